@@ -1,0 +1,107 @@
+// Face of program: the representation, its text, checks, meaning, facts, imports and files.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lissome/program/program.h"
+
+namespace lissome {
+
+// ---- text ----------------------------------------------------------------------------------------------------------
+// `%3: f32[8, 64] = aten::linear(%x, @fc.weight, @fc.bias)`; @name is a weight. Defaults at the tail are left out.
+std::string print_program(const Program& program);
+std::string print_node(const Program& program, const Node& node);
+// parse(print(p)) == p. Weights are declared by dtype and sizes; their tensors come from `weights` by name, or are
+// zeros when absent there. Throws invalid_input with line and column.
+Program parse_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights = {});
+// Same structure, names, types and literals (tensors of weights by identity of dtype and sizes, not by content).
+bool same_program(const Program& left, const Program& right);
+// Line-wise, unified: what a pass did. Empty when equal.
+std::string diff_programs(const Program& before, const Program& after);
+
+// ---- checks --------------------------------------------------------------------------------------------------------
+// Each stage is stricter. imported: values defined once before use, arguments fit the schema, writes target state.
+// optimized: also pure (no node writes but barriers), no dead nodes. compressed: quantized data are u8/s8 with scales.
+// ready: only barriers write, casts explicit (no autocast region).
+enum class Stage : uint8_t { imported, optimized, compressed, ready };
+// Throws internal, naming the node.
+void verify_program(const Program& program, Stage stage);
+
+// ---- effects -------------------------------------------------------------------------------------------------------
+// What a node does beyond computing its results, from schema annotations, tags and a short list of ops whose schema
+// understates it. The one place that knows.
+struct Effects {
+  std::vector<int> writes;           // argument positions written
+  bool may_alias = false;            // a result may share storage with an argument
+  bool random = false;               // draws from the generator
+  bool shape_from_data = false;      // a result's sizes depend on values
+  bool outside = false;              // touches files, processes or the like: never imported
+  bool barrier() const { return !writes.empty(); }
+};
+Effects find_effects(const Program& program, const Node& node);
+bool is_pure(const Program& program, const Node& node);  // no writes, not random, nothing outside; bodies included
+
+// ---- meaning -------------------------------------------------------------------------------------------------------
+struct InterpretOptions {
+  bool gradients = false;   // record autograd (else runs under no_grad)
+  bool write_state = false; // apply `program.writes` to weights and inputs at the end (else they are dropped)
+  std::optional<at::Device> device;  // where inputs and weights are moved to first; default: where they are
+  // Called after each node of the outermost program with its results.
+  std::function<void(const Node&, std::span<const c10::IValue> results)> observe;
+  // When set, receives the values that `program.writes` would store, in their order (write_state may be false).
+  std::vector<at::Tensor>* written = nullptr;
+};
+// Runs every node through the dispatcher: the oracle for passes and kernels. Inputs in the program's order; values are
+// freed at their last use. Throws invalid_input when inputs do not fit the signature (name, seen, allowed).
+std::vector<c10::IValue> interpret(const Program& program, std::vector<c10::IValue> inputs,
+                                   const InterpretOptions& options = {});
+// One node on given argument values, through the dispatcher.
+std::vector<c10::IValue> interpret_node(const Node& node, std::span<const c10::IValue> arguments);
+// A literal as the dispatcher takes it.
+c10::IValue to_ivalue(const Argument& literal);
+
+// ---- facts ---------------------------------------------------------------------------------------------------------
+// Uses of each value: (node position, argument position); outputs and writes count as uses at position nodes.size().
+struct Uses {
+  std::vector<std::vector<std::pair<int, int>>> by_value;  // by ValueId
+  std::vector<int> producer;                               // node position, -1 for inputs and weights
+  int count(ValueId id) const { return static_cast<int>(by_value.at(static_cast<size_t>(id)).size()); }
+};
+Uses find_uses(const Program& program);
+// The node position after which a value is dead (nodes.size() when it leaves the program), by ValueId; -1 unused.
+std::vector<int> find_last_uses(const Program& program);
+
+// Concrete facts from running once on `inputs`: every value's dtype, sizes and strides; and a check of the effects
+// table (storages and versions compared) and of shape functions: a disagreement is an internal error.
+struct BoundValue {
+  ValueKind kind = ValueKind::any;
+  Dtype dtype = Dtype::f32;
+  Sizes sizes, strides;
+  int64_t storage = -1;  // equal numbers share storage
+  c10::IValue number;    // of integer, floating and boolean values
+};
+struct Bound {
+  std::vector<BoundValue> values;  // by ValueId
+  DimensionBindings dimensions;
+};
+Bound bind_program(const Program& program, const std::vector<c10::IValue>& inputs);
+// Sizes of the named dimensions that these inputs imply; invalid_input when they contradict or leave the range.
+DimensionBindings bind_dimensions(const Program& program, std::span<const c10::IValue> inputs);
+// Fills unknown types and keeps named sizes where the inputs agree; used after passes that add values.
+void infer_types(Program& program, const std::vector<c10::IValue>& inputs);
+
+// ---- in and out ----------------------------------------------------------------------------------------------------
+// A `.pt2` archive of torch.export.save (2.11 to 2.13). Nothing in it is run or unpickled. Throws invalid_input (broken
+// or hostile archive), unsupported (an op or argument, naming op, module path and source line).
+Program import_pt2(const std::string& path);
+// model.lissome: see save.cpp for the format. `plan` and `measurements` are carried as opaque text members and arrays.
+void save_program(const Program& program, const std::string& path);
+Program load_program(const std::string& path);
+
+}  // namespace lissome
