@@ -1,0 +1,256 @@
+# Writes the folder of one case: export, save, load back, run, compare with the eager
+# module, run again in float64, describe. The folder appears whole or not at all.
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import shutil
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils import _pytree as pytree
+
+from arrays import describe, is_exact, measure_distance, save_arrays
+from case import Call, Case
+from float64_run import float64_defaults, widen, widen_module
+
+SEED = 1234  # set immediately before every forward
+EAGER_LIMIT = {"plain": 1e-5, "strict": 1e-5, "functional": 1e-5, "core": 1e-4}
+
+
+@dataclass
+class Answers:
+    """What one instance of a module answered to all runs of a case, in order."""
+
+    outputs: list[list] = field(default_factory=list)
+    inputs_after: list[list] = field(default_factory=list)
+    state_before: dict = field(default_factory=dict)
+    state_after: dict = field(default_factory=dict)
+
+
+def write_case(case: Case, output: Path) -> None:
+    folder = output / f".{case.name}.part"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    module, calls = build(case)
+    eager = copy.deepcopy(module)
+    wide = copy.deepcopy(module)
+    program = export(case, module, calls[0])
+    torch.export.save(program, folder / "model.pt2")
+    expected = run(torch.export.load(folder / "model.pt2").module(), calls)
+    check_against_eager(case, run(eager, calls), expected)
+    f64, reason = run_float64(case, wide, calls, expected)
+    description = describe_case(case, program, calls, expected, f64, reason, folder)
+    (folder / "case.json").write_text(json.dumps(description, indent=1) + "\n")
+    shutil.rmtree(output / case.name, ignore_errors=True)
+    folder.rename(output / case.name)
+
+
+def build(case: Case) -> tuple[nn.Module, list[Call]]:
+    torch.manual_seed(zlib.crc32(case.name.removesuffix(f"_{case.form}").encode()))
+    module = case.module()
+    module.train(case.mode == "train")
+    variants = case.variants * case.steps
+    return module, [case.inputs(*variant) for variant in variants]
+
+
+def export(case: Case, module: nn.Module, example: Call) -> torch.export.ExportedProgram:
+    example = copy.deepcopy(example)
+    with contextlib.nullcontext() if case.grad else torch.no_grad():
+        program = torch.export.export(
+            module, example.args, example.kwargs,
+            dynamic_shapes=case.dynamic, strict=case.form == "strict",
+        )
+        if case.form == "core":
+            program = program.run_decompositions()
+        elif case.form == "functional":
+            program = program.run_decompositions({})
+    return program
+
+
+def run(module: nn.Module, calls: list[Call]) -> Answers:
+    answers = Answers(state_before=copy_buffers(module))
+    for one in calls:
+        one = copy.deepcopy(one)
+        torch.manual_seed(SEED)
+        with torch.no_grad():
+            result = module(*one.args, **one.kwargs)
+        answers.outputs.append(pytree.tree_map(copy_tensor, pytree.tree_leaves(result)))
+        answers.inputs_after.append(pytree.tree_leaves((one.args, one.kwargs)))
+    answers.state_after = copy_buffers(module)
+    return answers
+
+
+def run_float64(case: Case, module: nn.Module, calls: list[Call], expected: Answers):
+    """(answers, "") or (None, reason) where the module cannot run so, or runs differently."""
+    calls = [Call(pytree.tree_map(widen, one.args), pytree.tree_map(widen, one.kwargs)) for one in calls]
+    try:
+        with float64_defaults():
+            answers = run(widen_module(module), calls)
+    except Exception as error:  # an op without a float64 kernel: the reason goes into case.json
+        return None, f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    for k, (wide_run, plain_run) in enumerate(zip(answers.outputs, expected.outputs)):
+        for i, (wide_value, value) in enumerate(zip(wide_run, plain_run)):
+            distance = measure_distance(value, wide_value)
+            if distance is None and not is_exact(value, wide_value):
+                return None, f"output {i} of run {k} takes other values in float64"
+            if distance is not None and distance > f64_limit(case, value):
+                raise ValueError(f"{case.name}: output {i} of run {k} lies {distance:.1e} from float64")
+    return answers, ""
+
+
+def f64_limit(case: Case, value: torch.Tensor) -> float:
+    narrow = {torch.bfloat16: 3e-2, torch.float16: 4e-3}
+    return max(case.f64_limit, narrow.get(value.dtype, 0.0))
+
+
+def check_against_eager(case: Case, eager: Answers, exported: Answers) -> None:
+    pairs = [(f"output {i} of run {k}", a, b)
+             for k, (left, right) in enumerate(zip(exported.outputs, eager.outputs, strict=True))
+             for i, (a, b) in enumerate(zip(left, right, strict=True))]
+    pairs += [(f"input {i} after run {k}", a, b)
+              for k, (left, right) in enumerate(zip(exported.inputs_after, eager.inputs_after, strict=True))
+              for i, (a, b) in enumerate(zip(left, right, strict=True))]
+    pairs += [(f"state {name}", exported.state_after[name], eager.state_after[name]) for name in eager.state_after]
+    for what, a, b in pairs:
+        distance = measure_distance(a, b)
+        if not is_exact(a, b) if distance is None else distance > EAGER_LIMIT[case.form]:
+            raise ValueError(f"{case.name}: {what} differs between the exported and the eager module ({distance})")
+
+
+def describe_case(case, program, calls, expected, f64, reason, folder) -> dict:
+    inputs = describe_inputs(program, calls[0])
+    outputs = describe_outputs(program, expected.outputs[0])
+    targets, random = read_targets(folder / "model.pt2")
+    stateful = case.mode == "train" or not same_state(expected.state_before, expected.state_after)
+    description = {
+        "name": case.name, "family": case.family, "form": case.form, "mode": case.mode, "steps": case.steps,
+        "dynamic": case.dynamic is not None, "dimensions": list_ranges(program),
+        "random": random, "seed": SEED, "stateful": stateful,
+        "mutated_inputs": [], "inputs": inputs, "outputs": outputs, "runs": [],
+        "f64": f64 is not None, "f64_reason": reason, "state": None, "ops": targets,
+    }
+    names = [row["name"] for row in inputs]
+    for k, one in enumerate(calls):
+        row = write_run(folder, k, names, one, expected, f64)
+        description["runs"].append(row)
+        description["mutated_inputs"] = sorted({*description["mutated_inputs"], *row.pop("mutated")})
+    if stateful:
+        description["state"] = write_state(folder, expected, f64)
+    return description
+
+
+def write_run(folder: Path, k: int, names: list[str], one: Call, expected: Answers, f64: Answers | None) -> dict:
+    before = pytree.tree_leaves((one.args, one.kwargs))
+    after = expected.inputs_after[k]
+    mutated = [name for name, a, b in zip(names, before, after, strict=True)
+               if isinstance(a, torch.Tensor) and not same_tensor(a, b)]
+    outputs = expected.outputs[k]
+    row = {"inputs": f"input_{k}.npz", "expected": f"expected_{k}.npz", "inputs_after": None, "f64": None,
+           "distance": [None] * len(outputs), "mutated": mutated}
+    save_arrays(folder / row["inputs"], dict(zip(names, before)))
+    save_arrays(folder / row["expected"], {f"output_{i}": value for i, value in enumerate(outputs)})
+    if mutated:
+        row["inputs_after"] = f"inputs_after_{k}.npz"
+        save_arrays(folder / row["inputs_after"], {name: b for name, b in zip(names, after) if name in mutated})
+    if f64 is not None:
+        row["f64"] = f"f64_{k}.npz"
+        save_arrays(folder / row["f64"], {f"output_{i}": value for i, value in enumerate(f64.outputs[k])})
+        row["distance"] = [measure_distance(a, b) for a, b in zip(outputs, f64.outputs[k])]
+    return row
+
+
+def write_state(folder: Path, expected: Answers, f64: Answers | None) -> dict:
+    row = {"before": "state_before.npz", "after": "state_after.npz", "f64": None, "tensors": []}
+    save_arrays(folder / row["before"], expected.state_before)
+    save_arrays(folder / row["after"], expected.state_after)
+    if f64 is not None:
+        row["f64"] = "state_f64.npz"
+        save_arrays(folder / row["f64"], f64.state_after)
+    for name, value in expected.state_after.items():
+        distance = measure_distance(value, f64.state_after[name]) if f64 is not None else None
+        row["tensors"].append({"name": name, **describe(value), "distance": distance})
+    return row
+
+
+def describe_inputs(program, example: Call) -> list[dict]:
+    specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
+    leaves, _ = pytree.tree_flatten_with_path((example.args, example.kwargs))
+    rows = []
+    for spec, (path, value) in zip(specs, leaves, strict=True):
+        where = ("args" if path[0].idx == 0 else "kwargs") + pytree.keystr(path[1:])
+        row = {"name": spec.name, "path": where, **describe(value)}
+        if not isinstance(value, torch.Tensor):
+            row["fixed"] = hasattr(spec, "value")
+            if isinstance(value, str):
+                row["value"] = value
+        rows.append(row)
+    return rows
+
+
+def describe_outputs(program, values: list) -> list[dict]:
+    specs = [spec.arg for spec in program.graph_signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
+    paths = [pytree.keystr(path) for path, _ in
+             pytree.tree_flatten_with_path(pytree.tree_unflatten(values, program.call_spec.out_spec))[0]]
+    return [{"name": spec.name, "path": path, **describe(value)}
+            for spec, path, value in zip(specs, paths, values, strict=True)]
+
+
+def list_ranges(program) -> dict[str, list]:
+    def bound(value):
+        return int(value) if value.is_Integer or value.is_integer and value.is_finite else None
+    return {str(symbol): [bound(limits.lower), bound(limits.upper)]
+            for symbol, limits in program.range_constraints.items()}
+
+
+def read_targets(path: Path) -> tuple[list[str], bool]:
+    """The distinct targets of all graphs in the archive, sorted, and whether one is random."""
+    found = set()
+
+    def walk(value):
+        if isinstance(value, dict):
+            if "target" in value and "inputs" in value:
+                found.add(value["target"])
+            for child in value.values():
+                walk(child)
+        elif isinstance(value, list):
+            for child in value:
+                walk(child)
+
+    with zipfile.ZipFile(path) as archive:
+        name = next(name for name in archive.namelist() if name.endswith("models/model.json"))
+        walk(json.loads(archive.read(name)))
+    return sorted(found), any(is_random(target) for target in found)
+
+
+def is_random(target: str) -> bool:
+    parts = target.split(".")
+    if parts[:2] != ["torch", "ops"] or len(parts) != 5:
+        return False
+    packet = getattr(getattr(torch.ops, parts[2]), parts[3])
+    return torch.Tag.nondeterministic_seeded in getattr(packet, parts[4]).tags
+
+
+def copy_tensor(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def copy_buffers(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: copy_tensor(value) for name, value in module.named_buffers()}
+
+
+def same_tensor(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and torch.equal(a.nan_to_num() if a.is_floating_point() else a,
+                                              b.nan_to_num() if b.is_floating_point() else b)
+
+
+def same_state(before: dict, after: dict) -> bool:
+    return all(same_tensor(before[name], after[name]) for name in after)
