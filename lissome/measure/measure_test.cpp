@@ -1,0 +1,75 @@
+#include "lissome/measure.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "lissome/base.h"
+
+using namespace lissome;
+
+TEST_CASE("interleaved rounds alternate their order and rank the contenders") {
+  std::string order;
+  const auto wait = [](int microseconds) { std::this_thread::sleep_for(std::chrono::microseconds(microseconds)); };
+  InterleaveOptions options;
+  options.warmup = 0;
+  options.rounds = 12;
+  const Interleaved result = compare_interleaved(
+      {{"slow", [&] { order += 'a'; wait(3000); }}, {"fast", [&] { order += 'b'; wait(300); }}}, options);
+  CHECK(order.substr(0, 8) == "abbaabba");
+  CHECK(result.seconds[0].size() == 12);
+  CHECK(result.ratios[0].median == 1);
+  CHECK(result.ratios[1].below_one());
+}
+
+TEST_CASE("an interleaved run stops when asked or when its time is over, never below the least rounds") {
+  InterleaveOptions options;
+  options.rounds = 1000;
+  options.least_rounds = 5;
+  options.seconds = 1e-9;
+  CHECK(compare_interleaved({{"x", [] {}}}, options).seconds[0].size() == 5);
+  int polled = 0;
+  options.seconds = 0;
+  options.should_stop = [&] { return ++polled == 7; };
+  CHECK(compare_interleaved({{"x", [] {}}}, options).seconds[0].size() == 7);
+}
+
+TEST_CASE("spans are kept while a trace records and make a readable Chrome trace") {
+  { Span unseen("before"); }
+  std::string text;
+  {
+    Trace trace;
+    {
+      Span outer("outer", "detail");
+      Span inner("inner");
+    }
+    CHECK(trace.records().size() == 2);
+    CHECK_THROWS_AS(Trace{}, Error);
+    text = print_chrome_trace(trace.records());
+  }
+  const Json json = parse_json(text, "trace");
+  CHECK(json["traceEvents"].size() == 2);
+  CHECK(json["traceEvents"][1]["name"] == "outer");
+  CHECK(json["traceEvents"][1]["args"]["detail"] == "detail");
+  CHECK(json["traceEvents"][1]["dur"].get<double>() >= json["traceEvents"][0]["dur"].get<double>());
+}
+
+TEST_CASE("the memory counter keeps the peak and the resident set grows with touched pages") {
+  MemoryCounter counter;
+  counter.add(100);
+  counter.add(50);
+  counter.remove(120);
+  CHECK(counter.live() == 30);
+  CHECK(counter.peak() == 150);
+  counter.reset_peak();
+  CHECK(counter.peak() == 30);
+
+  const ResidentMemory before = read_resident_memory();
+  constexpr size_t kBytes = 32 << 20;
+  const auto block = std::make_unique<char[]>(kBytes);
+  std::memset(block.get(), 1, kBytes);
+  CHECK(read_resident_memory().now - before.now >= static_cast<int64_t>(kBytes) * 9 / 10);
+}

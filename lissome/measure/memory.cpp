@@ -1,0 +1,35 @@
+#include "lissome/measure/memory.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace lissome {
+
+MemoryCounter& allocator_memory() {
+  static MemoryCounter counter;
+  return counter;
+}
+
+ResidentMemory read_resident_memory() {
+  ResidentMemory memory;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    const auto read_kilobytes = [&](const char* key, int64_t& bytes) {
+      const std::string prefix = key;
+      if (line.compare(0, prefix.size(), prefix) == 0) bytes = std::strtoll(line.c_str() + prefix.size(), nullptr, 10) * 1024;
+    };
+    read_kilobytes("VmRSS:", memory.now);
+    read_kilobytes("VmHWM:", memory.peak);
+  }
+  return memory;
+}
+
+bool reset_resident_peak() {
+  std::ofstream file("/proc/self/clear_refs");
+  file << "5";
+  file.flush();
+  return file.good();
+}
+
+}  // namespace lissome
