@@ -1,0 +1,165 @@
+# lissome_module(): one module of the tree = one object library + one test program.
+#
+#   lissome_module(
+#     NAME pass                 target lissome_pass, tests test_pass
+#     TORCH none|narrow|full    which torch headers it may see
+#     LINKS base measure        the modules whose faces it may include (the table in docs/design.md)
+#     SOURCES a.cpp b.cpp       listed one by one
+#     FULL_TORCH_SOURCES c.cpp  of a narrow module: files that include torch/*.h all the same
+#     TESTS a_test.cpp          doctest files, one program for all of them
+#     TEST_LINKS rapidcheck     modules or libraries that only the tests need
+#     TEST_SHARED               tests link the shared libraries instead of objects: needed where
+#                               a test loads liblissome_torch or liblissome_reference itself
+#     LIBRARIES deflate)        libraries from outside
+#
+# A module without sources is an empty interface library, so that others can name it.
+
+# Torch's headers cost seconds a file: parsed once, here, for every module that sees them.
+if(LISSOME_TORCH)
+  add_library(lissome_torch_precompiled OBJECT "${PROJECT_SOURCE_DIR}/cmake/precompiled/empty.cpp")
+  target_link_libraries(lissome_torch_precompiled PRIVATE lissome_torch_narrow)
+  target_precompile_headers(lissome_torch_precompiled PRIVATE
+    "${PROJECT_SOURCE_DIR}/cmake/precompiled/torch.h")
+endif()
+
+if(LISSOME_TESTS)
+  add_library(lissome_test_main OBJECT "${PROJECT_SOURCE_DIR}/tests/test_main.cpp")
+endif()
+
+define_property(TARGET PROPERTY LISSOME_LINKS BRIEF_DOCS "modules that this module may include")
+
+# What a target of ours needs to compile: include root, torch, the row of the table.
+function(lissome_compile_like_module target torch)
+  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}")
+  if(torch STREQUAL "narrow")
+    target_link_libraries(${target} PUBLIC lissome_torch_narrow)
+  elseif(torch STREQUAL "full")
+    target_link_libraries(${target} PUBLIC lissome_torch_full)
+  elseif(NOT torch STREQUAL "none")
+    message(FATAL_ERROR "${target}: TORCH is '${torch}'; it must be none, narrow or full")
+  endif()
+  if(NOT torch STREQUAL "none")
+    target_precompile_headers(${target} REUSE_FROM lissome_torch_precompiled)
+  endif()
+endfunction()
+
+# The module targets that `modules` lead to, themselves included.
+function(lissome_module_closure result)
+  set(pending ${ARGN})
+  set(closure)
+  while(pending)
+    list(POP_FRONT pending module)
+    if(NOT module IN_LIST closure)
+      list(APPEND closure ${module})
+      get_target_property(links lissome_${module} LISSOME_LINKS)
+      if(links)
+        list(APPEND pending ${links})
+      endif()
+    endif()
+  endwhile()
+  set(${result} ${closure} PARENT_SCOPE)
+endfunction()
+
+function(lissome_module)
+  cmake_parse_arguments(PARSE_ARGV 0 module "TEST_SHARED" "NAME;TORCH"
+    "LINKS;SOURCES;FULL_TORCH_SOURCES;TESTS;TEST_LINKS;LIBRARIES")
+  if(module_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "lissome_module(${module_NAME}): what is ${module_UNPARSED_ARGUMENTS}?")
+  endif()
+  set(target lissome_${module_NAME})
+  if(NOT LISSOME_TORCH AND NOT module_TORCH STREQUAL "none")
+    set(module_SOURCES)
+    set(module_FULL_TORCH_SOURCES)
+    set(module_TESTS)
+  endif()
+  if(module_SOURCES OR module_FULL_TORCH_SOURCES)
+    add_library(${target} OBJECT ${module_SOURCES} ${module_FULL_TORCH_SOURCES})
+    lissome_compile_like_module(${target} ${module_TORCH})
+    foreach(link IN LISTS module_LINKS)
+      target_link_libraries(${target} PUBLIC lissome_${link})
+    endforeach()
+    target_link_libraries(${target} PUBLIC ${module_LIBRARIES})
+    if(module_FULL_TORCH_SOURCES)
+      set_source_files_properties(${module_FULL_TORCH_SOURCES} PROPERTIES
+        COMPILE_OPTIONS "-isystem;${LISSOME_TORCH_ROOT}/include/torch/csrc/api/include")
+    endif()
+  else()
+    add_library(${target} INTERFACE)
+  endif()
+  set_target_properties(${target} PROPERTIES LISSOME_LINKS "${module_LINKS}")
+  if(module_TESTS AND LISSOME_TESTS)
+    lissome_module_tests(${module_NAME})
+  endif()
+endfunction()
+
+# The test program of a module. Tests are compiled into an object library first: so they use the
+# same flags, and so the same precompiled header, as the code.
+function(lissome_module_tests name)
+  set(objects lissome_${name}_tests)
+  add_library(${objects} OBJECT ${module_TESTS})
+  lissome_compile_like_module(${objects} ${module_TORCH})
+  target_compile_definitions(${objects} PRIVATE LISSOME_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    LISSOME_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  set(test_modules)
+  set(test_libraries)
+  foreach(link IN LISTS module_TEST_LINKS)
+    if(TARGET lissome_${link})
+      list(APPEND test_modules ${link})
+    else()
+      list(APPEND test_libraries ${link})
+    endif()
+  endforeach()
+  lissome_module_closure(closure ${name} ${test_modules})
+  foreach(link IN LISTS closure)
+    target_link_libraries(${objects} PUBLIC lissome_${link})
+  endforeach()
+  target_link_libraries(${objects} PUBLIC ${test_libraries})
+
+  add_executable(test_${name} $<TARGET_OBJECTS:lissome_test_main>)
+  set_target_properties(test_${name} PROPERTIES
+    LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  target_link_libraries(test_${name} PRIVATE ${objects} Threads::Threads ${CMAKE_DL_LIBS})
+  if(module_TEST_SHARED)
+    set_property(GLOBAL APPEND PROPERTY LISSOME_SHARED_TESTS ${name})
+  else()
+    foreach(link IN LISTS closure)
+      target_link_libraries(test_${name} PRIVATE lissome_${link})
+    endforeach()
+  endif()
+  add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 900)
+endfunction()
+
+# lissome_main(SOURCES main.cpp ...): the program's own files, which link the runtime alone.
+function(lissome_main)
+  cmake_parse_arguments(PARSE_ARGV 0 main "" "" "SOURCES")
+  list(TRANSFORM main_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  set_property(GLOBAL APPEND PROPERTY LISSOME_MAIN_SOURCES ${main_SOURCES})
+endfunction()
+
+# lissome_python_module(SOURCES binding.cpp FILES __init__.py ...): the extension module _lissome
+# and the Python files beside it.
+function(lissome_python_module)
+  cmake_parse_arguments(PARSE_ARGV 0 python "" "" "SOURCES;FILES")
+  list(TRANSFORM python_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  list(TRANSFORM python_FILES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  set_property(GLOBAL APPEND PROPERTY LISSOME_PYTHON_SOURCES ${python_SOURCES})
+  set_property(GLOBAL APPEND PROPERTY LISSOME_PYTHON_FILES ${python_FILES})
+endfunction()
+
+# lissome_instruction_set(avx2|avx512|avx512_vnni|avx512_bf16|amx files...): compiles these files
+# for that instruction set. Nothing else in the product may use it without asking the processor.
+function(lissome_instruction_set set)
+  set(avx2 -mavx2 -mfma -mf16c -mbmi -mbmi2)
+  set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512cd)
+  set(avx_vnni ${avx2} -mavxvnni)
+  set(avx512_vnni ${avx512} -mavx512vnni)
+  set(avx512_bf16 ${avx512_vnni} -mavx512bf16)
+  set(amx ${avx512_bf16} -mamx-tile -mamx-int8 -mamx-bf16)
+  if(NOT ${set})
+    message(FATAL_ERROR "lissome_instruction_set: '${set}' is none of avx2, avx512, avx_vnni, "
+      "avx512_vnni, avx512_bf16, amx")
+  endif()
+  set_source_files_properties(${ARGN} PROPERTIES
+    COMPILE_OPTIONS "${${set}}" SKIP_PRECOMPILE_HEADERS ON)
+endfunction()

@@ -1,0 +1,47 @@
+# Compiler, linker and build types, the same for every target. No instruction set is named
+# here: kernel files set their own (lissome_instruction_set) and are chosen at run time.
+
+option(LISSOME_TESTS "Build the unit tests" ON)
+option(LISSOME_TORCH "Build what stands on libtorch; off builds the runtime alone" ON)
+set(LISSOME_SANITIZE "" CACHE STRING "Sanitizers for all of our code: address,undefined or thread")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Dev" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEV "-O1 -g")
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+
+add_compile_options(-Wall -Wextra)
+if(LISSOME_SANITIZE)
+  add_compile_options(-fsanitize=${LISSOME_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${LISSOME_SANITIZE})
+  if(LISSOME_SANITIZE MATCHES undefined)
+    # vptr asks for the type information of libtorch's classes, which it does not export.
+    add_compile_options(-fno-sanitize=vptr -fno-sanitize-recover=undefined)
+    add_link_options(-fno-sanitize=vptr)
+  endif()
+endif()
+
+find_program(LISSOME_MOLD mold)
+if(LISSOME_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+find_program(LISSOME_CCACHE ccache)
+if(LISSOME_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # A precompiled header is only cached when ccache may trust its time stamp and macros.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros ${LISSOME_CCACHE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-fpch-preprocess)
+  endif()
+endif()

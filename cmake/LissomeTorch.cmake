@@ -1,0 +1,58 @@
+# libtorch as it lies in the wheel of the project's Python. Our own imported targets instead of
+# find_package(Torch): that one asks for a CUDA toolkit when the wheel is a CUDA build, and
+# gives every user all include folders.
+#   lissome_torch_narrow  include/ only: ATen/core, ATen/ops, c10
+#   lissome_torch_full    torch/csrc/api/include too: torch/torch.h, torch/nn
+# The wheel's include folder also holds protobuf, fmt and dnnl, which shadow the system's: a
+# target that needs those must not link these.
+
+if(NOT LISSOME_TORCH)
+  return()
+endif()
+
+# Read without importing torch, which would take seconds.
+execute_process(
+  COMMAND "${LISSOME_PYTHON}" "${PROJECT_SOURCE_DIR}/cmake/find_torch.py"
+  OUTPUT_VARIABLE found_torch ERROR_VARIABLE torch_error RESULT_VARIABLE torch_result
+  OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(NOT torch_result EQUAL 0)
+  message(FATAL_ERROR
+    "${LISSOME_PYTHON} has no torch: ${torch_error}\n"
+    "Run tools/setup, which makes .venv with a fitting one, give -DLISSOME_PYTHON=/path/to/python, "
+    "or build the runtime alone with -DLISSOME_TORCH=OFF.")
+endif()
+list(GET found_torch 0 LISSOME_TORCH_ROOT)
+list(GET found_torch 1 LISSOME_TORCH_VERSION)
+list(GET found_torch 2 LISSOME_PYTHON_INCLUDE)
+list(GET found_torch 3 LISSOME_PYTHON_SUFFIX)
+
+if(LISSOME_TORCH_VERSION VERSION_LESS 2.11)
+  message(FATAL_ERROR
+    "torch ${LISSOME_TORCH_VERSION} at ${LISSOME_TORCH_ROOT} is too old: 2.11 to 2.13 are supported. "
+    "Run tools/setup, or give -DLISSOME_PYTHON= of a Python with a newer one.")
+elseif(LISSOME_TORCH_VERSION VERSION_GREATER_EQUAL 2.14)
+  message(WARNING "torch ${LISSOME_TORCH_VERSION} is newer than 2.13, the last one tested; trying it.")
+endif()
+message(STATUS "torch ${LISSOME_TORCH_VERSION}: ${LISSOME_TORCH_ROOT}")
+
+set(LISSOME_TORCH_LIBRARY_DIR "${LISSOME_TORCH_ROOT}/lib")
+set(torch_libraries
+  "${LISSOME_TORCH_LIBRARY_DIR}/libtorch.so"
+  "${LISSOME_TORCH_LIBRARY_DIR}/libtorch_cpu.so"
+  "${LISSOME_TORCH_LIBRARY_DIR}/libc10.so")
+foreach(library IN LISTS torch_libraries)
+  if(NOT EXISTS "${library}")
+    message(FATAL_ERROR "The torch at ${LISSOME_TORCH_ROOT} has no ${library}; install the wheel anew.")
+  endif()
+endforeach()
+
+add_library(lissome_torch_narrow INTERFACE)
+target_include_directories(lissome_torch_narrow SYSTEM INTERFACE "${LISSOME_TORCH_ROOT}/include")
+# A CUDA build needs CUDA's libraries from other folders: its own concern at load time, not ours
+# when linking.
+target_link_libraries(lissome_torch_narrow INTERFACE ${torch_libraries})
+target_link_options(lissome_torch_narrow INTERFACE -Wl,--allow-shlib-undefined)
+add_library(lissome_torch_full INTERFACE)
+target_link_libraries(lissome_torch_full INTERFACE lissome_torch_narrow)
+target_include_directories(lissome_torch_full SYSTEM INTERFACE
+  "${LISSOME_TORCH_ROOT}/include/torch/csrc/api/include")

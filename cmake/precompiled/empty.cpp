@@ -1,0 +1,1 @@
+// Carries the precompiled header: a target needs one source file.

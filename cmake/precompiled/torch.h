@@ -1,0 +1,28 @@
+// What nearly every file on libtorch's side includes, parsed once for all of them. Files still
+// include what they use; this only makes it quick.
+// Logging.h first: its CHECK macros must come before doctest's, which then replace them.
+#pragma once
+
+#include <c10/util/Logging.h>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
