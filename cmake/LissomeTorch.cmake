@@ -36,13 +36,9 @@ endif()
 message(STATUS "torch ${LISSOME_TORCH_VERSION}: ${LISSOME_TORCH_ROOT}")
 
 set(LISSOME_TORCH_LIBRARY_DIR "${LISSOME_TORCH_ROOT}/lib")
-set(torch_libraries
-  "${LISSOME_TORCH_LIBRARY_DIR}/libtorch.so"
-  "${LISSOME_TORCH_LIBRARY_DIR}/libtorch_cpu.so"
-  "${LISSOME_TORCH_LIBRARY_DIR}/libc10.so")
-foreach(library IN LISTS torch_libraries)
-  if(NOT EXISTS "${library}")
-    message(FATAL_ERROR "The torch at ${LISSOME_TORCH_ROOT} has no ${library}; install the wheel anew.")
+foreach(library IN ITEMS libtorch.so libtorch_cpu.so libc10.so)
+  if(NOT EXISTS "${LISSOME_TORCH_LIBRARY_DIR}/${library}")
+    message(FATAL_ERROR "${LISSOME_TORCH_LIBRARY_DIR} has no ${library}; install torch anew.")
   endif()
 endforeach()
 
@@ -50,7 +46,10 @@ add_library(lissome_torch_narrow INTERFACE)
 target_include_directories(lissome_torch_narrow SYSTEM INTERFACE "${LISSOME_TORCH_ROOT}/include")
 # A CUDA build needs CUDA's libraries from other folders: its own concern at load time, not ours
 # when linking.
-target_link_libraries(lissome_torch_narrow INTERFACE ${torch_libraries})
+# libtorch.so has no symbol of its own; it is what brings libtorch_cuda.so, where there is one.
+target_link_libraries(lissome_torch_narrow INTERFACE
+  "-Wl,--push-state,--no-as-needed,${LISSOME_TORCH_LIBRARY_DIR}/libtorch.so,--pop-state"
+  "${LISSOME_TORCH_LIBRARY_DIR}/libtorch_cpu.so" "${LISSOME_TORCH_LIBRARY_DIR}/libc10.so")
 target_link_options(lissome_torch_narrow INTERFACE -Wl,--allow-shlib-undefined)
 add_library(lissome_torch_full INTERFACE)
 target_link_libraries(lissome_torch_full INTERFACE lissome_torch_narrow)
