@@ -1,0 +1,15 @@
+// Face of base: errors, dtypes and arrays, text, units, files, zip, JSON, npy/npz, safetensors, threads, processor
+// features. Rank 0: everything may use it, it uses the standard library alone (and nlohmann::json, libdeflate inside).
+#pragma once
+
+#include "lissome/base/dispatch.h"
+#include "lissome/base/environment.h"
+#include "lissome/base/error.h"
+#include "lissome/base/file.h"
+#include "lissome/base/npy.h"
+#include "lissome/base/processor.h"
+#include "lissome/base/safetensors.h"
+#include "lissome/base/tensor.h"
+#include "lissome/base/text.h"
+#include "lissome/base/units.h"
+#include "lissome/base/zip.h"

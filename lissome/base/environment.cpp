@@ -1,0 +1,30 @@
+// The table of environment variables and the only place that reads them.
+#include "lissome/base/environment.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "lissome/base/error.h"
+
+namespace lissome {
+namespace {
+
+constexpr EnvironmentVariable kVariables[] = {
+    {"LISSOME_ISA", "--isa", "none, avx2, avx512, vnni, bf16, amx",
+     "Kernels use no instruction set above this one, to try lesser paths on a better processor."},
+};
+
+}  // namespace
+
+std::span<const EnvironmentVariable> environment_variables() { return kVariables; }
+
+std::optional<std::string> read_environment(std::string_view name) {
+  const bool known = std::any_of(std::begin(kVariables), std::end(kVariables),
+                                 [&](const EnvironmentVariable& row) { return row.name == name; });
+  LISSOME_CHECK(known, name, " is not in the table of environment variables");
+  const char* value = std::getenv(std::string(name).c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+}  // namespace lissome

@@ -1,0 +1,215 @@
+// Mapped reading and all-or-nothing writing; see file.h for what is promised.
+#include "lissome/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "lissome/base/error.h"
+#include "lissome/base/text.h"
+
+namespace lissome {
+namespace {
+
+constexpr size_t kLargestWrite = size_t{1} << 30;  // Linux writes at most 2 GiB at once
+
+std::string describe_errno(int code) {
+  char buffer[128];
+  return strerror_r(code, buffer, sizeof buffer);
+}
+
+int64_t read_modified_ns(const struct stat& status) {
+  return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+std::string_view describe_file_type(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "not a regular file";
+}
+
+[[noreturn]] void fail_open(const std::string& path, int code) {
+  if (code == ENOENT || code == ENOTDIR)
+    throw_error(ErrorKind::usage, "cannot read ", quote(path), ": no such file. Check the path.");
+  throw_error(ErrorKind::io, "cannot read ", quote(path), ": ", describe_errno(code), ".");
+}
+
+[[noreturn]] void fail_write(const std::string& path, uint64_t written, uint64_t wanted, int code) {
+  std::string_view advice;
+  if (code == ENOSPC || code == EDQUOT) advice = " Free space there or choose another folder.";
+  if (code == EFBIG) advice = " Raise the limit (ulimit -f) or choose another folder.";
+  throw_error(ErrorKind::io, "cannot write ", quote(path), ": ", describe_errno(code), " after ", written,
+              " bytes, ", wanted, " more were to come. Nothing was left behind, an older file is as it was.", advice);
+}
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The path behind symbolic links when the file exists, else the path itself.
+std::string resolve_target(const std::string& path) {
+  char* resolved = realpath(path.c_str(), nullptr);
+  if (resolved == nullptr) return path;
+  std::string target = resolved;
+  std::free(resolved);
+  return target;
+}
+
+// Refuses targets that a rename would wrongly replace; returns the permissions that the new file gets.
+mode_t check_target(const std::string& path, const std::string& target) {
+  if (path.empty()) throw_error(ErrorKind::usage, "cannot write: the path is empty.");
+  struct stat status{};
+  if (stat(target.c_str(), &status) != 0) {
+    if (path.back() == '/') throw_error(ErrorKind::usage, "cannot write ", quote(path), ": a file name is needed.");
+    return 0;
+  }
+  if (!S_ISREG(status.st_mode))
+    throw_error(ErrorKind::usage, "cannot write ", quote(path), ": it is ", describe_file_type(status.st_mode),
+                ". Give the name of a regular file.");
+  if (access(target.c_str(), W_OK) != 0)
+    throw_error(ErrorKind::io, "cannot write ", quote(path), ": ", describe_errno(errno),
+                ". Make it writable or choose another name.");
+  return status.st_mode & 07777;
+}
+
+int create_temporary(const std::string& path, const std::string& target, std::string* temporary) {
+  static std::atomic<uint64_t> counter{0};
+  const std::string folder = folder_of(target);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    // Short, whatever the length of the target's name is.
+    *temporary = folder + "/.lissome-" + std::to_string(getpid()) + "-" + std::to_string(counter++) + ".tmp";
+    const int file = ::open(temporary->c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0) return file;
+    if (errno != EEXIST) break;
+  }
+  const int code = errno;
+  temporary->clear();
+  if (code == ENOENT || code == ENOTDIR)
+    throw_error(ErrorKind::usage, "cannot write ", quote(path), ": the folder ", quote(folder),
+                " does not exist. Create it or choose another.");
+  throw_error(ErrorKind::io, "cannot write ", quote(path), ": ", describe_errno(code), " in the folder ",
+              quote(folder), ". Choose a folder that you may write to.");
+}
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+  // Not blocking: opening a pipe must come back, so that it can be refused.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) {
+    const int code = errno;
+    struct stat status{};
+    if (code == ENXIO && stat(path.c_str(), &status) == 0)  // sockets cannot be opened
+      throw_error(ErrorKind::invalid_input, "cannot read ", quote(path), ": it is ", describe_file_type(status.st_mode),
+                  ", only regular files are read.");
+    fail_open(path, code);
+  }
+  std::shared_ptr<MappedFile> mapped(new MappedFile);
+  mapped->file_ = file;
+  mapped->path_ = path;
+  struct stat status{};
+  if (fstat(file, &status) != 0) fail_open(path, errno);
+  if (S_ISDIR(status.st_mode))
+    throw_error(ErrorKind::usage, "cannot read ", quote(path), ": it is a directory, a file is needed.");
+  if (!S_ISREG(status.st_mode))
+    throw_error(ErrorKind::invalid_input, "cannot read ", quote(path), ": it is ", describe_file_type(status.st_mode),
+                ", only regular files are read.");
+  mapped->modified_ns_ = read_modified_ns(status);
+  if (status.st_size == 0) return mapped;  // an empty range cannot be mapped
+  void* data = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_NORESERVE, file, 0);
+  if (data == MAP_FAILED) fail_open(path, errno);
+  mapped->data_ = static_cast<const std::byte*>(data);
+  mapped->size_ = static_cast<size_t>(status.st_size);
+  return mapped;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+  if (file_ >= 0) close(file_);
+}
+
+void MappedFile::check_unchanged() const {
+  struct stat status{};
+  if (fstat(file_, &status) != 0)
+    throw_error(ErrorKind::io, "cannot read ", quote(path_), ": ", describe_errno(errno), ".");
+  if (static_cast<size_t>(status.st_size) != size_ || read_modified_ns(status) != modified_ns_)
+    throw_error(ErrorKind::invalid_input, quote(path_), " changed while it was read (", size_, " bytes at opening, ",
+                status.st_size, " now). Wait until it is written, then try again.");
+}
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_target(path)) {
+  const mode_t mode = check_target(path_, target_);
+  file_ = create_temporary(path_, target_, &temporary_);
+  // An older file keeps its permissions; where the file system has none there is nothing to keep.
+  if (mode != 0) static_cast<void>(fchmod(file_, mode));
+}
+
+AtomicFile::~AtomicFile() {
+  if (file_ >= 0) close(file_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  write_at(position_, bytes);
+  position_ += bytes.size();
+}
+
+void AtomicFile::write(const std::string& text) { write(std::as_bytes(std::span(text))); }
+
+void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
+  LISSOME_CHECK(file_ >= 0, "write after commit to ", quote(path_));
+  while (!bytes.empty()) {
+    const ssize_t written =
+        pwrite(file_, bytes.data(), std::min(bytes.size(), kLargestWrite), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail_write(path_, offset, bytes.size(), written == 0 ? ENOSPC : errno);
+    offset += static_cast<uint64_t>(written);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+void AtomicFile::commit() {
+  LISSOME_CHECK(file_ >= 0, "second commit of ", quote(path_));
+  if (fsync(file_) != 0) fail_write(path_, position_, 0, errno);
+  const int file = std::exchange(file_, -1);
+  if (close(file) != 0) fail_write(path_, position_, 0, errno);
+  if (rename(temporary_.c_str(), target_.c_str()) != 0) fail_write(path_, position_, 0, errno);
+  temporary_.clear();
+  // The new name itself must survive a crash. Some file systems cannot sync a folder: then this is all there is.
+  const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  static_cast<void>(fsync(folder));
+  close(folder);
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+std::string read_text_file(const std::string& path, size_t limit) {
+  const auto file = MappedFile::open(path);
+  const auto bytes = file->bytes();
+  if (bytes.size() > limit)
+    throw_error(ErrorKind::invalid_input, quote(path), " has ", bytes.size(), " bytes, at most ", limit,
+                " are read here.");
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  file->check_unchanged();
+  return text;
+}
+
+}  // namespace lissome

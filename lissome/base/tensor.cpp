@@ -1,0 +1,146 @@
+// Element types, sizes and dense arrays.
+#include "lissome/base/tensor.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "lissome/base/error.h"
+
+namespace lissome {
+namespace {
+
+enum class Family : uint8_t { integral, floating, boolean, complex };
+
+struct DtypeRow {
+  Dtype dtype;
+  std::string_view name;
+  int64_t item_size;
+  Family family;
+};
+
+// In the order of the enum: looked up by value.
+constexpr DtypeRow kDtypes[] = {
+    {Dtype::u8, "u8", 1, Family::integral},     {Dtype::i8, "i8", 1, Family::integral},
+    {Dtype::i16, "i16", 2, Family::integral},   {Dtype::i32, "i32", 4, Family::integral},
+    {Dtype::i64, "i64", 8, Family::integral},   {Dtype::f16, "f16", 2, Family::floating},
+    {Dtype::bf16, "bf16", 2, Family::floating}, {Dtype::f32, "f32", 4, Family::floating},
+    {Dtype::f64, "f64", 8, Family::floating},   {Dtype::boolean, "bool", 1, Family::boolean},
+    {Dtype::c32, "c32", 4, Family::complex},    {Dtype::c64, "c64", 8, Family::complex},
+    {Dtype::c128, "c128", 16, Family::complex}, {Dtype::u16, "u16", 2, Family::integral},
+    {Dtype::u32, "u32", 4, Family::integral},   {Dtype::u64, "u64", 8, Family::integral},
+};
+
+const DtypeRow& find_row(Dtype dtype) {
+  const auto index = static_cast<size_t>(dtype);
+  LISSOME_CHECK(index < std::size(kDtypes) && kDtypes[index].dtype == dtype, "dtype ", index);
+  return kDtypes[index];
+}
+
+void copy_items(const TensorView& view, char* out) {
+  const auto size = static_cast<size_t>(item_size(view.dtype));
+  const size_t rank = view.sizes.size();
+  const int64_t inner = view.sizes[rank - 1];
+  const int64_t inner_step = view.strides[rank - 1] * static_cast<int64_t>(size);
+  std::vector<int64_t> index(rank, 0);
+  const char* source = static_cast<const char*>(view.data);
+  const int64_t rows = count_elements(view.sizes) / inner;
+  for (int64_t row = 0; row < rows; ++row) {
+    if (inner_step == static_cast<int64_t>(size)) {
+      std::memcpy(out, source, size * static_cast<size_t>(inner));
+      out += size * static_cast<size_t>(inner);
+    } else {
+      for (int64_t i = 0; i < inner; ++i, out += size) std::memcpy(out, source + i * inner_step, size);
+    }
+    for (size_t axis = rank - 1; axis-- > 0;) {
+      source += view.strides[axis] * static_cast<int64_t>(size);
+      if (++index[axis] < view.sizes[axis]) break;
+      source -= view.strides[axis] * view.sizes[axis] * static_cast<int64_t>(size);
+      index[axis] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view dtype_name(Dtype dtype) { return find_row(dtype).name; }
+
+std::optional<Dtype> parse_dtype(std::string_view name) {
+  for (const DtypeRow& row : kDtypes)
+    if (row.name == name) return row.dtype;
+  return std::nullopt;
+}
+
+int64_t item_size(Dtype dtype) { return find_row(dtype).item_size; }
+bool is_floating(Dtype dtype) { return find_row(dtype).family == Family::floating; }
+bool is_integral(Dtype dtype) { return find_row(dtype).family == Family::integral; }
+
+int64_t count_elements(std::span<const int64_t> sizes) {
+  int64_t count = 1;
+  int64_t product = 1;  // with 1 for 0, so that an empty array cannot hide sizes that overflow
+  for (int64_t size : sizes) {
+    if (size < 0) throw_error(ErrorKind::invalid_input, "sizes ", format_sizes(sizes), " hold a negative size.");
+    if (__builtin_mul_overflow(product, size == 0 ? 1 : size, &product))
+      throw_error(ErrorKind::invalid_input, "sizes ", format_sizes(sizes), " overflow: at most 2^63 - 1 elements.");
+    count *= size == 0 ? 0 : 1;
+  }
+  return count * product;
+}
+
+Sizes contiguous_strides(std::span<const int64_t> sizes) {
+  Sizes strides(sizes.size());
+  int64_t stride = 1;
+  for (size_t axis = sizes.size(); axis-- > 0;) {
+    strides[axis] = stride;
+    stride *= sizes[axis] == 0 ? 1 : sizes[axis];
+  }
+  return strides;
+}
+
+std::string format_sizes(std::span<const int64_t> sizes) {
+  std::string text = "[";
+  for (size_t i = 0; i < sizes.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
+  return text + "]";
+}
+
+bool TensorView::is_contiguous() const {
+  int64_t expected = 1;
+  for (size_t axis = sizes.size(); axis-- > 0;) {
+    if (sizes[axis] == 0) return true;
+    if (sizes[axis] != 1 && strides[axis] != expected) return false;
+    expected *= sizes[axis];
+  }
+  return true;
+}
+
+TensorView Array::view() const { return {dtype, sizes, contiguous_strides(sizes), storage.get()}; }
+
+Array make_array(Dtype dtype, Sizes sizes) {
+  const int64_t elements = count_elements(sizes);
+  int64_t bytes = 0;
+  constexpr int64_t kAlignment = 64;
+  if (__builtin_mul_overflow(elements, item_size(dtype), &bytes) || bytes > INT64_MAX - kAlignment)
+    throw_error(ErrorKind::invalid_input, "an array ", dtype_name(dtype), format_sizes(sizes), " overflows 63 bits.");
+  // calloc leaves large blocks untouched until they are used, unlike clearing them here.
+  void* block = std::calloc(1, static_cast<size_t>(bytes + kAlignment));
+  if (block == nullptr)
+    throw_error(ErrorKind::over_budget, "no memory for an array ", dtype_name(dtype), format_sizes(sizes), " of ",
+                bytes, " bytes.");
+  std::shared_ptr<void> owner(block, &std::free);
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  const uintptr_t aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
+  return {dtype, std::move(sizes), std::shared_ptr<void>(owner, reinterpret_cast<void*>(aligned))};
+}
+
+Array copy_array(const TensorView& view) {
+  LISSOME_CHECK(view.sizes.size() == view.strides.size(), "sizes ", format_sizes(view.sizes), ", strides ",
+                format_sizes(view.strides));
+  Array array = make_array(view.dtype, view.sizes);
+  if (array.elements() == 0) return array;
+  if (view.is_contiguous())
+    std::memcpy(array.storage.get(), view.data, static_cast<size_t>(array.bytes()));
+  else
+    copy_items(view, array.data<char>());
+  return array;
+}
+
+}  // namespace lissome

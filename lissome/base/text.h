@@ -1,0 +1,27 @@
+// Small text helpers and bounded JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lissome {
+
+using Json = nlohmann::ordered_json;
+
+// Parses JSON with at most `max_depth` nested levels, at most `max_values` values, no duplicate keys, UTF-8 only.
+// `source` names the document in errors (invalid_input with line and column).
+Json parse_json(std::string_view text, std::string_view source, int max_depth = 64, size_t max_values = 20'000'000);
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::vector<std::string> split(std::string_view text, char separator);
+bool is_utf8(std::string_view text);
+// 'text' for messages: in quotes, control and broken bytes as \xNN, at most 120 characters.
+std::string quote(std::string_view text);
+// The known name nearest to `name` (edit distance at most 3), or empty: for "did you mean".
+std::string find_nearest(std::string_view name, const std::vector<std::string>& known);
+// Shell-style pattern with * and ?.
+bool matches_pattern(std::string_view pattern, std::string_view text);
+
+}  // namespace lissome
