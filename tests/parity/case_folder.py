@@ -205,8 +205,10 @@ def describe_outputs(program, values: list) -> list[dict]:
 
 
 def list_ranges(program) -> dict[str, list]:
+    """The range of each symbol; None where it has no bound."""
     def bound(value):
-        return int(value) if value.is_Integer or value.is_integer and value.is_finite else None
+        return int(value) if value.is_Integer else None
+
     return {str(symbol): [bound(limits.lower), bound(limits.upper)]
             for symbol, limits in program.range_constraints.items()}
 

@@ -21,6 +21,9 @@ WIDE = {
 
 
 class WidenDtypes(TorchDispatchMode):
+    # cond, while_loop and the like run as they are: what they were given is wide already.
+    supports_higher_order_operators = True
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         widen = lambda value: WIDE.get(value, value) if isinstance(value, torch.dtype) else value
         return func(*pytree.tree_map(widen, args), **pytree.tree_map(widen, kwargs or {}))

@@ -90,7 +90,7 @@ CASES = [
     Case("batch_norm_stack_train", TrainedStack, lambda: images(3, 3, 9), mode="train", steps=3,
          forms=("core", "functional")),
     Case("batch_norm_dropout_train", TrainedWithDropout, rows, mode="train", steps=3),
-    Case("batch_norm_cumulative_train", lambda: nn.BatchNorm1d(12, momentum=0.1, affine=False), rows,
+    Case("batch_norm_no_affine_train", lambda: nn.BatchNorm1d(12, affine=False), rows,
          mode="train", steps=3),
     Case("instance_norm_train", lambda: nn.InstanceNorm2d(6, affine=True, track_running_stats=True), images,
          mode="train", steps=3),

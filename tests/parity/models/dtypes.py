@@ -1,0 +1,77 @@
+# Changes of dtype and arithmetic in every dtype: half precision, integers, booleans.
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from case import Case, apply, call
+
+
+def casts(x):
+    return (x.to(torch.float64), x.half(), x.bfloat16(), x.int(), x.long(), x.short(), x.char(), x.abs().byte(), x.bool(),
+            x.to(torch.complex64), x.double().float(), x.type_as(x.half()), x.to("cpu"), x.to(x.double()),
+            x.half().float() + x, torch.promote_types(torch.int32, torch.float16) == torch.float16, x.type(torch.int16))
+
+
+def promotions(f, h, i, b):
+    return (f + i, f * b, i + b, i / 2, i * 1.5, b * 2, b + b, h + 1.0, h * f, i + torch.tensor(2.5), torch.cat([f, i.float()]),
+            torch.where(b, f, i), i == f, b.sum(), b.float().mean(), f + torch.ones(1, dtype=torch.float64),
+            i.sum(dtype=torch.int32), (b & (f > 0)).int(), torch.result_type(f, i) == torch.float32)
+
+
+def reinterpret(x):
+    return x.view(torch.int32), x.view(torch.uint8), x.half().view(torch.int16), x.int().view(torch.float32) * 0
+
+
+def quantize_by_hand(x):
+    scale = x.abs().amax(1, keepdim=True) / 127
+    q = torch.clamp(torch.round(x / scale), -128, 127).to(torch.int8)
+    u = (q.to(torch.int16) + 128).to(torch.uint8)
+    return q, u, q.float() * scale, (q.to(torch.int32) @ q.t().to(torch.int32)).sum(1)
+
+
+class Int8Linear(nn.Module):
+    """Weights kept as int8 with a scale for each row, widened for every use."""
+
+    def __init__(self):
+        super().__init__()
+        weight = torch.randn(6, 8)
+        scale = weight.abs().amax(1, keepdim=True) / 127
+        self.register_buffer("weight", torch.round(weight / scale).to(torch.int8))
+        self.register_buffer("scale", scale)
+
+    def forward(self, x):
+        return F.linear(x, self.weight.to(x.dtype) * self.scale)
+
+
+def half_model(dtype):
+    return lambda: nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 4)).to(dtype)
+
+
+def values():
+    return call(torch.randn(3, 4) * 10)
+
+
+CASES = [
+    Case("casts", apply(casts), values),
+    Case("promotions", apply(promotions), lambda: call(
+        torch.randn(3, 4), torch.randn(3, 4).half(), torch.randint(-5, 5, (3, 4)), torch.rand(3, 4) > 0.5)),
+    Case("reinterpreted_bits", apply(reinterpret), values),
+    Case("float64_model", lambda: nn.Sequential(nn.Linear(4, 6), nn.Tanh()).double(),
+         lambda: call(torch.randn(3, 4, dtype=torch.float64))),
+    Case("half_model", half_model(torch.float16), lambda: call(torch.randn(3, 8).half())),
+    Case("bfloat16_model", half_model(torch.bfloat16), lambda: call(torch.randn(3, 8).bfloat16())),
+    Case("bfloat16_inside", apply(lambda x, y: ((x.bfloat16() @ y.bfloat16()).float(), x.half().softmax(-1).float())),
+         lambda: call(torch.randn(3, 8), torch.randn(8, 5))),
+    Case("bfloat16_conv", lambda: nn.Conv2d(3, 4, 3).bfloat16(), lambda: call(torch.randn(1, 3, 8, 8).bfloat16())),
+    Case("int8_linear", Int8Linear, lambda: call(torch.randn(3, 8))),
+    Case("quantized_by_hand", apply(quantize_by_hand), values),
+    Case("small_integers", apply(lambda x, y: (x + y, x * 2, x // 3, x & y, x.to(torch.int64) * 1000, x.sum(), x.max(), -x)),
+         lambda: call(torch.randint(-100, 100, (6,), dtype=torch.int8), torch.randint(-100, 100, (6,), dtype=torch.int8))),
+    Case("unsigned_images", apply(lambda x: (x.float() / 255 - 0.5) / 0.25),
+         lambda: call(torch.randint(0, 256, (1, 3, 4, 4), dtype=torch.uint8))),
+    Case("boolean_logic", apply(lambda a, b: (a & b, a | b, a ^ b, ~a, a.any(), a.all(1), a.sum(0), a.int() - b.int(),
+                                              a.cumsum(1), torch.logical_xor(a, b), a == b, a.long().argmax(1))),
+         lambda: call(torch.rand(3, 4) > 0.5, torch.rand(3, 4) > 0.5)),
+    Case("float8_casts", apply(lambda x: (x.to(torch.float8_e4m3fn).float(), x.to(torch.float8_e5m2))), values),
+]
