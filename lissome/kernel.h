@@ -1,0 +1,7 @@
+// Face of kernel: the compute kernels that finished models run on. Plain functions over raw pointers, without torch;
+// one file a kernel, one version an instruction set, all in one table.
+#pragma once
+
+#include "lissome/kernel/activation.h"
+#include "lissome/kernel/kernel_table.h"
+#include "lissome/kernel/linear_f32.h"

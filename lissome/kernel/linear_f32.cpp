@@ -1,0 +1,48 @@
+// Packing, and the portable form: sums in double, so that it can judge the others.
+#include "lissome/kernel/linear_f32.h"
+
+#include <cstring>
+
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+
+int64_t packed_linear_f32_size(int64_t outputs, int64_t inputs) {
+  return (outputs + kLinearPanel - 1) / kLinearPanel * kLinearPanel * inputs;
+}
+
+void pack_linear_f32(const float* weight, int64_t outputs, int64_t inputs, int64_t output_stride, int64_t input_stride,
+                     float* packed) {
+  for (int64_t first = 0; first < outputs; first += kLinearPanel) {
+    const int64_t count = outputs - first < kLinearPanel ? outputs - first : kLinearPanel;
+    float* panel = packed + first * inputs;
+    for (int64_t k = 0; k < inputs; ++k) {
+      float* row = panel + k * kLinearPanel;
+      const float* column = weight + first * output_stride + k * input_stride;
+      for (int64_t n = 0; n < count; ++n) row[n] = column[n * output_stride];
+      std::memset(row + count, 0, static_cast<size_t>(kLinearPanel - count) * sizeof(float));
+    }
+  }
+}
+
+void linear_f32_portable(const LinearF32Call& call, int part, int parts) {
+  const Range rows = split_evenly(call.rows, part, parts);
+  for (int64_t m = rows.begin; m < rows.end; ++m) {
+    for (int64_t n = 0; n < call.outputs; ++n) {
+      const float* weight = call.weight + n / kLinearPanel * kLinearPanel * call.inputs + n % kLinearPanel;
+      double sum = call.bias ? call.bias[n] : 0;
+      for (int64_t k = 0; k < call.inputs; ++k) {
+        sum += static_cast<double>(call.x[m * call.x_stride + k]) * weight[k * kLinearPanel];
+      }
+      const double residual =
+          call.residual_place == ResidualPlace::none ? 0 : call.residual[m * call.residual_stride + n];
+      if (call.residual_place == ResidualPlace::before_activation) sum += residual;
+      sum = activate(call.epilogue, sum);
+      if (call.residual_place == ResidualPlace::after_activation) sum += residual;
+      call.y[m * call.y_stride + n] = static_cast<float>(sum);
+    }
+  }
+}
+
+}  // namespace lissome

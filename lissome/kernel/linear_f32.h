@@ -1,0 +1,34 @@
+// y[rows, outputs] = act(x[rows, inputs] * weight^T + bias), a residual added before or after the activation.
+//
+// Packed weight: panels of 64 outputs, each [inputs][64], the last panel filled with zeros:
+//   packed[(n / 64) * inputs * 64 + k * 64 + n % 64] = weight[n][k]
+#pragma once
+
+#include <cstdint>
+
+#include "lissome/kernel/activation.h"
+
+namespace lissome {
+
+inline constexpr int64_t kLinearPanel = 64;
+
+enum class ResidualPlace : uint8_t { none, before_activation, after_activation };
+
+struct LinearF32Call {
+  const float* x = nullptr;
+  const float* weight = nullptr;    // packed, see above
+  const float* bias = nullptr;      // [outputs], or null
+  const float* residual = nullptr;  // [rows, outputs]; may be y itself
+  float* y = nullptr;
+  int64_t rows = 0, inputs = 0, outputs = 0;
+  int64_t x_stride = 0, residual_stride = 0, y_stride = 0;  // elements from row to row
+  Epilogue epilogue;
+  ResidualPlace residual_place = ResidualPlace::none;
+};
+
+int64_t packed_linear_f32_size(int64_t outputs, int64_t inputs);  // elements
+// `weight` is [outputs, inputs] with any strides, in elements.
+void pack_linear_f32(const float* weight, int64_t outputs, int64_t inputs, int64_t output_stride, int64_t input_stride,
+                     float* packed);
+
+}  // namespace lissome

@@ -1,0 +1,15 @@
+// AVX2 with FMA: tiles of 6 x 16, 12 of 16 registers hold sums.
+#include "lissome/kernel/vector_avx2.h"
+
+namespace lissome {
+namespace {
+constexpr int kTileVectors = 2;
+}
+}  // namespace lissome
+
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/linear_f32_body.h"
+
+namespace lissome {
+void linear_f32_avx2(const LinearF32Call& call, int part, int parts) { run_linear_f32(call, part, parts); }
+}  // namespace lissome

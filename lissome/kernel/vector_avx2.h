@@ -1,0 +1,68 @@
+// 8 floats in one register: the twin of vector_avx512.h for AVX2 with FMA.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace lissome {
+namespace {
+
+struct Floats {
+  static constexpr int kWidth = 8;
+  __m256 v;
+};
+
+inline __m256i first_lanes(int64_t count) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+inline Floats load(const float* p) { return {_mm256_loadu_ps(p)}; }
+inline Floats load_first(const float* p, int64_t count) { return {_mm256_maskload_ps(p, first_lanes(count))}; }
+inline void store(float* p, Floats a) { _mm256_storeu_ps(p, a.v); }
+inline void store_first(float* p, Floats a, int64_t count) { _mm256_maskstore_ps(p, first_lanes(count), a.v); }
+inline Floats fill(float x) { return {_mm256_set1_ps(x)}; }
+inline Floats zeros() { return {_mm256_setzero_ps()}; }
+
+inline Floats operator+(Floats a, Floats b) { return {_mm256_add_ps(a.v, b.v)}; }
+inline Floats operator-(Floats a, Floats b) { return {_mm256_sub_ps(a.v, b.v)}; }
+inline Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }
+inline Floats operator/(Floats a, Floats b) { return {_mm256_div_ps(a.v, b.v)}; }
+inline Floats multiply_add(Floats a, Floats b, Floats c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }  // a*b + c
+inline Floats subtract_product(Floats a, Floats b, Floats c) { return {_mm256_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a*b
+// When x is NaN the result is NaN.
+inline Floats max_with(Floats bound, Floats x) { return {_mm256_max_ps(bound.v, x.v)}; }
+inline Floats min_with(Floats bound, Floats x) { return {_mm256_min_ps(bound.v, x.v)}; }
+// x < 0 ? negative : other; other where x is NaN.
+inline Floats select_negative(Floats x, Floats negative, Floats other) {
+  return {_mm256_blendv_ps(other.v, negative.v, _mm256_cmp_ps(x.v, _mm256_setzero_ps(), _CMP_LT_OQ))};
+}
+inline Floats square_root(Floats a) { return {_mm256_sqrt_ps(a.v)}; }
+inline Floats round_to_nearest(Floats a) {
+  return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+// a * 2^n for whole n in [-300, 300]; overflows to infinity, underflows to zero. In two halves, each a normal number.
+inline Floats scale_by_power(Floats a, Floats n) {
+  const __m256i exponent = _mm256_cvtps_epi32(n.v);
+  const __m256i half = _mm256_srai_epi32(exponent, 1);
+  const __m256i rest = _mm256_sub_epi32(exponent, half);
+  const __m256i bias = _mm256_set1_epi32(127);
+  const __m256 first = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23));
+  const __m256 second = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23));
+  return {_mm256_mul_ps(_mm256_mul_ps(a.v, first), second)};
+}
+inline float sum_lanes(Floats a) {
+  __m128 half = _mm_add_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+  half = _mm_add_ps(half, _mm_movehl_ps(half, half));
+  half = _mm_add_ss(half, _mm_shuffle_ps(half, half, 1));
+  return _mm_cvtss_f32(half);
+}
+inline float max_lanes(Floats a) {
+  __m128 half = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
+  half = _mm_max_ps(half, _mm_movehl_ps(half, half));
+  half = _mm_max_ss(half, _mm_shuffle_ps(half, half, 1));
+  return _mm_cvtss_f32(half);
+}
+
+}  // namespace
+}  // namespace lissome
