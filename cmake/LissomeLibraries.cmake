@@ -72,3 +72,11 @@ foreach(name IN LISTS shared_tests)
     add_dependencies(test_${name} lissome_reference_library)
   endif()
 endforeach()
+
+# What `make build` makes: all but tests and examples.
+add_custom_target(product)
+foreach(part IN ITEMS lissome lissome_runtime_library lissome_torch_library lissome_reference_library)
+  if(TARGET ${part})
+    add_dependencies(product ${part})
+  endif()
+endforeach()

@@ -37,3 +37,4 @@ add_custom_command(TARGET lissome_python POST_BUILD
 if(TARGET lissome_reference_library)
   add_dependencies(lissome_python lissome_reference_library)
 endif()
+add_dependencies(product lissome_python lissome_python_files)

@@ -1,0 +1,43 @@
+# The front door. Every target does its own set-up (tools/setup) and can be repeated.
+#   make demo | test | build | bench | format | sanitize | clean
+.DEFAULT_GOAL := help
+.PHONY: help build test demo bench format sanitize clean
+
+jobs := $(shell nproc 2>/dev/null || echo 2)
+python := .venv/bin/python
+release := build/release
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+build: ## the program (build/lissome) and the Python package (build/python)
+	@tools/setup build
+	@tools/build
+
+test: ## build, unit tests, then whole commands, parity with Python, structure, documentation
+	@tools/setup test
+	@tools/build all
+	ctest --test-dir $(release) --output-on-failure --no-tests=error
+	$(python) -m pytest tests
+
+demo: ## train, optimize and report two real models
+	@tools/setup demo
+	@tools/build all
+	@examples/run_demo
+
+bench: ## compare with eager PyTorch, rounds interleaved
+	@tools/setup demo
+	@tools/build
+	@bench/run
+
+format: ## clang-format over all C++ files
+	@tools/setup format
+	git ls-files '*.cpp' '*.h' '*.cu' | xargs clang-format-19 -i
+
+sanitize: ## unit tests under the address and undefined-behaviour sanitizers
+	@tools/setup test
+	@LISSOME_PRESET=asan-ubsan tools/build all
+	ctest --preset asan-ubsan --no-tests=error
+
+clean: ## remove what was built (.venv stays)
+	rm -rf build
