@@ -37,6 +37,8 @@ class Case:
     mode: str = "eval"
     steps: int = 1
     grad: bool = True  # whether gradients are enabled while exporting
+    # Conditions on sizes become asserts in the graph instead of guards checked at export.
+    deferred: bool = False
     # Further forms of the same case: "core" and "functional" (see export_forms.py), "strict".
     forms: tuple[str, ...] = ()
     form: str = "plain"

@@ -40,6 +40,7 @@ def write_case(case: Case, output: Path) -> None:
     folder = output / f".{case.name}.part"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    torch._dynamo.reset()  # control flow traces through dynamo, whose caches outlive a case
     module, calls = build(case)
     eager = copy.deepcopy(module)
     wide = copy.deepcopy(module)
@@ -47,8 +48,13 @@ def write_case(case: Case, output: Path) -> None:
     torch.export.save(program, folder / "model.pt2")
     expected = run(torch.export.load(folder / "model.pt2").module(), calls)
     check_against_eager(case, run(eager, calls), expected)
-    f64, reason = run_float64(case, wide, calls, expected)
-    description = describe_case(case, program, calls, expected, f64, reason, folder)
+    targets, random = read_targets(folder / "model.pt2")
+    f64, reason = run_float64(case, wide, calls, expected, random)
+    description = describe_case(case, program, calls, expected, f64)
+    description |= {"random": random, "f64_reason": reason, "ops": targets}
+    description["runs"] = [write_run(folder, k, description, one, expected, f64) for k, one in enumerate(calls)]
+    if description["stateful"]:
+        description["state"] = write_state(folder, expected, f64)
     (folder / "case.json").write_text(json.dumps(description, indent=1) + "\n")
     shutil.rmtree(output / case.name, ignore_errors=True)
     folder.rename(output / case.name)
@@ -68,6 +74,7 @@ def export(case: Case, module: nn.Module, example: Call) -> torch.export.Exporte
         program = torch.export.export(
             module, example.args, example.kwargs,
             dynamic_shapes=case.dynamic, strict=case.form == "strict",
+            prefer_deferred_runtime_asserts_over_guards=case.deferred,
         )
         if case.form == "core":
             program = program.run_decompositions()
@@ -89,7 +96,7 @@ def run(module: nn.Module, calls: list[Call]) -> Answers:
     return answers
 
 
-def run_float64(case: Case, module: nn.Module, calls: list[Call], expected: Answers):
+def run_float64(case: Case, module: nn.Module, calls: list[Call], expected: Answers, random: bool):
     """(answers, "") or (None, reason) where the module cannot run so, or runs differently."""
     calls = [Call(pytree.tree_map(widen, one.args), pytree.tree_map(widen, one.kwargs)) for one in calls]
     try:
@@ -103,6 +110,8 @@ def run_float64(case: Case, module: nn.Module, calls: list[Call], expected: Answ
             if distance is None and not is_exact(value, wide_value):
                 return None, f"output {i} of run {k} takes other values in float64"
             if distance is not None and distance > f64_limit(case, value):
+                if random:
+                    return None, "float64 draws other random numbers"
                 raise ValueError(f"{case.name}: output {i} of run {k} lies {distance:.1e} from float64")
     return answers, ""
 
@@ -126,46 +135,48 @@ def check_against_eager(case: Case, eager: Answers, exported: Answers) -> None:
             raise ValueError(f"{case.name}: {what} differs between the exported and the eager module ({distance})")
 
 
-def describe_case(case, program, calls, expected, f64, reason, folder) -> dict:
+def describe_case(case: Case, program, calls: list[Call], expected: Answers, f64: Answers | None) -> dict:
     inputs = describe_inputs(program, calls[0])
-    outputs = describe_outputs(program, expected.outputs[0])
-    targets, random = read_targets(folder / "model.pt2")
-    stateful = case.mode == "train" or not same_state(expected.state_before, expected.state_after)
-    description = {
+    changed = list_changed([row["name"] for row in inputs], calls, expected)
+    return {
         "name": case.name, "family": case.family, "form": case.form, "mode": case.mode, "steps": case.steps,
-        "dynamic": case.dynamic is not None, "dimensions": list_ranges(program),
-        "random": random, "seed": SEED, "stateful": stateful,
-        "mutated_inputs": [], "inputs": inputs, "outputs": outputs, "runs": [],
-        "f64": f64 is not None, "f64_reason": reason, "state": None, "ops": targets,
+        "dynamic": case.dynamic is not None, "dimensions": list_ranges(program), "seed": SEED,
+        "stateful": case.mode == "train" or not same_state(expected.state_before, expected.state_after),
+        "mutated_inputs": changed, "inputs": inputs, "outputs": describe_outputs(program, expected.outputs[0]),
+        "runs": [], "f64": f64 is not None, "state": None,
     }
-    names = [row["name"] for row in inputs]
-    for k, one in enumerate(calls):
-        row = write_run(folder, k, names, one, expected, f64)
-        description["runs"].append(row)
-        description["mutated_inputs"] = sorted({*description["mutated_inputs"], *row.pop("mutated")})
-    if stateful:
-        description["state"] = write_state(folder, expected, f64)
-    return description
 
 
-def write_run(folder: Path, k: int, names: list[str], one: Call, expected: Answers, f64: Answers | None) -> dict:
-    before = pytree.tree_leaves((one.args, one.kwargs))
-    after = expected.inputs_after[k]
-    mutated = [name for name, a, b in zip(names, before, after, strict=True)
-               if isinstance(a, torch.Tensor) and not same_tensor(a, b)]
+def list_changed(names: list[str], calls: list[Call], expected: Answers) -> list[str]:
+    """The inputs that at least one run wrote to."""
+    changed = set()
+    for one, after in zip(calls, expected.inputs_after, strict=True):
+        before = pytree.tree_leaves((one.args, one.kwargs))
+        changed |= {name for name, a, b in zip(names, before, after, strict=True)
+                    if isinstance(a, torch.Tensor) and not same_tensor(a, b)}
+    return sorted(changed)
+
+
+def write_run(folder: Path, k: int, description: dict, one: Call, expected: Answers, f64: Answers | None) -> dict:
+    names, mutated = [row["name"] for row in description["inputs"]], description["mutated_inputs"]
     outputs = expected.outputs[k]
     row = {"inputs": f"input_{k}.npz", "expected": f"expected_{k}.npz", "inputs_after": None, "f64": None,
-           "distance": [None] * len(outputs), "mutated": mutated}
-    save_arrays(folder / row["inputs"], dict(zip(names, before)))
-    save_arrays(folder / row["expected"], {f"output_{i}": value for i, value in enumerate(outputs)})
+           "distance": [None] * len(outputs)}
+    save_arrays(folder / row["inputs"], dict(zip(names, pytree.tree_leaves((one.args, one.kwargs)))))
+    save_arrays(folder / row["expected"], name_outputs(outputs))
     if mutated:
         row["inputs_after"] = f"inputs_after_{k}.npz"
-        save_arrays(folder / row["inputs_after"], {name: b for name, b in zip(names, after) if name in mutated})
+        after = dict(zip(names, expected.inputs_after[k], strict=True))
+        save_arrays(folder / row["inputs_after"], {name: after[name] for name in mutated})
     if f64 is not None:
         row["f64"] = f"f64_{k}.npz"
-        save_arrays(folder / row["f64"], {f"output_{i}": value for i, value in enumerate(f64.outputs[k])})
+        save_arrays(folder / row["f64"], name_outputs(f64.outputs[k]))
         row["distance"] = [measure_distance(a, b) for a, b in zip(outputs, f64.outputs[k])]
     return row
+
+
+def name_outputs(values: list) -> dict[str, Any]:
+    return {f"output_{i}": value for i, value in enumerate(values)}
 
 
 def write_state(folder: Path, expected: Answers, f64: Answers | None) -> dict:

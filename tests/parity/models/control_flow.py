@@ -138,5 +138,5 @@ CASES = [
     Case("scan_average", ScanSum, lambda: call(torch.randn(3), torch.randn(5, 3))),
     Case("grad_regions", GradRegions, lambda: call(torch.randn(2, 4)), forms=("core",)),
     Case("grad_frozen_function", FrozenBackbone, lambda: call(torch.randn(2, 4))),
-    Case("autocast_region", AutocastRegion, lambda: call(torch.randn(3, 8)), forms=("core",)),
+    Case("autocast_region", AutocastRegion, lambda: call(torch.randn(3, 8)), forms=("core",), f64_limit=1e-2),
 ]

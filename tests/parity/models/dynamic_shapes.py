@@ -19,10 +19,22 @@ class SizesAsValues(nn.Module):
     def forward(self, x):
         batch, length = x.shape[:2]
         positions = torch.arange(length, dtype=x.dtype) / length
-        table = torch.full((batch, length + 1), float(length))
-        scaled = x * (1.0 / math.sqrt(length)) + positions[None, :, None]
-        middle = (length + 1) // 2
-        return {"scaled": scaled, "table": table, "half": x[:, :middle], "count": batch * length, "pairs": length * (length - 1)}
+        table = torch.full((batch, length + 1), torch.sym_float(length))
+        scaled = x * (1.0 / torch.sym_sqrt(length)) + positions[None, :, None]
+        return {"scaled": scaled, "table": table, "root": x * length**-0.5, "count": batch * length, "pairs": length * (length - 1)}
+
+
+class SizeArithmetic(nn.Module):
+    """Every function of sizes that the exported graph has a node for."""
+
+    def forward(self, x):
+        b, n = x.shape[:2]
+        tables = (torch.zeros(n // 2 + 1, n % 3 + 2), torch.ones(math.trunc(n / 2) + 2, torch.sym_int(n * 0.7) + 2),
+                  torch.zeros(n << 1, (n >> 1) + 1), torch.zeros(-n % 4 + 2), torch.full((2,), n / 4), torch.full((2,), n > 4))
+        numbers = torch.sym_max(n, 7) - torch.sym_min(b, 3) - (n**2) % 5 + (-n // 3)
+        chosen = torch.sym_ite(n > 4, 1, 2) * x
+        facts = [torch.sym_ite(fact, n, b) for fact in (torch.sym_not(n > 4), n == 5, n != b, b <= 3, b < n, b >= 2)]
+        return tables, x + numbers, chosen, x * torch.sym_float(n) ** 1.5, numbers, facts, torch.tensor([n, b, 2]), n / 2
 
 
 class Patches(nn.Module):
@@ -81,6 +93,12 @@ class Bucketed(nn.Module):
         return x @ x.transpose(1, 2) + self.bias(bucket).permute(2, 0, 1)[:1]
 
 
+def cut_in_half(x):
+    """Cuts that need checks at run time, since no guard at export can state them."""
+    half = x.shape[1] // 2
+    return x[:, :half], x[:, half:].sum(1), x.narrow(1, 1, half), x.reshape(x.shape[0], -1)[:, : half + 1]
+
+
 def rows(n, width=6):
     return torch.randn(n, width)
 
@@ -99,14 +117,17 @@ CASES = [
     Case("dynamic_unbounded", apply(lambda x: x.cumsum(0)), lambda b: call(rows(b)), variants=((4,), (2,), (500,)),
          dynamic={"args": ({0: Dim.DYNAMIC},)}),
     Case("dynamic_sizes_as_values", SizesAsValues, sequences, **SEQUENCES, forms=("core",)),
+    Case("dynamic_size_arithmetic", SizeArithmetic, sequences, **SEQUENCES),
+    Case("dynamic_asserts", apply(cut_in_half), sequences, variants=((3, 7), (1, 5), (2, 20)), deferred=True,
+         dynamic={"args": ({0: BATCH, 1: Dim("length", min=5, max=32)},)}),
     Case("dynamic_twice", apply(lambda x, y: y.view(-1, 2, 6).sum(1) + x), lambda n: call(rows(n), rows(2 * n)),
-         variants=((5,), (1,), (20,)),
-         dynamic={"args": ({0: Dim("rows", min=1, max=32)}, {0: 2 * Dim("rows", min=1, max=32)})}),
+         variants=((5,), (2,), (20,)),
+         dynamic={"args": ({0: Dim("rows", min=2, max=32)}, {0: 2 * Dim("rows", min=2, max=32)})}),
     Case("dynamic_half", apply(lambda x: (x[: x.shape[0] // 2] + 1, x[x.shape[0] // 2:], x.shape[0] // 2)), lambda n: call(rows(n)),
-         variants=((7,), (2,), (31,)), dynamic={"args": ({0: Dim("rows", min=2, max=32)},)}),
+         variants=((8,), (4,), (30,)), dynamic={"args": ({0: 2 * Dim("half", min=2, max=16)},)}),
     Case("dynamic_plus_one", apply(lambda x, y: x[:, None] - y[1:][None] + y[:-1]), lambda n: call(rows(n), rows(n + 1)),
-         variants=((4,), (1,), (16,)),
-         dynamic={"args": ({0: Dim("rows", min=1, max=16)}, {0: Dim("rows", min=1, max=16) + 1})}),
+         variants=((4,), (2,), (16,)),
+         dynamic={"args": ({0: Dim("rows", min=2, max=16)}, {0: Dim("rows", min=2, max=16) + 1})}),
     Case("dynamic_concatenated", apply(lambda x, y: (torch.cat([x, y, x]), torch.cat([x, y]).mean(0), x.shape[0] + y.shape[0])),
          lambda n, m: call(rows(n), rows(m)), variants=((3, 4), (1, 1), (9, 2)),
          dynamic={"args": ({0: Dim("first", min=1, max=16)}, {0: Dim("second", min=1, max=16)})}),

@@ -97,7 +97,7 @@ class Constants(nn.Module):
         self.plain = torch.tensor([1.0, 2.0, 3.0])
         self.register_buffer("hidden", torch.tensor([0.5, 0.25, 0.125]), persistent=False)
         self.frozen = nn.Parameter(torch.randn(3), requires_grad=False)
-        self.lookup = {"low": torch.tensor([3, 1, 0])}
+        self.lookup = {"low": torch.tensor([2, 1, 0])}
 
     def forward(self, x):
         inside = torch.tensor([[1.0, -1.0, 1.0]]) * self.plain + torch.tensor(2)

@@ -1,9 +1,11 @@
 # What goes in and comes out: nested structures, optional and scalar inputs, None, repeats.
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import nn
+from torch.utils import _pytree as pytree
 
 from case import Case, apply, call
 
@@ -31,6 +33,18 @@ class Outputs(NamedTuple):
     loss: torch.Tensor | None
 
 
+@dataclass
+class Pair:
+    first: torch.Tensor
+    rest: dict
+
+
+# An archive names the types of its structure; types of one's own need a name for that.
+pytree._register_namedtuple(Outputs, serialized_type_name="Outputs")
+torch.export.register_dataclass(Pair, serialized_type_name="Pair")
+torch.serialization.add_safe_globals([Outputs, Pair])
+
+
 class NamedOutputs(nn.Module):
     def __init__(self):
         super().__init__()
@@ -40,6 +54,11 @@ class NamedOutputs(nn.Module):
         first = self.linear(x)
         second = self.linear(first)
         return Outputs(logits=second.sum(-1), hidden=(x, first, second), loss=None)
+
+
+class DataclassInput(nn.Module):
+    def forward(self, pair):
+        return Pair(first=pair.first + pair.rest["shift"], rest={"twice": pair.first * 2})
 
 
 class ManyOfTheSame(nn.Module):
@@ -84,6 +103,7 @@ CASES = [
     Case("optional_none", OptionalInputs, lambda: call(torch.randn(2, 4), None, torch.randn(4))),
     Case("optional_keyword", OptionalInputs, lambda: call(torch.randn(2, 4), bias=torch.randn(4))),
     Case("named_outputs", NamedOutputs, lambda: call(torch.randn(2, 4)), forms=("core",)),
+    Case("dataclass_input", DataclassInput, lambda: call(Pair(torch.randn(3), {"shift": torch.ones(3)}))),
     Case("repeated_outputs", ManyOfTheSame, lambda: call(torch.randn(3, 4))),
     Case("unused_input", UnusedInput, lambda: call(
         torch.randn(3), torch.randn(2), torch.randn(3), torch.randn(3), scale=torch.tensor(2.0), other=torch.zeros(1))),
