@@ -1,0 +1,104 @@
+// Face of data: the user's samples from files, fitted to what a model takes, split, and handed out batch by batch; and
+// made-up inputs for models that come without data. Sees no torch. Flow:
+//
+//   load_dataset(path) -> fit_dataset(dataset, signature) -> split_dataset -> take_batch, take_labels
+//
+// Files: .npz (named arrays with one common first dimension), a single .npy, an IDX file (gzip or plain, with its label
+// file beside it), or a folder with the four standard IDX files: DIR:train or DIR:test. Everything is checked before it is
+// used: errors name file, entry, what was seen and what is allowed (invalid_input, or usage for a path or a name).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lissome/base.h"
+
+namespace lissome {
+
+// One input of a model, as data sees it.
+struct DataSignature {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  Sizes sizes;  // -1 stands for any size; the first is the batch
+  // Integers: the least and the largest value that makes sense, such as 0 and rows - 1 for an index into an embedding.
+  std::optional<std::pair<int64_t, int64_t>> range;
+  bool allow_nonfinite = false;  // NaN and infinity are data here
+};
+
+// One named array of samples. The file's elements are kept as they are; dtype, sizes and scale say what batches give.
+struct DataColumn {
+  std::string name;
+  Array array;         // [samples, ...]
+  Dtype dtype = Dtype::f32;
+  Sizes sample_sizes;  // without the first dimension
+  double scale = 1;    // multiplied after the cast to a float type
+};
+
+struct Dataset {
+  std::string source;               // the path as given, for messages
+  std::vector<DataColumn> columns;  // inputs
+  std::optional<Array> labels;      // class numbers i64[samples], or float targets [samples, ...]
+  std::vector<int64_t> rows;        // which samples of the arrays, in order; splits share the arrays
+  bool is_images = false;           // from IDX: fit_dataset may scale and reshape
+  std::vector<std::string> notes;   // what was converted or left out, for the user
+
+  int64_t samples() const { return static_cast<int64_t>(rows.size()); }
+};
+
+struct DataOptions {
+  // The array that holds the labels (.npz), or the path of a label file (IDX, which else takes the one beside the images).
+  std::string labels;
+};
+
+// Throws usage (no such path or label array), invalid_input (empty, not a data file, no common first dimension, labels of
+// another length, NaN labels).
+Dataset load_dataset(const std::string& path, const DataOptions& options = {});
+
+// Puts the columns in the order of the model's inputs, by name, or in file order when no name matches, and settles
+// conversions: f64 -> f32 (noted), narrower integers -> wider, i64 -> i32 where every value fits, floats -> f16 or bf16
+// (noted). Images of bytes (IDX only) become floats in 0..1 and take the input's sizes when the number of elements is
+// the same, so [28, 28] fits [1, 28, 28] and [784]. A fixed batch size in the signature is no constraint.
+// Throws invalid_input: an input without array, wrong dtype or sizes, NaN or infinity in a float input, an integer
+// outside of its range.
+Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs);
+
+// The same for one set of inputs (`lissome run --input`): every size of the signature counts. Conversions are added to
+// `notes`. `source` names the file in errors.
+std::vector<NamedArray> fit_inputs(const std::vector<NamedArray>& arrays, std::span<const DataSignature> inputs,
+                                   const std::string& source, std::vector<std::string>* notes);
+
+struct DataSplit {
+  Dataset calibration;
+  Dataset validation;
+};
+
+struct SplitOptions {
+  uint64_t seed = 0;
+  double calibration = 0.5;           // share of the samples, 0 to 1 exclusive
+  int64_t most_calibration = 1 << 20;  // samples; the rest goes to validation
+};
+
+// Two parts that share no sample: equal samples (by their bytes) land in one part. Stratified by class where labels are
+// class numbers. Both parts hold at least one sample, shuffled; same seed, same parts. Throws invalid_input when there
+// are fewer than two different samples.
+DataSplit split_dataset(const Dataset& dataset, const SplitOptions& options = {});
+
+// Samples first .. first + count - 1 as dense arrays [count, ...], converted as fit_dataset settled it.
+std::vector<NamedArray> take_batch(const Dataset& dataset, int64_t first, int64_t count);
+// Their labels, [count] or [count, ...]. The dataset must have labels.
+Array take_labels(const Dataset& dataset, int64_t first, int64_t count);
+
+struct GenerateOptions {
+  int64_t batch = 1;       // the first size where it is -1
+  int64_t other_size = 16;  // every other -1
+  uint64_t seed = 0;
+};
+
+// Inputs for a model without data: floats and complex numbers standard normal; integers uniform in their range, without
+// one 0 or 1 (any byte for u8 and i8); bools by coin. Same options, same bytes.
+std::vector<NamedArray> generate_inputs(std::span<const DataSignature> inputs, const GenerateOptions& options = {});
+
+}  // namespace lissome

@@ -1,0 +1,208 @@
+// fit_dataset and fit_inputs: which array feeds which input, whether its type and sizes may, and whether its values are
+// sound. Everything that a later run could stumble over is refused here, with file, entry and position.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "lissome/data.h"
+
+namespace lissome {
+namespace {
+
+std::string format_open_sizes(std::span<const int64_t> sizes) {
+  std::string text = "[";
+  for (size_t i = 0; i < sizes.size(); ++i)
+    text += (i > 0 ? ", " : "") + (sizes[i] < 0 ? std::string("any") : std::to_string(sizes[i]));
+  return text + "]";
+}
+
+std::string format_position(int64_t element, const Sizes& sizes) {
+  Sizes position(sizes.size());
+  for (size_t axis = sizes.size(); axis-- > 0;) {
+    position[axis] = element % sizes[axis];
+    element /= sizes[axis];
+  }
+  return format_sizes(position);
+}
+
+std::string describe_entry(const std::string& source, const std::string& name) {
+  return quote(source) + ", entry " + quote(name);
+}
+
+// How elements of one type become another.
+struct Conversion {
+  bool allowed = false;
+  bool noted = false;         // precision may be lost: the user is told
+  bool values_decide = false;  // narrower integers: allowed when every value fits
+  double scale = 1;
+};
+
+// The values of a type as [least, most] exponents: whether `to` holds every value of `from`.
+bool widens(Dtype from, Dtype to) {
+  return dispatch(from, [&]<typename From>() {
+    return dispatch(to, [&]<typename To>() {
+      if constexpr (std::is_integral_v<From> && std::is_integral_v<To>)
+        return std::is_signed_v<From> <= std::is_signed_v<To> &&
+               std::numeric_limits<From>::digits <= std::numeric_limits<To>::digits;
+      else
+        return false;
+    });
+  });
+}
+
+Conversion find_conversion(Dtype from, Dtype to, bool is_images) {
+  if (from == to) return {true};
+  if (from == Dtype::c32 || to == Dtype::c32) return {};
+  if (is_images && from == Dtype::u8 && is_floating(to)) return {true, false, false, 1.0 / 255};
+  if (is_floating(from) && is_floating(to)) return {true, item_size(to) < item_size(from), false};
+  const bool from_whole = is_integral(from) || from == Dtype::boolean;
+  if (from_whole && is_integral(to)) return widens(from, to) ? Conversion{true} : Conversion{true, false, true};
+  return {};
+}
+
+std::string advise_conversion(Dtype from, Dtype to) {
+  if (is_floating(to) && is_integral(from)) return " Scale the values and save them as " + std::string(dtype_name(to)) + ".";
+  return " Save the array as " + std::string(dtype_name(to)) + ".";
+}
+
+template <typename T>
+constexpr bool is_float_like = std::is_floating_point_v<T> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+template <typename T>
+constexpr bool is_number = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+
+// The first element that `accepts` refuses ends everything.
+template <typename T, typename Accepts>
+void check_elements(const Array& array, const DataSignature& input, const std::string& entry, const std::string& allowed,
+                    Accepts accepts) {
+  const T* data = array.data<T>();
+  const int64_t count = array.elements();
+  for (int64_t i = 0; i < count; ++i)
+    if (!accepts(data[i]))
+      throw_error(ErrorKind::invalid_input, entry, " holds ", +data[i], " at ", format_position(i, array.sizes), "; input ",
+                  quote(input.name), " takes ", allowed, ".");
+}
+
+void check_values(const Array& array, const DataSignature& input, const Conversion& conversion, const std::string& entry) {
+  if (array.dtype == Dtype::c32) return;
+  dispatch(array.dtype, [&]<typename T>() {
+    if constexpr (is_float_like<T>) {
+      if (!input.allow_nonfinite)
+        check_elements<T>(array, input, entry, "finite numbers", [](T v) { return std::isfinite(static_cast<double>(v)); });
+    } else if constexpr (is_number<T>) {
+      if (conversion.values_decide)
+        dispatch(input.dtype, [&]<typename To>() {
+          if constexpr (is_number<To>)
+            check_elements<T>(array, input, entry, std::string(dtype_name(input.dtype)),
+                              [](T v) { return std::in_range<To>(v); });
+        });
+      if (!input.range) return;
+      const auto [least, most] = *input.range;
+      check_elements<T>(array, input, entry, std::to_string(least) + " to " + std::to_string(most),
+                        [low = least, high = most](T v) { return !std::cmp_less(v, low) && !std::cmp_greater(v, high); });
+    }
+  });
+}
+
+bool sizes_fit(std::span<const int64_t> seen, std::span<const int64_t> allowed) {
+  return std::equal(seen.begin(), seen.end(), allowed.begin(), allowed.end(),
+                    [](int64_t size, int64_t expected) { return expected < 0 || size == expected; });
+}
+
+// For each input the array that feeds it. `names` are those of the file.
+std::vector<size_t> match_names(const std::vector<std::string>& names, std::span<const DataSignature> inputs,
+                                const std::string& source, std::vector<std::string>* notes) {
+  std::vector<std::string> wanted, missing;
+  std::vector<size_t> chosen;
+  for (const DataSignature& input : inputs) {
+    wanted.push_back(input.name);
+    const auto found = std::find(names.begin(), names.end(), input.name);
+    if (found == names.end()) missing.push_back(input.name);
+    else chosen.push_back(static_cast<size_t>(found - names.begin()));
+  }
+  if (missing.empty()) {
+    for (size_t i = 0; i < names.size(); ++i)
+      if (std::find(chosen.begin(), chosen.end(), i) == chosen.end())
+        notes->push_back(describe_entry(source, names[i]) + " is no input of the model and was left out.");
+    return chosen;
+  }
+  if (!chosen.empty())
+    throw_error(ErrorKind::invalid_input, quote(source), ": no array for input ", quote(missing[0]), "; the file has ",
+                join(names, ", "), ", the model takes ", join(wanted, ", "), ".");
+  if (names.size() != inputs.size())
+    throw_error(ErrorKind::invalid_input, quote(source), ": ", names.size(), names.size() == 1 ? " array (" : " arrays (",
+                join(names, ", "), ") for ", inputs.size(), inputs.size() == 1 ? " input (" : " inputs (", join(wanted, ", "),
+                "). Name the arrays after the inputs, and say which one holds labels.");
+  for (size_t i = 0; i < names.size(); ++i) chosen.push_back(i);
+  return chosen;
+}
+
+Conversion settle_conversion(const Array& array, const DataSignature& input, bool is_images, const std::string& entry,
+                             std::vector<std::string>* notes) {
+  const Conversion conversion = find_conversion(array.dtype, input.dtype, is_images);
+  if (!conversion.allowed)
+    throw_error(ErrorKind::invalid_input, entry, " has the type ", dtype_name(array.dtype), ", input ", quote(input.name),
+                " takes ", dtype_name(input.dtype), ".", advise_conversion(array.dtype, input.dtype));
+  check_values(array, input, conversion, entry);
+  if (conversion.noted)
+    notes->push_back(entry + " is rounded from " + std::string(dtype_name(array.dtype)) + " to " +
+                     std::string(dtype_name(input.dtype)) + ".");
+  return conversion;
+}
+
+[[noreturn]] void refuse_sizes(const std::string& entry, const Array& array, const DataSignature& input,
+                               const Sizes& allowed) {
+  throw_error(ErrorKind::invalid_input, entry, " has the sizes ", format_sizes(array.sizes), ", input ", quote(input.name),
+              " takes ", format_open_sizes(allowed), ".");
+}
+
+DataColumn fit_column(DataColumn column, const DataSignature& input, bool is_images, const std::string& entry,
+                      std::vector<std::string>* notes) {
+  Sizes allowed = input.sizes;
+  if (allowed.empty()) refuse_sizes(entry, column.array, input, allowed);
+  allowed[0] = -1;  // batches of any size are cut from the samples
+  const Sizes inner(allowed.begin() + 1, allowed.end());
+  if (!sizes_fit(column.sample_sizes, inner)) {
+    const bool is_closed = std::all_of(inner.begin(), inner.end(), [](int64_t size) { return size >= 0; });
+    if (!is_images || !is_closed || count_elements(inner) != count_elements(column.sample_sizes))
+      refuse_sizes(entry, column.array, input, allowed);
+    column.sample_sizes = inner;
+  }
+  column.scale = settle_conversion(column.array, input, is_images, entry, notes).scale;
+  column.dtype = input.dtype;
+  column.name = input.name;
+  return column;
+}
+
+}  // namespace
+
+Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs) {
+  std::vector<std::string> names;
+  for (const DataColumn& column : dataset.columns) names.push_back(column.name);
+  const std::vector<size_t> chosen = match_names(names, inputs, dataset.source, &dataset.notes);
+  std::vector<DataColumn> columns;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    columns.push_back(fit_column(dataset.columns[chosen[i]], inputs[i], dataset.is_images,
+                                 describe_entry(dataset.source, names[chosen[i]]), &dataset.notes));
+  dataset.columns = std::move(columns);
+  return dataset;
+}
+
+std::vector<NamedArray> fit_inputs(const std::vector<NamedArray>& arrays, std::span<const DataSignature> inputs,
+                                   const std::string& source, std::vector<std::string>* notes) {
+  std::vector<std::string> names;
+  for (const NamedArray& named : arrays) names.push_back(named.name);
+  const std::vector<size_t> chosen = match_names(names, inputs, source, notes);
+  std::vector<NamedArray> fitted;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Array& array = arrays[chosen[i]].array;
+    const std::string entry = describe_entry(source, names[chosen[i]]);
+    if (!sizes_fit(array.sizes, inputs[i].sizes)) refuse_sizes(entry, array, inputs[i], inputs[i].sizes);
+    settle_conversion(array, inputs[i], false, entry, notes);
+    fitted.push_back({inputs[i].name, array.dtype == inputs[i].dtype ? array : cast_array(array.view(), inputs[i].dtype)});
+  }
+  return fitted;
+}
+
+}  // namespace lissome
