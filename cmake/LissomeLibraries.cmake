@@ -2,6 +2,15 @@
 # build/lissome. Libraries find each other beside themselves, the program finds them in ../lib, so
 # a build tree and an installed tree run alike.
 
+# build/NAME -> the file or folder of the release preset, where people and scripts look for it.
+function(lissome_link_into_build target path name)
+  if(PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/release")
+    add_custom_command(TARGET ${target} POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -E create_symlink "${path}" "${PROJECT_SOURCE_DIR}/build/${name}"
+      VERBATIM)
+  endif()
+endfunction()
+
 function(lissome_shared_library name)
   cmake_parse_arguments(PARSE_ARGV 1 library "" "" "MODULES;LINKS")
   set(objects)
@@ -19,6 +28,10 @@ function(lissome_shared_library name)
   set_target_properties(${name}_library PROPERTIES
     OUTPUT_NAME ${name} LINKER_LANGUAGE CXX
     BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
+  if(LISSOME_WHEEL)
+    # Torch is the neighbour in site-packages, wherever those lie.
+    set_property(TARGET ${name}_library APPEND PROPERTY INSTALL_RPATH "$ORIGIN/../../torch/lib")
+  endif()
   target_link_libraries(${name}_library PRIVATE ${objects} Threads::Threads ${CMAKE_DL_LIBS})
   foreach(link IN LISTS library_LINKS)
     if(TARGET ${link}_library)
@@ -53,11 +66,7 @@ if(main_sources AND TARGET lissome_runtime_library)
       add_dependencies(lissome ${library}_library)
     endif()
   endforeach()
-  # `lissome` in build/ always points to the preset that was built last.
-  add_custom_command(TARGET lissome POST_BUILD
-    COMMAND ${CMAKE_COMMAND} -E create_symlink "$<TARGET_FILE:lissome>"
-            "${PROJECT_SOURCE_DIR}/build/lissome"
-    VERBATIM)
+  lissome_link_into_build(lissome "${PROJECT_BINARY_DIR}/bin/lissome" lissome)
 endif()
 
 # Tests that need the product as it is shipped.

@@ -3,6 +3,7 @@
 
 option(LISSOME_TESTS "Build the unit tests" ON)
 option(LISSOME_TORCH "Build what stands on libtorch; off builds the runtime alone" ON)
+option(LISSOME_WHEEL "Install as a Python wheel is laid out" OFF)
 set(LISSOME_SANITIZE "" CACHE STRING "Sanitizers for all of our code: address,undefined or thread")
 
 if(NOT CMAKE_BUILD_TYPE)
@@ -17,6 +18,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEV "-O1 -g")
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
+# The program and our libraries find each other relative to themselves, in a build tree (bin/,
+# lib/), under an install prefix and in a wheel (lissome/bin, lissome/lib).
+set(CMAKE_INSTALL_LIBDIR lib CACHE STRING "Folder of the libraries below the prefix")
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 

@@ -30,11 +30,19 @@ foreach(file IN LISTS python_files)
   list(APPEND copies "${copy}")
 endforeach()
 add_custom_target(lissome_python_files ALL DEPENDS ${copies})
-add_custom_command(TARGET lissome_python POST_BUILD
-  COMMAND ${CMAKE_COMMAND} -E create_symlink "${PROJECT_BINARY_DIR}/python"
-          "${PROJECT_SOURCE_DIR}/build/python"
-  VERBATIM)
+lissome_link_into_build(lissome_python "${PROJECT_BINARY_DIR}/python" python)
 if(TARGET lissome_reference_library)
   add_dependencies(lissome_python lissome_reference_library)
 endif()
 add_dependencies(product lissome_python lissome_python_files)
+
+if(LISSOME_WHEEL)
+  install(TARGETS lissome_python LIBRARY DESTINATION lissome COMPONENT python)
+  install(FILES ${python_files} DESTINATION lissome COMPONENT python)
+  install(TARGETS lissome RUNTIME DESTINATION lissome/bin COMPONENT python)
+  foreach(library IN ITEMS lissome_runtime lissome_torch lissome_reference)
+    if(TARGET ${library}_library)
+      install(TARGETS ${library}_library LIBRARY DESTINATION lissome/lib COMPONENT python)
+    endif()
+  endforeach()
+endif()

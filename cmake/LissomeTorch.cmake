@@ -10,11 +10,17 @@ if(NOT LISSOME_TORCH)
   return()
 endif()
 
-# Read without importing torch, which would take seconds.
-execute_process(
-  COMMAND "${LISSOME_PYTHON}" "${PROJECT_SOURCE_DIR}/cmake/find_torch.py"
-  OUTPUT_VARIABLE found_torch ERROR_VARIABLE torch_error RESULT_VARIABLE torch_result
-  OUTPUT_STRIP_TRAILING_WHITESPACE)
+# Read without importing torch, which would take seconds. A second time with -E: pip's isolated
+# builds put folders on PYTHONPATH that hide the environment's own packages.
+foreach(flag IN ITEMS -B -BE)
+  execute_process(
+    COMMAND "${LISSOME_PYTHON}" ${flag} "${PROJECT_SOURCE_DIR}/cmake/find_torch.py"
+    OUTPUT_VARIABLE found_torch ERROR_VARIABLE torch_error RESULT_VARIABLE torch_result
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
+  if(torch_result EQUAL 0)
+    break()
+  endif()
+endforeach()
 if(NOT torch_result EQUAL 0)
   message(FATAL_ERROR
     "${LISSOME_PYTHON} has no torch: ${torch_error}\n"
