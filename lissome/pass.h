@@ -1,0 +1,49 @@
+// Face of pass: exact rewrites of programs (no data, no search), the table that orders them, and the driver.
+// One pass = one free function that returns its number of rewrites. Every pass leaves a program that verifies and whose
+// results are the same up to rounding.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lissome/measure.h"
+#include "lissome/program.h"
+
+namespace lissome {
+
+struct Pass {
+  std::string_view name;     // the flag that switches it off, the span, the report's row
+  int (*run)(Program&);
+  std::string_view summary;  // one line for people
+};
+
+// In the order in which they run.
+std::span<const Pass> list_passes();
+const Pass* find_pass(std::string_view name);  // null when absent
+
+struct PipelineOptions {
+  std::vector<std::string> disabled;  // names of passes to leave out; an unknown name is a usage error
+  // When not empty, numbers before and after each pass are compared on these inputs (a debugging aid, slow); a
+  // difference beyond rounding is an internal error that names the pass.
+  std::vector<c10::IValue> check_inputs;
+};
+struct PassResult {
+  std::string name;
+  int rewrites = 0;
+  double seconds = 0;
+  std::string diff;  // of the program text, where it changed
+};
+// Runs the table, verifying after every pass and cleaning (constants, dead nodes) after every change.
+std::vector<PassResult> run_pipeline(Program& program, const PipelineOptions& options = {});
+
+// The eval form: dropout is identity, batch norm reads its running statistics, training counters are gone.
+void convert_to_inference(Program& program);
+
+// Eval form, folded and fused: everything that needs neither data nor search. `original` is left alone.
+Program prepare_inference(const Program& original, const PipelineOptions& options = {},
+                          std::vector<PassResult>* results = nullptr);
+
+}  // namespace lissome

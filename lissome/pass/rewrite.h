@@ -1,0 +1,83 @@
+// How passes change a program: read it with facts that stay true during the sweep, record changes, apply them at once.
+// Most fusions turn the last node of a pattern into the fused op (its results keep their ids, so no reader changes) and
+// let the nodes that lost their readers die.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+#include "lissome/program.h"
+
+namespace lissome {
+
+class Rewriter {
+ public:
+  explicit Rewriter(Program& program);
+
+  Program& program() { return program_; }
+  int node_count() const { return static_cast<int>(program_.nodes.size()); }
+  Node& node(int position) { return program_.nodes.at(static_cast<size_t>(position)); }
+
+  // The node that makes a value; null for inputs and weights. Replaced uses are looked through.
+  Node* producer(ValueId value);
+  // Same, when `value` is made by this op, else null.
+  Node* producer(const Argument& argument, std::string_view op);
+  // Readers of a value: arguments of nodes, program outputs and writes.
+  int use_count(ValueId value) const;
+  bool has_one_use(ValueId value) const { return use_count(value) == 1; }
+  // The only node that reads `value`, when it is read once and by a node; else -1.
+  int only_reader(ValueId value);
+  std::vector<int> readers(ValueId value);  // node positions, ascending, each once
+
+  // The argument with replaced uses looked through.
+  Argument resolve(const Argument& argument) const;
+
+  // Turns the node at `position` into another op; its results, and so its readers, stay.
+  void replace_node(int position, Op op, ArgumentList arguments);
+  // A new node before `position`; returns its first result.
+  ValueId insert_before(int position, Op op, ArgumentList arguments, std::vector<ValueType> types,
+                        std::shared_ptr<const Origin> origin);
+  Node& inserted(ValueId result);  // the whole inserted node, for its further results
+  // Every reader of `old_value` reads `replacement` instead; the producer dies unless something else keeps it.
+  void replace_value(ValueId old_value, Argument replacement);
+
+  // Applies everything, drops dead nodes. Returns the number of replace_node and replace_value calls.
+  int finish();
+
+ private:
+  void grow();  // weights and nodes may have been added since the sweep began
+  void count_uses(const Argument& argument, int by);
+
+  Program& program_;
+  std::vector<Node*> producer_;                      // by ValueId
+  std::vector<int> use_count_;                       // by ValueId
+  std::vector<std::vector<int>> readers_;            // by ValueId, may hold stale positions
+  std::vector<std::optional<Argument>> replacement_; // by ValueId
+  std::deque<std::pair<int, Node>> inserted_;        // (before position, node)
+  int rewrites_ = 0;
+};
+
+// Nodes without readers, effects or names to keep. Returns how many went.
+int remove_dead_nodes(Program& program);
+
+// Weights that no node, output or write mentions. Returns how many went.
+int remove_unread_weights(Program& program);
+
+// True for weights that nothing writes: their tensors may be computed with ahead of time.
+bool is_constant(const Program& program, ValueId value);
+// The tensor of a constant weight, undefined otherwise.
+at::Tensor constant_tensor(const Program& program, const Argument& argument);
+// The number in a literal or in a constant one-element tensor of a weight.
+std::optional<double> constant_number(const Program& program, const Argument& argument);
+// Sizes when all are known numbers.
+std::optional<Sizes> constant_sizes(const ValueType& type);
+ValueType tensor_type(Dtype dtype, std::vector<Dimension> sizes);
+// The type of a tensor.
+ValueType type_of(const at::Tensor& tensor);
+// Integers of a literal list; empty optional when any item is a value.
+std::optional<std::vector<int64_t>> literal_ints(const Argument& argument);
+
+}  // namespace lissome
