@@ -67,7 +67,7 @@ def put(root: Path, path: str, text: str) -> None:
         ("lissome/program/a.cpp", "#include <ATen/ATen.h>\n", "its torch level is narrow"),
         ("lissome/pass/a.cpp", "#include <torch/torch.h>\n", "its torch level is narrow"),
         ("lissome/program/syntax/a.cpp", "#include <c10/util/Half.h>\n", "its torch level is none"),
-        ("lissome/program/syntax/a.cpp", '#include "lissome/program.h"\n', "must stand alone"),
+        ("lissome/program/syntax/a.cpp", '#include "lissome/program.h"\n', "must not see torch"),
         ("lissome/program/syntax/a.cpp", '#include "lissome/measure.h"\n', "may include ['base']"),
         ("lissome/cli/main.cpp", '#include "lissome/program.h"\n', "must not see torch"),
         ("lissome/util/a.cpp", "\n", "module 'util' is not in the table"),
