@@ -1,0 +1,40 @@
+"""What every test of a whole command needs: the built program, the built package, a clean environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = ROOT / "build" / "lissome"
+sys.path.insert(0, str(ROOT / "build" / "python"))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The root of the repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    """build/lissome, as `make build` leaves it."""
+    assert PROGRAM.is_file(), f"{PROGRAM} is not there; run make build"
+    return PROGRAM
+
+
+@pytest.fixture
+def lissome(program: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `lissome WORDS...` in an empty folder and returns its exit status, output and errors."""
+
+    def run(*words: object, timeout: float = 300, **options: object) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1"}
+        defaults = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+        return subprocess.run([str(program), *map(str, words)], timeout=timeout, check=False, **{**defaults, **options})
+
+    return run
