@@ -15,10 +15,18 @@ namespace lissome {
 
 // ---- text ----------------------------------------------------------------------------------------------------------
 // `%3: f32[8, 64] = aten::linear(%x, @fc.weight, @fc.bias)`; @name is a weight. Defaults at the tail are left out.
-std::string print_program(const Program& program);
+// docs/program-text.md shows it; the grammar is drawn in print.cpp.
+struct PrintOptions {
+  bool origins = true;       // source lines behind nodes, and the call tree
+  bool declarations = true;  // dimensions, inputs and weights
+};
+std::string print_program(const Program& program, const PrintOptions& options = {});
 std::string print_node(const Program& program, const Node& node);
 // parse(print(p)) == p. Weights are declared by dtype and sizes; their tensors come from `weights` by name, or are
-// zeros when absent there. Throws invalid_input with line and column.
+// zeros when absent there. For tests there is a short form: inputs and weights may be declared where they are first used
+// (`%x: f32[N, 64]`), names of sizes need no declaration, overloads may be left out where the arguments tell, and
+// without `return` the values that nothing reads leave. Throws invalid_input with line and column, unsupported for an
+// unknown op.
 Program parse_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights = {});
 // Same structure, names, types and literals (tensors of weights by identity of dtype and sizes, not by content).
 bool same_program(const Program& left, const Program& right);
@@ -38,14 +46,17 @@ void verify_program(const Program& program, Stage stage);
 // understates it. The one place that knows.
 struct Effects {
   std::vector<int> writes;           // argument positions written
-  bool may_alias = false;            // a result may share storage with an argument
+  std::vector<int> aliases;          // argument positions with which a result may share storage
+  bool may_alias = false;            // there is such a position
   bool random = false;               // draws from the generator
-  bool shape_from_data = false;      // a result's sizes depend on values
+  bool shape_from_data = false;      // a result's sizes depend on values, or a number is read out of a tensor
+  bool check = false;                // computes nothing but refuses bad values: stays although nothing reads it
   bool outside = false;              // touches files, processes or the like: never imported
   bool barrier() const { return !writes.empty(); }
 };
 Effects find_effects(const Program& program, const Node& node);
-bool is_pure(const Program& program, const Node& node);  // no writes, not random, nothing outside; bodies included
+// No writes, not random, no check, nothing outside; bodies included: may be merged, recomputed and dropped when unread.
+bool is_pure(const Program& program, const Node& node);
 
 // ---- meaning -------------------------------------------------------------------------------------------------------
 struct InterpretOptions {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -158,10 +159,22 @@ class Program {
   const Weight* find_weight(ValueId id) const;           // null when the value is no weight
   const Weight* find_weight(std::string_view name) const;
   std::optional<ValueId> find_value(std::string_view name) const;
+  // Gives a value another name, made unique like that of a new one.
+  void rename_value(ValueId id, std::string name);
+
+ private:
+  std::string make_unique_name(std::string name);
+
+  std::unordered_map<std::string, int> names_;  // name -> index of the value that was given it
+  size_t named_ = 0;                            // values before this are in names_
+  int64_t next_number_ = 0;
 };
 
 // The arguments of `op` with defaults appended. Throws internal when a required argument is missing.
 ArgumentList complete_arguments(const Op& op, ArgumentList arguments);
+
+// The schema's default of argument `index`; nothing when it is required.
+std::optional<Argument> default_argument(const Op& op, size_t index);
 
 // Calls `visit(ValueId)` for every value that the argument holds, lists included.
 template <typename Visit>
@@ -174,5 +187,9 @@ void for_each_value(const Argument& argument, Visit&& visit) {
 
 Dtype dtype_of(at::ScalarType type);  // unsupported for quantized and bit types
 at::ScalarType scalar_type_of(Dtype dtype);
+Layout layout_of(at::Layout layout);
+at::Layout torch_layout_of(Layout layout);
+MemoryFormat memory_format_of(at::MemoryFormat format);
+at::MemoryFormat torch_memory_format_of(MemoryFormat format);
 
 }  // namespace lissome

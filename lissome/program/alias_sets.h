@@ -1,0 +1,28 @@
+// Which values of a program may share storage: the transitive closure of the effects table over its nodes.
+#pragma once
+
+#include <vector>
+
+#include "lissome/program.h"
+
+namespace lissome {
+
+class AliasSets {
+ public:
+  explicit AliasSets(const Program& program);
+
+  bool may_share(ValueId left, ValueId right) const;
+  // Some node writes into this value's storage.
+  bool is_written(ValueId id) const;
+
+ private:
+  int find_root(int id) const;
+  void unite(int left, int right);
+
+  mutable std::vector<int> parent_;
+  std::vector<bool> written_;  // by root
+};
+
+inline AliasSets find_alias_sets(const Program& program) { return AliasSets(program); }
+
+}  // namespace lissome

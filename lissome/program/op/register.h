@@ -1,0 +1,33 @@
+// How ops of namespace `lissome` enter the dispatcher: a row is a schema and the kernel of its reference. Each group of
+// ops has one file with one list of rows; register_ops() in register.cpp names the lists, once, in order.
+// Every kernel is CompositeImplicitAutograd: composed of ATen calls, so that autograd, autocast and every device work.
+#pragma once
+
+#include <ATen/core/boxing/KernelFunction.h>
+
+#include <string>
+#include <vector>
+
+namespace lissome {
+
+struct OpRow {
+  std::string schema;  // "sym_add(Scalar a, Scalar b) -> Scalar", without the namespace
+  c10::KernelFunction kernel;
+};
+
+using BoxedKernel = void (*)(std::vector<c10::IValue>& stack);
+
+// A kernel that works on the stack itself: pops the arguments, pushes the results.
+c10::KernelFunction box_kernel(BoxedKernel kernel);
+
+// A kernel that is a plain function with the schema's C++ types.
+template <typename Result, typename... Arguments>
+c10::KernelFunction wrap_kernel(Result (*kernel)(Arguments...)) {
+  return c10::KernelFunction::makeFromUnboxedRuntimeFunction(kernel);
+}
+
+std::vector<OpRow> list_scalar_ops();     // op/scalar.cpp
+std::vector<OpRow> list_fused_ops();      // op/fused.cpp
+std::vector<OpRow> list_quantized_ops();  // op/quantized.cpp
+
+}  // namespace lissome
