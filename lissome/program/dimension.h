@@ -20,7 +20,7 @@ struct NamedDimension {
 
 using DimensionBindings = std::map<std::string, int64_t, std::less<>>;
 
-// An immutable integer expression; copies are cheap. Division is Python's floor division, modulo is never negative for a
+// An immutable integer expression, simplified to a normal form (n + n is 2*n, (4*n + 6)//2 is 2*n + 3); copies are cheap. Division is Python's floor division, modulo is never negative for a
 // positive divisor. Arithmetic is overflow-checked (invalid_input).
 class Dimension {
  public:
@@ -39,10 +39,11 @@ class Dimension {
   std::optional<int64_t> try_evaluate(const DimensionBindings& bindings) const;
   std::vector<std::string> names() const;
   std::string print() const;  // parse(print()) gives an equal expression
-  bool operator==(const Dimension& other) const;  // structural
+  bool operator==(const Dimension& other) const;  // of the normal forms
 
  private:
   struct Expression;
+  friend struct DimensionAlgebra;
   std::shared_ptr<const Expression> expression_;
 };
 
