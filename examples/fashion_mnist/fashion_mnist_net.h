@@ -8,8 +8,8 @@
 
 struct ConvBlockImpl : torch::nn::Module {
   ConvBlockImpl(int64_t in_channels, int64_t out_channels)
-      : conv(register_module("conv", torch::nn::Conv2d(
-            torch::nn::Conv2dOptions(in_channels, out_channels, 3).padding(1).bias(false)))),
+      : conv(register_module(
+            "conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(in_channels, out_channels, 3).padding(1).bias(false)))),
         norm(register_module("norm", torch::nn::BatchNorm2d(out_channels))) {}
 
   torch::Tensor forward(const torch::Tensor& x) { return torch::relu(norm(conv(x))); }
