@@ -1,0 +1,74 @@
+// Face of compress: programs with smaller numbers. Quantized data stay explicit: u8/s8 tensors with their scales beside
+// them, so that a compressed program prints, interprets, compares and is undone like any other.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lissome/measure.h"
+#include "lissome/program.h"
+
+namespace lissome {
+
+// Batches of model inputs, in the program's order. Only what calibration may see: never validation data.
+using CalibrationBatches = std::vector<std::vector<c10::IValue>>;
+
+// How the range of an activation is chosen from what calibration saw.
+enum class RangeMethod : uint8_t {
+  minimum_maximum,     // everything seen
+  percentile,          // all but 1e-4 of the values on either side
+  mean_squared_error,  // the range that quantizes the histogram with the least squared error
+};
+
+struct QuantizeOptions {
+  RangeMethod range = RangeMethod::mean_squared_error;
+  // Linears take a scale per row of their input, found while running: dearer, and far closer on transformers.
+  bool dynamic_linears = false;
+  // A layer whose output keeps less signal over quantization noise than this stays in float. Decibels.
+  double least_signal_to_noise = 18;
+  // Layers never quantized: patterns over module paths ("encoder.layer.0.*").
+  std::vector<std::string> keep_float;
+};
+
+// What became of one linear or convolution.
+struct QuantizedLayer {
+  std::string name;             // the printed name of the result
+  std::shared_ptr<const Origin> origin;
+  std::string op;
+  double signal_to_noise = 0;   // decibels of the layer's output before activation; 0 when it was not measured
+  bool quantized = false;
+  std::string reason;           // why it stayed in float
+};
+
+struct Quantized {
+  Program program;
+  std::vector<QuantizedLayer> layers;
+};
+
+// int8: per-channel symmetric s8 weights, u8 activations (one scale a tensor from calibration, or one a row), bias
+// corrected by the mean error that calibration saw (Nagel et al. 2019, arXiv 1906.04721). Layers that follow each other
+// hand over u8. `program` is prepared (see prepare_inference). Throws invalid_input when there is no batch.
+Quantized quantize_int8(const Program& program, const CalibrationBatches& batches, const QuantizeOptions& options = {},
+                        const WorkControl& control = {});
+
+// bf16 where it pays: products, convolutions and what stands between them; sums over many terms stay in f32 inside the
+// ops. Casts are explicit nodes; outputs keep their dtype.
+struct Bf16Options {
+  std::vector<std::string> keep_float;  // patterns over module paths
+};
+Program convert_bf16(const Program& program, const Bf16Options& options = {});
+
+// ---- parts that other searches use -----------------------------------------------------------------------------------
+struct ActivationRange {
+  double low = 0, high = 0;  // low <= 0 <= high, so that zero is exact
+  double scale() const { return (high - low) / 255; }
+  int64_t zero_point() const;
+};
+// The ranges of these tensor values over the batches. Values that stay empty get {0, 0}.
+std::vector<ActivationRange> observe_ranges(const Program& program, const std::vector<ValueId>& values,
+                                            const CalibrationBatches& batches, RangeMethod method,
+                                            const WorkControl& control = {});
+
+}  // namespace lissome

@@ -1,0 +1,131 @@
+// Where numbers are bf16: products and convolutions, and the ops between them that only move, add or normalize (their
+// ATen kernels accumulate in f32). Everything else reads f32 again. Weights are converted once, here.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "lissome/compress.h"
+
+namespace lissome {
+namespace {
+
+constexpr std::array kProducts = {"aten::linear",      "lissome::linear_act", "aten::convolution", "lissome::conv_act",
+                                  "aten::matmul",      "aten::bmm",           "aten::mm",
+                                  "aten::scaled_dot_product_attention"};
+
+constexpr std::array kFollowers = {
+    "aten::relu",        "aten::gelu",         "aten::silu",          "aten::hardswish",    "aten::add.Tensor",
+    "aten::mul.Tensor",  "aten::max_pool2d",   "aten::avg_pool2d",    "aten::adaptive_avg_pool2d",
+    "aten::layer_norm",  "aten::reshape",      "aten::flatten.using_ints", "aten::permute", "aten::transpose.int",
+    "aten::slice.Tensor", "aten::squeeze.dim", "aten::unsqueeze",     "aten::expand",       "aten::select.int",
+    "aten::cat",         "aten::mul.Scalar",   "aten::sigmoid",       "aten::tanh"};
+
+bool is_one_of(const Node& node, const auto& names) {
+  return std::find(names.begin(), names.end(), node.op.name()) != names.end();
+}
+
+class Bf16Converter {
+ public:
+  Bf16Converter(const Program& program, const Bf16Options& options)
+      : source_(program), options_(options), result_(program) {
+    result_.nodes.clear();
+  }
+
+  Program run() {
+    for (const Node& node : source_.nodes) emit(node);
+    const auto as_f32 = [&](ValueId value) { return read(value, Dtype::f32); };
+    for (ProgramOutput& output : result_.outputs) output.value = map_values(output.value, as_f32);
+    for (StateWrite& write : result_.writes) write.value = as_f32(write.value);
+    drop_unread_weights();
+    return std::move(result_);
+  }
+
+ private:
+  template <typename Map>
+  static Argument map_values(const Argument& argument, Map&& map) {
+    if (argument.is_value()) return map(argument.value());
+    if (!argument.is_list()) return argument;
+    ArgumentList items;
+    for (const Argument& item : argument.list()) items.push_back(map_values(item, map));
+    return items;
+  }
+
+  bool is_f32(ValueId value) const {
+    const ValueType& type = source_.value(value).type;
+    return type.kind == ValueKind::tensor && type.sized && type.dtype == Dtype::f32;
+  }
+
+  bool is_kept(const Node& node) const {
+    return node.origin != nullptr &&
+           std::any_of(options_.keep_float.begin(), options_.keep_float.end(),
+                       [&](const std::string& pattern) { return matches_pattern(pattern, node.origin->module); });
+  }
+
+  // A product of floats, or a follower that reads something that is bf16 already.
+  bool goes_bf16(const Node& node) const {
+    if (node.results.size() != 1 || !is_f32(node.result()) || is_kept(node)) return false;
+    if (is_one_of(node, kProducts)) return true;
+    if (!is_one_of(node, kFollowers)) return false;
+    bool follows = false;
+    for (const Argument& argument : node.arguments) {
+      for_each_value(argument, [&](ValueId value) { follows = follows || only_bf16_.count(value) > 0; });
+    }
+    return follows;
+  }
+
+  // The twin of a value in the dtype asked for, converted when there is none yet.
+  ValueId read(ValueId value, Dtype dtype) {
+    if (!is_f32(value)) return value;
+    const bool native = (dtype == Dtype::bf16) == (only_bf16_.count(value) > 0);
+    if (native) return value;
+    std::map<ValueId, ValueId>& twins = dtype == Dtype::bf16 ? bf16_ : f32_;
+    if (const auto known = twins.find(value); known != twins.end()) return known->second;
+    const Weight* weight = source_.find_weight(value);
+    ValueId twin;
+    if (weight != nullptr && dtype == Dtype::bf16 && !is_written(value)) {
+      twin = result_.add_weight(weight->name + ".bf16", weight->tensor.to(at::kBFloat16).contiguous(), WeightRole::constant);
+    } else {
+      ValueType type = source_.value(value).type;
+      type.dtype = dtype;
+      twin = result_.add_node(Op::find("aten::to.dtype"), {value, dtype}, {std::move(type)}).result();
+    }
+    twins.emplace(value, twin);
+    return twin;
+  }
+
+  bool is_written(ValueId value) const {
+    return std::any_of(source_.writes.begin(), source_.writes.end(),
+                       [&](const StateWrite& write) { return write.target == value; });
+  }
+
+  void emit(const Node& node) {
+    const Dtype dtype = goes_bf16(node) ? Dtype::bf16 : Dtype::f32;
+    Node copy = node;
+    for (Argument& argument : copy.arguments) {
+      argument = map_values(argument, [&](ValueId value) { return read(value, dtype); });
+    }
+    result_.nodes.push_back(std::move(copy));
+    if (dtype != Dtype::bf16) return;
+    only_bf16_.insert(node.result());
+    result_.value(node.result()).type.dtype = Dtype::bf16;
+  }
+
+  void drop_unread_weights() {
+    const Uses uses = find_uses(result_);
+    std::erase_if(result_.weights,
+                  [&](const Weight& weight) { return uses.count(weight.value) == 0 && !is_written(weight.value); });
+  }
+
+  const Program& source_;
+  const Bf16Options& options_;
+  Program result_;
+  std::set<ValueId> only_bf16_;         // values of the source that are bf16 in the result
+  std::map<ValueId, ValueId> bf16_, f32_;  // converted twins
+};
+
+}  // namespace
+
+Program convert_bf16(const Program& program, const Bf16Options& options) { return Bf16Converter(program, options).run(); }
+
+}  // namespace lissome

@@ -1,0 +1,124 @@
+#include "lissome/compress/layer.h"
+
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/linear.h>
+
+#include <algorithm>
+
+#include "lissome/compress/int8_ops.h"
+
+namespace lissome {
+namespace {
+
+bool is_linear(const Node& node) { return node.is("aten::linear") || node.is("lissome::linear_act"); }
+bool is_conv(const Node& node) { return node.is("aten::convolution") || node.is("lissome::conv_act"); }
+
+// The constant f32 tensor of a weight that nothing writes; undefined otherwise.
+at::Tensor find_constant(const Program& program, const Argument& argument) {
+  if (!argument.is_value()) return {};
+  const Weight* weight = program.find_weight(argument.value());
+  if (weight == nullptr) return {};
+  for (const StateWrite& write : program.writes) {
+    if (write.target == weight->value) return {};
+  }
+  return weight->tensor;
+}
+
+// Symmetric, a scale for each output channel (dimension 0): w = s8 * scale.
+void quantize_weight(const at::Tensor& weight, Layer& layer) {
+  const at::Tensor rows = weight.to(at::kDouble).reshape({weight.size(0), -1});
+  const at::Tensor scale = rows.abs().amax({1}).clamp_min(1e-30).div(127);
+  const at::Tensor levels = rows.div(scale.unsqueeze(1)).round().clamp(-127, 127);
+  layer.weight = levels.reshape(weight.sizes()).to(at::kChar).contiguous();
+  layer.weight_scales = scale.to(at::kFloat).contiguous();
+}
+
+bool is_kept(const Node& node, const QuantizeOptions& options) {
+  if (node.origin == nullptr) return false;
+  return std::any_of(options.keep_float.begin(), options.keep_float.end(),
+                     [&](const std::string& pattern) { return matches_pattern(pattern, node.origin->module); });
+}
+
+std::string find_refusal(const Program& program, const Node& node, const QuantizeOptions& options) {
+  const at::Tensor weight = find_constant(program, node.argument("weight"));
+  if (!weight.defined()) return "its weight is not constant";
+  if (weight.scalar_type() != at::kFloat) return "its weight is not f32";
+  if (!node.argument("bias").is_none() && !find_constant(program, node.argument("bias")).defined()) return "its bias is not constant";
+  if (is_conv(node)) {
+    if (node.argument("transposed") != Argument(false)) return "transposed convolutions have no int8 form";
+    if (weight.dim() != 4) return "only two-dimensional convolutions have an int8 form";
+  }
+  if (weight.numel() / std::max<int64_t>(weight.size(0), 1) < 4) return "fewer than four products a sum: nothing to gain";
+  if (is_kept(node, options)) return "kept in float by request";
+  return {};
+}
+
+at::IntArrayRef read_ints(const Argument& argument, std::vector<int64_t>& storage) {
+  for (const Argument& item : argument.list()) storage.push_back(*item.get<int64_t>());
+  return storage;
+}
+
+}  // namespace
+
+std::vector<Layer> find_layers(const Program& program, const QuantizeOptions& options) {
+  std::vector<Layer> layers;
+  for (size_t position = 0; position < program.nodes.size(); ++position) {
+    const Node& node = program.nodes[position];
+    if (!is_linear(node) && !is_conv(node)) continue;
+    Layer layer;
+    layer.position = position;
+    layer.name = program.value(node.result()).name;
+    layer.is_conv = is_conv(node);
+    layer.dynamic = !layer.is_conv && options.dynamic_linears;
+    layer.input = node.arguments.front().value();
+    layer.reason = find_refusal(program, node, options);
+    if (layer.reason.empty()) {
+      quantize_weight(find_constant(program, node.argument("weight")), layer);
+      layer.bias = find_constant(program, node.argument("bias"));
+    }
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+void visit_layer_inputs(const Program& program, const std::map<ValueId, std::vector<Layer*>>& by_input,
+                        const std::vector<c10::IValue>& batch,
+                        const std::function<void(Layer&, const at::Tensor&)>& visit) {
+  const auto visit_value = [&](ValueId value, const c10::IValue& content) {
+    const auto entry = by_input.find(value);
+    if (entry == by_input.end() || !content.isTensor()) return;
+    for (Layer* layer : entry->second) visit(*layer, content.toTensor());
+  };
+  for (size_t i = 0; i < program.inputs.size() && i < batch.size(); ++i) visit_value(program.inputs[i].value, batch[i]);
+  InterpretOptions options;
+  options.observe = [&](const Node& node, std::span<const c10::IValue> results) {
+    for (size_t i = 0; i < node.results.size() && i < results.size(); ++i) visit_value(node.results[i], results[i]);
+  };
+  interpret(program, batch, options);
+}
+
+at::Tensor run_float(const Program& program, const Layer& layer, const at::Tensor& input) {
+  const Node& node = program.nodes[layer.position];
+  const at::Tensor weight = find_constant(program, node.argument("weight"));
+  const at::Tensor bias = find_constant(program, node.argument("bias"));
+  const std::optional<at::Tensor> maybe_bias = bias.defined() ? std::optional(bias) : std::nullopt;
+  if (!layer.is_conv) return at::linear(input, weight, maybe_bias);
+  std::vector<int64_t> stride, padding, dilation, zeros(static_cast<size_t>(weight.dim() - 2), 0);
+  return at::convolution(input, weight, maybe_bias, read_ints(node.argument("stride"), stride),
+                         read_ints(node.argument("padding"), padding), read_ints(node.argument("dilation"), dilation),
+                         false, zeros, *node.argument("groups").get<int64_t>());
+}
+
+at::Tensor run_quantized(const Program& program, const Layer& layer, const at::Tensor& input) {
+  // A program of the layer alone says the same as the rewritten one will.
+  Program alone;
+  const ValueId x = alone.add_input("x", program.value(layer.input).type);
+  ValueId quantized = x;
+  if (!layer.dynamic) quantized = add_quantize(alone, x, layer.range);
+  const ValueId result = add_int8_layer(alone, program.nodes[layer.position], layer, quantized, {"none", Argument()},
+                                        std::nullopt, program.value(program.nodes[layer.position].result()).type);
+  alone.outputs.push_back({result, "y"});
+  return interpret(alone, {input}).at(0).toTensor();
+}
+
+}  // namespace lissome

@@ -1,0 +1,121 @@
+// Post-training int8. Flow: find the linears and convolutions of the prepared program; observe the ranges of their
+// inputs; quantize each alone, correct its bias, measure its signal to noise; rewrite those that keep enough; let
+// neighbours hand over u8.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "lissome/compress.h"
+#include "lissome/compress/layer.h"
+#include "lissome/compress/rewrite_int8.h"
+
+namespace lissome {
+namespace {
+
+// Enough to rank layers and to correct biases; the ranges come from all batches.
+constexpr size_t kMeasuredBatches = 4;
+
+struct Sums {
+  double signal = 0, noise = 0;
+  at::Tensor error;     // f64 [channels], summed
+  int64_t positions = 0;
+};
+
+// What each layer's float and quantized forms give on the same float inputs, before activation and residual.
+void measure_layers(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
+                    const WorkControl& control, const std::function<void(Layer&, const at::Tensor&, const at::Tensor&)>& visit) {
+  std::map<ValueId, std::vector<Layer*>> by_input;
+  for (Layer& layer : layers) {
+    if (layer.reason.empty()) by_input[layer.input].push_back(&layer);
+  }
+  const size_t count = std::min(kMeasuredBatches, batches.size());
+  for (size_t i = 0; i < count; ++i) {
+    if (control.stopped()) return;
+    control.report({"computation", "int8: measuring layers", static_cast<double>(i) / static_cast<double>(count), -1});
+    visit_layer_inputs(program, by_input, batches[i], [&](Layer& layer, const at::Tensor& input) {
+      visit(layer, run_float(program, layer, input), run_quantized(program, layer, input));
+    });
+  }
+}
+
+// Sums over everything but the channel dimension.
+at::Tensor sum_by_channel(const Layer& layer, const at::Tensor& tensor) {
+  const int64_t channel = layer.is_conv ? 1 : tensor.dim() - 1;
+  std::vector<int64_t> others;
+  for (int64_t i = 0; i < tensor.dim(); ++i) {
+    if (i != channel) others.push_back(i);
+  }
+  return others.empty() ? tensor.to(at::kDouble) : tensor.to(at::kDouble).sum(others);
+}
+
+void correct_biases(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
+                    const WorkControl& control) {
+  std::map<Layer*, Sums> sums;
+  measure_layers(program, layers, batches, control, [&](Layer& layer, const at::Tensor& wanted, const at::Tensor& got) {
+    Sums& sum = sums[&layer];
+    const at::Tensor error = sum_by_channel(layer, wanted.to(at::kDouble).sub(got.to(at::kDouble)));
+    sum.error = sum.error.defined() ? sum.error.add(error) : error;
+    sum.positions += wanted.numel() / error.numel();
+  });
+  for (auto& [layer, sum] : sums) {
+    if (sum.positions == 0) continue;
+    const at::Tensor correction = sum.error.div(static_cast<double>(sum.positions));
+    const at::Tensor base = layer->bias.defined() ? layer->bias.to(at::kDouble) : at::Tensor();
+    layer->bias = (base.defined() ? base.add(correction) : correction).to(at::kFloat);
+  }
+}
+
+void judge_layers(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches, double least,
+                  const WorkControl& control) {
+  std::map<Layer*, Sums> sums;
+  measure_layers(program, layers, batches, control, [&](Layer& layer, const at::Tensor& wanted, const at::Tensor& got) {
+    const at::Tensor signal = wanted.to(at::kDouble);
+    Sums& sum = sums[&layer];
+    sum.signal += signal.pow(2).sum().item().toDouble();
+    sum.noise += signal.sub(got.to(at::kDouble)).pow(2).sum().item().toDouble();
+  });
+  for (auto& [layer, sum] : sums) {
+    layer->signal_to_noise = sum.noise > 0 ? 10 * std::log10(sum.signal / sum.noise) : 200;
+    if (layer->signal_to_noise < least || std::isnan(layer->signal_to_noise)) {
+      layer->reason = "keeps only " + std::to_string(std::lround(layer->signal_to_noise)) +
+                      " dB of signal over quantization noise, " + std::to_string(std::lround(least)) + " dB are asked";
+    }
+  }
+}
+
+void choose_ranges(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
+                   const QuantizeOptions& options, const WorkControl& control) {
+  std::vector<ValueId> values;
+  for (const Layer& layer : layers) {
+    const bool listed = std::find(values.begin(), values.end(), layer.input) != values.end();
+    if (layer.reason.empty() && !layer.dynamic && !listed) values.push_back(layer.input);
+  }
+  const std::vector<ActivationRange> ranges = observe_ranges(program, values, batches, options.range, control);
+  for (Layer& layer : layers) {
+    const auto found = std::find(values.begin(), values.end(), layer.input);
+    if (!layer.reason.empty() || layer.dynamic || found == values.end()) continue;
+    layer.range = ranges[static_cast<size_t>(found - values.begin())];
+    if (!(layer.range.high > layer.range.low)) layer.reason = "its input never varied during calibration";
+  }
+}
+
+}  // namespace
+
+Quantized quantize_int8(const Program& program, const CalibrationBatches& batches, const QuantizeOptions& options,
+                        const WorkControl& control) {
+  if (batches.empty()) throw_error(ErrorKind::invalid_input, "int8 needs at least one batch of calibration data, none was given");
+  std::vector<Layer> layers = find_layers(program, options);
+  choose_ranges(program, layers, batches, options, control);
+  correct_biases(program, layers, batches, control);
+  judge_layers(program, layers, batches, options.least_signal_to_noise, control);
+  Quantized result;
+  result.program = rewrite_int8(program, layers);
+  for (const Layer& layer : layers) {
+    const Node& node = program.nodes[layer.position];
+    result.layers.push_back({layer.name, node.origin, node.op.name(), layer.signal_to_noise,
+                             layer.reason.empty(), layer.reason});
+  }
+  return result;
+}
+
+}  // namespace lissome
