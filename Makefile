@@ -1,7 +1,7 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
-#   make demo | test | build | bench | format | sanitize | clean
+#   make demo | test | build | bench | format | sanitize | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test demo bench format sanitize clean
+.PHONY: help build test demo bench format sanitize fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
@@ -38,6 +38,11 @@ sanitize: ## unit tests under the address and undefined-behaviour sanitizers
 	@tools/setup test
 	@LISSOME_PRESET=asan-ubsan tools/build all
 	ctest --preset asan-ubsan --no-tests=error
+
+fuzz: ## the readers of files under libFuzzer, half a minute each
+	@tools/setup fuzz
+	@LISSOME_PRESET=fuzz tools/build all
+	@tests/fuzz/run 30
 
 clean: ## remove what was built (.venv stays)
 	rm -rf build

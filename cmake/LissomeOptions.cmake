@@ -3,6 +3,7 @@
 
 option(LISSOME_TESTS "Build the unit tests" ON)
 option(LISSOME_TORCH "Build what stands on libtorch; off builds the runtime alone" ON)
+option(LISSOME_FUZZ "Build the fuzz targets of tests/fuzz (clang)" OFF)
 option(LISSOME_WHEEL "Install as a Python wheel is laid out" OFF)
 set(LISSOME_SANITIZE "" CACHE STRING "Sanitizers for all of our code: address,undefined or thread")
 
@@ -33,6 +34,10 @@ if(LISSOME_SANITIZE)
     add_compile_options(-fno-sanitize=vptr -fno-sanitize-recover=undefined)
     add_link_options(-fno-sanitize=vptr)
   endif()
+endif()
+
+if(LISSOME_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 find_program(LISSOME_MOLD mold)

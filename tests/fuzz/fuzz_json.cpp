@@ -1,0 +1,9 @@
+// JSON: bounded depth and number of values, no duplicate keys, UTF-8.
+#include <nlohmann/json.hpp>
+
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return lissome::expect_refusal_or_result(
+      [&] { lissome::parse_json(lissome::as_text(data, size), "fuzz.json", 64, 100'000); });
+}

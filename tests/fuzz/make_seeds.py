@@ -1,0 +1,57 @@
+"""Writes valid files of every kind for the fuzzer to start from: make_seeds.py FOLDER."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+PROGRAM = """\
+# program text as print writes it
+dim batch: 1..64
+input %x: f32[batch, 8]
+parameter @weight: f32[4, 8]
+%1: f32[batch, 4] = aten::linear(%x, @weight, none)
+%2: f32[batch, 4] = aten::relu(%1)
+return %2
+"""
+
+
+def write_zip(path: Path, compression: int) -> None:
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("models/model.json", json.dumps({"a": [1, 2.5, None, True, "text"]}))
+        archive.writestr("data/weights/weight_0", bytes(range(64)))
+
+
+def write_safetensors(path: Path) -> None:
+    header = json.dumps({"w": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}).encode()
+    header += b" " * (-len(header) % 8)
+    path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(16))
+
+
+def main(folder: Path) -> None:
+    for name in ("arrays", "json", "model_file", "program_text", "safetensors", "units", "zip"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    arrays = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array([1, -2], dtype=np.int64)}
+    np.savez(folder / "arrays" / "stored.npz", **arrays)
+    np.savez_compressed(folder / "arrays" / "deflated.npz", **arrays)
+    buffer = io.BytesIO()
+    np.save(buffer, np.asfortranarray(arrays["x"].astype(">f8")))
+    (folder / "arrays" / "fortran.npy").write_bytes(buffer.getvalue())
+    (folder / "json" / "one.json").write_text('{"a": [1, -2.5e3, null, true, "\\u00e9\\n"], "b": {}}')
+    (folder / "program_text" / "one.txt").write_text(PROGRAM)
+    write_safetensors(folder / "safetensors" / "one.safetensors")
+    for index, text in enumerate(("5ms", "10 min", "200MiB", "0.5%", "1e-3", "*.w?")):
+        (folder / "units" / str(index)).write_text(text)
+    write_zip(folder / "zip" / "stored.zip", zipfile.ZIP_STORED)
+    write_zip(folder / "zip" / "deflated.zip", zipfile.ZIP_DEFLATED)
+    write_zip(folder / "model_file" / "stored.zip", zipfile.ZIP_STORED)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
