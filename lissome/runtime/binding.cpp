@@ -1,0 +1,164 @@
+#include "lissome/runtime/binding.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kLargestArena = int64_t{1} << 46;
+
+int64_t value_bytes(const BoundValue& value) { return value.elements() * item_size(value.dtype); }
+
+// Which arena values take over the memory of an operand that dies where they are made: result -> operand.
+std::vector<int> find_in_place(const Plan& plan, const Lifetimes& lifetimes, const std::vector<BoundValue>& values,
+                               const std::vector<bool>& direct) {
+  std::vector<int> source(plan.values.size(), -1);
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const PlanStep& step = plan.steps[i];
+    if (step.kernel == kReferenceStep || step.results.size() != 1) continue;
+    const uint32_t allowed = find_step_row(step.kernel).in_place;
+    const auto result = static_cast<size_t>(step.results[0]);
+    if (plan.values[result].storage != Storage::arena || direct[result]) continue;
+    for (size_t position = 0; position < step.operands.size() && position < 32; ++position) {
+      const int operand = step.operands[position];
+      if (!(allowed >> position & 1) || operand < 0) continue;
+      const auto at = static_cast<size_t>(operand);
+      const bool owns = plan.values[at].storage == Storage::arena && !direct[at];
+      const bool once = std::count(step.operands.begin(), step.operands.end(), operand) == 1;
+      if (!owns || !once || lifetimes.last[at] != static_cast<int>(i)) continue;
+      if (values[at].dtype != values[result].dtype || values[at].sizes != values[result].sizes ||
+          values[at].strides != values[result].strides) {
+        continue;
+      }
+      source[result] = operand;
+      break;
+    }
+  }
+  return source;
+}
+
+}  // namespace
+
+Binding::Binding(const Plan& plan, const DimensionValues& dimensions, int threads) {
+  parts_.threads = threads;
+  size_values(plan, dimensions);
+  bind_steps(plan);
+  plan_arena(plan);
+  sort_pointers();
+}
+
+void Binding::size_values(const Plan& plan, const DimensionValues& dimensions) {
+  parts_.values.resize(plan.values.size());
+  for (size_t i = 0; i < plan.values.size(); ++i) {
+    const PlanValue& value = plan.values[i];
+    BoundValue& bound = parts_.values[i];
+    bound.dtype = value.dtype;
+    bound.block = static_cast<int>(i);
+    if (!value.sized || value.storage == Storage::view) continue;
+    for (const SizeExpression& size : value.sizes) {
+      const auto number = size.evaluate(dimensions);
+      if (!number || *number < 0) {
+        throw_error(ErrorKind::invalid_input, "plan: size ", quote(size.text()), " of value %", value.name,
+                    " does not follow from the sizes of the inputs");
+      }
+      bound.sizes.push_back(*number);
+    }
+    bound.strides = dense_strides(bound.sizes, value.format);
+  }
+}
+
+void Binding::bind_steps(const Plan& plan) {
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const PlanStep& step = plan.steps[i];
+    if (step.kernel == kReferenceStep) {
+      segments_.push_back({true, static_cast<int>(i), static_cast<int>(i) + 1});
+      continue;
+    }
+    const StepRow& row = find_step_row(step.kernel);
+    StepBinder binder(plan, static_cast<int>(i), parts_);
+    if (row.view) {
+      BoundValue& result = binder.result();
+      result.block = binder.operand(0).block;
+      result.offset = binder.operand(0).offset;
+      row.bind(binder);
+      continue;
+    }
+    parts_.steps.emplace_back();
+    parts_.steps.back().plan_step = static_cast<int>(i);
+    row.bind(binder);
+    for (const int id : step.operands) {
+      if (id >= 0) parts_.steps.back().bytes += value_bytes(value(id));
+    }
+    for (const int id : step.results) parts_.steps.back().bytes += value_bytes(value(id));
+    const int position = static_cast<int>(parts_.steps.size()) - 1;
+    if (segments_.empty() || segments_.back().reference) segments_.push_back({false, position, position});
+    segments_.back().last = position + 1;
+  }
+}
+
+void Binding::plan_arena(const Plan& plan) {
+  const Lifetimes lifetimes = find_lifetimes(plan);
+  const std::vector<bool> direct = find_direct_outputs(plan);
+  const std::vector<int> source = find_in_place(plan, lifetimes, parts_.values, direct);
+  block_offset_.assign(plan.values.size() + parts_.scratch.size(), -1);
+  std::vector<int> buffer_of(block_offset_.size(), -1);
+  for (size_t i = 0; i < plan.values.size(); ++i) {
+    if (plan.values[i].storage != Storage::arena || direct[i] || lifetimes.first[i] < 0 || source[i] >= 0) continue;
+    buffer_of[i] = static_cast<int>(buffers_.size());
+    buffers_.push_back({value_bytes(parts_.values[i]), lifetimes.first[i], lifetimes.last[i], 0});
+  }
+  // In the order of steps: in a chain of in-place steps each takes over what the one before took over.
+  for (const PlanStep& step : plan.steps) {
+    for (const int result : step.results) {
+      const auto at = static_cast<size_t>(result);
+      if (source[at] < 0) continue;
+      buffer_of[at] = buffer_of[static_cast<size_t>(source[at])];
+      PlannedBuffer& buffer = buffers_[static_cast<size_t>(buffer_of[at])];
+      buffer.last_step = std::max(buffer.last_step, lifetimes.last[at]);
+    }
+  }
+  for (const BindingParts::Scratch& scratch : parts_.scratch) {
+    const int step = parts_.steps[static_cast<size_t>(scratch.step)].plan_step;
+    buffer_of[static_cast<size_t>(scratch.block)] = static_cast<int>(buffers_.size());
+    buffers_.push_back({scratch.bytes, step, step, 0});
+  }
+  arena_bytes_ = plan_memory(buffers_);
+  if (arena_bytes_ > kLargestArena) {
+    throw_error(ErrorKind::over_budget, "intermediate values of ", arena_bytes_, " bytes: give smaller inputs");
+  }
+  for (size_t block = 0; block < buffer_of.size(); ++block) {
+    if (buffer_of[block] >= 0) block_offset_[block] = buffers_[static_cast<size_t>(buffer_of[block])].offset;
+  }
+}
+
+void Binding::sort_pointers() {
+  std::stable_sort(parts_.pointers.begin(), parts_.pointers.end(),
+                   [](const BoundPointer& left, const BoundPointer& right) { return left.block < right.block; });
+  first_pointer_.assign(block_offset_.size() + 2, 0);
+  for (const BoundPointer& pointer : parts_.pointers) ++first_pointer_[static_cast<size_t>(pointer.block) + 2];
+  for (size_t i = 1; i < first_pointer_.size(); ++i) first_pointer_[i] += first_pointer_[i - 1];
+}
+
+void Binding::write_pointer(const BoundPointer& pointer, std::byte* base) {
+  std::byte* address = base + pointer.offset;
+  std::memcpy(parts_.steps[static_cast<size_t>(pointer.step)].call.data() + pointer.call_offset, &address,
+              sizeof(address));
+}
+
+void Binding::place_arena(std::byte* base) {
+  if (base == arena_base_) return;
+  arena_base_ = base;
+  for (const BoundPointer& pointer : parts_.pointers) {
+    if (pointer.block >= 0 && in_arena(pointer.block)) write_pointer(pointer, arena_address(pointer.block));
+  }
+}
+
+void Binding::place_block(int block, const void* address) {
+  const auto at = static_cast<size_t>(block + 1);
+  for (int i = first_pointer_[at]; i < first_pointer_[at + 1]; ++i) {
+    write_pointer(parts_.pointers[static_cast<size_t>(i)], static_cast<std::byte*>(const_cast<void*>(address)));
+  }
+}
+
+}  // namespace lissome

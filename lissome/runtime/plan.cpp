@@ -1,0 +1,194 @@
+#include "lissome/runtime/plan.h"
+
+#include <algorithm>
+#include <array>
+
+namespace lissome {
+namespace {
+
+template <typename Enum, size_t Count>
+std::optional<Enum> find_name(const std::array<std::string_view, Count>& names, std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Enum>(found - names.begin());
+}
+
+constexpr std::array<std::string_view, 6> kStorageNames = {"input", "constant", "state", "arena", "view", "held"};
+constexpr std::array<std::string_view, 5> kKindNames = {"tensor", "integer", "floating", "boolean", "other"};
+constexpr std::array<std::string_view, 2> kFormatNames = {"row_major", "channels_last"};
+
+[[noreturn]] void refuse_attribute(std::string_view name, std::string_view wanted) {
+  throw_error(ErrorKind::invalid_input, "plan: attribute ", quote(name), " of a step is not ", wanted);
+}
+
+template <typename T>
+const T* read(const Attributes& attributes, std::string_view name, std::string_view wanted) {
+  const Attribute* attribute = attributes.find(name);
+  if (!attribute) return nullptr;
+  const T* value = std::get_if<T>(attribute);
+  if (!value) refuse_attribute(name, wanted);
+  return value;
+}
+
+class PlanChecker {
+ public:
+  explicit PlanChecker(const Plan& plan) : plan_(plan), defined_(plan.values.size(), false) {}
+
+  void check() {
+    for (const PlanInput& input : plan_.inputs) {
+      require(at(input.value).storage == Storage::input, "input ", quote(input.name), " is stored as something else");
+      define(input.value);
+    }
+    check_arrays();
+    for (size_t i = 0; i < plan_.steps.size(); ++i) check_step(plan_.steps[i]);
+    for (const PlanOutput& output : plan_.outputs) {
+      if (output.value >= 0) use(output.value);
+    }
+    for (const PlanWrite& write : plan_.writes) {
+      use(write.value);
+      use(write.target);
+      const Storage storage = at(write.target).storage;
+      require(storage == Storage::state || storage == Storage::input, "a write goes to ", at(write.target).name,
+              ", which is neither state nor an input");
+    }
+  }
+
+ private:
+  template <typename... Parts>
+  void require(bool condition, const Parts&... parts) const {
+    if (!condition) throw_error(ErrorKind::invalid_input, "plan: ", parts...);
+  }
+  const PlanValue& at(int id) const {
+    require(id >= 0 && static_cast<size_t>(id) < plan_.values.size(), "there is no value ", id, ", only ",
+            plan_.values.size());
+    return plan_.values[static_cast<size_t>(id)];
+  }
+  void define(int id) {
+    require(!defined_[static_cast<size_t>(id)], "value ", at(id).name, " is made twice");
+    defined_[static_cast<size_t>(id)] = true;
+  }
+  void use(int id) const {
+    require(at(id).sized || at(id).storage == Storage::held || at(id).kind != PlanKind::tensor, "value ", at(id).name,
+            " has no sizes");
+    require(defined_[static_cast<size_t>(id)], "value ", at(id).name, " is used before it is made");
+  }
+
+  void check_arrays() {
+    for (size_t i = 0; i < plan_.values.size(); ++i) {
+      const PlanValue& value = plan_.values[i];
+      if (value.storage != Storage::constant && value.storage != Storage::state) continue;
+      require(value.array >= 0 && static_cast<size_t>(value.array) < plan_.arrays.size(), "value ", value.name,
+              " has no array");
+      const Array& array = plan_.arrays[static_cast<size_t>(value.array)].array;
+      Sizes sizes;
+      for (const SizeExpression& size : value.sizes) sizes.push_back(size.constant().value_or(-1));
+      require(array.dtype == value.dtype && array.sizes == sizes, "value ", value.name, " is ",
+              dtype_name(value.dtype), format_sizes(sizes), ", its array ", dtype_name(array.dtype),
+              format_sizes(array.sizes));
+      define(static_cast<int>(i));
+    }
+  }
+
+  void check_step(const PlanStep& step) {
+    for (const int id : step.operands) {
+      if (id != -1) use(id);
+    }
+    const bool reference = step.kernel == kReferenceStep;
+    require(reference || !step.results.empty(), "a step of ", quote(step.kernel), " makes nothing");
+    for (const int id : step.results) {
+      const Storage storage = at(id).storage;
+      require((storage == Storage::held) == reference && storage != Storage::input && storage != Storage::constant &&
+                  storage != Storage::state,
+              "value ", at(id).name, " cannot be the result of ", quote(step.kernel));
+      define(id);
+    }
+  }
+
+  const Plan& plan_;
+  std::vector<bool> defined_;
+};
+
+}  // namespace
+
+void Attributes::set(std::string name, Attribute value) {
+  for (auto& [entry_name, entry] : entries) {
+    if (entry_name == name) {
+      entry = std::move(value);
+      return;
+    }
+  }
+  entries.emplace_back(std::move(name), std::move(value));
+}
+
+const Attribute* Attributes::find(std::string_view name) const {
+  for (const auto& [entry_name, entry] : entries) {
+    if (entry_name == name) return &entry;
+  }
+  return nullptr;
+}
+
+int64_t Attributes::integer(std::string_view name) const {
+  const auto* value = read<int64_t>(*this, name, "an integer");
+  if (!value) refuse_attribute(name, "there");
+  return *value;
+}
+
+int64_t Attributes::integer(std::string_view name, int64_t fallback) const {
+  const auto* value = read<int64_t>(*this, name, "an integer");
+  return value ? *value : fallback;
+}
+
+double Attributes::number(std::string_view name, double fallback) const {
+  const Attribute* attribute = find(name);
+  if (attribute && std::holds_alternative<int64_t>(*attribute)) {
+    return static_cast<double>(std::get<int64_t>(*attribute));
+  }
+  const auto* value = read<double>(*this, name, "a number");
+  return value ? *value : fallback;
+}
+
+std::string Attributes::text(std::string_view name, std::string_view fallback) const {
+  const auto* value = read<std::string>(*this, name, "text");
+  return value ? *value : std::string(fallback);
+}
+
+std::vector<int64_t> Attributes::integers(std::string_view name) const {
+  const auto* value = read<std::vector<int64_t>>(*this, name, "a list of integers");
+  if (!value) refuse_attribute(name, "there");
+  return *value;
+}
+
+std::vector<std::string> Attributes::texts(std::string_view name) const {
+  const auto* value = read<std::vector<std::string>>(*this, name, "a list of texts");
+  if (!value) refuse_attribute(name, "there");
+  return *value;
+}
+
+bool Plan::needs_reference() const {
+  return std::any_of(steps.begin(), steps.end(), [](const PlanStep& step) { return step.kernel == kReferenceStep; });
+}
+
+void check_plan(const Plan& plan) { PlanChecker(plan).check(); }
+
+std::string_view storage_name(Storage storage) { return kStorageNames.at(static_cast<size_t>(storage)); }
+std::string_view plan_kind_name(PlanKind kind) { return kKindNames.at(static_cast<size_t>(kind)); }
+std::string_view format_name(Format format) { return kFormatNames.at(static_cast<size_t>(format)); }
+std::optional<Storage> parse_storage(std::string_view name) { return find_name<Storage>(kStorageNames, name); }
+std::optional<PlanKind> parse_plan_kind(std::string_view name) { return find_name<PlanKind>(kKindNames, name); }
+std::optional<Format> parse_format(std::string_view name) { return find_name<Format>(kFormatNames, name); }
+
+Sizes dense_strides(std::span<const int64_t> sizes, Format format) {
+  const size_t rank = sizes.size();
+  if (format == Format::row_major || rank < 3 || rank > 5) return contiguous_strides(sizes);
+  Sizes strides(rank);
+  int64_t stride = std::max<int64_t>(sizes[1], 1);
+  strides[1] = 1;
+  for (size_t i = rank; i-- > 2;) {
+    strides[i] = stride;
+    stride *= std::max<int64_t>(sizes[i], 1);
+  }
+  strides[0] = stride;
+  return strides;
+}
+
+}  // namespace lissome

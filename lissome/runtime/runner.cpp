@@ -1,0 +1,305 @@
+#include "lissome/runtime/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "lissome/runtime/denormals.h"
+#include "lissome/runtime/input_check.h"
+
+namespace lissome {
+namespace {
+
+int64_t read_clock() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+struct NativeRegion {
+  std::span<const BoundStep> steps;
+  RegionBarrier* barrier;
+  int64_t* stamps;  // when timing: the time after each step
+};
+
+// All steps of a segment on one of its threads. Threads meet only where one of two neighbouring steps is shared.
+void run_native_steps(void* argument, int thread, int threads) {
+  const auto& region = *static_cast<const NativeRegion*>(argument);
+  const FlushDenormals flush;
+  for (size_t i = 0; i < region.steps.size(); ++i) {
+    const BoundStep& step = region.steps[i];
+    for (int part = thread; part < step.parts; part += threads) step.function(step.call.data(), part, step.parts);
+    const bool last = i + 1 == region.steps.size();
+    const bool shared = step.parts > 1 || (!last && region.steps[i + 1].parts > 1);
+    if (threads > 1 && shared && (!last || region.stamps)) region.barrier->wait(threads);
+    if (region.stamps && thread == 0) region.stamps[i] = read_clock();
+  }
+}
+
+Array make_uninitialized(const BoundValue& value) {
+  const int64_t bytes = std::max<int64_t>(value.elements() * item_size(value.dtype), 1);
+  void* memory = std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64));
+  if (!memory) throw_error(ErrorKind::over_budget, "no memory for an output of ", bytes, " bytes");
+  return {value.dtype, value.sizes, std::shared_ptr<void>(memory, std::free)};
+}
+
+Array make_literal(const PlanOutput::Literal& literal) {
+  Array array;
+  if (const auto* integer = std::get_if<int64_t>(&literal)) {
+    array = make_array(Dtype::i64, {});
+    *array.data<int64_t>() = *integer;
+  } else if (const auto* number = std::get_if<double>(&literal)) {
+    array = make_array(Dtype::f64, {});
+    *array.data<double>() = *number;
+  } else if (const auto* flag = std::get_if<bool>(&literal)) {
+    array = make_array(Dtype::boolean, {});
+    *array.data<bool>() = *flag;
+  }
+  return array;
+}
+
+}  // namespace
+
+Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& options)
+    : plan_(std::move(plan)), threads_(options.threads > 0 ? options.threads : usable_threads()),
+      cached_shapes_(static_cast<size_t>(std::max(options.cached_shapes, 1))) {
+  check_plan(*plan_);
+  for (const PlanArray& array : plan_->arrays) arrays_.push_back(array.array);
+  for (const PlanValue& value : plan_->values) {
+    if (value.storage == Storage::state) {
+      Array& array = arrays_[static_cast<size_t>(value.array)];
+      array = copy_array(array.view());
+    }
+  }
+  direct_ = find_direct_outputs(*plan_);
+  natively_read_ = find_natively_read(*plan_);
+  drops_ = find_held_drops(*plan_);
+  address_.resize(plan_->values.size());
+  if (plan_->needs_reference()) {
+    reference_ = open_reference({plan_.get(), arrays_, threads_});
+    reference_run_ = reference_->make_run();
+  }
+  choose_executor();
+}
+
+Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
+  key_.clear();
+  for (const TensorView& input : inputs) {
+    key_.push_back(static_cast<int64_t>(input.dtype));
+    key_.insert(key_.end(), input.sizes.begin(), input.sizes.end());
+  }
+  const auto found =
+      std::find_if(bindings_.begin(), bindings_.end(), [&](const Entry& entry) { return entry.key == key_; });
+  if (found != bindings_.end() && std::all_of(inputs.begin(), inputs.end(), [](const TensorView& input) {
+        return input.is_contiguous();
+      })) {
+    bindings_.splice(bindings_.begin(), bindings_, found);
+  } else {
+    const DimensionValues dimensions = match_inputs(*plan_, inputs);
+    auto binding = std::make_unique<Binding>(*plan_, dimensions, threads_);
+    arena_.reserve(binding->arena_bytes());
+    for (size_t i = 0; i < plan_->values.size(); ++i) {
+      const PlanValue& value = plan_->values[i];
+      if (value.storage != Storage::constant && value.storage != Storage::state) continue;
+      binding->place_block(static_cast<int>(i), arrays_[static_cast<size_t>(value.array)].storage.get());
+    }
+    binding->place_block(Binding::kFaultBlock, &fault_);
+    if (bindings_.size() >= cached_shapes_) bindings_.pop_back();
+    bindings_.push_front({key_, std::move(binding)});
+  }
+  Binding& binding = *bindings_.front().binding;
+  binding.place_arena(arena_.data());
+  return binding;
+}
+
+void Session::Runner::place(Binding& binding, int block, void* address) {
+  address_[static_cast<size_t>(block)] = address;
+  binding.place_block(block, address);
+}
+
+TensorView Session::Runner::view_of(const Binding& binding, int value) const {
+  const BoundValue& bound = binding.value(value);
+  const auto block = static_cast<size_t>(bound.block);
+  const PlanValue& owner = plan_->values[block];
+  std::byte* base = nullptr;
+  if (owner.storage == Storage::constant || owner.storage == Storage::state) {
+    base = arrays_[static_cast<size_t>(owner.array)].data<std::byte>();
+  } else if (binding.in_arena(bound.block)) {
+    base = binding.arena_address(bound.block);
+  } else {
+    base = static_cast<std::byte*>(address_[block]);
+  }
+  return {bound.dtype, bound.sizes, bound.strides, base + bound.offset};
+}
+
+void Session::Runner::run_native(Binding& binding, const Segment& segment, const StepSink* sink) {
+  const auto steps = binding.steps().subspan(static_cast<size_t>(segment.first),
+                                             static_cast<size_t>(segment.last - segment.first));
+  int threads = 1;
+  for (const BoundStep& step : steps) threads = std::max(threads, step.parts);
+  if (sink) stamps_.assign(steps.size(), 0);
+  NativeRegion region = {steps, &barrier_, sink ? stamps_.data() : nullptr};
+  int64_t before = sink ? read_clock() : 0;
+  run_region(threads, run_native_steps, &region);
+  if (!sink) return;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    tell(*sink, steps[i], stamps_[i] - before);
+    before = stamps_[i];
+  }
+}
+
+void Session::Runner::tell(const StepSink& sink, const BoundStep& step, int64_t nanoseconds) const {
+  const PlanStep& planned = plan_->steps[static_cast<size_t>(step.plan_step)];
+  static const PlanOrigin nowhere;
+  sink({step.plan_step, planned.origins.empty() ? &nowhere : &planned.origins.front(), planned.kernel,
+        isa_name(step.isa), step.parts, nanoseconds, step.bytes});
+}
+
+void Session::Runner::run_reference(Binding& binding, const Segment& segment, const StepSink* sink) {
+  const PlanStep& step = plan_->steps[static_cast<size_t>(segment.first)];
+  for (const int operand : step.operands) {
+    if (operand < 0) continue;
+    const PlanValue& value = plan_->values[static_cast<size_t>(operand)];
+    if (value.storage == Storage::held) continue;
+    const TensorView view = view_of(binding, operand);
+    if (value.kind == PlanKind::tensor) {
+      reference_run_->lend(operand, view);
+    } else {
+      reference_run_->lend_number(operand, value.kind, view);
+    }
+  }
+  reference_run_->run_step(segment.first, sink);
+  for (const int result : step.results) {
+    const auto at = static_cast<size_t>(result);
+    if (!natively_read_[at]) continue;
+    const BoundValue& bound = binding.value(result);
+    place(binding, result, reference_run_->read(result, bound.dtype, bound.sizes, plan_->values[at].format));
+  }
+}
+
+void Session::Runner::execute(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink) {
+  for (size_t i = 0; i < inputs.size(); ++i) place(binding, plan_->inputs[i].value, inputs[i].data);
+  fault_ = 0;
+  for (const Segment& segment : binding.segments()) {
+    if (segment.reference) {
+      run_reference(binding, segment, sink);
+    } else {
+      run_native(binding, segment, sink);
+      check_fault();
+    }
+    const int last = segment.reference ? segment.first : binding.steps()[static_cast<size_t>(segment.last - 1)].plan_step;
+    const int first =
+        segment.reference ? segment.first : binding.steps()[static_cast<size_t>(segment.first)].plan_step;
+    for (int step = first; step <= last; ++step) {
+      for (const int value : drops_[static_cast<size_t>(step)]) reference_run_->drop(value);
+    }
+  }
+}
+
+void Session::Runner::check_fault() {
+  if (fault_ == 0) return;
+  const PlanStep& step = plan_->steps[static_cast<size_t>(fault_ - 1)];
+  const PlanOrigin origin = step.origins.empty() ? PlanOrigin{} : step.origins.front();
+  throw_error(ErrorKind::invalid_input, "an index in the data is out of range: ", origin.op, " (%", origin.node, ")",
+              origin.source.empty() ? "" : " at ", origin.source);
+}
+
+Array Session::Runner::fetch(const Binding& binding, int value) {
+  if (plan_->values[static_cast<size_t>(value)].storage == Storage::held) return reference_run_->take(value);
+  return copy_array(view_of(binding, value));
+}
+
+Array Session::Runner::fetch_output(const Binding& binding, const PlanOutput& output) {
+  return output.value < 0 ? make_literal(output.literal) : fetch(binding, output.value);
+}
+
+void Session::Runner::store_state(const Binding& binding) {
+  if (plan_->writes.empty()) return;
+  // All new values are read before the first is written: one may lie in the memory of another's target.
+  std::vector<Array> news;
+  for (const PlanWrite& write : plan_->writes) news.push_back(fetch(binding, write.value));
+  for (size_t i = 0; i < news.size(); ++i) {
+    const int target = plan_->writes[i].target;
+    const PlanValue& value = plan_->values[static_cast<size_t>(target)];
+    if (value.storage != Storage::state) continue;
+    const Array& state = arrays_[static_cast<size_t>(value.array)];
+    LISSOME_CHECK(news[i].dtype == state.dtype && news[i].elements() == state.elements(), "state ", value.name,
+                  " would change its form");
+    std::memcpy(state.storage.get(), news[i].storage.get(), static_cast<size_t>(state.bytes()));
+  }
+}
+
+std::vector<Array> Session::Runner::run(std::span<const TensorView> inputs, const StepSink* sink) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Binding& binding = bind(inputs);
+  if (reference_run_) reference_run_->clear();
+  std::vector<Array> outputs(plan_->outputs.size());
+  std::vector<bool> placed(plan_->values.size(), false);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int value = plan_->outputs[i].value;
+    if (value < 0 || !direct_[static_cast<size_t>(value)] || placed[static_cast<size_t>(value)]) continue;
+    placed[static_cast<size_t>(value)] = true;
+    outputs[i] = make_uninitialized(binding.value(value));
+    place(binding, value, outputs[i].storage.get());
+  }
+  execute(binding, inputs, sink);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].storage) outputs[i] = fetch_output(binding, plan_->outputs[i]);
+  }
+  store_state(binding);
+  if (reference_run_) reference_run_->clear();
+  return outputs;
+}
+
+void Session::Runner::run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                               const StepSink* sink) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Binding& binding = bind(inputs);
+  if (reference_run_) reference_run_->clear();
+  if (outputs.size() != plan_->outputs.size()) {
+    throw_error(ErrorKind::invalid_input, outputs.size(), " places for outputs were given, the model makes ",
+                plan_->outputs.size());
+  }
+  const auto fits = [&](size_t i) {
+    const int value = plan_->outputs[i].value;
+    return value >= 0 && direct_[static_cast<size_t>(value)];
+  };
+  const auto check_place = [&](size_t i, Dtype dtype, const Sizes& sizes) {
+    if (outputs[i].dtype == dtype && outputs[i].sizes == sizes && outputs[i].is_contiguous()) return;
+    throw_error(ErrorKind::invalid_input, "the place for output ", quote(plan_->outputs[i].name), " is ",
+                dtype_name(outputs[i].dtype), format_sizes(outputs[i].sizes), ", must be ", dtype_name(dtype),
+                format_sizes(sizes), " and dense in row order");
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!fits(i)) continue;
+    const int value = plan_->outputs[i].value;
+    check_place(i, binding.value(value).dtype, binding.value(value).sizes);
+    place(binding, value, outputs[i].data);
+  }
+  execute(binding, inputs, sink);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int value = plan_->outputs[i].value;
+    if (fits(i) && address_[static_cast<size_t>(value)] == outputs[i].data) continue;
+    const Array array = fetch_output(binding, plan_->outputs[i]);
+    check_place(i, array.dtype, array.sizes);
+    std::memcpy(outputs[i].data, array.storage.get(), static_cast<size_t>(array.bytes()));
+  }
+  store_state(binding);
+  if (reference_run_) reference_run_->clear();
+}
+
+MemoryFacts Session::Runner::memory() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  MemoryFacts facts;
+  std::vector<bool> counted(arrays_.size(), false);
+  for (const PlanValue& value : plan_->values) {
+    if (value.array < 0 || counted[static_cast<size_t>(value.array)]) continue;
+    counted[static_cast<size_t>(value.array)] = true;
+    const int64_t bytes = arrays_[static_cast<size_t>(value.array)].bytes();
+    (value.storage == Storage::state ? facts.state : facts.weights) += bytes;
+  }
+  facts.arena = arena_.bytes();
+  facts.reference = reference_ ? reference_->packed_bytes() : 0;
+  return facts;
+}
+
+}  // namespace lissome

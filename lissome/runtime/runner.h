@@ -1,0 +1,63 @@
+// The inside of a session: bindings by shape, the arena, and the loop over segments.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "lissome/runtime/arena.h"
+#include "lissome/runtime/binding.h"
+#include "lissome/runtime/session.h"
+#include "lissome/runtime/team.h"
+
+namespace lissome {
+
+class Session::Runner {
+ public:
+  Runner(std::shared_ptr<const Plan> plan, const SessionOptions& options);
+
+  std::vector<Array> run(std::span<const TensorView> inputs, const StepSink* sink);
+  void run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const StepSink* sink);
+  MemoryFacts memory();
+  const Plan& plan() const { return *plan_; }
+  int threads() const { return threads_; }
+
+ private:
+  struct Entry {
+    std::vector<int64_t> key;  // all input sizes, one behind the other
+    std::unique_ptr<Binding> binding;
+  };
+
+  Binding& bind(std::span<const TensorView> inputs);
+  void place(Binding& binding, int block, void* address);
+  void execute(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink);
+  void run_native(Binding& binding, const Segment& segment, const StepSink* sink);
+  void run_reference(Binding& binding, const Segment& segment, const StepSink* sink);
+  void tell(const StepSink& sink, const BoundStep& step, int64_t nanoseconds) const;
+  void check_fault();
+  TensorView view_of(const Binding& binding, int value) const;
+  Array fetch(const Binding& binding, int value);
+  Array fetch_output(const Binding& binding, const PlanOutput& output);
+  void store_state(const Binding& binding);
+
+  std::shared_ptr<const Plan> plan_;
+  int threads_ = 1;
+  size_t cached_shapes_ = 16;
+  std::mutex mutex_;
+  std::vector<Array> arrays_;  // by Plan::arrays; own copies where they are state
+  std::vector<int> owner_array_;
+  std::vector<bool> direct_, natively_read_;
+  std::vector<std::vector<int>> drops_;
+  std::unique_ptr<Reference> reference_;
+  std::unique_ptr<ReferenceRun> reference_run_;
+  std::list<Entry> bindings_;  // the last used first
+  std::vector<int64_t> key_;
+  std::vector<void*> address_;  // by value: where blocks outside the arena lie in this run
+  std::vector<int64_t> stamps_;
+  Arena arena_;
+  RegionBarrier barrier_;
+  int64_t fault_ = 0;
+};
+
+}  // namespace lissome

@@ -1,0 +1,61 @@
+// Runs a plan. Several threads may use one session: their runs take turns. Several sessions may share one plan, and so
+// its weights, and run at once.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lissome/base.h"
+#include "lissome/runtime/plan.h"
+#include "lissome/runtime/reference.h"
+
+namespace lissome {
+
+struct SessionOptions {
+  int threads = 0;         // 0: all that this process may use
+  int cached_shapes = 16;  // how many sets of input sizes stay bound; the longest unused one goes first
+};
+
+struct MemoryFacts {
+  int64_t weights = 0;    // bytes of the arrays that steps read, mapped or owned
+  int64_t state = 0;      // bytes of the session's own copies
+  int64_t arena = 0;      // bytes of intermediate values and scratch, of the largest shape so far
+  int64_t reference = 0;  // bytes that libtorch prepacked for itself
+};
+
+class Session {
+ public:
+  explicit Session(std::shared_ptr<const Plan> plan, const SessionOptions& options = {});
+  // The plan of a .lissome file. Throws usage, invalid_input (broken file; no plan in it) and unsupported (nodes that
+  // need libtorch where there is none).
+  static Session load(const std::string& path, const SessionOptions& options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  const Plan& plan() const;
+  int threads() const;
+
+  // Inputs in the plan's order, dense in row order. Outputs in the plan's order; one that is a literal number comes as
+  // an array without dimensions, none as an array without storage. Throws invalid_input when an input does not fit or
+  // an index in the data is out of range; the session stays usable. `sink` is told what each step took.
+  std::vector<Array> run(std::span<const TensorView> inputs, const StepSink* sink = nullptr);
+  // The same by name; invalid_input names what is missing or unknown. A single unnamed input matches a single input.
+  std::vector<NamedArray> run(std::span<const NamedArray> inputs, const StepSink* sink = nullptr);
+  // Into the caller's memory, one view per output, sizes as they will be. Nothing is allocated once the shape is known
+  // and the plan has no reference steps.
+  void run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                const StepSink* sink = nullptr);
+  // Inputs by name brought into the plan's order.
+  std::vector<TensorView> order_inputs(std::span<const NamedArray> inputs) const;
+
+  MemoryFacts memory() const;
+
+ private:
+  class Runner;
+  std::unique_ptr<Runner> runner_;
+};
+
+}  // namespace lissome

@@ -1,0 +1,81 @@
+#include "lissome/runtime/step_binder.h"
+
+namespace lissome {
+namespace {
+
+// What one core does in a nanosecond, roughly; only used to decide whether waking a second one can pay.
+constexpr double kMultiplicationsPerNanosecond = 40;
+constexpr double kBytesPerNanosecond = 12;
+constexpr double kWorthSharing = 3000;  // nanoseconds
+
+}  // namespace
+
+bool BoundValue::is_row_major() const { return is_dense(Format::row_major); }
+
+bool BoundValue::is_dense(Format format) const {
+  const Sizes wanted = dense_strides(sizes, format);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != 1 && strides[i] != wanted[i]) return false;
+  }
+  return true;
+}
+
+StepBinder::StepBinder(const Plan& plan, int plan_step, BindingParts& parts)
+    : step_(plan.steps[static_cast<size_t>(plan_step)]), plan_step_(plan_step), parts_(parts) {}
+
+std::string StepBinder::describe() const {
+  std::string text = "step " + std::to_string(plan_step_) + " (" + step_.kernel;
+  if (!step_.origins.empty()) text += ", %" + step_.origins.front().node;
+  return text + ")";
+}
+
+bool StepBinder::has_operand(size_t position) const {
+  return position < step_.operands.size() && step_.operands[position] >= 0;
+}
+
+const BoundValue& StepBinder::operand(size_t position) const {
+  require(has_operand(position), "operand ", position, " is missing");
+  return parts_.values[static_cast<size_t>(step_.operands[position])];
+}
+
+BoundValue& StepBinder::result(size_t position) {
+  require(position < step_.results.size(), "result ", position, " is missing");
+  return parts_.values[static_cast<size_t>(step_.results[position])];
+}
+
+void StepBinder::require_dtype(const BoundValue& value, Dtype dtype) const {
+  require(value.dtype == dtype, "an operand or result is ", dtype_name(value.dtype), ", must be ", dtype_name(dtype));
+}
+
+void StepBinder::require_sizes(const BoundValue& value, const Sizes& sizes) const {
+  require(value.sizes == sizes, "an operand or result is ", format_sizes(value.sizes), ", must be ",
+          format_sizes(sizes));
+}
+
+void StepBinder::require_row_major(const BoundValue& value) const {
+  require(value.is_row_major(), "an operand or result of ", format_sizes(value.sizes), " is not dense in row order");
+}
+
+void StepBinder::set_kernel(std::string_view kernel) {
+  const KernelRow& row = find_kernel(kernel);
+  bound().function = row.function;
+  bound().isa = row.isa;
+}
+
+void StepBinder::add_pointer(uint32_t call_offset, int block, int64_t offset) {
+  parts_.pointers.push_back({static_cast<int>(parts_.steps.size()) - 1, call_offset, block, offset});
+}
+
+int StepBinder::add_scratch(int64_t bytes) {
+  const int block = static_cast<int>(parts_.values.size() + parts_.scratch.size());
+  parts_.scratch.push_back({static_cast<int>(parts_.steps.size()) - 1, block, bytes});
+  return block;
+}
+
+void StepBinder::set_work(double multiplications, double bytes) {
+  const double nanoseconds =
+      std::max(multiplications / kMultiplicationsPerNanosecond, bytes / kBytesPerNanosecond);
+  bound().parts = nanoseconds >= kWorthSharing ? parts_.threads : 1;
+}
+
+}  // namespace lissome

@@ -1,0 +1,137 @@
+// Turns one step of a plan, once sizes are known, into a kernel function and its call structure. A binder (step_*.cpp)
+// is one function per step kernel: it reads attributes and operands through this class, checks every size and dtype
+// that the kernel relies on (plans may come from untrusted files), and fills the call.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "lissome/kernel.h"
+#include "lissome/runtime/plan.h"
+
+namespace lissome {
+
+// A value with its sizes. Its first element lies `offset` bytes into the memory of `block`.
+struct BoundValue {
+  Dtype dtype = Dtype::f32;
+  Sizes sizes, strides;  // strides in elements
+  int block = -1;
+  int64_t offset = 0;
+
+  int64_t elements() const { return count_elements(sizes); }
+  bool is_row_major() const;
+  bool is_dense(Format format) const;
+};
+
+inline constexpr size_t kCallBytes = 448;
+
+struct BoundStep {
+  KernelFunction function = nullptr;
+  int parts = 1;      // into how many the work is cut
+  int plan_step = -1;
+  Isa isa = Isa::portable;
+  int64_t bytes = 0;  // of operands and results
+  alignas(64) std::array<std::byte, kCallBytes> call{};
+};
+
+// A pointer inside a call that is set when the address of its block is known.
+struct BoundPointer {
+  int step = -1;            // position among the bound steps
+  uint32_t call_offset = 0;
+  int block = -1;
+  int64_t offset = 0;       // bytes
+};
+
+// Where binders put what they make. Blocks are numbered: first the values, then scratch, last the fault word.
+struct BindingParts {
+  std::vector<BoundValue> values;  // by plan value
+  std::vector<BoundStep> steps;
+  std::vector<BoundPointer> pointers;
+  struct Scratch {
+    int step, block;  // position among the bound steps
+    int64_t bytes;
+  };
+  std::vector<Scratch> scratch;
+  int threads = 1;
+};
+
+class StepBinder {
+ public:
+  StepBinder(const Plan& plan, int plan_step, BindingParts& parts);
+
+  const PlanStep& step() const { return step_; }
+  const Attributes& attributes() const { return step_.attributes; }
+  bool has_operand(size_t position) const;
+  const BoundValue& operand(size_t position) const;  // invalid_input when absent
+  BoundValue& result(size_t position = 0);
+
+  // Throws invalid_input naming the step.
+  template <typename... Parts>
+  void require(bool condition, const Parts&... parts) const {
+    if (!condition) throw_error(ErrorKind::invalid_input, "plan: ", describe(), ": ", parts...);
+  }
+  void require_dtype(const BoundValue& value, Dtype dtype) const;
+  void require_sizes(const BoundValue& value, const Sizes& sizes) const;
+  void require_row_major(const BoundValue& value) const;
+
+  // The kernel and its call; pointers are added by point().
+  template <typename Call>
+  void set_call(std::string_view kernel, const Call& call) {
+    static_assert(std::is_trivially_copyable_v<Call> && sizeof(Call) <= kCallBytes);
+    set_kernel(kernel);
+    new (bound().call.data()) Call(call);
+  }
+  template <typename Call, typename T>
+  void point(T* Call::*member, const BoundValue& value) {
+    add_pointer(member_offset(member), value.block, value.offset);
+  }
+  // Memory that only this step uses, while it runs.
+  template <typename Call, typename T>
+  void point_scratch(T* Call::*member, int64_t bytes) {
+    add_pointer(member_offset(member), add_scratch(bytes), 0);
+  }
+  // A word that the kernel sets to fault_code() when the data themselves are at fault: an index out of range.
+  template <typename Call>
+  void point_fault(int64_t* Call::*member) {
+    add_pointer(member_offset(member), kFaultBlock, 0);
+  }
+  int64_t fault_code() const { return plan_step_ + 1; }
+  // How much there is to do decides whether one thread does it alone.
+  void set_work(double multiplications, double bytes);
+
+  static constexpr int kFaultBlock = -1;
+
+ private:
+  template <typename Call, typename T>
+  static uint32_t member_offset(T* Call::*member) {
+    const Call call{};
+    return static_cast<uint32_t>(reinterpret_cast<const std::byte*>(&(call.*member)) -
+                                 reinterpret_cast<const std::byte*>(&call));
+  }
+  std::string describe() const;
+  BoundStep& bound() { return parts_.steps.back(); }
+  void set_kernel(std::string_view kernel);
+  void add_pointer(uint32_t call_offset, int block, int64_t offset);
+  int add_scratch(int64_t bytes);
+
+  const PlanStep& step_;
+  int plan_step_;
+  BindingParts& parts_;
+};
+
+// A row of the step table (step_table.cpp).
+struct StepRow {
+  std::string_view kernel;
+  void (*bind)(StepBinder&);
+  bool view = false;           // computes nothing: gives its result a place in the memory of operand 0
+  uint32_t in_place = 0;       // bit i: the result may lie in the memory of operand i, where sizes allow
+};
+std::span<const StepRow> step_rows();
+// Throws invalid_input when there is no such step.
+const StepRow& find_step_row(std::string_view kernel);
+
+}  // namespace lissome

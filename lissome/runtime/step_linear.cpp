@@ -1,0 +1,63 @@
+// linear_f32: operands x, packed weight, bias or -1, residual or -1. Leading dimensions of x are rows.
+#include "lissome/runtime/step_rows.h"
+
+namespace lissome {
+
+Epilogue read_epilogue(const StepBinder& binder) {
+  const std::string name = binder.attributes().text("activation", "none");
+  const auto activation = parse_activation(name);
+  binder.require(activation.has_value(), "there is no activation ", quote(name));
+  return {*activation, static_cast<float>(binder.attributes().number("alpha", 0)),
+          static_cast<float>(binder.attributes().number("beta", 0))};
+}
+
+ResidualPlace read_residual_place(const StepBinder& binder, size_t operand) {
+  if (!binder.has_operand(operand)) return ResidualPlace::none;
+  return binder.attributes().integer("residual_last", 0) ? ResidualPlace::after_activation
+                                                         : ResidualPlace::before_activation;
+}
+
+void bind_linear_f32(StepBinder& binder) {
+  const BoundValue& x = binder.operand(0);
+  const BoundValue& weight = binder.operand(1);
+  const BoundValue& y = binder.result();
+  for (const BoundValue* value : {&x, &weight, &y}) {
+    binder.require_dtype(*value, Dtype::f32);
+    binder.require_row_major(*value);
+  }
+  LinearF32Call call;
+  binder.require(!x.sizes.empty(), "x has no dimensions");
+  call.inputs = x.sizes.back();
+  call.outputs = binder.attributes().integer("outputs");
+  call.rows = call.inputs > 0 ? x.elements() / call.inputs : count_elements(Sizes(x.sizes.begin(), x.sizes.end() - 1));
+  binder.require(call.outputs > 0, "outputs is ", call.outputs);
+  binder.require_sizes(weight, {packed_linear_f32_size(call.outputs, call.inputs)});
+  Sizes y_sizes = x.sizes;
+  y_sizes.back() = call.outputs;
+  binder.require_sizes(y, y_sizes);
+  call.x_stride = call.inputs;
+  call.y_stride = call.residual_stride = call.outputs;
+  call.epilogue = read_epilogue(binder);
+  call.residual_place = read_residual_place(binder, 3);
+  binder.set_call("linear_f32", call);
+  binder.point(&LinearF32Call::x, x);
+  binder.point(&LinearF32Call::weight, weight);
+  binder.point(&LinearF32Call::y, y);
+  if (binder.has_operand(2)) {
+    binder.require_dtype(binder.operand(2), Dtype::f32);
+    binder.require_sizes(binder.operand(2), {call.outputs});
+    binder.require_row_major(binder.operand(2));
+    binder.point(&LinearF32Call::bias, binder.operand(2));
+  }
+  if (binder.has_operand(3)) {
+    binder.require_dtype(binder.operand(3), Dtype::f32);
+    binder.require_sizes(binder.operand(3), y.sizes);
+    binder.require_row_major(binder.operand(3));
+    binder.point(&LinearF32Call::residual, binder.operand(3));
+  }
+  const double rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
+               outputs = static_cast<double>(call.outputs);
+  binder.set_work(rows * inputs * outputs, 4 * (rows * (inputs + outputs) + inputs * outputs));
+}
+
+}  // namespace lissome
