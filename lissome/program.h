@@ -22,6 +22,7 @@ struct PrintOptions {
 };
 std::string print_program(const Program& program, const PrintOptions& options = {});
 std::string print_node(const Program& program, const Node& node);
+std::string print_argument(const Program& program, const Argument& argument);
 // parse(print(p)) == p. Weights are declared by dtype and sizes; their tensors come from `weights` by name, or are
 // zeros when absent there. For tests there is a short form: inputs and weights may be declared where they are first used
 // (`%x: f32[N, 64]`), names of sizes need no declaration, overloads may be left out where the arguments tell, and
@@ -30,8 +31,9 @@ std::string print_node(const Program& program, const Node& node);
 Program parse_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights = {});
 // Same structure, names, types and literals (tensors of weights by identity of dtype and sizes, not by content).
 bool same_program(const Program& left, const Program& right);
-// Line-wise, unified: what a pass did. Empty when equal.
+// Line-wise, unified: what a pass did. Empty when equal but for the numbers of anonymous values.
 std::string diff_programs(const Program& before, const Program& after);
+std::string diff_lines(std::string_view before, std::string_view after);
 
 // ---- checks --------------------------------------------------------------------------------------------------------
 // Each stage is stricter. imported: values defined once before use, arguments fit the schema, writes target state.

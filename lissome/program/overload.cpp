@@ -92,7 +92,9 @@ bool fits_schema(const Op& op, const std::vector<NamedArgument>& arguments, cons
 
 Op find_overload(const std::string& name, const std::vector<NamedArgument>& arguments, const Program& program,
                  TextPlace place) {
-  if (const Op* op = Op::try_find(name)) return *op;
+  const Op* const exact = Op::try_find(name);
+  const bool is_full = name.find('.') != std::string::npos;
+  if (exact && (is_full || !exact->has_schema() || fits_schema(*exact, arguments, program))) return *exact;
   const auto [first, last] = list_overloads().equal_range(name);
   std::optional<Op> chosen;
   std::string known;
@@ -104,6 +106,7 @@ Op find_overload(const std::string& name, const std::vector<NamedArgument>& argu
     if (!chosen || overload->second.ends_with(".Tensor")) chosen = op;
   }
   if (chosen) return *chosen;
+  if (exact) return *exact;  // bind_arguments says what is wrong
   if (!known.empty()) {
     refuse_text(place, "no overload of " + name + " takes these arguments; there are " + known);
   }

@@ -72,6 +72,33 @@ class ProgramPrinter {
     if (!comment.empty()) text += "  # " + comment;
   }
 
+  std::string print_argument(const Argument& argument) const {
+    struct Visitor {
+      const ProgramPrinter& printer;
+      std::string operator()(std::monostate) const { return "none"; }
+      std::string operator()(ValueId id) const { return id == ValueId::none ? "_" : printer.print_value(id); }
+      std::string operator()(int64_t value) const { return std::to_string(value); }
+      std::string operator()(double value) const { return write_floating(value); }
+      std::string operator()(bool value) const { return value ? "true" : "false"; }
+      std::string operator()(const std::string& value) const { return write_string(value); }
+      std::string operator()(const std::complex<double>& value) const {
+        return "complex(" + write_floating(value.real()) + ", " + write_floating(value.imag()) + ")";
+      }
+      std::string operator()(Dtype value) const { return std::string(dtype_name(value)); }
+      std::string operator()(Layout value) const { return std::string(layout_word(value)); }
+      std::string operator()(MemoryFormat value) const { return std::string(memory_format_word(value)); }
+      std::string operator()(const Device& value) const {
+        return is_device_word(value.name) ? value.name : "device(" + write_string(value.name) + ")";
+      }
+      std::string operator()(const ArgumentList& items) const {
+        std::string text = "[";
+        for (size_t i = 0; i < items.size(); ++i) text += (i == 0 ? "" : ", ") + printer.print_argument(items[i]);
+        return text + "]";
+      }
+    };
+    return std::visit(Visitor{*this}, argument.data);
+  }
+
  private:
   std::string print_value(ValueId id) const {
     if (const auto found = weight_names_.find(id); found != weight_names_.end()) {
@@ -183,35 +210,8 @@ class ProgramPrinter {
     return text;
   }
 
-  std::string print_argument(const Argument& argument) const {
-    struct Visitor {
-      const ProgramPrinter& printer;
-      std::string operator()(std::monostate) const { return "none"; }
-      std::string operator()(ValueId id) const { return id == ValueId::none ? "_" : printer.print_value(id); }
-      std::string operator()(int64_t value) const { return std::to_string(value); }
-      std::string operator()(double value) const { return write_floating(value); }
-      std::string operator()(bool value) const { return value ? "true" : "false"; }
-      std::string operator()(const std::string& value) const { return write_string(value); }
-      std::string operator()(const std::complex<double>& value) const {
-        return "complex(" + write_floating(value.real()) + ", " + write_floating(value.imag()) + ")";
-      }
-      std::string operator()(Dtype value) const { return std::string(dtype_name(value)); }
-      std::string operator()(Layout value) const { return std::string(layout_word(value)); }
-      std::string operator()(MemoryFormat value) const { return std::string(memory_format_word(value)); }
-      std::string operator()(const Device& value) const {
-        return is_device_word(value.name) ? value.name : "device(" + write_string(value.name) + ")";
-      }
-      std::string operator()(const ArgumentList& items) const {
-        std::string text = "[";
-        for (size_t i = 0; i < items.size(); ++i) text += (i == 0 ? "" : ", ") + printer.print_argument(items[i]);
-        return text + "]";
-      }
-    };
-    return std::visit(Visitor{*this}, argument.data);
-  }
-
   const Program& program_;
-  const PrintOptions& options_;
+  const PrintOptions options_;
   std::unordered_map<ValueId, const std::string*> weight_names_;
 };
 
@@ -227,6 +227,10 @@ std::string print_node(const Program& program, const Node& node) {
   std::string text;
   ProgramPrinter(program, {}).print_node(text, node, "");
   return text;
+}
+
+std::string print_argument(const Program& program, const Argument& argument) {
+  return ProgramPrinter(program, {}).print_argument(argument);
 }
 
 }  // namespace lissome
