@@ -2,7 +2,8 @@
 //   fashion_mnist_train DATA_FOLDER OUT_FOLDER
 // reads the four IDX files of DATA_FOLDER, holds the last 5,000 training images back, and writes to OUT_FOLDER
 //   weights.safetensors   parameters and statistics by name, for the same net in Python
-//   held_out.npz          `images` and `labels` of the images held back: the data of `lissome optimize`
+//   validation.npz        `images` and `labels` of the images held back: the data of `lissome optimize`
+//   test.npz              the same of the 10,000 test images, which nothing is ever tuned on
 // The seed is fixed; progress goes to stderr, the test accuracy to stdout.
 #include <ATen/autocast_mode.h>
 
@@ -152,12 +153,17 @@ void save_weights(const FashionMnistNet& net, const std::string& path) {
   lissome::save_safetensors(path, arrays);
 }
 
+void save_images(const Images& data, const std::string& path) {
+  lissome::save_arrays(path, {name_array("images", scale_pixels(data.pixels), lissome::Dtype::f32),
+                              name_array("labels", data.labels, lissome::Dtype::i64)});
+}
+
 void train_and_save(const std::string& data_folder, const std::string& out_folder) {
   torch::manual_seed(1);
   const Images all = read_images(data_folder + ":train"), test = read_images(data_folder + ":test");
   const int64_t count = all.pixels.size(0) - kHeldOut;
   const Images training{all.pixels.narrow(0, 0, count), all.labels.narrow(0, 0, count)};
-  const Images held_out{all.pixels.narrow(0, count, kHeldOut), all.labels.narrow(0, count, kHeldOut)};
+  const Images validation{all.pixels.narrow(0, count, kHeldOut), all.labels.narrow(0, count, kHeldOut)};
   std::filesystem::create_directories(out_folder);
 
   FashionMnistNet net;
@@ -166,9 +172,8 @@ void train_and_save(const std::string& data_folder, const std::string& out_folde
   train_net(net, training);
   const double accuracy = measure_accuracy(net, test);
   save_weights(net, out_folder + "/weights.safetensors");
-  lissome::save_arrays(out_folder + "/held_out.npz",
-                       {name_array("images", scale_pixels(held_out.pixels), lissome::Dtype::f32),
-                        name_array("labels", held_out.labels, lissome::Dtype::i64)});
+  save_images(validation, out_folder + "/validation.npz");
+  save_images(test, out_folder + "/test.npz");
   std::printf("test accuracy %.2f %% on %ld images\n", 100 * accuracy, static_cast<long>(test.pixels.size(0)));
 }
 

@@ -5,6 +5,7 @@
 Every second sentence is for optimizing, the others are never shown to it:
   sentences.npz          192 rows of 128 tokens, no padding: the data of `lissome optimize`
   held_out.npz           224 rows of 128 tokens from the other sentences
+  row.npz                the first of those rows
   sentences_natural.npz  all sentences, one a row, padded, with their mask
   reference.npz          PyTorch's embeddings of the three: `sentences`, `held_out`, `natural`
 The same sentences give the same arrays.
@@ -62,7 +63,7 @@ def embed_rows(encoder: SentenceEncoder, arrays: dict[str, numpy.ndarray]) -> nu
 
 def export_encoder(encoder: SentenceEncoder, path: pathlib.Path) -> None:
     example = torch.randint(1000, 20000, (2, 16)), torch.ones(2, 16, dtype=torch.int64)
-    sizes = {0: torch.export.Dim("batch", min=1, max=256), 1: torch.export.Dim("tokens", min=2, max=512)}
+    sizes = {0: torch.export.Dim("batch", min=1, max=1024), 1: torch.export.Dim("tokens", min=2, max=512)}
     with torch.no_grad():
         exported = torch.export.export(encoder, example, dynamic_shapes={"input_ids": sizes, "attention_mask": sizes})
     torch.export.save(exported, path)
@@ -86,6 +87,7 @@ def main() -> None:
     }
     numpy.savez(out / "sentences.npz", **data["sentences"])
     numpy.savez(out / "held_out.npz", **data["held_out"])
+    numpy.savez(out / "row.npz", **{name: array[:1] for name, array in data["held_out"].items()})
     numpy.savez(out / "sentences_natural.npz", **data["natural"])
     numpy.savez(out / "reference.npz", **{name: embed_rows(encoder, arrays) for name, arrays in data.items()})
     for name, arrays in data.items():
