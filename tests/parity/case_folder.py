@@ -128,7 +128,7 @@ def check_against_eager(case: Case, eager: Answers, exported: Answers) -> None:
     pairs += [(f"input {i} after run {k}", a, b)
               for k, (left, right) in enumerate(zip(exported.inputs_after, eager.inputs_after, strict=True))
               for i, (a, b) in enumerate(zip(left, right, strict=True))]
-    pairs += [(f"state {name}", exported.state_after[name], eager.state_after[name]) for name in eager.state_after]
+    pairs += [(f"state {name}", value, eager.state_after[name]) for name, value in exported.state_after.items()]
     for what, a, b in pairs:
         distance = measure_distance(a, b)
         if not is_exact(a, b) if distance is None else distance > EAGER_LIMIT[case.form]:
@@ -194,11 +194,11 @@ def write_state(folder: Path, expected: Answers, f64: Answers | None) -> dict:
 
 def describe_inputs(program, example: Call) -> list[dict]:
     specs = [spec.arg for spec in program.graph_signature.input_specs if spec.kind == InputKind.USER_INPUT]
-    leaves, _ = pytree.tree_flatten_with_path((example.args, example.kwargs))
     rows = []
-    for spec, (path, value) in zip(specs, leaves, strict=True):
-        where = ("args" if path[0].idx == 0 else "kwargs") + pytree.keystr(path[1:])
-        row = {"name": spec.name, "path": where, **describe(value)}
+    paths = list_paths(example.args, "args") + list_paths(example.kwargs, "kwargs")
+    values = pytree.tree_leaves((example.args, example.kwargs))
+    for spec, path, value in zip(specs, paths, values, strict=True):
+        row = {"name": spec.name, "path": path, **describe(value)}
         if not isinstance(value, torch.Tensor):
             row["fixed"] = hasattr(spec, "value")
             if isinstance(value, str):
@@ -209,10 +209,17 @@ def describe_inputs(program, example: Call) -> list[dict]:
 
 def describe_outputs(program, values: list) -> list[dict]:
     specs = [spec.arg for spec in program.graph_signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
-    paths = [pytree.keystr(path) for path, _ in
-             pytree.tree_flatten_with_path(pytree.tree_unflatten(values, program.call_spec.out_spec))[0]]
+    paths = list_paths(pytree.tree_unflatten(values, program.call_spec.out_spec), "")
     return [{"name": spec.name, "path": path, **describe(value)}
             for spec, path, value in zip(specs, paths, values, strict=True)]
+
+
+def list_paths(value: Any, where: str) -> list[str]:
+    """How Python reaches each leaf; for a type whose keys pytree does not know, by position."""
+    try:
+        return [where + pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(value)[0]]
+    except ValueError:
+        return [f"{where}[{i}]" for i in range(len(pytree.tree_leaves(value)))]
 
 
 def list_ranges(program) -> dict[str, list]:
@@ -257,7 +264,7 @@ def copy_tensor(value: Any) -> Any:
 
 
 def copy_buffers(module: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: copy_tensor(value) for name, value in module.named_buffers()}
+    return {name: copy_tensor(value) for name, value in module.named_buffers(remove_duplicate=False)}
 
 
 def same_tensor(a: torch.Tensor, b: torch.Tensor) -> bool:

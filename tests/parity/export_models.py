@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import multiprocessing
+import os
 import sys
 import time
 import traceback
 import warnings
 from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # every model is made here or lies on this disk
+os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 import torch
 
@@ -26,6 +31,7 @@ def export_one(job: tuple[str, str]) -> tuple[str, float, str]:
     """Runs in any process: looks the case up by name; returns name, seconds, error text."""
     name, output = job
     warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
     torch.set_num_threads(2)
     case = next(case for case in list_cases() if case.name == name)
     start = time.monotonic()

@@ -4,10 +4,12 @@
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.map import map as map_over
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim
+from torch.utils.checkpoint import checkpoint
 
 from case import Case, apply, call
 
@@ -124,6 +126,48 @@ class AutocastRegion(nn.Module):
         return z, z.float() + self.second(y.float())
 
 
+class Checkpointed(nn.Module):
+    """Activations recomputed in training; in the graph just a region."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        y = checkpoint(lambda x: self.first(x).relu(), x, use_reentrant=True)
+        return checkpoint(self.second, y, use_reentrant=False)
+
+
+class OwnGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(-1, 1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class InnerGradient(nn.Module):
+    """A step of gradient descent inside forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        with torch.enable_grad():
+            loss = self.linear(x).square().mean()
+            slope = torch.autograd.grad(loss, self.linear.weight)[0]
+        return F.linear(x, self.linear.weight - 0.1 * slope, self.linear.bias)
+
+
+@torch.compiler.nested_compile_region
+def region(x):
+    return x.sin() + 1
+
+
 CASES = [
     Case("cond_on_value", CondOnValue, lambda sign: call(sign * torch.rand(2, 4)), variants=((1.0,), (-1.0,)), forms=("core",)),
     Case("cond_on_size", CondOnSize, lambda n: call(torch.randn(n, 3)), variants=((6,), (2,), (4,), (5,)),
@@ -131,11 +175,19 @@ CASES = [
     Case("cond_nested", CondNested, lambda sign, flag: call(sign * torch.rand(2, 3), torch.tensor(flag)),
          variants=((1.0, True), (-1.0, True), (1.0, False))),
     Case("while_newton", CountDown, lambda scale: call(torch.rand(4) * scale + 0.5), variants=((1.0,), (500.0,)), f64_limit=1e-2),
-    Case("while_recurrent", RecurrentLoop, lambda n: call(torch.randn(2, 4), torch.tensor(n)), variants=((3,), (0,), (7,))),
-    Case("map_rows", MapRows, lambda: call(torch.randn(4, 3), torch.randn(3))),
+    Case("while_recurrent", RecurrentLoop, lambda n: call(torch.randn(2, 4), torch.tensor(n)), variants=((3,), (0,), (7,)), forms=("core",)),
+    Case("map_rows", MapRows, lambda: call(torch.randn(4, 3), torch.randn(3)), forms=("core",)),
     Case("map_rows_dynamic", MapRows, lambda n: call(torch.randn(n, 3), torch.randn(3)), variants=((4,), (2,), (9,)),
          dynamic={"x": {0: Dim("rows", min=2, max=16)}, "shift": None}),
-    Case("scan_average", ScanSum, lambda: call(torch.randn(3), torch.randn(5, 3))),
+    Case("scan_average", ScanSum, lambda: call(torch.randn(3), torch.randn(5, 3)), forms=("core",)),
+    Case("associative_scan", apply(lambda x: associative_scan(lambda a, b: a * 0.5 + b, x, 0, combine_mode="generic")),
+         lambda: call(torch.randn(6, 3))),
+    Case("vmap_rows", apply(lambda x, y: torch.vmap(lambda row, column: row.softmax(0) @ column, in_dims=(0, 1))(x, y)),
+         lambda: call(torch.randn(3, 4), torch.randn(4, 3)), forms=("core",)),
+    Case("checkpoint_regions", Checkpointed, lambda: call(torch.randn(2, 4)), mode="train"),
+    Case("autograd_function", apply(lambda x: OwnGradient.apply(x) * 2), lambda: call(torch.randn(5))),
+    Case("inner_gradient", InnerGradient, lambda: call(torch.randn(3, 4))),
+    Case("nested_regions", apply(lambda x: region(region(x)) * 2), lambda: call(torch.randn(2, 3)), forms=("strict",)),
     Case("grad_regions", GradRegions, lambda: call(torch.randn(2, 4)), forms=("core",)),
     Case("grad_frozen_function", FrozenBackbone, lambda: call(torch.randn(2, 4))),
     Case("autocast_region", AutocastRegion, lambda: call(torch.randn(3, 8)), forms=("core",), f64_limit=1e-2),

@@ -42,10 +42,21 @@ class Segments(nn.Module):
         return sums / lengths[:, None], owner
 
 
+class Checked(nn.Module):
+    """Asserts on data, numbers read out of tensors, cuts at positions in a tensor."""
+
+    def forward(self, x, cuts, n):
+        torch._assert_async((x.abs() < 1e9).all(), "too large")
+        first, second = x[: n.item()], x.numel()
+        return first.sum(0), x * cuts.tolist()[0] / second, x[n.item() - 1]
+
+
 CASES = [
     Case("nonzero", Positive, lambda seed: call(torch.randn(3, 4) + seed), variants=((0,), (-0.5,), (1,))),
     Case("item_as_size", ItemAsSize, lambda n: call(torch.randn(6, 3), torch.tensor(n)), variants=((3,), (1,), (6,))),
     Case("item_as_number", ItemAsNumber, lambda n: call(torch.randn(3), torch.tensor(n)), variants=((2.5,), (-1.0,))),
+    Case("checked_numbers", Checked, lambda n: call(torch.randn(5, 3), torch.tensor([2, 4]), torch.tensor(n)),
+         variants=((3,), (2,), (5,))),
     Case("rows_by_mask", RowsByMask, lambda p: call(torch.randn(5, 3), torch.rand(5) < p), variants=((0.5,), (0.9,))),
     Case("repeat_interleave_tensor", apply(lambda x, n: torch.repeat_interleave(x, n, dim=0)),
          lambda: call(torch.randn(3, 2), torch.tensor([2, 0, 3]))),

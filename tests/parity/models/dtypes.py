@@ -30,6 +30,13 @@ def quantize_by_hand(x):
     return q, u, q.float() * scale, (q.to(torch.int32) @ q.t().to(torch.int32)).sum(1)
 
 
+def quantize_in_training(x):
+    """The quantize-dequantize pairs of quantization-aware training, and an int8 product."""
+    by_tensor = torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -128, 127)
+    by_row = torch.fake_quantize_per_channel_affine(x, x.abs().amax(1) / 127, torch.zeros(x.shape[0], dtype=torch.int32), 0, -128, 127)
+    return by_tensor, by_row, torch._int_mm(x.char(), x.char().t())
+
+
 class Int8Linear(nn.Module):
     """Weights kept as int8 with a scale for each row, widened for every use."""
 
@@ -66,6 +73,7 @@ CASES = [
     Case("bfloat16_conv", lambda: nn.Conv2d(3, 4, 3).bfloat16(), lambda: call(torch.randn(1, 3, 8, 8).bfloat16())),
     Case("int8_linear", Int8Linear, lambda: call(torch.randn(3, 8))),
     Case("quantized_by_hand", apply(quantize_by_hand), values),
+    Case("fake_quantize", apply(quantize_in_training), lambda: call(torch.randn(32, 16) * 10)),
     Case("small_integers", apply(lambda x, y: (x + y, x * 2, x // 3, x & y, x.to(torch.int64) * 1000, x.sum(), x.max(), -x)),
          lambda: call(torch.randint(-100, 100, (6,), dtype=torch.int8), torch.randint(-100, 100, (6,), dtype=torch.int8))),
     Case("unsigned_images", apply(lambda x: (x.float() / 255 - 0.5) / 0.25),

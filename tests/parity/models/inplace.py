@@ -84,6 +84,15 @@ def written_after_read(x):
     return before, middle, y
 
 
+def write_to_arguments(x):
+    """The `out=` argument and tensors that are resized before they are written."""
+    total = torch.empty(3, 4)
+    torch.add(x, 1, out=total)
+    torch.mul(total, 2, out=total)
+    grown = torch.empty(0).resize_(4, 3).copy_(x.t())
+    return total, grown, torch.empty_strided((3, 4), (1, 3)).fill_(2) + x
+
+
 class PreallocatedOutput(nn.Module):
     def forward(self, x):
         out = torch.zeros(x.shape[0], 3, x.shape[1], dtype=x.dtype)
@@ -106,6 +115,7 @@ CASES = [
     Case("inplace_mutated_inputs", apply(mutate_inputs),
          lambda: call(torch.randn(3, 4), {"sum": torch.randn(4), "last": torch.zeros(2, 4)}), variants=((), ()),
          forms=("core",)),
+    Case("inplace_out_arguments", apply(write_to_arguments), lambda: call(torch.randn(3, 4))),
     Case("inplace_preallocated_dynamic", PreallocatedOutput, lambda b, n: call(torch.randn(b, n)),
          variants=((2, 5), (1, 1), (4, 9)),
          dynamic={"x": {0: Dim("batch", min=1, max=8), 1: Dim("width", min=1, max=16)}}),

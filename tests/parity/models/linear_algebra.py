@@ -40,6 +40,17 @@ def solvers(a, b):
             torch.linalg.cross(b[:, :3, 0], b[:, 1:, 0]), torch.linalg.matrix_rank(spd))
 
 
+def decompositions(a):
+    """Factors whose signs are free are multiplied together again."""
+    u, s, vh = torch.linalg.svd(a, full_matrices=False)
+    q, r = torch.linalg.qr(a)
+    values, vectors = torch.linalg.eigh(a.mT @ a)
+    factor, pivots = torch.linalg.lu_factor(a[:3] @ a[:3].mT + 3 * torch.eye(3))
+    return ((u * s) @ vh, s, q @ r, r.abs(), (vectors * values) @ vectors.mT, values,
+            torch.linalg.lu_solve(factor, pivots, a[:3]), torch.linalg.cond(a[:3, :3] + 3 * torch.eye(3)),
+            torch.sparse.mm(a.to_sparse(), a.t()))
+
+
 class Bilinear(nn.Module):
     def __init__(self):
         super().__init__()
@@ -59,6 +70,7 @@ CASES = [
          dynamic={"args": ({0: Dim("batch", min=1, max=8), 1: Dim("rows", min=1, max=32)},
                            {0: Dim("batch", min=1, max=8), 1: Dim("columns", min=1, max=32)})}),
     Case("solvers", apply(solvers), lambda: call(torch.randn(2, 4, 4), torch.randn(2, 4, 3)), f64_limit=1e-3),
+    Case("decompositions", apply(decompositions), lambda: call(torch.randn(5, 3)), f64_limit=1e-3),
     Case("bilinear", Bilinear, lambda: call(torch.randn(6, 4), torch.randn(6, 5))),
     Case("distances", apply(lambda x, y: (torch.cdist(x, y), torch.cdist(x, y, p=1.0), F.pdist(x))),
          lambda: call(torch.randn(5, 3), torch.randn(4, 3))),

@@ -204,14 +204,14 @@ class ViT(nn.Module):
 def transformers_vit():
     from transformers import ViTConfig, ViTForImageClassification
     config = ViTConfig(hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=96, image_size=32,
-                       patch_size=8, num_labels=7, return_dict=False)
+                       patch_size=8, num_labels=7)
     return ViTForImageClassification(config)
 
 
 def transformers_swin():
     from transformers import SwinConfig, SwinForImageClassification
     config = SwinConfig(image_size=32, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4,
-                        num_labels=5, return_dict=False)
+                        num_labels=5)
     return SwinForImageClassification(config)
 
 

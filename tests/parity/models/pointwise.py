@@ -27,7 +27,9 @@ def trigonometry(x):
 def special(x):
     return (x.erf(), x.erfc(), (x * 0.9).erfinv(), x.lgamma(), x.digamma(), torch.special.i0(x), torch.special.i1e(x),
             torch.special.entr(x), torch.special.xlogy(x, x + 1), torch.special.ndtr(x), torch.logit(x * 0.5 + 0.2),
-            torch.polygamma(1, x), torch.special.log_ndtr(x), torch.special.zeta(x + 2, x + 1))
+            torch.polygamma(1, x), torch.special.log_ndtr(x), torch.special.zeta(x + 2, x + 1),
+            torch.special.bessel_j0(x), torch.special.airy_ai(x), torch.special.chebyshev_polynomial_t(x, 3),
+            torch.igamma(x, x + 1), torch.mvlgamma(x + 3, 2), torch.special.erfcx(x), torch.special.spherical_bessel_j0(x))
 
 
 def rounding(x):
