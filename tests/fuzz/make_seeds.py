@@ -28,6 +28,19 @@ def write_zip(path: Path, compression: int) -> None:
         archive.writestr("data/weights/weight_0", bytes(range(64)))
 
 
+def write_pt2(path: Path) -> None:
+    """The skeleton of an exported program: members and configurations, an empty graph."""
+    graph = {"inputs": [], "outputs": [], "nodes": [], "tensor_values": {}}
+    model = {"graph_module": {"graph": graph, "signature": {}}, "opset_version": {"aten": 10}, "range_constraints": {}}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("model/archive_format", "pt2")
+        archive.writestr("model/archive_version", "0")
+        archive.writestr("model/byteorder", "little")
+        archive.writestr("model/models/model.json", json.dumps(model))
+        archive.writestr("model/data/weights/model_weights_config.json", json.dumps({"config": {}}))
+        archive.writestr("model/data/constants/model_constants_config.json", json.dumps({"config": {}}))
+
+
 def write_safetensors(path: Path) -> None:
     header = json.dumps({"w": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}).encode()
     header += b" " * (-len(header) % 8)
@@ -35,7 +48,7 @@ def write_safetensors(path: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    for name in ("arrays", "json", "model_file", "program_text", "safetensors", "units", "zip"):
+    for name in ("arrays", "json", "model_file", "program_text", "pt2", "safetensors", "units", "zip"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     arrays = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array([1, -2], dtype=np.int64)}
     np.savez(folder / "arrays" / "stored.npz", **arrays)
@@ -50,6 +63,7 @@ def main(folder: Path) -> None:
         (folder / "units" / str(index)).write_text(text)
     write_zip(folder / "zip" / "stored.zip", zipfile.ZIP_STORED)
     write_zip(folder / "zip" / "deflated.zip", zipfile.ZIP_DEFLATED)
+    write_pt2(folder / "pt2" / "one.pt2")
     write_zip(folder / "model_file" / "stored.zip", zipfile.ZIP_STORED)
 
 
