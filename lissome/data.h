@@ -4,8 +4,8 @@
 //   load_dataset(path) -> fit_dataset(dataset, signature) -> split_dataset -> take_batch, take_labels
 //
 // Files: .npz (named arrays with one common first dimension), a single .npy, an IDX file (gzip or plain, with its label
-// file beside it), or a folder with the four standard IDX files: DIR:train or DIR:test. Everything is checked before it is
-// used: errors name file, entry, what was seen and what is allowed (invalid_input, or usage for a path or a name).
+// file beside it), or a folder with the four standard IDX files: DIR:train or DIR:test. Everything is checked before it
+// is used: errors name file, entry, what was seen and what is allowed (invalid_input, or usage for a path or a name).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct DataSignature {
 // One named array of samples. The file's elements are kept as they are; dtype, sizes and scale say what batches give.
 struct DataColumn {
   std::string name;
-  Array array;         // [samples, ...]
+  Array array;  // [samples, ...]
   Dtype dtype = Dtype::f32;
   Sizes sample_sizes;  // without the first dimension
   double scale = 1;    // multiplied after the cast to a float type
@@ -49,12 +49,13 @@ struct Dataset {
 };
 
 struct DataOptions {
-  // The array that holds the labels (.npz), or the path of a label file (IDX, which else takes the one beside the images).
+  // The array that holds the labels (.npz), or the path of a label file (IDX, which else takes the one beside the
+  // images).
   std::string labels;
 };
 
-// Throws usage (no such path or label array), invalid_input (empty, not a data file, no common first dimension, labels of
-// another length, NaN labels).
+// Throws usage (no such path or label array), invalid_input (empty, not a data file, no common first dimension, labels
+// of another length, NaN labels).
 Dataset load_dataset(const std::string& path, const DataOptions& options = {});
 
 // Puts the columns in the order of the model's inputs, by name, or in file order when no name matches, and settles
@@ -77,7 +78,7 @@ struct DataSplit {
 
 struct SplitOptions {
   uint64_t seed = 0;
-  double calibration = 0.5;           // share of the samples, 0 to 1 exclusive
+  double calibration = 0.5;            // share of the samples, 0 to 1 exclusive
   int64_t most_calibration = 1 << 20;  // samples; the rest goes to validation
 };
 
@@ -92,7 +93,7 @@ std::vector<NamedArray> take_batch(const Dataset& dataset, int64_t first, int64_
 Array take_labels(const Dataset& dataset, int64_t first, int64_t count);
 
 struct GenerateOptions {
-  int64_t batch = 1;       // the first size where it is -1
+  int64_t batch = 1;        // the first size where it is -1
   int64_t other_size = 16;  // every other -1
   uint64_t seed = 0;
 };

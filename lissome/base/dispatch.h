@@ -55,8 +55,8 @@ decltype(auto) dispatch(Dtype dtype, Function&& function) {
 }
 
 // A dense copy in another dtype. Real numbers only: to a float type every value rounds to nearest; to an integer type
-// values are truncated and must fit, to bool they become value != 0. Throws unsupported for complex types, invalid_input
-// for a value that does not fit.
+// values are truncated and must fit, to bool they become value != 0. Throws unsupported for complex types,
+// invalid_input for a value that does not fit.
 Array cast_array(const TensorView& view, Dtype dtype);
 
 }  // namespace lissome

@@ -58,9 +58,9 @@ template <typename... Parts>
 }
 
 // An invariant of ours: a failure is a bug in lissome, reported as ErrorKind::internal with file and line.
-#define LISSOME_CHECK(condition, ...)                                                                       \
-  do {                                                                                                      \
-    if (!(condition)) [[unlikely]]                                                                          \
-      ::lissome::throw_error(::lissome::ErrorKind::internal, __FILE__, ":", __LINE__, ": ", #condition,     \
-                             " does not hold. " __VA_OPT__(, ) __VA_ARGS__);                                \
+#define LISSOME_CHECK(condition, ...)                                                                   \
+  do {                                                                                                  \
+    if (!(condition)) [[unlikely]]                                                                      \
+      ::lissome::throw_error(::lissome::ErrorKind::internal, __FILE__, ":", __LINE__, ": ", #condition, \
+                             " does not hold. " __VA_OPT__(, ) __VA_ARGS__);                            \
   } while (false)

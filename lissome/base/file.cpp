@@ -48,8 +48,8 @@ std::string_view describe_file_type(mode_t mode) {
   std::string_view advice;
   if (code == ENOSPC || code == EDQUOT) advice = " Free space there or choose another folder.";
   if (code == EFBIG) advice = " Raise the limit (ulimit -f) or choose another folder.";
-  throw_error(ErrorKind::io, "cannot write ", quote(path), ": ", describe_errno(code), " after ", written,
-              " bytes, ", wanted, " more were to come. Nothing was left behind, an older file is as it was.", advice);
+  throw_error(ErrorKind::io, "cannot write ", quote(path), ": ", describe_errno(code), " after ", written, " bytes, ",
+              wanted, " more were to come. Nothing was left behind, an older file is as it was.", advice);
 }
 
 std::string folder_of(const std::string& path) {
@@ -99,8 +99,8 @@ int create_temporary(const std::string& path, const std::string& target, std::st
   if (code == ENOENT || code == ENOTDIR)
     throw_error(ErrorKind::usage, "cannot write ", quote(path), ": the folder ", quote(folder),
                 " does not exist. Create it or choose another.");
-  throw_error(ErrorKind::io, "cannot write ", quote(path), ": ", describe_errno(code), " in the folder ",
-              quote(folder), ". Choose a folder that you may write to.");
+  throw_error(ErrorKind::io, "cannot write ", quote(path), ": ", describe_errno(code), " in the folder ", quote(folder),
+              ". Choose a folder that you may write to.");
 }
 
 }  // namespace
@@ -128,8 +128,8 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
                 ", only regular files are read.");
   mapped->modified_ns_ = read_modified_ns(status);
   if (status.st_size == 0) return mapped;  // an empty range cannot be mapped
-  void* data = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_NORESERVE, file, 0);
+  void* data =
+      mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
   if (data == MAP_FAILED) fail_open(path, errno);
   mapped->data_ = static_cast<const std::byte*>(data);
   mapped->size_ = static_cast<size_t>(status.st_size);
@@ -167,7 +167,9 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   position_ += bytes.size();
 }
 
-void AtomicFile::write(const std::string& text) { write(std::as_bytes(std::span(text))); }
+void AtomicFile::write(const std::string& text) {
+  write(std::as_bytes(std::span(text)));
+}
 
 void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   LISSOME_CHECK(file_ >= 0, "write after commit to ", quote(path_));

@@ -10,8 +10,9 @@
 
 namespace lissome {
 
-// A whole regular file, mapped privately: a write through a borrowed pointer copies the page and never reaches the file.
-// Throws usage when the path is missing or is a directory, invalid_input for special files, io when it cannot be read.
+// A whole regular file, mapped privately: a write through a borrowed pointer copies the page and never reaches the
+// file. Throws usage when the path is missing or is a directory, invalid_input for special files, io when it cannot be
+// read.
 class MappedFile {
  public:
   static std::shared_ptr<const MappedFile> open(const std::string& path);
@@ -33,10 +34,10 @@ class MappedFile {
   int file_ = -1;
 };
 
-// Writes through a temporary file beside `path`; nothing appears under `path` unless `write` returned and every byte was
-// synced. A symbolic link is followed, an older file keeps its permissions. Throws usage (the folder is missing, the path
-// is a folder or a device) and io (no permission, full disk: with the path, what was seen and what to do). On any failure
-// the temporary file is removed and an older `path` is left as it was.
+// Writes through a temporary file beside `path`; nothing appears under `path` unless `write` returned and every byte
+// was synced. A symbolic link is followed, an older file keeps its permissions. Throws usage (the folder is missing,
+// the path is a folder or a device) and io (no permission, full disk: with the path, what was seen and what to do). On
+// any failure the temporary file is removed and an older `path` is left as it was.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

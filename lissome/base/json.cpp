@@ -59,11 +59,13 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
     Level& level = levels_.back();
     auto& members = level.value->get_ref<Json::object_t&>();
     if (members.size() < kScannedKeys) {
-      const bool known = std::any_of(members.begin(), members.end(), [&](const auto& pair) { return pair.first == name; });
+      const bool known =
+          std::any_of(members.begin(), members.end(), [&](const auto& pair) { return pair.first == name; });
       if (known) return refuse("the key " + quote(name) + " appears twice in one object");
     } else {
       if (level.keys.empty())
-        for (const auto& pair : members) level.keys.insert(pair.first);
+        for (const auto& pair : members)
+          level.keys.insert(pair.first);
       if (!level.keys.insert(name).second) return refuse("the key " + quote(name) + " appears twice in one object");
     }
     // Straight to the vector beneath: the map's own insertion searches all keys again.
@@ -147,11 +149,13 @@ Json parse_json(std::string_view text, std::string_view source, int max_depth, s
   const bool read = Json::sax_parse(TrackedIterator(text.data(), &reached),
                                     TrackedIterator(text.data() + text.size(), &reached), &builder);
   if (read) return std::move(builder.root());
-  const std::string_view before = text.substr(0, static_cast<size_t>(reached - text.data()));
+  // The place of the last character that was read, counted from 1.
+  const std::string_view before =
+      text.substr(0, static_cast<size_t>(std::max<std::ptrdiff_t>(reached - text.data(), 1) - 1));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const size_t start = before.rfind('\n');
-  const size_t column = before.size() - (start == std::string_view::npos ? 0 : start + 1);
-  throw_error(ErrorKind::invalid_input, source, ", line ", line, ", column ", std::max<size_t>(column, 1),
+  const size_t column = before.size() + 1 - (start == std::string_view::npos ? 0 : start + 1);
+  throw_error(ErrorKind::invalid_input, source, ", line ", line, ", column ", column,
               ": not JSON that lissome reads: ", builder.refusal(), ".");
 }
 

@@ -1,5 +1,5 @@
-// The format of `model.lissome`: a zip archive of stored members, each aligned to 64 bytes, so that arrays are used straight
-// from the mapped file. This file alone reads and writes it.
+// The format of `model.lissome`: a zip archive of stored members, each aligned to 64 bytes, so that arrays are used
+// straight from the mapped file. This file alone reads and writes it.
 //
 //   member            contents
 //   lissome.json      {"format": "lissome", "version": 1, "written_by": "lissome 0.1.0"}, first in the archive
@@ -58,11 +58,12 @@ void read_head(const ZipReader& zip, ModelFile* model) {
   if (require_field(head, "format", Json::value_t::string, path, "lissome.json") != "lissome")
     refuse(path, "lissome.json names another format.");
   model->written_by = require_field(head, "written_by", Json::value_t::string, path, "lissome.json").get<std::string>();
-  const auto version = require_field(head, "version", Json::value_t::number_unsigned, path, "lissome.json").get<uint64_t>();
+  const auto version =
+      require_field(head, "version", Json::value_t::number_unsigned, path, "lissome.json").get<uint64_t>();
   if (version < 1 || version > kVersion)
-    throw_error(ErrorKind::unsupported, quote(path), ": format version ", version, ", written by ", quote(model->written_by),
-                "; this is lissome ", lissome_version(), ", which reads versions 1 to ", kVersion,
-                ". Use that version, or a newer one.");
+    throw_error(ErrorKind::unsupported, quote(path), ": format version ", version, ", written by ",
+                quote(model->written_by), "; this is lissome ", lissome_version(), ", which reads versions 1 to ",
+                kVersion, ". Use that version, or a newer one.");
   model->version = static_cast<int>(version);
 }
 
@@ -76,7 +77,8 @@ class ArrayReader {
     std::set<std::string> names;
     for (const Json& row : rows) {
       arrays.push_back(read_row(row));
-      if (!names.insert(arrays.back().name).second) refuse(path_, "two arrays are called ", quote(arrays.back().name), ".");
+      if (!names.insert(arrays.back().name).second)
+        refuse(path_, "two arrays are called ", quote(arrays.back().name), ".");
     }
     return arrays;
   }
@@ -86,9 +88,11 @@ class ArrayReader {
       if (part.used != part.bytes.size())
         refuse(path_, "member ", quote(name), " has ", part.bytes.size(), " bytes, its arrays use ", part.used, ".");
     for (const ZipMember& member : zip_.members()) {
-      constexpr std::string_view kTexts[] = {"lissome.json", "program.txt", "metadata.json", "plan.json", "arrays.json"};
+      constexpr std::string_view kTexts[] = {"lissome.json", "program.txt", "metadata.json", "plan.json",
+                                             "arrays.json"};
       const bool is_text = std::find(std::begin(kTexts), std::end(kTexts), member.name) != std::end(kTexts);
-      if (!is_text && parts_.count(member.name) == 0) refuse(path_, "the member ", quote(member.name), " belongs to nothing.");
+      if (!is_text && parts_.count(member.name) == 0)
+        refuse(path_, "the member ", quote(member.name), " belongs to nothing.");
     }
   }
 
@@ -99,20 +103,23 @@ class ArrayReader {
   };
 
   NamedArray read_row(const Json& row) {
-    const auto& name = require_field(row, "name", Json::value_t::string, path_, "arrays.json").get_ref<const std::string&>();
+    const auto& name =
+        require_field(row, "name", Json::value_t::string, path_, "arrays.json").get_ref<const std::string&>();
     const std::string where = "array " + quote(name);
     const auto& word = require_field(row, "dtype", Json::value_t::string, path_, where).get_ref<const std::string&>();
     const auto dtype = parse_dtype(word);
     if (!dtype) refuse(path_, where, " has the unknown type ", quote(word), ".");
     Sizes sizes;
     for (const Json& size : require_field(row, "sizes", Json::value_t::array, path_, where)) {
-      if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX) refuse(path_, where, " has a size ", size.dump(), ".");
+      if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX)
+        refuse(path_, where, " has a size ", size.dump(), ".");
       sizes.push_back(size.get<int64_t>());
     }
-    int64_t bytes = 0;
-    if (__builtin_mul_overflow(count_elements(sizes), item_size(*dtype), &bytes)) refuse(path_, where, " overflows 63 bits.");
-    const auto& member = require_field(row, "member", Json::value_t::string, path_, where).get_ref<const std::string&>();
-    const auto data = take(member, where, *dtype, static_cast<size_t>(bytes));
+    const auto bytes = count_bytes(*dtype, sizes);
+    if (!bytes) refuse(path_, where, " has sizes ", format_sizes(sizes), " that overflow 63 bits.");
+    const auto& member =
+        require_field(row, "member", Json::value_t::string, path_, where).get_ref<const std::string&>();
+    const auto data = take(member, where, *dtype, static_cast<size_t>(*bytes));
     if (data.empty()) return {name, make_array(*dtype, sizes)};
     auto owner = std::const_pointer_cast<MappedFile>(zip_.file());
     return {name, {*dtype, sizes, std::shared_ptr<void>(owner, const_cast<std::byte*>(data.data()))}};
@@ -125,8 +132,10 @@ class ArrayReader {
     const auto [part, is_new] = parts_.try_emplace(member);
     if (is_new) part->second.bytes = zip_.view(*found);
     const auto all = part->second.bytes;
-    if (bytes > all.size()) refuse(path_, where, " needs ", bytes, " bytes, member ", quote(member), " has ", all.size(), ".");
-    if (reinterpret_cast<uintptr_t>(all.data()) % 64 != 0) refuse(path_, "member ", quote(member), " is not aligned to 64 bytes.");
+    if (bytes > all.size())
+      refuse(path_, where, " needs ", bytes, " bytes, member ", quote(member), " has ", all.size(), ".");
+    if (reinterpret_cast<uintptr_t>(all.data()) % 64 != 0)
+      refuse(path_, "member ", quote(member), " is not aligned to 64 bytes.");
     part->second.used = std::max(part->second.used, bytes);
     const auto data = all.first(bytes);
     if (dtype == Dtype::boolean && std::any_of(data.begin(), data.end(), [](std::byte b) { return b > std::byte{1}; }))
@@ -163,7 +172,8 @@ class ArrayWriter {
   }
 
   void write(ZipWriter* zip) const {
-    for (size_t i = 0; i < parts_.size(); ++i) zip->add("array/" + std::to_string(i), parts_[i]);
+    for (size_t i = 0; i < parts_.size(); ++i)
+      zip->add("array/" + std::to_string(i), parts_[i]);
   }
 
  private:
@@ -194,9 +204,8 @@ void save_model_file(const std::string& path, const ModelFile& model) {
   Json table;
   table["weights"] = arrays.add(model.weights);
   table["plan"] = arrays.add(model.plan_arrays);
-  const Json head = {{"format", "lissome"},
-                     {"version", kVersion},
-                     {"written_by", "lissome " + std::string(lissome_version())}};
+  const Json head = {
+      {"format", "lissome"}, {"version", kVersion}, {"written_by", "lissome " + std::string(lissome_version())}};
   ZipWriter zip(path);
   zip.add("lissome.json", head.dump());
   zip.add("program.txt", model.program);

@@ -1,5 +1,6 @@
-// The container `model.lissome`: program text, weights, plan, measurements. model_file.cpp draws the layout and owns it.
-// The pieces stay opaque here: program/save turns text and arrays into a Program, runtime turns the plan into a Session.
+// The container `model.lissome`: program text, weights, plan, measurements. model_file.cpp draws the layout and owns
+// it. The pieces stay opaque here: program/save turns text and arrays into a Program, runtime turns the plan into a
+// Session.
 #pragma once
 
 #include <memory>
@@ -12,13 +13,13 @@
 namespace lissome {
 
 struct ModelFile {
-  int version = 0;             // of the format, set when read
-  std::string written_by;      // "lissome 0.1.0", set when read
-  std::string program;         // program text
+  int version = 0;                      // of the format, set when read
+  std::string written_by;               // "lissome 0.1.0", set when read
+  std::string program;                  // program text
   std::vector<NamedArray> weights;      // borrow the mapping; tied weights share storage (written once)
-  std::string plan;            // JSON text of the plan, empty when there is none
+  std::string plan;                     // JSON text of the plan, empty when there is none
   std::vector<NamedArray> plan_arrays;  // prepacked weights, borrow the mapping
-  std::string metadata;        // JSON text: call tree, roles, measurements, machine; empty object when none
+  std::string metadata;                 // JSON text: call tree, roles, measurements, machine; empty object when none
 };
 
 // Throws invalid_input (not a lissome model, broken, hostile; a newer format names the version that wrote it).

@@ -35,10 +35,10 @@ struct NumpyType {
   std::string_view code;  // kind and bytes
 };
 
-constexpr NumpyType kTypes[] = {
-    {Dtype::boolean, "b1"}, {Dtype::u8, "u1"},  {Dtype::u16, "u2"}, {Dtype::u32, "u4"}, {Dtype::u64, "u8"},
-    {Dtype::i8, "i1"},      {Dtype::i16, "i2"}, {Dtype::i32, "i4"}, {Dtype::i64, "i8"}, {Dtype::f16, "f2"},
-    {Dtype::f32, "f4"},     {Dtype::f64, "f8"}, {Dtype::c64, "c8"}, {Dtype::c128, "c16"}};
+constexpr NumpyType kTypes[] = {{Dtype::boolean, "b1"}, {Dtype::u8, "u1"},   {Dtype::u16, "u2"}, {Dtype::u32, "u4"},
+                                {Dtype::u64, "u8"},     {Dtype::i8, "i1"},   {Dtype::i16, "i2"}, {Dtype::i32, "i4"},
+                                {Dtype::i64, "i8"},     {Dtype::f16, "f2"},  {Dtype::f32, "f4"}, {Dtype::f64, "f8"},
+                                {Dtype::c64, "c8"},     {Dtype::c128, "c16"}};
 
 struct Header {
   Dtype dtype = Dtype::f32;
@@ -160,7 +160,8 @@ class HeaderParser {
 void swap_bytes(Array* array, bool is_complex) {
   const auto width = static_cast<size_t>(item_size(array->dtype)) / (is_complex ? 2 : 1);
   char* data = array->data<char>();
-  for (int64_t at = 0; at < array->bytes(); at += static_cast<int64_t>(width)) std::reverse(data + at, data + at + width);
+  for (int64_t at = 0; at < array->bytes(); at += static_cast<int64_t>(width))
+    std::reverse(data + at, data + at + width);
 }
 
 // A C++ bool that is neither 0 nor 1 is undefined behaviour, so such bytes stop here.
@@ -204,7 +205,8 @@ std::string build_npy_header(const Array& array) {
     if (type.dtype == array.dtype) code = type.code;
   LISSOME_CHECK(!code.empty(), dtype_name(array.dtype), " has no NumPy type");
   std::string shape;
-  for (int64_t size : array.sizes) shape += std::to_string(size) + ", ";
+  for (int64_t size : array.sizes)
+    shape += std::to_string(size) + ", ";
   if (array.sizes.size() > 1) shape.resize(shape.size() - 2);
   if (array.sizes.size() == 1) shape.resize(shape.size() - 1);
   std::string text = "{'descr': '" + std::string(item_size(array.dtype) == 1 ? "|" : "<") + std::string(code) +
@@ -271,11 +273,12 @@ std::vector<NamedArray> load_npz(const std::shared_ptr<const MappedFile>& file) 
 Array parse_npy(std::span<const std::byte> bytes, const std::string& source, std::shared_ptr<const void> owner) {
   std::span<const std::byte> elements;
   const Header header = read_header(bytes, source, &elements);
-  int64_t expected = 0;
-  if (__builtin_mul_overflow(count_elements(header.sizes), item_size(header.dtype), &expected) ||
-      static_cast<uint64_t>(expected) != elements.size())
+  const auto expected = count_bytes(header.dtype, header.sizes);
+  if (!expected)
+    throw_error(ErrorKind::invalid_input, source, ": the sizes ", format_sizes(header.sizes), " overflow 63 bits.");
+  if (static_cast<uint64_t>(*expected) != elements.size())
     throw_error(ErrorKind::invalid_input, source, ": ", dtype_name(header.dtype), format_sizes(header.sizes), " needs ",
-                expected, " bytes, ", elements.size(), " are there.");
+                *expected, " bytes, ", elements.size(), " are there.");
   if (header.dtype == Dtype::boolean) check_bools(elements, source);
   auto* data = const_cast<std::byte*>(elements.data());
   if (header.fortran) {
@@ -284,7 +287,7 @@ Array parse_npy(std::span<const std::byte> bytes, const std::string& source, std
     return array;
   }
   const bool aligned = reinterpret_cast<uintptr_t>(data) % kAlignment == 0;
-  if (owner != nullptr && aligned && !header.swapped && expected > 0)
+  if (owner != nullptr && aligned && !header.swapped && *expected > 0)
     return {header.dtype, header.sizes, std::shared_ptr<void>(std::const_pointer_cast<void>(owner), data)};
   Array array = copy_array({header.dtype, header.sizes, contiguous_strides(header.sizes), data});
   if (header.swapped) swap_bytes(&array, header.dtype == Dtype::c64 || header.dtype == Dtype::c128);
@@ -301,7 +304,8 @@ std::vector<NamedArray> load_arrays(const std::string& path) {
   else if (bytes.size() >= 2 && bytes[0] == std::byte{'P'} && bytes[1] == std::byte{'K'})
     arrays = load_npz(file);
   else
-    throw_error(ErrorKind::invalid_input, quote(path), ": neither a .npy nor an .npz file. Write one with "
+    throw_error(ErrorKind::invalid_input, quote(path),
+                ": neither a .npy nor an .npz file. Write one with "
                 "numpy.savez(\"data.npz\", name=array).");
   file->check_unchanged();
   return arrays;

@@ -13,12 +13,13 @@ namespace lissome {
 
 // Arrays by name, in file order. Reads .npz (stored or deflated members) and a single .npy (named after the file).
 // C order and Fortran order, both byte orders; object arrays (pickles), strings, dates and records are refused. Arrays
-// that are stored uncompressed borrow the mapped file where 64-byte aligned. NaN is data like any other here. Throws usage
-// (no such file), invalid_input naming file, entry, seen, allowed; over_budget when the arrays cannot fit in memory.
+// that are stored uncompressed borrow the mapped file where 64-byte aligned. NaN is data like any other here. Throws
+// usage (no such file), invalid_input naming file, entry, seen, allowed; over_budget when the arrays cannot fit in
+// memory.
 std::vector<NamedArray> load_arrays(const std::string& path);
 
-// The contents of one .npy. `source` names it in errors; the array borrows `bytes` where 64-byte aligned, and then keeps
-// `owner` alive; without an owner it is always a copy.
+// The contents of one .npy. `source` names it in errors; the array borrows `bytes` where 64-byte aligned, and then
+// keeps `owner` alive; without an owner it is always a copy.
 Array parse_npy(std::span<const std::byte> bytes, const std::string& source, std::shared_ptr<const void> owner);
 
 // One .npz (stored members), readable by numpy.load. bf16 has no NumPy type and is written as f32.

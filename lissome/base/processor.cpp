@@ -24,7 +24,9 @@ namespace {
 
 using FeatureSet = uint32_t;
 
-constexpr FeatureSet bit(Feature feature) { return FeatureSet{1} << static_cast<int>(feature); }
+constexpr FeatureSet bit(Feature feature) {
+  return FeatureSet{1} << static_cast<int>(feature);
+}
 
 struct FeatureRow {
   Feature feature;
@@ -104,7 +106,8 @@ FeatureSet read_mask(std::string_view level, std::string_view source) {
     allowed |= bit(row.feature);
   }
   if (!found)
-    throw_error(ErrorKind::usage, source, " is ", quote(level), "; none, avx2, avx512, vnni, bf16 and amx are allowed.");
+    throw_error(ErrorKind::usage, source, " is ", quote(level),
+                "; none, avx2, avx512, vnni, bf16 and amx are allowed.");
   return allowed;
 }
 
@@ -162,7 +165,8 @@ int usable_threads() {
     CPU_FREE(set);
   }
   if (threads == 0) threads = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  if (const auto quota = read_processor_quota("")) threads = std::min(threads, static_cast<int>(std::ceil(std::min(*quota, 1e6))));
+  if (const auto quota = read_processor_quota(""))
+    threads = std::min(threads, static_cast<int>(std::ceil(std::min(*quota, 1e6))));
   return std::max(threads, 1);
 }
 

@@ -1,5 +1,6 @@
-// Control groups. /proc/self/cgroup tells the group of this process: "0::/group" in version 2, "3:cpu,cpuacct:/group" in
-// version 1. In a container the group may lie outside of what is mounted, so the mount's own root is always read too.
+// Control groups. /proc/self/cgroup tells the group of this process: "0::/group" in version 2, "3:cpu,cpuacct:/group"
+// in version 1. In a container the group may lie outside of what is mounted, so the mount's own root is always read
+// too.
 #include "lissome/base/processor_quota.h"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace {
 std::vector<std::string> read_words(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> words;
-  for (std::string word; file >> word;) words.push_back(word);
+  for (std::string word; file >> word;)
+    words.push_back(word);
   return words;
 }
 
@@ -50,7 +52,8 @@ std::vector<std::string> list_groups(const std::string& root, const std::string&
     for (std::string base : {mount, root + "/sys/fs/cgroup/" + controller}) {
       std::string path = group;
       while (true) {
-        while (!path.empty() && path.back() == '/') path.pop_back();
+        while (!path.empty() && path.back() == '/')
+          path.pop_back();
         folders.push_back(base + path);
         if (path.empty()) break;
         path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
@@ -84,7 +87,8 @@ std::optional<double> read_processor_quota(const std::string& root) {
 
 std::optional<int64_t> read_memory_limit(const std::string& root) {
   std::optional<int64_t> limit;
-  for (const std::string& folder : list_groups(root, "")) keep_smaller(&limit, read_limit(folder + "/memory.max"));
+  for (const std::string& folder : list_groups(root, ""))
+    keep_smaller(&limit, read_limit(folder + "/memory.max"));
   for (const std::string& folder : list_groups(root, "memory"))
     keep_smaller(&limit, read_limit(folder + "/memory.limit_in_bytes"));
   return limit;

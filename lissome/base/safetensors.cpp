@@ -26,7 +26,7 @@ struct SafetensorsType {
 };
 
 constexpr SafetensorsType kTypes[] = {
-    {Dtype::boolean, "BOOL"}, {Dtype::u8, "U8"},    {Dtype::i8, "I8"},    {Dtype::i16, "I16"}, {Dtype::u16, "U16"},
+    {Dtype::boolean, "BOOL"}, {Dtype::u8, "U8"},     {Dtype::i8, "I8"},   {Dtype::i16, "I16"}, {Dtype::u16, "U16"},
     {Dtype::f16, "F16"},      {Dtype::bf16, "BF16"}, {Dtype::i32, "I32"}, {Dtype::u32, "U32"}, {Dtype::f32, "F32"},
     {Dtype::f64, "F64"},      {Dtype::i64, "I64"},   {Dtype::u64, "U64"}, {Dtype::c64, "C64"}};
 
@@ -42,7 +42,8 @@ struct Entry {
 }
 
 uint64_t read_whole_number(const Json& value, const std::string& path, const std::string& name) {
-  if (!value.is_number_unsigned()) refuse(path, "entry " + quote(name) + ": sizes and offsets are whole numbers from 0 on");
+  if (!value.is_number_unsigned())
+    refuse(path, "entry " + quote(name) + ": sizes and offsets are whole numbers from 0 on");
   return value.get<uint64_t>();
 }
 
@@ -57,7 +58,8 @@ Entry read_entry(const std::string& path, const std::string& name, const Json& v
   if (value.size() != 3 || !dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2)
     refuse(path, "entry " + quote(name) + " must hold dtype, shape and two data_offsets, and nothing else");
   const auto& word = dtype.get_ref<const std::string&>();
-  const auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& row) { return row.name == word; });
+  const auto type =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& row) { return row.name == word; });
   if (type == std::end(kTypes))
     refuse(path, "entry " + quote(name) + " has the type " + quote(word) +
                      "; BOOL, U8-U64, I8-I64, F16, BF16, F32, F64 and C64 are allowed");
@@ -73,19 +75,22 @@ Entry read_entry(const std::string& path, const std::string& name, const Json& v
 }
 
 void check_extent(const std::string& path, const Entry& entry, uint64_t available) {
-  int64_t expected = 0;
-  const bool overflow = __builtin_mul_overflow(count_elements(entry.sizes), item_size(entry.dtype), &expected);
+  const auto expected = count_bytes(entry.dtype, entry.sizes);
+  if (!expected)
+    throw_error(ErrorKind::invalid_input, quote(path), ": entry ", quote(entry.name), " has sizes ",
+                format_sizes(entry.sizes), " that overflow 63 bits.");
   if (entry.begin > entry.end || entry.end > available)
     throw_error(ErrorKind::invalid_input, quote(path), ": entry ", quote(entry.name), " lies at bytes ", entry.begin,
                 " to ", entry.end, "; ", available, " are there.");
-  if (overflow || static_cast<uint64_t>(expected) != entry.end - entry.begin)
+  if (static_cast<uint64_t>(*expected) != entry.end - entry.begin)
     throw_error(ErrorKind::invalid_input, quote(path), ": entry ", quote(entry.name), ", ", dtype_name(entry.dtype),
-                format_sizes(entry.sizes), ", needs ", expected, " bytes, ", entry.end - entry.begin, " are given.");
+                format_sizes(entry.sizes), ", needs ", *expected, " bytes, ", entry.end - entry.begin, " are given.");
 }
 
 void check_tiling(const std::string& path, const std::vector<Entry>& entries, uint64_t available) {
   std::vector<const Entry*> order;
-  for (const Entry& entry : entries) order.push_back(&entry);
+  for (const Entry& entry : entries)
+    order.push_back(&entry);
   std::sort(order.begin(), order.end(),
             [](const Entry* a, const Entry* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
   uint64_t position = 0;
@@ -96,14 +101,16 @@ void check_tiling(const std::string& path, const std::vector<Entry>& entries, ui
     position = entry->end;
   }
   if (position != available)
-    throw_error(ErrorKind::invalid_input, quote(path), ": ", available, " bytes of data, the entries use ", position, ".");
+    throw_error(ErrorKind::invalid_input, quote(path), ": ", available, " bytes of data, the entries use ", position,
+                ".");
 }
 
 Json parse_header(const MappedFile& file, uint64_t* data_start) {
   const auto bytes = file.bytes();
   if (bytes.size() < 8) refuse(file.path(), "not a safetensors file (" + std::to_string(bytes.size()) + " bytes)");
   uint64_t length = 0;
-  for (int i = 0; i < 8; ++i) length |= std::to_integer<uint64_t>(bytes[static_cast<size_t>(i)]) << (8 * i);
+  for (int i = 0; i < 8; ++i)
+    length |= std::to_integer<uint64_t>(bytes[static_cast<size_t>(i)]) << (8 * i);
   if (length > kLongestHeader || length > bytes.size() - 8)
     refuse(file.path(), "not a whole safetensors file: a header of " + std::to_string(length) + " bytes, " +
                             std::to_string(bytes.size() - 8) + " are there and at most " +
@@ -154,9 +161,11 @@ void save_safetensors(const std::string& path, const std::vector<NamedArray>& ar
   Json header = Json::object();
   uint64_t position = 0;
   for (const auto& [name, array] : arrays) {
-    const auto type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& row) { return row.dtype == array.dtype; });
+    const auto type =
+        std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& row) { return row.dtype == array.dtype; });
     if (type == std::end(kTypes))
-      throw_error(ErrorKind::unsupported, "safetensors has no type for ", quote(name), " (", dtype_name(array.dtype), ").");
+      throw_error(ErrorKind::unsupported, "safetensors has no type for ", quote(name), " (", dtype_name(array.dtype),
+                  ").");
     const uint64_t end = position + static_cast<uint64_t>(array.bytes());
     if (name == "__metadata__" || header.contains(name) || !is_utf8(name))
       throw_error(ErrorKind::invalid_input, "array names must be unique UTF-8; seen ", quote(name), ".");
@@ -167,7 +176,8 @@ void save_safetensors(const std::string& path, const std::vector<NamedArray>& ar
   text.append((64 - (8 + text.size()) % 64) % 64, ' ');
   AtomicFile file(path);
   std::string length;
-  for (int i = 0; i < 8; ++i) length += static_cast<char>(text.size() >> (8 * i) & 0xFF);
+  for (int i = 0; i < 8; ++i)
+    length += static_cast<char>(text.size() >> (8 * i) & 0xFF);
   file.write(length + text);
   for (const auto& named : arrays)
     file.write({static_cast<const std::byte*>(named.array.storage.get()), static_cast<size_t>(named.array.bytes())});

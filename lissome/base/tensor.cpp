@@ -1,6 +1,7 @@
 // Element types, sizes and dense arrays.
 #include "lissome/base/tensor.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -36,6 +37,17 @@ const DtypeRow& find_row(Dtype dtype) {
   return kDtypes[index];
 }
 
+// The product, nothing when a size is negative or the product overflows.
+std::optional<int64_t> multiply_sizes(std::span<const int64_t> sizes, int64_t item) {
+  bool is_empty = false;
+  int64_t product = item;  // with 1 for 0, so that an empty array cannot hide sizes that overflow
+  for (int64_t size : sizes) {
+    is_empty |= size == 0;
+    if (size < 0 || __builtin_mul_overflow(product, size == 0 ? 1 : size, &product)) return std::nullopt;
+  }
+  return is_empty ? 0 : product;
+}
+
 void copy_items(const TensorView& view, char* out) {
   const auto size = static_cast<size_t>(item_size(view.dtype));
   const size_t rank = view.sizes.size();
@@ -49,7 +61,8 @@ void copy_items(const TensorView& view, char* out) {
       std::memcpy(out, source, size * static_cast<size_t>(inner));
       out += size * static_cast<size_t>(inner);
     } else {
-      for (int64_t i = 0; i < inner; ++i, out += size) std::memcpy(out, source + i * inner_step, size);
+      for (int64_t i = 0; i < inner; ++i, out += size)
+        std::memcpy(out, source + i * inner_step, size);
     }
     for (size_t axis = rank - 1; axis-- > 0;) {
       source += view.strides[axis] * static_cast<int64_t>(size);
@@ -62,7 +75,9 @@ void copy_items(const TensorView& view, char* out) {
 
 }  // namespace
 
-std::string_view dtype_name(Dtype dtype) { return find_row(dtype).name; }
+std::string_view dtype_name(Dtype dtype) {
+  return find_row(dtype).name;
+}
 
 std::optional<Dtype> parse_dtype(std::string_view name) {
   for (const DtypeRow& row : kDtypes)
@@ -70,20 +85,26 @@ std::optional<Dtype> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-int64_t item_size(Dtype dtype) { return find_row(dtype).item_size; }
-bool is_floating(Dtype dtype) { return find_row(dtype).family == Family::floating; }
-bool is_integral(Dtype dtype) { return find_row(dtype).family == Family::integral; }
+int64_t item_size(Dtype dtype) {
+  return find_row(dtype).item_size;
+}
+bool is_floating(Dtype dtype) {
+  return find_row(dtype).family == Family::floating;
+}
+bool is_integral(Dtype dtype) {
+  return find_row(dtype).family == Family::integral;
+}
 
 int64_t count_elements(std::span<const int64_t> sizes) {
-  int64_t count = 1;
-  int64_t product = 1;  // with 1 for 0, so that an empty array cannot hide sizes that overflow
-  for (int64_t size : sizes) {
-    if (size < 0) throw_error(ErrorKind::invalid_input, "sizes ", format_sizes(sizes), " hold a negative size.");
-    if (__builtin_mul_overflow(product, size == 0 ? 1 : size, &product))
-      throw_error(ErrorKind::invalid_input, "sizes ", format_sizes(sizes), " overflow: at most 2^63 - 1 elements.");
-    count *= size == 0 ? 0 : 1;
-  }
-  return count * product;
+  const auto count = multiply_sizes(sizes, 1);
+  if (count) return *count;
+  const bool negative = std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 0; });
+  throw_error(ErrorKind::invalid_input, "sizes ", format_sizes(sizes),
+              negative ? " hold a negative size." : " overflow: at most 2^63 - 1 elements.");
+}
+
+std::optional<int64_t> count_bytes(Dtype dtype, std::span<const int64_t> sizes) {
+  return multiply_sizes(sizes, item_size(dtype));
 }
 
 Sizes contiguous_strides(std::span<const int64_t> sizes) {
@@ -98,7 +119,8 @@ Sizes contiguous_strides(std::span<const int64_t> sizes) {
 
 std::string format_sizes(std::span<const int64_t> sizes) {
   std::string text = "[";
-  for (size_t i = 0; i < sizes.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
   return text + "]";
 }
 
@@ -112,13 +134,16 @@ bool TensorView::is_contiguous() const {
   return true;
 }
 
-TensorView Array::view() const { return {dtype, sizes, contiguous_strides(sizes), storage.get()}; }
+TensorView Array::view() const {
+  return {dtype, sizes, contiguous_strides(sizes), storage.get()};
+}
 
 Array make_array(Dtype dtype, Sizes sizes) {
-  const int64_t elements = count_elements(sizes);
-  int64_t bytes = 0;
+  static_cast<void>(count_elements(sizes));  // says what is wrong with the sizes themselves
+  const auto wanted = count_bytes(dtype, sizes);
   constexpr int64_t kAlignment = 64;
-  if (__builtin_mul_overflow(elements, item_size(dtype), &bytes) || bytes > INT64_MAX - kAlignment)
+  const int64_t bytes = wanted.value_or(INT64_MAX);
+  if (bytes > INT64_MAX - kAlignment)
     throw_error(ErrorKind::invalid_input, "an array ", dtype_name(dtype), format_sizes(sizes), " overflows 63 bits.");
   // calloc leaves large blocks untouched until they are used, unlike clearing them here.
   void* block = std::calloc(1, static_cast<size_t>(bytes + kAlignment));

@@ -25,6 +25,8 @@ using Sizes = std::vector<int64_t>;
 
 // Product of the sizes, 1 for a scalar. Throws invalid_input when a size is negative or the product overflows 63 bits.
 int64_t count_elements(std::span<const int64_t> sizes);
+// Bytes of a dense array, nothing when a size is negative or the bytes overflow 63 bits: for checks of files.
+std::optional<int64_t> count_bytes(Dtype dtype, std::span<const int64_t> sizes);
 // Row-major strides in elements.
 Sizes contiguous_strides(std::span<const int64_t> sizes);
 // "[8, 64]"

@@ -1,4 +1,5 @@
-// Reading and printing quantities. Strict: a number, at most one space, a unit of the list; no sign, no exponent tricks.
+// Reading and printing quantities. Strict: a number, at most one space, a unit of the list; no sign, no exponent
+// tricks.
 #include "lissome/base/units.h"
 
 #include <array>
@@ -20,7 +21,7 @@ struct Unit {
   double factor;
 };
 
-constexpr Unit kDurations[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1.0},   {"sec", 1.0},
+constexpr Unit kDurations[] = {{"ns", 1e-9},  {"us", 1e-6}, {"ms", 1e-3},  {"s", 1.0},       {"sec", 1.0},
                                {"min", 60.0}, {"m", 60.0},  {"h", 3600.0}, {"\u00b5s", 1e-6}};
 constexpr Unit kBytes[] = {{"", 1.0},
                            {"B", 1.0},
@@ -43,7 +44,8 @@ struct Quantity {
 // "12.5 ms" -> 12.5 and "ms"; nothing when there is no plain decimal number at the start.
 std::optional<Quantity> read_quantity(std::string_view text) {
   size_t digits = 0;
-  while (digits < text.size() && (std::string_view("0123456789.").find(text[digits]) != std::string_view::npos)) ++digits;
+  while (digits < text.size() && (std::string_view("0123456789.").find(text[digits]) != std::string_view::npos))
+    ++digits;
   double value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + digits, value, std::chars_format::fixed);
   if (code != std::errc() || end != text.data() + digits || text[0] == '.') return std::nullopt;
@@ -69,28 +71,34 @@ std::string format_number(double value, int decimals, std::string_view unit) {
 }
 
 // Three digits that tell something: 4.21, 42.1, 421.
-int choose_decimals(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }
+int choose_decimals(double value) {
+  return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+}
 
 }  // namespace
 
 double parse_duration(std::string_view text) {
   constexpr std::string_view kAllowed = "a positive number with ns, us, ms, s, min or h, such as 5ms or 10min";
   const double seconds = parse_quantity(text, kDurations, "a duration", kAllowed);
-  if (!(seconds > 0 && seconds <= 1e9)) throw_error(ErrorKind::usage, quote(text), " is not a duration; allowed is ", kAllowed, ".");
+  if (!(seconds > 0 && seconds <= 1e9))
+    throw_error(ErrorKind::usage, quote(text), " is not a duration; allowed is ", kAllowed, ".");
   return seconds;
 }
 
 int64_t parse_bytes(std::string_view text) {
-  constexpr std::string_view kAllowed = "a positive number of bytes, or one with kB, MB, GB, KiB, MiB or GiB, such as 200MiB";
+  constexpr std::string_view kAllowed =
+      "a positive number of bytes, or one with kB, MB, GB, KiB, MiB or GiB, such as 200MiB";
   const double bytes = std::round(parse_quantity(text, kBytes, "a size", kAllowed));
-  if (!(bytes >= 1 && bytes < 9e18)) throw_error(ErrorKind::usage, quote(text), " is not a size; allowed is ", kAllowed, ".");
+  if (!(bytes >= 1 && bytes < 9e18))
+    throw_error(ErrorKind::usage, quote(text), " is not a size; allowed is ", kAllowed, ".");
   return static_cast<int64_t>(bytes);
 }
 
 double parse_fraction(std::string_view text) {
   constexpr std::string_view kAllowed = "0% to 100%, such as 0.5%, or the same as 0 to 1, such as 0.005";
   const double fraction = parse_quantity(text, kFractions, "a fraction", kAllowed);
-  if (!(fraction >= 0 && fraction <= 1)) throw_error(ErrorKind::usage, quote(text), " is not a fraction; allowed is ", kAllowed, ".");
+  if (!(fraction >= 0 && fraction <= 1))
+    throw_error(ErrorKind::usage, quote(text), " is not a fraction; allowed is ", kAllowed, ".");
   return fraction;
 }
 

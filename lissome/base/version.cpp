@@ -3,6 +3,8 @@
 
 namespace lissome {
 
-std::string_view lissome_version() { return LISSOME_VERSION; }
+std::string_view lissome_version() {
+  return LISSOME_VERSION;
+}
 
 }  // namespace lissome

@@ -19,14 +19,14 @@ struct ZipMember {
   uint64_t compressed_size = 0;  // bytes in the file
   uint64_t size = 0;             // bytes unpacked
   uint32_t crc32 = 0;
-  bool stored = true;            // else deflated
+  bool stored = true;  // else deflated
 };
 
 // Opening checks the whole directory and refuses (invalid_input, naming file, member, what was seen and allowed):
 // duplicate names, local and central headers that disagree, members that overlap or lie outside the file, encryption,
 // unknown flags or methods, absolute names, "..", backslash, NUL, names that are not UTF-8, more than 100,000 members,
-// inconsistent Zip64, bytes that belong to no member. Contents are checked against their CRC32 when read, and a file that
-// changed since it was opened is refused.
+// inconsistent Zip64, bytes that belong to no member. Contents are checked against their CRC32 when read, and a file
+// that changed since it was opened is refused.
 class ZipReader {
  public:
   static ZipReader open(const std::string& path);

@@ -1,8 +1,8 @@
-// Reads zip archives strictly: the directory at the end, every local header and every data descriptor must tell one and the
-// same story, and the members must tile the file from its first byte to the directory. So no two readers can see two
-// different archives in one file, and nothing hides between members. What a field means is drawn in zip_writer.cpp.
-// Archives by PyTorch leave CRC32 and sizes of the local header 0 (flag bit 3) and repeat them in a descriptor behind the
-// data; NumPy writes Zip64 fields for small members too. Both are read, with all copies compared.
+// Reads zip archives strictly: the directory at the end, every local header and every data descriptor must tell one and
+// the same story, and the members must tile the file from its first byte to the directory. So no two readers can see
+// two different archives in one file, and nothing hides between members. What a field means is drawn in zip_writer.cpp.
+// Archives by PyTorch leave CRC32 and sizes of the local header 0 (flag bit 3) and repeat them in a descriptor behind
+// the data; NumPy writes Zip64 fields for small members too. Both are read, with all copies compared.
 #include <libdeflate.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace lissome {
 namespace {
 
 constexpr uint64_t kMostMembers = 100'000;
-constexpr uint64_t kMostExpansion = 100;       // of text members
-constexpr uint64_t kDeflateExpansion = 1032;   // a deflate stream cannot hold more
+constexpr uint64_t kMostExpansion = 100;      // of text members
+constexpr uint64_t kDeflateExpansion = 1032;  // a deflate stream cannot hold more
 constexpr uint32_t kNone32 = 0xFFFFFFFF;
 constexpr uint16_t kNone16 = 0xFFFF;
 
@@ -74,7 +74,8 @@ class DirectoryReader {
   // The bytes must have been checked to exist.
   uint64_t number(uint64_t offset, int width) const {
     uint64_t value = 0;
-    for (int i = 0; i < width; ++i) value |= uint64_t{std::to_integer<uint8_t>(bytes_[offset + i])} << (8 * i);
+    for (int i = 0; i < width; ++i)
+      value |= uint64_t{std::to_integer<uint8_t>(bytes_[offset + i])} << (8 * i);
     return value;
   }
   uint16_t u16(uint64_t offset) const { return static_cast<uint16_t>(number(offset, 2)); }
@@ -102,7 +103,8 @@ class DirectoryReader {
   const std::string& path_;
 };
 
-// The end record is the one whose comment reaches exactly to the end of the file. Two such records would be two archives.
+// The end record is the one whose comment reaches exactly to the end of the file. Two such records would be two
+// archives.
 uint64_t DirectoryReader::find_end() const {
   const uint64_t size = bytes_.size();
   std::optional<uint64_t> found;
@@ -130,8 +132,8 @@ uint64_t DirectoryReader::find_end() const {
 Directory DirectoryReader::read_end64(uint64_t end) const {
   const uint64_t locator = end - kLocator64Size;
   if (locator < kEnd64Size || u64(locator + 8) != locator - kEnd64Size || u32(locator - kEnd64Size) != kEnd64Mark)
-    refuse("inconsistent Zip64: the locator points to byte ", u64(locator + 8), ", the end record must lie ", kEnd64Size,
-           " bytes before the locator at byte ", locator, ".");
+    refuse("inconsistent Zip64: the locator points to byte ", u64(locator + 8), ", the end record must lie ",
+           kEnd64Size, " bytes before the locator at byte ", locator, ".");
   const uint64_t record = locator - kEnd64Size;
   if (u32(locator + 4) != 0 || u32(locator + 16) > 1 || u32(record + 16) != 0 || u32(record + 20) != 0)
     refuse("an archive in several parts; one file is allowed.");
@@ -187,7 +189,8 @@ void DirectoryReader::check_name(const Entry& entry) const {
   if (std::any_of(name.begin(), name.end(), is_control))
     refuse_member(entry, "has a control character (such as NUL) in its name.");
   const bool is_ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<uint8_t>(c) < 0x80; });
-  if (!is_ascii && (entry.flags & kUtf8) == 0) refuse_member(entry, "has a name that is not marked as UTF-8 (flag bit 11).");
+  if (!is_ascii && (entry.flags & kUtf8) == 0)
+    refuse_member(entry, "has a name that is not marked as UTF-8 (flag bit 11).");
   if (name.find('\\') != std::string::npos) refuse_member(entry, "has a backslash in its name; '/' is allowed.");
   if (name[0] == '/' || (name.size() > 1 && name[1] == ':')) refuse_member(entry, "has an absolute name.");
   const std::string_view inner = name.back() == '/' ? std::string_view(name).substr(0, name.size() - 1) : name;
@@ -226,7 +229,8 @@ void DirectoryReader::read_central_zip64(Entry* entry, std::optional<Zip64Field>
     refuse_member(*entry, "has inconsistent Zip64: the field has ", length, " bytes, its record asks for ",
                   8 * wanted.size() + (disk ? 4 : 0), ".");
   if (!field) return;
-  for (size_t i = 0; i < wanted.size(); ++i) *wanted[i] = u64(field->offset + 8 * i);
+  for (size_t i = 0; i < wanted.size(); ++i)
+    *wanted[i] = u64(field->offset + 8 * i);
   if (disk && u32(field->offset + length - 4) != 0) refuse_member(*entry, "lies in another part of the archive.");
 }
 
@@ -359,14 +363,17 @@ std::vector<ZipMember> DirectoryReader::read() {
   std::vector<Entry> entries;
   uint64_t position = directory.offset;
   const uint64_t limit = directory.offset + directory.size;
-  for (uint64_t i = 0; i < directory.count; ++i) entries.push_back(read_central(&position, limit));
+  for (uint64_t i = 0; i < directory.count; ++i)
+    entries.push_back(read_central(&position, limit));
   if (position != limit) refuse(limit - position, " bytes of the directory belong to no member.");
   check_unique(entries);
-  for (Entry& entry : entries) check_local(&entry, directory.offset);
+  for (Entry& entry : entries)
+    check_local(&entry, directory.offset);
   check_tiling(entries, directory);
   std::vector<ZipMember> members;
   members.reserve(entries.size());
-  for (Entry& entry : entries) members.push_back(std::move(entry.member));
+  for (Entry& entry : entries)
+    members.push_back(std::move(entry.member));
   return members;
 }
 
@@ -419,7 +426,9 @@ void unpack(const MappedFile& file, const ZipMember& member, std::span<std::byte
 
 }  // namespace
 
-ZipReader ZipReader::open(const std::string& path) { return from_file(MappedFile::open(path)); }
+ZipReader ZipReader::open(const std::string& path) {
+  return from_file(MappedFile::open(path));
+}
 
 ZipReader ZipReader::from_file(std::shared_ptr<const MappedFile> file) {
   ZipReader reader;
@@ -435,15 +444,13 @@ ZipReader ZipReader::from_file(std::shared_ptr<const MappedFile> file) {
 }
 
 const ZipMember* ZipReader::find(std::string_view name) const {
-  const auto found = std::lower_bound(by_name_.begin(), by_name_.end(), name, [&](uint32_t index, std::string_view key) {
-    return members_[index].name < key;
-  });
+  const auto found = std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                                      [&](uint32_t index, std::string_view key) { return members_[index].name < key; });
   return found != by_name_.end() && members_[*found].name == name ? &members_[*found] : nullptr;
 }
 
 std::span<const std::byte> ZipReader::view(const ZipMember& member) const {
-  if (!member.stored)
-    refuse_contents(*file_, member, "is deflated; data that is mapped must be stored (method 0).");
+  if (!member.stored) refuse_contents(*file_, member, "is deflated; data that is mapped must be stored (method 0).");
   file_->check_unchanged();
   const auto bytes = packed_bytes(*file_, member);
   check_crc32(*file_, member, bytes);

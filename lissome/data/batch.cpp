@@ -1,5 +1,5 @@
-// take_batch and take_labels: gather the rows of a batch, then cast and scale what was gathered, so that a large data set
-// is never held twice.
+// take_batch and take_labels: gather the rows of a batch, then cast and scale what was gathered, so that a large data
+// set is never held twice.
 #include <cstring>
 
 #include "lissome/data.h"
@@ -25,7 +25,8 @@ void scale_values(Array* array, double scale) {
   dispatch(array->dtype, [&]<typename T>() {
     if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
       T* data = array->data<T>();
-      for (int64_t i = 0; i < count; ++i) data[i] = static_cast<T>(static_cast<float>(static_cast<double>(data[i]) * scale));
+      for (int64_t i = 0; i < count; ++i)
+        data[i] = static_cast<T>(static_cast<float>(static_cast<double>(data[i]) * scale));
     } else {
       LISSOME_CHECK(false, "scaled ", dtype_name(array->dtype));
     }

@@ -34,7 +34,7 @@ std::string describe_entry(const std::string& source, const std::string& name) {
 // How elements of one type become another.
 struct Conversion {
   bool allowed = false;
-  bool noted = false;         // precision may be lost: the user is told
+  bool noted = false;          // precision may be lost: the user is told
   bool values_decide = false;  // narrower integers: allowed when every value fits
   double scale = 1;
 };
@@ -63,7 +63,8 @@ Conversion find_conversion(Dtype from, Dtype to, bool is_images) {
 }
 
 std::string advise_conversion(Dtype from, Dtype to) {
-  if (is_floating(to) && is_integral(from)) return " Scale the values and save them as " + std::string(dtype_name(to)) + ".";
+  if (is_floating(to) && is_integral(from))
+    return " Scale the values and save them as " + std::string(dtype_name(to)) + ".";
   return " Save the array as " + std::string(dtype_name(to)) + ".";
 }
 
@@ -74,22 +75,24 @@ constexpr bool is_number = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
 // The first element that `accepts` refuses ends everything.
 template <typename T, typename Accepts>
-void check_elements(const Array& array, const DataSignature& input, const std::string& entry, const std::string& allowed,
-                    Accepts accepts) {
+void check_elements(const Array& array, const DataSignature& input, const std::string& entry,
+                    const std::string& allowed, Accepts accepts) {
   const T* data = array.data<T>();
   const int64_t count = array.elements();
   for (int64_t i = 0; i < count; ++i)
     if (!accepts(data[i]))
-      throw_error(ErrorKind::invalid_input, entry, " holds ", +data[i], " at ", format_position(i, array.sizes), "; input ",
-                  quote(input.name), " takes ", allowed, ".");
+      throw_error(ErrorKind::invalid_input, entry, " holds ", +data[i], " at ", format_position(i, array.sizes),
+                  "; input ", quote(input.name), " takes ", allowed, ".");
 }
 
-void check_values(const Array& array, const DataSignature& input, const Conversion& conversion, const std::string& entry) {
+void check_values(const Array& array, const DataSignature& input, const Conversion& conversion,
+                  const std::string& entry) {
   if (array.dtype == Dtype::c32) return;
   dispatch(array.dtype, [&]<typename T>() {
     if constexpr (is_float_like<T>) {
       if (!input.allow_nonfinite)
-        check_elements<T>(array, input, entry, "finite numbers", [](T v) { return std::isfinite(static_cast<double>(v)); });
+        check_elements<T>(array, input, entry, "finite numbers",
+                          [](T v) { return std::isfinite(static_cast<double>(v)); });
     } else if constexpr (is_number<T>) {
       if (conversion.values_decide)
         dispatch(input.dtype, [&]<typename To>() {
@@ -99,8 +102,9 @@ void check_values(const Array& array, const DataSignature& input, const Conversi
         });
       if (!input.range) return;
       const auto [least, most] = *input.range;
-      check_elements<T>(array, input, entry, std::to_string(least) + " to " + std::to_string(most),
-                        [low = least, high = most](T v) { return !std::cmp_less(v, low) && !std::cmp_greater(v, high); });
+      check_elements<T>(
+          array, input, entry, std::to_string(least) + " to " + std::to_string(most),
+          [low = least, high = most](T v) { return !std::cmp_less(v, low) && !std::cmp_greater(v, high); });
     }
   });
 }
@@ -118,8 +122,10 @@ std::vector<size_t> match_names(const std::vector<std::string>& names, std::span
   for (const DataSignature& input : inputs) {
     wanted.push_back(input.name);
     const auto found = std::find(names.begin(), names.end(), input.name);
-    if (found == names.end()) missing.push_back(input.name);
-    else chosen.push_back(static_cast<size_t>(found - names.begin()));
+    if (found == names.end())
+      missing.push_back(input.name);
+    else
+      chosen.push_back(static_cast<size_t>(found - names.begin()));
   }
   if (missing.empty()) {
     for (size_t i = 0; i < names.size(); ++i)
@@ -131,10 +137,12 @@ std::vector<size_t> match_names(const std::vector<std::string>& names, std::span
     throw_error(ErrorKind::invalid_input, quote(source), ": no array for input ", quote(missing[0]), "; the file has ",
                 join(names, ", "), ", the model takes ", join(wanted, ", "), ".");
   if (names.size() != inputs.size())
-    throw_error(ErrorKind::invalid_input, quote(source), ": ", names.size(), names.size() == 1 ? " array (" : " arrays (",
-                join(names, ", "), ") for ", inputs.size(), inputs.size() == 1 ? " input (" : " inputs (", join(wanted, ", "),
+    throw_error(ErrorKind::invalid_input, quote(source), ": ", names.size(),
+                names.size() == 1 ? " array (" : " arrays (", join(names, ", "), ") for ", inputs.size(),
+                inputs.size() == 1 ? " input (" : " inputs (", join(wanted, ", "),
                 "). Name the arrays after the inputs, and say which one holds labels.");
-  for (size_t i = 0; i < names.size(); ++i) chosen.push_back(i);
+  for (size_t i = 0; i < names.size(); ++i)
+    chosen.push_back(i);
   return chosen;
 }
 
@@ -142,8 +150,9 @@ Conversion settle_conversion(const Array& array, const DataSignature& input, boo
                              std::vector<std::string>* notes) {
   const Conversion conversion = find_conversion(array.dtype, input.dtype, is_images);
   if (!conversion.allowed)
-    throw_error(ErrorKind::invalid_input, entry, " has the type ", dtype_name(array.dtype), ", input ", quote(input.name),
-                " takes ", dtype_name(input.dtype), ".", advise_conversion(array.dtype, input.dtype));
+    throw_error(ErrorKind::invalid_input, entry, " has the type ", dtype_name(array.dtype), ", input ",
+                quote(input.name), " takes ", dtype_name(input.dtype), ".",
+                advise_conversion(array.dtype, input.dtype));
   check_values(array, input, conversion, entry);
   if (conversion.noted)
     notes->push_back(entry + " is rounded from " + std::string(dtype_name(array.dtype)) + " to " +
@@ -153,8 +162,8 @@ Conversion settle_conversion(const Array& array, const DataSignature& input, boo
 
 [[noreturn]] void refuse_sizes(const std::string& entry, const Array& array, const DataSignature& input,
                                const Sizes& allowed) {
-  throw_error(ErrorKind::invalid_input, entry, " has the sizes ", format_sizes(array.sizes), ", input ", quote(input.name),
-              " takes ", format_open_sizes(allowed), ".");
+  throw_error(ErrorKind::invalid_input, entry, " has the sizes ", format_sizes(array.sizes), ", input ",
+              quote(input.name), " takes ", format_open_sizes(allowed), ".");
 }
 
 DataColumn fit_column(DataColumn column, const DataSignature& input, bool is_images, const std::string& entry,
@@ -179,7 +188,8 @@ DataColumn fit_column(DataColumn column, const DataSignature& input, bool is_ima
 
 Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs) {
   std::vector<std::string> names;
-  for (const DataColumn& column : dataset.columns) names.push_back(column.name);
+  for (const DataColumn& column : dataset.columns)
+    names.push_back(column.name);
   const std::vector<size_t> chosen = match_names(names, inputs, dataset.source, &dataset.notes);
   std::vector<DataColumn> columns;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -192,7 +202,8 @@ Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs) {
 std::vector<NamedArray> fit_inputs(const std::vector<NamedArray>& arrays, std::span<const DataSignature> inputs,
                                    const std::string& source, std::vector<std::string>* notes) {
   std::vector<std::string> names;
-  for (const NamedArray& named : arrays) names.push_back(named.name);
+  for (const NamedArray& named : arrays)
+    names.push_back(named.name);
   const std::vector<size_t> chosen = match_names(names, inputs, source, notes);
   std::vector<NamedArray> fitted;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -200,7 +211,8 @@ std::vector<NamedArray> fit_inputs(const std::vector<NamedArray>& arrays, std::s
     const std::string entry = describe_entry(source, names[chosen[i]]);
     if (!sizes_fit(array.sizes, inputs[i].sizes)) refuse_sizes(entry, array, inputs[i], inputs[i].sizes);
     settle_conversion(array, inputs[i], false, entry, notes);
-    fitted.push_back({inputs[i].name, array.dtype == inputs[i].dtype ? array : cast_array(array.view(), inputs[i].dtype)});
+    fitted.push_back(
+        {inputs[i].name, array.dtype == inputs[i].dtype ? array : cast_array(array.view(), inputs[i].dtype)});
   }
   return fitted;
 }

@@ -44,8 +44,8 @@ void check_range(const DataSignature& input) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     if (!input.range) return;
     const auto [least, most] = *input.range;
-    LISSOME_CHECK(least <= most && std::in_range<T>(least) && std::in_range<T>(most), "range ", least, " to ", most, " of ",
-                  quote(input.name));
+    LISSOME_CHECK(least <= most && std::in_range<T>(least) && std::in_range<T>(most), "range ", least, " to ", most,
+                  " of ", quote(input.name));
   }
 }
 
@@ -60,7 +60,8 @@ std::vector<NamedArray> generate_inputs(std::span<const DataSignature> inputs, c
     dispatch(input.dtype, [&]<typename T>() {
       check_range<T>(input);
       T* data = array.data<T>();
-      for (int64_t i = 0; i < count; ++i) data[i] = draw_value<T>(random, input);
+      for (int64_t i = 0; i < count; ++i)
+        data[i] = draw_value<T>(random, input);
     });
     arrays.push_back({input.name, std::move(array)});
   }

@@ -26,19 +26,23 @@ struct IdxType {
 constexpr IdxType kTypes[] = {{0x08, Dtype::u8},  {0x09, Dtype::i8},  {0x0B, Dtype::i16},
                               {0x0C, Dtype::i32}, {0x0D, Dtype::f32}, {0x0E, Dtype::f64}};
 
-uint8_t byte_at(std::span<const std::byte> bytes, size_t i) { return std::to_integer<uint8_t>(bytes[i]); }
+uint8_t byte_at(std::span<const std::byte> bytes, size_t i) {
+  return std::to_integer<uint8_t>(bytes[i]);
+}
 
 bool is_gzip(std::span<const std::byte> bytes) {
   return bytes.size() >= 2 && byte_at(bytes, 0) == 0x1F && byte_at(bytes, 1) == 0x8B;
 }
 
 Array unpack_gzip(std::span<const std::byte> packed, const std::string& path) {
-  if (packed.size() < kSmallestGzip) throw_error(ErrorKind::invalid_input, quote(path), ": cut off inside the gzip header.");
+  if (packed.size() < kSmallestGzip)
+    throw_error(ErrorKind::invalid_input, quote(path), ": cut off inside the gzip header.");
   uint64_t size = 0;  // the last four bytes; larger files are beyond what IDX is used for
-  for (size_t i = 0; i < 4; ++i) size |= uint64_t{byte_at(packed, packed.size() - 4 + i)} << (8 * i);
+  for (size_t i = 0; i < 4; ++i)
+    size |= uint64_t{byte_at(packed, packed.size() - 4 + i)} << (8 * i);
   if (size / kDeflateExpansion > packed.size())
-    throw_error(ErrorKind::invalid_input, quote(path), ": not a whole gzip file: it claims ", size, " bytes unpacked from ",
-                packed.size(), ".");
+    throw_error(ErrorKind::invalid_input, quote(path), ": not a whole gzip file: it claims ", size,
+                " bytes unpacked from ", packed.size(), ".");
   if (size > static_cast<uint64_t>(total_memory_bytes()))
     throw_error(ErrorKind::over_budget, quote(path), ": unpacks to ", size, " bytes, the machine has ",
                 total_memory_bytes(), ".");
@@ -50,7 +54,8 @@ Array unpack_gzip(std::span<const std::byte> packed, const std::string& path) {
   const libdeflate_result result = libdeflate_gzip_decompress_ex(decompressor.get(), packed.data(), packed.size(),
                                                                  bytes.data<uint8_t>(), size, &used, &made);
   if (result != LIBDEFLATE_SUCCESS || used != packed.size() || made != size)
-    throw_error(ErrorKind::invalid_input, quote(path), ": not a whole gzip file: damaged, cut off, or several in one. "
+    throw_error(ErrorKind::invalid_input, quote(path),
+                ": not a whole gzip file: damaged, cut off, or several in one. "
                 "Copy it again.");
   return bytes;
 }
@@ -59,7 +64,8 @@ void turn_around(Array* array) {
   const auto width = static_cast<size_t>(item_size(array->dtype));
   if (width == 1) return;
   char* data = array->data<char>();
-  for (int64_t at = 0; at < array->bytes(); at += static_cast<int64_t>(width)) std::reverse(data + at, data + at + width);
+  for (int64_t at = 0; at < array->bytes(); at += static_cast<int64_t>(width))
+    std::reverse(data + at, data + at + width);
 }
 
 Array parse_idx(std::span<const std::byte> bytes, const std::string& path) {
@@ -73,18 +79,21 @@ Array parse_idx(std::span<const std::byte> bytes, const std::string& path) {
   const size_t axes = byte_at(bytes, 3);
   const size_t start = 4 + 4 * axes;
   if (axes == 0 || bytes.size() < start)
-    throw_error(ErrorKind::invalid_input, quote(path), ": an IDX header of ", axes, " dimensions in ", bytes.size(), " bytes.");
+    throw_error(ErrorKind::invalid_input, quote(path), ": an IDX header of ", axes, " dimensions in ", bytes.size(),
+                " bytes.");
   Sizes sizes;
   for (size_t axis = 0; axis < axes; ++axis) {
     int64_t size = 0;
-    for (size_t i = 0; i < 4; ++i) size = size << 8 | byte_at(bytes, 4 + 4 * axis + i);
+    for (size_t i = 0; i < 4; ++i)
+      size = size << 8 | byte_at(bytes, 4 + 4 * axis + i);
     sizes.push_back(size);
   }
-  int64_t expected = 0;
-  const bool overflow = __builtin_mul_overflow(count_elements(sizes), item_size(type->dtype), &expected);
-  if (overflow || static_cast<uint64_t>(expected) != bytes.size() - start)
-    throw_error(ErrorKind::invalid_input, quote(path), ": ", dtype_name(type->dtype), format_sizes(sizes), " needs ", expected,
-                " bytes, ", bytes.size() - start, " are there.");
+  const auto expected = count_bytes(type->dtype, sizes);
+  if (!expected)
+    throw_error(ErrorKind::invalid_input, quote(path), ": the sizes ", format_sizes(sizes), " overflow 63 bits.");
+  if (static_cast<uint64_t>(*expected) != bytes.size() - start)
+    throw_error(ErrorKind::invalid_input, quote(path), ": ", dtype_name(type->dtype), format_sizes(sizes), " needs ",
+                *expected, " bytes, ", bytes.size() - start, " are there.");
   auto* data = const_cast<std::byte*>(bytes.data()) + start;
   Array array = copy_array({type->dtype, sizes, contiguous_strides(sizes), data});
   turn_around(&array);
@@ -94,8 +103,8 @@ Array parse_idx(std::span<const std::byte> bytes, const std::string& path) {
 }  // namespace
 
 bool looks_like_idx(std::span<const std::byte> bytes) {
-  return is_gzip(bytes) || (bytes.size() >= 4 && byte_at(bytes, 0) == 0 && byte_at(bytes, 1) == 0 && byte_at(bytes, 2) >= 8 &&
-                            byte_at(bytes, 2) <= 14);
+  return is_gzip(bytes) || (bytes.size() >= 4 && byte_at(bytes, 0) == 0 && byte_at(bytes, 1) == 0 &&
+                            byte_at(bytes, 2) >= 8 && byte_at(bytes, 2) <= 14);
 }
 
 Array load_idx(const std::string& path) {

@@ -1,5 +1,5 @@
-// load_dataset: finds out what the path is, loads it, and checks what holds for every dataset: one common first dimension,
-// at least one sample, labels that belong to it.
+// load_dataset: finds out what the path is, loads it, and checks what holds for every dataset: one common first
+// dimension, at least one sample, labels that belong to it.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -46,8 +46,10 @@ std::string find_label_file(const std::string& images) {
   if (word == std::string::npos || axes == std::string::npos || axes < word) return "";
   path.replace(axes, 4, "idx1").replace(word, 6, "labels");
   if (is_file(path)) return path;
-  if (path.size() > 3 && path.substr(path.size() - 3) == ".gz") path.resize(path.size() - 3);
-  else path += ".gz";
+  if (path.size() > 3 && path.substr(path.size() - 3) == ".gz")
+    path.resize(path.size() - 3);
+  else
+    path += ".gz";
   return is_file(path) ? path : "";
 }
 
@@ -64,11 +66,14 @@ IdxPair find_pair(const std::string& folder, const std::string& split) {
     found.push_back(part.name);
   }
   if (found.empty())
-    throw_error(ErrorKind::invalid_input, quote(folder), ": a folder without IDX files. Read are folders with "
+    throw_error(ErrorKind::invalid_input, quote(folder),
+                ": a folder without IDX files. Read are folders with "
                 "train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and "
                 "t10k-labels-idx1-ubyte.gz, and files: .npz, .npy, IDX.");
-  throw_error(ErrorKind::usage, quote(folder), ": a folder of IDX files; say which part: ", join({folder + ":" + found[0],
-              found.size() > 1 ? folder + ":" + found[1] : folder + ":" + found[0]}, " or "), ".");
+  throw_error(
+      ErrorKind::usage, quote(folder), ": a folder of IDX files; say which part: ",
+      join({folder + ":" + found[0], found.size() > 1 ? folder + ":" + found[1] : folder + ":" + found[0]}, " or "),
+      ".");
 }
 
 DataColumn make_column(std::string name, Array array) {
@@ -82,7 +87,8 @@ Dataset load_idx_pair(const std::string& source, const IdxPair& pair, const Data
   std::string labels = pair.labels;
   if (!options.labels.empty() && options.labels != "labels") {
     if (!is_file(options.labels))
-      throw_error(ErrorKind::usage, quote(options.labels), ": no such label file. For IDX, labels are a file; without "
+      throw_error(ErrorKind::usage, quote(options.labels),
+                  ": no such label file. For IDX, labels are a file; without "
                   "the option the one beside the images is taken.");
     labels = options.labels;
   }
@@ -96,11 +102,14 @@ Dataset load_idx_pair(const std::string& source, const IdxPair& pair, const Data
   return dataset;
 }
 
-[[noreturn]] void fail_labels(const std::string& path, const std::string& labels, const std::vector<NamedArray>& arrays) {
+[[noreturn]] void fail_labels(const std::string& path, const std::string& labels,
+                              const std::vector<NamedArray>& arrays) {
   std::vector<std::string> names;
-  for (const NamedArray& named : arrays) names.push_back(named.name);
+  for (const NamedArray& named : arrays)
+    names.push_back(named.name);
   const std::string nearest = find_nearest(labels, names);
-  throw_error(ErrorKind::usage, quote(path), ": no array ", quote(labels), " for the labels; there are: ", join(names, ", "),
+  throw_error(ErrorKind::usage, quote(path), ": no array ", quote(labels),
+              " for the labels; there are: ", join(names, ", "),
               nearest.empty() ? "." : ". Did you mean " + nearest + "?");
 }
 
@@ -109,7 +118,8 @@ Dataset load_numpy(const std::string& path, const DataOptions& options) {
   dataset.source = path;
   std::vector<NamedArray> arrays = load_arrays(path);
   if (!options.labels.empty()) {
-    const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const auto& a) { return a.name == options.labels; });
+    const auto found =
+        std::find_if(arrays.begin(), arrays.end(), [&](const auto& a) { return a.name == options.labels; });
     if (found == arrays.end()) fail_labels(path, options.labels, arrays);
     dataset.labels = found->array;
     arrays.erase(found);
@@ -140,7 +150,8 @@ void settle_labels(Dataset* dataset, int64_t samples) {
     const Array values = cast_array(labels.view(), Dtype::f64);
     const double* data = values.data<double>();
     const double* wrong = std::find_if(data, data + values.elements(), [](double v) { return !std::isfinite(v); });
-    if (wrong != data + values.elements()) refuse("hold ", *wrong, " at element ", wrong - data, "; finite numbers are allowed.");
+    if (wrong != data + values.elements())
+      refuse("hold ", *wrong, " at element ", wrong - data, "; finite numbers are allowed.");
   } else {
     refuse("must be integers (class numbers) or floats (targets).");
   }

@@ -52,7 +52,8 @@ std::vector<Group> group_samples(const Dataset& dataset) {
 
 template <typename T>
 void shuffle(std::vector<T>* values, Random& random) {
-  for (size_t i = values->size(); i > 1; --i) std::swap((*values)[i - 1], (*values)[random.next_below(i)]);
+  for (size_t i = values->size(); i > 1; --i)
+    std::swap((*values)[i - 1], (*values)[random.next_below(i)]);
 }
 
 std::map<int64_t, std::vector<Group>> sort_by_class(const Dataset& dataset, std::vector<Group> groups) {
@@ -75,19 +76,21 @@ std::vector<Group> interleave(const std::map<int64_t, std::vector<Group>>& class
   std::vector<Place> places;
   for (const auto& [label, groups] : classes)
     for (size_t i = 0; i < groups.size(); ++i)
-      places.push_back({(static_cast<double>(i) + 0.5) / static_cast<double>(groups.size()), random.next(), &groups[i]});
-  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
-    return std::pair(a.position, a.tie) < std::pair(b.position, b.tie);
-  });
+      places.push_back(
+          {(static_cast<double>(i) + 0.5) / static_cast<double>(groups.size()), random.next(), &groups[i]});
+  std::sort(places.begin(), places.end(),
+            [](const Place& a, const Place& b) { return std::pair(a.position, a.tie) < std::pair(b.position, b.tie); });
   std::vector<Group> order;
-  for (const Place& place : places) order.push_back(*place.group);
+  for (const Place& place : places)
+    order.push_back(*place.group);
   return order;
 }
 
 Dataset take_rows(const Dataset& dataset, std::span<const Group> groups, Random& random) {
   Dataset part = dataset;
   part.rows.clear();
-  for (const Group& group : groups) part.rows.insert(part.rows.end(), group.begin(), group.end());
+  for (const Group& group : groups)
+    part.rows.insert(part.rows.end(), group.begin(), group.end());
   shuffle(&part.rows, random);
   return part;
 }
@@ -96,8 +99,8 @@ Dataset take_rows(const Dataset& dataset, std::span<const Group> groups, Random&
 
 DataSplit split_dataset(const Dataset& dataset, const SplitOptions& options) {
   if (!(options.calibration > 0 && options.calibration < 1) || options.most_calibration < 1)
-    throw_error(ErrorKind::usage, "a calibration share of ", options.calibration, " with at most ", options.most_calibration,
-                " samples; a share between 0 and 1, and at least one sample, are allowed.");
+    throw_error(ErrorKind::usage, "a calibration share of ", options.calibration, " with at most ",
+                options.most_calibration, " samples; a share between 0 and 1, and at least one sample, are allowed.");
   std::vector<Group> groups = group_samples(dataset);
   if (groups.size() < 2)
     throw_error(ErrorKind::invalid_input, quote(dataset.source), ": ", dataset.samples(),
@@ -105,7 +108,8 @@ DataSplit split_dataset(const Dataset& dataset, const SplitOptions& options) {
                 "; at least two different ones are needed: one to calibrate and one to judge by.");
   Random random(options.seed);
   auto classes = sort_by_class(dataset, std::move(groups));
-  for (auto& [label, members] : classes) shuffle(&members, random);
+  for (auto& [label, members] : classes)
+    shuffle(&members, random);
   const std::vector<Group> order = interleave(classes, random);
 
   const double wanted = std::min(std::round(static_cast<double>(dataset.samples()) * options.calibration),
@@ -114,7 +118,8 @@ DataSplit split_dataset(const Dataset& dataset, const SplitOptions& options) {
   double taken = 0;
   while (cut + 1 < order.size() && (cut == 0 || taken + static_cast<double>(order[cut].size()) <= wanted))
     taken += static_cast<double>(order[cut++].size());
-  return {take_rows(dataset, std::span(order).first(cut), random), take_rows(dataset, std::span(order).subspan(cut), random)};
+  return {take_rows(dataset, std::span(order).first(cut), random),
+          take_rows(dataset, std::span(order).subspan(cut), random)};
 }
 
 }  // namespace lissome
