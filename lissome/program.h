@@ -78,6 +78,10 @@ std::vector<c10::IValue> interpret(const Program& program, std::vector<c10::IVal
 std::vector<c10::IValue> interpret_node(const Node& node, std::span<const c10::IValue> arguments);
 // A literal as the dispatcher takes it.
 c10::IValue to_ivalue(const Argument& literal);
+// An argument with its values looked up; lists stay generic lists of what they hold.
+c10::IValue resolve_argument(const Argument& argument, const std::function<c10::IValue(ValueId)>& lookup);
+// The form that a schema argument wants; invalid_input naming the argument when there is none.
+c10::IValue fit_to_schema(c10::IValue value, const c10::Argument& expected);
 
 // ---- facts ---------------------------------------------------------------------------------------------------------
 // Uses of each value: (node position, argument position); outputs and writes count as uses at position nodes.size().
