@@ -22,7 +22,7 @@ test: ## build, unit tests, then whole commands, parity with Python, structure, 
 
 demo: ## train, optimize and report two real models
 	@tools/setup demo
-	@tools/build all
+	@tools/build
 	@examples/run_demo
 
 bench: ## compare with eager PyTorch, rounds interleaved
