@@ -49,7 +49,11 @@ decltype(auto) dispatch(Dtype dtype, Function&& function) {
     case Dtype::boolean: return function.template operator()<bool>();
     case Dtype::c64: return function.template operator()<std::complex<float>>();
     case Dtype::c128: return function.template operator()<std::complex<double>>();
-    case Dtype::c32: break;
+    case Dtype::c32:
+    case Dtype::f8_e4m3fn:
+    case Dtype::f8_e5m2:
+    case Dtype::f8_e4m3fnuz:
+    case Dtype::f8_e5m2fnuz: break;
   }
   throw_error(ErrorKind::unsupported, "elements of type ", dtype_name(dtype), " have no C++ type here.");
 }

@@ -10,7 +10,8 @@
 namespace lissome {
 namespace {
 
-enum class Family : uint8_t { integral, floating, boolean, complex };
+// 8-bit floats are narrow: stored and cast, nothing is computed in them.
+enum class Family : uint8_t { integral, floating, boolean, complex, narrow };
 
 struct DtypeRow {
   Dtype dtype;
@@ -29,6 +30,8 @@ constexpr DtypeRow kDtypes[] = {
     {Dtype::c32, "c32", 4, Family::complex},    {Dtype::c64, "c64", 8, Family::complex},
     {Dtype::c128, "c128", 16, Family::complex}, {Dtype::u16, "u16", 2, Family::integral},
     {Dtype::u32, "u32", 4, Family::integral},   {Dtype::u64, "u64", 8, Family::integral},
+    {Dtype::f8_e4m3fn, "f8_e4m3fn", 1, Family::narrow},     {Dtype::f8_e5m2, "f8_e5m2", 1, Family::narrow},
+    {Dtype::f8_e4m3fnuz, "f8_e4m3fnuz", 1, Family::narrow}, {Dtype::f8_e5m2fnuz, "f8_e5m2fnuz", 1, Family::narrow},
 };
 
 const DtypeRow& find_row(Dtype dtype) {

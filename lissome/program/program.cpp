@@ -11,7 +11,7 @@
 namespace lissome {
 namespace {
 
-constexpr std::array<std::pair<Dtype, at::ScalarType>, 16> kDtypes = {{
+constexpr std::array<std::pair<Dtype, at::ScalarType>, 20> kDtypes = {{
     {Dtype::u8, at::kByte},       {Dtype::i8, at::kChar},
     {Dtype::i16, at::kShort},     {Dtype::i32, at::kInt},
     {Dtype::i64, at::kLong},      {Dtype::f16, at::kHalf},
@@ -20,6 +20,8 @@ constexpr std::array<std::pair<Dtype, at::ScalarType>, 16> kDtypes = {{
     {Dtype::c32, at::ScalarType::ComplexHalf}, {Dtype::c64, at::kComplexFloat},
     {Dtype::c128, at::kComplexDouble},         {Dtype::u16, at::ScalarType::UInt16},
     {Dtype::u32, at::ScalarType::UInt32},      {Dtype::u64, at::ScalarType::UInt64},
+    {Dtype::f8_e4m3fn, at::ScalarType::Float8_e4m3fn},     {Dtype::f8_e5m2, at::ScalarType::Float8_e5m2},
+    {Dtype::f8_e4m3fnuz, at::ScalarType::Float8_e4m3fnuz}, {Dtype::f8_e5m2fnuz, at::ScalarType::Float8_e5m2fnuz},
 }};
 
 Argument from_default_integer(int64_t number, const c10::Type& type) {
@@ -61,7 +63,7 @@ Dtype dtype_of(at::ScalarType type) {
     if (scalar_type == type) return dtype;
   }
   throw_error(ErrorKind::unsupported, "element type ", c10::toString(type),
-              " is not supported: quantized, bit and 8-bit floating types have no place in a program");
+              " is not supported: quantized and bit types have no place in a program");
 }
 
 at::ScalarType scalar_type_of(Dtype dtype) {

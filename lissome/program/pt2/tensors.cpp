@@ -82,7 +82,7 @@ bool is_plain(const Extent& extent) {
 }
 
 // A storage must be exactly as long as its tensor. It may be longer where the tensor is a cut-out of a greater one: when
-// others share it, when the tensor is not dense from the start, or by whole rows (the first rows of a matrix).
+// others share it, when the tensor is not dense from the start, or by whole rows (hann_window keeps the first n of n + 1).
 void check_length(const std::string& name, const Extent& extent, int64_t bytes, bool shared) {
   const auto item = static_cast<int64_t>(c10::elementSize(extent.type));
   if (bytes % item != 0)
@@ -92,7 +92,7 @@ void check_length(const std::string& name, const Extent& extent, int64_t bytes, 
     refuse(name, "offset ", extent.offset, ", sizes ", format_sizes(extent.sizes), " and strides ",
            format_sizes(extent.strides), " reach ", extent.reach, " elements, its storage holds ", held);
   if (held == extent.elements || shared || !is_plain(extent)) return;
-  const int64_t rows = extent.sizes.size() < 2 ? 0 : extent.sizes[0];
+  const int64_t rows = extent.sizes.empty() ? 1 : extent.sizes[0];
   const int64_t row = rows == 0 ? 0 : extent.elements / rows;
   if (row > 0 && (held - extent.elements) % row == 0) return;
   refuse(name, "its storage holds ", held, " elements, sizes ", format_sizes(extent.sizes), " need ", extent.elements,
