@@ -1,0 +1,213 @@
+// One page without scripts: bars are boxes with a width in percent, curves are SVG, everything else is text, so that it
+// reads at 400 px as well as at 1600 px and prints. Colours follow the reader's light or dark setting.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "lissome/report.h"
+#include "lissome/report/style.h"
+
+namespace lissome {
+namespace {
+
+constexpr size_t kMostLayers = 40;
+constexpr size_t kMostPoints = 400;   // of a curve
+constexpr size_t kMostNotes = 30;     // of a step
+
+std::string escape(const std::string& text) {
+  std::string escaped;
+  for (char c : text) {
+    switch (c) {
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      default: escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string print_number(double number, int digits) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*f", digits, number);
+  return text;
+}
+
+std::string make_bar(const char* kind, double value, double largest, const std::string& label) {
+  const double share = largest > 0 ? 100 * value / largest : 0;
+  return std::string("<div class=\"bar ") + kind + "\"><span style=\"width:" + print_number(std::max(share, 0.4), 1) +
+         "%\"></span><b>" + label + "</b></div>\n";
+}
+
+// ---- sections ----
+
+std::string make_tiles(const OptimizationRecord& record) {
+  std::string html = "<div class=\"tiles\">\n";
+  const auto tile = [&](const std::string& name, const std::string& now, const std::string& was) {
+    html += "<div class=\"tile\"><h3>" + name + "</h3><p class=\"now\">" + now + "</p><p class=\"was\">" + was + "</p></div>\n";
+  };
+  tile("One call", format_duration(record.seconds_final), "was " + format_duration(record.seconds_original));
+  tile("Speed", print_number(record.speedup.median, 2) + "&times;",
+       print_number(record.speedup.interval.low, 2) + " to " + print_number(record.speedup.interval.high, 2) + ", " +
+           print_number(100 * record.speedup.confidence, 0) + " % interval");
+  tile("Memory", format_bytes(record.memory_final), "was " + format_bytes(record.memory_original));
+  tile("Weights", format_bytes(record.size_final), "was " + format_bytes(record.size_original));
+  if (record.quality_final) {
+    tile(escape(record.metric), print_number(*record.quality_final, 4), "was " + print_number(*record.quality_original, 4));
+  }
+  return html + "</div>\n";
+}
+
+std::string make_goals(const OptimizationRecord& record) {
+  if (record.goals.empty()) return {};
+  std::string html = "<section><h2>Goals</h2>\n<ul class=\"goals\">\n";
+  const Table table = make_goal_table(record);
+  for (size_t i = 0; i < record.goals.size(); ++i) {
+    const GoalRecord& goal = record.goals[i];
+    const auto text = [&](size_t column) { return escape(std::get<std::string>(table.rows[i][column])); };
+    html += std::string("<li class=\"") + (goal.met ? "met" : "missed") + "\"><b>" + (goal.met ? "Met" : "Not met") + "</b> " +
+            text(0) + ": " + text(2) + ", asked " + text(1);
+    if (!goal.advice.empty()) {
+      html += "<ul>";
+      for (const std::string& advice : goal.advice) html += "<li>" + escape(advice) + "</li>";
+      html += "</ul>";
+    }
+    html += "</li>\n";
+  }
+  html += "</ul>\n";
+  if (!record.blocker.empty()) html += "<p>In the way: " + escape(record.blocker) + ".</p>\n";
+  return html + "</section>\n";
+}
+
+std::string make_step(const StepRecord& step, double largest) {
+  const bool measured = step.seconds_after > 0;
+  const char* state = step.accepted ? "kept" : measured ? "undone" : "left";
+  const char* word = step.accepted ? "kept" : measured ? "undone" : "left out";
+  std::string html = std::string("<article class=\"step ") + state + "\"><h3><i>" + word + "</i> " + escape(step.name) +
+                     " <small>" + escape(step.stage) + "</small></h3>\n";
+  if (measured) {
+    html += make_bar("before", step.seconds_before, largest, format_duration(step.seconds_before));
+    html += make_bar("after", step.seconds_after, largest, format_duration(step.seconds_after));
+  }
+  html += "<p>" + escape(step.reason) + ".";
+  if (measured) html += " Memory " + format_bytes(step.memory_after) + ".";
+  if (step.quality_after) html += " Quality " + print_number(*step.quality_after, 4) + ".";
+  html += "</p>\n";
+  if (!step.notes.empty()) {
+    html += "<details><summary>" + std::to_string(step.notes.size()) + " notes</summary><ul>";
+    for (size_t i = 0; i < step.notes.size() && i < kMostNotes; ++i) html += "<li>" + escape(step.notes[i]) + "</li>";
+    if (step.notes.size() > kMostNotes) html += "<li>and " + std::to_string(step.notes.size() - kMostNotes) + " more, see the JSON</li>";
+    html += "</ul></details>\n";
+  }
+  return html + "</article>\n";
+}
+
+std::string make_steps(const OptimizationRecord& record) {
+  double largest = 0;
+  for (const StepRecord& step : record.steps) largest = std::max({largest, step.seconds_before, step.seconds_after});
+  std::string html = "<section><h2>Steps</h2>\n<p class=\"hint\">Each was timed against the best before it, in turns. What "
+                     "does not pay beyond noise, or loses too much, is undone.</p>\n";
+  for (const StepRecord& step : record.steps) html += make_step(step, largest);
+  return html + "</section>\n";
+}
+
+std::string make_layer(const LayerRecord& layer, double largest) {
+  const std::string name = layer.module.empty() ? layer.op : layer.module;
+  std::string html = "<div class=\"layer\"><div><b>" + escape(name) + "</b>";
+  if (!layer.source.empty()) html += " <code>" + escape(layer.source) + "</code>";
+  if (!layer.code.empty()) html += "<br><code class=\"line\">" + escape(layer.code) + "</code>";
+  html += "<br><small>" + escape(layer.op) + " &rarr; " + escape(layer.kernel) + "</small></div><div>";
+  html += make_bar("before", layer.seconds_before, largest, format_duration(layer.seconds_before));
+  html += make_bar("after", layer.seconds_after, largest, format_duration(layer.seconds_after));
+  return html + "</div></div>\n";
+}
+
+std::string make_layers(const OptimizationRecord& record) {
+  if (record.layers.empty()) return {};
+  std::vector<LayerRecord> layers = record.layers;
+  std::stable_sort(layers.begin(), layers.end(), [](const LayerRecord& a, const LayerRecord& b) {
+    return std::max(a.seconds_before, a.seconds_after) > std::max(b.seconds_before, b.seconds_after);
+  });
+  LayerRecord rest;
+  rest.module = std::to_string(layers.size() > kMostLayers ? layers.size() - kMostLayers : 0) + " smaller layers together";
+  rest.op = rest.kernel = "various";
+  for (size_t i = kMostLayers; i < layers.size(); ++i) {
+    rest.seconds_before += layers[i].seconds_before;
+    rest.seconds_after += layers[i].seconds_after;
+  }
+  if (layers.size() > kMostLayers) {
+    layers.resize(kMostLayers);
+    layers.push_back(rest);
+  }
+  double largest = 0;
+  for (const LayerRecord& layer : layers) largest = std::max({largest, layer.seconds_before, layer.seconds_after});
+  std::string html = "<section><h2>Time by layer</h2>\n<p class=\"key\"><span class=\"swatch before\"></span>before "
+                     "<span class=\"swatch after\"></span>after</p>\n";
+  for (const LayerRecord& layer : layers) html += make_layer(layer, largest);
+  return html + "</section>\n";
+}
+
+// A step curve in a 1000 x 240 box; at most kMostPoints, the largest of each group kept so that peaks stay.
+std::string make_curve(const Series& series, const char* kind, double most_x, double most_y) {
+  const size_t group = std::max<size_t>(1, (series.y.size() + kMostPoints - 1) / kMostPoints);
+  std::string path;
+  for (size_t i = 0; i < series.y.size(); i += group) {
+    const double y = *std::max_element(series.y.begin() + static_cast<std::ptrdiff_t>(i),
+                                       series.y.begin() + static_cast<std::ptrdiff_t>(std::min(i + group, series.y.size())));
+    const std::string height = print_number(240 - 232 * y / most_y, 1);
+    const double left = 1000 * static_cast<double>(i) / most_x;
+    const double right = 1000 * static_cast<double>(std::min(i + group, series.y.size())) / most_x;
+    path += (path.empty() ? "M" : "L") + print_number(left, 1) + "," + height + "L" + print_number(right, 1) + "," + height;
+  }
+  return std::string("<path class=\"") + kind + "\" d=\"" + path + "\"/>";
+}
+
+std::string make_memory(const OptimizationRecord& record) {
+  double most_x = 0, most_y = 0;
+  for (const Series& series : record.memory_over_time) {
+    most_x = std::max(most_x, static_cast<double>(series.y.size()));
+    for (double y : series.y) most_y = std::max(most_y, y);
+  }
+  if (most_x == 0 || most_y == 0) return {};
+  std::string html = "<section><h2>Memory over time</h2>\n<p class=\"hint\">Bytes of intermediate values that are live after "
+                     "each node; weights not counted.</p>\n<p class=\"key\"><span class=\"swatch before\"></span>before "
+                     "<span class=\"swatch after\"></span>after</p>\n";
+  html += "<figure><div class=\"scale\"><span>" + format_bytes(static_cast<int64_t>(most_y)) + "</span><span>0</span></div>"
+          "<svg viewBox=\"0 0 1000 240\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"live bytes by node\">";
+  const char* kinds[] = {"before", "after"};
+  for (size_t i = 0; i < record.memory_over_time.size() && i < 2; ++i) {
+    html += make_curve(record.memory_over_time[i], kinds[i], most_x, most_y);
+  }
+  html += "</svg><figcaption>first node to last node (" + print_number(most_x, 0) + ")</figcaption></figure>\n";
+  return html + "</section>\n";
+}
+
+std::string make_facts(const OptimizationRecord& record) {
+  std::string html = "<section><h2>How this was measured</h2>\n<dl>\n";
+  const auto fact = [&](const char* name, const std::string& text) {
+    if (!text.empty()) html += std::string("<dt>") + name + "</dt><dd>" + escape(text) + "</dd>\n";
+  };
+  fact("Model", record.model);
+  fact("Data", record.data_note);
+  fact("Machine", record.machine);
+  fact("Threads, batch, seed", std::to_string(record.threads) + ", " + std::to_string(record.batch) + ", " + std::to_string(record.seed));
+  fact("Search took", format_duration(record.spent_seconds));
+  html += "<dt>Run it again</dt><dd><code class=\"command\">" + escape(record.command) + "</code></dd>\n";
+  return html + "</dl></section>\n";
+}
+
+}  // namespace
+
+std::string render_html(const OptimizationRecord& record) {
+  std::string html = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                     "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>lissome: " +
+                     escape(record.model) + "</title>\n<style>" + std::string(kReportStyle) + "</style></head>\n<body><main>\n";
+  html += "<header><p class=\"brand\">lissome</p><h1>" + escape(record.answer) + "</h1></header>\n";
+  html += make_tiles(record) + make_goals(record) + make_steps(record) + make_layers(record) + make_memory(record) +
+          make_facts(record);
+  return html + "</main></body></html>\n";
+}
+
+}  // namespace lissome

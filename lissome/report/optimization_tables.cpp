@@ -1,0 +1,73 @@
+// An optimization as tables, and as text for a terminal.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "lissome/report.h"
+
+namespace lissome {
+namespace {
+
+std::string format_amount(double amount, const std::string& unit) {
+  if (unit == "s" || unit == "B") return format_cell(amount, unit);
+  char text[48];
+  std::snprintf(text, sizeof text, "%.4f", amount);
+  return text;
+}
+
+double or_nan(const std::optional<double>& number) { return number.value_or(std::nan("")); }
+
+}  // namespace
+
+Table make_goal_table(const OptimizationRecord& record) {
+  Table table{"Goals", {{"goal", ""}, {"target", ""}, {"measured", ""}, {"met", ""}}, {}};
+  for (const GoalRecord& goal : record.goals) {
+    table.rows.push_back({goal.name, "at most " + format_amount(goal.target, goal.unit),
+                          format_amount(goal.measured, goal.unit), goal.met ? "yes" : "no"});
+  }
+  return table;
+}
+
+Table make_step_table(const OptimizationRecord& record) {
+  Table table{"Steps",
+              {{"stage", ""}, {"step", ""}, {"", ""}, {"before", "s"}, {"after", "s"}, {"memory", "B"}, {record.metric, ""}, {"why", ""}},
+              {}};
+  for (const StepRecord& step : record.steps) {
+    const bool measured = step.seconds_after > 0;
+    const double none = std::nan("");
+    table.rows.push_back({step.stage, step.name, step.accepted ? "kept" : measured ? "undone" : "left out",
+                          measured ? step.seconds_before : none, measured ? step.seconds_after : none,
+                          measured ? static_cast<double>(step.memory_after) : none, or_nan(step.quality_after), step.reason});
+  }
+  return table;
+}
+
+Table make_layer_table(const OptimizationRecord& record, int layers) {
+  Table table{"Time by layer",
+              {{"module", ""}, {"source", ""}, {"op", ""}, {"before", "s"}, {"after", "s"}, {"kernel", ""}},
+              {}};
+  std::vector<LayerRecord> sorted = record.layers;
+  std::stable_sort(sorted.begin(), sorted.end(), [](const LayerRecord& a, const LayerRecord& b) {
+    return std::max(a.seconds_before, a.seconds_after) > std::max(b.seconds_before, b.seconds_after);
+  });
+  for (size_t i = 0; i < sorted.size() && i < static_cast<size_t>(layers); ++i) {
+    const LayerRecord& layer = sorted[i];
+    table.rows.push_back({layer.module, layer.source, layer.op, layer.seconds_before, layer.seconds_after, layer.kernel});
+  }
+  return table;
+}
+
+std::string render_terminal(const OptimizationRecord& record, const TerminalOptions& options) {
+  std::string text = record.answer + "\n\n";
+  if (!record.goals.empty()) text += render_table(make_goal_table(record), options) + "\n";
+  for (const GoalRecord& goal : record.goals) {
+    for (const std::string& advice : goal.advice) text += "  " + goal.name + ": " + advice + "\n";
+  }
+  if (!record.blocker.empty()) text += "  in the way: " + record.blocker + "\n\n";
+  text += render_table(make_step_table(record), options) + "\n";
+  if (!record.layers.empty()) text += render_table(make_layer_table(record), options) + "\n";
+  text += "data     " + record.data_note + "\nmachine  " + record.machine + "\nagain    " + record.command + "\n";
+  return text;
+}
+
+}  // namespace lissome

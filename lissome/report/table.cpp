@@ -1,0 +1,153 @@
+// Tables for the terminal: columns as wide as their content, the last text column wrapped at the width.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "lissome/report.h"
+
+namespace lissome {
+namespace {
+
+std::string format_plain(double number) {
+  char text[48];
+  if (std::isfinite(number) && number == std::floor(number) && std::abs(number) < 1e15) {
+    std::snprintf(text, sizeof text, "%.0f", number);
+  } else {
+    std::snprintf(text, sizeof text, "%.4g", number);
+  }
+  return text;
+}
+
+// Columns that a UTF-8 text takes: code points, since nothing wide is printed.
+size_t count_columns(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+std::vector<std::string> wrap(const std::string& text, size_t width) {
+  std::vector<std::string> lines(1);
+  for (const std::string& word : split(text, ' ')) {
+    if (!lines.back().empty() && count_columns(lines.back()) + 1 + count_columns(word) > width) lines.emplace_back();
+    if (!lines.back().empty()) lines.back() += ' ';
+    lines.back() += word;
+  }
+  return lines;
+}
+
+bool is_numeric(const Table& table, size_t column) {
+  return std::any_of(table.rows.begin(), table.rows.end(),
+                     [&](const auto& row) { return column < row.size() && std::holds_alternative<double>(row[column]); });
+}
+
+class TableRenderer {
+ public:
+  TableRenderer(const Table& table, const TerminalOptions& options) : table_(table), options_(options) {
+    for (size_t i = 0; i < table.columns.size(); ++i) {
+      size_t width = count_columns(table.columns[i].name);
+      for (const auto& row : table.rows) width = std::max(width, count_columns(cell(row, i)));
+      widths_.push_back(width);
+      numeric_.push_back(is_numeric(table, i));
+    }
+    // The widest text column gives way when the table is wider than the terminal.
+    size_t total = 2 * (widths_.empty() ? 0 : widths_.size() - 1);
+    for (size_t width : widths_) total += width;
+    const size_t limit = static_cast<size_t>(std::max(options.width, 40));
+    for (int tries = 0; total > limit && tries < 3; ++tries) {
+      size_t widest = widths_.size();
+      for (size_t i = 0; i < widths_.size(); ++i) {
+        if (!numeric_[i] && (widest == widths_.size() || widths_[i] > widths_[widest])) widest = i;
+      }
+      if (widest == widths_.size()) break;
+      const size_t kept = std::max<size_t>(16, widths_[widest] - std::min(widths_[widest], total - limit));
+      if (kept >= widths_[widest]) break;
+      total -= widths_[widest] - kept;
+      widths_[widest] = kept;
+    }
+  }
+
+  std::string run() {
+    if (!table_.title.empty()) text_ += paint("1", table_.title) + "\n";
+    std::vector<std::string> names;
+    for (const Column& column : table_.columns) names.push_back(column.name);
+    add_line(names, "2");
+    for (const auto& row : table_.rows) {
+      std::vector<std::string> cells;
+      for (size_t i = 0; i < table_.columns.size(); ++i) cells.push_back(cell(row, i));
+      add_line(cells, "");
+    }
+    return std::move(text_);
+  }
+
+ private:
+  std::string cell(const std::vector<Cell>& row, size_t column) const {
+    return column < row.size() ? format_cell(row[column], table_.columns[column].unit) : std::string();
+  }
+
+  std::string paint(const char* code, const std::string& text) const {
+    return options_.color && *code != '\0' ? "\033[" + std::string(code) + "m" + text + "\033[0m" : text;
+  }
+
+  void add_line(const std::vector<std::string>& cells, const char* code) {
+    std::vector<std::vector<std::string>> wrapped;
+    size_t height = 1;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      wrapped.push_back(wrap(cells[i], widths_[i]));
+      height = std::max(height, wrapped.back().size());
+    }
+    for (size_t line = 0; line < height; ++line) {
+      std::string out;
+      for (size_t i = 0; i < cells.size(); ++i) {
+        const std::string part = line < wrapped[i].size() ? wrapped[i][line] : std::string();
+        const size_t used = count_columns(part);
+        const std::string padding(widths_[i] > used ? widths_[i] - used : 0, ' ');
+        out += (i == 0 ? "" : "  ") + (numeric_[i] ? padding + part : part + padding);
+      }
+      out.erase(out.find_last_not_of(' ') + 1);
+      text_ += paint(code, out) + "\n";
+    }
+  }
+
+  const Table& table_;
+  const TerminalOptions& options_;
+  std::vector<size_t> widths_;
+  std::vector<bool> numeric_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string format_cell(const Cell& cell, const std::string& unit) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  const double number = std::get<double>(cell);
+  if (std::isnan(number)) return "-";
+  if (unit == "s") return format_duration(number);
+  if (unit == "B") return format_bytes(static_cast<int64_t>(number));
+  if (unit == "%") return format_percent(number);
+  char text[48];
+  if (unit == "x") {
+    std::snprintf(text, sizeof text, "%.2fx", number);
+    return text;
+  }
+  return format_plain(number) + (unit.empty() ? "" : " " + unit);
+}
+
+std::string render_table(const Table& table, const TerminalOptions& options) { return TableRenderer(table, options).run(); }
+
+Json to_json(const Table& table) {
+  Json json = {{"title", table.title}, {"columns", Json::array()}, {"rows", Json::array()}};
+  for (const Column& column : table.columns) json["columns"].push_back({{"name", column.name}, {"unit", column.unit}});
+  for (const auto& row : table.rows) {
+    Json cells = Json::array();
+    for (const Cell& cell : row) {
+      if (const auto* text = std::get_if<std::string>(&cell)) {
+        cells.push_back(*text);
+      } else {
+        cells.push_back(std::get<double>(cell));
+      }
+    }
+    json["rows"].push_back(std::move(cells));
+  }
+  return json;
+}
+
+}  // namespace lissome
