@@ -53,9 +53,11 @@ def export_all(cases: list[Case], output: Path, jobs: int):
 
 
 def write_index(output: Path) -> None:
-    """index.json: one row for each case folder that lies in the output, by name."""
+    """index.json: one row for each known case whose folder lies in the output."""
     rows = []
-    for path in sorted(output.glob("*/case.json")):
+    for path in (output / case.name / "case.json" for case in list_cases()):
+        if not path.exists():
+            continue
         case = json.loads(path.read_text())
         rows.append({key: case[key] for key in ("name", "family", "form", "mode", "dynamic")})
     (output / "index.json").write_text(json.dumps({"torch": torch.__version__, "cases": rows}, indent=1) + "\n")

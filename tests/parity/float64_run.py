@@ -48,11 +48,16 @@ def widen_module(module: nn.Module) -> nn.Module:
 
 
 @contextlib.contextmanager
-def float64_defaults():
+def widen_defaults():
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with WidenDtypes():
-            yield
+        yield
     finally:
         torch.set_default_dtype(before)
+
+
+@contextlib.contextmanager
+def widen_everything():
+    with widen_defaults(), WidenDtypes():
+        yield

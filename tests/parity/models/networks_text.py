@@ -137,7 +137,7 @@ def gpt2():
 
 
 def llama(**options):
-    return LlamaForCausalLM(LlamaConfig(**SMALL, num_key_value_heads=2, max_position_embeddings=64, **options))
+    return LlamaForCausalLM(LlamaConfig(**SMALL | dict(num_hidden_layers=2), num_key_value_heads=2, max_position_embeddings=64, **options))
 
 
 def t5():
@@ -182,11 +182,10 @@ CASES = [
     Case("gpt_neox", lambda: Logits(GPTNeoXForCausalLM(GPTNeoXConfig(**SMALL))), lambda: call(ids(2, 8))),
     Case("t5", lambda: EncoderDecoder(t5()), lambda b, n, m: call(ids(b, n), ids(b, m)),
          variants=((2, 9, 5), (1, 2, 2), (3, 21, 7)),
-         dynamic={"input_ids": {0: BATCH, 1: LENGTH}, "decoder_input_ids": {0: BATCH, 1: Dim("answer", min=2, max=64)}},
-         forms=("core",)),
+         dynamic={"input_ids": {0: BATCH, 1: LENGTH}, "decoder_input_ids": {0: BATCH, 1: Dim("answer", min=2, max=64)}}),
     Case("bart", lambda: EncoderDecoder(BartModel(BartConfig(
         vocab_size=VOCABULARY, d_model=48, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
         decoder_attention_heads=4, encoder_ffn_dim=96, decoder_ffn_dim=96, max_position_embeddings=64))),
-        lambda: call(ids(2, 9), ids(2, 6))),
+        lambda: call(ids(2, 9), ids(2, 6)), forms=("core",)),
     Case("lstm_tagger", Tagger, lambda b: call(ids(b, 8)), variants=((2,), (1,), (9,)), dynamic={"ids": {0: BATCH}}),
 ]
