@@ -28,6 +28,7 @@ AliasSets::AliasSets(const Program& program) : parent_(program.values.size()) {
                      [&](ValueId argument) { written.push_back(static_cast<int>(argument)); });
     }
   }
+  has_writes_ = !written.empty();
   written_.assign(parent_.size(), false);
   for (const int id : written) written_[static_cast<size_t>(find_root(id))] = true;
 }

@@ -14,6 +14,9 @@ class AliasSets {
   bool may_share(ValueId left, ValueId right) const;
   // Some node writes into this value's storage.
   bool is_written(ValueId id) const;
+  bool has_writes() const { return has_writes_; }
+  // Equal for values that may share storage.
+  int find_class(ValueId id) const { return find_root(static_cast<int>(id)); }
 
  private:
   int find_root(int id) const;
@@ -21,6 +24,7 @@ class AliasSets {
 
   mutable std::vector<int> parent_;
   std::vector<bool> written_;  // by root
+  bool has_writes_ = false;
 };
 
 inline AliasSets find_alias_sets(const Program& program) { return AliasSets(program); }

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "lissome/program.h"
+#include "lissome/program/alias_sets.h"
 
 namespace lissome {
 namespace {
@@ -24,7 +25,8 @@ const Names kQuietAliases = {
     "aten::native_channel_shuffle", "aten::dequantize.self", "aten::to_dense", "aten::_to_cpu", "aten::data",
     "aten::align_tensors", "aten::unflatten_dense_tensors", "aten::_cast_Byte", "aten::_cast_Char",
     "aten::_cast_Double", "aten::_cast_Float", "aten::_cast_Half", "aten::_cast_Int", "aten::_cast_Long",
-    "aten::_cast_Short", "aten::fused_moving_avg_obs_fake_quant", "lissome::getitem",
+    "aten::_cast_Short", "aten::fused_moving_avg_obs_fake_quant",
+    "aten::histogramdd.TensorList_bins", "lissome::getitem",
 };
 
 // Draws that carry no tag, besides the tagged ones.
@@ -181,51 +183,39 @@ void add_quiet_writes(const Node& node, const QuietWrite& row, Effects& effects)
   }
 }
 
-// Control nodes do what their bodies do; a body's input stands for one operand.
-struct OperandRange {
-  size_t first = 0;  // argument position of the body's first operand
-};
-
-OperandRange find_operands(Control control) {
-  switch (control) {
-    case Control::scan: return {3};
-    case Control::none: return {0};
-    default: return {1};
+// What a body does to the operands that its inputs stand for, added to what the other bodies do.
+void add_body_effects(const Program& body, size_t first, std::set<int>& writes, std::set<int>& aliases,
+                      Effects& effects) {
+  for (const Node& inner : body.nodes) {
+    const Effects one = find_effects(body, inner);
+    effects.random |= one.random;
+    effects.shape_from_data |= one.shape_from_data;
+    effects.check |= one.check;
+    effects.outside |= one.outside;
+  }
+  const AliasSets sets(body);
+  for (size_t i = 0; i < body.inputs.size(); ++i) {
+    const ValueId input = body.inputs[i].value;
+    if (sets.is_written(input)) writes.insert(static_cast<int>(first + i));
+    for (const ProgramOutput& output : body.outputs) {
+      for_each_value(output.value, [&](ValueId id) {
+        if (sets.may_share(input, id)) aliases.insert(static_cast<int>(first + i));
+      });
+    }
   }
 }
 
 Effects find_control_effects(const Node& node) {
   Effects effects;
-  std::set<int> writes;
-  const size_t first = find_operands(node.op.control()).first;
-  for (const auto& body : node.bodies) {
-    std::set<ValueId> inputs;
-    std::unordered_map<int, int> position_of;
-    for (size_t i = 0; i < body->inputs.size(); ++i) {
-      position_of[static_cast<int>(body->inputs[i].value)] = static_cast<int>(first + i);
-    }
-    for (const Node& inner : body->nodes) {
-      const Effects one = find_effects(*body, inner);
-      effects.random |= one.random;
-      effects.shape_from_data |= one.shape_from_data;
-      effects.check |= one.check;
-      effects.outside |= one.outside;
-      // A written inner value may be a view of any operand: without following it, all of them count.
-      for (const int position : one.writes) {
-        for_each_value(inner.arguments.at(static_cast<size_t>(position)), [&](ValueId id) {
-          const auto found = position_of.find(static_cast<int>(id));
-          if (found != position_of.end()) {
-            writes.insert(found->second);
-          } else {
-            for (const auto& [value, operand] : position_of) writes.insert(operand);
-          }
-        });
-      }
-    }
-  }
-  std::erase_if(writes, [&](int position) { return position >= static_cast<int>(node.arguments.size()); });
+  std::set<int> writes, aliases;
+  // The literals before the operands: a condition, counts, a mode.
+  const size_t first = node.op.control() == Control::scan ? 3 : 1;
+  for (const auto& body : node.bodies) add_body_effects(*body, first, writes, aliases, effects);
   effects.writes.assign(writes.begin(), writes.end());
-  for (size_t i = first; i < node.arguments.size(); ++i) effects.aliases.push_back(static_cast<int>(i));
+  effects.aliases.assign(aliases.begin(), aliases.end());
+  const auto is_absent = [&](int position) { return position >= static_cast<int>(node.arguments.size()); };
+  std::erase_if(effects.writes, is_absent);
+  std::erase_if(effects.aliases, is_absent);
   effects.may_alias = !effects.aliases.empty();
   return effects;
 }

@@ -49,6 +49,7 @@ void register_ops() {
     // Never deregistered: interned ops hold handles for as long as the process lives.
     auto* const kept = new std::vector<c10::RegistrationHandleRAII>;
     register_rows(list_scalar_ops(), *kept);
+    register_rows(list_functional_ops(), *kept);
   });
 }
 

@@ -26,8 +26,9 @@ c10::KernelFunction wrap_kernel(Result (*kernel)(Arguments...)) {
   return c10::KernelFunction::makeFromUnboxedRuntimeFunction(kernel);
 }
 
-std::vector<OpRow> list_scalar_ops();     // op/scalar.cpp
-std::vector<OpRow> list_fused_ops();      // op/fused.cpp
-std::vector<OpRow> list_quantized_ops();  // op/quantized.cpp
+std::vector<OpRow> list_scalar_ops();      // op/scalar.cpp
+std::vector<OpRow> list_functional_ops();  // op/functional.cpp
+std::vector<OpRow> list_fused_ops();       // op/fused.cpp
+std::vector<OpRow> list_quantized_ops();   // op/quantized.cpp
 
 }  // namespace lissome
