@@ -41,6 +41,15 @@ def write_case(case: Case, output: Path) -> None:
     folder = output / f".{case.name}.part"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    try:
+        fill_folder(case, folder)
+        shutil.rmtree(output / case.name, ignore_errors=True)
+        folder.rename(output / case.name)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def fill_folder(case: Case, folder: Path) -> None:
     torch._dynamo.reset()  # control flow traces through dynamo, whose caches outlive a case
     module, calls = build(case)
     eager = copy.deepcopy(module)
@@ -58,8 +67,6 @@ def write_case(case: Case, output: Path) -> None:
     if description["stateful"]:
         description["state"] = write_state(folder, expected, f64)
     (folder / "case.json").write_text(json.dumps(description, indent=1) + "\n")
-    shutil.rmtree(output / case.name, ignore_errors=True)
-    folder.rename(output / case.name)
 
 
 def build(case: Case) -> tuple[nn.Module, list[Call]]:
