@@ -11,6 +11,7 @@ import torch
 import transformers
 
 transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
 
 
 def find_weights() -> pathlib.Path:
