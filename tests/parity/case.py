@@ -31,7 +31,7 @@ class Case:
     # Called once per run with the values of that variant; returns a Call.
     inputs: Callable[..., Call]
     # One run per entry, in this order, on one instance of the module; the first is
-    # also the example that is exported. Train mode repeats the only entry `steps` times.
+    # also the example that is exported. A single entry is repeated `steps` times.
     variants: tuple[tuple, ...] = ((),)
     dynamic: Any = None  # dynamic_shapes of torch.export.export
     mode: str = "eval"

@@ -73,7 +73,7 @@ def build(case: Case) -> tuple[nn.Module, list[Call]]:
     torch.manual_seed(zlib.crc32(case.name.removesuffix(f"_{case.form}").encode()))
     module = case.module()
     module.train(case.mode == "train")
-    variants = case.variants * case.steps
+    variants = case.variants if len(case.variants) > 1 else case.variants * case.steps
     return module, [case.inputs(*variant) for variant in variants]
 
 

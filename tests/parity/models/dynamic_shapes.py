@@ -132,7 +132,7 @@ CASES = [
          lambda n, m: call(rows(n), rows(m)), variants=((3, 4), (1, 1), (9, 2)),
          dynamic={"args": ({0: Dim("first", min=1, max=16)}, {0: Dim("second", min=1, max=16)})}),
     Case("dynamic_patches", Patches, lambda b, h, w: call(torch.randn(b, 3, 4 * h, 4 * w)),
-         variants=((2, 3, 4), (1, 2, 2), (3, 5, 2)),
+         variants=((2, 3, 4), (1, 2, 2), (3, 5, 3)),
          dynamic={"x": {0: BATCH, 2: 4 * Dim("rows", min=2, max=8), 3: 4 * Dim("columns", min=2, max=8)}}),
     Case("dynamic_windows", SlidingWindows, lambda n: call(torch.randn(2, n)), variants=((11,), (6,), (32,)),
          dynamic={"x": {1: Dim("length", min=6, max=32)}}),

@@ -155,8 +155,8 @@ MASKED = dict(variants=((2, 10), (1, 2), (3, 33)),
 
 CASES = [
     Case("minilm", minilm, sentences, variants=SENTENCES,
-         dynamic={"input_ids": {0: Dim("batch", min=1, max=64), 1: Dim("length", min=2, max=512)},
-                  "attention_mask": {0: Dim("batch", min=1, max=64), 1: Dim("length", min=2, max=512)}}),
+         dynamic={"input_ids": {0: Dim("batch", min=1, max=64), 1: Dim("length", min=3, max=512)},
+                  "attention_mask": {0: Dim("batch", min=1, max=64), 1: Dim("length", min=3, max=512)}}),
     Case("bert", bert, lambda: call(input_ids=ids(2, 10), attention_mask=torch.ones(2, 10, dtype=torch.int64)),
          forms=("core", "functional")),
     Case("bert_by_hand", lambda: SentenceEncoder(bert(attn_implementation="eager")), padded, **MASKED),
