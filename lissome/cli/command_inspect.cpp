@@ -1,0 +1,114 @@
+// lissome inspect: what is in a model.
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "lissome/cli/command.h"
+#include "lissome/cli/flags.h"
+#include "lissome/cli/program_file.h"
+
+namespace lissome {
+namespace {
+
+std::string describe_type(const ValueType& type) {
+  if (type.kind != ValueKind::tensor) return "value";
+  std::vector<std::string> sizes;
+  for (const Dimension& size : type.sizes) sizes.push_back(size.print());
+  return std::string(dtype_name(type.dtype)) + (type.sized ? "[" + join(sizes, ", ") + "]" : "");
+}
+
+Table list_inputs(const Program& program) {
+  Table table{"Inputs", {{"name", ""}, {"type", ""}}, {}};
+  for (const ProgramInput& input : program.inputs) {
+    table.rows.push_back({input.name, describe_type(program.value(input.value).type)});
+  }
+  return table;
+}
+
+Table list_outputs(const Program& program) {
+  Table table{"Outputs", {{"name", ""}, {"type", ""}}, {}};
+  for (const ProgramOutput& output : program.outputs) {
+    table.rows.push_back({output.name, output.value.is_value() ? describe_type(program.value(output.value.value()).type) : "literal"});
+  }
+  return table;
+}
+
+Table list_dimensions(const Program& program) {
+  Table table{"Dimensions", {{"name", ""}, {"least", ""}, {"most", ""}}, {}};
+  for (const NamedDimension& dimension : program.dimensions) {
+    const bool open = dimension.maximum >= INT64_MAX / 2;
+    table.rows.push_back({dimension.name, static_cast<double>(dimension.minimum),
+                          open ? Cell("any") : Cell(static_cast<double>(dimension.maximum))});
+  }
+  return table;
+}
+
+Table count_ops(const Program& program) {
+  std::map<std::string, int> counts;
+  for (const Node& node : program.nodes) ++counts[node.op.name()];
+  std::vector<std::pair<std::string, int>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  Table table{"Ops", {{"op", ""}, {"nodes", ""}}, {}};
+  for (const auto& [op, count] : sorted) table.rows.push_back({op, static_cast<double>(count)});
+  return table;
+}
+
+Table sum_weights(const Program& program) {
+  int64_t elements[3] = {}, bytes[3] = {}, tensors[3] = {};
+  std::map<const void*, bool> seen;  // tied weights count once
+  for (const Weight& weight : program.weights) {
+    const auto role = static_cast<size_t>(weight.role);
+    ++tensors[role];
+    const bool strided = weight.tensor.layout() == at::kStrided;
+    if (strided && !seen.emplace(weight.tensor.const_data_ptr(), true).second) continue;
+    elements[role] += weight.tensor.numel();
+    bytes[role] += static_cast<int64_t>(weight.tensor.numel()) * static_cast<int64_t>(weight.tensor.element_size());
+  }
+  Table table{"Weights", {{"role", ""}, {"tensors", ""}, {"elements", ""}, {"bytes", "B"}}, {}};
+  const char* names[] = {"parameters", "buffers", "constants"};
+  for (size_t i = 0; i < 3; ++i) {
+    table.rows.push_back({names[i], static_cast<double>(tensors[i]), static_cast<double>(elements[i]), static_cast<double>(bytes[i])});
+  }
+  return table;
+}
+
+}  // namespace
+
+int run_inspect(const std::vector<std::string>& arguments, Console& console) {
+  CLI::App app("Inputs, outputs, dimensions, parameters, ops and program text of a model.", "inspect");
+  std::string model;
+  bool json = false, text = false;
+  app.add_option("MODEL", model, ".pt2 or .lissome")->required();
+  app.add_flag("--text", text, "print the program text alone");
+  app.add_flag("--json", json, "print the result as JSON");
+  if (!parse_flags(app, arguments)) return 0;
+
+  const Program program = open_program(model);
+  const std::string printed = print_program(program);
+  if (text && !json) {
+    console.print(printed);
+    return 0;
+  }
+  const Table tables[] = {list_inputs(program), list_outputs(program), list_dimensions(program), sum_weights(program), count_ops(program)};
+  if (json) {
+    console.print(Json{{"inputs", to_json(tables[0])},
+                       {"outputs", to_json(tables[1])},
+                       {"dimensions", to_json(tables[2])},
+                       {"weights", to_json(tables[3])},
+                       {"ops", to_json(tables[4])},
+                       {"training", program.training},
+                       {"program", printed}}
+                      .dump() +
+                  "\n");
+    return 0;
+  }
+  std::string out;
+  for (const Table& table : tables) {
+    if (!table.rows.empty()) out += render_table(table, console.terminal()) + "\n";
+  }
+  out += program.training ? "Exported in training form.\n" : "";
+  console.print(out + "Program text: lissome inspect " + model + " --text\n");
+  return 0;
+}
+
+}  // namespace lissome

@@ -1,0 +1,101 @@
+// lissome optimize: model and goal in, proven faster model and report out.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lissome/cli/command.h"
+#include "lissome/cli/flags.h"
+#include "lissome/cli/program_file.h"
+#include "lissome/tune.h"
+
+namespace lissome {
+namespace {
+
+struct OptimizeFlags {
+  std::string model, data, labels, metric, latency, memory, max_loss, time = "10min", output, report, keep_steps;
+  int64_t batch = 1;
+  int threads = 0;
+  uint64_t seed = 0;
+  bool json = false;
+};
+
+bool read_flags(OptimizeFlags& flags, const std::vector<std::string>& arguments) {
+  CLI::App app("Makes a model faster or smaller. Each step is measured against the step before, on your data; what does "
+               "not pay is undone. Without a goal: as fast as the loss allows.",
+               "optimize");
+  app.add_option("MODEL", flags.model, ".pt2 or .lissome")->required();
+  app.add_option("--data", flags.data, ".npz of named arrays, an IDX file (.gz), or DIR:train of IDX files");
+  app.add_option("--labels", flags.labels, "the array (or IDX file) with the labels; without: agreement with the original");
+  app.add_option("--metric", flags.metric, "top1, cosine, rel_error or mse; default: top1 with class labels, else cosine");
+  app.add_option("--latency", flags.latency, "goal: one call takes at most this, such as 5ms");
+  app.add_option("--memory", flags.memory, "goal: weights and all intermediate values, such as 200MiB");
+  app.add_option("--max-loss", flags.max_loss, "what the metric may lose, absolute; default 0.5%");
+  app.add_option("--batch", flags.batch, "samples of one call")->check(CLI::PositiveNumber);
+  app.add_option("--threads", flags.threads, "0: all that this process may use are tried")->check(CLI::Range(0, 1024));
+  app.add_option("--time", flags.time, "bound on the whole search, such as 10min");
+  app.add_option("--seed", flags.seed, "of the split into calibration and validation, and of generated inputs");
+  app.add_option("-o,--output", flags.output, "the finished model, a .lissome")->required();
+  app.add_option("--report", flags.report, "an HTML page with every step");
+  app.add_option("--keep-steps", flags.keep_steps, "a folder for the models before and after every accepted step");
+  app.add_flag("--json", flags.json, "print the record as JSON");
+  return parse_flags(app, arguments);
+}
+
+// Better now than after the search.
+void check_writable(const std::string& path) {
+  if (path.empty()) return;
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  struct stat facts{};
+  if (stat(folder.c_str(), &facts) != 0) throw_error(ErrorKind::usage, "'", path, "' cannot be written: there is no folder '", folder, "'");
+  if (!S_ISDIR(facts.st_mode)) throw_error(ErrorKind::usage, "'", path, "' cannot be written: '", folder, "' is no folder");
+  if (access(folder.c_str(), W_OK) != 0) throw_error(ErrorKind::io, "no permission to write into '", folder, "' (for '", path, "')");
+  if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) throw_error(ErrorKind::usage, "'", path, "' is a folder");
+}
+
+std::string quote(const std::string& word) {
+  return word.find_first_of(" '\"*?$&;<>|()") == std::string::npos ? word : "'" + word + "'";
+}
+
+OptimizeOptions make_options(const OptimizeFlags& flags, const std::vector<std::string>& arguments) {
+  OptimizeOptions options;
+  if (!flags.metric.empty()) options.metric = parse_metric(flags.metric);
+  if (!flags.latency.empty()) options.goal.latency = parse_duration(flags.latency);
+  if (!flags.memory.empty()) options.goal.memory = parse_bytes(flags.memory);
+  if (!flags.max_loss.empty()) options.goal.max_loss = parse_fraction(flags.max_loss);
+  options.seconds = parse_duration(flags.time);
+  options.batch = flags.batch;
+  options.threads = flags.threads;
+  options.seed = flags.seed;
+  options.model_name = flags.model;
+  options.keep_steps = flags.keep_steps;
+  options.command = "lissome optimize";
+  for (const std::string& argument : arguments) options.command += " " + quote(argument);
+  return options;
+}
+
+}  // namespace
+
+int run_optimize(const std::vector<std::string>& arguments, Console& console) {
+  OptimizeFlags flags;
+  if (!read_flags(flags, arguments)) return 0;
+  const OptimizeOptions options = make_options(flags, arguments);
+  check_writable(flags.output);
+  check_writable(flags.report);
+  if (!flags.keep_steps.empty()) mkdir(flags.keep_steps.c_str(), 0777);
+  const Program program = open_program(flags.model);
+  std::optional<Dataset> data;
+  if (!flags.data.empty()) data = load_dataset(flags.data, {.labels = flags.labels});
+  if (!data) console.say("note: no --data, so only exact steps are tried, on generated inputs");
+  const WorkControl control = console.control();
+  const Optimized optimized = optimize(program, data ? &*data : nullptr, options, control);
+  save_optimized(optimized, flags.output);
+  if (!flags.report.empty()) write_file(flags.report, render_html(optimized.record));
+  console.print(flags.json ? to_json(optimized.record).dump() + "\n" : render_terminal(optimized.record, console.terminal()));
+  console.say("written to " + flags.output + (flags.report.empty() ? "" : ", report in " + flags.report));
+  if (optimized.record.interrupted) return 130;
+  return optimized.met ? 0 : exit_code(ErrorKind::over_budget);
+}
+
+}  // namespace lissome

@@ -1,0 +1,140 @@
+// lissome profile: where the time goes, by node and by module, in the user's words.
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "lissome/cli/command.h"
+#include "lissome/cli/flags.h"
+#include "lissome/cli/model.h"
+
+namespace lissome {
+namespace {
+
+struct NodeTime {
+  PlanOrigin origin;
+  std::string kernel;
+  std::vector<double> seconds;  // by run
+  int64_t bytes = 0;
+};
+
+struct ProfileFlags {
+  std::string model, input, trace;
+  int64_t batch = 1;
+  int threads = 0, warmup = 10, runs = 50;
+  uint64_t seed = 0;
+  bool json = false;
+};
+
+struct Profile {
+  std::vector<NodeTime> nodes;
+  double whole = 0, with_clocks = 0;  // median of one call, seconds: as users run it, and while each step is timed
+  std::vector<SpanRecord> spans;      // of the last run
+};
+
+Profile measure(Session& session, const std::vector<TensorView>& views, const ProfileFlags& flags) {
+  Profile profile;
+  std::map<std::pair<int, std::string>, size_t> places;  // (step, node) -> position in profile.nodes
+  std::vector<double> whole, with_clocks;
+  for (int i = 0; i < flags.warmup; ++i) session.run(views);
+  for (int run = 0; run < flags.runs && !Console::interrupted(); ++run) {
+    profile.spans.clear();
+    const StepSink sink = [&](const StepTiming& timing) {
+      const std::string node = timing.origin != nullptr ? timing.origin->node : std::string();
+      const auto [place, fresh] = places.try_emplace({timing.step, node}, profile.nodes.size());
+      if (fresh) {
+        profile.nodes.push_back({timing.origin != nullptr ? *timing.origin : PlanOrigin{}, std::string(timing.kernel), {}, timing.bytes});
+      }
+      profile.nodes[place->second].seconds.push_back(static_cast<double>(timing.nanoseconds) * 1e-9);
+      profile.spans.push_back({timing.origin != nullptr ? timing.origin->op : "", timing.origin != nullptr ? timing.origin->source : "",
+                               now_nanoseconds() - timing.nanoseconds, timing.nanoseconds, 0});
+    };
+    const Stopwatch clocked;
+    session.run(views, &sink);
+    with_clocks.push_back(clocked.seconds());
+    const Stopwatch plain;
+    session.run(views);
+    whole.push_back(plain.seconds());
+  }
+  profile.whole = find_percentile(whole, 0.5);
+  profile.with_clocks = find_percentile(with_clocks, 0.5);
+  return profile;
+}
+
+Table make_node_table(const Profile& profile, double sum) {
+  Table table{"Nodes",
+              {{"node", ""}, {"op", ""}, {"kernel", ""}, {"time", "s"}, {"share", "%"}, {"bytes", "B"}, {"module", ""}, {"source", ""}, {"code", ""}},
+              {}};
+  for (const NodeTime& node : profile.nodes) {
+    const double seconds = find_percentile(node.seconds, 0.5);
+    table.rows.push_back({node.origin.node, node.origin.op, node.kernel, seconds, seconds / sum,
+                          static_cast<double>(node.bytes), node.origin.module, node.origin.source, node.origin.code});
+  }
+  return table;
+}
+
+// Time by module and by each module around it: a text tree, children indented.
+Table make_module_table(const Profile& profile, double sum) {
+  std::map<std::string, double> seconds;
+  for (const NodeTime& node : profile.nodes) {
+    const double time = find_percentile(node.seconds, 0.5);
+    for (size_t end = node.origin.module.find('.');; end = node.origin.module.find('.', end + 1)) {
+      const std::string prefix = node.origin.module.substr(0, end);
+      if (!prefix.empty()) seconds[prefix] += time;
+      if (end == std::string::npos) break;
+    }
+  }
+  Table table{"Modules", {{"module", ""}, {"time", "s"}, {"share", "%"}}, {}};
+  for (const auto& [module, time] : seconds) {
+    const auto depth = static_cast<size_t>(std::count(module.begin(), module.end(), '.'));
+    const std::string name = module.substr(module.rfind('.') + 1);
+    table.rows.push_back({std::string(2 * depth, ' ') + name, time, time / sum});
+  }
+  return table;
+}
+
+}  // namespace
+
+int run_profile(const std::vector<std::string>& arguments, Console& console) {
+  CLI::App app("Time, memory and kernel of every node and module.", "profile");
+  ProfileFlags flags;
+  app.add_option("MODEL", flags.model, ".lissome or .pt2")->required();
+  app.add_option("--input", flags.input, ".npz: arrays by name or in order; default: generated");
+  app.add_option("--batch", flags.batch, "first size of generated inputs")->check(CLI::PositiveNumber);
+  app.add_option("--threads", flags.threads, "0: all that this process may use")->check(CLI::Range(0, 1024));
+  app.add_option("--warmup", flags.warmup, "untimed calls")->check(CLI::NonNegativeNumber);
+  app.add_option("--runs", flags.runs, "timed calls; medians are printed")->check(CLI::PositiveNumber);
+  app.add_option("--trace", flags.trace, "write a Chrome trace (chrome://tracing, Perfetto) of the last call");
+  app.add_flag("--json", flags.json, "print the result as JSON");
+  if (!parse_flags(app, arguments)) return 0;
+
+  Session session(open_plan(flags.model, flags.threads), {.threads = flags.threads});
+  const std::vector<NamedArray> inputs = choose_inputs(session.plan(), flags.input, flags.batch, flags.seed, nullptr);
+  std::vector<TensorView> views;
+  for (const NamedArray& input : inputs) views.push_back(input.array.view());
+  const Profile profile = measure(session, views, flags);
+  double sum = 0;
+  for (const NodeTime& node : profile.nodes) sum += find_percentile(node.seconds, 0.5);
+  if (!flags.trace.empty()) write_file(flags.trace, print_chrome_trace(profile.spans));
+
+  const Table nodes = make_node_table(profile, sum), modules = make_module_table(profile, sum);
+  const MemoryFacts memory = session.memory();
+  if (flags.json) {
+    console.print(Json{{"seconds", profile.whole},
+                       {"seconds_with_clocks", profile.with_clocks},
+                       {"sum_of_nodes", sum},
+                       {"weights", memory.weights},
+                       {"arena", memory.arena},
+                       {"prepacked", memory.reference},
+                       {"modules", to_json(modules)},
+                       {"nodes", to_json(nodes)}}
+                      .dump() +
+                  "\n");
+  } else {
+    console.print(render_table(modules, console.terminal()) + "\n" + render_table(nodes, console.terminal()) + "\none call " +
+                  format_duration(profile.whole) + ", while timed " + format_duration(profile.with_clocks) + ", sum of nodes " +
+                  format_duration(sum) + " (" + format_percent(sum / profile.with_clocks) + "); weights " +
+                  format_bytes(memory.weights) + ", arena " + format_bytes(memory.arena) + "\n");
+  }
+  return Console::interrupted() ? 130 : 0;
+}
+
+}  // namespace lissome

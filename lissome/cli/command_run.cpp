@@ -1,0 +1,48 @@
+// lissome run: arrays in, arrays out.
+#include <nlohmann/json.hpp>
+
+#include "lissome/cli/command.h"
+#include "lissome/cli/flags.h"
+#include "lissome/cli/model.h"
+
+namespace lissome {
+namespace {
+
+Table list_outputs(const std::vector<NamedArray>& outputs) {
+  Table table{"", {{"output", ""}, {"dtype", ""}, {"sizes", ""}}, {}};
+  for (const NamedArray& output : outputs) {
+    table.rows.push_back({output.name, std::string(dtype_name(output.array.dtype)), format_sizes(output.array.sizes)});
+  }
+  return table;
+}
+
+}  // namespace
+
+int run_run(const std::vector<std::string>& arguments, Console& console) {
+  CLI::App app("Runs a model on arrays from a file.", "run");
+  std::string model, input, output;
+  int threads = 0;
+  bool json = false;
+  app.add_option("MODEL", model, ".lissome or .pt2")->required();
+  app.add_option("--input", input, ".npz or .npy: arrays by name, or in order")->required();
+  app.add_option("--output", output, "where the outputs go, an .npz; default: only their sizes are printed");
+  app.add_option("--threads", threads, "0: all that this process may use")->check(CLI::Range(0, 1024));
+  app.add_flag("--json", json, "print the result as JSON");
+  if (!parse_flags(app, arguments)) return 0;
+
+  Session session(open_plan(model, threads), {.threads = threads});
+  std::vector<std::string> notes;
+  const std::vector<NamedArray> inputs = choose_inputs(session.plan(), input, 1, 0, &notes);
+  for (const std::string& note : notes) console.say("note: " + note);
+  const std::vector<NamedArray> outputs = session.run(inputs);
+  std::vector<NamedArray> stored;
+  for (const NamedArray& named : outputs) {
+    if (named.array.storage != nullptr) stored.push_back(named);
+  }
+  if (!output.empty()) save_arrays(output, stored);
+  const Table table = list_outputs(stored);
+  console.print(json ? to_json(table).dump() + "\n" : render_table(table, console.terminal()));
+  return 0;
+}
+
+}  // namespace lissome

@@ -1,0 +1,86 @@
+#include "lissome/cli/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "lissome/base.h"
+
+namespace lissome {
+namespace {
+
+constexpr double kSecondsBetweenLines = 0.2;   // on a terminal
+constexpr double kSecondsBetweenLogs = 10;     // elsewhere
+
+std::atomic<int> interrupts{0};
+
+void count_interrupt(int) {
+  if (interrupts.fetch_add(1) > 0) _exit(130);
+}
+
+int find_width() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
+  return 120;
+}
+
+}  // namespace
+
+Console::Console()
+    : stdout_terminal_(isatty(STDOUT_FILENO) != 0),
+      stderr_terminal_(isatty(STDERR_FILENO) != 0),
+      color_(!read_environment("NO_COLOR")) {}
+
+void Console::print(const std::string& text) const {
+  clear_progress();
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!written) throw_error(ErrorKind::io, "the result could not be written to stdout");
+}
+
+void Console::say(const std::string& text) const {
+  clear_progress();
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+TerminalOptions Console::terminal() const { return {find_width(), stdout_terminal_ && color_}; }
+
+void Console::watch_interrupts() { std::signal(SIGINT, count_interrupt); }
+bool Console::interrupted() { return interrupts.load() > 0; }
+
+WorkControl Console::control() {
+  WorkControl control;
+  control.on_progress = [this](const Progress& progress) { show_progress(progress); };
+  control.should_stop = [] { return interrupted(); };
+  return control;
+}
+
+void Console::show_progress(const Progress& progress) {
+  const double now = watch_.seconds();
+  if (last_shown_ >= 0 && now - last_shown_ < (stderr_terminal_ ? kSecondsBetweenLines : kSecondsBetweenLogs)) return;
+  last_shown_ = now;
+  char text[256];
+  std::snprintf(text, sizeof text, "%3.0f %%  %s: %s", 100 * progress.fraction, progress.stage.c_str(),
+                progress.message.c_str());
+  std::string line = text;
+  if (progress.seconds_left >= 0) line += ", about " + format_duration(progress.seconds_left) + " left";
+  if (!stderr_terminal_) {
+    std::fprintf(stderr, "%s\n", line.c_str());
+    return;
+  }
+  std::fprintf(stderr, "\r\033[K%s", line.c_str());
+  std::fflush(stderr);
+  progress_shown_ = true;
+}
+
+void Console::clear_progress() const {
+  if (!progress_shown_) return;
+  std::fprintf(stderr, "\r\033[K");
+  std::fflush(stderr);
+  progress_shown_ = false;
+}
+
+}  // namespace lissome

@@ -1,0 +1,86 @@
+// The program. Sees no torch: commands that need it live in liblissome_torch.so, which is loaded when one is called.
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "lissome/base.h"
+#include "lissome/base/version.h"
+#include "lissome/cli/command.h"
+#include "lissome/cli/model.h"
+
+namespace lissome {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"run", "run a model on arrays from a file", run_run},
+    {"bench", "time models against each other, in turns", run_bench},
+    {"profile", "time, memory and kernel of every node", run_profile},
+};
+
+// Commands of the torch library, for the help and for telling a typing error from a command.
+struct TorchCommand {
+  std::string_view name, summary;
+};
+constexpr TorchCommand kTorchCommands[] = {
+    {"optimize", "make a model faster or smaller within a loss, measured on your data"},
+    {"prepare", "the exact steps alone: eval form, folded, fused, laid out"},
+    {"inspect", "inputs, outputs, dimensions, parameters, ops, program text"},
+};
+
+std::string make_help() {
+  std::string text = "lissome " + std::string(lissome_version()) + ": makes PyTorch models thin, supple, quick\n\n" +
+                     "  lissome COMMAND MODEL [flags]        lissome COMMAND --help\n\n";
+  const auto add = [&](std::string_view name, std::string_view summary) {
+    text += "  " + std::string(name) + std::string(12 - name.size(), ' ') + std::string(summary) + "\n";
+  };
+  for (const TorchCommand& command : kTorchCommands) add(command.name, command.summary);
+  for (const Command& command : kCommands) add(command.name, command.summary);
+  return text + "\nA MODEL is a .pt2 of torch.export.save or a .lissome. Exit codes: 0 done, 1 failed, 2 usage, 3 goal not met,\n"
+                "4 a model or data file refused, 130 interrupted.\n";
+}
+
+int dispatch_command(const std::vector<std::string>& arguments, Console& console) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    console.print(make_help());
+    return arguments.empty() ? exit_code(ErrorKind::usage) : 0;
+  }
+  if (arguments[0] == "--version") {
+    console.print("lissome " + std::string(lissome_version()) + "\n");
+    return 0;
+  }
+  const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+  std::vector<std::string> known;
+  for (const Command& command : kCommands) {
+    if (command.name == arguments[0]) return command.run(rest, console);
+    known.emplace_back(command.name);
+  }
+  for (const TorchCommand& command : kTorchCommands) {
+    if (command.name == arguments[0]) return load_torch().run_command(arguments[0], rest, console);
+    known.emplace_back(command.name);
+  }
+  const std::string nearest = find_nearest(arguments[0], known);
+  throw_error(ErrorKind::usage, "there is no command '", arguments[0], "'",
+              nearest.empty() ? std::string() : "; did you mean '" + nearest + "'?", "\nCommands: ", join(known, ", "));
+}
+
+}  // namespace
+}  // namespace lissome
+
+int main(int count, char** arguments) {
+  lissome::Console console;
+  lissome::Console::watch_interrupts();
+  try {
+    return lissome::dispatch_command(std::vector<std::string>(arguments + 1, arguments + count), console);
+  } catch (const lissome::Error& error) {
+    console.say("error " + std::string(lissome::error_kind_name(error.kind())) + ": " + error.message());
+    return lissome::exit_code(error.kind());
+  } catch (const std::bad_alloc&) {
+    console.say("error over_budget: out of memory");
+    return lissome::exit_code(lissome::ErrorKind::over_budget);
+  } catch (const std::exception& error) {
+    console.say(std::string("error internal: ") + error.what());
+    return lissome::exit_code(lissome::ErrorKind::internal);
+  }
+}

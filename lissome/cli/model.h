@@ -1,0 +1,33 @@
+// A model on the command line: a finished .lissome is opened without libtorch; anything else goes through the torch
+// library, which is loaded for it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lissome/data.h"
+#include "lissome/runtime.h"
+
+namespace lissome {
+
+// The plan of a finished model, or of any model as it is (imported, nothing optimized, each node by the reference).
+std::shared_ptr<const Plan> open_plan(const std::string& path, int threads);
+
+// The inputs of a plan as data sees them. Index ranges come from the plan.
+std::vector<DataSignature> describe_inputs(const Plan& plan);
+
+// The inputs for one call: from `path` (matched by name or order), or generated when it is empty. `batch` sets the first
+// size of generated inputs, and cuts or repeats nothing of given ones.
+std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path, int64_t batch, uint64_t seed,
+                                      std::vector<std::string>* notes);
+
+// ---- the torch library, loaded on demand ----
+// The symbol `lissome_torch_entry` of liblissome_torch.so.
+struct TorchEntry {
+  int (*run_command)(const std::string& name, const std::vector<std::string>& arguments, class Console& console);
+  Plan (*make_plan)(const std::string& path, int threads);
+};
+// Throws unsupported when the library or libtorch is absent.
+const TorchEntry& load_torch();
+
+}  // namespace lissome

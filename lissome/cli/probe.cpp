@@ -1,0 +1,74 @@
+#include "lissome/cli/probe.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "lissome/cli/model.h"
+#include "lissome/measure.h"
+
+extern char** environ;
+
+namespace lissome {
+namespace {
+
+constexpr int kCalls = 20;
+
+std::string read_all(int file) {
+  std::string text;
+  std::array<char, 4096> block;
+  for (ssize_t count; (count = read(file, block.data(), block.size())) > 0;) text.append(block.data(), static_cast<size_t>(count));
+  return text;
+}
+
+}  // namespace
+
+Json run_probe(const std::string& model, const std::string& input, int64_t batch, int threads) {
+  const Stopwatch load;
+  Session session(open_plan(model, threads), {.threads = threads});
+  const double load_seconds = load.seconds();
+  const std::vector<NamedArray> inputs = choose_inputs(session.plan(), input, batch, 0, nullptr);
+  const Stopwatch first;
+  session.run(inputs);
+  const double first_seconds = first.seconds();
+  for (int i = 1; i < kCalls; ++i) session.run(inputs);
+  const MemoryFacts facts = session.memory();
+  return {{"load_seconds", load_seconds},
+          {"first_call_seconds", first_seconds},
+          {"resident_peak", read_resident_memory().peak},
+          {"allocator_peak", std::max(allocator_memory().peak(), facts.arena) + facts.weights + facts.state + facts.reference}};
+}
+
+Probe probe_model(const std::string& model, const std::string& input, int64_t batch, int threads) {
+  std::vector<std::string> arguments = {"lissome", "bench",     "--probe",   model, "--batch", std::to_string(batch),
+                                        "--threads", std::to_string(threads)};
+  if (!input.empty()) arguments.insert(arguments.end(), {"--input", input});
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+
+  int ends[2];
+  if (pipe(ends) != 0) throw_error(ErrorKind::io, "no pipe could be opened");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addclose(&actions, ends[0]);
+  pid_t child = 0;
+  const int failed = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  const std::string text = failed == 0 ? read_all(ends[0]) : std::string();
+  close(ends[0]);
+  int status = 0;
+  if (failed == 0) waitpid(child, &status, 0);
+  if (failed != 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    throw_error(ErrorKind::internal, "the process that probes '", model, "' failed");
+  }
+  const Json json = parse_json(text, "probe");
+  return {json.at("load_seconds"), json.at("first_call_seconds"), json.at("resident_peak"), json.at("allocator_peak")};
+}
+
+}  // namespace lissome

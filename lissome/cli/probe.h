@@ -1,0 +1,22 @@
+// What only a fresh process can tell of a model: time to load, time of the first call, peak of the resident set.
+#pragma once
+
+#include <string>
+
+#include "lissome/base.h"
+
+namespace lissome {
+
+struct Probe {
+  double load_seconds = 0, first_call_seconds = 0;
+  int64_t resident_peak = 0;   // bytes, VmHWM after the calls
+  int64_t allocator_peak = 0;  // bytes that lissome's and libtorch's allocators held
+};
+
+// Runs this program again on the model and reads what it prints. Throws what the model's own error was.
+Probe probe_model(const std::string& model, const std::string& input, int64_t batch, int threads);
+
+// The other side: `lissome bench --probe MODEL`.
+Json run_probe(const std::string& model, const std::string& input, int64_t batch, int threads);
+
+}  // namespace lissome

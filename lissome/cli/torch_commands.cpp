@@ -1,0 +1,48 @@
+// The commands that need libtorch, and the hooks through which the program reaches them.
+#include "lissome/cli/command.h"
+#include "lissome/cli/model.h"
+#include "lissome/cli/program_file.h"
+#include "lissome/lower.h"
+#include "lissome/program.h"
+#include "lissome/program/detect.h"
+
+namespace lissome {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"optimize", "make a model faster or smaller within a loss, measured on your data", run_optimize},
+    {"prepare", "the exact steps alone: eval form, folded, fused, laid out", run_prepare},
+    {"inspect", "inputs, outputs, dimensions, parameters, ops, program text", run_inspect},
+};
+
+int run_torch_command(const std::string& name, const std::vector<std::string>& arguments, Console& console) {
+  for (const Command& command : kCommands) {
+    if (command.name == name) return command.run(arguments, console);
+  }
+  throw_error(ErrorKind::internal, "the torch library has no command '", name, "': the libraries are of two versions");
+}
+
+// As the user gave it: imported, nothing optimized, every node by the reference.
+Plan make_plan(const std::string& path, int threads) {
+  LowerOptions options;
+  options.effort = Effort::fast;
+  options.threads = threads;
+  options.forced = {{"*", "reference"}};
+  return lower_program(open_program(path), options);
+}
+
+}  // namespace
+
+Program open_program(const std::string& path) {
+  const ModelKind kind = detect_model_kind(path);
+  if (kind == ModelKind::pt2) return import_pt2(path);
+  if (kind == ModelKind::lissome) return load_program(path);
+  refuse_model_kind(path, kind);
+}
+
+}  // namespace lissome
+
+extern "C" const lissome::TorchEntry* lissome_torch_entry() {
+  static const lissome::TorchEntry entry = {lissome::run_torch_command, lissome::make_plan};
+  return &entry;
+}

@@ -1,0 +1,53 @@
+// Face of tune: a model and a goal in, a proven faster model and the story of how out. Every step is measured against the
+// step before, interleaved, and undone when it does not pay or costs too much quality. There is always an answer.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lissome/compare.h"
+#include "lissome/data.h"
+#include "lissome/measure.h"
+#include "lissome/program.h"
+#include "lissome/runtime.h"
+
+namespace lissome {
+
+struct Goal {
+  std::optional<double> latency;  // seconds, median of one call at the given batch; none: as fast as the loss allows
+  std::optional<int64_t> memory;  // bytes that lissome's and libtorch's allocators hold at their peak, weights included
+  double max_loss = 0.005;        // in the metric's own unit, absolute: 0.005 of accuracy, of cosine, of relative error
+};
+
+struct OptimizeOptions {
+  Goal goal;
+  std::optional<Metric> metric;  // default: top1 with class labels, else cosine
+  int64_t batch = 1;             // samples of one call, for latency
+  int threads = 0;               // 0: all that this process may use are tried
+  double seconds = 600;          // bound on the whole search; steps that would not fit are left out and said so
+  uint64_t seed = 0;             // of the split and of generated inputs
+  std::string model_name;        // for the record
+  std::string command;           // how to run this again, for the record
+  std::string keep_steps;        // a folder that gets the model before and after every accepted step; empty: none
+};
+
+struct Optimized {
+  Program program;     // what the plan was lowered from
+  Plan plan;
+  OptimizationRecord record;
+  bool met = true;     // every goal
+};
+
+// `data` may be null: then only exact steps are tried, on generated inputs. The original is left alone. Interrupted
+// (control.stopped()) or out of time, the best so far is returned. Throws what data and model errors throw; a goal out of
+// reach is no error.
+Optimized optimize(const Program& original, const Dataset* data, const OptimizeOptions& options,
+                   const WorkControl& control = {});
+
+// The model file with program, plan and record; nothing half-written.
+void save_optimized(const Optimized& optimized, const std::string& path);
+
+// The record as JSON, with every figure.
+Json to_json(const OptimizationRecord& record);
+
+}  // namespace lissome

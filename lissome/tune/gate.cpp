@@ -1,0 +1,68 @@
+#include "lissome/tune/gate.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace lissome {
+namespace {
+
+constexpr double kConfidence = 0.999;    // a step is accepted once and lives for ever: be sure
+constexpr double kLeastGain = 0.01;      // a smaller gain is not worth a step, however sure
+constexpr double kLeastSaving = 0.02;    // of memory
+constexpr double kSecondsPerStep = 4;    // of interleaved running
+constexpr int kLeastRounds = 25;
+constexpr int kMostRounds = 400;
+
+std::string format_ratio(const Ratio& ratio) {
+  char text[96];
+  std::snprintf(text, sizeof text, "%.3f times the time before [%.3f, %.3f]", ratio.median, ratio.interval.low,
+                ratio.interval.high);
+  return text;
+}
+
+}  // namespace
+
+Verdict judge_speed(Candidate& before, Candidate& after, const Bench& bench, const GateOptions& options) {
+  InterleaveOptions interleave;
+  interleave.warmup = 5;
+  interleave.rounds = kMostRounds;
+  interleave.least_rounds = kLeastRounds;
+  interleave.seconds = kSecondsPerStep;
+  interleave.confidence = kConfidence;
+  interleave.seed = options.seed;
+  interleave.should_stop = options.should_stop;
+  const Interleaved timing = compare_interleaved({{before.name, [&] { before.session->run(bench.views); }},
+                                                  {after.name, [&] { after.session->run(bench.views); }}},
+                                                 interleave);
+  Verdict verdict;
+  verdict.seconds_before = timing.summaries[0].median;
+  verdict.seconds_after = timing.summaries[1].median;
+  verdict.ratio = timing.ratios[1];
+  verdict.memory_before = measure_memory(before, bench);
+  verdict.memory_after = measure_memory(after, bench);
+
+  const bool over_goal = options.memory_goal && verdict.memory_after > *options.memory_goal &&
+                         verdict.memory_after > verdict.memory_before;
+  const bool faster = verdict.ratio.interval.high < 1 - kLeastGain;
+  const bool smaller = static_cast<double>(verdict.memory_after) <
+                       (1 - kLeastSaving) * static_cast<double>(verdict.memory_before);
+  const bool not_slower = verdict.ratio.interval.high <= 1;
+  const std::string figures = format_ratio(verdict.ratio);
+  if (over_goal) {
+    verdict.reason = "needs " + format_bytes(verdict.memory_after) + ", the memory goal is " +
+                     format_bytes(*options.memory_goal);
+  } else if (faster) {
+    verdict.accepted = true;
+    verdict.reason = "faster: " + figures;
+  } else if (smaller && not_slower) {
+    verdict.accepted = true;
+    verdict.reason = "smaller by " +
+                     format_percent(1 - static_cast<double>(verdict.memory_after) / static_cast<double>(verdict.memory_before)) +
+                     " and not slower: " + figures;
+  } else {
+    verdict.reason = verdict.ratio.above_one() ? "slower: " + figures : "no gain beyond noise: " + figures;
+  }
+  return verdict;
+}
+
+}  // namespace lissome

@@ -1,0 +1,27 @@
+// Whether a step pays: faster or smaller beyond noise, inside the memory goal, within the loss.
+#pragma once
+
+#include <string>
+
+#include "lissome/tune/candidate.h"
+
+namespace lissome {
+
+struct Verdict {
+  bool accepted = false;
+  std::string reason;  // one sentence with the figures
+  double seconds_before = 0, seconds_after = 0;
+  Ratio ratio;         // after / before
+  int64_t memory_before = 0, memory_after = 0;
+};
+
+struct GateOptions {
+  std::optional<int64_t> memory_goal;
+  uint64_t seed = 0;
+  std::function<bool()> should_stop;
+};
+
+// Speed and memory alone; quality is judged apart, for lossy steps that passed here.
+Verdict judge_speed(Candidate& before, Candidate& after, const Bench& bench, const GateOptions& options);
+
+}  // namespace lissome

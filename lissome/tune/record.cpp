@@ -1,0 +1,179 @@
+#include "lissome/tune/record.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "lissome/base/model_file.h"
+#include "lissome/tune/advice.h"
+#include "lissome/tune/layers.h"
+
+namespace lissome {
+namespace {
+
+constexpr int kFinalRounds = 200;
+constexpr double kFinalSeconds = 10;
+
+void measure_totals(OptimizationRecord& record, Candidate& original, Candidate& best, const Bench& bench,
+                    const OptimizeOptions& options) {
+  InterleaveOptions interleave;
+  interleave.warmup = 5;
+  interleave.rounds = kFinalRounds;
+  interleave.least_rounds = 20;
+  interleave.seconds = kFinalSeconds;
+  interleave.confidence = 0.99;
+  interleave.seed = options.seed;
+  const Interleaved timing = compare_interleaved({{"best", [&] { best.session->run(bench.views); }},
+                                                  {"original", [&] { original.session->run(bench.views); }}},
+                                                 interleave);
+  record.seconds_final = timing.summaries[0].median;
+  record.seconds_original = timing.summaries[1].median;
+  record.speedup = timing.ratios[1];
+  record.memory_original = measure_memory(original, bench);
+  record.memory_final = measure_memory(best, bench);
+  record.size_original = count_weight_bytes(original);
+  record.size_final = count_weight_bytes(best);
+  record.quality_original = original.quality;
+  record.quality_final = best.quality;
+  record.threads = best.session->threads();
+}
+
+void judge_goals(OptimizationRecord& record, const OptimizeOptions& options) {
+  const auto add = [&](const char* name, const char* unit, double target, double measured) {
+    record.goals.push_back({name, unit, target, measured, measured <= target, {}});
+  };
+  if (options.goal.latency) add("latency", "s", *options.goal.latency, record.seconds_final);
+  if (options.goal.memory) {
+    add("memory", "B", static_cast<double>(*options.goal.memory), static_cast<double>(record.memory_final));
+  }
+  if (record.quality_original && record.quality_final) {
+    const bool higher = is_higher_better(parse_metric(record.metric));
+    const double loss = higher ? *record.quality_original - *record.quality_final
+                               : *record.quality_final - *record.quality_original;
+    add("loss", "fraction", options.goal.max_loss, std::max(loss, 0.0));
+  }
+  for (GoalRecord& goal : record.goals) {
+    if (!goal.met) goal.advice = advise(goal, record);
+  }
+}
+
+std::string make_answer(const OptimizationRecord& record) {
+  char text[256];
+  const bool faster = record.speedup.interval.low > 1;
+  if (faster) {
+    std::snprintf(text, sizeof text, "%.2f times faster: %s instead of %s, ", record.speedup.median,
+                  format_duration(record.seconds_final).c_str(), format_duration(record.seconds_original).c_str());
+  } else {
+    std::snprintf(text, sizeof text, "not faster beyond noise: %s against %s, ",
+                  format_duration(record.seconds_final).c_str(), format_duration(record.seconds_original).c_str());
+  }
+  std::string answer = text;
+  answer += format_bytes(record.memory_final) + " instead of " + format_bytes(record.memory_original);
+  if (record.quality_final) {
+    std::snprintf(text, sizeof text, ", %s %.4f (was %.4f)", record.metric.c_str(), *record.quality_final,
+                  *record.quality_original);
+    answer += text;
+  }
+  int missed = 0;
+  std::string names;
+  for (const GoalRecord& goal : record.goals) {
+    if (goal.met) continue;
+    names += (missed++ == 0 ? "" : ", ") + goal.name;
+  }
+  if (record.interrupted) answer += "; interrupted, the best so far";
+  return missed > 0 ? answer + "; goal not met: " + names : answer;
+}
+
+Json goal_to_json(const GoalRecord& goal) {
+  return {{"name", goal.name}, {"unit", goal.unit},   {"target", goal.target},
+          {"measured", goal.measured}, {"met", goal.met}, {"advice", goal.advice}};
+}
+
+Json ratio_to_json(const Ratio& ratio) {
+  return {{"median", ratio.median},
+          {"interval", {ratio.interval.low, ratio.interval.high}},
+          {"confidence", ratio.confidence}};
+}
+
+Json optional_to_json(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
+
+Json step_to_json(const StepRecord& step) {
+  return {{"stage", step.stage},
+          {"name", step.name},
+          {"accepted", step.accepted},
+          {"reason", step.reason},
+          {"seconds_before", step.seconds_before},
+          {"seconds_after", step.seconds_after},
+          {"ratio", ratio_to_json(step.ratio)},
+          {"memory_before", step.memory_before},
+          {"memory_after", step.memory_after},
+          {"size_before", step.size_before},
+          {"size_after", step.size_after},
+          {"quality_before", optional_to_json(step.quality_before)},
+          {"quality_after", optional_to_json(step.quality_after)},
+          {"spent_seconds", step.spent_seconds},
+          {"notes", step.notes}};
+}
+
+Json layer_to_json(const LayerRecord& layer) {
+  return {{"module", layer.module}, {"source", layer.source},   {"code", layer.code},
+          {"op", layer.op},         {"kernel", layer.kernel},   {"dtype", layer.dtype},
+          {"seconds_before", layer.seconds_before}, {"seconds_after", layer.seconds_after}, {"bytes", layer.bytes}};
+}
+
+}  // namespace
+
+void save_with_plan(const Program& program, const Plan& plan, const Json& record, const std::string& path) {
+  ModelFile file = pack_program(program);
+  put_plan(file, plan);
+  if (!record.is_null()) {
+    Json metadata = file.metadata.empty() ? Json::object() : parse_json(file.metadata, "metadata");
+    metadata["optimization"] = record;
+    file.metadata = metadata.dump();
+  }
+  save_model_file(path, file);
+}
+
+void complete_record(OptimizationRecord& record, Candidate& original, Candidate& best, const Bench& bench,
+                     const OptimizeOptions& options) {
+  measure_totals(record, original, best, bench, options);
+  judge_goals(record, options);
+  record.layers = compare_layers(original, best, bench);
+  record.memory_over_time = {trace_memory("before", *original.program, bench), trace_memory("after", *best.program, bench)};
+  for (const GoalRecord& goal : record.goals) {
+    if (!goal.met && record.blocker.empty()) record.blocker = find_blocker(goal, record);
+  }
+  record.answer = make_answer(record);
+}
+
+Json to_json(const OptimizationRecord& record) {
+  Json json = {{"answer", record.answer},
+               {"model", record.model},
+               {"metric", record.metric},
+               {"machine", record.machine},
+               {"command", record.command},
+               {"data", record.data_note},
+               {"seed", record.seed},
+               {"threads", record.threads},
+               {"batch", record.batch},
+               {"seconds_original", record.seconds_original},
+               {"seconds_final", record.seconds_final},
+               {"speedup", ratio_to_json(record.speedup)},
+               {"memory_original", record.memory_original},
+               {"memory_final", record.memory_final},
+               {"size_original", record.size_original},
+               {"size_final", record.size_final},
+               {"quality_original", optional_to_json(record.quality_original)},
+               {"quality_final", optional_to_json(record.quality_final)},
+               {"blocker", record.blocker},
+               {"interrupted", record.interrupted},
+               {"spent_seconds", record.spent_seconds}};
+  json["goals"] = json["steps"] = json["layers"] = Json::array();
+  for (const GoalRecord& goal : record.goals) json["goals"].push_back(goal_to_json(goal));
+  for (const StepRecord& step : record.steps) json["steps"].push_back(step_to_json(step));
+  for (const LayerRecord& layer : record.layers) json["layers"].push_back(layer_to_json(layer));
+  return json;
+}
+
+}  // namespace lissome

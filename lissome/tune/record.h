@@ -1,0 +1,14 @@
+// The end of a search: totals, goals with advice, layers before and after, memory over time, the answer in one line.
+#pragma once
+
+#include "lissome/tune/candidate.h"
+
+namespace lissome {
+
+void complete_record(OptimizationRecord& record, Candidate& original, Candidate& best, const Bench& bench,
+                     const OptimizeOptions& options);
+
+// The model file: program, plan, and the record as metadata where there is one.
+void save_with_plan(const Program& program, const Plan& plan, const Json& record, const std::string& path);
+
+}  // namespace lissome

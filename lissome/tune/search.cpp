@@ -1,0 +1,196 @@
+#include "lissome/tune/search.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "lissome/compress.h"
+#include "lissome/tune/record.h"
+
+namespace lissome {
+namespace {
+
+constexpr int kExpectedSteps = 10;                // for the time left, until the search knows better
+constexpr int64_t kQualityBatch = 32;             // samples a run when judging quality
+constexpr int64_t kMostCalibration = 512;         // samples
+constexpr int64_t kCalibrationBatch = 16;
+
+Metric choose_metric(const Dataset* data, const std::optional<Metric>& wanted) {
+  if (wanted) return *wanted;
+  const bool classes = data != nullptr && data->labels && data->labels->dtype == Dtype::i64;
+  return classes ? Metric::top1 : Metric::cosine;
+}
+
+LowerOptions reference_lowering(const OptimizeOptions& options) {
+  LowerOptions lowering;
+  lowering.effort = Effort::fast;
+  lowering.forced = {{"*", "reference"}};
+  lowering.threads = options.threads;
+  return lowering;
+}
+
+std::string format_loss(double loss, double allowed) {
+  char text[96];
+  std::snprintf(text, sizeof text, "loses %.4g, %.4g is allowed", loss, allowed);
+  return text;
+}
+
+}  // namespace
+
+Search::Search(const Program& original, const Dataset* data, const OptimizeOptions& options, const WorkControl& control)
+    : options_(options), control_(control), signature_(describe_inputs(original)) {
+  record_.model = options.model_name;
+  record_.command = options.command;
+  record_.seed = options.seed;
+  record_.batch = options.batch;
+  record_.machine = processor_name() + ", " + std::to_string(usable_threads()) + " threads, " + describe_features();
+  set_up_data(data);
+  report("basic", "measuring the original");
+  original_ = make_candidate("original", std::make_shared<const Program>(original), reference_lowering(options), bench_);
+  best_ = make_candidate("original", original_->program, original_->lowering, bench_);
+  const Metric metric = choose_metric(data, options.metric);
+  record_.metric = std::string(metric_name(metric));
+  if (split_) {
+    const Dataset& held_out = split_->validation;
+    judge_.emplace(metric, held_out, collect_outputs(*original_->session, held_out, kQualityBatch, control));
+    original_->quality = best_->quality = judge_->original();
+    record_.data_note = judge_->describe() + "; " + std::to_string(split_->calibration.samples()) +
+                        " other samples calibrate";
+  } else {
+    record_.data_note = "no data: inputs are generated and only exact steps are tried";
+  }
+}
+
+void Search::set_up_data(const Dataset* data) {
+  if (data != nullptr) {
+    const Dataset fitted = fit_dataset(*data, signature_);
+    SplitOptions split;
+    split.seed = options_.seed;
+    split.calibration = 0.25;
+    split.most_calibration = kMostCalibration;
+    split_ = split_dataset(fitted, split);
+    Dataset one_call = split_->validation;
+    const int64_t available = one_call.samples();
+    for (int64_t i = 0; one_call.samples() < options_.batch; ++i) {
+      one_call.rows.push_back(one_call.rows[static_cast<size_t>(i % available)]);
+    }
+    bench_.inputs = take_batch(one_call, 0, options_.batch);
+  } else {
+    GenerateOptions generate;
+    generate.batch = options_.batch;
+    generate.seed = options_.seed;
+    bench_.inputs = generate_inputs(signature_, generate);
+  }
+  for (const NamedArray& input : bench_.inputs) bench_.views.push_back(input.array.view());
+}
+
+std::vector<std::vector<c10::IValue>> Search::calibration_batches() const {
+  std::vector<std::vector<c10::IValue>> batches;
+  const Dataset& data = split_->calibration;
+  for (int64_t first = 0; first < data.samples(); first += kCalibrationBatch) {
+    const std::vector<NamedArray> arrays = take_batch(data, first, std::min(kCalibrationBatch, data.samples() - first));
+    std::vector<c10::IValue> values;
+    // The batch outlives the arrays it was taken from.
+    for (c10::IValue& value : to_ivalues(arrays)) values.emplace_back(value.toTensor().clone());
+    batches.push_back(std::move(values));
+  }
+  return batches;
+}
+
+void Search::report(const std::string& stage, const std::string& message) {
+  Progress progress;
+  progress.stage = stage;
+  progress.message = message;
+  const int expected = std::max(kExpectedSteps, tried_ + 1);
+  progress.fraction = static_cast<double>(tried_) / expected;
+  if (tried_ > 0) progress.seconds_left = spent_seconds() / tried_ * (expected - tried_);
+  control_.report(progress);
+}
+
+bool Search::judge_quality(Candidate& candidate, StepRecord& step) {
+  last_loss_.reset();
+  if (!judge_) return true;
+  candidate.quality = judge_->measure(collect_outputs(*candidate.session, split_->validation, kQualityBatch, control_));
+  step.quality_before = best_->quality;
+  step.quality_after = candidate.quality;
+  const double loss = judge_->loss(*candidate.quality);
+  if (control_.stopped()) {
+    step.reason = "interrupted before its quality was known";
+    return false;
+  }
+  if (loss <= options_.goal.max_loss) return true;
+  last_loss_ = loss;
+  step.reason = format_loss(loss, options_.goal.max_loss) + " (would be " + step.reason + ")";
+  return false;
+}
+
+bool Search::try_step(const std::string& stage, const std::string& name, bool lossy,
+                      const std::function<Proposal()>& propose) {
+  last_loss_.reset();
+  if (out_of_time()) {
+    skip_step(stage, name, control_.stopped() ? "interrupted" : "no time left");
+    return false;
+  }
+  report(stage, name);
+  const Stopwatch watch;
+  const Span span("step." + name, stage);
+  StepRecord step;
+  step.stage = stage;
+  step.name = name;
+  std::unique_ptr<Candidate> candidate;
+  try {
+    Proposal proposal = propose();
+    step.notes = std::move(proposal.notes);
+    candidate = make_candidate(name, std::move(proposal.program), proposal.lowering, bench_);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    skip_step(stage, name, "not possible here: " + error.message());
+    return false;
+  }
+  GateOptions gate{options_.goal.memory, options_.seed, control_.should_stop};
+  const Verdict verdict = judge_speed(*best_, *candidate, bench_, gate);
+  step.reason = verdict.reason;
+  step.seconds_before = verdict.seconds_before;
+  step.seconds_after = verdict.seconds_after;
+  step.ratio = verdict.ratio;
+  step.memory_before = verdict.memory_before;
+  step.memory_after = verdict.memory_after;
+  step.size_before = count_weight_bytes(*best_);
+  step.size_after = count_weight_bytes(*candidate);
+  step.accepted = verdict.accepted && judge_quality(*candidate, step);
+  if (!lossy && verdict.accepted && !step.accepted && last_loss_) step.notes.push_back("an exact step must not lose: rounding on this data");
+  step.spent_seconds = watch.seconds();
+  ++tried_;
+  if (step.accepted) {
+    keep_step(*best_, *candidate);
+    best_ = std::move(candidate);
+  }
+  record_.steps.push_back(step);
+  return step.accepted;
+}
+
+void Search::skip_step(const std::string& stage, const std::string& name, const std::string& reason) {
+  StepRecord step;
+  step.stage = stage;
+  step.name = name;
+  step.reason = reason;
+  record_.steps.push_back(std::move(step));
+}
+
+void Search::keep_step(const Candidate& before, const Candidate& after) {
+  if (options_.keep_steps.empty()) return;
+  const std::string number = std::to_string(tried_);
+  const std::string stem = options_.keep_steps + "/" + (number.size() < 2 ? "0" + number : number);
+  save_with_plan(*before.program, *before.plan, Json(), stem + "-before.lissome");
+  save_with_plan(*after.program, *after.plan, Json(), stem + "-after.lissome");
+}
+
+OptimizationRecord Search::finish() {
+  OptimizationRecord record = record_;
+  record.interrupted = control_.stopped();
+  complete_record(record, *original_, *best_, bench_, options_);
+  record.spent_seconds = spent_seconds();
+  return record;
+}
+
+}  // namespace lissome

@@ -1,0 +1,71 @@
+// The state of one search: the original, the best so far, what was tried. Stages (stages.h) propose, the search judges.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lissome/tune/candidate.h"
+#include "lissome/tune/gate.h"
+
+namespace lissome {
+
+// A proposal: what to lower and how. `notes` go into the record whatever becomes of it.
+struct Proposal {
+  std::shared_ptr<const Program> program;
+  LowerOptions lowering;
+  std::vector<std::string> notes;
+};
+
+class Search {
+ public:
+  Search(const Program& original, const Dataset* data, const OptimizeOptions& options, const WorkControl& control);
+
+  // Builds, measures, judges; the best so far changes when the step is accepted. `lossy` steps are judged on held-out
+  // data too. Errors of kind unsupported while building refuse the step; others pass through.
+  bool try_step(const std::string& stage, const std::string& name, bool lossy, const std::function<Proposal()>& propose);
+  // Notes a step that was left out, with the reason.
+  void skip_step(const std::string& stage, const std::string& name, const std::string& reason);
+
+  const Candidate& best() const { return *best_; }
+  Candidate& best() { return *best_; }
+  Candidate& original() { return *original_; }
+  const Bench& bench() const { return bench_; }
+  const OptimizeOptions& options() const { return options_; }
+  const WorkControl& control() const { return control_; }
+  const QualityJudge* judge() const { return judge_ ? &*judge_ : nullptr; }
+  const std::optional<DataSplit>& split() const { return split_; }
+  std::vector<std::vector<c10::IValue>> calibration_batches() const;
+  // The last quality loss that refused a lossy step, if that was the reason.
+  std::optional<double> last_loss() const { return last_loss_; }
+
+  bool has_data() const { return split_.has_value(); }
+  bool out_of_time() const { return control_.stopped() || watch_.seconds() > 0.9 * options_.seconds; }
+  double spent_seconds() const { return watch_.seconds(); }
+  void report(const std::string& stage, const std::string& message);
+
+  // Fills goals, totals, layers and the answer.
+  OptimizationRecord finish();
+
+ private:
+  void set_up_data(const Dataset* data);
+  bool judge_quality(Candidate& candidate, StepRecord& step);
+  void keep_step(const Candidate& before, const Candidate& after);
+
+  const OptimizeOptions& options_;
+  const WorkControl& control_;
+  Stopwatch watch_;
+  std::vector<DataSignature> signature_;
+  std::optional<DataSplit> split_;
+  Bench bench_;
+  std::optional<QualityJudge> judge_;
+  std::unique_ptr<Candidate> original_;
+  std::unique_ptr<Candidate> best_;
+  OptimizationRecord record_;
+  std::optional<double> last_loss_;
+  int tried_ = 0;
+};
+
+}  // namespace lissome
