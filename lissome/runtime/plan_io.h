@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lissome/base/model_file.h"
+#include "lissome/base.h"
 #include "lissome/runtime/plan.h"
 
 namespace lissome {

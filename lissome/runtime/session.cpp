@@ -1,6 +1,6 @@
 #include "lissome/runtime/session.h"
 
-#include "lissome/base/model_file.h"
+#include "lissome/base.h"
 #include "lissome/runtime/input_check.h"
 #include "lissome/runtime/plan_io.h"
 #include "lissome/runtime/runner.h"
