@@ -4,6 +4,8 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
+
 #include "lissome/program.h"
 
 namespace lissome {
@@ -154,6 +156,82 @@ IValue fit_to_schema(IValue value, const c10::Argument& expected) {
   } catch (const Error& error) {
     throw_error(error.kind(), "argument '", expected.name(), "': ", error.message());
   }
+}
+
+namespace {
+
+bool may_be_number(ValueKind kind) {
+  return kind == ValueKind::integer || kind == ValueKind::floating || kind == ValueKind::boolean;
+}
+
+bool may_be(const ValueType& type, const c10::Type& expected) {
+  if (type.kind == ValueKind::any) return true;
+  switch (expected.kind()) {
+    case TypeKind::OptionalType:
+      return type.kind == ValueKind::none || may_be(type, *expected.castRaw<c10::OptionalType>()->getElementType());
+    case TypeKind::TensorType:
+      return type.kind == ValueKind::tensor || type.kind == ValueKind::none || may_be_number(type.kind);
+    case TypeKind::ListType:
+      // One number stands for a list of it.
+      return type.kind == ValueKind::list || may_be_number(type.kind) || type.kind == ValueKind::tensor;
+    case TypeKind::StringType:
+    case TypeKind::DeviceObjType:
+      return type.kind == ValueKind::string;
+    case TypeKind::IntType:
+    case TypeKind::SymIntType:
+    case TypeKind::FloatType:
+    case TypeKind::SymFloatType:
+    case TypeKind::BoolType:
+    case TypeKind::SymBoolType:
+    case TypeKind::NumberType:
+      return may_be_number(type.kind) || type.kind == ValueKind::tensor;
+    default:
+      return true;
+  }
+}
+
+// Which literals an expected kind takes, by index into Argument::Data; lists and optionals are seen to elsewhere.
+bool takes_literal(const Argument& argument, const c10::Type& expected) {
+  const bool integer = argument.get<int64_t>() != nullptr, floating = argument.get<double>() != nullptr;
+  const bool boolean = argument.get<bool>() != nullptr, text = argument.get<std::string>() != nullptr;
+  const bool complex = argument.get<std::complex<double>>() != nullptr;
+  const bool word = argument.get<Dtype>() != nullptr || argument.get<Layout>() != nullptr ||
+                    argument.get<MemoryFormat>() != nullptr;
+  switch (expected.kind()) {
+    case TypeKind::TensorType: return argument.is_none() || integer || floating || boolean || complex;
+    case TypeKind::NumberType: return integer || floating || boolean || complex;
+    case TypeKind::FloatType:
+    case TypeKind::SymFloatType: return integer || floating || boolean;
+    case TypeKind::IntType:
+    case TypeKind::SymIntType: return integer || boolean || word;
+    case TypeKind::BoolType:
+    case TypeKind::SymBoolType: return boolean || integer;
+    case TypeKind::StringType: return text;
+    case TypeKind::DeviceObjType: return text || argument.get<Device>() != nullptr;
+    default: return true;
+  }
+}
+
+bool fits(const Program& program, const Argument& argument, const c10::Type& expected) {
+  if (argument.is_value()) return may_be(program.value(argument.value()).type, expected);
+  if (expected.kind() == TypeKind::OptionalType) {
+    return argument.is_none() || fits(program, argument, *expected.castRaw<c10::OptionalType>()->getElementType());
+  }
+  if (expected.kind() == TypeKind::ListType) {
+    const c10::Type& element = *expected.castRaw<c10::ListType>()->getElementType();
+    if (!argument.is_list()) return !argument.is_none() && fits(program, argument, element);
+    return std::all_of(argument.list().begin(), argument.list().end(),
+                       [&](const Argument& item) { return fits(program, item, element); });
+  }
+  if (argument.is_list()) return expected.kind() == TypeKind::AnyType;
+  return takes_literal(argument, expected);
+}
+
+}  // namespace
+
+std::string find_misfit(const Program& program, const Argument& argument, const c10::Argument& expected) {
+  if (fits(program, argument, *expected.type())) return {};
+  return "cannot be taken as " + expected.real_type()->str();
 }
 
 IValue resolve_argument(const Argument& argument, const ValueLookup& lookup) {
