@@ -63,17 +63,14 @@ IdxPair find_pair(const std::string& folder, const std::string& split) {
     const auto images = find_idx_file(folder, part.stem, "images", 3);
     if (!images) continue;
     if (split == part.name) return {*images, find_idx_file(folder, part.stem, "labels", 1).value_or("")};
-    found.push_back(part.name);
+    found.push_back(folder + ":" + part.name);
   }
   if (found.empty())
     throw_error(ErrorKind::invalid_input, quote(folder),
                 ": a folder without IDX files. Read are folders with "
                 "train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and "
                 "t10k-labels-idx1-ubyte.gz, and files: .npz, .npy, IDX.");
-  throw_error(
-      ErrorKind::usage, quote(folder), ": a folder of IDX files; say which part: ",
-      join({folder + ":" + found[0], found.size() > 1 ? folder + ":" + found[1] : folder + ":" + found[0]}, " or "),
-      ".");
+  throw_error(ErrorKind::usage, quote(folder), ": a folder of IDX files; say which part: ", join(found, " or "), ".");
 }
 
 DataColumn make_column(std::string name, Array array) {
