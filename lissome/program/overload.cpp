@@ -71,11 +71,8 @@ bool fits(const Argument& argument, const c10::Type& type, const Program& progra
   }
 }
 
-bool is_number(const Argument& argument) { return fits(argument, *c10::NumberType::get(), Program()); }
-
-// With `wrap_numbers` a number literal also stands for a tensor, as in Python.
-bool fits_schema(const Op& op, const std::vector<NamedArgument>& arguments, const Program& program,
-                 bool wrap_numbers = false) {
+// Every argument finds its place and none is missing; with `program`, kinds fit too.
+bool fits_schema(const Op& op, const std::vector<NamedArgument>& arguments, const Program* program) {
   const auto& expected = op.schema().arguments();
   std::vector<bool> given(expected.size(), false);
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -83,9 +80,7 @@ bool fits_schema(const Op& op, const std::vector<NamedArgument>& arguments, cons
     if (index < 0 || static_cast<size_t>(index) >= expected.size()) return false;
     const c10::Argument& slot = expected[static_cast<size_t>(index)];
     if (arguments[i].keyword.empty() && slot.kwarg_only()) return false;
-    const bool is_wrapped = wrap_numbers && slot.real_type()->kind() == c10::TypeKind::TensorType &&
-                            !arguments[i].value.is_value() && is_number(arguments[i].value);
-    if (!is_wrapped && !fits(arguments[i].value, *slot.real_type(), program)) return false;
+    if (program != nullptr && !fits(arguments[i].value, *slot.real_type(), *program)) return false;
     given[static_cast<size_t>(index)] = true;
   }
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -101,14 +96,14 @@ Op find_overload(const std::string& name, const std::vector<NamedArgument>& argu
   const Op* const exact = Op::try_find(name);
   const bool is_full = name.find('.') != std::string::npos;
   // An op without an overload name is full already: `aten::floor_divide(%x, 3)` is not its Scalar overload.
-  if (exact && (is_full || !exact->has_schema() || fits_schema(*exact, arguments, program, true))) return *exact;
+  if (exact && (is_full || !exact->has_schema() || fits_schema(*exact, arguments, nullptr))) return *exact;
   const auto [first, last] = list_overloads().equal_range(name);
   std::optional<Op> chosen;
   std::string known;
   for (auto overload = first; overload != last; ++overload) {
     known += (known.empty() ? "" : ", ") + overload->second;
     const Op op = Op::find(overload->second);
-    if (!fits_schema(op, arguments, program)) continue;
+    if (!fits_schema(op, arguments, &program)) continue;
     // Where a value of unknown kind fits several, it is a tensor.
     if (!chosen || overload->second.ends_with(".Tensor")) chosen = op;
   }

@@ -18,8 +18,9 @@ namespace {
 
 class ProgramResolver {
  public:
-  ProgramResolver(const TextProgram& text, const std::vector<std::pair<std::string, at::Tensor>>& tensors, bool is_body)
-      : text_(text), tensors_(tensors), is_body_(is_body) {}
+  // `scope` is empty for the outermost program.
+  ProgramResolver(const TextProgram& text, const GivenTensors& given, std::string scope)
+      : text_(text), given_(given), scope_(std::move(scope)), is_body_(!scope_.empty()) {}
 
   Program resolve() {
     program_.training = text_.training;
@@ -97,7 +98,7 @@ class ProgramResolver {
     for (const TextWeight& text : weight_texts_) {
       wanted.push_back({text, program_.value(weights_.at(text.name)).type});
     }
-    std::vector<at::Tensor> tensors = make_weights(wanted, tensors_);
+    std::vector<at::Tensor> tensors = make_weights(wanted, given_, scope_);
     for (size_t i = 0; i < wanted.size(); ++i) {
       const ValueId id = weights_.at(weight_texts_[i].name);
       program_.weights.push_back({id, weight_texts_[i].name, *find_weight_role(weight_texts_[i].role), tensors[i]});
@@ -210,7 +211,8 @@ class ProgramResolver {
                                              result.place));
     }
     for (const TextProgram& body : text.bodies) {
-      node.bodies.push_back(std::make_shared<const Program>(ProgramResolver(body, tensors_, true).resolve()));
+      const std::string scope = body_scope(scope_, program_.nodes.size(), node.bodies.size());
+      node.bodies.push_back(std::make_shared<const Program>(ProgramResolver(body, given_, scope).resolve()));
     }
     if (text.origin) {
       const TextOrigin& origin = *text.origin;
@@ -243,7 +245,8 @@ class ProgramResolver {
   }
 
   const TextProgram& text_;
-  const std::vector<std::pair<std::string, at::Tensor>>& tensors_;
+  const GivenTensors& given_;
+  const std::string scope_;
   const bool is_body_;
   Program program_;
   std::unordered_map<std::string, ValueId> values_, weights_;
@@ -254,9 +257,15 @@ class ProgramResolver {
 
 }  // namespace
 
-Program parse_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights) {
+Program parse_program_with(std::string_view text, const GivenTensors& given) {
   register_ops();
-  return ProgramResolver(read_program_text(text), weights, false).resolve();
+  return ProgramResolver(read_program_text(text), given, "").resolve();
+}
+
+Program parse_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights) {
+  GivenTensors given;
+  for (const auto& [name, tensor] : weights) given.by_name.insert_or_assign(name, tensor);
+  return parse_program_with(text, given);
 }
 
 }  // namespace lissome

@@ -5,8 +5,6 @@
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/zeros.h>
 
-#include <unordered_map>
-
 #include "lissome/program/syntax/literal.h"
 #include "lissome/program/syntax/program_lexer.h"
 #include "lissome/program/text_words.h"
@@ -61,10 +59,12 @@ void check_given(const WeightText& weight, const Sizes& sizes, const at::Tensor&
 
 }  // namespace
 
-std::vector<at::Tensor> make_weights(const std::vector<WeightText>& weights,
-                                     const std::vector<std::pair<std::string, at::Tensor>>& tensors) {
-  std::unordered_map<std::string_view, const at::Tensor*> given;
-  for (const auto& [name, tensor] : tensors) given.emplace(name, &tensor);
+std::string body_scope(const std::string& scope, size_t node, size_t body) {
+  return scope + std::to_string(node) + "." + std::to_string(body) + "/";
+}
+
+std::vector<at::Tensor> make_weights(const std::vector<WeightText>& weights, const GivenTensors& given,
+                                     const std::string& scope) {
   std::unordered_map<std::string, size_t> root_of;  // weight -> the first of those that it is tied to
   std::vector<Storage> storages(weights.size());
   std::vector<Sizes> sizes(weights.size()), strides(weights.size());
@@ -96,11 +96,12 @@ std::vector<at::Tensor> make_weights(const std::vector<WeightText>& weights,
   std::vector<at::Tensor> result;
   for (size_t i = 0; i < weights.size(); ++i) {
     const TextWeight& text = weights[i].text;
-    if (const auto found = given.find(text.name); found != given.end()) {
-      check_given(weights[i], sizes[i], *found->second);
-      result.push_back(*found->second);
+    if (const auto found = given.by_name.find(scope + text.name); found != given.by_name.end()) {
+      check_given(weights[i], sizes[i], found->second);
+      result.push_back(found->second);
       continue;
     }
+    if (given.complete) refuse_text(text.place, "@" + write_name(text.name) + " has no tensor in the file");
     const auto options = at::TensorOptions().dtype(scalar_type_of(weights[i].type.dtype));
     if (!text.layout.empty()) {
       const auto layout = find_literal(text.layout);
