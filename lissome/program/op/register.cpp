@@ -50,6 +50,8 @@ void register_ops() {
     auto* const kept = new std::vector<c10::RegistrationHandleRAII>;
     register_rows(list_scalar_ops(), *kept);
     register_rows(list_functional_ops(), *kept);
+    register_rows(list_fused_ops(), *kept);
+    register_rows(list_quantized_ops(), *kept);
   });
 }
 
