@@ -45,6 +45,8 @@ class Case:
     # Greatest distance between PyTorch's own result and its float64 run; more than this
     # means that the case is too ill-conditioned to compare anything with.
     f64_limit: float = 1e-4
+    # The first torch that exports it; an older one leaves the case out.
+    since: tuple[int, int] = (2, 11)
     family: str = ""
 
     def with_form(self, form: str) -> Case:

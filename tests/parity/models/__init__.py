@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
+
 from . import (activation, attention, complex_numbers, control_flow, conv, data_dependent, dtypes, dynamic_shapes, embedding,
                fourier, indexing, inplace, linear_algebra, networks_other, networks_text, networks_vision, norm, padding, pointwise,
                pooling, randomness, recurrent, reduction, resample, sorting, state, structures)
@@ -15,10 +17,13 @@ FAMILIES = (conv, norm, recurrent, attention, embedding, pooling, resample, padd
 
 
 def list_cases() -> list[Case]:
-    """Every case with its family's name, followed by its further forms."""
+    """Every case that this torch exports, with its family's name, followed by its further forms."""
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     cases = []
     for family in FAMILIES:
         for case in family.CASES:
+            if case.since > version:
+                continue
             case = replace(case, family=family.__name__.rsplit(".", 1)[-1])
             cases += [case] + [case.with_form(form) for form in case.forms]
     names = [case.name for case in cases]

@@ -101,7 +101,7 @@ CASES = [
     Case("group_norm", lambda: nn.GroupNorm(3, 6), images),
     Case("group_norm_dynamic", lambda: nn.GroupNorm(2, 6, affine=False),
          lambda b, n: call(torch.randn(b, 6, n)), variants=((2, 8), (1, 2), (5, 33)),
-         dynamic={"input": {0: Dim("batch", min=1, max=8), 2: Dim("length", min=2, max=64)}}),
+         dynamic={"input": {0: Dim("batch", min=1, max=8), 2: Dim("length", min=2, max=64)}}, since=(2, 13)),
     Case("instance_norm1d", lambda: nn.InstanceNorm1d(6), lambda: call(torch.randn(2, 6, 9))),
     Case("instance_norm2d_affine", lambda: nn.InstanceNorm2d(6, affine=True), images),
     Case("instance_norm2d_tracked", lambda: with_statistics(nn.InstanceNorm2d(6, affine=True, track_running_stats=True)),

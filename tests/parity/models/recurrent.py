@@ -47,15 +47,16 @@ def sequence(time=6, batch=3, size=5):
 
 CASES = [
     Case("lstm", lambda: nn.LSTM(5, 8), sequence),
+    Case("lstm_two_layers", lambda: nn.LSTM(5, 8, num_layers=2), sequence, forms=("core",), since=(2, 13)),
     Case("lstm_batch_first_bidirectional", lambda: nn.LSTM(5, 8, num_layers=2, batch_first=True, bidirectional=True),
-         sequence, forms=("core",)),
+         sequence),
     Case("lstm_projected", lambda: nn.LSTM(5, 8, proj_size=3), sequence),
     Case("lstm_with_state", lambda: nn.LSTM(5, 8, bias=False),
          lambda: call(torch.randn(4, 3, 5), (torch.randn(1, 3, 8), torch.randn(1, 3, 8)))),
     Case("lstm_unbatched", lambda: nn.LSTM(5, 8), lambda: call(torch.randn(6, 5))),
     Case("lstm_dynamic_batch", lambda: nn.LSTM(5, 8, batch_first=True), lambda b: sequence(b, 6, 5),
          variants=((3,), (1,), (9,)), dynamic={"input": {0: Dim("batch", min=1, max=16)}}),
-    Case("gru", lambda: nn.GRU(5, 8), sequence),
+    Case("gru", lambda: nn.GRU(5, 8), sequence, forms=("core",)),
     Case("gru_last_state", LastState, lambda: sequence(3, 7, 6)),
     Case("gru_dropout_train", lambda: nn.GRU(5, 8, num_layers=2, dropout=0.4), sequence, mode="train"),
     Case("rnn_tanh", lambda: nn.RNN(5, 8, num_layers=2), sequence),

@@ -20,7 +20,7 @@ def spreads(x):
 def extremes(x):
     return (x.max(), x.min(), *x.max(1), *x.min(-1, keepdim=True), x.amax((0, 1)), x.amin(2), *torch.aminmax(x, dim=1),
             x.argmax(), x.argmax(1), x.argmin(-1, keepdim=True), x.median(), *x.median(1), *x.nanmedian(0),
-            *x.mode(1), *x.kthvalue(2, dim=1), x.quantile(0.3), x.quantile(torch.tensor([0.1, 0.9]), dim=1))
+            *x.mode(1), *x.kthvalue(2, dim=1))
 
 
 def norms(x):
@@ -66,6 +66,8 @@ CASES = [
          dynamic={"args": ({0: Dim("batch", min=1, max=16), 1: Dim("length", min=1, max=16)},)}),
     Case("spreads", apply(spreads), block),
     Case("extremes", apply(extremes), block),
+    Case("quantiles", apply(lambda x: (x.quantile(0.3), x.quantile(torch.tensor([0.1, 0.9]), dim=1), x.nanquantile(0.5, 0))),
+         block, since=(2, 13)),
     Case("norms", apply(norms), block),
     Case("cumulative", apply(cumulative), block),
     Case("logical_reductions", apply(logical), lambda: call(torch.randint(-1, 2, (2, 3, 4)))),

@@ -109,7 +109,7 @@ class Stepped(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.register_buffer("ready", torch.tensor(False))
+        self.register_buffer("ready", torch.zeros(3, dtype=torch.bool))
         self.register_buffer("center", torch.zeros(3))
 
     def forward(self, x):
