@@ -12,6 +12,7 @@ namespace {
 constexpr EnvironmentVariable kVariables[] = {
     {"LISSOME_ISA", "--isa", "none, avx2, avx512, vnni, bf16, amx",
      "Kernels use no instruction set above this one, to try lesser paths on a better processor."},
+    {"NO_COLOR", "--no-color", "anything", "No colours on a terminal (no-color.org)."},
 };
 
 }  // namespace

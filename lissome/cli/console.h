@@ -20,6 +20,7 @@ class Console {
   virtual void say(const std::string& text) const;           // a line to stderr, over the progress line
   virtual TerminalOptions terminal() const;                  // of stdout
   virtual WorkControl control();                             // progress to stderr, stop on Ctrl-C
+  void disable_color() { color_ = false; }
   static void watch_interrupts();                    // from here on Ctrl-C sets interrupted()
   static bool interrupted();
 

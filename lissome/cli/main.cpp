@@ -32,6 +32,7 @@ constexpr TorchCommand kTorchCommands[] = {
 std::string make_help() {
   std::string text = "lissome " + std::string(lissome_version()) + ": makes PyTorch models thin, supple, quick\n\n" +
                      "  lissome COMMAND MODEL [flags]        lissome COMMAND --help\n\n";
+  text += "Of every command: --json, --no-color, --isa LEVEL (use lesser kernels).\n\n";
   const auto add = [&](std::string_view name, std::string_view summary) {
     text += "  " + std::string(name) + std::string(12 - name.size(), ' ') + std::string(summary) + "\n";
   };
@@ -39,6 +40,23 @@ std::string make_help() {
   for (const Command& command : kCommands) add(command.name, command.summary);
   return text + "\nA MODEL is a .pt2 of torch.export.save or a .lissome. Exit codes: 0 done, 1 failed, 2 usage, 3 goal not met,\n"
                 "4 a model or data file refused, 130 interrupted.\n";
+}
+
+// Flags of every command, wherever they stand: --no-color, --isa LEVEL. Taken out of the arguments.
+std::vector<std::string> apply_common_flags(std::vector<std::string> arguments, Console& console) {
+  for (size_t i = 0; i < arguments.size();) {
+    if (arguments[i] == "--no-color") {
+      console.disable_color();
+      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
+    } else if (arguments[i] == "--isa") {
+      if (i + 1 == arguments.size()) throw_error(ErrorKind::usage, "--isa needs a level: none, avx2, avx512, vnni, bf16 or amx");
+      mask_features(arguments[i + 1]);
+      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+    } else {
+      ++i;
+    }
+  }
+  return arguments;
 }
 
 int dispatch_command(const std::vector<std::string>& arguments, Console& console) {
@@ -72,7 +90,8 @@ int main(int count, char** arguments) {
   lissome::Console console;
   lissome::Console::watch_interrupts();
   try {
-    return lissome::dispatch_command(std::vector<std::string>(arguments + 1, arguments + count), console);
+    return lissome::dispatch_command(
+        lissome::apply_common_flags(std::vector<std::string>(arguments + 1, arguments + count), console), console);
   } catch (const lissome::Error& error) {
     console.say("error " + std::string(lissome::error_kind_name(error.kind())) + ": " + error.message());
     return lissome::exit_code(error.kind());
