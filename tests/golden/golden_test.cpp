@@ -1,0 +1,144 @@
+// Runs every golden case: parse, run the pass, verify, compare the text, then interpret both sides on the same numbers for
+// several sizes. A pass without cases, or without a case that must stay as it is, fails here.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "golden_case.h"
+#include "golden_numbers.h"
+#include "lissome/pass.h"
+
+namespace lissome {
+namespace {
+
+std::vector<GoldenCase> read_all_cases() {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(LISSOME_GOLDEN_DIR)) {
+    if (entry.path().extension() == ".txt") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<GoldenCase> cases;
+  for (const auto& path : paths) {
+    for (GoldenCase& one : read_golden_file(path.string())) cases.push_back(std::move(one));
+  }
+  return cases;
+}
+
+bool has_open_types(const Program& program) {
+  return std::any_of(program.values.begin(), program.values.end(), [](const Value& value) {
+    return value.type.kind == ValueKind::any || (value.type.kind == ValueKind::tensor && !value.type.sized);
+  });
+}
+
+void fill_types(Program& program, const GoldenCase& golden) {
+  if (has_open_types(program)) infer_types(program, make_inputs(program, golden, choose_bindings(program).front()));
+}
+
+// The declarations of a parsed program, so that `after` need not repeat them.
+std::string print_declarations(const Program& program) {
+  Program head = program;
+  head.nodes.clear();
+  head.writes.clear();
+  head.outputs.clear();
+  const std::string text = print_program(head);
+  return text.substr(0, text.rfind("return"));
+}
+
+void drop_unread_weights(Program& program) {
+  std::vector<bool> read(program.values.size(), false);
+  const auto mark = [&](const Argument& argument) {
+    for_each_value(argument, [&](ValueId id) { read[static_cast<size_t>(id)] = true; });
+  };
+  for (const Node& node : program.nodes) std::for_each(node.arguments.begin(), node.arguments.end(), mark);
+  for (const ProgramOutput& output : program.outputs) mark(output.value);
+  for (const StateWrite& write : program.writes) {
+    mark(Argument(write.target));
+    mark(Argument(write.value));
+  }
+  std::erase_if(program.weights, [&](const Weight& weight) { return !read[static_cast<size_t>(weight.value)]; });
+}
+
+// Values that nodes make are numbered in their order; weights are sorted, their roles made one.
+Program normalize(Program program) {
+  drop_unread_weights(program);
+  for (size_t i = 0; i < program.values.size(); ++i) program.values[i].name = "unread_" + std::to_string(i);
+  for (const ProgramInput& input : program.inputs) program.value(input.value).name = input.name;
+  for (Weight& weight : program.weights) {
+    weight.role = WeightRole::parameter;
+    program.value(weight.value).name = weight.name;
+  }
+  std::sort(program.weights.begin(), program.weights.end(),
+            [](const Weight& left, const Weight& right) { return left.name < right.name; });
+  int number = 0;
+  for (Node& node : program.nodes) {
+    node.origin = nullptr;
+    for (const ValueId result : node.results) {
+      if (result != ValueId::none) program.value(result).name = std::to_string(number++);
+    }
+  }
+  return program;
+}
+
+Program parse_before(const GoldenCase& golden) {
+  Program program = parse_program(golden.before);
+  fill_weights(program, golden);
+  fill_types(program, golden);
+  verify_program(program, Stage::imported);
+  return program;
+}
+
+Program parse_after(const GoldenCase& golden, const Program& before) {
+  if (golden.unchanged()) return before;
+  Program program = parse_program(print_declarations(before) + golden.after);
+  fill_types(program, golden);
+  return program;
+}
+
+std::string run_case(const GoldenCase& golden) {
+  const Pass* pass = find_pass(golden.pass);
+  if (pass == nullptr) return "there is no pass " + golden.pass;
+  const Program before = parse_before(golden);
+  Program changed = before;
+  const int rewrites = pass->run(changed);
+  verify_program(changed, Stage::optimized);
+  fill_types(changed, golden);
+  const std::string seen = print_program(normalize(changed)), expected = print_program(normalize(parse_after(golden, before)));
+  if (seen != expected) return diff_lines(expected, seen);
+  if ((rewrites == 0) != golden.unchanged()) return std::to_string(rewrites) + " rewrites were counted";
+  for (const DimensionBindings& bindings : choose_bindings(before)) {
+    const std::string report = find_disagreement(before, changed, make_inputs(before, golden, bindings));
+    if (!report.empty()) return report;
+  }
+  return {};
+}
+
+TEST_CASE("every golden case holds") {
+  for (const GoldenCase& golden : read_all_cases()) {
+    std::string report;
+    try {
+      report = run_case(golden);
+    } catch (const std::exception& error) {
+      report = error.what();
+    }
+    INFO(golden.place());
+    INFO(report);
+    CHECK(report.empty());
+  }
+}
+
+TEST_CASE("every pass has cases, some where it fires and some where it must not") {
+  std::map<std::string, std::pair<int, int>> counts;
+  for (const GoldenCase& golden : read_all_cases()) {
+    ++(golden.unchanged() ? counts[golden.pass].second : counts[golden.pass].first);
+  }
+  for (const Pass& pass : list_passes()) {
+    INFO(pass.name);
+    CHECK(counts[std::string(pass.name)].first >= 1);
+    CHECK(counts[std::string(pass.name)].second >= 1);
+  }
+}
+
+}  // namespace
+}  // namespace lissome
