@@ -165,6 +165,11 @@ void settle(Dataset* dataset) {
       throw_error(ErrorKind::invalid_input, quote(dataset->source), ": entry ", quote(first.name), " has ", samples,
                   " samples, entry ", quote(column.name), " has ", column.array.sizes[0],
                   "; all arrays need the same first dimension.");
+  // Not even a count of samples may cost memory that the file does not hold.
+  for (const DataColumn& column : dataset->columns)
+    if (samples > 0 && column.array.elements() == 0)
+      throw_error(ErrorKind::invalid_input, quote(dataset->source), ": entry ", quote(column.name), ", ",
+                  format_sizes(column.array.sizes), ", has samples without elements.");
   if (samples == 0)
     throw_error(ErrorKind::invalid_input, quote(dataset->source), ": entry ", quote(first.name), ", ",
                 format_sizes(first.array.sizes), ", has no samples; at least one is needed.");

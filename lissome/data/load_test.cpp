@@ -64,6 +64,7 @@ TEST_CASE("data that is wrong as a whole is refused") {
   };
   refuses({}, "no arrays");
   refuses({{"x", make_array(Dtype::f32, {0, 3})}}, "'x'", "no samples");
+  refuses({{"x", make_array(Dtype::f32, {3, 0})}}, "'x'", "without elements");
   refuses({{"x", make_array(Dtype::f32, {})}}, "'x'", "single number");
   refuses({x, {"y", make_array(Dtype::i64, {5})}}, "i64[5]", "4 samples");
   refuses({x, {"y", make_array(Dtype::i64, {4, 2})}}, "i64[4, 2]", "class numbers [4]");
@@ -85,6 +86,8 @@ TEST_CASE("paths that are no data are refused") {
   EXPECT_ERROR(invalid_input, load_dataset(folder.path()), "without IDX files", ".npz");
   EXPECT_ERROR(invalid_input, load_dataset(folder.write("a.txt", "hello")), "a.txt", "neither");
   EXPECT_ERROR(invalid_input, load_dataset("/dev/zero"), "device");
+  // Billions of samples of nothing, in twelve bytes.
+  EXPECT_ERROR(invalid_input, load_dataset(folder.write("n", build_idx(8, {0xFFFFFFFF, 0}, ""))), "without elements");
 }
 
 TEST_CASE("IDX: a folder and its parts, packed or plain") {

@@ -19,13 +19,15 @@ inline std::string_view as_text(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// Runs the reader; a refusal is what we want to see, an internal error is a bug.
+// Runs the reader; a refusal in readable words is what we want to see, an internal error is a bug.
 template <typename Reader>
 int expect_refusal_or_result(const Reader& reader) {
   try {
     reader();
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::internal) std::abort();
+    if (error.kind() != ErrorKind::internal && error.kind() != ErrorKind::io && is_utf8(error.message())) return 0;
+    std::fprintf(stderr, "%s\n", error.what());
+    std::abort();
   }
   return 0;
 }
@@ -43,6 +45,10 @@ inline std::string write_input(const uint8_t* data, size_t size, const char* suf
 inline void read_all(std::span<const std::byte> bytes) {
   volatile unsigned sum = 0;
   for (const std::byte byte : bytes) sum = sum + static_cast<unsigned>(byte);
+}
+
+inline void read_all(const Array& array) {
+  read_all({static_cast<const std::byte*>(array.storage.get()), static_cast<size_t>(array.bytes())});
 }
 
 }  // namespace lissome

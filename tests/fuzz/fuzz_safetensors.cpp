@@ -3,5 +3,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string path = lissome::write_input(data, size, ".safetensors");
-  return lissome::expect_refusal_or_result([&] { lissome::load_safetensors(path); });
+  return lissome::expect_refusal_or_result([&] {
+    for (const lissome::NamedArray& named : lissome::load_safetensors(path))
+      lissome::read_all(named.array);
+  });
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import struct
@@ -47,8 +48,38 @@ def write_safetensors(path: Path) -> None:
     path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(16))
 
 
+def write_streamed_zip(path: Path) -> None:
+    """CRC32 and sizes behind the data, as PyTorch writes them."""
+
+    class Stream(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+    buffer = Stream()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("data/0", bytes(range(64)))
+        archive.writestr("code", "text " * 9, zipfile.ZIP_DEFLATED)
+    path.write_bytes(buffer.getvalue())
+
+
+def write_idx(folder: Path) -> None:
+    images = bytes([0, 0, 8, 3]) + struct.pack(">III", 2, 2, 2) + b"abcdefgh"
+    (folder / "images.idx").write_bytes(images)
+    (folder / "images.gz").write_bytes(gzip.compress(images))
+    (folder / "floats.idx").write_bytes(bytes([0, 0, 13, 2]) + struct.pack(">IIf", 2, 4, 1.0) + bytes(28))
+
+
+def write_model_members(path: Path) -> None:
+    """The members of a model with two weights in one storage, as fuzz_model_file takes them."""
+    head = {"format": "lissome", "version": 1, "written_by": "lissome 0.1.0"}
+    row = {"name": "w", "dtype": "f32", "sizes": [2], "member": "array/0"}
+    rows = {"weights": [row, row | {"name": "v"}], "plan": [row | {"member": "array/1"}]}
+    texts = [json.dumps(head).encode(), PROGRAM.encode(), b"{}", b"{}", json.dumps(rows).encode(), bytes(8), bytes(8)]
+    path.write_bytes(b"".join(struct.pack("<H", len(text)) + text for text in texts))
+
+
 def main(folder: Path) -> None:
-    for name in ("arrays", "json", "model_file", "program_text", "pt2", "safetensors", "units", "zip"):
+    for name in ("arrays", "data", "json", "model_file", "program_text", "pt2", "safetensors", "units", "zip"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     arrays = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array([1, -2], dtype=np.int64)}
     np.savez(folder / "arrays" / "stored.npz", **arrays)
@@ -64,7 +95,12 @@ def main(folder: Path) -> None:
     write_zip(folder / "zip" / "stored.zip", zipfile.ZIP_STORED)
     write_zip(folder / "zip" / "deflated.zip", zipfile.ZIP_DEFLATED)
     write_pt2(folder / "pt2" / "one.pt2")
+    write_streamed_zip(folder / "zip" / "streamed.zip")
     write_zip(folder / "model_file" / "stored.zip", zipfile.ZIP_STORED)
+    write_model_members(folder / "model_file" / "members")
+    for source in (folder / "arrays").iterdir():
+        (folder / "data" / source.name).write_bytes(source.read_bytes())
+    write_idx(folder / "data")
 
 
 if __name__ == "__main__":
