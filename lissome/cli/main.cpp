@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lissome/base.h"
-#include "lissome/base/version.h"
 #include "lissome/cli/command.h"
 #include "lissome/cli/model.h"
 

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "lissome/base/model_file.h"
+#include "lissome/base.h"
 
 namespace lissome {
 namespace {

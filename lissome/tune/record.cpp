@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "lissome/base/model_file.h"
+#include "lissome/base.h"
 #include "lissome/tune/advice.h"
 #include "lissome/tune/layers.h"
 
