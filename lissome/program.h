@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lissome/program/activation.h"
 #include "lissome/program/program.h"
 
 namespace lissome {
@@ -117,8 +118,14 @@ void infer_types(Program& program, const std::vector<c10::IValue>& inputs);
 // A `.pt2` archive of torch.export.save (2.11 to 2.13). Nothing in it is run or unpickled. Throws invalid_input (broken
 // or hostile archive), unsupported (an op or argument, naming op, module path and source line).
 Program import_pt2(const std::string& path);
-// model.lissome: see save.cpp for the format. `plan` and `measurements` are carried as opaque text members and arrays.
+// model.lissome: see base/model_file.cpp for the container and save.cpp for what a program puts into it. Loaded weights
+// lie in the mapped file, copied page by page when written to, so that training in place leaves the file alone.
 void save_program(const Program& program, const std::string& path);
+// Throws invalid_input (broken or hostile file), unsupported (another kind of model, a newer format, an unknown op).
 Program load_program(const std::string& path);
+// The same in memory, for callers that add a plan or further metadata. Arrays borrow the program's tensors.
+struct ModelFile;
+ModelFile pack_program(const Program& program);
+Program unpack_program(const ModelFile& file);
 
 }  // namespace lissome
