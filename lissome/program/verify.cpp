@@ -150,7 +150,8 @@ class Verifier {
 
   // u8 activations, s8 weights, f32 scales, as far as the types are known.
   void check_quantized(const Node& node, const std::string& where) const {
-    if (!node.op.has_schema() || !node.op.name().starts_with("lissome::")) return;
+    const std::string& name = node.op.name();
+    if (!name.starts_with("lissome::") || name.find("_int8") == std::string::npos) return;
     const auto expect = [&](std::string_view argument, Dtype dtype) {
       const int index = node.op.argument_index(argument);
       if (index < 0 || !node.arguments[static_cast<size_t>(index)].is_value()) return;
@@ -159,8 +160,8 @@ class Verifier {
         fail(where, ": '", argument, "' is ", dtype_name(type.dtype), ", quantized data there are ", dtype_name(dtype));
       }
     };
-    expect("x_u8", Dtype::u8);
-    expect("weight_s8", Dtype::i8);
+    if (name.find("dynamic") == std::string::npos) expect("x", Dtype::u8);
+    expect("weight", Dtype::i8);
     expect("weight_scales", Dtype::f32);
   }
 

@@ -1,4 +1,7 @@
-// Linear and convolution that apply a residual and an activation on the way out: what passes fuse into and kernels run.
+// Linear and convolution with what follows them, as passes fuse them and kernels run them:
+//   act(linear(x, weight, bias) + residual)      act(convolution(x, weight, bias, ...) + residual)
+// The residual, where there is one, is added before the activation and broadcasts as `+` does. Composed of ATen's ops, so
+// gradients, autocast and every device are ATen's.
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/linear.h>
 
@@ -8,24 +11,23 @@
 namespace lissome {
 namespace {
 
-using MaybeTensor = std::optional<at::Tensor>;
+using OptionalTensor = std::optional<at::Tensor>;
 
-// act(product + residual). The product is fresh, so no result aliases an input, whatever the activation.
-at::Tensor finish(at::Tensor product, const MaybeTensor& residual, std::string_view act) {
-  if (residual) product = product.add(*residual);
-  return apply_activation(act, product);
+at::Tensor finish(at::Tensor sum, std::string_view act, const OptionalTensor& residual) {
+  if (residual && residual->defined()) sum = sum + *residual;
+  return apply_activation(act, sum);
 }
 
-at::Tensor linear_act(const at::Tensor& x, const at::Tensor& weight, const MaybeTensor& bias, std::string_view act,
-                      const MaybeTensor& residual) {
-  return finish(at::linear(x, weight, bias), residual, act);
+at::Tensor linear_act(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias, std::string_view act,
+                      const OptionalTensor& residual) {
+  return finish(at::linear(x, weight, bias), act, residual);
 }
 
-at::Tensor conv_act(const at::Tensor& x, const at::Tensor& weight, const MaybeTensor& bias, at::IntArrayRef stride,
+at::Tensor conv_act(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias, at::IntArrayRef stride,
                     at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding,
-                    int64_t groups, std::string_view act, const MaybeTensor& residual) {
-  return finish(at::convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups),
-                residual, act);
+                    int64_t groups, std::string_view act, const OptionalTensor& residual) {
+  return finish(at::convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups), act,
+                residual);
 }
 
 }  // namespace
@@ -34,8 +36,8 @@ std::vector<OpRow> list_fused_ops() {
   return {
       {"linear_act(Tensor x, Tensor weight, Tensor? bias, str act, Tensor? residual=None) -> Tensor",
        wrap_kernel(linear_act)},
-      {"conv_act(Tensor x, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
-       "int[] output_padding, int groups, str act, Tensor? residual=None) -> Tensor",
+      {"conv_act(Tensor x, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+       "bool transposed, SymInt[] output_padding, SymInt groups, str act, Tensor? residual=None) -> Tensor",
        wrap_kernel(conv_act)},
   };
 }

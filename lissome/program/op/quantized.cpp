@@ -1,119 +1,169 @@
-// int8 with the scales in sight: u8 activations x = (u8 - zero) * scale, s8 weights w = s8 * scale[channel]. The
-// references here are exact: integer products are summed in f64, which holds them all, and rounded to f32 once, as the
-// conversion of an int32 sum is. Kernels may differ by the order of the few f32 operations after the sum.
+// Ops on plain u8 and s8 tensors with scales beside them. What is written here is what every kernel computes:
+//
+//   quantize(x, scale, zero)     t = x * (1 / scale) in f32; clamped to [-zero, 255 - zero], NaN to -zero;
+//                                u8(round half to even(t) + zero)
+//   dequantize(q, scale, zero)   f32(q - zero) * scale
+//   linear_int8, conv_int8       acc = sum of (x - x_zero) * weight, exact in integers; outside of a convolution's
+//                                borders lies the number 0, which is x_zero
+//                                y = f32(acc) * (x_scale * weight_scales[channel]) + bias[channel], the product of the
+//                                scales rounded to f32, then one rounding (a fused multiply-add)
+//                                y = act(y + residual); in the ..._u8 forms quantize(y, out_scale, out_zero)
+//   linear_dynamic_int8          the same with u8 made from x row by row (rows along the last dimension):
+//                                low = min(0, smallest), high = max(0, largest), scale = (high - low) / 255, 1 where
+//                                that is below 1e-30; zero = round half to even(-low * (1 / scale)) within 0..255.
+//                                A row that holds NaN or infinity gives NaN before the activation.
+//
+// Weights are s8 [out, in] or [out, in / groups, ...], symmetric, one f32 scale an output channel. With weights of at
+// least -127 an s32 holds every acc of up to 66,311 products.
+#include <ATen/ops/amax.h>
+#include <ATen/ops/amin.h>
 #include <ATen/ops/convolution.h>
-#include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/round.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 
+#include <cmath>
+#include <limits>
+
+#include "lissome/base.h"
 #include "lissome/program/activation.h"
 #include "lissome/program/op/register.h"
 
 namespace lissome {
 namespace {
 
-using MaybeTensor = std::optional<at::Tensor>;
+using OptionalTensor = std::optional<at::Tensor>;
 
-// clamp(round_half_even(x * (1 / scale)) + zero, 0, 255), in f32. NaN, which u8 cannot hold, becomes the zero point.
+void check(bool condition, std::string_view what) {
+  if (!condition) throw_error(ErrorKind::invalid_input, what);
+}
+
+// f32(1) / f32(scale), as a kernel has it.
+double invert_scale(double scale) {
+  const float narrow = static_cast<float>(scale);
+  check(std::isfinite(narrow) && narrow > 0, "a scale must be a positive f32");
+  return static_cast<double>(1.0f / narrow);
+}
+
+void check_zero(int64_t zero) { check(zero >= 0 && zero <= 255, "a zero point must lie in 0..255"); }
+
 at::Tensor quantize(const at::Tensor& x, double scale, int64_t zero_point) {
-  const auto inverse = static_cast<double>(1.0f / static_cast<float>(scale));
-  const at::Tensor levels = x.to(at::kFloat).mul(inverse).nan_to_num(0.0, INFINITY, -INFINITY).round();
-  return levels.add(static_cast<double>(zero_point)).clamp(0, 255).to(at::kByte);
+  check_zero(zero_point);
+  const auto low = static_cast<double>(-zero_point);
+  const at::Tensor scaled = x.to(at::kFloat).mul(invert_scale(scale));
+  const at::Tensor clamped = at::where(scaled.isnan(), low, scaled.clamp(low, low + 255));
+  return clamped.round().add(static_cast<double>(zero_point)).to(at::kByte);
 }
 
 at::Tensor dequantize(const at::Tensor& x, double scale, int64_t zero_point) {
+  check(x.scalar_type() == at::kByte, "dequantize takes u8");
+  check_zero(zero_point);
   return x.to(at::kFloat).sub(static_cast<double>(zero_point)).mul(static_cast<double>(static_cast<float>(scale)));
 }
 
-// sums: f64 integers [..., channels] or [N, channels, ...]; then * scales + bias, residual, activation, in f32.
-at::Tensor finish(const at::Tensor& sums, const at::Tensor& scales, const MaybeTensor& bias, bool channels_last,
-                  const MaybeTensor& residual, std::string_view act) {
-  std::vector<int64_t> shape(static_cast<size_t>(sums.dim()), 1);
-  shape[channels_last ? shape.size() - 1 : 1] = -1;
-  at::Tensor y = sums.to(at::kFloat).mul(scales.view(shape));
-  if (bias) y = y.add(bias->view(shape));
-  if (residual) y = y.add(*residual);
+// Per-channel numbers along dimension `dim` of a tensor of `rank` dimensions.
+at::Tensor along(const at::Tensor& channels, int64_t rank, int64_t dim) {
+  std::vector<int64_t> sizes(static_cast<size_t>(rank), 1);
+  sizes[static_cast<size_t>(dim)] = -1;
+  return channels.reshape(sizes);
+}
+
+// What follows the integer sums. Doubles hold f32 products exactly, so rounding happens once, as in a fused
+// multiply-add. `multiplier` is f32.
+at::Tensor scale_sums(const at::Tensor& sums, const at::Tensor& multiplier, const OptionalTensor& bias,
+                      int64_t channel_dim, std::string_view act, const OptionalTensor& residual) {
+  at::Tensor y = sums.to(at::kFloat).to(at::kDouble).mul(multiplier.to(at::kDouble));
+  if (bias && bias->defined()) y = y.add(along(bias->to(at::kDouble), sums.dim(), channel_dim));
+  y = y.to(at::kFloat);
+  if (residual && residual->defined()) y = y.add(*residual);
   return apply_activation(act, y);
 }
 
-at::Tensor scale_channels(double x_scale, const at::Tensor& weight_scales) {
-  return weight_scales.mul(static_cast<double>(static_cast<float>(x_scale)));
+void check_operands(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scales, int64_t x_zero) {
+  check(x.scalar_type() == at::kByte, "the int8 ops take u8 activations");
+  check(weight.scalar_type() == at::kChar, "the int8 ops take s8 weights");
+  check(scales.dim() == 1 && scales.size(0) == weight.size(0), "there must be one weight scale an output channel");
+  check_zero(x_zero);
+}
+
+// Products and sums of integers, exact in doubles.
+at::Tensor multiply_exactly(const at::Tensor& shifted, const at::Tensor& weight) {
+  return at::matmul(shifted, weight.to(at::kDouble).t());
 }
 
 at::Tensor linear_int8(const at::Tensor& x, double x_scale, int64_t x_zero, const at::Tensor& weight,
-                       const at::Tensor& weight_scales, const MaybeTensor& bias, std::string_view act,
-                       const MaybeTensor& residual) {
-  const at::Tensor levels = x.to(at::kDouble).sub(static_cast<double>(x_zero));
-  const at::Tensor sums = at::linear(levels, weight.to(at::kDouble));
-  return finish(sums, scale_channels(x_scale, weight_scales), bias, true, residual, act);
+                       const at::Tensor& weight_scales, const OptionalTensor& bias, std::string_view act,
+                       const OptionalTensor& residual) {
+  check_operands(x, weight, weight_scales, x_zero);
+  const at::Tensor sums = multiply_exactly(x.to(at::kDouble).sub(static_cast<double>(x_zero)), weight);
+  const at::Tensor multiplier = weight_scales.mul(static_cast<double>(static_cast<float>(x_scale)));
+  return scale_sums(sums, multiplier, bias, sums.dim() - 1, act, residual);
 }
 
 at::Tensor linear_int8_u8(const at::Tensor& x, double x_scale, int64_t x_zero, const at::Tensor& weight,
-                          const at::Tensor& weight_scales, const MaybeTensor& bias, std::string_view act,
-                          const MaybeTensor& residual, double out_scale, int64_t out_zero) {
+                          const at::Tensor& weight_scales, const OptionalTensor& bias, std::string_view act,
+                          const OptionalTensor& residual, double out_scale, int64_t out_zero) {
   return quantize(linear_int8(x, x_scale, x_zero, weight, weight_scales, bias, act, residual), out_scale, out_zero);
 }
 
-// Padding is zero, that is the zero point of the input.
 at::Tensor conv_int8(const at::Tensor& x, double x_scale, int64_t x_zero, const at::Tensor& weight,
-                     const at::Tensor& weight_scales, const MaybeTensor& bias, at::IntArrayRef stride,
+                     const at::Tensor& weight_scales, const OptionalTensor& bias, at::IntArrayRef stride,
                      at::IntArrayRef padding, at::IntArrayRef dilation, int64_t groups, std::string_view act,
-                     const MaybeTensor& residual) {
-  const at::Tensor levels = x.to(at::kDouble).sub(static_cast<double>(x_zero));
-  const std::vector<int64_t> zeros(stride.size(), 0);
-  const at::Tensor sums = at::convolution(levels, weight.to(at::kDouble), {}, stride, padding, dilation, false, zeros,
-                                          groups);
-  return finish(sums, scale_channels(x_scale, weight_scales), bias, false, residual, act);
+                     const OptionalTensor& residual) {
+  check_operands(x, weight, weight_scales, x_zero);
+  const std::vector<int64_t> no_output_padding(stride.size(), 0);
+  const at::Tensor sums =
+      at::convolution(x.to(at::kDouble).sub(static_cast<double>(x_zero)), weight.to(at::kDouble), std::nullopt, stride,
+                      padding, dilation, false, no_output_padding, groups);
+  const int64_t channel_dim = sums.dim() - weight.dim() + 1;  // 0 without a batch
+  const at::Tensor multiplier = weight_scales.mul(static_cast<double>(static_cast<float>(x_scale)));
+  // A convolution in doubles may round in the last bits of what is a sum of integers.
+  return scale_sums(sums.round(), along(multiplier, sums.dim(), channel_dim), bias, channel_dim, act, residual);
 }
 
 at::Tensor conv_int8_u8(const at::Tensor& x, double x_scale, int64_t x_zero, const at::Tensor& weight,
-                        const at::Tensor& weight_scales, const MaybeTensor& bias, at::IntArrayRef stride,
+                        const at::Tensor& weight_scales, const OptionalTensor& bias, at::IntArrayRef stride,
                         at::IntArrayRef padding, at::IntArrayRef dilation, int64_t groups, std::string_view act,
-                        const MaybeTensor& residual, double out_scale, int64_t out_zero) {
+                        const OptionalTensor& residual, double out_scale, int64_t out_zero) {
   return quantize(conv_int8(x, x_scale, x_zero, weight, weight_scales, bias, stride, padding, dilation, groups, act,
                             residual),
                   out_scale, out_zero);
 }
 
-// A scale and zero point for each row of the last dimension, found while running: low = min(row, 0), high = max(row, 0),
-// scale = (high - low) / 255 (1 where the row is all zeros), zero = round_half_even(-low / scale), all in f32. A row with
-// NaN has a scale of NaN, and so gives NaN.
 at::Tensor linear_dynamic_int8(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& weight_scales,
-                               const MaybeTensor& bias, std::string_view act, const MaybeTensor& residual) {
-  const at::Tensor row = x.to(at::kFloat);
-  const at::Tensor low = row.amin({-1}, true).clamp_max(0.0), high = row.amax({-1}, true).clamp_min(0.0);
-  at::Tensor scale = high.sub(low).div(255);
-  scale = at::where(scale.eq(0), 1.0, scale);
+                               const OptionalTensor& bias, std::string_view act, const OptionalTensor& residual) {
+  check(weight.scalar_type() == at::kChar, "the int8 ops take s8 weights");
+  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor low = at::amin(wide, {-1}, true).clamp_max(0), high = at::amax(wide, {-1}, true).clamp_min(0);
+  const at::Tensor range = high.sub(low);
+  at::Tensor scale = range.div(255);
+  scale = at::where(scale.lt(1e-30f), 1.0, scale).to(at::kFloat);
   const at::Tensor inverse = scale.reciprocal();
-  const at::Tensor zero = low.neg().mul(inverse).nan_to_num(0.0).round().clamp(0, 255);
-  const at::Tensor levels =
-      row.mul(inverse).nan_to_num(0.0, INFINITY, -INFINITY).round().add(zero).clamp(0, 255).sub(zero);
-  const at::Tensor sums = at::linear(levels.to(at::kDouble), weight.to(at::kDouble));
-  // The row's scale first, then the channel's: one rounding each, in this order.
-  const at::Tensor y = sums.to(at::kFloat).mul(scale);
-  return finish(y, weight_scales, bias, true, residual, act);
+  const at::Tensor zero = low.neg().mul(inverse).round().clamp(0, 255);
+  const at::Tensor shifted =
+      at::minimum(at::maximum(wide.mul(inverse), zero.neg()), zero.neg().add(255)).round().to(at::kDouble);
+  const at::Tensor sums = multiply_exactly(at::where(range.isfinite(), shifted, 0.0), weight);
+  const at::Tensor multiplier = scale.mul(weight_scales);  // f32 times f32, [..., 1] x [out]
+  const at::Tensor known =
+      at::where(range.isfinite(), multiplier, std::numeric_limits<double>::quiet_NaN()).to(at::kFloat);
+  return scale_sums(sums, known, bias, sums.dim() - 1, act, residual);
 }
 
 }  // namespace
 
 std::vector<OpRow> list_quantized_ops() {
+  const std::string input = "(Tensor x, float x_scale, int x_zero, Tensor weight, Tensor weight_scales, Tensor? bias, ";
+  const std::string conv = "SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups, ";
+  const std::string finish = "str act, Tensor? residual", range = ", float out_scale, int out_zero";
   return {
       {"quantize(Tensor x, float scale, int zero_point) -> Tensor", wrap_kernel(quantize)},
       {"dequantize(Tensor x, float scale, int zero_point) -> Tensor", wrap_kernel(dequantize)},
-      {"linear_int8(Tensor x, float x_scale, int x_zero, Tensor weight, Tensor weight_scales, Tensor? bias, str act, "
-       "Tensor? residual=None) -> Tensor",
-       wrap_kernel(linear_int8)},
-      {"linear_int8_u8(Tensor x, float x_scale, int x_zero, Tensor weight, Tensor weight_scales, Tensor? bias, str act, "
-       "Tensor? residual, float out_scale, int out_zero) -> Tensor",
-       wrap_kernel(linear_int8_u8)},
-      {"conv_int8(Tensor x, float x_scale, int x_zero, Tensor weight, Tensor weight_scales, Tensor? bias, int[] stride, "
-       "int[] padding, int[] dilation, int groups, str act, Tensor? residual=None) -> Tensor",
-       wrap_kernel(conv_int8)},
-      {"conv_int8_u8(Tensor x, float x_scale, int x_zero, Tensor weight, Tensor weight_scales, Tensor? bias, "
-       "int[] stride, int[] padding, int[] dilation, int groups, str act, Tensor? residual, float out_scale, "
-       "int out_zero) -> Tensor",
-       wrap_kernel(conv_int8_u8)},
-      {"linear_dynamic_int8(Tensor x, Tensor weight, Tensor weight_scales, Tensor? bias, str act, "
-       "Tensor? residual=None) -> Tensor",
+      {"linear_int8" + input + finish + ") -> Tensor", wrap_kernel(linear_int8)},
+      {"linear_int8_u8" + input + finish + range + ") -> Tensor", wrap_kernel(linear_int8_u8)},
+      {"conv_int8" + input + conv + finish + ") -> Tensor", wrap_kernel(conv_int8)},
+      {"conv_int8_u8" + input + conv + finish + range + ") -> Tensor", wrap_kernel(conv_int8_u8)},
+      {"linear_dynamic_int8(Tensor x, Tensor weight, Tensor weight_scales, Tensor? bias, " + finish + ") -> Tensor",
        wrap_kernel(linear_dynamic_int8)},
   };
 }
