@@ -4,7 +4,6 @@
 #include "lissome/cli/program_file.h"
 #include "lissome/lower.h"
 #include "lissome/program.h"
-#include "lissome/program/detect.h"
 
 namespace lissome {
 namespace {
