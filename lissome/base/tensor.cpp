@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lissome/base/error.h"
+#include "lissome/base/processor.h"
 
 namespace lissome {
 namespace {
@@ -148,6 +149,10 @@ Array make_array(Dtype dtype, Sizes sizes) {
   const int64_t bytes = wanted.value_or(INT64_MAX);
   if (bytes > INT64_MAX - kAlignment)
     throw_error(ErrorKind::invalid_input, "an array ", dtype_name(dtype), format_sizes(sizes), " overflows 63 bits.");
+  constexpr int64_t kLarge = int64_t{1} << 30;
+  if (bytes > kLarge && bytes > total_memory_bytes())
+    throw_error(ErrorKind::over_budget, "no memory for an array ", dtype_name(dtype), format_sizes(sizes), " of ",
+                bytes, " bytes; the machine has ", total_memory_bytes(), ".");
   // calloc leaves large blocks untouched until they are used, unlike clearing them here.
   void* block = std::calloc(1, static_cast<size_t>(bytes + kAlignment));
   if (block == nullptr)

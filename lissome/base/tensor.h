@@ -59,7 +59,7 @@ struct Array {
   TensorView view() const;
 };
 
-// Zero-filled. Throws over_budget when the allocation fails.
+// Zero-filled. Throws over_budget when the machine has not that much memory.
 Array make_array(Dtype dtype, Sizes sizes);
 // A dense copy, whatever the strides.
 Array copy_array(const TensorView& view);
