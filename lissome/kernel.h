@@ -3,5 +3,7 @@
 #pragma once
 
 #include "lissome/kernel/activation.h"
+#include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/kernel_table.h"
 #include "lissome/kernel/linear_f32.h"
+#include "lissome/kernel/linear_u8s8.h"

@@ -25,6 +25,18 @@ constexpr std::array kRows = {
     row<linear_f32_avx512>("linear_f32", Isa::avx512),
     row<linear_f32_avx2>("linear_f32", Isa::avx2),
     row<linear_f32_portable>("linear_f32", Isa::portable),
+    row<conv_f32_avx512>("conv_f32", Isa::avx512),
+    row<conv_f32_avx2>("conv_f32", Isa::avx2),
+    row<conv_f32_portable>("conv_f32", Isa::portable),
+    row<linear_u8s8_avx512_vnni>("linear_u8s8", Isa::avx512_vnni),
+    row<linear_u8s8_avx2>("linear_u8s8", Isa::avx2),
+    row<linear_u8s8_portable>("linear_u8s8", Isa::portable),
+    row<conv_u8s8_avx512_vnni>("conv_u8s8", Isa::avx512_vnni),
+    row<conv_u8s8_avx2>("conv_u8s8", Isa::avx2),
+    row<conv_u8s8_portable>("conv_u8s8", Isa::portable),
+    row<quantize_rows_avx512_vnni>("quantize_rows", Isa::avx512_vnni),
+    row<quantize_rows_avx2>("quantize_rows", Isa::avx2),
+    row<quantize_rows_portable>("quantize_rows", Isa::portable),
 };
 
 }  // namespace

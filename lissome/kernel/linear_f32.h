@@ -14,16 +14,21 @@ inline constexpr int64_t kLinearPanel = 64;
 
 enum class ResidualPlace : uint8_t { none, before_activation, after_activation };
 
-struct LinearF32Call {
-  const float* x = nullptr;
-  const float* weight = nullptr;    // packed, see above
+// How sums become results; the same for linear and convolution, whose rows are pixels. Always the first base of a call.
+struct OutputF32 {
   const float* bias = nullptr;      // [outputs], or null
   const float* residual = nullptr;  // [rows, outputs]; may be y itself
   float* y = nullptr;
-  int64_t rows = 0, inputs = 0, outputs = 0;
-  int64_t x_stride = 0, residual_stride = 0, y_stride = 0;  // elements from row to row
+  int64_t residual_stride = 0, y_stride = 0;  // elements from row to row
   Epilogue epilogue;
   ResidualPlace residual_place = ResidualPlace::none;
+};
+
+struct LinearF32Call : OutputF32 {
+  const float* x = nullptr;
+  const float* weight = nullptr;  // packed, see above
+  int64_t rows = 0, inputs = 0, outputs = 0;
+  int64_t x_stride = 0;
 };
 
 int64_t packed_linear_f32_size(int64_t outputs, int64_t inputs);  // elements

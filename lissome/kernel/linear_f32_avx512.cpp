@@ -3,6 +3,7 @@
 
 namespace lissome {
 namespace {
+constexpr int kTileRows = 6;
 constexpr int kTileVectors = 4;
 }
 }  // namespace lissome

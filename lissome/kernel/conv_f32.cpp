@@ -1,0 +1,72 @@
+// Packing, and the portable form.
+#include "lissome/kernel/conv_f32.h"
+
+#include <cstring>
+
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+
+int64_t packed_conv_f32_size(int64_t out_channels, int64_t in_channels, int64_t groups, int64_t taps) {
+  return groups * packed_linear_f32_size(out_channels / groups, in_channels / groups * taps);
+}
+
+void pack_conv_f32(const float* weight, int64_t out_channels, int64_t in_channels, int64_t groups, int64_t taps,
+                   float* packed) {
+  const int64_t inputs = in_channels / groups, outputs = out_channels / groups;
+  const int64_t group_size = packed_linear_f32_size(outputs, inputs * taps);
+  std::memset(packed, 0, static_cast<size_t>(groups * group_size) * sizeof(float));
+  for (int64_t oc = 0; oc < out_channels; ++oc) {
+    const int64_t n = oc % outputs;
+    float* panel = packed + oc / outputs * group_size + n / kLinearPanel * kLinearPanel * inputs * taps;
+    for (int64_t ic = 0; ic < inputs; ++ic) {
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        panel[(tap * inputs + ic) * kLinearPanel + n % kLinearPanel] = weight[(oc * inputs + ic) * taps + tap];
+      }
+    }
+  }
+}
+
+namespace {
+
+double sum_window(const ConvF32Call& call, int64_t n, int64_t oh, int64_t ow, int64_t oc) {
+  const Window& w = call.window;
+  const int64_t inputs = call.in_channels / call.groups, outputs = call.out_channels / call.groups;
+  const int64_t group = oc / outputs, taps = w.kernel_height * w.kernel_width;
+  const float* panel = call.weight + group * packed_linear_f32_size(outputs, inputs * taps) +
+                       oc % outputs / kLinearPanel * kLinearPanel * inputs * taps + oc % outputs % kLinearPanel;
+  double sum = call.bias ? call.bias[oc] : 0;
+  for (int64_t kh = 0; kh < w.kernel_height; ++kh) {
+    for (int64_t kw = 0; kw < w.kernel_width; ++kw) {
+      const int64_t h = oh * w.stride_height - w.pad_height + kh * w.dilation_height;
+      const int64_t v = ow * w.stride_width - w.pad_width + kw * w.dilation_width;
+      if (h < 0 || h >= w.height || v < 0 || v >= w.width) continue;
+      const float* x = call.x + ((n * w.height + h) * w.width + v) * call.in_channels + group * inputs;
+      const float* weight = panel + (kh * w.kernel_width + kw) * inputs * kLinearPanel;
+      for (int64_t ic = 0; ic < inputs; ++ic) sum += static_cast<double>(x[ic]) * weight[ic * kLinearPanel];
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+void conv_f32_portable(const ConvF32Call& call, int part, int parts) {
+  const Window& w = call.window;
+  const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
+    for (int64_t oc = 0; oc < call.out_channels; ++oc) {
+      double sum = sum_window(call, n, oh, ow, oc);
+      const double residual =
+          call.residual_place == ResidualPlace::none ? 0 : call.residual[row * call.residual_stride + oc];
+      if (call.residual_place == ResidualPlace::before_activation) sum += residual;
+      sum = activate(call.epilogue, sum);
+      if (call.residual_place == ResidualPlace::after_activation) sum += residual;
+      call.y[row * call.y_stride + oc] = static_cast<float>(sum);
+    }
+  }
+}
+
+}  // namespace lissome

@@ -1,0 +1,137 @@
+// Packing, and the portable forms.
+#include "lissome/kernel/linear_u8s8.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+namespace {
+
+int64_t round_to_four(int64_t count) { return (count + 3) / 4 * 4; }
+
+uint8_t quantize_one(float y, float inverse, int32_t zero) {
+  const float low = static_cast<float>(-zero);
+  float t = y * inverse;
+  t = t > low ? t : low;  // NaN to low
+  t = t < low + 255 ? t : low + 255;
+  return static_cast<uint8_t>(std::nearbyint(t) + static_cast<float>(zero));
+}
+
+// `sum` is of x * weight; x_zero is taken out here.
+void finish_one(const OutputU8S8& output, int64_t row, int64_t n, int32_t sum) {
+  const int32_t zero = output.row_scales ? output.row_zeros[row] : output.x_zero;
+  const int32_t acc = sum - zero * output.weight_sums[n];
+  const float multiplier = output.row_scales ? output.multiplier[n] * output.row_scales[row] : output.multiplier[n];
+  float y = std::fma(static_cast<float>(acc), multiplier, output.bias ? output.bias[n] : 0.0f);
+  if (output.residual) y += output.residual[row * output.residual_stride + n];
+  y = static_cast<float>(activate(output.epilogue, y));
+  const int64_t at = row * output.y_stride + n;
+  if (output.out_inverse == 0) {
+    static_cast<float*>(output.y)[at] = y;
+  } else {
+    static_cast<uint8_t*>(output.y)[at] = quantize_one(y, output.out_inverse, output.out_zero);
+  }
+}
+
+// Weight (n, tap, k) of a packed block.
+int8_t weight_at(const int8_t* packed, int64_t inputs, int64_t taps, int64_t n, int64_t tap, int64_t k) {
+  const int64_t padded = round_to_four(inputs);
+  const int8_t* panel = packed + n / kLinearPanel * kLinearPanel * padded * taps + tap * padded * kLinearPanel;
+  return panel[k / 4 * 4 * kLinearPanel + n % kLinearPanel * 4 + k % 4];
+}
+
+}  // namespace
+
+int64_t packed_u8s8_size(int64_t outputs, int64_t inputs, int64_t taps) {
+  return (outputs + kLinearPanel - 1) / kLinearPanel * kLinearPanel * round_to_four(inputs) * taps;
+}
+
+void pack_u8s8(const int8_t* weight, int64_t outputs, int64_t inputs, int64_t taps, int8_t* packed,
+               int32_t* weight_sums) {
+  const int64_t padded = round_to_four(inputs);
+  std::memset(packed, 0, static_cast<size_t>(packed_u8s8_size(outputs, inputs, taps)));
+  for (int64_t n = 0; n < outputs; ++n) {
+    int8_t* panel = packed + n / kLinearPanel * kLinearPanel * padded * taps;
+    weight_sums[n] = 0;
+    for (int64_t k = 0; k < inputs; ++k) {
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int8_t value = weight[(n * inputs + k) * taps + tap];
+        panel[(tap * padded + k / 4 * 4) * kLinearPanel + n % kLinearPanel * 4 + k % 4] = value;
+        weight_sums[n] += value;
+      }
+    }
+  }
+}
+
+void linear_u8s8_portable(const LinearU8S8Call& call, int part, int parts) {
+  const Range rows = split_evenly(call.rows, part, parts);
+  for (int64_t m = rows.begin; m < rows.end; ++m) {
+    for (int64_t n = 0; n < call.outputs; ++n) {
+      int32_t sum = 0;
+      for (int64_t k = 0; k < call.inputs; ++k) {
+        sum += call.x[m * call.x_stride + k] * weight_at(call.weight, call.inputs, 1, n, 0, k);
+      }
+      finish_one(call, m, n, sum);
+    }
+  }
+}
+
+void conv_u8s8_portable(const ConvU8S8Call& call, int part, int parts) {
+  const Window& w = call.window;
+  const int64_t inputs = call.in_channels / call.groups, outputs = call.out_channels / call.groups;
+  const int64_t taps = w.kernel_height * w.kernel_width, block = packed_u8s8_size(outputs, inputs, taps);
+  const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
+    for (int64_t oc = 0; oc < call.out_channels; ++oc) {
+      const int64_t group = oc / outputs;
+      int32_t sum = 0;
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t h = oh * w.stride_height - w.pad_height + tap / w.kernel_width * w.dilation_height;
+        const int64_t v = ow * w.stride_width - w.pad_width + tap % w.kernel_width * w.dilation_width;
+        const bool inside = h >= 0 && h < w.height && v >= 0 && v < w.width;
+        const uint8_t* x =
+            (inside ? call.x + ((n * w.height + h) * w.width + v) * call.in_channels : call.border) + group * inputs;
+        for (int64_t k = 0; k < inputs; ++k) {
+          sum += x[k] * weight_at(call.weight + group * block, inputs, taps, oc % outputs, tap, k);
+        }
+      }
+      finish_one(call, row, oc, sum);
+    }
+  }
+}
+
+void quantize_rows_portable(const QuantizeRowsCall& call, int part, int parts) {
+  const Range rows = split_evenly(call.rows, part, parts);
+  for (int64_t m = rows.begin; m < rows.end; ++m) {
+    const float* x = call.x + m * call.x_stride;
+    uint8_t* y = call.y + m * call.y_stride;
+    float low = 0, high = 0;
+    bool finite = true;
+    for (int64_t k = 0; k < call.inputs; ++k) {
+      low = x[k] < low ? x[k] : low;
+      high = x[k] > high ? x[k] : high;
+      finite = finite && std::isfinite(x[k]);
+    }
+    const float range = high - low;
+    if (!finite || !std::isfinite(range)) {
+      call.scales[m] = NAN;
+      call.zeros[m] = 0;
+      std::memset(y, 0, static_cast<size_t>(call.inputs));
+      continue;
+    }
+    float scale = range / 255;
+    if (scale < 1e-30f) scale = 1;
+    const float inverse = 1 / scale;
+    float zero = std::nearbyint(-low * inverse);
+    zero = zero < 0 ? 0 : zero > 255 ? 255 : zero;
+    call.scales[m] = scale;
+    call.zeros[m] = static_cast<int32_t>(zero);
+    for (int64_t k = 0; k < call.inputs; ++k) y[k] = quantize_one(x[k], inverse, call.zeros[m]);
+  }
+}
+
+}  // namespace lissome

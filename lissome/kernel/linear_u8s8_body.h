@@ -1,0 +1,125 @@
+// The int8 linear and convolution over Ints, and the quantization of rows; included by *_u8s8_avx2.cpp and *_vnni.cpp.
+#pragma once
+
+#include "lissome/kernel/tile_u8s8_body.h"
+#include "lissome/kernel/window_rows.h"
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kChunkBytes = 256 * 1024;  // of x, per sweep over the panels
+constexpr int64_t kImageChunk = 512;         // pixels per sweep over the panels
+
+struct LinearTile {
+  template <int Rows, int Vectors>
+  static void run(const LinearU8S8Call& call, TilePlace place) {
+    const int64_t padded = (call.inputs + 3) / 4 * 4;
+    const uint8_t* rows[Rows];
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) rows[r] = call.x + (place.row + r) * call.x_stride;
+    const int8_t* weight =
+        call.weight + place.output / kLinearPanel * kLinearPanel * padded + place.output % kLinearPanel * 4;
+    Ints sums[Rows][Vectors];
+    clear_sums(sums);
+    accumulate(rows, weight, call.inputs, sums);
+    store_tile(call, place, sums);
+  }
+};
+
+struct ConvGroup : OutputU8S8 {
+  const ConvU8S8Call* call;
+  const uint8_t* x;       // channel 0 of the group
+  const uint8_t* border;
+  const int8_t* weight;   // packed, of the group
+  int64_t inputs;
+};
+
+struct ConvTile {
+  template <int Rows, int Vectors>
+  static void run(const ConvGroup& group, TilePlace place) {
+    const ConvU8S8Call& call = *group.call;
+    const Window& w = call.window;
+    const int64_t padded = (group.inputs + 3) / 4 * 4;
+    const int8_t* weight = group.weight +
+                           place.output / kLinearPanel * kLinearPanel * padded * w.kernel_height * w.kernel_width +
+                           place.output % kLinearPanel * 4;
+    WindowRows<uint8_t, Rows> window;
+    window.start(w, group.x, call.in_channels, place.row);
+    Ints sums[Rows][Vectors];
+    clear_sums(sums);
+    for (int64_t kh = 0; kh < w.kernel_height; ++kh) {
+      for (int64_t kw = 0; kw < w.kernel_width; ++kw) {
+        const uint8_t* rows[Rows];
+        window.address(w, kh, kw, call.in_channels, group.border, rows);
+        accumulate(rows, weight, group.inputs, sums);
+        weight += padded * kLinearPanel;
+      }
+    }
+    store_tile(group, place, sums);
+  }
+};
+
+LISSOME_INLINE void run_linear_u8s8(const LinearU8S8Call& call, int part, int parts) {
+  run_tiles<LinearTile>(call, call.rows, call.outputs, kChunkBytes / (call.inputs + 1), part, parts);
+}
+
+LISSOME_INLINE void run_conv_u8s8(const ConvU8S8Call& call, int part, int parts) {
+  const Window& w = call.window;
+  const int64_t inputs = call.in_channels / call.groups, outputs = call.out_channels / call.groups;
+  const int64_t block = (outputs + kLinearPanel - 1) / kLinearPanel * kLinearPanel * ((inputs + 3) / 4 * 4) *
+                        w.kernel_height * w.kernel_width;
+  for (int64_t g = 0; g < call.groups; ++g) {
+    ConvGroup group;
+    static_cast<OutputU8S8&>(group) = call;
+    group.y = static_cast<uint8_t*>(call.y) + g * outputs * (call.out_inverse == 0 ? 4 : 1);
+    group.multiplier += g * outputs;
+    group.weight_sums += g * outputs;
+    if (group.bias) group.bias += g * outputs;
+    if (group.residual) group.residual += g * outputs;
+    group.call = &call;
+    group.x = call.x + g * inputs;
+    group.border = call.border + g * inputs;
+    group.weight = call.weight + g * block;
+    group.inputs = inputs;
+    run_tiles<ConvTile>(group, w.batch * w.out_height * w.out_width, outputs, kImageChunk, part, parts);
+  }
+}
+
+LISSOME_INLINE void quantize_row(const QuantizeRowsCall& call, int64_t m) {
+  const float* x = call.x + m * call.x_stride;
+  uint8_t* y = call.y + m * call.y_stride;
+  Floats low = zeros(), high = zeros(), probe = zeros();
+  for (int64_t k = 0; k < call.inputs; k += Floats::kWidth) {
+    const int64_t left = call.inputs - k < Floats::kWidth ? call.inputs - k : Floats::kWidth;
+    const Floats value = load_first(x + k, left);
+    low = min_with(value, low);
+    high = max_with(value, high);
+    probe = multiply_add(value, zeros(), probe);  // NaN as soon as a value is NaN or infinite
+  }
+  const float smallest = -max_lanes(zeros() - low), range = max_lanes(high) - smallest;
+  if (sum_lanes(probe) != 0 || !(range <= 3.402823466e38f)) {
+    call.scales[m] = __builtin_nanf("");
+    call.zeros[m] = 0;
+    __builtin_memset(y, 0, static_cast<size_t>(call.inputs));
+    return;
+  }
+  float scale = range / 255;
+  if (scale < 1e-30f) scale = 1;
+  const float inverse = 1 / scale;
+  float zero = __builtin_nearbyintf(-smallest * inverse);
+  zero = zero < 0 ? 0 : zero > 255 ? 255 : zero;
+  call.scales[m] = scale;
+  call.zeros[m] = static_cast<int32_t>(zero);
+  for (int64_t k = 0; k < call.inputs; k += Floats::kWidth) {
+    const int64_t left = call.inputs - k < Floats::kWidth ? call.inputs - k : Floats::kWidth;
+    store_u8_first(y + k, quantize_vector(load_first(x + k, left), inverse, zero), left);
+  }
+}
+
+LISSOME_INLINE void run_quantize_rows(const QuantizeRowsCall& call, int part, int parts) {
+  const Range rows = split_evenly(call.rows, part, parts);
+  for (int64_t m = rows.begin; m < rows.end; ++m) quantize_row(call, m);
+}
+
+}  // namespace
+}  // namespace lissome

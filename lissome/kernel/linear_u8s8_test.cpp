@@ -1,0 +1,203 @@
+// Every row of the int8 kernels against the portable ones: the same bits, as long as no activation rounds.
+#include "lissome/kernel/linear_u8s8.h"
+
+#include <doctest/doctest.h>
+
+#include "lissome/kernel/kernel_table.h"
+#include "lissome/kernel/test_arrays.h"
+
+using namespace lissome;
+
+namespace {
+
+struct Bytes {
+  std::vector<uint8_t> x;
+  std::vector<int8_t> weight;
+};
+
+Bytes make_bytes(TestNumbers& numbers, int64_t x_count, int64_t weight_count) {
+  Bytes bytes;
+  for (int64_t i = 0; i < x_count; ++i) bytes.x.push_back(static_cast<uint8_t>(numbers.between(0, 255)));
+  for (int64_t i = 0; i < weight_count; ++i) bytes.weight.push_back(static_cast<int8_t>(numbers.between(-127, 127)));
+  return bytes;
+}
+
+// What surrounds the sums; kept alive for the call that points into it.
+struct Surroundings {
+  std::vector<float> multiplier, bias, residual, row_scales;
+  std::vector<int32_t> row_zeros;
+
+  Surroundings(TestNumbers& numbers, int64_t rows, int64_t outputs) {
+    bias = numbers.reals(outputs);
+    residual = numbers.reals(rows * outputs);
+    for (int64_t n = 0; n < outputs; ++n) multiplier.push_back(1e-4f + 1e-4f * std::fabs(numbers.real()));
+    for (int64_t m = 0; m < rows; ++m) {
+      row_scales.push_back(0.5f + std::fabs(numbers.real()));
+      row_zeros.push_back(static_cast<int32_t>(numbers.between(0, 255)));
+    }
+  }
+  void fill(TestNumbers& numbers, OutputU8S8& output, int64_t outputs) const {
+    output.multiplier = multiplier.data();
+    if (numbers.between(0, 1)) output.bias = bias.data();
+    if (numbers.between(0, 1)) output.residual = residual.data();
+    if (numbers.between(0, 1)) output.row_scales = row_scales.data(), output.row_zeros = row_zeros.data();
+    output.x_zero = static_cast<int32_t>(numbers.between(0, 255));
+    output.y_stride = output.residual_stride = outputs;
+    if (numbers.between(0, 1)) {
+      output.out_inverse = 60.0f;
+      output.out_zero = static_cast<int32_t>(numbers.between(0, 255));
+    }
+    output.epilogue = {static_cast<Activation>(numbers.between(0, 11)), 0.1f, 0.8f};
+  }
+};
+
+// y as floats, whatever it is.
+template <typename Call>
+std::vector<float> run_row(const KernelRow& row, Call call, int64_t count, int parts) {
+  std::vector<float> floats(static_cast<size_t>(count), 777.0f);
+  std::vector<uint8_t> bytes(static_cast<size_t>(count), 77);
+  const bool quantized = call.out_inverse != 0;
+  call.y = quantized ? static_cast<void*>(bytes.data()) : floats.data();
+  for (int part = 0; part < parts; ++part) row.function(&call, part, parts);
+  return quantized ? std::vector<float>(bytes.begin(), bytes.end()) : floats;
+}
+
+template <typename Call>
+void check_rows(std::string_view name, const Call& call, int64_t count, uint64_t seed) {
+  const auto rows = kernel_rows(name);
+  const auto wanted = run_row(rows.back(), call, count, 1);
+  const Activation activation = call.epilogue.activation;
+  const bool rounds = activation != Activation::none && activation != Activation::relu && activation != Activation::clamp;
+  for (const KernelRow& row : rows) {
+    if (!can_run(row.isa)) continue;
+    for (const int parts : {1, 3}) {
+      CAPTURE(isa_name(row.isa));
+      CAPTURE(seed);
+      const auto seen = run_row(row, call, count, parts);
+      if (!rounds) {
+        CHECK(seen == wanted);
+      } else if (call.out_inverse == 0) {
+        CHECK(count_differences(seen, wanted, 2e-6f) == 0);
+      } else {
+        int64_t far = 0, unequal = 0;
+        for (size_t i = 0; i < seen.size(); ++i) {
+          far += std::fabs(seen[i] - wanted[i]) > 1;
+          unequal += seen[i] != wanted[i];
+        }
+        CHECK(far == 0);
+        CHECK(unequal <= count / 200);
+      }
+    }
+  }
+}
+
+void check_linear(int64_t rows, int64_t inputs, int64_t outputs, uint64_t seed) {
+  TestNumbers numbers(seed);
+  const int64_t padding = numbers.between(0, 3);
+  const Bytes bytes = make_bytes(numbers, rows * (inputs + padding), outputs * inputs);
+  const Surroundings around(numbers, rows, outputs);
+  std::vector<int8_t> packed(static_cast<size_t>(packed_u8s8_size(outputs, inputs, 1)));
+  std::vector<int32_t> sums(static_cast<size_t>(outputs));
+  pack_u8s8(bytes.weight.data(), outputs, inputs, 1, packed.data(), sums.data());
+  LinearU8S8Call call;
+  call.x = bytes.x.data(), call.weight = packed.data(), call.weight_sums = sums.data();
+  call.rows = rows, call.inputs = inputs, call.outputs = outputs, call.x_stride = inputs + padding;
+  around.fill(numbers, call, outputs);
+  check_rows("linear_u8s8", call, rows * outputs, seed);
+}
+
+}  // namespace
+
+TEST_CASE("linear_u8s8 gives the bits of the portable form over odd shapes") {
+  uint64_t seed = 1;
+  for (const int64_t rows : {1, 3, 6, 13}) {
+    for (const int64_t outputs : {1, 16, 17, 64, 130}) {
+      for (const int64_t inputs : {1, 3, 4, 64, 97}) check_linear(rows, inputs, outputs, seed++);
+    }
+  }
+  check_linear(70, 1030, 190, seed);
+}
+
+TEST_CASE("linear_u8s8 does not saturate on extreme numbers") {
+  const int64_t inputs = 64, outputs = 64;
+  const std::vector<uint8_t> x(static_cast<size_t>(inputs), 255);
+  const std::vector<int8_t> weight(static_cast<size_t>(inputs * outputs), 127);
+  std::vector<int8_t> packed(static_cast<size_t>(packed_u8s8_size(outputs, inputs, 1)));
+  std::vector<int32_t> sums(static_cast<size_t>(outputs));
+  const std::vector<float> ones(static_cast<size_t>(outputs), 1.0f);
+  pack_u8s8(weight.data(), outputs, inputs, 1, packed.data(), sums.data());
+  LinearU8S8Call call;
+  call.x = x.data(), call.weight = packed.data(), call.weight_sums = sums.data(), call.multiplier = ones.data();
+  call.rows = 1, call.inputs = call.x_stride = inputs, call.outputs = call.y_stride = outputs;
+  for (const KernelRow& row : kernel_rows("linear_u8s8")) {
+    if (!can_run(row.isa)) continue;
+    CHECK(run_row(row, call, outputs, 1) == std::vector<float>(64, 255.0f * 127 * 64));
+  }
+}
+
+TEST_CASE("conv_u8s8 gives the bits of the portable form") {
+  TestNumbers numbers(5);
+  for (uint64_t seed = 10; seed < 60; ++seed) {
+    Window w;
+    w.batch = numbers.between(1, 2), w.height = numbers.between(5, 9), w.width = numbers.between(5, 9);
+    w.kernel_height = numbers.between(1, 3), w.kernel_width = numbers.between(1, 3);
+    w.stride_height = numbers.between(1, 2), w.stride_width = numbers.between(1, 2);
+    w.pad_height = numbers.between(0, 1), w.pad_width = numbers.between(0, 1);
+    w.out_height = (w.height + 2 * w.pad_height - w.kernel_height) / w.stride_height + 1;
+    w.out_width = (w.width + 2 * w.pad_width - w.kernel_width) / w.stride_width + 1;
+    const int64_t groups = numbers.between(1, 3), inputs = numbers.between(1, 20), outputs = numbers.between(1, 70);
+    const int64_t taps = w.kernel_height * w.kernel_width, rows = w.batch * w.out_height * w.out_width;
+    const Bytes bytes = make_bytes(numbers, w.batch * w.height * w.width * inputs * groups, groups * outputs * inputs * taps);
+    const Surroundings around(numbers, rows, groups * outputs);
+    const int64_t block = packed_u8s8_size(outputs, inputs, taps);
+    std::vector<int8_t> packed(static_cast<size_t>(groups * block));
+    std::vector<int32_t> sums(static_cast<size_t>(groups * outputs));
+    for (int64_t g = 0; g < groups; ++g) {
+      pack_u8s8(bytes.weight.data() + g * outputs * inputs * taps, outputs, inputs, taps, packed.data() + g * block,
+                sums.data() + g * outputs);
+    }
+    ConvU8S8Call call;
+    call.x = bytes.x.data(), call.weight = packed.data(), call.weight_sums = sums.data();
+    call.in_channels = groups * inputs, call.out_channels = groups * outputs, call.groups = groups, call.window = w;
+    around.fill(numbers, call, groups * outputs);
+    const std::vector<uint8_t> border(static_cast<size_t>(groups * inputs), static_cast<uint8_t>(call.x_zero));
+    call.border = border.data();
+    check_rows("conv_u8s8", call, rows * groups * outputs, seed);
+  }
+}
+
+TEST_CASE("quantize_rows gives the bits of the portable form, special rows included") {
+  TestNumbers numbers(9);
+  const int64_t rows = 40;
+  for (const int64_t inputs : {1, 7, 16, 100}) {
+    std::vector<float> x = numbers.reals(rows * inputs);
+    const auto row = [&](int64_t m) { return x.data() + m * inputs; };
+    for (int64_t k = 0; k < inputs; ++k) {
+      row(0)[k] = 0, row(1)[k] = 5, row(2)[k] = -5, row(3)[k] *= 1e-35f, row(4)[k] *= 1e38f;
+    }
+    row(5)[inputs / 2] = std::numeric_limits<float>::quiet_NaN();
+    row(6)[inputs - 1] = std::numeric_limits<float>::infinity();
+    row(7)[0] = -3.4e38f;
+    if (inputs > 1) row(7)[1] = 3.4e38f;
+    const auto run = [&](const KernelRow& kernel) {
+      std::vector<uint8_t> y(x.size(), 99);
+      std::vector<float> scales(static_cast<size_t>(rows));
+      std::vector<int32_t> zeros(static_cast<size_t>(rows));
+      QuantizeRowsCall call;
+      call.x = x.data(), call.y = y.data(), call.scales = scales.data(), call.zeros = zeros.data();
+      call.rows = rows, call.inputs = call.x_stride = call.y_stride = inputs;
+      for (int part = 0; part < 3; ++part) kernel.function(&call, part, 3);
+      std::vector<float> all(y.begin(), y.end());
+      all.insert(all.end(), scales.begin(), scales.end());
+      all.insert(all.end(), zeros.begin(), zeros.end());
+      return all;
+    };
+    const auto kernels = kernel_rows("quantize_rows");
+    const auto wanted = run(kernels.back());
+    for (const KernelRow& kernel : kernels) {
+      if (!can_run(kernel.isa)) continue;
+      CAPTURE(isa_name(kernel.isa));
+      CHECK(count_differences(run(kernel), wanted, 0) == 0);
+    }
+  }
+}

@@ -1,0 +1,129 @@
+// The heart of the int8 products, over Ints: as tile_f32_body.h, with four inputs to a step and sums in s32 that are
+// scaled, activated and perhaps quantized again on the way out.
+#pragma once
+
+#include "lissome/kernel/activation_body.h"
+#include "lissome/kernel/linear_u8s8.h"
+#include "lissome/kernel/split.h"
+
+#define LISSOME_INLINE inline __attribute__((always_inline))
+
+namespace lissome {
+namespace {
+
+struct TilePlace {
+  int64_t row, output, outputs;
+};
+
+constexpr int64_t kPanelStep = 4 * kLinearPanel;  // bytes of a panel per four inputs
+
+template <int Rows, int Vectors>
+LISSOME_INLINE void clear_sums(Ints (&sums)[Rows][Vectors]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) sums[r][v] = zero_ints();
+  }
+}
+
+LISSOME_INLINE int32_t load_four(const uint8_t* p) {
+  int32_t four;
+  __builtin_memcpy(&four, p, 4);
+  return four;
+}
+
+// The last one to three inputs: nothing is read beyond them.
+LISSOME_INLINE int32_t load_some(const uint8_t* p, int64_t count) {
+  uint32_t some = 0;
+  for (int64_t i = 0; i < count; ++i) some |= static_cast<uint32_t>(p[i]) << (8 * i);
+  return static_cast<int32_t>(some);
+}
+
+template <int Rows, int Vectors>
+LISSOME_INLINE void add_step(const int32_t (&fours)[Rows], const int8_t* weight, Ints (&sums)[Rows][Vectors]) {
+  Weights columns[Vectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < Vectors; ++v) columns[v] = load_weights(weight + v * Floats::kWidth * 4);
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+    const Inputs x = broadcast_inputs(fours[r]);
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) sums[r][v] = add_products(sums[r][v], x, columns[v]);
+  }
+}
+
+// sums += rows[.][0..count) * weight[0..count)[panel]
+template <int Rows, int Vectors>
+LISSOME_INLINE void accumulate(const uint8_t* const (&rows)[Rows], const int8_t* weight, int64_t count,
+                               Ints (&sums)[Rows][Vectors]) {
+  int64_t k = 0;
+  for (; k + 4 <= count; k += 4, weight += kPanelStep) {
+    int32_t fours[Rows];
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) fours[r] = load_four(rows[r] + k);
+    add_step(fours, weight, sums);
+  }
+  if (k < count) {
+    int32_t fours[Rows];
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) fours[r] = load_some(rows[r] + k, count - k);
+    add_step(fours, weight, sums);
+  }
+}
+
+// Round half to even, zero point added; NaN becomes 0.
+LISSOME_INLINE Floats quantize_vector(Floats y, float inverse, float zero) {
+  const Floats low = fill(-zero), high = fill(255 - zero);
+  // As the second operand of the maximum the bound wins over NaN.
+  const Floats clamped = min_with(high, max_with(y * fill(inverse), low));
+  return round_to_nearest(clamped) + fill(zero);
+}
+
+template <typename Store>
+LISSOME_INLINE void finish_vector(const OutputU8S8& output, int64_t row, int64_t n, int64_t left, Ints sum,
+                                  const Store& store) {
+  const int32_t zero = output.row_scales ? output.row_zeros[row] : output.x_zero;
+  sum = subtract(sum, multiply(fill_ints(zero), load_ints_first(output.weight_sums + n, left)));
+  Floats multiplier = load_first(output.multiplier + n, left);
+  if (output.row_scales) multiplier = multiplier * fill(output.row_scales[row]);
+  const Floats bias = output.bias ? load_first(output.bias + n, left) : zeros();
+  Floats y = multiply_add(to_floats(sum), multiplier, bias);
+  if (output.residual) y = y + load_first(output.residual + row * output.residual_stride + n, left);
+  store(y);
+}
+
+// Finished rows through memory, out of line so that tiles stay small.
+void finish_rows(const OutputU8S8& output, const int32_t* sums, int64_t sums_stride, int rows, TilePlace place) {
+  const float zero = static_cast<float>(output.out_zero);
+  for (int r = 0; r < rows; ++r) {
+    const int64_t row = place.row + r, at = row * output.y_stride + place.output;
+    for (int64_t n = 0; n < place.outputs; n += Floats::kWidth) {
+      const int64_t left = place.outputs - n < Floats::kWidth ? place.outputs - n : Floats::kWidth;
+      finish_vector(output, row, place.output + n, left, load_ints(sums + r * sums_stride + n), [&](Floats y) {
+        y = activate_vector(output.epilogue, y);
+        if (output.out_inverse == 0) {
+          store_first(static_cast<float*>(output.y) + at + n, y, left);
+        } else {
+          store_u8_first(static_cast<uint8_t*>(output.y) + at + n, quantize_vector(y, output.out_inverse, zero), left);
+        }
+      });
+    }
+  }
+}
+
+template <int Rows, int Vectors>
+LISSOME_INLINE void store_tile(const OutputU8S8& output, TilePlace place, Ints (&sums)[Rows][Vectors]) {
+  constexpr int64_t kWidth = Vectors * Floats::kWidth;
+  alignas(64) int32_t spill[Rows * kWidth];
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) store_ints(spill + r * kWidth + v * Floats::kWidth, sums[r][v]);
+  }
+  finish_rows(output, spill, kWidth, Rows, place);
+}
+
+#include "lissome/kernel/tile_loops_body.h"
+
+}  // namespace
+}  // namespace lissome

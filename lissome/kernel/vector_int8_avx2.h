@@ -1,0 +1,58 @@
+// 8 s32 sums and the products of four u8 with four s8 that go into each, for AVX2: even and odd bytes are widened to 16
+// bits and multiplied apart, because vpmaddubsw would saturate.
+#pragma once
+
+#include "lissome/kernel/vector_avx2.h"
+
+namespace lissome {
+namespace {
+
+struct Ints {
+  __m256i v;
+};
+struct Weights {  // [8 outputs][4], as s16
+  __m256i even, odd;
+};
+struct Inputs {  // the same four for every output, as u16
+  __m256i even, odd;
+};
+
+inline Ints zero_ints() { return {_mm256_setzero_si256()}; }
+inline Ints fill_ints(int32_t x) { return {_mm256_set1_epi32(x)}; }
+inline Ints load_ints_first(const int32_t* p, int64_t count) { return {_mm256_maskload_epi32(p, first_lanes(count))}; }
+inline void store_ints(int32_t* p, Ints a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v); }
+inline Ints load_ints(const int32_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
+inline Ints multiply(Ints a, Ints b) { return {_mm256_mullo_epi32(a.v, b.v)}; }
+inline Ints subtract(Ints a, Ints b) { return {_mm256_sub_epi32(a.v, b.v)}; }
+inline Floats to_floats(Ints a) { return {_mm256_cvtepi32_ps(a.v)}; }
+
+inline Weights load_weights(const int8_t* p) {
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return {_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8), _mm256_srai_epi16(bytes, 8)};
+}
+inline Inputs broadcast_inputs(int32_t four) {
+  const __m256i bytes = _mm256_set1_epi32(four);
+  return {_mm256_and_si256(bytes, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(bytes, 8)};
+}
+inline Ints add_products(Ints sums, Inputs x, Weights w) {
+  sums.v = _mm256_add_epi32(sums.v, _mm256_madd_epi16(x.even, w.even));
+  sums.v = _mm256_add_epi32(sums.v, _mm256_madd_epi16(x.odd, w.odd));
+  return sums;
+}
+
+// Whole numbers in 0..255.
+inline void store_u8_first(uint8_t* p, Floats a, int64_t count) {
+  const __m256i wide = _mm256_cvtps_epi32(a.v);
+  const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+  const __m128i bytes = _mm_packus_epi16(words, words);
+  if (count >= 8) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), bytes);
+    return;
+  }
+  alignas(8) uint8_t all[8];
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(all), bytes);
+  for (int64_t i = 0; i < count; ++i) p[i] = all[i];
+}
+
+}  // namespace
+}  // namespace lissome
