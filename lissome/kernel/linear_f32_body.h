@@ -1,5 +1,4 @@
-// The f32 linear kernel over Floats; included by linear_f32_avx2.cpp and linear_f32_avx512.cpp, each of which names its
-// tile (kTileVectors registers wide) and gives the result a name of its own.
+// The f32 linear kernel over Floats; see tile_f32_body.h.
 #pragma once
 
 #include "lissome/kernel/tile_f32_body.h"

@@ -1,4 +1,4 @@
-// The int8 linear and convolution over Ints, and the quantization of rows; included by *_u8s8_avx2.cpp and *_vnni.cpp.
+// The int8 linear and convolution over Ints, and the quantization of rows.
 #pragma once
 
 #include "lissome/kernel/tile_u8s8_body.h"

@@ -3,11 +3,12 @@
 // finished on the way out. Shared by linear_f32_body.h and conv_f32_body.h.
 #pragma once
 
+#include "lissome/kernel/vector.h"
+
 #include "lissome/kernel/activation_body.h"
 #include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/split.h"
 
-#define LISSOME_INLINE inline __attribute__((always_inline))
 
 namespace lissome {
 namespace {

@@ -2,11 +2,12 @@
 // scaled, activated and perhaps quantized again on the way out.
 #pragma once
 
+#include "lissome/kernel/vector_int8.h"
+
 #include "lissome/kernel/activation_body.h"
 #include "lissome/kernel/linear_u8s8.h"
 #include "lissome/kernel/split.h"
 
-#define LISSOME_INLINE inline __attribute__((always_inline))
 
 namespace lissome {
 namespace {

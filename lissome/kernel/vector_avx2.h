@@ -8,6 +8,10 @@
 namespace lissome {
 namespace {
 
+// Tiles of products: 12 of 16 registers hold sums.
+constexpr int kTileRows = 6;
+constexpr int kTileVectors = 2;
+
 struct Floats {
   static constexpr int kWidth = 8;
   __m256 v;

@@ -1,5 +1,4 @@
-// 16 floats in one register; the interface that the vector bodies (*_body.h) are written in. The twin of
-// vector_avx2.h. Only for files compiled for AVX-512; in an anonymous namespace so that nothing is shared with others.
+// 16 floats in one register. The twin of vector_avx2.h.
 #pragma once
 
 #include <immintrin.h>
@@ -8,6 +7,10 @@
 
 namespace lissome {
 namespace {
+
+// Tiles of products: 24 of 32 registers hold sums.
+constexpr int kTileRows = 6;
+constexpr int kTileVectors = 4;
 
 struct Floats {
   static constexpr int kWidth = 16;
