@@ -52,8 +52,6 @@ void register_ops() {
     register_rows(list_functional_ops(), *kept);
     register_rows(list_fused_ops(), *kept);
     register_rows(list_quantized_ops(), *kept);
-    register_rows(list_fused_ops(), *kept);
-    register_rows(list_quantized_ops(), *kept);
   });
 }
 
