@@ -57,6 +57,8 @@ struct DataOptions {
 // Throws usage (no such path or label array), invalid_input (empty, not a data file, no common first dimension, labels
 // of another length, NaN labels).
 Dataset load_dataset(const std::string& path, const DataOptions& options = {});
+// The same from arrays in memory, which are shared; `source` names them in errors.
+Dataset make_dataset(std::vector<NamedArray> arrays, const DataOptions& options, const std::string& source);
 
 // Puts the columns in the order of the model's inputs, by name, or in file order when no name matches, and settles
 // conversions: f64 -> f32 (noted), narrower integers -> wider, i64 -> i32 where every value fits, floats -> f16 or bf16

@@ -110,20 +110,19 @@ Dataset load_idx_pair(const std::string& source, const IdxPair& pair, const Data
               nearest.empty() ? "." : ". Did you mean " + nearest + "?");
 }
 
-Dataset load_numpy(const std::string& path, const DataOptions& options) {
+Dataset gather(std::vector<NamedArray> arrays, const DataOptions& options, const std::string& source) {
   Dataset dataset;
-  dataset.source = path;
-  std::vector<NamedArray> arrays = load_arrays(path);
+  dataset.source = source;
   if (!options.labels.empty()) {
     const auto found =
         std::find_if(arrays.begin(), arrays.end(), [&](const auto& a) { return a.name == options.labels; });
-    if (found == arrays.end()) fail_labels(path, options.labels, arrays);
+    if (found == arrays.end()) fail_labels(source, options.labels, arrays);
     dataset.labels = found->array;
     arrays.erase(found);
   }
   for (NamedArray& named : arrays) {
     if (named.array.sizes.empty())
-      throw_error(ErrorKind::invalid_input, quote(path), ": entry ", quote(named.name),
+      throw_error(ErrorKind::invalid_input, quote(source), ": entry ", quote(named.name),
                   " is a single number; arrays of samples [samples, ...] are needed.");
     dataset.columns.push_back(make_column(std::move(named.name), std::move(named.array)));
   }
@@ -189,13 +188,19 @@ Dataset load_any(const std::string& path, const DataOptions& options) {
   if (is_folder(path)) return load_idx_pair(path, find_pair(path, ""), options);
   const auto file = MappedFile::open(path);
   if (looks_like_idx(file->bytes())) return load_idx_pair(path, {path, find_label_file(path)}, options);
-  return load_numpy(path, options);
+  return gather(load_arrays(path), options, path);
 }
 
 }  // namespace
 
 Dataset load_dataset(const std::string& path, const DataOptions& options) {
   Dataset dataset = load_any(path, options);
+  settle(&dataset);
+  return dataset;
+}
+
+Dataset make_dataset(std::vector<NamedArray> arrays, const DataOptions& options, const std::string& source) {
+  Dataset dataset = gather(std::move(arrays), options, source);
   settle(&dataset);
   return dataset;
 }
