@@ -14,7 +14,7 @@ namespace {
 using OptionalTensor = std::optional<at::Tensor>;
 
 at::Tensor finish(at::Tensor sum, std::string_view act, const OptionalTensor& residual) {
-  if (residual && residual->defined()) sum = sum + *residual;
+  if (residual && residual->defined()) sum = sum.add(*residual);
   return apply_activation(act, sum);
 }
 

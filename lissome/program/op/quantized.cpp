@@ -19,9 +19,9 @@
 #include <ATen/ops/amin.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/round.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
 
 #include <cmath>
 #include <limits>
