@@ -22,7 +22,7 @@ std::string format_ratio(const Ratio& ratio) {
 
 }  // namespace
 
-Verdict judge_speed(Candidate& before, Candidate& after, const Bench& bench, const GateOptions& options) {
+Verdict judge_speed(Variant& before, Variant& after, const Bench& bench, const GateOptions& options) {
   InterleaveOptions interleave;
   interleave.warmup = 5;
   interleave.rounds = kMostRounds;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lissome/tune/candidate.h"
+#include "lissome/tune/variant.h"
 
 namespace lissome {
 
@@ -22,6 +22,6 @@ struct GateOptions {
 };
 
 // Speed and memory alone; quality is judged apart, for lossy steps that passed here.
-Verdict judge_speed(Candidate& before, Candidate& after, const Bench& bench, const GateOptions& options);
+Verdict judge_speed(Variant& before, Variant& after, const Bench& bench, const GateOptions& options);
 
 }  // namespace lissome

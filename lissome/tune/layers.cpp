@@ -15,7 +15,7 @@ struct Part {
 // By module and source line: fused nodes keep the origin of what computes.
 using Parts = std::map<std::pair<std::string, std::string>, Part>;
 
-Parts profile(Candidate& candidate, const Bench& bench, std::vector<std::pair<std::string, std::string>>* order) {
+Parts profile(Variant& variant, const Bench& bench, std::vector<std::pair<std::string, std::string>>* order) {
   Parts parts;
   for (int run = 0; run < kRuns; ++run) {
     const StepSink sink = [&](const StepTiming& timing) {
@@ -33,14 +33,14 @@ Parts profile(Candidate& candidate, const Bench& bench, std::vector<std::pair<st
       part.seconds[static_cast<size_t>(run)] += static_cast<double>(timing.nanoseconds) * 1e-9;
       if (run == 0) part.layer.bytes += timing.bytes;
     };
-    candidate.session->run(bench.views, &sink);
+    variant.session->run(bench.views, &sink);
   }
   return parts;
 }
 
 }  // namespace
 
-std::vector<LayerRecord> compare_layers(Candidate& original, Candidate& best, const Bench& bench) {
+std::vector<LayerRecord> compare_layers(Variant& original, Variant& best, const Bench& bench) {
   std::vector<std::pair<std::string, std::string>> order;
   const Parts before = profile(original, bench, &order);
   const Parts after = profile(best, bench, nullptr);

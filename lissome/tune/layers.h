@@ -3,12 +3,12 @@
 
 #include <vector>
 
-#include "lissome/tune/candidate.h"
+#include "lissome/tune/variant.h"
 
 namespace lissome {
 
 // Medians over several runs, summed by module and source line; in the order of the original.
-std::vector<LayerRecord> compare_layers(Candidate& original, Candidate& best, const Bench& bench);
+std::vector<LayerRecord> compare_layers(Variant& original, Variant& best, const Bench& bench);
 // Bytes of intermediate values live after each node of the program, on the bench inputs.
 Series trace_memory(const std::string& name, const Program& program, const Bench& bench);
 

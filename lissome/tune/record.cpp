@@ -15,7 +15,7 @@ namespace {
 constexpr int kFinalRounds = 200;
 constexpr double kFinalSeconds = 10;
 
-void measure_totals(OptimizationRecord& record, Candidate& original, Candidate& best, const Bench& bench,
+void measure_totals(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
                     const OptimizeOptions& options) {
   InterleaveOptions interleave;
   interleave.warmup = 5;
@@ -135,7 +135,7 @@ void save_with_plan(const Program& program, const Plan& plan, const Json& record
   save_model_file(path, file);
 }
 
-void complete_record(OptimizationRecord& record, Candidate& original, Candidate& best, const Bench& bench,
+void complete_record(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
                      const OptimizeOptions& options) {
   measure_totals(record, original, best, bench, options);
   judge_goals(record, options);

@@ -1,11 +1,11 @@
 // The end of a search: totals, goals with advice, layers before and after, memory over time, the answer in one line.
 #pragma once
 
-#include "lissome/tune/candidate.h"
+#include "lissome/tune/variant.h"
 
 namespace lissome {
 
-void complete_record(OptimizationRecord& record, Candidate& original, Candidate& best, const Bench& bench,
+void complete_record(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
                      const OptimizeOptions& options);
 
 // The model file: program, plan, and the record as metadata where there is one.

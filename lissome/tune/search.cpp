@@ -46,8 +46,8 @@ Search::Search(const Program& original, const Dataset* data, const OptimizeOptio
   record_.machine = processor_name() + ", " + std::to_string(usable_threads()) + " threads, " + describe_features();
   set_up_data(data);
   report("basic", "measuring the original");
-  original_ = make_candidate("original", std::make_shared<const Program>(original), reference_lowering(options), bench_);
-  best_ = make_candidate("original", original_->program, original_->lowering, bench_);
+  original_ = make_variant("original", std::make_shared<const Program>(original), reference_lowering(options), bench_);
+  best_ = make_variant("original", original_->program, original_->lowering, bench_);
   const Metric metric = choose_metric(data, options.metric);
   record_.metric = std::string(metric_name(metric));
   if (split_) {
@@ -107,13 +107,13 @@ void Search::report(const std::string& stage, const std::string& message) {
   control_.report(progress);
 }
 
-bool Search::judge_quality(Candidate& candidate, StepRecord& step) {
+bool Search::judge_quality(Variant& variant, StepRecord& step) {
   last_loss_.reset();
   if (!judge_) return true;
-  candidate.quality = judge_->measure(collect_outputs(*candidate.session, split_->validation, kQualityBatch, control_));
+  variant.quality = judge_->measure(collect_outputs(*variant.session, split_->validation, kQualityBatch, control_));
   step.quality_before = best_->quality;
-  step.quality_after = candidate.quality;
-  const double loss = judge_->loss(*candidate.quality);
+  step.quality_after = variant.quality;
+  const double loss = judge_->loss(*variant.quality);
   if (control_.stopped()) {
     step.reason = "interrupted before its quality was known";
     return false;
@@ -137,18 +137,18 @@ bool Search::try_step(const std::string& stage, const std::string& name, bool lo
   StepRecord step;
   step.stage = stage;
   step.name = name;
-  std::unique_ptr<Candidate> candidate;
+  std::unique_ptr<Variant> variant;
   try {
     Proposal proposal = propose();
     step.notes = std::move(proposal.notes);
-    candidate = make_candidate(name, std::move(proposal.program), proposal.lowering, bench_);
+    variant = make_variant(name, std::move(proposal.program), proposal.lowering, bench_);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
     skip_step(stage, name, "not possible here: " + error.message());
     return false;
   }
   GateOptions gate{options_.goal.memory, options_.seed, control_.should_stop};
-  const Verdict verdict = judge_speed(*best_, *candidate, bench_, gate);
+  const Verdict verdict = judge_speed(*best_, *variant, bench_, gate);
   step.reason = verdict.reason;
   step.seconds_before = verdict.seconds_before;
   step.seconds_after = verdict.seconds_after;
@@ -156,14 +156,14 @@ bool Search::try_step(const std::string& stage, const std::string& name, bool lo
   step.memory_before = verdict.memory_before;
   step.memory_after = verdict.memory_after;
   step.size_before = count_weight_bytes(*best_);
-  step.size_after = count_weight_bytes(*candidate);
-  step.accepted = verdict.accepted && judge_quality(*candidate, step);
+  step.size_after = count_weight_bytes(*variant);
+  step.accepted = verdict.accepted && judge_quality(*variant, step);
   if (!lossy && verdict.accepted && !step.accepted && last_loss_) step.notes.push_back("an exact step must not lose: rounding on this data");
   step.spent_seconds = watch.seconds();
   ++tried_;
   if (step.accepted) {
-    keep_step(*best_, *candidate);
-    best_ = std::move(candidate);
+    keep_step(*best_, *variant);
+    best_ = std::move(variant);
   }
   record_.steps.push_back(step);
   return step.accepted;
@@ -177,7 +177,7 @@ void Search::skip_step(const std::string& stage, const std::string& name, const 
   record_.steps.push_back(std::move(step));
 }
 
-void Search::keep_step(const Candidate& before, const Candidate& after) {
+void Search::keep_step(const Variant& before, const Variant& after) {
   if (options_.keep_steps.empty()) return;
   const std::string number = std::to_string(tried_);
   const std::string stem = options_.keep_steps + "/" + (number.size() < 2 ? "0" + number : number);

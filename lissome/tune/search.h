@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lissome/tune/candidate.h"
+#include "lissome/tune/variant.h"
 #include "lissome/tune/gate.h"
 
 namespace lissome {
@@ -29,9 +29,9 @@ class Search {
   // Notes a step that was left out, with the reason.
   void skip_step(const std::string& stage, const std::string& name, const std::string& reason);
 
-  const Candidate& best() const { return *best_; }
-  Candidate& best() { return *best_; }
-  Candidate& original() { return *original_; }
+  const Variant& best() const { return *best_; }
+  Variant& best() { return *best_; }
+  Variant& original() { return *original_; }
   const Bench& bench() const { return bench_; }
   const OptimizeOptions& options() const { return options_; }
   const WorkControl& control() const { return control_; }
@@ -51,8 +51,8 @@ class Search {
 
  private:
   void set_up_data(const Dataset* data);
-  bool judge_quality(Candidate& candidate, StepRecord& step);
-  void keep_step(const Candidate& before, const Candidate& after);
+  bool judge_quality(Variant& variant, StepRecord& step);
+  void keep_step(const Variant& before, const Variant& after);
 
   const OptimizeOptions& options_;
   const WorkControl& control_;
@@ -61,8 +61,8 @@ class Search {
   std::optional<DataSplit> split_;
   Bench bench_;
   std::optional<QualityJudge> judge_;
-  std::unique_ptr<Candidate> original_;
-  std::unique_ptr<Candidate> best_;
+  std::unique_ptr<Variant> original_;
+  std::unique_ptr<Variant> best_;
   OptimizationRecord record_;
   std::optional<double> last_loss_;
   int tried_ = 0;

@@ -22,7 +22,7 @@ std::vector<std::string> list_fusing_passes() {
   return names;
 }
 
-Proposal prepare(const Search& search, Candidate& original, const std::vector<std::string>& disabled) {
+Proposal prepare(const Search& search, Variant& original, const std::vector<std::string>& disabled) {
   PipelineOptions options;
   options.disabled = disabled;
   std::vector<PassResult> results;

@@ -10,7 +10,7 @@
 
 namespace lissome {
 
-struct Candidate {
+struct Variant {
   std::string name;
   std::shared_ptr<const Program> program;
   LowerOptions lowering;
@@ -26,12 +26,12 @@ struct Bench {
 };
 
 // Lowers and opens a session; throws what lowering throws.
-std::unique_ptr<Candidate> make_candidate(std::string name, std::shared_ptr<const Program> program,
+std::unique_ptr<Variant> make_variant(std::string name, std::shared_ptr<const Program> program,
                                           const LowerOptions& lowering, const Bench& bench);
 
 // Bytes held at the peak of one call: weights, state, arena, what libtorch prepacked and allocated.
-int64_t measure_memory(Candidate& candidate, const Bench& bench);
+int64_t measure_memory(Variant& variant, const Bench& bench);
 // Bytes of the weights that the plan needs.
-int64_t count_weight_bytes(const Candidate& candidate);
+int64_t count_weight_bytes(const Variant& variant);
 
 }  // namespace lissome
