@@ -1,6 +1,7 @@
 // Trains the classifier of fashion_mnist_net.h on Fashion-MNIST, in plain libtorch, in one to two minutes on two cores.
 //   fashion_mnist_train DATA_FOLDER OUT_FOLDER
 // reads the four IDX files of DATA_FOLDER, holds the last 5,000 training images back, and writes to OUT_FOLDER
+//   net.lissome           the net as a model, imported by tracing
 //   weights.safetensors   parameters and statistics by name, for the same net in Python
 //   validation.npz        `images` and `labels` of the images held back: the data of `lissome optimize`
 //   test.npz              the same of the 10,000 test images, which nothing is ever tuned on
@@ -19,6 +20,7 @@
 #include "examples/fashion_mnist/fashion_mnist_net.h"
 #include "lissome/base.h"
 #include "lissome/data.h"
+#include "lissome/import_module.h"
 
 namespace {
 
@@ -158,6 +160,15 @@ void save_images(const Images& data, const std::string& path) {
                               name_array("labels", data.labels, lissome::Dtype::i64)});
 }
 
+// The trained net as a model of its own, for any number of images.
+void save_model(FashionMnistNet& net, const std::string& path) {
+  net->eval();
+  const lissome::TracedInput images{"images", torch::zeros({2, 1, 28, 28}), {{0, {"batch", 1, 1 << 20}}}};
+  const lissome::Program program = lissome::import_module(
+      *net, {images}, [&](const std::vector<torch::Tensor>& inputs) { return net(inputs.at(0)); });
+  lissome::save_program(program, path);
+}
+
 void train_and_save(const std::string& data_folder, const std::string& out_folder) {
   torch::manual_seed(1);
   const Images all = read_images(data_folder + ":train"), test = read_images(data_folder + ":test");
@@ -172,6 +183,7 @@ void train_and_save(const std::string& data_folder, const std::string& out_folde
   train_net(net, training);
   const double accuracy = measure_accuracy(net, test);
   save_weights(net, out_folder + "/weights.safetensors");
+  save_model(net, out_folder + "/net.lissome");
   save_images(validation, out_folder + "/validation.npz");
   save_images(test, out_folder + "/test.npz");
   std::printf("test accuracy %.2f %% on %ld images\n", 100 * accuracy, static_cast<long>(test.pixels.size(0)));
