@@ -49,6 +49,15 @@ Program read_program(const Pt2Archive& archive) {
   return program;
 }
 
+// What breaks a rule of programs before anything of ours has changed it comes from the file.
+void check_file_program(const Program& program) {
+  try {
+    verify_program(program, Stage::imported);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::invalid_input, error.message());
+  }
+}
+
 }  // namespace
 
 Program import_pt2(const std::string& path) {
@@ -56,6 +65,7 @@ Program import_pt2(const std::string& path) {
   const Pt2Archive archive = open_pt2(path);
   try {
     Program program = read_program(archive);
+    check_file_program(program);
     archive.zip.file()->check_unchanged();
     purify(program);
     verify_program(program, Stage::imported);

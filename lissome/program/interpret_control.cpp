@@ -5,6 +5,7 @@
 #include <ATen/ops/flip.h>
 #include <ATen/ops/stack.h>
 
+#include "lissome/program/interpret_vmap.h"
 #include "lissome/program/interpreter.h"
 
 namespace lissome {
@@ -162,6 +163,9 @@ IValues Interpreter::run_region(const Node& node, IValues arguments) {
   if (mode.starts_with("grad=")) {
     const c10::AutoGradMode guard(options_.gradients && mode == "grad=1");
     return run_body(body, std::move(arguments));
+  }
+  if (mode.starts_with("vmap=")) {
+    return run_vmapped(mode, std::move(arguments), [&](IValues inputs) { return run_body(body, std::move(inputs)); });
   }
   LISSOME_CHECK(mode.starts_with("autocast="), "region mode '", mode, "'");
   const AutocastGuard guard(parse_autocast(mode));

@@ -16,7 +16,8 @@ enum class Control : uint8_t {
   while_loop,  // (carried..., additional...), bodies: condition, body; attribute argument 0 = number of carried values
   map,         // body over slices of the first operands; argument 0 = number of mapped values
   scan,        // argument 0 = number of carried values, argument 1 = number of scanned values, 2 = reverse flag
-  region,      // a grad-mode or autocast region; argument 0 = its mode text ("grad=0", "autocast=cpu,bf16,1"), body
+  region,      // a grad-mode, autocast or vmapped region; argument 0 = its mode text ("grad=0", "autocast=cpu,bf16,1",
+               // "vmap=error;0,-;0": randomness, batch dimension of each operand and result), body
 };
 
 // A handle to interned facts; copy freely, compare by identity. All ops of a process outlive every program.

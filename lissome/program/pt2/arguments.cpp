@@ -91,13 +91,13 @@ Argument read_literal(std::string_view kind, const Json& value) {
 }
 
 // {"as_name": "sym_size_int"} or {"as_int": 3}
-Argument GraphReader::read_sym_argument(const Json& value) const {
+Argument GraphReader::read_sym_argument(const Json& value) {
   const auto [kind, inner] = json_union(value, "symbolic argument");
   if (kind == "as_name") return resolve(json_text(inner, "as_name"));
   return read_literal(kind, inner);
 }
 
-Argument GraphReader::read_argument(const Json& argument) const {
+Argument GraphReader::read_argument(const Json& argument) {
   const auto [kind, value] = json_union(argument, "argument");
   const auto read_tensor = [this](const Json& item) { return resolve(text_member(item, "name")); };
   const auto read_optional = [&](const Json& item) -> Argument {
@@ -114,8 +114,9 @@ Argument GraphReader::read_argument(const Json& argument) const {
   if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") return read_sym(value);
   if (kind == "as_sym_ints" || kind == "as_sym_floats" || kind == "as_sym_bools") return read_list(value, kind, read_sym);
   if (kind == "as_custom_obj") {
-    const auto found = arguments_.find(text_member(value, "name"));
-    if (found != arguments_.end()) return found->second;
+    const auto& known = frames_.front().arguments;
+    const auto found = known.find(text_member(value, "name"));
+    if (found != known.end()) return found->second;
   }
   return read_literal(kind, value);
 }

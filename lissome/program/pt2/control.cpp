@@ -64,9 +64,9 @@ void GraphReader::read_control(const Json& node, std::string_view name) {
               " is unknown; cond, while_loop, map, scan, grad-mode and autocast regions are known");
 }
 
-Program GraphReader::read_body(const Json& graph) const {
+Program GraphReader::read_body(const Json& graph) {
   Program body;
-  body.dimensions = program_.dimensions;
+  body.dimensions = program().dimensions;
   GraphReader reader(graph, body, origins_);
   for (const Json& input : reader.inputs()) {
     const auto [kind, value] = json_union(input, "input");
@@ -91,7 +91,7 @@ Program GraphReader::read_body(const Json& graph) const {
   return body;
 }
 
-std::vector<std::shared_ptr<const Program>> GraphReader::read_bodies(const Json& node) const {
+std::vector<std::shared_ptr<const Program>> GraphReader::read_bodies(const Json& node) {
   std::vector<std::shared_ptr<const Program>> bodies;
   for (const Json& input : list_member(node, "inputs")) {
     if (!is_graph(input)) continue;
@@ -184,11 +184,11 @@ void GraphReader::inline_body(const Json& node, size_t operands_from, const Argu
     for (Argument& argument : copy.arguments) argument = substitute(substitute, argument);
     for (ValueId& result : copy.results) {
       const Value& value = body.value(result);
-      const ValueId fresh = program_.add_value(value.type, value.name);
+      const ValueId fresh = program().add_value(value.type, value.name);
       mapped[static_cast<size_t>(result)] = fresh;
       result = fresh;
     }
-    program_.nodes.push_back(std::move(copy));
+    program().nodes.push_back(std::move(copy));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto [kind, value] = json_union(outputs[i], "output");

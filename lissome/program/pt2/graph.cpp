@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "lissome/program.h"
+#include "lissome/program/convert.h"
 #include "lissome/program/op/scalar.h"
 #include "lissome/program/pt2/tensors.h"
 
@@ -13,6 +14,7 @@ namespace lissome {
 namespace {
 
 constexpr std::string_view kTorchOps = "torch.ops.";
+constexpr std::string_view kPredispatch = "torch._functorch.predispatch.";
 constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
 
 // "torch.ops.aten.add_.Tensor" -> "aten::add_.Tensor"; empty when it is no such spelling.
@@ -63,10 +65,23 @@ void collect_names(const Json& value, std::unordered_set<std::string_view>& name
   }
 }
 
+// The sizes that export notes for the further results of embedding bags are not those that the kernels give.
+void forget_wrong_sizes(const Node& node, Program& program) {
+  if (node.op.name().find("::embedding_bag") == std::string::npos &&
+      node.op.name().find("::_embedding_bag") == std::string::npos)
+    return;
+  for (size_t i = 1; i < node.results.size(); ++i) {
+    ValueType& type = program.value(node.results[i]).type;
+    type.sized = false;
+    type.sizes.clear();
+  }
+}
+
 }  // namespace
 
 GraphReader::GraphReader(const Json& graph, Program& program, OriginTable& origins)
-    : graph_(graph), program_(program), origins_(origins) {
+    : graph_(graph), origins_(origins) {
+  frames_.emplace_back().program = &program;
   index_types();
   collect_used_names();
 }
@@ -82,15 +97,18 @@ void GraphReader::collect_used_names() {
 }
 
 void GraphReader::define(const std::string& name, Argument argument) {
-  if (!arguments_.emplace(name, std::move(argument)).second)
+  if (!frames_.back().arguments.emplace(name, std::move(argument)).second)
     throw_error(ErrorKind::invalid_input, "the value ", quote(name), " is made twice");
 }
 
-const Argument& GraphReader::resolve(const std::string& name) const {
-  const auto found = arguments_.find(name);
-  if (found == arguments_.end())
-    throw_error(ErrorKind::invalid_input, "the value ", quote(name), " is used before it is made");
-  return found->second;
+Argument GraphReader::resolve(const std::string& name) {
+  size_t depth = frames_.size();
+  while (depth > 0 && !frames_[depth - 1].arguments.contains(name)) --depth;
+  if (depth == 0) throw_error(ErrorKind::invalid_input, "the value ", quote(name), " is used before it is made");
+  Argument argument = frames_[depth - 1].arguments.at(name);
+  // From an enclosing frame it passes through every region on the way in.
+  for (; depth < frames_.size() && argument.is_value(); ++depth) argument = capture(depth, name, argument.value(), "-");
+  return argument;
 }
 
 std::vector<Dimension> GraphReader::read_sizes(const std::string& name) const {
@@ -130,7 +148,7 @@ ValueType GraphReader::read_type(std::string_view kind, const std::string& name)
     type.sizes.clear();
   }
   const auto is_declared = [this](const std::string& dimension) {
-    return std::any_of(program_.dimensions.begin(), program_.dimensions.end(),
+    return std::any_of(program().dimensions.begin(), program().dimensions.end(),
                        [&](const NamedDimension& known) { return known.name == dimension; });
   };
   for (const Dimension& size : type.sizes) {
@@ -162,11 +180,12 @@ void GraphReader::read_node(const Json& node) {
   if (target.starts_with(kHigherOrder)) return read_control(node, target.substr(kHigherOrder.size()));
   if (const std::string name = find_dispatcher_name(target); !name.empty()) return read_operator(node, name);
   if (const std::string name = find_scalar_op(target); !name.empty()) return read_scalar_node(node, name);
+  if (target.starts_with(kPredispatch)) return read_vmap_node(node, target.substr(kPredispatch.size()));
   throw_error(ErrorKind::unsupported, "the target ", quote(target),
               " is neither an op of the dispatcher nor a function on numbers that lissome knows");
 }
 
-ArgumentList GraphReader::read_schema_arguments(const Json& node, const Op& op) const {
+ArgumentList GraphReader::read_schema_arguments(const Json& node, const Op& op) {
   const auto& expected = op.schema().arguments();
   std::vector<std::optional<Argument>> given(expected.size());
   for (const Json& input : list_member(node, "inputs")) {
@@ -177,6 +196,8 @@ ArgumentList GraphReader::read_schema_arguments(const Json& node, const Op& op) 
     const auto position = static_cast<size_t>(index);
     if (given[position]) throw_error(ErrorKind::invalid_input, "the argument ", quote(name), " is given twice");
     given[position] = fit_literal(read_argument(json_member(input, "arg")), expected[position]);
+    if (const std::string misfit = find_misfit(program(), *given[position], expected[position]); !misfit.empty())
+      throw_error(ErrorKind::invalid_input, "the argument ", quote(name), ": ", misfit);
   }
   ArgumentList arguments;
   for (size_t i = 0; i < given.size(); ++i) {
@@ -190,7 +211,7 @@ ArgumentList GraphReader::read_schema_arguments(const Json& node, const Op& op) 
 void GraphReader::read_operator(const Json& node, const std::string& name) {
   const Op op = Op::find(name);
   Node made{op, read_schema_arguments(node, op), {}, {}, nullptr};
-  if (find_effects(program_, made).outside)
+  if (find_effects(program(), made).outside)
     throw_error(ErrorKind::unsupported, op.name(), " reaches outside of its tensors (files, processes or the console),"
                 " which a model file may not do");
   finish_node(std::move(made), node);
@@ -213,11 +234,11 @@ void GraphReader::read_scalar_node(const Json& node, const std::string& name) {
   finish_node({op, std::move(arguments), {}, {}, nullptr}, node);
 }
 
-ValueId GraphReader::define_output(const Json& output, const std::shared_ptr<const Origin>& origin) {
+ValueId GraphReader::define_output(const Json& output) {
   const auto [kind, value] = json_union(output, "output");
-  if (kind == "as_none") return program_.add_value({ValueKind::none, {}, false, {}});
+  if (kind == "as_none") return program().add_value({ValueKind::none, {}, false, {}});
   if (kind == "as_tensors" || kind == "as_optional_tensors") {
-    return program_.add_value({ValueKind::list, {}, false, {}});  // its items follow once the node stands
+    return program().add_value({ValueKind::list, {}, false, {}});  // its items follow once the node stands
   }
   std::string name;
   if (kind == "as_tensor") {
@@ -229,7 +250,7 @@ ValueId GraphReader::define_output(const Json& output, const std::shared_ptr<con
   } else {
     throw_error(ErrorKind::unsupported, "results of kind ", quote(kind), " are unknown");
   }
-  const ValueId id = program_.add_value(read_type(kind, name), name);
+  const ValueId id = program().add_value(read_type(kind, name), name);
   define(name, id);
   return id;
 }
@@ -241,9 +262,9 @@ void GraphReader::define_items(ValueId list, const Json& names, const std::share
     const std::string& name = text_member(item, "name");
     const int64_t place = index++;
     if (!used_names_.contains(name)) continue;
-    const ValueId id = program_.add_value(read_type("as_tensor", name), name);
+    const ValueId id = program().add_value(read_type("as_tensor", name), name);
     define(name, id);
-    program_.nodes.push_back({getitem, {list, place}, {id}, {}, origin});
+    program().nodes.push_back({getitem, {list, place}, {id}, {}, origin});
   }
 }
 
@@ -253,10 +274,11 @@ void GraphReader::finish_node(Node made, const Json& node) {
   if (made.op.has_schema() && outputs.size() != made.op.schema().returns().size())
     throw_error(ErrorKind::invalid_input, made.op.name(), " has ", made.op.schema().returns().size(),
                 " results, the file names ", outputs.size());
-  for (const Json& output : outputs) made.results.push_back(define_output(output, made.origin));
+  for (const Json& output : outputs) made.results.push_back(define_output(output));
+  forget_wrong_sizes(made, program());
   const std::shared_ptr<const Origin> origin = made.origin;
   const std::vector<ValueId> results = made.results;
-  program_.nodes.push_back(std::move(made));
+  program().nodes.push_back(std::move(made));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto [kind, value] = json_union(outputs[i], "output");
     if (kind == "as_tensors") define_items(results[i], value, origin);
