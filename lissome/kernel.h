@@ -3,7 +3,13 @@
 #pragma once
 
 #include "lissome/kernel/activation.h"
+#include "lissome/kernel/attention.h"
 #include "lissome/kernel/conv_f32.h"
+#include "lissome/kernel/depthwise_f32.h"
+#include "lissome/kernel/elementwise.h"
 #include "lissome/kernel/kernel_table.h"
 #include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/linear_u8s8.h"
+#include "lissome/kernel/move.h"
+#include "lissome/kernel/normalize.h"
+#include "lissome/kernel/pool.h"

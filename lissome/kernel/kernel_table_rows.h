@@ -1,34 +1,76 @@
 // Declarations of every kernel function, for the table and for the files that define them.
 #pragma once
 
+#include "lissome/kernel/attention.h"
 #include "lissome/kernel/conv_f32.h"
+#include "lissome/kernel/depthwise_f32.h"
+#include "lissome/kernel/elementwise.h"
 #include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/linear_u8s8.h"
+#include "lissome/kernel/move.h"
+#include "lissome/kernel/normalize.h"
+#include "lissome/kernel/pool.h"
 
 namespace lissome {
 
 // Declares the versions of one kernel.
 #define LISSOME_KERNEL(name, Call, isa) void name##_##isa(const Call& call, int part, int parts)
 
-LISSOME_KERNEL(linear_f32, LinearF32Call, portable);
-LISSOME_KERNEL(linear_f32, LinearF32Call, avx2);
-LISSOME_KERNEL(linear_f32, LinearF32Call, avx512);
+LISSOME_KERNEL(attention, AttentionCall, avx512);
+LISSOME_KERNEL(attention, AttentionCall, avx2);
+LISSOME_KERNEL(attention, AttentionCall, portable);
 
-LISSOME_KERNEL(conv_f32, ConvF32Call, portable);
-LISSOME_KERNEL(conv_f32, ConvF32Call, avx2);
 LISSOME_KERNEL(conv_f32, ConvF32Call, avx512);
+LISSOME_KERNEL(conv_f32, ConvF32Call, avx2);
+LISSOME_KERNEL(conv_f32, ConvF32Call, portable);
 
-LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, portable);
-LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx2);
-LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx512_vnni);
-
-LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, portable);
-LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, avx2);
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, avx512_vnni);
+LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, avx2);
+LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, portable);
 
-LISSOME_KERNEL(quantize_rows, QuantizeRowsCall, portable);
-LISSOME_KERNEL(quantize_rows, QuantizeRowsCall, avx2);
+LISSOME_KERNEL(copy, CopyCall, portable);
+
+LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, avx512);
+LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, avx2);
+LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, portable);
+
+LISSOME_KERNEL(elementwise, ElementwiseCall, avx512);
+LISSOME_KERNEL(elementwise, ElementwiseCall, avx2);
+LISSOME_KERNEL(elementwise, ElementwiseCall, portable);
+
+LISSOME_KERNEL(gather, GatherCall, portable);
+
+LISSOME_KERNEL(layer_norm, LayerNormCall, avx512);
+LISSOME_KERNEL(layer_norm, LayerNormCall, avx2);
+LISSOME_KERNEL(layer_norm, LayerNormCall, portable);
+
+LISSOME_KERNEL(linear_f32, LinearF32Call, avx512);
+LISSOME_KERNEL(linear_f32, LinearF32Call, avx2);
+LISSOME_KERNEL(linear_f32, LinearF32Call, portable);
+
+LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx512_vnni);
+LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx2);
+LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, portable);
+
+LISSOME_KERNEL(pool_f32, PoolCall, avx512);
+LISSOME_KERNEL(pool_f32, PoolCall, avx2);
+LISSOME_KERNEL(pool_f32, PoolCall, portable);
+
+LISSOME_KERNEL(pool_u8, PoolCall, avx512);
+LISSOME_KERNEL(pool_u8, PoolCall, avx2);
+LISSOME_KERNEL(pool_u8, PoolCall, portable);
+
 LISSOME_KERNEL(quantize_rows, QuantizeRowsCall, avx512_vnni);
+LISSOME_KERNEL(quantize_rows, QuantizeRowsCall, avx2);
+LISSOME_KERNEL(quantize_rows, QuantizeRowsCall, portable);
+
+LISSOME_KERNEL(reduce, ReduceCall, avx512);
+LISSOME_KERNEL(reduce, ReduceCall, avx2);
+LISSOME_KERNEL(reduce, ReduceCall, portable);
+
+LISSOME_KERNEL(softmax, SoftmaxCall, avx512);
+LISSOME_KERNEL(softmax, SoftmaxCall, avx2);
+LISSOME_KERNEL(softmax, SoftmaxCall, portable);
 
 #undef LISSOME_KERNEL
 

@@ -81,7 +81,7 @@ LISSOME_INLINE void accumulate(const float* const (&rows)[1], const float* weigh
 }
 
 // Any activation, any number of outputs: finished rows through memory, out of line so that tiles stay small.
-void finish_rows(const OutputF32& output, float* sums, int64_t sums_stride, int rows, TilePlace place) {
+[[maybe_unused]] void finish_rows(const OutputF32& output, float* sums, int64_t sums_stride, int rows, TilePlace place) {
   for (int r = 0; r < rows; ++r) {
     float* row = sums + r * sums_stride;
     const int64_t at = place.row + r;

@@ -25,6 +25,13 @@ inline Floats load(const float* p) { return {_mm256_loadu_ps(p)}; }
 inline Floats load_first(const float* p, int64_t count) { return {_mm256_maskload_ps(p, first_lanes(count))}; }
 inline void store(float* p, Floats a) { _mm256_storeu_ps(p, a.v); }
 inline void store_first(float* p, Floats a, int64_t count) { _mm256_maskstore_ps(p, first_lanes(count), a.v); }
+// The first `count` lanes of a, zero (or `rest`) in the others.
+inline Floats first_of(Floats a, int64_t count) {
+  return {_mm256_and_ps(_mm256_castsi256_ps(first_lanes(count)), a.v)};
+}
+inline Floats first_of_or(Floats a, int64_t count, float rest) {
+  return {_mm256_blendv_ps(_mm256_set1_ps(rest), a.v, _mm256_castsi256_ps(first_lanes(count)))};
+}
 inline Floats fill(float x) { return {_mm256_set1_ps(x)}; }
 inline Floats zeros() { return {_mm256_setzero_ps()}; }
 
@@ -44,6 +51,12 @@ inline Floats select_negative(Floats x, Floats negative, Floats other) {
 inline Floats square_root(Floats a) { return {_mm256_sqrt_ps(a.v)}; }
 inline Floats round_to_nearest(Floats a) {
   return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+inline Floats round_down(Floats a) { return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
+inline Floats absolute_value(Floats a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
+// x where x is NaN, else other.
+inline Floats keep_nan(Floats x, Floats other) {
+  return {_mm256_blendv_ps(other.v, x.v, _mm256_cmp_ps(x.v, x.v, _CMP_UNORD_Q))};
 }
 // a * 2^n for whole n in [-300, 300]; overflows to infinity, underflows to zero. In two halves, each a normal number.
 inline Floats scale_by_power(Floats a, Floats n) {

@@ -8,10 +8,10 @@ namespace {
 
 constexpr int64_t kLargestArena = int64_t{1} << 46;
 
-int64_t value_bytes(const BoundValue& value) { return value.elements() * item_size(value.dtype); }
+int64_t value_bytes(const PlacedValue& value) { return value.elements() * item_size(value.dtype); }
 
 // Which arena values take over the memory of an operand that dies where they are made: result -> operand.
-std::vector<int> find_in_place(const Plan& plan, const Lifetimes& lifetimes, const std::vector<BoundValue>& values,
+std::vector<int> find_in_place(const Plan& plan, const Lifetimes& lifetimes, const std::vector<PlacedValue>& values,
                                const std::vector<bool>& direct) {
   std::vector<int> source(plan.values.size(), -1);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
@@ -52,7 +52,7 @@ void Binding::size_values(const Plan& plan, const DimensionValues& dimensions) {
   parts_.values.resize(plan.values.size());
   for (size_t i = 0; i < plan.values.size(); ++i) {
     const PlanValue& value = plan.values[i];
-    BoundValue& bound = parts_.values[i];
+    PlacedValue& bound = parts_.values[i];
     bound.dtype = value.dtype;
     bound.block = static_cast<int>(i);
     if (!value.sized || value.storage == Storage::view) continue;
@@ -78,7 +78,7 @@ void Binding::bind_steps(const Plan& plan) {
     const StepRow& row = find_step_row(step.kernel);
     StepBinder binder(plan, static_cast<int>(i), parts_);
     if (row.view) {
-      BoundValue& result = binder.result();
+      PlacedValue& result = binder.result();
       result.block = binder.operand(0).block;
       result.offset = binder.operand(0).offset;
       row.bind(binder);

@@ -23,8 +23,8 @@ class Binding {
   // Throws invalid_input when the plan does not fit together, over_budget when sizes are absurd.
   Binding(const Plan& plan, const DimensionValues& dimensions, int threads);
 
-  const std::vector<BoundValue>& values() const { return parts_.values; }
-  const BoundValue& value(int id) const { return parts_.values[static_cast<size_t>(id)]; }
+  const std::vector<PlacedValue>& values() const { return parts_.values; }
+  const PlacedValue& value(int id) const { return parts_.values[static_cast<size_t>(id)]; }
   std::span<const BoundStep> steps() const { return parts_.steps; }
   const std::vector<Segment>& segments() const { return segments_; }
   int64_t arena_bytes() const { return arena_bytes_; }

@@ -35,7 +35,7 @@ void run_native_steps(void* argument, int thread, int threads) {
   }
 }
 
-Array make_uninitialized(const BoundValue& value) {
+Array make_uninitialized(const PlacedValue& value) {
   const int64_t bytes = std::max<int64_t>(value.elements() * item_size(value.dtype), 1);
   void* memory = std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64));
   if (!memory) throw_error(ErrorKind::over_budget, "no memory for an output of ", bytes, " bytes");
@@ -117,7 +117,7 @@ void Session::Runner::place(Binding& binding, int block, void* address) {
 }
 
 TensorView Session::Runner::view_of(const Binding& binding, int value) const {
-  const BoundValue& bound = binding.value(value);
+  const PlacedValue& bound = binding.value(value);
   const auto block = static_cast<size_t>(bound.block);
   const PlanValue& owner = plan_->values[block];
   std::byte* base = nullptr;
@@ -171,7 +171,7 @@ void Session::Runner::run_reference(Binding& binding, const Segment& segment, co
   for (const int result : step.results) {
     const auto at = static_cast<size_t>(result);
     if (!natively_read_[at]) continue;
-    const BoundValue& bound = binding.value(result);
+    const PlacedValue& bound = binding.value(result);
     place(binding, result, reference_run_->read(result, bound.dtype, bound.sizes, plan_->values[at].format));
   }
 }

@@ -10,9 +10,9 @@ constexpr double kWorthSharing = 3000;  // nanoseconds
 
 }  // namespace
 
-bool BoundValue::is_row_major() const { return is_dense(Format::row_major); }
+bool PlacedValue::is_row_major() const { return is_dense(Format::row_major); }
 
-bool BoundValue::is_dense(Format format) const {
+bool PlacedValue::is_dense(Format format) const {
   const Sizes wanted = dense_strides(sizes, format);
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] != 1 && strides[i] != wanted[i]) return false;
@@ -33,26 +33,26 @@ bool StepBinder::has_operand(size_t position) const {
   return position < step_.operands.size() && step_.operands[position] >= 0;
 }
 
-const BoundValue& StepBinder::operand(size_t position) const {
+const PlacedValue& StepBinder::operand(size_t position) const {
   require(has_operand(position), "operand ", position, " is missing");
   return parts_.values[static_cast<size_t>(step_.operands[position])];
 }
 
-BoundValue& StepBinder::result(size_t position) {
+PlacedValue& StepBinder::result(size_t position) {
   require(position < step_.results.size(), "result ", position, " is missing");
   return parts_.values[static_cast<size_t>(step_.results[position])];
 }
 
-void StepBinder::require_dtype(const BoundValue& value, Dtype dtype) const {
+void StepBinder::require_dtype(const PlacedValue& value, Dtype dtype) const {
   require(value.dtype == dtype, "an operand or result is ", dtype_name(value.dtype), ", must be ", dtype_name(dtype));
 }
 
-void StepBinder::require_sizes(const BoundValue& value, const Sizes& sizes) const {
+void StepBinder::require_sizes(const PlacedValue& value, const Sizes& sizes) const {
   require(value.sizes == sizes, "an operand or result is ", format_sizes(value.sizes), ", must be ",
           format_sizes(sizes));
 }
 
-void StepBinder::require_row_major(const BoundValue& value) const {
+void StepBinder::require_row_major(const PlacedValue& value) const {
   require(value.is_row_major(), "an operand or result of ", format_sizes(value.sizes), " is not dense in row order");
 }
 

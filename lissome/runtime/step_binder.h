@@ -16,7 +16,7 @@
 namespace lissome {
 
 // A value with its sizes. Its first element lies `offset` bytes into the memory of `block`.
-struct BoundValue {
+struct PlacedValue {
   Dtype dtype = Dtype::f32;
   Sizes sizes, strides;  // strides in elements
   int block = -1;
@@ -27,7 +27,7 @@ struct BoundValue {
   bool is_dense(Format format) const;
 };
 
-inline constexpr size_t kCallBytes = 448;
+inline constexpr size_t kCallBytes = 1024;
 
 struct BoundStep {
   KernelFunction function = nullptr;
@@ -48,7 +48,7 @@ struct BoundPointer {
 
 // Where binders put what they make. Blocks are numbered: first the values, then scratch, last the fault word.
 struct BindingParts {
-  std::vector<BoundValue> values;  // by plan value
+  std::vector<PlacedValue> values;  // by plan value
   std::vector<BoundStep> steps;
   std::vector<BoundPointer> pointers;
   struct Scratch {
@@ -66,17 +66,17 @@ class StepBinder {
   const PlanStep& step() const { return step_; }
   const Attributes& attributes() const { return step_.attributes; }
   bool has_operand(size_t position) const;
-  const BoundValue& operand(size_t position) const;  // invalid_input when absent
-  BoundValue& result(size_t position = 0);
+  const PlacedValue& operand(size_t position) const;  // invalid_input when absent
+  PlacedValue& result(size_t position = 0);
 
   // Throws invalid_input naming the step.
   template <typename... Parts>
   void require(bool condition, const Parts&... parts) const {
     if (!condition) throw_error(ErrorKind::invalid_input, "plan: ", describe(), ": ", parts...);
   }
-  void require_dtype(const BoundValue& value, Dtype dtype) const;
-  void require_sizes(const BoundValue& value, const Sizes& sizes) const;
-  void require_row_major(const BoundValue& value) const;
+  void require_dtype(const PlacedValue& value, Dtype dtype) const;
+  void require_sizes(const PlacedValue& value, const Sizes& sizes) const;
+  void require_row_major(const PlacedValue& value) const;
 
   // The kernel and its call; pointers are added by point().
   template <typename Call>
@@ -86,7 +86,7 @@ class StepBinder {
     new (bound().call.data()) Call(call);
   }
   template <typename Call, typename T>
-  void point(T* Call::*member, const BoundValue& value) {
+  void point(T* Call::*member, const PlacedValue& value) {
     add_pointer(member_offset(member), value.block, value.offset);
   }
   // Memory that only this step uses, while it runs.

@@ -18,10 +18,10 @@ ResidualPlace read_residual_place(const StepBinder& binder, size_t operand) {
 }
 
 void bind_linear_f32(StepBinder& binder) {
-  const BoundValue& x = binder.operand(0);
-  const BoundValue& weight = binder.operand(1);
-  const BoundValue& y = binder.result();
-  for (const BoundValue* value : {&x, &weight, &y}) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& weight = binder.operand(1);
+  const PlacedValue& y = binder.result();
+  for (const PlacedValue* value : {&x, &weight, &y}) {
     binder.require_dtype(*value, Dtype::f32);
     binder.require_row_major(*value);
   }

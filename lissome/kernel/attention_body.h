@@ -1,0 +1,212 @@
+// Attention over Floats. Keys and values of a head are packed into panels once; then blocks of queries meet blocks of
+// keys: scores by the tiles of tile_f32_body.h, a running maximum and total per query, sums of values by tiles again.
+#pragma once
+
+#include "lissome/kernel/tile_f32_body.h"
+
+#include "lissome/kernel/attention.h"
+#include "lissome/kernel/attention_sizes.h"
+
+namespace lissome {
+namespace {
+
+struct Head {
+  const float *q, *k, *v;
+  const void* mask;
+  float* y;
+  float *key_panels, *value_panels, *scores, *sums;
+  AttentionSizes sizes;
+};
+
+// What is known of a block of queries so far.
+struct Running {
+  float largest[kQueryBlock];
+  float total[kQueryBlock];
+};
+
+void pack_keys(const AttentionCall& call, const Head& head) {
+  for (int64_t first = 0; first < call.keys; first += kLinearPanel) {
+    float* panel = head.key_panels + first * call.size;
+    const int64_t count = call.keys - first < kLinearPanel ? call.keys - first : kLinearPanel;
+    for (int64_t d = 0; d < call.size; ++d) {
+      const float* column = head.k + first * call.k_strides.row + d;
+      float* row = panel + d * kLinearPanel;
+      for (int64_t n = 0; n < count; ++n) row[n] = column[n * call.k_strides.row];
+      for (int64_t n = count; n < kLinearPanel; ++n) row[n] = 0;
+    }
+  }
+}
+
+void pack_values(const AttentionCall& call, const Head& head) {
+  for (int64_t first = 0; first < call.value_size; first += kLinearPanel) {
+    float* panel = head.value_panels + first * call.keys;
+    const int64_t count = call.value_size - first < kLinearPanel ? call.value_size - first : kLinearPanel;
+    for (int64_t key = 0; key < call.keys; ++key) {
+      const float* from = head.v + key * call.v_strides.row + first;
+      float* row = panel + key * kLinearPanel;
+      for (int64_t n = 0; n < kLinearPanel; n += Floats::kWidth) {
+        const int64_t left = count - n;
+        store(row + n, left >= Floats::kWidth ? load(from + n) : left > 0 ? load_first(from + n, left) : zeros());
+      }
+    }
+  }
+}
+
+// Rows times one panel, stored (or added) densely: y[r * y_stride ...], `outputs` of 64 columns.
+struct PanelProduct {
+  const float* x;
+  const float* panel;
+  float* y;
+  int64_t x_stride, y_stride, inputs;
+  bool adds;
+};
+
+struct PanelTile {
+  template <int Rows, int Vectors>
+  static void run(const PanelProduct& product, TilePlace place) {
+    const float* rows[Rows];
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) rows[r] = product.x + (place.row + r) * product.x_stride;
+    Floats sums[Rows][Vectors];
+    clear_sums(sums);
+    accumulate(rows, product.panel + place.output, product.inputs, sums);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      float* y = product.y + (place.row + r) * product.y_stride + place.output;
+#pragma GCC unroll 8
+      for (int v = 0; v < Vectors; ++v) {
+        Floats value = sums[r][v];
+        if (product.adds) value = value + load(y + v * Floats::kWidth);
+        store(y + v * Floats::kWidth, value);
+      }
+    }
+  }
+};
+
+void multiply_panel(const PanelProduct& product, int64_t rows, int64_t outputs) {
+  for (int64_t output = 0; output < outputs; output += kTileVectors * Floats::kWidth) {
+    run_tile_column<PanelTile>(product, output, outputs, {0, rows});
+  }
+}
+
+// Scales one row of scores, adds the mask, excludes what causality excludes; returns the largest.
+float mask_scores(const AttentionCall& call, const Head& head, float* scores, int64_t query, Range keys) {
+  const int64_t count = keys.end - keys.begin;
+  const int64_t seen = call.causal && query + 1 < keys.end ? (query + 1 > keys.begin ? query + 1 - keys.begin : 0) : count;
+  const int64_t mask_at = query * call.mask_strides.row + keys.begin;
+  if (call.mask_kind == MaskKind::chosen) {
+    const uint8_t* chosen = static_cast<const uint8_t*>(head.mask) + mask_at;
+    for (int64_t n = 0; n < seen; ++n) scores[n] = chosen[n] ? scores[n] : -__builtin_inff();
+  }
+  Floats largest = fill(-__builtin_inff());
+  for (int64_t n = 0; n < count; n += Floats::kWidth) {
+    const int64_t left = seen - n;
+    Floats value = load(scores + n) * fill(call.scale);
+    if (call.mask_kind == MaskKind::added && left > 0) {
+      value = value + load_first(static_cast<const float*>(head.mask) + mask_at + n,
+                                 left < Floats::kWidth ? left : Floats::kWidth);
+    }
+    if (left < Floats::kWidth) value = first_of_or(value, left > 0 ? left : 0, -__builtin_inff());
+    store(scores + n, value);
+    largest = max_with(value, largest);
+  }
+  return max_lanes(largest);
+}
+
+// Turns a row of scores into weights against the running maximum, and rescales what was summed before.
+void weigh_row(const Head& head, float* scores, int64_t count, int64_t r, float largest, Running& running,
+               bool first_block) {
+  const float before = running.largest[r];
+  const float top = largest > before ? largest : before;
+  const float shift = top == -__builtin_inff() ? 0 : top;  // nothing seen yet: weights of zero
+  Floats total = zeros();
+  for (int64_t n = 0; n < count; n += Floats::kWidth) {
+    const Floats weight = exponential(load(scores + n) - fill(shift));
+    store(scores + n, weight);
+    total = total + weight;
+  }
+  const float sum = sum_lanes(total);
+  if (first_block) {
+    running.total[r] = sum;
+  } else if (top != before) {
+    alignas(64) float factor[Floats::kWidth];
+    store(factor, exponential(fill(before - shift)));
+    running.total[r] = running.total[r] * factor[0] + sum;
+    float* sums = head.sums + r * head.sizes.sum_stride;
+    for (int64_t n = 0; n < head.sizes.sum_stride; n += Floats::kWidth) {
+      store(sums + n, load(sums + n) * fill(factor[0]));
+    }
+  } else {
+    running.total[r] += sum;
+  }
+  running.largest[r] = top;
+}
+
+void run_query_block(const AttentionCall& call, const Head& head, int64_t query, int64_t rows) {
+  Running running;
+  for (int64_t r = 0; r < rows; ++r) running.largest[r] = -__builtin_inff(), running.total[r] = 0;
+  const int64_t end = call.causal && query + rows < call.keys ? query + rows : call.keys;
+  for (int64_t key = 0; key < end; key += kKeyBlock) {
+    const Range keys = {key, key + kKeyBlock < end ? key + kKeyBlock : end};
+    const int64_t count = keys.end - keys.begin, padded = round_to_panel(count);
+    for (int64_t n = 0; n < padded; n += kLinearPanel) {
+      multiply_panel({head.q + query * call.q_strides.row, head.key_panels + (key + n) * call.size, head.scores + n,
+                      call.q_strides.row, head.sizes.score_stride, call.size, false},
+                     rows, kLinearPanel);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      float* scores = head.scores + r * head.sizes.score_stride;
+      const float largest = mask_scores(call, head, scores, query + r, keys);
+      const int64_t whole = (count + Floats::kWidth - 1) / Floats::kWidth * Floats::kWidth;
+      weigh_row(head, scores, whole, r, largest, running, key == 0);
+    }
+    for (int64_t n = 0; n < call.value_size; n += kLinearPanel) {
+      const int64_t outputs = call.value_size - n < kLinearPanel ? call.value_size - n : kLinearPanel;
+      multiply_panel({head.scores, head.value_panels + n * call.keys + key * kLinearPanel, head.sums + n,
+                      head.sizes.score_stride, head.sizes.sum_stride, count, key > 0},
+                     rows, outputs);
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const Floats factor = fill(running.total[r] == 0 ? 0.0f : 1 / running.total[r]);
+    const float* sums = head.sums + r * head.sizes.sum_stride;
+    float* y = head.y + (query + r) * call.y_strides.row;
+    for (int64_t n = 0; n < call.value_size; n += Floats::kWidth) {
+      const int64_t left = call.value_size - n < Floats::kWidth ? call.value_size - n : Floats::kWidth;
+      store_first(y + n, load(sums + n) * factor, left);
+    }
+  }
+}
+
+LISSOME_INLINE void run_attention(const AttentionCall& call, int part, int parts) {
+  // Work is cut at blocks of queries, so that a single head can be shared too; a part packs the heads that it meets.
+  const int64_t blocks = (call.queries + kQueryBlock - 1) / kQueryBlock;
+  const Range range = split_evenly(call.batch * call.heads * blocks, part, parts);
+  Head head;
+  head.sizes = find_attention_sizes(call.keys, call.size, call.value_size);
+  head.key_panels = call.scratch + part * attention_scratch(call.keys, call.size, call.value_size);
+  head.value_panels = head.key_panels + head.sizes.key_panels;
+  head.scores = head.value_panels + head.sizes.value_panels;
+  head.sums = head.scores + head.sizes.scores;
+  int64_t packed = -1;
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    const int64_t b = i / blocks / call.heads, h = i / blocks % call.heads, query = i % blocks * kQueryBlock;
+    const int64_t key_head = h / (call.heads / call.key_heads);
+    head.q = call.q + b * call.q_strides.batch + h * call.q_strides.head;
+    head.k = call.k + b * call.k_strides.batch + key_head * call.k_strides.head;
+    head.v = call.v + b * call.v_strides.batch + key_head * call.v_strides.head;
+    head.y = call.y + b * call.y_strides.batch + h * call.y_strides.head;
+    const int64_t mask_at = b * call.mask_strides.batch + h * call.mask_strides.head;
+    head.mask = static_cast<const char*>(call.mask) + mask_at * (call.mask_kind == MaskKind::added ? 4 : 1);
+    if (packed != b * call.key_heads + key_head) {
+      packed = b * call.key_heads + key_head;
+      pack_keys(call, head);
+      pack_values(call, head);
+    }
+    const int64_t rows = call.queries - query < kQueryBlock ? call.queries - query : kQueryBlock;
+    run_query_block(call, head, query, rows);
+  }
+}
+
+}  // namespace
+}  // namespace lissome

@@ -1,0 +1,38 @@
+#include "lissome/kernel/depthwise_f32.h"
+
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+
+void pack_depthwise_f32(const float* weight, int64_t channels, int64_t taps, float* packed) {
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t tap = 0; tap < taps; ++tap) packed[tap * channels + c] = weight[c * taps + tap];
+  }
+}
+
+void depthwise_f32_portable(const DepthwiseF32Call& call, int part, int parts) {
+  const Window& w = call.window;
+  const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
+    for (int64_t c = 0; c < call.channels; ++c) {
+      double sum = call.bias ? call.bias[c] : 0;
+      for (int64_t tap = 0; tap < w.kernel_height * w.kernel_width; ++tap) {
+        const int64_t h = oh * w.stride_height - w.pad_height + tap / w.kernel_width * w.dilation_height;
+        const int64_t v = ow * w.stride_width - w.pad_width + tap % w.kernel_width * w.dilation_width;
+        if (h < 0 || h >= w.height || v < 0 || v >= w.width) continue;
+        sum += static_cast<double>(call.x[((n * w.height + h) * w.width + v) * call.channels + c]) *
+               call.weight[tap * call.channels + c];
+      }
+      const double residual =
+          call.residual_place == ResidualPlace::none ? 0 : call.residual[row * call.residual_stride + c];
+      if (call.residual_place == ResidualPlace::before_activation) sum += residual;
+      sum = activate(call.epilogue, sum);
+      if (call.residual_place == ResidualPlace::after_activation) sum += residual;
+      call.y[row * call.y_stride + c] = static_cast<float>(sum);
+    }
+  }
+}
+
+}  // namespace lissome

@@ -1,0 +1,94 @@
+// The portable form: one element at a time, in double.
+#include "lissome/kernel/elementwise.h"
+
+#include <cmath>
+
+#include "lissome/kernel/convert_element.h"
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+namespace {
+
+double quantize(double x, float inverse, float zero) {
+  double t = static_cast<float>(x) * inverse;
+  t = t > -zero ? t : -zero;
+  t = t < 255 - zero ? t : 255 - zero;
+  return std::nearbyint(t) + zero;
+}
+
+double run_instruction(const ElementInstruction& i, const double* r) {
+  const double a = r[i.a], b = r[i.b];
+  const auto flag = [](bool value) { return value ? 1.0 : 0.0; };
+  switch (i.op) {
+    case ElementOp::constant: return i.alpha;
+    case ElementOp::activate: return activate({static_cast<Activation>(i.b), i.alpha, i.beta}, a);
+    case ElementOp::negate: return -a;
+    case ElementOp::absolute: return std::fabs(a);
+    case ElementOp::exponential: return std::exp(a);
+    case ElementOp::square_root: return std::sqrt(a);
+    case ElementOp::reciprocal_root: return 1 / std::sqrt(a);
+    case ElementOp::reciprocal: return 1 / a;
+    case ElementOp::square: return a * a;
+    case ElementOp::error_function: return std::erf(a);
+    case ElementOp::round: return std::nearbyint(a);
+    case ElementOp::floor: return std::floor(a);
+    case ElementOp::logical_not: return flag(a == 0);
+    case ElementOp::add: return a + b;
+    case ElementOp::subtract: return a - b;
+    case ElementOp::multiply: return a * b;
+    case ElementOp::divide: return a / b;
+    case ElementOp::maximum: return std::isnan(a) || a > b ? a : b;
+    case ElementOp::minimum: return std::isnan(a) || a < b ? a : b;
+    case ElementOp::equal: return flag(a == b);
+    case ElementOp::unequal: return flag(a != b);
+    case ElementOp::less: return flag(a < b);
+    case ElementOp::less_equal: return flag(a <= b);
+    case ElementOp::logical_and: return flag(a != 0 && b != 0);
+    case ElementOp::logical_or: return flag(a != 0 || b != 0);
+    case ElementOp::select: return a != 0 ? b : r[i.c];
+    case ElementOp::quantize: return quantize(a, i.alpha, i.beta);
+    case ElementOp::load: break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool is_element_dtype(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::u8:
+    case Dtype::i8:
+    case Dtype::i32:
+    case Dtype::i64:
+    case Dtype::bf16:
+    case Dtype::f16:
+    case Dtype::f32:
+    case Dtype::boolean: return true;
+    default: return false;
+  }
+}
+
+void elementwise_portable(const ElementwiseCall& call, int part, int parts) {
+  int64_t count = 1;
+  for (int d = 0; d < call.rank; ++d) count *= call.sizes[d];
+  const Range range = split_evenly(count, part, parts);
+  for (int64_t at = range.begin; at < range.end; ++at) {
+    int64_t offsets[kElementOperands] = {};
+    int64_t rest = at;
+    for (int d = call.rank - 1; d >= 0; --d) {
+      for (int i = 0; i < call.operands; ++i) offsets[i] += rest % call.sizes[d] * call.strides[i][d];
+      rest /= call.sizes[d];
+    }
+    double registers[kElementRegisters] = {};
+    for (int i = 0; i < call.instructions; ++i) {
+      const ElementInstruction& instruction = call.program[i];
+      registers[instruction.target] = instruction.op == ElementOp::load
+                                          ? read_element(call.x_dtypes[instruction.a], call.x[instruction.a], offsets[instruction.a])
+                                          : run_instruction(instruction, registers);
+    }
+    write_element(call.y_dtype, call.y, at, static_cast<float>(registers[call.program[call.instructions - 1].target]));
+  }
+}
+
+}  // namespace lissome

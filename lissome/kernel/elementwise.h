@@ -1,0 +1,53 @@
+// A chain of element-wise operations in one pass over memory: operands of any dtype and broadcast are read as f32, a
+// short list of instructions runs over blocks that stay in the first-level cache, and the last result is stored.
+//
+// Instructions work on numbered registers, each a block of kElementBlock floats. Comparisons give 1 and 0. Integers are
+// exact up to 2^24.
+#pragma once
+
+#include <cstdint>
+
+#include "lissome/base.h"
+#include "lissome/kernel/activation.h"
+
+namespace lissome {
+
+enum class ElementOp : uint8_t {
+  load,      // operand a
+  constant,  // alpha
+  activate,  // the activation numbered b of register a, with alpha and beta
+  negate, absolute, exponential, square_root, reciprocal_root, reciprocal, square, error_function, round, floor,
+  logical_not,
+  add, subtract, multiply, divide, maximum, minimum,
+  equal, unequal, less, less_equal, logical_and, logical_or,
+  select,    // a != 0 ? b : c
+  quantize,  // u8 of register a: inverse scale alpha, zero point beta; NaN becomes 0
+};
+
+inline constexpr int kElementBlock = 256;
+inline constexpr int kElementRank = 5;
+inline constexpr int kElementOperands = 6;
+inline constexpr int kElementRegisters = 10;
+inline constexpr int kElementInstructions = 24;
+
+struct ElementInstruction {
+  ElementOp op = ElementOp::load;
+  uint8_t target = 0, a = 0, b = 0, c = 0;
+  float alpha = 0, beta = 0;
+};
+
+struct ElementwiseCall {
+  const void* x[kElementOperands] = {};
+  void* y = nullptr;                          // dense in the order of `sizes`
+  int64_t sizes[kElementRank] = {};           // `rank` of them, outermost first
+  int64_t strides[kElementOperands][kElementRank] = {};  // elements; zero where an operand is broadcast
+  Dtype x_dtypes[kElementOperands] = {};
+  Dtype y_dtype = Dtype::f32;
+  uint8_t rank = 1, operands = 1, instructions = 1;  // the last instruction makes the result
+  ElementInstruction program[kElementInstructions];
+};
+
+// Whether loads and stores know the dtype.
+bool is_element_dtype(Dtype dtype);
+
+}  // namespace lissome

@@ -1,0 +1,160 @@
+// Element-wise chains over Floats.
+#pragma once
+
+#include "lissome/kernel/vector.h"
+
+#include "lissome/kernel/activation_body.h"
+#include "lissome/kernel/convert_element.h"
+#include "lissome/kernel/elementwise.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+namespace {
+
+// target[i] = f(a[i]); tails are read and written exactly.
+template <typename Function>
+LISSOME_INLINE void map_one(float* target, const float* a, int64_t count, const Function& function) {
+  int64_t i = 0;
+  for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(target + i, function(load(a + i)));
+  if (i < count) store_first(target + i, function(load_first(a + i, count - i)), count - i);
+}
+
+template <typename Function>
+LISSOME_INLINE void map_two(float* target, const float* a, const float* b, int64_t count, const Function& function) {
+  int64_t i = 0;
+  for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(target + i, function(load(a + i), load(b + i)));
+  if (i < count) {
+    store_first(target + i, function(load_first(a + i, count - i), load_first(b + i, count - i)), count - i);
+  }
+}
+
+void run_activation(float* target, const float* a, int64_t count, Epilogue epilogue) {
+  map_one(target, a, count, [epilogue](Floats x) { return activate_vector(epilogue, x); });
+}
+
+void run_logic(const ElementInstruction& i, float* target, const float* a, const float* b, const float* c,
+               int64_t count) {
+  switch (i.op) {
+    case ElementOp::logical_not: for (int64_t k = 0; k < count; ++k) target[k] = a[k] == 0 ? 1.0f : 0.0f; break;
+    case ElementOp::equal: for (int64_t k = 0; k < count; ++k) target[k] = a[k] == b[k] ? 1.0f : 0.0f; break;
+    case ElementOp::unequal: for (int64_t k = 0; k < count; ++k) target[k] = a[k] != b[k] ? 1.0f : 0.0f; break;
+    case ElementOp::less: for (int64_t k = 0; k < count; ++k) target[k] = a[k] < b[k] ? 1.0f : 0.0f; break;
+    case ElementOp::less_equal: for (int64_t k = 0; k < count; ++k) target[k] = a[k] <= b[k] ? 1.0f : 0.0f; break;
+    case ElementOp::logical_and: for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 && b[k] != 0 ? 1.0f : 0.0f; break;
+    case ElementOp::logical_or: for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 || b[k] != 0 ? 1.0f : 0.0f; break;
+    default: for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 ? b[k] : c[k]; break;
+  }
+}
+
+void run_instruction(const ElementInstruction& i, float* target, const float* a, const float* b, const float* c,
+                     int64_t count) {
+  switch (i.op) {
+    case ElementOp::constant: map_one(target, target, count, [&](Floats) { return fill(i.alpha); }); break;
+    case ElementOp::activate: run_activation(target, a, count, {static_cast<Activation>(i.b), i.alpha, i.beta}); break;
+    case ElementOp::negate: map_one(target, a, count, [](Floats x) { return fill(-0.0f) - x; }); break;
+    case ElementOp::absolute: map_one(target, a, count, [](Floats x) { return absolute_value(x); }); break;
+    case ElementOp::exponential: map_one(target, a, count, [](Floats x) { return exponential(x); }); break;
+    case ElementOp::square_root: map_one(target, a, count, [](Floats x) { return square_root(x); }); break;
+    case ElementOp::reciprocal_root:
+      map_one(target, a, count, [](Floats x) { return fill(1.0f) / square_root(x); });
+      break;
+    case ElementOp::reciprocal: map_one(target, a, count, [](Floats x) { return fill(1.0f) / x; }); break;
+    case ElementOp::square: map_one(target, a, count, [](Floats x) { return x * x; }); break;
+    case ElementOp::error_function: map_one(target, a, count, [](Floats x) { return error_function(x); }); break;
+    case ElementOp::round: map_one(target, a, count, [](Floats x) { return round_to_nearest(x); }); break;
+    case ElementOp::floor: map_one(target, a, count, [](Floats x) { return round_down(x); }); break;
+    case ElementOp::add: map_two(target, a, b, count, [](Floats x, Floats y) { return x + y; }); break;
+    case ElementOp::subtract: map_two(target, a, b, count, [](Floats x, Floats y) { return x - y; }); break;
+    case ElementOp::multiply: map_two(target, a, b, count, [](Floats x, Floats y) { return x * y; }); break;
+    case ElementOp::divide: map_two(target, a, b, count, [](Floats x, Floats y) { return x / y; }); break;
+    case ElementOp::maximum:
+      // One of the two catches NaN in x, the other NaN in y.
+      map_two(target, a, b, count, [](Floats x, Floats y) { return keep_nan(x, max_with(x, y)); });
+      break;
+    case ElementOp::minimum:
+      map_two(target, a, b, count, [](Floats x, Floats y) { return keep_nan(x, min_with(x, y)); });
+      break;
+    case ElementOp::quantize:
+      map_one(target, a, count, [&](Floats x) {
+        const Floats low = fill(-i.beta), high = fill(255 - i.beta);
+        return round_to_nearest(min_with(high, max_with(x * fill(i.alpha), low))) + fill(i.beta);
+      });
+      break;
+    default: run_logic(i, target, a, b, c, count); break;
+  }
+}
+
+// Operand i over `count` elements from `at` on: in place where it is dense f32, else converted into `buffer`.
+const float* load_block(const ElementwiseCall& call, int operand, int64_t at, int64_t stride, int64_t count,
+                        float* buffer) {
+  const void* data = call.x[operand];
+  const Dtype dtype = call.x_dtypes[operand];
+  if (stride == 1 && dtype == Dtype::f32) return static_cast<const float*>(data) + at;
+  if (stride == 0) {
+    const Floats value = fill(read_element(dtype, data, at));
+    for (int64_t i = 0; i < count; i += Floats::kWidth) store(buffer + i, value);
+    return buffer;
+  }
+  for (int64_t i = 0; i < count; ++i) buffer[i] = read_element(dtype, data, at + i * stride);
+  return buffer;
+}
+
+void store_block(const ElementwiseCall& call, int64_t at, const float* block, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) write_element(call.y_dtype, call.y, at + i, block[i]);
+}
+
+void run_block(const ElementwiseCall& call, const int64_t* offsets, int64_t y_at, int64_t count) {
+  alignas(64) float buffers[kElementRegisters][kElementBlock];
+  const float* registers[kElementRegisters] = {};
+  const int inner = call.rank - 1;
+  const bool direct = call.y_dtype == Dtype::f32;
+  for (int i = 0; i < call.instructions; ++i) {
+    const ElementInstruction& instruction = call.program[i];
+    float* target = buffers[instruction.target];
+    if (instruction.op == ElementOp::load) {
+      registers[instruction.target] = load_block(call, instruction.a, offsets[instruction.a],
+                                                 call.strides[instruction.a][inner], count, target);
+      continue;
+    }
+    const bool last = i + 1 == call.instructions;
+    if (last && direct) target = static_cast<float*>(call.y) + y_at;
+    const bool activates = instruction.op == ElementOp::activate;
+    run_instruction(instruction, target, registers[instruction.a], activates ? nullptr : registers[instruction.b],
+                    registers[instruction.c], count);
+    registers[instruction.target] = target;
+  }
+  const ElementInstruction& last = call.program[call.instructions - 1];
+  const float* result = registers[last.target];
+  if (direct) {
+    if (last.op == ElementOp::load) {
+      map_one(static_cast<float*>(call.y) + y_at, result, count, [](Floats x) { return x; });
+    }
+  } else {
+    store_block(call, y_at, result, count);
+  }
+}
+
+LISSOME_INLINE void run_elementwise(const ElementwiseCall& call, int part, int parts) {
+  const int inner = call.rank - 1;
+  const int64_t length = call.sizes[inner];
+  int64_t outer = 1;
+  for (int d = 0; d < inner; ++d) outer *= call.sizes[d];
+  const int64_t blocks = (length + kElementBlock - 1) / kElementBlock;
+  const Range range = split_evenly(outer * blocks, part, parts);
+  for (int64_t at = range.begin; at < range.end; ++at) {
+    const int64_t row = at / blocks, first = at % blocks * kElementBlock;
+    const int64_t count = length - first < kElementBlock ? length - first : kElementBlock;
+    int64_t offsets[kElementOperands];
+    for (int i = 0; i < call.operands; ++i) offsets[i] = first * call.strides[i][inner];
+    int64_t rest = row;
+    for (int d = inner - 1; d >= 0; --d) {
+      const int64_t index = rest % call.sizes[d];
+      rest /= call.sizes[d];
+      for (int i = 0; i < call.operands; ++i) offsets[i] += index * call.strides[i][d];
+    }
+    run_block(call, offsets, row * length + first, count);
+  }
+}
+
+}  // namespace
+}  // namespace lissome

@@ -1,0 +1,43 @@
+// Kernels that move bytes: strided copies, rows chosen by index, and sums over one axis.
+#pragma once
+
+#include <cstdint>
+
+namespace lissome {
+
+inline constexpr int kMoveRank = 6;
+
+// y, dense in the order of `sizes`, takes the elements of x.
+struct CopyCall {
+  const void* x = nullptr;
+  void* y = nullptr;
+  int64_t sizes[kMoveRank] = {};      // `rank` of them, outermost first
+  int64_t x_strides[kMoveRank] = {};  // elements; may be zero
+  int64_t y_strides[kMoveRank] = {};  // elements
+  int rank = 1;
+  int item = 4;                       // bytes: 1, 2, 4, 8
+};
+
+// y[i] = table[indices[i]], rows of `row_bytes`. An index outside of [-rows, rows) sets *fault and writes zeros.
+struct GatherCall {
+  const void* table = nullptr;
+  const void* indices = nullptr;  // i64, or i32
+  void* y = nullptr;
+  int64_t* fault = nullptr;
+  int64_t fault_code = 0;
+  int64_t rows = 0, row_bytes = 0, count = 0;
+  bool narrow_indices = false;
+  bool negative_allowed = false;  // counts from the end, as indexing does; embeddings refuse
+};
+
+enum class Reduction : uint8_t { sum, mean, maximum, minimum };
+
+// y[outer, inner] = reduction over the middle axis of x[outer, count, inner].
+struct ReduceCall {
+  const float* x = nullptr;
+  float* y = nullptr;
+  int64_t outer = 1, count = 1, inner = 1;
+  Reduction reduction = Reduction::sum;
+};
+
+}  // namespace lissome

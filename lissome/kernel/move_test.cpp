@@ -1,0 +1,72 @@
+#include "lissome/kernel/move.h"
+
+#include "lissome/kernel/row_check.h"
+
+using namespace lissome;
+
+TEST_CASE("copy follows any strides, shared among parts") {
+  TestNumbers numbers(3);
+  const int64_t a = 3, b = 37, c = 21;
+  const auto x = numbers.reals(a * b * c);
+  CopyCall call;
+  call.rank = 3;
+  const int64_t sizes[3] = {a, c, b}, x_strides[3] = {b * c, 1, c}, y_strides[3] = {c * b, b, 1};
+  for (int i = 0; i < 3; ++i) call.sizes[i] = sizes[i], call.x_strides[i] = x_strides[i], call.y_strides[i] = y_strides[i];
+  call.x = x.data();
+  for (const int parts : {1, 2, 5}) {
+    std::vector<float> y(x.size(), 777.0f);
+    call.y = y.data();
+    for (int part = 0; part < parts; ++part) find_kernel("copy").function(&call, part, parts);
+    bool same = true;
+    for (int64_t i = 0; i < a; ++i) {
+      for (int64_t j = 0; j < b; ++j) {
+        for (int64_t k = 0; k < c; ++k) {
+          same = same && y[static_cast<size_t>((i * c + k) * b + j)] == x[static_cast<size_t>((i * b + j) * c + k)];
+        }
+      }
+    }
+    CHECK(same);
+  }
+}
+
+TEST_CASE("gather takes rows and reports indices out of range") {
+  const std::vector<float> table = {1, 2, 3, 4, 5, 6};
+  std::vector<int64_t> indices = {2, 0, 1, 2};
+  std::vector<float> y(8);
+  int64_t fault = 0;
+  GatherCall call;
+  call.table = table.data(), call.indices = indices.data(), call.y = y.data(), call.fault = &fault;
+  call.fault_code = 7, call.rows = 3, call.row_bytes = 8, call.count = 4;
+  find_kernel("gather").function(&call, 0, 1);
+  CHECK(y == std::vector<float>{5, 6, 1, 2, 3, 4, 5, 6});
+  CHECK(fault == 0);
+  indices[1] = -1;
+  find_kernel("gather").function(&call, 0, 1);
+  CHECK(fault == 7);
+  fault = 0;
+  call.negative_allowed = true;
+  find_kernel("gather").function(&call, 0, 1);
+  CHECK(fault == 0);
+  CHECK(y[2] == 5);
+  indices[3] = 3;
+  find_kernel("gather").function(&call, 0, 1);
+  CHECK(fault == 7);
+}
+
+TEST_CASE("reduce agrees with the portable form along and across rows") {
+  TestNumbers numbers(3);
+  for (const int64_t inner : {1, 5, 16, 40}) {
+    for (const int64_t count : {1, 7, 33, 200}) {
+      ReduceCall call;
+      call.outer = 6, call.count = count, call.inner = inner;
+      auto x = numbers.reals(call.outer * count * inner);
+      x[x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+      x[0] = -INFINITY;
+      call.x = x.data();
+      for (int reduction = 0; reduction < 4; ++reduction) {
+        call.reduction = static_cast<Reduction>(reduction);
+        check_rows("reduce", call, call.outer * inner, 1e-5f, [](ReduceCall& filled, float* y) { filled.y = y; });
+      }
+    }
+  }
+}

@@ -1,0 +1,46 @@
+// The portable forms, in double.
+#include "lissome/kernel/normalize.h"
+
+#include <cmath>
+
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+
+void layer_norm_portable(const LayerNormCall& call, int part, int parts) {
+  const Range rows = split_evenly(call.rows, part, parts);
+  const auto width = static_cast<double>(call.width);
+  for (int64_t m = rows.begin; m < rows.end; ++m) {
+    const auto value = [&](int64_t k) {
+      const int64_t at = m * call.width + k;
+      return call.residual ? call.x[at] + call.residual[at] : call.x[at];
+    };
+    double mean = 0, variance = 0;
+    for (int64_t k = 0; k < call.width; ++k) mean += call.root_mean_square ? 0 : value(k) / width;
+    for (int64_t k = 0; k < call.width; ++k) variance += (value(k) - mean) * (value(k) - mean) / width;
+    const double factor = 1 / std::sqrt(variance + call.epsilon);
+    for (int64_t k = 0; k < call.width; ++k) {
+      const float v = value(k);
+      double y = (v - mean) * factor;
+      if (call.weight) y *= call.weight[k];
+      if (call.bias) y += call.bias[k];
+      if (call.sum) call.sum[m * call.width + k] = v;
+      call.y[m * call.width + k] = static_cast<float>(y);
+    }
+  }
+}
+
+void softmax_portable(const SoftmaxCall& call, int part, int parts) {
+  const Range rows = split_evenly(call.rows, part, parts);
+  for (int64_t m = rows.begin; m < rows.end; ++m) {
+    const float* x = call.x + m * call.width;
+    float* y = call.y + m * call.width;
+    double largest = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < call.width; ++k) largest = x[k] > largest ? x[k] : largest;
+    for (int64_t k = 0; k < call.width; ++k) sum += std::exp(x[k] - largest);
+    for (int64_t k = 0; k < call.width; ++k) y[k] = static_cast<float>(std::exp(x[k] - largest) / sum);
+  }
+}
+
+}  // namespace lissome

@@ -1,0 +1,61 @@
+#include "lissome/kernel/pool.h"
+
+#include "lissome/kernel/row_check.h"
+
+using namespace lissome;
+
+namespace {
+
+Window make_window(TestNumbers& numbers) {
+  Window w;
+  w.batch = numbers.between(1, 3), w.height = numbers.between(5, 12), w.width = numbers.between(5, 12);
+  w.kernel_height = numbers.between(2, 4), w.kernel_width = numbers.between(2, 4);
+  w.stride_height = numbers.between(1, 3), w.stride_width = numbers.between(1, 3);
+  w.pad_height = numbers.between(0, 1), w.pad_width = numbers.between(0, 1);
+  w.out_height = (w.height + 2 * w.pad_height - w.kernel_height) / w.stride_height + 1;
+  w.out_width = (w.width + 2 * w.pad_width - w.kernel_width) / w.stride_width + 1;
+  return w;
+}
+
+}  // namespace
+
+TEST_CASE("pool_f32 agrees with the portable form") {
+  TestNumbers numbers(5);
+  for (int i = 0; i < 60; ++i) {
+    PoolCall call;
+    call.window = make_window(numbers);
+    call.channels = numbers.between(1, 70);
+    call.average = i % 2 == 0;
+    call.counts_padding = i % 3 == 0;
+    call.pad_bottom = call.window.pad_height, call.pad_right = call.window.pad_width;
+    auto x = numbers.reals(call.window.batch * call.window.height * call.window.width * call.channels);
+    x[x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+    call.x = x.data();
+    const int64_t count = call.window.batch * call.window.out_height * call.window.out_width * call.channels;
+    check_rows("pool_f32", call, count, 2e-6f, [](PoolCall& filled, float* y) { filled.y = y; });
+  }
+}
+
+TEST_CASE("pool_u8 takes the largest byte") {
+  TestNumbers numbers(6);
+  for (int i = 0; i < 30; ++i) {
+    PoolCall call;
+    call.window = make_window(numbers);
+    call.channels = numbers.between(1, 70);
+    std::vector<uint8_t> x;
+    for (int64_t k = 0; k < call.window.batch * call.window.height * call.window.width * call.channels; ++k) {
+      x.push_back(static_cast<uint8_t>(numbers.between(0, 255)));
+    }
+    call.x = x.data();
+    const int64_t count = call.window.batch * call.window.out_height * call.window.out_width * call.channels;
+    const auto run = [&](const KernelRow& row) {
+      std::vector<uint8_t> y(static_cast<size_t>(count));
+      call.y = y.data();
+      for (int part = 0; part < 3; ++part) row.function(&call, part, 3);
+      return y;
+    };
+    for (const KernelRow& row : kernel_rows("pool_u8")) {
+      if (can_run(row.isa)) CHECK(run(row) == run(kernel_rows("pool_u8").back()));
+    }
+  }
+}

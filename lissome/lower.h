@@ -1,0 +1,52 @@
+// Face of lower: from a program to a plan. Every node has an ordered list of kernels that could compute it; each says
+// whether it accepts the node or why not; those that accept are timed on real sizes; every list ends in the reference,
+// which is the node itself, run by libtorch.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <string>
+#include <vector>
+
+#include "lissome/program.h"
+#include "lissome/runtime.h"
+
+namespace lissome {
+
+enum class Effort : uint8_t {
+  fast,    // nothing is timed: the first kernel that accepts
+  normal,  // kernels that accept are timed once per distinct node
+  max,     // longer
+};
+
+// Where a kernel accepts a node that matches, it is taken unmeasured. Unknown kernel names are a usage error.
+struct ForcedKernel {
+  std::string pattern;  // shell-style, over op ("aten::linear") and result name
+  std::string kernel;   // a name from list_kernel_names()
+};
+
+struct LowerOptions {
+  Effort effort = Effort::normal;
+  int threads = 0;  // 0: all that this process may use
+  std::vector<ForcedKernel> forced;
+  // Example inputs in the program's order: their sizes are what timing uses. Without them every named dimension takes
+  // its smallest allowed size, at least 1.
+  std::vector<c10::IValue> inputs;
+};
+
+// `program` is left alone; its weights are shared, packed copies are made where a kernel wants them. Never fails for a
+// program that interpret() runs, except with over_budget.
+Plan lower_program(const Program& program, const LowerOptions& options = {});
+
+// Names for `--kernel`: "reference", "linear_f32", ...
+std::vector<std::string> list_kernel_names();
+
+// Program, plan and packed weights into one .lissome file that Session::load runs.
+void save_prepared(const Program& program, const Plan& plan, const std::string& path);
+
+// A session driven with torch tensors, without copying: inputs are lent (made dense first where they are not), outputs
+// own their memory. None for outputs that are none.
+std::vector<c10::IValue> run_session(Session& session, const std::vector<c10::IValue>& inputs,
+                                     const StepSink* sink = nullptr);
+
+}  // namespace lissome

@@ -1,0 +1,21 @@
+// Declarations of every candidate's two functions, for the table and for the files that define them.
+#pragma once
+
+#include "lissome/lower/candidate.h"
+
+namespace lissome {
+
+std::string refuse_linear_f32(const PlanBuilder& builder, const Node& node);
+void emit_linear_f32(PlanBuilder& builder, const Node& node);
+
+// candidate_libtorch.cpp
+std::string refuse_mkldnn_linear(const PlanBuilder& builder, const Node& node);
+void emit_mkldnn_linear(PlanBuilder& builder, const Node& node);
+std::string refuse_mkldnn_conv(const PlanBuilder& builder, const Node& node);
+void emit_mkldnn_conv(PlanBuilder& builder, const Node& node);
+std::string refuse_onednn_linear_int8(const PlanBuilder& builder, const Node& node);
+void emit_onednn_linear_int8(PlanBuilder& builder, const Node& node);
+std::string refuse_onednn_conv_int8(const PlanBuilder& builder, const Node& node);
+void emit_onednn_conv_int8(PlanBuilder& builder, const Node& node);
+
+}  // namespace lissome

@@ -1,0 +1,265 @@
+#include "lissome/lower/plan_builder.h"
+
+#include <algorithm>
+#include <set>
+
+#include "lissome/base.h"
+#include "lissome/lower/tensors.h"
+
+namespace lissome {
+namespace {
+
+PlanKind kind_of(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::tensor: return PlanKind::tensor;
+    case ValueKind::integer: return PlanKind::integer;
+    case ValueKind::floating: return PlanKind::floating;
+    case ValueKind::boolean: return PlanKind::boolean;
+    default: return PlanKind::other;
+  }
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(Program program, int threads) : program_(std::move(program)) {
+  plan_.machine = {processor_name(), describe_features(), threads > 0 ? threads : usable_threads()};
+  for (const NamedDimension& dimension : program_.dimensions) {
+    plan_.dimensions.push_back({dimension.name, dimension.minimum, dimension.maximum});
+  }
+  plan_.input_tree = program_.call_tree.inputs;
+  plan_.output_tree = program_.call_tree.outputs;
+  for (const StateWrite& write : program_.writes) written_[write.target] = true;
+  for (const Node& node : program_.nodes) {
+    for (const int position : find_effects(program_, node).writes) {
+      for_each_value(node.arguments[static_cast<size_t>(position)], [&](ValueId id) { written_[id] = true; });
+    }
+  }
+  add_inputs();
+}
+
+void PlanBuilder::add_inputs() {
+  for (const ProgramInput& input : program_.inputs) {
+    const ValueType& type = this->type(input.value);
+    for (const Dimension& size : type.sizes) {
+      // What an input's size depends on alone can be solved for.
+      if (size.names().size() == 1) bound_names_.push_back(size.names().front());
+    }
+    PlanValue value = describe(input.value);
+    value.storage = Storage::input;
+    if (value.kind == PlanKind::tensor && !value.sized) {
+      throw_error(ErrorKind::unsupported, "lowering: input ", quote(input.name), " has no known dtype and sizes");
+    }
+    if (value.kind == PlanKind::integer) value.dtype = Dtype::i64;
+    if (value.kind == PlanKind::floating) value.dtype = Dtype::f64;
+    if (value.kind == PlanKind::boolean) value.dtype = Dtype::boolean;
+    value.sized = true;
+    plan_values_[input.value] = static_cast<int>(plan_.values.size());
+    plan_.inputs.push_back({input.name, static_cast<int>(plan_.values.size())});
+    plan_.values.push_back(std::move(value));
+  }
+}
+
+std::vector<SizeExpression> PlanBuilder::describe_sizes(const ValueType& type) const {
+  std::vector<SizeExpression> sizes;
+  for (const Dimension& size : type.sizes) {
+    if (const auto number = size.constant()) {
+      sizes.emplace_back(*number);
+    } else {
+      sizes.push_back(SizeExpression::parse(size.print(), plan_.dimensions));
+    }
+  }
+  return sizes;
+}
+
+PlanValue PlanBuilder::describe(ValueId id) const {
+  PlanValue value;
+  const ValueType& type = this->type(id);
+  value.name = program_.value(id).name;
+  value.kind = kind_of(type.kind);
+  value.sized = type.kind == ValueKind::tensor && type.sized;
+  value.dtype = type.dtype;
+  if (value.sized) value.sizes = describe_sizes(type);
+  return value;
+}
+
+bool PlanBuilder::is_sized(ValueId id) const {
+  const ValueType& type = this->type(id);
+  if (type.kind != ValueKind::tensor || !type.sized) return false;
+  for (const Dimension& size : type.sizes) {
+    for (const std::string& name : size.names()) {
+      if (std::find(bound_names_.begin(), bound_names_.end(), name) == bound_names_.end()) return false;
+    }
+  }
+  return true;
+}
+
+bool PlanBuilder::is_held(ValueId id) const {
+  const auto found = plan_values_.find(id);
+  return found != plan_values_.end() && plan_.values[static_cast<size_t>(found->second)].storage == Storage::held;
+}
+
+bool PlanBuilder::is_written(ValueId id) const { return written_.contains(id); }
+
+const at::Tensor* PlanBuilder::constant(ValueId id) const {
+  const Weight* weight = program_.find_weight(id);
+  if (!weight || is_written(id) || !weight->tensor.defined() || weight->tensor.layout() != at::kStrided) return nullptr;
+  return &weight->tensor;
+}
+
+Format PlanBuilder::format(ValueId id) const {
+  const auto found = plan_values_.find(id);
+  return found == plan_values_.end() ? Format::row_major : plan_.values[static_cast<size_t>(found->second)].format;
+}
+
+bool PlanBuilder::is_strided_view(ValueId id) const { return strided_.contains(id); }
+
+int PlanBuilder::use(ValueId id) {
+  const auto found = plan_values_.find(id);
+  if (found != plan_values_.end()) return found->second;
+  const Weight* weight = program_.find_weight(id);
+  LISSOME_CHECK(weight, "%", program_.value(id).name, " is used before it is made");
+  PlanValue value = describe(id);
+  value.name = weight->name;
+  value.storage = is_written(id) ? Storage::state : Storage::constant;
+  value.sized = true;
+  value.kind = PlanKind::tensor;
+  PlanArray array{weight->name, false, share_tensor(weight->tensor)};
+  value.dtype = array.array.dtype;
+  value.sizes.assign(array.array.sizes.begin(), array.array.sizes.end());
+  value.array = static_cast<int>(plan_.arrays.size());
+  plan_.arrays.push_back(std::move(array));
+  plan_.values.push_back(std::move(value));
+  return plan_values_[id] = static_cast<int>(plan_.values.size()) - 1;
+}
+
+int PlanBuilder::use(const Argument& argument) { return argument.is_none() ? -1 : use(argument.value()); }
+
+int PlanBuilder::make(ValueId id, Storage storage, Format format) {
+  PlanValue value = describe(id);
+  value.storage = storage;
+  value.format = format;
+  plan_.values.push_back(std::move(value));
+  return plan_values_[id] = static_cast<int>(plan_.values.size()) - 1;
+}
+
+int PlanBuilder::add_packed(const std::string& name, Array array) {
+  PlanValue value;
+  value.name = name;
+  value.storage = Storage::constant;
+  value.sized = true;
+  value.dtype = array.dtype;
+  value.sizes.assign(array.sizes.begin(), array.sizes.end());
+  value.array = static_cast<int>(plan_.arrays.size());
+  plan_.arrays.push_back({name, true, std::move(array)});
+  plan_.values.push_back(std::move(value));
+  return packed_[name] = static_cast<int>(plan_.values.size()) - 1;
+}
+
+PlanOrigin PlanBuilder::describe_origin(const Program& program, const Node& node) {
+  PlanOrigin origin;
+  if (!node.results.empty() && node.results.front() != ValueId::none) {
+    origin.node = program.value(node.results.front()).name;
+  }
+  origin.op = node.op.name();
+  if (node.origin) {
+    origin.source = node.origin->source;
+    origin.code = node.origin->code;
+    origin.module = node.origin->module;
+    origin.module_type = node.origin->module_type;
+  }
+  return origin;
+}
+
+void PlanBuilder::add_step(PlanStep step, const Node& node) {
+  step.origins.push_back(describe_origin(program_, node));
+  items_.emplace_back(std::move(step));
+}
+
+void PlanBuilder::keep_node(Node node) {
+  for (const ValueId id : node.results) {
+    if (id != ValueId::none) make(id, Storage::held);
+  }
+  items_.emplace_back(std::move(node));
+}
+
+Plan PlanBuilder::finish() {
+  // How many later items need a value, so that a group knows what leaves it.
+  std::unordered_map<ValueId, size_t> last_needed;
+  std::unordered_map<int, ValueId> program_values;
+  for (const auto& [id, value] : plan_values_) program_values[value] = id;
+  const auto need = [&](ValueId id, size_t item) { last_needed[id] = std::max(last_needed[id], item); };
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (const auto* node = std::get_if<Node>(&items_[i])) {
+      for (const Argument& argument : node->arguments) for_each_value(argument, [&](ValueId id) { need(id, i); });
+      continue;
+    }
+    for (const int operand : std::get<PlanStep>(items_[i]).operands) {
+      const auto found = program_values.find(operand);
+      if (found != program_values.end()) need(found->second, i);
+    }
+  }
+  for (const ProgramOutput& output : program_.outputs) {
+    if (output.value.is_value()) need(output.value.value(), items_.size());
+  }
+  for (const StateWrite& write : program_.writes) need(write.value, items_.size());
+
+  const bool writes_arguments = std::any_of(items_.begin(), items_.end(), [&](const Item& item) {
+    const auto* node = std::get_if<Node>(&item);
+    return node && find_effects(program_, *node).barrier();
+  });
+  for (size_t i = 0; i < items_.size();) {
+    if (auto* step = std::get_if<PlanStep>(&items_[i])) {
+      plan_.steps.push_back(std::move(*step));
+      ++i;
+      continue;
+    }
+    std::vector<Node> nodes;
+    for (; i < items_.size() && std::holds_alternative<Node>(items_[i]); ++i) nodes.push_back(std::get<Node>(items_[i]));
+    ReferenceGroup group = make_reference_group(
+        program_, nodes,
+        [&](ValueId id) { const auto found = last_needed.find(id); return found != last_needed.end() && found->second >= i; },
+        [&](ValueId id) { return constant(id) != nullptr; });
+    PlanStep step;
+    step.kernel = kReferenceStep;
+    for (const ValueId id : group.operands) step.operands.push_back(use(id));
+    for (const ValueId id : group.results) step.results.push_back(plan_values_.at(id));
+    step.program = std::move(group.program);
+    step.origins = std::move(group.origins);
+    step.keeps_operands = group.keeps_operands;
+    if (writes_arguments) step.attributes.set("copies_inputs", int64_t{1});
+    plan_.steps.push_back(std::move(step));
+    for (const Node& node : nodes) {
+      for (const Argument& argument : node.arguments) {
+        for_each_value(argument, [&](ValueId id) {
+          if (constant(id)) use(id);
+        });
+      }
+    }
+  }
+  add_outputs();
+  return std::move(plan_);
+}
+
+void PlanBuilder::add_outputs() {
+  for (const ProgramOutput& output : program_.outputs) {
+    PlanOutput planned;
+    planned.name = output.name;
+    if (output.value.is_value()) {
+      planned.value = use(output.value.value());
+    } else if (const auto* integer = output.value.get<int64_t>()) {
+      planned.literal = *integer;
+    } else if (const auto* number = output.value.get<double>()) {
+      planned.literal = *number;
+    } else if (const auto* flag = output.value.get<bool>()) {
+      planned.literal = *flag;
+    } else if (const auto* text = output.value.get<std::string>()) {
+      planned.literal = *text;
+    } else if (!output.value.is_none()) {
+      throw_error(ErrorKind::unsupported, "lowering: output ", quote(output.name), " is neither tensor nor number");
+    }
+    plan_.outputs.push_back(std::move(planned));
+  }
+  for (const StateWrite& write : program_.writes) plan_.writes.push_back({use(write.target), use(write.value)});
+}
+
+}  // namespace lissome

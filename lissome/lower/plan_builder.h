@@ -1,0 +1,81 @@
+// A plan in the making. Lowering walks the nodes of a program once, in order; for each it adds native steps, or keeps
+// the node (perhaps rewritten) for the reference. finish() gathers kept neighbours into reference steps and drops what
+// nothing uses.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "lissome/lower.h"
+
+namespace lissome {
+
+class PlanBuilder {
+ public:
+  // A working copy: candidates may add values and nodes of their own to program().
+  PlanBuilder(Program program, int threads);
+
+  Program& program() { return program_; }
+  const Program& program() const { return program_; }
+  const Plan& plan() const { return plan_; }
+
+  // ---- what is known of a value
+  const ValueType& type(ValueId id) const { return program_.value(id).type; }
+  // Its dtype is known and its sizes follow from those of the inputs.
+  bool is_sized(ValueId id) const;
+  bool is_held(ValueId id) const;       // made by a kept node
+  bool is_written(ValueId id) const;    // state or an input that the program writes
+  // A weight that nothing writes; null otherwise.
+  const at::Tensor* constant(ValueId id) const;
+  Format format(ValueId id) const;
+  bool is_strided_view(ValueId id) const;  // made by a view step, not dense in row order
+
+  // ---- making steps
+  int use(ValueId id);  // the plan's value; weights join the plan here
+  int use(const Argument& argument);  // -1 for none
+  int make(ValueId id, Storage storage = Storage::arena, Format format = Format::row_major);
+  void mark_strided(ValueId id) { strided_[id] = true; }
+  // A packed weight, kept once per name.
+  bool has_packed(const std::string& name) const { return packed_.contains(name); }
+  int add_packed(const std::string& name, Array array);
+  int find_packed(const std::string& name) const { return packed_.at(name); }
+  void add_step(PlanStep step, const Node& node);
+  void keep_node(Node node);
+
+  Plan finish();
+
+  static PlanOrigin describe_origin(const Program& program, const Node& node);
+
+ private:
+  using Item = std::variant<PlanStep, Node>;
+
+  void add_inputs();
+  void add_outputs();
+  PlanValue describe(ValueId id) const;
+  std::vector<SizeExpression> describe_sizes(const ValueType& type) const;
+
+  Program program_;
+  Plan plan_;
+  std::vector<Item> items_;
+  std::unordered_map<ValueId, int> plan_values_;
+  std::unordered_map<ValueId, bool> strided_, written_;
+  std::unordered_map<std::string, int> packed_;
+  std::unordered_map<const void*, int> arrays_;
+  std::vector<std::string> bound_names_;  // dimensions that the sizes of inputs bind
+};
+
+// Text of a program of these nodes: operands are its inputs, constants its weights, results its outputs.
+struct ReferenceGroup {
+  std::vector<ValueId> operands, results;
+  std::string program;
+  std::vector<PlanOrigin> origins;
+  bool keeps_operands = false;
+};
+// `leaves` tells which results later steps, outputs or writes need; `is_constant` which weights the group may own.
+ReferenceGroup make_reference_group(const Program& program, std::span<const Node> nodes,
+                                    const std::function<bool(ValueId)>& leaves,
+                                    const std::function<bool(ValueId)>& is_constant);
+
+}  // namespace lissome

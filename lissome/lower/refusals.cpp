@@ -1,0 +1,69 @@
+#include "lissome/lower/refusals.h"
+
+namespace lissome {
+namespace {
+
+struct KernelActivation {
+  std::string_view name;
+  Activation activation;
+  double alpha = 0, beta = 0;
+};
+// The words of `act` in the fused ops that kernels do not know under the same name.
+constexpr KernelActivation kRenamed[] = {{"relu6", Activation::clamp, 0, 6},
+                                         {"leaky_relu", Activation::leaky_relu, 0.01, 0}};
+
+}  // namespace
+
+std::string refuse_tensor(const PlanBuilder& builder, const Argument& argument, Dtype dtype) {
+  if (!argument.is_value()) return "an operand is no tensor";
+  const ValueType& type = builder.type(argument.value());
+  const std::string name = "%" + builder.program().value(argument.value()).name;
+  if (type.kind != ValueKind::tensor) return name + " is no tensor";
+  if (!type.sized) return "sizes of " + name + " are unknown";
+  if (type.dtype != dtype) return name + " is " + std::string(dtype_name(type.dtype)) + ", must be " + std::string(dtype_name(dtype));
+  if (!builder.is_sized(argument.value())) return "sizes of " + name + " depend on data";
+  return {};
+}
+
+std::string refuse_optional(const PlanBuilder& builder, const Argument& argument, Dtype dtype) {
+  return argument.is_none() ? std::string() : refuse_tensor(builder, argument, dtype);
+}
+
+std::string refuse_weight(const PlanBuilder& builder, const Argument& argument, Dtype dtype, int64_t rank) {
+  const at::Tensor* weight = argument.is_value() ? builder.constant(argument.value()) : nullptr;
+  if (!weight) return "the weight is computed";
+  const Dtype seen = dtype_of(weight->scalar_type());
+  if (seen != dtype) return "the weight is " + std::string(dtype_name(seen)) + ", must be " + std::string(dtype_name(dtype));
+  if (weight->dim() != rank) return "the weight has " + std::to_string(weight->dim()) + " dimensions, must have " + std::to_string(rank);
+  return {};
+}
+
+std::string refuse_activation(const Argument& argument) {
+  const auto* name = argument.get<std::string>();
+  if (!name) return "the activation is no text";
+  for (const KernelActivation& row : kRenamed) {
+    if (row.name == *name) return {};
+  }
+  return parse_activation(*name) ? std::string() : "no activation " + quote(*name);
+}
+
+std::string first_refusal(std::initializer_list<std::string> refusals) {
+  for (const std::string& refusal : refusals) {
+    if (!refusal.empty()) return refusal;
+  }
+  return {};
+}
+
+void set_activation(PlanStep& step, const std::string& activation) {
+  if (activation == "none") return;
+  for (const KernelActivation& row : kRenamed) {
+    if (row.name != activation) continue;
+    step.attributes.set("activation", std::string(activation_name(row.activation)));
+    if (row.alpha != 0) step.attributes.set("alpha", row.alpha);
+    if (row.beta != 0) step.attributes.set("beta", row.beta);
+    return;
+  }
+  step.attributes.set("activation", activation);
+}
+
+}  // namespace lissome

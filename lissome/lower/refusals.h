@@ -1,0 +1,26 @@
+// Reasons that several kernels share; each is empty when there is nothing to refuse.
+#pragma once
+
+#include <string>
+
+#include "lissome/kernel.h"
+#include "lissome/lower/plan_builder.h"
+
+namespace lissome {
+
+// Not a tensor of this dtype with sizes that follow from the inputs' sizes.
+std::string refuse_tensor(const PlanBuilder& builder, const Argument& argument, Dtype dtype);
+// As above, or none.
+std::string refuse_optional(const PlanBuilder& builder, const Argument& argument, Dtype dtype);
+// Not a weight that stays the same, of this dtype and rank.
+std::string refuse_weight(const PlanBuilder& builder, const Argument& argument, Dtype dtype, int64_t rank);
+// Not an activation that kernels know.
+std::string refuse_activation(const Argument& argument);
+
+// The first that is not empty.
+std::string first_refusal(std::initializer_list<std::string> refusals);
+
+// An activation of the fused ops in the words of kernels; sets the attributes of the step.
+void set_activation(PlanStep& step, const std::string& activation);
+
+}  // namespace lissome

@@ -1,0 +1,69 @@
+#include "lissome/lower/tensors.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
+
+#include "lissome/lower.h"
+
+namespace lissome {
+
+Array share_tensor(const at::Tensor& tensor) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor dense = tensor.detach().resolve_conj().resolve_neg().contiguous();
+  auto* const owner = new at::Tensor(dense);
+  return {dtype_of(dense.scalar_type()), dense.sizes().vec(),
+          std::shared_ptr<void>(dense.data_ptr(), [owner](void*) { delete owner; })};
+}
+
+at::Tensor share_array(const Array& array) {
+  return at::from_blob(
+      array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
+}
+
+namespace {
+
+// What a session sees of one argument; `kept` holds what was made for it.
+TensorView view_input(const c10::IValue& value, Array& kept) {
+  if (value.isTensor()) {
+    kept = share_tensor(value.toTensor());
+  } else if (value.isInt()) {
+    kept = make_array(Dtype::i64, {});
+    *kept.data<int64_t>() = value.toInt();
+  } else if (value.isDouble()) {
+    kept = make_array(Dtype::f64, {});
+    *kept.data<double>() = value.toDouble();
+  } else if (value.isBool()) {
+    kept = make_array(Dtype::boolean, {});
+    *kept.data<bool>() = value.toBool();
+  } else {
+    throw_error(ErrorKind::invalid_input, "an input is a ", value.tagKind(), "; tensors and numbers are allowed");
+  }
+  return kept.view();
+}
+
+c10::IValue read_output(const Plan& plan, size_t i, const Array& array) {
+  if (!array.storage) return {};
+  const PlanOutput& output = plan.outputs[i];
+  const bool literal = output.value < 0;
+  const PlanKind kind = literal ? PlanKind::other : plan.values[static_cast<size_t>(output.value)].kind;
+  if (kind == PlanKind::tensor) return share_array(array);
+  switch (array.dtype) {
+    case Dtype::f64: return *array.data<double>();
+    case Dtype::boolean: return *array.data<bool>();
+    default: return *array.data<int64_t>();
+  }
+}
+
+}  // namespace
+
+std::vector<c10::IValue> run_session(Session& session, const std::vector<c10::IValue>& inputs, const StepSink* sink) {
+  std::vector<Array> kept(inputs.size());
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < inputs.size(); ++i) views.push_back(view_input(inputs[i], kept[i]));
+  const std::vector<Array> arrays = session.run(views, sink);
+  std::vector<c10::IValue> outputs;
+  for (size_t i = 0; i < arrays.size(); ++i) outputs.push_back(read_output(session.plan(), i, arrays[i]));
+  return outputs;
+}
+
+}  // namespace lissome

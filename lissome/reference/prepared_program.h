@@ -1,0 +1,56 @@
+// The nodes of one reference step, made ready once: operator handles looked up, literals in the form that the schema
+// wants, weights in place, packing of weights done. Running it is then little more than the boxed calls.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <vector>
+
+#include "lissome/program.h"
+#include "lissome/runtime.h"
+
+namespace lissome {
+
+using IValues = std::vector<c10::IValue>;
+
+class PreparedProgram {
+ public:
+  // Values that only depend on weights through packing ops (see is_packing_op) are computed here and kept.
+  explicit PreparedProgram(Program program);
+
+  // Outputs in the program's order. `environment` is working memory, reused from run to run; to be emptied when a run
+  // threw. `told`, when not null, is
+  // called after each node with its position in the step's origins and what it took.
+  IValues run(IValues inputs, IValues& environment,
+              const std::function<void(size_t, const IValues&, int64_t)>* told) const;
+
+  int64_t packed_bytes() const { return packed_bytes_; }
+
+ private:
+  // An argument that is a value or holds some; the others lie ready in `arguments`.
+  struct Open {
+    size_t position;
+    ValueId value;            // none: a list, built from the node's argument
+    bool fits;                // the value needs no conversion
+  };
+  struct PreparedNode {
+    size_t node;
+    IValues arguments;
+    std::vector<Open> open;
+    std::vector<ValueId> dying;
+  };
+
+  PreparedNode prepare(size_t position, const std::vector<ValueId>& dying) const;
+  IValues run_node(const PreparedNode& prepared, IValues& environment) const;
+  bool is_constant(const Node& node, const std::vector<bool>& known) const;
+
+  Program program_;
+  IValues constants_;  // by ValueId: weights and what was packed from them
+  std::vector<PreparedNode> nodes_;
+  int64_t packed_bytes_ = 0;
+};
+
+// Reorders weights for one kernel of libtorch's; the result may be opaque, so that it cannot be kept in a plan.
+bool is_packing_op(const Op& op);
+
+}  // namespace lissome

@@ -1,0 +1,215 @@
+// liblissome_reference.so: runs the reference steps of a plan through PyTorch's dispatcher. The runtime loads it when a
+// plan holds such steps; everything goes through the interface of runtime/reference.h.
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/InferenceMode.h>
+
+#include "lissome/reference/prepared_program.h"
+#include "lissome/runtime.h"
+
+namespace lissome {
+namespace {
+
+at::Tensor wrap(const TensorView& view) {
+  return at::from_blob(view.data, view.sizes, view.strides, scalar_type_of(view.dtype));
+}
+
+c10::IValue read_number(PlanKind kind, const TensorView& view) {
+  switch (kind) {
+    case PlanKind::integer: return *static_cast<const int64_t*>(view.data);
+    case PlanKind::floating: return *static_cast<const double*>(view.data);
+    case PlanKind::boolean: return *static_cast<const bool*>(view.data);
+    default: throw_error(ErrorKind::internal, "an input is of kind ", plan_kind_name(kind));
+  }
+}
+
+// Keeps the tensor alive as long as the array; copies where the memory is not the tensor's own to give away.
+Array to_array(at::Tensor tensor) {
+  if (tensor.layout() != at::kStrided) {
+    throw_error(ErrorKind::unsupported, "an output is a sparse tensor; only dense ones can leave a session");
+  }
+  tensor = tensor.resolve_conj().resolve_neg();
+  const bool borrowed = tensor.storage().data_ptr().get_context() == nullptr;
+  tensor = borrowed || tensor.storage().use_count() > 1 ? tensor.clone(at::MemoryFormat::Contiguous)
+                                                        : tensor.contiguous();
+  auto* const owner = new at::Tensor(tensor);
+  return {dtype_of(tensor.scalar_type()), tensor.sizes().vec(),
+          std::shared_ptr<void>(tensor.data_ptr(), [owner](void*) { delete owner; })};
+}
+
+Array to_array(const c10::IValue& value) {
+  if (value.isTensor() && value.toTensor().defined()) return to_array(value.toTensor());
+  Array array;
+  if (value.isInt()) {
+    array = make_array(Dtype::i64, {});
+    *array.data<int64_t>() = value.toInt();
+  } else if (value.isDouble()) {
+    array = make_array(Dtype::f64, {});
+    *array.data<double>() = value.toDouble();
+  } else if (value.isBool()) {
+    array = make_array(Dtype::boolean, {});
+    *array.data<bool>() = value.toBool();
+  } else if (!value.isNone() && !value.isTensor()) {
+    throw_error(ErrorKind::unsupported, "an output is a ", value.tagKind(), "; tensors and numbers can leave a session");
+  }
+  return array;
+}
+
+struct PreparedStep {
+  std::unique_ptr<const PreparedProgram> program;  // null for native steps
+  const PlanStep* step = nullptr;
+  bool copies_inputs = false;  // a node writes into its arguments: the caller's memory is not for that
+};
+
+class LibtorchReference;
+
+class LibtorchRun : public ReferenceRun {
+ public:
+  explicit LibtorchRun(const LibtorchReference& reference);
+  void lend(int value, const TensorView& view) override { held_[static_cast<size_t>(value)] = wrap(view); }
+  void lend_number(int value, PlanKind kind, const TensorView& view) override {
+    held_[static_cast<size_t>(value)] = read_number(kind, view);
+  }
+  void run_step(int step, const StepSink* sink) override;
+  void* read(int value, Dtype dtype, const Sizes& sizes, Format format) override;
+  Array take(int value) override;
+  void drop(int value) override { held_[static_cast<size_t>(value)] = c10::IValue(); }
+  void clear() override {
+    for (c10::IValue& value : held_) value = c10::IValue();
+  }
+
+ private:
+  void tell(int step, size_t node, const IValues& results, int64_t nanoseconds, const StepSink& sink) const;
+
+  const LibtorchReference& reference_;
+  IValues held_;  // by plan value; what was lent lies here too
+  std::vector<IValues> environments_;
+};
+
+class LibtorchReference : public Reference {
+ public:
+  explicit LibtorchReference(const ReferenceSetup& setup) : plan_(*setup.plan), arrays_(setup.arrays), threads_(setup.threads) {
+    register_ops();
+    const c10::InferenceMode mode;
+    std::vector<std::pair<std::string, at::Tensor>> weights;
+    for (size_t i = 0; i < plan_.arrays.size(); ++i) {
+      const Array& array = arrays_[i];
+      if (!plan_.arrays[i].packed) weights.emplace_back(plan_.arrays[i].name, wrap(array.view()));
+    }
+    for (const PlanStep& step : plan_.steps) {
+      PreparedStep prepared;
+      prepared.step = &step;
+      if (step.kernel == kReferenceStep) {
+        Program program = parse_program(step.program, weights);
+        check_step(step, program);
+        prepared.program = std::make_unique<PreparedProgram>(std::move(program));
+        prepared.copies_inputs = step.attributes.integer("copies_inputs", 0) != 0;
+      }
+      steps_.push_back(std::move(prepared));
+    }
+  }
+
+  std::unique_ptr<ReferenceRun> make_run() const override { return std::make_unique<LibtorchRun>(*this); }
+  int64_t packed_bytes() const override {
+    int64_t bytes = 0;
+    for (const PreparedStep& step : steps_) bytes += step.program ? step.program->packed_bytes() : 0;
+    return bytes;
+  }
+
+  const Plan& plan() const { return plan_; }
+  const PreparedStep& step(int position) const { return steps_[static_cast<size_t>(position)]; }
+  size_t step_count() const { return steps_.size(); }
+  // Other code of the process may have chosen another number; ours holds for our runs.
+  void set_threads() const {
+    if (at::get_num_threads() != threads_) at::set_num_threads(threads_);
+  }
+
+ private:
+  static void check_step(const PlanStep& step, const Program& program) {
+    if (program.inputs.size() == step.operands.size() && program.outputs.size() == step.results.size() &&
+        program.nodes.size() == step.origins.size()) {
+      return;
+    }
+    throw_error(ErrorKind::invalid_input, "plan: a reference step has ", step.operands.size(), " operands, ",
+                step.results.size(), " results and ", step.origins.size(), " origins, its program ",
+                program.inputs.size(), ", ", program.outputs.size(), " and ", program.nodes.size());
+  }
+
+  const Plan& plan_;
+  const std::vector<Array> arrays_;
+  int threads_;
+  std::vector<PreparedStep> steps_;
+};
+
+LibtorchRun::LibtorchRun(const LibtorchReference& reference)
+    : reference_(reference), held_(reference.plan().values.size()), environments_(reference.step_count()) {}
+
+void LibtorchRun::run_step(int position, const StepSink* sink) {
+  const c10::InferenceMode mode;
+  reference_.set_threads();
+  const PreparedStep& prepared = reference_.step(position);
+  IValues inputs;
+  for (const int operand : prepared.step->operands) {
+    c10::IValue value = held_[static_cast<size_t>(operand)];
+    const bool own = reference_.plan().values[static_cast<size_t>(operand)].storage != Storage::input;
+    if (prepared.copies_inputs && !own && value.isTensor()) value = value.toTensor().clone();
+    inputs.push_back(std::move(value));
+  }
+  const std::function<void(size_t, const IValues&, int64_t)> told =
+      [&](size_t node, const IValues& results, int64_t nanoseconds) { tell(position, node, results, nanoseconds, *sink); };
+  IValues& environment = environments_[static_cast<size_t>(position)];
+  try {
+    IValues results = prepared.program->run(std::move(inputs), environment, sink ? &told : nullptr);
+    for (size_t i = 0; i < results.size(); ++i) {
+      held_[static_cast<size_t>(prepared.step->results[i])] = std::move(results[i]);
+    }
+  } catch (...) {
+    environment.clear();
+    throw;
+  }
+}
+
+void LibtorchRun::tell(int step, size_t node, const IValues& results, int64_t nanoseconds, const StepSink& sink) const {
+  int64_t bytes = 0;
+  for (const c10::IValue& result : results) {
+    if (!result.isTensor() || !result.toTensor().defined()) continue;
+    bytes += result.toTensor().numel() * static_cast<int64_t>(result.toTensor().element_size());
+  }
+  const PlanStep& planned = *reference_.step(step).step;
+  sink({step, &planned.origins[node], planned.kernel, "libtorch", at::get_num_threads(), nanoseconds, bytes});
+}
+
+void* LibtorchRun::read(int value, Dtype dtype, const Sizes& sizes, Format format) {
+  const c10::InferenceMode mode;
+  const PlanValue& planned = reference_.plan().values[static_cast<size_t>(value)];
+  c10::IValue& held = held_[static_cast<size_t>(value)];
+  LISSOME_CHECK(held.isTensor() && held.toTensor().defined(), "%", planned.name, " is no tensor");
+  at::Tensor tensor = held.toTensor().resolve_conj().resolve_neg();
+  LISSOME_CHECK(dtype_of(tensor.scalar_type()) == dtype && tensor.sizes() == sizes, "%", planned.name, " is ",
+                dtype_name(dtype_of(tensor.scalar_type())), format_sizes(tensor.sizes().vec()), ", planned were ",
+                dtype_name(dtype), format_sizes(sizes));
+  const Sizes strides = dense_strides(sizes, format);
+  bool dense = true;
+  for (size_t i = 0; i < sizes.size(); ++i) dense = dense && (sizes[i] == 1 || tensor.stride(static_cast<int64_t>(i)) == strides[i]);
+  if (!dense) {
+    at::Tensor copy = at::empty_strided(sizes, strides, tensor.options());
+    copy.copy_(tensor);
+    tensor = copy;
+  }
+  held = tensor;
+  return tensor.data_ptr();
+}
+
+Array LibtorchRun::take(int value) {
+  const c10::InferenceMode mode;
+  return to_array(std::exchange(held_[static_cast<size_t>(value)], c10::IValue()));
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) Reference* lissome_open_reference(const ReferenceSetup& setup) {
+  return new LibtorchReference(setup);
+}
+
+}  // namespace lissome
