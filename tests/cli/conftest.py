@@ -1,0 +1,115 @@
+"""Small models and data, exported once for all tests of the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+
+class TwoTowers(torch.nn.Module):
+    """Named inputs of two dtypes, and a dict of results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = torch.nn.Embedding(50, 16)
+        self.numbers = torch.nn.Linear(8, 16)
+        self.head = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
+
+    def forward(self, ids: torch.Tensor, numbers: torch.Tensor) -> dict[str, torch.Tensor]:
+        hidden = torch.tanh(self.words(ids).mean(1) + self.numbers(numbers))
+        return {"scores": self.head(hidden), "hidden": hidden}
+
+
+class Pictures(torch.nn.Module):
+    """Convolutions, batch norm, and work enough to be measured."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 16, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(16)
+        self.body = torch.nn.Conv2d(16, 32, 3, stride=2, padding=1)
+        self.head = torch.nn.Linear(32, 10)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        hidden = torch.relu(self.norm(self.stem(images)))
+        hidden = torch.relu(self.body(hidden))
+        return self.head(hidden.mean((2, 3)))
+
+
+def save(path: Path, module: torch.nn.Module, example: tuple[torch.Tensor, ...], most: int = 64) -> None:
+    batch = torch.export.Dim("batch", min=1, max=most)
+    shapes = tuple({0: batch} for _ in example)
+    torch.export.save(torch.export.export(module.eval(), example, dynamic_shapes=shapes), path)
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """classifier.pt2 (with data), towers.pt2, pictures.pt2, and the modules they came from."""
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("models")
+    classifier = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10)).eval()
+    towers, pictures = TwoTowers().eval(), Pictures().eval()
+    samples = torch.randn(240, 64)
+    with torch.no_grad():
+        labels = classifier(samples).argmax(1)
+    save(folder / "classifier.pt2", classifier, (samples[:2],))
+    save(folder / "towers.pt2", towers, (torch.zeros(2, 5, dtype=torch.int64), torch.randn(2, 8)))
+    save(folder / "pictures.pt2", pictures, (torch.randn(2, 3, 32, 32),))
+    np.savez(folder / "data.npz", input=samples.numpy(), labels=labels.numpy())
+    np.savez(folder / "one.npz", input=samples[:1].numpy())
+    return SimpleNamespace(
+        folder=folder,
+        classifier=folder / "classifier.pt2",
+        towers=folder / "towers.pt2",
+        pictures=folder / "pictures.pt2",
+        data=folder / "data.npz",
+        one=folder / "one.npz",
+        samples=samples,
+        labels=labels,
+        modules={"classifier": classifier, "towers": towers, "pictures": pictures},
+    )
+
+
+@pytest.fixture(scope="session")
+def prepared(models: SimpleNamespace, program: Path) -> Path:
+    """The classifier as a finished model, made without a search."""
+    path = models.folder / "prepared.lissome"
+    subprocess.run([str(program), "prepare", str(models.classifier), "-o", str(path)], check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture
+def succeed(lissome: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., str]:
+    """Runs a command that must succeed and returns what it printed."""
+
+    def run(*words: object, **options: Any) -> str:
+        done = lissome(*words, **options)
+        assert done.returncode == 0, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def read_json(succeed: Callable[..., str]) -> Callable[..., Any]:
+    """The same with --json."""
+    return lambda *words, **options: json.loads(succeed(*words, "--json", **options))
+
+
+def as_rows(table: dict[str, Any]) -> list[dict[str, Any]]:
+    """A table of --json as one dict a row."""
+    names = [column["name"] for column in table["columns"]]
+    return [dict(zip(names, row, strict=True)) for row in table["rows"]]
+
+
+@pytest.fixture
+def rows() -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
+    return as_rows

@@ -1,0 +1,99 @@
+"""lissome bench, profile and inspect: what they print is complete and fits together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+Lissome = Callable[..., Any]
+
+
+def test_bench(read_json: Lissome, rows: Lissome, models: SimpleNamespace, prepared: Path):
+    result = read_json("bench", models.classifier, prepared, "--runs", "40", "--threads", "1", "--batch", "4")
+    original, fast = rows(result)
+    assert result["threads"] == 1 and result["rounds"] == 40 and result["confidence"] == 0.95 and result["machine"]
+    for row in (original, fast):
+        assert 0 < row["p5"] <= row["median"] <= row["p95"] and row["p5"] <= row["mean"] and row["std"] >= 0
+        assert row["from"] <= row["speed"] <= row["to"]
+        assert row["per second"] == pytest.approx(4 / row["median"])
+        # 64 * 256 + 256 * 10 weights of f32, and what a process needs.
+        assert row["allocators"] >= 4 * (64 * 256 + 256 * 10)
+        assert row["resident"] > row["allocators"] and row["load"] > 0 and row["first call"] > 0
+    assert original["speed"] == 1
+    assert Path(original["model"]).name == "classifier.pt2" and Path(fast["model"]).name == "prepared.lissome"
+
+
+def test_bench_in_words(succeed: Lissome, models: SimpleNamespace):
+    text = succeed("bench", models.towers, models.towers, "--runs", "10")
+    assert text.count("towers.pt2") == 2 and "median" in text
+
+
+def test_bench_takes_inputs(succeed: Lissome, models: SimpleNamespace):
+    assert "classifier" in succeed("bench", models.classifier, "--input", models.one, "--runs", "10")
+
+
+def profile(read_json: Lissome, model: Path, *flags: object) -> dict[str, Any]:
+    return read_json("profile", model, "--batch", "8", "--runs", "60", "--threads", "1", *flags)
+
+
+@pytest.mark.parametrize("name", ["classifier", "towers", "pictures", "prepared"])
+def test_profile_adds_up(read_json: Lissome, rows: Lissome, models: SimpleNamespace, prepared: Path, name: str):
+    result = profile(read_json, prepared if name == "prepared" else getattr(models, name))
+    nodes = rows(result["nodes"])
+    assert sum(node["time"] for node in nodes) == pytest.approx(result["sum_of_nodes"])
+    assert sum(node["share"] for node in nodes) == pytest.approx(1)
+    # The call while each node is timed is the whole of which the nodes are the parts.
+    assert result["sum_of_nodes"] == pytest.approx(result["seconds_with_clocks"], rel=0.05)
+    assert all(node["kernel"] and node["time"] >= 0 for node in nodes)
+
+
+def test_profile_speaks_in_the_users_words(read_json: Lissome, rows: Lissome, succeed: Lissome, models: SimpleNamespace):
+    nodes = rows(profile(read_json, models.pictures)["nodes"])
+    convolution = next(node for node in nodes if "conv" in node["op"] and node["module"] == "stem")
+    assert convolution["source"].startswith("conftest.py:") and "self.stem(images)" in convolution["code"]
+    text = succeed("profile", models.pictures, "--runs", "5")
+    assert "stem" in text and "one call" in text and "conftest.py:" in text
+
+
+def test_profile_modules_are_a_tree(read_json: Lissome, rows: Lissome, models: SimpleNamespace):
+    modules = {row["module"]: row["time"] for row in rows(profile(read_json, models.towers)["modules"])}
+    children = sum(time for name, time in modules.items() if name.startswith("  "))
+    assert modules["head"] == pytest.approx(children)
+
+
+def test_profile_trace(succeed: Lissome, models: SimpleNamespace, tmp_path: Path):
+    succeed("profile", models.pictures, "--runs", "5", "--trace", tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    timed = [event for event in events if event["ph"] == "X"]
+    assert any("conv" in event["name"] for event in timed)
+    assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in timed)
+    starts = [event["ts"] for event in timed]
+    assert starts == sorted(starts)
+
+
+def test_inspect(read_json: Lissome, rows: Lissome, succeed: Lissome, models: SimpleNamespace, tmp_path: Path):
+    facts = read_json("inspect", models.towers)
+    assert [row["name"] for row in rows(facts["inputs"])] == ["ids", "numbers"]
+    assert [row["name"] for row in rows(facts["outputs"])] == ["scores", "hidden"]
+    assert [(row["least"], row["most"]) for row in rows(facts["dimensions"])] == [(1, 64)]
+    parameters = next(row for row in rows(facts["weights"]) if row["role"] == "parameters")
+    elements = sum(weight.numel() for weight in models.modules["towers"].parameters())
+    assert parameters["elements"] == elements and parameters["bytes"] == 4 * elements
+    assert sum(row["nodes"] for row in rows(facts["ops"])) == facts["program"].count(" = ")
+    text = succeed("inspect", models.towers, "--text")
+    assert text == facts["program"] and "aten::embedding" in text
+    for word in ("Inputs", "Outputs", "Dimensions", "Weights", "Ops"):
+        assert word in succeed("inspect", models.towers)
+
+
+def test_inspected_text_survives_saving(succeed: Lissome, models: SimpleNamespace, tmp_path: Path):
+    """A .lissome is read by parsing its text: printing what was read gives the same text again."""
+    first, second = tmp_path / "1.lissome", tmp_path / "2.lissome"
+    succeed("prepare", models.towers, "-o", first)
+    succeed("prepare", first, "-o", second)
+    assert succeed("inspect", first, "--text") == succeed("inspect", second, "--text")

@@ -1,0 +1,152 @@
+"""lissome optimize: goals met and missed, with and without data, interrupted, told to people and to programs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+Lissome = Callable[..., Any]
+QUICK = ("--time", "20s", "--threads", "1")
+
+
+def optimize(lissome: Lissome, *words: object, code: int = 0) -> dict[str, Any]:
+    done = lissome("optimize", *words, *QUICK, "--json", "-o", "out.lissome")
+    assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+    return json.loads(done.stdout)
+
+
+def check_steps(record: dict[str, Any]) -> None:
+    """What every record must hold: each step accepted or undone, with its reason; nothing kept that does not pay."""
+    assert record["steps"]
+    for step in record["steps"]:
+        assert step["stage"] in {"basic", "memory", "computation", "compilation", "deployment", "validation"}
+        assert step["name"] and step["reason"]
+        if step["accepted"]:
+            low, high = step["ratio"]["interval"]
+            assert low <= step["ratio"]["median"] <= high <= 1
+            assert high < 1 or step["memory_after"] < step["memory_before"]
+
+
+def test_with_labels(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
+    record = optimize(lissome, models.classifier, "--data", models.data, "--labels", "labels", "--report", "r.html")
+    check_steps(record)
+    assert record["metric"] == "top1" and record["quality_original"] == 1
+    assert record["quality_final"] >= 1 - 0.005
+    (loss,) = (goal for goal in record["goals"] if goal["name"] == "loss")
+    assert loss["met"] and loss["target"] == 0.005
+    assert "labelled" in record["data"] and "calibrate" in record["data"]
+    assert 0 < (tmp_path / "r.html").stat().st_size < 300_000
+    assert record["answer"] in (tmp_path / "r.html").read_text().replace("&amp;", "&")
+    assert record["layers"] and record["machine"] and "lissome optimize" in record["command"]
+    # The result runs, and is as good on all samples as the search said of the held-out ones.
+    done = lissome("run", "out.lissome", "--input", models.one, "--output", "y.npz")
+    assert done.returncode == 0
+    with np.load(tmp_path / "y.npz") as outputs:
+        assert next(iter(outputs.values())).argmax() == models.labels[0]
+
+
+def test_without_labels_judges_agreement(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
+    np.savez(tmp_path / "x.npz", input=models.samples.numpy())
+    record = optimize(lissome, models.classifier, "--data", "x.npz")
+    check_steps(record)
+    assert record["metric"] == "cosine" and record["quality_original"] == pytest.approx(1)
+    assert "agreement" in record["data"]
+
+
+def test_without_data_only_exact_steps(lissome: Lissome, models: SimpleNamespace):
+    done = lissome("optimize", models.pictures, *QUICK, "-o", "out.lissome", "--json")
+    assert done.returncode == 0 and "no --data" in done.stderr
+    record = json.loads(done.stdout)
+    check_steps(record)
+    assert record["quality_final"] is None
+    assert not any("int8" in step["name"] and step["accepted"] for step in record["steps"])
+    assert "generated" in record["data"]
+
+
+def test_goal_out_of_reach(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
+    record = optimize(lissome, models.pictures, "--latency", "1us", code=3)
+    (latency,) = (goal for goal in record["goals"] if goal["name"] == "latency")
+    assert not latency["met"] and latency["measured"] > 1e-6
+    assert any("compression" in line for line in latency["advice"])
+    assert any("hardware" in line for line in latency["advice"])
+    assert "slowest layer" in record["blocker"] and "goal not met: latency" in record["answer"]
+    assert lissome("run", "out.lissome", "--input", _pictures(tmp_path)).returncode == 0
+
+
+def _pictures(folder: Path) -> Path:
+    np.savez(folder / "p.npz", images=np.zeros((1, 3, 32, 32), np.float32))
+    return folder / "p.npz"
+
+
+def test_memory_goal_out_of_reach(lissome: Lissome, models: SimpleNamespace):
+    record = optimize(lissome, models.classifier, "--memory", "1kB", code=3)
+    (memory,) = (goal for goal in record["goals"] if goal["name"] == "memory")
+    assert not memory["met"] and memory["advice"] and "weights" in record["blocker"]
+
+
+def test_goal_already_met_says_so(lissome: Lissome, models: SimpleNamespace):
+    record = optimize(lissome, models.classifier, "--latency", "10s")
+    check_steps(record)
+    (latency,) = (goal for goal in record["goals"] if goal["name"] == "latency")
+    assert latency["met"] and not record["blocker"]
+    assert "already" in record["answer"]
+
+
+def test_nothing_to_gain_keeps_nothing(lissome: Lissome, models: SimpleNamespace):
+    """A model that a search has finished already offers nothing that pays again by much: whatever is kept has paid."""
+    optimize(lissome, models.classifier)
+    again = optimize(lissome, "out.lissome")
+    check_steps(again)
+
+
+def test_same_seed_same_split(lissome: Lissome, models: SimpleNamespace):
+    def search(seed: int) -> dict[str, Any]:
+        words = ("--data", models.data, "--labels", "labels", "--seed", seed)
+        return optimize(lissome, models.classifier, *words)
+
+    first, second = search(3), search(3)
+    assert first["data"] == second["data"] and first["seed"] == 3
+    qualities = [{s["name"]: s["quality_after"] for s in r["steps"] if s["quality_after"]} for r in (first, second)]
+    shared = qualities[0].keys() & qualities[1].keys()
+    assert all(qualities[0][name] == qualities[1][name] for name in shared)
+
+
+def test_interrupt_keeps_the_best_so_far(program: Path, lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
+    words = [program, "optimize", models.pictures, "-o", "out.lissome", "--json", "--threads", "1"]
+    child = subprocess.Popen(
+        list(map(str, words)), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert any("%" in line for line in child.stderr)  # the first line of progress: the search is on
+    child.send_signal(signal.SIGINT)
+    output, errors = child.communicate(timeout=60)
+    assert child.returncode == 130, errors
+    record = json.loads(output)
+    assert record["interrupted"] and "interrupted" in record["answer"]
+    assert lissome("run", "out.lissome", "--input", _pictures(tmp_path)).returncode == 0
+
+
+def test_words_for_people(lissome: Lissome, models: SimpleNamespace):
+    done = lissome("optimize", models.classifier, *QUICK, "-o", "out.lissome")
+    assert done.returncode == 0
+    first = done.stdout.splitlines()[0]
+    assert "faster" in first and "instead of" in first or "against" in first
+    for word in ("Steps", "Time by layer", "machine", "again    lissome optimize"):
+        assert word in done.stdout
+    assert "\033[" not in done.stdout + done.stderr
+    assert "written to out.lissome" in done.stderr
+
+
+def test_keep_steps(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
+    record = optimize(lissome, models.pictures, "--keep-steps", "steps")
+    accepted = [step for step in record["steps"] if step["accepted"]]
+    before = sorted((tmp_path / "steps").glob("*-before.lissome"))
+    after = sorted((tmp_path / "steps").glob("*-after.lissome"))
+    assert len(before) == len(after) == len(accepted)

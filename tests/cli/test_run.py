@@ -1,0 +1,81 @@
+"""lissome run and prepare: the numbers of PyTorch, whichever way the arrays are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+Lissome = Callable[..., Any]
+
+
+def run(succeed: Lissome, folder: Path, model: Path, **arrays: np.ndarray) -> dict[str, np.ndarray]:
+    np.savez(folder / "x.npz", **arrays)
+    succeed("run", model, "--input", folder / "x.npz", "--output", folder / "y.npz")
+    with np.load(folder / "y.npz") as outputs:
+        return dict(outputs)
+
+
+def assert_close(seen: np.ndarray, wanted: torch.Tensor) -> None:
+    expected = wanted.detach().numpy()
+    assert seen.dtype == expected.dtype and seen.shape == expected.shape
+    assert np.abs(seen - expected).max() <= 1e-5 * np.abs(expected).max()
+
+
+@pytest.fixture
+def tower_inputs() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(0, 50, (3, 5), generator=generator), torch.randn(3, 8, generator=generator)
+
+
+def test_run_by_name(succeed: Lissome, models: SimpleNamespace, tmp_path: Path, tower_inputs):
+    ids, numbers = tower_inputs
+    outputs = run(succeed, tmp_path, models.towers, numbers=numbers.numpy(), ids=ids.numpy())
+    expected = models.modules["towers"](ids, numbers)
+    assert set(outputs) == {"scores", "hidden"}
+    for name, tensor in expected.items():
+        assert_close(outputs[name], tensor)
+
+
+def test_run_in_order(succeed: Lissome, models: SimpleNamespace, tmp_path: Path, tower_inputs):
+    ids, numbers = tower_inputs
+    outputs = run(succeed, tmp_path, models.towers, a=ids.numpy(), b=numbers.numpy())
+    assert_close(outputs["scores"], models.modules["towers"](ids, numbers)["scores"])
+
+
+def test_run_converts_and_says_so(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
+    np.savez(tmp_path / "x.npz", input=models.samples[:4].double().numpy())
+    done = lissome("run", models.classifier, "--input", "x.npz", "--output", "y.npz")
+    assert done.returncode == 0 and "f64" in done.stderr
+    with np.load(tmp_path / "y.npz") as outputs:
+        assert_close(next(iter(outputs.values())), models.modules["classifier"](models.samples[:4]))
+
+
+@pytest.mark.parametrize("name", ["classifier", "towers", "pictures"])
+def test_prepared_models_give_equal_numbers(succeed: Lissome, models: SimpleNamespace, tmp_path: Path, name: str):
+    inputs = {
+        "classifier": {"input": models.samples[:5]},
+        "towers": {"ids": torch.arange(15).reshape(3, 5), "numbers": torch.randn(3, 8)},
+        "pictures": {"images": torch.randn(2, 3, 32, 32)},
+    }[name]
+    prepared = tmp_path / "prepared.lissome"
+    assert "written to" in succeed("prepare", getattr(models, name), "-o", prepared)
+    outputs = run(succeed, tmp_path, prepared, **{key: tensor.numpy() for key, tensor in inputs.items()})
+    expected = models.modules[name](**inputs)
+    expected = expected if isinstance(expected, dict) else {next(iter(outputs)): expected}
+    for key, tensor in expected.items():
+        assert_close(outputs[key], tensor)
+
+
+def test_prepare_lists_passes(read_json: Lissome, rows: Lissome, models: SimpleNamespace, tmp_path: Path):
+    def count(*flags: str) -> dict[str, float]:
+        passes = rows(read_json("prepare", models.pictures, "-o", tmp_path / "p.lissome", *flags))
+        return {row["pass"]: row["rewrites"] for row in passes}
+
+    assert count()["fold_batch_norm"] == 1
+    assert "fold_batch_norm" not in count("--disable", "fold_batch_norm")

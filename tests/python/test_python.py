@@ -1,0 +1,358 @@
+"""The Python package: the module's own arguments and structure, data in every form, errors as exceptions."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+import lissome
+
+QUICK: dict[str, Any] = {"time": "15s", "threads": 1}
+
+
+def make_classifier() -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)).eval()
+
+
+class Nested(torch.nn.Module):
+    """A dict of a tensor and a list, an optional, a keyword; a dict with a tuple comes back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = torch.nn.Linear(8, 4)
+        self.right = torch.nn.Linear(6, 4)
+
+    def forward(self, features, shift=None, *, gain):
+        hidden = torch.relu(self.left(features["left"]) + self.right(features["right"][0]))
+        hidden = hidden if shift is None else hidden + shift
+        return {"sum": hidden, "pair": (hidden * gain, [hidden.mean()])}
+
+
+class Point(NamedTuple):
+    x: torch.Tensor
+    y: torch.Tensor
+
+
+def assert_same(seen: Any, expected: Any) -> None:
+    """Same structure, close numbers."""
+    assert type(seen) is type(expected)
+    if isinstance(expected, dict):
+        assert list(seen) == list(expected)
+        for key, value in expected.items():
+            assert_same(seen[key], value)
+    elif isinstance(expected, tuple | list):
+        assert len(seen) == len(expected)
+        for left, right in zip(seen, expected, strict=True):
+            assert_same(left, right)
+    elif isinstance(expected, torch.Tensor):
+        torch.testing.assert_close(seen, expected, rtol=1e-5, atol=1e-5)
+    else:
+        assert seen == expected
+
+
+@pytest.fixture(scope="module")
+def samples() -> torch.Tensor:
+    return torch.randn(200, 64, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture(scope="module")
+def labels(samples: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        return make_classifier()(samples).argmax(1)
+
+
+@pytest.fixture(scope="module")
+def fast(samples: torch.Tensor, labels: torch.Tensor) -> lissome.FastModel:
+    return lissome.optimize(make_classifier(), (samples[:1],), data=samples, labels=labels, **QUICK)
+
+
+def test_version():
+    assert lissome.version.count(".") == 2 and lissome.__version__ == lissome.version
+
+
+def test_optimize(fast: lissome.FastModel, samples: torch.Tensor, labels: torch.Tensor):
+    assert fast.record["metric"] == "top1" and fast.record["quality_original"] == 1
+    assert fast.record["steps"] and fast.record["answer"] in repr(fast)
+    # Exported with a batch of any size, because the data has many samples.
+    for count in (1, 7, 64):
+        output = fast(samples[:count])
+        assert output.shape == (count, 10)
+    assert (fast(samples).argmax(1) == labels).float().mean() >= 0.99
+    assert fast.report.startswith("<!doctype html>") and fast.threads == 1
+
+
+def test_save_and_load(fast: lissome.FastModel, samples: torch.Tensor, tmp_path: Path):
+    fast.save(tmp_path / "fast.lissome")
+    again = lissome.load(tmp_path / "fast.lissome", threads=1)
+    assert torch.equal(again(samples[:3]), fast(samples[:3]))
+    assert again.record == fast.record
+    again.save(tmp_path / "fast.lissome")  # over the file that it is mapped from
+    assert torch.equal(lissome.load(tmp_path / "fast.lissome", threads=1)(samples[:3]), fast(samples[:3]))
+
+
+def test_output_and_report_files(samples: torch.Tensor, tmp_path: Path):
+    files = {"output": tmp_path / "out.lissome", "report": tmp_path / "out.html"}
+    fast = lissome.optimize(make_classifier(), (samples[:1],), **files, **QUICK)
+    assert (tmp_path / "out.html").read_text() == fast.report
+    assert torch.equal(lissome.load(tmp_path / "out.lissome", threads=1)(samples[:1]), fast(samples[:1]))
+
+
+@pytest.fixture(scope="module")
+def nested() -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
+    torch.manual_seed(0)
+    features = {"left": torch.randn(2, 8), "right": [torch.randn(2, 6)]}
+    return Nested().eval(), (features,), {"gain": torch.tensor(2.0)}
+
+
+def test_nested_arguments_and_results(nested):
+    module, arguments, keywords = nested
+    fast = lissome.prepare(module, arguments, example_kwargs=keywords)
+    expected = module(*arguments, **keywords)
+    assert_same(fast(*arguments, **keywords), expected)
+    # By name, in another order, dicts in another order too.
+    swapped = {"right": arguments[0]["right"], "left": arguments[0]["left"]}
+    assert_same(fast(gain=keywords["gain"], features=swapped), expected)
+
+
+def test_loaded_models_keep_their_structure(nested, tmp_path: Path):
+    module, arguments, keywords = nested
+    lissome.prepare(module, arguments, example_kwargs=keywords).save(tmp_path / "nested.lissome")
+    loaded = lissome.load(tmp_path / "nested.lissome")
+    assert_same(loaded(*arguments, **keywords), module(*arguments, **keywords))
+
+
+def test_arguments_that_nest_otherwise(nested):
+    module, arguments, keywords = nested
+    fast = lissome.prepare(module, arguments, example_kwargs=keywords)
+    with pytest.raises(lissome.InvalidInputError, match="nest"):
+        fast({"left": arguments[0]["left"]}, **keywords)
+    with pytest.raises(lissome.InvalidInputError):
+        fast(*arguments)
+    with pytest.raises(lissome.InvalidInputError):
+        fast(*arguments, **keywords, extra=torch.zeros(1))
+
+
+def test_data_nested_as_the_arguments():
+    torch.manual_seed(0)
+    module, count = Nested().eval(), 40
+    data = {"left": torch.randn(count, 8), "right": [torch.randn(count, 6)]}
+    example = ({"left": data["left"][:2], "right": [data["right"][0][:2]]},)
+
+    class Fixed(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = module
+
+        def forward(self, features):
+            return self.inner(features, gain=2.0)["sum"]
+
+    fast = lissome.optimize(Fixed().eval(), example, data=data, **QUICK)
+    assert fast.record["metric"] == "cosine"
+    assert fast(data).shape == (count, 4)
+
+
+def forms(samples: torch.Tensor, labels: torch.Tensor, folder: Path) -> dict[str, dict[str, Any]]:
+    arrays = {"input": samples.numpy(), "labels": labels.numpy()}
+    np.savez(folder / "data.npz", **arrays)
+    dataset = torch.utils.data.TensorDataset(samples, labels)
+    return {
+        "path": {"data": folder / "data.npz", "labels": "labels"},
+        "dict": {"data": arrays, "labels": "labels"},
+        "tensor": {"data": samples, "labels": labels},
+        "tuple": {"data": (samples.numpy(),), "labels": labels.numpy()},
+        "dataset": {"data": dataset},
+        "loader": {"data": torch.utils.data.DataLoader(dataset, batch_size=32)},
+        "batches": {"data": ((samples[i : i + 50], labels[i : i + 50]) for i in range(0, 200, 50))},
+        "dict batches": {"data": [{"input": samples[i::4], "labels": labels[i::4]} for i in range(4)]},
+    }
+
+
+@pytest.mark.parametrize(
+    "form", ["path", "dict", "tensor", "tuple", "dataset", "loader", "batches", "dict batches"]
+)
+def test_forms_of_data(samples: torch.Tensor, labels: torch.Tensor, tmp_path: Path, form: str):
+    from lissome.samples import gather_samples
+
+    given = forms(samples, labels, tmp_path)[form]
+    dataset = gather_samples(given["data"], given.get("labels"), ["input"])
+    assert dataset.samples == 200
+    assert dataset.has_labels
+
+
+def test_inputs_are_not_copied():
+    """A model that only looks at the first row of a large input: a copy of the input would be most of the time."""
+
+    class First(torch.nn.Module):
+        def forward(self, x):
+            return x[0] * 2
+
+    large = torch.randn(16_000_000)[None].reshape(16_000, 1_000)
+    fast = lissome.prepare(First(), (large,), threads=1)
+    torch.testing.assert_close(fast(large), large[0] * 2)
+
+    def time_of(call) -> float:
+        from time import perf_counter
+
+        seconds = []
+        for _ in range(15):
+            start = perf_counter()
+            call()
+            seconds.append(perf_counter() - start)
+        return float(np.median(seconds))
+
+    assert time_of(lambda: fast(large)) < time_of(large.clone) / 4
+
+
+def test_strided_inputs_and_gradients(fast: lissome.FastModel, samples: torch.Tensor):
+    expected = fast(samples[:8])
+    strided = torch.stack([samples[:8], samples[:8]], dim=2)[:, :, 0]
+    assert not strided.is_contiguous() and torch.equal(fast(strided), expected)
+    assert torch.equal(fast(samples[:8].clone().requires_grad_()), expected)
+
+
+def test_outputs_own_their_memory(fast: lissome.FastModel, samples: torch.Tensor):
+    first = fast(samples[:2])
+    kept = first.clone()
+    fast(samples[2:4])
+    assert torch.equal(first, kept)
+
+
+def test_threads_share_one_model(fast: lissome.FastModel, samples: torch.Tensor):
+    expected = [fast(samples[i : i + 4]) for i in range(0, 40, 4)]
+    wrong: list[int] = []
+
+    def work(place: int) -> None:
+        for _ in range(50):
+            if not torch.equal(fast(samples[4 * place : 4 * place + 4]), expected[place]):
+                wrong.append(place)
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_the_lock_of_the_interpreter_is_free_while_it_runs():
+    module = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(8)]).eval()
+    x = torch.randn(512, 1024)
+    fast = lissome.prepare(module, (x,), threads=1)
+    fast(x)
+    ticks, done = [0], threading.Event()
+
+    def count() -> None:
+        while not done.wait(0.001):
+            ticks[0] += 1
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    ticks[0] = 0
+    for _ in range(3):
+        fast(x)
+    seen = ticks[0]
+    done.set()
+    counter.join()
+    # Held, the other thread could only step in between two calls.
+    assert seen > 6
+
+
+def test_interrupt_returns_the_best_so_far(samples: torch.Tensor):
+    def interrupt(*progress: Any) -> None:
+        if not interrupted:
+            interrupted.append(progress)
+            _thread.interrupt_main()
+
+    interrupted: list[Any] = []
+    with pytest.warns(UserWarning, match="best so far"):
+        fast = lissome.optimize(make_classifier(), (samples[:1],), progress=interrupt, **QUICK)
+    assert interrupted and fast.record["interrupted"]
+    torch.testing.assert_close(fast(samples[:1]), make_classifier()(samples[:1]))
+
+
+def test_the_module_is_left_alone(samples: torch.Tensor):
+    module = torch.nn.Sequential(torch.nn.Linear(64, 8), torch.nn.Dropout(0.5)).train()
+    module[1].eval()
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    fast = lissome.prepare(module, (samples[:2],))
+    assert module.training and module[0].training and not module[1].training
+    assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
+    torch.testing.assert_close(fast(samples[:2]), module[0](samples[:2]))
+
+
+def test_goal_out_of_reach_is_an_answer(samples: torch.Tensor):
+    fast = lissome.optimize(make_classifier(), (samples[:1],), latency=1e-9, **QUICK)
+    assert fast.record["blocker"] and not fast.record["goals"][0]["met"]
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_classes_of_errors():
+    also = {
+        lissome.UsageError: ValueError,
+        lissome.InvalidInputError: ValueError,
+        lissome.UnsupportedError: NotImplementedError,
+        lissome.OverBudgetError: MemoryError,
+        lissome.InputOutputError: OSError,
+        lissome.InternalError: RuntimeError,
+    }
+    for kind, builtin in also.items():
+        assert issubclass(kind, lissome.Error) and issubclass(kind, builtin)
+
+
+def test_errors(fast: lissome.FastModel, samples: torch.Tensor, tmp_path: Path):
+    module, example = make_classifier(), (samples[:1],)
+    with pytest.raises(lissome.UsageError, match="missing.lissome"):
+        lissome.load(tmp_path / "missing.lissome")
+    torch.save(module.state_dict(), tmp_path / "weights.pt")
+    with pytest.raises(lissome.UnsupportedError, match="state dict"):
+        lissome.load(tmp_path / "weights.pt")
+    with pytest.raises(lissome.UsageError, match="accuracy"):
+        lissome.optimize(module, example, metric="accuracy", **QUICK)
+    with pytest.raises(lissome.UsageError, match="soon"):
+        lissome.optimize(module, example, latency="soon")
+    with pytest.raises(lissome.UsageError, match="example_inputs"):
+        lissome.optimize(module)
+    with pytest.raises(lissome.UsageError, match="batch"):
+        lissome.optimize(module, example, batch=0)
+    with pytest.raises(lissome.UsageError, match="data is a int"):
+        lissome.optimize(module, example, data=3)
+    with pytest.raises(lissome.InvalidInputError, match="no batch"):
+        lissome.optimize(module, example, data=iter(()))
+    with pytest.raises(lissome.InvalidInputError, match="63"):
+        lissome.optimize(module, example, data=samples[:, :63])
+    with pytest.raises(lissome.InvalidInputError, match="20"):
+        lissome.optimize(module, example, data=samples[:20], labels=torch.zeros(19, dtype=torch.int64))
+    with pytest.raises(lissome.InvalidInputError, match="63"):
+        fast(samples[:1, :63])
+    with pytest.raises(lissome.InvalidInputError, match="str"):
+        fast("x")
+    with pytest.raises(lissome.InputOutputError):
+        fast.save("/proc/no-such-place.lissome")
+    assert not list(tmp_path.glob("*.lissome"))
+
+
+def test_a_module_that_cannot_be_exported(samples: torch.Tensor):
+    class Unclear(torch.nn.Module):
+        def forward(self, x):
+            return x * 2 if x.sum() > 0 else x
+
+    with pytest.raises(lissome.UnsupportedError, match="torch.export refuses"):
+        lissome.prepare(Unclear(), (samples[:1],))
+
+
+def test_named_tuples():
+    class Pair(torch.nn.Module):
+        def forward(self, x):
+            return Point(x + 1, x * 2)
+
+    x = torch.randn(3)
+    assert_same(lissome.prepare(Pair(), (x,))(x), Point(x + 1, x * 2))
