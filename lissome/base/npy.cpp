@@ -203,7 +203,8 @@ std::string build_npy_header(const Array& array) {
   std::string_view code;
   for (const NumpyType& type : kTypes)
     if (type.dtype == array.dtype) code = type.code;
-  LISSOME_CHECK(!code.empty(), dtype_name(array.dtype), " has no NumPy type");
+  if (code.empty())
+    throw_error(ErrorKind::unsupported, "NumPy has no type for arrays of ", dtype_name(array.dtype), ".");
   std::string shape;
   for (int64_t size : array.sizes)
     shape += std::to_string(size) + ", ";

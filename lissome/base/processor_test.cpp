@@ -115,6 +115,7 @@ TEST_CASE("environment variables come from the table, and the page shows the tab
     ++rows;
   }
   size_t shown = 0;  // rows of the page start with a name in backquotes
-  for (size_t at = page.find("\n| `"); at != std::string::npos; at = page.find("\n| `", at + 1)) ++shown;
+  for (size_t at = page.find("\n| `"); at != std::string::npos; at = page.find("\n| `", at + 1))
+    ++shown;
   CHECK(shown == rows);
 }
