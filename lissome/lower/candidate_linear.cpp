@@ -22,14 +22,6 @@ LinearArguments read_linear(const Node& node) {
   return linear;
 }
 
-std::string refuse_residual(const PlanBuilder& builder, const Node& node, const Argument& residual) {
-  if (residual.is_none()) return {};
-  const std::string refusal = refuse_tensor(builder, residual, Dtype::f32);
-  if (!refusal.empty()) return refusal;
-  if (builder.type(residual.value()) != builder.type(node.result())) return "the residual is broadcast";
-  return builder.is_strided_view(residual.value()) ? "the residual is a strided view" : "";
-}
-
 }  // namespace
 
 std::string refuse_linear_f32(const PlanBuilder& builder, const Node& node) {
@@ -44,7 +36,6 @@ std::string refuse_linear_f32(const PlanBuilder& builder, const Node& node) {
   if (!refusal.empty()) return refusal;
   if (builder.type(linear.x.value()).sizes.empty()) return "x has no dimensions";
   if (!linear.bias.is_none() && builder.type(linear.bias.value()).sizes.size() != 1) return "the bias is no vector";
-  if (builder.is_strided_view(linear.x.value())) return "x is a strided view";
   return refuse_residual(builder, node, linear.residual);
 }
 
@@ -63,8 +54,8 @@ void emit_linear_f32(PlanBuilder& builder, const Node& node) {
   step.kernel = "linear_f32";
   step.attributes.set("outputs", outputs);
   set_activation(step, linear.activation);
-  step.operands = {builder.use(linear.x), builder.find_packed(name), builder.use(linear.bias),
-                   builder.use(linear.residual)};
+  step.operands = {builder.use_dense(linear.x, node), builder.find_packed(name), builder.use(linear.bias),
+                   builder.use_dense(linear.residual, node)};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);
 }

@@ -8,6 +8,21 @@ namespace lissome {
 std::string refuse_linear_f32(const PlanBuilder& builder, const Node& node);
 void emit_linear_f32(PlanBuilder& builder, const Node& node);
 
+std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node);
+void emit_conv_f32(PlanBuilder& builder, const Node& node);
+
+// candidate_int8.cpp
+std::string refuse_linear_u8s8(const PlanBuilder& builder, const Node& node);
+void emit_linear_u8s8(PlanBuilder& builder, const Node& node);
+std::string refuse_linear_dynamic(const PlanBuilder& builder, const Node& node);
+void emit_linear_dynamic(PlanBuilder& builder, const Node& node);
+std::string refuse_conv_u8s8(const PlanBuilder& builder, const Node& node);
+void emit_conv_u8s8(PlanBuilder& builder, const Node& node);
+std::string refuse_quantize(const PlanBuilder& builder, const Node& node);
+void emit_quantize(PlanBuilder& builder, const Node& node);
+std::string refuse_dequantize(const PlanBuilder& builder, const Node& node);
+void emit_dequantize(PlanBuilder& builder, const Node& node);
+
 // candidate_libtorch.cpp
 std::string refuse_mkldnn_linear(const PlanBuilder& builder, const Node& node);
 void emit_mkldnn_linear(PlanBuilder& builder, const Node& node);

@@ -4,6 +4,7 @@
 
 #include "lissome/base.h"
 #include "lissome/lower/candidate.h"
+#include "lissome/lower/time_candidates.h"
 
 namespace lissome {
 namespace {
@@ -18,10 +19,13 @@ void check_forced(const LowerOptions& options) {
   }
 }
 
+// A later candidate must be this much faster than an earlier one: measured times of equals differ too.
+constexpr double kFasterBy = 0.97;
+
 class Lowering {
  public:
   Lowering(const Program& program, const LowerOptions& options)
-      : options_(options), builder_(program, options.threads) {
+      : options_(options), builder_(program, options.threads), timer_(program, options) {
     for (const Node& node : program.nodes) barriers_ = barriers_ || find_effects(program, node).barrier();
   }
 
@@ -35,9 +39,7 @@ class Lowering {
 
  private:
   const ForcedKernel* find_forced(const Node& node) const {
-    const std::string result = node.results.empty() || node.results[0] == ValueId::none
-                                   ? std::string()
-                                   : builder_.program().value(node.results[0]).name;
+    const std::string result = builder_.program().value(node.results[0]).name;
     for (const ForcedKernel& forced : options_.forced) {
       if (matches_pattern(forced.pattern, node.op.name()) || matches_pattern(forced.pattern, result)) return &forced;
     }
@@ -53,18 +55,15 @@ class Lowering {
     PlanChoice choice;
     choice.node = builder_.program().value(node.results.at(0)).name;
     choice.op = node.op.name();
-    const ForcedKernel* forced = find_forced(node);
-    const Candidate* chosen = nullptr;
+    std::vector<const Candidate*> accepted;
     for (const Candidate& row : rows) {
       std::string refused = barriers_ ? "the program writes into tensors in place" : row.refuse(builder_, node);
-      choice.candidates.push_back({std::string(row.name), refused, 0});
-      if (!refused.empty()) continue;
-      if (forced && forced->kernel == row.name) chosen = &row;
-      if (!forced && !chosen) chosen = &row;
+      if (refused.empty()) accepted.push_back(&row);
+      choice.candidates.push_back({std::string(row.name), std::move(refused), 0});
     }
     choice.candidates.push_back({std::string(kReferenceKernel), {}, 0});
+    const Candidate* chosen = choose(node, accepted, choice);
     choice.chosen = chosen ? chosen->name : kReferenceKernel;
-    choice.reason = forced ? "forced" : "first accepted";
     choices_.push_back(std::move(choice));
     if (chosen) {
       chosen->emit(builder_, node);
@@ -73,8 +72,36 @@ class Lowering {
     }
   }
 
+  // Null is the reference.
+  const Candidate* choose(const Node& node, std::vector<const Candidate*> accepted, PlanChoice& choice) {
+    if (const ForcedKernel* forced = find_forced(node)) {
+      choice.reason = "forced";
+      if (forced->kernel == kReferenceKernel) return nullptr;
+      for (const Candidate* candidate : accepted) {
+        if (candidate->name == forced->kernel) return candidate;
+      }
+    }
+    choice.reason = accepted.empty() ? "nothing else accepts it" : "first accepted";
+    if (accepted.empty() || options_.effort == Effort::fast) return accepted.empty() ? nullptr : accepted.front();
+    accepted.push_back(nullptr);
+    const std::vector<CandidateTime>& times = timer_.measure(node, accepted);
+    size_t best = accepted.size();
+    for (size_t i = 0; i < accepted.size(); ++i) {
+      for (PlanCandidate& row : choice.candidates) {
+        if (row.name != (accepted[i] ? accepted[i]->name : kReferenceKernel)) continue;
+        row.nanoseconds = times[i].nanoseconds;
+        if (!times[i].failure.empty()) row.refused = "failed when tried: " + times[i].failure;
+      }
+      if (times[i].nanoseconds == 0) continue;
+      if (best == accepted.size() || times[i].nanoseconds < times[best].nanoseconds * kFasterBy) best = i;
+    }
+    choice.reason = "fastest";
+    return best == accepted.size() ? nullptr : accepted[best];
+  }
+
   const LowerOptions& options_;
   PlanBuilder builder_;
+  CandidateTimer timer_;
   std::vector<PlanChoice> choices_;
   bool barriers_ = false;
 };

@@ -134,6 +134,45 @@ int PlanBuilder::use(ValueId id) {
 
 int PlanBuilder::use(const Argument& argument) { return argument.is_none() ? -1 : use(argument.value()); }
 
+int PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
+  const int value = use(id);
+  if (!is_strided_view(id) && (this->format(id) == format || type(id).sizes.size() < 3)) return value;
+  const auto [found, is_new] = dense_.try_emplace({id, format}, -1);
+  if (!is_new) return found->second;
+  const ValueId copy = program_.add_value(type(id), program_.value(id).name + ".dense");
+  PlanStep step;
+  step.kernel = "copy";
+  step.operands = {value};
+  step.results = {make(copy, Storage::arena, format)};
+  found->second = step.results[0];
+  add_step(std::move(step), reader);
+  return found->second;
+}
+
+int PlanBuilder::use_dense(const Argument& argument, const Node& reader, Format format) {
+  return argument.is_none() ? -1 : use_dense(argument.value(), reader, format);
+}
+
+QuantizedRows PlanBuilder::quantize_rows(ValueId x, const Node& reader) {
+  const auto [found, is_new] = quantized_.try_emplace(x);
+  if (!is_new) return found->second;
+  const std::string name = program_.value(x).name;
+  const std::vector<Dimension> sizes = type(x).sizes;
+  const std::vector<Dimension> rows(sizes.begin(), sizes.end() - 1);
+  PlanStep step;
+  step.kernel = "quantize_rows";
+  step.operands = {use_dense(x, reader)};
+  step.results = {make(add_value(name + ".u8", Dtype::u8, sizes)), make(add_value(name + ".scales", Dtype::f32, rows)),
+                  make(add_value(name + ".zeros", Dtype::i32, rows))};
+  const QuantizedRows made = {step.results[0], step.results[1], step.results[2]};
+  add_step(std::move(step), reader);
+  return quantized_[x] = made;
+}
+
+ValueId PlanBuilder::add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes) {
+  return program_.add_value({ValueKind::tensor, dtype, true, std::move(sizes)}, name);
+}
+
 int PlanBuilder::make(ValueId id, Storage storage, Format format) {
   PlanValue value = describe(id);
   value.storage = storage;

@@ -3,6 +3,7 @@
 // nothing uses.
 #pragma once
 
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -11,6 +12,11 @@
 #include "lissome/lower.h"
 
 namespace lissome {
+
+// Plan values of rows of f32 as u8, each with a scale and zero point of its own.
+struct QuantizedRows {
+  int bytes, scales, zeros;
+};
 
 class PlanBuilder {
  public:
@@ -35,8 +41,15 @@ class PlanBuilder {
   // ---- making steps
   int use(ValueId id);  // the plan's value; weights join the plan here
   int use(const Argument& argument);  // -1 for none
+  // The same, dense in this format: a copy step is added where the value lies otherwise, once per format.
+  int use_dense(ValueId id, const Node& reader, Format format = Format::row_major);
+  int use_dense(const Argument& argument, const Node& reader, Format format = Format::row_major);
   int make(ValueId id, Storage storage = Storage::arena, Format format = Format::row_major);
+  // A value that the program does not have, for steps that need several results.
+  ValueId add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes);
   void mark_strided(ValueId id) { strided_[id] = true; }
+  // Adds the step once per value, however many linears read it.
+  QuantizedRows quantize_rows(ValueId x, const Node& reader);
   // A packed weight, kept once per name.
   bool has_packed(const std::string& name) const { return packed_.contains(name); }
   int add_packed(const std::string& name, Array array);
@@ -61,7 +74,9 @@ class PlanBuilder {
   std::vector<Item> items_;
   std::unordered_map<ValueId, int> plan_values_;
   std::unordered_map<ValueId, bool> strided_, written_;
+  std::map<std::pair<ValueId, Format>, int> dense_;
   std::unordered_map<std::string, int> packed_;
+  std::unordered_map<ValueId, QuantizedRows> quantized_;
   std::unordered_map<const void*, int> arrays_;
   std::vector<std::string> bound_names_;  // dimensions that the sizes of inputs bind
 };

@@ -47,6 +47,33 @@ std::string refuse_activation(const Argument& argument) {
   return parse_activation(*name) ? std::string() : "no activation " + quote(*name);
 }
 
+std::string refuse_residual(const PlanBuilder& builder, const Node& node, const Argument& residual) {
+  if (residual.is_none()) return {};
+  const std::string refusal = refuse_tensor(builder, residual, Dtype::f32);
+  if (!refusal.empty()) return refusal;
+  return builder.type(residual.value()).sizes != builder.type(node.result()).sizes ? "the residual is broadcast" : "";
+}
+
+std::string refuse_number(const Argument& argument, std::string_view name) {
+  if (argument.get<double>() || argument.get<int64_t>()) return {};
+  return std::string(name) + " is computed";
+}
+
+double read_number(const Argument& argument) {
+  if (const auto* integer = argument.get<int64_t>()) return static_cast<double>(*integer);
+  return *argument.get<double>();
+}
+
+std::optional<std::vector<int64_t>> read_integers(const Argument& argument) {
+  if (!argument.is_list()) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const Argument& item : argument.list()) {
+    if (!item.get<int64_t>()) return std::nullopt;
+    numbers.push_back(*item.get<int64_t>());
+  }
+  return numbers;
+}
+
 std::string first_refusal(std::initializer_list<std::string> refusals) {
   for (const std::string& refusal : refusals) {
     if (!refusal.empty()) return refusal;

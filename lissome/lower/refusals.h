@@ -17,6 +17,14 @@ std::string refuse_weight(const PlanBuilder& builder, const Argument& argument, 
 // Not an activation that kernels know.
 std::string refuse_activation(const Argument& argument);
 
+// Not the sizes and dtype of the node's result, or not f32: what is added before the activation. None passes.
+std::string refuse_residual(const PlanBuilder& builder, const Node& node, const Argument& residual);
+// Not a literal number.
+std::string refuse_number(const Argument& argument, std::string_view name);
+double read_number(const Argument& argument);
+// Numbers of a list of literals; empty when something in it is no number.
+std::optional<std::vector<int64_t>> read_integers(const Argument& argument);
+
 // The first that is not empty.
 std::string first_refusal(std::initializer_list<std::string> refusals);
 

@@ -25,7 +25,10 @@ std::vector<int> find_in_place(const Plan& plan, const Lifetimes& lifetimes, con
       if (!(allowed >> position & 1) || operand < 0) continue;
       const auto at = static_cast<size_t>(operand);
       const bool owns = plan.values[at].storage == Storage::arena && !direct[at];
-      const bool once = std::count(step.operands.begin(), step.operands.end(), operand) == 1;
+      // No other operand may read the same memory, not even through a view.
+      const bool once = std::count_if(step.operands.begin(), step.operands.end(), [&](int other) {
+                          return other >= 0 && values[static_cast<size_t>(other)].block == operand;
+                        }) == 1;
       if (!owns || !once || lifetimes.last[at] != static_cast<int>(i)) continue;
       if (values[at].dtype != values[result].dtype || values[at].sizes != values[result].sizes ||
           values[at].strides != values[result].strides) {
@@ -55,7 +58,7 @@ void Binding::size_values(const Plan& plan, const DimensionValues& dimensions) {
     PlacedValue& bound = parts_.values[i];
     bound.dtype = value.dtype;
     bound.block = static_cast<int>(i);
-    if (!value.sized || value.storage == Storage::view) continue;
+    if (!value.sized) continue;
     for (const SizeExpression& size : value.sizes) {
       const auto number = size.evaluate(dimensions);
       if (!number || *number < 0) {

@@ -89,6 +89,13 @@ class StepBinder {
   void point(T* Call::*member, const PlacedValue& value) {
     add_pointer(member_offset(member), value.block, value.offset);
   }
+  // Element i of an array of pointers.
+  template <typename Call, typename T, size_t Count>
+  void point_at(T* (Call::*member)[Count], size_t i, const PlacedValue& value) {
+    const Call call{};
+    const auto at = reinterpret_cast<const std::byte*>(&(call.*member)[i]) - reinterpret_cast<const std::byte*>(&call);
+    add_pointer(static_cast<uint32_t>(at), value.block, value.offset);
+  }
   // Memory that only this step uses, while it runs.
   template <typename Call, typename T>
   void point_scratch(T* Call::*member, int64_t bytes) {
@@ -102,6 +109,8 @@ class StepBinder {
   int64_t fault_code() const { return plan_step_ + 1; }
   // How much there is to do decides whether one thread does it alone.
   void set_work(double multiplications, double bytes);
+  // Into how many parts set_work() cut it.
+  int parts() const { return parts_.steps.back().parts; }
 
   static constexpr int kFaultBlock = -1;
 

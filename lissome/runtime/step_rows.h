@@ -10,6 +10,26 @@ Epilogue read_epilogue(const StepBinder& binder);
 // none without the operand; attribute "residual_last" puts it after the activation.
 ResidualPlace read_residual_place(const StepBinder& binder, size_t operand);
 
+struct WindowSizes {
+  int64_t in_channels, out_channels, groups;
+};
+// The window of a convolution or pooling from channels-last values and attributes; everything checked.
+WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window);
+
+void bind_attention(StepBinder& binder);
+void bind_conv_f32(StepBinder& binder);
+void bind_conv_u8s8(StepBinder& binder);
+void bind_copy(StepBinder& binder);
+void bind_depthwise_f32(StepBinder& binder);
+void bind_elementwise(StepBinder& binder);
+void bind_gather(StepBinder& binder);
+void bind_layer_norm(StepBinder& binder);
 void bind_linear_f32(StepBinder& binder);
+void bind_linear_u8s8(StepBinder& binder);
+void bind_pool(StepBinder& binder);
+void bind_quantize_rows(StepBinder& binder);
+void bind_reduce(StepBinder& binder);
+void bind_softmax(StepBinder& binder);
+void bind_view(StepBinder& binder);
 
 }  // namespace lissome

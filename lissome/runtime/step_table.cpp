@@ -7,7 +7,22 @@ namespace lissome {
 namespace {
 
 constexpr std::array kRows = {
+    // kernel, binder, view, operands whose memory the result may take
+    StepRow{"attention", bind_attention, false, 0},
+    StepRow{"conv_f32", bind_conv_f32, false, 1u << 3},
+    StepRow{"conv_u8s8", bind_conv_u8s8, false, 1u << 5},
+    StepRow{"copy", bind_copy, false, 0},
+    StepRow{"depthwise_f32", bind_depthwise_f32, false, 1u << 3},
+    StepRow{"elementwise", bind_elementwise, false, ~0u},
+    StepRow{"gather", bind_gather, false, 0},
+    StepRow{"layer_norm", bind_layer_norm, false, 3u},
     StepRow{"linear_f32", bind_linear_f32, false, 1u << 3},
+    StepRow{"linear_u8s8", bind_linear_u8s8, false, 1u << 5},
+    StepRow{"pool", bind_pool, false, 0},
+    StepRow{"quantize_rows", bind_quantize_rows, false, 0},
+    StepRow{"reduce", bind_reduce, false, 0},
+    StepRow{"softmax", bind_softmax, false, 1u},
+    StepRow{"view", bind_view, true, 0},
 };
 
 }  // namespace

@@ -1,0 +1,199 @@
+// The int8 ops on our own kernels: linears and convolutions over u8 activations, linears that quantize rows of f32 as they
+// come, and the steps between f32 and u8. The kernels compute what program/op/quantized.cpp says, bit for bit but for
+// activations.
+#include <charconv>
+
+#include "lissome/lower/candidate_rows.h"
+#include "lissome/lower/geometry.h"
+#include "lissome/lower/refusals.h"
+#include "lissome/lower/tensors.h"
+
+namespace lissome {
+namespace {
+
+bool gives_u8(const Node& node) { return node.op.name().ends_with("_u8"); }
+
+std::string refuse_layer(const PlanBuilder& builder, const Node& node, Dtype x_dtype) {
+  const Argument& scales = node.argument("weight_scales");
+  const std::string refusal = first_refusal(
+      {refuse_activation(node.argument("act")), refuse_tensor(builder, node.argument("x"), x_dtype),
+       refuse_weight(builder, scales, Dtype::f32, 1), refuse_optional(builder, node.argument("bias"), Dtype::f32),
+       refuse_residual(builder, node, node.argument("residual")),
+       refuse_tensor(builder, Argument(node.result()), gives_u8(node) ? Dtype::u8 : Dtype::f32)});
+  if (!refusal.empty()) return refusal;
+  if (builder.type(node.argument("x").value()).sizes.empty()) return "x has no dimensions";
+  if (x_dtype == Dtype::f32) return {};
+  return first_refusal({refuse_number(node.argument("x_scale"), "x_scale"), refuse_number(node.argument("x_zero"), "x_zero")});
+}
+
+const std::string& weight_name(const PlanBuilder& builder, const Node& node) {
+  return builder.program().find_weight(node.argument("weight").value())->name;
+}
+
+struct PackedInt8 {
+  int weight, sums;
+};
+
+// `weight` is [outputs, inputs / groups, taps...]; one block a group.
+PackedInt8 pack_weight(PlanBuilder& builder, const Node& node, int64_t groups) {
+  const std::string name = weight_name(builder, node) + ".u8s8", sums_name = name + ".sums";
+  if (!builder.has_packed(name)) {
+    const Array weight = share_tensor(*builder.constant(node.argument("weight").value()));
+    const int64_t outputs = weight.sizes[0] / groups, inputs = weight.sizes[1];
+    const int64_t taps = weight.elements() / (weight.sizes[0] * inputs), block = packed_u8s8_size(outputs, inputs, taps);
+    Array packed = make_array(Dtype::i8, {groups * block});
+    Array sums = make_array(Dtype::i32, {weight.sizes[0]});
+    for (int64_t g = 0; g < groups; ++g) {
+      pack_u8s8(weight.data<int8_t>() + g * outputs * inputs * taps, outputs, inputs, taps,
+                packed.data<int8_t>() + g * block, sums.data<int32_t>() + g * outputs);
+    }
+    builder.add_packed(name, std::move(packed));
+    builder.add_packed(sums_name, std::move(sums));
+  }
+  return {builder.find_packed(name), builder.find_packed(sums_name)};
+}
+
+// weight_scales * x_scale in f32.
+int add_multiplier(PlanBuilder& builder, const Node& node, float x_scale) {
+  const std::string name = weight_name(builder, node) + ".multiplier." + std::to_string(x_scale);
+  if (builder.has_packed(name)) return builder.find_packed(name);
+  const Array scales = share_tensor(*builder.constant(node.argument("weight_scales").value()));
+  Array multiplier = make_array(Dtype::f32, scales.sizes);
+  for (int64_t i = 0; i < scales.elements(); ++i) multiplier.data<float>()[i] = scales.data<float>()[i] * x_scale;
+  return builder.add_packed(name, std::move(multiplier));
+}
+
+void set_result(PlanStep& step, const Node& node) {
+  set_activation(step, *node.argument("act").get<std::string>());
+  if (!gives_u8(node)) return;
+  step.attributes.set("out_inverse", static_cast<double>(1.0f / static_cast<float>(read_number(node.argument("out_scale")))));
+  step.attributes.set("out_zero", static_cast<int64_t>(read_number(node.argument("out_zero"))));
+}
+
+std::string format_number(double number) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof(text), number).ptr);
+}
+
+}  // namespace
+
+std::string refuse_linear_u8s8(const PlanBuilder& builder, const Node& node) {
+  return first_refusal({refuse_weight(builder, node.argument("weight"), Dtype::i8, 2), refuse_layer(builder, node, Dtype::u8)});
+}
+
+void emit_linear_u8s8(PlanBuilder& builder, const Node& node) {
+  const PackedInt8 packed = pack_weight(builder, node, 1);
+  PlanStep step;
+  step.kernel = "linear_u8s8";
+  step.attributes.set("outputs", builder.constant(node.argument("weight").value())->size(0));
+  step.attributes.set("x_zero", static_cast<int64_t>(read_number(node.argument("x_zero"))));
+  set_result(step, node);
+  step.operands = {builder.use_dense(node.argument("x"), node), packed.weight,
+                   add_multiplier(builder, node, static_cast<float>(read_number(node.argument("x_scale")))), packed.sums,
+                   builder.use(node.argument("bias")), builder.use_dense(node.argument("residual"), node)};
+  step.results = {builder.make(node.result())};
+  builder.add_step(std::move(step), node);
+}
+
+std::string refuse_linear_dynamic(const PlanBuilder& builder, const Node& node) {
+  return first_refusal({refuse_weight(builder, node.argument("weight"), Dtype::i8, 2), refuse_layer(builder, node, Dtype::f32)});
+}
+
+void emit_linear_dynamic(PlanBuilder& builder, const Node& node) {
+  const ValueId x = node.argument("x").value();
+  const PackedInt8 packed = pack_weight(builder, node, 1);
+  const QuantizedRows rows = builder.quantize_rows(x, node);
+  PlanStep step;
+  step.kernel = "linear_u8s8";
+  step.attributes.set("outputs", builder.constant(node.argument("weight").value())->size(0));
+  set_result(step, node);
+  step.operands = {rows.bytes, packed.weight, builder.use(node.argument("weight_scales")), packed.sums,
+                   builder.use(node.argument("bias")), builder.use_dense(node.argument("residual"), node),
+                   rows.scales, rows.zeros};
+  step.results = {builder.make(node.result())};
+  builder.add_step(std::move(step), node);
+}
+
+std::string refuse_conv_u8s8(const PlanBuilder& builder, const Node& node) {
+  const Argument& weight = node.argument("weight");
+  const at::Tensor* tensor = weight.is_value() ? builder.constant(weight.value()) : nullptr;
+  if (!tensor) return "the weight is computed";
+  if (tensor->dim() != 3 && tensor->dim() != 4) return "it has neither one nor two spatial dimensions";
+  if (tensor->scalar_type() != at::kChar) return "the weight is not i8";
+  const std::string refusal = refuse_layer(builder, node, Dtype::u8);
+  if (!refusal.empty()) return refusal;
+  if (builder.type(node.argument("x").value()).sizes.size() != static_cast<size_t>(tensor->dim())) return "x has no batch";
+  return refuse_geometry(node);
+}
+
+void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
+  const int64_t groups = *node.argument("groups").get<int64_t>();
+  const PackedInt8 packed = pack_weight(builder, node, groups);
+  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+  const int64_t zero = static_cast<int64_t>(read_number(node.argument("x_zero")));
+  const int64_t channels = weight.size(1) * groups;
+  const std::string border_name = "border." + std::to_string(channels) + "." + std::to_string(zero);
+  if (!builder.has_packed(border_name)) {
+    Array border = make_array(Dtype::u8, {channels});
+    std::fill_n(border.data<uint8_t>(), channels, static_cast<uint8_t>(zero));
+    builder.add_packed(border_name, std::move(border));
+  }
+  PlanStep step;
+  step.kernel = "conv_u8s8";
+  set_geometry(step, node, weight);
+  step.attributes.set("x_zero", zero);
+  set_result(step, node);
+  step.operands = {builder.use_dense(node.argument("x"), node, Format::channels_last), packed.weight,
+                   add_multiplier(builder, node, static_cast<float>(read_number(node.argument("x_scale")))), packed.sums,
+                   builder.use(node.argument("bias")),
+                   builder.use_dense(node.argument("residual"), node, Format::channels_last), -1, -1,
+                   builder.find_packed(border_name)};
+  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
+  builder.add_step(std::move(step), node);
+}
+
+namespace {
+
+std::string refuse_conversion(const PlanBuilder& builder, const Node& node, Dtype from, Dtype to) {
+  return first_refusal({refuse_tensor(builder, node.argument("x"), from),
+                        refuse_tensor(builder, Argument(node.result()), to),
+                        refuse_number(node.argument("scale"), "scale"),
+                        refuse_number(node.argument("zero_point"), "zero_point")});
+}
+
+void emit_conversion(PlanBuilder& builder, const Node& node, std::vector<std::string> program) {
+  const ValueId x = node.argument("x").value();
+  const Format format = builder.format(x);
+  PlanStep step;
+  step.kernel = "elementwise";
+  step.attributes.set("program", std::move(program));
+  step.operands = {builder.use(x)};
+  step.results = {builder.make(node.result(), Storage::arena, format)};
+  builder.add_step(std::move(step), node);
+}
+
+}  // namespace
+
+std::string refuse_quantize(const PlanBuilder& builder, const Node& node) {
+  return refuse_conversion(builder, node, Dtype::f32, Dtype::u8);
+}
+
+void emit_quantize(PlanBuilder& builder, const Node& node) {
+  const float inverse = 1.0f / static_cast<float>(read_number(node.argument("scale")));
+  emit_conversion(builder, node,
+                  {"load 0 0 0 0 0 0", "quantize 1 0 0 0 " + format_number(static_cast<double>(inverse)) + " " +
+                                           format_number(read_number(node.argument("zero_point")))});
+}
+
+std::string refuse_dequantize(const PlanBuilder& builder, const Node& node) {
+  return refuse_conversion(builder, node, Dtype::u8, Dtype::f32);
+}
+
+void emit_dequantize(PlanBuilder& builder, const Node& node) {
+  const double scale = static_cast<float>(read_number(node.argument("scale")));
+  emit_conversion(builder, node,
+                  {"load 0 0 0 0 0 0", "constant 1 0 0 0 " + format_number(read_number(node.argument("zero_point"))) + " 0",
+                   "subtract 0 0 1 0 0 0", "constant 1 0 0 0 " + format_number(scale) + " 0", "multiply 0 0 1 0 0 0"});
+}
+
+}  // namespace lissome

@@ -1,0 +1,15 @@
+// The numbers of a convolution or pooling window, from nodes to the attributes of steps.
+#pragma once
+
+#include "lissome/lower/plan_builder.h"
+
+namespace lissome {
+
+// Empty when stride, padding, dilation and groups are literal.
+std::string refuse_geometry(const Node& node);
+// Sets kernel, stride, padding, dilation and groups for a weight [out, in / groups, spatial...].
+void set_geometry(PlanStep& step, const Node& node, const at::Tensor& weight);
+// `numbers` for each of `spatial` dimensions: a single one counts for all.
+std::vector<int64_t> spread(std::vector<int64_t> numbers, size_t spatial);
+
+}  // namespace lissome

@@ -1,0 +1,132 @@
+// conv_f32, depthwise_f32 and the pools: channels-last values of rank 4 (N, C, H, W), or rank 3 (N, C, L) as height 1.
+// conv: operands x, packed weight, bias, residual, zeros. Attributes: kernel, stride, padding (before), dilation, groups.
+#include "lissome/runtime/step_rows.h"
+
+namespace lissome {
+namespace {
+
+// Two numbers, (height, width), from an attribute with one number a spatial dimension.
+std::pair<int64_t, int64_t> read_pair(const StepBinder& binder, std::string_view name, size_t spatial, int64_t least,
+                                      int64_t fallback) {
+  if (!binder.attributes().find(name)) return {fallback, fallback};
+  const std::vector<int64_t> numbers = binder.attributes().integers(name);
+  binder.require(numbers.size() == spatial, quote(name), " has ", numbers.size(), " numbers, must have ", spatial);
+  for (const int64_t number : numbers) binder.require(number >= least && number < 1 << 20, quote(name), " holds ", number);
+  if (spatial == 1) return {fallback, numbers[0]};
+  return {numbers[0], numbers[1]};
+}
+
+void check_float(const StepBinder& binder, const PlacedValue& value, const Sizes& sizes) {
+  binder.require_dtype(value, Dtype::f32);
+  binder.require_sizes(value, sizes);
+  binder.require_row_major(value);
+}
+
+template <typename Call>
+void read_output(StepBinder& binder, Call& call, const PlacedValue& y, int64_t channels) {
+  call.y_stride = call.residual_stride = channels;
+  call.epilogue = read_epilogue(binder);
+  call.residual_place = read_residual_place(binder, 3);
+  if (binder.has_operand(2)) check_float(binder, binder.operand(2), {channels});
+  if (binder.has_operand(3)) {
+    binder.require_dtype(binder.operand(3), Dtype::f32);
+    binder.require_sizes(binder.operand(3), y.sizes);
+    binder.require(binder.operand(3).is_dense(Format::channels_last), "the residual is not channels-last");
+  }
+}
+
+template <typename Call>
+void point_output(StepBinder& binder, const PlacedValue& y) {
+  if (binder.has_operand(2)) binder.point(static_cast<const float* Call::*>(&Call::bias), binder.operand(2));
+  if (binder.has_operand(3)) binder.point(static_cast<const float* Call::*>(&Call::residual), binder.operand(3));
+  binder.point(static_cast<float* Call::*>(&Call::y), y);
+}
+
+}  // namespace
+
+WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window) {
+  const size_t rank = x.sizes.size();
+  binder.require((rank == 3 || rank == 4) && y.sizes.size() == rank, "values must have 3 or 4 dimensions");
+  binder.require(x.is_dense(Format::channels_last) && y.is_dense(Format::channels_last),
+                 "values must be channels-last");
+  binder.require(x.elements() > 0 && y.elements() > 0, "values are empty");
+  const size_t spatial = rank - 2;
+  window.batch = x.sizes[0];
+  window.width = x.sizes[rank - 1];
+  window.out_width = y.sizes[rank - 1];
+  if (rank == 4) window.height = x.sizes[2], window.out_height = y.sizes[2];
+  std::tie(window.kernel_height, window.kernel_width) = read_pair(binder, "kernel", spatial, 1, 1);
+  std::tie(window.stride_height, window.stride_width) = read_pair(binder, "stride", spatial, 1, 1);
+  std::tie(window.dilation_height, window.dilation_width) = read_pair(binder, "dilation", spatial, 1, 1);
+  std::tie(window.pad_height, window.pad_width) = read_pair(binder, "padding", spatial, 0, 0);
+  WindowSizes sizes{x.sizes[1], y.sizes[1], binder.attributes().integer("groups", 1)};
+  binder.require(y.sizes[0] == window.batch, "batches differ");
+  binder.require(sizes.groups > 0 && sizes.in_channels % sizes.groups == 0 && sizes.out_channels % sizes.groups == 0,
+                 "channels do not divide into groups");
+  return sizes;
+}
+
+void bind_conv_f32(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  binder.require_dtype(x, Dtype::f32);
+  binder.require_dtype(y, Dtype::f32);
+  ConvF32Call call;
+  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
+  const int64_t taps = call.window.kernel_height * call.window.kernel_width;
+  const int64_t packed = packed_conv_f32_size(call.out_channels, call.in_channels, call.groups, taps);
+  check_float(binder, binder.operand(1), {packed});
+  check_float(binder, binder.operand(4), {call.in_channels});
+  read_output(binder, call, y, call.out_channels);
+  binder.set_call("conv_f32", call);
+  binder.point(&ConvF32Call::x, x);
+  binder.point(&ConvF32Call::weight, binder.operand(1));
+  binder.point(&ConvF32Call::zeros, binder.operand(4));
+  point_output<ConvF32Call>(binder, y);
+  const auto pixels = static_cast<double>(y.elements() / call.out_channels);
+  binder.set_work(pixels * static_cast<double>(call.out_channels * call.in_channels / call.groups * taps),
+                  4.0 * static_cast<double>(x.elements() + y.elements() + packed));
+}
+
+void bind_depthwise_f32(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  binder.require_dtype(x, Dtype::f32);
+  binder.require_dtype(y, Dtype::f32);
+  DepthwiseF32Call call;
+  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
+  call.channels = sizes.in_channels;
+  const int64_t taps = call.window.kernel_height * call.window.kernel_width;
+  check_float(binder, binder.operand(1), {taps * call.channels});
+  read_output(binder, call, y, call.channels);
+  binder.set_call("depthwise_f32", call);
+  binder.point(&DepthwiseF32Call::x, x);
+  binder.point(&DepthwiseF32Call::weight, binder.operand(1));
+  point_output<DepthwiseF32Call>(binder, y);
+  binder.set_work(4.0 * static_cast<double>(y.elements() * taps), 4.0 * static_cast<double>(x.elements() + y.elements()));
+}
+
+void bind_pool(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  PoolCall call;
+  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
+  call.channels = sizes.in_channels;
+  call.average = binder.attributes().integer("average", 0) != 0;
+  call.counts_padding = binder.attributes().integer("counts_padding", 1) != 0;
+  call.divisor = binder.attributes().integer("divisor", 0);
+  call.pad_bottom = call.window.pad_height, call.pad_right = call.window.pad_width;
+  const bool bytes = x.dtype == Dtype::u8 && !call.average;
+  binder.require((bytes || x.dtype == Dtype::f32) && y.dtype == x.dtype, "pooling takes f32, or the maximum of u8");
+  binder.set_call(bytes ? "pool_u8" : "pool_f32", call);
+  binder.point(&PoolCall::x, x);
+  binder.point(&PoolCall::y, y);
+  const auto taps = static_cast<double>(call.window.kernel_height * call.window.kernel_width);
+  binder.set_work(4 * taps * static_cast<double>(y.elements()),
+                  static_cast<double>((x.elements() + y.elements()) * item_size(x.dtype)));
+}
+
+}  // namespace lissome

@@ -1,0 +1,138 @@
+// quantize_rows: x f32 -> u8, scales f32, zeros i32. linear_u8s8 and conv_u8s8: operands x, packed weight, multiplier,
+// weight sums, bias, residual, and for a linear over quantized rows their scales and zeros; -1 where absent.
+// Attributes: outputs, x_zero, activation, and for u8 results out_inverse and out_zero.
+#include "lissome/runtime/step_rows.h"
+
+namespace lissome {
+namespace {
+
+// How a call of one row count and output count is surrounded; the same for linear and convolution.
+template <typename Call>
+void read_output(const StepBinder& binder, Call& call, int64_t rows, int64_t outputs) {
+  call.x_zero = static_cast<int32_t>(binder.attributes().integer("x_zero", 0));
+  call.out_inverse = static_cast<float>(binder.attributes().number("out_inverse", 0));
+  call.out_zero = static_cast<int32_t>(binder.attributes().integer("out_zero", 0));
+  call.epilogue = read_epilogue(binder);
+  binder.require(call.out_zero >= 0 && call.out_zero <= 255 && call.x_zero >= 0 && call.x_zero <= 255,
+                 "a zero point lies outside of 0..255");
+  const auto check = [&](size_t position, Dtype dtype, int64_t count) {
+    const PlacedValue& value = binder.operand(position);
+    binder.require_dtype(value, dtype);
+    binder.require_sizes(value, {count});
+    binder.require_row_major(value);
+  };
+  check(2, Dtype::f32, outputs);
+  check(3, Dtype::i32, outputs);
+  if (binder.has_operand(4)) check(4, Dtype::f32, outputs);
+  if (binder.has_operand(6)) {
+    binder.require(binder.operand(6).elements() == rows && binder.operand(7).elements() == rows,
+                   "there must be one scale and zero point a row");
+    binder.require_dtype(binder.operand(6), Dtype::f32);
+    binder.require_dtype(binder.operand(7), Dtype::i32);
+  }
+}
+
+template <typename Call>
+void point_output(StepBinder& binder, const PlacedValue& y) {
+  binder.point(static_cast<const float* Call::*>(&Call::multiplier), binder.operand(2));
+  binder.point(static_cast<const int32_t* Call::*>(&Call::weight_sums), binder.operand(3));
+  if (binder.has_operand(4)) binder.point(static_cast<const float* Call::*>(&Call::bias), binder.operand(4));
+  if (binder.has_operand(5)) binder.point(static_cast<const float* Call::*>(&Call::residual), binder.operand(5));
+  if (binder.has_operand(6)) {
+    binder.point(static_cast<const float* Call::*>(&Call::row_scales), binder.operand(6));
+    binder.point(static_cast<const int32_t* Call::*>(&Call::row_zeros), binder.operand(7));
+  }
+  binder.point(static_cast<void* Call::*>(&Call::y), y);
+}
+
+void check_result(const StepBinder& binder, const PlacedValue& y, const Sizes& sizes, bool quantized, Format format) {
+  binder.require_dtype(y, quantized ? Dtype::u8 : Dtype::f32);
+  binder.require_sizes(y, sizes);
+  binder.require(y.is_dense(format), "the result is not dense");
+  if (!binder.has_operand(5)) return;
+  binder.require_dtype(binder.operand(5), Dtype::f32);
+  binder.require_sizes(binder.operand(5), sizes);
+  binder.require(binder.operand(5).is_dense(format), "the residual is not dense");
+}
+
+}  // namespace
+
+void bind_quantize_rows(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result(0);
+  binder.require_dtype(x, Dtype::f32);
+  binder.require_row_major(x);
+  binder.require(!x.sizes.empty() && x.sizes.back() > 0, "x has no rows");
+  binder.require_dtype(y, Dtype::u8);
+  binder.require_sizes(y, x.sizes);
+  QuantizeRowsCall call;
+  call.inputs = call.x_stride = call.y_stride = x.sizes.back();
+  call.rows = x.elements() / call.inputs;
+  binder.require(binder.result(1).elements() == call.rows && binder.result(2).elements() == call.rows,
+                 "there must be one scale and zero point a row");
+  binder.require_dtype(binder.result(1), Dtype::f32);
+  binder.require_dtype(binder.result(2), Dtype::i32);
+  binder.set_call("quantize_rows", call);
+  binder.point(&QuantizeRowsCall::x, x);
+  binder.point(&QuantizeRowsCall::y, y);
+  binder.point(&QuantizeRowsCall::scales, binder.result(1));
+  binder.point(&QuantizeRowsCall::zeros, binder.result(2));
+  binder.set_work(0, 9.0 * static_cast<double>(x.elements()));
+}
+
+void bind_linear_u8s8(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  binder.require_dtype(x, Dtype::u8);
+  binder.require_row_major(x);
+  binder.require(!x.sizes.empty() && x.sizes.back() > 0, "x has no inputs");
+  LinearU8S8Call call;
+  call.inputs = call.x_stride = x.sizes.back();
+  call.outputs = call.y_stride = call.residual_stride = binder.attributes().integer("outputs");
+  binder.require(call.outputs > 0 && call.outputs < int64_t{1} << 40, "outputs is ", call.outputs);
+  call.rows = x.elements() / call.inputs;
+  binder.require_dtype(binder.operand(1), Dtype::i8);
+  binder.require_sizes(binder.operand(1), {packed_u8s8_size(call.outputs, call.inputs, 1)});
+  binder.require_row_major(binder.operand(1));
+  read_output(binder, call, call.rows, call.outputs);
+  Sizes sizes = x.sizes;
+  sizes.back() = call.outputs;
+  check_result(binder, y, sizes, call.out_inverse != 0, Format::row_major);
+  binder.set_call("linear_u8s8", call);
+  binder.point(&LinearU8S8Call::x, x);
+  binder.point(&LinearU8S8Call::weight, binder.operand(1));
+  point_output<LinearU8S8Call>(binder, y);
+  const auto rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
+             outputs = static_cast<double>(call.outputs);
+  binder.set_work(rows * inputs * outputs / 4, rows * (inputs + 4 * outputs) + inputs * outputs);
+}
+
+void bind_conv_u8s8(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  binder.require_dtype(x, Dtype::u8);
+  ConvU8S8Call call;
+  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  call.in_channels = sizes.in_channels;
+  call.out_channels = call.y_stride = call.residual_stride = sizes.out_channels;
+  call.groups = sizes.groups;
+  const int64_t rows = call.window.batch * call.window.out_height * call.window.out_width;
+  const int64_t block = packed_u8s8_size(call.out_channels / call.groups, call.in_channels / call.groups,
+                                         call.window.kernel_height * call.window.kernel_width);
+  binder.require_dtype(binder.operand(1), Dtype::i8);
+  binder.require_sizes(binder.operand(1), {call.groups * block});
+  read_output(binder, call, rows, call.out_channels);
+  binder.require(!binder.has_operand(6), "a convolution takes no scales of rows");
+  binder.require(binder.has_operand(8), "the border is missing");
+  binder.require_dtype(binder.operand(8), Dtype::u8);
+  binder.require_sizes(binder.operand(8), {call.in_channels});
+  check_result(binder, y, y.sizes, call.out_inverse != 0, Format::channels_last);
+  binder.set_call("conv_u8s8", call);
+  binder.point(&ConvU8S8Call::x, x);
+  binder.point(&ConvU8S8Call::weight, binder.operand(1));
+  binder.point(&ConvU8S8Call::border, binder.operand(8));
+  point_output<ConvU8S8Call>(binder, y);
+  binder.set_work(static_cast<double>(rows) * static_cast<double>(block) / 4, static_cast<double>(x.elements() + 4 * y.elements()));
+}
+
+}  // namespace lissome

@@ -1,0 +1,169 @@
+// view: a new shape, order or part of operand 0, without moving anything. Attribute "form":
+//   reshape (operand dense in row order) · permute (dims) · expand · slice (dim, start, step) · select (dim, index)
+// copy: operand 0 of any strides made dense, in the result's format. gather: operands table, indices. reduce: dims that
+// stand next to each other.
+#include <algorithm>
+
+#include "lissome/runtime/step_rows.h"
+
+namespace lissome {
+namespace {
+
+void view_permuted(const StepBinder& binder, const PlacedValue& x, PlacedValue& y) {
+  const std::vector<int64_t> dims = binder.attributes().integers("dims");
+  binder.require(dims.size() == x.sizes.size(), "permute names ", dims.size(), " dimensions of ", x.sizes.size());
+  std::vector<bool> taken(dims.size(), false);
+  Sizes sizes;
+  for (const int64_t dim : dims) {
+    binder.require(dim >= 0 && static_cast<size_t>(dim) < dims.size() && !taken[static_cast<size_t>(dim)],
+                   "permute names dimension ", dim);
+    taken[static_cast<size_t>(dim)] = true;
+    sizes.push_back(x.sizes[static_cast<size_t>(dim)]);
+    y.strides.push_back(x.strides[static_cast<size_t>(dim)]);
+  }
+  binder.require_sizes(y, sizes);
+}
+
+void view_expanded(const StepBinder& binder, const PlacedValue& x, PlacedValue& y) {
+  binder.require(y.sizes.size() >= x.sizes.size(), "expand takes dimensions away");
+  const size_t added = y.sizes.size() - x.sizes.size();
+  for (size_t i = 0; i < y.sizes.size(); ++i) {
+    const bool is_new = i < added;
+    const int64_t size = is_new ? 1 : x.sizes[i - added];
+    binder.require(size == 1 || size == y.sizes[i], "expand turns ", size, " into ", y.sizes[i]);
+    y.strides.push_back(is_new || size != y.sizes[i] ? 0 : x.strides[i - added]);
+  }
+}
+
+void view_sliced(const StepBinder& binder, const PlacedValue& x, PlacedValue& y, bool select) {
+  const int64_t dim = binder.attributes().integer("dim");
+  binder.require(dim >= 0 && static_cast<size_t>(dim) < x.sizes.size(), "there is no dimension ", dim);
+  const auto at = static_cast<size_t>(dim);
+  const int64_t start = binder.attributes().integer(select ? "index" : "start"), step = binder.attributes().integer("step", 1);
+  Sizes sizes = x.sizes;
+  y.strides = x.strides;
+  int64_t count = 1;
+  if (select) {
+    sizes.erase(sizes.begin() + dim);
+    y.strides.erase(y.strides.begin() + dim);
+  } else {
+    binder.require(y.sizes.size() == x.sizes.size() && step > 0, "the slice does not fit");
+    count = sizes[at] = y.sizes[at];
+    y.strides[at] *= step;
+  }
+  binder.require_sizes(y, sizes);
+  binder.require(start >= 0 && (count == 0 || (start < x.sizes[at] && (count - 1) <= (x.sizes[at] - 1 - start) / step)),
+                 "the part lies outside of ", x.sizes[at]);
+  if (count > 0) y.offset += start * x.strides[at] * item_size(x.dtype);
+}
+
+}  // namespace
+
+void bind_view(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  PlacedValue& y = binder.result();
+  binder.require(x.dtype == y.dtype, "a view changes the dtype");
+  y.strides.clear();
+  const std::string form = binder.attributes().text("form", "");
+  if (form == "reshape") {
+    binder.require_row_major(x);
+    binder.require(x.elements() == y.elements(), format_sizes(x.sizes), " does not reshape to ", format_sizes(y.sizes));
+    y.strides = contiguous_strides(y.sizes);
+  } else if (form == "permute") {
+    view_permuted(binder, x, y);
+  } else if (form == "expand") {
+    view_expanded(binder, x, y);
+  } else if (form == "slice" || form == "select") {
+    view_sliced(binder, x, y, form == "select");
+  } else {
+    binder.require(false, "there is no view ", quote(form));
+  }
+}
+
+void bind_copy(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  binder.require(x.dtype == y.dtype, "a copy changes the dtype");
+  binder.require_sizes(y, x.sizes);
+  binder.require(x.sizes.size() <= kMoveRank, "more than ", kMoveRank, " dimensions");
+  CopyCall call;
+  call.item = static_cast<int>(item_size(x.dtype));
+  binder.require(call.item <= 8, "items of ", call.item, " bytes");
+  // The result's own order: its widest stride first, so that it is written line by line; at least a plane.
+  std::vector<size_t> order(x.sizes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return y.strides[a] > y.strides[b]; });
+  call.rank = 0;
+  for (size_t i = order.size(); i < 2; ++i) call.sizes[call.rank++] = 1;
+  for (const size_t i : order) {
+    call.sizes[call.rank] = x.sizes[i];
+    call.x_strides[call.rank] = x.strides[i];
+    call.y_strides[call.rank] = y.strides[i];
+    ++call.rank;
+  }
+  binder.set_call("copy", call);
+  binder.point(&CopyCall::x, x);
+  binder.point(&CopyCall::y, y);
+  binder.set_work(0, 2.0 * static_cast<double>(x.elements() * call.item));
+}
+
+void bind_gather(StepBinder& binder) {
+  const PlacedValue &table = binder.operand(0), &indices = binder.operand(1), &y = binder.result();
+  binder.require(table.sizes.size() == 2, "the table must have 2 dimensions");
+  binder.require(indices.dtype == Dtype::i64 || indices.dtype == Dtype::i32, "indices must be i64 or i32");
+  binder.require(table.dtype == y.dtype, "a gather changes the dtype");
+  for (const PlacedValue* value : {&table, &indices, &y}) binder.require_row_major(*value);
+  Sizes sizes = indices.sizes;
+  sizes.push_back(table.sizes[1]);
+  binder.require_sizes(y, sizes);
+  GatherCall call;
+  call.rows = table.sizes[0], call.row_bytes = table.sizes[1] * item_size(table.dtype), call.count = indices.elements();
+  call.narrow_indices = indices.dtype == Dtype::i32;
+  call.negative_allowed = binder.attributes().integer("negative_allowed", 0) != 0;
+  call.fault_code = binder.fault_code();
+  binder.set_call("gather", call);
+  binder.point(&GatherCall::table, table);
+  binder.point(&GatherCall::indices, indices);
+  binder.point(&GatherCall::y, y);
+  binder.point_fault(&GatherCall::fault);
+  binder.set_work(0, 2.0 * static_cast<double>(call.count * call.row_bytes));
+}
+
+void bind_reduce(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  for (const PlacedValue* value : {&x, &y}) binder.require_dtype(*value, Dtype::f32);
+  binder.require(y.is_row_major(), "the result is not dense");
+  const int64_t first = binder.attributes().integer("first"), count = binder.attributes().integer("count");
+  const bool last_format = binder.attributes().integer("channels_last", 0) != 0;
+  binder.require(first >= 0 && count > 0 && static_cast<size_t>(first + count) <= x.sizes.size(), "dimensions ", first,
+                 " to ", first + count);
+  // The order of memory: for channels-last values the channels come last.
+  Sizes sizes = x.sizes;
+  int64_t from = first;
+  if (last_format) {
+    binder.require(x.is_dense(Format::channels_last) && first == 2 && static_cast<size_t>(first + count) == x.sizes.size(),
+                   "only all of height and width of channels-last values");
+    sizes.push_back(sizes[1]);
+    sizes.erase(sizes.begin() + 1);
+    from = 1;
+  } else {
+    binder.require_row_major(x);
+  }
+  ReduceCall call;
+  for (int64_t i = 0; i < static_cast<int64_t>(sizes.size()); ++i) {
+    int64_t& side = i < from ? call.outer : i < from + count ? call.count : call.inner;
+    side *= sizes[static_cast<size_t>(i)];
+  }
+  binder.require(y.elements() == call.outer * call.inner, "the result has ", y.elements(), " elements");
+  const std::string name = binder.attributes().text("reduction", "sum");
+  binder.require(name == "sum" || name == "mean" || name == "maximum" || name == "minimum", "reduction ", quote(name));
+  call.reduction = name == "sum" ? Reduction::sum : name == "mean" ? Reduction::mean
+                   : name == "maximum" ? Reduction::maximum : Reduction::minimum;
+  binder.set_call("reduce", call);
+  binder.point(&ReduceCall::x, x);
+  binder.point(&ReduceCall::y, y);
+  binder.set_work(0, 4.0 * static_cast<double>(x.elements() + y.elements()));
+}
+
+}  // namespace lissome

@@ -1,0 +1,62 @@
+// layer_norm: operands x, residual, weight, bias; results y and perhaps x + residual. softmax: over the last dimension.
+#include "lissome/runtime/step_rows.h"
+
+namespace lissome {
+
+void bind_layer_norm(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  LayerNormCall call;
+  call.width = binder.attributes().integer("width");
+  binder.require(call.width > 0 && x.elements() % call.width == 0, "width is ", call.width);
+  call.rows = x.elements() / call.width;
+  call.epsilon = static_cast<float>(binder.attributes().number("epsilon", 0));
+  call.root_mean_square = binder.attributes().integer("root_mean_square", 0) != 0;
+  const auto check = [&](const PlacedValue& value, int64_t elements) {
+    binder.require_dtype(value, Dtype::f32);
+    binder.require_row_major(value);
+    binder.require(value.elements() == elements, "an operand or result has ", value.elements(), " elements, must have ",
+                   elements);
+  };
+  check(x, x.elements());
+  check(y, x.elements());
+  binder.set_call("layer_norm", call);
+  binder.point(&LayerNormCall::x, x);
+  binder.point(&LayerNormCall::y, y);
+  if (binder.has_operand(1)) {
+    check(binder.operand(1), x.elements());
+    binder.point(&LayerNormCall::residual, binder.operand(1));
+  }
+  if (binder.has_operand(2)) {
+    check(binder.operand(2), call.width);
+    binder.point(&LayerNormCall::weight, binder.operand(2));
+  }
+  if (binder.has_operand(3)) {
+    check(binder.operand(3), call.width);
+    binder.point(&LayerNormCall::bias, binder.operand(3));
+  }
+  if (binder.step().results.size() > 1) {
+    check(binder.result(1), x.elements());
+    binder.point(&LayerNormCall::sum, binder.result(1));
+  }
+  binder.set_work(0, 16.0 * static_cast<double>(x.elements()));
+}
+
+void bind_softmax(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  for (const PlacedValue* value : {&x, &y}) {
+    binder.require_dtype(*value, Dtype::f32);
+    binder.require_row_major(*value);
+    binder.require_sizes(*value, x.sizes);
+  }
+  SoftmaxCall call;
+  call.width = x.sizes.empty() ? 1 : x.sizes.back();
+  call.rows = call.width > 0 ? x.elements() / call.width : 0;
+  binder.set_call("softmax", call);
+  binder.point(&SoftmaxCall::x, x);
+  binder.point(&SoftmaxCall::y, y);
+  binder.set_work(0, 24.0 * static_cast<double>(x.elements()));
+}
+
+}  // namespace lissome
