@@ -62,8 +62,8 @@ void check_file_program(const Program& program) {
 
 Program import_pt2(const std::string& path) {
   register_ops();
-  const Pt2Archive archive = open_pt2(path);
   try {
+    const Pt2Archive archive = open_pt2(path);
     Program program = read_program(archive);
     check_file_program(program);
     archive.zip.file()->check_unchanged();
@@ -71,7 +71,7 @@ Program import_pt2(const std::string& path) {
     verify_program(program, Stage::imported);
     return program;
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::internal) throw;
+    if (error.kind() == ErrorKind::internal || error.message().find(path) != std::string::npos) throw;
     throw Error(error.kind(), quote(path) + ": " + error.message());
   } catch (const c10::Error& error) {
     throw_error(ErrorKind::invalid_input, quote(path), ": ", error.what_without_backtrace());

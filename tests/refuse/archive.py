@@ -63,6 +63,12 @@ class Archive:
             directory += struct.pack("<IHHHHHHIIIHHHHHII", 0x02014B50, 20, 20, member.flags, method, 0, 33, crc, size,
                                      len(member.data) if size == len(packed) else size, len(member.name),
                                      len(member.central_extra), 0, 0, 0, 0, offset) + member.name + member.central_extra
+        return body + directory + self.write_end(len(body), len(directory))
+
+    def write_end(self, offset: int, size: int) -> bytes:
         count = len(self.members)
-        return body + directory + struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, min(count, 0xFFFF), min(count, 0xFFFF),
-                                              len(directory), len(body), 0)
+        end = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, min(count, 0xFFFF), min(count, 0xFFFF), size, offset, 0)
+        if count < 0xFFFF:
+            return end
+        end64 = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, count, count, size, offset)
+        return end64 + struct.pack("<IIQI", 0x07064B50, 0, offset + size, 1) + end

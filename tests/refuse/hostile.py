@@ -150,11 +150,18 @@ def too_many_members(archive: Archive) -> None:
     archive.members += [Member(b"model/extra/%d" % i, b"") for i in range(100_001)]
 
 
-@row("Zip64")
+@row("weight_0")
 def inconsistent_zip64(archive: Archive) -> None:
     member = archive.find("weight_0")
     member.central_size = 0xFFFFFFFF
     member.central_extra = struct.pack("<HHQQ", 1, 16, 5, 7)
+
+
+@row("Zip64")
+def zip64_field_of_half_a_number(archive: Archive) -> None:
+    member = archive.find("weight_0")
+    member.central_size = 0xFFFFFFFF
+    member.central_extra = struct.pack("<HHI", 1, 4, 96)
 
 
 @row("tensor", "fc.weight", "CRC32")
@@ -233,7 +240,7 @@ def other_schema(archive: Archive) -> None:
     edit_json(archive, "models/model.json", lambda document: document["schema_version"].update(major=9))
 
 
-@row("two", "models")
+@row("2 exported programs", "one, two")
 def two_models_none_called_model(archive: Archive) -> None:
     member = archive.find("models/model.json")
     member.name = member.name.replace(b"model.json", b"one.json")

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from archive import Archive, Member  # noqa: E402
-from hostile import PAYLOAD, ROWS, edit_graph  # noqa: E402
+from hostile import PAYLOAD, ROWS, Row, edit_graph  # noqa: E402
 from hostile_model import HostileModel  # noqa: E402
 
 BUILD = Path(__file__).resolve().parents[2] / "build" / "release"
@@ -35,7 +37,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def import_files(*paths: Path, folder: Path, stack: int | None = None) -> list[tuple[int, str]]:
     """Exit code and text for each file, imported in `folder`; `stack` limits the stack to so many KiB."""
-    command = [str(BUILD / "tests" / "import_file"), *map(str, paths)]
+    command = [str(Path(os.environ.get("LISSOME_IMPORT_FILE", BUILD / "tests" / "import_file"))), *map(str, paths)]
     if stack is not None:
         command = ["bash", "-c", f'ulimit -s {stack}; exec "$@"', "bash", *command]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
@@ -44,15 +46,50 @@ def import_files(*paths: Path, folder: Path, stack: int | None = None) -> list[t
     return [(int(line.split("\t")[0]), line.split("\t", 1)[1]) for line in lines]
 
 
-def check_refused(path: Path, words: tuple[str, ...], code: int = 4, bystanders: tuple[str, ...] = ()) -> str:
+def check_refused(path: Path, words: tuple[str, ...], code: int = 4) -> str:
     """The file, alone in its folder, is refused with these words, and the folder stays as it was."""
     before = sorted(os.listdir(path.parent))
     (seen, text), = import_files(path, folder=path.parent)
+    check_answer(seen, text, words, code)
+    assert sorted(os.listdir(path.parent)) == before
+    return text
+
+
+def check_answer(seen: int, text: str, words: tuple[str, ...], code: int = 4) -> None:
     assert seen == code, text
     for word in words:
         assert word.lower() in text.lower(), text
-    assert sorted(os.listdir(path.parent)) == before
-    return text
+
+
+@dataclass
+class Answers:
+    """What import and the command said of each hostile file, and what lies beside the files afterwards."""
+
+    imported: dict[str, tuple[int, str]]
+    inspected: dict[str, subprocess.CompletedProcess[str]]
+    left: dict[str, list[str]]
+
+
+@pytest.fixture(scope="session")
+def answers(good: Path, program: Path, tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    """All hostile files, each in a folder of its own: loading libtorch once a file would take minutes."""
+    parent = tmp_path_factory.mktemp("hostile")
+    paths = {}
+    for row in ROWS:
+        paths[row.name] = parent / row.name / "model.pt2"
+        paths[row.name].parent.mkdir()
+        paths[row.name].write_bytes(row.build(Archive.read(good)))
+    (parent / "here").mkdir()
+    imported = dict(zip(paths, import_files(*paths.values(), folder=parent / "here"), strict=True))
+
+    def inspect(path: Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([program, "inspect", path], cwd=path.parent, capture_output=True, text=True, timeout=300,
+                              check=False)
+
+    with ThreadPoolExecutor(2) as pool:
+        inspected = dict(zip(paths, pool.map(inspect, paths.values()), strict=True))
+    left = {name: sorted(os.listdir(path.parent)) for name, path in paths.items()}
+    return Answers(imported, inspected, left | {"": os.listdir(parent / "here")})
 
 
 def test_the_good_file_loads(good: Path) -> None:
@@ -67,10 +104,18 @@ def test_an_archive_written_anew_loads(good: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hostile", ROWS, ids=lambda row: row.name)
-def test_hostile_file_is_refused(hostile, good: Path, tmp_path: Path) -> None:
-    path = tmp_path / "model.pt2"
-    path.write_bytes(hostile.build(Archive.read(good)))
-    check_refused(path, ("model.pt2", *hostile.words))
+def test_hostile_file_is_refused(hostile: Row, answers: Answers) -> None:
+    check_answer(*answers.imported[hostile.name], words=("model.pt2", *hostile.words))
+    assert answers.left[hostile.name] == ["model.pt2"]
+    assert answers.left[""] == []
+
+
+@pytest.mark.parametrize("hostile", ROWS, ids=lambda row: row.name)
+def test_command_refuses_hostile_file(hostile: Row, answers: Answers) -> None:
+    result = answers.inspected[hostile.name]
+    check_answer(result.returncode, result.stderr, words=("error", "model.pt2", *hostile.words))
+    assert result.stdout == ""
+    assert len(result.stderr.strip().splitlines()) <= 3, result.stderr
 
 
 def test_sample_inputs_are_never_opened(good: Path, tmp_path: Path) -> None:
