@@ -27,13 +27,13 @@ class ProgramResolver {
     program_.call_tree = {text_.call_inputs, text_.call_outputs};
     for (const TextDimension& dimension : text_.dimensions) declare_dimension(dimension);
     for (const TextInput& input : text_.inputs) {
-      declare_input(input.value, input.name.empty() ? input.value : input.name, resolve_type(input.type), input.place);
+      declare_input(input.value, input.name.value_or(input.value), resolve_type(input.type), input.place);
     }
     for (const TextWeight& weight : text_.weights) declare_weight(weight);
     for (const TextNode& node : text_.nodes) add_node(node);
     for (const TextWrite& write : text_.writes) add_write(write);
     for (const TextOutput& output : text_.outputs) {
-      std::string name = output.name.empty() ? usual_output_name(program_.outputs.size()) : output.name;
+      std::string name = output.name.value_or(usual_output_name(program_.outputs.size()));
       program_.outputs.push_back({resolve_argument(output.value), std::move(name)});
     }
     if (!text_.has_return) return_unread_values();
@@ -109,19 +109,21 @@ class ProgramResolver {
   ValueType resolve_type(const TextType& text) const {
     ValueType type;
     if (text.word.empty()) return type;
-    if (!text.is_tensor) {
-      const auto kind = find_value_kind(text.word);
+    const auto kind = find_value_kind(text.word);
+    if (text.has_brackets && kind != ValueKind::integer) {
+      const auto dtype = parse_dtype(text.word);
+      if (!dtype) {
+        refuse_text(text.place, "'" + text.word + "' is no dtype; known are f32, f16, bf16, f64, i64, bool ...");
+      }
+      type.kind = ValueKind::tensor;
+      type.dtype = *dtype;
+    } else {
       if (!kind) {
         refuse_text(text.place, "'" + text.word + "' is no type; a tensor's is like f32[8, 64] or f32[...], others are "
                                 "int, float, bool, str, list and none");
       }
       type.kind = *kind;
-      return type;
     }
-    const auto dtype = parse_dtype(text.word);
-    if (!dtype) refuse_text(text.place, "'" + text.word + "' is no dtype; known are f32, f16, bf16, f64, i64, bool ...");
-    type.kind = ValueKind::tensor;
-    type.dtype = *dtype;
     type.sized = text.sized;
     for (const std::string& size : text.sizes) {
       try {
@@ -151,7 +153,7 @@ class ProgramResolver {
       if (text.type) check_type(text, program_.value(found->second).type);
       return found->second;
     }
-    if (text.type) return declare_weight({"parameter", text.text, *text.type, "", {}, "", 0, text.place});
+    if (text.type) return declare_weight({.role = "parameter", .name = text.text, .type = *text.type, .place = text.place});
     refuse_text(text.place, "@" + write_name(text.text) + " is not declared; write `parameter @name: f32[64, 64]`, or "
                             "its type where it is first used");
   }

@@ -3,6 +3,7 @@
 #include "lissome/program/parse_weights.h"
 
 #include <ATen/ops/as_strided.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include "lissome/program/syntax/literal.h"
@@ -48,6 +49,27 @@ struct Storage {
   Dtype dtype = Dtype::f32;
   at::Tensor tensor;
 };
+
+double read_number(const TextArgument& text) {
+  if (text.kind == TextArgument::Kind::integer) return static_cast<double>(text.integer);
+  if (text.kind == TextArgument::Kind::floating) return text.floating;
+  refuse_text(text.place, "a weight is filled with a number or a list of numbers");
+}
+
+// `= 0.5` everywhere, or `= [1, 2, 3]` in row-major order.
+void fill(at::Tensor& tensor, const TextArgument& text) {
+  if (text.kind != TextArgument::Kind::list) {
+    tensor.fill_(read_number(text));
+    return;
+  }
+  std::vector<double> numbers;
+  for (const TextArgument& item : text.items) numbers.push_back(read_number(item));
+  if (static_cast<int64_t>(numbers.size()) != tensor.numel()) {
+    refuse_text(text.place, std::to_string(numbers.size()) + " numbers for " + std::to_string(tensor.numel()) +
+                                " elements");
+  }
+  tensor.copy_(at::tensor(numbers, at::kDouble).view(tensor.sizes()));
+}
 
 void check_given(const WeightText& weight, const Sizes& sizes, const at::Tensor& tensor) {
   if (dtype_of(tensor.scalar_type()) == weight.type.dtype && tensor.sizes() == at::IntArrayRef(sizes)) return;
@@ -119,6 +141,7 @@ std::vector<at::Tensor> make_weights(const std::vector<WeightText>& weights, con
       storage.tensor = at::zeros({storage.elements}, options);
     }
     result.push_back(at::as_strided(storage.tensor, sizes[i], strides[i], text.offset));
+    if (text.fill) fill(result.back(), *text.fill);
   }
   return result;
 }

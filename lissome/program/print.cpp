@@ -14,7 +14,8 @@
 //   @bn.running_mean <- %4                                       writes, when the program has run
 //   return %3 as logits, 7                                       `as` only where the name is not output.<position>
 //
-// Types: f32[8, 64], f32[...] (sizes unknown), int, float, bool, str, list, none; a value of unknown type has none.
+// Types: f32[8, 64], f32[...] (sizes unknown), int, int[2*batch] (of that value), float, bool, str, list, none; a value
+// of unknown type has none.
 // Arguments: %value, @weight, 1, 1.0, inf, nan, complex(1.0, -2.0), true, none, "text", f32 (dtype), strided (layout),
 // channels_last (memory format), cuda:0 or device("odd"), [1, 2]. Those that the schema requires stand by position,
 // literals for others as name=literal; defaults are left out. Names with odd characters are quoted: %"odd name".
@@ -109,9 +110,10 @@ class ProgramPrinter {
 
   static std::string print_type(const ValueType& type) {
     if (type.kind == ValueKind::any) return "";
-    if (type.kind != ValueKind::tensor) return ": " + std::string(value_kind_word(type.kind));
-    std::string text = ": " + std::string(dtype_name(type.dtype)) + "[";
-    if (!type.sized) return text + "...]";
+    const bool is_tensor = type.kind == ValueKind::tensor;
+    std::string text = ": " + std::string(is_tensor ? dtype_name(type.dtype) : value_kind_word(type.kind));
+    if (!type.sized) return text + (is_tensor ? "[...]" : "");
+    text += "[";
     for (size_t i = 0; i < type.sizes.size(); ++i) text += (i == 0 ? "" : ", ") + type.sizes[i].print();
     return text + "]";
   }

@@ -11,9 +11,8 @@ namespace lissome {
 namespace {
 
 bool same_type(const ValueType& left, const ValueType& right) {
-  if (left.kind != right.kind) return false;
-  if (left.kind != ValueKind::tensor) return true;
-  return left.dtype == right.dtype && left.sized == right.sized && (!left.sized || left.sizes == right.sizes);
+  if (left.kind != right.kind || left.sized != right.sized || (left.sized && left.sizes != right.sizes)) return false;
+  return left.kind != ValueKind::tensor || left.dtype == right.dtype;
 }
 
 // Names used in inputs are dimensions whether declared or not; then their range is open.

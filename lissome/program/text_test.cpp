@@ -1,6 +1,7 @@
 // Program text: every literal, statement and kind of name goes out and comes back; what does not fit is refused with its
 // place.
 #include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
@@ -53,6 +54,7 @@ TEST_CASE("every statement reads and prints the same") {
       "call outputs \"it's {}\"\n"
       "input %x: f32[batch, 2*sequence + 1, Max(1, any)] as options.x\n"
       "input %n: int\n"
+      "input %length: int[2*batch]\n"
       "input %flag: bool\n"
       "input %y: f32[...] as \"odd name\"\n"
       "input %z\n"
@@ -190,6 +192,14 @@ TEST_CASE("weights take the given tensors, tied ones share storage") {
   CHECK(mentions(refusal("parameter @w: f32[4, 3] strides [-1, 1]\nreturn"), "strides"));
   CHECK_THROWS_AS(parse_program("parameter @w: f64[4, 3]\nreturn", {{"w", given}}), Error);
   CHECK_THROWS_AS(parse_program("parameter @w: f32[3, 4]\nreturn", {{"w", given}}), Error);
+}
+
+TEST_CASE("weights may be filled with numbers") {
+  const Program program = parse_program("constant @a: f32[2, 2] = 0.5\nconstant @b: i64[3] = [1, -2, 3]\nreturn @a, @b");
+  CHECK(at::equal(program.weights.at(0).tensor, at::ones({2, 2}).mul(0.5)));
+  CHECK(program.weights.at(1).tensor[1].item<int64_t>() == -2);
+  CHECK(mentions(refusal("constant @b: i64[3] = [1, 2]\nreturn"), "2 numbers for 3 elements"));
+  CHECK(mentions(refusal("constant @b: i64[3] = none\nreturn"), "filled with a number"));
 }
 
 TEST_CASE("weights and values may have one name") {

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "lissome/base.h"
+
 namespace lissome {
 
 bool is_bare_name(std::string_view name) {
@@ -38,6 +40,7 @@ std::string write_string(std::string_view text) {
   const bool holds_double = text.find('"') != std::string_view::npos;
   const bool holds_single = text.find('\'') != std::string_view::npos;
   const char quote = holds_double && !holds_single ? '\'' : '"';
+  const bool is_text = is_utf8(text);
   std::string result(1, quote);
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -49,7 +52,7 @@ std::string write_string(std::string_view text) {
       result += "\\t";
     } else if (c == '\r') {
       result += "\\r";
-    } else if (byte < 0x20 || byte == 0x7f) {
+    } else if (byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !is_text)) {
       result += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
     } else {
       result += c;

@@ -190,6 +190,7 @@ class ProgramReader {
         refuse_token("strides [...], tied @name, offset N or a sparse layout");
       }
     }
+    if (take("=")) weight.fill = read_argument();
     program.weights.push_back(std::move(weight));
   }
 
@@ -362,7 +363,7 @@ class ProgramReader {
     type.place = word.place;
     std::string sizes;
     if (lexer_.read_bracketed(sizes)) {
-      type.is_tensor = true;
+      type.has_brackets = true;
       type.sized = sizes != "...";
       if (type.sized) type.sizes = split_sizes(sizes);
     }

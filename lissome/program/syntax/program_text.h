@@ -15,10 +15,10 @@ struct TextPlace {
   int column = 1;
 };
 
-// f32[batch, 64], f32[...] (sizes unknown), int, list
+// f32[batch, 64], f32[...] (sizes unknown), int, int[batch], list
 struct TextType {
   std::string word;
-  bool is_tensor = false;  // has brackets
+  bool has_brackets = false;
   bool sized = false;
   std::vector<std::string> sizes;  // texts of dimension expressions
   TextPlace place;
@@ -43,7 +43,8 @@ struct TextDimension {
 };
 
 struct TextInput {
-  std::string value, name;  // name: empty when it is the value's
+  std::string value;
+  std::optional<std::string> name;  // else the value's
   TextType type;
   TextPlace place;
 };
@@ -56,6 +57,7 @@ struct TextWeight {
   std::optional<std::vector<int64_t>> strides;
   std::string tied;    // name of the weight whose storage it shares
   int64_t offset = 0;  // its first element in that storage
+  std::optional<TextArgument> fill;  // `= 0.5` or `= [1, 2]`: what its elements are, in tests
   TextPlace place;
 };
 
@@ -86,7 +88,7 @@ struct TextWrite {
 
 struct TextOutput {
   TextArgument value;
-  std::string name;  // empty: the usual one
+  std::optional<std::string> name;  // else the usual one
 };
 
 struct TextProgram {
