@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "lissome/report.h"
+#include "lissome/report/clean_text.h"
 #include "lissome/report/style.h"
 
 namespace lissome {
@@ -16,7 +17,7 @@ constexpr size_t kMostNotes = 30;     // of a step
 
 std::string escape(const std::string& text) {
   std::string escaped;
-  for (char c : text) {
+  for (char c : clean_text(text)) {
     switch (c) {
       case '&': escaped += "&amp;"; break;
       case '<': escaped += "&lt;"; break;

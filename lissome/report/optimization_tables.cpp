@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "lissome/report.h"
+#include "lissome/report/clean_text.h"
 
 namespace lissome {
 namespace {
@@ -58,15 +59,16 @@ Table make_layer_table(const OptimizationRecord& record, int layers) {
 }
 
 std::string render_terminal(const OptimizationRecord& record, const TerminalOptions& options) {
-  std::string text = record.answer + "\n\n";
+  std::string text = clean_text(record.answer) + "\n\n";
   if (!record.goals.empty()) text += render_table(make_goal_table(record), options) + "\n";
   for (const GoalRecord& goal : record.goals) {
-    for (const std::string& advice : goal.advice) text += "  " + goal.name + ": " + advice + "\n";
+    for (const std::string& advice : goal.advice) text += "  " + goal.name + ": " + clean_text(advice) + "\n";
   }
-  if (!record.blocker.empty()) text += "  in the way: " + record.blocker + "\n\n";
+  if (!record.blocker.empty()) text += "  in the way: " + clean_text(record.blocker) + "\n\n";
   text += render_table(make_step_table(record), options) + "\n";
   if (!record.layers.empty()) text += render_table(make_layer_table(record), options) + "\n";
-  text += "data     " + record.data_note + "\nmachine  " + record.machine + "\nagain    " + record.command + "\n";
+  text += "data     " + clean_text(record.data_note) + "\nmachine  " + clean_text(record.machine) + "\nagain    " +
+          clean_text(record.command) + "\n";
   return text;
 }
 

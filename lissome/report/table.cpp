@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lissome/report.h"
+#include "lissome/report/clean_text.h"
 
 namespace lissome {
 namespace {
@@ -19,15 +20,30 @@ std::string format_plain(double number) {
   return text;
 }
 
-// Columns that a UTF-8 text takes: code points, since nothing wide is printed.
-size_t count_columns(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+// Where a text is cut so that the part before takes at most `width` columns, at least one character; never inside of one.
+size_t find_cut(const std::string& text, size_t width) {
+  size_t cut = 0;
+  for (size_t next = 1; next <= text.size(); ++next) {
+    const bool inside = next < text.size() && (text[next] & 0xc0) == 0x80;
+    if (inside) continue;
+    if (cut > 0 && count_columns(std::string_view(text).substr(0, next)) > width) break;
+    cut = next;
+  }
+  return cut;
 }
 
+// At spaces; a word longer than a line is cut. Text that fits stays as it is, indentation included.
 std::vector<std::string> wrap(const std::string& text, size_t width) {
+  if (count_columns(text) <= width) return {text};
   std::vector<std::string> lines(1);
-  for (const std::string& word : split(text, ' ')) {
+  for (std::string word : split(text, ' ')) {
     if (!lines.back().empty() && count_columns(lines.back()) + 1 + count_columns(word) > width) lines.emplace_back();
+    while (count_columns(word) > width) {
+      const size_t cut = find_cut(word, width);
+      lines.back() = word.substr(0, cut);
+      lines.emplace_back();
+      word.erase(0, cut);
+    }
     if (!lines.back().empty()) lines.back() += ' ';
     lines.back() += word;
   }
@@ -80,7 +96,7 @@ class TableRenderer {
 
  private:
   std::string cell(const std::vector<Cell>& row, size_t column) const {
-    return column < row.size() ? format_cell(row[column], table_.columns[column].unit) : std::string();
+    return column < row.size() ? clean_text(format_cell(row[column], table_.columns[column].unit)) : std::string();
   }
 
   std::string paint(const char* code, const std::string& text) const {
