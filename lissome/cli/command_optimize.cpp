@@ -54,7 +54,7 @@ void check_writable(const std::string& path) {
   if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) throw_error(ErrorKind::usage, "'", path, "' is a folder");
 }
 
-std::string quote(const std::string& word) {
+std::string quote_for_shell(const std::string& word) {
   return word.find_first_of(" '\"*?$&;<>|()") == std::string::npos ? word : "'" + word + "'";
 }
 
@@ -71,7 +71,8 @@ OptimizeOptions make_options(const OptimizeFlags& flags, const std::vector<std::
   options.model_name = flags.model;
   options.keep_steps = flags.keep_steps;
   options.command = "lissome optimize";
-  for (const std::string& argument : arguments) options.command += " " + quote(argument);
+  for (const std::string& argument : arguments) options.command += " " + quote_for_shell(argument);
+  if (!is_utf8(options.command)) options.command = options.model_name = "(names that are not UTF-8)";
   return options;
 }
 

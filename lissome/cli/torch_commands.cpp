@@ -1,4 +1,6 @@
 // The commands that need libtorch, and the hooks through which the program reaches them.
+#include <c10/util/Exception.h>
+
 #include "lissome/cli/command.h"
 #include "lissome/cli/model.h"
 #include "lissome/cli/program_file.h"
@@ -14,9 +16,19 @@ constexpr Command kCommands[] = {
     {"inspect", "inputs, outputs, dimensions, parameters, ops, program text", run_inspect},
 };
 
+// What libtorch throws on our account carries a stack trace: its first line is for people.
+template <typename Work>
+auto wrap_torch_errors(const Work& work) {
+  try {
+    return work();
+  } catch (const c10::Error& error) {
+    throw_error(ErrorKind::internal, error.what_without_backtrace());
+  }
+}
+
 int run_torch_command(const std::string& name, const std::vector<std::string>& arguments, Console& console) {
   for (const Command& command : kCommands) {
-    if (command.name == name) return command.run(arguments, console);
+    if (command.name == name) return wrap_torch_errors([&] { return command.run(arguments, console); });
   }
   throw_error(ErrorKind::internal, "the torch library has no command '", name, "': the libraries are of two versions");
 }
@@ -27,7 +39,7 @@ Plan make_plan(const std::string& path, int threads) {
   options.effort = Effort::fast;
   options.threads = threads;
   options.forced = {{"*", "reference"}};
-  return lower_program(open_program(path), options);
+  return wrap_torch_errors([&] { return lower_program(open_program(path), options); });
 }
 
 }  // namespace
