@@ -1,4 +1,4 @@
-// One page without scripts: bars are boxes with a width in percent, curves are SVG, everything else is text, so that it
+// One page without scripts: bars are boxes with a share of the width, curves are SVG, everything else is text, so that it
 // reads at 400 px as well as at 1600 px and prints. Colours follow the reader's light or dark setting.
 #include <algorithm>
 #include <cmath>
@@ -13,11 +13,22 @@ namespace {
 
 constexpr size_t kMostLayers = 40;
 constexpr size_t kMostPoints = 400;   // of a curve
+constexpr size_t kMostSteps = 60;
 constexpr size_t kMostNotes = 30;     // of a step
+constexpr size_t kMostNotesInAll = 240;
+constexpr size_t kMostBytesOfText = 280;  // of one name, reason or line
 
-std::string escape(const std::string& text) {
+// Longer text is cut between characters: whatever a model's names are, the page keeps its size.
+std::string clip(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t cut = most;
+  while (cut > 0 && (text[cut] & 0xc0) == 0x80) --cut;
+  return text.substr(0, cut) + "\xE2\x80\xA6";
+}
+
+std::string escape(const std::string& text, size_t most = kMostBytesOfText) {
   std::string escaped;
-  for (char c : clean_text(text)) {
+  for (char c : clip(clean_text(text), most)) {
     switch (c) {
       case '&': escaped += "&amp;"; break;
       case '<': escaped += "&lt;"; break;
@@ -36,9 +47,9 @@ std::string print_number(double number, int digits) {
 }
 
 std::string make_bar(const char* kind, double value, double largest, const std::string& label) {
-  const double share = largest > 0 ? 100 * value / largest : 0;
-  return std::string("<div class=\"bar ") + kind + "\"><span style=\"width:" + print_number(std::max(share, 0.4), 1) +
-         "%\"></span><b>" + label + "</b></div>\n";
+  const double share = largest > 0 ? value / largest : 0;
+  return std::string("<div class=\"bar ") + kind + "\"><span style=\"--share:" + print_number(std::max(share, 0.004), 3) +
+         "\"></span><b>" + label + "</b></div>\n";
 }
 
 // ---- sections ----
@@ -46,7 +57,7 @@ std::string make_bar(const char* kind, double value, double largest, const std::
 std::string make_tiles(const OptimizationRecord& record) {
   std::string html = "<div class=\"tiles\">\n";
   const auto tile = [&](const std::string& name, const std::string& now, const std::string& was) {
-    html += "<div class=\"tile\"><h3>" + name + "</h3><p class=\"now\">" + now + "</p><p class=\"was\">" + was + "</p></div>\n";
+    html += std::string("<div class=\"tile") + (name == "Speed" ? " lead" : "") + "\"><h3>" + name + "</h3><p class=\"now\">" + now + "</p><p class=\"was\">" + was + "</p></div>\n";
   };
   tile("One call", format_duration(record.seconds_final), "was " + format_duration(record.seconds_original));
   tile("Speed", print_number(record.speedup.median, 2) + "&times;",
@@ -81,47 +92,69 @@ std::string make_goals(const OptimizationRecord& record) {
   return html + "</section>\n";
 }
 
-std::string make_step(const StepRecord& step, double largest) {
+// Notes of a step, folded away; `left` is how many more the page takes.
+std::string make_notes(const StepRecord& step, size_t& left) {
+  if (step.notes.empty()) return {};
+  const size_t shown = std::min({step.notes.size(), kMostNotes, left});
+  left -= shown;
+  std::string html = "<details><summary>" + std::to_string(step.notes.size()) +
+                     (step.notes.size() == 1 ? " note" : " notes") + "</summary><ul>";
+  for (size_t i = 0; i < shown; ++i) html += "<li>" + escape(step.notes[i]) + "</li>";
+  if (step.notes.size() > shown) html += "<li>and " + std::to_string(step.notes.size() - shown) + " more, see the JSON</li>";
+  return html + "</ul></details>\n";
+}
+
+std::string make_step(const StepRecord& step, double largest, size_t& notes_left) {
   const bool measured = step.seconds_after > 0;
   const char* state = step.accepted ? "kept" : measured ? "undone" : "left";
   const char* word = step.accepted ? "kept" : measured ? "undone" : "left out";
-  std::string html = std::string("<article class=\"step ") + state + "\"><h3><i>" + word + "</i> " + escape(step.name) +
-                     " <small>" + escape(step.stage) + "</small></h3>\n";
+  std::string html = std::string("<article class=\"step ") + state + "\"><div><h3><i>" + word + "</i> " + escape(step.name) +
+                     " <small>" + escape(step.stage) + "</small></h3>\n<p>" + escape(step.reason) + ".</p>\n" +
+                     make_notes(step, notes_left) + "</div>";
   if (measured) {
-    html += make_bar("before", step.seconds_before, largest, format_duration(step.seconds_before));
-    html += make_bar("after", step.seconds_after, largest, format_duration(step.seconds_after));
-  }
-  html += "<p>" + escape(step.reason) + ".";
-  if (measured) html += " Memory " + format_bytes(step.memory_after) + ".";
-  if (step.quality_after) html += " Quality " + print_number(*step.quality_after, 4) + ".";
-  html += "</p>\n";
-  if (!step.notes.empty()) {
-    html += "<details><summary>" + std::to_string(step.notes.size()) + " notes</summary><ul>";
-    for (size_t i = 0; i < step.notes.size() && i < kMostNotes; ++i) html += "<li>" + escape(step.notes[i]) + "</li>";
-    if (step.notes.size() > kMostNotes) html += "<li>and " + std::to_string(step.notes.size() - kMostNotes) + " more, see the JSON</li>";
-    html += "</ul></details>\n";
+    html += "<div>" + make_bar("before", step.seconds_before, largest, format_duration(step.seconds_before)) +
+            make_bar("after", step.seconds_after, largest, format_duration(step.seconds_after)) + "<p class=\"hint\">memory " +
+            format_bytes(step.memory_before) + " &rarr; " + format_bytes(step.memory_after);
+    if (step.quality_after) {
+      html += ", quality " + (step.quality_before ? print_number(*step.quality_before, 4) + " &rarr; " : std::string()) +
+              print_number(*step.quality_after, 4);
+    }
+    html += "</p></div>";
   }
   return html + "</article>\n";
 }
 
+constexpr const char* kKey = "<p class=\"key\"><span class=\"swatch before\"></span>before "
+                             "<span class=\"swatch after\"></span>after</p>\n";
+
 std::string make_steps(const OptimizationRecord& record) {
+  if (record.steps.empty()) return {};
   double largest = 0;
-  for (const StepRecord& step : record.steps) largest = std::max({largest, step.seconds_before, step.seconds_after});
-  std::string html = "<section><h2>Steps</h2>\n<p class=\"hint\">Each was timed against the best before it, in turns. What "
-                     "does not pay beyond noise, or loses too much, is undone.</p>\n";
-  for (const StepRecord& step : record.steps) html += make_step(step, largest);
+  size_t accepted = 0;
+  for (const StepRecord& step : record.steps) {
+    largest = std::max({largest, step.seconds_before, step.seconds_after});
+    accepted += step.accepted;
+  }
+  std::string html = "<section><h2>Steps</h2>\n<p class=\"hint\">" + std::to_string(accepted) + " of " +
+                     std::to_string(record.steps.size()) + " kept. Each was timed against the best before it, in turns; what "
+                     "does not pay beyond noise, or loses too much, is undone.</p>\n" + kKey;
+  size_t notes_left = kMostNotesInAll;
+  for (size_t i = 0; i < record.steps.size() && i < kMostSteps; ++i) html += make_step(record.steps[i], largest, notes_left);
+  if (record.steps.size() > kMostSteps) {
+    html += "<p class=\"hint\">and " + std::to_string(record.steps.size() - kMostSteps) + " more, see the JSON</p>\n";
+  }
   return html + "</section>\n";
 }
 
 std::string make_layer(const LayerRecord& layer, double largest) {
   const std::string name = layer.module.empty() ? layer.op : layer.module;
-  std::string html = "<div class=\"layer\"><div><b>" + escape(name) + "</b>";
-  if (!layer.source.empty()) html += " <code>" + escape(layer.source) + "</code>";
-  if (!layer.code.empty()) html += "<br><code class=\"line\">" + escape(layer.code) + "</code>";
-  html += "<br><small>" + escape(layer.op) + " &rarr; " + escape(layer.kernel) + "</small></div><div>";
+  std::string html = "<article class=\"layer\"><div><h3>" + escape(name) + "</h3>";
+  if (!layer.source.empty()) html += "<code class=\"where\">" + escape(layer.source) + "</code> ";
+  if (!layer.code.empty()) html += "<code class=\"line\">" + escape(layer.code) + "</code>";
+  html += "<p class=\"hint\">" + escape(layer.op) + (layer.kernel.empty() ? "" : " &rarr; " + escape(layer.kernel)) + "</p></div><div>";
   html += make_bar("before", layer.seconds_before, largest, format_duration(layer.seconds_before));
   html += make_bar("after", layer.seconds_after, largest, format_duration(layer.seconds_after));
-  return html + "</div></div>\n";
+  return html + "</div></article>\n";
 }
 
 std::string make_layers(const OptimizationRecord& record) {
@@ -143,8 +176,8 @@ std::string make_layers(const OptimizationRecord& record) {
   }
   double largest = 0;
   for (const LayerRecord& layer : layers) largest = std::max({largest, layer.seconds_before, layer.seconds_after});
-  std::string html = "<section><h2>Time by layer</h2>\n<p class=\"key\"><span class=\"swatch before\"></span>before "
-                     "<span class=\"swatch after\"></span>after</p>\n";
+  std::string html = "<section><h2>Time by layer</h2>\n<p class=\"hint\">One call, the slowest first, in the words of your "
+                     "source.</p>\n" + std::string(kKey);
   for (const LayerRecord& layer : layers) html += make_layer(layer, largest);
   return html + "</section>\n";
 }
@@ -172,8 +205,7 @@ std::string make_memory(const OptimizationRecord& record) {
   }
   if (most_x == 0 || most_y == 0) return {};
   std::string html = "<section><h2>Memory over time</h2>\n<p class=\"hint\">Bytes of intermediate values that are live after "
-                     "each node; weights not counted.</p>\n<p class=\"key\"><span class=\"swatch before\"></span>before "
-                     "<span class=\"swatch after\"></span>after</p>\n";
+                     "each node; weights not counted.</p>\n" + std::string(kKey);
   html += "<figure><div class=\"scale\"><span>" + format_bytes(static_cast<int64_t>(most_y)) + "</span><span>0</span></div>"
           "<svg viewBox=\"0 0 1000 240\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"live bytes by node\">";
   const char* kinds[] = {"before", "after"};
@@ -194,7 +226,7 @@ std::string make_facts(const OptimizationRecord& record) {
   fact("Machine", record.machine);
   fact("Threads, batch, seed", std::to_string(record.threads) + ", " + std::to_string(record.batch) + ", " + std::to_string(record.seed));
   fact("Search took", format_duration(record.spent_seconds));
-  html += "<dt>Run it again</dt><dd><code class=\"command\">" + escape(record.command) + "</code></dd>\n";
+  html += "<dt>Run it again</dt><dd><code class=\"command\">" + escape(record.command, 4000) + "</code></dd>\n";
   return html + "</dl></section>\n";
 }
 
@@ -205,7 +237,7 @@ std::string render_html(const OptimizationRecord& record) {
                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                      "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>lissome: " +
                      escape(record.model) + "</title>\n<style>" + std::string(kReportStyle) + "</style></head>\n<body><main>\n";
-  html += "<header><p class=\"brand\">lissome</p><h1>" + escape(record.answer) + "</h1></header>\n";
+  html += "<header><p class=\"brand\">lissome</p><h1>" + escape(record.answer, 600) + "</h1></header>\n";
   html += make_tiles(record) + make_goals(record) + make_steps(record) + make_layers(record) + make_memory(record) +
           make_facts(record);
   return html + "</main></body></html>\n";
