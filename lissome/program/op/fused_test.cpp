@@ -1,0 +1,189 @@
+// Fused and int8 ops against plain arithmetic written out here, and their gradients.
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lissome/program.h"
+
+namespace lissome {
+namespace {
+
+at::Tensor call(std::string_view name, std::vector<c10::IValue> arguments) {
+  Op::find(name).handle().callBoxed(arguments);
+  REQUIRE(arguments.size() == 1);
+  return arguments[0].toTensor();
+}
+
+const at::TensorOptions kF32 = at::TensorOptions().dtype(at::kFloat);
+const at::TensorOptions kU8 = at::TensorOptions().dtype(at::kByte);
+const at::TensorOptions kS8 = at::TensorOptions().dtype(at::kChar);
+
+uint8_t quantize_one(float x, float scale, int zero) {
+  const float scaled = x * (1.0f / scale);
+  if (std::isnan(scaled)) return 0;
+  const float clamped = std::fmin(std::fmax(scaled, static_cast<float>(-zero)), static_cast<float>(255 - zero));
+  return static_cast<uint8_t>(std::nearbyint(clamped) + static_cast<float>(zero));
+}
+
+}  // namespace
+
+TEST_CASE("linear_act is linear, plus the residual, then the activation") {
+  const at::Tensor x = at::randn({3, 5}, kF32), weight = at::randn({4, 5}, kF32), bias = at::randn({4}, kF32);
+  const at::Tensor residual = at::randn({3, 4}, kF32);
+  CHECK(at::equal(call("lissome::linear_act", {x, weight, bias, "relu", {}}), at::relu(at::linear(x, weight, bias))));
+  CHECK(at::equal(call("lissome::linear_act", {x, weight, {}, "gelu_tanh", residual}),
+                  at::gelu(at::linear(x, weight).add(residual), "tanh")));
+  CHECK(at::equal(call("lissome::linear_act", {x, weight, bias, "none", {}}), at::linear(x, weight, bias)));
+  CHECK_THROWS_AS(call("lissome::linear_act", {x, weight, bias, "reluu", {}}), Error);
+}
+
+TEST_CASE("conv_act is a convolution, plus the residual, then the activation") {
+  const at::Tensor x = at::randn({2, 4, 6, 6}, kF32), weight = at::randn({8, 2, 3, 3}, kF32);
+  const at::Tensor plain =
+      at::convolution(x, weight, std::nullopt, {2, 2}, {1, 1}, {1, 1}, false, {0, 0}, 2);
+  const c10::List<int64_t> two({2, 2}), one({1, 1}), none({0, 0});
+  const at::Tensor residual = at::randn(plain.sizes(), kF32);
+  CHECK(at::equal(call("lissome::conv_act", {x, weight, {}, two, one, one, false, none, 2, "relu", residual}),
+                  at::relu(plain.add(residual))));
+}
+
+TEST_CASE("every listed activation runs and propagates NaN") {
+  const at::Tensor x = at::tensor({-7.0f, -0.5f, 0.0f, 0.5f, 7.0f, std::numeric_limits<float>::quiet_NaN()});
+  for (const std::string_view name : activation_names()) {
+    CAPTURE(name);
+    CHECK(is_activation(name));
+    const at::Tensor y = apply_activation(name, x);
+    CHECK((y.sizes() == x.sizes()));
+    CHECK(std::isnan(y[5].item<float>()));
+    CHECK(y.is_same(x) == (name == "none"));
+  }
+  CHECK_FALSE(is_activation("softmax"));
+}
+
+TEST_CASE("fused ops have the gradients of what they are made of") {
+  at::Tensor x = at::randn({3, 5}, kF32).requires_grad_();
+  at::Tensor weight = at::randn({4, 5}, kF32).requires_grad_();
+  call("lissome::linear_act", {x, weight, {}, "silu", {}}).sum().backward();
+  const at::Tensor fused = x.grad().clone();
+  x.mutable_grad().zero_();
+  apply_activation("silu", at::linear(x, weight)).sum().backward();
+  CHECK(at::equal(fused, x.grad()));
+}
+
+TEST_CASE("quantize rounds half to even, saturates, and takes NaN to the lowest") {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> numbers = {0,    0.05f, 0.15f, 0.25f, -0.05f, -0.15f, 12.7f,    12.8f, 100,
+                                      -100, 1e30f, nan,   infinity, -infinity, 0.1f, 3.14159f};
+  const at::Tensor x = at::tensor(numbers);
+  for (const int zero : {0, 3, 128, 255}) {
+    for (const float scale : {0.1f, 0.037f, 1.0f}) {
+      const at::Tensor q = call("lissome::quantize", {x, static_cast<double>(scale), zero});
+      CHECK((q.scalar_type() == at::kByte));
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        CAPTURE(numbers[i]);
+        CHECK(q[static_cast<int64_t>(i)].item<uint8_t>() == quantize_one(numbers[i], scale, zero));
+      }
+    }
+  }
+  CHECK_THROWS_AS(call("lissome::quantize", {x, 0.0, 0}), Error);
+  CHECK_THROWS_AS(call("lissome::quantize", {x, 1.0, 256}), Error);
+}
+
+TEST_CASE("dequantize undoes quantize to within half a step") {
+  const at::Tensor x = at::randn({100}, kF32).clamp(-2, 2);
+  const at::Tensor back = call("lissome::dequantize", {call("lissome::quantize", {x, 0.02, 128}), 0.02, 128});
+  CHECK(back.sub(x).abs().max().item<float>() <= 0.0101f);
+}
+
+TEST_CASE("linear_int8 sums integers exactly and rounds once") {
+  const int64_t rows = 3, inner = 2000, columns = 4;
+  const at::Tensor x = at::randint(0, 256, {rows, inner}, kU8), weight = at::randint(-127, 128, {columns, inner}, kS8);
+  const at::Tensor scales = at::randn({columns}, kF32).abs(), bias = at::randn({columns}, kF32);
+  const int zero = 117;
+  const at::Tensor y = call("lissome::linear_int8", {x, 0.013, zero, weight, scales, bias, "none", {}});
+  const at::Tensor u8 = call("lissome::linear_int8_u8", {x, 0.013, zero, weight, scales, bias, "none", {}, 0.5, 100});
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      int32_t sum = 0;
+      for (int64_t k = 0; k < inner; ++k) {
+        sum += (x[row][k].item<uint8_t>() - zero) * weight[column][k].item<int8_t>();
+      }
+      const float expected = std::fma(static_cast<float>(sum), 0.013f * scales[column].item<float>(),
+                                      bias[column].item<float>());
+      CHECK(y[row][column].item<float>() == expected);
+      CHECK(u8[row][column].item<uint8_t>() == quantize_one(expected, 0.5f, 100));
+    }
+  }
+}
+
+TEST_CASE("conv_int8 takes what lies outside for zero, not for the zero point") {
+  const at::Tensor x = at::randint(0, 256, {1, 2, 4, 4}, kU8), weight = at::randint(-127, 128, {3, 2, 3, 3}, kS8);
+  const at::Tensor scales = at::full({3}, 0.01, kF32);
+  const c10::List<int64_t> one({1, 1});
+  const int zero = 90;
+  const at::Tensor y = call("lissome::conv_int8", {x, 0.02, zero, weight, scales, {}, one, one, one, 1, "relu", {}});
+  for (int64_t channel = 0; channel < 3; ++channel) {
+    for (int64_t row = 0; row < 4; ++row) {
+      int32_t sum = 0;
+      for (int64_t c = 0; c < 2; ++c) {
+        for (int64_t i = 0; i < 3; ++i) {
+          for (int64_t j = 0; j < 3; ++j) {
+            const int64_t from = row + i - 1, at = j - 1;
+            if (from < 0 || from > 3 || at < 0) continue;
+            sum += (x[0][c][from][at].item<uint8_t>() - zero) * weight[channel][c][i][j].item<int8_t>();
+          }
+        }
+      }
+      const float expected = std::fmax(static_cast<float>(sum) * (0.02f * 0.01f), 0.0f);
+      CHECK(y[0][channel][row][0].item<float>() == expected);
+    }
+  }
+}
+
+TEST_CASE("linear_dynamic_int8 scales each row by itself") {
+  at::Tensor x = at::randn({3, 64}, kF32);
+  x[1].mul_(1000);
+  x[2].zero_();
+  const at::Tensor weight = at::randint(-127, 128, {5, 64}, kS8), scales = at::full({5}, 0.01, kF32);
+  const at::Tensor exact = at::linear(x, weight.to(at::kFloat).mul(0.01));
+  const at::Tensor y = call("lissome::linear_dynamic_int8", {x, weight, scales, {}, "none", {}});
+  for (int64_t row = 0; row < 2; ++row) {
+    CHECK(y[row].sub(exact[row]).norm().item<float>() < 0.02f * exact[row].norm().item<float>());
+  }
+  CHECK(at::equal(y[2], at::zeros({5}, kF32)));
+  // One row by hand.
+  float low = 0, high = 0;
+  for (int64_t k = 0; k < 64; ++k) {
+    low = std::fmin(low, x[0][k].item<float>());
+    high = std::fmax(high, x[0][k].item<float>());
+  }
+  const float scale = (high - low) / 255.0f;
+  const int zero = static_cast<int>(std::nearbyint(-low * (1.0f / scale)));
+  int32_t sum = 0;
+  for (int64_t k = 0; k < 64; ++k) {
+    sum += (quantize_one(x[0][k].item<float>(), scale, zero) - zero) * weight[0][k].item<int8_t>();
+  }
+  CHECK(y[0][0].item<float>() == static_cast<float>(sum) * (scale * 0.01f));
+}
+
+TEST_CASE("a row that is not finite gives NaN, its neighbours do not") {
+  at::Tensor x = at::randn({2, 8}, kF32);
+  x[0][3] = std::numeric_limits<float>::infinity();
+  const at::Tensor weight = at::randint(-127, 128, {5, 8}, kS8), scales = at::full({5}, 0.01, kF32);
+  const at::Tensor y = call("lissome::linear_dynamic_int8", {x, weight, scales, {}, "none", {}});
+  CHECK(y[0].isnan().all().item<bool>());
+  CHECK(y[1].isfinite().all().item<bool>());
+}
+
+}  // namespace lissome
