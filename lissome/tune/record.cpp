@@ -58,6 +58,18 @@ void judge_goals(OptimizationRecord& record, const OptimizeOptions& options) {
   }
 }
 
+// The goals that the original met as it was: nothing had to be done for them.
+std::string list_goals_met_before(const OptimizationRecord& record) {
+  std::vector<std::string> names;
+  for (const GoalRecord& goal : record.goals) {
+    const bool before = goal.name == "latency"  ? record.seconds_original <= goal.target
+                        : goal.name == "memory" ? static_cast<double>(record.memory_original) <= goal.target
+                                                : false;
+    if (before && goal.met) names.push_back(goal.name);
+  }
+  return join(names, ", ");
+}
+
 std::string make_answer(const OptimizationRecord& record) {
   char text[256];
   const bool faster = record.speedup.interval.low > 1;
@@ -80,6 +92,9 @@ std::string make_answer(const OptimizationRecord& record) {
   for (const GoalRecord& goal : record.goals) {
     if (goal.met) continue;
     names += (missed++ == 0 ? "" : ", ") + goal.name;
+  }
+  if (const std::string before = list_goals_met_before(record); !before.empty()) {
+    answer += "; the original met the goal already: " + before;
   }
   if (record.interrupted) answer += "; interrupted, the best so far";
   return missed > 0 ? answer + "; goal not met: " + names : answer;

@@ -1,0 +1,169 @@
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "lissome/compress.h"
+#include "lissome/pass.h"
+
+namespace lissome {
+namespace {
+
+Program make_mlp() {
+  return prepare_inference(parse_program(R"(
+    input %x: f32[batch, 32]
+    parameter @a: f32[64, 32]
+    parameter @b: f32[64]
+    parameter @c: f32[16, 64]
+    %1: f32[batch, 64] = aten::linear(%x, @a, @b)
+    %2: f32[batch, 64] = aten::relu(%1)
+    %3: f32[batch, 16] = aten::linear(%2, @c)
+    return %3
+  )", {{"a", at::randn({64, 32}).mul(0.2)}, {"b", at::randn({64}).mul(0.1)}, {"c", at::randn({16, 64}).mul(0.2)}}));
+}
+
+Program make_net() {
+  return prepare_inference(parse_program(R"(
+    input %x: f32[batch, 3, 16, 16]
+    parameter @a: f32[8, 3, 3, 3]
+    parameter @b: f32[8, 8, 3, 3]
+    %1: f32[batch, 8, 16, 16] = aten::convolution(%x, @a, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %2: f32[batch, 8, 16, 16] = aten::relu(%1)
+    %3: f32[batch, 8, 8, 8] = aten::max_pool2d(%2, [2, 2], [2, 2])
+    %4: f32[batch, 8, 8, 8] = aten::convolution(%3, @b, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    return %4
+  )", {{"a", at::randn({8, 3, 3, 3}).mul(0.3)}, {"b", at::randn({8, 8, 3, 3}).mul(0.2)}}));
+}
+
+CalibrationBatches make_batches(at::IntArrayRef sizes, int count = 6) {
+  CalibrationBatches batches;
+  for (int i = 0; i < count; ++i) batches.push_back({at::randn(sizes)});
+  return batches;
+}
+
+at::Tensor run(const Program& program, const at::Tensor& x) { return interpret(program, {x}).at(0).toTensor(); }
+
+double relative_error(const at::Tensor& seen, const at::Tensor& wanted) {
+  return (seen - wanted).norm().item().toDouble() / wanted.norm().item().toDouble();
+}
+
+int count_ops(const Program& program, std::string_view name) {
+  int count = 0;
+  for (const Node& node : program.nodes) count += node.is(name);
+  return count;
+}
+
+TEST_CASE("ranges hold zero, and each method treats outliers in its own way") {
+  Program program;
+  const ValueId x = program.add_input("x", {ValueKind::tensor, Dtype::f32, false, {}});
+  program.outputs.push_back({x, "x"});
+  at::Tensor data = at::randn({100'000});
+  data[0] = 100.0;
+  const auto observe = [&](const at::Tensor& tensor, RangeMethod method) {
+    return observe_ranges(program, {x}, {{tensor}}, method).at(0);
+  };
+  const ActivationRange whole = observe(data, RangeMethod::minimum_maximum);
+  CHECK(whole.high == doctest::Approx(100));
+  CHECK(whole.low < -3);
+  for (RangeMethod method : {RangeMethod::percentile, RangeMethod::mean_squared_error}) {
+    const ActivationRange range = observe(data, method);
+    CHECK(range.high < 50);
+    CHECK(range.high > 2);
+    CHECK(range.low < -2);
+  }
+  const ActivationRange positive = observe(data.abs() + 1, RangeMethod::minimum_maximum);
+  CHECK(positive.low == 0);
+  CHECK(positive.zero_point() == 0);
+  const ActivationRange symmetric{-1, 1};
+  CHECK(symmetric.scale() == doctest::Approx(2.0 / 255));
+  CHECK(std::abs(symmetric.zero_point() - 128) <= 1);
+  CHECK(observe(at::randn({0}), RangeMethod::mean_squared_error).high == 0);
+}
+
+TEST_CASE("int8 linears stay close, and neighbours hand over u8") {
+  
+  const Program program = make_mlp();
+  const Quantized quantized = quantize_int8(program, make_batches({16, 32}), {.least_signal_to_noise = 10});
+  verify_program(quantized.program, Stage::compressed);
+  REQUIRE(quantized.layers.size() == 2);
+  for (const QuantizedLayer& layer : quantized.layers) {
+    CHECK(layer.quantized);
+    CHECK(layer.signal_to_noise > 25);
+  }
+  CHECK(count_ops(quantized.program, "lissome::quantize") == 1);  // the input's; the second layer gets u8 from the first
+  CHECK(count_ops(quantized.program, "lissome::linear_int8_u8") == 1);
+  CHECK(count_ops(quantized.program, "lissome::linear_int8") == 1);
+  for (const Weight& weight : quantized.program.weights) CHECK((weight.name != "a" && weight.name != "c"));
+  const at::Tensor x = at::randn({64, 32});
+  const double error = relative_error(run(quantized.program, x), run(program, x));
+  CHECK(error < 0.04);
+  CHECK(error > 0);
+  // The original is left alone.
+  CHECK(count_ops(program, "lissome::quantize") == 0);
+}
+
+TEST_CASE("dynamic linears find their scales while running") {
+  const Program program = make_mlp();
+  const Quantized quantized = quantize_int8(program, make_batches({16, 32}), {.dynamic_linears = true, .least_signal_to_noise = 10});
+  CHECK(count_ops(quantized.program, "lissome::linear_dynamic_int8") == 2);
+  CHECK(count_ops(quantized.program, "lissome::quantize") == 0);
+  // Inputs a thousand times as large as any that calibration saw keep their accuracy.
+  const at::Tensor x = at::randn({16, 32}) * 1000;
+  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.04);
+}
+
+TEST_CASE("u8 goes through a pooling between convolutions") {
+  const Program program = make_net();
+  const Quantized quantized = quantize_int8(program, make_batches({4, 3, 16, 16}), {.least_signal_to_noise = 10});
+  verify_program(quantized.program, Stage::compressed);
+  CHECK(count_ops(quantized.program, "lissome::conv_int8_u8") == 1);
+  CHECK(count_ops(quantized.program, "lissome::conv_int8") == 1);
+  CHECK(count_ops(quantized.program, "lissome::quantize") == 1);
+  for (const Node& node : quantized.program.nodes) {
+    if (node.is("aten::max_pool2d")) CHECK(quantized.program.value(node.result()).type.dtype == Dtype::u8);
+  }
+  const at::Tensor x = at::randn({8, 3, 16, 16});
+  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
+}
+
+TEST_CASE("biases are corrected by the mean error that calibration saw") {
+  const Program program = make_mlp();
+  const CalibrationBatches batches = make_batches({512, 32}, 2);
+  const Quantized quantized = quantize_int8(program, batches, {.least_signal_to_noise = 0});
+  const at::Tensor x = batches[0][0].toTensor();
+  const at::Tensor error = run(quantized.program, x) - run(program, x);
+  // The mean over samples all but vanishes beside the error itself.
+  CHECK(error.mean({0}).abs().mean().item().toDouble() < 0.3 * error.abs().mean().item().toDouble());
+}
+
+TEST_CASE("layers that lose too much, or are asked to, stay in float with a reason") {
+  const Program program = make_mlp();
+  const Quantized strict = quantize_int8(program, make_batches({16, 32}), {.least_signal_to_noise = 150});
+  for (const QuantizedLayer& layer : strict.layers) {
+    CHECK_FALSE(layer.quantized);
+    CHECK(layer.reason.find("dB") != std::string::npos);
+  }
+  const at::Tensor x = at::randn({5, 32});
+  CHECK(at::equal(run(strict.program, x), run(program, x)));
+  CHECK_THROWS_AS(quantize_int8(program, {}), Error);
+}
+
+TEST_CASE("bf16 converts products and their followers, outputs stay f32") {
+  const Program program = make_net();
+  const Program narrow = convert_bf16(program);
+  verify_program(narrow, Stage::compressed);
+  const at::Tensor x = at::randn({2, 3, 16, 16});
+  const at::Tensor seen = run(narrow, x);
+  CHECK(seen.scalar_type() == at::kFloat);
+  const double error = relative_error(seen, run(program, x));
+  CHECK(error < 0.02);
+  CHECK(error > 1e-5);
+  for (const Weight& weight : narrow.weights) CHECK(weight.tensor.scalar_type() == at::kBFloat16);
+  CHECK(count_ops(narrow, "aten::to.dtype") == 2);  // in and out, nothing between
+  const Program kept = convert_bf16(program, {.keep_float = {"*"}});
+  CHECK(kept.nodes.size() >= program.nodes.size());
+}
+
+}  // namespace
+}  // namespace lissome

@@ -1,0 +1,124 @@
+#include "lissome/tune/record.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lissome/tune/advice.h"
+#include "lissome/tune.h"
+
+namespace lissome {
+namespace {
+
+OptimizationRecord make_record() {
+  OptimizationRecord record;
+  record.batch = 8;
+  record.seconds_original = 4e-3;
+  record.seconds_final = 2e-3;
+  record.memory_final = 20 << 20;
+  record.size_final = 15 << 20;
+  LayerRecord slow{"encoder", "net.py:3", "y = f(x)", "aten::linear", "linear_f32", "f32", 2e-3, 1.5e-3, 1 << 20};
+  LayerRecord quick = slow;
+  quick.module = "head";
+  quick.seconds_after = 1e-4;
+  record.layers = {quick, slow};
+  return record;
+}
+
+bool mentions(const std::vector<std::string>& lines, const std::string& word) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(word) != std::string::npos; });
+}
+
+TEST_CASE("a missed latency names the slowest layer and what it would take") {
+  OptimizationRecord record = make_record();
+  const GoalRecord goal{"latency", "s", 1e-3, 2e-3, false, {}};
+  const std::string blocker = find_blocker(goal, record);
+  CHECK(blocker.find("'encoder'") != std::string::npos);
+  CHECK(blocker.find("1.50 ms") != std::string::npos);
+  std::vector<std::string> advice = advise(goal, record);
+  CHECK(mentions(advice, "2.0 times less work"));
+  CHECK(mentions(advice, "stronger quantization"));
+  CHECK(mentions(advice, "hardware"));
+  StepRecord int8;
+  int8.name = "int8";
+  int8.accepted = true;
+  record.steps.push_back(int8);
+  CHECK_FALSE(mentions(advise(goal, record), "stronger quantization"));
+}
+
+TEST_CASE("a missed memory goal names the weights, and a smaller batch where there is one") {
+  OptimizationRecord record = make_record();
+  const GoalRecord goal{"memory", "B", 1 << 20, 20 << 20, false, {}};
+  CHECK(find_blocker(goal, record).find("15.0 MiB of the 20.0 MiB") != std::string::npos);
+  CHECK(mentions(advise(goal, record), "8 -> 4"));
+  CHECK(mentions(advise(goal, record), "recomputation"));
+  record.batch = 1;
+  CHECK_FALSE(mentions(advise(goal, record), "smaller batch"));
+}
+
+TEST_CASE("a record as JSON holds every figure") {
+  OptimizationRecord record = make_record();
+  StepRecord step;
+  step.stage = "computation";
+  step.name = "int8";
+  step.reason = "loses too much";
+  step.ratio = {0.5, {0.4, 0.6}, 0.99, 0.01};
+  step.quality_after = 0.75;
+  step.notes = {"a note"};
+  record.steps = {step};
+  record.goals = {{"latency", "s", 1e-3, 2e-3, false, {"buy hardware"}}};
+  const Json json = to_json(record);
+  CHECK(json.at("seconds_final") == 2e-3);
+  CHECK(json.at("batch") == 8);
+  CHECK(json.at("quality_final").is_null());
+  CHECK(json.at("goals").at(0).at("advice").at(0) == "buy hardware");
+  const Json& first = json.at("steps").at(0);
+  CHECK(first.at("accepted") == false);
+  CHECK(first.at("ratio").at("interval") == Json{0.4, 0.6});
+  CHECK(first.at("quality_before").is_null());
+  CHECK(first.at("quality_after") == 0.75);
+  CHECK(first.at("notes").at(0) == "a note");
+  CHECK(json.at("layers").at(1).at("source") == "net.py:3");
+  CHECK(parse_json(json.dump(), "record") == json);
+}
+
+TEST_CASE("a search without data keeps only what pays, and says what it left out") {
+  const Program program = parse_program(R"(
+    input %x: f32[4, 32]
+    parameter @w: f32[32, 32]
+    %1: f32[4, 32] = aten::linear(%x, @w)
+    %2: f32[4, 32] = aten::clone(%1)
+    %3: f32[4, 32] = aten::relu(%2)
+    return %3
+  )");
+  OptimizeOptions options;
+  options.seconds = 10;
+  options.threads = 1;
+  options.goal.latency = 1e-9;
+  const Optimized result = optimize(program, nullptr, options);
+  CHECK_FALSE(result.met);
+  CHECK(result.record.answer.find("goal not met: latency") != std::string::npos);
+  CHECK_FALSE(result.record.blocker.empty());
+  CHECK(result.record.threads == 1);
+  bool left_out = false;
+  for (const StepRecord& step : result.record.steps) {
+    CHECK_FALSE(step.reason.empty());
+    left_out = left_out || step.reason.find("--data") != std::string::npos;
+    if (step.accepted) CHECK(step.ratio.interval.high <= 1);
+  }
+  CHECK(left_out);
+}
+
+TEST_CASE("an interrupted search gives the original back") {
+  const Program program = parse_program("%1 = aten::relu(%x: f32[4, 32])");
+  WorkControl control;
+  control.should_stop = [] { return true; };
+  const Optimized result = optimize(program, nullptr, {.seconds = 10, .threads = 1}, control);
+  CHECK(result.record.interrupted);
+  for (const StepRecord& step : result.record.steps) CHECK_FALSE(step.accepted);
+  CHECK(same_program(result.program, program));
+}
+
+}  // namespace
+}  // namespace lissome
