@@ -1,43 +1,35 @@
 // One spelling for each meaning, so that every later pattern is written once. Exports come in two dialects: the
 // user-level one (conv2d, softmax.int, layer_norm) and the decomposed one (convolution, _softmax, native_layer_norm).
+#include <algorithm>
+#include <numeric>
+
+#include "lissome/pass/canonicalize_conv.h"
 #include "lissome/pass/passes.h"
 #include "lissome/pass/rewrite.h"
 
 namespace lissome {
 namespace {
 
-struct ConvSpelling {
-  std::string_view name;
-  int dimensions;
-  bool transposed;
+// The same op under another name; leading arguments agree, further ones of the second have defaults.
+struct Synonym {
+  std::string_view from, to;
 };
-constexpr ConvSpelling kConvs[] = {
-    {"aten::conv1d", 1, false},          {"aten::conv2d", 2, false},
-    {"aten::conv3d", 3, false},          {"aten::conv_transpose1d", 1, true},
-    {"aten::conv_transpose2d.input", 2, true}, {"aten::conv_transpose3d.input", 3, true},
+constexpr Synonym kSynonyms[] = {
+    {"aten::add.Scalar", "aten::add.Tensor"},           {"aten::sub.Scalar", "aten::sub.Tensor"},
+    {"aten::mul.Scalar", "aten::mul.Tensor"},           {"aten::div.Scalar", "aten::div.Tensor"},
+    {"aten::divide.Tensor", "aten::div.Tensor"},        {"aten::true_divide.Tensor", "aten::div.Tensor"},
+    {"aten::multiply.Tensor", "aten::mul.Tensor"},      {"aten::subtract.Tensor", "aten::sub.Tensor"},
+    {"aten::view", "aten::reshape"},                    {"aten::_unsafe_view", "aten::reshape"},
+    {"aten::swapaxes", "aten::transpose.int"},          {"aten::swapdims", "aten::transpose.int"},
+    {"aten::special_erf", "aten::erf"},                 {"aten::special_expit", "aten::sigmoid"},
+    {"aten::concat", "aten::cat"},                      {"aten::concatenate", "aten::cat"},
 };
 
-// [2] stands for [2, 2] in a schema such as `int[2] stride`.
-Argument widen(const Argument& list, int dimensions) {
-  if (!list.is_list() || list.list().size() != 1) return list;
-  return ArgumentList(static_cast<size_t>(dimensions), list.list().front());
-}
-
-bool convert_conv(Rewriter& rewriter, int position) {
+bool convert_synonym(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
-  for (const ConvSpelling& conv : kConvs) {
-    if (!node.is(conv.name)) continue;
-    // An input without batch dimension has no counterpart among convolution's.
-    const ValueType& type = rewriter.program().value(node.argument("input").value()).type;
-    if (!type.sized || static_cast<int>(type.sizes.size()) != conv.dimensions + 2) return false;
-    const Argument zeros = ArgumentList(static_cast<size_t>(conv.dimensions), Argument(0));
-    rewriter.replace_node(position, Op::find("aten::convolution"),
-                          {node.argument("input"), node.argument("weight"), node.argument("bias"),
-                           widen(node.argument("stride"), conv.dimensions),
-                           widen(node.argument("padding"), conv.dimensions),
-                           widen(node.argument("dilation"), conv.dimensions), conv.transposed,
-                           conv.transposed ? widen(node.argument("output_padding"), conv.dimensions) : zeros,
-                           node.argument("groups")});
+  for (const Synonym& synonym : kSynonyms) {
+    if (!node.is(synonym.from)) continue;
+    rewriter.replace_node(position, Op::find(synonym.to), node.arguments);
     return true;
   }
   return false;
@@ -45,36 +37,60 @@ bool convert_conv(Rewriter& rewriter, int position) {
 
 // Ops with further results that nobody reads have a plain form.
 bool has_only_first_result(Rewriter& rewriter, const Node& node) {
-  for (size_t i = 1; i < node.results.size(); ++i) {
-    if (rewriter.use_count(node.results[i]) > 0) return false;
-  }
-  return true;
+  return std::all_of(node.results.begin() + 1, node.results.end(), [&](ValueId result) {
+    return result == ValueId::none || rewriter.use_count(result) == 0;
+  });
 }
 
-bool replace_first_result(Rewriter& rewriter, int position, std::string_view op, ArgumentList arguments) {
+// The op that computes the first result alone, and the names of its leading arguments in the other; nothing more than
+// literals follows.
+struct PlainForm {
+  std::string_view from, to;
+  std::vector<std::string_view> arguments;
+  ArgumentList literals;
+};
+
+const std::vector<PlainForm>& plain_forms() {
+  static const std::vector<PlainForm> forms = {
+      {"aten::native_layer_norm", "aten::layer_norm", {"input", "normalized_shape", "weight", "bias", "eps"}, {false}},
+      {"aten::max_pool2d_with_indices", "aten::max_pool2d",
+       {"self", "kernel_size", "stride", "padding", "dilation", "ceil_mode"}, {}},
+      {"aten::max_pool3d_with_indices", "aten::max_pool3d",
+       {"self", "kernel_size", "stride", "padding", "dilation", "ceil_mode"}, {}},
+      {"aten::native_group_norm", "aten::group_norm", {"input", "group", "weight", "bias", "eps"}, {false}},
+  };
+  return forms;
+}
+
+void replace_first_result(Rewriter& rewriter, int position, std::string_view op, ArgumentList arguments) {
   const Node& node = rewriter.node(position);
   const ValueId output = node.results.at(0);
-  const ValueType type = rewriter.program().value(output).type;
-  const std::shared_ptr<const Origin> origin = node.origin;
-  const ValueId fresh = rewriter.insert_before(position, Op::find(op), std::move(arguments), {type}, origin);
-  rewriter.replace_value(output, fresh);
-  return true;
+  const ValueType type = rewriter.type_of(output);
+  rewriter.replace_value(output,
+                         rewriter.insert_before(position, Op::find(op), std::move(arguments), {type}, node.origin));
 }
 
-bool convert_norm(Rewriter& rewriter, int position) {
+bool convert_to_plain_form(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
-  if (node.is("aten::native_layer_norm") && has_only_first_result(rewriter, node)) {
-    return replace_first_result(rewriter, position, "aten::layer_norm",
-                                {node.argument("input"), node.argument("normalized_shape"), node.argument("weight"),
-                                 node.argument("bias"), node.argument("eps"), false});
-  }
-  if (node.is("aten::_native_batch_norm_legit_no_training") && has_only_first_result(rewriter, node)) {
-    return replace_first_result(rewriter, position, "aten::batch_norm",
-                                {node.argument("input"), node.argument("weight"), node.argument("bias"),
-                                 node.argument("running_mean"), node.argument("running_var"), false,
-                                 node.argument("momentum"), node.argument("eps"), false});
+  for (const PlainForm& form : plain_forms()) {
+    if (!node.is(form.from) || node.results[0] == ValueId::none || !has_only_first_result(rewriter, node)) continue;
+    ArgumentList arguments;
+    for (const std::string_view name : form.arguments) arguments.push_back(node.argument(name));
+    arguments.insert(arguments.end(), form.literals.begin(), form.literals.end());
+    replace_first_result(rewriter, position, form.to, std::move(arguments));
+    return true;
   }
   return false;
+}
+
+bool convert_batch_norm(Rewriter& rewriter, int position) {
+  const Node& node = rewriter.node(position);
+  if (!node.is("aten::_native_batch_norm_legit_no_training") || !has_only_first_result(rewriter, node)) return false;
+  replace_first_result(rewriter, position, "aten::batch_norm",
+                       {node.argument("input"), node.argument("weight"), node.argument("bias"),
+                        node.argument("running_mean"), node.argument("running_var"), false, node.argument("momentum"),
+                        node.argument("eps"), false});
+  return true;
 }
 
 bool convert_attention(Rewriter& rewriter, int position) {
@@ -84,30 +100,88 @@ bool convert_attention(Rewriter& rewriter, int position) {
   }
   const auto* dropout = node.argument("dropout_p").get<double>();
   if (dropout == nullptr || *dropout != 0) return false;
-  return replace_first_result(rewriter, position, "aten::scaled_dot_product_attention",
-                              {node.argument("query"), node.argument("key"), node.argument("value"),
-                               node.argument("attn_mask"), 0.0, node.argument("is_causal"), node.argument("scale"),
-                               false});
+  replace_first_result(rewriter, position, "aten::scaled_dot_product_attention",
+                       {node.argument("query"), node.argument("key"), node.argument("value"),
+                        node.argument("attn_mask"), 0.0, node.argument("is_causal"), node.argument("scale"), false});
+  return true;
 }
 
-bool convert_simple(Rewriter& rewriter, int position) {
+// Softmax in its input's own dtype.
+bool convert_softmax(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
-  if (node.is("aten::_softmax")) {
+  const bool logarithm = node.is("aten::_log_softmax");
+  if (logarithm || node.is("aten::_softmax")) {
     if (node.argument("half_to_float") != Argument(false)) return false;
-    rewriter.replace_node(position, Op::find("aten::softmax.int"), {node.argument("self"), node.argument("dim")});
+    rewriter.replace_node(position, Op::find(logarithm ? "aten::log_softmax.int" : "aten::softmax.int"),
+                          {node.argument("self"), node.argument("dim")});
     return true;
   }
-  if (node.is("aten::view") || node.is("aten::_unsafe_view")) {
-    rewriter.replace_node(position, Op::find("aten::reshape"), {node.argument("self"), node.argument("size")});
-    return true;
+  if (!node.is("aten::softmax.int") && !node.is("aten::log_softmax.int")) return false;
+  const Dtype* asked = node.argument("dtype").get<Dtype>();
+  const ValueType& type = rewriter.type_of(node.argument("self"));
+  if (asked == nullptr || type.kind != ValueKind::tensor || type.dtype != *asked) return false;
+  rewriter.replace_node(position, node.op, {node.argument("self"), node.argument("dim")});
+  return true;
+}
+
+// A cast without a move, a layout or a memory format of its own.
+bool convert_cast(Rewriter& rewriter, int position) {
+  const Node& node = rewriter.node(position);
+  if (!node.is("aten::_to_copy") && !node.is("aten::to.dtype_layout") && !node.is("aten::to.device")) return false;
+  const auto is_free = [&](std::string_view name, const Argument& usual) {
+    const int index = node.op.argument_index(name);
+    if (index < 0) return true;
+    const Argument& value = node.arguments[static_cast<size_t>(index)];
+    return value.is_none() || value == usual;
+  };
+  if (!is_free("device", Device{"cpu"}) || !is_free("layout", Layout::strided)) return false;
+  const ValueType& type = rewriter.type_of(node.result());
+  if (type.kind != ValueKind::tensor) return false;
+  rewriter.replace_node(position, Op::find("aten::to.dtype"), {node.argument("self"), type.dtype});
+  return true;
+}
+
+// The permutation that t, mT, numpy_T or movedim stand for.
+std::optional<ArgumentList> read_permutation(const Node& node, int64_t rank) {
+  std::vector<int64_t> order(static_cast<size_t>(rank));
+  std::iota(order.begin(), order.end(), 0);
+  if (node.is("aten::numpy_T") || (node.is("aten::t") && rank == 2)) {
+    std::reverse(order.begin(), order.end());
+  } else if (node.is("aten::mT") && rank >= 2) {
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+  } else if (node.is("aten::movedim.int")) {
+    const auto* source = node.argument("source").get<int64_t>();
+    const auto* target = node.argument("destination").get<int64_t>();
+    if (source == nullptr || target == nullptr || rank == 0) return std::nullopt;
+    const int64_t from = *source < 0 ? *source + rank : *source, to = *target < 0 ? *target + rank : *target;
+    order.erase(order.begin() + from);
+    order.insert(order.begin() + to, from);
+  } else {
+    return std::nullopt;
   }
-  if (node.is("aten::t")) {
-    const ValueType& type = rewriter.program().value(node.argument("self").value()).type;
-    if (!type.sized || type.sizes.size() != 2) return false;
-    rewriter.replace_node(position, Op::find("aten::permute"), {node.argument("self"), ArgumentList{1, 0}});
-    return true;
-  }
-  return false;
+  return ArgumentList(order.begin(), order.end());
+}
+
+bool convert_permutation(Rewriter& rewriter, int position) {
+  const Node& node = rewriter.node(position);
+  if (node.arguments.empty() || !rewriter.type_of(node.arguments.front()).sized) return false;
+  const auto rank = static_cast<int64_t>(rewriter.type_of(node.arguments.front()).sizes.size());
+  const std::optional<ArgumentList> order = read_permutation(node, rank);
+  if (!order) return false;
+  rewriter.replace_node(position, Op::find("aten::permute"), {node.arguments.front(), *order});
+  return true;
+}
+
+// flatten, unflatten and view_as name the sizes of their result in other ways; written out where they are known.
+bool convert_reshape(Rewriter& rewriter, int position) {
+  const Node& node = rewriter.node(position);
+  const bool renames = node.is("aten::flatten.using_ints") || node.is("aten::unflatten.int") ||
+                       node.is("aten::view_as") || node.is("aten::reshape_as");
+  if (!renames || !rewriter.type_of(node.result()).sized) return false;
+  const std::optional<ArgumentList> sizes = literal_sizes(rewriter.type_of(node.result()).sizes);
+  if (!sizes) return false;
+  rewriter.replace_node(position, Op::find("aten::reshape"), {node.arguments.front(), *sizes});
+  return true;
 }
 
 }  // namespace
@@ -115,8 +189,12 @@ bool convert_simple(Rewriter& rewriter, int position) {
 int canonicalize(Program& program) {
   Rewriter rewriter(program);
   for (int position = 0; position < rewriter.node_count(); ++position) {
-    convert_conv(rewriter, position) || convert_norm(rewriter, position) || convert_attention(rewriter, position) ||
-        convert_simple(rewriter, position);
+    if (!rewriter.node(position).op.has_schema()) continue;
+    canonicalize_conv(rewriter, position) || convert_synonym(rewriter, position) ||
+        convert_to_plain_form(rewriter, position) || convert_batch_norm(rewriter, position) ||
+        convert_attention(rewriter, position) || convert_softmax(rewriter, position) ||
+        convert_cast(rewriter, position) || convert_permutation(rewriter, position) ||
+        convert_reshape(rewriter, position);
   }
   return rewriter.finish();
 }

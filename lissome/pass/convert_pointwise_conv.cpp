@@ -1,5 +1,6 @@
-// A 1x1 convolution whose image is a single pixel is a linear, and a linear has the better kernels; on larger images
-// the convolution stays, since channels-last makes it the same product without moving anything.
+// A 1x1 convolution is a linear over channels. Where the image is one pixel, or where a permute brought the channels
+// forward for it and the inverse takes them back, linear needs no move at all and has the better kernels. On other images
+// the convolution stays: channels-last makes it the same product.
 #include <algorithm>
 
 #include "lissome/pass/passes.h"
@@ -13,15 +14,21 @@ bool all_equal(const Argument& list, int64_t number) {
   return items && std::all_of(items->begin(), items->end(), [&](int64_t item) { return item == number; });
 }
 
-bool is_pointwise(Rewriter& rewriter, const Node& node) {
-  if (!node.is("aten::convolution") || node.argument("transposed") != Argument(false)) return false;
-  if (node.argument("groups") != Argument(1)) return false;
+// The constant weight [out, in, 1, ...] of a convolution that is a linear at each place; undefined otherwise.
+at::Tensor read_pointwise(Rewriter& rewriter, const Node& node) {
+  if (!node.is("aten::convolution") || node.argument("transposed") != Argument(false)) return {};
+  if (node.argument("groups") != Argument(1) || !all_equal(node.argument("padding"), 0)) return {};
   const at::Tensor weight = constant_tensor(rewriter.program(), rewriter.resolve(node.argument("weight")));
-  if (!weight.defined() || weight.dim() < 3) return false;
+  if (!weight.defined() || weight.dim() < 3) return {};
   for (int64_t i = 2; i < weight.dim(); ++i) {
-    if (weight.size(i) != 1) return false;
+    if (weight.size(i) != 1) return {};
   }
-  return all_equal(node.argument("padding"), 0);
+  return weight;
+}
+
+Argument add_matrix(Rewriter& rewriter, const Node& conv, const at::Tensor& weight) {
+  const std::string& name = name_of_weight(rewriter.program(), rewriter.resolve(conv.argument("weight")));
+  return add_constant(rewriter.program(), name + ".matrix", weight.reshape({weight.size(0), weight.size(1)}).contiguous());
 }
 
 // [N, C, 1, 1] or [N, C, 1]: one pixel.
@@ -30,30 +37,71 @@ bool has_one_pixel(const ValueType& type) {
   return std::all_of(type.sizes.begin() + 2, type.sizes.end(), [](const Dimension& d) { return d == Dimension(1); });
 }
 
+bool convert_pixel(Rewriter& rewriter, int position) {
+  const Node node = rewriter.node(position);
+  const at::Tensor weight = read_pointwise(rewriter, node);
+  if (!weight.defined()) return false;
+  const Argument input = rewriter.resolve(node.argument("input"));
+  const ValueType before = rewriter.type_of(input), after = rewriter.type_of(node.result());
+  if (!has_one_pixel(before) || !has_one_pixel(after)) return false;
+  const Argument matrix = add_matrix(rewriter, node, weight);
+  const ArgumentList flat = {-1, weight.size(1)};
+  const ValueId rows = rewriter.insert_before(position, Op::find("aten::reshape"), {input, flat},
+                                              {tensor_type(before.dtype, {before.sizes[0], weight.size(1)})}, node.origin);
+  const ValueId product =
+      rewriter.insert_before(position, Op::find("aten::linear"), {rows, matrix, node.argument("bias")},
+                             {tensor_type(after.dtype, {after.sizes[0], weight.size(0)})}, node.origin);
+  ArgumentList shape = {-1, weight.size(0)};
+  shape.resize(after.sizes.size(), Argument(1));
+  rewriter.replace_node(position, Op::find("aten::reshape"), {product, shape});
+  return true;
+}
+
+// permute or transpose that brings the last dimension to place 1, or takes it back.
+bool moves_channels(Rewriter& rewriter, const Node& node, bool forward) {
+  const ValueType& type = rewriter.type_of(node.arguments.front());
+  if (!type.sized) return false;
+  const auto rank = static_cast<int64_t>(type.sizes.size());
+  if (node.is("aten::transpose.int")) {
+    const auto *first = node.argument("dim0").get<int64_t>(), *second = node.argument("dim1").get<int64_t>();
+    if (rank != 3 || first == nullptr || second == nullptr) return false;
+    return ((*first + rank) % rank) * ((*second + rank) % rank) == 2;  // 1 and 2
+  }
+  const auto order = node.is("aten::permute") ? literal_ints(node.argument("dims")) : std::nullopt;
+  if (!order || static_cast<int64_t>(order->size()) != rank) return false;
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t seen = ((*order)[static_cast<size_t>(i)] + rank) % rank;
+    const int64_t expected = i == 0 ? 0 : forward ? (i == 1 ? rank - 1 : i - 1) : (i == rank - 1 ? 1 : i + 1);
+    if (seen != expected) return false;
+  }
+  return true;
+}
+
+// permute, convolution, permute back.
+bool convert_between_moves(Rewriter& rewriter, int position) {
+  const Node& back = rewriter.node(position);
+  if (!back.op.has_schema() || back.arguments.empty() || !back.arguments.front().is_value()) return false;
+  const Argument result = rewriter.resolve(back.arguments.front());
+  const Node* conv = rewriter.producer(result, "aten::convolution");
+  if (conv == nullptr || !rewriter.has_one_use(result.value()) || !moves_channels(rewriter, back, false)) return false;
+  const at::Tensor weight = read_pointwise(rewriter, *conv);
+  const Argument input = rewriter.resolve(conv->argument("input"));
+  const Node* move = input.is_value() ? rewriter.producer(input.value()) : nullptr;
+  if (!weight.defined() || move == nullptr || !moves_channels(rewriter, *move, true)) return false;
+  if (!all_equal(conv->argument("stride"), 1)) return false;
+  const Argument source = rewriter.resolve(move->arguments.front()), bias = conv->argument("bias");
+  const std::shared_ptr<const Origin> origin = conv->origin;
+  rewriter.replace_node(position, Op::find("aten::linear"), {source, add_matrix(rewriter, *conv, weight), bias});
+  rewriter.node(position).origin = origin;
+  return true;
+}
+
 }  // namespace
 
 int convert_pointwise_conv(Program& program) {
   Rewriter rewriter(program);
   for (int position = 0; position < rewriter.node_count(); ++position) {
-    const Node node = rewriter.node(position);
-    if (!is_pointwise(rewriter, node)) continue;
-    const Argument input = rewriter.resolve(node.argument("input"));
-    const ValueType before = program.value(input.value()).type;
-    const ValueType after = program.value(node.result()).type;
-    if (!has_one_pixel(before) || !has_one_pixel(after)) continue;
-    const at::Tensor weight = constant_tensor(program, rewriter.resolve(node.argument("weight")));
-    const ValueId flat_weight = program.add_weight("linear." + program.value(node.result()).name + ".weight",
-                                                   weight.reshape({weight.size(0), weight.size(1)}).contiguous(),
-                                                   WeightRole::constant);
-    const ArgumentList flat = {-1, weight.size(1)};
-    const ValueId rows = rewriter.insert_before(position, Op::find("aten::reshape"), {input, flat},
-                                                {tensor_type(before.dtype, {before.sizes[0], weight.size(1)})}, node.origin);
-    const ValueId product =
-        rewriter.insert_before(position, Op::find("aten::linear"), {rows, flat_weight, node.argument("bias")},
-                               {tensor_type(after.dtype, {after.sizes[0], weight.size(0)})}, node.origin);
-    ArgumentList shape = {-1, weight.size(0)};
-    shape.resize(after.sizes.size(), Argument(1));
-    rewriter.replace_node(position, Op::find("aten::reshape"), {product, shape});
+    convert_between_moves(rewriter, position) || convert_pixel(rewriter, position);
   }
   return rewriter.finish();
 }

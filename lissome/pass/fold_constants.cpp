@@ -1,4 +1,5 @@
-#include <functional>
+// What depends on weights and literals alone is computed once: tensors become weights, numbers become literals. So do
+// sizes that the types know.
 #include <map>
 
 #include "lissome/pass/passes.h"
@@ -10,75 +11,116 @@ namespace {
 // A result may outgrow what it is made of (expand, arange); beyond this it is cheaper to compute than to store.
 constexpr int64_t kLargestGrowth = 1 << 20;  // bytes
 
-// Reads constants alone, at least one of them or none at all; makes tensors alone.
-bool is_foldable(Rewriter& rewriter, const Node& node) {
-  const Program& program = rewriter.program();
-  if (!node.op.has_schema() || node.results.empty() || !is_pure(program, node)) return false;
-  bool constant = true;
-  for (const Argument& argument : node.arguments) {
-    for_each_value(rewriter.resolve(argument), [&](ValueId value) { constant = constant && is_constant(program, value); });
-  }
-  for (ValueId result : node.results) constant = constant && program.value(result).type.kind == ValueKind::tensor;
-  return constant;
-}
+class ConstantFolder {
+ public:
+  explicit ConstantFolder(Program& program) : rewriter_(program) {}
 
-int64_t count_input_bytes(Rewriter& rewriter, const Node& node) {
-  int64_t bytes = 0;
-  for (const Argument& argument : node.arguments) {
-    for_each_value(rewriter.resolve(argument), [&](ValueId value) {
-      bytes += static_cast<int64_t>(rewriter.program().find_weight(value)->tensor.nbytes());
-    });
-  }
-  return bytes;
-}
-
-// Lists may mix weights and literals, so the node is evaluated as a program of its own.
-std::vector<c10::IValue> evaluate(Rewriter& rewriter, const Node& node) {
-  Program single;
-  std::map<ValueId, ValueId> names;
-  const std::function<Argument(const Argument&)> copy = [&](const Argument& argument) -> Argument {
-    if (argument.is_value()) {
-      const auto [entry, fresh] = names.try_emplace(argument.value(), ValueId::none);
-      if (fresh) {
-        const at::Tensor tensor = constant_tensor(rewriter.program(), argument);
-        entry->second = single.add_weight(rewriter.program().value(argument.value()).name, tensor, WeightRole::constant);
-      }
-      return entry->second;
+  int run() {
+    for (int position = 0; position < rewriter_.node_count(); ++position) {
+      if (fold_size(position)) continue;
+      const Node node = rewriter_.node(position);  // a copy: adding weights may move values
+      if (is_foldable(node)) fold(node);
     }
-    if (!argument.is_list()) return argument;
-    ArgumentList items;
-    for (const Argument& item : argument.list()) items.push_back(copy(item));
-    return items;
-  };
-  ArgumentList arguments;
-  for (const Argument& argument : node.arguments) arguments.push_back(copy(rewriter.resolve(argument)));
-  std::vector<ValueType> types;
-  for (ValueId result : node.results) types.push_back(rewriter.program().value(result).type);
-  const Node& added = single.add_node(node.op, std::move(arguments), std::move(types), node.origin);
-  for (ValueId result : added.results) single.outputs.push_back({result, {}});
-  return interpret(single, {});
-}
+    return rewriter_.finish();
+  }
+
+ private:
+  bool is_known(ValueId value) const { return lists_.contains(value) || is_constant(rewriter_.program(), value); }
+
+  bool is_foldable(const Node& node) {
+    if (!node.op.has_schema() || node.results.empty() || !is_pure(rewriter_.program(), node)) return false;
+    // Memory that nobody has written yet has no value to keep.
+    if (node.op.name().starts_with("aten::empty") || node.op.name().starts_with("aten::new_empty")) return false;
+    bool known = true;
+    for (const Argument& argument : node.arguments) {
+      for_each_value(rewriter_.resolve(argument), [&](ValueId value) { known = known && is_known(value); });
+    }
+    return known;
+  }
+
+  c10::IValue look_up(ValueId value) const {
+    const auto list = lists_.find(value);
+    return list != lists_.end() ? list->second : c10::IValue(rewriter_.program().find_weight(value)->tensor);
+  }
+
+  std::vector<c10::IValue> evaluate(const Node& node) {
+    std::vector<c10::IValue> arguments;
+    for (const Argument& argument : node.arguments) {
+      arguments.push_back(resolve_argument(rewriter_.resolve(argument), [&](ValueId value) { return look_up(value); }));
+    }
+    return interpret_node(node, arguments);
+  }
+
+  int64_t count_input_bytes(const Node& node) {
+    int64_t bytes = 0;
+    for (const Argument& argument : node.arguments) {
+      for_each_value(rewriter_.resolve(argument), [&](ValueId value) {
+        if (!lists_.contains(value)) bytes += static_cast<int64_t>(look_up(value).toTensor().nbytes());
+      });
+    }
+    return bytes;
+  }
+
+  static int64_t count_bytes(const std::vector<c10::IValue>& results) {
+    int64_t bytes = 0;
+    for (const c10::IValue& result : results) {
+      if (result.isTensor()) bytes += static_cast<int64_t>(result.toTensor().nbytes());
+    }
+    return bytes;
+  }
+
+  void fold(const Node& node) {
+    const std::vector<c10::IValue> results = evaluate(node);
+    if (count_bytes(results) > count_input_bytes(node) + kLargestGrowth) return;
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (node.results[i] != ValueId::none) keep(node.results[i], results[i]);
+    }
+  }
+
+  // A part of another weight would keep all of it in memory.
+  static at::Tensor own_memory(const at::Tensor& tensor) {
+    const at::Tensor dense = tensor.contiguous();
+    return dense.storage().nbytes() > dense.nbytes() ? dense.clone() : dense;
+  }
+
+  void keep(ValueId value, const c10::IValue& result) {
+    Program& program = rewriter_.program();
+    if (result.isTensor() && result.toTensor().defined() && result.toTensor().layout() == at::kStrided) {
+      const std::string name = "folded." + program.value(value).name;
+      rewriter_.replace_value(value, add_constant(program, name, own_memory(result.toTensor())));
+    } else if (result.isInt()) {
+      rewriter_.replace_value(value, result.toInt());
+    } else if (result.isDouble()) {
+      rewriter_.replace_value(value, result.toDouble());
+    } else if (result.isBool()) {
+      rewriter_.replace_value(value, result.toBool());
+    } else if (result.isList()) {
+      lists_.emplace(value, result);  // a list has no literal of its own; what is taken out of it has
+    }
+  }
+
+  // sym_size of a tensor whose size there is a number.
+  bool fold_size(int position) {
+    const Node& node = rewriter_.node(position);
+    if (!node.is("aten::sym_size.int") && !node.is("aten::size.int")) return false;
+    const ValueType& type = rewriter_.type_of(rewriter_.resolve(node.argument("self")));
+    const auto* dim = node.argument("dim").get<int64_t>();
+    if (type.kind != ValueKind::tensor || !type.sized || dim == nullptr) return false;
+    const auto rank = static_cast<int64_t>(type.sizes.size());
+    const int64_t place = *dim < 0 ? *dim + rank : *dim;
+    if (place < 0 || place >= rank) return false;
+    const auto size = type.sizes[static_cast<size_t>(place)].constant();
+    if (!size) return false;
+    rewriter_.replace_value(node.result(), *size);
+    return true;
+  }
+
+  Rewriter rewriter_;
+  std::map<ValueId, c10::IValue> lists_;
+};
 
 }  // namespace
 
-int fold_constants(Program& program) {
-  Rewriter rewriter(program);
-  for (int position = 0; position < rewriter.node_count(); ++position) {
-    const Node node = rewriter.node(position);  // a copy: adding weights may move values
-    if (!is_foldable(rewriter, node)) continue;
-    const std::vector<c10::IValue> results = evaluate(rewriter, node);
-    int64_t bytes = 0;
-    for (const c10::IValue& result : results) {
-      if (result.isTensor()) bytes += result.toTensor().numel() * static_cast<int64_t>(result.toTensor().element_size());
-    }
-    if (bytes > count_input_bytes(rewriter, node) + kLargestGrowth) continue;
-    for (size_t i = 0; i < results.size(); ++i) {
-      const std::string name = "folded." + program.value(node.results[i]).name;
-      const at::Tensor tensor = results[i].toTensor().contiguous();
-      rewriter.replace_value(node.results[i], program.add_weight(name, tensor, WeightRole::constant));
-    }
-  }
-  return rewriter.finish();
-}
+int fold_constants(Program& program) { return ConstantFolder(program).run(); }
 
 }  // namespace lissome

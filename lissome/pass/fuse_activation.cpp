@@ -1,33 +1,12 @@
 // conv or linear, a residual addition, a pointwise activation -> one op that applies both on the way out.
-#include <array>
 #include <optional>
 
 #include "lissome/pass/match.h"
 #include "lissome/pass/passes.h"
-#include "lissome/program.h"
+#include "lissome/pass/read_activation.h"
 
 namespace lissome {
 namespace {
-
-// The activation that a node applies to its input, in the words of the fused ops; empty when it is none of them.
-std::string read_activation(const Program& program, const Node& node) {
-  struct Row {
-    std::string_view op, activation;
-  };
-  static constexpr Row kPlain[] = {{"aten::relu", "relu"},       {"aten::silu", "silu"},
-                                   {"aten::sigmoid", "sigmoid"}, {"aten::tanh", "tanh"},
-                                   {"aten::hardswish", "hardswish"}, {"aten::hardsigmoid", "hardsigmoid"},
-                                   {"aten::relu6", "relu6"}};
-  for (const Row& row : kPlain) {
-    if (node.is(row.op)) return std::string(row.activation);
-  }
-  if (node.is("aten::gelu")) return node.argument("approximate") == Argument("tanh") ? "gelu_tanh" : "gelu";
-  if (node.is("aten::hardtanh") && constant_number(program, node.argument("min_val")) == 0.0 &&
-      constant_number(program, node.argument("max_val")) == 6.0) {
-    return "relu6";
-  }
-  return {};
-}
 
 // A linear or convolution of floating point, fused already or not.
 struct Producer {
@@ -47,8 +26,7 @@ struct Source {
 std::optional<Source> find_source(Rewriter& rewriter, const Argument& argument, const Producer& producer) {
   if (!argument.is_value() || !rewriter.has_one_use(argument.value())) return std::nullopt;
   if (const Node* plain = rewriter.producer(argument, producer.plain)) {
-    const ValueType& type = rewriter.program().value(plain->result()).type;
-    if (!type.sized || !is_floating(type.dtype)) return std::nullopt;
+    if (!is_sized_float(rewriter.type_of(plain->result()))) return std::nullopt;
     return Source{plain->arguments, "none", Argument(), plain->origin};
   }
   if (const Node* fused = rewriter.producer(argument, producer.fused)) {
@@ -82,13 +60,14 @@ bool fuse_activation(Rewriter& rewriter, int position, const Producer& producer)
 // The residual is added before the activation, so it fuses only while there is none.
 bool fuse_residual(Rewriter& rewriter, int position, const Producer& producer) {
   const Node& node = rewriter.node(position);
+  if (!node.is("aten::add.Tensor")) return false;
   const auto sum = match_sum(rewriter, Argument(node.result()));
   if (!sum) return false;
-  const Program& program = rewriter.program();
   for (const auto& [product, other] : {*sum, std::pair{sum->second, sum->first}}) {
     // Same sizes and dtype: a broadcast residual is another kernel.
-    const ValueType& type = program.value(node.result()).type;
-    if (product == other || !type.sized || program.value(product).type != type || program.value(other).type != type) continue;
+    const ValueType& type = rewriter.type_of(node.result());
+    if (product == other || !type.sized) continue;
+    if (rewriter.type_of(product) != type || rewriter.type_of(other) != type) continue;
     std::optional<Source> source = find_source(rewriter, Argument(product), producer);
     if (!source || source->activation != "none" || !source->residual.is_none()) continue;
     source->residual = other;

@@ -1,8 +1,10 @@
 // softmax(q k^T * scale + mask) v, written out by hand -> scaled_dot_product_attention (Vaswani et al. 2017; one pass over
-// the keys as in Dao et al. 2022). The mask is any sum of terms that do not enlarge the scores; a scale after the mask,
-// or scores that somebody else reads, keep the pattern apart. A row whose mask is -inf everywhere gives zeros where the
-// written-out form divides zero by zero.
-#include <algorithm>
+// the keys as in Dao et al. 2022). Masks are terms that do not enlarge the scores, or fills with a number so low that
+// adding it gives the same. A scale after the mask, or scores that somebody else reads, keep the pattern apart.
+//
+// One difference by intent: where a mask of -inf leaves a row without any key, the written-out form divides zero by zero;
+// attention gives zeros.
+#include <cmath>
 
 #include "lissome/pass/match.h"
 #include "lissome/pass/passes.h"
@@ -10,149 +12,187 @@
 namespace lissome {
 namespace {
 
-struct Attention {
-  ValueId query = ValueId::none;
-  ValueId transposed_key = ValueId::none;  // [..., E, S]
-  double scale = 1;
-  std::vector<Argument> terms;             // of the mask
-};
+// Added to a score, a number from here on down gives itself in f32: |score| is lost in rounding. So a fill is a sum.
+constexpr double kFillThreshold = -1e9;
 
-const ValueType& type_of_value(Rewriter& rewriter, ValueId value) { return rewriter.program().value(value).type; }
+class AttentionFuser {
+ public:
+  AttentionFuser(Rewriter& rewriter, int position) : rewriter_(rewriter), position_(position) {}
 
-const Node* find_matmul(Rewriter& rewriter, const Argument& argument) {
-  if (const Node* node = rewriter.producer(argument, "aten::matmul")) return node;
-  return rewriter.producer(argument, "aten::bmm");
-}
-
-const Argument& right_side(const Node& matmul) { return matmul.argument(matmul.is("aten::bmm") ? "mat2" : "other"); }
-
-// One step from the softmax's input towards the product; false when `value` is something else.
-bool strip_term(Rewriter& rewriter, ValueId& value, Attention& attention, bool& scaled) {
-  const ValueType& type = type_of_value(rewriter, value);
-  if (!rewriter.has_one_use(value)) return false;
-  if (const auto scale = match_scale(rewriter, Argument(value))) {
-    attention.scale *= scale->number;
-    value = scale->value;
-    scaled = true;
+  bool fuse() {
+    const Node product = rewriter_.node(position_);
+    if (!product.is("aten::matmul") && !product.is("aten::bmm")) return false;
+    origin_ = product.origin;
+    const Argument weights = rewriter_.resolve(product.arguments[0]);
+    const ValueId value = rewriter_.resolve(product.arguments[1]).value();
+    const Node* softmax = rewriter_.producer(weights, "aten::softmax.int");
+    if (softmax == nullptr || value == ValueId::none || !rewriter_.has_one_use(weights.value())) return false;
+    if (!is_over_keys(*softmax) || !match_scores(rewriter_.resolve(softmax->argument("self")).value())) return false;
+    if (!shapes_agree(value, product.result())) return false;
+    origin_ = softmax->origin;
+    Argument mask;
+    if (!make_mask(mask)) return false;
+    ValueType key_type = rewriter_.type_of(transposed_key_);
+    std::swap(key_type.sizes.back(), key_type.sizes[key_type.sizes.size() - 2]);
+    const ValueId key = insert("aten::transpose.int", {transposed_key_, -2, -1}, key_type);
+    rewriter_.replace_node(position_, Op::find("aten::scaled_dot_product_attention"),
+                           {query_, key, value, mask, 0.0, false, scale_});
     return true;
   }
-  if (scaled) return false;  // a mask below the scale would be scaled too
-  if (const auto sum = match_sum(rewriter, Argument(value))) {
+
+ private:
+  // A mask: added as it is, or a fill with `number` where `value` is `fills`.
+  struct Term {
+    ValueId value = ValueId::none;
+    std::optional<double> number;
+    bool fills = true;
+  };
+
+  ValueId insert(std::string_view op, ArgumentList arguments, ValueType type) {
+    return rewriter_.insert_before(position_, Op::find(op), std::move(arguments), {std::move(type)}, origin_);
+  }
+
+  bool is_over_keys(const Node& softmax) const {
+    const ValueType& type = rewriter_.type_of(softmax.result());
+    const auto* dim = softmax.argument("dim").get<int64_t>();
+    if (!is_sized_float(type) || dim == nullptr || rewriter_.type_of(softmax.argument("self")) != type) return false;
+    return *dim == -1 || *dim == static_cast<int64_t>(type.sizes.size()) - 1;
+  }
+
+  // From the softmax's input down to the product: masks first, then scales.
+  bool match_scores(ValueId value) {
+    while (strip_sum(value) || strip_fill(value) || strip_choice(value)) {
+    }
+    while (strip_scale(value)) {
+    }
+    const Node* product = rewriter_.producer(value);
+    if (product == nullptr || !rewriter_.has_one_use(value)) return false;
+    if (!product->is("aten::matmul") && !product->is("aten::bmm")) return false;
+    query_ = strip_side(product->arguments[0]);
+    transposed_key_ = strip_side(product->arguments[1]);
+    return query_ != ValueId::none && transposed_key_ != ValueId::none && scale_ != 0 && std::isfinite(scale_);
+  }
+
+  bool strip_scale(ValueId& value) {
+    const auto scaled = match_scale(rewriter_, Argument(value));
+    if (!scaled || !rewriter_.has_one_use(value)) return false;
+    scale_ *= scaled->number;
+    value = scaled->value;
+    return true;
+  }
+
+  // Scales of query and key are scales of the scores.
+  ValueId strip_side(const Argument& argument) {
+    const ScaledValue scaled = strip_scales(rewriter_, rewriter_.resolve(argument).value());
+    scale_ *= scaled.number;
+    return scaled.value;
+  }
+
+  bool leads_to_product(ValueId value) const {
+    if (!rewriter_.has_one_use(value)) return false;
+    for (int steps = 0; steps < 8; ++steps) {
+      const Node* node = rewriter_.producer(value);
+      if (node == nullptr || node->arguments.empty()) return false;
+      if (node->is("aten::matmul") || node->is("aten::bmm")) return true;
+      value = rewriter_.resolve(node->is("aten::where.self") ? node->arguments[1] : node->arguments[0]).value();
+      if (value == ValueId::none) return false;
+    }
+    return false;
+  }
+
+  bool strip_sum(ValueId& value) {
+    const auto sum = match_sum(rewriter_, Argument(value));
+    if (!sum || !rewriter_.has_one_use(value)) return false;
     for (const auto& [scores, mask] : {*sum, std::pair{sum->second, sum->first}}) {
-      if (type_of_value(rewriter, scores) != type || type_of_value(rewriter, mask).dtype != type.dtype) continue;
-      const Node* node = rewriter.producer(scores);
-      if (node == nullptr || !rewriter.has_one_use(scores)) continue;
-      attention.terms.emplace_back(mask);
+      const ValueType &type = rewriter_.type_of(value), &mask_type = rewriter_.type_of(mask);
+      if (rewriter_.type_of(scores) != type || !mask_type.sized || mask_type.dtype != type.dtype) continue;
+      if (!leads_to_product(scores)) continue;
+      terms_.push_back({mask, std::nullopt});
       value = scores;
       return true;
     }
+    return false;
   }
-  return false;
-}
 
-// scores.masked_fill(mask, number): the number as an additive term where the mask is set.
-bool strip_masked_fill(Rewriter& rewriter, int position, ValueId& value, Attention& attention) {
-  const Node* node = rewriter.producer(Argument(value), "aten::masked_fill.Scalar");
-  if (node == nullptr || !rewriter.has_one_use(value)) return false;
-  const std::optional<double> number = constant_number(rewriter.program(), node->argument("value"));
-  const Argument scores = rewriter.resolve(node->argument("self"));
-  const Argument mask = rewriter.resolve(node->argument("mask"));
-  if (!number || *number > -1e4 || !mask.is_value()) return false;
-  if (type_of_value(rewriter, scores.value()) != type_of_value(rewriter, value)) return false;
-  if (type_of_value(rewriter, value).dtype != Dtype::f32) return false;
-  ValueType type = type_of_value(rewriter, mask.value());
-  if (!type.sized) return false;
-  type.dtype = Dtype::f32;
-  const ValueId term = rewriter.insert_before(position, Op::find("aten::where.Scalar"), {mask, *number, 0.0},
-                                              {std::move(type)}, node->origin);
-  attention.terms.emplace_back(term);
-  value = scores.value();
-  return true;
-}
-
-std::optional<Attention> match_scores(Rewriter& rewriter, int position, ValueId scores) {
-  Attention attention;
-  bool scaled = false;
-  ValueId value = scores;
-  while (strip_term(rewriter, value, attention, scaled) ||
-         (!scaled && strip_masked_fill(rewriter, position, value, attention))) {
+  bool add_fill(ValueId& value, const Argument& scores, const Argument& mask, std::optional<double> number, bool fills) {
+    const ValueType& type = rewriter_.type_of(value);
+    if (!number || *number > kFillThreshold || !mask.is_value() || !scores.is_value()) return false;
+    if (!rewriter_.has_one_use(value) || rewriter_.type_of(scores) != type || type.dtype != Dtype::f32) return false;
+    if (!rewriter_.type_of(mask).sized || rewriter_.type_of(mask).dtype != Dtype::boolean) return false;
+    if (!leads_to_product(scores.value())) return false;
+    terms_.push_back({mask.value(), number, fills});
+    value = scores.value();
+    return true;
   }
-  const Node* product = find_matmul(rewriter, Argument(value));
-  if (product == nullptr || !rewriter.has_one_use(value)) return std::nullopt;
-  ValueId query = rewriter.resolve(product->argument("self")).value();
-  ValueId key = rewriter.resolve(right_side(*product)).value();
-  for (ValueId* side : {&query, &key}) {
-    while (const auto scale = match_scale(rewriter, Argument(*side))) {
-      attention.scale *= scale->number;
-      *side = scale->value;
+
+  // scores.masked_fill(mask, number)
+  bool strip_fill(ValueId& value) {
+    const Node* node = rewriter_.producer(value);
+    if (node == nullptr || (!node->is("aten::masked_fill.Scalar") && !node->is("aten::masked_fill.Tensor"))) return false;
+    return add_fill(value, rewriter_.resolve(node->argument("self")), rewriter_.resolve(node->argument("mask")),
+                    constant_number(rewriter_.program(), rewriter_.resolve(node->argument("value"))), true);
+  }
+
+  // where(mask, scores, number)
+  bool strip_choice(ValueId& value) {
+    const Node* node = rewriter_.producer(value);
+    if (node == nullptr || (!node->is("aten::where.self") && !node->is("aten::where.ScalarOther"))) return false;
+    return add_fill(value, rewriter_.resolve(node->argument("self")), rewriter_.resolve(node->argument("condition")),
+                    constant_number(rewriter_.program(), rewriter_.resolve(node->argument("other"))), false);
+  }
+
+  // Batch dimensions of query, key and value must be equal: matmul would broadcast, attention would not.
+  bool shapes_agree(ValueId value, ValueId result) const {
+    const ValueType &query = rewriter_.type_of(query_), &key = rewriter_.type_of(transposed_key_);
+    const ValueType &values = rewriter_.type_of(value), &output = rewriter_.type_of(result);
+    if (!is_sized_float(query) || !key.sized || !values.sized || !output.sized) return false;
+    const size_t rank = query.sizes.size();
+    if (rank < 3 || rank > 4 || key.sizes.size() != rank || values.sizes.size() != rank) return false;
+    if (key.dtype != query.dtype || values.dtype != query.dtype || output.dtype != query.dtype) return false;
+    for (size_t i = 0; i + 2 < rank; ++i) {
+      if (!(query.sizes[i] == key.sizes[i]) || !(query.sizes[i] == values.sizes[i])) return false;
     }
+    return output.sizes.size() == rank && query.sizes.back() == key.sizes[rank - 2];
   }
-  attention.query = query;
-  attention.transposed_key = key;
-  return attention;
-}
 
-bool is_softmax_over_keys(Rewriter& rewriter, const Node& node) {
-  const ValueType& type = type_of_value(rewriter, node.result());
-  const auto* dim = node.argument("dim").get<int64_t>();
-  if (!type.sized || dim == nullptr || type_of_value(rewriter, node.argument("self").value()).dtype != type.dtype) return false;
-  return *dim == -1 || *dim == static_cast<int64_t>(type.sizes.size()) - 1;
-}
-
-// Batch dimensions of query, key and value must be equal: matmul would broadcast, attention would not.
-bool shapes_agree(Rewriter& rewriter, const Attention& attention, ValueId value, ValueId result) {
-  const ValueType& query = type_of_value(rewriter, attention.query);
-  const ValueType& key = type_of_value(rewriter, attention.transposed_key);
-  const ValueType& values = type_of_value(rewriter, value);
-  const ValueType& output = type_of_value(rewriter, result);
-  if (!query.sized || !key.sized || !values.sized || !output.sized) return false;
-  const size_t rank = query.sizes.size();
-  if (rank < 3 || rank > 4 || key.sizes.size() != rank || values.sizes.size() != rank) return false;
-  if (!is_floating(query.dtype) || key.dtype != query.dtype || values.dtype != query.dtype) return false;
-  for (size_t i = 0; i + 2 < rank; ++i) {
-    if (!(query.sizes[i] == key.sizes[i]) || !(query.sizes[i] == values.sizes[i])) return false;
-  }
-  return output.sizes.size() == rank && query.dtype == output.dtype;
-}
-
-bool fuse(Rewriter& rewriter, int position) {
-  const Node product = rewriter.node(position);
-  if (!product.is("aten::matmul") && !product.is("aten::bmm")) return false;
-  const Argument weights = rewriter.resolve(product.argument("self"));
-  const Argument value = rewriter.resolve(right_side(product));
-  const Node* softmax = rewriter.producer(weights, "aten::softmax.int");
-  if (softmax == nullptr || !value.is_value() || !rewriter.has_one_use(weights.value())) return false;
-  if (!is_softmax_over_keys(rewriter, *softmax)) return false;
-  const std::shared_ptr<const Origin> origin = softmax->origin;
-  const auto attention = match_scores(rewriter, position, rewriter.resolve(softmax->argument("self")).value());
-  if (!attention || !shapes_agree(rewriter, *attention, value.value(), product.result())) return false;
-
-  ValueType key_type = type_of_value(rewriter, attention->transposed_key);
-  std::swap(key_type.sizes.back(), key_type.sizes[key_type.sizes.size() - 2]);
-  const ValueId key = rewriter.insert_before(position, Op::find("aten::transpose.int"),
-                                             {attention->transposed_key, -2, -1}, {key_type}, origin);
-  Argument mask;
-  for (const Argument& term : attention->terms) {
-    if (mask.is_none()) {
-      mask = term;
-      continue;
+  // One mask of all terms.
+  bool make_mask(Argument& mask) {
+    const Dtype dtype = rewriter_.type_of(query_).dtype;
+    std::vector<Dimension> sizes;
+    for (const Term& term : terms_) {
+      const auto together = broadcast_sizes(sizes, rewriter_.type_of(term.value).sizes);
+      if (!together) return false;
+      sizes = *together;
     }
-    // Sizes of the sum are those of the broadcast: left for inference to fill in.
-    ValueType type;
-    type.kind = ValueKind::tensor;
-    type.dtype = Dtype::f32;
-    mask = rewriter.insert_before(position, Op::find("aten::add.Tensor"), {mask, term}, {type}, origin);
+    sizes.clear();
+    for (const Term& term : terms_) {
+      const std::vector<Dimension> term_sizes = rewriter_.type_of(term.value).sizes;
+      ValueId added = term.value;
+      if (term.number) {
+        const ArgumentList choice = term.fills ? ArgumentList{term.value, *term.number, 0.0}
+                                               : ArgumentList{term.value, 0.0, *term.number};
+        added = insert("aten::where.Scalar", choice, tensor_type(dtype, term_sizes));
+      }
+      sizes = *broadcast_sizes(sizes, term_sizes);
+      mask = mask.is_none() ? Argument(added)
+                            : Argument(insert("aten::add.Tensor", {mask, added}, tensor_type(dtype, sizes)));
+    }
+    return true;
   }
-  rewriter.replace_node(position, Op::find("aten::scaled_dot_product_attention"),
-                        {attention->query, key, value, mask, 0.0, false, attention->scale});
-  return true;
-}
+
+  Rewriter& rewriter_;
+  int position_;
+  std::shared_ptr<const Origin> origin_;
+  ValueId query_ = ValueId::none, transposed_key_ = ValueId::none;  // the latter [..., E, S]
+  double scale_ = 1;
+  std::vector<Term> terms_;
+};
 
 }  // namespace
 
 int fuse_attention(Program& program) {
   Rewriter rewriter(program);
-  for (int position = 0; position < rewriter.node_count(); ++position) fuse(rewriter, position);
+  for (int position = 0; position < rewriter.node_count(); ++position) AttentionFuser(rewriter, position).fuse();
   return rewriter.finish();
 }
 

@@ -1,9 +1,11 @@
-#include <map>
+// Equal work is done once: the first of equal pure nodes answers for all.
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "lissome/pass/passes.h"
-#include "lissome/pass/rewrite.h"
+#include "lissome/pass/match.h"
 
 namespace lissome {
 namespace {
@@ -40,7 +42,14 @@ std::string make_key(const Rewriter& rewriter, const Node& node) {
       key.append(reinterpret_cast<const char*>(complex), sizeof *complex);
     }
   };
-  for (const Argument& argument : node.arguments) append(rewriter.resolve(argument));
+  ArgumentList arguments;
+  for (const Argument& argument : node.arguments) arguments.push_back(rewriter.resolve(argument));
+  // a + b is b + a to the last bit.
+  const bool commutes = node.is("aten::mul.Tensor") || (node.is("aten::add.Tensor") && has_unit_alpha(node));
+  if (commutes && arguments[0].is_value() && arguments[1].is_value() && arguments[1].value() < arguments[0].value()) {
+    std::swap(arguments[0], arguments[1]);
+  }
+  std::for_each(arguments.begin(), arguments.end(), append);
   return key;
 }
 
@@ -50,12 +59,19 @@ int merge_common_subexpressions(Program& program) {
   Rewriter rewriter(program);
   std::map<std::string, int> seen;
   for (int position = 0; position < rewriter.node_count(); ++position) {
-    const Node& node = rewriter.node(position);
+    Node& node = rewriter.node(position);
     if (!node.op.has_schema() || node.results.empty() || !is_pure(program, node)) continue;
     const auto [entry, fresh] = seen.try_emplace(make_key(rewriter, node), position);
     if (fresh) continue;
-    const Node& first = rewriter.node(entry->second);
-    for (size_t i = 0; i < node.results.size(); ++i) rewriter.replace_value(node.results[i], first.results[i]);
+    Node& first = rewriter.node(entry->second);
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      if (node.results[i] == ValueId::none) continue;
+      if (first.results[i] == ValueId::none) {
+        std::swap(first.results[i], node.results[i]);  // nobody read it there until now
+      } else {
+        rewriter.replace_value(node.results[i], first.results[i]);
+      }
+    }
   }
   return rewriter.finish();
 }

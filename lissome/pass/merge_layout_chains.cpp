@@ -1,3 +1,6 @@
+// Chains of transposes, permutes and reshapes: what two of them do, one can do, or none.
+#include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "lissome/pass/passes.h"
@@ -6,14 +9,11 @@
 namespace lissome {
 namespace {
 
-using Permutation = std::vector<int64_t>;
+// What keeps the order of elements.
+constexpr std::array kReshapes = {"aten::reshape", "aten::flatten.using_ints", "aten::unflatten.int", "aten::unsqueeze",
+                                  "aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims", "aten::view_as"};
 
-std::optional<size_t> find_rank(const Program& program, const Argument& argument) {
-  if (!argument.is_value()) return std::nullopt;
-  const ValueType& type = program.value(argument.value()).type;
-  if (type.kind != ValueKind::tensor || !type.sized) return std::nullopt;
-  return type.sizes.size();
-}
+using Permutation = std::vector<int64_t>;
 
 std::optional<int64_t> read_dimension(const Argument& argument, size_t rank) {
   const auto* dimension = argument.get<int64_t>();
@@ -22,24 +22,25 @@ std::optional<int64_t> read_dimension(const Argument& argument, size_t rank) {
 }
 
 // What a transpose or permute does: result dimension i is input dimension p[i].
-std::optional<Permutation> read_permutation(const Program& program, const Node& node) {
+std::optional<Permutation> read_permutation(Rewriter& rewriter, const Node& node) {
   const bool transpose = node.is("aten::transpose.int");
   if (!transpose && !node.is("aten::permute")) return std::nullopt;
-  const std::optional<size_t> rank = find_rank(program, node.argument("self"));
-  if (!rank) return std::nullopt;
-  Permutation permutation(*rank);
+  const ValueType& type = rewriter.type_of(node.argument("self"));
+  if (type.kind != ValueKind::tensor || !type.sized) return std::nullopt;
+  const size_t rank = type.sizes.size();
+  Permutation permutation(rank);
   std::iota(permutation.begin(), permutation.end(), 0);
   if (transpose) {
-    const auto first = read_dimension(node.argument("dim0"), *rank);
-    const auto second = read_dimension(node.argument("dim1"), *rank);
-    if (!first || !second || *rank == 0) return std::nullopt;
+    const auto first = read_dimension(node.argument("dim0"), rank);
+    const auto second = read_dimension(node.argument("dim1"), rank);
+    if (!first || !second || rank == 0) return std::nullopt;
     std::swap(permutation[static_cast<size_t>(*first)], permutation[static_cast<size_t>(*second)]);
     return permutation;
   }
   const Argument& dims = node.argument("dims");
-  if (!dims.is_list() || dims.list().size() != *rank) return std::nullopt;
-  for (size_t i = 0; i < *rank; ++i) {
-    const auto dimension = read_dimension(dims.list()[i], *rank);
+  if (!dims.is_list() || dims.list().size() != rank) return std::nullopt;
+  for (size_t i = 0; i < rank; ++i) {
+    const auto dimension = read_dimension(dims.list()[i], rank);
     if (!dimension) return std::nullopt;
     permutation[i] = *dimension;
   }
@@ -55,8 +56,7 @@ bool is_identity(const Permutation& permutation) {
 
 bool merge_permutations(Rewriter& rewriter, int position) {
   const Node& outer = rewriter.node(position);
-  const Program& program = rewriter.program();
-  const std::optional<Permutation> second = read_permutation(program, outer);
+  const std::optional<Permutation> second = read_permutation(rewriter, outer);
   if (!second) return false;
   const Argument self = rewriter.resolve(outer.argument("self"));
   if (is_identity(*second)) {
@@ -64,7 +64,7 @@ bool merge_permutations(Rewriter& rewriter, int position) {
     return true;
   }
   const Node* inner = rewriter.producer(self.value());
-  const std::optional<Permutation> first = inner == nullptr ? std::nullopt : read_permutation(program, *inner);
+  const std::optional<Permutation> first = inner == nullptr ? std::nullopt : read_permutation(rewriter, *inner);
   if (!first) return false;
   Permutation both(first->size());
   for (size_t i = 0; i < both.size(); ++i) both[i] = (*first)[static_cast<size_t>((*second)[i])];
@@ -77,20 +77,18 @@ bool merge_permutations(Rewriter& rewriter, int position) {
   return true;
 }
 
-// Sizes of a reshape that do not depend on the shape of its input: no -1 that the chain could change the meaning of is
-// possible, since both ends hold the same number of elements.
+// The sizes that a reshape asks for do not depend on the shape of its input: both ends hold the same number of elements,
+// so that even -1 stays what it was.
 bool merge_reshapes(Rewriter& rewriter, int position) {
   const Node& outer = rewriter.node(position);
   if (!outer.is("aten::reshape")) return false;
   const Argument self = rewriter.resolve(outer.argument("self"));
   const Node* inner = rewriter.producer(self.value());
   if (inner == nullptr) return false;
-  const bool views = inner->is("aten::reshape") || inner->is("aten::flatten.using_ints") ||
-                     inner->is("aten::unsqueeze") || inner->is("aten::squeeze.dim") || inner->is("aten::unflatten.int");
-  if (!views) return false;
+  if (std::find(kReshapes.begin(), kReshapes.end(), inner->op.name()) == kReshapes.end()) return false;
   const Argument source = rewriter.resolve(inner->arguments.front());
-  const ValueType& before = rewriter.program().value(source.value()).type;
-  const ValueType& after = rewriter.program().value(outer.result()).type;
+  const ValueType& before = rewriter.type_of(source);
+  const ValueType& after = rewriter.type_of(outer.result());
   if (before.sized && before == after) {
     rewriter.replace_value(outer.result(), source);
   } else {

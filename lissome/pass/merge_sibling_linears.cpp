@@ -4,22 +4,26 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "lissome/pass/passes.h"
+#include "lissome/pass/read_activation.h"
 #include "lissome/pass/rewrite.h"
 
 namespace lissome {
 namespace {
 
-constexpr std::array kActivations = {"aten::relu", "aten::gelu", "aten::silu", "aten::sigmoid", "aten::tanh"};
+// Siblings further apart than this keep their results alive for long: the keys and values that every layer of a decoder
+// computes from the encoder's output.
+constexpr int kFarthest = 64;  // nodes
 
-bool feeds_activation(Rewriter& rewriter, const Node& node) {
+// An activation or a residual that will be applied on the way out.
+bool feeds_fusion(Rewriter& rewriter, const Node& node) {
   const int reader = rewriter.only_reader(node.result());
   if (reader < 0) return false;
-  const std::string& op = rewriter.node(reader).op.name();
-  return std::find(kActivations.begin(), kActivations.end(), op) != kActivations.end();
+  const Node& next = rewriter.node(reader);
+  if (!read_activation(rewriter.program(), next).empty()) return true;
+  return next.is("aten::add.Tensor") && rewriter.type_of(next.arguments[0]) == rewriter.type_of(next.arguments[1]);
 }
 
 struct Sibling {
@@ -29,20 +33,19 @@ struct Sibling {
 
 std::optional<Sibling> read_sibling(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
-  if (!node.is("aten::linear") || !rewriter.program().value(node.result()).type.sized) return std::nullopt;
+  if (!node.is("aten::linear") || !is_sized_float(rewriter.type_of(node.result()))) return std::nullopt;
   const at::Tensor weight = constant_tensor(rewriter.program(), rewriter.resolve(node.argument("weight")));
   const Argument bias_argument = rewriter.resolve(node.argument("bias"));
   const at::Tensor bias = constant_tensor(rewriter.program(), bias_argument);
   if (!weight.defined() || weight.dim() != 2 || (!bias.defined() && !bias_argument.is_none())) return std::nullopt;
-  if (feeds_activation(rewriter, node)) return std::nullopt;
+  // A weight that others read would be kept twice.
+  if (rewriter.use_count(rewriter.resolve(node.argument("weight")).value()) > 1) return std::nullopt;
+  if (feeds_fusion(rewriter, node)) return std::nullopt;
   return Sibling{position, weight, bias};
 }
 
-bool have_one_dtype(const std::vector<Sibling>& siblings) {
-  return std::all_of(siblings.begin(), siblings.end(), [&](const Sibling& sibling) {
-    return sibling.weight.scalar_type() == siblings.front().weight.scalar_type() &&
-           sibling.weight.size(1) == siblings.front().weight.size(1);
-  });
+bool fit_together(const Sibling& left, const Sibling& right) {
+  return left.weight.scalar_type() == right.weight.scalar_type() && right.position - left.position <= kFarthest;
 }
 
 void merge(Rewriter& rewriter, const std::vector<Sibling>& siblings) {
@@ -53,16 +56,15 @@ void merge(Rewriter& rewriter, const std::vector<Sibling>& siblings) {
   for (const Sibling& sibling : siblings) any_bias = any_bias || sibling.bias.defined();
   for (const Sibling& sibling : siblings) {
     weights.push_back(sibling.weight);
-    if (any_bias) {
-      biases.push_back(sibling.bias.defined() ? sibling.bias
-                                              : at::zeros({sibling.weight.size(0)}, sibling.weight.options()));
-    }
+    if (!any_bias) continue;
+    biases.push_back(sibling.bias.defined() ? sibling.bias
+                                            : at::zeros({sibling.weight.size(0)}, sibling.weight.options()));
   }
   const std::string name = "merged." + program.value(first.result()).name;
   const at::Tensor wide = at::cat(weights, 0);
-  const ValueId weight = program.add_weight(name + ".weight", wide, WeightRole::constant);
+  const ValueId weight = add_constant(program, name + ".weight", wide);
   Argument bias;
-  if (any_bias) bias = program.add_weight(name + ".bias", at::cat(biases, 0), WeightRole::constant);
+  if (any_bias) bias = add_constant(program, name + ".bias", at::cat(biases, 0));
 
   ValueType type = program.value(first.result()).type;
   type.sizes.back() = Dimension(wide.size(0));
@@ -72,7 +74,7 @@ void merge(Rewriter& rewriter, const std::vector<Sibling>& siblings) {
   for (const Sibling& sibling : siblings) {
     const Node node = rewriter.node(sibling.position);
     const int64_t width = sibling.weight.size(0);
-    const ValueType part_type = program.value(node.result()).type;
+    const ValueType part_type = rewriter.type_of(node.result());
     const ValueId part = rewriter.insert_before(siblings.front().position, Op::find("aten::slice.Tensor"),
                                                 {product, -1, start, start + width, 1}, {part_type}, node.origin);
     rewriter.replace_value(node.result(), part);
@@ -84,15 +86,22 @@ void merge(Rewriter& rewriter, const std::vector<Sibling>& siblings) {
 
 int merge_sibling_linears(Program& program) {
   Rewriter rewriter(program);
-  std::map<ValueId, std::vector<Sibling>> families;  // by input
+  std::vector<std::vector<Sibling>> families;
+  std::map<ValueId, size_t> latest;  // the last family of an input
   for (int position = 0; position < rewriter.node_count(); ++position) {
     const std::optional<Sibling> sibling = read_sibling(rewriter, position);
     if (!sibling) continue;
     const ValueId input = rewriter.resolve(rewriter.node(position).argument("input")).value();
-    families[input].push_back(*sibling);
+    const auto found = latest.find(input);
+    if (found != latest.end() && fit_together(families[found->second].back(), *sibling)) {
+      families[found->second].push_back(*sibling);
+    } else {
+      latest[input] = families.size();
+      families.push_back({*sibling});
+    }
   }
-  for (const auto& [input, siblings] : families) {
-    if (siblings.size() >= 2 && have_one_dtype(siblings)) merge(rewriter, siblings);
+  for (const std::vector<Sibling>& siblings : families) {
+    if (siblings.size() >= 2) merge(rewriter, siblings);
   }
   return rewriter.finish();
 }

@@ -6,68 +6,99 @@
 
 namespace lissome {
 
-// conv1d/2d/3d, conv_transpose* -> convolution; native_layer_norm, _softmax, _native_batch_norm_legit_no_training, view
-// and the like -> their user-level op. Before everything: each later pattern is written in one spelling.
+// ---- one spelling, nothing needless ----------------------------------------------------------------------------------
+
+// conv1d/2d/3d, conv_transpose* -> convolution; native_layer_norm, _softmax, _native_batch_norm_legit_no_training, view,
+// mT, _to_copy and the like -> their user-level op. Before everything: each later pattern is written in one spelling.
 int canonicalize(Program& program);
 
-// dropout in eval mode, detach, alias, lift, x + 0, x * 1, to(own dtype), view to its own sizes -> their input.
+// _assert_tensor_metadata and the like that hold by the types, true asserts -> gone. Early: a check counts as a reader.
+int remove_satisfied_checks(Program& program);
+
+// dropout in eval mode, detach, alias, x + 0, x * 1, to(own dtype), reshape or expand to own sizes -> their input.
 // Early: everything else matches better without them.
 int remove_identities(Program& program);
 
 // clone, contiguous -> their input. A value is its logical elements; layout is chosen by lowering.
 int remove_copies(Program& program);
 
-// A pair of transposes or permutes that undo each other, or combine into one; a chain of reshapes -> the last one.
-int merge_layout_chains(Program& program);
-
-// f32 -> f64 -> f32 and the like: a cast pair that loses nothing -> its input.
+// f32 -> f64 -> f32 and the like: a cast through a dtype that loses nothing -> one cast or none.
 int remove_casts(Program& program);
 
-// Nodes whose arguments are all constant weights and literals -> a constant weight (bounded growth).
-int fold_constants(Program& program);
-
-// Pure nodes with equal op and arguments -> one.
-int merge_common_subexpressions(Program& program);
-
-// Weights of equal dtype, sizes and bytes -> one copy.
-int merge_equal_weights(Program& program);
-
-// repeat of size-1 dimensions -> expand, where every reader broadcasts anyway.
+// repeat of dimensions of size one -> expand, a view.
 int replace_repeat_with_expand(Program& program);
 
-// x / c -> x * (1/c) where exact or in floating point; pow(x, 2), pow(x, 3) -> products; pow(x, 0.5) -> sqrt.
+// Nodes whose arguments are all constant weights and literals -> a constant weight (bounded growth) or a literal; sizes
+// that types know -> numbers. After the needless nodes went, before patterns that look for constants.
+int fold_constants(Program& program);
+
+// x / c -> x * (1/c) in floating point; pow(x, 2), square, pow(x, 3) -> products; pow(x, 0.5), pow(x, -0.5) -> sqrt,
+// rsqrt. Before the patterns, which read products.
 int simplify_arithmetic(Program& program);
 
-// reshape, bmm, reshape of the decomposed dialect, and einsum of two operands -> matmul. Before everything that reads
+// Pure nodes with equal op and arguments -> one. After simplification, which makes more of them equal.
+int merge_common_subexpressions(Program& program);
+
+// ---- products ----------------------------------------------------------------------------------------------------------
+
+// reshape, bmm, reshape of the decomposed dialect; einsum of two operands; baddbmm -> matmul. Before everything that reads
 // products.
 int restore_matmul(Program& program);
 
-// matmul(x, w^T) + b, addmm, mm, baddbmm with a constant right side -> linear. Before every fusion of linears.
+// matmul(x, w) + b, addmm, mm with a constant right side -> linear; rows flattened for a product -> flattened behind it.
+// Before every pass that reads linears.
 int fuse_matmul_add(Program& program);
 
-// 1x1 convolution over a sequence or image of one pixel <-> linear, whichever lowering serves better.
+// A pair of transposes or permutes that undo each other, or combine into one; a chain of reshapes -> the last one. After
+// products were restored, whose reshapes it joins; once more after attention was fused, which transposes keys back.
+int merge_layout_chains(Program& program);
+
+// conv or linear followed by batch norm in eval form -> one with folded weights (1/2/3d, transposed). Before activations
+// fuse and 1x1 convolutions become linear: both look at what follows the convolution.
+int fold_batch_norm(Program& program);
+
+// 1x1 convolution of a single pixel, or between a permute and its inverse -> linear.
 int convert_pointwise_conv(Program& program);
 
-// 0.5 x (1 + erf(x / sqrt 2)), its tanh form, x sigmoid(x) -> gelu, gelu tanh, silu.
+// ---- written out by hand -------------------------------------------------------------------------------------------------
+
+// 0.5 x (1 + erf(x / sqrt 2)) and its tanh forms -> gelu. After simplify_arithmetic: powers are products.
 int fuse_gelu(Program& program);
+
+// 1 / (1 + exp(-x)) -> sigmoid; x * sigmoid(x), x / (1 + exp(-x)) -> silu.
 int fuse_silu(Program& program);
+
+// clamp(x, min=0) -> relu, clamp(x, 0, 6) -> relu6, clamp(x + 3, 0, 6) / 6 -> hardsigmoid, x times that -> hardswish.
+int fuse_hard_activation(Program& program);
 
 // (x - mean) / sqrt(var + eps) * w + b over the last dimensions -> layer_norm.
 int fuse_layer_norm(Program& program);
 
-// softmax(q k^T * scale + mask) v, written out with matmul, bmm, einsum or baddbmm -> scaled_dot_product_attention.
-// After the simplifications, before sibling linears merge.
+// x * rsqrt(mean(x^2) + eps) * w over the last dimensions -> rms_norm. After layer norm, whose variance looks like it.
+int fuse_rms_norm(Program& program);
+
+// softmax(q k^T * scale + mask) v, written out with matmul, bmm, einsum or baddbmm, masks added or filled in
+// -> scaled_dot_product_attention. Before scales are folded and sibling linears merge: scales of queries belong to it.
+// A row that -inf masks altogether gives zeros instead of NaN.
 int fuse_attention(Program& program);
 
-// conv or linear followed by batch norm in eval form -> one with folded weights (1/2/3d, transposed).
-int fold_batch_norm(Program& program);
+// ---- weights -------------------------------------------------------------------------------------------------------------
 
-// Linears that read the same input (query, key, value) -> one wide linear and a split. After folding, which changes
-// weights one by one.
+// conv or linear, then * or + a constant for all or for each output channel -> folded into its weights. After attention,
+// which takes scales for nothing.
+int fold_scale(Program& program);
+
+// Linears that read the same input (query, key, value) -> one wide linear and slices. After folding, which changes
+// weights one by one; siblings that an activation or residual follows stay apart for the passes below.
 int merge_sibling_linears(Program& program);
 
-// conv or linear (+ residual) + pointwise activation -> lissome::conv_act / lissome::linear_act. Last: it hides the plain
-// op from every other pattern.
+// Constant weights of equal dtype, sizes and bytes -> one copy. After all that makes new weights.
+int merge_equal_weights(Program& program);
+
+// ---- last: they hide the plain op from every other pattern ---------------------------------------------------------------
+
+// conv or linear (+ residual) + pointwise activation -> lissome::conv_act / lissome::linear_act. Kept apart when the sum
+// has other readers.
 int fuse_conv_activation(Program& program);
 int fuse_linear_activation(Program& program);
 

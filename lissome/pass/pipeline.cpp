@@ -12,24 +12,28 @@ namespace {
 
 constexpr Pass kPasses[] = {
     {"canonicalize", canonicalize, "one spelling for each meaning"},
+    {"remove_satisfied_checks", remove_satisfied_checks, "drop checks that hold by the types"},
     {"remove_identities", remove_identities, "drop nodes that return their input"},
     {"remove_copies", remove_copies, "drop clone and contiguous"},
-    {"remove_casts", remove_casts, "drop cast pairs that lose nothing"},
+    {"remove_casts", remove_casts, "drop casts that lose nothing"},
     {"replace_repeat_with_expand", replace_repeat_with_expand, "repeat a size of one without copying"},
     {"fold_constants", fold_constants, "compute what depends on weights alone"},
-    {"merge_common_subexpressions", merge_common_subexpressions, "compute equal things once"},
     {"simplify_arithmetic", simplify_arithmetic, "divisions to multiplications, small powers to products"},
+    {"merge_common_subexpressions", merge_common_subexpressions, "compute equal things once"},
     {"restore_matmul", restore_matmul, "decomposed products and einsum to matmul"},
-    {"merge_layout_chains", merge_layout_chains, "combine chains of transposes and reshapes"},
     {"fuse_matmul_add", fuse_matmul_add, "matmul with constant weights and add to linear"},
-    {"convert_pointwise_conv", convert_pointwise_conv, "1x1 convolution and linear into whichever is better"},
+    {"merge_layout_chains", merge_layout_chains, "combine chains of transposes and reshapes"},
+    {"fold_batch_norm", fold_batch_norm, "batch norm into the weights before it"},
+    {"convert_pointwise_conv", convert_pointwise_conv, "1x1 convolution to linear where that moves nothing"},
     {"fuse_gelu", fuse_gelu, "GELU written out by hand"},
-    {"fuse_silu", fuse_silu, "SiLU written out by hand"},
+    {"fuse_silu", fuse_silu, "SiLU and sigmoid written out by hand"},
+    {"fuse_hard_activation", fuse_hard_activation, "ReLU, ReLU6 and the hard activations written as clamps"},
     {"fuse_layer_norm", fuse_layer_norm, "layer norm written out by hand"},
+    {"fuse_rms_norm", fuse_rms_norm, "RMS norm written out by hand"},
     {"fuse_attention", fuse_attention, "attention written out by hand"},
     // Again: a key that was transposed for the product is transposed back for attention.
     {"merge_layout_chains", merge_layout_chains, "combine chains of transposes and reshapes"},
-    {"fold_batch_norm", fold_batch_norm, "batch norm into the weights before it"},
+    {"fold_scale", fold_scale, "constant scales and offsets into the weights before them"},
     {"merge_sibling_linears", merge_sibling_linears, "linears of one input into one"},
     {"merge_equal_weights", merge_equal_weights, "one copy of equal weights"},
     {"fuse_conv_activation", fuse_conv_activation, "activation and residual into the convolution"},
@@ -44,6 +48,8 @@ int run_everywhere(const Pass& pass, Program& program) {
       Program changed = *body;
       const int inner = run_everywhere(pass, changed);
       if (inner == 0) continue;
+      remove_dead_nodes(changed);
+      remove_unread_weights(changed);
       body = std::make_shared<const Program>(std::move(changed));
       rewrites += inner;
     }

@@ -1,25 +1,20 @@
-// The decomposed dialect writes a batched product as reshape, bmm, reshape, and einsum hides products behind letters.
-// Both become matmul, which attention and the other patterns read.
+// The decomposed dialect writes a batched product as reshape, bmm, reshape; baddbmm hides a scale and a sum. Both become
+// matmul, which attention and the other patterns read. Einsum: see restore_einsum.cpp.
 #include <algorithm>
-#include <string>
 
 #include "lissome/pass/passes.h"
-#include "lissome/pass/rewrite.h"
+#include "lissome/pass/restore_einsum.h"
 
 namespace lissome {
 namespace {
-
-const ValueType& type_of_value(Rewriter& rewriter, const Argument& argument) {
-  return rewriter.program().value(argument.value()).type;
-}
 
 // The value before a reshape that flattened all but the last two dimensions into one.
 std::optional<ValueId> find_batched(Rewriter& rewriter, const Argument& flat) {
   const Node* reshape = rewriter.producer(rewriter.resolve(flat), "aten::reshape");
   if (reshape == nullptr) return std::nullopt;
   const Argument source = rewriter.resolve(reshape->argument("self"));
-  const ValueType& before = type_of_value(rewriter, source);
-  const ValueType& after = rewriter.program().value(reshape->result()).type;
+  const ValueType& before = rewriter.type_of(source);
+  const ValueType& after = rewriter.type_of(reshape->result());
   if (!before.sized || !after.sized || before.sizes.size() < 4 || after.sizes.size() != 3) return std::nullopt;
   const bool same_matrix = std::equal(before.sizes.end() - 2, before.sizes.end(), after.sizes.end() - 2);
   return same_matrix ? std::optional(source.value()) : std::nullopt;
@@ -33,9 +28,9 @@ bool restore_batched(Rewriter& rewriter, int position) {
   const auto left = find_batched(rewriter, bmm->argument("self"));
   const auto right = find_batched(rewriter, bmm->argument("mat2"));
   if (!left || !right) return false;
-  const ValueType& a = rewriter.program().value(*left).type;
-  const ValueType& b = rewriter.program().value(*right).type;
-  const ValueType& c = rewriter.program().value(outer.result()).type;
+  const ValueType& a = rewriter.type_of(*left);
+  const ValueType& b = rewriter.type_of(*right);
+  const ValueType& c = rewriter.type_of(outer.result());
   const size_t rank = a.sizes.size();
   if (b.sizes.size() != rank || !c.sized || c.sizes.size() != rank) return false;
   for (size_t i = 0; i + 2 < rank; ++i) {
@@ -46,80 +41,30 @@ bool restore_batched(Rewriter& rewriter, int position) {
   return true;
 }
 
-struct Letters {
-  std::string left, right, result;
-};
-
-std::optional<Letters> read_equation(const Argument& argument) {
-  const auto* text = argument.get<std::string>();
-  if (text == nullptr) return std::nullopt;
-  std::string equation = *text;
-  std::erase(equation, ' ');
-  const size_t comma = equation.find(','), arrow = equation.find("->");
-  if (comma == std::string::npos || arrow == std::string::npos || equation.find(',', comma + 1) != std::string::npos) {
-    return std::nullopt;
-  }
-  Letters letters{equation.substr(0, comma), equation.substr(comma + 1, arrow - comma - 1), equation.substr(arrow + 2)};
-  for (const std::string& part : {letters.left, letters.right, letters.result}) {
-    for (size_t i = 0; i < part.size(); ++i) {
-      if (part[i] == '.' || part.find(part[i], i + 1) != std::string::npos) return std::nullopt;
-    }
-  }
-  return letters;
-}
-
-bool has(const std::string& text, char letter) { return text.find(letter) != std::string::npos; }
-
-ArgumentList find_order(const std::string& from, const std::string& to) {
-  ArgumentList order;
-  for (char letter : to) order.emplace_back(static_cast<int64_t>(from.find(letter)));
-  return order;
-}
-
-ValueType permute_type(const ValueType& type, const ArgumentList& order) {
-  ValueType permuted = type;
-  for (size_t i = 0; i < order.size(); ++i) permuted.sizes[i] = type.sizes[static_cast<size_t>(*order[i].get<int64_t>())];
-  return permuted;
-}
-
-// "bhqd,bhkd->bhqk": batch letters stand everywhere, one letter is summed, one is the left's and one the right's own.
-bool convert_einsum(Rewriter& rewriter, int position) {
+// beta * input + alpha * (batch1 @ batch2) with both numbers and the sum written out.
+bool convert_baddbmm(Rewriter& rewriter, int position) {
   const Node node = rewriter.node(position);
-  if (!node.is("aten::einsum") || !node.argument("tensors").is_list() || node.argument("tensors").list().size() != 2) return false;
-  const auto letters = read_equation(node.argument("equation"));
-  if (!letters) return false;
-  std::string batch, rows, columns, summed;
-  for (char letter : letters->result) {
-    const bool left = has(letters->left, letter), right = has(letters->right, letter);
-    (left && right ? batch : left ? rows : columns) += letter;
-  }
-  for (char letter : letters->left) {
-    if (!has(letters->result, letter)) summed += letter;
-  }
-  for (char letter : letters->right) {
-    if (!has(letters->result, letter) && !has(letters->left, letter)) return false;
-  }
-  if (rows.size() != 1 || columns.size() != 1 || summed.size() != 1 || !has(letters->right, summed[0])) return false;
-  const Argument left = rewriter.resolve(node.argument("tensors").list()[0]);
-  const Argument right = rewriter.resolve(node.argument("tensors").list()[1]);
-  const ValueType left_type = type_of_value(rewriter, left), right_type = type_of_value(rewriter, right);
-  const ValueType result_type = rewriter.program().value(node.result()).type;
-  if (!left_type.sized || !right_type.sized || !result_type.sized) return false;
-  if (left_type.sizes.size() != letters->left.size() || right_type.sizes.size() != letters->right.size()) return false;
-
-  const Op permute = Op::find("aten::permute");
-  const ArgumentList left_order = find_order(letters->left, batch + rows + summed);
-  const ArgumentList right_order = find_order(letters->right, batch + summed + columns);
-  const ValueId a = rewriter.insert_before(position, permute, {left, left_order}, {permute_type(left_type, left_order)}, node.origin);
-  const ValueId b = rewriter.insert_before(position, permute, {right, right_order}, {permute_type(right_type, right_order)}, node.origin);
-  const std::string product = batch + rows + columns;
-  if (product == letters->result) {
-    rewriter.replace_node(position, Op::find("aten::matmul"), {a, b});
+  if (!node.is("aten::baddbmm")) return false;
+  const auto alpha = constant_number(rewriter.program(), node.argument("alpha"));
+  const auto beta = constant_number(rewriter.program(), node.argument("beta"));
+  const ValueType type = rewriter.type_of(node.result());
+  const Argument input = rewriter.resolve(node.argument("self"));
+  if (!alpha || !beta || !is_sized_float(type)) return false;
+  // beta = 0 promises that not even a NaN in the input is looked at.
+  ValueId sum = rewriter.insert_before(position, Op::find("aten::bmm"), {node.argument("batch1"), node.argument("batch2")},
+                                       {type}, node.origin);
+  const Op multiply = Op::find("aten::mul.Tensor");
+  if (*beta == 0) {
+    rewriter.replace_node(position, multiply, {sum, *alpha});
     return true;
   }
-  const ValueType product_type = permute_type(result_type, find_order(letters->result, product));
-  const ValueId c = rewriter.insert_before(position, Op::find("aten::matmul"), {a, b}, {product_type}, node.origin);
-  rewriter.replace_node(position, permute, {c, find_order(product, letters->result)});
+  if (*alpha != 1) sum = rewriter.insert_before(position, multiply, {sum, *alpha}, {type}, node.origin);
+  Argument term = input;
+  if (*beta != 1) {
+    const ValueType term_type = rewriter.type_of(input);
+    term = rewriter.insert_before(position, multiply, {input, *beta}, {term_type}, node.origin);
+  }
+  rewriter.replace_node(position, Op::find("aten::add.Tensor"), {sum, term});
   return true;
 }
 
@@ -128,7 +73,7 @@ bool convert_einsum(Rewriter& rewriter, int position) {
 int restore_matmul(Program& program) {
   Rewriter rewriter(program);
   for (int position = 0; position < rewriter.node_count(); ++position) {
-    restore_batched(rewriter, position) || convert_einsum(rewriter, position);
+    restore_batched(rewriter, position) || restore_einsum(rewriter, position) || convert_baddbmm(rewriter, position);
   }
   return rewriter.finish();
 }

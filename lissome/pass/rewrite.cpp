@@ -24,17 +24,21 @@ Rewriter::Rewriter(Program& program) : program_(program) {
   grow();
   for (size_t position = 0; position < program.nodes.size(); ++position) {
     Node& node = program.nodes[position];
-    for (ValueId result : node.results) producer_[index_of(result)] = &node;
+    for (ValueId result : node.results) {
+      if (result != ValueId::none) producer_[index_of(result)] = &node;
+    }
     for (const Argument& argument : node.arguments) {
-      count_uses(argument, 1);
       for_each_value(argument, [&](ValueId value) {
+        ++use_count_[index_of(value)];
         std::vector<int>& readers = readers_[index_of(value)];
         if (readers.empty() || readers.back() != static_cast<int>(position)) readers.push_back(static_cast<int>(position));
       });
     }
   }
-  for (const ProgramOutput& output : program.outputs) count_uses(output.value, 1);
-  for (const StateWrite& write : program.writes) count_uses(Argument(write.value), 1);
+  for (const ProgramOutput& output : program.outputs) {
+    for_each_value(output.value, [&](ValueId value) { ++use_count_[index_of(value)]; });
+  }
+  for (const StateWrite& write : program.writes) ++use_count_[index_of(write.value)];
 }
 
 void Rewriter::grow() {
@@ -47,7 +51,28 @@ void Rewriter::grow() {
 
 void Rewriter::count_uses(const Argument& argument, int by) {
   grow();
-  for_each_value(argument, [&](ValueId value) { use_count_[index_of(value)] += by; });
+  for_each_value(argument, [&](ValueId value) { change_use_count(value, by); });
+}
+
+bool Rewriter::is_unread(const Node& node) const {
+  return std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
+    return result == ValueId::none || use_count_[index_of(result)] == 0;
+  });
+}
+
+// A node that lost its last reader reads no more, and one that found a reader again does.
+void Rewriter::change_use_count(ValueId value, int by) {
+  int& count = use_count_[index_of(value)];
+  count += by;
+  LISSOME_CHECK(count >= 0, "%", program_.value(value).name, " is read less than never");
+  Node* const node = producer_[index_of(value)];
+  if (node == nullptr) return;
+  if (by < 0 && count == 0 && !dead_.contains(node) && is_unread(*node) && is_pure(program_, *node)) {
+    dead_.insert(node);
+    for (const Argument& argument : node->arguments) count_uses(resolve(argument), -1);
+  } else if (by > 0 && dead_.erase(node) > 0) {
+    for (const Argument& argument : node->arguments) count_uses(resolve(argument), 1);
+  }
 }
 
 Argument Rewriter::resolve(const Argument& argument) const {
@@ -57,6 +82,11 @@ Argument Rewriter::resolve(const Argument& argument) const {
     return resolve(*replacement_[index_of(value)]);
   });
   return result;
+}
+
+const ValueType& Rewriter::type_of(const Argument& argument) const {
+  static const ValueType unknown;
+  return argument.is_value() ? program_.value(argument.value()).type : unknown;
 }
 
 Node* Rewriter::producer(ValueId value) {
@@ -80,6 +110,7 @@ std::vector<int> Rewriter::readers(ValueId value) {
   std::vector<int> positions;
   if (!resolved.is_value()) return positions;
   for (int position : readers_[index_of(resolved.value())]) {
+    if (is_dead(position)) continue;
     bool reads = false;
     for (const Argument& argument : node(position).arguments) {
       for_each_value(resolve(argument), [&](ValueId read) { reads |= read == resolved.value(); });
@@ -137,13 +168,24 @@ void Rewriter::replace_value(ValueId old_value, Argument replacement) {
   LISSOME_CHECK(!(replacement == Argument(old_value)), "a value cannot replace itself");
   grow();
   const size_t old_index = index_of(old_value);
+  const int uses = use_count_[old_index];
   for_each_value(replacement, [&](ValueId value) {
-    use_count_[index_of(value)] += use_count_[old_index];
+    if (uses > 0) change_use_count(value, uses);
     std::vector<int>& readers = readers_[index_of(value)];
     readers.insert(readers.end(), readers_[old_index].begin(), readers_[old_index].end());
   });
-  use_count_[old_index] = 0;
   replacement_[old_index] = std::move(replacement);
+  if (uses > 0) change_use_count(old_value, -uses);
+  ++rewrites_;
+}
+
+void Rewriter::remove_node(int position) {
+  Node& removed = node(position);
+  LISSOME_CHECK(removed.results.empty(), removed.op.name(), " makes something and may be read");
+  LISSOME_CHECK(!is_dead(position), removed.op.name(), " is removed twice");
+  dead_.insert(&removed);
+  removed_.insert(&removed);
+  for (const Argument& argument : removed.arguments) count_uses(resolve(argument), -1);
   ++rewrites_;
 }
 
@@ -157,7 +199,8 @@ int Rewriter::finish() {
     for (; next != inserted_.end() && next->first == static_cast<int>(position); ++next) {
       nodes.push_back(std::move(next->second));
     }
-    if (position < program_.nodes.size()) nodes.push_back(std::move(program_.nodes[position]));
+    if (position == program_.nodes.size() || removed_.contains(&program_.nodes[position])) continue;
+    nodes.push_back(std::move(program_.nodes[position]));
   }
   const auto resolve_all = [&](Argument& argument) { argument = resolve(argument); };
   for (Node& node : nodes) std::for_each(node.arguments.begin(), node.arguments.end(), resolve_all);
@@ -168,6 +211,8 @@ int Rewriter::finish() {
   }
   program_.nodes = std::move(nodes);
   inserted_.clear();
+  dead_.clear();
+  removed_.clear();
   if (rewrites_ > 0) remove_dead_nodes(program_);
   return rewrites_;
 }
@@ -181,11 +226,11 @@ int remove_dead_nodes(Program& program) {
   for (const StateWrite& write : program.writes) need(Argument(write.value));
   std::vector<Node> kept;
   for (auto node = program.nodes.rbegin(); node != program.nodes.rend(); ++node) {
-    bool live = std::any_of(node->results.begin(), node->results.end(),
-                            [&](ValueId result) { return needed[index_of(result)]; });
-    // Asserts have no results and are kept: they guard what the program promises.
-    live = live || node->results.empty() || find_effects(program, *node).barrier();
-    if (!live) continue;
+    const bool live = std::any_of(node->results.begin(), node->results.end(), [&](ValueId result) {
+      return result != ValueId::none && needed[index_of(result)];
+    });
+    // Checks guard what the program promises; random nodes move the generator on for those that follow.
+    if (!live && is_pure(program, *node)) continue;
     for (const Argument& argument : node->arguments) need(argument);
     kept.push_back(std::move(*node));
   }
@@ -210,10 +255,26 @@ int remove_unread_weights(Program& program) {
       program.weights, [&](const Weight& weight) { return !read[index_of(weight.value)]; }));
 }
 
+ValueId add_constant(Program& program, const std::string& name, at::Tensor tensor) {
+  std::string unique = name;
+  for (int number = 1; program.find_weight(unique) != nullptr; ++number) unique = name + "_" + std::to_string(number);
+  return program.add_weight(std::move(unique), std::move(tensor), WeightRole::constant);
+}
+
+const std::string& name_of_weight(const Program& program, const Argument& argument) {
+  const Weight* weight = program.find_weight(argument.value());
+  LISSOME_CHECK(weight != nullptr, "a value that is no weight has no weight's name");
+  return weight->name;
+}
+
 bool is_constant(const Program& program, ValueId value) {
-  if (program.find_weight(value) == nullptr) return false;
-  return std::none_of(program.writes.begin(), program.writes.end(),
-                      [&](const StateWrite& write) { return write.target == value; });
+  const Weight* weight = program.find_weight(value);
+  if (weight == nullptr) return false;
+  return std::none_of(program.writes.begin(), program.writes.end(), [&](const StateWrite& write) {
+    if (write.target == value) return true;
+    const Weight* target = program.find_weight(write.target);  // tied weights share memory
+    return target != nullptr && target->tensor.is_alias_of(weight->tensor);
+  });
 }
 
 at::Tensor constant_tensor(const Program& program, const Argument& argument) {
@@ -236,6 +297,41 @@ std::optional<Sizes> constant_sizes(const ValueType& type) {
     const std::optional<int64_t> number = size.constant();
     if (!number) return std::nullopt;
     sizes.push_back(*number);
+  }
+  return sizes;
+}
+
+bool is_sized_float(const ValueType& type) {
+  return type.kind == ValueKind::tensor && type.sized && is_floating(type.dtype);
+}
+
+std::optional<ArgumentList> literal_sizes(const std::vector<Dimension>& sizes) {
+  ArgumentList literals;
+  int open = 0;
+  bool empty = false;
+  for (const Dimension& size : sizes) {
+    const std::optional<int64_t> number = size.constant();
+    open += !number;
+    empty |= number == 0;
+    literals.emplace_back(number.value_or(-1));
+  }
+  if (open > 1 || (open == 1 && empty)) return std::nullopt;
+  return literals;
+}
+
+std::optional<std::vector<Dimension>> broadcast_sizes(const std::vector<Dimension>& left,
+                                                      const std::vector<Dimension>& right) {
+  const std::vector<Dimension>& longer = left.size() < right.size() ? right : left;
+  const std::vector<Dimension>& shorter = left.size() < right.size() ? left : right;
+  std::vector<Dimension> sizes = longer;
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    Dimension& size = sizes[sizes.size() - 1 - i];
+    const Dimension& other = shorter[shorter.size() - 1 - i];
+    if (size == Dimension(1)) {
+      size = other;
+    } else if (!(other == Dimension(1)) && !(other == size)) {
+      return std::nullopt;
+    }
   }
   return sizes;
 }

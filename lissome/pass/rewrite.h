@@ -7,6 +7,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "lissome/program.h"
@@ -18,6 +19,7 @@ class Rewriter {
   explicit Rewriter(Program& program);
 
   Program& program() { return program_; }
+  const Program& program() const { return program_; }
   int node_count() const { return static_cast<int>(program_.nodes.size()); }
   Node& node(int position) { return program_.nodes.at(static_cast<size_t>(position)); }
 
@@ -25,7 +27,9 @@ class Rewriter {
   Node* producer(ValueId value);
   // Same, when `value` is made by this op, else null.
   Node* producer(const Argument& argument, std::string_view op);
-  // Readers of a value: arguments of nodes, program outputs and writes.
+  // The type of a value; `any` for a literal.
+  const ValueType& type_of(const Argument& argument) const;
+  // Readers of a value that are alive: arguments of nodes, program outputs and writes.
   int use_count(ValueId value) const;
   bool has_one_use(ValueId value) const { return use_count(value) == 1; }
   // The only node that reads `value`, when it is read once and by a node; else -1.
@@ -44,12 +48,19 @@ class Rewriter {
   // Every reader of `old_value` reads `replacement` instead; the producer dies unless something else keeps it.
   void replace_value(ValueId old_value, Argument replacement);
 
-  // Applies everything, drops dead nodes. Returns the number of replace_node and replace_value calls.
+  // Takes away a node that makes nothing.
+  void remove_node(int position);
+  // Nothing reads what the node makes any more: it goes with finish().
+  bool is_dead(int position) { return dead_.contains(&node(position)); }
+
+  // Applies everything, drops dead nodes. Returns the number of replace_node, replace_value and remove_node calls.
   int finish();
 
  private:
   void grow();  // weights and nodes may have been added since the sweep began
   void count_uses(const Argument& argument, int by);
+  void change_use_count(ValueId value, int by);
+  bool is_unread(const Node& node) const;
 
   Program& program_;
   std::vector<Node*> producer_;                      // by ValueId
@@ -57,6 +68,8 @@ class Rewriter {
   std::vector<std::vector<int>> readers_;            // by ValueId, may hold stale positions
   std::vector<std::optional<Argument>> replacement_; // by ValueId
   std::deque<std::pair<int, Node>> inserted_;        // (before position, node)
+  std::unordered_set<const Node*> dead_;             // their arguments count no more
+  std::unordered_set<const Node*> removed_;
   int rewrites_ = 0;
 };
 
@@ -66,6 +79,11 @@ int remove_dead_nodes(Program& program);
 // Weights that no node, output or write mentions. Returns how many went.
 int remove_unread_weights(Program& program);
 
+// A new constant; the name gets a number where another weight has it already.
+ValueId add_constant(Program& program, const std::string& name, at::Tensor tensor);
+// The name of the weight that a value is.
+const std::string& name_of_weight(const Program& program, const Argument& argument);
+
 // True for weights that nothing writes: their tensors may be computed with ahead of time.
 bool is_constant(const Program& program, ValueId value);
 // The tensor of a constant weight, undefined otherwise.
@@ -74,6 +92,14 @@ at::Tensor constant_tensor(const Program& program, const Argument& argument);
 std::optional<double> constant_number(const Program& program, const Argument& argument);
 // Sizes when all are known numbers.
 std::optional<Sizes> constant_sizes(const ValueType& type);
+// A tensor of a floating dtype whose sizes are known, as expressions or numbers.
+bool is_sized_float(const ValueType& type);
+// Sizes as arguments of reshape or expand: numbers, and -1 for at most one that is no number. Nothing otherwise, or when
+// a size of zero would leave -1 open.
+std::optional<ArgumentList> literal_sizes(const std::vector<Dimension>& sizes);
+// The sizes of `left + right`; nothing when a pair is neither equal nor one.
+std::optional<std::vector<Dimension>> broadcast_sizes(const std::vector<Dimension>& left,
+                                                      const std::vector<Dimension>& right);
 ValueType tensor_type(Dtype dtype, std::vector<Dimension> sizes);
 // The type of a tensor.
 ValueType type_of(const at::Tensor& tensor);

@@ -1,3 +1,4 @@
+// Cheaper arithmetic for the same numbers, within an ulp.
 #include <cmath>
 
 #include "lissome/pass/passes.h"
@@ -6,54 +7,50 @@
 namespace lissome {
 namespace {
 
-bool makes_float(const Program& program, const Node& node) {
-  const ValueType& type = program.value(node.result()).type;
-  return type.kind == ValueKind::tensor && type.sized && is_floating(type.dtype);
-}
+// Beyond these the inverse leaves f32's normal numbers.
+constexpr double kSmallestDivisor = 1e-30, kLargestDivisor = 1e30;
 
-bool reads_float(const Program& program, const Argument& argument) {
-  if (!argument.is_value()) return false;
-  const ValueType& type = program.value(argument.value()).type;
-  return type.kind == ValueKind::tensor && type.sized && is_floating(type.dtype);
+// Reads and makes the same floating dtype and sizes: no promotion, no broadcast.
+bool stays_float(Rewriter& rewriter, const Node& node, const Argument& input) {
+  const ValueType& type = rewriter.type_of(node.result());
+  return is_sized_float(type) && rewriter.type_of(input) == type;
 }
 
 // 1/c is rounded once and the product once more: within an ulp of the quotient. Powers of two are exact.
 bool convert_division(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
-  if (!node.is("aten::div.Tensor") && !node.is("aten::div.Scalar")) return false;
-  const Argument other = node.argument("other");
-  std::optional<double> divisor;
-  if (const auto* integer = other.get<int64_t>()) divisor = static_cast<double>(*integer);
-  if (const auto* number = other.get<double>()) divisor = *number;
-  // A constant of no dimension cannot broadcast the result to more dimensions.
-  const at::Tensor tensor = constant_tensor(rewriter.program(), other);
-  if (tensor.defined() && tensor.dim() == 0) divisor = constant_number(rewriter.program(), other);
-  if (!divisor || *divisor == 0 || !std::isfinite(1 / *divisor)) return false;
-  if (!makes_float(rewriter.program(), node) || !reads_float(rewriter.program(), node.argument("self"))) return false;
-  rewriter.replace_node(position, Op::find("aten::mul.Scalar"), {node.argument("self"), 1 / *divisor});
+  if (!node.is("aten::div.Tensor")) return false;
+  const Argument self = rewriter.resolve(node.argument("self"));
+  const auto divisor = constant_number(rewriter.program(), rewriter.resolve(node.argument("other")));
+  if (!divisor || !stays_float(rewriter, node, self)) return false;
+  if (!(std::abs(*divisor) >= kSmallestDivisor && std::abs(*divisor) <= kLargestDivisor)) return false;
+  rewriter.replace_node(position, Op::find("aten::mul.Tensor"), {self, 1 / *divisor});
   return true;
 }
 
 bool convert_power(Rewriter& rewriter, int position) {
-  const Node& node = rewriter.node(position);
-  if (!node.is("aten::pow.Tensor_Scalar") || !makes_float(rewriter.program(), node)) return false;
-  const Argument self = node.argument("self");
-  if (!reads_float(rewriter.program(), self)) return false;
-  const std::optional<double> exponent = constant_number(rewriter.program(), node.argument("exponent"));
+  const Node node = rewriter.node(position);
+  const bool square = node.is("aten::square");
+  if (!square && !node.is("aten::pow.Tensor_Scalar")) return false;
+  const Argument self = rewriter.resolve(node.argument("self"));
+  if (!stays_float(rewriter, node, self)) return false;
+  const auto exponent = square ? 2.0 : constant_number(rewriter.program(), node.argument("exponent"));
   if (!exponent) return false;
   const Op multiply = Op::find("aten::mul.Tensor");
-  const ValueType type = rewriter.program().value(node.result()).type;
   if (*exponent == 2) {
     rewriter.replace_node(position, multiply, {self, self});
   } else if (*exponent == 3 || *exponent == 4) {
-    const ValueId square = rewriter.insert_before(position, multiply, {self, self}, {type}, node.origin);
-    rewriter.replace_node(position, multiply, {square, *exponent == 3 ? self : Argument(square)});
+    const ValueType type = rewriter.type_of(node.result());
+    const ValueId product = rewriter.insert_before(position, multiply, {self, self}, {type}, node.origin);
+    rewriter.replace_node(position, multiply, {product, *exponent == 3 ? self : Argument(product)});
   } else if (*exponent == -1) {
     rewriter.replace_node(position, Op::find("aten::reciprocal"), {self});
   } else if (*exponent == -0.5) {
     rewriter.replace_node(position, Op::find("aten::rsqrt"), {self});
+  } else if (*exponent == 0.5) {
+    rewriter.replace_node(position, Op::find("aten::sqrt"), {self});
   } else {
-    return false;  // pow(x, 0.5) stays: it gives +0 for -0 and inf for -inf where sqrt gives -0 and nan
+    return false;
   }
   return true;
 }

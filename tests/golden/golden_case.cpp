@@ -26,7 +26,7 @@ class GoldenReader {
     if (line.starts_with("#")) return begin_case(trim(line.substr(1)));
     if (trim(line).empty()) return;
     if (cases_.empty()) refuse("a case begins with a title: # what it shows");
-    for (const std::string& keyword : {"pass", "given", "before", "after"}) {
+    for (const std::string keyword : {"pass", "given", "before", "after"}) {
       if (!line.starts_with(keyword + ":")) continue;
       section_ = keyword;
       return add(line.substr(keyword.size() + 1));
