@@ -16,6 +16,8 @@ struct Candidate {
   std::string (*refuse)(const PlanBuilder& builder, const Node& node);
   // Adds the steps, or keeps rewritten nodes.
   void (*emit)(PlanBuilder& builder, const Node& node);
+  // Off where the node alone tells nothing: a view costs nothing, an element-wise step keeps its neighbours together.
+  bool timed = true;
 };
 
 struct CandidateList {

@@ -11,6 +11,36 @@ void emit_linear_f32(PlanBuilder& builder, const Node& node);
 std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node);
 void emit_conv_f32(PlanBuilder& builder, const Node& node);
 
+// candidate_view.cpp
+std::string refuse_reshape(const PlanBuilder& builder, const Node& node);
+void emit_reshape(PlanBuilder& builder, const Node& node);
+std::string refuse_permute(const PlanBuilder& builder, const Node& node);
+void emit_permute(PlanBuilder& builder, const Node& node);
+std::string refuse_slice(const PlanBuilder& builder, const Node& node);
+void emit_slice(PlanBuilder& builder, const Node& node);
+std::string refuse_expand(const PlanBuilder& builder, const Node& node);
+void emit_expand(PlanBuilder& builder, const Node& node);
+
+// candidate_normalize.cpp
+std::string refuse_layer_norm(const PlanBuilder& builder, const Node& node);
+void emit_layer_norm(PlanBuilder& builder, const Node& node);
+std::string refuse_softmax(const PlanBuilder& builder, const Node& node);
+void emit_softmax(PlanBuilder& builder, const Node& node);
+std::string refuse_attention(const PlanBuilder& builder, const Node& node);
+void emit_attention(PlanBuilder& builder, const Node& node);
+
+// candidate_elementwise.cpp
+std::string refuse_elementwise(const PlanBuilder& builder, const Node& node);
+void emit_elementwise(PlanBuilder& builder, const Node& node);
+
+// candidate_pool.cpp
+std::string refuse_pool(const PlanBuilder& builder, const Node& node);
+void emit_pool(PlanBuilder& builder, const Node& node);
+std::string refuse_mean(const PlanBuilder& builder, const Node& node);
+void emit_mean(PlanBuilder& builder, const Node& node);
+std::string refuse_embedding(const PlanBuilder& builder, const Node& node);
+void emit_embedding(PlanBuilder& builder, const Node& node);
+
 // candidate_int8.cpp
 std::string refuse_linear_u8s8(const PlanBuilder& builder, const Node& node);
 void emit_linear_u8s8(PlanBuilder& builder, const Node& node);

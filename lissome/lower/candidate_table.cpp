@@ -33,6 +33,17 @@ constexpr std::array kQuantize = {
 constexpr std::array kDequantize = {
     Candidate{"dequantize", refuse_dequantize, emit_dequantize},
 };
+constexpr std::array kReshape = {Candidate{"view", refuse_reshape, emit_reshape, false}};
+constexpr std::array kPermute = {Candidate{"view", refuse_permute, emit_permute, false}};
+constexpr std::array kSlice = {Candidate{"view", refuse_slice, emit_slice, false}};
+constexpr std::array kExpand = {Candidate{"view", refuse_expand, emit_expand, false}};
+constexpr std::array kElementwise = {Candidate{"elementwise", refuse_elementwise, emit_elementwise, false}};
+constexpr std::array kLayerNorm = {Candidate{"layer_norm", refuse_layer_norm, emit_layer_norm}};
+constexpr std::array kSoftmax = {Candidate{"softmax", refuse_softmax, emit_softmax}};
+constexpr std::array kAttention = {Candidate{"attention", refuse_attention, emit_attention}};
+constexpr std::array kPool = {Candidate{"pool", refuse_pool, emit_pool}};
+constexpr std::array kMean = {Candidate{"mean", refuse_mean, emit_mean}};
+constexpr std::array kEmbedding = {Candidate{"embedding", refuse_embedding, emit_embedding}};
 
 constexpr std::array kLists = {
     CandidateList{"aten::linear", kLinear},
@@ -46,6 +57,49 @@ constexpr std::array kLists = {
     CandidateList{"lissome::linear_dynamic_int8", kLinearDynamic},
     CandidateList{"lissome::quantize", kQuantize},
     CandidateList{"lissome::dequantize", kDequantize},
+    CandidateList{"aten::reshape", kReshape},
+    CandidateList{"aten::view", kReshape},
+    CandidateList{"aten::_unsafe_view", kReshape},
+    CandidateList{"aten::flatten.using_ints", kReshape},
+    CandidateList{"aten::unsqueeze", kReshape},
+    CandidateList{"aten::squeeze.dim", kReshape},
+    CandidateList{"aten::unflatten.int", kReshape},
+    CandidateList{"aten::transpose.int", kPermute},
+    CandidateList{"aten::permute", kPermute},
+    CandidateList{"aten::slice.Tensor", kSlice},
+    CandidateList{"aten::select.int", kSlice},
+    CandidateList{"aten::expand", kExpand},
+    CandidateList{"aten::relu", kElementwise},
+    CandidateList{"aten::sigmoid", kElementwise},
+    CandidateList{"aten::tanh", kElementwise},
+    CandidateList{"aten::silu", kElementwise},
+    CandidateList{"aten::gelu", kElementwise},
+    CandidateList{"aten::hardswish", kElementwise},
+    CandidateList{"aten::hardsigmoid", kElementwise},
+    CandidateList{"aten::neg", kElementwise},
+    CandidateList{"aten::abs", kElementwise},
+    CandidateList{"aten::exp", kElementwise},
+    CandidateList{"aten::sqrt", kElementwise},
+    CandidateList{"aten::rsqrt", kElementwise},
+    CandidateList{"aten::reciprocal", kElementwise},
+    CandidateList{"aten::erf", kElementwise},
+    CandidateList{"aten::add.Tensor", kElementwise},
+    CandidateList{"aten::sub.Tensor", kElementwise},
+    CandidateList{"aten::mul.Tensor", kElementwise},
+    CandidateList{"aten::div.Tensor", kElementwise},
+    CandidateList{"aten::maximum", kElementwise},
+    CandidateList{"aten::minimum", kElementwise},
+    CandidateList{"aten::layer_norm", kLayerNorm},
+    CandidateList{"aten::softmax.int", kSoftmax},
+    CandidateList{"aten::scaled_dot_product_attention", kAttention},
+    CandidateList{"aten::max_pool1d", kPool},
+    CandidateList{"aten::max_pool2d", kPool},
+    CandidateList{"aten::avg_pool1d", kPool},
+    CandidateList{"aten::avg_pool2d", kPool},
+    CandidateList{"aten::mean.dim", kMean},
+    CandidateList{"aten::sum.dim_IntList", kMean},
+    CandidateList{"aten::adaptive_avg_pool2d", kMean},
+    CandidateList{"aten::embedding", kEmbedding},
 };
 
 }  // namespace

@@ -83,6 +83,7 @@ class Lowering {
     }
     choice.reason = accepted.empty() ? "nothing else accepts it" : "first accepted";
     if (accepted.empty() || options_.effort == Effort::fast) return accepted.empty() ? nullptr : accepted.front();
+    if (!accepted.front()->timed) return accepted.front();
     accepted.push_back(nullptr);
     const std::vector<CandidateTime>& times = timer_.measure(node, accepted);
     size_t best = accepted.size();

@@ -2,6 +2,9 @@
 #include "lissome/lower.h"
 
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
 
@@ -60,4 +63,163 @@ TEST_CASE("a saved plan runs as before") {
   check_same(run_session(session, inputs), interpret(program, inputs));
   CHECK(print_plan(session.plan()) == print_plan(plan));
   std::remove(path.c_str());
+}
+
+namespace {
+
+using Weights = std::vector<std::pair<std::string, at::Tensor>>;
+
+// Lowers without timing, so that our own kernels are taken wherever they accept; `native` says that they took all.
+void check_program(const char* text, const Weights& weights, const std::vector<c10::IValue>& inputs, bool native = true) {
+  const Program program = parse_program(text, weights);
+  LowerOptions options;
+  options.effort = Effort::fast;
+  const auto plan = std::make_shared<Plan>(lower_program(program, options));
+  std::string refusals;
+  for (const PlanChoice& choice : plan->choices) {
+    if (choice.chosen != "reference") continue;
+    for (const PlanCandidate& candidate : choice.candidates) refusals += choice.op + " " + candidate.name + ": " + candidate.refused + "\n";
+  }
+  CAPTURE(refusals);
+  CHECK(plan->needs_reference() != native);
+  for (const int threads : {1, 2}) {
+    SessionOptions session_options;
+    session_options.threads = threads;
+    Session session(plan, session_options);
+    for (int run = 0; run < 2; ++run) check_same(run_session(session, inputs), interpret(program, inputs));
+  }
+  // Every other way to run it gives the same.
+  options.effort = Effort::normal;
+  Session timed(std::make_shared<Plan>(lower_program(program, options)));
+  check_same(run_session(timed, inputs), interpret(program, inputs));
+  options.forced = {{"*", "reference"}};
+  Session session(std::make_shared<Plan>(lower_program(program, options)));
+  check_same(run_session(session, inputs), interpret(program, inputs));
+}
+
+at::Tensor random_i8(std::vector<int64_t> sizes) { return at::randint(-127, 128, sizes, at::kChar); }
+
+}  // namespace
+
+TEST_CASE("a convolutional net runs on our own kernels, channels-last inside") {
+  check_program(R"(
+    input %x: f32[2, 3, 13, 11]
+    parameter @c1: f32[20, 3, 3, 3]
+    parameter @b1: f32[20]
+    parameter @c2: f32[20, 20, 3, 3]
+    parameter @dw: f32[20, 1, 3, 3]
+    parameter @fc: f32[10, 20]
+    %1: f32[2, 20, 13, 11] = lissome::conv_act(%x, @c1, @b1, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu")
+    %2: f32[2, 20, 13, 11] = lissome::conv_act(%1, @c2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu6", residual=%1)
+    %3: f32[2, 20, 6, 5] = aten::max_pool2d(%2, [2, 2])
+    %4: f32[2, 20, 3, 3] = aten::convolution(%3, @dw, none, [2, 2], [1, 1], [1, 1], false, [0, 0], 20)
+    %5: f32[2, 20, 3, 3] = aten::add.Tensor(%4, %4, alpha=2)
+    %6: f32[2, 20, 1, 1] = aten::adaptive_avg_pool2d(%5, [1, 1])
+    %7: f32[2, 20] = aten::flatten.using_ints(%6, 1)
+    %8: f32[2, 10] = aten::linear(%7, @fc)
+    %9: f32[2, 180] = aten::reshape(%5, [2, 180])
+    return %8, %9, %2
+  )", {{"c1", at::randn({20, 3, 3, 3})}, {"b1", at::randn({20})}, {"c2", at::randn({20, 20, 3, 3})},
+       {"dw", at::randn({20, 1, 3, 3})}, {"fc", at::randn({10, 20})}},
+                {at::randn({2, 3, 13, 11})});
+}
+
+TEST_CASE("a transformer block runs on our own kernels, for any batch and sequence") {
+  const char* text = R"(
+    dim batch in 1..8
+    dim seq in 1..64
+    input %ids: i64[batch, seq]
+    input %mask: f32[batch, 1, 1, seq]
+    parameter @table: f32[50, 24]
+    parameter @norm.w: f32[24]
+    parameter @norm.b: f32[24]
+    parameter @qkv: f32[72, 24]
+    parameter @qkv.b: f32[72]
+    parameter @out: f32[24, 24]
+    parameter @up: f32[96, 24]
+    parameter @down: f32[24, 96]
+    %0: f32[batch, seq, 24] = aten::embedding(@table, %ids)
+    %1: f32[batch, seq, 24] = aten::layer_norm(%0, [24], @norm.w, @norm.b)
+    %2: f32[batch, seq, 72] = aten::linear(%1, @qkv, @qkv.b)
+    %q1: f32[batch, seq, 24] = aten::slice.Tensor(%2, -1, 0, 24)
+    %k1: f32[batch, seq, 24] = aten::slice.Tensor(%2, -1, 24, 48)
+    %v1: f32[batch, seq, 24] = aten::slice.Tensor(%2, -1, 48, 72)
+    %s0: int = aten::sym_size.int(%ids, 0)
+    %s1: int = aten::sym_size.int(%ids, 1)
+    %q2: f32[batch, seq, 3, 8] = aten::reshape(%q1, [%s0, %s1, 3, 8])
+    %k2: f32[batch, seq, 3, 8] = aten::reshape(%k1, [%s0, %s1, 3, 8])
+    %v2: f32[batch, seq, 3, 8] = aten::reshape(%v1, [%s0, %s1, 3, 8])
+    %q: f32[batch, 3, seq, 8] = aten::transpose.int(%q2, 1, 2)
+    %k: f32[batch, 3, seq, 8] = aten::transpose.int(%k2, 1, 2)
+    %v: f32[batch, 3, seq, 8] = aten::transpose.int(%v2, 1, 2)
+    %m: f32[batch, 3, seq, seq] = aten::expand(%mask, [%s0, 3, %s1, %s1])
+    %a: f32[batch, 3, seq, 8] = aten::scaled_dot_product_attention(%q, %k, %v, %m)
+    %t: f32[batch, seq, 3, 8] = aten::transpose.int(%a, 1, 2)
+    %r: f32[batch, seq, 24] = aten::reshape(%t, [%s0, %s1, 24])
+    %o: f32[batch, seq, 24] = lissome::linear_act(%r, @out, none, "none", residual=%0)
+    %u: f32[batch, seq, 96] = lissome::linear_act(%o, @up, none, "gelu")
+    %d: f32[batch, seq, 24] = aten::linear(%u, @down)
+    %y: f32[batch, seq, 24] = aten::add.Tensor(%d, %o)
+    %p: f32[batch, 24] = aten::mean.dim(%y, [1])
+    %first: f32[batch, 24] = aten::select.int(%y, 1, 0)
+    %w: f32[batch, 3, 8, seq] = aten::permute(%a, [0, 1, 3, 2])
+    return %y, %p, %first, %w
+  )";
+  const Weights weights = {{"table", at::randn({50, 24})}, {"norm.w", at::randn({24})}, {"norm.b", at::randn({24})},
+                           {"qkv", at::randn({72, 24})}, {"qkv.b", at::randn({72})}, {"out", at::randn({24, 24})},
+                           {"up", at::randn({96, 24})}, {"down", at::randn({24, 96})}};
+  for (const auto& [batch, seq] : {std::pair<int64_t, int64_t>{1, 1}, {2, 17}, {8, 64}}) {
+    // The sizes come from the reference as numbers, which nothing native reads.
+    check_program(text, weights, {at::randint(0, 50, {batch, seq}, at::kLong), at::randn({batch, 1, 1, seq})}, false);
+  }
+}
+
+TEST_CASE("int8 layers give what their composites give, u8 from layer to layer") {
+  check_program(R"(
+    input %x: f32[2, 5, 9, 9]
+    parameter @w1: i8[12, 5, 3, 3]
+    parameter @s1: f32[12]
+    parameter @w2: i8[7, 12, 1, 1]
+    parameter @s2: f32[7]
+    parameter @b: f32[7]
+    parameter @w3: i8[6, 112]
+    parameter @s3: f32[6]
+    %0: u8[2, 5, 9, 9] = lissome::quantize(%x, 0.02, 120)
+    %1: u8[2, 12, 9, 9] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+    %2: u8[2, 12, 4, 4] = aten::max_pool2d(%1, [2, 2])
+    %3: f32[2, 7, 4, 4] = lissome::conv_int8(%2, 0.05, 0, @w2, @s2, @b, [1, 1], [0, 0], [1, 1], 1, "none", none)
+    %4: f32[2, 112] = aten::reshape(%3, [2, 112])
+    %5: f32[2, 6] = lissome::linear_dynamic_int8(%4, @w3, @s3, none, "none", none)
+    %6: f32[2, 12, 9, 9] = lissome::dequantize(%1, 0.05, 0)
+    return %5, %6
+  )", {{"w1", random_i8({12, 5, 3, 3})}, {"s1", at::rand({12}) * 0.01}, {"w2", random_i8({7, 12, 1, 1})},
+       {"s2", at::rand({7}) * 0.01}, {"b", at::randn({7})}, {"w3", random_i8({6, 112})}, {"s3", at::rand({6}) * 0.01}},
+                {at::randn({2, 5, 9, 9})});
+}
+
+TEST_CASE("an index out of range is refused and the session goes on") {
+  const Program program = parse_program(R"(
+    input %ids: i64[n]
+    parameter @table: f32[5, 4]
+    %1: f32[n, 4] = aten::embedding(@table, %ids)
+    return %1
+  )", {{"table", at::randn({5, 4})}});
+  LowerOptions options;
+  options.effort = Effort::fast;
+  Session session(std::make_shared<Plan>(lower_program(program, options)));
+  CHECK_THROWS_AS(run_session(session, {at::full({3}, 7, at::kLong)}), Error);
+  const std::vector<c10::IValue> good = {at::full({3}, 4, at::kLong)};
+  check_same(run_session(session, good), interpret(program, good));
+}
+
+TEST_CASE("an unknown kernel is a usage error that names the known ones") {
+  LowerOptions options;
+  options.forced = {{"*", "linear_f33"}};
+  try {
+    lower_program(make_mlp(), options);
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::usage);
+    CHECK(error.message().find("linear_f32") != std::string::npos);
+  }
 }

@@ -1,7 +1,7 @@
 #include "lissome/lower/plan_builder.h"
 
 #include <algorithm>
-#include <set>
+#include <numeric>
 
 #include "lissome/base.h"
 #include "lissome/lower/tensors.h"
@@ -113,6 +113,25 @@ Format PlanBuilder::format(ValueId id) const {
 
 bool PlanBuilder::is_strided_view(ValueId id) const { return strided_.contains(id); }
 
+void PlanBuilder::mark_strided(ValueId id, std::vector<int64_t> order, bool dense_rows) {
+  if (!order.empty() && std::is_sorted(order.begin(), order.end())) return;
+  strided_[id] = std::move(order);
+  dense_rows_[id] = dense_rows;
+}
+
+bool PlanBuilder::has_dense_rows(ValueId id) const {
+  const auto found = dense_rows_.find(id);
+  return found != dense_rows_.end() ? found->second : format(id) == Format::row_major;
+}
+
+std::vector<int64_t> PlanBuilder::memory_order(ValueId id) const {
+  const auto found = strided_.find(id);
+  if (found != strided_.end()) return found->second;
+  std::vector<int64_t> order(type(id).sizes.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  return order;
+}
+
 int PlanBuilder::use(ValueId id) {
   const auto found = plan_values_.find(id);
   if (found != plan_values_.end()) return found->second;
@@ -147,6 +166,10 @@ int PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
   found->second = step.results[0];
   add_step(std::move(step), reader);
   return found->second;
+}
+
+int PlanBuilder::use_dense_or_view(ValueId id, const Node& reader) {
+  return is_strided_view(id) ? use(id) : use_dense(id, reader);
 }
 
 int PlanBuilder::use_dense(const Argument& argument, const Node& reader, Format format) {

@@ -44,10 +44,17 @@ class PlanBuilder {
   // The same, dense in this format: a copy step is added where the value lies otherwise, once per format.
   int use_dense(ValueId id, const Node& reader, Format format = Format::row_major);
   int use_dense(const Argument& argument, const Node& reader, Format format = Format::row_major);
+  // Any strides, but channels-last values are brought into row order first, so that memory_order() tells the truth.
+  int use_dense_or_view(ValueId id, const Node& reader);
   int make(ValueId id, Storage storage = Storage::arena, Format format = Format::row_major);
   // A value that the program does not have, for steps that need several results.
   ValueId add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes);
-  void mark_strided(ValueId id) { strided_[id] = true; }
+  // How the dimensions of a view lie in memory: dimension i is dimension order[i] of something dense; empty when it is a
+  // part of something and no order makes it dense.
+  void mark_strided(ValueId id, std::vector<int64_t> order, bool dense_rows);
+  // Whether neighbours along the last dimension are neighbours in memory.
+  bool has_dense_rows(ValueId id) const;
+  std::vector<int64_t> memory_order(ValueId id) const;  // 0, 1, 2, ... of a dense value
   // Adds the step once per value, however many linears read it.
   QuantizedRows quantize_rows(ValueId x, const Node& reader);
   // A packed weight, kept once per name.
@@ -73,7 +80,8 @@ class PlanBuilder {
   Plan plan_;
   std::vector<Item> items_;
   std::unordered_map<ValueId, int> plan_values_;
-  std::unordered_map<ValueId, bool> strided_, written_;
+  std::unordered_map<ValueId, bool> written_, dense_rows_;
+  std::unordered_map<ValueId, std::vector<int64_t>> strided_;
   std::map<std::pair<ValueId, Format>, int> dense_;
   std::unordered_map<std::string, int> packed_;
   std::unordered_map<ValueId, QuantizedRows> quantized_;

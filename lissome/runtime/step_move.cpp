@@ -1,5 +1,5 @@
 // view: a new shape, order or part of operand 0, without moving anything. Attribute "form":
-//   reshape (operand dense in row order) · permute (dims) · expand · slice (dim, start, step) · select (dim, index)
+//   reshape (operand dense in row order) · split (of the last dimension) · permute (dims) · expand · slice (dim, start, step) · select (dim, index)
 // copy: operand 0 of any strides made dense, in the result's format. gather: operands table, indices. reduce: dims that
 // stand next to each other.
 #include <algorithm>
@@ -22,6 +22,17 @@ void view_permuted(const StepBinder& binder, const PlacedValue& x, PlacedValue& 
     y.strides.push_back(x.strides[static_cast<size_t>(dim)]);
   }
   binder.require_sizes(y, sizes);
+}
+
+void view_split(const StepBinder& binder, const PlacedValue& x, PlacedValue& y) {
+  binder.require(!x.sizes.empty() && y.sizes.size() >= x.sizes.size(), format_sizes(x.sizes), " is not split to ",
+                 format_sizes(y.sizes));
+  const size_t kept = x.sizes.size() - 1;
+  const Sizes tail(y.sizes.begin() + static_cast<std::ptrdiff_t>(kept), y.sizes.end());
+  binder.require(std::equal(x.sizes.begin(), x.sizes.end() - 1, y.sizes.begin()) && count_elements(tail) == x.sizes.back(),
+                 format_sizes(x.sizes), " is not split to ", format_sizes(y.sizes));
+  y.strides.assign(x.strides.begin(), x.strides.end() - 1);
+  for (const int64_t stride : contiguous_strides(tail)) y.strides.push_back(stride * x.strides.back());
 }
 
 void view_expanded(const StepBinder& binder, const PlacedValue& x, PlacedValue& y) {
@@ -69,6 +80,8 @@ void bind_view(StepBinder& binder) {
     binder.require_row_major(x);
     binder.require(x.elements() == y.elements(), format_sizes(x.sizes), " does not reshape to ", format_sizes(y.sizes));
     y.strides = contiguous_strides(y.sizes);
+  } else if (form == "split") {
+    view_split(binder, x, y);
   } else if (form == "permute") {
     view_permuted(binder, x, y);
   } else if (form == "expand") {

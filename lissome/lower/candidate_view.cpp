@@ -1,0 +1,146 @@
+// Shapes, orders and parts as views of native memory, without moving anything. What the reference library holds stays
+// there: its views cost no crossing.
+#include <algorithm>
+#include <numeric>
+
+#include "lissome/lower/candidate_rows.h"
+#include "lissome/lower/refusals.h"
+
+namespace lissome {
+namespace {
+
+const Argument& input_of(const Node& node) { return node.arguments.front(); }
+
+std::string refuse_view(const PlanBuilder& builder, const Node& node) {
+  const Argument& x = input_of(node);
+  if (!x.is_value()) return "an operand is no tensor";
+  if (builder.is_held(x.value())) return "the reference library holds the operand";
+  const ValueType& type = builder.type(x.value());
+  const Dtype dtype = type.dtype;
+  if (item_size(dtype) > 8 || type.sizes.size() > 6) return "no copy takes it, should one be needed";
+  return first_refusal({refuse_tensor(builder, x, dtype), refuse_tensor(builder, Argument(node.result()), dtype)});
+}
+
+// The dimension that an argument names, counted from the front; -1 when it is no literal inside the rank.
+int64_t read_dim(const PlanBuilder& builder, const Node& node, const Argument& argument) {
+  const auto* number = argument.get<int64_t>();
+  const auto rank = static_cast<int64_t>(builder.type(input_of(node).value()).sizes.size());
+  if (!number || *number < -rank || *number >= rank) return -1;
+  return *number < 0 ? *number + rank : *number;
+}
+
+// The order of dimensions that transpose or permute asks for; empty when it is not literal.
+std::vector<int64_t> read_order(const PlanBuilder& builder, const Node& node) {
+  std::vector<int64_t> order(builder.type(input_of(node).value()).sizes.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  if (node.is("aten::transpose.int")) {
+    const int64_t first = read_dim(builder, node, node.argument("dim0")), second = read_dim(builder, node, node.argument("dim1"));
+    if (first < 0 || second < 0) return {};
+    std::swap(order[static_cast<size_t>(first)], order[static_cast<size_t>(second)]);
+    return order;
+  }
+  const Argument& dims = node.argument("dims");
+  if (!dims.is_list() || dims.list().size() != order.size()) return {};
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = read_dim(builder, node, dims.list()[i]);
+    if (order[i] < 0) return {};
+  }
+  return order;
+}
+
+void emit_view(PlanBuilder& builder, const Node& node, std::string form, Attributes attributes, int operand) {
+  PlanStep step;
+  step.kernel = "view";
+  step.attributes = std::move(attributes);
+  step.attributes.set("form", std::move(form));
+  step.operands = {operand};
+  step.results = {builder.make(node.result(), Storage::view)};
+  builder.add_step(std::move(step), node);
+}
+
+// Only the last dimension is split: no order in memory matters for that.
+bool splits_last(const PlanBuilder& builder, const Node& node) {
+  const std::vector<Dimension>& from = builder.type(input_of(node).value()).sizes;
+  const std::vector<Dimension>& to = builder.type(node.result()).sizes;
+  return !from.empty() && to.size() >= from.size() && std::equal(from.begin(), from.end() - 1, to.begin());
+}
+
+}  // namespace
+
+std::string refuse_reshape(const PlanBuilder& builder, const Node& node) { return refuse_view(builder, node); }
+
+void emit_reshape(PlanBuilder& builder, const Node& node) {
+  const ValueId x = input_of(node).value();
+  if (builder.is_strided_view(x) && splits_last(builder, node)) {
+    emit_view(builder, node, "split", {}, builder.use(x));
+    builder.mark_strided(node.result(), {}, builder.has_dense_rows(x));
+    return;
+  }
+  emit_view(builder, node, "reshape", {}, builder.use_dense(x, node));
+}
+
+std::string refuse_permute(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_view(builder, node);
+  if (!refusal.empty()) return refusal;
+  return read_order(builder, node).empty() ? "the order is computed" : "";
+}
+
+void emit_permute(PlanBuilder& builder, const Node& node) {
+  const ValueId x = input_of(node).value();
+  const std::vector<int64_t> order = read_order(builder, node);
+  Attributes attributes;
+  attributes.set("dims", order);
+  emit_view(builder, node, "permute", std::move(attributes), builder.use_dense_or_view(x, node));
+  const std::vector<int64_t> before = builder.memory_order(x);
+  std::vector<int64_t> after;
+  for (const int64_t dim : order) {
+    if (!before.empty()) after.push_back(before[static_cast<size_t>(dim)]);
+  }
+  const bool keeps_last = order.empty() || order.back() == static_cast<int64_t>(order.size()) - 1;
+  builder.mark_strided(node.result(), std::move(after), keeps_last && (before.empty() ? builder.has_dense_rows(x) : before.back() == static_cast<int64_t>(before.size()) - 1));
+}
+
+std::string refuse_slice(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_view(builder, node);
+  if (!refusal.empty()) return refusal;
+  if (read_dim(builder, node, node.argument("dim")) < 0) return "the dimension is computed";
+  const bool select = node.is("aten::select.int");
+  const Argument& start = node.argument(select ? "index" : "start");
+  if (!select && start.is_none()) return {};
+  if (!start.get<int64_t>()) return "the start is computed";
+  if (*start.get<int64_t>() < 0) return "it starts from the end";
+  if (!select && (!node.argument("step").get<int64_t>() || *node.argument("step").get<int64_t>() <= 0)) {
+    return "the step is computed";
+  }
+  return {};
+}
+
+void emit_slice(PlanBuilder& builder, const Node& node) {
+  const bool select = node.is("aten::select.int");
+  const Argument& start = node.argument(select ? "index" : "start");
+  const ValueId x = input_of(node).value();
+  const int64_t dim = read_dim(builder, node, node.argument("dim"));
+  const bool has_dense_rows = !builder.is_strided_view(x) || builder.has_dense_rows(x);
+  Attributes attributes;
+  attributes.set("dim", dim);
+  attributes.set(select ? "index" : "start", start.is_none() ? int64_t{0} : *start.get<int64_t>());
+  if (!select) attributes.set("step", *node.argument("step").get<int64_t>());
+  emit_view(builder, node, select ? "select" : "slice", std::move(attributes),
+            builder.use_dense_or_view(x, node));
+  const bool cuts_last = dim + 1 == static_cast<int64_t>(builder.type(x).sizes.size());
+  const bool keeps_rows = !cuts_last || (!select && *node.argument("step").get<int64_t>() == 1);
+  builder.mark_strided(node.result(), {}, keeps_rows && has_dense_rows);
+}
+
+std::string refuse_expand(const PlanBuilder& builder, const Node& node) { return refuse_view(builder, node); }
+
+void emit_expand(PlanBuilder& builder, const Node& node) {
+  const ValueId x = input_of(node).value();
+  const bool has_dense_rows = !builder.is_strided_view(x) || builder.has_dense_rows(x);
+  const std::vector<Dimension>&from = builder.type(x).sizes, &to = builder.type(node.result()).sizes;
+  const bool keeps_rows = !from.empty() && !to.empty() && from.back() == to.back();
+  emit_view(builder, node, "expand", {}, builder.use_dense_or_view(x, node));
+  builder.mark_strided(node.result(), {}, keeps_rows && has_dense_rows);
+}
+
+}  // namespace lissome

@@ -1,0 +1,192 @@
+// Plans made by hand, run without libtorch in the process.
+#include "lissome/runtime/session.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "lissome/kernel.h"
+#include "lissome/runtime/plan_io.h"
+#include "lissome/runtime/team.h"
+
+using namespace lissome;
+
+namespace {
+
+PlanValue make_value(std::string name, Storage storage, std::vector<SizeExpression> sizes, int array = -1) {
+  return {std::move(name), storage, PlanKind::tensor, Dtype::f32, true, std::move(sizes), Format::row_major, array};
+}
+
+// y = relu(x w^T) w2^T for x [batch, 4]; the first weight doubles, the second adds up.
+Plan make_plan() {
+  Plan plan;
+  plan.dimensions = {{"batch", 1, 8}};
+  Array first = make_array(Dtype::f32, {packed_linear_f32_size(4, 4)});
+  Array second = make_array(Dtype::f32, {packed_linear_f32_size(1, 4)});
+  for (int64_t k = 0; k < 4; ++k) {
+    first.data<float>()[k * kLinearPanel + k] = 2;
+    second.data<float>()[k * kLinearPanel] = 1;
+  }
+  plan.arrays = {{"first", true, first}, {"second", true, second}};
+  const SizeExpression batch = SizeExpression::parse("batch", plan.dimensions);
+  plan.values = {make_value("x", Storage::input, {batch, 4}), make_value("first", Storage::constant, {256}, 0),
+                 make_value("second", Storage::constant, {256}, 1), make_value("h", Storage::arena, {batch, 4}),
+                 make_value("y", Storage::arena, {batch, 1})};
+  plan.inputs = {{"x", 0}};
+  plan.outputs = {{"y", 4, {}}};
+  PlanStep step;
+  step.kernel = "linear_f32";
+  step.attributes.set("outputs", int64_t{4});
+  step.attributes.set("activation", std::string("relu"));
+  step.operands = {0, 1, -1, -1}, step.results = {3};
+  plan.steps.push_back(step);
+  step.attributes = {};
+  step.attributes.set("outputs", int64_t{1});
+  step.operands = {3, 2, -1, -1}, step.results = {4};
+  plan.steps.push_back(step);
+  return plan;
+}
+
+Array make_input(int64_t batch, float value) {
+  Array x = make_array(Dtype::f32, {batch, 4});
+  for (int64_t i = 0; i < 4 * batch; ++i) x.data<float>()[i] = value;
+  return x;
+}
+
+ErrorKind kind_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  return ErrorKind::internal;
+}
+
+}  // namespace
+
+TEST_CASE("a plan made by hand runs for several sizes, and again after its text form") {
+  ModelFile file;
+  put_plan(file, make_plan());
+  for (const Plan& plan : {make_plan(), read_plan(file)}) {
+    Session session(std::make_shared<Plan>(plan));
+    for (const int64_t batch : {1, 3, 8, 1}) {
+      const Array x = make_input(batch, 1.5f);
+      const auto y = session.run(std::vector<TensorView>{x.view()});
+      REQUIRE(y.size() == 1);
+      CHECK(y[0].sizes == Sizes{batch, 1});
+      for (int64_t i = 0; i < batch; ++i) CHECK(y[0].data<float>()[i] == 12);
+    }
+  }
+}
+
+TEST_CASE("inputs that do not fit are refused by name and the session goes on") {
+  Session session(std::make_shared<Plan>(make_plan()));
+  const auto run = [&](const Array& x) { session.run(std::vector<TensorView>{x.view()}); };
+  CHECK(kind_of([&] { run(make_array(Dtype::f64, {1, 4})); }) == ErrorKind::invalid_input);
+  CHECK(kind_of([&] { run(make_array(Dtype::f32, {1, 5})); }) == ErrorKind::invalid_input);
+  CHECK(kind_of([&] { run(make_array(Dtype::f32, {9, 4})); }) == ErrorKind::invalid_input);
+  CHECK(kind_of([&] { run(make_array(Dtype::f32, {4})); }) == ErrorKind::invalid_input);
+  CHECK(kind_of([&] { session.run(std::vector<TensorView>{}); }) == ErrorKind::invalid_input);
+  const std::vector<NamedArray> misnamed = {{"z", make_input(1, 1)}};
+  CHECK(kind_of([&] { session.run(misnamed); }) == ErrorKind::invalid_input);
+  TensorView strided = make_input(2, 1).view();
+  strided.strides = {1, 2};
+  CHECK(kind_of([&] { session.run(std::vector<TensorView>{strided}); }) == ErrorKind::invalid_input);
+  const std::vector<NamedArray> named = {{"x", make_input(2, 1)}};
+  CHECK(session.run(named)[0].array.data<float>()[1] == 8);
+}
+
+TEST_CASE("results go into the caller's memory") {
+  Session session(std::make_shared<Plan>(make_plan()));
+  const Array x = make_input(2, 1), y = make_array(Dtype::f32, {2, 1}), wrong = make_array(Dtype::f32, {3, 1});
+  session.run_into(std::vector<TensorView>{x.view()}, std::vector<TensorView>{y.view()});
+  CHECK(y.data<float>()[0] == 8);
+  CHECK(kind_of([&] { session.run_into(std::vector<TensorView>{x.view()}, std::vector<TensorView>{wrong.view()}); }) ==
+        ErrorKind::invalid_input);
+}
+
+TEST_CASE("steps are timed when asked") {
+  Session session(std::make_shared<Plan>(make_plan()));
+  const Array x = make_input(2, 1);
+  std::vector<std::string> kernels;
+  const StepSink sink = [&](const StepTiming& timing) {
+    CHECK(timing.nanoseconds >= 0);
+    kernels.emplace_back(timing.kernel);
+  };
+  session.run(std::vector<TensorView>{x.view()}, &sink);
+  CHECK(kernels == std::vector<std::string>{"linear_f32", "linear_f32"});
+}
+
+TEST_CASE("a session is shared by threads, a plan by sessions") {
+  const auto plan = std::make_shared<Plan>(make_plan());
+  Session shared(plan);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Session own(plan);
+      for (int i = 0; i < 200; ++i) {
+        const Array x = make_input(1 + (i + t) % 8, static_cast<float>(t));
+        for (Session* session : {&shared, &own}) {
+          wrong += session->run(std::vector<TensorView>{x.view()})[0].data<float>()[0] != 8.0f * static_cast<float>(t);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a plan that does not hold together is refused") {
+  const auto refuse = [](const std::function<void(Plan&)>& change) {
+    Plan plan = make_plan();
+    change(plan);
+    return kind_of([&] {
+      Session session(std::make_shared<Plan>(plan));
+      const Array x = make_input(1, 1);
+      session.run(std::vector<TensorView>{x.view()});
+    });
+  };
+  CHECK(refuse([](Plan& plan) { plan.steps[0].operands[0] = 77; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.steps[0].operands[0] = 4; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.steps[0].operands[1] = -1; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.steps[0].attributes.set("outputs", int64_t{5000}); }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.steps[0].kernel = "nothing"; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.values[3].sizes[1] = 3; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.values[1].sizes[0] = 1 << 20; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.outputs[0].value = 9; }) == ErrorKind::invalid_input);
+}
+
+TEST_CASE("nodes that need libtorch are named where there is none") {
+  Plan plan = make_plan();
+  PlanStep step;
+  step.kernel = "reference";
+  step.origins = {{"7", "aten::fancy", "model.py:3", "", "", ""}};
+  plan.steps.push_back(step);
+  try {
+    Session session(std::make_shared<Plan>(plan));
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::unsupported);
+    CHECK(error.message().find("aten::fancy") != std::string::npos);
+    CHECK(error.message().find("model.py:3") != std::string::npos);
+  }
+}
+
+TEST_CASE("regions run on every thread, however many sessions ask") {
+  struct Counter {
+    std::atomic<int> calls{0};
+    RegionBarrier barrier;
+  } counter;
+  for (int i = 0; i < 500; ++i) {
+    run_region(3, [](void* argument, int, int threads) {
+      auto& seen = *static_cast<Counter*>(argument);
+      ++seen.calls;
+      seen.barrier.wait(threads);
+      ++seen.calls;
+    }, &counter);
+  }
+  CHECK(counter.calls == 3000);
+}
