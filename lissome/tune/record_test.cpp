@@ -114,7 +114,10 @@ TEST_CASE("an interrupted search gives the original back") {
   const Program program = parse_program("%1 = aten::relu(%x: f32[4, 32])");
   WorkControl control;
   control.should_stop = [] { return true; };
-  const Optimized result = optimize(program, nullptr, {.seconds = 10, .threads = 1}, control);
+  OptimizeOptions options;
+  options.seconds = 10;
+  options.threads = 1;
+  const Optimized result = optimize(program, nullptr, options, control);
   CHECK(result.record.interrupted);
   for (const StepRecord& step : result.record.steps) CHECK_FALSE(step.accepted);
   CHECK(same_program(result.program, program));
