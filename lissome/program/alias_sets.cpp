@@ -20,7 +20,9 @@ AliasSets::AliasSets(const Program& program) : parent_(program.values.size()) {
     const Effects effects = find_effects(program, node);
     for (const int position : effects.aliases) {
       for_each_value(node.arguments.at(static_cast<size_t>(position)), [&](ValueId argument) {
-        for (const ValueId result : node.results) unite(static_cast<int>(argument), static_cast<int>(result));
+        for (const ValueId result : node.results) {
+          if (result != ValueId::none) unite(static_cast<int>(argument), static_cast<int>(result));
+        }
       });
     }
     for (const int position : effects.writes) {

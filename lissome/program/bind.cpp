@@ -181,6 +181,7 @@ class Binder {
     generator = std::move(after);
     LISSOME_CHECK(results.size() == node.results.size(), describe_node(node));
     for (size_t i = 0; i < results.size(); ++i) {
+      if (node.results[i] == ValueId::none) continue;
       store(node.results[i], results[i]);
       record(static_cast<size_t>(node.results[i]));
       check_type(node, node.results[i]);

@@ -90,7 +90,7 @@ const std::vector<std::vector<ValueId>>& Interpreter::find_deaths(const Program&
   }
   for (size_t i = 0; i < program.nodes.size(); ++i) {
     for (const ValueId result : program.nodes[i].results) {
-      if (last[static_cast<size_t>(result)] < 0) deaths[i].push_back(result);
+      if (result != ValueId::none && last[static_cast<size_t>(result)] < 0) deaths[i].push_back(result);
     }
   }
   return deaths;
@@ -129,6 +129,7 @@ void Interpreter::run_nodes(const Program& program, Environment& environment, bo
                   " results, the program has ", node.results.size());
     if (outermost && options_.observe) options_.observe(node, results);
     for (size_t k = 0; k < results.size(); ++k) {
+      if (node.results[k] == ValueId::none) continue;
       environment[static_cast<size_t>(node.results[k])] = std::move(results[k]);
     }
     for (const ValueId id : deaths[i]) environment[static_cast<size_t>(id)] = c10::IValue();

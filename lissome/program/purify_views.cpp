@@ -311,7 +311,9 @@ Contiguity::Contiguity(const Program& program) : known_(program.values.size(), f
                           !find_effects(program, node).writes.empty() && node.results.size() == 1;
     const bool dense = in_place ? known_[static_cast<size_t>(node.arguments[0].value())]
                                 : kDense.contains(name) || (all && (kFollowing.contains(name) || is_leading_slice(node)));
-    for (const ValueId result : node.results) known_[static_cast<size_t>(result)] = dense;
+    for (const ValueId result : node.results) {
+      if (result != ValueId::none) known_[static_cast<size_t>(result)] = dense;
+    }
   }
 }
 

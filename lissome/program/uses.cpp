@@ -15,7 +15,9 @@ Uses find_uses(const Program& program) {
         uses.by_value.at(static_cast<size_t>(id)).emplace_back(position, static_cast<int>(i));
       });
     }
-    for (const ValueId result : node.results) uses.producer.at(static_cast<size_t>(result)) = position;
+    for (const ValueId result : node.results) {
+      if (result != ValueId::none) uses.producer.at(static_cast<size_t>(result)) = position;
+    }
   }
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     for_each_value(program.outputs[i].value, [&](ValueId id) {

@@ -92,7 +92,9 @@ class Verifier {
     const Effects effects = find_effects(program_, node);
     if (effects.outside) fail(where, " reaches outside of its tensors");
     if (stage_ >= Stage::compressed) check_quantized(node, where);
-    for (const ValueId result : node.results) define(result, where);
+    for (const ValueId result : node.results) {
+      if (result != ValueId::none) define(result, where);
+    }
   }
 
   void check_schema(const Node& node, const std::string& where) const {
@@ -186,7 +188,7 @@ class Verifier {
     const Uses uses = find_uses(program_);
     for (const Node& node : program_.nodes) {
       bool used = false;
-      for (const ValueId result : node.results) used |= uses.count(result) > 0;
+      for (const ValueId result : node.results) used |= result != ValueId::none && uses.count(result) > 0;
       if (!used && is_pure(program_, node)) fail(describe_node(node), " is dead: nothing reads what it makes");
     }
   }
