@@ -92,6 +92,11 @@ QualityJudge::QualityJudge(Metric metric, const Dataset& dataset, OutputRows ori
     const bool classes = labels.dtype == Dtype::i64 && labels.sizes.size() == 1;
     if (metric == Metric::top1 && classes) {
       classes_ = read_classes(labels);
+      for (int64_t label : classes_) {
+        if (label >= 0 && label < original.width) continue;
+        throw_error(ErrorKind::invalid_input, dataset.source, ": a label is ", label, ", the model's output has ",
+                    original.width, " elements a sample: 0 to ", original.width - 1, " are classes");
+      }
       labelled_ = true;
     } else if (metric != Metric::top1 && !classes) {
       targets_ = read_targets(labels);

@@ -10,6 +10,8 @@
 namespace lissome {
 namespace {
 
+constexpr size_t kLeastWidth = 16;  // of a text column that gives way
+
 std::string format_plain(double number) {
   char text[48];
   if (std::isfinite(number) && number == std::floor(number) && std::abs(number) < 1e15) {
@@ -64,20 +66,17 @@ class TableRenderer {
       widths_.push_back(width);
       numeric_.push_back(is_numeric(table, i));
     }
-    // The widest text column gives way when the table is wider than the terminal.
+    // The widest text columns give way, a column at a time, when the table is wider than the terminal.
     size_t total = 2 * (widths_.empty() ? 0 : widths_.size() - 1);
     for (size_t width : widths_) total += width;
     const size_t limit = static_cast<size_t>(std::max(options.width, 40));
-    for (int tries = 0; total > limit && tries < 3; ++tries) {
+    for (; total > limit; --total) {
       size_t widest = widths_.size();
       for (size_t i = 0; i < widths_.size(); ++i) {
         if (!numeric_[i] && (widest == widths_.size() || widths_[i] > widths_[widest])) widest = i;
       }
-      if (widest == widths_.size()) break;
-      const size_t kept = std::max<size_t>(16, widths_[widest] - std::min(widths_[widest], total - limit));
-      if (kept >= widths_[widest]) break;
-      total -= widths_[widest] - kept;
-      widths_[widest] = kept;
+      if (widest == widths_.size() || widths_[widest] <= kLeastWidth) break;
+      --widths_[widest];
     }
   }
 

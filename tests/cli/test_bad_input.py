@@ -222,7 +222,7 @@ def test_index_outside_of_an_embedding(refuse: Callable[..., str], models: Simpl
     ids = np.full((4, 5), 50)
     path = write_data(tmp_path, ids=ids, numbers=np.zeros((4, 8), np.float32))
     assert "50" in refuse(4, "optimize", models.towers, "--data", path, "-o", "out.lissome")
-    assert "50" in refuse(4, "run", models.towers, "--input", path)
+    assert "out of range" in refuse(4, "run", models.towers, "--input", path)
 
 
 def test_empty_data(refuse: Callable[..., str], models: SimpleNamespace, tmp_path: Path, samples: np.ndarray):
