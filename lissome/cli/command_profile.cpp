@@ -1,6 +1,8 @@
 // lissome profile: where the time goes, by node and by module, in the user's words.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "lissome/cli/command.h"
 #include "lissome/cli/flags.h"
@@ -14,6 +16,7 @@ struct NodeTime {
   std::string kernel;
   std::vector<double> seconds;  // by run
   int64_t bytes = 0;
+  double typical = 0;           // seconds, see average_quiet_runs
 };
 
 struct ProfileFlags {
@@ -26,9 +29,25 @@ struct ProfileFlags {
 
 struct Profile {
   std::vector<NodeTime> nodes;
-  double whole = 0, with_clocks = 0;  // median of one call, seconds: as users run it, and while each step is timed
+  double whole = 0, with_clocks = 0;  // seconds of one call: as users run it, and while each step is timed
   std::vector<SpanRecord> spans;      // of the last run
 };
+
+// Means over the quieter half of the calls: the clock's outliers stay out, and parts add up to the whole, which medians
+// would not.
+void average_quiet_runs(Profile& profile, const std::vector<double>& with_clocks) {
+  std::vector<size_t> runs(with_clocks.size());
+  std::iota(runs.begin(), runs.end(), size_t{0});
+  std::stable_sort(runs.begin(), runs.end(), [&](size_t a, size_t b) { return with_clocks[a] < with_clocks[b]; });
+  runs.resize((runs.size() + 1) / 2);
+  const auto average = [&](const std::vector<double>& seconds) {
+    double sum = 0;
+    for (size_t run : runs) sum += run < seconds.size() ? seconds[run] : 0;
+    return runs.empty() ? 0 : sum / static_cast<double>(runs.size());
+  };
+  for (NodeTime& node : profile.nodes) node.typical = average(node.seconds);
+  profile.with_clocks = average(with_clocks);
+}
 
 // The last row is what a call does beside its nodes: inputs are checked, outputs made, steps entered, clocks read.
 Profile measure(Session& session, const std::vector<TensorView>& views, const ProfileFlags& flags) {
@@ -65,7 +84,7 @@ Profile measure(Session& session, const std::vector<TensorView>& views, const Pr
   }
   profile.nodes.push_back(std::move(outside));
   profile.whole = find_percentile(whole, 0.5);
-  profile.with_clocks = find_percentile(with_clocks, 0.5);
+  average_quiet_runs(profile, with_clocks);
   return profile;
 }
 
@@ -74,7 +93,7 @@ Table make_node_table(const Profile& profile, double sum) {
               {{"node", ""}, {"op", ""}, {"kernel", ""}, {"time", "s"}, {"share", "%"}, {"bytes", "B"}, {"module", ""}, {"source", ""}, {"code", ""}},
               {}};
   for (const NodeTime& node : profile.nodes) {
-    const double seconds = find_percentile(node.seconds, 0.5);
+    const double seconds = node.typical;
     table.rows.push_back({node.origin.node, node.origin.op, node.kernel, seconds, seconds / sum,
                           static_cast<double>(node.bytes), node.origin.module, node.origin.source, node.origin.code});
   }
@@ -85,7 +104,7 @@ Table make_node_table(const Profile& profile, double sum) {
 Table make_module_table(const Profile& profile, double sum) {
   std::map<std::string, double> seconds;
   for (const NodeTime& node : profile.nodes) {
-    const double time = find_percentile(node.seconds, 0.5);
+    const double time = node.typical;
     for (size_t end = node.origin.module.find('.');; end = node.origin.module.find('.', end + 1)) {
       const std::string prefix = node.origin.module.substr(0, end);
       if (!prefix.empty()) seconds[prefix] += time;
@@ -111,7 +130,7 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
   app.add_option("--batch", flags.batch, "first size of generated inputs")->check(CLI::PositiveNumber);
   app.add_option("--threads", flags.threads, "0: all that this process may use")->check(CLI::Range(0, 1024));
   app.add_option("--warmup", flags.warmup, "untimed calls")->check(CLI::NonNegativeNumber);
-  app.add_option("--runs", flags.runs, "timed calls; medians are printed")->check(CLI::PositiveNumber);
+  app.add_option("--runs", flags.runs, "timed calls; means over the quieter half are printed")->check(CLI::PositiveNumber);
   app.add_option("--trace", flags.trace, "write a Chrome trace (chrome://tracing, Perfetto) of the last call");
   app.add_flag("--json", flags.json, "print the result as JSON");
   if (!parse_flags(app, arguments)) return 0;
@@ -122,7 +141,7 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
   for (const NamedArray& input : inputs) views.push_back(input.array.view());
   const Profile profile = measure(session, views, flags);
   double sum = 0;
-  for (const NodeTime& node : profile.nodes) sum += find_percentile(node.seconds, 0.5);
+  for (const NodeTime& node : profile.nodes) sum += node.typical;
   if (!flags.trace.empty()) write_file(flags.trace, print_chrome_trace(profile.spans));
 
   const Table nodes = make_node_table(profile, sum), modules = make_module_table(profile, sum);
