@@ -1,0 +1,37 @@
+"""lissome makes PyTorch models thin, supple and quick: a module and a goal go in, a proven faster model comes out.
+
+fast = lissome.optimize(module, example_inputs, data="data.npz", latency="5ms", max_loss=0.005)
+fast(*example_inputs)      # the module's own arguments, the module's own structure
+fast.save("fast.lissome")  # runs without Python and without libtorch; lissome.load() brings it back
+"""
+
+import torch as _torch  # noqa: F401  its libraries first: the binding finds them loaded
+
+from lissome import _lissome
+from lissome._lissome import (
+    Error,
+    InputOutputError,
+    InternalError,
+    InvalidInputError,
+    OverBudgetError,
+    UnsupportedError,
+    UsageError,
+)
+from lissome.model import FastModel, load, optimize, prepare
+
+version = __version__ = _lissome.version
+
+__all__ = [
+    "Error",
+    "FastModel",
+    "InputOutputError",
+    "InternalError",
+    "InvalidInputError",
+    "OverBudgetError",
+    "UnsupportedError",
+    "UsageError",
+    "load",
+    "optimize",
+    "prepare",
+    "version",
+]

@@ -1,0 +1,96 @@
+"""The forms in which a caller may have samples: a path, arrays by name or in order, batches one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike, fspath
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from lissome import _lissome
+from lissome._lissome import InvalidInputError, UsageError
+
+LABELS = "labels"
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) or hasattr(value, "__array__")
+
+
+def _to_tensor(name: str, value: Any) -> torch.Tensor:
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(f"data: {name} is no array of numbers: {error}") from error
+
+
+def gather_samples(data: Any, labels: Any, names: list[str]) -> _lissome.Dataset:
+    """A dataset for a model with inputs of these names.
+
+    data: a path; {name: array}; an array; a tuple of arrays in the order of the inputs; or an iterable (such as a
+    DataLoader) of batches, each (inputs, label), inputs alone, or {name: array}. labels: the name of the array (or
+    file) that holds them, or the labels themselves.
+    """
+    if isinstance(data, str | PathLike):
+        if labels is not None and not isinstance(labels, str | PathLike):
+            raise UsageError("labels: with a path as data, labels are the name of an array in it (or of a file)")
+        return _lissome.load_dataset(fspath(data), "" if labels is None else fspath(labels))
+    if isinstance(data, torch.utils.data.Dataset) and hasattr(data, "__len__"):
+        data = torch.utils.data.DataLoader(data, batch_size=64)
+    if isinstance(data, Mapping) and not all(_is_array(value) for value in data.values()):
+        columns = _name_leaves(pytree.tree_leaves(data), names)
+    elif isinstance(data, Mapping):
+        columns = {str(name): _to_tensor(str(name), value) for name, value in data.items()}
+    elif _is_array(data):
+        columns = _name_leaves([data], names)
+    elif isinstance(data, tuple | list) and data and all(_is_array(item) or isinstance(item, Mapping) for item in data):
+        columns = _name_leaves(pytree.tree_leaves(data), names)
+    elif isinstance(data, Iterable):
+        columns = _join_batches(data, names, labels if isinstance(labels, str) else LABELS)
+        if labels is None and LABELS in columns:
+            labels = LABELS
+    else:
+        raise UsageError(
+            f"data is a {type(data).__name__}; a path, arrays by name, an array, a tuple of arrays, or batches are read"
+        )
+    if isinstance(labels, str):
+        return _lissome.make_dataset(list(columns.items()), labels)
+    if labels is not None:
+        columns[LABELS] = _to_tensor(LABELS, labels)
+        return _lissome.make_dataset(list(columns.items()), LABELS)
+    return _lissome.make_dataset(list(columns.items()), "")
+
+
+def _name_leaves(leaves: list[Any], names: list[str]) -> dict[str, torch.Tensor]:
+    if len(leaves) != len(names):
+        raise InvalidInputError(
+            f"data: {len(leaves)} arrays are given, the model takes {len(names)} ({', '.join(names)})"
+        )
+    return {name: _to_tensor(name, leaf) for name, leaf in zip(names, leaves, strict=True)}
+
+
+def _read_batch(batch: Any, names: list[str], labels: str) -> dict[str, torch.Tensor]:
+    if isinstance(batch, Mapping) and (labels in batch or set(names) <= set(batch)):
+        return {str(name): _to_tensor(str(name), value) for name, value in batch.items()}
+    if isinstance(batch, tuple | list) and len(batch) == 2 and len(pytree.tree_leaves(batch[0])) == len(names):
+        columns = _name_leaves(pytree.tree_leaves(batch[0]), names)
+        return {**columns, labels: _to_tensor(labels, batch[1])}
+    leaves = pytree.tree_leaves(batch)
+    if len(leaves) == len(names) + 1:
+        return {**_name_leaves(leaves[:-1], names), labels: _to_tensor(labels, leaves[-1])}
+    return _name_leaves(leaves, names)
+
+
+def _join_batches(batches: Iterable[Any], names: list[str], labels: str) -> dict[str, torch.Tensor]:
+    parts: dict[str, list[torch.Tensor]] = {}
+    for batch in batches:
+        for name, tensor in _read_batch(batch, names, labels).items():
+            parts.setdefault(name, []).append(tensor)
+    if not parts:
+        raise InvalidInputError("data: there is no batch in it; at least two samples are needed")
+    try:
+        return {name: torch.cat(tensors) for name, tensors in parts.items()}
+    except RuntimeError as error:
+        raise InvalidInputError(f"data: the batches do not fit together: {error}") from error
