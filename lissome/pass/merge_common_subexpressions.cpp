@@ -59,18 +59,16 @@ int merge_common_subexpressions(Program& program) {
   Rewriter rewriter(program);
   std::map<std::string, int> seen;
   for (int position = 0; position < rewriter.node_count(); ++position) {
-    Node& node = rewriter.node(position);
+    const Node& node = rewriter.node(position);
     if (!node.op.has_schema() || node.results.empty() || !is_pure(program, node)) continue;
     const auto [entry, fresh] = seen.try_emplace(make_key(rewriter, node), position);
     if (fresh) continue;
     Node& first = rewriter.node(entry->second);
     for (size_t i = 0; i < node.results.size(); ++i) {
       if (node.results[i] == ValueId::none) continue;
-      if (first.results[i] == ValueId::none) {
-        std::swap(first.results[i], node.results[i]);  // nobody read it there until now
-      } else {
-        rewriter.replace_value(node.results[i], first.results[i]);
-      }
+      // Nobody read it there until now.
+      if (first.results[i] == ValueId::none) first.results[i] = program.add_value(rewriter.type_of(node.results[i]));
+      rewriter.replace_value(node.results[i], first.results[i]);
     }
   }
   return rewriter.finish();

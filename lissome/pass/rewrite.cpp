@@ -78,7 +78,8 @@ void Rewriter::change_use_count(ValueId value, int by) {
 Argument Rewriter::resolve(const Argument& argument) const {
   Argument result = argument;
   substitute(result, [&](ValueId value) -> std::optional<Argument> {
-    if (!replacement_[index_of(value)]) return std::nullopt;
+    // Values younger than the sweep's last change have no replacement.
+    if (index_of(value) >= replacement_.size() || !replacement_[index_of(value)]) return std::nullopt;
     return resolve(*replacement_[index_of(value)]);
   });
   return result;
@@ -91,7 +92,8 @@ const ValueType& Rewriter::type_of(const Argument& argument) const {
 
 Node* Rewriter::producer(ValueId value) {
   const Argument resolved = resolve(Argument(value));
-  return resolved.is_value() ? producer_[index_of(resolved.value())] : nullptr;
+  if (!resolved.is_value() || index_of(resolved.value()) >= producer_.size()) return nullptr;
+  return producer_[index_of(resolved.value())];
 }
 
 Node* Rewriter::producer(const Argument& argument, std::string_view op) {
@@ -102,13 +104,14 @@ Node* Rewriter::producer(const Argument& argument, std::string_view op) {
 
 int Rewriter::use_count(ValueId value) const {
   const Argument resolved = resolve(Argument(value));
-  return resolved.is_value() ? use_count_[index_of(resolved.value())] : 0;
+  if (!resolved.is_value() || index_of(resolved.value()) >= use_count_.size()) return 0;
+  return use_count_[index_of(resolved.value())];
 }
 
 std::vector<int> Rewriter::readers(ValueId value) {
   const Argument resolved = resolve(Argument(value));
   std::vector<int> positions;
-  if (!resolved.is_value()) return positions;
+  if (!resolved.is_value() || index_of(resolved.value()) >= readers_.size()) return positions;
   for (int position : readers_[index_of(resolved.value())]) {
     if (is_dead(position)) continue;
     bool reads = false;

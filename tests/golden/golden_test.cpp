@@ -16,7 +16,8 @@ namespace {
 std::vector<GoldenCase> read_all_cases() {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(LISSOME_GOLDEN_DIR)) {
-    if (entry.path().extension() == ".txt") paths.push_back(entry.path());
+    const bool golden = entry.path().extension() == ".txt" && entry.path().filename() != "CMakeLists.txt";
+    if (golden) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
   std::vector<GoldenCase> cases;
@@ -121,6 +122,7 @@ TEST_CASE("every golden case holds") {
       report = run_case(golden);
     } catch (const std::exception& error) {
       report = error.what();
+      report = report.substr(0, report.find("Exception raised from"));
     }
     INFO(golden.place());
     INFO(report);
