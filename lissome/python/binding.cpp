@@ -208,10 +208,12 @@ OptimizeOptions make_options(const OptimizeArguments& arguments) {
   return options;
 }
 
-// Ctrl-C asks for the best so far: Python's own handler only sets a mark, which is looked for here.
+// Ctrl-C asks for the best so far. Python's own handler only sets a mark, which is looked for between rounds; or it
+// raises inside of the caller's `progress`.
 WorkControl make_control(const py::object& progress) {
+  const auto stopped = std::make_shared<bool>(false);
   WorkControl control;
-  control.should_stop = [stopped = std::make_shared<bool>(false)] {
+  control.should_stop = [stopped] {
     if (*stopped) return true;
     const py::gil_scoped_acquire acquired;
     if (PyErr_CheckSignals() != 0) {
@@ -222,9 +224,14 @@ WorkControl make_control(const py::object& progress) {
     return *stopped;
   };
   if (!progress.is_none()) {
-    control.on_progress = [progress](const Progress& now) {
+    control.on_progress = [progress, stopped](const Progress& now) {
       const py::gil_scoped_acquire acquired;
-      progress(now.stage, now.message, now.fraction, now.seconds_left);
+      try {
+        progress(now.stage, now.message, now.fraction, now.seconds_left);
+      } catch (py::error_already_set& error) {
+        if (!error.matches(PyExc_KeyboardInterrupt)) throw;
+        *stopped = true;
+      }
     };
   }
   return control;

@@ -131,7 +131,10 @@ def _open(model: Model, example_inputs: Any, example_kwargs: Any, *, many: bool)
     exported = _export(model, tuple(example_inputs), example_kwargs or {}, many=many)
     with tempfile.TemporaryDirectory(prefix="lissome-") as folder:
         path = Path(folder) / "module.pt2"
-        torch.export.save(exported, path)
+        try:
+            torch.export.save(exported, path)
+        except NotImplementedError as error:  # a type of arguments or results that torch does not know to store
+            raise _lissome.UnsupportedError(f"torch.export.save refuses the module: {error}") from error
         return _lissome.open_program(str(path))  # what is mapped stays when the file is gone
 
 

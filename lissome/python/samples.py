@@ -19,6 +19,13 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, torch.Tensor) or hasattr(value, "__array__")
 
 
+def _is_whole(data: Any, names: list[str]) -> bool:
+    """Whether these are all samples, input by input, and not batches: arrays in order, nested as the arguments are."""
+    if isinstance(data, tuple | list) and data and all(_is_array(item) for item in data):
+        return True
+    return isinstance(data, tuple) and len(pytree.tree_leaves(data)) == len(names)
+
+
 def _to_tensor(name: str, value: Any) -> torch.Tensor:
     try:
         return torch.as_tensor(value)
@@ -45,7 +52,7 @@ def gather_samples(data: Any, labels: Any, names: list[str]) -> _lissome.Dataset
         columns = {str(name): _to_tensor(str(name), value) for name, value in data.items()}
     elif _is_array(data):
         columns = _name_leaves([data], names)
-    elif isinstance(data, tuple | list) and data and all(_is_array(item) or isinstance(item, Mapping) for item in data):
+    elif _is_whole(data, names):
         columns = _name_leaves(pytree.tree_leaves(data), names)
     elif isinstance(data, Iterable):
         columns = _join_batches(data, names, labels if isinstance(labels, str) else LABELS)
