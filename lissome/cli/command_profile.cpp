@@ -128,7 +128,7 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
   app.add_option("MODEL", flags.model, ".lissome or .pt2")->required();
   app.add_option("--input", flags.input, ".npz: arrays by name or in order; default: generated");
   app.add_option("--batch", flags.batch, "first size of generated inputs")->check(CLI::PositiveNumber);
-  app.add_option("--threads", flags.threads, "0: all that this process may use")->check(CLI::Range(0, 1024));
+  app.add_option("--threads", flags.threads, "0: those that the model was made for")->check(CLI::Range(0, 1024));
   app.add_option("--warmup", flags.warmup, "untimed calls")->check(CLI::NonNegativeNumber);
   app.add_option("--runs", flags.runs, "timed calls; means over the quieter half are printed")->check(CLI::PositiveNumber);
   app.add_option("--trace", flags.trace, "write a Chrome trace (chrome://tracing, Perfetto) of the last call");

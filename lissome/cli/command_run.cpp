@@ -26,7 +26,7 @@ int run_run(const std::vector<std::string>& arguments, Console& console) {
   app.add_option("MODEL", model, ".lissome or .pt2")->required();
   app.add_option("--input", input, ".npz or .npy: arrays by name, or in order")->required();
   app.add_option("--output", output, "where the outputs go, an .npz; default: only their sizes are printed");
-  app.add_option("--threads", threads, "0: all that this process may use")->check(CLI::Range(0, 1024));
+  app.add_option("--threads", threads, "0: those that the model was made for")->check(CLI::Range(0, 1024));
   app.add_flag("--json", json, "print the result as JSON");
   if (!parse_flags(app, arguments)) return 0;
 

@@ -57,10 +57,16 @@ Array make_literal(const PlanOutput::Literal& literal) {
   return array;
 }
 
+// Those asked for; else those that the plan was made for, which was measured, at most all that this process may use.
+int choose_threads(const Plan& plan, int asked) {
+  if (asked > 0) return asked;
+  return plan.machine.threads > 0 ? std::min(plan.machine.threads, usable_threads()) : usable_threads();
+}
+
 }  // namespace
 
 Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& options)
-    : plan_(std::move(plan)), threads_(options.threads > 0 ? options.threads : usable_threads()),
+    : plan_(std::move(plan)), threads_(choose_threads(*plan_, options.threads)),
       cached_shapes_(static_cast<size_t>(std::max(options.cached_shapes, 1))) {
   check_plan(*plan_);
   for (const PlanArray& array : plan_->arrays) arrays_.push_back(array.array);
