@@ -79,3 +79,9 @@ def test_prepare_lists_passes(read_json: Lissome, rows: Lissome, models: SimpleN
 
     assert count()["fold_batch_norm"] == 1
     assert "fold_batch_norm" not in count("--disable", "fold_batch_norm")
+
+
+def test_a_finished_model_keeps_its_threads(succeed: Lissome, read_json: Lissome, models: SimpleNamespace, tmp_path: Path):
+    succeed("prepare", models.classifier, "-o", tmp_path / "one.lissome", "--threads", "1")
+    assert read_json("bench", tmp_path / "one.lissome", "--runs", "2")["threads"] == 1
+    assert read_json("bench", tmp_path / "one.lissome", "--runs", "2", "--threads", "2")["threads"] == 2
