@@ -118,15 +118,14 @@ TEST_CASE("dynamic linears find their scales while running") {
   CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.04);
 }
 
-TEST_CASE("u8 goes through a pooling between convolutions") {
+TEST_CASE("pooling between convolutions works on floats, since ATen's cannot on large u8 images") {
   const Program program = make_net();
   const Quantized quantized = quantize_int8(program, make_batches({4, 3, 16, 16}), ask_for(10));
   verify_program(quantized.program, Stage::compressed);
-  CHECK(count_ops(quantized.program, "lissome::conv_int8_u8") == 1);
-  CHECK(count_ops(quantized.program, "lissome::conv_int8") == 1);
-  CHECK(count_ops(quantized.program, "lissome::quantize") == 1);
+  CHECK(count_ops(quantized.program, "lissome::conv_int8") == 2);
+  CHECK(count_ops(quantized.program, "lissome::quantize") == 2);
   for (const Node& node : quantized.program.nodes) {
-    if (node.is("aten::max_pool2d")) CHECK(quantized.program.value(node.result()).type.dtype == Dtype::u8);
+    if (node.is("aten::max_pool2d")) CHECK(quantized.program.value(node.result()).type.dtype == Dtype::f32);
   }
   const at::Tensor x = at::randn({8, 3, 16, 16});
   CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);

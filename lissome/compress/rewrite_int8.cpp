@@ -9,10 +9,11 @@
 namespace lissome {
 namespace {
 
-// Ops that give the same on u8 as on the numbers behind it: they move elements or take the larger of them.
-constexpr std::array kTransparent = {"aten::max_pool2d", "aten::reshape",       "aten::flatten.using_ints",
-                                     "aten::permute",    "aten::transpose.int", "aten::slice.Tensor",
-                                     "aten::squeeze.dim", "aten::unsqueeze"};
+// Ops that give the same on u8 as on the numbers behind it: they move elements. Max pooling would too, but ATen counts
+// positions in the element's own type and so refuses u8 images of more than 255 elements.
+constexpr std::array kTransparent = {"aten::reshape",      "aten::flatten.using_ints", "aten::permute",
+                                     "aten::transpose.int", "aten::slice.Tensor",      "aten::squeeze.dim",
+                                     "aten::unsqueeze"};
 
 bool is_transparent(const Node& node) {
   return std::find(kTransparent.begin(), kTransparent.end(), node.op.name()) != kTransparent.end();

@@ -7,7 +7,7 @@
 
 namespace lissome {
 
-// Quantizes each input once however many layers read it, as early as the order of the data allows (above max pooling,
+// Quantizes each input once however many layers read it, as early as the order of the data allows (above
 // reshapes and the like, which work on u8 just as well), and lets a layer give u8 where only such readers follow.
 Program rewrite_int8(const Program& program, const std::vector<Layer>& layers);
 
