@@ -99,7 +99,9 @@ OpEffects read_schema(const Op& op) {
   const bool annotated = std::any_of(schema.returns().begin(), schema.returns().end(), is_annotated);
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (is_written(arguments[i])) effects.writes.push_back(static_cast<int>(i));
-    const bool shares = quiet ? holds_tensors(*arguments[i].type()) : annotated && is_annotated(arguments[i]);
+    // `other` only says what the result shall be like.
+    const bool given = holds_tensors(*arguments[i].type()) && arguments[i].name() != "other";
+    const bool shares = quiet ? given : annotated && is_annotated(arguments[i]);
     if (shares) effects.aliases.push_back(static_cast<int>(i));
   }
   effects.random = is_random_tag(op.handle()) || kQuietRandom.contains(op.name());

@@ -50,8 +50,9 @@ const std::unordered_set<std::string_view> kTruths = {"eq", "ne", "lt", "le", "g
                                                       "logical_or", "logical_xor", "logical_not"};
 
 bool same_arguments(const c10::FunctionSchema& left, const c10::FunctionSchema& right) {
+  // What is written is `self`, what is read may be `input`.
   const auto same = [](const c10::Argument& a, const c10::Argument& b) {
-    return a.name() == b.name() && *a.type() == *b.type();
+    return (a.name() == b.name() || a.name() == "self") && *a.type() == *b.type();
   };
   return std::equal(left.arguments().begin(), left.arguments().end(), right.arguments().begin(),
                     right.arguments().end(), same) &&
