@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import shutil
 import subprocess
 import zipfile
@@ -33,7 +34,7 @@ def refuse(lissome: Lissome, tmp_path: Path) -> Callable[..., str]:
         done = lissome(*words, **options)
         assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         assert done.stdout == ""
-        error = "\n".join(line for line in done.stderr.splitlines() if not line.startswith("note:"))
+        error = "\n".join(line for line in done.stderr.splitlines() if not re.match(r"note:| *\d+ %  ", line))
         assert error.startswith("error ") and len(error.splitlines()) <= lines, done.stderr
         assert list_files(tmp_path) == before
         return error
