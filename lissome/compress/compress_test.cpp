@@ -159,11 +159,11 @@ TEST_CASE("bf16 converts products and their followers, outputs stay f32") {
   verify_program(narrow, Stage::compressed);
   const at::Tensor x = at::randn({2, 3, 16, 16});
   const at::Tensor seen = run(narrow, x);
-  CHECK(seen.scalar_type() == at::kFloat);
+  CHECK((seen.scalar_type() == at::kFloat));
   const double error = relative_error(seen, run(program, x));
   CHECK(error < 0.02);
   CHECK(error > 1e-5);
-  for (const Weight& weight : narrow.weights) CHECK(weight.tensor.scalar_type() == at::kBFloat16);
+  for (const Weight& weight : narrow.weights) CHECK((weight.tensor.scalar_type() == at::kBFloat16));
   CHECK(count_ops(narrow, "aten::to.dtype") == 2);  // in and out, nothing between
   const Program kept = convert_bf16(program, {{"*"}});
   CHECK(kept.nodes.size() >= program.nodes.size());
