@@ -2,6 +2,7 @@
 // step before, interleaved, and undone when it does not pay or costs too much quality. There is always an answer.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -46,6 +47,9 @@ Optimized optimize(const Program& original, const Dataset* data, const OptimizeO
 
 // The model file with program, plan and record; nothing half-written.
 void save_optimized(const Optimized& optimized, const std::string& path);
+
+// Bytes that libtorch's CPU allocator took on this thread at the peak of `work`, above what it held before.
+int64_t measure_libtorch_peak(const std::function<void()>& work);
 
 // The record as JSON, with every figure.
 Json to_json(const OptimizationRecord& record);

@@ -2,6 +2,7 @@
 // library, which is loaded for it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,7 @@ std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path,
 struct TorchEntry {
   int (*run_command)(const std::string& name, const std::vector<std::string>& arguments, class Console& console);
   Plan (*make_plan)(const std::string& path, int threads);
+  int64_t (*measure_peak)(const std::function<void()>& work);  // see measure_libtorch_peak
 };
 // Throws unsupported when the library or libtorch is absent.
 const TorchEntry& load_torch();

@@ -6,6 +6,7 @@
 #include "lissome/cli/program_file.h"
 #include "lissome/lower.h"
 #include "lissome/program.h"
+#include "lissome/tune.h"
 
 namespace lissome {
 namespace {
@@ -54,6 +55,7 @@ Program open_program(const std::string& path) {
 }  // namespace lissome
 
 extern "C" const lissome::TorchEntry* lissome_torch_entry() {
-  static const lissome::TorchEntry entry = {lissome::run_torch_command, lissome::make_plan};
+  static const lissome::TorchEntry entry = {lissome::run_torch_command, lissome::make_plan,
+                                            lissome::measure_libtorch_peak};
   return &entry;
 }

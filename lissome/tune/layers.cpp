@@ -11,6 +11,7 @@ constexpr int kRuns = 15;
 struct Part {
   LayerRecord layer;
   std::vector<double> seconds;  // by run
+  int64_t slowest = 0;          // nanoseconds of the step whose op and kernel the layer shows
 };
 // By module and source line: fused nodes keep the origin of what computes.
 using Parts = std::map<std::pair<std::string, std::string>, Part>;
@@ -31,7 +32,12 @@ Parts profile(Variant& variant, const Bench& bench, std::vector<std::pair<std::s
       }
       if (part.seconds.size() <= static_cast<size_t>(run)) part.seconds.resize(static_cast<size_t>(run) + 1, 0);
       part.seconds[static_cast<size_t>(run)] += static_cast<double>(timing.nanoseconds) * 1e-9;
-      if (run == 0) part.layer.bytes += timing.bytes;
+      if (run > 0) return;
+      part.layer.bytes += timing.bytes;
+      if (timing.nanoseconds <= part.slowest) return;
+      part.slowest = timing.nanoseconds;
+      part.layer.op = origin.op;
+      part.layer.kernel = timing.kernel;
     };
     variant.session->run(bench.views, &sink);
   }

@@ -1,8 +1,33 @@
 #include "lissome/tune/variant.h"
 
+#include <c10/core/Allocator.h>
+
 #include <algorithm>
 
 namespace lissome {
+namespace {
+
+// What libtorch's CPU allocator tells whoever listens on this thread.
+class AllocationMeter : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device) override {
+    bytes > 0 ? counter_.add(bytes) : counter_.remove(-bytes);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  int64_t peak() const { return counter_.peak(); }
+
+ private:
+  MemoryCounter counter_;
+};
+
+}  // namespace
+
+int64_t measure_libtorch_peak(const std::function<void()>& work) {
+  const auto meter = std::make_shared<AllocationMeter>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
+  work();
+  return meter->peak();
+}
 
 std::unique_ptr<Variant> make_variant(std::string name, std::shared_ptr<const Program> program,
                                           const LowerOptions& lowering, const Bench& bench) {
@@ -17,12 +42,15 @@ std::unique_ptr<Variant> make_variant(std::string name, std::shared_ptr<const Pr
 }
 
 int64_t measure_memory(Variant& variant, const Bench& bench) {
+  // A session of its own: the variant's may have been run at larger sizes, on the samples that judge quality.
+  Session session(variant.plan, {.threads = variant.lowering.threads});
+  session.run(bench.views);
   MemoryCounter& counter = allocator_memory();
   const int64_t before = counter.live();
   counter.reset_peak();
-  variant.session->run(bench.views);
-  const int64_t during = counter.peak() - before;
-  const MemoryFacts facts = variant.session->memory();
+  const int64_t libtorch = measure_libtorch_peak([&] { session.run(bench.views); });
+  const int64_t during = counter.peak() - before + libtorch;
+  const MemoryFacts facts = session.memory();
   return facts.weights + facts.state + facts.arena + facts.reference + during;
 }
 
