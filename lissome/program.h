@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lissome/program/activation.h"
+#include "lissome/program/detect.h"
 #include "lissome/program/program.h"
 
 namespace lissome {
