@@ -192,8 +192,8 @@ TEST_CASE("int8 layers give what their composites give, u8 from layer to layer")
     %5: f32[2, 6] = lissome::linear_dynamic_int8(%4, @w3, @s3, none, "none", none)
     %6: f32[2, 12, 9, 9] = lissome::dequantize(%1, 0.05, 0)
     return %5, %6
-  )", {{"w1", random_i8({12, 5, 3, 3})}, {"s1", at::rand({12}) * 0.01}, {"w2", random_i8({7, 12, 1, 1})},
-       {"s2", at::rand({7}) * 0.01}, {"b", at::randn({7})}, {"w3", random_i8({6, 112})}, {"s3", at::rand({6}) * 0.01}},
+  )", {{"w1", random_i8({12, 5, 3, 3})}, {"s1", at::rand({12}).mul(0.01)}, {"w2", random_i8({7, 12, 1, 1})},
+       {"s2", at::rand({7}).mul(0.01)}, {"b", at::randn({7})}, {"w3", random_i8({6, 112})}, {"s3", at::rand({6}).mul(0.01)}},
                 {at::randn({2, 5, 9, 9})});
 }
 
