@@ -19,7 +19,8 @@ struct TracedInput {
 };
 
 // Runs `forward` once on the examples, in the module's current mode, and records what it did. Parameters and buffers
-// keep their names. What depends on the data (branches, loop counts) is recorded as it went. `module` is left as it was.
+// keep their names. What C++ decides (branches, loop counts, sizes read with size()) is recorded as it went: a module with
+// dynamic dimensions says flatten(1) or -1 instead of reading sizes. `module` is left as it was.
 // Throws unsupported for what a trace cannot hold, naming the op.
 Program import_module(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,
                       const std::function<at::Tensor(const std::vector<at::Tensor>&)>& forward);

@@ -1,7 +1,7 @@
 // Programs through lowering and a session, against interpret().
 #include "lissome/lower.h"
 
-#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
@@ -22,7 +22,13 @@ void check_same(const std::vector<c10::IValue>& seen, const std::vector<c10::IVa
     const at::Tensor left = seen[i].toTensor(), right = wanted[i].toTensor();
     REQUIRE((left.sizes() == right.sizes()));
     CHECK((left.scalar_type() == right.scalar_type()));
-    CHECK(at::allclose(left, right, 1e-4, 1e-5, true));
+    if (!right.is_floating_point()) {
+      CHECK(at::equal(left, right));
+      continue;
+    }
+    // As parity is judged: relative to the largest element, since sums that cancel have no digits of their own.
+    const double difference = left.sub(right).abs().max().item().toDouble();
+    CHECK(difference <= 1e-5 * right.abs().max().item().toDouble());
   }
 }
 
@@ -35,7 +41,7 @@ Program make_mlp() {
     %1: f32[batch, 70] = aten::linear(%x, @first.weight, @first.bias)
     %2: f32[batch, 70] = aten::relu(%1)
     %3: f32[batch, 10] = aten::linear(%2, @second.weight)
-    %4: f32[batch, 10] = aten::softmax.int(%3, -1)
+    %4: f32[batch, 10] = aten::cumsum(%3, -1)
     return %4
   )", {{"first.weight", at::randn({70, 30})}, {"first.bias", at::randn({70})}, {"second.weight", at::randn({10, 70})}});
 }

@@ -10,6 +10,7 @@ namespace lissome {
 Array share_tensor(const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
   const at::Tensor dense = tensor.detach().resolve_conj().resolve_neg().contiguous();
+  if (dense.numel() == 0) return make_array(dtype_of(dense.scalar_type()), dense.sizes().vec());
   auto* const owner = new at::Tensor(dense);
   return {dtype_of(dense.scalar_type()), dense.sizes().vec(),
           std::shared_ptr<void>(dense.data_ptr(), [owner](void*) { delete owner; })};

@@ -88,16 +88,17 @@ class AttentionFuser {
     return scaled.value;
   }
 
-  bool leads_to_product(ValueId value) const {
-    if (!rewriter_.has_one_use(value)) return false;
-    for (int steps = 0; steps < 8; ++steps) {
-      const Node* node = rewriter_.producer(value);
-      if (node == nullptr || node->arguments.empty()) return false;
-      if (node->is("aten::matmul") || node->is("aten::bmm")) return true;
-      value = rewriter_.resolve(node->is("aten::where.self") ? node->arguments[1] : node->arguments[0]).value();
-      if (value == ValueId::none) return false;
-    }
-    return false;
+  // Whether a few masks and scales lead from `value` down to the product; a sum may hold it on either side.
+  bool leads_to_product(ValueId value, int steps = 8) const {
+    if (value == ValueId::none || steps == 0) return false;
+    const Node* node = rewriter_.producer(value);
+    if (node == nullptr || node->arguments.empty()) return false;
+    if (node->is("aten::matmul") || node->is("aten::bmm")) return true;
+    const auto leads = [&](size_t argument) {
+      return leads_to_product(rewriter_.resolve(node->arguments[argument]).value(), steps - 1);
+    };
+    if (node->is("aten::add.Tensor")) return leads(0) || leads(1);
+    return leads(node->is("aten::where.self") ? 1 : 0);
   }
 
   bool strip_sum(ValueId& value) {

@@ -46,7 +46,7 @@ bool fuse_product(Rewriter& rewriter, int position) {
   if (!product || !is_sized_float(rewriter.type_of(node.result()))) return false;
   for (const auto& [x, gate] : {*product, std::pair{product->second, product->first}}) {
     const Node* sigmoid = rewriter.producer(Argument(gate), "aten::sigmoid");
-    if (sigmoid == nullptr || !rewriter.has_one_use(gate)) continue;
+    if (sigmoid == nullptr || !rewriter.has_one_use(gate) || !is_sized_float(rewriter.type_of(x))) continue;
     if (rewriter.resolve(sigmoid->argument("self")) != Argument(x)) continue;
     rewriter.replace_node(position, Op::find("aten::silu"), {x});
     return true;

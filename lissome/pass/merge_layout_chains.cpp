@@ -102,7 +102,9 @@ bool merge_reshapes(Rewriter& rewriter, int position) {
 int merge_layout_chains(Program& program) {
   Rewriter rewriter(program);
   for (int position = 0; position < rewriter.node_count(); ++position) {
-    merge_permutations(rewriter, position) || merge_reshapes(rewriter, position);
+    if (merge_permutations(rewriter, position)) continue;
+    while (!rewriter.is_dead(position) && merge_reshapes(rewriter, position)) {
+    }
   }
   return rewriter.finish();
 }

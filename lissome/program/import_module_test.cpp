@@ -22,7 +22,7 @@ struct ConvNetImpl : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
     namespace F = torch::nn::functional;
     at::Tensor y = F::max_pool2d(F::relu(norm(conv(x))), F::MaxPool2dFuncOptions(2));
-    return head(y.view({y.size(0), y.size(1) * y.size(2) * y.size(3)}));
+    return head(y.flatten(1));
   }
   torch::nn::Conv2d conv{torch::nn::Conv2dOptions(1, 4, 3).padding(1)};
   torch::nn::BatchNorm2d norm{4};

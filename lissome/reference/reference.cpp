@@ -30,6 +30,8 @@ Array to_array(at::Tensor tensor) {
     throw_error(ErrorKind::unsupported, "an output is a sparse tensor; only dense ones can leave a session");
   }
   tensor = tensor.resolve_conj().resolve_neg();
+  // Without elements there may be no memory either, and an array without memory stands for none.
+  if (tensor.numel() == 0) return make_array(dtype_of(tensor.scalar_type()), tensor.sizes().vec());
   const bool borrowed = tensor.storage().data_ptr().get_context() == nullptr;
   tensor = borrowed || tensor.storage().use_count() > 1 ? tensor.clone(at::MemoryFormat::Contiguous)
                                                         : tensor.contiguous();
@@ -94,8 +96,7 @@ class LibtorchReference : public Reference {
     const c10::InferenceMode mode;
     std::vector<std::pair<std::string, at::Tensor>> weights;
     for (size_t i = 0; i < plan_.arrays.size(); ++i) {
-      const Array& array = arrays_[i];
-      if (!plan_.arrays[i].packed) weights.emplace_back(plan_.arrays[i].name, wrap(array.view()));
+      weights.emplace_back(plan_.arrays[i].name, wrap(arrays_[i].view()));
     }
     for (const PlanStep& step : plan_.steps) {
       PreparedStep prepared;

@@ -9,6 +9,7 @@
 // Fields at their default are left out. Attributes are a number, a text, or a list of one of both.
 #include "lissome/runtime/plan_io.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -337,11 +338,19 @@ class PlanReader {
 std::string print_plan(const Plan& plan) { return write_plan(plan).dump(); }
 
 void put_plan(ModelFile& file, const Plan& plan) {
-  file.plan = print_plan(plan);
+  // A weight that the file keeps in another form (a part of a tied one, say) goes with the packed arrays.
+  const auto is_kept = [&](const PlanArray& array) {
+    return std::any_of(file.weights.begin(), file.weights.end(), [&](const NamedArray& weight) {
+      return weight.name == array.name && weight.array.dtype == array.array.dtype && weight.array.sizes == array.array.sizes;
+    });
+  };
+  Plan written = plan;
   file.plan_arrays.clear();
-  for (const PlanArray& array : plan.arrays) {
+  for (PlanArray& array : written.arrays) {
+    array.packed = array.packed || !is_kept(array);
     if (array.packed) file.plan_arrays.push_back({array.name, array.array});
   }
+  file.plan = print_plan(written);
 }
 
 Plan read_plan(const ModelFile& file) { return PlanReader(file).read(); }

@@ -109,6 +109,8 @@ class StepBinder {
   int64_t fault_code() const { return plan_step_ + 1; }
   // How much there is to do decides whether one thread does it alone.
   void set_work(double multiplications, double bytes);
+  // For reports, where a step does not touch all of its operands.
+  void subtract_bytes(int64_t bytes) { parts_.steps.back().bytes -= bytes; }
   // Into how many parts set_work() cut it.
   int parts() const { return parts_.steps.back().parts; }
 

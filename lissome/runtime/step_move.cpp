@@ -140,6 +140,8 @@ void bind_gather(StepBinder& binder) {
   binder.point(&GatherCall::y, y);
   binder.point_fault(&GatherCall::fault);
   binder.set_work(0, 2.0 * static_cast<double>(call.count * call.row_bytes));
+  // Of the table only the chosen rows are touched.
+  binder.subtract_bytes(table.elements() * item_size(table.dtype) - call.count * call.row_bytes);
 }
 
 void bind_reduce(StepBinder& binder) {
