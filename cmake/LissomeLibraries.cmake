@@ -31,6 +31,9 @@ function(lissome_shared_library name)
   if(LISSOME_WHEEL)
     # Torch is the neighbour in site-packages, wherever those lie.
     set_property(TARGET ${name}_library APPEND PROPERTY INSTALL_RPATH "$ORIGIN/../../torch/lib")
+  elseif(LISSOME_TORCH_ROOT AND NOT name STREQUAL "lissome_runtime")
+    # An installed library is loaded by programs that know nothing of torch's place.
+    set_property(TARGET ${name}_library APPEND PROPERTY INSTALL_RPATH "${LISSOME_TORCH_ROOT}/lib")
   endif()
   target_link_libraries(${name}_library PRIVATE ${objects} Threads::Threads ${CMAKE_DL_LIBS})
   foreach(link IN LISTS library_LINKS)
