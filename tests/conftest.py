@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "build" / "lissome"
 sys.path.insert(0, str(ROOT / "build" / "python"))
+# What a shell starts in the background ignores Ctrl-C; the tests of interrupts, and their children, must not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

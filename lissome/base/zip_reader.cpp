@@ -273,7 +273,9 @@ void DirectoryReader::check_local_sizes(const Entry& entry, std::optional<Zip64F
     size = u64(field->offset);
     packed = u64(field->offset + 8);
   } else if (field && !later) {
-    refuse_member(entry, "has inconsistent Zip64: a field that its header does not ask for.");
+    // Python before 3.11.4 writes a field that is not asked for (np.savez does): it must repeat the header's sizes.
+    if (field->length != 16 || u64(field->offset) != size || u64(field->offset + 8) != packed)
+      refuse_member(entry, "has inconsistent Zip64: a field that its header does not ask for, with other sizes.");
   }
   if (!agrees(packed, member.compressed_size) || !agrees(size, member.size))
     refuse_member(entry, "has two sizes: ", packed, " packed and ", size, " unpacked in its header, ",

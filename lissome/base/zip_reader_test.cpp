@@ -102,6 +102,9 @@ TEST_CASE("Zip64 fields as NumPy writes them are read") {
   member.local_size = member.local_packed_size = 0xFFFFFFFF;
   member.local_extra = zip64_field({8, 8});
   CHECK(read_all(open_members(folder, {member})) == "x.npy=12345678;");
+  auto unasked = plain("x.npy", "12345678");  // by Python before 3.11.4
+  unasked.local_extra = zip64_field({8, 8});
+  CHECK(read_all(open_members(folder, {unasked})) == "x.npy=12345678;");
   member.central_size = member.central_packed_size = 0xFFFFFFFF;
   member.central_extra = zip64_field({8, 8});
   CHECK(read_all(open_members(folder, {member})) == "x.npy=12345678;");
@@ -274,7 +277,8 @@ TEST_CASE("inconsistent Zip64 is refused") {
   const auto saturated = [](auto& m) { m.central_size = m.central_packed_size = 0xFFFFFFFF; };
   REFUSES((Members{changed(plain("a"), saturated)}), "Zip64");
   REFUSES((Members{changed(plain("a"), [](auto& m) { m.central_extra = zip64_field({4, 4}); })}), "Zip64");
-  REFUSES((Members{changed(plain("a"), [](auto& m) { m.local_extra = zip64_field({4, 4}); })}), "Zip64");
+  REFUSES((Members{changed(plain("a"), [](auto& m) { m.local_extra = zip64_field({4, 5}); })}), "Zip64");
+  REFUSES((Members{changed(plain("a"), [](auto& m) { m.local_extra = zip64_field({4}); })}), "Zip64");
   for (const std::vector<uint64_t>& values : {std::vector<uint64_t>{4}, {4, 4, 0}, {}})
     REFUSES((Members{changed(plain("a"), [&](auto& m) { saturated(m), m.central_extra = zip64_field(values); })}),
             "Zip64");
