@@ -51,7 +51,7 @@ endfunction()
 lissome_shared_library(lissome_runtime MODULES base measure kernel runtime data report)
 if(LISSOME_TORCH)
   lissome_shared_library(lissome_torch
-    MODULES syntax program pass export lower compress compare train tune cli
+    MODULES syntax program pass export lower compress compare train tune flags cli
     LINKS lissome_runtime)
   lissome_shared_library(lissome_reference
     MODULES reference
@@ -63,7 +63,7 @@ if(main_sources AND TARGET lissome_runtime_library)
   add_executable(lissome ${main_sources})
   set_target_properties(lissome PROPERTIES
     BUILD_RPATH "$ORIGIN/../lib" INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-  target_link_libraries(lissome PRIVATE lissome_runtime_library)
+  target_link_libraries(lissome PRIVATE lissome_flags lissome_runtime_library)
   foreach(library IN ITEMS lissome_torch lissome_reference)
     if(TARGET ${library}_library)
       add_dependencies(lissome ${library}_library)

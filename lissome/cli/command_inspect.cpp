@@ -75,13 +75,13 @@ Table sum_weights(const Program& program) {
 }  // namespace
 
 int run_inspect(const std::vector<std::string>& arguments, Console& console) {
-  CLI::App app("Inputs, outputs, dimensions, parameters, ops and program text of a model.", "inspect");
+  Flags flags("inspect", "Inputs, outputs, dimensions, parameters, ops and program text of a model.");
   std::string model;
   bool json = false, text = false;
-  app.add_option("MODEL", model, ".pt2 or .lissome")->required();
-  app.add_flag("--text", text, "print the program text alone");
-  app.add_flag("--json", json, "print the result as JSON");
-  if (!parse_flags(app, arguments)) return 0;
+  flags.require("MODEL", model, ".pt2 or .lissome");
+  flags.add("--text", text, "print the program text alone");
+  flags.add("--json", json, "print the result as JSON");
+  if (!flags.parse(arguments)) return 0;
 
   const Program program = open_program(model);
   const std::string printed = print_program(program);

@@ -20,26 +20,26 @@ struct OptimizeFlags {
   bool json = false;
 };
 
-bool read_flags(OptimizeFlags& flags, const std::vector<std::string>& arguments) {
-  CLI::App app("Makes a model faster or smaller. Each step is measured against the step before, on your data; what does "
-               "not pay is undone. Without a goal: as fast as the loss allows.",
-               "optimize");
-  app.add_option("MODEL", flags.model, ".pt2 or .lissome")->required();
-  app.add_option("--data", flags.data, ".npz of named arrays, an IDX file (.gz), or DIR:train of IDX files");
-  app.add_option("--labels", flags.labels, "the array (or IDX file) with the labels; without: agreement with the original");
-  app.add_option("--metric", flags.metric, "top1, cosine, rel_error or mse; default: top1 with class labels, else cosine");
-  app.add_option("--latency", flags.latency, "goal: one call takes at most this, such as 5ms");
-  app.add_option("--memory", flags.memory, "goal: weights and all intermediate values, such as 200MiB");
-  app.add_option("--max-loss", flags.max_loss, "what the metric may lose, absolute; default 0.5%");
-  app.add_option("--batch", flags.batch, "samples of one call")->check(CLI::PositiveNumber);
-  app.add_option("--threads", flags.threads, "0: all that this process may use are tried")->check(CLI::Range(0, 1024));
-  app.add_option("--time", flags.time, "bound on the whole search, such as 10min");
-  app.add_option("--seed", flags.seed, "of the split into calibration and validation, and of generated inputs");
-  app.add_option("-o,--output", flags.output, "the finished model, a .lissome")->required();
-  app.add_option("--report", flags.report, "an HTML page with every step");
-  app.add_option("--keep-steps", flags.keep_steps, "a folder for the models before and after every accepted step");
-  app.add_flag("--json", flags.json, "print the record as JSON");
-  return parse_flags(app, arguments);
+bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
+  Flags flags("optimize",
+              "Makes a model faster or smaller. Each step is measured against the step before, on your data; what does "
+              "not pay is undone. Without a goal: as fast as the loss allows.");
+  flags.require("MODEL", to.model, ".pt2 or .lissome");
+  flags.add("--data", to.data, ".npz of named arrays, an IDX file (.gz), or DIR:train of IDX files");
+  flags.add("--labels", to.labels, "the array (or IDX file) with the labels; without: agreement with the original");
+  flags.add("--metric", to.metric, "top1, cosine, rel_error or mse; default: top1 with class labels, else cosine");
+  flags.add("--latency", to.latency, "goal: one call takes at most this, such as 5ms");
+  flags.add("--memory", to.memory, "goal: weights and all intermediate values, such as 200MiB");
+  flags.add("--max-loss", to.max_loss, "what the metric may lose, absolute; default 0.5%");
+  flags.add("--batch", to.batch, "samples of one call", 1);
+  flags.add("--threads", to.threads, "0: all that this process may use are tried", 0, kMostThreads);
+  flags.add("--time", to.time, "bound on the whole search, such as 10min");
+  flags.add("--seed", to.seed, "of the split into calibration and validation, and of generated inputs");
+  flags.require("-o,--output", to.output, "the finished model, a .lissome");
+  flags.add("--report", to.report, "an HTML page with every step");
+  flags.add("--keep-steps", to.keep_steps, "a folder for the models before and after every accepted step");
+  flags.add("--json", to.json, "print the record as JSON");
+  return flags.parse(arguments);
 }
 
 // Better now than after the search.

@@ -10,18 +10,18 @@
 namespace lissome {
 
 int run_prepare(const std::vector<std::string>& arguments, Console& console) {
-  CLI::App app("Eval form, folded, fused, laid out, saved. Exact up to rounding; no data, no search.", "prepare");
+  Flags flags("prepare", "Eval form, folded, fused, laid out, saved. Exact up to rounding; no data, no search.");
   std::string model, output;
   std::vector<std::string> disabled;
   int threads = 0;
   bool json = false, diff = false;
-  app.add_option("MODEL", model, ".pt2 or .lissome")->required();
-  app.add_option("-o,--output", output, "the finished model, a .lissome")->required();
-  app.add_option("--disable", disabled, "passes to leave out, by name");
-  app.add_option("--threads", threads, "0: all that this process may use")->check(CLI::Range(0, 1024));
-  app.add_flag("--diff", diff, "print what each pass changed");
-  app.add_flag("--json", json, "print the result as JSON");
-  if (!parse_flags(app, arguments)) return 0;
+  flags.require("MODEL", model, ".pt2 or .lissome");
+  flags.require("-o,--output", output, "the finished model, a .lissome");
+  flags.add("--disable", disabled, "passes to leave out, by name");
+  flags.add("--threads", threads, "0: all that this process may use", 0, kMostThreads);
+  flags.add("--diff", diff, "print what each pass changed");
+  flags.add("--json", json, "print the result as JSON");
+  if (!flags.parse(arguments)) return 0;
 
   PipelineOptions pipeline;
   pipeline.disabled = disabled;

@@ -20,12 +20,22 @@ struct NodeTime {
 };
 
 struct ProfileFlags {
-  std::string model, input, trace;
-  int64_t batch = 1;
-  int threads = 0, warmup = 10, runs = 50;
-  uint64_t seed = 0;
+  std::string model, trace;
+  CallFlags call;
+  int warmup = 10, runs = 50;
   bool json = false;
 };
+
+bool read_flags(ProfileFlags& to, const std::vector<std::string>& arguments) {
+  Flags flags("profile", "Time, memory and kernel of every node and module.");
+  flags.require("MODEL", to.model, ".lissome or .pt2");
+  add_call_flags(flags, to.call);
+  flags.add("--warmup", to.warmup, "untimed calls", 0);
+  flags.add("--runs", to.runs, "timed calls; means over the quieter half are printed", 1);
+  flags.add("--trace", to.trace, "write a Chrome trace (chrome://tracing, Perfetto) of the last call");
+  flags.add("--json", to.json, "print the result as JSON");
+  return flags.parse(arguments);
+}
 
 struct Profile {
   std::vector<NodeTime> nodes;
@@ -123,20 +133,11 @@ Table make_module_table(const Profile& profile, double sum) {
 }  // namespace
 
 int run_profile(const std::vector<std::string>& arguments, Console& console) {
-  CLI::App app("Time, memory and kernel of every node and module.", "profile");
   ProfileFlags flags;
-  app.add_option("MODEL", flags.model, ".lissome or .pt2")->required();
-  app.add_option("--input", flags.input, ".npz: arrays by name or in order; default: generated");
-  app.add_option("--batch", flags.batch, "first size of generated inputs")->check(CLI::PositiveNumber);
-  app.add_option("--threads", flags.threads, "0: those that the model was made for")->check(CLI::Range(0, 1024));
-  app.add_option("--warmup", flags.warmup, "untimed calls")->check(CLI::NonNegativeNumber);
-  app.add_option("--runs", flags.runs, "timed calls; means over the quieter half are printed")->check(CLI::PositiveNumber);
-  app.add_option("--trace", flags.trace, "write a Chrome trace (chrome://tracing, Perfetto) of the last call");
-  app.add_flag("--json", flags.json, "print the result as JSON");
-  if (!parse_flags(app, arguments)) return 0;
-
-  Session session(open_plan(flags.model, flags.threads), {.threads = flags.threads});
-  const std::vector<NamedArray> inputs = choose_inputs(session.plan(), flags.input, flags.batch, flags.seed, nullptr);
+  if (!read_flags(flags, arguments)) return 0;
+  Session session(open_plan(flags.model, flags.call.threads), {.threads = flags.call.threads});
+  const std::vector<NamedArray> inputs =
+      choose_inputs(session.plan(), flags.call.input, flags.call.batch, flags.call.seed, nullptr);
   std::vector<TensorView> views;
   for (const NamedArray& input : inputs) views.push_back(input.array.view());
   const Profile profile = measure(session, views, flags);

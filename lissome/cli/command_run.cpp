@@ -19,16 +19,16 @@ Table list_outputs(const std::vector<NamedArray>& outputs) {
 }  // namespace
 
 int run_run(const std::vector<std::string>& arguments, Console& console) {
-  CLI::App app("Runs a model on arrays from a file.", "run");
+  Flags flags("run", "Runs a model on arrays from a file.");
   std::string model, input, output;
   int threads = 0;
   bool json = false;
-  app.add_option("MODEL", model, ".lissome or .pt2")->required();
-  app.add_option("--input", input, ".npz or .npy: arrays by name, or in order")->required();
-  app.add_option("--output", output, "where the outputs go, an .npz; default: only their sizes are printed");
-  app.add_option("--threads", threads, "0: those that the model was made for")->check(CLI::Range(0, 1024));
-  app.add_flag("--json", json, "print the result as JSON");
-  if (!parse_flags(app, arguments)) return 0;
+  flags.require("MODEL", model, ".lissome or .pt2");
+  flags.require("--input", input, ".npz or .npy: arrays by name, or in order");
+  flags.add("--output", output, "where the outputs go, an .npz; default: only their sizes are printed");
+  flags.add("--threads", threads, "0: those that the model was made for", 0, kMostThreads);
+  flags.add("--json", json, "print the result as JSON");
+  if (!flags.parse(arguments)) return 0;
 
   Session session(open_plan(model, threads), {.threads = threads});
   std::vector<std::string> notes;

@@ -1,42 +1,52 @@
-// Reading flags with CLI11, the same way in every command: a wrong flag is a usage error with the help at hand.
+// Flags of a command, read the same way everywhere: a wrong one is a usage error with the help at hand. A face over CLI11,
+// whose headers take seconds a file: flags.cpp alone includes them.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <optional>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "lissome/base.h"
+namespace CLI {
+class App;
+}
 
 namespace lissome {
 
-// "; did you mean --threads?" for a flag that the command does not have.
-inline std::string suggest_flag(const CLI::App& app, const std::vector<std::string>& arguments) {
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  }
-  for (const std::string& argument : arguments) {
-    const std::string flag = argument.substr(0, argument.find('='));
-    if (!flag.starts_with("--") || std::find(known.begin(), known.end(), flag) != known.end()) continue;
-    const std::string nearest = find_nearest(flag, known);
-    if (!nearest.empty()) return "; did you mean " + nearest + "?";
-  }
-  return {};
-}
+class Flags {
+ public:
+  Flags(const std::string& command, const std::string& help);
+  ~Flags();
 
-// Parses; returns false when help was printed and the command is done. Throws usage for anything wrong.
-inline bool parse_flags(CLI::App& app, const std::vector<std::string>& arguments) {
-  try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-    return true;
-  } catch (const CLI::CallForHelp& help) {
-    std::fputs(app.help().c_str(), stdout);
-    return false;
-  } catch (const CLI::ParseError& error) {
-    throw_error(ErrorKind::usage, error.what(), suggest_flag(app, arguments), "\nSee lissome ", app.get_name(), " --help");
-  }
-}
+  // A name without dashes is a positional argument. `to` keeps its value where the flag is absent, and must outlive parse.
+  void require(const std::string& name, std::string& to, const std::string& help);
+  void add(const std::string& name, std::string& to, const std::string& help);
+  void add(const std::string& name, std::vector<std::string>& to, const std::string& help);
+  void add(const std::string& name, bool& to, const std::string& help);
+  void add(const std::string& name, uint64_t& to, const std::string& help);
+  // Whole numbers from `least` to `most`.
+  void add(const std::string& name, int& to, const std::string& help, int least, int most = INT32_MAX);
+  void add(const std::string& name, int64_t& to, const std::string& help, int64_t least, int64_t most = INT64_MAX);
+  void add_hidden(const std::string& name, std::string& to);
+
+  // Returns false when help was printed and the command is done. Throws usage for anything wrong.
+  bool parse(const std::vector<std::string>& arguments);
+
+ private:
+  std::string suggest(const std::vector<std::string>& arguments) const;
+
+  std::unique_ptr<CLI::App> app_;
+};
+
+// What every command that calls a model reads: which inputs, and on how many threads.
+struct CallFlags {
+  std::string input;
+  int64_t batch = 1;
+  int threads = 0;  // 0: those that the model was made for
+  uint64_t seed = 0;
+};
+void add_call_flags(Flags& flags, CallFlags& call);
+
+constexpr int kMostThreads = 1024;
 
 }  // namespace lissome

@@ -26,11 +26,11 @@ std::string read_all(int file) {
 
 }  // namespace
 
-Json run_probe(const std::string& model, const std::string& input, int64_t batch, int threads) {
+Json run_probe(const std::string& model, const CallFlags& call) {
   const Stopwatch load;
-  Session session(open_plan(model, threads), {.threads = threads});
+  Session session(open_plan(model, call.threads), {.threads = call.threads});
   const double load_seconds = load.seconds();
-  const std::vector<NamedArray> inputs = choose_inputs(session.plan(), input, batch, 0, nullptr);
+  const std::vector<NamedArray> inputs = choose_inputs(session.plan(), call.input, call.batch, call.seed, nullptr);
   const Stopwatch first;
   session.run(inputs);
   const double first_seconds = first.seconds();
@@ -49,10 +49,10 @@ Json run_probe(const std::string& model, const std::string& input, int64_t batch
                                 libtorch}};
 }
 
-Probe probe_model(const std::string& model, const std::string& input, int64_t batch, int threads) {
-  std::vector<std::string> arguments = {"lissome", "bench",     "--probe",   model, "--batch", std::to_string(batch),
-                                        "--threads", std::to_string(threads)};
-  if (!input.empty()) arguments.insert(arguments.end(), {"--input", input});
+Probe probe_model(const std::string& model, const CallFlags& call) {
+  std::vector<std::string> arguments = {"lissome",   "bench",  "--probe",   model, "--batch", std::to_string(call.batch),
+                                        "--threads", std::to_string(call.threads), "--seed", std::to_string(call.seed)};
+  if (!call.input.empty()) arguments.insert(arguments.end(), {"--input", call.input});
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);

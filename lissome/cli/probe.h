@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lissome/base.h"
+#include "lissome/cli/flags.h"
 
 namespace lissome {
 
@@ -14,9 +15,9 @@ struct Probe {
 };
 
 // Runs this program again on the model and reads what it prints. Throws what the model's own error was.
-Probe probe_model(const std::string& model, const std::string& input, int64_t batch, int threads);
+Probe probe_model(const std::string& model, const CallFlags& call);
 
 // The other side: `lissome bench --probe MODEL`.
-Json run_probe(const std::string& model, const std::string& input, int64_t batch, int threads);
+Json run_probe(const std::string& model, const CallFlags& call);
 
 }  // namespace lissome
