@@ -16,11 +16,33 @@
 
 # Torch's headers cost seconds a file: parsed once, here, for every module that sees them.
 if(LISSOME_TORCH)
-  add_library(lissome_torch_precompiled OBJECT "${PROJECT_SOURCE_DIR}/cmake/precompiled/empty.cpp")
-  target_link_libraries(lissome_torch_precompiled PRIVATE lissome_torch_narrow)
-  target_precompile_headers(lissome_torch_precompiled PRIVATE
-    "${PROJECT_SOURCE_DIR}/cmake/precompiled/torch.h")
+  foreach(header IN ITEMS tensor dispatcher)
+    add_library(lissome_${header}_precompiled OBJECT "${PROJECT_SOURCE_DIR}/cmake/precompiled/empty.cpp")
+    target_link_libraries(lissome_${header}_precompiled PRIVATE lissome_torch_narrow)
+    target_precompile_headers(lissome_${header}_precompiled PRIVATE
+      "${PROJECT_SOURCE_DIR}/cmake/precompiled/${header}.h")
+  endforeach()
 endif()
+
+# Files of `target` that include more of torch than tensors take the larger precompiled header. (With gcc; other
+# compilers parse what is missing.)
+function(lissome_precompile target)
+  target_precompile_headers(${target} REUSE_FROM lissome_tensor_precompiled)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
+  endif()
+  set(header "${PROJECT_BINARY_DIR}/CMakeFiles/lissome_dispatcher_precompiled.dir/cmake_pch.hxx")
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    file(STRINGS "${source}" found REGEX "#include <(ATen/core/(ivalue|jit_type|function_schema|dispatch)|ATen/ops|torch)"
+      LIMIT_COUNT 1)
+    if(found)
+      set_source_files_properties("${source}" PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+        OBJECT_DEPENDS "${header}.gch")
+      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS "-Winvalid-pch;-include;${header}")
+    endif()
+  endforeach()
+endfunction()
 
 if(LISSOME_TESTS)
   add_library(lissome_test_main OBJECT "${PROJECT_SOURCE_DIR}/tests/test_main.cpp")
@@ -39,7 +61,7 @@ function(lissome_compile_like_module target torch)
     message(FATAL_ERROR "${target}: TORCH is '${torch}'; it must be none, narrow or full")
   endif()
   if(NOT torch STREQUAL "none")
-    target_precompile_headers(${target} REUSE_FROM lissome_torch_precompiled)
+    lissome_precompile(${target})
   endif()
 endfunction()
 
@@ -80,7 +102,7 @@ function(lissome_module)
     endforeach()
     target_link_libraries(${target} PUBLIC ${module_LIBRARIES})
     if(module_FULL_TORCH_SOURCES)
-      set_source_files_properties(${module_FULL_TORCH_SOURCES} PROPERTIES
+      set_property(SOURCE ${module_FULL_TORCH_SOURCES} APPEND PROPERTY
         COMPILE_OPTIONS "-isystem;${LISSOME_TORCH_ROOT}/include/torch/csrc/api/include")
     endif()
   else()

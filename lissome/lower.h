@@ -3,8 +3,6 @@
 // which is the node itself, run by libtorch.
 #pragma once
 
-#include <ATen/core/ivalue.h>
-
 #include <string>
 #include <vector>
 
@@ -36,7 +34,8 @@ struct LowerOptions {
 
 // `program` is left alone; its weights are shared, packed copies are made where a kernel wants them. Never fails for a
 // program that interpret() runs, except with over_budget.
-Plan lower_program(const Program& program, const LowerOptions& options = {});
+Plan lower_program(const Program& program);  // with the defaults
+Plan lower_program(const Program& program, const LowerOptions& options);
 
 // Names for `--kernel`: "reference", "linear_f32", ...
 std::vector<std::string> list_kernel_names();

@@ -1,17 +1,21 @@
 // Face of program: the representation, its text, checks, meaning, facts, imports and files.
 #pragma once
 
-#include <ATen/core/ivalue.h>
-
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "lissome/program/activation.h"
 #include "lissome/program/detect.h"
 #include "lissome/program/program.h"
+
+// Complete where it is used: <ATen/core/ivalue.h>, <ATen/core/function_schema.h>.
+namespace c10 {
+struct IValue;
+}
 
 namespace lissome {
 
@@ -103,7 +107,7 @@ struct BoundValue {
   Dtype dtype = Dtype::f32;
   Sizes sizes, strides;
   int64_t storage = -1;  // equal numbers share storage
-  c10::IValue number;    // of integer, floating and boolean values
+  std::optional<std::variant<int64_t, double, bool>> number;  // of integer, floating and boolean values
 };
 struct Bound {
   std::vector<BoundValue> values;  // by ValueId

@@ -1,4 +1,6 @@
 // lissome optimize: model and goal in, proven faster model and report out.
+#include <ATen/core/ivalue.h>
+
 #include <sys/stat.h>
 #include <unistd.h>
 

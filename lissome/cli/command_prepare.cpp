@@ -1,4 +1,6 @@
 // lissome prepare: what needs neither data nor search.
+#include <ATen/core/ivalue.h>
+
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"

@@ -1,4 +1,5 @@
 // The commands that need libtorch, and the hooks through which the program reaches them.
+#include <ATen/core/ivalue.h>
 #include <c10/util/Exception.h>
 
 #include "lissome/cli/command.h"

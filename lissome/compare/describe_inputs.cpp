@@ -1,3 +1,4 @@
+
 #include "lissome/compare.h"
 
 namespace lissome {

@@ -1,4 +1,5 @@
 // Running a model over data: batches in, rows out.
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
 

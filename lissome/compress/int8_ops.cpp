@@ -1,5 +1,7 @@
 #include "lissome/compress/int8_ops.h"
 
+#include <ATen/core/function_schema.h>
+
 #include <map>
 
 namespace lissome {

@@ -1,5 +1,6 @@
 #include "lissome/compress/layer.h"
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/linear.h>
 

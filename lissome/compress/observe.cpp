@@ -1,5 +1,6 @@
 // Ranges of activations, from two runs over the calibration batches: the first finds the extremes, the second fills one
 // histogram a value, from which the range is chosen. Memory is one histogram a value, whatever the number of batches.
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/histc.h>
 #include <ATen/ops/isfinite.h>
 

@@ -1,6 +1,8 @@
 // Post-training int8. Flow: find the linears and convolutions of the prepared program; observe the ranges of their
 // inputs; quantize each alone, correct its bias, measure its signal to noise; rewrite those that keep enough; let
 // neighbours hand over u8.
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>

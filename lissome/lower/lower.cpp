@@ -1,5 +1,7 @@
 #include "lissome/lower.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 
 #include "lissome/base.h"
@@ -108,6 +110,8 @@ class Lowering {
 };
 
 }  // namespace
+
+Plan lower_program(const Program& program) { return lower_program(program, {}); }
 
 Plan lower_program(const Program& program, const LowerOptions& options) {
   register_ops();

@@ -1,6 +1,7 @@
 // Programs through lowering and a session, against interpret().
 #include "lissome/lower.h"
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>

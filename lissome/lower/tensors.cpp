@@ -1,6 +1,7 @@
 #include "lissome/lower/tensors.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/from_blob.h>
 
 #include "lissome/lower.h"

@@ -1,5 +1,6 @@
 #include "lissome/lower/time_candidates.h"
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>

@@ -1,5 +1,6 @@
 #include "lissome/pass/compare_numbers.h"
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/where.h>

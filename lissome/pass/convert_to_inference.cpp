@@ -1,5 +1,7 @@
 // From the training form to the eval form: what module.eval() would have exported. State that is not a training
 // counter or statistic (a cache, say) keeps its writes.
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>

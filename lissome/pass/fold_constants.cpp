@@ -1,5 +1,7 @@
 // What depends on weights and literals alone is computed once: tensors become weights, numbers become literals. So do
 // sizes that the types know.
+#include <ATen/core/ivalue.h>
+
 #include <map>
 
 #include "lissome/pass/passes.h"

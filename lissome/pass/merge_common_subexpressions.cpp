@@ -1,4 +1,5 @@
 // Equal work is done once: the first of equal pure nodes answers for all.
+
 #include <algorithm>
 #include <functional>
 #include <map>

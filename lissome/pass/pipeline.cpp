@@ -1,4 +1,6 @@
 // The one table of passes and the driver: verify after each, clean after each change, compare numbers when asked.
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,5 @@
 // Nodes that return what they are given.
+
 #include <algorithm>
 #include <array>
 

@@ -1,5 +1,6 @@
 // Checks that hold by what the program says of its values. Exports put one in front of every cast; each counts as a
 // reader of the value that it checks.
+
 #include "lissome/pass/passes.h"
 #include "lissome/pass/rewrite.h"
 

@@ -3,6 +3,7 @@
 // node; a disagreement is a fault of the table, never of the model.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/equal.h>
 
 #include <unordered_map>
@@ -192,9 +193,9 @@ class Binder {
     const c10::IValue& value = environment_[id];
     BoundValue& bound = bound_.values[id];
     bound.kind = kind_of(value);
-    if (bound.kind == ValueKind::integer || bound.kind == ValueKind::floating || bound.kind == ValueKind::boolean) {
-      bound.number = value;
-    }
+    if (bound.kind == ValueKind::integer) bound.number = value.toInt();
+    if (bound.kind == ValueKind::floating) bound.number = value.toDouble();
+    if (bound.kind == ValueKind::boolean) bound.number = value.toBool();
     if (bound.kind != ValueKind::tensor || !value.toTensor().defined()) return;
     const at::Tensor& tensor = value.toTensor();
     bound.dtype = dtype_of(tensor.scalar_type());

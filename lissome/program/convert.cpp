@@ -1,6 +1,8 @@
 // Arguments as the dispatcher takes them; see convert.h.
 #include "lissome/program/convert.h"
 
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/ScalarType.h>
 
@@ -234,7 +236,7 @@ std::string find_misfit(const Program& program, const Argument& argument, const 
   return "cannot be taken as " + expected.real_type()->str();
 }
 
-IValue resolve_argument(const Argument& argument, const ValueLookup& lookup) {
+IValue resolve_argument(const Argument& argument, const std::function<IValue(ValueId)>& lookup) {
   if (argument.is_value()) return lookup(argument.value());
   if (!argument.is_list()) return to_ivalue(argument);
   c10::impl::GenericList items(c10::AnyType::get());

@@ -1,6 +1,9 @@
 // The one place that knows what an op does beyond computing its results. Three sources, in this order: the schema's
 // alias annotations, the dispatcher's tags, and the short lists below of ops whose schema says less than they do.
 // bind_program() holds all of it against what really happened.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>

@@ -2,6 +2,7 @@
 // and lists. Sizes that the trace read from tensors stay computed, so that dynamic dimensions stay dynamic.
 #include "lissome/import_module.h"
 
+#include <ATen/core/function_schema.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/ir/ir.h>
 

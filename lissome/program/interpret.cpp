@@ -1,7 +1,9 @@
 // What a program means: every node through the dispatcher, in order. The oracle of passes and kernels, so it stays
 // plain: no fusion, no reordering. A value's last reader gets the value itself instead of a copy of the handle, so the
 // tensor is freed the moment its work is done.
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
 
 #include <algorithm>
 

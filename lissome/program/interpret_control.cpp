@@ -2,6 +2,7 @@
 // gradients or autocast for their body.
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/flip.h>
 #include <ATen/ops/stack.h>
 

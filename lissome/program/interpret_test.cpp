@@ -1,5 +1,6 @@
 // What programs mean: against direct ATen calls, with control flow, gradients, state and errors.
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linear.h>

@@ -2,6 +2,8 @@
 // as long as the process, so that an Op is one pointer and comparing ops is comparing pointers.
 #include "lissome/program/op.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+
 #include <array>
 #include <map>
 #include <memory>

@@ -2,11 +2,16 @@
 // Ops of our own live in namespace `lissome` of the dispatcher and are registered by register_ops().
 #pragma once
 
-#include <ATen/core/dispatch/Dispatcher.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+// Complete where they are used: <ATen/core/function_schema.h>, <ATen/core/dispatch/Dispatcher.h>.
+namespace c10 {
+class OperatorHandle;
+struct Argument;
+struct FunctionSchema;
+}  // namespace c10
 
 namespace lissome {
 

@@ -2,6 +2,8 @@
 // out (`aten::add(%a, %b)`), so the overload is found from what the arguments are.
 #include "lissome/program/overload.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>

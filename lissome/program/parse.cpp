@@ -1,6 +1,8 @@
 // Text -> program, the inverse of print.cpp: gives the untyped tree of syntax/ its meaning. Ops come from the
 // dispatcher, literals and defaults from their schemas. Text may come from a file of somebody else's: whatever does not
 // fit is refused with line and column, and sizes are checked before anything is allocated.
+#include <ATen/core/function_schema.h>
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>

@@ -19,6 +19,8 @@
 // Arguments: %value, @weight, 1, 1.0, inf, nan, complex(1.0, -2.0), true, none, "text", f32 (dtype), strided (layout),
 // channels_last (memory format), cuda:0 or device("odd"), [1, 2]. Those that the schema requires stand by position,
 // literals for others as name=literal; defaults are left out. Names with odd characters are quoted: %"odd name".
+#include <ATen/core/function_schema.h>
+
 #include <algorithm>
 #include <map>
 #include <unordered_map>

@@ -2,6 +2,8 @@
 // and we use for element types.
 #include "lissome/program/program.h"
 
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
 #include <c10/core/Layout.h>
 #include <c10/core/MemoryFormat.h>
 #include <c10/core/ScalarType.h>

@@ -1,5 +1,6 @@
 // Purity: each program runs twice, as it is with its in-place nodes and after purify(); outputs, inputs and state must be
 // the same, and nothing in the second may write.
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/rand.h>

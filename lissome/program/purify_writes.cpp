@@ -2,6 +2,8 @@
 // result takes the element type of what it replaces. The rest are rows of the tables below.
 #include "lissome/program/purify_writes.h"
 
+#include <ATen/core/function_schema.h>
+
 #include <algorithm>
 #include <array>
 #include <unordered_map>

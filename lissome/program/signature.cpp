@@ -1,5 +1,7 @@
 // Inputs against the program's signature: count, kinds, element types, sizes, and the named dimensions that follow from
 // them. Every message names the input, what was seen and what is allowed.
+#include <ATen/core/ivalue.h>
+
 #include "lissome/program.h"
 
 namespace lissome {

@@ -1,6 +1,8 @@
 // State in an interpretation; see state.h.
 #include "lissome/program/state.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 
 #include "lissome/program/alias_sets.h"

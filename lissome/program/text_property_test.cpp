@@ -1,4 +1,5 @@
 // Random programs of every shape that text can have: parse(print(p)) is p, and a saved text prints the same again.
+#include <ATen/core/function_schema.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

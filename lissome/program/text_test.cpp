@@ -1,5 +1,6 @@
 // Program text: every literal, statement and kind of name goes out and comes back; what does not fit is refused with its
 // place.
+#include <ATen/core/function_schema.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>

@@ -1,5 +1,8 @@
 #include "lissome/reference/prepared_program.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -1,6 +1,7 @@
 // liblissome_reference.so: runs the reference steps of a plan through PyTorch's dispatcher. The runtime loads it when a
 // plan holds such steps; everything goes through the interface of runtime/reference.h.
 #include <ATen/Parallel.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/InferenceMode.h>

@@ -1,5 +1,7 @@
 #include "lissome/tune/gate.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 #include <cstdio>
 

@@ -1,5 +1,7 @@
 #include "lissome/tune/layers.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 #include <map>
 

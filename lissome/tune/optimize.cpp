@@ -1,4 +1,6 @@
 // The order of the stages, and what comes back.
+#include <ATen/core/ivalue.h>
+
 #include "lissome/tune.h"
 
 #include <nlohmann/json.hpp>

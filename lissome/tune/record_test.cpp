@@ -1,5 +1,7 @@
 #include "lissome/tune/record.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,7 @@
 #include "lissome/tune/search.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>

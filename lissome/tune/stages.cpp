@@ -1,5 +1,7 @@
 #include "lissome/tune/stages.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 
 #include "lissome/compress.h"

@@ -1,5 +1,6 @@
 #include "lissome/tune/variant.h"
 
+#include <ATen/core/ivalue.h>
 #include <c10/core/Allocator.h>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 #include "golden_numbers.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>

@@ -1,5 +1,6 @@
 // Runs every golden case: parse, run the pass, verify, compare the text, then interpret both sides on the same numbers for
 // several sizes. A pass without cases, or without a case that must stay as it is, fails here.
+#include <ATen/core/ivalue.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 #include "agreement.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>

@@ -2,6 +2,7 @@
 // unsigned integers; case.json says what they stand for.
 #include "case_reader.h"
 
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 
 #include <cstring>

@@ -5,6 +5,7 @@
 //   run_parity FOLDER [NAME...]      FOLDER holds one folder for each case
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/ivalue.h>
 
 #include <algorithm>
 #include <chrono>

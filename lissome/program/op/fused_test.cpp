@@ -1,4 +1,6 @@
 // Fused and int8 ops against plain arithmetic written out here, and their gradients.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>

@@ -1,4 +1,7 @@
 // Python's numbers: each row was computed by Python itself.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
 // Arguments of serialized nodes: every kind of torch's schema, each by its own word.
+#include <ATen/core/function_schema.h>
 #include <ATen/core/jit_type.h>
 
 #include "lissome/program/pt2/graph.h"

@@ -2,6 +2,8 @@
 // child graphs recurse, as deep as the JSON parser allowed.
 #include "lissome/program/pt2/graph.h"
 
+#include <ATen/core/function_schema.h>
+
 #include <algorithm>
 #include <optional>
 

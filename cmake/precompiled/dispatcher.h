@@ -1,5 +1,5 @@
-// What nearly every file on libtorch's side includes, parsed once for all of them. Files still
-// include what they use; this only makes it quick.
+// What files that call ops include, parsed once for all of them. Files still include what they use;
+// this only makes it quick.
 // Logging.h first: its CHECK macros must come before doctest's, which then replace them.
 #pragma once
 
