@@ -14,19 +14,27 @@
 #
 # A module without sources is an empty interface library, so that others can name it.
 
-# Torch's headers cost seconds a file: parsed once, here, for every module that sees them.
+# Headers that many files include are parsed once, here.
+set(precompiled_headers standard)
 if(LISSOME_TORCH)
-  foreach(header IN ITEMS tensor dispatcher)
-    add_library(lissome_${header}_precompiled OBJECT "${PROJECT_SOURCE_DIR}/cmake/precompiled/empty.cpp")
-    target_link_libraries(lissome_${header}_precompiled PRIVATE lissome_torch_narrow)
-    target_precompile_headers(lissome_${header}_precompiled PRIVATE
-      "${PROJECT_SOURCE_DIR}/cmake/precompiled/${header}.h")
-  endforeach()
+  list(APPEND precompiled_headers tensor dispatcher)
 endif()
+foreach(header IN LISTS precompiled_headers)
+  add_library(lissome_${header}_precompiled OBJECT "${PROJECT_SOURCE_DIR}/cmake/precompiled/empty.cpp")
+  target_precompile_headers(lissome_${header}_precompiled PRIVATE
+    "${PROJECT_SOURCE_DIR}/cmake/precompiled/${header}.h")
+  if(NOT header STREQUAL "standard")
+    target_link_libraries(lissome_${header}_precompiled PRIVATE lissome_torch_narrow)
+  endif()
+endforeach()
 
-# Files of `target` that include more of torch than tensors take the larger precompiled header. (With gcc; other
-# compilers parse what is missing.)
-function(lissome_precompile target)
+# The precompiled header of each file of `target`: with torch, the larger one where the file includes more of it than
+# tensors. (With gcc; other compilers parse what is missing.)
+function(lissome_precompile target torch)
+  if(torch STREQUAL "none")
+    target_precompile_headers(${target} REUSE_FROM lissome_standard_precompiled)
+    return()
+  endif()
   target_precompile_headers(${target} REUSE_FROM lissome_tensor_precompiled)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
@@ -60,9 +68,7 @@ function(lissome_compile_like_module target torch)
   elseif(NOT torch STREQUAL "none")
     message(FATAL_ERROR "${target}: TORCH is '${torch}'; it must be none, narrow or full")
   endif()
-  if(NOT torch STREQUAL "none")
-    lissome_precompile(${target})
-  endif()
+  lissome_precompile(${target} ${torch})
 endfunction()
 
 # The module targets that `modules` lead to, themselves included.

@@ -26,6 +26,10 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 
 add_compile_options(-Wall -Wextra)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # g++ 12 sees overlaps in its own std::string (GCC bug 105651).
+  add_compile_options(-Wno-restrict)
+endif()
 if(LISSOME_SANITIZE)
   add_compile_options(-fsanitize=${LISSOME_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${LISSOME_SANITIZE})

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,8 +27,6 @@ struct QuantizeOptions {
   RangeMethod range = RangeMethod::mean_squared_error;
   // Linears take a scale per row of their input, found while running: dearer, and far closer on transformers.
   bool dynamic_linears = false;
-  // A layer whose output keeps less signal over quantization noise than this stays in float. Decibels.
-  double least_signal_to_noise = 18;
   // Layers never quantized: patterns over module paths ("encoder.layer.0.*").
   std::vector<std::string> keep_float;
 };
@@ -49,9 +48,25 @@ struct Quantized {
 
 // int8: per-channel symmetric s8 weights, u8 activations (one scale a tensor from calibration, or one a row), bias
 // corrected by the mean error that calibration saw (Nagel et al. 2019, arXiv 1906.04721). Layers that follow each other
-// hand over u8. `program` is prepared (see prepare_inference). Throws invalid_input when there is no batch.
+// hand over u8. Calibrates once; programs with more or fewer layers in int8 are then made without running a batch.
+class Int8Calibration {
+ public:
+  // `program` is prepared (see prepare_inference). Throws invalid_input when there is no batch.
+  Int8Calibration(std::shared_ptr<const Program> program, const CalibrationBatches& batches,
+                  const QuantizeOptions& options = {}, const WorkControl& control = {});
+
+  // A layer whose output keeps less signal over quantization noise than this, in decibels, stays in float.
+  Quantized quantize(double least_signal_to_noise) const;
+
+ private:
+  std::shared_ptr<const Program> program_;
+  std::shared_ptr<const std::vector<struct Layer>> layers_;
+};
+// Below this a layer is hardly worth its noise.
+constexpr double kLeastSignalToNoise = 18;
+// Both steps at once.
 Quantized quantize_int8(const Program& program, const CalibrationBatches& batches, const QuantizeOptions& options = {},
-                        const WorkControl& control = {});
+                        double least_signal_to_noise = kLeastSignalToNoise);
 
 // bf16 where it pays: products, convolutions and what stands between them; sums over many terms stay in f32 inside the
 // ops. Casts are explicit nodes; outputs keep their dtype.
@@ -59,6 +74,9 @@ struct Bf16Options {
   std::vector<std::string> keep_float;  // patterns over module paths
 };
 Program convert_bf16(const Program& program, const Bf16Options& options = {});
+
+// "23.4 dB"
+std::string format_decibels(double value);
 
 // ---- parts that other searches use -----------------------------------------------------------------------------------
 struct ActivationRange {

@@ -17,19 +17,4 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <span>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
-#include <variant>
-#include <vector>
+#include "standard.h"

@@ -4,19 +4,4 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <span>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
-#include <variant>
-#include <vector>
+#include "standard.h"

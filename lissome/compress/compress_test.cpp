@@ -42,9 +42,8 @@ CalibrationBatches make_batches(at::IntArrayRef sizes, int count = 6) {
   return batches;
 }
 
-QuantizeOptions ask_for(double signal_to_noise, bool dynamic = false) {
+QuantizeOptions use_dynamic_linears(bool dynamic) {
   QuantizeOptions options;
-  options.least_signal_to_noise = signal_to_noise;
   options.dynamic_linears = dynamic;
   return options;
 }
@@ -91,7 +90,7 @@ TEST_CASE("ranges hold zero, and each method treats outliers in its own way") {
 
 TEST_CASE("int8 linears stay close, and neighbours hand over u8") {
   const Program program = make_mlp();
-  const Quantized quantized = quantize_int8(program, make_batches({16, 32}), ask_for(10));
+  const Quantized quantized = quantize_int8(program, make_batches({16, 32}), {}, 10);
   verify_program(quantized.program, Stage::compressed);
   REQUIRE(quantized.layers.size() == 2);
   for (const QuantizedLayer& layer : quantized.layers) {
@@ -112,7 +111,7 @@ TEST_CASE("int8 linears stay close, and neighbours hand over u8") {
 
 TEST_CASE("dynamic linears find their scales while running") {
   const Program program = make_mlp();
-  const Quantized quantized = quantize_int8(program, make_batches({16, 32}), ask_for(10, true));
+  const Quantized quantized = quantize_int8(program, make_batches({16, 32}), use_dynamic_linears(true), 10);
   CHECK(count_ops(quantized.program, "lissome::linear_dynamic_int8") == 2);
   CHECK(count_ops(quantized.program, "lissome::quantize") == 0);
   // Inputs a thousand times as large as any that calibration saw keep their accuracy.
@@ -122,7 +121,7 @@ TEST_CASE("dynamic linears find their scales while running") {
 
 TEST_CASE("pooling between convolutions works on floats, since ATen's cannot on large u8 images") {
   const Program program = make_net();
-  const Quantized quantized = quantize_int8(program, make_batches({4, 3, 16, 16}), ask_for(10));
+  const Quantized quantized = quantize_int8(program, make_batches({4, 3, 16, 16}), {}, 10);
   verify_program(quantized.program, Stage::compressed);
   CHECK(count_ops(quantized.program, "lissome::conv_int8") == 2);
   CHECK(count_ops(quantized.program, "lissome::quantize") == 2);
@@ -136,7 +135,7 @@ TEST_CASE("pooling between convolutions works on floats, since ATen's cannot on 
 TEST_CASE("biases are corrected by the mean error that calibration saw") {
   const Program program = make_mlp();
   const CalibrationBatches batches = make_batches({512, 32}, 2);
-  const Quantized quantized = quantize_int8(program, batches, ask_for(0));
+  const Quantized quantized = quantize_int8(program, batches, {}, 0);
   const at::Tensor x = batches[0][0].toTensor();
   const at::Tensor error = run(quantized.program, x).sub(run(program, x));
   // The mean over samples all but vanishes beside the error itself.
@@ -145,7 +144,7 @@ TEST_CASE("biases are corrected by the mean error that calibration saw") {
 
 TEST_CASE("layers that lose too much, or are asked to, stay in float with a reason") {
   const Program program = make_mlp();
-  const Quantized strict = quantize_int8(program, make_batches({16, 32}), ask_for(150));
+  const Quantized strict = quantize_int8(program, make_batches({16, 32}), {}, 150);
   for (const QuantizedLayer& layer : strict.layers) {
     CHECK_FALSE(layer.quantized);
     CHECK(layer.reason.find("dB") != std::string::npos);
@@ -153,6 +152,22 @@ TEST_CASE("layers that lose too much, or are asked to, stay in float with a reas
   const at::Tensor x = at::randn({5, 32});
   CHECK(run(strict.program, x).equal(run(program, x)));
   CHECK_THROWS_AS(quantize_int8(program, {}), Error);
+}
+
+TEST_CASE("one calibration serves every bound: a layer leaves when the bound passes what it keeps") {
+  const Int8Calibration calibration(std::make_shared<const Program>(make_mlp()), make_batches({16, 32}));
+  const std::vector<QuantizedLayer> all = calibration.quantize(0).layers;
+  REQUIRE(all.size() > 1);
+  for (const QuantizedLayer& judged : all) {
+    CHECK(judged.quantized);
+    const double bound = judged.signal_to_noise;
+    const std::vector<QuantizedLayer> at_bound = calibration.quantize(bound).layers;
+    const std::vector<QuantizedLayer> above = calibration.quantize(std::nextafter(bound, 1e9)).layers;
+    for (size_t i = 0; i < all.size(); ++i) {
+      CHECK(at_bound[i].quantized == (all[i].signal_to_noise >= bound));
+      CHECK(above[i].quantized == (all[i].signal_to_noise > bound));
+    }
+  }
 }
 
 TEST_CASE("bf16 converts products and their followers, outputs stay f32") {

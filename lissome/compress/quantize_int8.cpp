@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 
 #include "lissome/compress.h"
@@ -67,7 +68,7 @@ void correct_biases(const Program& program, std::vector<Layer>& layers, const Ca
   }
 }
 
-void judge_layers(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches, double least,
+void judge_layers(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
                   const WorkControl& control) {
   std::map<Layer*, Sums> sums;
   measure_layers(program, layers, batches, control, [&](Layer& layer, const at::Tensor& wanted, const at::Tensor& got) {
@@ -78,10 +79,6 @@ void judge_layers(const Program& program, std::vector<Layer>& layers, const Cali
   });
   for (auto& [layer, sum] : sums) {
     layer->signal_to_noise = sum.noise > 0 ? 10 * std::log10(sum.signal / sum.noise) : 200;
-    if (layer->signal_to_noise < least || std::isnan(layer->signal_to_noise)) {
-      layer->reason = "keeps only " + std::to_string(std::lround(layer->signal_to_noise)) +
-                      " dB of signal over quantization noise, " + std::to_string(std::lround(least)) + " dB are asked";
-    }
   }
 }
 
@@ -103,21 +100,43 @@ void choose_ranges(const Program& program, std::vector<Layer>& layers, const Cal
 
 }  // namespace
 
-Quantized quantize_int8(const Program& program, const CalibrationBatches& batches, const QuantizeOptions& options,
-                        const WorkControl& control) {
+Int8Calibration::Int8Calibration(std::shared_ptr<const Program> program, const CalibrationBatches& batches,
+                                 const QuantizeOptions& options, const WorkControl& control)
+    : program_(std::move(program)) {
   if (batches.empty()) throw_error(ErrorKind::invalid_input, "int8 needs at least one batch of calibration data, none was given");
-  std::vector<Layer> layers = find_layers(program, options);
-  choose_ranges(program, layers, batches, options, control);
-  correct_biases(program, layers, batches, control);
-  judge_layers(program, layers, batches, options.least_signal_to_noise, control);
+  auto layers = std::make_shared<std::vector<Layer>>(find_layers(*program_, options));
+  choose_ranges(*program_, *layers, batches, options, control);
+  correct_biases(*program_, *layers, batches, control);
+  judge_layers(*program_, *layers, batches, control);
+  layers_ = std::move(layers);
+}
+
+Quantized Int8Calibration::quantize(double least_signal_to_noise) const {
+  std::vector<Layer> layers = *layers_;
   Quantized result;
-  result.program = rewrite_int8(program, layers);
-  for (const Layer& layer : layers) {
-    const Node& node = program.nodes[layer.position];
+  for (Layer& layer : layers) {
+    // Written so that a signal-to-noise that is no number is refused too.
+    if (layer.reason.empty() && !(layer.signal_to_noise >= least_signal_to_noise)) {
+      layer.reason = "keeps only " + format_decibels(layer.signal_to_noise) + " of signal over quantization noise, " +
+                     format_decibels(least_signal_to_noise) + " are asked";
+    }
+    const Node& node = program_->nodes[layer.position];
     result.layers.push_back({layer.name, node.origin, node.op.name(), layer.signal_to_noise,
                              layer.reason.empty(), layer.reason});
   }
+  result.program = rewrite_int8(*program_, layers);
   return result;
+}
+
+Quantized quantize_int8(const Program& program, const CalibrationBatches& batches, const QuantizeOptions& options,
+                        double least_signal_to_noise) {
+  return Int8Calibration(std::make_shared<const Program>(program), batches, options).quantize(least_signal_to_noise);
+}
+
+std::string format_decibels(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f dB", value);
+  return text;
 }
 
 }  // namespace lissome

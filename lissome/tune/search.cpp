@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "lissome/compress.h"
+#include "lissome/pass.h"
 #include "lissome/tune/record.h"
 
 namespace lissome {
@@ -39,6 +39,17 @@ std::string format_loss(double loss, double allowed) {
 
 }  // namespace
 
+Prepared prepare(const Program& original, const std::vector<std::string>& disabled_passes) {
+  PipelineOptions options;
+  options.disabled = disabled_passes;
+  std::vector<PassResult> results;
+  Prepared prepared{std::make_shared<const Program>(prepare_inference(original, options, &results)), {}};
+  for (const PassResult& result : results) {
+    if (result.rewrites > 0) prepared.notes.push_back(result.name + ": " + std::to_string(result.rewrites) + " rewrites");
+  }
+  return prepared;
+}
+
 Search::Search(const Program& original, const Dataset* data, const OptimizeOptions& options, const WorkControl& control)
     : options_(options), control_(control), signature_(describe_inputs(original)) {
   record_.model = options.model_name;
@@ -49,13 +60,13 @@ Search::Search(const Program& original, const Dataset* data, const OptimizeOptio
   set_up_data(data);
   report("basic", "measuring the original");
   original_ = make_variant("original", std::make_shared<const Program>(original), reference_lowering(options), bench_);
-  best_ = make_variant("original", original_->program, original_->lowering, bench_);
+  best_ = original_;
   const Metric metric = choose_metric(data, options.metric);
   record_.metric = std::string(metric_name(metric));
   if (split_) {
     const Dataset& held_out = split_->validation;
     judge_.emplace(metric, held_out, collect_outputs(*original_->session, held_out, kQualityBatch, control));
-    original_->quality = best_->quality = judge_->original();
+    original_->quality = judge_->original();
     record_.data_note = judge_->describe() + "; " + std::to_string(split_->calibration.samples()) +
                         " other samples calibrate";
   } else {
@@ -84,6 +95,11 @@ void Search::set_up_data(const Dataset* data) {
     bench_.inputs = generate_inputs(signature_, generate);
   }
   for (const NamedArray& input : bench_.inputs) bench_.views.push_back(input.array.view());
+}
+
+const Prepared& Search::fused() {
+  if (!fused_) fused_ = prepare(*original_->program, {});
+  return *fused_;
 }
 
 std::vector<std::vector<c10::IValue>> Search::calibration_batches() const {
@@ -139,7 +155,7 @@ bool Search::try_step(const std::string& stage, const std::string& name, bool lo
   StepRecord step;
   step.stage = stage;
   step.name = name;
-  std::unique_ptr<Variant> variant;
+  std::shared_ptr<Variant> variant;
   try {
     Proposal proposal = propose();
     step.notes = std::move(proposal.notes);

@@ -19,6 +19,13 @@ struct Proposal {
   std::vector<std::string> notes;
 };
 
+// The original in eval form after some or all passes; `notes` say what each did.
+struct Prepared {
+  std::shared_ptr<const Program> program;
+  std::vector<std::string> notes;
+};
+Prepared prepare(const Program& original, const std::vector<std::string>& disabled_passes);
+
 class Search {
  public:
   Search(const Program& original, const Dataset* data, const OptimizeOptions& options, const WorkControl& control);
@@ -30,8 +37,8 @@ class Search {
   void skip_step(const std::string& stage, const std::string& name, const std::string& reason);
 
   const Variant& best() const { return *best_; }
-  Variant& best() { return *best_; }
-  Variant& original() { return *original_; }
+  const Variant& original() const { return *original_; }
+  const Prepared& fused();  // by all passes; precision starts from it and never stacks on a lossy step
   const Bench& bench() const { return bench_; }
   const OptimizeOptions& options() const { return options_; }
   const WorkControl& control() const { return control_; }
@@ -61,8 +68,8 @@ class Search {
   std::optional<DataSplit> split_;
   Bench bench_;
   std::optional<QualityJudge> judge_;
-  std::unique_ptr<Variant> original_;
-  std::unique_ptr<Variant> best_;
+  std::shared_ptr<Variant> original_, best_;  // one and the same until a step is accepted
+  std::optional<Prepared> fused_;
   OptimizationRecord record_;
   std::optional<double> last_loss_;
   int tried_ = 0;

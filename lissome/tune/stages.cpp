@@ -24,73 +24,103 @@ std::vector<std::string> list_fusing_passes() {
   return names;
 }
 
-Proposal prepare(const Search& search, Variant& original, const std::vector<std::string>& disabled) {
-  PipelineOptions options;
-  options.disabled = disabled;
-  std::vector<PassResult> results;
-  Proposal proposal;
-  proposal.program = std::make_shared<const Program>(prepare_inference(*original.program, options, &results));
-  proposal.lowering = search.best().lowering;
-  for (const PassResult& result : results) {
-    if (result.rewrites > 0) proposal.notes.push_back(result.name + ": " + std::to_string(result.rewrites) + " rewrites");
-  }
-  return proposal;
+Proposal propose(const Search& search, const Prepared& prepared) {
+  return {prepared.program, search.best().lowering, prepared.notes};
 }
 
-// The fused float program that precision starts from; precision never stacks on a lossy step.
-std::shared_ptr<const Program> prepare_float(Search& search) {
-  return std::make_shared<const Program>(prepare_inference(*search.original().program));
-}
-
+// A kind of small numbers, and what its tries share: calibration runs the data once.
 struct Precision {
-  std::string name;
+  const char* name;
   bool int8 = false, dynamic = false, bf16 = false;
 };
 
-Proposal propose_precision(Search& search, const std::shared_ptr<const Program>& base, const Precision& precision,
-                           double least_signal_to_noise) {
-  Proposal proposal;
-  proposal.lowering = search.best().lowering;
-  Program program = *base;
-  if (precision.int8) {
-    QuantizeOptions options;
-    options.dynamic_linears = precision.dynamic;
-    options.least_signal_to_noise = least_signal_to_noise;
-    Quantized quantized = quantize_int8(program, search.calibration_batches(), options, search.control());
-    int done = 0;
-    for (const QuantizedLayer& layer : quantized.layers) {
-      done += layer.quantized;
-      if (!layer.quantized) {
-        const std::string where = layer.origin != nullptr && !layer.origin->module.empty() ? layer.origin->module : layer.name;
-        proposal.notes.push_back(where + " stays in float: " + layer.reason);
-      }
+class PrecisionTrials {
+ public:
+  PrecisionTrials(Search& search, const Precision& precision, std::shared_ptr<const Int8Calibration>& calibration)
+      : search_(search), precision_(precision), calibration_(calibration) {}
+
+  // When the loss is what refuses int8, fewer layers may still pay: each try leaves out the worst quarter.
+  void run() {
+    double least = kLeastSignalToNoise;
+    for (int tries = 0; tries < kMostTries; ++tries) {
+      std::string name = precision_.name;
+      if (tries > 0) name += ", layers that keep " + format_decibels(least);
+      const bool accepted = search_.try_step("computation", name, true, [&] { return propose(least); });
+      if (accepted || !precision_.int8 || !search_.last_loss()) return;
+      const std::optional<double> next = find_next_bound();
+      if (!next) return;
+      least = *next;
     }
-    proposal.notes.insert(proposal.notes.begin(), std::to_string(done) + " of " + std::to_string(quantized.layers.size()) +
-                                                      " layers in int8");
-    if (done == 0) throw_error(ErrorKind::unsupported, "no layer can be int8");
-    program = std::move(quantized.program);
   }
-  if (precision.bf16) program = convert_bf16(program);
-  proposal.program = std::make_shared<const Program>(std::move(program));
-  return proposal;
-}
+
+ private:
+  static constexpr int kMostTries = 4;
+
+  Proposal propose(double least_signal_to_noise) {
+    Proposal proposal;
+    proposal.lowering = search_.best().lowering;
+    Program program = *search_.fused().program;
+    if (precision_.int8) {
+      if (calibration_ == nullptr) {
+        QuantizeOptions options;
+        options.dynamic_linears = precision_.dynamic;
+        calibration_ = std::make_shared<const Int8Calibration>(search_.fused().program, search_.calibration_batches(),
+                                                               options, search_.control());
+      }
+      Quantized quantized = calibration_->quantize(least_signal_to_noise);
+      program = std::move(quantized.program);
+      layers_ = std::move(quantized.layers);
+      note_layers(proposal.notes);
+    }
+    if (precision_.bf16) program = convert_bf16(program);
+    proposal.program = std::make_shared<const Program>(std::move(program));
+    return proposal;
+  }
+
+  void note_layers(std::vector<std::string>& notes) const {
+    const auto done = std::count_if(layers_.begin(), layers_.end(), [](const QuantizedLayer& layer) { return layer.quantized; });
+    if (done == 0) throw_error(ErrorKind::unsupported, "no layer can be int8");
+    notes.push_back(std::to_string(done) + " of " + std::to_string(layers_.size()) + " layers in int8");
+    for (const QuantizedLayer& layer : layers_) {
+      if (layer.quantized) continue;
+      const bool placed = layer.origin != nullptr && !layer.origin->module.empty();
+      notes.push_back((placed ? layer.origin->module : layer.name) + " stays in float: " + layer.reason);
+    }
+  }
+
+  // Nothing when no layer would be left in int8.
+  std::optional<double> find_next_bound() const {
+    std::vector<double> kept;
+    for (const QuantizedLayer& layer : layers_) {
+      if (layer.quantized) kept.push_back(layer.signal_to_noise);
+    }
+    std::sort(kept.begin(), kept.end());
+    const size_t worst = (kept.size() + 3) / 4;
+    if (worst >= kept.size() || kept[worst] == kept.front()) return std::nullopt;
+    return kept[worst];
+  }
+
+  Search& search_;
+  const Precision& precision_;
+  std::shared_ptr<const Int8Calibration>& calibration_;
+  std::vector<QuantizedLayer> layers_;  // of the last try
+};
 
 }  // namespace
 
 void run_basic_stage(Search& search) {
-  search.try_step("basic", "clean", false, [&] { return prepare(search, search.original(), list_fusing_passes()); });
-  search.try_step("basic", "fuse", false, [&] { return prepare(search, search.original(), {}); });
+  search.try_step("basic", "clean", false, [&] {
+    return propose(search, prepare(*search.original().program, list_fusing_passes()));
+  });
+  search.try_step("basic", "fuse", false, [&] { return propose(search, search.fused()); });
 }
 
 void run_memory_stage(Search& search) {
-  const auto lower_natively = [&] {
-    Proposal proposal;
-    proposal.program = prepare_float(search);
-    proposal.lowering = search.best().lowering;
+  search.try_step("memory", "planned memory, layout, own kernels", false, [&] {
+    Proposal proposal{search.fused().program, search.best().lowering, {}};
     proposal.lowering.forced.clear();
     return proposal;
-  };
-  search.try_step("memory", "planned memory, layout, own kernels", false, lower_natively);
+  });
 }
 
 void run_computation_stage(Search& search) {
@@ -98,37 +128,26 @@ void run_computation_stage(Search& search) {
     search.skip_step("computation", "bf16 and int8", "lossy steps need data to be judged on: give --data");
     return;
   }
-  const std::shared_ptr<const Program> base = prepare_float(search);
-  std::vector<Precision> precisions;
-  if (has(Feature::avx512_bf16)) {
-    precisions.push_back({"bf16", false, false, true});
-  } else {
-    search.skip_step("computation", "bf16", "this processor has no bf16 products");
-  }
-  precisions.push_back({"int8", true, false, false});
-  precisions.push_back({"int8, scales found while running", true, true, false});
-  if (has(Feature::avx512_bf16)) {
-    precisions.push_back({"int8 and bf16", true, false, true});
-    precisions.push_back({"int8, scales found while running, and bf16", true, true, true});
-  }
-  for (const Precision& precision : precisions) {
-    // When the loss is what refuses int8, fewer layers may still pay: each try asks for 6 dB more from every layer.
-    for (double signal_to_noise = 18; signal_to_noise <= 36; signal_to_noise += 6) {
-      std::string name = precision.name;
-      if (signal_to_noise > 18) name += ", layers over " + std::to_string(static_cast<int>(signal_to_noise)) + " dB";
-      const bool accepted = search.try_step("computation", name, true, [&] {
-        return propose_precision(search, base, precision, signal_to_noise);
-      });
-      if (accepted || !precision.int8 || !search.last_loss()) break;
+  static constexpr Precision kPrecisions[] = {
+      {"bf16", false, false, true},
+      {"int8", true, false, false},
+      {"int8, scales found while running", true, true, false},
+      {"int8 and bf16", true, false, true},
+      {"int8, scales found while running, and bf16", true, true, true},
+  };
+  std::shared_ptr<const Int8Calibration> fixed, dynamic;
+  for (const Precision& precision : kPrecisions) {
+    if (precision.bf16 && !has(Feature::avx512_bf16)) {
+      if (!precision.int8) search.skip_step("computation", precision.name, "this processor has no bf16 products");
+      continue;
     }
+    PrecisionTrials(search, precision, precision.dynamic ? dynamic : fixed).run();
   }
 }
 
 void run_compilation_stage(Search& search) {
   search.try_step("compilation", "kernels chosen by timing", false, [&] {
-    Proposal proposal;
-    proposal.program = search.best().program;
-    proposal.lowering = search.best().lowering;
+    Proposal proposal{search.best().program, search.best().lowering, {}};
     proposal.lowering.forced.clear();
     proposal.lowering.effort = Effort::normal;
     return proposal;
@@ -139,9 +158,7 @@ void run_deployment_stage(Search& search) {
   const int most = usable_threads();
   if (search.options().threads != 0 || most == 1) return;
   search.try_step("deployment", "one thread", false, [&] {
-    Proposal proposal;
-    proposal.program = search.best().program;
-    proposal.lowering = search.best().lowering;
+    Proposal proposal{search.best().program, search.best().lowering, {}};
     proposal.lowering.threads = 1;
     return proposal;
   });
