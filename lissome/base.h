@@ -2,6 +2,7 @@
 // features. Rank 0: everything may use it, it uses the standard library alone (and nlohmann::json, libdeflate inside).
 #pragma once
 
+#include "lissome/base/cache_folder.h"
 #include "lissome/base/dispatch.h"
 #include "lissome/base/environment.h"
 #include "lissome/base/error.h"

@@ -12,4 +12,5 @@
 #include "lissome/kernel/linear_u8s8.h"
 #include "lissome/kernel/move.h"
 #include "lissome/kernel/normalize.h"
+#include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lissome/runtime/memory_plan.h"
+#include "lissome/runtime/peaks.h"
 #include "lissome/runtime/plan.h"
 #include "lissome/runtime/plan_io.h"
 #include "lissome/runtime/session.h"

@@ -10,9 +10,13 @@ namespace lissome {
 namespace {
 
 constexpr EnvironmentVariable kVariables[] = {
+    {"HOME", "--cache", "a folder", "The cache is `.cache/lissome` in it, where nothing else says."},
+    {"LISSOME_CACHE", "--cache", "a folder, or none",
+     "Where measurements of this machine are kept, so that they are made once."},
     {"LISSOME_ISA", "--isa", "none, avx2, avx512, vnni, bf16, amx",
      "Kernels use no instruction set above this one, to try lesser paths on a better processor."},
     {"NO_COLOR", "--no-color", "anything", "No colours on a terminal (no-color.org)."},
+    {"XDG_CACHE_HOME", "--cache", "a folder", "The cache is `lissome` in it, unless LISSOME_CACHE is set."},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "lissome/base/cache_folder.h"
 #include "lissome/base/environment.h"
 #include "lissome/base/file.h"
 #include "lissome/base/processor_quota.h"
@@ -99,7 +100,7 @@ TEST_CASE("quotas of control groups, version 1, also where the group itself is n
 }
 
 TEST_CASE("environment variables come from the table, and the page shows the table") {
-  EXPECT_ERROR(internal, read_environment("HOME"), "HOME");
+  EXPECT_ERROR(internal, read_environment("PATH"), "PATH");
   REQUIRE(setenv("LISSOME_ISA", "", 1) == 0);
   CHECK_FALSE(read_environment("LISSOME_ISA").has_value());
   REQUIRE(setenv("LISSOME_ISA", "avx2", 1) == 0);
@@ -118,4 +119,15 @@ TEST_CASE("environment variables come from the table, and the page shows the tab
   for (size_t at = page.find("\n| `"); at != std::string::npos; at = page.find("\n| `", at + 1))
     ++shown;
   CHECK(shown == rows);
+}
+
+TEST_CASE("the cache folder is made where it is asked for, and none keeps nothing") {
+  const TemporaryFolder folder;
+  set_cache_folder(folder.file("a/b"));
+  CHECK(cache_folder() == folder.file("a/b"));
+  write_file(folder.file("a/b/kept"), "x");
+  set_cache_folder(folder.file("a/b/kept/no"));  // a file is in the way
+  CHECK(cache_folder().empty());
+  set_cache_folder("none");
+  CHECK(cache_folder().empty());
 }

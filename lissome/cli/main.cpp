@@ -16,6 +16,7 @@ constexpr Command kCommands[] = {
     {"run", "run a model on arrays from a file", run_run},
     {"bench", "time models against each other, in turns", run_bench},
     {"profile", "time, memory and kernel of every node", run_profile},
+    {"peaks", "what this machine can do at most", run_peaks},
 };
 
 // Commands of the torch library, for the help and for telling a typing error from a command.
@@ -31,7 +32,7 @@ constexpr TorchCommand kTorchCommands[] = {
 std::string make_help() {
   std::string text = "lissome " + std::string(lissome_version()) + ": makes PyTorch models thin, supple, quick\n\n" +
                      "  lissome COMMAND MODEL [flags]        lissome COMMAND --help\n\n";
-  text += "Of every command: --json, --no-color, --isa LEVEL (use lesser kernels).\n\n";
+  text += "Of every command: --json, --no-color, --isa LEVEL (use lesser kernels), --cache FOLDER.\n\n";
   const auto add = [&](std::string_view name, std::string_view summary) {
     text += "  " + std::string(name) + std::string(12 - name.size(), ' ') + std::string(summary) + "\n";
   };
@@ -41,21 +42,25 @@ std::string make_help() {
                 "4 a model or data file refused, 130 interrupted.\n";
 }
 
-// Flags of every command, wherever they stand: --no-color, --isa LEVEL. Taken out of the arguments.
-std::vector<std::string> apply_common_flags(std::vector<std::string> arguments, Console& console) {
-  for (size_t i = 0; i < arguments.size();) {
+// Flags of every command, wherever they stand: --no-color, --isa LEVEL, --cache FOLDER. Returns the other arguments.
+std::vector<std::string> apply_common_flags(const std::vector<std::string>& arguments, Console& console) {
+  std::vector<std::string> others;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto take_value = [&](const char* what) {
+      if (i + 1 == arguments.size()) throw_error(ErrorKind::usage, arguments[i], " needs ", what);
+      return arguments[++i];
+    };
     if (arguments[i] == "--no-color") {
       console.disable_color();
-      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
     } else if (arguments[i] == "--isa") {
-      if (i + 1 == arguments.size()) throw_error(ErrorKind::usage, "--isa needs a level: none, avx2, avx512, vnni, bf16 or amx");
-      mask_features(arguments[i + 1]);
-      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+      mask_features(take_value("a level: none, avx2, avx512, vnni, bf16 or amx"));
+    } else if (arguments[i] == "--cache") {
+      set_cache_folder(take_value("a folder, or none"));
     } else {
-      ++i;
+      others.push_back(arguments[i]);
     }
   }
-  return arguments;
+  return others;
 }
 
 int dispatch_command(const std::vector<std::string>& arguments, Console& console) {

@@ -9,6 +9,7 @@
 #include "lissome/kernel/linear_u8s8.h"
 #include "lissome/kernel/move.h"
 #include "lissome/kernel/normalize.h"
+#include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"
 
 namespace lissome {
@@ -51,6 +52,14 @@ LISSOME_KERNEL(linear_f32, LinearF32Call, portable);
 LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx512_vnni);
 LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx2);
 LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, portable);
+
+LISSOME_KERNEL(peak_multiply_bf16, PeakCall, avx512_bf16);
+LISSOME_KERNEL(peak_multiply_f32, PeakCall, avx512);
+LISSOME_KERNEL(peak_multiply_f32, PeakCall, avx2);
+LISSOME_KERNEL(peak_multiply_u8s8, PeakCall, avx512_vnni);
+LISSOME_KERNEL(peak_multiply_u8s8, PeakCall, avx2);
+LISSOME_KERNEL(peak_read, PeakCall, avx512);
+LISSOME_KERNEL(peak_read, PeakCall, avx2);
 
 LISSOME_KERNEL(pool_f32, PoolCall, avx512);
 LISSOME_KERNEL(pool_f32, PoolCall, avx2);

@@ -101,3 +101,15 @@ def test_inspected_text_survives_saving(succeed: Lissome, models: SimpleNamespac
     succeed("prepare", models.towers, "-o", first)
     succeed("prepare", first, "-o", second)
     assert succeed("inspect", first, "--text") == succeed("inspect", second, "--text")
+
+
+def test_peaks(lissome, tmp_path: Path):
+    first = lissome("peaks", "--threads", "1", "--json", "--cache", tmp_path / "kept")
+    assert first.returncode == 0, first.stderr
+    (peaks,) = json.loads(first.stdout)["peaks"]
+    assert peaks["threads"] == 1 and peaks["multiply_f32"] > 1e8 and peaks["read_l1"] > peaks["read_memory"] > 0
+    assert lissome("peaks", "--threads", "1", "--json", "--cache", tmp_path / "kept").stdout == first.stdout
+    table = lissome("peaks", "--cache", tmp_path / "kept").stdout
+    assert "f32 products" in table and "GMAC/s" in table and "1 thread" in table
+    masked = lissome("peaks", "--threads", "1", "--json", "--isa", "avx2", "--cache", tmp_path / "kept")
+    assert json.loads(masked.stdout)["peaks"][0]["multiply_bf16"] == 0

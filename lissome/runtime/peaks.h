@@ -1,0 +1,33 @@
+// What this machine can do at most: the figures that rooflines are drawn with. Measured, never looked up.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lissome/base.h"
+
+namespace lissome {
+
+struct MachinePeaks {
+  int threads = 1;
+  // Multiply-adds a second of all threads together; 0 where the processor has no such products.
+  double multiply_f32 = 0, multiply_bf16 = 0, multiply_u8s8 = 0;
+  // Bytes a second read by all threads together, each its own, out of the first level cache, the second, the third and
+  // memory. A level that the processor does not report is 0.
+  double read_l1 = 0, read_l2 = 0, read_l3 = 0, read_memory = 0;
+  double barrier = 0;     // seconds that all threads need to meet; 0 for one thread
+  double region = 0;      // seconds to hand work to the team and get it back
+  double page_fault = 0;  // seconds for the first touch of a 4 KiB page
+};
+
+// Takes about a second. The best of several short tries: what the machine can do, not what neighbours leave.
+// `threads` from 1 to usable_threads().
+MachinePeaks measure_peaks(int threads);
+
+// The same, measured once per machine, version and thread count, and kept in a file below the user's cache folder
+// (see docs/environment.md). A file that cannot be read or written costs a measurement, nothing else.
+MachinePeaks find_peaks(int threads);
+
+Json to_json(const MachinePeaks& peaks);
+
+}  // namespace lissome
