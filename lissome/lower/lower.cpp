@@ -6,7 +6,7 @@
 
 #include "lissome/base.h"
 #include "lissome/lower/candidate.h"
-#include "lissome/lower/time_candidates.h"
+#include "lissome/lower/choose_kernels.h"
 
 namespace lissome {
 namespace {
@@ -21,33 +21,23 @@ void check_forced(const LowerOptions& options) {
   }
 }
 
-// A later candidate must be this much faster than an earlier one: measured times of equals differ too.
-constexpr double kFasterBy = 0.97;
-
 class Lowering {
  public:
-  Lowering(const Program& program, const LowerOptions& options)
-      : options_(options), builder_(program, options.threads), timer_(program, options) {
+  Lowering(const Program& program, const LowerOptions& options, const Preferences& preferences)
+      : options_(options), preferences_(preferences), builder_(program, options.threads) {
     for (const Node& node : program.nodes) barriers_ = barriers_ || find_effects(program, node).barrier();
   }
 
-  Plan run() {
+  Lowered run() {
     const std::vector<Node> nodes = builder_.program().nodes;
     for (const Node& node : nodes) lower_node(node);
-    Plan plan = builder_.finish();
-    plan.choices = std::move(choices_);
-    return plan;
+    lowered_.plan = builder_.finish();
+    lowered_.plan.choices = std::move(choices_);
+    check_plan(lowered_.plan);
+    return std::move(lowered_);
   }
 
  private:
-  const ForcedKernel* find_forced(const Node& node) const {
-    const std::string result = builder_.program().value(node.results[0]).name;
-    for (const ForcedKernel& forced : options_.forced) {
-      if (matches_pattern(forced.pattern, node.op.name()) || matches_pattern(forced.pattern, result)) return &forced;
-    }
-    return nullptr;
-  }
-
   void lower_node(const Node& node) {
     const std::span<const Candidate> rows = find_candidates(node.op);
     if (rows.empty()) {
@@ -66,6 +56,7 @@ class Lowering {
     choice.candidates.push_back({std::string(kReferenceKernel), {}, 0});
     const Candidate* chosen = choose(node, accepted, choice);
     choice.chosen = chosen ? chosen->name : kReferenceKernel;
+    note_open(choice, accepted);
     choices_.push_back(std::move(choice));
     if (chosen) {
       chosen->emit(builder_, node);
@@ -75,36 +66,35 @@ class Lowering {
   }
 
   // Null is the reference.
-  const Candidate* choose(const Node& node, std::vector<const Candidate*> accepted, PlanChoice& choice) {
-    if (const ForcedKernel* forced = find_forced(node)) {
+  const Candidate* choose(const Node& node, const std::vector<const Candidate*>& accepted, PlanChoice& choice) const {
+    const std::string* wanted = nullptr;
+    if (const auto preferred = preferences_.find(choice.node); preferred != preferences_.end()) wanted = &preferred->second;
+    for (const ForcedKernel& forced : options_.forced) {
+      if (!matches_pattern(forced.pattern, node.op.name()) && !matches_pattern(forced.pattern, choice.node)) continue;
+      wanted = &forced.kernel;
       choice.reason = "forced";
-      if (forced->kernel == kReferenceKernel) return nullptr;
-      for (const Candidate* candidate : accepted) {
-        if (candidate->name == forced->kernel) return candidate;
-      }
+      break;
+    }
+    if (wanted != nullptr && *wanted == kReferenceKernel) return nullptr;
+    for (const Candidate* candidate : accepted) {
+      if (wanted != nullptr && candidate->name == *wanted) return candidate;
     }
     choice.reason = accepted.empty() ? "nothing else accepts it" : "first accepted";
-    if (accepted.empty() || options_.effort == Effort::fast) return accepted.empty() ? nullptr : accepted.front();
-    if (!accepted.front()->timed) return accepted.front();
-    accepted.push_back(nullptr);
-    const std::vector<CandidateTime>& times = timer_.measure(node, accepted);
-    size_t best = accepted.size();
-    for (size_t i = 0; i < accepted.size(); ++i) {
-      for (PlanCandidate& row : choice.candidates) {
-        if (row.name != (accepted[i] ? accepted[i]->name : kReferenceKernel)) continue;
-        row.nanoseconds = times[i].nanoseconds;
-        if (!times[i].failure.empty()) row.refused = "failed when tried: " + times[i].failure;
-      }
-      if (times[i].nanoseconds == 0) continue;
-      if (best == accepted.size() || times[i].nanoseconds < times[best].nanoseconds * kFasterBy) best = i;
-    }
-    choice.reason = "fastest";
-    return best == accepted.size() ? nullptr : accepted[best];
+    return accepted.empty() ? nullptr : accepted.front();
+  }
+
+  void note_open(const PlanChoice& choice, const std::vector<const Candidate*>& accepted) {
+    if (accepted.empty() || !accepted.front()->timed || choice.reason == "forced") return;
+    OpenChoice open{choice.node, choice.chosen, {}};
+    for (const Candidate* candidate : accepted) open.accepted.emplace_back(candidate->name);
+    open.accepted.emplace_back(kReferenceKernel);
+    lowered_.open.push_back(std::move(open));
   }
 
   const LowerOptions& options_;
+  const Preferences& preferences_;
   PlanBuilder builder_;
-  CandidateTimer timer_;
+  Lowered lowered_;
   std::vector<PlanChoice> choices_;
   bool barriers_ = false;
 };
@@ -116,9 +106,8 @@ Plan lower_program(const Program& program) { return lower_program(program, {}); 
 Plan lower_program(const Program& program, const LowerOptions& options) {
   register_ops();
   check_forced(options);
-  Plan plan = Lowering(program, options).run();
-  check_plan(plan);
-  return plan;
+  const auto lower = [&](const Preferences& preferences) { return Lowering(program, options, preferences).run(); };
+  return options.effort == Effort::fast ? lower({}).plan : choose_kernels(program, options, lower);
 }
 
 void save_prepared(const Program& program, const Plan& plan, const std::string& path) {

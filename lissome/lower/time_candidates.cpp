@@ -6,8 +6,8 @@
 #include <ATen/ops/randn.h>
 
 #include <algorithm>
-#include <chrono>
-#include <set>
+
+#include "lissome/measure.h"
 
 namespace lissome {
 namespace {
@@ -19,19 +19,35 @@ struct Budget {
 constexpr Budget kNormal = {7, 6e6};
 constexpr Budget kLong = {31, 60e6};
 
-double read_clock() {
-  return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                 std::chrono::steady_clock::now().time_since_epoch())
-                                 .count());
-}
-
-c10::IValue make_input(const ValueType& type) {
+at::Tensor make_input(const ValueType& type, const DimensionBindings& dimensions) {
   std::vector<int64_t> sizes;
-  for (const Dimension& size : type.sizes) sizes.push_back(*size.constant());
+  for (const Dimension& size : type.sizes) sizes.push_back(size.evaluate(dimensions));
   const auto options = at::TensorOptions().dtype(scalar_type_of(type.dtype));
   if (is_floating(type.dtype)) return at::randn(sizes, at::kFloat).to(options.dtype());
   if (type.dtype == Dtype::u8) return at::randint(0, 256, sizes, options);
   return at::full(sizes, 1, options);
+}
+
+void add_input(TimingInputs& inputs, const at::Tensor& tensor) {
+  inputs.tensors.push_back(tensor);
+  inputs.views.push_back(
+      {dtype_of(tensor.scalar_type()), tensor.sizes().vec(), tensor.strides().vec(), tensor.data_ptr()});
+}
+
+TimingInputs make_inputs_of(const Program& program, const DimensionBindings& dimensions) {
+  TimingInputs inputs;
+  for (const ProgramInput& input : program.inputs) {
+    add_input(inputs, make_input(program.value(input.value).type, dimensions));
+  }
+  return inputs;
+}
+
+// Null is the reference.
+const Candidate* find_row(const Op& op, const std::string& kernel) {
+  for (const Candidate& row : find_candidates(op)) {
+    if (row.name == kernel) return &row;
+  }
+  return nullptr;
 }
 
 struct Trial {
@@ -64,9 +80,9 @@ Trial prepare_trial(const Program& program, const Candidate* candidate, const Lo
 // One timed stretch; a failure ends the trial.
 void run_trial(Trial& trial, const std::vector<TensorView>& inputs, int repeats) {
   try {
-    const double before = read_clock();
+    const Stopwatch watch;
     for (int i = 0; i < repeats; ++i) trial.session->run(inputs);
-    trial.times.push_back((read_clock() - before) / repeats);
+    trial.times.push_back(watch.seconds() * 1e9 / repeats);
   } catch (const std::exception& error) {
     trial.result.failure = error.what();
     trial.session.reset();
@@ -109,10 +125,8 @@ Program CandidateTimer::extract(const Node& node) const {
   return alone;
 }
 
-const std::vector<CandidateTime>& CandidateTimer::measure(const Node& node,
-                                                          const std::vector<const Candidate*>& candidates) {
+std::string CandidateTimer::describe(const Node& node) const {
   const Program alone = extract(node);
-  // Names do not matter for the time, sizes, literals and dtypes do.
   std::string key = node.op.name();
   for (const Argument& argument : alone.nodes[0].arguments) {
     if (!argument.is_value()) {
@@ -120,29 +134,32 @@ const std::vector<CandidateTime>& CandidateTimer::measure(const Node& node,
       continue;
     }
     const ValueType& type = alone.value(argument.value()).type;
-    key += std::string(" ") + std::string(dtype_name(type.dtype));
+    key += " " + std::string(dtype_name(type.dtype));
     const Weight* weight = alone.find_weight(argument.value());
     if (weight) key += "@" + format_sizes(weight->tensor.sizes().vec());
     for (const Dimension& size : type.sizes) key += "," + size.print();
   }
-  for (const Candidate* candidate : candidates) key += candidate ? " " + std::string(candidate->name) : " reference";
-  const auto found = known_.find(key);
-  if (found != known_.end()) return found->second;
+  return key;
+}
 
-  std::vector<c10::IValue> tensors;
-  std::vector<TensorView> inputs;
-  for (const ProgramInput& input : alone.inputs) {
-    tensors.push_back(make_input(alone.value(input.value).type));
-    const at::Tensor& tensor = tensors.back().toTensor();
-    inputs.push_back({dtype_of(tensor.scalar_type()), tensor.sizes().vec(), tensor.strides().vec(), tensor.data_ptr()});
-  }
+TimingInputs CandidateTimer::make_inputs() const {
+  if (options_.inputs.empty()) return make_inputs_of(program_, dimensions_);
+  TimingInputs inputs;
+  for (const c10::IValue& value : options_.inputs) add_input(inputs, value.toTensor().contiguous());
+  return inputs;
+}
+
+std::map<std::string, CandidateTime> CandidateTimer::measure(const Node& node,
+                                                             const std::vector<std::string>& kernels) const {
+  const Program alone = extract(node);
+  const TimingInputs inputs = make_inputs_of(alone, dimensions_);
   std::vector<Trial> trials;
-  for (const Candidate* candidate : candidates) trials.push_back(prepare_trial(alone, candidate, options_));
+  for (const std::string& kernel : kernels) trials.push_back(prepare_trial(alone, find_row(node.op, kernel), options_));
   const Budget budget = options_.effort == Effort::max ? kLong : kNormal;
   int repeats = 1;
   for (int round = -2; round < budget.rounds; ++round) {
     for (Trial& trial : trials) {
-      if (trial.session) run_trial(trial, inputs, repeats);
+      if (trial.session) run_trial(trial, inputs.views, repeats);
     }
     if (round != -1) continue;
     // The warm-up tells how many runs fit the budget; its times are forgotten.
@@ -153,16 +170,13 @@ const std::vector<CandidateTime>& CandidateTimer::measure(const Node& node,
     }
     repeats = std::clamp(static_cast<int>(budget.nanoseconds / budget.rounds / slowest), 1, 200);
   }
-  std::vector<CandidateTime> results;
-  for (Trial& trial : trials) {
-    if (trial.result.failure.empty() && !trial.times.empty()) {
-      std::nth_element(trial.times.begin(), trial.times.begin() + static_cast<std::ptrdiff_t>(trial.times.size() / 2),
-                       trial.times.end());
-      trial.result.nanoseconds = trial.times[trial.times.size() / 2];
-    }
-    results.push_back(trial.result);
+  std::map<std::string, CandidateTime> results;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    Trial& trial = trials[i];
+    if (trial.result.failure.empty()) trial.result.nanoseconds = find_percentile(trial.times, 0.5);
+    results[kernels[i]] = trial.result;
   }
-  return known_[key] = std::move(results);
+  return results;
 }
 
 }  // namespace lissome

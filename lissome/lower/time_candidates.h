@@ -14,13 +14,22 @@ struct CandidateTime {
   std::string failure;
 };
 
+// Tensors and views of their memory.
+struct TimingInputs {
+  std::vector<at::Tensor> tensors;
+  std::vector<TensorView> views;
+};
+
 class CandidateTimer {
  public:
   CandidateTimer(const Program& program, const LowerOptions& options);
 
-  // One result a candidate, in their order; a null candidate is the reference. Runs are interleaved. Equal nodes are
-  // measured once.
-  const std::vector<CandidateTime>& measure(const Node& node, const std::vector<const Candidate*>& candidates);
+  // By kernel. Runs are interleaved.
+  std::map<std::string, CandidateTime> measure(const Node& node, const std::vector<std::string>& kernels) const;
+  // Op, literals, dtypes and sizes: nodes of one description take equal time.
+  std::string describe(const Node& node) const;
+  // For the whole program: the examples, or made up where there are none.
+  TimingInputs make_inputs() const;
 
  private:
   Program extract(const Node& node) const;
@@ -28,7 +37,6 @@ class CandidateTimer {
   const Program& program_;
   const LowerOptions& options_;
   DimensionBindings dimensions_;
-  std::map<std::string, std::vector<CandidateTime>> known_;
 };
 
 }  // namespace lissome

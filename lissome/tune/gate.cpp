@@ -62,7 +62,11 @@ Verdict judge_speed(Variant& before, Variant& after, const Bench& bench, const G
                      format_percent(1 - static_cast<double>(verdict.memory_after) / static_cast<double>(verdict.memory_before)) +
                      " and not slower: " + figures;
   } else {
-    verdict.reason = verdict.ratio.above_one() ? "slower: " + figures : "no gain beyond noise: " + figures;
+    const bool sure_gain = verdict.ratio.interval.high < 1;
+    verdict.reason = (verdict.ratio.above_one() ? std::string("slower: ")
+                      : sure_gain               ? "gains less than " + format_percent(kLeastGain) + " for sure: "
+                                                : "no gain beyond noise: ") +
+                     figures;
   }
   return verdict;
 }

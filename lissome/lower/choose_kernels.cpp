@@ -1,0 +1,202 @@
+#include "lissome/lower/choose_kernels.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lissome/lower/time_candidates.h"
+#include "lissome/measure.h"
+
+namespace lissome {
+namespace {
+
+// A change must be this much faster for sure: choices are kept for ever, and equals differ when measured too.
+constexpr double kFasterBy = 0.99;
+// A kernel that alone takes so much longer cannot win by what it spares its neighbours.
+constexpr double kHopeless = 2;
+
+struct Budget {
+  double seconds, seconds_of_one;  // of all changes; of one comparison
+};
+constexpr Budget kNormal = {15, 0.3};
+constexpr Budget kLong = {120, 2};
+
+class KernelChooser {
+ public:
+  KernelChooser(const Program& program, const LowerOptions& options,
+                const std::function<Lowered(const Preferences&)>& lower)
+      : lower_(lower),
+        options_(options),
+        budget_(options.effort == Effort::max ? kLong : kNormal),
+        timer_(program, options),
+        inputs_(timer_.make_inputs()),
+        best_(lower({})) {
+    for (const Node& node : program.nodes) {
+      if (!node.results.empty()) nodes_[program.value(node.results.front()).name] = &node;
+    }
+  }
+
+  Plan choose() {
+    if (best_.open.empty()) return std::move(best_.plan);
+    try {
+      session_ = open(best_.plan);
+    } catch (const std::exception& error) {
+      // Made-up inputs need not be ones that the model takes: without a run there is nothing to choose by.
+      for (PlanChoice& choice : best_.plan.choices) choice.reason += ", untimed: " + std::string(error.what());
+      return std::move(best_.plan);
+    }
+    time_kinds();
+    for (const std::string& kernel : list_kernels()) try_everywhere(kernel);
+    for (const Move& move : list_moves()) try_kind(move);
+    note_times();
+    return std::move(best_.plan);
+  }
+
+ private:
+  // Equal nodes: alone they take equal time.
+  struct Kind {
+    std::vector<std::string> nodes;
+    std::map<std::string, CandidateTime> times;  // by kernel
+  };
+  struct Move {
+    std::string kind, kernel;
+    double gain;  // nanoseconds that the nodes alone would save
+  };
+
+  std::unique_ptr<Session> open(const Plan& plan) {
+    SessionOptions options;
+    options.threads = options_.threads;
+    auto session = std::make_unique<Session>(std::make_shared<Plan>(plan), options);
+    session->run(inputs_.views);
+    return session;
+  }
+
+  void time_kinds() {
+    for (const OpenChoice& choice : best_.open) {
+      const Node& node = *nodes_.at(choice.node);
+      const std::string name = timer_.describe(node);
+      kind_of_[choice.node] = name;
+      Kind& kind = kinds_[name];
+      kind.nodes.push_back(choice.node);
+      if (kind.times.empty()) kind.times = timer_.measure(node, choice.accepted);
+    }
+  }
+
+  std::vector<std::string> list_kernels() const {
+    std::set<std::string> kernels;
+    for (const OpenChoice& choice : best_.open) {
+      for (const std::string& kernel : choice.accepted) {
+        if (kernel != choice.chosen) kernels.insert(kernel);
+      }
+    }
+    return {kernels.begin(), kernels.end()};
+  }
+
+  std::vector<Move> list_moves() const {
+    std::vector<Move> moves;
+    for (const auto& [name, kind] : kinds_) {
+      const double now = time_of(kind, chosen_for(kind.nodes.front()));
+      for (const auto& [kernel, time] : kind.times) {
+        if (kernel == chosen_for(kind.nodes.front()) || !time.failure.empty()) continue;
+        if (time.nanoseconds > kHopeless * now) continue;
+        moves.push_back({name, kernel, (now - time.nanoseconds) * static_cast<double>(kind.nodes.size())});
+      }
+    }
+    std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.gain > b.gain; });
+    return moves;
+  }
+
+  static double time_of(const Kind& kind, const std::string& kernel) {
+    const auto found = kind.times.find(kernel);
+    return found == kind.times.end() ? 0 : found->second.nanoseconds;
+  }
+
+  std::string chosen_for(const std::string& node) const {
+    for (const OpenChoice& choice : best_.open) {
+      if (choice.node == node) return choice.chosen;
+    }
+    return {};
+  }
+
+  void try_everywhere(const std::string& kernel) {
+    Preferences wanted = preferences_;
+    for (const auto& [name, kind] : kinds_) {
+      const auto found = kind.times.find(kernel);
+      if (found == kind.times.end() || !found->second.failure.empty()) continue;
+      for (const std::string& node : kind.nodes) wanted[node] = kernel;
+    }
+    try_preferences(std::move(wanted));  // what fails here is found and named kind by kind
+  }
+
+  void try_kind(const Move& move) {
+    Preferences wanted = preferences_;
+    Kind& kind = kinds_.at(move.kind);
+    for (const std::string& node : kind.nodes) wanted[node] = move.kernel;
+    kind.times.at(move.kernel).failure = try_preferences(std::move(wanted));
+  }
+
+  // Returns why the plan could not be made or run, though each part ran alone; empty when it was.
+  std::string try_preferences(Preferences wanted) {
+    if (wanted == preferences_ || watch_.seconds() > budget_.seconds) return {};
+    Lowered changed;
+    std::unique_ptr<Session> session;
+    try {
+      changed = lower_(wanted);
+      session = open(changed.plan);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    InterleaveOptions interleave;
+    interleave.warmup = 2;
+    interleave.least_rounds = 9;
+    interleave.rounds = 200;
+    interleave.seconds = budget_.seconds_of_one;
+    const Interleaved timing = compare_interleaved({{"before", [&] { session_->run(inputs_.views); }},
+                                                    {"after", [&] { session->run(inputs_.views); }}},
+                                                   interleave);
+    if (timing.ratios[1].interval.high >= kFasterBy) return {};
+    best_ = std::move(changed);
+    session_ = std::move(session);
+    preferences_ = std::move(wanted);
+    return {};
+  }
+
+  // For --explain: the time of each kernel alone, and why the choice fell.
+  void note_times() {
+    for (PlanChoice& choice : best_.plan.choices) {
+      const auto name = kind_of_.find(choice.node);
+      if (name == kind_of_.end()) continue;
+      const Kind& kind = kinds_.at(name->second);
+      choice.reason = "fastest in the whole plan";
+      for (PlanCandidate& candidate : choice.candidates) {
+        const auto time = kind.times.find(candidate.name);
+        if (time == kind.times.end()) continue;
+        candidate.nanoseconds = time->second.nanoseconds;
+        if (!time->second.failure.empty()) candidate.refused = "failed when tried: " + time->second.failure;
+      }
+    }
+  }
+
+  const std::function<Lowered(const Preferences&)>& lower_;
+  const LowerOptions& options_;
+  Budget budget_;
+  CandidateTimer timer_;
+  TimingInputs inputs_;
+  Stopwatch watch_;
+  Lowered best_;
+  std::unique_ptr<Session> session_;  // of the best
+  Preferences preferences_;
+  std::map<std::string, const Node*> nodes_;  // by the name of the first result
+  std::map<std::string, Kind> kinds_;         // by description
+  std::map<std::string, std::string> kind_of_;  // description by node
+};
+
+}  // namespace
+
+Plan choose_kernels(const Program& program, const LowerOptions& options,
+                    const std::function<Lowered(const Preferences&)>& lower) {
+  return KernelChooser(program, options, lower).choose();
+}
+
+}  // namespace lissome
