@@ -18,7 +18,7 @@ double quantize(double x, float inverse, float zero) {
 }
 
 double run_instruction(const ElementInstruction& i, const double* r) {
-  const double a = r[i.a], b = r[i.b];
+  const double a = r[i.a], b = i.op == ElementOp::activate ? 0 : r[i.b];  // there b is an activation, no register
   const auto flag = [](bool value) { return value ? 1.0 : 0.0; };
   switch (i.op) {
     case ElementOp::constant: return i.alpha;
