@@ -77,6 +77,7 @@ class LibtorchRun : public ReferenceRun {
   void run_step(int step, const StepSink* sink) override;
   void* read(int value, Dtype dtype, const Sizes& sizes, Format format) override;
   Array take(int value) override;
+  Array copy(int value) override;
   void drop(int value) override { held_[static_cast<size_t>(value)] = c10::IValue(); }
   void clear() override {
     for (c10::IValue& value : held_) value = c10::IValue();
@@ -206,6 +207,11 @@ void* LibtorchRun::read(int value, Dtype dtype, const Sizes& sizes, Format forma
 Array LibtorchRun::take(int value) {
   const c10::InferenceMode mode;
   return to_array(std::exchange(held_[static_cast<size_t>(value)], c10::IValue()));
+}
+
+Array LibtorchRun::copy(int value) {
+  const c10::InferenceMode mode;
+  return to_array(held_[static_cast<size_t>(value)]);  // held twice meanwhile, so the memory is copied
 }
 
 }  // namespace

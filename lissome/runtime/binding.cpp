@@ -6,8 +6,6 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kLargestArena = int64_t{1} << 46;
-
 int64_t value_bytes(const PlacedValue& value) { return value.elements() * item_size(value.dtype); }
 
 // Which arena values take over the memory of an operand that dies where they are made: result -> operand.
@@ -67,6 +65,11 @@ void Binding::size_values(const Plan& plan, const DimensionValues& dimensions) {
       }
       bound.sizes.push_back(*number);
     }
+    const auto bytes = count_bytes(bound.dtype, bound.sizes);
+    if (!bytes || *bytes > kLargestBytes) {
+      throw_error(ErrorKind::over_budget, "plan: value %", value.name, " would be ", dtype_name(bound.dtype),
+                  format_sizes(bound.sizes), ": give smaller inputs");
+    }
     bound.strides = dense_strides(bound.sizes, value.format);
   }
 }
@@ -80,6 +83,10 @@ void Binding::bind_steps(const Plan& plan) {
     }
     const StepRow& row = find_step_row(step.kernel);
     StepBinder binder(plan, static_cast<int>(i), parts_);
+    for (const int id : step.results) {
+      binder.require(row.view == (plan.values[static_cast<size_t>(id)].storage == Storage::view), "its result is ",
+                     storage_name(plan.values[static_cast<size_t>(id)].storage));
+    }
     if (row.view) {
       PlacedValue& result = binder.result();
       result.block = binder.operand(0).block;
@@ -127,7 +134,7 @@ void Binding::plan_arena(const Plan& plan) {
     buffers_.push_back({scratch.bytes, step, step, 0});
   }
   arena_bytes_ = plan_memory(buffers_);
-  if (arena_bytes_ > kLargestArena) {
+  if (arena_bytes_ > kLargestBytes) {
     throw_error(ErrorKind::over_budget, "intermediate values of ", arena_bytes_, " bytes: give smaller inputs");
   }
   for (size_t block = 0; block < buffer_of.size(); ++block) {

@@ -75,8 +75,12 @@ class InputMatcher {
       return size.evaluate(trial);
     };
     const auto zero = at(0), one = at(1);
-    if (!zero || !one || *one == *zero) return -1;
-    const int64_t x = (wanted - *zero) / (*one - *zero);
+    int64_t factor = 0, rest = 0;
+    if (!zero || !one || __builtin_sub_overflow(*one, *zero, &factor) || __builtin_sub_overflow(wanted, *zero, &rest)) {
+      return -1;
+    }
+    if (factor == 0 || (factor == -1 && rest == INT64_MIN)) return -1;
+    const int64_t x = rest / factor;
     return x >= 0 && at(x) == wanted ? x : -1;
   }
 

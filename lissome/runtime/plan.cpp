@@ -17,6 +17,16 @@ constexpr std::array<std::string_view, 6> kStorageNames = {"input", "constant", 
 constexpr std::array<std::string_view, 5> kKindNames = {"tensor", "integer", "floating", "boolean", "other"};
 constexpr std::array<std::string_view, 2> kFormatNames = {"row_major", "channels_last"};
 
+// How a number lies in memory; f32, which none does, for other kinds.
+Dtype number_dtype(PlanKind kind) {
+  switch (kind) {
+    case PlanKind::integer: return Dtype::i64;
+    case PlanKind::floating: return Dtype::f64;
+    case PlanKind::boolean: return Dtype::boolean;
+    default: return Dtype::f32;
+  }
+}
+
 [[noreturn]] void refuse_attribute(std::string_view name, std::string_view wanted) {
   throw_error(ErrorKind::invalid_input, "plan: attribute ", quote(name), " of a step is not ", wanted);
 }
@@ -36,7 +46,10 @@ class PlanChecker {
 
   void check() {
     for (const PlanInput& input : plan_.inputs) {
-      require(at(input.value).storage == Storage::input, "input ", quote(input.name), " is stored as something else");
+      const PlanValue& value = at(input.value);
+      require(value.storage == Storage::input, "input ", quote(input.name), " is stored as something else");
+      require(value.kind == PlanKind::tensor || (value.sizes.empty() && value.dtype == number_dtype(value.kind)),
+              "input ", quote(input.name), " is a ", plan_kind_name(value.kind), " stored as ", dtype_name(value.dtype));
       define(input.value);
     }
     check_arrays();
@@ -100,6 +113,8 @@ class PlanChecker {
       require((storage == Storage::held) == reference && storage != Storage::input && storage != Storage::constant &&
                   storage != Storage::state,
               "value ", at(id).name, " cannot be the result of ", quote(step.kernel));
+      require(storage != Storage::view || (!step.operands.empty() && step.operands[0] >= 0), "value ", at(id).name,
+              " is a view of nothing");
       define(id);
     }
   }

@@ -36,8 +36,10 @@ class ReferenceRun {
   // A held tensor as dense memory in this format; stays valid until the value is dropped. Throws internal when dtype or
   // sizes are not those.
   virtual void* read(int value, Dtype dtype, const Sizes& sizes, Format format) = 0;
-  // A held value for the caller: an array of its own, row-major; numbers become arrays without dimensions.
+  // A held value for the caller: an array of its own, row-major; numbers become arrays without dimensions, none an array
+  // without storage. `take` gives the value away, `copy` leaves it held.
   virtual Array take(int value) = 0;
+  virtual Array copy(int value) = 0;
   virtual void drop(int value) = 0;
   virtual void clear() = 0;
 };

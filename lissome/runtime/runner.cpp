@@ -42,19 +42,60 @@ Array make_uninitialized(const PlacedValue& value) {
   return {value.dtype, value.sizes, std::shared_ptr<void>(memory, std::free)};
 }
 
+// Dtype and bytes of a literal that is a number; nothing for none and text, which do not leave a session.
+struct LiteralView {
+  Dtype dtype = Dtype::i64;
+  const void* data = nullptr;
+};
+LiteralView view_literal(const PlanOutput::Literal& literal) {
+  if (const auto* integer = std::get_if<int64_t>(&literal)) return {Dtype::i64, integer};
+  if (const auto* number = std::get_if<double>(&literal)) return {Dtype::f64, number};
+  if (const auto* flag = std::get_if<bool>(&literal)) return {Dtype::boolean, flag};
+  return {};
+}
+
 Array make_literal(const PlanOutput::Literal& literal) {
-  Array array;
-  if (const auto* integer = std::get_if<int64_t>(&literal)) {
-    array = make_array(Dtype::i64, {});
-    *array.data<int64_t>() = *integer;
-  } else if (const auto* number = std::get_if<double>(&literal)) {
-    array = make_array(Dtype::f64, {});
-    *array.data<double>() = *number;
-  } else if (const auto* flag = std::get_if<bool>(&literal)) {
-    array = make_array(Dtype::boolean, {});
-    *array.data<bool>() = *flag;
+  const LiteralView view = view_literal(literal);
+  return view.data ? copy_array({view.dtype, {}, {}, const_cast<void*>(view.data)}) : Array{};
+}
+
+void copy_bytes(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+// Dimensions from `axis` on, dense into `to`; returns where it stopped writing. Allocates nothing.
+std::byte* copy_dimensions(const PlacedValue& value, size_t axis, const std::byte* from, std::byte* to) {
+  const int64_t item = item_size(value.dtype);
+  if (axis == value.sizes.size()) {
+    copy_bytes(to, from, item);
+    return to + item;
   }
-  return array;
+  if (axis + 1 == value.sizes.size() && value.strides[axis] == 1) {
+    copy_bytes(to, from, value.sizes[axis] * item);
+    return to + value.sizes[axis] * item;
+  }
+  for (int64_t i = 0; i < value.sizes[axis]; ++i) {
+    to = copy_dimensions(value, axis + 1, from + i * value.strides[axis] * item, to);
+  }
+  return to;
+}
+
+void copy_strided(const PlacedValue& value, const std::byte* from, std::byte* to) {
+  if (value.is_row_major()) return copy_bytes(to, from, value.elements() * item_size(value.dtype));
+  if (value.elements() > 0) copy_dimensions(value, 0, from, to);
+}
+
+// By output, then by write: whether a later one names the same value.
+std::vector<bool> find_leaving_again(const Plan& plan) {
+  std::vector<int> leaving;
+  for (const PlanOutput& output : plan.outputs) leaving.push_back(output.value);
+  for (const PlanWrite& write : plan.writes) leaving.push_back(write.value);
+  std::vector<bool> again(leaving.size());
+  for (size_t i = 0; i < leaving.size(); ++i) {
+    again[i] = leaving[i] >= 0 &&
+               std::find(leaving.begin() + static_cast<std::ptrdiff_t>(i) + 1, leaving.end(), leaving[i]) != leaving.end();
+  }
+  return again;
 }
 
 // Those asked for; else those that the plan was made for, which was measured, at most all that this process may use.
@@ -76,8 +117,15 @@ Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& 
       array = copy_array(array.view());
     }
   }
-  direct_ = find_direct_outputs(*plan_);
+  const std::vector<bool> direct = find_direct_outputs(*plan_);
+  direct_output_.assign(plan_->values.size(), -1);
+  for (size_t i = plan_->outputs.size(); i-- > 0;) {
+    const int value = plan_->outputs[i].value;
+    if (value >= 0 && direct[static_cast<size_t>(value)]) direct_output_[static_cast<size_t>(value)] = static_cast<int>(i);
+  }
   natively_read_ = find_natively_read(*plan_);
+  leaves_again_ = find_leaving_again(*plan_);
+  news_.resize(plan_->writes.size());
   drops_ = find_held_drops(*plan_);
   address_.resize(plan_->values.size());
   if (plan_->needs_reference()) {
@@ -122,7 +170,8 @@ void Session::Runner::place(Binding& binding, int block, void* address) {
   binding.place_block(block, address);
 }
 
-TensorView Session::Runner::view_of(const Binding& binding, int value) const {
+// Of the first element; not for held values.
+std::byte* Session::Runner::address_of(const Binding& binding, int value) const {
   const PlacedValue& bound = binding.value(value);
   const auto block = static_cast<size_t>(bound.block);
   const PlanValue& owner = plan_->values[block];
@@ -134,7 +183,12 @@ TensorView Session::Runner::view_of(const Binding& binding, int value) const {
   } else {
     base = static_cast<std::byte*>(address_[block]);
   }
-  return {bound.dtype, bound.sizes, bound.strides, base + bound.offset};
+  return base + bound.offset;
+}
+
+TensorView Session::Runner::view_of(const Binding& binding, int value) const {
+  const PlacedValue& bound = binding.value(value);
+  return {bound.dtype, bound.sizes, bound.strides, address_of(binding, value)};
 }
 
 void Session::Runner::run_native(Binding& binding, const Segment& segment, const StepSink* sink) {
@@ -209,28 +263,81 @@ void Session::Runner::check_fault() {
               origin.source.empty() ? "" : " at ", origin.source);
 }
 
-Array Session::Runner::fetch(const Binding& binding, int value) {
-  if (plan_->values[static_cast<size_t>(value)].storage == Storage::held) return reference_run_->take(value);
-  return copy_array(view_of(binding, value));
+// `leaving` counts outputs, then writes. Whoever is last gets the memory itself.
+Array Session::Runner::fetch_held(int value, size_t leaving) {
+  return leaves_again_[leaving] ? reference_run_->copy(value) : reference_run_->take(value);
 }
 
-Array Session::Runner::fetch_output(const Binding& binding, const PlanOutput& output) {
-  return output.value < 0 ? make_literal(output.literal) : fetch(binding, output.value);
+bool Session::Runner::is_direct(size_t output) const {
+  const int value = plan_->outputs[output].value;
+  return value >= 0 && direct_output_[static_cast<size_t>(value)] == static_cast<int>(output);
+}
+
+Array Session::Runner::fetch_output(const Binding& binding, size_t i) {
+  const PlanOutput& output = plan_->outputs[i];
+  if (output.value < 0) return make_literal(output.literal);
+  if (plan_->values[static_cast<size_t>(output.value)].storage == Storage::held) return fetch_held(output.value, i);
+  return copy_array(view_of(binding, output.value));
+}
+
+void Session::Runner::check_place(size_t i, const TensorView& place, Dtype dtype, std::span<const int64_t> sizes) const {
+  if (place.dtype == dtype && std::equal(place.sizes.begin(), place.sizes.end(), sizes.begin(), sizes.end()) &&
+      place.is_contiguous()) {
+    return;
+  }
+  throw_error(ErrorKind::invalid_input, "the place for output ", quote(plan_->outputs[i].name), " is ",
+              dtype_name(place.dtype), format_sizes(place.sizes), ", must be ", dtype_name(dtype), format_sizes(sizes),
+              " and dense in row order");
+}
+
+void Session::Runner::store_output(const Binding& binding, size_t i, const TensorView& place) {
+  const PlanOutput& output = plan_->outputs[i];
+  if (output.value < 0) {
+    const LiteralView literal = view_literal(output.literal);
+    if (!literal.data) return;
+    check_place(i, place, literal.dtype, {});
+    return copy_bytes(place.data, literal.data, item_size(literal.dtype));
+  }
+  if (plan_->values[static_cast<size_t>(output.value)].storage == Storage::held) {
+    const Array array = fetch_output(binding, i);
+    if (!array.storage) return;
+    check_place(i, place, array.dtype, array.sizes);
+    return copy_bytes(place.data, array.storage.get(), array.bytes());
+  }
+  const std::byte* from = address_of(binding, output.value);
+  if (from == place.data) return;
+  const PlacedValue& value = binding.value(output.value);
+  check_place(i, place, value.dtype, value.sizes);
+  copy_strided(value, from, static_cast<std::byte*>(place.data));
 }
 
 void Session::Runner::store_state(const Binding& binding) {
-  if (plan_->writes.empty()) return;
   // All new values are read before the first is written: one may lie in the memory of another's target.
-  std::vector<Array> news;
-  for (const PlanWrite& write : plan_->writes) news.push_back(fetch(binding, write.value));
-  for (size_t i = 0; i < news.size(); ++i) {
-    const int target = plan_->writes[i].target;
-    const PlanValue& value = plan_->values[static_cast<size_t>(target)];
-    if (value.storage != Storage::state) continue;
-    const Array& state = arrays_[static_cast<size_t>(value.array)];
-    LISSOME_CHECK(news[i].dtype == state.dtype && news[i].elements() == state.elements(), "state ", value.name,
+  for (size_t i = 0; i < plan_->writes.size(); ++i) {
+    const PlanWrite& write = plan_->writes[i];
+    const PlanValue &target = plan_->values[static_cast<size_t>(write.target)],
+                    &source = plan_->values[static_cast<size_t>(write.value)];
+    if (target.storage != Storage::state) continue;
+    const Array& state = arrays_[static_cast<size_t>(target.array)];
+    Array& fresh = news_[i];
+    if (source.storage == Storage::held) {
+      fresh = fetch_held(write.value, plan_->outputs.size() + i);
+    } else {
+      const PlacedValue& value = binding.value(write.value);
+      if (!fresh.storage || fresh.dtype != value.dtype || fresh.sizes != value.sizes) {
+        fresh = make_array(value.dtype, value.sizes);
+      }
+      copy_strided(value, address_of(binding, write.value), fresh.data<std::byte>());
+    }
+    LISSOME_CHECK(fresh.dtype == state.dtype && fresh.elements() == state.elements(), "state ", target.name,
                   " would change its form");
-    std::memcpy(state.storage.get(), news[i].storage.get(), static_cast<size_t>(state.bytes()));
+  }
+  for (size_t i = 0; i < plan_->writes.size(); ++i) {
+    const PlanValue& target = plan_->values[static_cast<size_t>(plan_->writes[i].target)];
+    if (target.storage != Storage::state) continue;
+    const Array& state = arrays_[static_cast<size_t>(target.array)];
+    copy_bytes(state.storage.get(), news_[i].storage.get(), state.bytes());
+    if (plan_->values[static_cast<size_t>(plan_->writes[i].value)].storage == Storage::held) news_[i] = {};
   }
 }
 
@@ -239,17 +346,15 @@ std::vector<Array> Session::Runner::run(std::span<const TensorView> inputs, cons
   Binding& binding = bind(inputs);
   if (reference_run_) reference_run_->clear();
   std::vector<Array> outputs(plan_->outputs.size());
-  std::vector<bool> placed(plan_->values.size(), false);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int value = plan_->outputs[i].value;
-    if (value < 0 || !direct_[static_cast<size_t>(value)] || placed[static_cast<size_t>(value)]) continue;
-    placed[static_cast<size_t>(value)] = true;
+    if (!is_direct(i)) continue;
     outputs[i] = make_uninitialized(binding.value(value));
     place(binding, value, outputs[i].storage.get());
   }
   execute(binding, inputs, sink);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].storage) outputs[i] = fetch_output(binding, plan_->outputs[i]);
+    if (!outputs[i].storage) outputs[i] = fetch_output(binding, i);
   }
   store_state(binding);
   if (reference_run_) reference_run_->clear();
@@ -265,30 +370,14 @@ void Session::Runner::run_into(std::span<const TensorView> inputs, std::span<con
     throw_error(ErrorKind::invalid_input, outputs.size(), " places for outputs were given, the model makes ",
                 plan_->outputs.size());
   }
-  const auto fits = [&](size_t i) {
-    const int value = plan_->outputs[i].value;
-    return value >= 0 && direct_[static_cast<size_t>(value)];
-  };
-  const auto check_place = [&](size_t i, Dtype dtype, const Sizes& sizes) {
-    if (outputs[i].dtype == dtype && outputs[i].sizes == sizes && outputs[i].is_contiguous()) return;
-    throw_error(ErrorKind::invalid_input, "the place for output ", quote(plan_->outputs[i].name), " is ",
-                dtype_name(outputs[i].dtype), format_sizes(outputs[i].sizes), ", must be ", dtype_name(dtype),
-                format_sizes(sizes), " and dense in row order");
-  };
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!fits(i)) continue;
     const int value = plan_->outputs[i].value;
-    check_place(i, binding.value(value).dtype, binding.value(value).sizes);
+    if (!is_direct(i)) continue;
+    check_place(i, outputs[i], binding.value(value).dtype, binding.value(value).sizes);
     place(binding, value, outputs[i].data);
   }
   execute(binding, inputs, sink);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const int value = plan_->outputs[i].value;
-    if (fits(i) && address_[static_cast<size_t>(value)] == outputs[i].data) continue;
-    const Array array = fetch_output(binding, plan_->outputs[i]);
-    check_place(i, array.dtype, array.sizes);
-    std::memcpy(outputs[i].data, array.storage.get(), static_cast<size_t>(array.bytes()));
-  }
+  for (size_t i = 0; i < outputs.size(); ++i) store_output(binding, i, outputs[i]);
   store_state(binding);
   if (reference_run_) reference_run_->clear();
 }
@@ -303,6 +392,7 @@ MemoryFacts Session::Runner::memory() {
     const int64_t bytes = arrays_[static_cast<size_t>(value.array)].bytes();
     (value.storage == Storage::state ? facts.state : facts.weights) += bytes;
   }
+  for (const Array& array : news_) facts.state += array.storage ? array.bytes() : 0;
   facts.arena = arena_.bytes();
   facts.reference = reference_ ? reference_->packed_bytes() : 0;
   return facts;

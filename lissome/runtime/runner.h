@@ -36,9 +36,13 @@ class Session::Runner {
   void run_reference(Binding& binding, const Segment& segment, const StepSink* sink);
   void tell(const StepSink& sink, const BoundStep& step, int64_t nanoseconds) const;
   void check_fault();
+  std::byte* address_of(const Binding& binding, int value) const;
   TensorView view_of(const Binding& binding, int value) const;
-  Array fetch(const Binding& binding, int value);
-  Array fetch_output(const Binding& binding, const PlanOutput& output);
+  bool is_direct(size_t output) const;
+  Array fetch_held(int value, size_t leaving);
+  Array fetch_output(const Binding& binding, size_t i);
+  void check_place(size_t i, const TensorView& place, Dtype dtype, std::span<const int64_t> sizes) const;
+  void store_output(const Binding& binding, size_t i, const TensorView& place);
   void store_state(const Binding& binding);
 
   std::shared_ptr<const Plan> plan_;
@@ -46,8 +50,10 @@ class Session::Runner {
   size_t cached_shapes_ = 16;
   std::mutex mutex_;
   std::vector<Array> arrays_;  // by Plan::arrays; own copies where they are state
-  std::vector<int> owner_array_;
-  std::vector<bool> direct_, natively_read_;
+  std::vector<bool> natively_read_;
+  std::vector<int> direct_output_;  // by value: the output in whose memory it is made, -1
+  std::vector<bool> leaves_again_;  // by output, then by write: a later one needs the same value
+  std::vector<Array> news_;         // by write: the new state until all of it has been read
   std::vector<std::vector<int>> drops_;
   std::unique_ptr<Reference> reference_;
   std::unique_ptr<ReferenceRun> reference_run_;

@@ -14,7 +14,7 @@
 namespace lissome {
 
 struct SessionOptions {
-  int threads = 0;         // 0: all that this process may use
+  int threads = 0;         // 0: as many as the plan was made and measured with, at most all that this process may use
   int cached_shapes = 16;  // how many sets of input sizes stay bound; the longest unused one goes first
 };
 
@@ -44,8 +44,8 @@ class Session {
   std::vector<Array> run(std::span<const TensorView> inputs, const StepSink* sink = nullptr);
   // The same by name; invalid_input names what is missing or unknown. A single unnamed input matches a single input.
   std::vector<NamedArray> run(std::span<const NamedArray> inputs, const StepSink* sink = nullptr);
-  // Into the caller's memory, one view per output, sizes as they will be. Nothing is allocated once the shape is known
-  // and the plan has no reference steps.
+  // Into the caller's memory, one view per output, sizes as they will be; the place of an output that is none is left
+  // alone. Nothing is allocated once the shape is known and the plan has no reference steps.
   void run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                 const StepSink* sink = nullptr);
   // Inputs by name brought into the plan's order.

@@ -10,6 +10,7 @@
 #include "lissome/kernel.h"
 #include "lissome/runtime/plan_io.h"
 #include "lissome/runtime/team.h"
+#include "tests/count_allocations.h"
 
 using namespace lissome;
 
@@ -107,6 +108,57 @@ TEST_CASE("results go into the caller's memory") {
         ErrorKind::invalid_input);
 }
 
+// Everything that can leave a session without libtorch: made in place, twice, a view, an input, a literal, none; and state
+// that takes over what it gave before.
+Plan make_plan_of_outputs() {
+  Plan plan = make_plan();
+  const SizeExpression batch = SizeExpression::parse("batch", plan.dimensions);
+  plan.values.push_back(make_value("turned", Storage::view, {4, batch}));
+  plan.arrays.push_back({"state", false, make_array(Dtype::f32, {1, 4})});
+  plan.values.push_back(make_value("state", Storage::state, {1, 4}, 2));
+  plan.values.push_back(make_value("sum", Storage::arena, {batch, 4}));
+  PlanStep turn;
+  turn.kernel = "view";
+  turn.attributes.set("form", std::string("permute"));
+  turn.attributes.set("dims", std::vector<int64_t>{1, 0});
+  turn.operands = {3}, turn.results = {5};
+  PlanStep add;
+  add.kernel = "elementwise";
+  add.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0", "load 1 1 0 0 0 0", "add 2 0 1 0 0 0"});
+  add.operands = {0, 6}, add.results = {7};
+  plan.steps.push_back(turn);
+  plan.steps.push_back(add);
+  plan.outputs = {{"y", 4, {}},      {"again", 4, {}},         {"turned", 5, {}}, {"x", 0, {}},
+                  {"state", 6, {}}, {"number", -1, int64_t{7}}, {"none", -1, {}}};
+  plan.writes = {{6, 7}};
+  return plan;
+}
+
+TEST_CASE("a warm run into the caller's memory allocates nothing, whatever leaves it") {
+  for (const int threads : {1, 2}) {
+    Session session(std::make_shared<Plan>(make_plan_of_outputs()), {.threads = threads});
+    const Array x = make_input(1, 3);
+    const std::vector<TensorView> inputs = {x.view()};
+    std::vector<Array> kept = session.run(inputs);
+    std::vector<TensorView> places;
+    for (Array& output : kept) {
+      if (output.storage) output = copy_array(output.view());  // no longer the session's own
+      places.push_back(output.view());
+    }
+    session.run_into(inputs, places);
+    const int64_t before = count_allocations();
+    session.run_into(inputs, places);
+    CHECK(count_allocations() == before);
+    CHECK(kept[0].data<float>()[0] == 24);
+    CHECK(kept[1].data<float>()[0] == 24);
+    CHECK(kept[2].data<float>()[3] == 6);
+    CHECK(kept[3].data<float>()[2] == 3);
+    CHECK(kept[4].data<float>()[1] == 6);  // of two runs before
+    CHECK(*kept[5].data<int64_t>() == 7);
+    CHECK(session.memory().state == 32);
+  }
+}
+
 TEST_CASE("steps are timed when asked") {
   Session session(std::make_shared<Plan>(make_plan()));
   const Array x = make_input(2, 1);
@@ -157,6 +209,36 @@ TEST_CASE("a plan that does not hold together is refused") {
   CHECK(refuse([](Plan& plan) { plan.values[3].sizes[1] = 3; }) == ErrorKind::invalid_input);
   CHECK(refuse([](Plan& plan) { plan.values[1].sizes[0] = 1 << 20; }) == ErrorKind::invalid_input);
   CHECK(refuse([](Plan& plan) { plan.outputs[0].value = 9; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.values[3].storage = Storage::view; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.values[0].kind = PlanKind::integer; }) == ErrorKind::invalid_input);
+}
+
+TEST_CASE("numbers in a plan that would overflow are refused") {
+  const auto refuse = [](const std::function<void(Plan&)>& change) {
+    Plan plan = make_plan_of_outputs();
+    change(plan);
+    return kind_of([&] {
+      Session session(std::make_shared<Plan>(plan));
+      const Array x = make_input(1, 1);
+      session.run(std::vector<TensorView>{x.view()});
+    });
+  };
+  const auto view = [&](const std::string& form, int64_t start, int64_t step) {
+    return refuse([&](Plan& plan) {
+      plan.values[5].sizes = plan.values[3].sizes;
+      Attributes& attributes = plan.steps[2].attributes;
+      attributes.set("form", form);
+      attributes.set("dim", int64_t{0});
+      attributes.set("start", start);
+      attributes.set("step", step);
+    });
+  };
+  CHECK(view("slice", 1, 1) == ErrorKind::invalid_input);
+  CHECK(view("slice", INT64_MAX, 1) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.steps[2].operands[0] = -1; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.values[3].sizes = {int64_t{1} << 40, int64_t{1} << 40}; }) == ErrorKind::over_budget);
+  CHECK(refuse([](Plan& plan) { plan.values[5].sizes = {0, int64_t{1} << 62, 4}; }) == ErrorKind::over_budget);
+  CHECK(refuse([](Plan& plan) { plan.steps[0].attributes.set("outputs", INT64_MAX); }) == ErrorKind::invalid_input);
 }
 
 TEST_CASE("nodes that need libtorch are named where there is none") {

@@ -1,5 +1,7 @@
 #include "lissome/runtime/step_binder.h"
 
+#include <algorithm>
+
 namespace lissome {
 namespace {
 
@@ -10,7 +12,15 @@ constexpr double kWorthSharing = 3000;  // nanoseconds
 
 }  // namespace
 
-bool PlacedValue::is_row_major() const { return is_dense(Format::row_major); }
+// As is_dense(Format::row_major), but allocates nothing: asked while a plan runs.
+bool PlacedValue::is_row_major() const {
+  int64_t wanted = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] != 1 && strides[i] != wanted) return false;
+    wanted *= std::max<int64_t>(sizes[i], 1);
+  }
+  return true;
+}
 
 bool PlacedValue::is_dense(Format format) const {
   const Sizes wanted = dense_strides(sizes, format);
@@ -54,6 +64,14 @@ void StepBinder::require_sizes(const PlacedValue& value, const Sizes& sizes) con
 
 void StepBinder::require_row_major(const PlacedValue& value) const {
   require(value.is_row_major(), "an operand or result of ", format_sizes(value.sizes), " is not dense in row order");
+}
+
+void StepBinder::require_product(std::initializer_list<int64_t> factors) const {
+  int64_t product = 1;
+  for (const int64_t factor : factors) {
+    require(factor >= 0 && !__builtin_mul_overflow(product, factor, &product) && product <= kLargestBytes,
+            "sizes multiply to more than ", kLargestBytes);
+  }
 }
 
 void StepBinder::set_kernel(std::string_view kernel) {

@@ -28,6 +28,8 @@ struct PlacedValue {
 };
 
 inline constexpr size_t kCallBytes = 1024;
+// More than any machine has; small enough that sums of a few such products do not overflow.
+inline constexpr int64_t kLargestBytes = int64_t{1} << 46;
 
 struct BoundStep {
   KernelFunction function = nullptr;
@@ -77,6 +79,8 @@ class StepBinder {
   void require_dtype(const PlacedValue& value, Dtype dtype) const;
   void require_sizes(const PlacedValue& value, const Sizes& sizes) const;
   void require_row_major(const PlacedValue& value) const;
+  // That sizes multiply to something a machine can hold, before they are multiplied.
+  void require_product(std::initializer_list<int64_t> factors) const;
 
   // The kernel and its call; pointers are added by point().
   template <typename Call>

@@ -49,7 +49,8 @@ WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const Pl
   binder.require((rank == 3 || rank == 4) && y.sizes.size() == rank, "values must have 3 or 4 dimensions");
   binder.require(x.is_dense(Format::channels_last) && y.is_dense(Format::channels_last),
                  "values must be channels-last");
-  binder.require(x.elements() > 0 && y.elements() > 0, "values are empty");
+  binder.require(x.sizes[1] > 0 && y.sizes[1] > 0, "there are no channels");
+  binder.require(x.elements() > 0 || y.elements() == 0, "x is empty");
   const size_t spatial = rank - 2;
   window.batch = x.sizes[0];
   window.width = x.sizes[rank - 1];
@@ -63,6 +64,9 @@ WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const Pl
   binder.require(y.sizes[0] == window.batch, "batches differ");
   binder.require(sizes.groups > 0 && sizes.in_channels % sizes.groups == 0 && sizes.out_channels % sizes.groups == 0,
                  "channels do not divide into groups");
+  // Packed weights are rounded up to whole panels, per group.
+  binder.require_product({sizes.out_channels + sizes.groups * kLinearPanel, sizes.in_channels / sizes.groups + kLinearPanel,
+                          window.kernel_height, window.kernel_width, 4});
   return sizes;
 }
 

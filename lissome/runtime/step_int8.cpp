@@ -89,7 +89,8 @@ void bind_linear_u8s8(StepBinder& binder) {
   LinearU8S8Call call;
   call.inputs = call.x_stride = x.sizes.back();
   call.outputs = call.y_stride = call.residual_stride = binder.attributes().integer("outputs");
-  binder.require(call.outputs > 0 && call.outputs < int64_t{1} << 40, "outputs is ", call.outputs);
+  binder.require(call.outputs > 0 && call.outputs < kLargestBytes, "outputs is ", call.outputs);
+  binder.require_product({call.outputs + kLinearPanel, call.inputs + kLinearPanel});
   call.rows = x.elements() / call.inputs;
   binder.require_dtype(binder.operand(1), Dtype::i8);
   binder.require_sizes(binder.operand(1), {packed_u8s8_size(call.outputs, call.inputs, 1)});

@@ -30,7 +30,8 @@ void bind_linear_f32(StepBinder& binder) {
   call.inputs = x.sizes.back();
   call.outputs = binder.attributes().integer("outputs");
   call.rows = call.inputs > 0 ? x.elements() / call.inputs : count_elements(Sizes(x.sizes.begin(), x.sizes.end() - 1));
-  binder.require(call.outputs > 0, "outputs is ", call.outputs);
+  binder.require(call.outputs > 0 && call.outputs < kLargestBytes, "outputs is ", call.outputs);
+  binder.require_product({call.outputs + kLinearPanel, call.inputs, 4});
   binder.require_sizes(weight, {packed_linear_f32_size(call.outputs, call.inputs)});
   Sizes y_sizes = x.sizes;
   y_sizes.back() = call.outputs;

@@ -60,11 +60,11 @@ void view_sliced(const StepBinder& binder, const PlacedValue& x, PlacedValue& y,
   } else {
     binder.require(y.sizes.size() == x.sizes.size() && step > 0, "the slice does not fit");
     count = sizes[at] = y.sizes[at];
-    y.strides[at] *= step;
   }
   binder.require_sizes(y, sizes);
   binder.require(start >= 0 && (count == 0 || (start < x.sizes[at] && (count - 1) <= (x.sizes[at] - 1 - start) / step)),
                  "the part lies outside of ", x.sizes[at]);
+  if (count > 1) y.strides[at] *= step;
   if (count > 0) y.offset += start * x.strides[at] * item_size(x.dtype);
 }
 
@@ -151,7 +151,8 @@ void bind_reduce(StepBinder& binder) {
   binder.require(y.is_row_major(), "the result is not dense");
   const int64_t first = binder.attributes().integer("first"), count = binder.attributes().integer("count");
   const bool last_format = binder.attributes().integer("channels_last", 0) != 0;
-  binder.require(first >= 0 && count > 0 && static_cast<size_t>(first + count) <= x.sizes.size(), "dimensions ", first,
+  binder.require(first >= 0 && count > 0 && static_cast<size_t>(first) <= x.sizes.size() &&
+                     static_cast<size_t>(count) <= x.sizes.size() - static_cast<size_t>(first), "dimensions ", first,
                  " to ", first + count);
   // The order of memory: for channels-last values the channels come last.
   Sizes sizes = x.sizes;
