@@ -15,11 +15,12 @@ bool is_depthwise(const Node& node, const at::Tensor& weight) {
 }
 
 int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor, bool depthwise) {
+  const int64_t groups = *node.argument("groups").get<int64_t>();
   const std::string name = builder.program().find_weight(node.argument("weight").value())->name +
-                           (depthwise ? ".depthwise_f32" : ".conv_f32");
+                           (depthwise ? ".depthwise_f32" : ".conv_f32." + std::to_string(groups));
   if (builder.has_packed(name)) return builder.find_packed(name);
   const Array weight = share_tensor(tensor);
-  const int64_t groups = *node.argument("groups").get<int64_t>(), outputs = weight.sizes[0], inputs = weight.sizes[1];
+  const int64_t outputs = weight.sizes[0], inputs = weight.sizes[1];
   const int64_t taps = weight.elements() / (outputs * inputs);
   if (depthwise) {
     Array packed = make_array(Dtype::f32, {weight.elements()});

@@ -30,13 +30,18 @@ const std::string& weight_name(const PlanBuilder& builder, const Node& node) {
   return builder.program().find_weight(node.argument("weight").value())->name;
 }
 
+std::string format_number(double number) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof(text), number).ptr);
+}
+
 struct PackedInt8 {
   int weight, sums;
 };
 
 // `weight` is [outputs, inputs / groups, taps...]; one block a group.
 PackedInt8 pack_weight(PlanBuilder& builder, const Node& node, int64_t groups) {
-  const std::string name = weight_name(builder, node) + ".u8s8", sums_name = name + ".sums";
+  const std::string name = weight_name(builder, node) + ".u8s8." + std::to_string(groups), sums_name = name + ".sums";
   if (!builder.has_packed(name)) {
     const Array weight = share_tensor(*builder.constant(node.argument("weight").value()));
     const int64_t outputs = weight.sizes[0] / groups, inputs = weight.sizes[1];
@@ -55,7 +60,8 @@ PackedInt8 pack_weight(PlanBuilder& builder, const Node& node, int64_t groups) {
 
 // weight_scales * x_scale in f32.
 int add_multiplier(PlanBuilder& builder, const Node& node, float x_scale) {
-  const std::string name = weight_name(builder, node) + ".multiplier." + std::to_string(x_scale);
+  const std::string& scales_name = builder.program().find_weight(node.argument("weight_scales").value())->name;
+  const std::string name = scales_name + ".multiplier." + format_number(static_cast<double>(x_scale));
   if (builder.has_packed(name)) return builder.find_packed(name);
   const Array scales = share_tensor(*builder.constant(node.argument("weight_scales").value()));
   Array multiplier = make_array(Dtype::f32, scales.sizes);
@@ -68,11 +74,6 @@ void set_result(PlanStep& step, const Node& node) {
   if (!gives_u8(node)) return;
   step.attributes.set("out_inverse", static_cast<double>(1.0f / static_cast<float>(read_number(node.argument("out_scale")))));
   step.attributes.set("out_zero", static_cast<int64_t>(read_number(node.argument("out_zero"))));
-}
-
-std::string format_number(double number) {
-  char text[32];
-  return std::string(text, std::to_chars(text, text + sizeof(text), number).ptr);
 }
 
 }  // namespace
