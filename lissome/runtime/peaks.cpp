@@ -68,10 +68,7 @@ double measure_products(KernelFunction kernel, int threads) {
 }
 
 // Half of a cache, so that the other half is free for what else lives there.
-int64_t choose_count(int cache_name) {
-  const int64_t bytes = sysconf(cache_name);
-  return bytes <= 0 ? 0 : bytes / 2 / static_cast<int64_t>(sizeof(float)) / 128 * 128;
-}
+int64_t choose_count(int64_t cache_bytes) { return cache_bytes / 2 / static_cast<int64_t>(sizeof(float)) / 128 * 128; }
 
 void measure_reads(MachinePeaks& peaks, KernelFunction kernel) {
   const int64_t most = kMemoryFloats / peaks.threads / 128 * 128;
@@ -80,12 +77,13 @@ void measure_reads(MachinePeaks& peaks, KernelFunction kernel) {
   auto* numbers = reinterpret_cast<float*>(arena.data());
   std::fill(numbers, numbers + most * peaks.threads, 1e-3F);
   PeakRun run(kernel, peaks.threads);
+  const CacheSizes caches = cache_sizes();
   const auto measure = [&](int64_t count) { return count == 0 ? 0 : run.measure(numbers, std::min(count, most)); };
-  peaks.read_l1 = measure(choose_count(_SC_LEVEL1_DCACHE_SIZE));
-  peaks.read_l2 = measure(choose_count(_SC_LEVEL2_CACHE_SIZE));
+  peaks.read_l1 = measure(choose_count(caches.l1));
+  peaks.read_l2 = measure(choose_count(caches.l2));
   // The third level is shared by all cores, of which a virtual machine may have few.
-  const int64_t shared = choose_count(_SC_LEVEL3_CACHE_SIZE) / 4 / peaks.threads / 128 * 128;
-  peaks.read_l3 = shared <= choose_count(_SC_LEVEL2_CACHE_SIZE) ? 0 : measure(shared);
+  const int64_t shared = choose_count(caches.l3) / 4 / peaks.threads / 128 * 128;
+  peaks.read_l3 = shared <= choose_count(caches.l2) ? 0 : measure(shared);
   peaks.read_memory = measure(most);
 }
 
@@ -167,6 +165,11 @@ std::optional<MachinePeaks> read_kept(const std::string& path, int threads) {
 }
 
 }  // namespace
+
+CacheSizes cache_sizes() {
+  const auto ask = [](int name) { return std::max<int64_t>(sysconf(name), 0); };
+  return {ask(_SC_LEVEL1_DCACHE_SIZE), ask(_SC_LEVEL2_CACHE_SIZE), ask(_SC_LEVEL3_CACHE_SIZE)};
+}
 
 MachinePeaks measure_peaks(int threads) {
   if (threads < 1 || threads > usable_threads()) {

@@ -20,6 +20,12 @@ struct MachinePeaks {
   double page_fault = 0;  // seconds for the first touch of a 4 KiB page
 };
 
+// What the processor says of its caches, bytes: of one core, and shared by all. 0 where it does not say.
+struct CacheSizes {
+  int64_t l1 = 0, l2 = 0, l3 = 0;
+};
+CacheSizes cache_sizes();
+
 // Takes about a second. The best of several short tries: what the machine can do, not what neighbours leave.
 // `threads` from 1 to usable_threads().
 MachinePeaks measure_peaks(int threads);

@@ -66,6 +66,7 @@ void bind_attention(StepBinder& binder) {
   binder.point(&AttentionCall::y, y);
   if (binder.has_operand(3)) binder.point(&AttentionCall::mask, binder.operand(3));
   const auto products = static_cast<double>(call.batch * call.heads * call.queries) * static_cast<double>(call.keys);
+  binder.set_products(products * static_cast<double>(call.size + call.value_size));
   binder.set_work(products * static_cast<double>(call.size + call.value_size + 16), 0);
   binder.point_scratch(&AttentionCall::scratch,
                        binder.parts() * attention_scratch(call.keys, call.size, call.value_size) * 4);

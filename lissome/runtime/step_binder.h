@@ -37,6 +37,8 @@ struct BoundStep {
   int plan_step = -1;
   Isa isa = Isa::portable;
   int64_t bytes = 0;  // of operands and results
+  double products = 0;  // multiply-adds that the result needs, f32 or u8 with s8
+  bool int8_products = false;
   alignas(64) std::array<std::byte, kCallBytes> call{};
 };
 
@@ -113,6 +115,8 @@ class StepBinder {
   int64_t fault_code() const { return plan_step_ + 1; }
   // How much there is to do decides whether one thread does it alone.
   void set_work(double multiplications, double bytes);
+  // For reports: what the result needs at least, whatever the kernel does.
+  void set_products(double count, bool int8 = false) { bound().products = count, bound().int8_products = int8; }
   // For reports, where a step does not touch all of its operands.
   void subtract_bytes(int64_t bytes) { parts_.steps.back().bytes -= bytes; }
   // Into how many parts set_work() cut it.

@@ -89,6 +89,7 @@ void bind_conv_f32(StepBinder& binder) {
   binder.point(&ConvF32Call::zeros, binder.operand(4));
   point_output<ConvF32Call>(binder, y);
   const auto pixels = static_cast<double>(y.elements() / call.out_channels);
+  binder.set_products(pixels * static_cast<double>(call.out_channels * call.in_channels / call.groups * taps));
   binder.set_work(pixels * static_cast<double>(call.out_channels * call.in_channels / call.groups * taps),
                   4.0 * static_cast<double>(x.elements() + y.elements() + packed));
 }
@@ -109,6 +110,7 @@ void bind_depthwise_f32(StepBinder& binder) {
   binder.point(&DepthwiseF32Call::x, x);
   binder.point(&DepthwiseF32Call::weight, binder.operand(1));
   point_output<DepthwiseF32Call>(binder, y);
+  binder.set_products(static_cast<double>(y.elements() * taps));
   binder.set_work(4.0 * static_cast<double>(y.elements() * taps), 4.0 * static_cast<double>(x.elements() + y.elements()));
 }
 

@@ -58,6 +58,7 @@ void bind_linear_f32(StepBinder& binder) {
   }
   const double rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
                outputs = static_cast<double>(call.outputs);
+  binder.set_products(rows * inputs * outputs);
   binder.set_work(rows * inputs * outputs, 4 * (rows * (inputs + outputs) + inputs * outputs));
 }
 

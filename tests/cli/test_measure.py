@@ -113,3 +113,10 @@ def test_peaks(lissome, tmp_path: Path):
     assert "f32 products" in table and "GMAC/s" in table and "1 thread" in table
     masked = lissome("peaks", "--threads", "1", "--json", "--isa", "avx2", "--cache", tmp_path / "kept")
     assert json.loads(masked.stdout)["peaks"][0]["multiply_bf16"] == 0
+
+
+def test_explain(read_json: Lissome, rows: Lissome, prepared: Path):
+    explained = read_json("profile", prepared, "--runs", "5", "--explain")["explained"]
+    linear = next(node for node in rows(explained) if node["kernel"] == "linear_f32")
+    assert linear["isa"] and linear["threads"] >= 1 and linear["held back by"] in ("compute", "memory", "overhead")
+    assert 0 < linear["of limit"] < 3 and "reference" in linear["others"]

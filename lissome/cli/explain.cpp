@@ -1,0 +1,71 @@
+// Why each node runs as it does.
+#include <algorithm>
+#include <map>
+
+#include "lissome/cli/profile.h"
+
+namespace lissome {
+namespace {
+
+struct Limit {
+  double seconds = 0;  // no kernel can be faster; 0 when unknown
+  const char* what = "";
+};
+
+// The roofline (Williams et al. 2009): products at the rate of the registers, or bytes at the rate of the smallest memory
+// that holds the whole model.
+Limit find_limit(const NodeTime& node, const MachinePeaks& peaks, double read_rate) {
+  if (node.kernel == "reference" || node.kernel == "session") return {};
+  const double products_rate = node.int8_products ? peaks.multiply_u8s8 : peaks.multiply_f32;
+  const double compute = products_rate > 0 ? node.products / products_rate : 0;
+  const double memory = read_rate > 0 ? static_cast<double>(node.bytes) / read_rate : 0;
+  const double least = std::max(compute, memory);
+  if (least <= 0) return {};
+  // Work that is over before the threads have met is bound by their meeting.
+  if (least < peaks.barrier) return {least, "overhead"};
+  return {least, compute >= memory ? "compute" : "memory"};
+}
+
+double choose_read_rate(const MachinePeaks& peaks, int64_t working_set, const CacheSizes& caches) {
+  if (peaks.read_l2 > 0 && working_set <= caches.l2 * peaks.threads) return peaks.read_l2;
+  if (peaks.read_l3 > 0 && working_set <= caches.l3) return peaks.read_l3;
+  return peaks.read_memory;
+}
+
+std::string describe_others(const PlanChoice& choice) {
+  std::vector<std::string> others;
+  for (const PlanCandidate& candidate : choice.candidates) {
+    if (candidate.name == choice.chosen) continue;
+    std::string text = candidate.name;
+    if (!candidate.refused.empty()) {
+      text += ": " + candidate.refused;
+    } else if (candidate.nanoseconds > 0) {
+      text += ": " + format_duration(candidate.nanoseconds * 1e-9) + " alone";
+    }
+    others.push_back(std::move(text));
+  }
+  return join(others, "; ");
+}
+
+}  // namespace
+
+Table explain_nodes(const Plan& plan, const Profile& profile, const MachinePeaks& peaks, int64_t working_set) {
+  std::map<std::string, const PlanChoice*> choices;
+  for (const PlanChoice& choice : plan.choices) choices[choice.node] = &choice;
+  const double read_rate = choose_read_rate(peaks, working_set, cache_sizes());
+  Table table{"Why",
+              {{"node", ""}, {"op", ""}, {"kernel", ""}, {"isa", ""}, {"threads", ""}, {"time", "s"}, {"of limit", "%"},
+               {"held back by", ""}, {"chosen", ""}, {"others", ""}},
+              {}};
+  for (const NodeTime& node : profile.nodes) {
+    const Limit limit = find_limit(node, peaks, read_rate);
+    const auto choice = choices.find(node.origin.node);
+    const bool known = choice != choices.end();
+    table.rows.push_back({node.origin.node, node.origin.op, node.kernel, node.isa, static_cast<double>(node.parts), node.typical,
+                          limit.seconds > 0 ? Cell(limit.seconds / node.typical) : Cell("-"), limit.what,
+                          known ? choice->second->reason : "", known ? describe_others(*choice->second) : ""});
+  }
+  return table;
+}
+
+}  // namespace lissome

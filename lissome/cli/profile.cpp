@@ -1,0 +1,70 @@
+#include "lissome/cli/profile.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "lissome/cli/console.h"
+
+namespace lissome {
+namespace {
+
+// Means over the quieter half of the calls: the clock's outliers stay out, and parts add up to the whole, which medians
+// would not.
+void average_quiet_runs(Profile& profile, const std::vector<double>& with_clocks) {
+  std::vector<size_t> runs(with_clocks.size());
+  std::iota(runs.begin(), runs.end(), size_t{0});
+  std::stable_sort(runs.begin(), runs.end(), [&](size_t a, size_t b) { return with_clocks[a] < with_clocks[b]; });
+  runs.resize((runs.size() + 1) / 2);
+  const auto average = [&](const std::vector<double>& seconds) {
+    double sum = 0;
+    for (size_t run : runs) sum += run < seconds.size() ? seconds[run] : 0;
+    return runs.empty() ? 0 : sum / static_cast<double>(runs.size());
+  };
+  for (NodeTime& node : profile.nodes) node.typical = average(node.seconds);
+  profile.with_clocks = average(with_clocks);
+}
+
+}  // namespace
+
+// The last row is what a call does beside its nodes: inputs are checked, outputs made, steps entered, clocks read.
+Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, int warmup, int runs) {
+  Profile profile;
+  std::map<std::pair<int, std::string>, size_t> places;  // (step, node) -> position in profile.nodes
+  std::vector<double> whole, with_clocks;
+  NodeTime outside;
+  outside.origin.node = "(outside)";
+  outside.origin.op = "checks, outputs, clocks";
+  outside.kernel = "session";
+  for (int i = 0; i < warmup; ++i) session.run(inputs);
+  for (int run = 0; run < runs && !Console::interrupted(); ++run) {
+    profile.spans.clear();
+    double inside = 0;
+    const StepSink sink = [&](const StepTiming& timing) {
+      const std::string node = timing.origin != nullptr ? timing.origin->node : std::string();
+      const auto [place, fresh] = places.try_emplace({timing.step, node}, profile.nodes.size());
+      if (fresh) {
+        profile.nodes.push_back({timing.origin != nullptr ? *timing.origin : PlanOrigin{}, std::string(timing.kernel),
+                                 std::string(timing.isa), timing.parts, {}, timing.bytes, timing.products, timing.int8_products});
+      }
+      const double seconds = static_cast<double>(timing.nanoseconds) * 1e-9;
+      profile.nodes[place->second].seconds.push_back(seconds);
+      inside += seconds;
+      profile.spans.push_back({timing.origin != nullptr ? timing.origin->op : "", timing.origin != nullptr ? timing.origin->source : "",
+                               now_nanoseconds() - timing.nanoseconds, timing.nanoseconds, 0});
+    };
+    const Stopwatch clocked;
+    session.run(inputs, &sink);
+    with_clocks.push_back(clocked.seconds());
+    outside.seconds.push_back(std::max(0.0, with_clocks.back() - inside));
+    const Stopwatch plain;
+    session.run(inputs);
+    whole.push_back(plain.seconds());
+  }
+  profile.nodes.push_back(std::move(outside));
+  profile.whole = find_percentile(whole, 0.5);
+  average_quiet_runs(profile, with_clocks);
+  return profile;
+}
+
+}  // namespace lissome
