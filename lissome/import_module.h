@@ -1,4 +1,4 @@
-// A C++ torch::nn module as a program. A face of its own, because it needs the whole of torch's C++ API.
+// A C++ torch::nn module as a program. A face of its own, because it needs torch's C++ API.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -18,11 +18,17 @@ struct TracedInput {
   std::vector<std::pair<int64_t, NamedDimension>> dynamic = {};
 };
 
-// Runs `forward` once on the examples, in the module's current mode, and records what it did. Parameters and buffers
-// keep their names. What C++ decides (branches, loop counts, sizes read with size()) is recorded as it went: a module with
-// dynamic dimensions says flatten(1) or -1 instead of reading sizes. `module` is left as it was.
-// Throws unsupported for what a trace cannot hold, naming the op.
+using ForwardOne = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
+using ForwardMany = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
+
+// Runs `forward` on the examples, in the module's current mode, and records which ops it calls; where dimensions may
+// vary also at other sizes (examples repeated or cut), to find out which numbers are sizes. Parameters and buffers keep
+// their names. What depends on the data (branches, loop counts) is recorded as it went. The module's state and the
+// random generator are left as they were. Throws unsupported for what cannot be recorded, naming the op, and for code
+// that calls other ops at other sizes; invalid_input when examples contradict each other or leave their ranges.
 Program import_module(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,
-                      const std::function<at::Tensor(const std::vector<at::Tensor>&)>& forward);
+                      const ForwardOne& forward);
+Program import_module(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,
+                      const ForwardMany& forward);
 
 }  // namespace lissome

@@ -426,6 +426,14 @@ const std::string& Dimension::name() const {
   return expression_->name;
 }
 
+std::pair<Dimension, Dimension> Dimension::operands() const {
+  LISSOME_CHECK(expression_->left && expression_->right, "dimension ", expression_->text, " is no operation");
+  std::pair<Dimension, Dimension> operands;
+  operands.first.expression_ = expression_->left;
+  operands.second.expression_ = expression_->right;
+  return operands;
+}
+
 std::optional<int64_t> Dimension::try_evaluate(const DimensionBindings& bindings) const {
   return DimensionAlgebra::evaluate(*expression_, bindings);
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lissome {
@@ -35,6 +36,7 @@ class Dimension {
   Operation operation() const;
   std::optional<int64_t> constant() const;
   const std::string& name() const;  // of a named dimension
+  std::pair<Dimension, Dimension> operands() const;  // of an operation
   int64_t evaluate(const DimensionBindings& bindings) const;  // internal error when a name is unbound
   std::optional<int64_t> try_evaluate(const DimensionBindings& bindings) const;
   std::vector<std::string> names() const;

@@ -1,266 +1,142 @@
-// torch::nn module -> Program, by way of a TorchScript trace: its graph is straight-line ATen calls on values, constants
-// and lists. Sizes that the trace read from tensors stay computed, so that dynamic dimensions stay dynamic.
+// torch::nn module -> Program. The module runs a few times under a listener (record_runs): on its examples, at other
+// sizes of each named dimension, and on other data. The calls must be the same each time; integers that differ become
+// expressions over sizes (convert_recording). At last the program must give what the module gave, in every run.
 #include "lissome/import_module.h"
 
-#include <ATen/core/function_schema.h>
-#include <torch/csrc/jit/frontend/tracer.h>
-#include <torch/csrc/jit/ir/ir.h>
+#include <ATen/Context.h>
+#include <ATen/ops/allclose.h>
+#include <c10/util/Exception.h>
 
-#include <array>
-#include <map>
+#include <algorithm>
 
+#include "lissome/program/alias_sets.h"
+#include "lissome/program/convert_recording.h"
 #include "lissome/program/purify.h"
 
 namespace lissome {
 namespace {
 
-// A trace refuses constants that require gradients; whatever happens, the module gets its flags back.
-class GradientsOff {
+// The same ops in the same order: differences are of rounding alone, where memory is laid out in another way.
+constexpr double kRelativeTolerance = 1e-4;
+
+bool is_close(const at::Tensor& got, const at::Tensor& expected) {
+  if (!got.defined() || !expected.defined()) return got.defined() == expected.defined();
+  if (got.sizes() != expected.sizes() || got.scalar_type() != expected.scalar_type()) return false;
+  if (got.numel() == 0) return true;
+  const bool exact = !got.is_floating_point() && !got.is_complex();
+  const double scale = exact ? 0 : expected.abs().nan_to_num(0, 0, 0).max().item().toDouble();
+  return at::allclose(got, expected, 0, exact ? 0 : kRelativeTolerance * scale, true);
+}
+
+class GeneratorKeeper {
  public:
-  explicit GradientsOff(const torch::nn::Module& module) {
-    for (const at::Tensor& parameter : module.parameters()) {
-      if (!parameter.requires_grad()) continue;
-      parameter.set_requires_grad(false);
-      changed_.push_back(parameter);
-    }
+  GeneratorKeeper() : generator_(at::globalContext().defaultGenerator(at::kCPU)), before_(read()) {}
+  GeneratorKeeper(const GeneratorKeeper&) = delete;
+  GeneratorKeeper& operator=(const GeneratorKeeper&) = delete;
+  ~GeneratorKeeper() { write(before_); }
+
+  void write(const at::Tensor& state) {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_.set_state(state);
   }
-  ~GradientsOff() {
-    for (const at::Tensor& parameter : changed_) parameter.set_requires_grad(true);
-  }
-  GradientsOff(const GradientsOff&) = delete;
-  GradientsOff& operator=(const GradientsOff&) = delete;
 
  private:
-  std::vector<at::Tensor> changed_;
+  at::Tensor read() {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    return generator_.get_state();
+  }
+
+  at::Generator generator_;
+  at::Tensor before_;
 };
 
-std::shared_ptr<torch::jit::Graph> trace_module(const std::vector<TracedInput>& inputs,
-                                                const std::function<at::Tensor(const std::vector<at::Tensor>&)>& forward) {
-  torch::jit::Stack examples;
-  for (const TracedInput& input : inputs) examples.emplace_back(input.example);
-  const auto traced = torch::jit::tracer::trace(
-      examples,
-      [&](torch::jit::Stack stack) -> torch::jit::Stack {
-        std::vector<at::Tensor> tensors;
-        for (const c10::IValue& value : stack) tensors.push_back(value.toTensor());
-        return {forward(tensors)};
-      },
-      [](const at::Tensor&) { return std::string(); });
-  return traced.first->graph;
+[[noreturn]] void refuse_result(const ModuleRun& run, const std::string& what) {
+  const std::string sizes = run.sizes.empty() ? "" : " at " + print_sizes(run.sizes);
+  throw_error(
+      ErrorKind::unsupported, "the program that was recorded gives another ", what, " than the module", sizes,
+      ": the module does something that no op shows (plain C++ on a tensor's memory, another thread, autocast)");
 }
 
-// Arithmetic that a trace does on sizes: tensors without dimensions there, integers here.
-std::string_view find_size_op(std::string_view op) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kRows = {
-      {{"aten::mul", "lissome::sym_mul"},
-       {"aten::add", "lissome::sym_add"},
-       {"aten::sub", "lissome::sym_sub"},
-       {"aten::floor_divide", "lissome::sym_floordiv"},
-       {"aten::floordiv", "lissome::sym_floordiv"},
-       {"aten::remainder", "lissome::sym_mod"}}};
-  for (const auto& [traced, ours] : kRows) {
-    if (traced == op) return ours;
+// What the program writes is what the module wrote.
+void check_writes(const Program& program, const std::vector<at::Tensor>& written, const ModuleRun& run) {
+  std::map<std::string, at::Tensor> expected = run.written;
+  for (size_t i = 0; i < written.size(); ++i) {
+    const ValueId target = program.writes[i].target;
+    const Weight* weight = program.find_weight(target);
+    std::string name = weight == nullptr ? std::string() : weight->name;
+    for (const ProgramInput& input : program.inputs) {
+      if (input.value == target) name = input.name;
+    }
+    const auto found = expected.find(name);
+    if (found == expected.end()) continue;  // the same contents as before
+    if (!is_close(written[i], found->second)) refuse_result(run, "state '" + name + "'");
+    expected.erase(found);
   }
-  return {};
-}
-
-class GraphConverter {
- public:
-  GraphConverter(const torch::nn::Module& module, const std::vector<TracedInput>& inputs) {
-    for (const auto& item : module.named_parameters()) add_name(item.key(), item.value(), WeightRole::parameter);
-    for (const auto& item : module.named_buffers()) add_name(item.key(), item.value(), WeightRole::buffer);
-    for (const TracedInput& input : inputs) add_input(input);
-  }
-
-  Program run(const torch::jit::Graph& graph) {
-    for (size_t i = 0; i < graph.inputs().size(); ++i) known_[graph.inputs()[i]] = program_.inputs.at(i).value;
-    for (const torch::jit::Node* node : graph.nodes()) convert(*node);
-    int index = 0;
-    for (const torch::jit::Value* output : graph.outputs()) add_output(known_.at(output), index);
-    return std::move(program_);
-  }
-
- private:
-  struct Name {
-    std::string name;
-    WeightRole role;
+  // The rest is tied to what was written, or written by nodes that stay as they are.
+  const AliasSets sets(program);
+  const auto is_seen_to = [&](ValueId id) {
+    return sets.is_written(id) ||
+           std::any_of(program.writes.begin(), program.writes.end(),
+                       [&](const StateWrite& write) { return sets.may_share(write.target, id); });
   };
-
-  void add_name(const std::string& name, const at::Tensor& tensor, WeightRole role) {
-    names_.emplace(tensor.unsafeGetTensorImpl(), Name{name, role});
+  for (const auto& [name, tensor] : expected) {
+    const auto id = program.find_value(name);
+    if (!id || !is_seen_to(*id)) refuse_result(run, "state '" + name + "'");
   }
+}
 
-  void add_input(const TracedInput& input) {
-    std::vector<Dimension> sizes(input.example.sizes().begin(), input.example.sizes().end());
-    for (const auto& [position, dimension] : input.dynamic) {
-      sizes.at(static_cast<size_t>(position)) = Dimension::named(dimension.name);
-      const bool declared = std::any_of(program_.dimensions.begin(), program_.dimensions.end(),
-                                        [&](const NamedDimension& known) { return known.name == dimension.name; });
-      if (!declared) program_.dimensions.push_back(dimension);
-    }
-    program_.add_input(input.name, {ValueKind::tensor, dtype_of(input.example.scalar_type()), true, std::move(sizes)});
+void check_run(const Program& program, const ModuleRun& run) {
+  std::vector<at::Tensor> written;
+  InterpretOptions options;
+  options.written = &written;
+  std::vector<c10::IValue> inputs, outputs;
+  for (const at::Tensor& input : run.inputs)
+    inputs.emplace_back(input.clone());
+  try {
+    outputs = interpret(program, std::move(inputs), options);
+  } catch (const Error& error) {
+    refuse_result(run, "result (" + error.message() + ")");
   }
-
-  void add_output(const Argument& argument, int& index) {
-    if (argument.is_list()) {
-      for (const Argument& item : argument.list()) add_output(item, index);
-      return;
-    }
-    program_.outputs.push_back({argument, "output." + std::to_string(index++)});
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor got = outputs[i].isNone() ? at::Tensor() : outputs[i].toTensor();
+    if (!is_close(got, run.outputs.at(i))) refuse_result(run, program.outputs[i].name);
   }
+  check_writes(program, written, run);
+}
 
-  Argument add_weight(const at::Tensor& tensor) {
-    if (const auto seen = weights_.find(tensor.unsafeGetTensorImpl()); seen != weights_.end()) return seen->second;
-    const auto named = names_.find(tensor.unsafeGetTensorImpl());
-    const Name name = named != names_.end() ? named->second
-                                            : Name{"constant." + std::to_string(weights_.size()), WeightRole::constant};
-    const ValueId value = program_.add_weight(name.name, tensor.detach(), name.role);
-    weights_.emplace(tensor.unsafeGetTensorImpl(), value);
-    kept_.push_back(tensor);  // the key is its address
-    return value;
-  }
-
-  Argument convert_constant(const c10::IValue& value) {
-    if (value.isNone()) return {};
-    if (value.isTensor()) {
-      const at::Tensor tensor = value.toTensor();
-      // A number that the trace wrapped: a size, a scale.
-      if (tensor.dim() == 0 && tensor.scalar_type() == at::kLong && !names_.count(tensor.unsafeGetTensorImpl())) {
-        return tensor.item().toLong();
-      }
-      return add_weight(tensor);
-    }
-    if (value.isBool()) return value.toBool();
-    if (value.isInt()) return value.toInt();
-    if (value.isDouble()) return value.toDouble();
-    if (value.isString()) return value.toStringRef();
-    if (value.isDevice()) return Device{value.toDevice().str()};
-    if (value.isList()) {
-      ArgumentList items;
-      for (const c10::IValue& item : value.toListRef()) items.push_back(convert_constant(item));
-      return items;
-    }
-    throw_error(ErrorKind::unsupported, "the trace holds a constant of type ", value.tagKind());
-  }
-
-  Argument read(const torch::jit::Value* value) const { return known_.at(value); }
-
-  bool is_integer(const Argument& argument) const {
-    return argument.get<int64_t>() != nullptr ||
-           (argument.is_value() && program_.value(argument.value()).type.kind == ValueKind::integer);
-  }
-
-  // Reports speak of modules: the one whose weights the node reads, else the one before it.
-  std::shared_ptr<const Origin> find_origin(const ArgumentList& arguments) {
-    for (const Argument& argument : arguments) {
-      const Weight* weight = argument.is_value() ? program_.find_weight(argument.value()) : nullptr;
-      if (weight == nullptr || weight->role == WeightRole::constant) continue;
-      const size_t dot = weight->name.rfind('.');
-      Origin origin;
-      origin.module = dot == std::string::npos ? std::string() : weight->name.substr(0, dot);
-      origin_ = std::make_shared<const Origin>(std::move(origin));
-      break;
-    }
-    return origin_;
-  }
-
-  void convert(const torch::jit::Node& node) {
-    const std::string kind = node.kind().toQualString();
-    if (kind == "prim::Constant") {
-      known_[node.output()] = convert_constant(torch::jit::toIValue(node.output()).value());
-    } else if (kind == "prim::ListConstruct" || kind == "prim::TupleConstruct") {
-      ArgumentList items;
-      for (const torch::jit::Value* input : node.inputs()) items.push_back(read(input));
-      known_[node.output()] = std::move(items);
-    } else if (kind == "prim::NumToTensor" || kind == "aten::Int" || kind == "aten::ScalarImplicit") {
-      known_[node.output()] = read(node.input());
-    } else if (kind == "prim::ListUnpack" || kind == "prim::TupleUnpack") {
-      unpack(node);
-    } else if (kind.starts_with("aten::")) {
-      call(node, kind);
-    } else {
-      throw_error(ErrorKind::unsupported, "the trace holds ", kind, ", which has no meaning in a program");
+void check_runs(const Program& program, const ModuleRuns& runs) {
+  GeneratorKeeper generator;
+  for (const auto* list : {&runs.recorded, &runs.held_out}) {
+    for (const ModuleRun& run : *list) {
+      generator.write(runs.generator);
+      check_run(program, run);
     }
   }
-
-  void unpack(const torch::jit::Node& node) {
-    const Argument list = read(node.input());
-    for (size_t i = 0; i < node.outputs().size(); ++i) {
-      if (list.is_list()) {
-        known_[node.outputs()[i]] = list.list().at(i);
-        continue;
-      }
-      ValueType type;
-      type.kind = ValueKind::tensor;
-      known_[node.outputs()[i]] =
-          program_.add_node(Op::find("lissome::getitem"), {list, static_cast<int64_t>(i)}, {type}, origin_).result();
-    }
-  }
-
-  void call(const torch::jit::Node& node, const std::string& kind) {
-    ArgumentList arguments;
-    for (const torch::jit::Value* input : node.inputs()) arguments.push_back(read(input));
-    if (kind == "aten::size" && arguments.size() == 2) {
-      ValueType type;
-      type.kind = ValueKind::integer;
-      known_[node.output()] = program_.add_node(Op::find("aten::sym_size.int"), std::move(arguments), {type}, origin_).result();
-      return;
-    }
-    const std::string_view size_op = find_size_op(kind);
-    if (!size_op.empty() && is_integer(arguments.at(0)) && is_integer(arguments.at(1))) {
-      ValueType type;
-      type.kind = ValueKind::integer;
-      arguments.resize(2);
-      known_[node.output()] = program_.add_node(Op::find(size_op), std::move(arguments), {type}, origin_).result();
-      return;
-    }
-    const c10::FunctionSchema& schema = node.schema();
-    std::string name = schema.overload_name().empty() ? schema.name() : schema.name() + "." + schema.overload_name();
-    if (kind == "aten::_convolution") {
-      // The same with flags for cuDNN behind it.
-      name = "aten::convolution";
-      arguments.resize(9);
-    }
-    std::vector<ValueType> types;
-    for (const torch::jit::Value* output : node.outputs()) types.push_back(read_type(*output));
-    const std::shared_ptr<const Origin> origin = find_origin(arguments);
-    const Node& made = program_.add_node(Op::find(name), std::move(arguments), std::move(types), origin);
-    for (size_t i = 0; i < node.outputs().size(); ++i) known_[node.outputs()[i]] = made.results.at(i);
-  }
-
-  // Sizes are left open: a trace knows those of the example alone.
-  static ValueType read_type(const torch::jit::Value& value) {
-    ValueType type;
-    if (value.type()->kind() == c10::TypeKind::ListType) type.kind = ValueKind::list;
-    if (const auto tensor = value.type()->cast<c10::TensorType>()) {
-      type.kind = ValueKind::tensor;
-      if (tensor->scalarType()) type.dtype = dtype_of(*tensor->scalarType());
-    }
-    return type;
-  }
-
-  Program program_;
-  std::map<const void*, Name> names_;        // by tensor
-  std::map<const void*, ValueId> weights_;   // by tensor
-  std::vector<at::Tensor> kept_;
-  std::map<const torch::jit::Value*, Argument> known_;
-  std::shared_ptr<const Origin> origin_;
-};
+}
 
 }  // namespace
 
 Program import_module(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,
-                      const std::function<at::Tensor(const std::vector<at::Tensor>&)>& forward) {
+                      const ForwardMany& forward) {
   register_ops();
-  const GradientsOff gradients_off(module);
-  Program program = GraphConverter(module, inputs).run(*trace_module(inputs, forward));
-  program.training = module.is_training();
+  const ModuleRuns runs = run_module(module, inputs, forward);
+  Program program = convert_recordings(module, inputs, runs.recorded);
   verify_program(program, Stage::imported);
-  std::vector<c10::IValue> examples;
-  for (const TracedInput& input : inputs) examples.emplace_back(input.example);
   purify(program);
+  check_runs(program, runs);
+  std::vector<c10::IValue> examples;
+  for (const at::Tensor& input : runs.recorded.front().inputs)
+    examples.emplace_back(input);
   infer_types(program, examples);
+  verify_program(program, Stage::imported);
   return program;
+}
+
+Program import_module(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,
+                      const ForwardOne& forward) {
+  return import_module(module, inputs, ForwardMany([&](const std::vector<at::Tensor>& tensors) {
+                         return std::vector<at::Tensor>{forward(tensors)};
+                       }));
 }
 
 }  // namespace lissome

@@ -147,7 +147,8 @@ def check_ours(source: SourceFile, table: dict[str, Row], names: set[str]) -> li
 def check_torch(source: SourceFile, table: dict[str, Row], full_sources: set[str], main_sources: set[str]) -> list[str]:
     """No torch header above the level of the module."""
     level = table[source.module].torch
-    importer = Path(source.path).name.removesuffix(".h").removesuffix(".cpp").removesuffix("_test") in FURTHER_FACES
+    stem = Path(source.path).stem.removesuffix("_test")
+    importer = any(stem == face or stem.startswith(f"{face}_") for face in FURTHER_FACES)
     if source.path in full_sources or importer:
         level = "full"
     if source.path in main_sources or any(source.path.startswith(f"lissome/{f}/") for f in INNER_LIBRARIES):

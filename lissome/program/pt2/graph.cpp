@@ -10,6 +10,7 @@
 #include "lissome/program.h"
 #include "lissome/program/convert.h"
 #include "lissome/program/op/scalar.h"
+#include "lissome/program/pt2/mend_types.h"
 #include "lissome/program/pt2/tensors.h"
 
 namespace lissome {
@@ -64,18 +65,6 @@ void collect_names(const Json& value, std::unordered_set<std::string_view>& name
     }
   } else if (value.is_array()) {
     for (const Json& item : value) collect_names(item, names);
-  }
-}
-
-// The sizes that export notes for the further results of embedding bags are not those that the kernels give.
-void forget_wrong_sizes(const Node& node, Program& program) {
-  if (node.op.name().find("::embedding_bag") == std::string::npos &&
-      node.op.name().find("::_embedding_bag") == std::string::npos)
-    return;
-  for (size_t i = 1; i < node.results.size(); ++i) {
-    ValueType& type = program.value(node.results[i]).type;
-    type.sized = false;
-    type.sizes.clear();
   }
 }
 
@@ -174,7 +163,7 @@ void GraphReader::read_nodes() {
     } catch (const c10::Error& error) {
       throw_error(ErrorKind::unsupported, describe(), ": ", error.what_without_backtrace());
     }
-  }
+  }  mend_types(program());
 }
 
 void GraphReader::read_node(const Json& node) {
@@ -277,7 +266,6 @@ void GraphReader::finish_node(Node made, const Json& node) {
     throw_error(ErrorKind::invalid_input, made.op.name(), " has ", made.op.schema().returns().size(),
                 " results, the file names ", outputs.size());
   for (const Json& output : outputs) made.results.push_back(define_output(output));
-  forget_wrong_sizes(made, program());
   const std::shared_ptr<const Origin> origin = made.origin;
   const std::vector<ValueId> results = made.results;
   program().nodes.push_back(std::move(made));

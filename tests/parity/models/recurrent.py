@@ -41,6 +41,17 @@ class LastState(nn.Module):
         return self.head(torch.cat([hidden[-2], hidden[-1]], dim=-1))
 
 
+class LastLstmState(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(5, 8, num_layers=2, batch_first=True)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        _, (hidden, cell) = self.lstm(x)
+        return torch.relu(self.head(hidden[-1])) * cell.mean()
+
+
 def sequence(time=6, batch=3, size=5):
     return call(torch.randn(time, batch, size))
 
@@ -56,6 +67,8 @@ CASES = [
     Case("lstm_unbatched", lambda: nn.LSTM(5, 8), lambda: call(torch.randn(6, 5))),
     Case("lstm_dynamic_batch", lambda: nn.LSTM(5, 8, batch_first=True), lambda b: sequence(b, 6, 5),
          variants=((3,), (1,), (9,)), dynamic={"input": {0: Dim("batch", min=1, max=16)}}),
+    Case("lstm_last_state", LastLstmState, lambda b: sequence(b, 6, 5), variants=((3,), (1,), (9,)),
+         dynamic={"x": {0: Dim("batch", min=1, max=16)}}),
     Case("gru", lambda: nn.GRU(5, 8), sequence, forms=("core",)),
     Case("gru_last_state", LastState, lambda: sequence(3, 7, 6)),
     Case("gru_dropout_train", lambda: nn.GRU(5, 8, num_layers=2, dropout=0.4), sequence, mode="train"),

@@ -1,0 +1,42 @@
+// Listens to PyTorch's dispatcher: every op that a piece of C++ code calls, at the outermost level (aten::lstm, not the
+// matrix products inside of it), with its arguments and results. For importing torch::nn modules. A recording holds
+// numbers for tensors, given in order of appearance, so that recordings of the same calls can be compared; contents are
+// kept only of tensors that no recorded op made.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lissome/program/program.h"
+
+namespace lissome {
+
+struct RecordedTensor {
+  at::ScalarType dtype = at::kFloat;
+  std::vector<int64_t> sizes;
+  // Of a tensor that came from elsewhere (made in plain C++, or filled through its memory): what it held when first
+  // read.
+  at::Tensor contents;
+};
+
+// Tensors in `arguments` and `results` are ValueIds that count in Recording::tensors.
+struct RecordedCall {
+  c10::OperatorHandle op;
+  ArgumentList arguments, results;
+  std::string problem;  // why an argument or result could not be recorded; empty when all were
+};
+
+struct Recording {
+  std::vector<RecordedTensor> tensors;  // those known beforehand first, in the order given
+  std::vector<RecordedCall> calls;
+  ArgumentList outputs;
+};
+
+// Runs `code` on this thread, without autograd; `known` are tensors that it may read by their own. Exceptions of `code`
+// pass through.
+Recording record_calls(const std::vector<at::Tensor>& known, const std::function<std::vector<at::Tensor>()>& code);
+
+}  // namespace lissome
