@@ -2,6 +2,8 @@
 // numbers in the base, each of which has one value of the program at a time: the newest.
 #include "lissome/program/convert_recording.h"
 
+#include <ATen/core/function_schema.h>
+
 #include <algorithm>
 #include <map>
 #include <set>

@@ -4,6 +4,7 @@
 #include "lissome/import_module.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/allclose.h>
 #include <c10/util/Exception.h>
 

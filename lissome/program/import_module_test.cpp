@@ -1,6 +1,8 @@
 // What a C++ module computes, its program computes at every size; refusals stand in import_module_refusal_test.cpp.
 #include "lissome/import_module.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <ATen/Context.h>
 #include <doctest/doctest.h>
 #include <torch/nn/functional/activation.h>

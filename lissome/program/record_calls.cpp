@@ -3,7 +3,9 @@
 // memory stays unseen too; tensors that come from there are kept with their contents.
 #include "lissome/program/record_calls.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <memory>
