@@ -64,7 +64,7 @@ class EffectsJudge {
       : node_(node), effects_(find_effects(program, node)) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       for_each_tensor(arguments[i], [&](const at::Tensor& tensor) {
-        watched_.push_back({static_cast<int>(i), tensor, tensor.is_inference() ? 0 : tensor._version(),
+        watched_.push_back({static_cast<int>(i), tensor, tensor.is_inference() ? 0 : static_cast<uint32_t>(tensor._version()),
                             can_copy(tensor) ? tensor.clone() : at::Tensor()});
       });
     }
