@@ -20,6 +20,7 @@ struct Command {
 int run_run(const std::vector<std::string>& arguments, Console& console);
 int run_bench(const std::vector<std::string>& arguments, Console& console);
 int run_profile(const std::vector<std::string>& arguments, Console& console);
+int run_audit(const std::vector<std::string>& arguments, Console& console);
 int run_peaks(const std::vector<std::string>& arguments, Console& console);
 int run_inspect(const std::vector<std::string>& arguments, Console& console);
 int run_prepare(const std::vector<std::string>& arguments, Console& console);

@@ -16,6 +16,7 @@ constexpr Command kCommands[] = {
     {"run", "run a model on arrays from a file", run_run},
     {"bench", "time models against each other, in turns", run_bench},
     {"profile", "time, memory and kernel of every node", run_profile},
+    {"audit", "on which kernel, dtype and device every node ran", run_audit},
     {"peaks", "what this machine can do at most", run_peaks},
 };
 

@@ -1,0 +1,148 @@
+// lissome audit: on which kernel, dtype and device every node really ran, held against what was expected.
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "lissome/cli/command.h"
+#include "lissome/cli/flags.h"
+#include "lissome/cli/model.h"
+
+namespace lissome {
+namespace {
+
+struct Ran {
+  PlanOrigin origin;
+  std::string kernel, isa, dtype;
+  bool multiplies = false;  // where the time of most models goes: what dtype and isa are expected of
+};
+
+// "dtype=int8,fallback=none": every key at most once.
+using Expectations = std::map<std::string, std::string>;
+
+Expectations parse_expectations(const std::string& text) {
+  static const std::map<std::string, std::vector<std::string>> kAllowed = {
+      {"dtype", {"f32", "bf16", "f16", "int8"}},
+      {"fallback", {"none", "any"}},
+      {"isa", {"portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"}},
+      {"device", {"cpu"}},
+  };
+  Expectations wanted;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string entry = text.substr(at, end - at);
+    const size_t equals = entry.find('=');
+    const std::string key = entry.substr(0, equals), value = equals == std::string::npos ? "" : entry.substr(equals + 1);
+    const auto row = kAllowed.find(key);
+    if (row == kAllowed.end()) throw_error(ErrorKind::usage, "--expect: there is no ", quote(key), "; it is dtype, fallback, isa or device");
+    if (std::find(row->second.begin(), row->second.end(), value) == row->second.end()) {
+      throw_error(ErrorKind::usage, "--expect: ", key, " is one of ", join(row->second, ", "), ", not ", quote(value));
+    }
+    if (!wanted.emplace(key, value).second) throw_error(ErrorKind::usage, "--expect: ", key, " is given twice");
+    at = end + 1;
+  }
+  return wanted;
+}
+
+bool multiplies(const std::string& op) {
+  for (const char* word : {"linear", "conv", "matmul", "addmm", "bmm", "mm", "attention", "einsum", "lstm", "gru"}) {
+    if (op.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Of the data that the step multiplies: its first operand, for nodes inside a reference step their result. "-" where the
+// plan does not say.
+std::string find_dtype(const Plan& plan, const StepTiming& timing, const std::map<std::string, const PlanValue*>& values) {
+  const PlanStep& step = plan.steps[static_cast<size_t>(timing.step)];
+  const PlanValue* value = nullptr;
+  if (step.kernel == kReferenceStep) {
+    const auto found = timing.origin != nullptr ? values.find(timing.origin->node) : values.end();
+    if (found != values.end()) value = found->second;
+  } else if (!step.operands.empty() && step.operands.front() >= 0) {
+    value = &plan.values[static_cast<size_t>(step.operands.front())];
+  }
+  if (value == nullptr || !value->sized || value->kind != PlanKind::tensor) return "-";
+  return value->dtype == Dtype::u8 || value->dtype == Dtype::i8 ? "int8" : std::string(dtype_name(value->dtype));
+}
+
+std::vector<Ran> watch_run(Session& session, const std::vector<NamedArray>& inputs) {
+  const Plan& plan = session.plan();
+  std::map<std::string, const PlanValue*> values;
+  for (const PlanValue& value : plan.values) values[value.name] = &value;
+  std::vector<TensorView> views;
+  for (const NamedArray& input : inputs) views.push_back(input.array.view());
+  std::vector<Ran> nodes;
+  const StepSink sink = [&](const StepTiming& timing) {
+    Ran ran;
+    if (timing.origin != nullptr) ran.origin = *timing.origin;
+    ran.kernel = timing.kernel;
+    ran.isa = timing.isa;
+    ran.dtype = find_dtype(plan, timing, values);
+    // Native copies that a product forces on its operands bear the product's name, and multiply nothing.
+    ran.multiplies = ran.kernel == kReferenceStep ? multiplies(ran.origin.op) : timing.products > 0;
+    nodes.push_back(std::move(ran));
+  };
+  session.run(views, &sink);
+  return nodes;
+}
+
+// "" when the node is as expected, else what it is instead.
+std::string find_breach(const Ran& ran, const std::string& key, const std::string& wanted) {
+  const bool reference = ran.kernel == kReferenceStep;
+  if (key == "fallback") return wanted == "none" && reference ? "ran through libtorch" : "";
+  if (key == "dtype" && ran.multiplies && ran.dtype != wanted) return "multiplied " + (ran.dtype == "-" ? "in a dtype that the plan does not tell" : ran.dtype);
+  if (key == "isa" && ran.multiplies && ran.isa != wanted) return "ran on " + ran.isa;
+  return "";
+}
+
+std::vector<std::string> list_breaches(const std::vector<Ran>& nodes, const Expectations& wanted) {
+  std::vector<std::string> breaches;
+  for (const auto& [key, value] : wanted) {
+    for (const Ran& ran : nodes) {
+      const std::string breach = find_breach(ran, key, value);
+      if (breach.empty()) continue;
+      const std::string where = ran.origin.module.empty() ? "" : " of " + ran.origin.module;
+      breaches.push_back(key + "=" + value + ": %" + ran.origin.node + " (" + ran.origin.op + where + ") " + breach);
+    }
+  }
+  return breaches;
+}
+
+Table make_table(const std::vector<Ran>& nodes) {
+  Table table{"", {{"node", ""}, {"op", ""}, {"kernel", ""}, {"isa", ""}, {"dtype", ""}, {"device", ""}, {"module", ""}}, {}};
+  for (const Ran& ran : nodes) {
+    table.rows.push_back({ran.origin.node, ran.origin.op, ran.kernel, ran.isa, ran.dtype, "cpu", ran.origin.module});
+  }
+  return table;
+}
+
+}  // namespace
+
+int run_audit(const std::vector<std::string>& arguments, Console& console) {
+  Flags flags("audit", "On which kernel, dtype and device every node ran; fails when it is other than expected.");
+  std::string model, expect;
+  CallFlags call;
+  bool json = false;
+  flags.require("MODEL", model, ".lissome or .pt2");
+  add_call_flags(flags, call);
+  flags.add("--expect", expect, "such as dtype=int8,fallback=none,isa=avx512_vnni; dtype and isa are of nodes that multiply");
+  flags.add("--json", json, "print the result as JSON");
+  if (!flags.parse(arguments)) return 0;
+
+  const Expectations wanted = parse_expectations(expect);
+  Session session(open_plan(model, call.threads), {.threads = call.threads});
+  const std::vector<NamedArray> inputs = choose_inputs(session.plan(), call.input, call.batch, call.seed, nullptr);
+  const std::vector<Ran> nodes = watch_run(session, inputs);
+  const std::vector<std::string> breaches = list_breaches(nodes, wanted);
+  const Table table = make_table(nodes);
+  if (json) {
+    console.print(Json{{"nodes", to_json(table)}, {"breaches", breaches}, {"met", breaches.empty()}}.dump() + "\n");
+  } else {
+    console.print(render_table(table, console.terminal()) + "\n");
+    for (const std::string& breach : breaches) console.print("not as expected: " + breach + "\n");
+    if (!wanted.empty() && breaches.empty()) console.print("as expected: " + expect + "\n");
+  }
+  return breaches.empty() ? 0 : exit_code(ErrorKind::over_budget);
+}
+
+}  // namespace lissome
