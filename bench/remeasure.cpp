@@ -39,7 +39,8 @@ std::vector<Step> list_steps(const std::string& folder, const std::string& input
     const std::string path = entry.path().string();
     if (!path.ends_with(kBefore)) continue;
     const std::string after = path.substr(0, path.size() - kBefore.size()) + "-after.lissome";
-    if (!std::filesystem::exists(after)) throw_error(ErrorKind::usage, quote(after), " is missing beside ", quote(path));
+    if (!std::filesystem::exists(after))
+      throw_error(ErrorKind::usage, quote(after), " is missing beside ", quote(path));
     steps.push_back({path, after, inputs});
   }
   if (steps.empty()) throw_error(ErrorKind::usage, quote(folder), ": no step; optimize with --keep-steps ", folder);
@@ -84,7 +85,8 @@ RatioSample measure(const Step& step, const std::vector<NamedArray>& arrays, uin
   options.least_rounds = 40;
   options.seconds = 2;
   options.seed = seed;
-  Interleaved timing = compare_interleaved({{"before", [&] { before.call(); }}, {"after", [&] { after.call(); }}}, options);
+  Interleaved timing =
+      compare_interleaved({{"before", [&] { before.call(); }}, {"after", [&] { after.call(); }}}, options);
   return {std::move(timing.seconds[1]), std::move(timing.seconds[0])};
 }
 
@@ -102,14 +104,20 @@ int judge(const std::vector<Claim>& claims) {
   std::vector<RatioSample> samples;
   for (const Claim& claim : claims) samples.push_back(claim.sample);
   const std::vector<Ratio> ratios = estimate_simultaneous_ratios(samples, kConfidence);
-  Table table{"", {{"step", ""}, {"before", "s"}, {"after", "s"}, {"after / before", ""}, {"from", ""}, {"to", ""}, {"", ""}}, {}};
+  Table table{
+      "",
+      {{"step", ""}, {"before", "s"}, {"after", "s"}, {"after / before", ""}, {"from", ""}, {"to", ""}, {"", ""}},
+      {}};
   int slower = 0;
   for (size_t i = 0; i < claims.size(); ++i) {
     const Ratio& ratio = ratios[i];
     slower += ratio.above_one();
     table.rows.push_back({claims[i].step->after, find_percentile(samples[i].denominator, 0.5),
                           find_percentile(samples[i].numerator, 0.5), ratio.median, ratio.interval.low,
-                          ratio.interval.high, ratio.above_one() ? "SLOWER" : ratio.below_one() ? "faster" : "even"});
+                          ratio.interval.high,
+                          ratio.above_one()   ? "SLOWER"
+                          : ratio.below_one() ? "faster"
+                                              : "even"});
   }
   std::printf("%s\n%zu measurements, simultaneous 99 %% intervals (Holm): %d on the slower side\n",
               render_table(table, {.width = 140}).c_str(), claims.size(), slower);

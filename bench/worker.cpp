@@ -53,8 +53,7 @@ class Worker {
       : session_(lissome::Session::load(model, {.threads = threads})),
         arrays_(choose_arrays(session_.plan(), lissome::load_arrays(inputs))),
         rows_(cut_rows(arrays_)) {
-    for (int i = 0; i < kWarmUpRuns; ++i)
-      session_.run(rows_[static_cast<size_t>(i) % rows_.size()]);
+    for (int i = 0; i < kWarmUpRuns; ++i) session_.run(rows_[static_cast<size_t>(i) % rows_.size()]);
   }
 
   void answer_run(int64_t count) {
@@ -67,8 +66,7 @@ class Worker {
       const auto end = std::chrono::steady_clock::now();
       times.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(end - start).count());
     }
-    for (const int64_t time : times)
-      std::cout << time << ' ';
+    for (const int64_t time : times) std::cout << time << ' ';
     std::cout << std::endl;
   }
 

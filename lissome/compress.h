@@ -33,12 +33,12 @@ struct QuantizeOptions {
 
 // What became of one linear or convolution.
 struct QuantizedLayer {
-  std::string name;             // the printed name of the result
+  std::string name;  // the printed name of the result
   std::shared_ptr<const Origin> origin;
   std::string op;
-  double signal_to_noise = 0;   // decibels of the layer's output before activation; 0 when it was not measured
+  double signal_to_noise = 0;  // decibels of the layer's output before activation; 0 when it was not measured
   bool quantized = false;
-  std::string reason;           // why it stayed in float
+  std::string reason;  // why it stayed in float
 };
 
 struct Quantized {
@@ -78,7 +78,8 @@ Program convert_bf16(const Program& program, const Bf16Options& options = {});
 // "23.4 dB"
 std::string format_decibels(double value);
 
-// ---- parts that other searches use -----------------------------------------------------------------------------------
+// ---- parts that other searches use
+// -----------------------------------------------------------------------------------
 struct ActivationRange {
   double low = 0, high = 0;  // low <= 0 <= high, so that zero is exact
   double scale() const { return (high - low) / 255; }

@@ -1,4 +1,5 @@
-// Face of measure: clock, spans, memory, statistics, interleaved comparison, progress, and the records that reports draw.
+// Face of measure: clock, spans, memory, statistics, interleaved comparison, progress, and the records that reports
+// draw.
 #pragma once
 
 #include "lissome/measure/clock.h"

@@ -15,7 +15,7 @@
 namespace lissome {
 
 struct Pass {
-  std::string_view name;     // the flag that switches it off, the span, the report's row
+  std::string_view name;  // the flag that switches it off, the span, the report's row
   int (*run)(Program&);
   std::string_view summary;  // one line for people
 };

@@ -30,7 +30,8 @@ std::string print_program(const Program& program, const PrintOptions& options = 
 std::string print_node(const Program& program, const Node& node);
 std::string print_argument(const Program& program, const Argument& argument);
 // parse(print(p)) == p. Weights are declared by dtype and sizes; their tensors come from `weights` by name, or are
-// zeros when absent there. For tests there is a short form: inputs and weights may be declared where they are first used
+// zeros when absent there. For tests there is a short form: inputs and weights may be declared where they are first
+// used
 // (`%x: f32[N, 64]`), names of sizes need no declaration, overloads may be left out where the arguments tell, and
 // without `return` the values that nothing reads leave. Throws invalid_input with line and column, unsupported for an
 // unknown op.
@@ -53,13 +54,13 @@ void verify_program(const Program& program, Stage stage);
 // What a node does beyond computing its results, from schema annotations, tags and a short list of ops whose schema
 // understates it. The one place that knows.
 struct Effects {
-  std::vector<int> writes;           // argument positions written
-  std::vector<int> aliases;          // argument positions with which a result may share storage
-  bool may_alias = false;            // there is such a position
-  bool random = false;               // draws from the generator
-  bool shape_from_data = false;      // a result's sizes depend on values, or a number is read out of a tensor
-  bool check = false;                // computes nothing but refuses bad values: stays although nothing reads it
-  bool outside = false;              // touches files, processes or the like: never imported
+  std::vector<int> writes;       // argument positions written
+  std::vector<int> aliases;      // argument positions with which a result may share storage
+  bool may_alias = false;        // there is such a position
+  bool random = false;           // draws from the generator
+  bool shape_from_data = false;  // a result's sizes depend on values, or a number is read out of a tensor
+  bool check = false;            // computes nothing but refuses bad values: stays although nothing reads it
+  bool outside = false;          // touches files, processes or the like: never imported
   bool barrier() const { return !writes.empty(); }
 };
 Effects find_effects(const Program& program, const Node& node);
@@ -68,8 +69,8 @@ bool is_pure(const Program& program, const Node& node);
 
 // ---- meaning -------------------------------------------------------------------------------------------------------
 struct InterpretOptions {
-  bool gradients = false;   // record autograd (else runs under no_grad)
-  bool write_state = false; // apply `program.writes` to weights and inputs at the end (else they are dropped)
+  bool gradients = false;            // record autograd (else runs under no_grad)
+  bool write_state = false;          // apply `program.writes` to weights and inputs at the end (else they are dropped)
   std::optional<at::Device> device;  // where inputs and weights are moved to first; default: where they are
   // Called after each node of the outermost program with its results.
   std::function<void(const Node&, std::span<const c10::IValue> results)> observe;
@@ -106,7 +107,7 @@ struct BoundValue {
   ValueKind kind = ValueKind::any;
   Dtype dtype = Dtype::f32;
   Sizes sizes, strides;
-  int64_t storage = -1;  // equal numbers share storage
+  int64_t storage = -1;                                       // equal numbers share storage
   std::optional<std::variant<int64_t, double, bool>> number;  // of integer, floating and boolean values
 };
 struct Bound {

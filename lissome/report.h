@@ -10,8 +10,8 @@
 namespace lissome {
 
 struct TerminalOptions {
-  int width = 100;      // columns; longer text cells are wrapped
-  bool color = false;   // ANSI colours; the caller honours NO_COLOR and whether a terminal is there
+  int width = 100;     // columns; longer text cells are wrapped
+  bool color = false;  // ANSI colours; the caller honours NO_COLOR and whether a terminal is there
 };
 
 // Numbers in the unit of their column: "s" as a duration, "B" as bytes, "%" of a fraction, "x" as a factor.

@@ -1,5 +1,5 @@
-// Face of tune: a model and a goal in, a proven faster model and the story of how out. Every step is measured against the
-// step before, interleaved, and undone when it does not pay or costs too much quality. There is always an answer.
+// Face of tune: a model and a goal in, a proven faster model and the story of how out. Every step is measured against
+// the step before, interleaved, and undone when it does not pay or costs too much quality. There is always an answer.
 #pragma once
 
 #include <functional>
@@ -33,15 +33,15 @@ struct OptimizeOptions {
 };
 
 struct Optimized {
-  Program program;     // what the plan was lowered from
+  Program program;  // what the plan was lowered from
   Plan plan;
   OptimizationRecord record;
-  bool met = true;     // every goal
+  bool met = true;  // every goal
 };
 
 // `data` may be null: then only exact steps are tried, on generated inputs. The original is left alone. Interrupted
-// (control.stopped()) or out of time, the best so far is returned. Throws what data and model errors throw; a goal out of
-// reach is no error.
+// (control.stopped()) or out of time, the best so far is returned. Throws what data and model errors throw; a goal out
+// of reach is no error.
 Optimized optimize(const Program& original, const Dataset* data, const OptimizeOptions& options,
                    const WorkControl& control = {});
 

@@ -68,8 +68,7 @@ class Bfloat16Region {
 // Decay pulls on the weights of convolutions and linears, not on biases and batch norms.
 torch::optim::SGD make_optimizer(torch::nn::Module& net) {
   std::vector<torch::Tensor> decayed, plain;
-  for (const torch::Tensor& parameter : net.parameters())
-    (parameter.dim() > 1 ? decayed : plain).push_back(parameter);
+  for (const torch::Tensor& parameter : net.parameters()) (parameter.dim() > 1 ? decayed : plain).push_back(parameter);
   const auto options = torch::optim::SGDOptions(kPeakRate).momentum(0.9).nesterov(true);
   return torch::optim::SGD(
       {torch::optim::OptimizerParamGroup(decayed, std::make_unique<torch::optim::SGDOptions>(
@@ -110,8 +109,7 @@ void train_net(FashionMnistNet& net, const Images& data) {
     const double progress = std::max(done, std::min((now - start) / kLongestSeconds, 2 * done));
     if (progress >= 1) break;
     if (step % steps_an_epoch == 0) order = torch::randperm(count);
-    for (auto& group : optimizer.param_groups())
-      group.options().set_lr(find_rate(progress));
+    for (auto& group : optimizer.param_groups()) group.options().set_lr(find_rate(progress));
 
     const torch::Tensor chosen = order.narrow(0, step % steps_an_epoch * kBatch, kBatch);
     const torch::Tensor pixels = data.pixels.index_select(0, chosen);

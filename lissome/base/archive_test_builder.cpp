@@ -4,9 +4,7 @@
 
 namespace lissome {
 
-uint32_t measure_crc32(const std::string& bytes) {
-  return libdeflate_crc32(0, bytes.data(), bytes.size());
-}
+uint32_t measure_crc32(const std::string& bytes) { return libdeflate_crc32(0, bytes.data(), bytes.size()); }
 
 std::string deflate_text(const std::string& bytes) {
   libdeflate_compressor* compressor = libdeflate_alloc_compressor(9);
@@ -18,15 +16,13 @@ std::string deflate_text(const std::string& bytes) {
 
 std::string number_bytes(uint64_t value, int width) {
   std::string bytes;
-  for (int i = 0; i < width; ++i)
-    bytes += static_cast<char>(value >> (8 * i) & 0xFF);
+  for (int i = 0; i < width; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xFF);
   return bytes;
 }
 
 std::string zip64_field(const std::vector<uint64_t>& values) {
   std::string field = number_bytes(1, 2) + number_bytes(8 * values.size(), 2);
-  for (uint64_t value : values)
-    field += number_bytes(value, 8);
+  for (uint64_t value : values) field += number_bytes(value, 8);
   return field;
 }
 

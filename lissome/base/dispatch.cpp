@@ -91,8 +91,7 @@ Array cast_array(const TensorView& view, Dtype dtype) {
       } else {
         const From* from = source.data<From>();
         To* to = result.data<To>();
-        for (int64_t i = 0; i < count; ++i)
-          to[i] = cast_value<To>(widen(from[i]));
+        for (int64_t i = 0; i < count; ++i) to[i] = cast_value<To>(widen(from[i]));
       }
     });
   });

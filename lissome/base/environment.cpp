@@ -21,9 +21,7 @@ constexpr EnvironmentVariable kVariables[] = {
 
 }  // namespace
 
-std::span<const EnvironmentVariable> environment_variables() {
-  return kVariables;
-}
+std::span<const EnvironmentVariable> environment_variables() { return kVariables; }
 
 std::optional<std::string> read_environment(std::string_view name) {
   const bool known = std::any_of(std::begin(kVariables), std::end(kVariables),

@@ -167,9 +167,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   position_ += bytes.size();
 }
 
-void AtomicFile::write(const std::string& text) {
-  write(std::as_bytes(std::span(text)));
-}
+void AtomicFile::write(const std::string& text) { write(std::as_bytes(std::span(text))); }
 
 void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   LISSOME_CHECK(file_ >= 0, "write after commit to ", quote(path_));

@@ -64,8 +64,7 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
       if (known) return refuse("the key " + quote(name) + " appears twice in one object");
     } else {
       if (level.keys.empty())
-        for (const auto& pair : members)
-          level.keys.insert(pair.first);
+        for (const auto& pair : members) level.keys.insert(pair.first);
       if (!level.keys.insert(name).second) return refuse("the key " + quote(name) + " appears twice in one object");
     }
     // Straight to the vector beneath: the map's own insertion searches all keys again.

@@ -15,8 +15,7 @@ std::string nest(int levels) {
 
 std::string build_object(int keys) {
   std::string text = "{";
-  for (int i = 0; i < keys; ++i)
-    text += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\":" + std::to_string(i);
+  for (int i = 0; i < keys; ++i) text += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\":" + std::to_string(i);
   return text;
 }
 

@@ -172,8 +172,7 @@ class ArrayWriter {
   }
 
   void write(ZipWriter* zip) const {
-    for (size_t i = 0; i < parts_.size(); ++i)
-      zip->add("array/" + std::to_string(i), parts_[i]);
+    for (size_t i = 0; i < parts_.size(); ++i) zip->add("array/" + std::to_string(i), parts_[i]);
   }
 
  private:

@@ -206,8 +206,7 @@ std::string build_npy_header(const Array& array) {
   if (code.empty())
     throw_error(ErrorKind::unsupported, "NumPy has no type for arrays of ", dtype_name(array.dtype), ".");
   std::string shape;
-  for (int64_t size : array.sizes)
-    shape += std::to_string(size) + ", ";
+  for (int64_t size : array.sizes) shape += std::to_string(size) + ", ";
   if (array.sizes.size() > 1) shape.resize(shape.size() - 2);
   if (array.sizes.size() == 1) shape.resize(shape.size() - 1);
   std::string text = "{'descr': '" + std::string(item_size(array.dtype) == 1 ? "|" : "<") + std::string(code) +

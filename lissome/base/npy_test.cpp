@@ -33,9 +33,7 @@ std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-Array parse(const std::string& bytes) {
-  return parse_npy(std::as_bytes(std::span(bytes)), "a.npy", nullptr);
-}
+Array parse(const std::string& bytes) { return parse_npy(std::as_bytes(std::span(bytes)), "a.npy", nullptr); }
 
 template <typename T>
 std::vector<T> values_of(const Array& array) {
@@ -91,8 +89,7 @@ TEST_CASE("headers that are not NumPy's are refused") {
         "{'descr': '<f4, 'fortran_order': False, 'shape': (1,)}"})
     EXPECT_ERROR(invalid_input, parse(build_npy(header, "0000")), "a.npy");
   std::string axes = "(";
-  for (int i = 0; i < 65; ++i)
-    axes += "1,";
+  for (int i = 0; i < 65; ++i) axes += "1,";
   EXPECT_ERROR(invalid_input, parse(build_npy(describe("<f4", axes + ")"), "0000")), "more than 64 dimensions");
 }
 

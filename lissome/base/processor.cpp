@@ -24,9 +24,7 @@ namespace {
 
 using FeatureSet = uint32_t;
 
-constexpr FeatureSet bit(Feature feature) {
-  return FeatureSet{1} << static_cast<int>(feature);
-}
+constexpr FeatureSet bit(Feature feature) { return FeatureSet{1} << static_cast<int>(feature); }
 
 struct FeatureRow {
   Feature feature;

@@ -17,8 +17,7 @@ namespace {
 std::vector<std::string> read_words(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> words;
-  for (std::string word; file >> word;)
-    words.push_back(word);
+  for (std::string word; file >> word;) words.push_back(word);
   return words;
 }
 
@@ -52,8 +51,7 @@ std::vector<std::string> list_groups(const std::string& root, const std::string&
     for (std::string base : {mount, root + "/sys/fs/cgroup/" + controller}) {
       std::string path = group;
       while (true) {
-        while (!path.empty() && path.back() == '/')
-          path.pop_back();
+        while (!path.empty() && path.back() == '/') path.pop_back();
         folders.push_back(base + path);
         if (path.empty()) break;
         path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
@@ -87,8 +85,7 @@ std::optional<double> read_processor_quota(const std::string& root) {
 
 std::optional<int64_t> read_memory_limit(const std::string& root) {
   std::optional<int64_t> limit;
-  for (const std::string& folder : list_groups(root, ""))
-    keep_smaller(&limit, read_limit(folder + "/memory.max"));
+  for (const std::string& folder : list_groups(root, "")) keep_smaller(&limit, read_limit(folder + "/memory.max"));
   for (const std::string& folder : list_groups(root, "memory"))
     keep_smaller(&limit, read_limit(folder + "/memory.limit_in_bytes"));
   return limit;

@@ -28,8 +28,7 @@ void write_tree(const TemporaryFolder& root, const std::vector<std::pair<std::st
 TEST_CASE("masks deny what is above them") {
   const bool avx2 = has(Feature::avx2), avx512 = has(Feature::avx512);
   mask_features("none");
-  for (int i = 0; i <= static_cast<int>(Feature::amx_int8); ++i)
-    CHECK_FALSE(has(static_cast<Feature>(i)));
+  for (int i = 0; i <= static_cast<int>(Feature::amx_int8); ++i) CHECK_FALSE(has(static_cast<Feature>(i)));
   CHECK(describe_features() == "none");
   mask_features("avx2");
   CHECK(has(Feature::avx2) == avx2);
@@ -116,8 +115,7 @@ TEST_CASE("environment variables come from the table, and the page shows the tab
     ++rows;
   }
   size_t shown = 0;  // rows of the page start with a name in backquotes
-  for (size_t at = page.find("\n| `"); at != std::string::npos; at = page.find("\n| `", at + 1))
-    ++shown;
+  for (size_t at = page.find("\n| `"); at != std::string::npos; at = page.find("\n| `", at + 1)) ++shown;
   CHECK(shown == rows);
 }
 

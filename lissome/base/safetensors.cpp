@@ -89,8 +89,7 @@ void check_extent(const std::string& path, const Entry& entry, uint64_t availabl
 
 void check_tiling(const std::string& path, const std::vector<Entry>& entries, uint64_t available) {
   std::vector<const Entry*> order;
-  for (const Entry& entry : entries)
-    order.push_back(&entry);
+  for (const Entry& entry : entries) order.push_back(&entry);
   std::sort(order.begin(), order.end(),
             [](const Entry* a, const Entry* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
   uint64_t position = 0;
@@ -109,8 +108,7 @@ Json parse_header(const MappedFile& file, uint64_t* data_start) {
   const auto bytes = file.bytes();
   if (bytes.size() < 8) refuse(file.path(), "not a safetensors file (" + std::to_string(bytes.size()) + " bytes)");
   uint64_t length = 0;
-  for (int i = 0; i < 8; ++i)
-    length |= std::to_integer<uint64_t>(bytes[static_cast<size_t>(i)]) << (8 * i);
+  for (int i = 0; i < 8; ++i) length |= std::to_integer<uint64_t>(bytes[static_cast<size_t>(i)]) << (8 * i);
   if (length > kLongestHeader || length > bytes.size() - 8)
     refuse(file.path(), "not a whole safetensors file: a header of " + std::to_string(length) + " bytes, " +
                             std::to_string(bytes.size() - 8) + " are there and at most " +
@@ -176,8 +174,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedArray>& ar
   text.append((64 - (8 + text.size()) % 64) % 64, ' ');
   AtomicFile file(path);
   std::string length;
-  for (int i = 0; i < 8; ++i)
-    length += static_cast<char>(text.size() >> (8 * i) & 0xFF);
+  for (int i = 0; i < 8; ++i) length += static_cast<char>(text.size() >> (8 * i) & 0xFF);
   file.write(length + text);
   for (const auto& named : arrays)
     file.write({static_cast<const std::byte*>(named.array.storage.get()), static_cast<size_t>(named.array.bytes())});

@@ -28,8 +28,7 @@ TEST_CASE("arrays survive safetensors") {
   std::vector<NamedArray> arrays;
   for (Dtype dtype : {Dtype::f32, Dtype::boolean, Dtype::bf16, Dtype::i64, Dtype::f16, Dtype::c64, Dtype::u8}) {
     NamedArray named{std::string(dtype_name(dtype)), make_array(dtype, {3, 2})};
-    for (int64_t i = 0; i < named.array.bytes(); ++i)
-      named.array.data<uint8_t>()[i] = static_cast<uint8_t>(i % 2);
+    for (int64_t i = 0; i < named.array.bytes(); ++i) named.array.data<uint8_t>()[i] = static_cast<uint8_t>(i % 2);
     arrays.push_back(named);
   }
   arrays.push_back({"scalar", make_array(Dtype::f32, {})});

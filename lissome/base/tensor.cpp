@@ -23,16 +23,26 @@ struct DtypeRow {
 
 // In the order of the enum: looked up by value.
 constexpr DtypeRow kDtypes[] = {
-    {Dtype::u8, "u8", 1, Family::integral},     {Dtype::i8, "i8", 1, Family::integral},
-    {Dtype::i16, "i16", 2, Family::integral},   {Dtype::i32, "i32", 4, Family::integral},
-    {Dtype::i64, "i64", 8, Family::integral},   {Dtype::f16, "f16", 2, Family::floating},
-    {Dtype::bf16, "bf16", 2, Family::floating}, {Dtype::f32, "f32", 4, Family::floating},
-    {Dtype::f64, "f64", 8, Family::floating},   {Dtype::boolean, "bool", 1, Family::boolean},
-    {Dtype::c32, "c32", 4, Family::complex},    {Dtype::c64, "c64", 8, Family::complex},
-    {Dtype::c128, "c128", 16, Family::complex}, {Dtype::u16, "u16", 2, Family::integral},
-    {Dtype::u32, "u32", 4, Family::integral},   {Dtype::u64, "u64", 8, Family::integral},
-    {Dtype::f8_e4m3fn, "f8_e4m3fn", 1, Family::narrow},     {Dtype::f8_e5m2, "f8_e5m2", 1, Family::narrow},
-    {Dtype::f8_e4m3fnuz, "f8_e4m3fnuz", 1, Family::narrow}, {Dtype::f8_e5m2fnuz, "f8_e5m2fnuz", 1, Family::narrow},
+    {Dtype::u8, "u8", 1, Family::integral},
+    {Dtype::i8, "i8", 1, Family::integral},
+    {Dtype::i16, "i16", 2, Family::integral},
+    {Dtype::i32, "i32", 4, Family::integral},
+    {Dtype::i64, "i64", 8, Family::integral},
+    {Dtype::f16, "f16", 2, Family::floating},
+    {Dtype::bf16, "bf16", 2, Family::floating},
+    {Dtype::f32, "f32", 4, Family::floating},
+    {Dtype::f64, "f64", 8, Family::floating},
+    {Dtype::boolean, "bool", 1, Family::boolean},
+    {Dtype::c32, "c32", 4, Family::complex},
+    {Dtype::c64, "c64", 8, Family::complex},
+    {Dtype::c128, "c128", 16, Family::complex},
+    {Dtype::u16, "u16", 2, Family::integral},
+    {Dtype::u32, "u32", 4, Family::integral},
+    {Dtype::u64, "u64", 8, Family::integral},
+    {Dtype::f8_e4m3fn, "f8_e4m3fn", 1, Family::narrow},
+    {Dtype::f8_e5m2, "f8_e5m2", 1, Family::narrow},
+    {Dtype::f8_e4m3fnuz, "f8_e4m3fnuz", 1, Family::narrow},
+    {Dtype::f8_e5m2fnuz, "f8_e5m2fnuz", 1, Family::narrow},
 };
 
 const DtypeRow& find_row(Dtype dtype) {
@@ -65,8 +75,7 @@ void copy_items(const TensorView& view, char* out) {
       std::memcpy(out, source, size * static_cast<size_t>(inner));
       out += size * static_cast<size_t>(inner);
     } else {
-      for (int64_t i = 0; i < inner; ++i, out += size)
-        std::memcpy(out, source + i * inner_step, size);
+      for (int64_t i = 0; i < inner; ++i, out += size) std::memcpy(out, source + i * inner_step, size);
     }
     for (size_t axis = rank - 1; axis-- > 0;) {
       source += view.strides[axis] * static_cast<int64_t>(size);
@@ -79,9 +88,7 @@ void copy_items(const TensorView& view, char* out) {
 
 }  // namespace
 
-std::string_view dtype_name(Dtype dtype) {
-  return find_row(dtype).name;
-}
+std::string_view dtype_name(Dtype dtype) { return find_row(dtype).name; }
 
 std::optional<Dtype> parse_dtype(std::string_view name) {
   for (const DtypeRow& row : kDtypes)
@@ -89,15 +96,9 @@ std::optional<Dtype> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-int64_t item_size(Dtype dtype) {
-  return find_row(dtype).item_size;
-}
-bool is_floating(Dtype dtype) {
-  return find_row(dtype).family == Family::floating;
-}
-bool is_integral(Dtype dtype) {
-  return find_row(dtype).family == Family::integral;
-}
+int64_t item_size(Dtype dtype) { return find_row(dtype).item_size; }
+bool is_floating(Dtype dtype) { return find_row(dtype).family == Family::floating; }
+bool is_integral(Dtype dtype) { return find_row(dtype).family == Family::integral; }
 
 int64_t count_elements(std::span<const int64_t> sizes) {
   const auto count = multiply_sizes(sizes, 1);
@@ -123,8 +124,7 @@ Sizes contiguous_strides(std::span<const int64_t> sizes) {
 
 std::string format_sizes(std::span<const int64_t> sizes) {
   std::string text = "[";
-  for (size_t i = 0; i < sizes.size(); ++i)
-    text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
+  for (size_t i = 0; i < sizes.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
   return text + "]";
 }
 
@@ -138,9 +138,7 @@ bool TensorView::is_contiguous() const {
   return true;
 }
 
-TensorView Array::view() const {
-  return {dtype, sizes, contiguous_strides(sizes), storage.get()};
-}
+TensorView Array::view() const { return {dtype, sizes, contiguous_strides(sizes), storage.get()}; }
 
 Array make_array(Dtype dtype, Sizes sizes) {
   static_cast<void>(count_elements(sizes));  // says what is wrong with the sizes themselves

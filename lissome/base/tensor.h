@@ -12,8 +12,28 @@
 
 namespace lissome {
 
-enum class Dtype : uint8_t { u8, i8, i16, i32, i64, f16, bf16, f32, f64, boolean, c32, c64, c128, u16, u32, u64,
-                             f8_e4m3fn, f8_e5m2, f8_e4m3fnuz, f8_e5m2fnuz };
+enum class Dtype : uint8_t {
+  u8,
+  i8,
+  i16,
+  i32,
+  i64,
+  f16,
+  bf16,
+  f32,
+  f64,
+  boolean,
+  c32,
+  c64,
+  c128,
+  u16,
+  u32,
+  u64,
+  f8_e4m3fn,
+  f8_e5m2,
+  f8_e4m3fnuz,
+  f8_e5m2fnuz
+};
 
 // "f32", "i64", "bool", "c64" (complex of two f32) ...: the words of program text and of messages.
 std::string_view dtype_name(Dtype dtype);

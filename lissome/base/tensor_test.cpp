@@ -55,8 +55,7 @@ TEST_CASE("arrays are zeroed and aligned") {
     const Array array = make_array(Dtype::f32, {size});
     CHECK(reinterpret_cast<uintptr_t>(array.storage.get()) % 64 == 0);
     CHECK(array.bytes() == size * 4);
-    for (int64_t i = 0; i < size; ++i)
-      REQUIRE(array.data<float>()[i] == 0);
+    for (int64_t i = 0; i < size; ++i) REQUIRE(array.data<float>()[i] == 0);
   }
 }
 

@@ -71,9 +71,7 @@ std::string format_number(double value, int decimals, std::string_view unit) {
 }
 
 // Three digits that tell something: 4.21, 42.1, 421.
-int choose_decimals(double value) {
-  return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-}
+int choose_decimals(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1 : 0; }
 
 }  // namespace
 

@@ -3,8 +3,6 @@
 
 namespace lissome {
 
-std::string_view lissome_version() {
-  return LISSOME_VERSION;
-}
+std::string_view lissome_version() { return LISSOME_VERSION; }
 
 }  // namespace lissome

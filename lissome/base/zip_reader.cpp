@@ -33,9 +33,7 @@ constexpr uint16_t kStored = 0, kDeflated = 8;
 struct Hex {
   uint64_t value;
 };
-std::ostream& operator<<(std::ostream& out, Hex hex) {
-  return out << "0x" << std::hex << hex.value << std::dec;
-}
+std::ostream& operator<<(std::ostream& out, Hex hex) { return out << "0x" << std::hex << hex.value << std::dec; }
 
 struct Directory {
   uint64_t offset = 0, size = 0, count = 0;
@@ -74,8 +72,7 @@ class DirectoryReader {
   // The bytes must have been checked to exist.
   uint64_t number(uint64_t offset, int width) const {
     uint64_t value = 0;
-    for (int i = 0; i < width; ++i)
-      value |= uint64_t{std::to_integer<uint8_t>(bytes_[offset + i])} << (8 * i);
+    for (int i = 0; i < width; ++i) value |= uint64_t{std::to_integer<uint8_t>(bytes_[offset + i])} << (8 * i);
     return value;
   }
   uint16_t u16(uint64_t offset) const { return static_cast<uint16_t>(number(offset, 2)); }
@@ -229,8 +226,7 @@ void DirectoryReader::read_central_zip64(Entry* entry, std::optional<Zip64Field>
     refuse_member(*entry, "has inconsistent Zip64: the field has ", length, " bytes, its record asks for ",
                   8 * wanted.size() + (disk ? 4 : 0), ".");
   if (!field) return;
-  for (size_t i = 0; i < wanted.size(); ++i)
-    *wanted[i] = u64(field->offset + 8 * i);
+  for (size_t i = 0; i < wanted.size(); ++i) *wanted[i] = u64(field->offset + 8 * i);
   if (disk && u32(field->offset + length - 4) != 0) refuse_member(*entry, "lies in another part of the archive.");
 }
 
@@ -365,17 +361,14 @@ std::vector<ZipMember> DirectoryReader::read() {
   std::vector<Entry> entries;
   uint64_t position = directory.offset;
   const uint64_t limit = directory.offset + directory.size;
-  for (uint64_t i = 0; i < directory.count; ++i)
-    entries.push_back(read_central(&position, limit));
+  for (uint64_t i = 0; i < directory.count; ++i) entries.push_back(read_central(&position, limit));
   if (position != limit) refuse(limit - position, " bytes of the directory belong to no member.");
   check_unique(entries);
-  for (Entry& entry : entries)
-    check_local(&entry, directory.offset);
+  for (Entry& entry : entries) check_local(&entry, directory.offset);
   check_tiling(entries, directory);
   std::vector<ZipMember> members;
   members.reserve(entries.size());
-  for (Entry& entry : entries)
-    members.push_back(std::move(entry.member));
+  for (Entry& entry : entries) members.push_back(std::move(entry.member));
   return members;
 }
 
@@ -428,9 +421,7 @@ void unpack(const MappedFile& file, const ZipMember& member, std::span<std::byte
 
 }  // namespace
 
-ZipReader ZipReader::open(const std::string& path) {
-  return from_file(MappedFile::open(path));
-}
+ZipReader ZipReader::open(const std::string& path) { return from_file(MappedFile::open(path)); }
 
 ZipReader ZipReader::from_file(std::shared_ptr<const MappedFile> file) {
   ZipReader reader;

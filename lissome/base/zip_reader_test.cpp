@@ -44,8 +44,7 @@ Part changed(Part part, Change change) {
 
 std::string read_all(const ZipReader& zip) {
   std::string text;
-  for (const ZipMember& member : zip.members())
-    text += member.name + "=" + zip.read_text(member, 1 << 20) + ";";
+  for (const ZipMember& member : zip.members()) text += member.name + "=" + zip.read_text(member, 1 << 20) + ";";
   return text;
 }
 
@@ -221,12 +220,9 @@ TEST_CASE("encryption, flags and methods that are unknown are refused") {
 
 TEST_CASE("dangerous names are refused") {
   const TemporaryFolder folder;
-  for (const char* name : {"/etc/passwd", "//host/share", "C:/x", "c:x"})
-    REFUSES((Members{plain(name)}), "absolute");
-  for (const char* name : {"..", "../x", "a/../../x", "a/..", "a/../"})
-    REFUSES((Members{plain(name, "")}), "'..'");
-  for (const char* name : {"./x", "a/./x", "."})
-    REFUSES((Members{plain(name)}), "'.'");
+  for (const char* name : {"/etc/passwd", "//host/share", "C:/x", "c:x"}) REFUSES((Members{plain(name)}), "absolute");
+  for (const char* name : {"..", "../x", "a/../../x", "a/..", "a/../"}) REFUSES((Members{plain(name, "")}), "'..'");
+  for (const char* name : {"./x", "a/./x", "."}) REFUSES((Members{plain(name)}), "'.'");
   REFUSES((Members{plain("a//b")}), "''");
   REFUSES((Members{plain("a\\b")}), "backslash");
   REFUSES((Members{plain(std::string("a\0b", 3))}), "control", "\\x00");
@@ -245,8 +241,7 @@ TEST_CASE("dangerous names are refused") {
 TEST_CASE("too many members are refused") {
   const TemporaryFolder folder;
   Members members(100'001);
-  for (size_t i = 0; i < members.size(); ++i)
-    members[i].name = std::to_string(i);
+  for (size_t i = 0; i < members.size(); ++i) members[i].name = std::to_string(i);
   ArchiveEnd end;
   end.zip64 = true;
   end.count = end.count_here = 0xFFFF;

@@ -45,16 +45,13 @@ class Bytes {
 
  private:
   Bytes& put(uint64_t value, int width) {
-    for (int i = 0; i < width; ++i)
-      text_ += static_cast<char>(value >> (8 * i) & 0xFF);
+    for (int i = 0; i < width; ++i) text_ += static_cast<char>(value >> (8 * i) & 0xFF);
     return *this;
   }
   std::string text_;
 };
 
-uint64_t saturate(uint64_t value) {
-  return std::min<uint64_t>(value, kNone32);
-}
+uint64_t saturate(uint64_t value) { return std::min<uint64_t>(value, kNone32); }
 
 }  // namespace
 
@@ -62,13 +59,9 @@ ZipWriter::ZipWriter(const std::string& path, uint32_t alignment) : file_(path),
   LISSOME_CHECK(alignment >= 1 && alignment <= 32768 && (alignment & (alignment - 1)) == 0, "alignment ", alignment);
 }
 
-void ZipWriter::add(const std::string& name, std::span<const std::byte> bytes) {
-  add_parts(name, {&bytes, 1});
-}
+void ZipWriter::add(const std::string& name, std::span<const std::byte> bytes) { add_parts(name, {&bytes, 1}); }
 
-void ZipWriter::add(const std::string& name, const std::string& text) {
-  add(name, std::as_bytes(std::span(text)));
-}
+void ZipWriter::add(const std::string& name, const std::string& text) { add(name, std::as_bytes(std::span(text))); }
 
 void ZipWriter::add_parts(const std::string& name, std::span<const std::span<const std::byte>> parts) {
   LISSOME_CHECK(!name.empty() && name.size() <= 0xFFFF && is_utf8(name), "member name ", quote(name));
@@ -94,8 +87,7 @@ void ZipWriter::add_parts(const std::string& name, std::span<const std::span<con
   header.u32(large ? kNone32 : size).u32(large ? kNone32 : size).u16(name.size()).u16(extra.get().size());
   header.text(name).text(extra.get());
   file_.write(header.get());
-  for (const auto& part : parts)
-    file_.write(part);
+  for (const auto& part : parts) file_.write(part);
   entries_.push_back({name, offset, size, crc32});
 }
 

@@ -35,8 +35,7 @@ TEST_CASE("what is written is read, aligned, and the same every time") {
 TEST_CASE("many members need Zip64 and are read") {
   const TemporaryFolder folder;
   ZipWriter writer(folder.file("many.zip"), 1);
-  for (int i = 0; i < 70'000; ++i)
-    writer.add(std::to_string(i), std::string("x"));
+  for (int i = 0; i < 70'000; ++i) writer.add(std::to_string(i), std::string("x"));
   writer.commit();
   CHECK(ZipReader::open(folder.file("many.zip")).members().size() == 70'000);
 }

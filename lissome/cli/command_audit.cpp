@@ -31,9 +31,11 @@ Expectations parse_expectations(const std::string& text) {
     const size_t end = std::min(text.find(',', at), text.size());
     const std::string entry = text.substr(at, end - at);
     const size_t equals = entry.find('=');
-    const std::string key = entry.substr(0, equals), value = equals == std::string::npos ? "" : entry.substr(equals + 1);
+    const std::string key = entry.substr(0, equals),
+                      value = equals == std::string::npos ? "" : entry.substr(equals + 1);
     const auto row = kAllowed.find(key);
-    if (row == kAllowed.end()) throw_error(ErrorKind::usage, "--expect: there is no ", quote(key), "; it is dtype, fallback, isa or device");
+    if (row == kAllowed.end())
+      throw_error(ErrorKind::usage, "--expect: there is no ", quote(key), "; it is dtype, fallback, isa or device");
     if (std::find(row->second.begin(), row->second.end(), value) == row->second.end()) {
       throw_error(ErrorKind::usage, "--expect: ", key, " is one of ", join(row->second, ", "), ", not ", quote(value));
     }
@@ -50,9 +52,10 @@ bool multiplies(const std::string& op) {
   return false;
 }
 
-// Of the data that the step multiplies: its first operand, for nodes inside a reference step their result. "-" where the
-// plan does not say.
-std::string find_dtype(const Plan& plan, const StepTiming& timing, const std::map<std::string, const PlanValue*>& values) {
+// Of the data that the step multiplies: its first operand, for nodes inside a reference step their result. "-" where
+// the plan does not say.
+std::string find_dtype(const Plan& plan, const StepTiming& timing,
+                       const std::map<std::string, const PlanValue*>& values) {
   const PlanStep& step = plan.steps[static_cast<size_t>(timing.step)];
   const PlanValue* value = nullptr;
   if (step.kernel == kReferenceStep) {
@@ -90,7 +93,8 @@ std::vector<Ran> watch_run(Session& session, const std::vector<NamedArray>& inpu
 std::string find_breach(const Ran& ran, const std::string& key, const std::string& wanted) {
   const bool reference = ran.kernel == kReferenceStep;
   if (key == "fallback") return wanted == "none" && reference ? "ran through libtorch" : "";
-  if (key == "dtype" && ran.multiplies && ran.dtype != wanted) return "multiplied " + (ran.dtype == "-" ? "in a dtype that the plan does not tell" : ran.dtype);
+  if (key == "dtype" && ran.multiplies && ran.dtype != wanted)
+    return "multiplied " + (ran.dtype == "-" ? "in a dtype that the plan does not tell" : ran.dtype);
   if (key == "isa" && ran.multiplies && ran.isa != wanted) return "ran on " + ran.isa;
   return "";
 }
@@ -109,7 +113,8 @@ std::vector<std::string> list_breaches(const std::vector<Ran>& nodes, const Expe
 }
 
 Table make_table(const std::vector<Ran>& nodes) {
-  Table table{"", {{"node", ""}, {"op", ""}, {"kernel", ""}, {"isa", ""}, {"dtype", ""}, {"device", ""}, {"module", ""}}, {}};
+  Table table{
+      "", {{"node", ""}, {"op", ""}, {"kernel", ""}, {"isa", ""}, {"dtype", ""}, {"device", ""}, {"module", ""}}, {}};
   for (const Ran& ran : nodes) {
     table.rows.push_back({ran.origin.node, ran.origin.op, ran.kernel, ran.isa, ran.dtype, "cpu", ran.origin.module});
   }
@@ -125,7 +130,8 @@ int run_audit(const std::vector<std::string>& arguments, Console& console) {
   bool json = false;
   flags.require("MODEL", model, ".lissome or .pt2");
   add_call_flags(flags, call);
-  flags.add("--expect", expect, "such as dtype=int8,fallback=none,isa=avx512_vnni; dtype and isa are of nodes that multiply");
+  flags.add("--expect", expect,
+            "such as dtype=int8,fallback=none,isa=avx512_vnni; dtype and isa are of nodes that multiply");
   flags.add("--json", json, "print the result as JSON");
   if (!flags.parse(arguments)) return 0;
 

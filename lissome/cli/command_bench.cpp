@@ -32,8 +32,19 @@ bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
 
 Table make_table(const BenchFlags& flags, const Interleaved& timing, const std::vector<Probe>& probes) {
   Table table{"",
-              {{"model", ""}, {"median", "s"}, {"mean", "s"}, {"std", "s"}, {"p5", "s"}, {"p95", "s"}, {"speed", "x"},
-               {"from", "x"}, {"to", "x"}, {"per second", ""}, {"allocators", "B"}, {"resident", "B"}, {"load", "s"},
+              {{"model", ""},
+               {"median", "s"},
+               {"mean", "s"},
+               {"std", "s"},
+               {"p5", "s"},
+               {"p95", "s"},
+               {"speed", "x"},
+               {"from", "x"},
+               {"to", "x"},
+               {"per second", ""},
+               {"allocators", "B"},
+               {"resident", "B"},
+               {"load", "s"},
                {"first call", "s"}},
               {}};
   for (size_t i = 0; i < flags.models.size(); ++i) {
@@ -41,9 +52,9 @@ Table make_table(const BenchFlags& flags, const Interleaved& timing, const std::
     const Ratio& ratio = timing.ratios[i];
     table.rows.push_back({flags.models[i], summary.median, summary.mean, summary.deviation, summary.percentile_5,
                           summary.percentile_95, 1 / ratio.median, 1 / ratio.interval.high, 1 / ratio.interval.low,
-                          static_cast<double>(flags.call.batch) / summary.median, static_cast<double>(probes[i].allocator_peak),
-                          static_cast<double>(probes[i].resident_peak), probes[i].load_seconds,
-                          probes[i].first_call_seconds});
+                          static_cast<double>(flags.call.batch) / summary.median,
+                          static_cast<double>(probes[i].allocator_peak), static_cast<double>(probes[i].resident_peak),
+                          probes[i].load_seconds, probes[i].first_call_seconds});
   }
   return table;
 }
@@ -62,13 +73,15 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   std::vector<std::vector<NamedArray>> inputs;
   std::vector<std::vector<TensorView>> views;
   for (const std::string& model : flags.models) {
-    sessions.push_back(std::make_unique<Session>(open_plan(model, call.threads), SessionOptions{.threads = call.threads}));
+    sessions.push_back(
+        std::make_unique<Session>(open_plan(model, call.threads), SessionOptions{.threads = call.threads}));
     inputs.push_back(choose_inputs(sessions.back()->plan(), call.input, call.batch, call.seed, nullptr));
     views.emplace_back();
     for (const NamedArray& input : inputs.back()) views.back().push_back(input.array.view());
   }
   std::vector<Contender> contenders;
-  for (size_t i = 0; i < sessions.size(); ++i) contenders.push_back({flags.models[i], [&, i] { sessions[i]->run(views[i]); }});
+  for (size_t i = 0; i < sessions.size(); ++i)
+    contenders.push_back({flags.models[i], [&, i] { sessions[i]->run(views[i]); }});
   InterleaveOptions options;
   options.warmup = flags.warmup;
   options.rounds = flags.runs;
@@ -88,7 +101,8 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   } else {
     console.print(render_table(table, console.terminal()));
     console.say(std::to_string(timing.seconds.front().size()) + " interleaved rounds, " +
-                std::to_string(sessions.front()->threads()) + " threads, 95 % bootstrap intervals, " + processor_name());
+                std::to_string(sessions.front()->threads()) + " threads, 95 % bootstrap intervals, " +
+                processor_name());
   }
   return Console::interrupted() ? 130 : 0;
 }

@@ -28,7 +28,8 @@ Table list_inputs(const Program& program) {
 Table list_outputs(const Program& program) {
   Table table{"Outputs", {{"name", ""}, {"type", ""}}, {}};
   for (const ProgramOutput& output : program.outputs) {
-    table.rows.push_back({output.name, output.value.is_value() ? describe_type(program.value(output.value.value()).type) : "literal"});
+    table.rows.push_back(
+        {output.name, output.value.is_value() ? describe_type(program.value(output.value.value()).type) : "literal"});
   }
   return table;
 }
@@ -67,7 +68,8 @@ Table sum_weights(const Program& program) {
   Table table{"Weights", {{"role", ""}, {"tensors", ""}, {"elements", ""}, {"bytes", "B"}}, {}};
   const char* names[] = {"parameters", "buffers", "constants"};
   for (size_t i = 0; i < 3; ++i) {
-    table.rows.push_back({names[i], static_cast<double>(tensors[i]), static_cast<double>(elements[i]), static_cast<double>(bytes[i])});
+    table.rows.push_back(
+        {names[i], static_cast<double>(tensors[i]), static_cast<double>(elements[i]), static_cast<double>(bytes[i])});
   }
   return table;
 }
@@ -89,7 +91,8 @@ int run_inspect(const std::vector<std::string>& arguments, Console& console) {
     console.print(printed);
     return 0;
   }
-  const Table tables[] = {list_inputs(program), list_outputs(program), list_dimensions(program), sum_weights(program), count_ops(program)};
+  const Table tables[] = {list_inputs(program), list_outputs(program), list_dimensions(program), sum_weights(program),
+                          count_ops(program)};
   if (json) {
     console.print(Json{{"inputs", to_json(tables[0])},
                        {"outputs", to_json(tables[1])},

@@ -50,10 +50,14 @@ void check_writable(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   struct stat facts{};
-  if (stat(folder.c_str(), &facts) != 0) throw_error(ErrorKind::usage, "'", path, "' cannot be written: there is no folder '", folder, "'");
-  if (!S_ISDIR(facts.st_mode)) throw_error(ErrorKind::usage, "'", path, "' cannot be written: '", folder, "' is no folder");
-  if (access(folder.c_str(), W_OK) != 0) throw_error(ErrorKind::io, "no permission to write into '", folder, "' (for '", path, "')");
-  if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) throw_error(ErrorKind::usage, "'", path, "' is a folder");
+  if (stat(folder.c_str(), &facts) != 0)
+    throw_error(ErrorKind::usage, "'", path, "' cannot be written: there is no folder '", folder, "'");
+  if (!S_ISDIR(facts.st_mode))
+    throw_error(ErrorKind::usage, "'", path, "' cannot be written: '", folder, "' is no folder");
+  if (access(folder.c_str(), W_OK) != 0)
+    throw_error(ErrorKind::io, "no permission to write into '", folder, "' (for '", path, "')");
+  if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
+    throw_error(ErrorKind::usage, "'", path, "' is a folder");
 }
 
 std::string quote_for_shell(const std::string& word) {
@@ -95,7 +99,8 @@ int run_optimize(const std::vector<std::string>& arguments, Console& console) {
   const Optimized optimized = optimize(program, data ? &*data : nullptr, options, control);
   save_optimized(optimized, flags.output);
   if (!flags.report.empty()) write_file(flags.report, render_html(optimized.record));
-  console.print(flags.json ? to_json(optimized.record).dump() + "\n" : render_terminal(optimized.record, console.terminal()));
+  console.print(flags.json ? to_json(optimized.record).dump() + "\n"
+                           : render_terminal(optimized.record, console.terminal()));
   console.say("written to " + flags.output + (flags.report.empty() ? "" : ", report in " + flags.report));
   if (optimized.record.interrupted) return 130;
   return optimized.met ? 0 : exit_code(ErrorKind::over_budget);

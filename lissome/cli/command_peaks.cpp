@@ -25,10 +25,10 @@ Table make_table(const std::vector<MachinePeaks>& columns) {
     for (const MachinePeaks& peaks : columns) row.emplace_back(show(peaks));
     table.rows.push_back(std::move(row));
   };
-  const auto add_rate = [&](const char* name, double MachinePeaks::*field, const char* unit) {
+  const auto add_rate = [&](const char* name, double MachinePeaks::* field, const char* unit) {
     add(name, [&](const MachinePeaks& peaks) { return format_rate(peaks.*field, unit); });
   };
-  const auto add_time = [&](const char* name, double MachinePeaks::*field) {
+  const auto add_time = [&](const char* name, double MachinePeaks::* field) {
     add(name, [&](const MachinePeaks& peaks) { return peaks.*field == 0 ? "-" : format_duration(peaks.*field); });
   };
   add_rate("f32 products", &MachinePeaks::multiply_f32, "GMAC/s");
@@ -62,7 +62,8 @@ int run_peaks(const std::vector<std::string>& arguments, Console& console) {
   if (json) {
     Json list = Json::array();
     for (const MachinePeaks& peaks : columns) list.push_back(to_json(peaks));
-    console.print(Json{{"machine", processor_name()}, {"features", describe_features()}, {"peaks", list}}.dump() + "\n");
+    console.print(Json{{"machine", processor_name()}, {"features", describe_features()}, {"peaks", list}}.dump() +
+                  "\n");
   } else {
     console.print(render_table(make_table(columns), console.terminal()));
     console.say(processor_name() + ", " + describe_features());

@@ -32,7 +32,15 @@ bool read_flags(ProfileFlags& to, const std::vector<std::string>& arguments) {
 
 Table make_node_table(const Profile& profile, double sum) {
   Table table{"Nodes",
-              {{"node", ""}, {"op", ""}, {"kernel", ""}, {"time", "s"}, {"share", "%"}, {"bytes", "B"}, {"module", ""}, {"source", ""}, {"code", ""}},
+              {{"node", ""},
+               {"op", ""},
+               {"kernel", ""},
+               {"time", "s"},
+               {"share", "%"},
+               {"bytes", "B"},
+               {"module", ""},
+               {"source", ""},
+               {"code", ""}},
               {}};
   for (const NodeTime& node : profile.nodes) {
     const double seconds = node.typical;
@@ -84,21 +92,18 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
     explained = explain_nodes(session.plan(), profile, find_peaks(session.threads()), memory.weights + memory.arena);
   }
   if (flags.json) {
-    Json json{{"seconds", profile.whole},
-              {"seconds_with_clocks", profile.with_clocks},
-              {"sum_of_nodes", sum},
-              {"weights", memory.weights},
-              {"arena", memory.arena},
-              {"prepacked", memory.reference},
-              {"modules", to_json(modules)},
-              {"nodes", to_json(nodes)}};
+    Json json{{"seconds", profile.whole},    {"seconds_with_clocks", profile.with_clocks},
+              {"sum_of_nodes", sum},         {"weights", memory.weights},
+              {"arena", memory.arena},       {"prepacked", memory.reference},
+              {"modules", to_json(modules)}, {"nodes", to_json(nodes)}};
     if (flags.explain) json["explained"] = to_json(explained);
     console.print(json.dump() + "\n");
   } else {
-    console.print(render_table(modules, console.terminal()) + "\n" + render_table(flags.explain ? explained : nodes, console.terminal()) + "\none call " +
-                  format_duration(profile.whole) + ", while timed " + format_duration(profile.with_clocks) + ", sum of nodes " +
-                  format_duration(sum) + " (" + format_percent(sum / profile.with_clocks) + "); weights " +
-                  format_bytes(memory.weights) + ", arena " + format_bytes(memory.arena) + "\n");
+    console.print(render_table(modules, console.terminal()) + "\n" +
+                  render_table(flags.explain ? explained : nodes, console.terminal()) + "\none call " +
+                  format_duration(profile.whole) + ", while timed " + format_duration(profile.with_clocks) +
+                  ", sum of nodes " + format_duration(sum) + " (" + format_percent(sum / profile.with_clocks) +
+                  "); weights " + format_bytes(memory.weights) + ", arena " + format_bytes(memory.arena) + "\n");
   }
   return Console::interrupted() ? 130 : 0;
 }

@@ -13,8 +13,8 @@
 namespace lissome {
 namespace {
 
-constexpr double kSecondsBetweenLines = 0.2;   // on a terminal
-constexpr double kSecondsBetweenLogs = 10;     // elsewhere
+constexpr double kSecondsBetweenLines = 0.2;  // on a terminal
+constexpr double kSecondsBetweenLogs = 10;    // elsewhere
 
 std::atomic<int> interrupts{0};
 

@@ -1,5 +1,5 @@
-// What every command shares: results on stdout, the rest on stderr; colour only where a terminal shows it and NO_COLOR is
-// unset; progress with the time left; Ctrl-C asks for the best so far, a second one ends at once.
+// What every command shares: results on stdout, the rest on stderr; colour only where a terminal shows it and NO_COLOR
+// is unset; progress with the time left; Ctrl-C asks for the best so far, a second one ends at once.
 #pragma once
 
 #include <string>
@@ -16,12 +16,12 @@ class Console {
   virtual ~Console() = default;
 
   // Virtual, so that the torch library calls the program's console without linking it.
-  virtual void print(const std::string& text) const; // a result, to stdout; throws io when stdout is closed or full
-  virtual void say(const std::string& text) const;           // a line to stderr, over the progress line
-  virtual TerminalOptions terminal() const;                  // of stdout
-  virtual WorkControl control();                             // progress to stderr, stop on Ctrl-C
+  virtual void print(const std::string& text) const;  // a result, to stdout; throws io when stdout is closed or full
+  virtual void say(const std::string& text) const;    // a line to stderr, over the progress line
+  virtual TerminalOptions terminal() const;           // of stdout
+  virtual WorkControl control();                      // progress to stderr, stop on Ctrl-C
   void disable_color() { color_ = false; }
-  static void watch_interrupts();                    // from here on Ctrl-C sets interrupted()
+  static void watch_interrupts();  // from here on Ctrl-C sets interrupted()
   static bool interrupted();
 
  private:

@@ -12,8 +12,8 @@ struct Limit {
   const char* what = "";
 };
 
-// The roofline (Williams et al. 2009): products at the rate of the registers, or bytes at the rate of the smallest memory
-// that holds the whole model.
+// The roofline (Williams et al. 2009): products at the rate of the registers, or bytes at the rate of the smallest
+// memory that holds the whole model.
 Limit find_limit(const NodeTime& node, const MachinePeaks& peaks, double read_rate) {
   if (node.kernel == "reference" || node.kernel == "session") return {};
   const double products_rate = node.int8_products ? peaks.multiply_u8s8 : peaks.multiply_f32;
@@ -54,15 +54,23 @@ Table explain_nodes(const Plan& plan, const Profile& profile, const MachinePeaks
   for (const PlanChoice& choice : plan.choices) choices[choice.node] = &choice;
   const double read_rate = choose_read_rate(peaks, working_set, cache_sizes());
   Table table{"Why",
-              {{"node", ""}, {"op", ""}, {"kernel", ""}, {"isa", ""}, {"threads", ""}, {"time", "s"}, {"of limit", "%"},
-               {"held back by", ""}, {"chosen", ""}, {"others", ""}},
+              {{"node", ""},
+               {"op", ""},
+               {"kernel", ""},
+               {"isa", ""},
+               {"threads", ""},
+               {"time", "s"},
+               {"of limit", "%"},
+               {"held back by", ""},
+               {"chosen", ""},
+               {"others", ""}},
               {}};
   for (const NodeTime& node : profile.nodes) {
     const Limit limit = find_limit(node, peaks, read_rate);
     const auto choice = choices.find(node.origin.node);
     const bool known = choice != choices.end();
-    table.rows.push_back({node.origin.node, node.origin.op, node.kernel, node.isa, static_cast<double>(node.parts), node.typical,
-                          limit.seconds > 0 ? Cell(limit.seconds / node.typical) : Cell("-"), limit.what,
+    table.rows.push_back({node.origin.node, node.origin.op, node.kernel, node.isa, static_cast<double>(node.parts),
+                          node.typical, limit.seconds > 0 ? Cell(limit.seconds / node.typical) : Cell("-"), limit.what,
                           known ? choice->second->reason : "", known ? describe_others(*choice->second) : ""});
   }
   return table;

@@ -1,5 +1,5 @@
-// Flags of a command, read the same way everywhere: a wrong one is a usage error with the help at hand. A face over CLI11,
-// whose headers take seconds a file: flags.cpp alone includes them.
+// Flags of a command, read the same way everywhere: a wrong one is a usage error with the help at hand. A face over
+// CLI11, whose headers take seconds a file: flags.cpp alone includes them.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ class Flags {
   Flags(const std::string& command, const std::string& help);
   ~Flags();
 
-  // A name without dashes is a positional argument. `to` keeps its value where the flag is absent, and must outlive parse.
+  // A name without dashes is a positional argument. `to` keeps its value where the flag is absent, and must outlive
+  // parse.
   void require(const std::string& name, std::string& to, const std::string& help);
   void add(const std::string& name, std::string& to, const std::string& help);
   void add(const std::string& name, std::vector<std::string>& to, const std::string& help);

@@ -17,8 +17,8 @@ std::shared_ptr<const Plan> open_plan(const std::string& path, int threads);
 // The inputs of a plan as data sees them. Index ranges come from the plan.
 std::vector<DataSignature> describe_inputs(const Plan& plan);
 
-// The inputs for one call: from `path` (matched by name or order), or generated when it is empty. `batch` sets the first
-// size of generated inputs, and cuts or repeats nothing of given ones.
+// The inputs for one call: from `path` (matched by name or order), or generated when it is empty. `batch` sets the
+// first size of generated inputs, and cuts or repeats nothing of given ones.
 std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path, int64_t batch, uint64_t seed,
                                       std::vector<std::string>* notes);
 

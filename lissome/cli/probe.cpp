@@ -20,7 +20,8 @@ constexpr int kCalls = 20;
 std::string read_all(int file) {
   std::string text;
   std::array<char, 4096> block;
-  for (ssize_t count; (count = read(file, block.data(), block.size())) > 0;) text.append(block.data(), static_cast<size_t>(count));
+  for (ssize_t count; (count = read(file, block.data(), block.size())) > 0;)
+    text.append(block.data(), static_cast<size_t>(count));
   return text;
 }
 
@@ -45,13 +46,16 @@ Json run_probe(const std::string& model, const CallFlags& call) {
   return {{"load_seconds", load_seconds},
           {"first_call_seconds", first_seconds},
           {"resident_peak", read_resident_memory().peak},
-          {"allocator_peak", std::max(allocator_memory().peak(), facts.arena) + facts.weights + facts.state + facts.reference +
-                                libtorch}};
+          {"allocator_peak", std::max(allocator_memory().peak(), facts.arena) + facts.weights + facts.state +
+                                 facts.reference + libtorch}};
 }
 
 Probe probe_model(const std::string& model, const CallFlags& call) {
-  std::vector<std::string> arguments = {"lissome",   "bench",  "--probe",   model, "--batch", std::to_string(call.batch),
-                                        "--threads", std::to_string(call.threads), "--seed", std::to_string(call.seed)};
+  std::vector<std::string> arguments = {"lissome",   "bench",
+                                        "--probe",   model,
+                                        "--batch",   std::to_string(call.batch),
+                                        "--threads", std::to_string(call.threads),
+                                        "--seed",    std::to_string(call.seed)};
   if (!call.input.empty()) arguments.insert(arguments.end(), {"--input", call.input});
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());

@@ -44,13 +44,20 @@ Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, i
       const std::string node = timing.origin != nullptr ? timing.origin->node : std::string();
       const auto [place, fresh] = places.try_emplace({timing.step, node}, profile.nodes.size());
       if (fresh) {
-        profile.nodes.push_back({timing.origin != nullptr ? *timing.origin : PlanOrigin{}, std::string(timing.kernel),
-                                 std::string(timing.isa), timing.parts, {}, timing.bytes, timing.products, timing.int8_products});
+        profile.nodes.push_back({timing.origin != nullptr ? *timing.origin : PlanOrigin{},
+                                 std::string(timing.kernel),
+                                 std::string(timing.isa),
+                                 timing.parts,
+                                 {},
+                                 timing.bytes,
+                                 timing.products,
+                                 timing.int8_products});
       }
       const double seconds = static_cast<double>(timing.nanoseconds) * 1e-9;
       profile.nodes[place->second].seconds.push_back(seconds);
       inside += seconds;
-      profile.spans.push_back({timing.origin != nullptr ? timing.origin->op : "", timing.origin != nullptr ? timing.origin->source : "",
+      profile.spans.push_back({timing.origin != nullptr ? timing.origin->op : "",
+                               timing.origin != nullptr ? timing.origin->source : "",
                                now_nanoseconds() - timing.nanoseconds, timing.nanoseconds, 0});
     };
     const Stopwatch clocked;

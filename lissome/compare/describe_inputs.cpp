@@ -15,12 +15,14 @@ std::optional<int64_t> find_index_range(const Program& program, ValueId value, i
   for (const Node& node : program.nodes) {
     if (!node.op.has_schema()) continue;
     const int indices = node.op.argument_index("indices");
-    const bool embeds = node.is("aten::embedding") || node.is("aten::embedding_bag.padding_idx") || node.is("aten::embedding_bag");
+    const bool embeds =
+        node.is("aten::embedding") || node.is("aten::embedding_bag.padding_idx") || node.is("aten::embedding_bag");
     if (embeds && indices >= 0 && node.arguments[static_cast<size_t>(indices)] == Argument(value)) {
       if (const Weight* weight = program.find_weight(node.argument("weight").value())) consider(weight->tensor.size(0));
       continue;
     }
-    const bool passes = !node.arguments.empty() && node.arguments.front() == Argument(value) && node.results.size() == 1 &&
+    const bool passes = !node.arguments.empty() && node.arguments.front() == Argument(value) &&
+                        node.results.size() == 1 &&
                         (node.is("aten::reshape") || node.is("aten::view") || node.is("aten::to.dtype") ||
                          node.is("aten::_to_copy") || node.is("aten::slice.Tensor") || node.is("aten::unsqueeze") ||
                          node.is("aten::clone") || node.is("aten::flatten.using_ints"));

@@ -85,7 +85,8 @@ std::vector<c10::IValue> to_ivalues(const std::vector<NamedArray>& arrays) {
   std::vector<c10::IValue> values;
   for (const NamedArray& named : arrays) {
     const Array& array = named.array;
-    values.emplace_back(at::from_blob(array.storage.get(), array.sizes, at::TensorOptions(scalar_type_of(array.dtype))));
+    values.emplace_back(
+        at::from_blob(array.storage.get(), array.sizes, at::TensorOptions(scalar_type_of(array.dtype))));
   }
   return values;
 }

@@ -139,7 +139,8 @@ double QualityJudge::loss(double quality) const {
 }
 
 std::string QualityJudge::describe() const {
-  const int64_t samples = labelled_ && metric_ == Metric::top1 ? static_cast<int64_t>(classes_.size()) : targets_.samples;
+  const int64_t samples =
+      labelled_ && metric_ == Metric::top1 ? static_cast<int64_t>(classes_.size()) : targets_.samples;
   const std::string count = std::to_string(samples) + " held-out samples";
   if (labelled_) return std::string(metric_name(metric_)) + " against the labels of " + count;
   return std::string(metric_name(metric_)) + " against the original model on " + count;

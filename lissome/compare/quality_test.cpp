@@ -11,9 +11,7 @@ OutputRows make_rows(int64_t width, std::vector<float> values) {
   return {static_cast<int64_t>(values.size()) / width, width, std::move(values)};
 }
 
-Dataset make_data(int64_t samples) {
-  return make_dataset({{"x", make_array(Dtype::f32, {samples, 3})}}, {}, "data");
-}
+Dataset make_data(int64_t samples) { return make_dataset({{"x", make_array(Dtype::f32, {samples, 3})}}, {}, "data"); }
 
 Dataset make_labelled(const std::vector<int64_t>& classes) {
   const auto samples = static_cast<int64_t>(classes.size());
@@ -79,8 +77,7 @@ TEST_CASE("outputs that are not finite are never good") {
 TEST_CASE("float labels are targets for errors") {
   Array labels = make_array(Dtype::f32, {2, 2});
   for (int i = 0; i < 4; ++i) labels.data<float>()[i] = static_cast<float>(i);
-  const Dataset data =
-      make_dataset({{"x", make_array(Dtype::f32, {2, 3})}, {"y", labels}}, {.labels = "y"}, "data");
+  const Dataset data = make_dataset({{"x", make_array(Dtype::f32, {2, 3})}, {"y", labels}}, {.labels = "y"}, "data");
   const QualityJudge judge(Metric::mean_squared_error, data, make_rows(2, {0, 1, 2, 5}));
   CHECK(judge.original() == doctest::Approx(1));
   CHECK(judge.loss(judge.measure(make_rows(2, {0, 1, 2, 3}))) == doctest::Approx(-1));

@@ -11,7 +11,8 @@ namespace lissome {
 namespace {
 
 Program make_mlp() {
-  return prepare_inference(parse_program(R"(
+  return prepare_inference(parse_program(
+      R"(
     input %x: f32[batch, 32]
     parameter @a: f32[64, 32]
     parameter @b: f32[64]
@@ -20,11 +21,13 @@ Program make_mlp() {
     %2: f32[batch, 64] = aten::relu(%1)
     %3: f32[batch, 16] = aten::linear(%2, @c)
     return %3
-  )", {{"a", at::randn({64, 32}).mul(0.2)}, {"b", at::randn({64}).mul(0.1)}, {"c", at::randn({16, 64}).mul(0.2)}}));
+  )",
+      {{"a", at::randn({64, 32}).mul(0.2)}, {"b", at::randn({64}).mul(0.1)}, {"c", at::randn({16, 64}).mul(0.2)}}));
 }
 
 Program make_net() {
-  return prepare_inference(parse_program(R"(
+  return prepare_inference(
+      parse_program(R"(
     input %x: f32[batch, 3, 16, 16]
     parameter @a: f32[8, 3, 3, 3]
     parameter @b: f32[8, 8, 3, 3]
@@ -33,7 +36,8 @@ Program make_net() {
     %3: f32[batch, 8, 8, 8] = aten::max_pool2d(%2, [2, 2], [2, 2])
     %4: f32[batch, 8, 8, 8] = aten::convolution(%3, @b, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
     return %4
-  )", {{"a", at::randn({8, 3, 3, 3}).mul(0.3)}, {"b", at::randn({8, 8, 3, 3}).mul(0.2)}}));
+  )",
+                    {{"a", at::randn({8, 3, 3, 3}).mul(0.3)}, {"b", at::randn({8, 8, 3, 3}).mul(0.2)}}));
 }
 
 CalibrationBatches make_batches(at::IntArrayRef sizes, int count = 6) {
@@ -97,7 +101,8 @@ TEST_CASE("int8 linears stay close, and neighbours hand over u8") {
     CHECK(layer.quantized);
     CHECK(layer.signal_to_noise > 25);
   }
-  CHECK(count_ops(quantized.program, "lissome::quantize") == 1);  // the input's; the second layer gets u8 from the first
+  CHECK(count_ops(quantized.program, "lissome::quantize") ==
+        1);  // the input's; the second layer gets u8 from the first
   CHECK(count_ops(quantized.program, "lissome::linear_int8_u8") == 1);
   CHECK(count_ops(quantized.program, "lissome::linear_int8") == 1);
   for (const Weight& weight : quantized.program.weights) CHECK((weight.name != "a" && weight.name != "c"));

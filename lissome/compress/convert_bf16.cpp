@@ -10,16 +10,18 @@
 namespace lissome {
 namespace {
 
-constexpr std::array kProducts = {"aten::linear",      "lissome::linear_act", "aten::convolution", "lissome::conv_act",
-                                  "aten::matmul",      "aten::bmm",           "aten::mm",
-                                  "aten::scaled_dot_product_attention"};
+constexpr std::array kProducts = {
+    "aten::linear", "lissome::linear_act", "aten::convolution", "lissome::conv_act",
+    "aten::matmul", "aten::bmm",           "aten::mm",          "aten::scaled_dot_product_attention"};
 
-constexpr std::array kFollowers = {
-    "aten::relu",        "aten::gelu",         "aten::silu",          "aten::hardswish",    "aten::add.Tensor",
-    "aten::mul.Tensor",  "aten::max_pool2d",   "aten::avg_pool2d",    "aten::adaptive_avg_pool2d",
-    "aten::layer_norm",  "aten::reshape",      "aten::flatten.using_ints", "aten::permute", "aten::transpose.int",
-    "aten::slice.Tensor", "aten::squeeze.dim", "aten::unsqueeze",     "aten::expand",       "aten::select.int",
-    "aten::cat",         "aten::mul.Scalar",   "aten::sigmoid",       "aten::tanh"};
+constexpr std::array kFollowers = {"aten::relu",        "aten::gelu",          "aten::silu",
+                                   "aten::hardswish",   "aten::add.Tensor",    "aten::mul.Tensor",
+                                   "aten::max_pool2d",  "aten::avg_pool2d",    "aten::adaptive_avg_pool2d",
+                                   "aten::layer_norm",  "aten::reshape",       "aten::flatten.using_ints",
+                                   "aten::permute",     "aten::transpose.int", "aten::slice.Tensor",
+                                   "aten::squeeze.dim", "aten::unsqueeze",     "aten::expand",
+                                   "aten::select.int",  "aten::cat",           "aten::mul.Scalar",
+                                   "aten::sigmoid",     "aten::tanh"};
 
 bool is_one_of(const Node& node, const auto& names) {
   return std::find(names.begin(), names.end(), node.op.name()) != names.end();
@@ -84,7 +86,8 @@ class Bf16Converter {
     const Weight* weight = source_.find_weight(value);
     ValueId twin;
     if (weight != nullptr && dtype == Dtype::bf16 && !is_written(value)) {
-      twin = result_.add_weight(weight->name + ".bf16", weight->tensor.to(at::kBFloat16).contiguous(), WeightRole::constant);
+      twin = result_.add_weight(weight->name + ".bf16", weight->tensor.to(at::kBFloat16).contiguous(),
+                                WeightRole::constant);
     } else {
       ValueType type = source_.value(value).type;
       type.dtype = dtype;
@@ -120,12 +123,14 @@ class Bf16Converter {
   const Program& source_;
   const Bf16Options& options_;
   Program result_;
-  std::set<ValueId> only_bf16_;         // values of the source that are bf16 in the result
+  std::set<ValueId> only_bf16_;            // values of the source that are bf16 in the result
   std::map<ValueId, ValueId> bf16_, f32_;  // converted twins
 };
 
 }  // namespace
 
-Program convert_bf16(const Program& program, const Bf16Options& options) { return Bf16Converter(program, options).run(); }
+Program convert_bf16(const Program& program, const Bf16Options& options) {
+  return Bf16Converter(program, options).run();
+}
 
 }  // namespace lissome

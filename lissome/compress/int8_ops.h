@@ -17,8 +17,8 @@ struct Epilogue {
 // quantize(value) with the range's scale and zero point: u8.
 ValueId add_quantize(Program& program, ValueId value, const ActivationRange& range);
 
-// The int8 form of `node` reading `input` (u8, or f32 when the layer is dynamic). With `result_range` the result is u8 of
-// that range, else f32. `type` is the float result's type.
+// The int8 form of `node` reading `input` (u8, or f32 when the layer is dynamic). With `result_range` the result is u8
+// of that range, else f32. `type` is the float result's type.
 ValueId add_int8_layer(Program& program, const Node& node, const Layer& layer, ValueId input, const Epilogue& epilogue,
                        const std::optional<ActivationRange>& result_range, ValueType type);
 

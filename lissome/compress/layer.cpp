@@ -44,12 +44,14 @@ std::string find_refusal(const Program& program, const Node& node, const Quantiz
   const at::Tensor weight = find_constant(program, node.argument("weight"));
   if (!weight.defined()) return "its weight is not constant";
   if (weight.scalar_type() != at::kFloat) return "its weight is not f32";
-  if (!node.argument("bias").is_none() && !find_constant(program, node.argument("bias")).defined()) return "its bias is not constant";
+  if (!node.argument("bias").is_none() && !find_constant(program, node.argument("bias")).defined())
+    return "its bias is not constant";
   if (is_conv(node)) {
     if (node.argument("transposed") != Argument(false)) return "transposed convolutions have no int8 form";
     if (weight.dim() != 4) return "only two-dimensional convolutions have an int8 form";
   }
-  if (weight.numel() / std::max<int64_t>(weight.size(0), 1) < 4) return "fewer than four products a sum: nothing to gain";
+  if (weight.numel() / std::max<int64_t>(weight.size(0), 1) < 4)
+    return "fewer than four products a sum: nothing to gain";
   if (is_kept(node, options)) return "kept in float by request";
   return {};
 }

@@ -13,8 +13,8 @@
 namespace lissome {
 
 struct Layer {
-  size_t position = 0;         // in Program::nodes
-  std::string name;            // of its result, as printed
+  size_t position = 0;  // in Program::nodes
+  std::string name;     // of its result, as printed
   ValueId input = ValueId::none;
   bool is_conv = false;
   bool dynamic = false;        // one scale a row, found while running

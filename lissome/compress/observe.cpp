@@ -55,7 +55,8 @@ ActivationRange choose_percentile(const Histogram& histogram) {
                       histogram.low + static_cast<double>(last + 1) * histogram.width());
 }
 
-// The squared error of quantizing the histogram's values to 256 levels over the range: rounding inside, clipping outside.
+// The squared error of quantizing the histogram's values to 256 levels over the range: rounding inside, clipping
+// outside.
 double find_squared_error(const Histogram& histogram, const ActivationRange& range) {
   const double scale = range.scale();
   double error = 0;
@@ -117,7 +118,8 @@ std::vector<ActivationRange> observe_ranges(const Program& program, const std::v
       if (tensor.numel() == 0 || !(histogram.high > histogram.low)) return;
       const at::Tensor counts =
           at::histc(tensor.to(at::kFloat).contiguous(), kBins, histogram.low, histogram.high).to(at::kDouble);
-      for (int64_t bin = 0; bin < kBins; ++bin) histogram.counts[static_cast<size_t>(bin)] += counts.const_data_ptr<double>()[bin];
+      for (int64_t bin = 0; bin < kBins; ++bin)
+        histogram.counts[static_cast<size_t>(bin)] += counts.const_data_ptr<double>()[bin];
     });
   }
   std::vector<ActivationRange> ranges;

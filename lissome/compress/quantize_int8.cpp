@@ -20,13 +20,14 @@ constexpr size_t kMeasuredBatches = 4;
 
 struct Sums {
   double signal = 0, noise = 0;
-  at::Tensor error;     // f64 [channels], summed
+  at::Tensor error;  // f64 [channels], summed
   int64_t positions = 0;
 };
 
 // What each layer's float and quantized forms give on the same float inputs, before activation and residual.
 void measure_layers(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
-                    const WorkControl& control, const std::function<void(Layer&, const at::Tensor&, const at::Tensor&)>& visit) {
+                    const WorkControl& control,
+                    const std::function<void(Layer&, const at::Tensor&, const at::Tensor&)>& visit) {
   std::map<ValueId, std::vector<Layer*>> by_input;
   for (Layer& layer : layers) {
     if (layer.reason.empty()) by_input[layer.input].push_back(&layer);
@@ -103,7 +104,8 @@ void choose_ranges(const Program& program, std::vector<Layer>& layers, const Cal
 Int8Calibration::Int8Calibration(std::shared_ptr<const Program> program, const CalibrationBatches& batches,
                                  const QuantizeOptions& options, const WorkControl& control)
     : program_(std::move(program)) {
-  if (batches.empty()) throw_error(ErrorKind::invalid_input, "int8 needs at least one batch of calibration data, none was given");
+  if (batches.empty())
+    throw_error(ErrorKind::invalid_input, "int8 needs at least one batch of calibration data, none was given");
   auto layers = std::make_shared<std::vector<Layer>>(find_layers(*program_, options));
   choose_ranges(*program_, *layers, batches, options, control);
   correct_biases(*program_, *layers, batches, control);
@@ -121,8 +123,8 @@ Quantized Int8Calibration::quantize(double least_signal_to_noise) const {
                      format_decibels(least_signal_to_noise) + " are asked";
     }
     const Node& node = program_->nodes[layer.position];
-    result.layers.push_back({layer.name, node.origin, node.op.name(), layer.signal_to_noise,
-                             layer.reason.empty(), layer.reason});
+    result.layers.push_back(
+        {layer.name, node.origin, node.op.name(), layer.signal_to_noise, layer.reason.empty(), layer.reason});
   }
   result.program = rewrite_int8(*program_, layers);
   return result;

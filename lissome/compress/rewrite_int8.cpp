@@ -11,8 +11,8 @@ namespace {
 
 // Ops that give the same on u8 as on the numbers behind it: they move elements. Max pooling would too, but ATen counts
 // positions in the element's own type and so refuses u8 images of more than 255 elements.
-constexpr std::array kTransparent = {"aten::reshape",      "aten::flatten.using_ints", "aten::permute",
-                                     "aten::transpose.int", "aten::slice.Tensor",      "aten::squeeze.dim",
+constexpr std::array kTransparent = {"aten::reshape",       "aten::flatten.using_ints", "aten::permute",
+                                     "aten::transpose.int", "aten::slice.Tensor",       "aten::squeeze.dim",
                                      "aten::unsqueeze"};
 
 bool is_transparent(const Node& node) {
@@ -124,10 +124,10 @@ class Int8Rewriter {
   const Program& source_;
   const Uses uses_;
   Program result_;
-  std::map<int, const Layer*> layers_;        // chosen, by node position
-  std::map<ValueId, ActivationRange> wanted_; // values that somebody reads as u8
-  std::map<int, bool> converted_;             // transparent nodes that work on u8
-  std::map<ValueId, ValueId> u8_;             // the u8 twin of a value
+  std::map<int, const Layer*> layers_;         // chosen, by node position
+  std::map<ValueId, ActivationRange> wanted_;  // values that somebody reads as u8
+  std::map<int, bool> converted_;              // transparent nodes that work on u8
+  std::map<ValueId, ValueId> u8_;              // the u8 twin of a value
 };
 
 }  // namespace

@@ -27,8 +27,7 @@ std::vector<T> values_of(const Array& array) {
 inline std::string build_idx(int type, const std::vector<uint32_t>& sizes, const std::string& data) {
   std::string bytes = {'\0', '\0', static_cast<char>(type), static_cast<char>(sizes.size())};
   for (uint32_t size : sizes)
-    for (int shift : {24, 16, 8, 0})
-      bytes += static_cast<char>(size >> shift & 0xFF);
+    for (int shift : {24, 16, 8, 0}) bytes += static_cast<char>(size >> shift & 0xFF);
   return bytes + data;
 }
 

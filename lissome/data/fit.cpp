@@ -141,8 +141,7 @@ std::vector<size_t> match_names(const std::vector<std::string>& names, std::span
                 names.size() == 1 ? " array (" : " arrays (", join(names, ", "), ") for ", inputs.size(),
                 inputs.size() == 1 ? " input (" : " inputs (", join(wanted, ", "),
                 "). Name the arrays after the inputs, and say which one holds labels.");
-  for (size_t i = 0; i < names.size(); ++i)
-    chosen.push_back(i);
+  for (size_t i = 0; i < names.size(); ++i) chosen.push_back(i);
   return chosen;
 }
 
@@ -188,8 +187,7 @@ DataColumn fit_column(DataColumn column, const DataSignature& input, bool is_ima
 
 Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs) {
   std::vector<std::string> names;
-  for (const DataColumn& column : dataset.columns)
-    names.push_back(column.name);
+  for (const DataColumn& column : dataset.columns) names.push_back(column.name);
   const std::vector<size_t> chosen = match_names(names, inputs, dataset.source, &dataset.notes);
   std::vector<DataColumn> columns;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -202,8 +200,7 @@ Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs) {
 std::vector<NamedArray> fit_inputs(const std::vector<NamedArray>& arrays, std::span<const DataSignature> inputs,
                                    const std::string& source, std::vector<std::string>* notes) {
   std::vector<std::string> names;
-  for (const NamedArray& named : arrays)
-    names.push_back(named.name);
+  for (const NamedArray& named : arrays) names.push_back(named.name);
   const std::vector<size_t> chosen = match_names(names, inputs, source, notes);
   std::vector<NamedArray> fitted;
   for (size_t i = 0; i < inputs.size(); ++i) {

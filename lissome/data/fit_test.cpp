@@ -144,8 +144,7 @@ TEST_CASE("NaN, infinity and integers out of range are named with their place") 
 
 TEST_CASE("images of bytes become floats in 0..1 with the sizes that the model takes") {
   std::vector<uint8_t> bytes(256);
-  for (size_t i = 0; i < bytes.size(); ++i)
-    bytes[i] = static_cast<uint8_t>(i);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i);
   const Dataset dataset = make_images(bytes);
   for (const Sizes& sizes : {Sizes{-1, 1, 2, 2}, Sizes{-1, 2, 2}, Sizes{-1, 4}}) {
     const DataSignature input = make_input("x", Dtype::f32, sizes);
@@ -153,8 +152,7 @@ TEST_CASE("images of bytes become floats in 0..1 with the sizes that the model t
     Sizes expected = sizes;
     expected[0] = 64;
     CHECK(batch[0].array.sizes == expected);
-    for (int i = 0; i < 256; ++i)
-      REQUIRE(batch[0].array.data<float>()[i] == static_cast<float>(i) / 255.0f);
+    for (int i = 0; i < 256; ++i) REQUIRE(batch[0].array.data<float>()[i] == static_cast<float>(i) / 255.0f);
   }
   const DataSignature wrong = make_input("x", Dtype::f32, {-1, 3, 2, 2});
   EXPECT_ERROR(invalid_input, fit_dataset(dataset, {&wrong, 1}), "[64, 2, 2]", "[any, 3, 2, 2]");

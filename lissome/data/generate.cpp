@@ -60,8 +60,7 @@ std::vector<NamedArray> generate_inputs(std::span<const DataSignature> inputs, c
     dispatch(input.dtype, [&]<typename T>() {
       check_range<T>(input);
       T* data = array.data<T>();
-      for (int64_t i = 0; i < count; ++i)
-        data[i] = draw_value<T>(random, input);
+      for (int64_t i = 0; i < count; ++i) data[i] = draw_value<T>(random, input);
     });
     arrays.push_back({input.name, std::move(array)});
   }

@@ -69,8 +69,6 @@ TEST_CASE("random numbers are the same everywhere") {
   CHECK(first != Random(43).next());
   Random counter(1);
   std::vector<int> seen(6);
-  for (int i = 0; i < 6000; ++i)
-    ++seen[counter.next_below(6)];
-  for (int count : seen)
-    CHECK((count > 850 && count < 1150));
+  for (int i = 0; i < 6000; ++i) ++seen[counter.next_below(6)];
+  for (int count : seen) CHECK((count > 850 && count < 1150));
 }

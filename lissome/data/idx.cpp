@@ -26,9 +26,7 @@ struct IdxType {
 constexpr IdxType kTypes[] = {{0x08, Dtype::u8},  {0x09, Dtype::i8},  {0x0B, Dtype::i16},
                               {0x0C, Dtype::i32}, {0x0D, Dtype::f32}, {0x0E, Dtype::f64}};
 
-uint8_t byte_at(std::span<const std::byte> bytes, size_t i) {
-  return std::to_integer<uint8_t>(bytes[i]);
-}
+uint8_t byte_at(std::span<const std::byte> bytes, size_t i) { return std::to_integer<uint8_t>(bytes[i]); }
 
 bool is_gzip(std::span<const std::byte> bytes) {
   return bytes.size() >= 2 && byte_at(bytes, 0) == 0x1F && byte_at(bytes, 1) == 0x8B;
@@ -38,8 +36,7 @@ Array unpack_gzip(std::span<const std::byte> packed, const std::string& path) {
   if (packed.size() < kSmallestGzip)
     throw_error(ErrorKind::invalid_input, quote(path), ": cut off inside the gzip header.");
   uint64_t size = 0;  // the last four bytes; larger files are beyond what IDX is used for
-  for (size_t i = 0; i < 4; ++i)
-    size |= uint64_t{byte_at(packed, packed.size() - 4 + i)} << (8 * i);
+  for (size_t i = 0; i < 4; ++i) size |= uint64_t{byte_at(packed, packed.size() - 4 + i)} << (8 * i);
   if (size / kDeflateExpansion > packed.size())
     throw_error(ErrorKind::invalid_input, quote(path), ": not a whole gzip file: it claims ", size,
                 " bytes unpacked from ", packed.size(), ".");
@@ -84,8 +81,7 @@ Array parse_idx(std::span<const std::byte> bytes, const std::string& path) {
   Sizes sizes;
   for (size_t axis = 0; axis < axes; ++axis) {
     int64_t size = 0;
-    for (size_t i = 0; i < 4; ++i)
-      size = size << 8 | byte_at(bytes, 4 + 4 * axis + i);
+    for (size_t i = 0; i < 4; ++i) size = size << 8 | byte_at(bytes, 4 + 4 * axis + i);
     sizes.push_back(size);
   }
   const auto expected = count_bytes(type->dtype, sizes);

@@ -102,8 +102,7 @@ Dataset load_idx_pair(const std::string& source, const IdxPair& pair, const Data
 [[noreturn]] void fail_labels(const std::string& path, const std::string& labels,
                               const std::vector<NamedArray>& arrays) {
   std::vector<std::string> names;
-  for (const NamedArray& named : arrays)
-    names.push_back(named.name);
+  for (const NamedArray& named : arrays) names.push_back(named.name);
   const std::string nearest = find_nearest(labels, names);
   throw_error(ErrorKind::usage, quote(path), ": no array ", quote(labels),
               " for the labels; there are: ", join(names, ", "),

@@ -144,11 +144,9 @@ TEST_CASE("IDX: broken files are refused") {
   refuses(build_idx(8, {3}, "ab"), "3 bytes, 2 are there");
   refuses(build_idx(8, {1}, "ab"), "1 bytes, 2 are there");
   refuses(build_idx(8, {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, "ab"), "overflow");
-  for (size_t length = 0; length < good.size(); ++length)
-    refuses(good.substr(0, length));
+  for (size_t length = 0; length < good.size(); ++length) refuses(good.substr(0, length));
   const std::string packed = gzip_text(good);
-  for (size_t length = 2; length < packed.size(); ++length)
-    refuses(packed.substr(0, length));
+  for (size_t length = 2; length < packed.size(); ++length) refuses(packed.substr(0, length));
   refuses(packed + packed, "gzip");
   refuses(packed + "x", "gzip");
   std::string bomb = packed;

@@ -39,9 +39,7 @@ uint64_t Random::next_below(uint64_t bound) {
   }
 }
 
-double Random::next_uniform() {
-  return (static_cast<double>(next() >> 11) + 0.5) * 0x1p-53;
-}
+double Random::next_uniform() { return (static_cast<double>(next() >> 11) + 0.5) * 0x1p-53; }
 
 double Random::next_normal() {
   const double radius = std::sqrt(-2 * std::log(next_uniform()));

@@ -52,8 +52,7 @@ std::vector<Group> group_samples(const Dataset& dataset) {
 
 template <typename T>
 void shuffle(std::vector<T>* values, Random& random) {
-  for (size_t i = values->size(); i > 1; --i)
-    std::swap((*values)[i - 1], (*values)[random.next_below(i)]);
+  for (size_t i = values->size(); i > 1; --i) std::swap((*values)[i - 1], (*values)[random.next_below(i)]);
 }
 
 std::map<int64_t, std::vector<Group>> sort_by_class(const Dataset& dataset, std::vector<Group> groups) {
@@ -81,16 +80,14 @@ std::vector<Group> interleave(const std::map<int64_t, std::vector<Group>>& class
   std::sort(places.begin(), places.end(),
             [](const Place& a, const Place& b) { return std::pair(a.position, a.tie) < std::pair(b.position, b.tie); });
   std::vector<Group> order;
-  for (const Place& place : places)
-    order.push_back(*place.group);
+  for (const Place& place : places) order.push_back(*place.group);
   return order;
 }
 
 Dataset take_rows(const Dataset& dataset, std::span<const Group> groups, Random& random) {
   Dataset part = dataset;
   part.rows.clear();
-  for (const Group& group : groups)
-    part.rows.insert(part.rows.end(), group.begin(), group.end());
+  for (const Group& group : groups) part.rows.insert(part.rows.end(), group.begin(), group.end());
   shuffle(&part.rows, random);
   return part;
 }
@@ -108,8 +105,7 @@ DataSplit split_dataset(const Dataset& dataset, const SplitOptions& options) {
                 "; at least two different ones are needed: one to calibrate and one to judge by.");
   Random random(options.seed);
   auto classes = sort_by_class(dataset, std::move(groups));
-  for (auto& [label, members] : classes)
-    shuffle(&members, random);
+  for (auto& [label, members] : classes) shuffle(&members, random);
   const std::vector<Group> order = interleave(classes, random);
 
   const double wanted = std::min(std::round(static_cast<double>(dataset.samples()) * options.calibration),

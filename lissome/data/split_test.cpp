@@ -31,15 +31,13 @@ Dataset make_dataset(int64_t distinct, int64_t copies, int64_t classes) {
 
 std::set<float> contents(const Dataset& dataset) {
   std::set<float> values;
-  for (int64_t row : dataset.rows)
-    values.insert(dataset.columns[0].array.data<float>()[3 * row]);
+  for (int64_t row : dataset.rows) values.insert(dataset.columns[0].array.data<float>()[3 * row]);
   return values;
 }
 
 std::map<int64_t, int64_t> count_classes(const Dataset& dataset) {
   std::map<int64_t, int64_t> counts;
-  for (int64_t i = 0; i < dataset.samples(); ++i)
-    ++counts[take_labels(dataset, i, 1).data<int64_t>()[0]];
+  for (int64_t i = 0; i < dataset.samples(); ++i) ++counts[take_labels(dataset, i, 1).data<int64_t>()[0]];
   return counts;
 }
 
@@ -67,10 +65,8 @@ TEST_CASE("the parts share nothing and lose nothing") {
 TEST_CASE("the share is kept, in every class") {
   const DataSplit split = split_dataset(make_dataset(1000, 1, 5), {.seed = 3, .calibration = 0.2});
   CHECK(split.calibration.samples() == 200);
-  for (const auto& [label, count] : count_classes(split.calibration))
-    CHECK(count == 40);
-  for (const auto& [label, count] : count_classes(split.validation))
-    CHECK(count == 160);
+  for (const auto& [label, count] : count_classes(split.calibration)) CHECK(count == 40);
+  for (const auto& [label, count] : count_classes(split.validation)) CHECK(count == 160);
   CHECK(split_dataset(make_dataset(1000, 1, 5), {.calibration = 0.5, .most_calibration = 10}).calibration.samples() ==
         10);
 }

@@ -7,9 +7,9 @@
 namespace lissome {
 namespace {
 
-constexpr std::array<std::string_view, 12> kNames = {
-    "none", "relu",      "gelu",        "gelu_tanh",  "silu", "sigmoid",
-    "tanh", "hardswish", "hardsigmoid", "leaky_relu", "elu",  "clamp"};
+constexpr std::array<std::string_view, 12> kNames = {"none",        "relu",       "gelu", "gelu_tanh",
+                                                     "silu",        "sigmoid",    "tanh", "hardswish",
+                                                     "hardsigmoid", "leaky_relu", "elu",  "clamp"};
 
 double clamp_keeping_nan(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 

@@ -10,9 +10,9 @@ namespace lissome {
 enum class Activation : uint8_t {
   none,
   relu,
-  gelu,         // x/2 * (1 + erf(x / sqrt 2))
-  gelu_tanh,    // the tanh form
-  silu,         // x * sigmoid(x)
+  gelu,       // x/2 * (1 + erf(x / sqrt 2))
+  gelu_tanh,  // the tanh form
+  silu,       // x * sigmoid(x)
   sigmoid,
   tanh,
   hardswish,    // x * clamp(x + 3, 0, 6) / 6

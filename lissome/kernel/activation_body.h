@@ -86,8 +86,7 @@ inline Floats activate_vector(Epilogue epilogue, Floats x) {
     case Activation::silu: return x * logistic(x);
     case Activation::sigmoid: return logistic(x);
     case Activation::tanh: return hyperbolic_tangent(x);
-    case Activation::hardswish:
-      return x * (max_with(zeros(), min_with(fill(6.0f), x + fill(3.0f))) * fill(1.0f / 6));
+    case Activation::hardswish: return x * (max_with(zeros(), min_with(fill(6.0f), x + fill(3.0f))) * fill(1.0f / 6));
     case Activation::hardsigmoid: return max_with(zeros(), min_with(fill(6.0f), x + fill(3.0f))) * fill(1.0f / 6);
     case Activation::leaky_relu: return select_negative(x, x * fill(epilogue.alpha), x);
     case Activation::elu: return select_negative(x, exponential_less_one(x) * fill(epilogue.alpha), x);

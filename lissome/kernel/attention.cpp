@@ -23,7 +23,8 @@ struct Query {
 // -infinity where the mask or causality excludes the key.
 double score(const AttentionCall& call, Query at, int64_t key) {
   if (call.causal && key > at.row) return -INFINITY;
-  const float* q = call.q + at.batch * call.q_strides.batch + at.head * call.q_strides.head + at.row * call.q_strides.row;
+  const float* q =
+      call.q + at.batch * call.q_strides.batch + at.head * call.q_strides.head + at.row * call.q_strides.row;
   const int64_t key_head = at.head / (call.heads / call.key_heads);
   const float* k = call.k + at.batch * call.k_strides.batch + key_head * call.k_strides.head + key * call.k_strides.row;
   double sum = 0;

@@ -13,17 +13,17 @@ struct HeadStrides {
 };
 
 struct AttentionCall {
-  const float* q = nullptr;   // [batch, heads, queries, size]
-  const float* k = nullptr;   // [batch, key_heads, keys, size]
-  const float* v = nullptr;   // [batch, key_heads, keys, value_size]
-  const void* mask = nullptr; // [batch, heads, queries, keys], broadcast by strides of zero; rows dense
-  float* y = nullptr;         // [batch, heads, queries, value_size]
-  float* scratch = nullptr;   // parts times attention_scratch() floats
+  const float* q = nullptr;    // [batch, heads, queries, size]
+  const float* k = nullptr;    // [batch, key_heads, keys, size]
+  const float* v = nullptr;    // [batch, key_heads, keys, value_size]
+  const void* mask = nullptr;  // [batch, heads, queries, keys], broadcast by strides of zero; rows dense
+  float* y = nullptr;          // [batch, heads, queries, value_size]
+  float* scratch = nullptr;    // parts times attention_scratch() floats
   int64_t batch = 1, heads = 1, key_heads = 1;  // heads / key_heads query heads share one key head
   int64_t queries = 0, keys = 0, size = 0, value_size = 0;
   HeadStrides q_strides, k_strides, v_strides, mask_strides, y_strides;
   MaskKind mask_kind = MaskKind::none;
-  bool causal = false;        // query i sees keys 0..i
+  bool causal = false;  // query i sees keys 0..i
   float scale = 1;
 };
 

@@ -92,7 +92,8 @@ void multiply_panel(const PanelProduct& product, int64_t rows, int64_t outputs) 
 // Scales one row of scores, adds the mask, excludes what causality excludes; returns the largest.
 float mask_scores(const AttentionCall& call, const Head& head, float* scores, int64_t query, Range keys) {
   const int64_t count = keys.end - keys.begin;
-  const int64_t seen = call.causal && query + 1 < keys.end ? (query + 1 > keys.begin ? query + 1 - keys.begin : 0) : count;
+  const int64_t seen =
+      call.causal && query + 1 < keys.end ? (query + 1 > keys.begin ? query + 1 - keys.begin : 0) : count;
   const int64_t mask_at = query * call.mask_strides.row + keys.begin;
   if (call.mask_kind == MaskKind::chosen) {
     const uint8_t* chosen = static_cast<const uint8_t*>(head.mask) + mask_at;

@@ -14,11 +14,11 @@ namespace lissome {
 
 // The window and the sizes, shared by every kernel that slides one over an image.
 struct Window {
-  int64_t batch = 1, height = 1, width = 1;          // of x
+  int64_t batch = 1, height = 1, width = 1;  // of x
   int64_t out_height = 1, out_width = 1;
   int64_t kernel_height = 1, kernel_width = 1;
   int64_t stride_height = 1, stride_width = 1;
-  int64_t pad_height = 0, pad_width = 0;             // at the top and left; below and right follow from the sizes
+  int64_t pad_height = 0, pad_width = 0;  // at the top and left; below and right follow from the sizes
   int64_t dilation_height = 1, dilation_width = 1;
 };
 

@@ -23,8 +23,8 @@ struct ConvTile {
     const ConvF32Call& call = *group.call;
     const Window& w = call.window;
     const int64_t taps = w.kernel_height * w.kernel_width;
-    const float* weight = group.weight + place.output / kLinearPanel * kLinearPanel * group.inputs * taps +
-                          place.output % kLinearPanel;
+    const float* weight =
+        group.weight + place.output / kLinearPanel * kLinearPanel * group.inputs * taps + place.output % kLinearPanel;
     WindowRows<float, Rows> window;
     window.start(w, group.x, call.in_channels, place.row);
     Floats sums[Rows][Vectors];

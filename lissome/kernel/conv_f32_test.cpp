@@ -64,11 +64,22 @@ void check_case(const Case& c, uint64_t seed) {
 }  // namespace
 
 TEST_CASE("conv_f32 agrees with the portable form over windows, strides, groups and epilogues") {
-  check_case({{.batch = 1, .height = 8, .width = 8, .kernel_height = 3, .kernel_width = 3, .pad_height = 1, .pad_width = 1},
-              3, 64, 1, {Activation::relu}, ResidualPlace::none}, 1);
+  check_case(
+      {{.batch = 1, .height = 8, .width = 8, .kernel_height = 3, .kernel_width = 3, .pad_height = 1, .pad_width = 1},
+       3,
+       64,
+       1,
+       {Activation::relu},
+       ResidualPlace::none},
+      1);
   check_case({{.batch = 2, .height = 7, .width = 5}, 65, 17, 1, {}, ResidualPlace::none}, 2);
   check_case({{.batch = 1, .height = 1, .width = 30, .kernel_width = 5, .stride_width = 2, .pad_width = 2},
-              4, 70, 1, {}, ResidualPlace::none}, 3);
+              4,
+              70,
+              1,
+              {},
+              ResidualPlace::none},
+             3);
   TestNumbers numbers(5);
   for (uint64_t seed = 10; seed < 60; ++seed) {
     Case c;

@@ -28,7 +28,8 @@ LISSOME_INLINE void run_channels(const DepthwiseF32Call& call, const float* imag
   const bool whole = count == Vectors * Floats::kWidth;
   const auto read = [&](const float* p, int v) {
     const int64_t lanes = count - v * Floats::kWidth;
-    return whole ? load(p + v * Floats::kWidth) : load_first(p + v * Floats::kWidth, lanes < Floats::kWidth ? lanes : Floats::kWidth);
+    return whole ? load(p + v * Floats::kWidth)
+                 : load_first(p + v * Floats::kWidth, lanes < Floats::kWidth ? lanes : Floats::kWidth);
   };
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) sums[v] = call.bias ? read(call.bias + c, v) : zeros();

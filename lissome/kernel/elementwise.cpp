@@ -83,9 +83,10 @@ void elementwise_portable(const ElementwiseCall& call, int part, int parts) {
     double registers[kElementRegisters] = {};
     for (int i = 0; i < call.instructions; ++i) {
       const ElementInstruction& instruction = call.program[i];
-      registers[instruction.target] = instruction.op == ElementOp::load
-                                          ? read_element(call.x_dtypes[instruction.a], call.x[instruction.a], offsets[instruction.a])
-                                          : run_instruction(instruction, registers);
+      registers[instruction.target] =
+          instruction.op == ElementOp::load
+              ? read_element(call.x_dtypes[instruction.a], call.x[instruction.a], offsets[instruction.a])
+              : run_instruction(instruction, registers);
     }
     write_element(call.y_dtype, call.y, at, static_cast<float>(registers[call.program[call.instructions - 1].target]));
   }

@@ -16,10 +16,29 @@ enum class ElementOp : uint8_t {
   load,      // operand a
   constant,  // alpha
   activate,  // the activation numbered b of register a, with alpha and beta
-  negate, absolute, exponential, square_root, reciprocal_root, reciprocal, square, error_function, round, floor,
+  negate,
+  absolute,
+  exponential,
+  square_root,
+  reciprocal_root,
+  reciprocal,
+  square,
+  error_function,
+  round,
+  floor,
   logical_not,
-  add, subtract, multiply, divide, maximum, minimum,
-  equal, unequal, less, less_equal, logical_and, logical_or,
+  add,
+  subtract,
+  multiply,
+  divide,
+  maximum,
+  minimum,
+  equal,
+  unequal,
+  less,
+  less_equal,
+  logical_and,
+  logical_or,
   select,    // a != 0 ? b : c
   quantize,  // u8 of register a: inverse scale alpha, zero point beta; NaN becomes 0
 };
@@ -38,8 +57,8 @@ struct ElementInstruction {
 
 struct ElementwiseCall {
   const void* x[kElementOperands] = {};
-  void* y = nullptr;                          // dense in the order of `sizes`
-  int64_t sizes[kElementRank] = {};           // `rank` of them, outermost first
+  void* y = nullptr;                                     // dense in the order of `sizes`
+  int64_t sizes[kElementRank] = {};                      // `rank` of them, outermost first
   int64_t strides[kElementOperands][kElementRank] = {};  // elements; zero where an operand is broadcast
   Dtype x_dtypes[kElementOperands] = {};
   Dtype y_dtype = Dtype::f32;

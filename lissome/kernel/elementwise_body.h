@@ -35,14 +35,30 @@ void run_activation(float* target, const float* a, int64_t count, Epilogue epilo
 void run_logic(const ElementInstruction& i, float* target, const float* a, const float* b, const float* c,
                int64_t count) {
   switch (i.op) {
-    case ElementOp::logical_not: for (int64_t k = 0; k < count; ++k) target[k] = a[k] == 0 ? 1.0f : 0.0f; break;
-    case ElementOp::equal: for (int64_t k = 0; k < count; ++k) target[k] = a[k] == b[k] ? 1.0f : 0.0f; break;
-    case ElementOp::unequal: for (int64_t k = 0; k < count; ++k) target[k] = a[k] != b[k] ? 1.0f : 0.0f; break;
-    case ElementOp::less: for (int64_t k = 0; k < count; ++k) target[k] = a[k] < b[k] ? 1.0f : 0.0f; break;
-    case ElementOp::less_equal: for (int64_t k = 0; k < count; ++k) target[k] = a[k] <= b[k] ? 1.0f : 0.0f; break;
-    case ElementOp::logical_and: for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 && b[k] != 0 ? 1.0f : 0.0f; break;
-    case ElementOp::logical_or: for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 || b[k] != 0 ? 1.0f : 0.0f; break;
-    default: for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 ? b[k] : c[k]; break;
+    case ElementOp::logical_not:
+      for (int64_t k = 0; k < count; ++k) target[k] = a[k] == 0 ? 1.0f : 0.0f;
+      break;
+    case ElementOp::equal:
+      for (int64_t k = 0; k < count; ++k) target[k] = a[k] == b[k] ? 1.0f : 0.0f;
+      break;
+    case ElementOp::unequal:
+      for (int64_t k = 0; k < count; ++k) target[k] = a[k] != b[k] ? 1.0f : 0.0f;
+      break;
+    case ElementOp::less:
+      for (int64_t k = 0; k < count; ++k) target[k] = a[k] < b[k] ? 1.0f : 0.0f;
+      break;
+    case ElementOp::less_equal:
+      for (int64_t k = 0; k < count; ++k) target[k] = a[k] <= b[k] ? 1.0f : 0.0f;
+      break;
+    case ElementOp::logical_and:
+      for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 && b[k] != 0 ? 1.0f : 0.0f;
+      break;
+    case ElementOp::logical_or:
+      for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 || b[k] != 0 ? 1.0f : 0.0f;
+      break;
+    default:
+      for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 ? b[k] : c[k];
+      break;
   }
 }
 
@@ -112,8 +128,8 @@ void run_block(const ElementwiseCall& call, const int64_t* offsets, int64_t y_at
     const ElementInstruction& instruction = call.program[i];
     float* target = buffers[instruction.target];
     if (instruction.op == ElementOp::load) {
-      registers[instruction.target] = load_block(call, instruction.a, offsets[instruction.a],
-                                                 call.strides[instruction.a][inner], count, target);
+      registers[instruction.target] =
+          load_block(call, instruction.a, offsets[instruction.a], call.strides[instruction.a][inner], count, target);
       continue;
     }
     const bool last = i + 1 == call.instructions;

@@ -94,7 +94,8 @@ TEST_CASE("element-wise chains read and write other dtypes") {
 }
 
 TEST_CASE("bf16 results are rounded to nearest even, NaN stays") {
-  std::vector<float> x = {1.0f, 1.00390625f, 1.01171875f, -2.5f, 3e38f, INFINITY, std::numeric_limits<float>::quiet_NaN()};
+  std::vector<float> x = {
+      1.0f, 1.00390625f, 1.01171875f, -2.5f, 3e38f, INFINITY, std::numeric_limits<float>::quiet_NaN()};
   ElementwiseCall call = make_call(static_cast<int64_t>(x.size()), {&x});
   call.program[1] = {ElementOp::negate, 1, 0, 0, 0, 0, 0};
   call.instructions = 2;

@@ -103,9 +103,13 @@ TEST_CASE("linear_f32 agrees with the portable form on large and random shapes")
   check_case({200, 1030, 190, {Activation::relu}}, 3);
   check_case({1, 4099, 257, {Activation::none}}, 4);
   for (int i = 0; i < 20; ++i) {
-    check_case({numbers.between(1, 80), numbers.between(1, 300), numbers.between(1, 300),
+    check_case({numbers.between(1, 80),
+                numbers.between(1, 300),
+                numbers.between(1, 300),
                 {static_cast<Activation>(numbers.between(0, 11)), 0.1f, 0.8f},
-                static_cast<ResidualPlace>(numbers.between(0, 2)), numbers.between(0, 1) == 1, numbers.between(0, 5)},
+                static_cast<ResidualPlace>(numbers.between(0, 2)),
+                numbers.between(0, 1) == 1,
+                numbers.between(0, 5)},
                static_cast<uint64_t>(i));
   }
 }
@@ -120,8 +124,20 @@ TEST_CASE("linear_f32 applies every activation and residual place") {
 
 TEST_CASE("activations keep NaN and infinities, over the whole range") {
   // A linear with one input of weight one is the activation itself.
-  std::vector<float> x = {0.0f, -0.0f, 1e-30f, -1e-30f, 1e-3f, -1e-3f, 30.0f, -30.0f, 100.0f, -100.0f, 3e38f, -3e38f,
-                          std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+  std::vector<float> x = {0.0f,
+                          -0.0f,
+                          1e-30f,
+                          -1e-30f,
+                          1e-3f,
+                          -1e-3f,
+                          30.0f,
+                          -30.0f,
+                          100.0f,
+                          -100.0f,
+                          3e38f,
+                          -3e38f,
+                          std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity(),
                           std::numeric_limits<float>::quiet_NaN()};
   for (float value = -12; value < 12; value += 0.037f) x.push_back(value);
   std::vector<float> weight(static_cast<size_t>(packed_linear_f32_size(1, 1)), 0.0f);

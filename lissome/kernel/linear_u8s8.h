@@ -16,17 +16,17 @@ namespace lissome {
 
 // The same for linear and convolution. Always the first base of a call.
 struct OutputU8S8 {
-  const float* multiplier = nullptr;      // [outputs]
-  const float* bias = nullptr;            // [outputs], or null
-  const int32_t* weight_sums = nullptr;   // [outputs]: of the weights of an output
-  const float* residual = nullptr;        // [rows, outputs], or null; may be y itself
-  const float* row_scales = nullptr;      // [rows], or null
-  const int32_t* row_zeros = nullptr;     // [rows], with row_scales
-  void* y = nullptr;                      // f32, or u8 when out_inverse is not 0
+  const float* multiplier = nullptr;          // [outputs]
+  const float* bias = nullptr;                // [outputs], or null
+  const int32_t* weight_sums = nullptr;       // [outputs]: of the weights of an output
+  const float* residual = nullptr;            // [rows, outputs], or null; may be y itself
+  const float* row_scales = nullptr;          // [rows], or null
+  const int32_t* row_zeros = nullptr;         // [rows], with row_scales
+  void* y = nullptr;                          // f32, or u8 when out_inverse is not 0
   int64_t residual_stride = 0, y_stride = 0;  // elements from row to row
   int32_t x_zero = 0;
   int32_t out_zero = 0;
-  float out_inverse = 0;                  // 1 / scale of u8 results
+  float out_inverse = 0;  // 1 / scale of u8 results
   Epilogue epilogue;
 };
 
@@ -40,8 +40,8 @@ struct LinearU8S8Call : OutputU8S8 {
 // Channels-last, as in conv_f32.h; outside of x lies x_zero.
 struct ConvU8S8Call : OutputU8S8 {
   const uint8_t* x = nullptr;
-  const int8_t* weight = nullptr;    // packed: one block a group, panels of [taps][inputs / 4, rounded up][64][4]
-  const uint8_t* border = nullptr;   // in_channels times x_zero
+  const int8_t* weight = nullptr;   // packed: one block a group, panels of [taps][inputs / 4, rounded up][64][4]
+  const uint8_t* border = nullptr;  // in_channels times x_zero
   int64_t in_channels = 0, out_channels = 0, groups = 1;
   Window window;
 };

@@ -28,9 +28,9 @@ struct LinearTile {
 
 struct ConvGroup : OutputU8S8 {
   const ConvU8S8Call* call;
-  const uint8_t* x;       // channel 0 of the group
+  const uint8_t* x;  // channel 0 of the group
   const uint8_t* border;
-  const int8_t* weight;   // packed, of the group
+  const int8_t* weight;  // packed, of the group
   int64_t inputs;
 };
 

@@ -67,7 +67,8 @@ void check_rows(std::string_view name, const Call& call, int64_t count, uint64_t
   const auto rows = kernel_rows(name);
   const auto wanted = run_row(rows.back(), call, count, 1);
   const Activation activation = call.epilogue.activation;
-  const bool rounds = activation != Activation::none && activation != Activation::relu && activation != Activation::clamp;
+  const bool rounds =
+      activation != Activation::none && activation != Activation::relu && activation != Activation::clamp;
   for (const KernelRow& row : rows) {
     if (!can_run(row.isa)) continue;
     for (const int parts : {1, 3}) {
@@ -147,7 +148,8 @@ TEST_CASE("conv_u8s8 gives the bits of the portable form") {
     w.out_width = (w.width + 2 * w.pad_width - w.kernel_width) / w.stride_width + 1;
     const int64_t groups = numbers.between(1, 3), inputs = numbers.between(1, 20), outputs = numbers.between(1, 70);
     const int64_t taps = w.kernel_height * w.kernel_width, rows = w.batch * w.out_height * w.out_width;
-    const Bytes bytes = make_bytes(numbers, w.batch * w.height * w.width * inputs * groups, groups * outputs * inputs * taps);
+    const Bytes bytes =
+        make_bytes(numbers, w.batch * w.height * w.width * inputs * groups, groups * outputs * inputs * taps);
     const Surroundings around(numbers, rows, groups * outputs);
     const int64_t block = packed_u8s8_size(outputs, inputs, taps);
     std::vector<int8_t> packed(static_cast<size_t>(groups * block));

@@ -27,7 +27,8 @@ void copy_plane(const T* x, T* y, const int64_t* sizes, const int64_t* x_strides
     for (int64_t j0 = 0; j0 < sizes[1]; j0 += kSquare) {
       const int64_t j1 = j0 + kSquare < sizes[1] ? j0 + kSquare : sizes[1];
       for (int64_t i = i0; i < i1; ++i) {
-        for (int64_t j = j0; j < j1; ++j) y[i * y_strides[0] + j * y_strides[1]] = x[i * x_strides[0] + j * x_strides[1]];
+        for (int64_t j = j0; j < j1; ++j)
+          y[i * y_strides[0] + j * y_strides[1]] = x[i * x_strides[0] + j * x_strides[1]];
       }
     }
   }

@@ -15,7 +15,7 @@ struct CopyCall {
   int64_t x_strides[kMoveRank] = {};  // elements; may be zero
   int64_t y_strides[kMoveRank] = {};  // elements
   int rank = 1;
-  int item = 4;                       // bytes: 1, 2, 4, 8
+  int item = 4;  // bytes: 1, 2, 4, 8
 };
 
 // y[i] = table[indices[i]], rows of `row_bytes`. An index outside of [-rows, rows) sets *fault and writes zeros.

@@ -11,7 +11,8 @@ TEST_CASE("copy follows any strides, shared among parts") {
   CopyCall call;
   call.rank = 3;
   const int64_t sizes[3] = {a, c, b}, x_strides[3] = {b * c, 1, c}, y_strides[3] = {c * b, b, 1};
-  for (int i = 0; i < 3; ++i) call.sizes[i] = sizes[i], call.x_strides[i] = x_strides[i], call.y_strides[i] = y_strides[i];
+  for (int i = 0; i < 3; ++i)
+    call.sizes[i] = sizes[i], call.x_strides[i] = x_strides[i], call.y_strides[i] = y_strides[i];
   call.x = x.data();
   for (const int parts : {1, 2, 5}) {
     std::vector<float> y(x.size(), 777.0f);

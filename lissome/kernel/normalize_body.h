@@ -82,7 +82,8 @@ LISSOME_INLINE void softmax_row(const float* x, float* y, int64_t width) {
 
 LISSOME_INLINE void run_softmax(const SoftmaxCall& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
-  for (int64_t m = rows.begin; m < rows.end; ++m) softmax_row(call.x + m * call.width, call.y + m * call.width, call.width);
+  for (int64_t m = rows.begin; m < rows.end; ++m)
+    softmax_row(call.x + m * call.width, call.y + m * call.width, call.width);
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ void peak_read_portable(const PeakCall& call, int part, int) {
 PeakKernels find_peak_kernels() {
   PeakKernels kernels{run_erased<peak_multiply_f32_portable>, nullptr, nullptr, run_erased<peak_read_portable>};
   if (can_run(Isa::avx2)) {
-    kernels = {run_erased<peak_multiply_f32_avx2>, nullptr, run_erased<peak_multiply_u8s8_avx2>, run_erased<peak_read_avx2>};
+    kernels = {run_erased<peak_multiply_f32_avx2>, nullptr, run_erased<peak_multiply_u8s8_avx2>,
+               run_erased<peak_read_avx2>};
   }
   if (can_run(Isa::avx512)) {
     kernels.multiply_f32 = run_erased<peak_multiply_f32_avx512>;

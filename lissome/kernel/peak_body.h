@@ -1,4 +1,5 @@
-// Products and reads at the rate of the registers. 12 sums hide the latency of a product on every processor of the table.
+// Products and reads at the rate of the registers. 12 sums hide the latency of a product on every processor of the
+// table.
 #pragma once
 
 #include "lissome/kernel/vector.h"

@@ -11,8 +11,8 @@ struct PoolCall {
   int64_t channels = 0;
   Window window;
   bool average = false;
-  bool counts_padding = true;  // averages divide by the window with its padding
-  int64_t divisor = 0;         // 0: by what was counted
+  bool counts_padding = true;             // averages divide by the window with its padding
+  int64_t divisor = 0;                    // 0: by what was counted
   int64_t pad_bottom = 0, pad_right = 0;  // what counts as padding below and right
 };
 

@@ -32,8 +32,12 @@ LISSOME_INLINE float reduce_lanes(Reduction reduction, Floats x) {
   for (int i = 1; i < Floats::kWidth; ++i) {
     const float lane = lanes[i];
     switch (reduction) {
-      case Reduction::maximum: result = lane > result || lane != lane ? (result != result ? result : lane) : result; break;
-      case Reduction::minimum: result = lane < result || lane != lane ? (result != result ? result : lane) : result; break;
+      case Reduction::maximum:
+        result = lane > result || lane != lane ? (result != result ? result : lane) : result;
+        break;
+      case Reduction::minimum:
+        result = lane < result || lane != lane ? (result != result ? result : lane) : result;
+        break;
       default: result += lane; break;
     }
   }
@@ -62,7 +66,8 @@ LISSOME_INLINE float reduce_row(const ReduceCall& call, const float* x) {
 LISSOME_INLINE void reduce_columns(const ReduceCall& call, int64_t outer, int64_t first, int64_t lanes) {
   const float* x = call.x + outer * call.count * call.inner + first;
   Floats so_far = start_of(call.reduction);
-  for (int64_t k = 0; k < call.count; ++k) so_far = combine(call.reduction, so_far, load_first(x + k * call.inner, lanes));
+  for (int64_t k = 0; k < call.count; ++k)
+    so_far = combine(call.reduction, so_far, load_first(x + k * call.inner, lanes));
   if (call.reduction == Reduction::mean) so_far = so_far / fill(static_cast<float>(call.count));
   store_first(call.y + outer * call.inner + first, so_far, lanes);
 }

@@ -9,11 +9,8 @@
 #include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/split.h"
 
-
 namespace lissome {
 namespace {
-
-
 
 // The tile's place: its first row and output, and how many outputs really exist there.
 struct TilePlace {
@@ -81,7 +78,8 @@ LISSOME_INLINE void accumulate(const float* const (&rows)[1], const float* weigh
 }
 
 // Any activation, any number of outputs: finished rows through memory, out of line so that tiles stay small.
-[[maybe_unused]] void finish_rows(const OutputF32& output, float* sums, int64_t sums_stride, int rows, TilePlace place) {
+[[maybe_unused]] void finish_rows(const OutputF32& output, float* sums, int64_t sums_stride, int rows,
+                                  TilePlace place) {
   for (int r = 0; r < rows; ++r) {
     float* row = sums + r * sums_stride;
     const int64_t at = place.row + r;

@@ -8,7 +8,6 @@
 #include "lissome/kernel/linear_u8s8.h"
 #include "lissome/kernel/split.h"
 
-
 namespace lissome {
 namespace {
 

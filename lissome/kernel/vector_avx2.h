@@ -39,7 +39,7 @@ inline Floats operator+(Floats a, Floats b) { return {_mm256_add_ps(a.v, b.v)}; 
 inline Floats operator-(Floats a, Floats b) { return {_mm256_sub_ps(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }
 inline Floats operator/(Floats a, Floats b) { return {_mm256_div_ps(a.v, b.v)}; }
-inline Floats multiply_add(Floats a, Floats b, Floats c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }  // a*b + c
+inline Floats multiply_add(Floats a, Floats b, Floats c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }       // a*b + c
 inline Floats subtract_product(Floats a, Floats b, Floats c) { return {_mm256_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a*b
 // When x is NaN the result is NaN.
 inline Floats max_with(Floats bound, Floats x) { return {_mm256_max_ps(bound.v, x.v)}; }

@@ -35,7 +35,7 @@ inline Floats operator+(Floats a, Floats b) { return {_mm512_add_ps(a.v, b.v)}; 
 inline Floats operator-(Floats a, Floats b) { return {_mm512_sub_ps(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {_mm512_mul_ps(a.v, b.v)}; }
 inline Floats operator/(Floats a, Floats b) { return {_mm512_div_ps(a.v, b.v)}; }
-inline Floats multiply_add(Floats a, Floats b, Floats c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }  // a*b + c
+inline Floats multiply_add(Floats a, Floats b, Floats c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }       // a*b + c
 inline Floats subtract_product(Floats a, Floats b, Floats c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a*b
 // When x is NaN the result is NaN.
 inline Floats max_with(Floats bound, Floats x) { return {_mm512_max_ps(bound.v, x.v)}; }
@@ -48,9 +48,7 @@ inline Floats square_root(Floats a) { return {_mm512_sqrt_ps(a.v)}; }
 inline Floats round_to_nearest(Floats a) {
   return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
-inline Floats round_down(Floats a) {
-  return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
-}
+inline Floats round_down(Floats a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
 inline Floats absolute_value(Floats a) { return {_mm512_abs_ps(a.v)}; }
 // x where x is NaN, else other.
 inline Floats keep_nan(Floats x, Floats other) {

@@ -1,5 +1,5 @@
-// Where the rows of a tile of a convolution read x: for each of the tile's pixels the corner of its window, and for each
-// tap the address there, or that of zeros outside of x. Static: see split.h.
+// Where the rows of a tile of a convolution read x: for each of the tile's pixels the corner of its window, and for
+// each tap the address there, or that of zeros outside of x. Static: see split.h.
 #pragma once
 
 #include "lissome/kernel/conv_f32.h"
@@ -9,7 +9,7 @@ namespace {
 
 template <typename T, int Rows>
 struct WindowRows {
-  const T* image[Rows];     // of the pixel's image
+  const T* image[Rows];  // of the pixel's image
   int64_t top[Rows], left[Rows];
 
   inline __attribute__((always_inline)) void start(const Window& w, const T* x, int64_t channels, int64_t row) {

@@ -43,11 +43,12 @@ std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node) {
   if (tensor->dim() != 3 && tensor->dim() != 4) return "it has neither one nor two spatial dimensions";
   if (node.argument("transposed") != Argument(false)) return "it is transposed";
   if (tensor->numel() == 0) return "the weight is empty";
-  const std::string refusal = first_refusal(
-      {refuse_geometry(node), refuse_tensor(builder, input_of(node), Dtype::f32),
-       refuse_optional(builder, node.argument("bias"), Dtype::f32), refuse_tensor(builder, Argument(node.result()), Dtype::f32),
-       fused ? refuse_activation(node.argument("act")) : std::string(),
-       fused ? refuse_residual(builder, node, node.argument("residual")) : std::string()});
+  const std::string refusal =
+      first_refusal({refuse_geometry(node), refuse_tensor(builder, input_of(node), Dtype::f32),
+                     refuse_optional(builder, node.argument("bias"), Dtype::f32),
+                     refuse_tensor(builder, Argument(node.result()), Dtype::f32),
+                     fused ? refuse_activation(node.argument("act")) : std::string(),
+                     fused ? refuse_residual(builder, node, node.argument("residual")) : std::string()});
   if (!refusal.empty()) return refusal;
   if (builder.type(input_of(node).value()).sizes.size() != static_cast<size_t>(tensor->dim())) return "x has no batch";
   return {};

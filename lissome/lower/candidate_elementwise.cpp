@@ -15,13 +15,26 @@ struct Row {
 };
 // "activate" stands before an activation's name.
 constexpr Row kRows[] = {
-    {"aten::relu", "relu", 1},         {"aten::sigmoid", "sigmoid", 1},     {"aten::tanh", "tanh", 1},
-    {"aten::silu", "silu", 1},         {"aten::gelu", "gelu", 1},           {"aten::hardswish", "hardswish", 1},
-    {"aten::hardsigmoid", "hardsigmoid", 1}, {"aten::neg", "negate", 1},    {"aten::abs", "absolute", 1},
-    {"aten::exp", "exponential", 1},   {"aten::sqrt", "square_root", 1},    {"aten::rsqrt", "reciprocal_root", 1},
-    {"aten::reciprocal", "reciprocal", 1}, {"aten::erf", "error_function", 1}, {"aten::add.Tensor", "add", 2},
-    {"aten::sub.Tensor", "subtract", 2}, {"aten::mul.Tensor", "multiply", 2}, {"aten::div.Tensor", "divide", 2},
-    {"aten::maximum", "maximum", 2},   {"aten::minimum", "minimum", 2},
+    {"aten::relu", "relu", 1},
+    {"aten::sigmoid", "sigmoid", 1},
+    {"aten::tanh", "tanh", 1},
+    {"aten::silu", "silu", 1},
+    {"aten::gelu", "gelu", 1},
+    {"aten::hardswish", "hardswish", 1},
+    {"aten::hardsigmoid", "hardsigmoid", 1},
+    {"aten::neg", "negate", 1},
+    {"aten::abs", "absolute", 1},
+    {"aten::exp", "exponential", 1},
+    {"aten::sqrt", "square_root", 1},
+    {"aten::rsqrt", "reciprocal_root", 1},
+    {"aten::reciprocal", "reciprocal", 1},
+    {"aten::erf", "error_function", 1},
+    {"aten::add.Tensor", "add", 2},
+    {"aten::sub.Tensor", "subtract", 2},
+    {"aten::mul.Tensor", "multiply", 2},
+    {"aten::div.Tensor", "divide", 2},
+    {"aten::maximum", "maximum", 2},
+    {"aten::minimum", "minimum", 2},
 };
 
 const Row* find_row(const Node& node) {
@@ -37,8 +50,8 @@ std::string format_number(double number) {
 }
 
 std::string instruction(std::string_view operation, int target, int a, int b, double alpha = 0) {
-  return std::string(operation) + " " + std::to_string(target) + " " + std::to_string(a) + " " + std::to_string(b) + " 0 " +
-         format_number(alpha) + " 0";
+  return std::string(operation) + " " + std::to_string(target) + " " + std::to_string(a) + " " + std::to_string(b) +
+         " 0 " + format_number(alpha) + " 0";
 }
 
 bool is_number(const Argument& argument) { return argument.get<double>() || argument.get<int64_t>(); }

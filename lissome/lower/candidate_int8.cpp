@@ -1,6 +1,6 @@
-// The int8 ops on our own kernels: linears and convolutions over u8 activations, linears that quantize rows of f32 as they
-// come, and the steps between f32 and u8. The kernels compute what program/op/quantized.cpp says, bit for bit but for
-// activations.
+// The int8 ops on our own kernels: linears and convolutions over u8 activations, linears that quantize rows of f32 as
+// they come, and the steps between f32 and u8. The kernels compute what program/op/quantized.cpp says, bit for bit but
+// for activations.
 #include <charconv>
 
 #include "lissome/lower/candidate_rows.h"
@@ -23,7 +23,8 @@ std::string refuse_layer(const PlanBuilder& builder, const Node& node, Dtype x_d
   if (!refusal.empty()) return refusal;
   if (builder.type(node.argument("x").value()).sizes.empty()) return "x has no dimensions";
   if (x_dtype == Dtype::f32) return {};
-  return first_refusal({refuse_number(node.argument("x_scale"), "x_scale"), refuse_number(node.argument("x_zero"), "x_zero")});
+  return first_refusal(
+      {refuse_number(node.argument("x_scale"), "x_scale"), refuse_number(node.argument("x_zero"), "x_zero")});
 }
 
 const std::string& weight_name(const PlanBuilder& builder, const Node& node) {
@@ -45,7 +46,8 @@ PackedInt8 pack_weight(PlanBuilder& builder, const Node& node, int64_t groups) {
   if (!builder.has_packed(name)) {
     const Array weight = share_tensor(*builder.constant(node.argument("weight").value()));
     const int64_t outputs = weight.sizes[0] / groups, inputs = weight.sizes[1];
-    const int64_t taps = weight.elements() / (weight.sizes[0] * inputs), block = packed_u8s8_size(outputs, inputs, taps);
+    const int64_t taps = weight.elements() / (weight.sizes[0] * inputs),
+                  block = packed_u8s8_size(outputs, inputs, taps);
     Array packed = make_array(Dtype::i8, {groups * block});
     Array sums = make_array(Dtype::i32, {weight.sizes[0]});
     for (int64_t g = 0; g < groups; ++g) {
@@ -72,14 +74,16 @@ int add_multiplier(PlanBuilder& builder, const Node& node, float x_scale) {
 void set_result(PlanStep& step, const Node& node) {
   set_activation(step, *node.argument("act").get<std::string>());
   if (!gives_u8(node)) return;
-  step.attributes.set("out_inverse", static_cast<double>(1.0f / static_cast<float>(read_number(node.argument("out_scale")))));
+  step.attributes.set("out_inverse",
+                      static_cast<double>(1.0f / static_cast<float>(read_number(node.argument("out_scale")))));
   step.attributes.set("out_zero", static_cast<int64_t>(read_number(node.argument("out_zero"))));
 }
 
 }  // namespace
 
 std::string refuse_linear_u8s8(const PlanBuilder& builder, const Node& node) {
-  return first_refusal({refuse_weight(builder, node.argument("weight"), Dtype::i8, 2), refuse_layer(builder, node, Dtype::u8)});
+  return first_refusal(
+      {refuse_weight(builder, node.argument("weight"), Dtype::i8, 2), refuse_layer(builder, node, Dtype::u8)});
 }
 
 void emit_linear_u8s8(PlanBuilder& builder, const Node& node) {
@@ -89,15 +93,19 @@ void emit_linear_u8s8(PlanBuilder& builder, const Node& node) {
   step.attributes.set("outputs", builder.constant(node.argument("weight").value())->size(0));
   step.attributes.set("x_zero", static_cast<int64_t>(read_number(node.argument("x_zero"))));
   set_result(step, node);
-  step.operands = {builder.use_dense(node.argument("x"), node), packed.weight,
-                   add_multiplier(builder, node, static_cast<float>(read_number(node.argument("x_scale")))), packed.sums,
-                   builder.use(node.argument("bias")), builder.use_dense(node.argument("residual"), node)};
+  step.operands = {builder.use_dense(node.argument("x"), node),
+                   packed.weight,
+                   add_multiplier(builder, node, static_cast<float>(read_number(node.argument("x_scale")))),
+                   packed.sums,
+                   builder.use(node.argument("bias")),
+                   builder.use_dense(node.argument("residual"), node)};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);
 }
 
 std::string refuse_linear_dynamic(const PlanBuilder& builder, const Node& node) {
-  return first_refusal({refuse_weight(builder, node.argument("weight"), Dtype::i8, 2), refuse_layer(builder, node, Dtype::f32)});
+  return first_refusal(
+      {refuse_weight(builder, node.argument("weight"), Dtype::i8, 2), refuse_layer(builder, node, Dtype::f32)});
 }
 
 void emit_linear_dynamic(PlanBuilder& builder, const Node& node) {
@@ -108,9 +116,14 @@ void emit_linear_dynamic(PlanBuilder& builder, const Node& node) {
   step.kernel = "linear_u8s8";
   step.attributes.set("outputs", builder.constant(node.argument("weight").value())->size(0));
   set_result(step, node);
-  step.operands = {rows.bytes, packed.weight, builder.use(node.argument("weight_scales")), packed.sums,
-                   builder.use(node.argument("bias")), builder.use_dense(node.argument("residual"), node),
-                   rows.scales, rows.zeros};
+  step.operands = {rows.bytes,
+                   packed.weight,
+                   builder.use(node.argument("weight_scales")),
+                   packed.sums,
+                   builder.use(node.argument("bias")),
+                   builder.use_dense(node.argument("residual"), node),
+                   rows.scales,
+                   rows.zeros};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);
 }
@@ -123,7 +136,8 @@ std::string refuse_conv_u8s8(const PlanBuilder& builder, const Node& node) {
   if (tensor->scalar_type() != at::kChar) return "the weight is not i8";
   const std::string refusal = refuse_layer(builder, node, Dtype::u8);
   if (!refusal.empty()) return refusal;
-  if (builder.type(node.argument("x").value()).sizes.size() != static_cast<size_t>(tensor->dim())) return "x has no batch";
+  if (builder.type(node.argument("x").value()).sizes.size() != static_cast<size_t>(tensor->dim()))
+    return "x has no batch";
   return refuse_geometry(node);
 }
 
@@ -144,10 +158,14 @@ void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
   set_geometry(step, node, weight);
   step.attributes.set("x_zero", zero);
   set_result(step, node);
-  step.operands = {builder.use_dense(node.argument("x"), node, Format::channels_last), packed.weight,
-                   add_multiplier(builder, node, static_cast<float>(read_number(node.argument("x_scale")))), packed.sums,
+  step.operands = {builder.use_dense(node.argument("x"), node, Format::channels_last),
+                   packed.weight,
+                   add_multiplier(builder, node, static_cast<float>(read_number(node.argument("x_scale")))),
+                   packed.sums,
                    builder.use(node.argument("bias")),
-                   builder.use_dense(node.argument("residual"), node, Format::channels_last), -1, -1,
+                   builder.use_dense(node.argument("residual"), node, Format::channels_last),
+                   -1,
+                   -1,
                    builder.find_packed(border_name)};
   step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);
@@ -156,10 +174,9 @@ void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
 namespace {
 
 std::string refuse_conversion(const PlanBuilder& builder, const Node& node, Dtype from, Dtype to) {
-  return first_refusal({refuse_tensor(builder, node.argument("x"), from),
-                        refuse_tensor(builder, Argument(node.result()), to),
-                        refuse_number(node.argument("scale"), "scale"),
-                        refuse_number(node.argument("zero_point"), "zero_point")});
+  return first_refusal(
+      {refuse_tensor(builder, node.argument("x"), from), refuse_tensor(builder, Argument(node.result()), to),
+       refuse_number(node.argument("scale"), "scale"), refuse_number(node.argument("zero_point"), "zero_point")});
 }
 
 void emit_conversion(PlanBuilder& builder, const Node& node, std::vector<std::string> program) {
@@ -192,9 +209,10 @@ std::string refuse_dequantize(const PlanBuilder& builder, const Node& node) {
 
 void emit_dequantize(PlanBuilder& builder, const Node& node) {
   const double scale = static_cast<float>(read_number(node.argument("scale")));
-  emit_conversion(builder, node,
-                  {"load 0 0 0 0 0 0", "constant 1 0 0 0 " + format_number(read_number(node.argument("zero_point"))) + " 0",
-                   "subtract 0 0 1 0 0 0", "constant 1 0 0 0 " + format_number(scale) + " 0", "multiply 0 0 1 0 0 0"});
+  emit_conversion(
+      builder, node,
+      {"load 0 0 0 0 0 0", "constant 1 0 0 0 " + format_number(read_number(node.argument("zero_point"))) + " 0",
+       "subtract 0 0 1 0 0 0", "constant 1 0 0 0 " + format_number(scale) + " 0", "multiply 0 0 1 0 0 0"});
 }
 
 }  // namespace lissome

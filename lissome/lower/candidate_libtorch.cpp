@@ -34,11 +34,14 @@ const Spelling* find_spelling(std::string_view activation) {
 bool is_fused(const Node& node) { return node.op.name().starts_with("lissome::"); }
 
 const Argument& input_of(const Node& node) { return node.arguments.front(); }
-std::string activation_of(const Node& node) { return is_fused(node) ? *node.argument("act").get<std::string>() : "none"; }
+std::string activation_of(const Node& node) {
+  return is_fused(node) ? *node.argument("act").get<std::string>() : "none";
+}
 Argument residual_of(const Node& node) { return is_fused(node) ? node.argument("residual") : Argument(); }
 
 // Adds a node that the reference runs; returns its result.
-ValueId keep(PlanBuilder& builder, const Node& from, std::string_view op, ArgumentList arguments, const ValueType& type) {
+ValueId keep(PlanBuilder& builder, const Node& from, std::string_view op, ArgumentList arguments,
+             const ValueType& type) {
   Node node;
   node.op = Op::find(op);
   node.arguments = complete_arguments(node.op, std::move(arguments));
@@ -60,8 +63,9 @@ void keep_last(PlanBuilder& builder, const Node& from, std::string_view op, Argu
 
 std::string_view activation_op(std::string_view activation) {
   if (activation == "gelu_tanh") return "aten::gelu";
-  static constexpr std::array kOps = {"aten::relu", "aten::relu6", "aten::leaky_relu", "aten::gelu", "aten::silu",
-                                      "aten::sigmoid", "aten::tanh", "aten::hardswish", "aten::hardsigmoid"};
+  static constexpr std::array kOps = {"aten::relu", "aten::relu6",     "aten::leaky_relu",
+                                      "aten::gelu", "aten::silu",      "aten::sigmoid",
+                                      "aten::tanh", "aten::hardswish", "aten::hardsigmoid"};
   for (const char* op : kOps) {
     if (std::string_view(op).substr(6) == activation) return op;
   }
@@ -73,7 +77,9 @@ void keep_epilogue(PlanBuilder& builder, const Node& from, ValueId value, const 
                    const std::string& activation, bool gives_u8) {
   ValueType type = builder.type(value);
   const bool acts = activation != "none";
-  const auto last = [&](std::string_view op, ArgumentList arguments) { keep_last(builder, from, op, std::move(arguments)); };
+  const auto last = [&](std::string_view op, ArgumentList arguments) {
+    keep_last(builder, from, op, std::move(arguments));
+  };
   if (!residual.is_none()) {
     if (!acts && !gives_u8) return last("aten::add.Tensor", {value, residual});
     value = keep(builder, from, "aten::add.Tensor", {value, residual}, type);
@@ -94,7 +100,8 @@ std::string refuse_floats(const PlanBuilder& builder, const Node& node) {
   const at::Tensor* weight = builder.constant(node.argument("weight").value());
   if (weight == nullptr) return "the weight is not constant";
   if (weight->scalar_type() != scalar_type_of(dtype)) return "weight and result differ in dtype";
-  if (!input_of(node).is_value() || builder.type(input_of(node).value()).dtype != dtype) return "x and result differ in dtype";
+  if (!input_of(node).is_value() || builder.type(input_of(node).value()).dtype != dtype)
+    return "x and result differ in dtype";
   return {};
 }
 
@@ -109,7 +116,8 @@ void append(ArgumentList& arguments, ArgumentList more) {
 
 }  // namespace
 
-// ---- f32 and bf16 ----------------------------------------------------------------------------------------------------
+// ---- f32 and bf16
+// ----------------------------------------------------------------------------------------------------
 
 std::string refuse_mkldnn_linear(const PlanBuilder& builder, const Node& node) {
   if (const std::string refusal = refuse_floats(builder, node); !refusal.empty()) return refusal;
@@ -171,8 +179,8 @@ void emit_mkldnn_conv(PlanBuilder& builder, const Node& node) {
     return keep_last(builder, node, "mkldnn::_convolution_pointwise", std::move(arguments));
   }
   if (!residual.is_none() && (activation == "none" || activation == "relu")) {
-    const ValueId other = keep(builder, node, "aten::contiguous", {residual, MemoryFormat::channels_last},
-                               builder.type(node.result()));
+    const ValueId other =
+        keep(builder, node, "aten::contiguous", {residual, MemoryFormat::channels_last}, builder.type(node.result()));
     ArgumentList arguments = {x, other, w, node.argument("bias")};
     append(arguments, geometry);
     append(arguments, {"add", 1.0, activation == "relu" ? Argument("relu") : Argument(), ArgumentList{}, Argument()});
@@ -181,11 +189,13 @@ void emit_mkldnn_conv(PlanBuilder& builder, const Node& node) {
   ArgumentList arguments = {x, w, node.argument("bias")};
   append(arguments, geometry);
   append(arguments, pointwise_arguments(*find_spelling("none")));
-  const ValueId product = keep(builder, node, "mkldnn::_convolution_pointwise", std::move(arguments), builder.type(node.result()));
+  const ValueId product =
+      keep(builder, node, "mkldnn::_convolution_pointwise", std::move(arguments), builder.type(node.result()));
   keep_epilogue(builder, node, product, residual, activation, false);
 }
 
-// ---- int8 --------------------------------------------------------------------------------------------------------------
+// ---- int8
+// --------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -195,7 +205,8 @@ bool gives_u8(const Node& node) { return node.op.name().ends_with("_u8"); }
 std::string refuse_int8(const PlanBuilder& builder, const Node& node, int64_t rank) {
   if (!has(Feature::avx512_vnni)) return "this processor has no VNNI: oneDNN would saturate";
   const at::Tensor* weight = builder.constant(node.argument("weight").value());
-  if (weight == nullptr || builder.constant(node.argument("weight_scales").value()) == nullptr) return "the weight is not constant";
+  if (weight == nullptr || builder.constant(node.argument("weight_scales").value()) == nullptr)
+    return "the weight is not constant";
   if (weight->dim() != rank) return "the weight has another rank";
   return {};
 }
@@ -237,12 +248,15 @@ void keep_int8(PlanBuilder& builder, const Node& node, std::string_view op, Argu
   ValueType type = builder.type(node.result());
   type.dtype = Dtype::f32;
   const ValueId product = keep(builder, node, op, std::move(arguments), type);
-  keep_epilogue(builder, node, product, node.argument("residual"), *node.argument("act").get<std::string>(), gives_u8(node));
+  keep_epilogue(builder, node, product, node.argument("residual"), *node.argument("act").get<std::string>(),
+                gives_u8(node));
 }
 
 }  // namespace
 
-std::string refuse_onednn_linear_int8(const PlanBuilder& builder, const Node& node) { return refuse_int8(builder, node, 2); }
+std::string refuse_onednn_linear_int8(const PlanBuilder& builder, const Node& node) {
+  return refuse_int8(builder, node, 2);
+}
 
 void emit_onednn_linear_int8(PlanBuilder& builder, const Node& node) {
   ValueType packed;
@@ -253,7 +267,9 @@ void emit_onednn_linear_int8(PlanBuilder& builder, const Node& node) {
              add_zero_points(builder, node), node.argument("bias")});
 }
 
-std::string refuse_onednn_conv_int8(const PlanBuilder& builder, const Node& node) { return refuse_int8(builder, node, 4); }
+std::string refuse_onednn_conv_int8(const PlanBuilder& builder, const Node& node) {
+  return refuse_int8(builder, node, 4);
+}
 
 void emit_onednn_conv_int8(PlanBuilder& builder, const Node& node) {
   ValueType packed;

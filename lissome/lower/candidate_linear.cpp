@@ -13,8 +13,8 @@ struct LinearArguments {
 };
 
 LinearArguments read_linear(const Node& node) {
-  LinearArguments linear{node.argument(node.op.is("aten::linear") ? "input" : "x"), node.argument("weight"),
-                         node.argument("bias"), {}};
+  LinearArguments linear{
+      node.argument(node.op.is("aten::linear") ? "input" : "x"), node.argument("weight"), node.argument("bias"), {}};
   if (!node.is("aten::linear")) {
     linear.residual = node.argument("residual");
     linear.activation = *node.argument("act").get<std::string>();

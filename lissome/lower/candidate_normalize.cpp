@@ -8,7 +8,8 @@ namespace lissome {
 namespace {
 
 std::string refuse_same(const PlanBuilder& builder, const Node& node, const Argument& x) {
-  return first_refusal({refuse_tensor(builder, x, Dtype::f32), refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+  return first_refusal(
+      {refuse_tensor(builder, x, Dtype::f32), refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
 }
 
 const Dimension* last_size(const PlanBuilder& builder, const Argument& x) {
@@ -20,10 +21,9 @@ const Dimension* last_size(const PlanBuilder& builder, const Argument& x) {
 
 std::string refuse_layer_norm(const PlanBuilder& builder, const Node& node) {
   const Argument& x = node.argument("input");
-  const std::string refusal = first_refusal({refuse_same(builder, node, x),
-                                             refuse_optional(builder, node.argument("weight"), Dtype::f32),
-                                             refuse_optional(builder, node.argument("bias"), Dtype::f32),
-                                             refuse_number(node.argument("eps"), "eps")});
+  const std::string refusal = first_refusal(
+      {refuse_same(builder, node, x), refuse_optional(builder, node.argument("weight"), Dtype::f32),
+       refuse_optional(builder, node.argument("bias"), Dtype::f32), refuse_number(node.argument("eps"), "eps")});
   if (!refusal.empty()) return refusal;
   const auto shape = read_integers(node.argument("normalized_shape"));
   if (!shape) return "the width is computed";
@@ -35,8 +35,8 @@ void emit_layer_norm(PlanBuilder& builder, const Node& node) {
   step.kernel = "layer_norm";
   step.attributes.set("width", count_elements(*read_integers(node.argument("normalized_shape"))));
   step.attributes.set("epsilon", read_number(node.argument("eps")));
-  step.operands = {builder.use_dense(node.argument("input"), node), -1, builder.use_dense(node.argument("weight"), node),
-                   builder.use_dense(node.argument("bias"), node)};
+  step.operands = {builder.use_dense(node.argument("input"), node), -1,
+                   builder.use_dense(node.argument("weight"), node), builder.use_dense(node.argument("bias"), node)};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);
 }
@@ -62,21 +62,23 @@ void emit_softmax(PlanBuilder& builder, const Node& node) {
 std::string refuse_attention(const PlanBuilder& builder, const Node& node) {
   const Argument &q = node.argument("query"), &k = node.argument("key"), &v = node.argument("value"),
                  &mask = node.argument("attn_mask"), &scale = node.argument("scale");
-  const std::string refusal =
-      first_refusal({refuse_same(builder, node, q), refuse_tensor(builder, k, Dtype::f32), refuse_tensor(builder, v, Dtype::f32)});
+  const std::string refusal = first_refusal(
+      {refuse_same(builder, node, q), refuse_tensor(builder, k, Dtype::f32), refuse_tensor(builder, v, Dtype::f32)});
   if (!refusal.empty()) return refusal;
   for (const Argument* operand : {&q, &k, &v}) {
     if (builder.type(operand->value()).sizes.size() != 4) return "q, k and v do not have 4 dimensions";
   }
   const auto& sizes = builder.type(q.value()).sizes;
-  if (builder.type(k.value()).sizes[0] != sizes[0] || builder.type(v.value()).sizes[0] != sizes[0]) return "batches are broadcast";
+  if (builder.type(k.value()).sizes[0] != sizes[0] || builder.type(v.value()).sizes[0] != sizes[0])
+    return "batches are broadcast";
   const Argument& dropout = node.argument("dropout_p");
   if (!dropout.get<double>() || *dropout.get<double>() != 0) return "it drops out";
   if (!node.argument("is_causal").get<bool>()) return "causality is computed";
   if (!scale.is_none() && !refuse_number(scale, "scale").empty()) return "the scale is computed";
   if (scale.is_none() && !last_size(builder, q)->constant()) return "the size of a head varies";
   const auto heads = sizes[1].constant(), key_heads = builder.type(k.value()).sizes[1].constant();
-  if (!(builder.type(k.value()).sizes[1] == sizes[1]) && (!heads || !key_heads || *key_heads == 0 || *heads % *key_heads != 0)) {
+  if (!(builder.type(k.value()).sizes[1] == sizes[1]) &&
+      (!heads || !key_heads || *key_heads == 0 || *heads % *key_heads != 0)) {
     return "heads do not divide into key heads";
   }
   if (mask.is_none()) return {};
@@ -98,8 +100,9 @@ void emit_attention(PlanBuilder& builder, const Node& node) {
   const Argument &scale = node.argument("scale"), &mask = node.argument("attn_mask");
   PlanStep step;
   step.kernel = "attention";
-  step.attributes.set("scale", scale.is_none() ? 1 / std::sqrt(static_cast<double>(*builder.type(q).sizes[3].constant()))
-                                               : read_number(scale));
+  step.attributes.set("scale", scale.is_none()
+                                   ? 1 / std::sqrt(static_cast<double>(*builder.type(q).sizes[3].constant()))
+                                   : read_number(scale));
   step.attributes.set("causal", int64_t{*node.argument("is_causal").get<bool>()});
   step.attributes.set("heads_last", int64_t{1});
   step.operands = {rows_of("query"), rows_of("key"), rows_of("value")};

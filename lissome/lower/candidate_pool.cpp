@@ -88,8 +88,8 @@ ReducedDims find_reduced(const PlanBuilder& builder, const Node& node) {
 
 std::string refuse_mean(const PlanBuilder& builder, const Node& node) {
   const Argument& x = node.argument("self");
-  const std::string refusal =
-      first_refusal({refuse_tensor(builder, x, Dtype::f32), refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+  const std::string refusal = first_refusal(
+      {refuse_tensor(builder, x, Dtype::f32), refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
   if (!refusal.empty()) return refusal;
   if (builder.is_held(x.value())) return "the reference library holds the operand";
   return find_reduced(builder, node).count > 0 ? "" : "the dimensions are no run of neighbours";
@@ -117,7 +117,8 @@ std::string refuse_embedding(const PlanBuilder& builder, const Node& node) {
   if (!indices.is_value()) return "an operand is no tensor";
   const Dtype dtype = builder.type(indices.value()).dtype;
   if (dtype != Dtype::i64 && dtype != Dtype::i32) return "indices are " + std::string(dtype_name(dtype));
-  return first_refusal({refuse_weight(builder, node.argument("weight"), Dtype::f32, 2), refuse_tensor(builder, indices, dtype),
+  return first_refusal({refuse_weight(builder, node.argument("weight"), Dtype::f32, 2),
+                        refuse_tensor(builder, indices, dtype),
                         refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
 }
 

@@ -34,7 +34,8 @@ std::vector<int64_t> read_order(const PlanBuilder& builder, const Node& node) {
   std::vector<int64_t> order(builder.type(input_of(node).value()).sizes.size());
   std::iota(order.begin(), order.end(), int64_t{0});
   if (node.is("aten::transpose.int")) {
-    const int64_t first = read_dim(builder, node, node.argument("dim0")), second = read_dim(builder, node, node.argument("dim1"));
+    const int64_t first = read_dim(builder, node, node.argument("dim0")),
+                  second = read_dim(builder, node, node.argument("dim1"));
     if (first < 0 || second < 0) return {};
     std::swap(order[static_cast<size_t>(first)], order[static_cast<size_t>(second)]);
     return order;
@@ -97,7 +98,9 @@ void emit_permute(PlanBuilder& builder, const Node& node) {
     if (!before.empty()) after.push_back(before[static_cast<size_t>(dim)]);
   }
   const bool keeps_last = order.empty() || order.back() == static_cast<int64_t>(order.size()) - 1;
-  builder.mark_strided(node.result(), std::move(after), keeps_last && (before.empty() ? builder.has_dense_rows(x) : before.back() == static_cast<int64_t>(before.size()) - 1));
+  builder.mark_strided(node.result(), std::move(after),
+                       keeps_last && (before.empty() ? builder.has_dense_rows(x)
+                                                     : before.back() == static_cast<int64_t>(before.size()) - 1));
 }
 
 std::string refuse_slice(const PlanBuilder& builder, const Node& node) {
@@ -125,8 +128,7 @@ void emit_slice(PlanBuilder& builder, const Node& node) {
   attributes.set("dim", dim);
   attributes.set(select ? "index" : "start", start.is_none() ? int64_t{0} : *start.get<int64_t>());
   if (!select) attributes.set("step", *node.argument("step").get<int64_t>());
-  emit_view(builder, node, select ? "select" : "slice", std::move(attributes),
-            builder.use_dense_or_view(x, node));
+  emit_view(builder, node, select ? "select" : "slice", std::move(attributes), builder.use_dense_or_view(x, node));
   const bool cuts_last = dim + 1 == static_cast<int64_t>(builder.type(x).sizes.size());
   const bool keeps_rows = !cuts_last || (!select && *node.argument("step").get<int64_t>() == 1);
   builder.mark_strided(node.result(), {}, keeps_rows && has_dense_rows);

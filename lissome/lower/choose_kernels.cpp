@@ -152,9 +152,9 @@ class KernelChooser {
     interleave.least_rounds = 9;
     interleave.rounds = 200;
     interleave.seconds = budget_.seconds_of_one;
-    const Interleaved timing = compare_interleaved({{"before", [&] { session_->run(inputs_.views); }},
-                                                    {"after", [&] { session->run(inputs_.views); }}},
-                                                   interleave);
+    const Interleaved timing = compare_interleaved(
+        {{"before", [&] { session_->run(inputs_.views); }}, {"after", [&] { session->run(inputs_.views); }}},
+        interleave);
     if (timing.ratios[1].interval.high >= kFasterBy) return {};
     best_ = std::move(changed);
     session_ = std::move(session);
@@ -187,8 +187,8 @@ class KernelChooser {
   Lowered best_;
   std::unique_ptr<Session> session_;  // of the best
   Preferences preferences_;
-  std::map<std::string, const Node*> nodes_;  // by the name of the first result
-  std::map<std::string, Kind> kinds_;         // by description
+  std::map<std::string, const Node*> nodes_;    // by the name of the first result
+  std::map<std::string, Kind> kinds_;           // by description
   std::map<std::string, std::string> kind_of_;  // description by node
 };
 

@@ -1,6 +1,6 @@
-// Chooses kernels by timing whole plans. A kernel alone tells little: what it forces on its neighbours (another order of
-// elements, a step through libtorch) costs as much as the work itself, so a change counts only when the whole plan gets
-// faster by it.
+// Chooses kernels by timing whole plans. A kernel alone tells little: what it forces on its neighbours (another order
+// of elements, a step through libtorch) costs as much as the work itself, so a change counts only when the whole plan
+// gets faster by it.
 #pragma once
 
 #include <functional>

@@ -68,7 +68,8 @@ class Lowering {
   // Null is the reference.
   const Candidate* choose(const Node& node, const std::vector<const Candidate*>& accepted, PlanChoice& choice) const {
     const std::string* wanted = nullptr;
-    if (const auto preferred = preferences_.find(choice.node); preferred != preferences_.end()) wanted = &preferred->second;
+    if (const auto preferred = preferences_.find(choice.node); preferred != preferences_.end())
+      wanted = &preferred->second;
     for (const ForcedKernel& forced : options_.forced) {
       if (!matches_pattern(forced.pattern, node.op.name()) && !matches_pattern(forced.pattern, choice.node)) continue;
       wanted = &forced.kernel;

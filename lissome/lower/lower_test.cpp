@@ -35,7 +35,8 @@ void check_same(const std::vector<c10::IValue>& seen, const std::vector<c10::IVa
 }
 
 Program make_mlp() {
-  return parse_program(R"(
+  return parse_program(
+      R"(
     input %x: f32[batch, 30]
     parameter @first.weight: f32[70, 30]
     parameter @first.bias: f32[70]
@@ -45,7 +46,8 @@ Program make_mlp() {
     %3: f32[batch, 10] = aten::linear(%2, @second.weight)
     %4: f32[batch, 10] = aten::cumsum(%3, -1)
     return %4
-  )", {{"first.weight", at::randn({70, 30})}, {"first.bias", at::randn({70})}, {"second.weight", at::randn({10, 70})}});
+  )",
+      {{"first.weight", at::randn({70, 30})}, {"first.bias", at::randn({70})}, {"second.weight", at::randn({10, 70})}});
 }
 
 }  // namespace
@@ -78,7 +80,8 @@ namespace {
 using Weights = std::vector<std::pair<std::string, at::Tensor>>;
 
 // Lowers without timing, so that our own kernels are taken wherever they accept; `native` says that they took all.
-void check_program(const char* text, const Weights& weights, const std::vector<c10::IValue>& inputs, bool native = true) {
+void check_program(const char* text, const Weights& weights, const std::vector<c10::IValue>& inputs,
+                   bool native = true) {
   const Program program = parse_program(text, weights);
   LowerOptions options;
   options.effort = Effort::fast;
@@ -86,7 +89,8 @@ void check_program(const char* text, const Weights& weights, const std::vector<c
   std::string refusals;
   for (const PlanChoice& choice : plan->choices) {
     if (choice.chosen != "reference") continue;
-    for (const PlanCandidate& candidate : choice.candidates) refusals += choice.op + " " + candidate.name + ": " + candidate.refused + "\n";
+    for (const PlanCandidate& candidate : choice.candidates)
+      refusals += choice.op + " " + candidate.name + ": " + candidate.refused + "\n";
   }
   CAPTURE(refusals);
   CHECK(plan->needs_reference() != native);
@@ -127,8 +131,12 @@ TEST_CASE("a convolutional net runs on our own kernels, channels-last inside") {
     %8: f32[2, 10] = aten::linear(%7, @fc)
     %9: f32[2, 180] = aten::reshape(%5, [2, 180])
     return %8, %9, %2
-  )", {{"c1", at::randn({20, 3, 3, 3})}, {"b1", at::randn({20})}, {"c2", at::randn({20, 20, 3, 3})},
-       {"dw", at::randn({20, 1, 3, 3})}, {"fc", at::randn({10, 20})}},
+  )",
+                {{"c1", at::randn({20, 3, 3, 3})},
+                 {"b1", at::randn({20})},
+                 {"c2", at::randn({20, 20, 3, 3})},
+                 {"dw", at::randn({20, 1, 3, 3})},
+                 {"fc", at::randn({10, 20})}},
                 {at::randn({2, 3, 13, 11})});
 }
 
@@ -173,9 +181,9 @@ TEST_CASE("a transformer block runs on our own kernels, for any batch and sequen
     %w: f32[batch, 3, 8, seq] = aten::permute(%a, [0, 1, 3, 2])
     return %y, %p, %first, %w
   )";
-  const Weights weights = {{"table", at::randn({50, 24})}, {"norm.w", at::randn({24})}, {"norm.b", at::randn({24})},
-                           {"qkv", at::randn({72, 24})}, {"qkv.b", at::randn({72})}, {"out", at::randn({24, 24})},
-                           {"up", at::randn({96, 24})}, {"down", at::randn({24, 96})}};
+  const Weights weights = {{"table", at::randn({50, 24})}, {"norm.w", at::randn({24})},  {"norm.b", at::randn({24})},
+                           {"qkv", at::randn({72, 24})},   {"qkv.b", at::randn({72})},   {"out", at::randn({24, 24})},
+                           {"up", at::randn({96, 24})},    {"down", at::randn({24, 96})}};
   for (const auto& [batch, seq] : {std::pair<int64_t, int64_t>{1, 1}, {2, 17}, {8, 64}}) {
     // The sizes come from the reference as numbers, which nothing native reads.
     check_program(text, weights, {at::randint(0, 50, {batch, seq}, at::kLong), at::randn({batch, 1, 1, seq})}, false);
@@ -200,8 +208,14 @@ TEST_CASE("int8 layers give what their composites give, u8 from layer to layer")
     %5: f32[2, 6] = lissome::linear_dynamic_int8(%4, @w3, @s3, none, "none", none)
     %6: f32[2, 12, 9, 9] = lissome::dequantize(%1, 0.05, 0)
     return %5, %6
-  )", {{"w1", random_i8({12, 5, 3, 3})}, {"s1", at::rand({12}).mul(0.01)}, {"w2", random_i8({7, 12, 1, 1})},
-       {"s2", at::rand({7}).mul(0.01)}, {"b", at::randn({7})}, {"w3", random_i8({6, 112})}, {"s3", at::rand({6}).mul(0.01)}},
+  )",
+                {{"w1", random_i8({12, 5, 3, 3})},
+                 {"s1", at::rand({12}).mul(0.01)},
+                 {"w2", random_i8({7, 12, 1, 1})},
+                 {"s2", at::rand({7}).mul(0.01)},
+                 {"b", at::randn({7})},
+                 {"w3", random_i8({6, 112})},
+                 {"s3", at::rand({6}).mul(0.01)}},
                 {at::randn({2, 5, 9, 9})});
 }
 
@@ -219,7 +233,8 @@ TEST_CASE("one weight read in several ways is packed once for each") {
     %5: f32[2, 6] = lissome::linear_int8(%4, 1.6e-7, 120, @q, @s, none, "none", none)
     %6: f32[2, 6] = lissome::linear_int8(%4, 2.4e-7, 120, @q, @s, none, "none", none)
     return %1, %2, %5, %6
-  )", {{"w", at::randn({8, 2, 3, 3})}, {"q", random_i8({6, 72})}, {"s", at::rand({6}).mul(0.01)}},
+  )",
+                {{"w", at::randn({8, 2, 3, 3})}, {"q", random_i8({6, 72})}, {"s", at::rand({6}).mul(0.01)}},
                 {at::randn({2, 2, 6, 6}), at::randn({2, 4, 6, 6})});
 }
 
@@ -241,7 +256,11 @@ TEST_CASE("a batch of none runs through every kernel") {
     %8: f32[batch, 4, 6, 6] = aten::scaled_dot_product_attention(%x, %x, %x)
     %9: f32[batch, 4, 6, 6] = aten::add.Tensor(%8, %x)
     return %7, %9
-  )", {{"w", at::randn({8, 4, 3, 3})}, {"dw", at::randn({8, 1, 3, 3})}, {"fc", at::randn({9, 8})}, {"n", at::randn({9})}},
+  )",
+                {{"w", at::randn({8, 4, 3, 3})},
+                 {"dw", at::randn({8, 1, 3, 3})},
+                 {"fc", at::randn({9, 8})},
+                 {"n", at::randn({9})}},
                 {at::randn({0, 4, 6, 6})});
 }
 
@@ -251,7 +270,8 @@ TEST_CASE("an index out of range is refused and the session goes on") {
     parameter @table: f32[5, 4]
     %1: f32[n, 4] = aten::embedding(@table, %ids)
     return %1
-  )", {{"table", at::randn({5, 4})}});
+  )",
+                                        {{"table", at::randn({5, 4})}});
   LowerOptions options;
   options.effort = Effort::fast;
   Session session(std::make_shared<Plan>(lower_program(program, options)));

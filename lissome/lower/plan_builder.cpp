@@ -276,10 +276,14 @@ Plan PlanBuilder::finish() {
       continue;
     }
     std::vector<Node> nodes;
-    for (; i < items_.size() && std::holds_alternative<Node>(items_[i]); ++i) nodes.push_back(std::get<Node>(items_[i]));
+    for (; i < items_.size() && std::holds_alternative<Node>(items_[i]); ++i)
+      nodes.push_back(std::get<Node>(items_[i]));
     ReferenceGroup group = make_reference_group(
         program_, nodes,
-        [&](ValueId id) { const auto found = last_needed.find(id); return found != last_needed.end() && found->second >= i; },
+        [&](ValueId id) {
+          const auto found = last_needed.find(id);
+          return found != last_needed.end() && found->second >= i;
+        },
         [&](ValueId id) { return constant(id) != nullptr; });
     PlanStep step;
     step.kernel = kReferenceStep;

@@ -31,15 +31,15 @@ class PlanBuilder {
   const ValueType& type(ValueId id) const { return program_.value(id).type; }
   // Its dtype is known and its sizes follow from those of the inputs.
   bool is_sized(ValueId id) const;
-  bool is_held(ValueId id) const;       // made by a kept node
-  bool is_written(ValueId id) const;    // state or an input that the program writes
+  bool is_held(ValueId id) const;     // made by a kept node
+  bool is_written(ValueId id) const;  // state or an input that the program writes
   // A weight that nothing writes; null otherwise.
   const at::Tensor* constant(ValueId id) const;
   Format format(ValueId id) const;
   bool is_strided_view(ValueId id) const;  // made by a view step, not dense in row order
 
   // ---- making steps
-  int use(ValueId id);  // the plan's value; weights join the plan here
+  int use(ValueId id);                // the plan's value; weights join the plan here
   int use(const Argument& argument);  // -1 for none
   // The same, dense in this format: a copy step is added where the value lies otherwise, once per format.
   int use_dense(ValueId id, const Node& reader, Format format = Format::row_major);
@@ -49,8 +49,8 @@ class PlanBuilder {
   int make(ValueId id, Storage storage = Storage::arena, Format format = Format::row_major);
   // A value that the program does not have, for steps that need several results.
   ValueId add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes);
-  // How the dimensions of a view lie in memory: dimension i is dimension order[i] of something dense; empty when it is a
-  // part of something and no order makes it dense.
+  // How the dimensions of a view lie in memory: dimension i is dimension order[i] of something dense; empty when it is
+  // a part of something and no order makes it dense.
   void mark_strided(ValueId id, std::vector<int64_t> order, bool dense_rows);
   // Whether neighbours along the last dimension are neighbours in memory.
   bool has_dense_rows(ValueId id) const;

@@ -20,7 +20,8 @@ std::string refuse_tensor(const PlanBuilder& builder, const Argument& argument, 
   const std::string name = "%" + builder.program().value(argument.value()).name;
   if (type.kind != ValueKind::tensor) return name + " is no tensor";
   if (!type.sized) return "sizes of " + name + " are unknown";
-  if (type.dtype != dtype) return name + " is " + std::string(dtype_name(type.dtype)) + ", must be " + std::string(dtype_name(dtype));
+  if (type.dtype != dtype)
+    return name + " is " + std::string(dtype_name(type.dtype)) + ", must be " + std::string(dtype_name(dtype));
   if (!builder.is_sized(argument.value())) return "sizes of " + name + " depend on data";
   return {};
 }
@@ -33,8 +34,10 @@ std::string refuse_weight(const PlanBuilder& builder, const Argument& argument, 
   const at::Tensor* weight = argument.is_value() ? builder.constant(argument.value()) : nullptr;
   if (!weight) return "the weight is computed";
   const Dtype seen = dtype_of(weight->scalar_type());
-  if (seen != dtype) return "the weight is " + std::string(dtype_name(seen)) + ", must be " + std::string(dtype_name(dtype));
-  if (weight->dim() != rank) return "the weight has " + std::to_string(weight->dim()) + " dimensions, must have " + std::to_string(rank);
+  if (seen != dtype)
+    return "the weight is " + std::string(dtype_name(seen)) + ", must be " + std::string(dtype_name(dtype));
+  if (weight->dim() != rank)
+    return "the weight has " + std::to_string(weight->dim()) + " dimensions, must have " + std::to_string(rank);
   return {};
 }
 

@@ -18,8 +18,7 @@ Array share_tensor(const at::Tensor& tensor) {
 }
 
 at::Tensor share_array(const Array& array) {
-  return at::from_blob(
-      array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
+  return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
 }
 
 namespace {

@@ -16,11 +16,11 @@ struct Contender {
 };
 
 struct InterleaveOptions {
-  int warmup = 3;               // untimed calls of each contender first
-  int rounds = 50;              // each contender runs once a round, in an order that alternates
-  double seconds = 0;           // stop after so long once `least_rounds` are done; 0: no bound
+  int warmup = 3;      // untimed calls of each contender first
+  int rounds = 50;     // each contender runs once a round, in an order that alternates
+  double seconds = 0;  // stop after so long once `least_rounds` are done; 0: no bound
   int least_rounds = 10;
-  double confidence = 0.95;     // of the ratios
+  double confidence = 0.95;  // of the ratios
   uint64_t seed = 0;
   std::function<bool()> should_stop;  // polled between rounds; the rounds so far are returned
 };

@@ -17,8 +17,17 @@ TEST_CASE("interleaved rounds alternate their order and rank the contenders") {
   InterleaveOptions options;
   options.warmup = 0;
   options.rounds = 12;
-  const Interleaved result = compare_interleaved(
-      {{"slow", [&] { order += 'a'; wait(3000); }}, {"fast", [&] { order += 'b'; wait(300); }}}, options);
+  const Interleaved result = compare_interleaved({{"slow",
+                                                   [&] {
+                                                     order += 'a';
+                                                     wait(3000);
+                                                   }},
+                                                  {"fast",
+                                                   [&] {
+                                                     order += 'b';
+                                                     wait(300);
+                                                   }}},
+                                                 options);
   CHECK(order.substr(0, 8) == "abbaabba");
   CHECK(result.seconds[0].size() == 12);
   CHECK(result.ratios[0].median == 1);
@@ -38,7 +47,9 @@ TEST_CASE("an interleaved run stops when asked or when its time is over, never b
 }
 
 TEST_CASE("spans are kept while a trace records and make a readable Chrome trace") {
-  { Span unseen("before"); }
+  {
+    Span unseen("before");
+  }
   std::string text;
   {
     Trace trace;

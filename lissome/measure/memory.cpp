@@ -17,7 +17,8 @@ ResidentMemory read_resident_memory() {
   for (std::string line; std::getline(status, line);) {
     const auto read_kilobytes = [&](const char* key, int64_t& bytes) {
       const std::string prefix = key;
-      if (line.compare(0, prefix.size(), prefix) == 0) bytes = std::strtoll(line.c_str() + prefix.size(), nullptr, 10) * 1024;
+      if (line.compare(0, prefix.size(), prefix) == 0)
+        bytes = std::strtoll(line.c_str() + prefix.size(), nullptr, 10) * 1024;
     };
     read_kilobytes("VmRSS:", memory.now);
     read_kilobytes("VmHWM:", memory.peak);

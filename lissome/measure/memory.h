@@ -1,5 +1,5 @@
-// Two views of memory: bytes that lissome's and libtorch's allocators hold, counted where they are taken and given back;
-// and the resident set that the kernel reports.
+// Two views of memory: bytes that lissome's and libtorch's allocators hold, counted where they are taken and given
+// back; and the resident set that the kernel reports.
 #pragma once
 
 #include <atomic>

@@ -29,8 +29,8 @@ struct Series {
 };
 
 struct GoalRecord {
-  std::string name;      // "latency", "memory", "loss"
-  std::string unit;      // "s", "B", "fraction"
+  std::string name;  // "latency", "memory", "loss"
+  std::string unit;  // "s", "B", "fraction"
   double target = 0, measured = 0;
   bool met = false;
   std::vector<std::string> advice;  // when missed: what it would take
@@ -38,26 +38,26 @@ struct GoalRecord {
 
 // One thing tried: accepted, or undone with the reason.
 struct StepRecord {
-  std::string stage;    // basic, memory, computation, compilation, deployment, validation
-  std::string name;     // "int8 activations and weights"
+  std::string stage;  // basic, memory, computation, compilation, deployment, validation
+  std::string name;   // "int8 activations and weights"
   bool accepted = false;
-  std::string reason;   // why accepted or undone, one sentence
-  double seconds_before = 0, seconds_after = 0;  // median latency
-  Ratio ratio;          // after / before, interleaved
-  int64_t memory_before = 0, memory_after = 0;   // allocator bytes, peak
-  int64_t size_before = 0, size_after = 0;       // weights, bytes
+  std::string reason;                                   // why accepted or undone, one sentence
+  double seconds_before = 0, seconds_after = 0;         // median latency
+  Ratio ratio;                                          // after / before, interleaved
+  int64_t memory_before = 0, memory_after = 0;          // allocator bytes, peak
+  int64_t size_before = 0, size_after = 0;              // weights, bytes
   std::optional<double> quality_before, quality_after;  // in the metric's unit
-  double spent_seconds = 0;                       // wall time of the step, trying included
-  std::vector<std::string> notes;                 // layers kept in float, predicted against measured, ...
+  double spent_seconds = 0;                             // wall time of the step, trying included
+  std::vector<std::string> notes;                       // layers kept in float, predicted against measured, ...
 };
 
 // A node's or module's time before and after.
 struct LayerRecord {
-  std::string module;   // "encoder.layer.0.attention"
-  std::string source;   // "bert.py:88"
-  std::string code;     // the user's line
-  std::string op;       // "aten::linear"
-  std::string kernel;   // what ran it
+  std::string module;  // "encoder.layer.0.attention"
+  std::string source;  // "bert.py:88"
+  std::string code;    // the user's line
+  std::string op;      // "aten::linear"
+  std::string kernel;  // what ran it
   std::string dtype;
   double seconds_before = 0, seconds_after = 0;
   int64_t bytes = 0;
@@ -71,15 +71,15 @@ struct OptimizationRecord {
   int threads = 0;
   int64_t batch = 0;
   double seconds_original = 0, seconds_final = 0;
-  Ratio speedup;                                // original / final
+  Ratio speedup;  // original / final
   int64_t memory_original = 0, memory_final = 0, size_original = 0, size_final = 0;
   std::optional<double> quality_original, quality_final;
-  std::string blocker;                          // what stands in the way of a missed goal; empty when all are met
+  std::string blocker;  // what stands in the way of a missed goal; empty when all are met
   bool interrupted = false;
   std::vector<GoalRecord> goals;
   std::vector<StepRecord> steps;
   std::vector<LayerRecord> layers;
-  std::vector<Series> memory_over_time;         // "before", "after": bytes live by node
+  std::vector<Series> memory_over_time;  // "before", "after": bytes live by node
   double spent_seconds = 0;
 };
 

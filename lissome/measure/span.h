@@ -12,10 +12,10 @@ namespace lissome {
 
 struct SpanRecord {
   std::string name;
-  std::string detail;   // free text shown with the span
-  int64_t start_ns = 0; // monotonic clock
+  std::string detail;    // free text shown with the span
+  int64_t start_ns = 0;  // monotonic clock
   int64_t duration_ns = 0;
-  int thread = 0;       // small number, 0 for the first thread seen
+  int thread = 0;  // small number, 0 for the first thread seen
 };
 
 // While one is alive, every Span of the process ends up in it. At most one at a time (internal error otherwise).

@@ -109,8 +109,7 @@ Ratio estimate_ratio(std::span<const double> numerator, std::span<const double> 
   return ratio;
 }
 
-std::vector<Ratio> estimate_simultaneous_ratios(std::span<const RatioSample> claims, double confidence,
-                                                uint64_t seed) {
+std::vector<Ratio> estimate_simultaneous_ratios(std::span<const RatioSample> claims, double confidence, uint64_t seed) {
   const size_t count = claims.size();
   std::vector<Ratio> ratios(count);
   std::vector<size_t> order(count);
@@ -119,7 +118,8 @@ std::vector<Ratio> estimate_simultaneous_ratios(std::span<const RatioSample> cla
   for (size_t i = 0; i < count; ++i) {
     ratios[i] = estimate_ratio(claims[i].numerator, claims[i].denominator, strictest, seed + i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ratios[a].p_value < ratios[b].p_value; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return ratios[a].p_value < ratios[b].p_value; });
   for (size_t k = 0; k < count; ++k) {
     const size_t i = order[k];
     const double level = 1 - (1 - confidence) / static_cast<double>(count - k);

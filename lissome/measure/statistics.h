@@ -25,9 +25,9 @@ struct Interval {
 // Tibshirani 1993, ch. 13). Pairs are rounds of an interleaved run, so slow drift of the machine cancels.
 struct Ratio {
   double median = 1;
-  Interval interval;        // at `confidence`
+  Interval interval;  // at `confidence`
   double confidence = 0.95;
-  double p_value = 1;       // two-sided, of "the median ratio is 1"; at least 1 / resamples
+  double p_value = 1;  // two-sided, of "the median ratio is 1"; at least 1 / resamples
   bool below_one() const { return interval.high < 1; }
   bool above_one() const { return interval.low > 1; }
 };

@@ -15,14 +15,22 @@ struct Synonym {
   std::string_view from, to;
 };
 constexpr Synonym kSynonyms[] = {
-    {"aten::add.Scalar", "aten::add.Tensor"},           {"aten::sub.Scalar", "aten::sub.Tensor"},
-    {"aten::mul.Scalar", "aten::mul.Tensor"},           {"aten::div.Scalar", "aten::div.Tensor"},
-    {"aten::divide.Tensor", "aten::div.Tensor"},        {"aten::true_divide.Tensor", "aten::div.Tensor"},
-    {"aten::multiply.Tensor", "aten::mul.Tensor"},      {"aten::subtract.Tensor", "aten::sub.Tensor"},
-    {"aten::view", "aten::reshape"},                    {"aten::_unsafe_view", "aten::reshape"},
-    {"aten::swapaxes", "aten::transpose.int"},          {"aten::swapdims", "aten::transpose.int"},
-    {"aten::special_erf", "aten::erf"},                 {"aten::special_expit", "aten::sigmoid"},
-    {"aten::concat", "aten::cat"},                      {"aten::concatenate", "aten::cat"},
+    {"aten::add.Scalar", "aten::add.Tensor"},
+    {"aten::sub.Scalar", "aten::sub.Tensor"},
+    {"aten::mul.Scalar", "aten::mul.Tensor"},
+    {"aten::div.Scalar", "aten::div.Tensor"},
+    {"aten::divide.Tensor", "aten::div.Tensor"},
+    {"aten::true_divide.Tensor", "aten::div.Tensor"},
+    {"aten::multiply.Tensor", "aten::mul.Tensor"},
+    {"aten::subtract.Tensor", "aten::sub.Tensor"},
+    {"aten::view", "aten::reshape"},
+    {"aten::_unsafe_view", "aten::reshape"},
+    {"aten::swapaxes", "aten::transpose.int"},
+    {"aten::swapdims", "aten::transpose.int"},
+    {"aten::special_erf", "aten::erf"},
+    {"aten::special_expit", "aten::sigmoid"},
+    {"aten::concat", "aten::cat"},
+    {"aten::concatenate", "aten::cat"},
 };
 
 bool convert_synonym(Rewriter& rewriter, int position) {
@@ -37,9 +45,8 @@ bool convert_synonym(Rewriter& rewriter, int position) {
 
 // Ops with further results that nobody reads have a plain form.
 bool has_only_first_result(Rewriter& rewriter, const Node& node) {
-  return std::all_of(node.results.begin() + 1, node.results.end(), [&](ValueId result) {
-    return result == ValueId::none || rewriter.use_count(result) == 0;
-  });
+  return std::all_of(node.results.begin() + 1, node.results.end(),
+                     [&](ValueId result) { return result == ValueId::none || rewriter.use_count(result) == 0; });
 }
 
 // The op that computes the first result alone, and the names of its leading arguments in the other; nothing more than
@@ -53,10 +60,14 @@ struct PlainForm {
 const std::vector<PlainForm>& plain_forms() {
   static const std::vector<PlainForm> forms = {
       {"aten::native_layer_norm", "aten::layer_norm", {"input", "normalized_shape", "weight", "bias", "eps"}, {false}},
-      {"aten::max_pool2d_with_indices", "aten::max_pool2d",
-       {"self", "kernel_size", "stride", "padding", "dilation", "ceil_mode"}, {}},
-      {"aten::max_pool3d_with_indices", "aten::max_pool3d",
-       {"self", "kernel_size", "stride", "padding", "dilation", "ceil_mode"}, {}},
+      {"aten::max_pool2d_with_indices",
+       "aten::max_pool2d",
+       {"self", "kernel_size", "stride", "padding", "dilation", "ceil_mode"},
+       {}},
+      {"aten::max_pool3d_with_indices",
+       "aten::max_pool3d",
+       {"self", "kernel_size", "stride", "padding", "dilation", "ceil_mode"},
+       {}},
       {"aten::native_group_norm", "aten::group_norm", {"input", "group", "weight", "bias", "eps"}, {false}},
   };
   return forms;
@@ -86,10 +97,10 @@ bool convert_to_plain_form(Rewriter& rewriter, int position) {
 bool convert_batch_norm(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
   if (!node.is("aten::_native_batch_norm_legit_no_training") || !has_only_first_result(rewriter, node)) return false;
-  replace_first_result(rewriter, position, "aten::batch_norm",
-                       {node.argument("input"), node.argument("weight"), node.argument("bias"),
-                        node.argument("running_mean"), node.argument("running_var"), false, node.argument("momentum"),
-                        node.argument("eps"), false});
+  replace_first_result(
+      rewriter, position, "aten::batch_norm",
+      {node.argument("input"), node.argument("weight"), node.argument("bias"), node.argument("running_mean"),
+       node.argument("running_var"), false, node.argument("momentum"), node.argument("eps"), false});
   return true;
 }
 

@@ -10,10 +10,14 @@ struct ConvSpelling {
   bool transposed;
 };
 constexpr ConvSpelling kConvs[] = {
-    {"aten::conv1d", 1, false},          {"aten::conv2d", 2, false},
-    {"aten::conv3d", 3, false},          {"aten::conv1d.padding", 1, false},
-    {"aten::conv2d.padding", 2, false},  {"aten::conv3d.padding", 3, false},
-    {"aten::conv_transpose1d", 1, true}, {"aten::conv_transpose2d.input", 2, true},
+    {"aten::conv1d", 1, false},
+    {"aten::conv2d", 2, false},
+    {"aten::conv3d", 3, false},
+    {"aten::conv1d.padding", 1, false},
+    {"aten::conv2d.padding", 2, false},
+    {"aten::conv3d.padding", 3, false},
+    {"aten::conv_transpose1d", 1, true},
+    {"aten::conv_transpose2d.input", 2, true},
     {"aten::conv_transpose3d.input", 3, true},
 };
 
@@ -82,15 +86,16 @@ bool canonicalize_conv(Rewriter& rewriter, int position) {
   if (!type.sized || static_cast<int>(type.sizes.size()) != conv->dimensions + 2) return false;
   const std::optional<Padding> padding = read_padding(rewriter, node, *conv);
   if (!padding) return false;
-  const bool uneven = std::any_of(padding->beyond.begin(), padding->beyond.end(), [](int64_t size) { return size > 0; });
+  const bool uneven =
+      std::any_of(padding->beyond.begin(), padding->beyond.end(), [](int64_t size) { return size > 0; });
   if (uneven) input = pad_right(rewriter, position, input, padding->beyond);
   const Argument output_padding = conv->transposed ? widen(node.argument("output_padding"), conv->dimensions)
                                                    : ArgumentList(static_cast<size_t>(conv->dimensions), Argument(0));
-  rewriter.replace_node(position, Op::find("aten::convolution"),
-                        {input, node.argument("weight"), node.argument("bias"),
-                         widen(node.argument("stride"), conv->dimensions), padding->sides,
-                         widen(node.argument("dilation"), conv->dimensions), conv->transposed, output_padding,
-                         node.argument("groups")});
+  rewriter.replace_node(
+      position, Op::find("aten::convolution"),
+      {input, node.argument("weight"), node.argument("bias"), widen(node.argument("stride"), conv->dimensions),
+       padding->sides, widen(node.argument("dilation"), conv->dimensions), conv->transposed, output_padding,
+       node.argument("groups")});
   return true;
 }
 

@@ -76,7 +76,8 @@ bool absorb_affine(Rewriter& rewriter, int position, const ChannelProducer& prod
   ArgumentList arguments = node.arguments;
   const auto set = [&](std::string_view argument, const std::string& suffix, const at::Tensor& tensor) {
     if (tensor.defined()) {
-      arguments.at(static_cast<size_t>(node.op.argument_index(argument))) = add_constant(program, name + suffix, tensor);
+      arguments.at(static_cast<size_t>(node.op.argument_index(argument))) =
+          add_constant(program, name + suffix, tensor);
     }
   };
   set("weight", ".folded", weight);

@@ -22,8 +22,8 @@ struct ChannelProducer {
 };
 std::optional<ChannelProducer> find_channel_producer(Rewriter& rewriter, const Argument& value);
 
-// Turns the node at `position` into the producer with folded weights, products taken in f64 and rounded once. False, and
-// nothing changed, when a folded weight would not be finite.
+// Turns the node at `position` into the producer with folded weights, products taken in f64 and rounded once. False,
+// and nothing changed, when a folded weight would not be finite.
 bool absorb_affine(Rewriter& rewriter, int position, const ChannelProducer& producer, const ChannelAffine& affine);
 
 }  // namespace lissome

@@ -43,7 +43,8 @@ void compare_numbers(const Program& before, const Program& after, const std::vec
     if (!left[i].isTensor()) continue;
     const at::Tensor& a = left[i].toTensor();
     const at::Tensor& b = right[i].toTensor();
-    LISSOME_CHECK(a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type(), step, " changed the type of output ", i);
+    LISSOME_CHECK(a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type(), step, " changed the type of output ",
+                  i);
     const bool floating = a.is_floating_point() || a.is_complex();
     const double difference = floating ? relative_difference(a, b) : (at::equal(a, b) ? 0 : INFINITY);
     LISSOME_CHECK(difference <= allowed_difference(a.scalar_type()), step, " changed output ", i, " by ", difference,

@@ -1,6 +1,6 @@
 // A 1x1 convolution is a linear over channels. Where the image is one pixel, or where a permute brought the channels
-// forward for it and the inverse takes them back, linear needs no move at all and has the better kernels. On other images
-// the convolution stays: channels-last makes it the same product.
+// forward for it and the inverse takes them back, linear needs no move at all and has the better kernels. On other
+// images the convolution stays: channels-last makes it the same product.
 #include <algorithm>
 
 #include "lissome/pass/passes.h"
@@ -28,7 +28,8 @@ at::Tensor read_pointwise(Rewriter& rewriter, const Node& node) {
 
 Argument add_matrix(Rewriter& rewriter, const Node& conv, const at::Tensor& weight) {
   const std::string& name = name_of_weight(rewriter.program(), rewriter.resolve(conv.argument("weight")));
-  return add_constant(rewriter.program(), name + ".matrix", weight.reshape({weight.size(0), weight.size(1)}).contiguous());
+  return add_constant(rewriter.program(), name + ".matrix",
+                      weight.reshape({weight.size(0), weight.size(1)}).contiguous());
 }
 
 // [N, C, 1, 1] or [N, C, 1]: one pixel.
@@ -46,8 +47,9 @@ bool convert_pixel(Rewriter& rewriter, int position) {
   if (!has_one_pixel(before) || !has_one_pixel(after)) return false;
   const Argument matrix = add_matrix(rewriter, node, weight);
   const ArgumentList flat = {-1, weight.size(1)};
-  const ValueId rows = rewriter.insert_before(position, Op::find("aten::reshape"), {input, flat},
-                                              {tensor_type(before.dtype, {before.sizes[0], weight.size(1)})}, node.origin);
+  const ValueId rows =
+      rewriter.insert_before(position, Op::find("aten::reshape"), {input, flat},
+                             {tensor_type(before.dtype, {before.sizes[0], weight.size(1)})}, node.origin);
   const ValueId product =
       rewriter.insert_before(position, Op::find("aten::linear"), {rows, matrix, node.argument("bias")},
                              {tensor_type(after.dtype, {after.sizes[0], weight.size(0)})}, node.origin);

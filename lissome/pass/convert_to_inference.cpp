@@ -73,11 +73,10 @@ void convert_to_inference(Program& program) {
     } else if (is_training_batch_norm(node) && !node.argument("running_mean").is_none()) {
       const ValueId output = node.results.at(0);
       const ValueType type = program.value(output).type;
-      const ArgumentList arguments = {node.argument("input"),        node.argument("weight"),
-                                      node.argument("bias"),         node.argument("running_mean"),
-                                      node.argument("running_var"),  false,
-                                      node.argument("momentum"),     node.argument("eps"),
-                                      false};
+      const ArgumentList arguments = {
+          node.argument("input"),        node.argument("weight"),      node.argument("bias"),
+          node.argument("running_mean"), node.argument("running_var"), false,
+          node.argument("momentum"),     node.argument("eps"),         false};
       const ValueId inference =
           rewriter.insert_before(position, Op::find("aten::batch_norm"), arguments, {type}, node.origin);
       rewriter.replace_value(output, inference);

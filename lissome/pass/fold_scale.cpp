@@ -17,7 +17,8 @@ at::Tensor read_channels(const Program& program, const Argument& argument, const
   const at::Tensor tensor = constant_tensor(program, argument);
   if (!tensor.defined() || !tensor.is_floating_point()) return {};
   if (tensor.dim() == 0) return tensor.to(at::kDouble);
-  if (static_cast<size_t>(tensor.dim()) > producer.rank || tensor.scalar_type() != producer.weight.scalar_type()) return {};
+  if (static_cast<size_t>(tensor.dim()) > producer.rank || tensor.scalar_type() != producer.weight.scalar_type())
+    return {};
   const int64_t behind = producer.channels_last ? 0 : static_cast<int64_t>(producer.rank) - 2;  // dimensions after it
   const int64_t place = tensor.dim() - 1 - behind;
   if (tensor.numel() == 1) return tensor.to(at::kDouble).reshape({});
@@ -41,7 +42,8 @@ bool fold(Rewriter& rewriter, int position) {
     at::Tensor numbers = read_channels(rewriter.program(), constant, *producer);
     if (!numbers.defined()) continue;
     if (node.is("aten::sub.Tensor")) numbers = numbers.neg();
-    if (absorb_affine(rewriter, position, *producer, scales ? ChannelAffine{numbers, {}} : ChannelAffine{{}, numbers})) {
+    if (absorb_affine(rewriter, position, *producer,
+                      scales ? ChannelAffine{numbers, {}} : ChannelAffine{{}, numbers})) {
       return true;
     }
   }

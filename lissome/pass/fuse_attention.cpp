@@ -1,9 +1,9 @@
-// softmax(q k^T * scale + mask) v, written out by hand -> scaled_dot_product_attention (Vaswani et al. 2017; one pass over
-// the keys as in Dao et al. 2022). Masks are terms that do not enlarge the scores, or fills with a number so low that
-// adding it gives the same. A scale after the mask, or scores that somebody else reads, keep the pattern apart.
+// softmax(q k^T * scale + mask) v, written out by hand -> scaled_dot_product_attention (Vaswani et al. 2017; one pass
+// over the keys as in Dao et al. 2022). Masks are terms that do not enlarge the scores, or fills with a number so low
+// that adding it gives the same. A scale after the mask, or scores that somebody else reads, keep the pattern apart.
 //
-// One difference by intent: where a mask of -inf leaves a row without any key, the written-out form divides zero by zero;
-// attention gives zeros.
+// One difference by intent: where a mask of -inf leaves a row without any key, the written-out form divides zero by
+// zero; attention gives zeros.
 #include <cmath>
 
 #include "lissome/pass/match.h"
@@ -115,7 +115,8 @@ class AttentionFuser {
     return false;
   }
 
-  bool add_fill(ValueId& value, const Argument& scores, const Argument& mask, std::optional<double> number, bool fills) {
+  bool add_fill(ValueId& value, const Argument& scores, const Argument& mask, std::optional<double> number,
+                bool fills) {
     const ValueType& type = rewriter_.type_of(value);
     if (!number || *number > kFillThreshold || !mask.is_value() || !scores.is_value()) return false;
     if (!rewriter_.has_one_use(value) || rewriter_.type_of(scores) != type || type.dtype != Dtype::f32) return false;
@@ -129,7 +130,8 @@ class AttentionFuser {
   // scores.masked_fill(mask, number)
   bool strip_fill(ValueId& value) {
     const Node* node = rewriter_.producer(value);
-    if (node == nullptr || (!node->is("aten::masked_fill.Scalar") && !node->is("aten::masked_fill.Tensor"))) return false;
+    if (node == nullptr || (!node->is("aten::masked_fill.Scalar") && !node->is("aten::masked_fill.Tensor")))
+      return false;
     return add_fill(value, rewriter_.resolve(node->argument("self")), rewriter_.resolve(node->argument("mask")),
                     constant_number(rewriter_.program(), rewriter_.resolve(node->argument("value"))), true);
   }
@@ -170,8 +172,8 @@ class AttentionFuser {
       const std::vector<Dimension> term_sizes = rewriter_.type_of(term.value).sizes;
       ValueId added = term.value;
       if (term.number) {
-        const ArgumentList choice = term.fills ? ArgumentList{term.value, *term.number, 0.0}
-                                               : ArgumentList{term.value, 0.0, *term.number};
+        const ArgumentList choice =
+            term.fills ? ArgumentList{term.value, *term.number, 0.0} : ArgumentList{term.value, 0.0, *term.number};
         added = insert("aten::where.Scalar", choice, tensor_type(dtype, term_sizes));
       }
       sizes = *broadcast_sizes(sizes, term_sizes);

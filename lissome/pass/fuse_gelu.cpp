@@ -1,5 +1,5 @@
-// GELU (Hendrycks and Gimpel 2016) as people write it out: exactly, with erf, or approximately, with tanh. Every order of
-// factors is tried; nothing in between may have another reader, else nothing would be saved.
+// GELU (Hendrycks and Gimpel 2016) as people write it out: exactly, with erf, or approximately, with tanh. Every order
+// of factors is tried; nothing in between may have another reader, else nothing would be saved.
 #include <cmath>
 
 #include "lissome/pass/match.h"

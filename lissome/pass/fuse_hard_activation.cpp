@@ -1,5 +1,5 @@
-// ReLU, ReLU6, hard sigmoid and hard swish (Howard et al. 2019) as clamps and products, the way people and the decomposed
-// dialect spell them.
+// ReLU, ReLU6, hard sigmoid and hard swish (Howard et al. 2019) as clamps and products, the way people and the
+// decomposed dialect spell them.
 
 #include "lissome/pass/match.h"
 #include "lissome/pass/passes.h"

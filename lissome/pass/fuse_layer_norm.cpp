@@ -20,7 +20,8 @@ bool is_biased(Rewriter& rewriter, const Node& node) {
 VarianceAndMean read_var_mean(Rewriter& rewriter, ValueId value, ValueId x) {
   const Node* node = rewriter.producer(value);
   if (node == nullptr || (!node->is("aten::var_mean.correction") && !node->is("aten::var_mean.dim"))) return {};
-  if (!is_biased(rewriter, *node) || rewriter.resolve(node->argument("self")) != rewriter.resolve(Argument(x))) return {};
+  if (!is_biased(rewriter, *node) || rewriter.resolve(node->argument("self")) != rewriter.resolve(Argument(x)))
+    return {};
   return {node->results[0], node->results[1],
           count_trailing(rewriter, node->argument("dim"), node->argument("keepdim"), x)};
 }
@@ -87,10 +88,10 @@ bool absorb_affine(Rewriter& rewriter, int position) {
   const Node& norm = affine->norm;
   const bool scales = node.is("aten::mul.Tensor");
   if (!norm.argument("bias").is_none() || (scales && !norm.argument("weight").is_none())) return false;
-  rewriter.replace_node(position, norm.op,
-                        {norm.argument("input"), norm.argument("normalized_shape"),
-                         scales ? affine->constant : norm.argument("weight"), scales ? Argument() : affine->constant,
-                         norm.argument("eps"), norm.argument("cudnn_enable")});
+  rewriter.replace_node(
+      position, norm.op,
+      {norm.argument("input"), norm.argument("normalized_shape"), scales ? affine->constant : norm.argument("weight"),
+       scales ? Argument() : affine->constant, norm.argument("eps"), norm.argument("cudnn_enable")});
   return true;
 }
 

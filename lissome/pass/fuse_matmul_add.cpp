@@ -1,6 +1,6 @@
-// Products with constant weights become linear, with the bias that is added to them. The decomposed dialect flattens the
-// rows before each product; a linear takes them as they are, so the flattening moves behind it, where it meets the reshape
-// that undoes it.
+// Products with constant weights become linear, with the bias that is added to them. The decomposed dialect flattens
+// the rows before each product; a linear takes them as they are, so the flattening moves behind it, where it meets the
+// reshape that undoes it.
 #include "lissome/pass/match.h"
 #include "lissome/pass/passes.h"
 
@@ -93,8 +93,8 @@ bool move_flattening(Rewriter& rewriter, int position) {
   wide.sizes.back() = result.sizes.back();
   const auto shape = literal_sizes(result.sizes);
   if (!shape) return false;
-  const ValueId product = rewriter.insert_before(position, node.op,
-                                                 {source, node.argument("weight"), node.argument("bias")}, {wide}, node.origin);
+  const ValueId product = rewriter.insert_before(
+      position, node.op, {source, node.argument("weight"), node.argument("bias")}, {wide}, node.origin);
   rewriter.replace_node(position, Op::find("aten::reshape"), {product, *shape});
   return true;
 }

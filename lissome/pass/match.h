@@ -33,8 +33,8 @@ std::optional<double> match_multiple(Rewriter& rewriter, ValueId value, ValueId 
 ScaledValue strip_scales(Rewriter& rewriter, ValueId value);
 // alpha of an addition or subtraction is 1.
 bool has_unit_alpha(const Node& node);
-// Between the leaves of a pattern and its last node: no value there is read from outside, so all of it goes when the last
-// node is replaced.
+// Between the leaves of a pattern and its last node: no value there is read from outside, so all of it goes when the
+// last node is replaced.
 bool is_closed(Rewriter& rewriter, const Node& last, std::initializer_list<ValueId> leaves);
 bool is_near(double number, double expected);  // within 1e-6 relative: constants are typed by hand
 

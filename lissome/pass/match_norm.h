@@ -1,4 +1,5 @@
-// What fuse_layer_norm and fuse_rms_norm both read: means over trailing dimensions, roots, and the constants that follow.
+// What fuse_layer_norm and fuse_rms_norm both read: means over trailing dimensions, roots, and the constants that
+// follow.
 #pragma once
 
 #include "lissome/pass/match.h"
@@ -26,8 +27,8 @@ std::vector<RootQuotient> match_root_quotient(Rewriter& rewriter, const Node& no
 // The last `count` sizes of a value as a normalized shape; nothing when one is not a number.
 std::optional<ArgumentList> find_normalized_shape(Rewriter& rewriter, ValueId value, int64_t count);
 
-// `node` is norm * constant or norm + constant, in either order, where `norm` is made by `op` for this node alone and the
-// constant has its dtype and exactly the normalized shape.
+// `node` is norm * constant or norm + constant, in either order, where `norm` is made by `op` for this node alone and
+// the constant has its dtype and exactly the normalized shape.
 struct Affine {
   Node norm;
   Argument constant;

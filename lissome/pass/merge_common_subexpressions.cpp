@@ -5,8 +5,8 @@
 #include <map>
 #include <string>
 
-#include "lissome/pass/passes.h"
 #include "lissome/pass/match.h"
+#include "lissome/pass/passes.h"
 
 namespace lissome {
 namespace {

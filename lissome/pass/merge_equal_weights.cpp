@@ -11,7 +11,8 @@ namespace {
 
 bool same_bytes(const at::Tensor& left, const at::Tensor& right) {
   if (left.is_same(right)) return true;
-  const at::Tensor a = left.contiguous().resolve_conj().resolve_neg(), b = right.contiguous().resolve_conj().resolve_neg();
+  const at::Tensor a = left.contiguous().resolve_conj().resolve_neg(),
+                   b = right.contiguous().resolve_conj().resolve_neg();
   return a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 // What keeps the order of elements.
 constexpr std::array kReshapes = {"aten::reshape", "aten::flatten.using_ints", "aten::unflatten.int", "aten::unsqueeze",
-                                  "aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims", "aten::view_as"};
+                                  "aten::squeeze", "aten::squeeze.dim",        "aten::squeeze.dims",  "aten::view_as"};
 
 using Permutation = std::vector<int64_t>;
 
@@ -77,8 +77,8 @@ bool merge_permutations(Rewriter& rewriter, int position) {
   return true;
 }
 
-// The sizes that a reshape asks for do not depend on the shape of its input: both ends hold the same number of elements,
-// so that even -1 stays what it was.
+// The sizes that a reshape asks for do not depend on the shape of its input: both ends hold the same number of
+// elements, so that even -1 stays what it was.
 bool merge_reshapes(Rewriter& rewriter, int position) {
   const Node& outer = rewriter.node(position);
   if (!outer.is("aten::reshape")) return false;

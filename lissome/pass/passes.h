@@ -1,15 +1,17 @@
-// Every pass: what it turns into what, and why it stands where it stands. The order itself is the table in pipeline.cpp.
-// The before and after of each, and where it must not fire, are written out in tests/golden/<pass>.txt.
+// Every pass: what it turns into what, and why it stands where it stands. The order itself is the table in
+// pipeline.cpp. The before and after of each, and where it must not fire, are written out in tests/golden/<pass>.txt.
 #pragma once
 
 #include "lissome/program.h"
 
 namespace lissome {
 
-// ---- one spelling, nothing needless ----------------------------------------------------------------------------------
+// ---- one spelling, nothing needless
+// ----------------------------------------------------------------------------------
 
-// conv1d/2d/3d, conv_transpose* -> convolution; native_layer_norm, _softmax, _native_batch_norm_legit_no_training, view,
-// mT, _to_copy and the like -> their user-level op. Before everything: each later pattern is written in one spelling.
+// conv1d/2d/3d, conv_transpose* -> convolution; native_layer_norm, _softmax, _native_batch_norm_legit_no_training,
+// view, mT, _to_copy and the like -> their user-level op. Before everything: each later pattern is written in one
+// spelling.
 int canonicalize(Program& program);
 
 // _assert_tensor_metadata and the like that hold by the types, true asserts -> gone. Early: a check counts as a reader.
@@ -39,28 +41,31 @@ int simplify_arithmetic(Program& program);
 // Pure nodes with equal op and arguments -> one. After simplification, which makes more of them equal.
 int merge_common_subexpressions(Program& program);
 
-// ---- products ----------------------------------------------------------------------------------------------------------
+// ---- products
+// ----------------------------------------------------------------------------------------------------------
 
-// reshape, bmm, reshape of the decomposed dialect; einsum of two operands; baddbmm -> matmul. Before everything that reads
-// products.
+// reshape, bmm, reshape of the decomposed dialect; einsum of two operands; baddbmm -> matmul. Before everything that
+// reads products.
 int restore_matmul(Program& program);
 
-// matmul(x, w) + b, addmm, mm with a constant right side -> linear; rows flattened for a product -> flattened behind it.
-// Before every pass that reads linears.
+// matmul(x, w) + b, addmm, mm with a constant right side -> linear; rows flattened for a product -> flattened behind
+// it. Before every pass that reads linears.
 int fuse_matmul_add(Program& program);
 
-// A pair of transposes or permutes that undo each other, or combine into one; a chain of reshapes -> the last one. After
-// products were restored, whose reshapes it joins; once more after attention was fused, which transposes keys back.
+// A pair of transposes or permutes that undo each other, or combine into one; a chain of reshapes -> the last one.
+// After products were restored, whose reshapes it joins; once more after attention was fused, which transposes keys
+// back.
 int merge_layout_chains(Program& program);
 
-// conv or linear followed by batch norm in eval form -> one with folded weights (1/2/3d, transposed). Before activations
-// fuse and 1x1 convolutions become linear: both look at what follows the convolution.
+// conv or linear followed by batch norm in eval form -> one with folded weights (1/2/3d, transposed). Before
+// activations fuse and 1x1 convolutions become linear: both look at what follows the convolution.
 int fold_batch_norm(Program& program);
 
 // 1x1 convolution of a single pixel, or between a permute and its inverse -> linear.
 int convert_pointwise_conv(Program& program);
 
-// ---- written out by hand -------------------------------------------------------------------------------------------------
+// ---- written out by hand
+// -------------------------------------------------------------------------------------------------
 
 // 0.5 x (1 + erf(x / sqrt 2)) and its tanh forms -> gelu. After simplify_arithmetic: powers are products.
 int fuse_gelu(Program& program);
@@ -82,10 +87,11 @@ int fuse_rms_norm(Program& program);
 // A row that -inf masks altogether gives zeros instead of NaN.
 int fuse_attention(Program& program);
 
-// ---- weights -------------------------------------------------------------------------------------------------------------
+// ---- weights
+// -------------------------------------------------------------------------------------------------------------
 
-// conv or linear, then * or + a constant for all or for each output channel -> folded into its weights. After attention,
-// which takes scales for nothing.
+// conv or linear, then * or + a constant for all or for each output channel -> folded into its weights. After
+// attention, which takes scales for nothing.
 int fold_scale(Program& program);
 
 // Linears that read the same input (query, key, value) -> one wide linear and slices. After folding, which changes
@@ -95,10 +101,11 @@ int merge_sibling_linears(Program& program);
 // Constant weights of equal dtype, sizes and bytes -> one copy. After all that makes new weights.
 int merge_equal_weights(Program& program);
 
-// ---- last: they hide the plain op from every other pattern ---------------------------------------------------------------
+// ---- last: they hide the plain op from every other pattern
+// ---------------------------------------------------------------
 
-// conv or linear (+ residual) + pointwise activation -> lissome::conv_act / lissome::linear_act. Kept apart when the sum
-// has other readers.
+// conv or linear (+ residual) + pointwise activation -> lissome::conv_act / lissome::linear_act. Kept apart when the
+// sum has other readers.
 int fuse_conv_activation(Program& program);
 int fuse_linear_activation(Program& program);
 

@@ -75,7 +75,8 @@ void check_disabled(const std::vector<std::string>& disabled) {
 std::span<const Pass> list_passes() { return kPasses; }
 
 const Pass* find_pass(std::string_view name) {
-  const auto found = std::find_if(std::begin(kPasses), std::end(kPasses), [&](const Pass& p) { return p.name == name; });
+  const auto found =
+      std::find_if(std::begin(kPasses), std::end(kPasses), [&](const Pass& p) { return p.name == name; });
   return found == std::end(kPasses) ? nullptr : &*found;
 }
 

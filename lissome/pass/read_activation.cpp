@@ -9,9 +9,8 @@ std::string read_activation(const Program& program, const Node& node) {
     std::string_view op, activation;
   };
   static constexpr Row kPlain[] = {
-      {"aten::relu", "relu"},           {"aten::silu", "silu"},
-      {"aten::sigmoid", "sigmoid"},     {"aten::tanh", "tanh"},
-      {"aten::hardswish", "hardswish"}, {"aten::hardsigmoid", "hardsigmoid"},
+      {"aten::relu", "relu"},   {"aten::silu", "silu"},           {"aten::sigmoid", "sigmoid"},
+      {"aten::tanh", "tanh"},   {"aten::hardswish", "hardswish"}, {"aten::hardsigmoid", "hardsigmoid"},
       {"aten::relu6", "relu6"},
   };
   for (const Row& row : kPlain) {

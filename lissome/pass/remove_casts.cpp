@@ -42,7 +42,8 @@ int remove_casts(Program& program) {
     const ValueType& before = rewriter.type_of(source);
     const ValueType& through = rewriter.type_of(inner->result());
     const ValueType& after = rewriter.type_of(outer.result());
-    if (before.kind != ValueKind::tensor || through.kind != ValueKind::tensor || after.kind != ValueKind::tensor) continue;
+    if (before.kind != ValueKind::tensor || through.kind != ValueKind::tensor || after.kind != ValueKind::tensor)
+      continue;
     if (!holds_exactly(through.dtype, before.dtype)) continue;
     if (before.dtype == after.dtype) {
       rewriter.replace_value(outer.result(), source);

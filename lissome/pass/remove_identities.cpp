@@ -9,16 +9,17 @@
 namespace lissome {
 namespace {
 
-constexpr std::array kAlways = {"aten::detach", "aten::alias", "aten::lift_fresh", "aten::lift_fresh_copy",
-                                "aten::lift", "aten::positive", "aten::resolve_conj", "aten::resolve_neg"};
+constexpr std::array kAlways = {"aten::detach", "aten::alias",    "aten::lift_fresh",   "aten::lift_fresh_copy",
+                                "aten::lift",   "aten::positive", "aten::resolve_conj", "aten::resolve_neg"};
 constexpr std::array kDropouts = {"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout",
                                   "aten::feature_alpha_dropout"};
 // Views and casts: identities where the type stays.
-constexpr std::array kViews = {"aten::reshape", "aten::expand", "aten::flatten.using_ints", "aten::squeeze",
-                               "aten::squeeze.dim", "aten::squeeze.dims", "aten::unflatten.int", "aten::expand_as",
-                               "aten::broadcast_to", "aten::view_as", "aten::reshape_as"};
-constexpr std::array kCasts = {"aten::to.dtype", "aten::to.dtype_layout", "aten::_to_copy", "aten::to.device",
-                               "aten::type_as", "aten::to.other"};
+constexpr std::array kViews = {"aten::reshape",       "aten::expand",      "aten::flatten.using_ints",
+                               "aten::squeeze",       "aten::squeeze.dim", "aten::squeeze.dims",
+                               "aten::unflatten.int", "aten::expand_as",   "aten::broadcast_to",
+                               "aten::view_as",       "aten::reshape_as"};
+constexpr std::array kCasts = {"aten::to.dtype",  "aten::to.dtype_layout", "aten::_to_copy",
+                               "aten::to.device", "aten::type_as",         "aten::to.other"};
 
 bool is_one_of(const Node& node, const auto& names) {
   return std::find(names.begin(), names.end(), node.op.name()) != names.end();
@@ -91,7 +92,8 @@ int remove_identities(Program& program) {
     if (!node.op.has_schema() || node.results.empty() || node.arguments.empty()) continue;
     const bool single = node.results.size() == 1 || node.is("aten::native_dropout");
     if (!single || node.results[0] == ValueId::none) continue;
-    if (node.results.size() == 2 && node.results[1] != ValueId::none && rewriter.use_count(node.results[1]) > 0) continue;
+    if (node.results.size() == 2 && node.results[1] != ValueId::none && rewriter.use_count(node.results[1]) > 0)
+      continue;
     const std::optional<Argument> same = find_same(rewriter, node);
     if (same && same->is_value()) rewriter.replace_value(node.result(), *same);
   }

@@ -27,7 +27,8 @@ bool is_satisfied(Rewriter& rewriter, const Node& node) {
 }
 
 bool is_true(const Node& node) {
-  const bool asserts = node.is("aten::_assert_scalar") || node.is("aten::_assert_async.msg") || node.is("aten::_assert_async");
+  const bool asserts =
+      node.is("aten::_assert_scalar") || node.is("aten::_assert_async.msg") || node.is("aten::_assert_async");
   return asserts && (node.arguments.front() == Argument(true) || node.arguments.front() == Argument(1));
 }
 

@@ -56,7 +56,8 @@ std::optional<Letters> read_equation(const Argument& argument) {
 }
 
 // Sizes by letter; nothing when two operands disagree (a size of one would broadcast) or a rank is another.
-std::optional<std::map<char, Dimension>> read_sizes(const Letters& letters, const ValueType& left, const ValueType& right) {
+std::optional<std::map<char, Dimension>> read_sizes(const Letters& letters, const ValueType& left,
+                                                    const ValueType& right) {
   if (!is_sized_float(left) || left.dtype != right.dtype || !right.sized) return std::nullopt;
   if (left.sizes.size() != letters.left.size() || right.sizes.size() != letters.right.size()) return std::nullopt;
   std::map<char, Dimension> sizes;
@@ -72,7 +73,10 @@ std::optional<std::map<char, Dimension>> read_sizes(const Letters& letters, cons
 class EinsumBuilder {
  public:
   EinsumBuilder(Rewriter& rewriter, int position, const std::map<char, Dimension>& sizes)
-      : rewriter_(rewriter), position_(position), sizes_(sizes), dtype_(rewriter.type_of(rewriter.node(position).result()).dtype) {}
+      : rewriter_(rewriter),
+        position_(position),
+        sizes_(sizes),
+        dtype_(rewriter.type_of(rewriter.node(position).result()).dtype) {}
 
   std::vector<Dimension> sizes_of(const std::string& letters) const {
     std::vector<Dimension> sizes;
@@ -108,8 +112,8 @@ class EinsumBuilder {
  private:
   Argument insert(std::string_view op, ArgumentList arguments, std::vector<Dimension> sizes) {
     const std::shared_ptr<const Origin> origin = rewriter_.node(position_).origin;
-    return rewriter_.insert_before(position_, Op::find(op), std::move(arguments), {tensor_type(dtype_, std::move(sizes))},
-                                   origin);
+    return rewriter_.insert_before(position_, Op::find(op), std::move(arguments),
+                                   {tensor_type(dtype_, std::move(sizes))}, origin);
   }
 
   Rewriter& rewriter_;
@@ -153,8 +157,10 @@ bool restore_einsum(Rewriter& rewriter, int position) {
   const auto product_sizes = build.sizes_of(product);
   if (!literal_sizes(left_sizes) || !literal_sizes(right_sizes) || !literal_sizes(product_sizes)) return false;
 
-  const Argument a = build.reshape(build.permute(left, letters->left, letters->batch + letters->rows + letters->summed), left_sizes);
-  const Argument b = build.reshape(build.permute(right, letters->right, letters->batch + letters->summed + letters->columns), right_sizes);
+  const Argument a =
+      build.reshape(build.permute(left, letters->left, letters->batch + letters->rows + letters->summed), left_sizes);
+  const Argument b = build.reshape(
+      build.permute(right, letters->right, letters->batch + letters->summed + letters->columns), right_sizes);
   const Argument c = build.reshape(build.multiply(a, b, join_sizes(leading, {columns})), product_sizes);
   rewriter.replace_value(node.result(), build.permute(c, product, letters->result));
   return true;

@@ -1,5 +1,5 @@
-// The decomposed dialect writes a batched product as reshape, bmm, reshape; baddbmm hides a scale and a sum. Both become
-// matmul, which attention and the other patterns read. Einsum: see restore_einsum.cpp.
+// The decomposed dialect writes a batched product as reshape, bmm, reshape; baddbmm hides a scale and a sum. Both
+// become matmul, which attention and the other patterns read. Einsum: see restore_einsum.cpp.
 #include <algorithm>
 
 #include "lissome/pass/passes.h"
@@ -51,8 +51,8 @@ bool convert_baddbmm(Rewriter& rewriter, int position) {
   const Argument input = rewriter.resolve(node.argument("self"));
   if (!alpha || !beta || !is_sized_float(type)) return false;
   // beta = 0 promises that not even a NaN in the input is looked at.
-  ValueId sum = rewriter.insert_before(position, Op::find("aten::bmm"), {node.argument("batch1"), node.argument("batch2")},
-                                       {type}, node.origin);
+  ValueId sum = rewriter.insert_before(position, Op::find("aten::bmm"),
+                                       {node.argument("batch1"), node.argument("batch2")}, {type}, node.origin);
   const Op multiply = Op::find("aten::mul.Tensor");
   if (*beta == 0) {
     rewriter.replace_node(position, multiply, {sum, *alpha});

@@ -31,7 +31,8 @@ Rewriter::Rewriter(Program& program) : program_(program) {
       for_each_value(argument, [&](ValueId value) {
         ++use_count_[index_of(value)];
         std::vector<int>& readers = readers_[index_of(value)];
-        if (readers.empty() || readers.back() != static_cast<int>(position)) readers.push_back(static_cast<int>(position));
+        if (readers.empty() || readers.back() != static_cast<int>(position))
+          readers.push_back(static_cast<int>(position));
       });
     }
   }
@@ -55,9 +56,8 @@ void Rewriter::count_uses(const Argument& argument, int by) {
 }
 
 bool Rewriter::is_unread(const Node& node) const {
-  return std::all_of(node.results.begin(), node.results.end(), [&](ValueId result) {
-    return result == ValueId::none || use_count_[index_of(result)] == 0;
-  });
+  return std::all_of(node.results.begin(), node.results.end(),
+                     [&](ValueId result) { return result == ValueId::none || use_count_[index_of(result)] == 0; });
 }
 
 // A node that lost its last reader reads no more, and one that found a reader again does.
@@ -229,9 +229,8 @@ int remove_dead_nodes(Program& program) {
   for (const StateWrite& write : program.writes) need(Argument(write.value));
   std::vector<Node> kept;
   for (auto node = program.nodes.rbegin(); node != program.nodes.rend(); ++node) {
-    const bool live = std::any_of(node->results.begin(), node->results.end(), [&](ValueId result) {
-      return result != ValueId::none && needed[index_of(result)];
-    });
+    const bool live = std::any_of(node->results.begin(), node->results.end(),
+                                  [&](ValueId result) { return result != ValueId::none && needed[index_of(result)]; });
     // Checks guard what the program promises; random nodes move the generator on for those that follow.
     if (!live && is_pure(program, *node)) continue;
     for (const Argument& argument : node->arguments) need(argument);
@@ -254,8 +253,8 @@ int remove_unread_weights(Program& program) {
     mark(Argument(write.target));
     mark(Argument(write.value));
   }
-  return static_cast<int>(std::erase_if(
-      program.weights, [&](const Weight& weight) { return !read[index_of(weight.value)]; }));
+  return static_cast<int>(
+      std::erase_if(program.weights, [&](const Weight& weight) { return !read[index_of(weight.value)]; }));
 }
 
 ValueId add_constant(Program& program, const std::string& name, at::Tensor tensor) {

@@ -63,12 +63,12 @@ class Rewriter {
   bool is_unread(const Node& node) const;
 
   Program& program_;
-  std::vector<Node*> producer_;                      // by ValueId
-  std::vector<int> use_count_;                       // by ValueId
-  std::vector<std::vector<int>> readers_;            // by ValueId, may hold stale positions
-  std::vector<std::optional<Argument>> replacement_; // by ValueId
-  std::deque<std::pair<int, Node>> inserted_;        // (before position, node)
-  std::unordered_set<const Node*> dead_;             // their arguments count no more
+  std::vector<Node*> producer_;                       // by ValueId
+  std::vector<int> use_count_;                        // by ValueId
+  std::vector<std::vector<int>> readers_;             // by ValueId, may hold stale positions
+  std::vector<std::optional<Argument>> replacement_;  // by ValueId
+  std::deque<std::pair<int, Node>> inserted_;         // (before position, node)
+  std::unordered_set<const Node*> dead_;              // their arguments count no more
   std::unordered_set<const Node*> removed_;
   int rewrites_ = 0;
 };
@@ -94,8 +94,8 @@ std::optional<double> constant_number(const Program& program, const Argument& ar
 std::optional<Sizes> constant_sizes(const ValueType& type);
 // A tensor of a floating dtype whose sizes are known, as expressions or numbers.
 bool is_sized_float(const ValueType& type);
-// Sizes as arguments of reshape or expand: numbers, and -1 for at most one that is no number. Nothing otherwise, or when
-// a size of zero would leave -1 open.
+// Sizes as arguments of reshape or expand: numbers, and -1 for at most one that is no number. Nothing otherwise, or
+// when a size of zero would leave -1 open.
 std::optional<ArgumentList> literal_sizes(const std::vector<Dimension>& sizes);
 // The sizes of `left + right`; nothing when a pair is neither equal nor one.
 std::optional<std::vector<Dimension>> broadcast_sizes(const std::vector<Dimension>& left,

@@ -13,8 +13,8 @@ namespace lissome {
 std::span<const std::string_view> activation_names();
 bool is_activation(std::string_view name);
 
-// The activation by ATen's own op, so with its gradient; "none" gives the tensor itself. Throws invalid_input for a name
-// that is not in the list.
+// The activation by ATen's own op, so with its gradient; "none" gives the tensor itself. Throws invalid_input for a
+// name that is not in the list.
 at::Tensor apply_activation(std::string_view name, const at::Tensor& tensor);
 
 }  // namespace lissome

@@ -12,9 +12,7 @@ std::string name_of(const RecordedCall& call) {
   return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
 }
 
-bool is_contiguous_call(const RecordedCall& call) {
-  return call.op.operator_name().name == "aten::contiguous";
-}
+bool is_contiguous_call(const RecordedCall& call) { return call.op.operator_name().name == "aten::contiguous"; }
 
 bool gives_number(const RecordedCall& call) {
   return call.results.size() == 1 && !call.results[0].is_none() && !call.results[0].is_value() &&
@@ -27,8 +25,7 @@ class Aligner {
       : base_(base), other_(other), numbers_(base.recording.tensors.size(), ValueId::none) {
     // Inputs and state come first, in the same order.
     const size_t known = base.known;
-    for (size_t i = 0; i < known; ++i)
-      numbers_[i] = static_cast<ValueId>(i);
+    for (size_t i = 0; i < known; ++i) numbers_[i] = static_cast<ValueId>(i);
   }
 
   void run() {
@@ -64,16 +61,14 @@ class Aligner {
     for (size_t i = 0; i < ours.arguments.size(); ++i) {
       pair_arguments(ours.arguments[i], theirs.arguments[i], name_of(ours));
     }
-    for (size_t i = 0; i < ours.results.size(); ++i)
-      pair_results(ours.results[i], theirs.results[i], name_of(ours));
+    for (size_t i = 0; i < ours.results.size(); ++i) pair_results(ours.results[i], theirs.results[i], name_of(ours));
   }
 
   void pair_arguments(const Argument& ours, const Argument& theirs, const std::string& where) {
     if (ours.data.index() != theirs.data.index()) refuse(where + " gets an argument of another kind");
     if (ours.is_list()) {
       if (ours.list().size() != theirs.list().size()) refuse(where + " gets a list of another length");
-      for (size_t i = 0; i < ours.list().size(); ++i)
-        pair_arguments(ours.list()[i], theirs.list()[i], where);
+      for (size_t i = 0; i < ours.list().size(); ++i) pair_arguments(ours.list()[i], theirs.list()[i], where);
     }
     if (!ours.is_value()) return;
     ValueId& known = number(ours.value());
@@ -85,8 +80,7 @@ class Aligner {
     if (ours.data.index() != theirs.data.index()) refuse(where + " gives a result of another kind");
     if (ours.is_list()) {
       if (ours.list().size() != theirs.list().size()) refuse(where + " gives a list of another length");
-      for (size_t i = 0; i < ours.list().size(); ++i)
-        pair_results(ours.list()[i], theirs.list()[i], where);
+      for (size_t i = 0; i < ours.list().size(); ++i) pair_results(ours.list()[i], theirs.list()[i], where);
     }
     if (ours.is_value()) number(ours.value()) = theirs.value();
   }

@@ -48,8 +48,8 @@ bool same_contents(const at::Tensor& left, const at::Tensor& right) {
   if (left.sizes() != right.sizes()) return false;
   const bool is_float = left.is_floating_point() || left.is_complex();
   // NaN equals itself here.
-  return at::equal(left, right) || (is_float && at::equal(left.isnan(), right.isnan()) &&
-                                    at::equal(left.nan_to_num(), right.nan_to_num()));
+  return at::equal(left, right) ||
+         (is_float && at::equal(left.isnan(), right.isnan()) && at::equal(left.nan_to_num(), right.nan_to_num()));
 }
 
 bool was_written(const Watched& watched) {
@@ -64,7 +64,8 @@ class EffectsJudge {
       : node_(node), effects_(find_effects(program, node)) {
     for (size_t i = 0; i < arguments.size(); ++i) {
       for_each_tensor(arguments[i], [&](const at::Tensor& tensor) {
-        watched_.push_back({static_cast<int>(i), tensor, tensor.is_inference() ? 0 : static_cast<uint32_t>(tensor._version()),
+        watched_.push_back({static_cast<int>(i), tensor,
+                            tensor.is_inference() ? 0 : static_cast<uint32_t>(tensor._version()),
                             can_copy(tensor) ? tensor.clone() : at::Tensor()});
       });
     }
@@ -163,9 +164,7 @@ class Binder {
   }
 
  private:
-  static at::Tensor read_generator() {
-    return at::detail::getDefaultCPUGenerator().get_state();
-  }
+  static at::Tensor read_generator() { return at::detail::getDefaultCPUGenerator().get_state(); }
 
   void store(ValueId id, c10::IValue value) { environment_[static_cast<size_t>(id)] = std::move(value); }
 

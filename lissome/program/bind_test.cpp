@@ -53,11 +53,13 @@ TEST_CASE("effects look at the arguments") {
   CHECK((effects_of(batch_norm + "@m, @v, true, 0.1, 1e-05, false)\nreturn %0\n").writes == std::vector<int>{3, 4}));
   CHECK(effects_of(batch_norm + "@m, @v, false, 0.1, 1e-05, false)\nreturn %0\n").writes.empty());
   CHECK(effects_of(batch_norm + "none, none, true, 0.1, 1e-05, false)\nreturn %0\n").writes.empty());
-  const std::string index = "input %x: f32[4]\ninput %i: i64[2]\ninput %m: bool[4]\n%0: f32[...] = aten::index.Tensor(%x, ";
+  const std::string index =
+      "input %x: f32[4]\ninput %i: i64[2]\ninput %m: bool[4]\n%0: f32[...] = aten::index.Tensor(%x, ";
   CHECK_FALSE(effects_of(index + "[%i])\nreturn %0\n").shape_from_data);
   CHECK(effects_of(index + "[%m])\nreturn %0\n").shape_from_data);
-  const std::string attention = "input %q: f32[1, 1, 2, 4]\n%0: f32[1, 1, 2, 4] = "
-                                "aten::scaled_dot_product_attention(%q, %q, %q, none, ";
+  const std::string attention =
+      "input %q: f32[1, 1, 2, 4]\n%0: f32[1, 1, 2, 4] = "
+      "aten::scaled_dot_product_attention(%q, %q, %q, none, ";
   CHECK_FALSE(effects_of(attention + "0.0)\nreturn %0\n").random);
   CHECK(effects_of(attention + "0.1)\nreturn %0\n").random);
 }
@@ -120,7 +122,8 @@ TEST_CASE("open types are filled, sizes in named dimensions where they follow th
   Program program = parse_program(
       "dim batch in 1..64\ndim length in 2..64\ninput %x: f32[batch, length, 4]\n"
       "%a = aten::transpose.int(%x, 1, 2)\n%b: f32[...] = aten::flatten.using_ints(%x, 0, 1)\n"
-      "%c: f32[...] = aten::cat([%x, %x], 1)\n%d: f32[...] = aten::sum.dim_IntList(%x, [0, 1])\nreturn %a, %b, %c, %d\n");
+      "%c: f32[...] = aten::cat([%x, %x], 1)\n%d: f32[...] = aten::sum.dim_IntList(%x, [0, 1])\nreturn %a, %b, %c, "
+      "%d\n");
   infer_types(program, {at::zeros({4, 4, 4}, kF32)});
   const auto type = [&](std::string_view name) { return program.value(*program.find_value(name)).type; };
   const Dimension batch = Dimension::named("batch"), length = Dimension::named("length");

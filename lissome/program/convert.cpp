@@ -74,8 +74,7 @@ IValue fit_list(const IValue& value, const c10::Type& type, std::optional<int32_
     return fit_list(IValue(std::move(single)), type, {});
   }
   switch (element->kind()) {
-    case TypeKind::TensorType:
-      return value.isTensorList() ? value : fit_tensors(value);
+    case TypeKind::TensorType: return value.isTensorList() ? value : fit_tensors(value);
     case TypeKind::OptionalType:
       if (element->castRaw<c10::OptionalType>()->getElementType()->kind() == TypeKind::TensorType) {
         return fit_optional_tensors(value);
@@ -91,8 +90,7 @@ IValue fit_list(const IValue& value, const c10::Type& type, std::optional<int32_
       for (const IValue& item : value.toListRef()) result.push_back(fit(item, *element, {}).toBool());
       return result;
     }
-    default:
-      break;
+    default: break;
   }
   c10::impl::GenericList result(element);
   for (const IValue& item : value.toListRef()) result.push_back(fit(item, *element, {}));
@@ -124,13 +122,10 @@ IValue fit(IValue value, const c10::Type& type, std::optional<int32_t> count) {
       if (value.isNone()) return at::Tensor();
       if (is_scalar(value)) return wrap_number(value);
       refuse(value, type);
-    case TypeKind::ListType:
-      return fit_list(value, type, count);
+    case TypeKind::ListType: return fit_list(value, type, count);
     case TypeKind::IntType:
-    case TypeKind::SymIntType:
-      return fit_integer(value, type);
-    case TypeKind::NumberType:
-      return fit_number(std::move(value), type);
+    case TypeKind::SymIntType: return fit_integer(value, type);
+    case TypeKind::NumberType: return fit_number(std::move(value), type);
     case TypeKind::FloatType:
     case TypeKind::SymFloatType:
       if (value.isInt()) return static_cast<double>(value.toInt());
@@ -145,8 +140,7 @@ IValue fit(IValue value, const c10::Type& type, std::optional<int32_t> count) {
     case TypeKind::DeviceObjType:
       if (value.isString()) return c10::Device(value.toStringRef());
       return value;
-    default:
-      return value;
+    default: return value;
   }
 }
 
@@ -177,18 +171,15 @@ bool may_be(const ValueType& type, const c10::Type& expected) {
       // One number stands for a list of it.
       return type.kind == ValueKind::list || may_be_number(type.kind) || type.kind == ValueKind::tensor;
     case TypeKind::StringType:
-    case TypeKind::DeviceObjType:
-      return type.kind == ValueKind::string;
+    case TypeKind::DeviceObjType: return type.kind == ValueKind::string;
     case TypeKind::IntType:
     case TypeKind::SymIntType:
     case TypeKind::FloatType:
     case TypeKind::SymFloatType:
     case TypeKind::BoolType:
     case TypeKind::SymBoolType:
-    case TypeKind::NumberType:
-      return may_be_number(type.kind) || type.kind == ValueKind::tensor;
-    default:
-      return true;
+    case TypeKind::NumberType: return may_be_number(type.kind) || type.kind == ValueKind::tensor;
+    default: return true;
   }
 }
 
@@ -197,8 +188,8 @@ bool takes_literal(const Argument& argument, const c10::Type& expected) {
   const bool integer = argument.get<int64_t>() != nullptr, floating = argument.get<double>() != nullptr;
   const bool boolean = argument.get<bool>() != nullptr, text = argument.get<std::string>() != nullptr;
   const bool complex = argument.get<std::complex<double>>() != nullptr;
-  const bool word = argument.get<Dtype>() != nullptr || argument.get<Layout>() != nullptr ||
-                    argument.get<MemoryFormat>() != nullptr;
+  const bool word =
+      argument.get<Dtype>() != nullptr || argument.get<Layout>() != nullptr || argument.get<MemoryFormat>() != nullptr;
   switch (expected.kind()) {
     case TypeKind::TensorType: return argument.is_none() || integer || floating || boolean || complex;
     case TypeKind::NumberType: return integer || floating || boolean || complex;

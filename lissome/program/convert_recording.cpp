@@ -37,8 +37,7 @@ class RecordingConverter {
     for (const auto& item : module.named_modules(std::string(), false))
       types_.emplace(item.key(), item.value()->name());
     values_.resize(base_.tensors.size(), ValueId::none);
-    for (size_t i = 0; i < inputs.size(); ++i)
-      add_input(inputs[i], i);
+    for (size_t i = 0; i < inputs.size(); ++i) add_input(inputs[i], i);
     size_t next = inputs.size();
     for (const StateTensor& state : list_state(module)) {
       values_.at(next++) = program_.add_weight(state.name, state.tensor.detach(), state.role);
@@ -47,10 +46,8 @@ class RecordingConverter {
   }
 
   Program run() {
-    for (size_t i = 0; i < base_.calls.size(); ++i)
-      convert(i);
-    for (size_t i = 0; i < base_.outputs.size(); ++i)
-      add_output(i);
+    for (size_t i = 0; i < base_.calls.size(); ++i) convert(i);
+    for (size_t i = 0; i < base_.outputs.size(); ++i) add_output(i);
     check_reads();
     return std::move(program_);
   }
@@ -61,8 +58,7 @@ class RecordingConverter {
 
   static std::vector<DimensionBindings> list_sizes(const std::vector<ModuleRun>& runs) {
     std::vector<DimensionBindings> sizes;
-    for (const ModuleRun& run : runs)
-      sizes.push_back(run.sizes);
+    for (const ModuleRun& run : runs) sizes.push_back(run.sizes);
     return sizes;
   }
 
@@ -84,8 +80,7 @@ class RecordingConverter {
         program_.add_input(input.name, {ValueKind::tensor, dtype_of(example.scalar_type()), true, std::move(sizes)});
     for (const auto& [position, dimension] : input.dynamic) {
       std::vector<int64_t> seen;
-      for (const ModuleRun& run : runs_)
-        seen.push_back(run.sizes.at(dimension.name));
+      for (const ModuleRun& run : runs_) seen.push_back(run.sizes.at(dimension.name));
       numbers_.add_size(values_[index], position, seen);
     }
   }
@@ -107,8 +102,7 @@ class RecordingConverter {
       ArgumentList items;
       for (size_t i = 0; i < ours.list().size(); ++i) {
         Places inner;
-        for (const Argument* place : places)
-          inner.push_back(&place->list()[i]);
+        for (const Argument* place : places) inner.push_back(&place->list()[i]);
         items.push_back(merge(ours.list()[i], inner));
       }
       return items;
@@ -122,8 +116,7 @@ class RecordingConverter {
   template <typename Number>
   static std::vector<Number> read_all(const Places& places) {
     std::vector<Number> numbers;
-    for (const Argument* place : places)
-      numbers.push_back(*place->get<Number>());
+    for (const Argument* place : places) numbers.push_back(*place->get<Number>());
     return numbers;
   }
 
@@ -186,15 +179,12 @@ class RecordingConverter {
     const Effects effects = find_effects(program_, node);
     if (effects.outside)
       throw_error(ErrorKind::unsupported, "it reaches outside of its tensors, which a program may not do");
-    for (const int position : effects.writes)
-      check_write(call.arguments[static_cast<size_t>(position)]);
+    for (const int position : effects.writes) check_write(call.arguments[static_cast<size_t>(position)]);
     if (gives_numbers(call)) return note_read(node, effects, call);
     node.origin = find_origin(node.arguments);
-    for (const Argument& result : call.results)
-      node.results.push_back(add_result(result));
+    for (const Argument& result : call.results) node.results.push_back(add_result(result));
     program_.nodes.push_back(node);
-    for (size_t i = 0; i < call.results.size(); ++i)
-      name_items(call.results[i], node.results[i], node.origin);
+    for (size_t i = 0; i < call.results.size(); ++i) name_items(call.results[i], node.results[i], node.origin);
   }
 
   // An empty tensor whose contents came by way of its memory: a constant.
@@ -320,15 +310,13 @@ class RecordingConverter {
   // Values that may hold something else in another call: what inputs, random numbers and written state reach.
   std::set<int> find_changing_classes(const AliasSets& sets) const {
     std::set<int> changing;
-    for (const ProgramInput& input : program_.inputs)
-      changing.insert(sets.find_class(input.value));
+    for (const ProgramInput& input : program_.inputs) changing.insert(sets.find_class(input.value));
     for (const Weight& weight : program_.weights) {
       if (program_.training || sets.is_written(weight.value)) changing.insert(sets.find_class(weight.value));
     }
     for (size_t before = changing.size() + 1; before != changing.size();) {
       before = changing.size();
-      for (const Node& node : program_.nodes)
-        spread(node, sets, changing);
+      for (const Node& node : program_.nodes) spread(node, sets, changing);
     }
     return changing;
   }
@@ -342,8 +330,7 @@ class RecordingConverter {
       for_each_value(argument, [&](ValueId id) { changes |= changing.contains(sets.find_class(id)); });
     }
     if (!changes) return;
-    for (const ValueId result : node.results)
-      changing.insert(sets.find_class(result));
+    for (const ValueId result : node.results) changing.insert(sets.find_class(result));
     for (const int position : effects.writes) {
       for_each_value(node.arguments[static_cast<size_t>(position)],
                      [&](ValueId id) { changing.insert(sets.find_class(id)); });

@@ -45,11 +45,12 @@ bool is_text(Bytes bytes) {
   // A cut in the middle of a character is no mistake of the file's.
   while (!text.empty() && text.size() == 4096 && (static_cast<uint8_t>(text.back()) & 0x80) != 0) text.remove_suffix(1);
   return is_utf8(text) && std::none_of(text.begin(), text.end(), [](char c) {
-    return static_cast<uint8_t>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f';
-  });
+           return static_cast<uint8_t>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f';
+         });
 }
 
-// What torch.save pickled, told from the first class that the pickle names: tensors by name are a plain or ordered dict.
+// What torch.save pickled, told from the first class that the pickle names: tensors by name are a plain or ordered
+// dict.
 ModelKind detect_pickled(const ZipReader& zip, const ZipMember& member) {
   if (!member.stored) return ModelKind::pickled_module;
   const Bytes bytes = zip.view(member);
@@ -117,7 +118,8 @@ constexpr std::string_view kExportState =
     "\n      import torch; module.load_state_dict(torch.load(\"weights.pt\"))  # module: of the class they belong to"
     "\n      torch.export.save(torch.export.export(module.eval(), (example_input,)), \"model.pt2\")";
 constexpr std::string_view kExportPickled =
-    "\n      import torch; module = torch.load(\"module.pt\", weights_only=False)  # runs its code: only if you trust it"
+    "\n      import torch; module = torch.load(\"module.pt\", weights_only=False)  # runs its code: only if you trust "
+    "it"
     "\n      torch.export.save(torch.export.export(module.eval(), (example_input,)), \"model.pt2\")";
 
 constexpr KindRow kKinds[] = {
@@ -125,7 +127,8 @@ constexpr KindRow kKinds[] = {
     {ModelKind::old_pt2, "a .pt2 of torch 2.7 or older", " Export the model again with torch 2.11 to 2.13:"},
     {ModelKind::lissome, "a model saved by lissome", ""},
     {ModelKind::torchscript, "a TorchScript archive", " Export the Python module instead:"},
-    {ModelKind::state_dict, "a state dict: weights by name, without the model", " Export the module that they belong to:"},
+    {ModelKind::state_dict, "a state dict: weights by name, without the model",
+     " Export the module that they belong to:"},
     {ModelKind::pickled_module, "a pickled Python object, which only Python can run", " Export it from Python:"},
     {ModelKind::legacy_pickle, "a Python pickle", " Pickles are never opened. Export the module from Python:"},
     {ModelKind::aotinductor, "an AOTInductor package: native code without the graph",

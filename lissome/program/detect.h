@@ -9,19 +9,19 @@
 namespace lissome {
 
 enum class ModelKind : uint8_t {
-  pt2,            // torch.export.save
-  old_pt2,        // torch.export.save of torch 2.7 and before: another container
-  lissome,        // model.lissome
-  torchscript,    // torch.jit.save
-  state_dict,     // torch.save of tensors by name
-  pickled_module, // torch.save of a whole module
-  legacy_pickle,  // torch.save before 1.6, or any other pickle
-  aotinductor,    // native code, without a graph
-  executorch,     // a program for a phone
+  pt2,             // torch.export.save
+  old_pt2,         // torch.export.save of torch 2.7 and before: another container
+  lissome,         // model.lissome
+  torchscript,     // torch.jit.save
+  state_dict,      // torch.save of tensors by name
+  pickled_module,  // torch.save of a whole module
+  legacy_pickle,   // torch.save before 1.6, or any other pickle
+  aotinductor,     // native code, without a graph
+  executorch,      // a program for a phone
   onnx,
   safetensors,
-  numpy,          // .npy, .npz: data
-  zip,            // some other archive
+  numpy,  // .npy, .npz: data
+  zip,    // some other archive
   directory,
   text,
   empty,

@@ -13,8 +13,7 @@ namespace {
 std::string write_zip(const TemporaryFolder& folder, const std::vector<std::pair<std::string, std::string>>& members) {
   const std::string path = folder.file("archive");
   ZipWriter writer(path);
-  for (const auto& [name, text] : members)
-    writer.add(name, text);
+  for (const auto& [name, text] : members) writer.add(name, text);
   writer.commit();
   return path;
 }

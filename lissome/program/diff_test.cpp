@@ -94,8 +94,8 @@ TEST_CASE("renumbered values do not show") {
 }
 
 TEST_CASE("a pass that keeps names gives a small diff") {
-  const Program before =
-      parse_program("%a = aten::linear(%x: f32[2, 2], @w: f32[2, 2])\n%b = aten::relu(%a)\n%c = aten::neg(%b)\nreturn %c");
+  const Program before = parse_program(
+      "%a = aten::linear(%x: f32[2, 2], @w: f32[2, 2])\n%b = aten::relu(%a)\n%c = aten::neg(%b)\nreturn %c");
   const Program after = parse_program("%b = aten::linear(%x: f32[2, 2], @w: f32[2, 2])\n%c = aten::neg(%b)\nreturn %c");
   CHECK(diff_programs(before, after) ==
         "@@ -1,6 +1,5 @@\n input %x: f32[2, 2]\n parameter @w: f32[2, 2]\n-%a = aten::linear(%x, @w)\n"

@@ -187,8 +187,8 @@ struct DimensionAlgebra {
     return product;
   }
 
-  // What every part of a sum can be divided by, with the sign of its first term: 2 for 2*n + 4. Taken out of factors, so
-  // that 2*(n + 2)*m and (2*n + 4)*m are one.
+  // What every part of a sum can be divided by, with the sign of its first term: 2 for 2*n + 4. Taken out of factors,
+  // so that 2*(n + 2)*m and (2*n + 4)*m are one.
   static int64_t find_content(const Pointer& factor) {
     if (factor->operation != Operation::add) return 1;
     const Sum sum = split_sum(factor);
@@ -196,9 +196,8 @@ struct DimensionAlgebra {
     const auto join = [&content](int64_t part) { content = part == INT64_MIN ? 1 : std::gcd(content, part); };
     join(sum.constant);
     for (const auto& term : sum.terms) join(term.first);
-    const auto first = std::min_element(sum.terms.begin(), sum.terms.end(), [](const auto& a, const auto& b) {
-      return a.second->text < b.second->text;
-    });
+    const auto first = std::min_element(sum.terms.begin(), sum.terms.end(),
+                                        [](const auto& a, const auto& b) { return a.second->text < b.second->text; });
     return first->first < 0 && first->first != INT64_MIN ? -content : content;
   }
 
@@ -328,8 +327,7 @@ struct DimensionAlgebra {
     if (!rest.terms.empty()) {
       quotient.terms.emplace_back(1, make(Operation::floor_divide, join_sum(std::move(rest)), right));
     } else {
-      quotient.constant =
-          add_checked(quotient.constant, lissome::floor_divide(rest.constant, right->value));
+      quotient.constant = add_checked(quotient.constant, lissome::floor_divide(rest.constant, right->value));
     }
     return join_sum(std::move(quotient));
   }

@@ -21,8 +21,9 @@ struct NamedDimension {
 
 using DimensionBindings = std::map<std::string, int64_t, std::less<>>;
 
-// An immutable integer expression, simplified to a normal form (n + n is 2*n, (4*n + 6)//2 is 2*n + 3); copies are cheap. Division is Python's floor division, modulo is never negative for a
-// positive divisor. Arithmetic is overflow-checked (invalid_input).
+// An immutable integer expression, simplified to a normal form (n + n is 2*n, (4*n + 6)//2 is 2*n + 3); copies are
+// cheap. Division is Python's floor division, modulo is never negative for a positive divisor. Arithmetic is
+// overflow-checked (invalid_input).
 class Dimension {
  public:
   enum class Operation : uint8_t { constant, name, add, multiply, floor_divide, modulo, power, maximum, minimum };
@@ -35,12 +36,12 @@ class Dimension {
 
   Operation operation() const;
   std::optional<int64_t> constant() const;
-  const std::string& name() const;  // of a named dimension
-  std::pair<Dimension, Dimension> operands() const;  // of an operation
+  const std::string& name() const;                            // of a named dimension
+  std::pair<Dimension, Dimension> operands() const;           // of an operation
   int64_t evaluate(const DimensionBindings& bindings) const;  // internal error when a name is unbound
   std::optional<int64_t> try_evaluate(const DimensionBindings& bindings) const;
   std::vector<std::string> names() const;
-  std::string print() const;  // parse(print()) gives an equal expression
+  std::string print() const;                      // parse(print()) gives an equal expression
   bool operator==(const Dimension& other) const;  // of the normal forms
 
  private:

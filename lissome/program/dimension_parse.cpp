@@ -24,10 +24,18 @@ struct Function {
 
 // Of two operands, or more where the operation is associative.
 constexpr Function kFunctions[] = {
-    {"Add", Operation::add},          {"Mul", Operation::multiply},  {"Pow", Operation::power},
-    {"PowByNatural", Operation::power}, {"Max", Operation::maximum}, {"Min", Operation::minimum},
-    {"max", Operation::maximum},      {"min", Operation::minimum},   {"FloorDiv", Operation::floor_divide},
-    {"CleanDiv", Operation::floor_divide}, {"Mod", Operation::modulo}, {"PythonMod", Operation::modulo},
+    {"Add", Operation::add},
+    {"Mul", Operation::multiply},
+    {"Pow", Operation::power},
+    {"PowByNatural", Operation::power},
+    {"Max", Operation::maximum},
+    {"Min", Operation::minimum},
+    {"max", Operation::maximum},
+    {"min", Operation::minimum},
+    {"FloorDiv", Operation::floor_divide},
+    {"CleanDiv", Operation::floor_divide},
+    {"Mod", Operation::modulo},
+    {"PythonMod", Operation::modulo},
 };
 
 class DimensionReader {
@@ -49,8 +57,8 @@ class DimensionReader {
   [[noreturn]] void refuse(std::string_view allowed) const {
     throw_error(ErrorKind::invalid_input, "dimension '", text_.substr(0, 80), text_.size() > 80 ? "..." : "",
                 "' at character ", at_ + 1, ": ",
-                at_ < text_.size() ? "'" + std::string(1, text_[at_]) + "'" : std::string("the end"),
-                " where only ", allowed, " may stand");
+                at_ < text_.size() ? "'" + std::string(1, text_[at_]) + "'" : std::string("the end"), " where only ",
+                allowed, " may stand");
   }
 
   void skip_spaces() {
@@ -77,7 +85,8 @@ class DimensionReader {
       if (take("+")) {
         result = Dimension::combine(Operation::add, result, read_product());
       } else if (take("-")) {
-        result = Dimension::combine(Operation::add, result, Dimension::combine(Operation::multiply, -1, read_product()));
+        result =
+            Dimension::combine(Operation::add, result, Dimension::combine(Operation::multiply, -1, read_product()));
       } else {
         --depth_;
         return result;

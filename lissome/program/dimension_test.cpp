@@ -50,9 +50,29 @@ TEST_CASE("sympy's spelling in .pt2 files is read") {
 }
 
 TEST_CASE("what is no dimension is refused") {
-  for (const char* text : {"", "n +", "(n", "n)", "2n", "n/2", "1.5", "Foo(n)", "Max(n)", "Mod(1, 2, 3)", "n n", "n**-1",
-                           "9223372036854775808", "9223372036854775807 + 1", "4611686018427387904*2*n", "n//0", "3 % 0",
-                           "Symbol(n)", "Symbol('a b')", "Integer(n)", "2**64", "%", "\"n\""}) {
+  for (const char* text : {"",
+                           "n +",
+                           "(n",
+                           "n)",
+                           "2n",
+                           "n/2",
+                           "1.5",
+                           "Foo(n)",
+                           "Max(n)",
+                           "Mod(1, 2, 3)",
+                           "n n",
+                           "n**-1",
+                           "9223372036854775808",
+                           "9223372036854775807 + 1",
+                           "4611686018427387904*2*n",
+                           "n//0",
+                           "3 % 0",
+                           "Symbol(n)",
+                           "Symbol('a b')",
+                           "Integer(n)",
+                           "2**64",
+                           "%",
+                           "\"n\""}) {
     CAPTURE(text);
     CHECK_THROWS_AS(Dimension::parse(text), Error);
   }

@@ -19,17 +19,50 @@ using Names = std::unordered_set<std::string_view>;
 
 // Results may share storage with tensor arguments although the schema does not say so.
 const Names kQuietAliases = {
-    "aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout",
-    "aten::native_dropout", "aten::einsum", "aten::type_as", "aten::broadcast_tensors", "aten::meshgrid",
-    "aten::meshgrid.indexing", "aten::_unsafe_view", "aten::lift", "aten::sum_to_size", "aten::conj_physical",
-    "aten::atleast_1d", "aten::atleast_2d", "aten::atleast_3d", "aten::atleast_1d.Sequence",
-    "aten::atleast_2d.Sequence", "aten::atleast_3d.Sequence", "aten::cartesian_prod", "aten::chain_matmul",
-    "aten::unsafe_chunk", "aten::unsafe_split.Tensor", "aten::unsafe_split_with_sizes", "aten::channel_shuffle",
-    "aten::native_channel_shuffle", "aten::dequantize.self", "aten::to_dense", "aten::_to_cpu", "aten::data",
-    "aten::align_tensors", "aten::unflatten_dense_tensors", "aten::_cast_Byte", "aten::_cast_Char",
-    "aten::_cast_Double", "aten::_cast_Float", "aten::_cast_Half", "aten::_cast_Int", "aten::_cast_Long",
-    "aten::_cast_Short", "aten::fused_moving_avg_obs_fake_quant",
-    "aten::histogramdd.TensorList_bins", "lissome::getitem",
+    "aten::dropout",
+    "aten::feature_dropout",
+    "aten::alpha_dropout",
+    "aten::feature_alpha_dropout",
+    "aten::native_dropout",
+    "aten::einsum",
+    "aten::type_as",
+    "aten::broadcast_tensors",
+    "aten::meshgrid",
+    "aten::meshgrid.indexing",
+    "aten::_unsafe_view",
+    "aten::lift",
+    "aten::sum_to_size",
+    "aten::conj_physical",
+    "aten::atleast_1d",
+    "aten::atleast_2d",
+    "aten::atleast_3d",
+    "aten::atleast_1d.Sequence",
+    "aten::atleast_2d.Sequence",
+    "aten::atleast_3d.Sequence",
+    "aten::cartesian_prod",
+    "aten::chain_matmul",
+    "aten::unsafe_chunk",
+    "aten::unsafe_split.Tensor",
+    "aten::unsafe_split_with_sizes",
+    "aten::channel_shuffle",
+    "aten::native_channel_shuffle",
+    "aten::dequantize.self",
+    "aten::to_dense",
+    "aten::_to_cpu",
+    "aten::data",
+    "aten::align_tensors",
+    "aten::unflatten_dense_tensors",
+    "aten::_cast_Byte",
+    "aten::_cast_Char",
+    "aten::_cast_Double",
+    "aten::_cast_Float",
+    "aten::_cast_Half",
+    "aten::_cast_Int",
+    "aten::_cast_Long",
+    "aten::_cast_Short",
+    "aten::fused_moving_avg_obs_fake_quant",
+    "aten::histogramdd.TensorList_bins",
+    "lissome::getitem",
 };
 
 // Draws that carry no tag, besides the tagged ones.
@@ -38,10 +71,22 @@ const Names kQuietRandom = {"aten::dropout", "aten::feature_dropout", "aten::alp
 
 // Sizes of a result, or a number, that come from what a tensor holds; untagged.
 const Names kQuietDataShapes = {
-    "aten::where", "aten::nonzero_numpy", "aten::masked_select_backward", "aten::unique", "aten::combinations",
-    "aten::tensor_split.tensor_indices_or_sections", "aten::_pad_packed_sequence", "aten::_pack_padded_sequence",
-    "aten::is_nonzero", "aten::segment_reduce", "aten::repeat_interleave.self_Tensor", "aten::histogramdd",
-    "aten::to_sparse", "aten::coalesce", "aten::narrow.Tensor", "aten::ctc_loss.Tensor",
+    "aten::where",
+    "aten::nonzero_numpy",
+    "aten::masked_select_backward",
+    "aten::unique",
+    "aten::combinations",
+    "aten::tensor_split.tensor_indices_or_sections",
+    "aten::_pad_packed_sequence",
+    "aten::_pack_padded_sequence",
+    "aten::is_nonzero",
+    "aten::segment_reduce",
+    "aten::repeat_interleave.self_Tensor",
+    "aten::histogramdd",
+    "aten::to_sparse",
+    "aten::coalesce",
+    "aten::narrow.Tensor",
+    "aten::ctc_loss.Tensor",
 };
 
 // Running statistics, written when the flag argument is true; undefined statistics are not.
@@ -50,29 +95,36 @@ struct QuietWrite {
   std::string_view flag;  // empty: always
 };
 constexpr QuietWrite kQuietWrites[] = {
-    {"aten::batch_norm", "training"},         {"aten::native_batch_norm", "training"},
-    {"aten::cudnn_batch_norm", "training"},   {"aten::miopen_batch_norm", "training"},
-    {"aten::_batch_norm_impl_index", "training"}, {"aten::instance_norm", "use_input_stats"},
-    {"aten::batch_norm_update_stats", ""},    {"aten::batch_norm_gather_stats", ""},
+    {"aten::batch_norm", "training"},
+    {"aten::native_batch_norm", "training"},
+    {"aten::cudnn_batch_norm", "training"},
+    {"aten::miopen_batch_norm", "training"},
+    {"aten::_batch_norm_impl_index", "training"},
+    {"aten::instance_norm", "use_input_stats"},
+    {"aten::batch_norm_update_stats", ""},
+    {"aten::batch_norm_gather_stats", ""},
     {"aten::batch_norm_gather_stats_with_counts", ""},
 };
 
 // Checks: they return nothing and refuse bad values.
-const Names kChecks = {"aten::_assert_async", "aten::_assert_async.msg", "aten::_assert_scalar",
-                       "aten::_functional_assert_async.msg", "aten::_functional_assert_scalar",
-                       "aten::_assert_tensor_metadata", "aten::sym_constrain_range",
+const Names kChecks = {"aten::_assert_async",
+                       "aten::_assert_async.msg",
+                       "aten::_assert_scalar",
+                       "aten::_functional_assert_async.msg",
+                       "aten::_functional_assert_scalar",
+                       "aten::_assert_tensor_metadata",
+                       "aten::sym_constrain_range",
                        "aten::sym_constrain_range_for_size"};
 
 // Files, processes, printing, other machines: nothing a model file may ask for.
-const Names kOutside = {"aten::save", "aten::from_file", "aten::_print", "aten::_nnpack_available",
+const Names kOutside = {"aten::save",          "aten::from_file",   "aten::_print",   "aten::_nnpack_available",
                         "aten::record_stream", "aten::manual_seed", "aten::set_data", "aten::_wrapped_linear_prepack"};
-constexpr std::string_view kOutsideNamespaces[] = {"c10d::", "_c10d_functional::", "_c10d_functional_autograd::",
-                                                   "symm_mem::", "_dtensor::", "rpc::", "profiler::", "inductor::",
-                                                   "static_runtime::", "_test::", "streams::"};
+constexpr std::string_view kOutsideNamespaces[] = {"c10d::",     "_c10d_functional::", "_c10d_functional_autograd::",
+                                                   "symm_mem::", "_dtensor::",         "rpc::",
+                                                   "profiler::", "inductor::",         "static_runtime::",
+                                                   "_test::",    "streams::"};
 
-bool is_random_tag(const c10::OperatorHandle& handle) {
-  return handle.hasTag(at::Tag::nondeterministic_seeded);
-}
+bool is_random_tag(const c10::OperatorHandle& handle) { return handle.hasTag(at::Tag::nondeterministic_seeded); }
 
 bool holds_tensors(const c10::Type& type) {
   if (type.kind() == c10::TypeKind::TensorType) return true;
@@ -109,12 +161,11 @@ OpEffects read_schema(const Op& op) {
   }
   effects.random = is_random_tag(op.handle()) || kQuietRandom.contains(op.name());
   effects.shape_from_data = op.handle().hasTag(at::Tag::dynamic_output_shape) ||
-                            op.handle().hasTag(at::Tag::data_dependent_output) ||
-                            kQuietDataShapes.contains(op.name());
+                            op.handle().hasTag(at::Tag::data_dependent_output) || kQuietDataShapes.contains(op.name());
   effects.check = kChecks.contains(op.name());
-  effects.outside = kOutside.contains(op.name()) ||
-                    std::any_of(std::begin(kOutsideNamespaces), std::end(kOutsideNamespaces),
-                                [&](std::string_view space) { return op.name().starts_with(space); });
+  effects.outside =
+      kOutside.contains(op.name()) || std::any_of(std::begin(kOutsideNamespaces), std::end(kOutsideNamespaces),
+                                                  [&](std::string_view space) { return op.name().starts_with(space); });
   for (const QuietWrite& row : kQuietWrites) {
     if (row.op == op.name()) facts.quiet_write = &row;
   }

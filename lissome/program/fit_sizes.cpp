@@ -20,13 +20,9 @@ struct Product {
   std::vector<int64_t> values;
 };
 
-int64_t floor_divide(int64_t left, int64_t right) {
-  return left / right - (left % right < 0 ? 1 : 0);
-}
+int64_t floor_divide(int64_t left, int64_t right) { return left / right - (left % right < 0 ? 1 : 0); }
 
-Dimension add(Dimension left, int64_t right) {
-  return Dimension::combine(Operation::add, std::move(left), right);
-}
+Dimension add(Dimension left, int64_t right) { return Dimension::combine(Operation::add, std::move(left), right); }
 
 Dimension multiply_names(const Product& product) {
   Dimension result = 1;
@@ -64,8 +60,7 @@ std::optional<Dimension> fit_division(const Product& product, const std::vector<
       const auto divide = [&](size_t i) { return floor_divide(product.values[i] + offset, divisor); };
       const int64_t shift = samples.front().number - divide(0);
       bool fits = true;
-      for (size_t i = 1; i < samples.size() && fits; ++i)
-        fits = divide(i) + shift == samples[i].number;
+      for (size_t i = 1; i < samples.size() && fits; ++i) fits = divide(i) + shift == samples[i].number;
       if (!fits) continue;
       return add(Dimension::combine(Operation::floor_divide, add(multiply_names(product), offset), divisor), shift);
     }
@@ -86,8 +81,7 @@ std::optional<Product> extend(const Product& product, const std::string& name, c
 // Products of one to three names, short ones first.
 std::vector<Product> list_products(const std::vector<SizeSample>& samples) {
   std::vector<std::string> names;
-  for (const auto& [name, size] : samples.front().sizes)
-    names.push_back(name);
+  for (const auto& [name, size] : samples.front().sizes) names.push_back(name);
   std::array<std::vector<std::pair<size_t, Product>>, 4> by_length;  // each with the position after its last name
   by_length[0].push_back({0, {{}, std::vector<int64_t>(samples.size(), 1)}});
   std::vector<Product> products;

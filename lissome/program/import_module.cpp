@@ -91,8 +91,7 @@ void check_run(const Program& program, const ModuleRun& run) {
   InterpretOptions options;
   options.written = &written;
   std::vector<c10::IValue> inputs, outputs;
-  for (const at::Tensor& input : run.inputs)
-    inputs.emplace_back(input.clone());
+  for (const at::Tensor& input : run.inputs) inputs.emplace_back(input.clone());
   try {
     outputs = interpret(program, std::move(inputs), options);
   } catch (const Error& error) {
@@ -126,8 +125,7 @@ Program import_module(const torch::nn::Module& module, const std::vector<TracedI
   purify(program);
   check_runs(program, runs);
   std::vector<c10::IValue> examples;
-  for (const at::Tensor& input : runs.recorded.front().inputs)
-    examples.emplace_back(input);
+  for (const at::Tensor& input : runs.recorded.front().inputs) examples.emplace_back(input);
   infer_types(program, examples);
   verify_program(program, Stage::imported);
   return program;

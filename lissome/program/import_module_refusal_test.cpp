@@ -34,8 +34,7 @@ TEST_CASE("branches and loops on data are refused") {
                "aten::is_nonzero", "depends on its inputs");
   EXPECT_ERROR(unsupported, import_code([](const at::Tensor& x) {
                  at::Tensor y = x.abs() + 1;
-                 while (y.max().item<float>() < 100)
-                   y = y * 2;
+                 while (y.max().item<float>() < 100) y = y * 2;
                  return y;
                }),
                "aten::item");
@@ -64,8 +63,7 @@ TEST_CASE("code that does something else at other sizes is refused") {
   nn::Linear linear(4, 4);
   const ForwardOne unrolled = [&](const Tensors& inputs) {
     at::Tensor y = inputs[0][0];
-    for (int64_t i = 1; i < inputs[0].size(0); ++i)
-      y = linear->forward(y) + inputs[0][i];
+    for (int64_t i = 1; i < inputs[0].size(0); ++i) y = linear->forward(y) + inputs[0][i];
     return y;
   };
   const NamedDimension steps{"steps", 1, 64};
@@ -80,15 +78,13 @@ TEST_CASE("code that does something else at other sizes is refused") {
                "another tensor");
   EXPECT_ERROR(unsupported, import_code([](const at::Tensor& x) {
                  int64_t bits = 0;
-                 while ((int64_t{1} << bits) < x.size(0))
-                   ++bits;
+                 while ((int64_t{1} << bits) < x.size(0)) ++bits;
                  return x + bits;
                }),
                "aten::add.Scalar", "no simple function of sizes");
   EXPECT_ERROR(unsupported, import_code([](const at::Tensor& x) {
                  std::vector<float> numbers;
-                 for (int64_t i = 0; i < x.size(0); ++i)
-                   numbers.push_back(static_cast<float>(i));
+                 for (int64_t i = 0; i < x.size(0); ++i) numbers.push_back(static_cast<float>(i));
                  return x + at::tensor(numbers).unsqueeze(1);
                }),
                "plain C++", "steps", "arange");

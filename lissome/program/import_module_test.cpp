@@ -53,8 +53,7 @@ void check_numbers(const Program& program, const ForwardMany& forward, const std
   for (const Tensors& inputs : trials) {
     at::manual_seed(7);
     std::vector<c10::IValue> copies;
-    for (const at::Tensor& input : inputs)
-      copies.emplace_back(input.clone());
+    for (const at::Tensor& input : inputs) copies.emplace_back(input.clone());
     const auto got = interpret(program, copies);
     at::manual_seed(7);
     const Tensors expected = forward(inputs);
@@ -100,8 +99,7 @@ TEST_CASE("a convolutional net gives the module's numbers at every batch size, u
     const ValueType& type = program.value(node.result()).type;
     CHECK((type.kind != ValueKind::tensor || type.sized));
   }
-  for (const at::Tensor& parameter : net.parameters())
-    CHECK(parameter.requires_grad());
+  for (const at::Tensor& parameter : net.parameters()) CHECK(parameter.requires_grad());
 }
 
 TEST_CASE("in train mode dropout stays, statistics are written by the program, and the module is as it was") {
@@ -281,8 +279,7 @@ TEST_CASE("in-place code becomes pure: writes through views, new looks, inputs t
                        {{at::randn({5, 4}), at::ones({4})}});
   CHECK(program.writes.size() == 1);
   CHECK(program.writes[0].target == program.inputs[1].value);
-  for (const Node& node : program.nodes)
-    CHECK_FALSE(find_effects(program, node).barrier());
+  for (const Node& node : program.nodes) CHECK_FALSE(find_effects(program, node).barrier());
 }
 
 TEST_CASE("tensors that plain C++ filled are constants; handles made behind the dispatcher are seen through") {
@@ -300,8 +297,7 @@ TEST_CASE("tensors that plain C++ filled are constants; handles made behind the 
       },
       {{at::randn({6, 4})}});
   CHECK(program.weights.size() == 4);
-  for (const Weight& weight : program.weights)
-    CHECK(weight.role == WeightRole::constant);
+  for (const Weight& weight : program.weights) CHECK(weight.role == WeightRole::constant);
 }
 
 TEST_CASE("sizes that come from data are read from the tensors that have them") {

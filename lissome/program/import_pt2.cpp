@@ -1,5 +1,5 @@
-// `.pt2` -> Program: archive, signature and weights, nodes, then purity. The pieces live in pt2/. Nothing in the file is
-// run or unpickled; whatever is wrong with it is one Error, before anything was written anywhere.
+// `.pt2` -> Program: archive, signature and weights, nodes, then purity. The pieces live in pt2/. Nothing in the file
+// is run or unpickled; whatever is wrong with it is one Error, before anything was written anywhere.
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -18,12 +18,22 @@ namespace {
 // True for nodes that behave in training as they do not later: dropout, statistics of the batch.
 bool is_training_node(const Node& node) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kModes = {{
-      {"aten::batch_norm", "training"}, {"aten::native_batch_norm", "training"},
-      {"aten::_native_batch_norm_legit", "training"}, {"aten::_native_batch_norm_legit_functional", "training"},
-      {"aten::_native_batch_norm_legit.no_stats", "training"}, {"aten::dropout", "train"}, {"aten::dropout_", "train"},
-      {"aten::native_dropout", "train"}, {"aten::feature_dropout", "train"}, {"aten::feature_dropout_", "train"},
-      {"aten::alpha_dropout", "train"}, {"aten::alpha_dropout_", "train"}, {"aten::rrelu", "training"},
-      {"aten::rrelu_with_noise", "training"}, {"aten::lstm.input", "train"}, {"aten::gru.input", "train"},
+      {"aten::batch_norm", "training"},
+      {"aten::native_batch_norm", "training"},
+      {"aten::_native_batch_norm_legit", "training"},
+      {"aten::_native_batch_norm_legit_functional", "training"},
+      {"aten::_native_batch_norm_legit.no_stats", "training"},
+      {"aten::dropout", "train"},
+      {"aten::dropout_", "train"},
+      {"aten::native_dropout", "train"},
+      {"aten::feature_dropout", "train"},
+      {"aten::feature_dropout_", "train"},
+      {"aten::alpha_dropout", "train"},
+      {"aten::alpha_dropout_", "train"},
+      {"aten::rrelu", "training"},
+      {"aten::rrelu_with_noise", "training"},
+      {"aten::lstm.input", "train"},
+      {"aten::gru.input", "train"},
   }};
   for (const auto& [op, argument] : kModes) {
     if (!node.is(op)) continue;

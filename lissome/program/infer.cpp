@@ -1,5 +1,5 @@
-// Types that passes left open, found by running: once on the inputs as given, and once more for each named dimension with
-// that dimension one larger, so that a size that grows with it is told from one that only happens to be equal.
+// Types that passes left open, found by running: once on the inputs as given, and once more for each named dimension
+// with that dimension one larger, so that a size that grows with it is told from one that only happens to be equal.
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
 

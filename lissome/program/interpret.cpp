@@ -157,8 +157,7 @@ namespace {
 IValues read_outputs(const Program& program, const IValues& environment) {
   IValues outputs;
   for (const ProgramOutput& output : program.outputs) {
-    outputs.push_back(
-        resolve_argument(output.value, [&](ValueId id) { return environment[static_cast<size_t>(id)]; }));
+    outputs.push_back(resolve_argument(output.value, [&](ValueId id) { return environment[static_cast<size_t>(id)]; }));
   }
   return outputs;
 }

@@ -25,7 +25,8 @@ at::Tensor run_one(const Program& program, std::vector<c10::IValue> inputs, cons
   return outputs[0].toTensor();
 }
 
-std::string refusal(const Program& program, std::vector<c10::IValue> inputs, ErrorKind kind = ErrorKind::invalid_input) {
+std::string refusal(const Program& program, std::vector<c10::IValue> inputs,
+                    ErrorKind kind = ErrorKind::invalid_input) {
   try {
     interpret(program, std::move(inputs));
   } catch (const Error& error) {
@@ -59,10 +60,10 @@ TEST_CASE("arguments take the form that the schema wants") {
       "input %x: f32[n, 6]\n"
       "%n: int = aten::sym_size.int(%x, 0)\n"
       "%half: int = lissome::sym_floordiv(%n, 2)\n"
-      "%a: f32[...] = aten::view(%x, [%half, 2, -1])\n"   // ints and values mixed
-      "%b: f32[...] = aten::add.Tensor(%a, 2)\n"          // a number for a tensor, an int for a float
-      "%c: f32[...] = aten::sum.dim_IntList(%b, 1)\n"     // one int for a list
-      "%d: f64[...] = aten::to.dtype(%c, f64)\n"          // a dtype for an int
+      "%a: f32[...] = aten::view(%x, [%half, 2, -1])\n"  // ints and values mixed
+      "%b: f32[...] = aten::add.Tensor(%a, 2)\n"         // a number for a tensor, an int for a float
+      "%c: f32[...] = aten::sum.dim_IntList(%b, 1)\n"    // one int for a list
+      "%d: f64[...] = aten::to.dtype(%c, f64)\n"         // a dtype for an int
       "%m: bool[...] = aten::gt.Scalar(%d, 0.0)\n"
       "%e: f64[...] = aten::index.Tensor(%d, [none, %m])\n"
       "return %d, %e\n");
@@ -195,7 +196,8 @@ TEST_CASE("map stacks, scan carries and stacks, either way round") {
     const Program scan = parse_program(
         "input %carry: f32[2]\n"
         "input %xs: f32[3, 2]\n"
-        "%last: f32[2], %sums: f32[3, 2] = lissome::scan(1, 1, " + std::string(reverse ? "true" : "false") +
+        "%last: f32[2], %sums: f32[3, 2] = lissome::scan(1, 1, " +
+        std::string(reverse ? "true" : "false") +
         ", %carry, %xs) {\n"
         "  input %carry: f32[2]\n"
         "  input %x: f32[2]\n"
@@ -276,9 +278,11 @@ TEST_CASE("inputs that do not fit are refused with name, seen and allowed") {
   CHECK(mentions(refusal(program, {x}), "takes 2 inputs (x, y), not 1"));
   CHECK(mentions(refusal(program, {x, 3}), "input 'y' is an integer, the model takes a tensor"));
   CHECK(mentions(refusal(program, {x.to(at::kDouble), y}), "input 'x' has element type f64, the model takes f32"));
-  CHECK(mentions(refusal(program, {at::zeros({4, 5}, kF32), y}), "input 'x' has size 5 at dimension 1, the model takes 3"));
+  CHECK(mentions(refusal(program, {at::zeros({4, 5}, kF32), y}),
+                 "input 'x' has size 5 at dimension 1, the model takes 3"));
   CHECK(mentions(refusal(program, {at::zeros({3}, kF32), y}), "input 'x' has sizes [3], the model takes [n, 3]"));
-  CHECK(mentions(refusal(program, {x, at::zeros({7}, kF32)}), "input 'y' has size 7 at dimension 0, the model takes 2*n = 8"));
+  CHECK(mentions(refusal(program, {x, at::zeros({7}, kF32)}),
+                 "input 'y' has size 7 at dimension 0, the model takes 2*n = 8"));
   CHECK(mentions(refusal(program, {at::zeros({9, 3}, kF32), at::zeros({18}, kF32)}),
                  "input 'x' has size 9 at dimension 0; there the model's n is at least 2 and at most 8"));
 }

@@ -13,8 +13,7 @@ constexpr size_t kRememberedSizes = 12;  // of tensors: code reads those that it
 template <typename Number>
 [[noreturn]] void refuse(std::string_view what, const std::vector<Number>& numbers) {
   std::ostringstream seen;
-  for (const Number number : numbers)
-    seen << (seen.tellp() == 0 ? "" : ", ") << number;
+  for (const Number number : numbers) seen << (seen.tellp() == 0 ? "" : ", ") << number;
   throw_error(ErrorKind::unsupported, what, " takes the values ", seen.str(),
               " at different sizes or for different data, which is no simple function of sizes");
 }
@@ -48,8 +47,7 @@ void NumberMerger::add_size(ValueId tensor, int64_t position, const std::vector<
   if (std::all_of(seen.begin(), seen.end(), [&](int64_t size) { return size == seen.front(); })) return;
   for (const auto& [name, first] : sizes_.front()) {
     bool is_dimension = true;
-    for (size_t i = 0; i < seen.size(); ++i)
-      is_dimension &= sizes_[i].at(name) == seen[i];
+    for (size_t i = 0; i < seen.size(); ++i) is_dimension &= sizes_[i].at(name) == seen[i];
     if (!is_dimension) continue;
     carriers_.try_emplace(name, Carrier{tensor, position});
     return;
@@ -66,8 +64,7 @@ std::vector<SizeSample> NumberMerger::make_samples(const std::vector<int64_t>& n
   for (size_t i = 0; i < numbers.size(); ++i) {
     samples.push_back({sizes_[i], numbers[i]});
     if (!with_tensors) continue;
-    for (const auto& [name, seen] : tensors_)
-      samples.back().sizes.emplace(name, seen[i]);
+    for (const auto& [name, seen] : tensors_) samples.back().sizes.emplace(name, seen[i]);
   }
   return samples;
 }

@@ -24,12 +24,8 @@ struct Op::Facts {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kControlNames = {"",
-                                                           "lissome::cond",
-                                                           "lissome::while_loop",
-                                                           "lissome::map",
-                                                           "lissome::scan",
-                                                           "lissome::region"};
+constexpr std::array<std::string_view, 6> kControlNames = {
+    "", "lissome::cond", "lissome::while_loop", "lissome::map", "lissome::scan", "lissome::region"};
 
 // "aten::add.default" and "aten::add" are one op.
 std::string normalize_name(std::string_view name) {

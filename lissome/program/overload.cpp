@@ -144,10 +144,10 @@ ArgumentList bind_arguments(const Op& op, std::vector<NamedArgument> arguments, 
     if (index < 0 || static_cast<size_t>(index) >= expected.size()) {
       std::string names;
       for (const c10::Argument& slot : expected) names += (names.empty() ? "" : ", ") + slot.name();
-      refuse_text(argument.place, op.name() + " has no " +
-                                      (by_position ? "argument " + std::to_string(i + 1)
-                                                   : "argument '" + argument.keyword + "'") +
-                                      "; it takes (" + names + ")");
+      refuse_text(argument.place,
+                  op.name() + " has no " +
+                      (by_position ? "argument " + std::to_string(i + 1) : "argument '" + argument.keyword + "'") +
+                      "; it takes (" + names + ")");
     }
     const auto slot = static_cast<size_t>(index);
     if (given[slot]) refuse_text(argument.place, "argument '" + expected[slot].name() + "' is given twice");

@@ -121,8 +121,9 @@ class ProgramResolver {
       type.dtype = *dtype;
     } else {
       if (!kind) {
-        refuse_text(text.place, "'" + text.word + "' is no type; a tensor's is like f32[8, 64] or f32[...], others are "
-                                "int, float, bool, str, list and none");
+        refuse_text(text.place, "'" + text.word +
+                                    "' is no type; a tensor's is like f32[8, 64] or f32[...], others are "
+                                    "int, float, bool, str, list and none");
       }
       type.kind = *kind;
     }
@@ -155,9 +156,11 @@ class ProgramResolver {
       if (text.type) check_type(text, program_.value(found->second).type);
       return found->second;
     }
-    if (text.type) return declare_weight({.role = "parameter", .name = text.text, .type = *text.type, .place = text.place});
-    refuse_text(text.place, "@" + write_name(text.text) + " is not declared; write `parameter @name: f32[64, 64]`, or "
-                            "its type where it is first used");
+    if (text.type)
+      return declare_weight({.role = "parameter", .name = text.text, .type = *text.type, .place = text.place});
+    refuse_text(text.place, "@" + write_name(text.text) +
+                                " is not declared; write `parameter @name: f32[64, 64]`, or "
+                                "its type where it is first used");
   }
 
   void check_type(const TextArgument& text, const ValueType& declared) const {
@@ -186,8 +189,9 @@ class ProgramResolver {
       case Kind::word: break;
     }
     if (auto literal = find_literal(text.text)) return std::move(*literal);
-    refuse_text(text.place, "'" + text.text + "' is no literal; text stands in quotes, values begin with %, weights "
-                            "with @");
+    refuse_text(text.place, "'" + text.text +
+                                "' is no literal; text stands in quotes, values begin with %, weights "
+                                "with @");
   }
 
   ValueId read(ValueId id) {
@@ -209,10 +213,10 @@ class ProgramResolver {
                                   " results, the text names " + std::to_string(text.results.size()));
     }
     for (const TextResult& result : text.results) {
-      node.results.push_back(result.name.empty()
-                                 ? ValueId::none
-                                 : add_value(result.name, result.type ? resolve_type(*result.type) : ValueType{},
-                                             result.place));
+      node.results.push_back(
+          result.name.empty()
+              ? ValueId::none
+              : add_value(result.name, result.type ? resolve_type(*result.type) : ValueType{}, result.place));
     }
     for (const TextProgram& body : text.bodies) {
       const std::string scope = body_scope(scope_, program_.nodes.size(), node.bodies.size());

@@ -23,7 +23,8 @@ Sizes constant_sizes(const WeightText& weight) {
   for (const Dimension& size : weight.type.sizes) {
     const auto constant = size.constant();
     if (!constant || *constant < 0) {
-      refuse_text(weight.text.place, "@" + write_name(weight.text.name) + " has a size that is no number: " + size.print());
+      refuse_text(weight.text.place,
+                  "@" + write_name(weight.text.name) + " has a size that is no number: " + size.print());
     }
     sizes.push_back(*constant);
   }
@@ -65,8 +66,8 @@ void fill(at::Tensor& tensor, const TextArgument& text) {
   std::vector<double> numbers;
   for (const TextArgument& item : text.items) numbers.push_back(read_number(item));
   if (static_cast<int64_t>(numbers.size()) != tensor.numel()) {
-    refuse_text(text.place, std::to_string(numbers.size()) + " numbers for " + std::to_string(tensor.numel()) +
-                                " elements");
+    refuse_text(text.place,
+                std::to_string(numbers.size()) + " numbers for " + std::to_string(tensor.numel()) + " elements");
   }
   tensor.copy_(at::tensor(numbers, at::kDouble).view(tensor.sizes()));
 }
@@ -134,8 +135,8 @@ std::vector<at::Tensor> make_weights(const std::vector<WeightText>& weights, con
     Storage& storage = storages[roots[i]];
     if (!storage.tensor.defined()) {
       if (storage.elements > free_bytes / item_size(storage.dtype)) {
-        refuse_text(text.place, "the weights up to @" + write_name(text.name) + " are larger than " +
-                                    format_bytes(kMaxBytes));
+        refuse_text(text.place,
+                    "the weights up to @" + write_name(text.name) + " are larger than " + format_bytes(kMaxBytes));
       }
       free_bytes -= storage.elements * item_size(storage.dtype);
       storage.tensor = at::zeros({storage.elements}, options);

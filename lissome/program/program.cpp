@@ -14,30 +14,36 @@ namespace lissome {
 namespace {
 
 constexpr std::array<std::pair<Dtype, at::ScalarType>, 20> kDtypes = {{
-    {Dtype::u8, at::kByte},       {Dtype::i8, at::kChar},
-    {Dtype::i16, at::kShort},     {Dtype::i32, at::kInt},
-    {Dtype::i64, at::kLong},      {Dtype::f16, at::kHalf},
-    {Dtype::bf16, at::kBFloat16}, {Dtype::f32, at::kFloat},
-    {Dtype::f64, at::kDouble},    {Dtype::boolean, at::kBool},
-    {Dtype::c32, at::ScalarType::ComplexHalf}, {Dtype::c64, at::kComplexFloat},
-    {Dtype::c128, at::kComplexDouble},         {Dtype::u16, at::ScalarType::UInt16},
-    {Dtype::u32, at::ScalarType::UInt32},      {Dtype::u64, at::ScalarType::UInt64},
-    {Dtype::f8_e4m3fn, at::ScalarType::Float8_e4m3fn},     {Dtype::f8_e5m2, at::ScalarType::Float8_e5m2},
-    {Dtype::f8_e4m3fnuz, at::ScalarType::Float8_e4m3fnuz}, {Dtype::f8_e5m2fnuz, at::ScalarType::Float8_e5m2fnuz},
+    {Dtype::u8, at::kByte},
+    {Dtype::i8, at::kChar},
+    {Dtype::i16, at::kShort},
+    {Dtype::i32, at::kInt},
+    {Dtype::i64, at::kLong},
+    {Dtype::f16, at::kHalf},
+    {Dtype::bf16, at::kBFloat16},
+    {Dtype::f32, at::kFloat},
+    {Dtype::f64, at::kDouble},
+    {Dtype::boolean, at::kBool},
+    {Dtype::c32, at::ScalarType::ComplexHalf},
+    {Dtype::c64, at::kComplexFloat},
+    {Dtype::c128, at::kComplexDouble},
+    {Dtype::u16, at::ScalarType::UInt16},
+    {Dtype::u32, at::ScalarType::UInt32},
+    {Dtype::u64, at::ScalarType::UInt64},
+    {Dtype::f8_e4m3fn, at::ScalarType::Float8_e4m3fn},
+    {Dtype::f8_e5m2, at::ScalarType::Float8_e5m2},
+    {Dtype::f8_e4m3fnuz, at::ScalarType::Float8_e4m3fnuz},
+    {Dtype::f8_e5m2fnuz, at::ScalarType::Float8_e5m2fnuz},
 }};
 
 Argument from_default_integer(int64_t number, const c10::Type& type) {
   switch (type.kind()) {
-    case c10::TypeKind::ScalarTypeType:
-      return dtype_of(static_cast<at::ScalarType>(number));
-    case c10::TypeKind::LayoutType:
-      return layout_of(static_cast<at::Layout>(number));
-    case c10::TypeKind::MemoryFormatType:
-      return memory_format_of(static_cast<at::MemoryFormat>(number));
+    case c10::TypeKind::ScalarTypeType: return dtype_of(static_cast<at::ScalarType>(number));
+    case c10::TypeKind::LayoutType: return layout_of(static_cast<at::Layout>(number));
+    case c10::TypeKind::MemoryFormatType: return memory_format_of(static_cast<at::MemoryFormat>(number));
     case c10::TypeKind::OptionalType:
       return from_default_integer(number, *type.castRaw<c10::OptionalType>()->getElementType());
-    default:
-      return number;
+    default: return number;
   }
 }
 
@@ -142,13 +148,12 @@ ArgumentList complete_arguments(const Op& op, ArgumentList arguments) {
 
 const Argument& Node::argument(std::string_view name) const {
   const int index = op.argument_index(name);
-  LISSOME_CHECK(index >= 0 && static_cast<size_t>(index) < arguments.size(), op.name(), " has no argument '", name, "'");
+  LISSOME_CHECK(index >= 0 && static_cast<size_t>(index) < arguments.size(), op.name(), " has no argument '", name,
+                "'");
   return arguments[static_cast<size_t>(index)];
 }
 
-Argument& Node::argument(std::string_view name) {
-  return const_cast<Argument&>(std::as_const(*this).argument(name));
-}
+Argument& Node::argument(std::string_view name) { return const_cast<Argument&>(std::as_const(*this).argument(name)); }
 
 std::string Program::make_unique_name(std::string name) {
   for (; named_ < values.size(); ++named_) names_.emplace(values[named_].name, static_cast<int>(named_));

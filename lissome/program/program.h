@@ -90,7 +90,7 @@ class Program;
 struct Node {
   Op op;
   ArgumentList arguments;
-  std::vector<ValueId> results;  // one per schema return; a list result is one value of kind list
+  std::vector<ValueId> results;                        // one per schema return; a list result is one value of kind list
   std::vector<std::shared_ptr<const Program>> bodies;  // of control ops
   std::shared_ptr<const Origin> origin;
 
@@ -156,7 +156,7 @@ class Program {
   Node& add_node(Op op, ArgumentList arguments, std::vector<ValueType> results,
                  std::shared_ptr<const Origin> origin = nullptr);
 
-  const Weight* find_weight(ValueId id) const;           // null when the value is no weight
+  const Weight* find_weight(ValueId id) const;  // null when the value is no weight
   const Weight* find_weight(std::string_view name) const;
   std::optional<ValueId> find_value(std::string_view name) const;
   // Gives a value another name, made unique like that of a new one.

@@ -1,8 +1,8 @@
-// Purity by renaming; see purify.h. Every tensor value is either a root (it has storage of its own) or a view of another
-// value. A write through a view becomes the view's new contents, put back view by view into the root; the root's version
-// goes up, and whoever reads another view of it later gets that view made anew. Values that may share storage in a way
-// that the program does not tell are given up together when a write would be seen through them: they keep their
-// in-place nodes, and the rest is done again without them.
+// Purity by renaming; see purify.h. Every tensor value is either a root (it has storage of its own) or a view of
+// another value. A write through a view becomes the view's new contents, put back view by view into the root; the
+// root's version goes up, and whoever reads another view of it later gets that view made anew. Values that may share
+// storage in a way that the program does not tell are given up together when a write would be seen through them: they
+// keep their in-place nodes, and the rest is done again without them.
 #include "lissome/program/purify.h"
 
 #include <algorithm>
@@ -235,7 +235,7 @@ void Purifier::write(ValueId id, ValueId contents, size_t position) {
 void Purifier::add_results(const Node& node) {
   const Effects effects = find_effects(original_, node);
   const bool first = effects.aliases == std::vector<int>{0} && node.arguments[0].is_value() && node.results.size() == 1;
-  const Sharing sharing = effects.aliases.empty() ? Sharing::copy
+  const Sharing sharing = effects.aliases.empty()         ? Sharing::copy
                           : node.op.has_schema() && first ? find_sharing(original_, node, contiguity_)
                                                           : Sharing::unknown;
   if (sharing == Sharing::alias && !is_kept(node.results[0])) {

@@ -1,5 +1,5 @@
-// Purity: each program runs twice, as it is with its in-place nodes and after purify(); outputs, inputs and state must be
-// the same, and nothing in the second may write.
+// Purity: each program runs twice, as it is with its in-place nodes and after purify(); outputs, inputs and state must
+// be the same, and nothing in the second may write.
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
@@ -95,23 +95,61 @@ std::string in_place(const std::string& call, const std::string& type = "f32[4, 
 }  // namespace
 
 TEST_CASE("in-place ops become their functional forms") {
-  for (const char* call : {
-           "aten::add_.Tensor(%a, %y)", "aten::add_.Tensor(%a, 1.5, alpha=2)", "aten::sub_.Tensor(%a, %y)",
-           "aten::mul_.Tensor(%a, %y)", "aten::div_.Tensor(%a, %y)", "aten::add_.Scalar(%a, 3)",
-           "aten::div_.Tensor_mode(%a, %y, rounding_mode=\"floor\")", "aten::relu_(%a)", "aten::gelu_(%a)",
-           "aten::silu_(%a)", "aten::sigmoid_(%a)", "aten::tanh_(%a)", "aten::exp_(%a)", "aten::neg_(%a)",
-           "aten::abs_(%a)", "aten::leaky_relu_(%a)", "aten::elu_(%a)", "aten::hardtanh_(%a)", "aten::hardswish_(%a)",
-           "aten::hardsigmoid_(%a)", "aten::threshold_(%a, 0.0, 1.0)", "aten::clamp_(%a, -1.0, 1.0)",
-           "aten::clamp_min_(%a, 0)", "aten::pow_.Scalar(%a, 2)", "aten::floor_(%a)", "aten::round_(%a)",
-           "aten::fill_.Scalar(%a, 3)", "aten::zero_(%a)", "aten::copy_(%a, %y)", "aten::copy_(%a, %i)",
-           "aten::masked_fill_.Scalar(%a, %m, -1.0)", "aten::masked_scatter_(%a, %m, %y)", "aten::lerp_.Scalar(%a, %y, 0.3)",
-           "aten::addcmul_(%a, %y, %y)", "aten::index_put_(%a, [none, %k], %v)", "aten::index_fill_.int_Scalar(%a, 1, %k, 2.0)",
-           "aten::index_add_(%a, 0, %k, %w)", "aten::index_copy_(%a, 0, %k, %w)", "aten::scatter_.src(%a, 0, %i, %y)",
-           "aten::scatter_.value(%a, 1, %i, 2.0)", "aten::scatter_add_(%a, 0, %i, %y)",
-           "aten::scatter_reduce_.two(%a, 0, %i, %y, \"amax\")", "aten::tril_(%a)", "aten::triu_(%a, 1)",
-           "aten::cumsum_(%a, 1)", "aten::eq_.Tensor(%a, %y)", "aten::gt_.Scalar(%a, 0.5)", "aten::logical_not_(%a)",
-           "aten::detach_(%a)", "aten::fill_diagonal_(%a, 7)", "aten::nan_to_num_(%a)", "aten::sqrt_(%a)",
-           "aten::fmod_.Scalar(%a, 2)", "aten::remainder_.Scalar(%a, 2)", "aten::float_power_.Scalar(%d, 2)"}) {
+  for (const char* call : {"aten::add_.Tensor(%a, %y)",
+                           "aten::add_.Tensor(%a, 1.5, alpha=2)",
+                           "aten::sub_.Tensor(%a, %y)",
+                           "aten::mul_.Tensor(%a, %y)",
+                           "aten::div_.Tensor(%a, %y)",
+                           "aten::add_.Scalar(%a, 3)",
+                           "aten::div_.Tensor_mode(%a, %y, rounding_mode=\"floor\")",
+                           "aten::relu_(%a)",
+                           "aten::gelu_(%a)",
+                           "aten::silu_(%a)",
+                           "aten::sigmoid_(%a)",
+                           "aten::tanh_(%a)",
+                           "aten::exp_(%a)",
+                           "aten::neg_(%a)",
+                           "aten::abs_(%a)",
+                           "aten::leaky_relu_(%a)",
+                           "aten::elu_(%a)",
+                           "aten::hardtanh_(%a)",
+                           "aten::hardswish_(%a)",
+                           "aten::hardsigmoid_(%a)",
+                           "aten::threshold_(%a, 0.0, 1.0)",
+                           "aten::clamp_(%a, -1.0, 1.0)",
+                           "aten::clamp_min_(%a, 0)",
+                           "aten::pow_.Scalar(%a, 2)",
+                           "aten::floor_(%a)",
+                           "aten::round_(%a)",
+                           "aten::fill_.Scalar(%a, 3)",
+                           "aten::zero_(%a)",
+                           "aten::copy_(%a, %y)",
+                           "aten::copy_(%a, %i)",
+                           "aten::masked_fill_.Scalar(%a, %m, -1.0)",
+                           "aten::masked_scatter_(%a, %m, %y)",
+                           "aten::lerp_.Scalar(%a, %y, 0.3)",
+                           "aten::addcmul_(%a, %y, %y)",
+                           "aten::index_put_(%a, [none, %k], %v)",
+                           "aten::index_fill_.int_Scalar(%a, 1, %k, 2.0)",
+                           "aten::index_add_(%a, 0, %k, %w)",
+                           "aten::index_copy_(%a, 0, %k, %w)",
+                           "aten::scatter_.src(%a, 0, %i, %y)",
+                           "aten::scatter_.value(%a, 1, %i, 2.0)",
+                           "aten::scatter_add_(%a, 0, %i, %y)",
+                           "aten::scatter_reduce_.two(%a, 0, %i, %y, \"amax\")",
+                           "aten::tril_(%a)",
+                           "aten::triu_(%a, 1)",
+                           "aten::cumsum_(%a, 1)",
+                           "aten::eq_.Tensor(%a, %y)",
+                           "aten::gt_.Scalar(%a, 0.5)",
+                           "aten::logical_not_(%a)",
+                           "aten::detach_(%a)",
+                           "aten::fill_diagonal_(%a, 7)",
+                           "aten::nan_to_num_(%a)",
+                           "aten::sqrt_(%a)",
+                           "aten::fmod_.Scalar(%a, 2)",
+                           "aten::remainder_.Scalar(%a, 2)",
+                           "aten::float_power_.Scalar(%d, 2)"}) {
     std::string text = in_place(call);
     if (std::string(call).find("%d") != std::string::npos) {
       text = "input %x: f64[4]\n%d: f64[4] = aten::mul.Tensor(%x, 2)\n%b: f64[4] = " + std::string(call) +
@@ -173,10 +211,13 @@ TEST_CASE("writes through views reach the base and its other views") {
   };
   for (const auto& [type, view] : views) {
     CAPTURE(view);
-    Program pure = check_purity("input %x: f32[4, 3]\n%a: f32[4, 3] = aten::mul.Tensor(%x, 2)\n%other: f32[3] = "
-                                "aten::select.int(%a, 0, 1)\n%v: " + type + " = " + view + "\n%w: " + type +
-                                " = aten::mul_.Tensor(%v, 3)\n%sum: f32[3] = aten::add.Tensor(%other, 1)\n"
-                                "%again: " + type + " = aten::neg_(%v)\nreturn %a, %v, %w, %sum, %other\n");
+    Program pure = check_purity(
+        "input %x: f32[4, 3]\n%a: f32[4, 3] = aten::mul.Tensor(%x, 2)\n%other: f32[3] = "
+        "aten::select.int(%a, 0, 1)\n%v: " +
+        type + " = " + view + "\n%w: " + type +
+        " = aten::mul_.Tensor(%v, 3)\n%sum: f32[3] = aten::add.Tensor(%other, 1)\n"
+        "%again: " +
+        type + " = aten::neg_(%v)\nreturn %a, %v, %w, %sum, %other\n");
     CHECK(pure.writes.empty());
   }
 }
@@ -238,7 +279,8 @@ TEST_CASE("norms that track statistics give them back") {
   for (const char* call : {"aten::batch_norm(%x, @w, @b, @m, @v, true, 0.1, 1e-05, false)",
                            "aten::batch_norm(%x, none, none, @m, @v, true, 0.3, 1e-05, false)",
                            "aten::instance_norm(%x, @w, @b, @m, @v, true, 0.1, 1e-05, false)"}) {
-    Program pure = check_purity(statistics + "%0: f32[4, 3, 5] = " + call + "\n%1: f32[3] = aten::neg(@m)\nreturn %0, %1\n");
+    Program pure =
+        check_purity(statistics + "%0: f32[4, 3, 5] = " + call + "\n%1: f32[3] = aten::neg(@m)\nreturn %0, %1\n");
     CHECK(pure.writes.size() == 2);
   }
   Program pure = check_purity(statistics +

@@ -10,27 +10,56 @@ namespace {
 using Names = std::unordered_set<std::string_view>;
 
 // Same elements in the same order under other sizes: going back is a reshape.
-const Names kReshapes = {"aten::view", "aten::unsqueeze", "aten::squeeze", "aten::squeeze.dim", "aten::squeeze.dims",
-                         "aten::view_as", "aten::unflatten.int", "aten::_unsafe_view", "aten::_reshape_alias",
-                         "aten::atleast_1d", "aten::atleast_2d", "aten::atleast_3d"};
+const Names kReshapes = {"aten::view",           "aten::unsqueeze",  "aten::squeeze",       "aten::squeeze.dim",
+                         "aten::squeeze.dims",   "aten::view_as",    "aten::unflatten.int", "aten::_unsafe_view",
+                         "aten::_reshape_alias", "aten::atleast_1d", "aten::atleast_2d",    "aten::atleast_3d"};
 // Reshapes that copy where strides ask for it.
 const Names kMaybeReshapes = {"aten::reshape", "aten::reshape_as", "aten::flatten.using_ints", "aten::ravel"};
 // The very same elements and sizes.
-const Names kSame = {"aten::alias", "aten::detach", "aten::lift", "aten::lift_fresh", "aten::positive",
-                     "aten::resolve_conj", "aten::resolve_neg"};
+const Names kSame = {"aten::alias",    "aten::detach",       "aten::lift",       "aten::lift_fresh",
+                     "aten::positive", "aten::resolve_conj", "aten::resolve_neg"};
 const Names kDropouts = {"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout",
                          "aten::feature_alpha_dropout"};
-const Names kOtherViews = {
-    "aten::permute", "aten::transpose.int", "aten::t", "aten::movedim.int", "aten::movedim.intlist",
-    "aten::moveaxis.int", "aten::moveaxis.intlist", "aten::swapaxes", "aten::swapdims", "aten::mT", "aten::numpy_T",
-    "aten::select.int", "aten::slice.Tensor", "aten::narrow", "aten::diagonal", "aten::expand", "aten::expand_as",
-    "aten::broadcast_to", "aten::unbind.int", "aten::split.Tensor", "aten::split_with_sizes", "aten::split.sizes",
-    "aten::chunk", "aten::tensor_split.sections", "aten::tensor_split.indices", "aten::hsplit.int",
-    "aten::vsplit.int", "aten::dsplit.int", "aten::unfold", "aten::as_strided", "aten::view.dtype",
-    "aten::view_as_real", "aten::view_as_complex", "aten::imag", "aten::adjoint", "aten::mH", "aten::matrix_H",
-    "lissome::getitem"};
-const Names kSelfInverse = {"aten::transpose.int", "aten::t", "aten::swapaxes", "aten::swapdims", "aten::mT",
-                            "aten::numpy_T"};
+const Names kOtherViews = {"aten::permute",
+                           "aten::transpose.int",
+                           "aten::t",
+                           "aten::movedim.int",
+                           "aten::movedim.intlist",
+                           "aten::moveaxis.int",
+                           "aten::moveaxis.intlist",
+                           "aten::swapaxes",
+                           "aten::swapdims",
+                           "aten::mT",
+                           "aten::numpy_T",
+                           "aten::select.int",
+                           "aten::slice.Tensor",
+                           "aten::narrow",
+                           "aten::diagonal",
+                           "aten::expand",
+                           "aten::expand_as",
+                           "aten::broadcast_to",
+                           "aten::unbind.int",
+                           "aten::split.Tensor",
+                           "aten::split_with_sizes",
+                           "aten::split.sizes",
+                           "aten::chunk",
+                           "aten::tensor_split.sections",
+                           "aten::tensor_split.indices",
+                           "aten::hsplit.int",
+                           "aten::vsplit.int",
+                           "aten::dsplit.int",
+                           "aten::unfold",
+                           "aten::as_strided",
+                           "aten::view.dtype",
+                           "aten::view_as_real",
+                           "aten::view_as_complex",
+                           "aten::imag",
+                           "aten::adjoint",
+                           "aten::mH",
+                           "aten::matrix_H",
+                           "lissome::getitem"};
+const Names kSelfInverse = {"aten::transpose.int", "aten::t",  "aten::swapaxes",
+                            "aten::swapdims",      "aten::mT", "aten::numpy_T"};
 
 bool is_complex(Dtype dtype) { return dtype == Dtype::c32 || dtype == Dtype::c64 || dtype == Dtype::c128; }
 
@@ -229,8 +258,8 @@ std::optional<Inverse> find_inverse(Program& program, const Node& view, ValueId 
 
 }  // namespace
 
-std::optional<ValueId> write_through_view(Program& program, const Node& view, std::optional<int64_t> item,
-                                          ValueId base, ValueId changed) {
+std::optional<ValueId> write_through_view(Program& program, const Node& view, std::optional<int64_t> item, ValueId base,
+                                          ValueId changed) {
   if (item) return ItemWriter{program, view, *item, base, changed}.write();
   const std::string& name = view.op.name();
   const bool real_of_real = (name == "aten::real" || name == "aten::conj" || name == "aten::conj_physical") &&
@@ -252,34 +281,95 @@ std::optional<ValueId> write_through_view(Program& program, const Node& view, st
   }
   auto inverse = find_inverse(program, view, base, changed);
   if (!inverse) return std::nullopt;
-  return program
-      .add_node(Op::find(inverse->op), std::move(inverse->arguments), {program.value(base).type}, view.origin)
+  return program.add_node(Op::find(inverse->op), std::move(inverse->arguments), {program.value(base).type}, view.origin)
       .result();
 }
 
 namespace {
 
 // Ops whose results are always row-major, whatever their inputs.
-const Names kDense = {"aten::linear", "aten::matmul", "aten::mm", "aten::bmm", "aten::addmm", "aten::embedding",
-                      "aten::zeros", "aten::ones", "aten::full", "aten::arange", "aten::arange.start",
-                      "aten::arange.start_step", "aten::rand", "aten::randn", "aten::empty.memory_format",
-                      "aten::new_zeros", "aten::new_ones", "aten::new_full", "aten::new_empty", "aten::scalar_tensor",
-                      "aten::eye", "aten::linspace", "aten::one_hot", "aten::layer_norm"};
+const Names kDense = {"aten::linear",    "aten::matmul",        "aten::mm",
+                      "aten::bmm",       "aten::addmm",         "aten::embedding",
+                      "aten::zeros",     "aten::ones",          "aten::full",
+                      "aten::arange",    "aten::arange.start",  "aten::arange.start_step",
+                      "aten::rand",      "aten::randn",         "aten::empty.memory_format",
+                      "aten::new_zeros", "aten::new_ones",      "aten::new_full",
+                      "aten::new_empty", "aten::scalar_tensor", "aten::eye",
+                      "aten::linspace",  "aten::one_hot",       "aten::layer_norm"};
 // Ops whose results are row-major when all their tensors are.
-const Names kFollowing = {
-    "aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor", "aten::add.Scalar",
-    "aten::sub.Scalar", "aten::mul.Scalar", "aten::div.Scalar", "aten::relu", "aten::gelu", "aten::silu",
-    "aten::sigmoid", "aten::tanh", "aten::exp", "aten::log", "aten::sqrt", "aten::rsqrt", "aten::neg", "aten::abs",
-    "aten::pow.Tensor_Scalar", "aten::clone", "aten::zeros_like", "aten::ones_like", "aten::full_like",
-    "aten::rand_like", "aten::randn_like", "aten::empty_like", "aten::cat", "aten::stack", "aten::softmax.int",
-    "aten::_softmax", "aten::log_softmax.int", "aten::where.self", "aten::masked_fill.Scalar", "aten::conv1d",
-    "aten::conv2d", "aten::conv3d", "aten::convolution", "aten::batch_norm", "aten::group_norm",
-    "aten::max_pool2d", "aten::avg_pool2d", "aten::adaptive_avg_pool2d", "aten::hardtanh", "aten::leaky_relu",
-    "aten::elu", "aten::clamp", "aten::dropout", "aten::sum.dim_IntList", "aten::mean.dim", "aten::to.dtype",
-    "aten::_to_copy", "aten::contiguous", "aten::lift_fresh_copy", "aten::detach", "aten::alias", "aten::reshape",
-    "aten::view", "aten::flatten.using_ints", "aten::unsqueeze", "aten::squeeze", "aten::squeeze.dim",
-    "aten::squeeze.dims", "aten::_unsafe_view", "aten::unflatten.int", "aten::hardswish", "aten::hardsigmoid",
-    "aten::sin", "aten::cos", "aten::index_put", "aten::copy", "aten::fill.Scalar", "aten::masked_fill.Tensor"};
+const Names kFollowing = {"aten::add.Tensor",
+                          "aten::sub.Tensor",
+                          "aten::mul.Tensor",
+                          "aten::div.Tensor",
+                          "aten::add.Scalar",
+                          "aten::sub.Scalar",
+                          "aten::mul.Scalar",
+                          "aten::div.Scalar",
+                          "aten::relu",
+                          "aten::gelu",
+                          "aten::silu",
+                          "aten::sigmoid",
+                          "aten::tanh",
+                          "aten::exp",
+                          "aten::log",
+                          "aten::sqrt",
+                          "aten::rsqrt",
+                          "aten::neg",
+                          "aten::abs",
+                          "aten::pow.Tensor_Scalar",
+                          "aten::clone",
+                          "aten::zeros_like",
+                          "aten::ones_like",
+                          "aten::full_like",
+                          "aten::rand_like",
+                          "aten::randn_like",
+                          "aten::empty_like",
+                          "aten::cat",
+                          "aten::stack",
+                          "aten::softmax.int",
+                          "aten::_softmax",
+                          "aten::log_softmax.int",
+                          "aten::where.self",
+                          "aten::masked_fill.Scalar",
+                          "aten::conv1d",
+                          "aten::conv2d",
+                          "aten::conv3d",
+                          "aten::convolution",
+                          "aten::batch_norm",
+                          "aten::group_norm",
+                          "aten::max_pool2d",
+                          "aten::avg_pool2d",
+                          "aten::adaptive_avg_pool2d",
+                          "aten::hardtanh",
+                          "aten::leaky_relu",
+                          "aten::elu",
+                          "aten::clamp",
+                          "aten::dropout",
+                          "aten::sum.dim_IntList",
+                          "aten::mean.dim",
+                          "aten::to.dtype",
+                          "aten::_to_copy",
+                          "aten::contiguous",
+                          "aten::lift_fresh_copy",
+                          "aten::detach",
+                          "aten::alias",
+                          "aten::reshape",
+                          "aten::view",
+                          "aten::flatten.using_ints",
+                          "aten::unsqueeze",
+                          "aten::squeeze",
+                          "aten::squeeze.dim",
+                          "aten::squeeze.dims",
+                          "aten::_unsafe_view",
+                          "aten::unflatten.int",
+                          "aten::hardswish",
+                          "aten::hardsigmoid",
+                          "aten::sin",
+                          "aten::cos",
+                          "aten::index_put",
+                          "aten::copy",
+                          "aten::fill.Scalar",
+                          "aten::masked_fill.Tensor"};
 
 bool is_leading_slice(const Node& node) {
   const bool select = node.is("aten::select.int"), slice = node.is("aten::slice.Tensor");
@@ -309,8 +399,9 @@ Contiguity::Contiguity(const Program& program) : known_(program.values.size(), f
     // In-place forms keep what they write into as it is.
     const bool in_place = node.op.has_schema() && !node.arguments.empty() && node.arguments[0].is_value() &&
                           !find_effects(program, node).writes.empty() && node.results.size() == 1;
-    const bool dense = in_place ? known_[static_cast<size_t>(node.arguments[0].value())]
-                                : kDense.contains(name) || (all && (kFollowing.contains(name) || is_leading_slice(node)));
+    const bool dense = in_place
+                           ? known_[static_cast<size_t>(node.arguments[0].value())]
+                           : kDense.contains(name) || (all && (kFollowing.contains(name) || is_leading_slice(node)));
     for (const ValueId result : node.results) {
       if (result != ValueId::none) known_[static_cast<size_t>(result)] = dense;
     }

@@ -25,7 +25,7 @@ Sharing find_sharing(const Program& program, const Node& node, const Contiguity&
 
 // Appends nodes that put `changed`, the new contents of the view that `view` makes of `base`, back into `base`; gives
 // the new base, or nothing where no such nodes are known. For an item of a list of views, `view` makes the list.
-std::optional<ValueId> write_through_view(Program& program, const Node& view, std::optional<int64_t> item,
-                                          ValueId base, ValueId changed);
+std::optional<ValueId> write_through_view(Program& program, const Node& view, std::optional<int64_t> item, ValueId base,
+                                          ValueId changed);
 
 }  // namespace lissome

@@ -1,5 +1,5 @@
-// Writing ops of purify(); see purify_writes.h. Most follow one rule: `name_` with the same arguments is `name`, and the
-// result takes the element type of what it replaces. The rest are rows of the tables below.
+// Writing ops of purify(); see purify_writes.h. Most follow one rule: `name_` with the same arguments is `name`, and
+// the result takes the element type of what it replaces. The rest are rows of the tables below.
 #include "lissome/program/purify_writes.h"
 
 #include <ATen/core/function_schema.h>
@@ -36,20 +36,26 @@ const std::unordered_map<std::string_view, std::string_view> kRenamed = {
 };
 
 const std::unordered_map<std::string_view, std::string_view> kLookChanges = {
-    {"aten::squeeze_", "aten::squeeze"},         {"aten::squeeze_.dim", "aten::squeeze.dim"},
-    {"aten::squeeze_.dims", "aten::squeeze.dims"}, {"aten::unsqueeze_", "aten::unsqueeze"},
-    {"aten::transpose_", "aten::transpose.int"}, {"aten::t_", "aten::t"},
-    {"aten::swapaxes_", "aten::swapaxes"},       {"aten::swapdims_", "aten::swapdims"},
-    {"aten::detach_", "aten::detach"},           {"aten::as_strided_", "aten::as_strided"},
+    {"aten::squeeze_", "aten::squeeze"},
+    {"aten::squeeze_.dim", "aten::squeeze.dim"},
+    {"aten::squeeze_.dims", "aten::squeeze.dims"},
+    {"aten::unsqueeze_", "aten::unsqueeze"},
+    {"aten::transpose_", "aten::transpose.int"},
+    {"aten::t_", "aten::t"},
+    {"aten::swapaxes_", "aten::swapaxes"},
+    {"aten::swapdims_", "aten::swapdims"},
+    {"aten::detach_", "aten::detach"},
+    {"aten::as_strided_", "aten::as_strided"},
 };
 
 // Arguments that say where, not what: their element type has no say in the result's.
 const std::unordered_set<std::string_view> kPlaces = {"index", "indices", "mask", "offsets", "condition"};
 
 // Functional forms that answer in bool whatever they compare.
-const std::unordered_set<std::string_view> kTruths = {"eq", "ne", "lt", "le", "gt", "ge", "less", "less_equal",
-                                                      "greater", "greater_equal", "not_equal", "logical_and",
-                                                      "logical_or", "logical_xor", "logical_not"};
+const std::unordered_set<std::string_view> kTruths = {
+    "eq",        "ne",          "lt",         "le",          "gt",
+    "ge",        "less",        "less_equal", "greater",     "greater_equal",
+    "not_equal", "logical_and", "logical_or", "logical_xor", "logical_not"};
 
 bool same_arguments(const c10::FunctionSchema& left, const c10::FunctionSchema& right) {
   // What is written is `self`, what is read may be `input`.
@@ -114,8 +120,7 @@ std::vector<WrittenArgument> emit_plain(Program& program, const Node& node, cons
   } else {
     ValueType computed = self;
     computed.kind = ValueKind::any;
-    const ValueId value =
-        program.add_node(functional, node.arguments, {std::move(computed)}, node.origin).result();
+    const ValueId value = program.add_node(functional, node.arguments, {std::move(computed)}, node.origin).result();
     emit_into(program, result, Op::find("aten::to.dtype"), {value, self.dtype}, node);
   }
   return {{0, result}};

@@ -17,9 +17,7 @@ namespace {
 
 constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-std::string plain_name(const c10::FunctionSchema& schema) {
-  return schema.name().substr(schema.name().find(':') + 2);
-}
+std::string plain_name(const c10::FunctionSchema& schema) { return schema.name().substr(schema.name().find(':') + 2); }
 
 // Makes storage without contents. Code may fill it through its memory, which no op shows.
 bool makes_empty(const c10::FunctionSchema& schema) {
@@ -135,8 +133,7 @@ class ValueNoter {
                                                                       : *c10::AnyType::get();
     ArgumentList items;
     const c10::List<c10::IValue> list = value.toList();
-    for (size_t i = 0; i < list.size(); ++i)
-      items.push_back(note(list.get(i), element, problem));
+    for (size_t i = 0; i < list.size(); ++i) items.push_back(note(list.get(i), element, problem));
     return items;
   }
 
@@ -192,8 +189,7 @@ class Recorder {
  public:
   explicit Recorder(const std::vector<at::Tensor>& known) : tensors_(recording_), values_(recording_, tensors_) {
     // A tensor that is there twice goes by its first number.
-    for (const at::Tensor& tensor : known)
-      tensors_.add(tensor);
+    for (const at::Tensor& tensor : known) tensors_.add(tensor);
     for (auto tensor = known.rbegin(); tensor != known.rend(); ++tensor) {
       tensors_.name_by_address(*tensor, static_cast<ValueId>(std::distance(tensor, known.rend()) - 1));
     }
@@ -246,8 +242,7 @@ class Recorder {
   static void for_each_tensor(const c10::IValue& value, Visit&& visit) {
     if (value.isTensor() && value.toTensor().defined()) visit(value.toTensor());
     if (!value.isList()) return;
-    for (const c10::IValue& item : value.toListRef())
-      for_each_tensor(item, visit);
+    for (const c10::IValue& item : value.toListRef()) for_each_tensor(item, visit);
   }
 
   // What may be a view but came out as a copy has read its argument.

@@ -183,11 +183,9 @@ class Runner {
 
   ModuleRun run(const DimensionBindings& sizes, std::vector<at::Tensor> examples, bool record) {
     ModuleRun run{sizes, {}, {}, {}, examples.size() + state_.size(), {}};
-    for (const at::Tensor& example : examples)
-      run.inputs.push_back(example.clone());
+    for (const at::Tensor& example : examples) run.inputs.push_back(example.clone());
     std::vector<at::Tensor> known = examples, outputs;
-    for (const StateTensor& state : state_)
-      known.push_back(state.tensor);
+    for (const StateTensor& state : state_) known.push_back(state.tensor);
     const auto code = [&] { return outputs = forward_(examples); };
     try {
       const at::NoGradGuard no_grad;
@@ -238,8 +236,7 @@ std::vector<StateTensor> list_state(const torch::nn::Module& module) {
 
 std::string print_sizes(const DimensionBindings& sizes) {
   std::string text;
-  for (const auto& [name, size] : sizes)
-    text += (text.empty() ? "" : ", ") + name + " = " + std::to_string(size);
+  for (const auto& [name, size] : sizes) text += (text.empty() ? "" : ", ") + name + " = " + std::to_string(size);
   return text;
 }
 
@@ -262,10 +259,8 @@ ModuleRuns run_module(const torch::nn::Module& module, const std::vector<TracedI
                   error.what_without_backtrace(), ". Narrow the ranges");
     }
   };
-  for (const DimensionBindings& sizes : plan.recorded)
-    runs.recorded.push_back(run_at(sizes, true));
-  for (const DimensionBindings& sizes : plan.held_out)
-    runs.held_out.push_back(run_at(sizes, false));
+  for (const DimensionBindings& sizes : plan.recorded) runs.recorded.push_back(run_at(sizes, true));
+  for (const DimensionBindings& sizes : plan.held_out) runs.held_out.push_back(run_at(sizes, false));
   for (const bool mirrored : {true, false}) {
     std::optional<at::Generator> generator;
     if (!mirrored) generator = at::globalContext().defaultGenerator(at::kCPU).clone();

@@ -1,6 +1,6 @@
 // Equality of programs: walks both in step and pairs their values, so that ids need not agree. Names, types, literals,
-// child programs, writes, call tree and ranges of dimensions count; tensors count by dtype and sizes; where a node comes
-// from does not.
+// child programs, writes, call tree and ranges of dimensions count; tensors count by dtype and sizes; where a node
+// comes from does not.
 #include <algorithm>
 #include <unordered_map>
 
@@ -38,7 +38,8 @@ class ProgramComparison {
 
   bool run() {
     return left_.training == right_.training && left_.call_tree.inputs == right_.call_tree.inputs &&
-           left_.call_tree.outputs == right_.call_tree.outputs && same_dimensions() && pair_inputs() && pair_weights() &&
+           left_.call_tree.outputs == right_.call_tree.outputs && same_dimensions() && pair_inputs() &&
+           pair_weights() &&
            std::equal(left_.nodes.begin(), left_.nodes.end(), right_.nodes.begin(), right_.nodes.end(),
                       [this](const Node& a, const Node& b) { return pair_nodes(a, b); }) &&
            same_writes() && same_outputs();
@@ -73,9 +74,9 @@ class ProgramComparison {
                       [this](const Weight& a, const Weight& b) {
                         return a.name == b.name && a.role == b.role && pair_values(a.value, b.value, false) &&
                                a.tensor.defined() == b.tensor.defined() &&
-                               (!a.tensor.defined() || (a.tensor.scalar_type() == b.tensor.scalar_type() &&
-                                                        a.tensor.layout() == b.tensor.layout() &&
-                                                        a.tensor.sizes() == b.tensor.sizes()));
+                               (!a.tensor.defined() ||
+                                (a.tensor.scalar_type() == b.tensor.scalar_type() &&
+                                 a.tensor.layout() == b.tensor.layout() && a.tensor.sizes() == b.tensor.sizes()));
                       });
   }
 

@@ -3,7 +3,8 @@
 // metadata under "program":
 //
 //   {"views": [{"name": "q", "array": "storage:q", "dtype": "f32", "sizes": [2, 3], "strides": [1, 2], "offset": 6}],
-//    "sparse": [{"name": "s", "layout": "sparse_csr", "sizes": [4, 4], "arrays": ["s:0", "s:1", "s:2"], "coalesced": true}]}
+//    "sparse": [{"name": "s", "layout": "sparse_csr", "sizes": [4, 4], "arrays": ["s:0", "s:1", "s:2"], "coalesced":
+//    true}]}
 //
 // views: weights that are different parts of one storage, kept in one array (dtype u8, the bytes of the part that is
 // used; offset in elements). sparse: indices (coordinates; or compressed, then plain) and values. Weights of child
@@ -245,8 +246,9 @@ class Unpacker {
     c10::Storage& storage = storages_[array.storage.get()];
     if (storage) return storage;
     auto* owner = new std::shared_ptr<void>(array.storage);
-    c10::DataPtr data(owner->get(), owner, [](void* context) { delete static_cast<std::shared_ptr<void>*>(context); },
-                      at::Device(at::kCPU));
+    c10::DataPtr data(
+        owner->get(), owner, [](void* context) { delete static_cast<std::shared_ptr<void>*>(context); },
+        at::Device(at::kCPU));
     storage = c10::Storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(storage_bytes_.at(array.storage.get())),
                            std::move(data), nullptr, /*resizable=*/false);
     return storage;
@@ -274,7 +276,8 @@ class Unpacker {
     if (!fits || last >= array.bytes() / item_size(*dtype)) {
       refuse("weight '", require_text(row, "name"), "' reaches beyond its storage of ", array.bytes(), " bytes");
     }
-    return at::empty({0}, at::TensorOptions().dtype(scalar_type_of(*dtype))).set_(storage_of(array), offset, sizes, strides);
+    return at::empty({0}, at::TensorOptions().dtype(scalar_type_of(*dtype)))
+        .set_(storage_of(array), offset, sizes, strides);
   }
 
   at::Tensor read_sparse(const Json& row) {

@@ -184,22 +184,26 @@ TEST_CASE("weights of child programs have names of their own") {
 TEST_CASE("hostile files are refused") {
   const TemporaryFolder folder;
   const Program program = make_program();
-  check_refused(folder, program, "no tensor in the file", [](ModelFile& file) { file.weights.pop_back(); file.weights.erase(file.weights.begin()); });
+  check_refused(folder, program, "no tensor in the file", [](ModelFile& file) {
+    file.weights.pop_back();
+    file.weights.erase(file.weights.begin());
+  });
   check_refused(folder, program, "line 1", [](ModelFile& file) { file.program = "what is this"; });
   check_refused(folder, program, "is declared as", [](ModelFile& file) { file.weights[0].array.sizes = {3, 4}; });
   check_refused(folder, program, "is declared as", [](ModelFile& file) { file.weights[0].array.dtype = Dtype::i32; });
-  check_refused(folder, program, "the program names", [](ModelFile& file) {
-    file.weights.push_back({"more", make_array(Dtype::f32, {2})});
-  });
+  check_refused(folder, program, "the program names",
+                [](ModelFile& file) { file.weights.push_back({"more", make_array(Dtype::f32, {2})}); });
   check_refused(folder, program, "no object", [](ModelFile& file) { file.metadata = "[]"; });
   check_refused(folder, program, "metadata", [](ModelFile& file) { file.metadata = "{\"program\": 3}"; });
-  check_refused(folder, program, "metadata", [](ModelFile& file) { file.metadata = "{\"program\": {\"views\": [1], \"sparse\": []}}"; });
+  check_refused(folder, program, "metadata",
+                [](ModelFile& file) { file.metadata = "{\"program\": {\"views\": [1], \"sparse\": []}}"; });
   check_refused(folder, program, "outside", [](ModelFile& file) {
     file.program += "";
     file.weights.clear();
     file.program = "%0 = aten::from_file(\"/etc/passwd\", true, 16)\nreturn %0";
   });
-  check_refused(folder, program, "no_such_op", [](ModelFile& file) { file.program = "%0 = aten::no_such_op(%x: f32[2])"; });
+  check_refused(folder, program, "no_such_op",
+                [](ModelFile& file) { file.program = "%0 = aten::no_such_op(%x: f32[2])"; });
 }
 
 TEST_CASE("hostile views and sparse weights are refused") {

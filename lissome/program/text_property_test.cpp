@@ -24,7 +24,8 @@ std::string make_name() {
 Dimension make_dimension() {
   Dimension dimension(pick(9));
   for (int i = pick(3); i > 0; --i) {
-    const Dimension other = flip() ? Dimension::named(std::string(1, static_cast<char>('a' + pick(3)))) : Dimension(1 + pick(4));
+    const Dimension other =
+        flip() ? Dimension::named(std::string(1, static_cast<char>('a' + pick(3)))) : Dimension(1 + pick(4));
     const auto operation = static_cast<Dimension::Operation>(2 + pick(7));
     if (operation != Dimension::Operation::power) dimension = Dimension::combine(operation, dimension, other);
   }
@@ -98,7 +99,8 @@ class ProgramMaker {
 
   void add_weight() {
     const std::string name = "w" + std::to_string(program_.weights.size()) + make_name();
-    const at::Tensor tensor = at::zeros({pick(3), 2}, at::TensorOptions().dtype(scalar_type_of(static_cast<Dtype>(pick(8)))));
+    const at::Tensor tensor =
+        at::zeros({pick(3), 2}, at::TensorOptions().dtype(scalar_type_of(static_cast<Dtype>(pick(8)))));
     add(program_.add_weight(name, flip() ? tensor.t() : tensor, static_cast<WeightRole>(pick(3))));
   }
 
@@ -118,12 +120,14 @@ class ProgramMaker {
   }
 
   void add_node() {
-    static constexpr const char* kOps[] = {"aten::relu",     "aten::add.Tensor", "aten::max.dim",  "aten::conv2d",
-                                           "aten::linear",   "aten::softmax.int", "aten::to.dtype", "aten::sum.dim_IntList",
-                                           "aten::cat",      "aten::split.Tensor", "aten::index.Tensor", "aten::gelu",
-                                           "aten::add.out",  "aten::full",       "aten::_assert_async.msg"};
+    static constexpr const char* kOps[] = {
+        "aten::relu",         "aten::add.Tensor", "aten::max.dim",         "aten::conv2d", "aten::linear",
+        "aten::softmax.int",  "aten::to.dtype",   "aten::sum.dim_IntList", "aten::cat",    "aten::split.Tensor",
+        "aten::index.Tensor", "aten::gelu",       "aten::add.out",         "aten::full",   "aten::_assert_async.msg"};
     std::shared_ptr<const Origin> origin;
-    if (flip()) origin = std::make_shared<const Origin>(Origin{flip() ? "a.py:3" : make_name(), make_name(), make_name(), make_name()});
+    if (flip())
+      origin = std::make_shared<const Origin>(
+          Origin{flip() ? "a.py:3" : make_name(), make_name(), make_name(), make_name()});
     if (pick(5) == 0 && depth_ < 3) {
       ArgumentList arguments;
       for (int i = pick(3); i > 0; --i) arguments.push_back(make_argument(0));

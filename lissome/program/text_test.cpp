@@ -1,5 +1,5 @@
-// Program text: every literal, statement and kind of name goes out and comes back; what does not fit is refused with its
-// place.
+// Program text: every literal, statement and kind of name goes out and comes back; what does not fit is refused with
+// its place.
 #include <ATen/core/function_schema.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
@@ -76,7 +76,8 @@ TEST_CASE("every statement reads and prints the same") {
 TEST_CASE("every literal reads and prints the same") {
   check_round_trip(
       "input %x: f32[2]\n"
-      "%0 = lissome::cond(%x, none, true, false, 0, -9223372036854775808, 9223372036854775807, 1.0, -0.0, 1e-05, 1e+300, "
+      "%0 = lissome::cond(%x, none, true, false, 0, -9223372036854775808, 9223372036854775807, 1.0, -0.0, 1e-05, "
+      "1e+300, "
       "0.1, 5e-324, inf, -inf, nan, complex(1.0, -inf), complex(nan, -0.0))\n"
       "%1 = lissome::cond(%x, \"\", \"a\\nb\\t\\\\\", 'say \"hi\"', \"both \\\" and '\", \"\\x00\\x1f\", \"grün\", [], "
       "[1, [2.5, \"x\"], [none]])\n"
@@ -89,10 +90,24 @@ TEST_CASE("literals keep their type and bits") {
   Program program;
   const ValueId x = program.add_input("x", {});
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const ArgumentList literals = {1, 1.0, true, "1", Argument(), -0.0, nan, 0.1 + 0.2, std::numeric_limits<double>::denorm_min(),
-                                 std::numeric_limits<double>::max(), std::complex<double>(-0.0, nan), Dtype::bf16,
-                                 Layout::strided, MemoryFormat::preserve, Device{"cuda:1"}, Device{"odd device"},
-                                 std::string("\0\n\"\\'\x7f\xc3\xa9", 8), ArgumentList{1, ArgumentList{}, x}};
+  const ArgumentList literals = {1,
+                                 1.0,
+                                 true,
+                                 "1",
+                                 Argument(),
+                                 -0.0,
+                                 nan,
+                                 0.1 + 0.2,
+                                 std::numeric_limits<double>::denorm_min(),
+                                 std::numeric_limits<double>::max(),
+                                 std::complex<double>(-0.0, nan),
+                                 Dtype::bf16,
+                                 Layout::strided,
+                                 MemoryFormat::preserve,
+                                 Device{"cuda:1"},
+                                 Device{"odd device"},
+                                 std::string("\0\n\"\\'\x7f\xc3\xa9", 8),
+                                 ArgumentList{1, ArgumentList{}, x}};
   ArgumentList arguments = {x};
   arguments.insert(arguments.end(), literals.begin(), literals.end());
   program.add_node(Op::control(Control::cond), arguments, {{}});
@@ -146,7 +161,8 @@ TEST_CASE("origins of any shape come back") {
     CHECK(again.nodes[0].origin->module == origin.module);
     CHECK(again.nodes[0].origin->module_type == origin.module_type);
   }
-  const Program commented = parse_program("input %x\n%1 = aten::relu(%x)  # it's the only reader\n# and a line\nreturn %1");
+  const Program commented =
+      parse_program("input %x\n%1 = aten::relu(%x)  # it's the only reader\n# and a line\nreturn %1");
   CHECK(commented.nodes.at(0).origin == nullptr);
 }
 
@@ -196,7 +212,8 @@ TEST_CASE("weights take the given tensors, tied ones share storage") {
 }
 
 TEST_CASE("weights may be filled with numbers") {
-  const Program program = parse_program("constant @a: f32[2, 2] = 0.5\nconstant @b: i64[3] = [1, -2, 3]\nreturn @a, @b");
+  const Program program =
+      parse_program("constant @a: f32[2, 2] = 0.5\nconstant @b: i64[3] = [1, -2, 3]\nreturn @a, @b");
   CHECK(at::equal(program.weights.at(0).tensor, at::ones({2, 2}).mul(0.5)));
   CHECK(program.weights.at(1).tensor[1].item<int64_t>() == -2);
   CHECK(mentions(refusal("constant @b: i64[3] = [1, 2]\nreturn"), "2 numbers for 3 elements"));
@@ -214,7 +231,8 @@ TEST_CASE("weights and values may have one name") {
 }
 
 TEST_CASE("text that does not fit is refused with its place") {
-  CHECK(mentions(refusal("input %x: f32[2]\n%1 = aten::relu(%y)"), "line 2, column 17: %y is used before it is defined"));
+  CHECK(
+      mentions(refusal("input %x: f32[2]\n%1 = aten::relu(%y)"), "line 2, column 17: %y is used before it is defined"));
   CHECK(mentions(refusal("%1 = aten::relu(%x: f32[2])\n%1 = aten::relu(%x)"), "%1 is defined twice"));
   CHECK(mentions(refusal("input %x\n%1 = aten::nothing_like_it(%x)"), "line 2"));
   CHECK(mentions(refusal("input %x\n%1 = aten::relu(%x, 1)"), "has no argument 2; it takes (self)"));
@@ -255,11 +273,18 @@ TEST_CASE("same_program sees every difference") {
       "@w <- %0\nreturn %0 as y";
   const Program program = parse_program(base);
   CHECK(same_program(program, parse_program(base)));
-  const std::vector<std::pair<std::string, std::string>> changes = {
-      {"1..4", "1..5"},      {"f32[n, 2]\np", "f32[n, 3]\np"}, {"%x: f32[n", "%x: f64[n"},
-      {"parameter", "buffer"}, {"@w: f32[2, 2]", "@w: f32[2, 3]"}, {"matmul(%x, @w)", "matmul(@w, %x)"},
-      {"aten::matmul", "aten::mm"}, {"@w <- %0\n", ""},        {"as y", "as z"},
-      {"return %0 as y", "return %0 as y, 1"}, {"return %0", "return @w"}, {"dim", "training\ndim"}};
+  const std::vector<std::pair<std::string, std::string>> changes = {{"1..4", "1..5"},
+                                                                    {"f32[n, 2]\np", "f32[n, 3]\np"},
+                                                                    {"%x: f32[n", "%x: f64[n"},
+                                                                    {"parameter", "buffer"},
+                                                                    {"@w: f32[2, 2]", "@w: f32[2, 3]"},
+                                                                    {"matmul(%x, @w)", "matmul(@w, %x)"},
+                                                                    {"aten::matmul", "aten::mm"},
+                                                                    {"@w <- %0\n", ""},
+                                                                    {"as y", "as z"},
+                                                                    {"return %0 as y", "return %0 as y, 1"},
+                                                                    {"return %0", "return @w"},
+                                                                    {"dim", "training\ndim"}};
   for (const auto& [from, to] : changes) {
     std::string changed = base;
     CAPTURE(from);

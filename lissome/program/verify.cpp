@@ -1,5 +1,5 @@
-// The rules that a program keeps at each stage of its way, from loose to strict; see Stage in the face. A broken rule is
-// our own fault (importers refuse bad files themselves), so the error is internal and names the node.
+// The rules that a program keeps at each stage of its way, from loose to strict; see Stage in the face. A broken rule
+// is our own fault (importers refuse bad files themselves), so the error is internal and names the node.
 #include <ATen/core/function_schema.h>
 
 #include <unordered_set>

@@ -14,7 +14,8 @@
 namespace lissome {
 namespace {
 
-// ---- errors ----------------------------------------------------------------------------------------------------------
+// ---- errors
+// ----------------------------------------------------------------------------------------------------------
 
 struct ErrorClass {
   ErrorKind kind;
@@ -25,9 +26,12 @@ struct ErrorClass {
 // Never given back: a module is loaded once a process.
 std::vector<ErrorClass>& error_classes() {
   static std::vector<ErrorClass> classes = {
-      {ErrorKind::usage, "UsageError"},          {ErrorKind::invalid_input, "InvalidInputError"},
-      {ErrorKind::unsupported, "UnsupportedError"}, {ErrorKind::over_budget, "OverBudgetError"},
-      {ErrorKind::io, "InputOutputError"},       {ErrorKind::internal, "InternalError"},
+      {ErrorKind::usage, "UsageError"},
+      {ErrorKind::invalid_input, "InvalidInputError"},
+      {ErrorKind::unsupported, "UnsupportedError"},
+      {ErrorKind::over_budget, "OverBudgetError"},
+      {ErrorKind::io, "InputOutputError"},
+      {ErrorKind::internal, "InternalError"},
   };
   return classes;
 }
@@ -60,7 +64,8 @@ void translate_errors(std::exception_ptr thrown) {
   }
 }
 
-// ---- values ----------------------------------------------------------------------------------------------------------
+// ---- values
+// ----------------------------------------------------------------------------------------------------------
 
 c10::IValue read_value(const py::handle& object) {
   if (THPVariable_Check(object.ptr())) return py::cast<at::Tensor>(object);
@@ -87,7 +92,8 @@ Array read_array(const at::Tensor& tensor) {
           std::shared_ptr<void>(dense.data_ptr(), [owner](void*) { delete owner; })};
 }
 
-// ---- models ----------------------------------------------------------------------------------------------------------
+// ---- models
+// ----------------------------------------------------------------------------------------------------------
 
 // A finished model: runs, and is saved with its record.
 class Model {
@@ -171,7 +177,8 @@ std::unique_ptr<Model> prepare_model(const Program& original, int threads) {
   return make_model(program, lower_program(program, options), Json(), threads);
 }
 
-// ---- optimize --------------------------------------------------------------------------------------------------------
+// ---- optimize
+// --------------------------------------------------------------------------------------------------------
 
 using Quantity = std::variant<double, std::string>;  // 0.005 or "5ms"
 
@@ -199,7 +206,8 @@ OptimizeOptions make_options(const OptimizeArguments& arguments) {
   options.goal.max_loss = read_quantity(arguments.max_loss, parse_fraction);
   options.seconds = read_quantity(arguments.time, parse_duration);
   if (arguments.batch < 1) throw_error(ErrorKind::usage, "batch is ", arguments.batch, "; at least 1 is allowed");
-  if (arguments.threads < 0) throw_error(ErrorKind::usage, "threads is ", arguments.threads, "; 0 (all) or more is allowed");
+  if (arguments.threads < 0)
+    throw_error(ErrorKind::usage, "threads is ", arguments.threads, "; 0 (all) or more is allowed");
   options.batch = arguments.batch;
   options.threads = arguments.threads;
   options.seed = arguments.seed;
@@ -300,9 +308,10 @@ PYBIND11_MODULE(_lissome, module) {
   module.def("open_program", &open_model, unlocked);
   module.def("load_model", &load_model);
   module.def("prepare_model", &prepare_model);
-  module.def("load_dataset", [](const std::string& path, const std::string& labels) {
-    return load_dataset(path, {.labels = labels});
-  }, unlocked);
+  module.def(
+      "load_dataset",
+      [](const std::string& path, const std::string& labels) { return load_dataset(path, {.labels = labels}); },
+      unlocked);
   module.def("make_dataset", &gather_data);
   module.def("write_file", [](const std::string& path, const std::string& text) { write_file(path, text); });
   module.def("optimize", [](const Program& program, const Dataset* data, const OptimizeArguments& arguments,

@@ -95,9 +95,9 @@ PreparedProgram::PreparedNode PreparedProgram::prepare(size_t position, const st
   for (size_t i = 0; i < node.arguments.size(); ++i) {
     const Argument& argument = node.arguments[i];
     if (holds_value(argument)) {
-      const bool fits = !node.op.has_schema() ||
-                        (argument.is_value() && is_plain_tensor(*node.op.schema().arguments()[i].type()) &&
-                         program_.value(argument.value()).type.kind == ValueKind::tensor);
+      const bool fits =
+          !node.op.has_schema() || (argument.is_value() && is_plain_tensor(*node.op.schema().arguments()[i].type()) &&
+                                    program_.value(argument.value()).type.kind == ValueKind::tensor);
       prepared.open.push_back({i, argument.value(), fits});
     } else {
       prepared.arguments[i] = to_ivalue(argument);
@@ -115,9 +115,8 @@ IValues PreparedProgram::run_node(const PreparedNode& prepared, IValues& environ
   bool plain = node.op.has_schema();
   for (const Open& open : prepared.open) {
     const auto look_up = [&](ValueId id) { return environment[static_cast<size_t>(id)]; };
-    arguments[open.position] = open.value != ValueId::none
-                                   ? environment[static_cast<size_t>(open.value)]
-                                   : resolve_argument(node.arguments[open.position], look_up);
+    arguments[open.position] = open.value != ValueId::none ? environment[static_cast<size_t>(open.value)]
+                                                           : resolve_argument(node.arguments[open.position], look_up);
     plain = plain && open.fits;
   }
   // The last reader of a value gets it alone, so that its memory is free the moment the work is done.

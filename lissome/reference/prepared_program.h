@@ -30,8 +30,8 @@ class PreparedProgram {
   // An argument that is a value or holds some; the others lie ready in `arguments`.
   struct Open {
     size_t position;
-    ValueId value;            // none: a list, built from the node's argument
-    bool fits;                // the value needs no conversion
+    ValueId value;  // none: a list, built from the node's argument
+    bool fits;      // the value needs no conversion
   };
   struct PreparedNode {
     size_t node;

@@ -34,8 +34,8 @@ Array to_array(at::Tensor tensor) {
   // Without elements there may be no memory either, and an array without memory stands for none.
   if (tensor.numel() == 0) return make_array(dtype_of(tensor.scalar_type()), tensor.sizes().vec());
   const bool borrowed = tensor.storage().data_ptr().get_context() == nullptr;
-  tensor = borrowed || tensor.storage().use_count() > 1 ? tensor.clone(at::MemoryFormat::Contiguous)
-                                                        : tensor.contiguous();
+  tensor =
+      borrowed || tensor.storage().use_count() > 1 ? tensor.clone(at::MemoryFormat::Contiguous) : tensor.contiguous();
   auto* const owner = new at::Tensor(tensor);
   return {dtype_of(tensor.scalar_type()), tensor.sizes().vec(),
           std::shared_ptr<void>(tensor.data_ptr(), [owner](void*) { delete owner; })};
@@ -54,7 +54,8 @@ Array to_array(const c10::IValue& value) {
     array = make_array(Dtype::boolean, {});
     *array.data<bool>() = value.toBool();
   } else if (!value.isNone() && !value.isTensor()) {
-    throw_error(ErrorKind::unsupported, "an output is a ", value.tagKind(), "; tensors and numbers can leave a session");
+    throw_error(ErrorKind::unsupported, "an output is a ", value.tagKind(),
+                "; tensors and numbers can leave a session");
   }
   return array;
 }
@@ -93,7 +94,8 @@ class LibtorchRun : public ReferenceRun {
 
 class LibtorchReference : public Reference {
  public:
-  explicit LibtorchReference(const ReferenceSetup& setup) : plan_(*setup.plan), arrays_(setup.arrays), threads_(setup.threads) {
+  explicit LibtorchReference(const ReferenceSetup& setup)
+      : plan_(*setup.plan), arrays_(setup.arrays), threads_(setup.threads) {
     register_ops();
     const c10::InferenceMode mode;
     std::vector<std::pair<std::string, at::Tensor>> weights;
@@ -159,8 +161,10 @@ void LibtorchRun::run_step(int position, const StepSink* sink) {
     if (prepared.copies_inputs && !own && value.isTensor()) value = value.toTensor().clone();
     inputs.push_back(std::move(value));
   }
-  const std::function<void(size_t, const IValues&, int64_t)> told =
-      [&](size_t node, const IValues& results, int64_t nanoseconds) { tell(position, node, results, nanoseconds, *sink); };
+  const std::function<void(size_t, const IValues&, int64_t)> told = [&](size_t node, const IValues& results,
+                                                                        int64_t nanoseconds) {
+    tell(position, node, results, nanoseconds, *sink);
+  };
   IValues& environment = environments_[static_cast<size_t>(position)];
   try {
     IValues results = prepared.program->run(std::move(inputs), environment, sink ? &told : nullptr);
@@ -194,7 +198,8 @@ void* LibtorchRun::read(int value, Dtype dtype, const Sizes& sizes, Format forma
                 dtype_name(dtype), format_sizes(sizes));
   const Sizes strides = dense_strides(sizes, format);
   bool dense = true;
-  for (size_t i = 0; i < sizes.size(); ++i) dense = dense && (sizes[i] == 1 || tensor.stride(static_cast<int64_t>(i)) == strides[i]);
+  for (size_t i = 0; i < sizes.size(); ++i)
+    dense = dense && (sizes[i] == 1 || tensor.stride(static_cast<int64_t>(i)) == strides[i]);
   if (!dense) {
     at::Tensor copy = at::empty_strided(sizes, strides, tensor.options());
     copy.copy_(tensor);

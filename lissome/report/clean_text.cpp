@@ -36,9 +36,9 @@ bool is_wide(uint32_t code) {
   struct Range {
     uint32_t first, last;
   };
-  constexpr Range kWide[] = {{0x1100, 0x115F}, {0x2E80, 0xA4CF},   {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},
-                             {0xFE30, 0xFE6F}, {0xFF00, 0xFF60},   {0xFFE0, 0xFFE6},   {0x1F300, 0x1FAFF},
-                             {0x20000, 0x3FFFD}};
+  constexpr Range kWide[] = {{0x1100, 0x115F}, {0x2E80, 0xA4CF},   {0xAC00, 0xD7A3},
+                             {0xF900, 0xFAFF}, {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
+                             {0xFFE0, 0xFFE6}, {0x1F300, 0x1FAFF}, {0x20000, 0x3FFFD}};
   return std::any_of(std::begin(kWide), std::end(kWide),
                      [&](const Range& range) { return code >= range.first && code <= range.last; });
 }

@@ -1,5 +1,5 @@
-// One page without scripts: bars are boxes with a share of the width, curves are SVG, everything else is text, so that it
-// reads at 400 px as well as at 1600 px and prints. Colours follow the reader's light or dark setting.
+// One page without scripts: bars are boxes with a share of the width, curves are SVG, everything else is text, so that
+// it reads at 400 px as well as at 1600 px and prints. Colours follow the reader's light or dark setting.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -12,9 +12,9 @@ namespace lissome {
 namespace {
 
 constexpr size_t kMostLayers = 40;
-constexpr size_t kMostPoints = 400;   // of a curve
+constexpr size_t kMostPoints = 400;  // of a curve
 constexpr size_t kMostSteps = 60;
-constexpr size_t kMostNotes = 30;     // of a step
+constexpr size_t kMostNotes = 30;  // of a step
 constexpr size_t kMostNotesInAll = 240;
 constexpr size_t kMostBytesOfText = 280;  // of one name, reason or line
 
@@ -48,8 +48,9 @@ std::string print_number(double number, int digits) {
 
 std::string make_bar(const char* kind, double value, double largest, const std::string& label) {
   const double share = largest > 0 ? value / largest : 0;
-  return std::string("<div class=\"bar ") + kind + "\"><span style=\"--share:" + print_number(std::max(share, 0.004), 3) +
-         "\"></span><b>" + label + "</b></div>\n";
+  return std::string("<div class=\"bar ") + kind +
+         "\"><span style=\"--share:" + print_number(std::max(share, 0.004), 3) + "\"></span><b>" + label +
+         "</b></div>\n";
 }
 
 // ---- sections ----
@@ -57,7 +58,8 @@ std::string make_bar(const char* kind, double value, double largest, const std::
 std::string make_tiles(const OptimizationRecord& record) {
   std::string html = "<div class=\"tiles\">\n";
   const auto tile = [&](const std::string& name, const std::string& now, const std::string& was) {
-    html += std::string("<div class=\"tile") + (name == "Speed" ? " lead" : "") + "\"><h3>" + name + "</h3><p class=\"now\">" + now + "</p><p class=\"was\">" + was + "</p></div>\n";
+    html += std::string("<div class=\"tile") + (name == "Speed" ? " lead" : "") + "\"><h3>" + name +
+            "</h3><p class=\"now\">" + now + "</p><p class=\"was\">" + was + "</p></div>\n";
   };
   tile("One call", format_duration(record.seconds_final), "was " + format_duration(record.seconds_original));
   tile("Speed", print_number(record.speedup.median, 2) + "&times;",
@@ -66,7 +68,8 @@ std::string make_tiles(const OptimizationRecord& record) {
   tile("Memory", format_bytes(record.memory_final), "was " + format_bytes(record.memory_original));
   tile("Weights", format_bytes(record.size_final), "was " + format_bytes(record.size_original));
   if (record.quality_final) {
-    tile(escape(record.metric), print_number(*record.quality_final, 4), "was " + print_number(*record.quality_original, 4));
+    tile(escape(record.metric), print_number(*record.quality_final, 4),
+         "was " + print_number(*record.quality_original, 4));
   }
   return html + "</div>\n";
 }
@@ -78,8 +81,8 @@ std::string make_goals(const OptimizationRecord& record) {
   for (size_t i = 0; i < record.goals.size(); ++i) {
     const GoalRecord& goal = record.goals[i];
     const auto text = [&](size_t column) { return escape(std::get<std::string>(table.rows[i][column])); };
-    html += std::string("<li class=\"") + (goal.met ? "met" : "missed") + "\"><b>" + (goal.met ? "Met" : "Not met") + "</b> " +
-            text(0) + ": " + text(2) + ", asked " + text(1);
+    html += std::string("<li class=\"") + (goal.met ? "met" : "missed") + "\"><b>" + (goal.met ? "Met" : "Not met") +
+            "</b> " + text(0) + ": " + text(2) + ", asked " + text(1);
     if (!goal.advice.empty()) {
       html += "<ul>";
       for (const std::string& advice : goal.advice) html += "<li>" + escape(advice) + "</li>";
@@ -100,7 +103,8 @@ std::string make_notes(const StepRecord& step, size_t& left) {
   std::string html = "<details><summary>" + std::to_string(step.notes.size()) +
                      (step.notes.size() == 1 ? " note" : " notes") + "</summary><ul>";
   for (size_t i = 0; i < shown; ++i) html += "<li>" + escape(step.notes[i]) + "</li>";
-  if (step.notes.size() > shown) html += "<li>and " + std::to_string(step.notes.size() - shown) + " more, see the JSON</li>";
+  if (step.notes.size() > shown)
+    html += "<li>and " + std::to_string(step.notes.size() - shown) + " more, see the JSON</li>";
   return html + "</ul></details>\n";
 }
 
@@ -108,15 +112,17 @@ std::string make_step(const StepRecord& step, double largest, size_t& notes_left
   const bool measured = step.seconds_after > 0;
   const char* state = step.accepted ? "kept" : measured ? "undone" : "left";
   const char* word = step.accepted ? "kept" : measured ? "undone" : "left out";
-  std::string html = std::string("<article class=\"step ") + state + "\"><div><h3><i>" + word + "</i> " + escape(step.name) +
-                     " <small>" + escape(step.stage) + "</small></h3>\n<p>" + escape(step.reason) + ".</p>\n" +
-                     make_notes(step, notes_left) + "</div>";
+  std::string html = std::string("<article class=\"step ") + state + "\"><div><h3><i>" + word + "</i> " +
+                     escape(step.name) + " <small>" + escape(step.stage) + "</small></h3>\n<p>" + escape(step.reason) +
+                     ".</p>\n" + make_notes(step, notes_left) + "</div>";
   if (measured) {
     html += "<div>" + make_bar("before", step.seconds_before, largest, format_duration(step.seconds_before)) +
-            make_bar("after", step.seconds_after, largest, format_duration(step.seconds_after)) + "<p class=\"hint\">memory " +
-            format_bytes(step.memory_before) + " &rarr; " + format_bytes(step.memory_after);
+            make_bar("after", step.seconds_after, largest, format_duration(step.seconds_after)) +
+            "<p class=\"hint\">memory " + format_bytes(step.memory_before) + " &rarr; " +
+            format_bytes(step.memory_after);
     if (step.quality_after) {
-      html += ", quality " + (step.quality_before ? print_number(*step.quality_before, 4) + " &rarr; " : std::string()) +
+      html += ", quality " +
+              (step.quality_before ? print_number(*step.quality_before, 4) + " &rarr; " : std::string()) +
               print_number(*step.quality_after, 4);
     }
     html += "</p></div>";
@@ -124,8 +130,9 @@ std::string make_step(const StepRecord& step, double largest, size_t& notes_left
   return html + "</article>\n";
 }
 
-constexpr const char* kKey = "<p class=\"key\"><span class=\"swatch before\"></span>before "
-                             "<span class=\"swatch after\"></span>after</p>\n";
+constexpr const char* kKey =
+    "<p class=\"key\"><span class=\"swatch before\"></span>before "
+    "<span class=\"swatch after\"></span>after</p>\n";
 
 std::string make_steps(const OptimizationRecord& record) {
   if (record.steps.empty()) return {};
@@ -136,10 +143,13 @@ std::string make_steps(const OptimizationRecord& record) {
     accepted += step.accepted;
   }
   std::string html = "<section><h2>Steps</h2>\n<p class=\"hint\">" + std::to_string(accepted) + " of " +
-                     std::to_string(record.steps.size()) + " kept. Each was timed against the best before it, in turns; what "
-                     "does not pay beyond noise, or loses too much, is undone.</p>\n" + kKey;
+                     std::to_string(record.steps.size()) +
+                     " kept. Each was timed against the best before it, in turns; what "
+                     "does not pay beyond noise, or loses too much, is undone.</p>\n" +
+                     kKey;
   size_t notes_left = kMostNotesInAll;
-  for (size_t i = 0; i < record.steps.size() && i < kMostSteps; ++i) html += make_step(record.steps[i], largest, notes_left);
+  for (size_t i = 0; i < record.steps.size() && i < kMostSteps; ++i)
+    html += make_step(record.steps[i], largest, notes_left);
   if (record.steps.size() > kMostSteps) {
     html += "<p class=\"hint\">and " + std::to_string(record.steps.size() - kMostSteps) + " more, see the JSON</p>\n";
   }
@@ -151,7 +161,8 @@ std::string make_layer(const LayerRecord& layer, double largest) {
   std::string html = "<article class=\"layer\"><div><h3>" + escape(name) + "</h3>";
   if (!layer.source.empty()) html += "<code class=\"where\">" + escape(layer.source) + "</code> ";
   if (!layer.code.empty()) html += "<code class=\"line\">" + escape(layer.code) + "</code>";
-  html += "<p class=\"hint\">" + escape(layer.op) + (layer.kernel.empty() ? "" : " &rarr; " + escape(layer.kernel)) + "</p></div><div>";
+  html += "<p class=\"hint\">" + escape(layer.op) + (layer.kernel.empty() ? "" : " &rarr; " + escape(layer.kernel)) +
+          "</p></div><div>";
   html += make_bar("before", layer.seconds_before, largest, format_duration(layer.seconds_before));
   html += make_bar("after", layer.seconds_after, largest, format_duration(layer.seconds_after));
   return html + "</div></article>\n";
@@ -164,7 +175,8 @@ std::string make_layers(const OptimizationRecord& record) {
     return std::max(a.seconds_before, a.seconds_after) > std::max(b.seconds_before, b.seconds_after);
   });
   LayerRecord rest;
-  rest.module = std::to_string(layers.size() > kMostLayers ? layers.size() - kMostLayers : 0) + " smaller layers together";
+  rest.module =
+      std::to_string(layers.size() > kMostLayers ? layers.size() - kMostLayers : 0) + " smaller layers together";
   rest.op = rest.kernel = "various";
   for (size_t i = kMostLayers; i < layers.size(); ++i) {
     rest.seconds_before += layers[i].seconds_before;
@@ -176,8 +188,10 @@ std::string make_layers(const OptimizationRecord& record) {
   }
   double largest = 0;
   for (const LayerRecord& layer : layers) largest = std::max({largest, layer.seconds_before, layer.seconds_after});
-  std::string html = "<section><h2>Time by layer</h2>\n<p class=\"hint\">One call, the slowest first, in the words of your "
-                     "source.</p>\n" + std::string(kKey);
+  std::string html =
+      "<section><h2>Time by layer</h2>\n<p class=\"hint\">One call, the slowest first, in the words of your "
+      "source.</p>\n" +
+      std::string(kKey);
   for (const LayerRecord& layer : layers) html += make_layer(layer, largest);
   return html + "</section>\n";
 }
@@ -187,12 +201,14 @@ std::string make_curve(const Series& series, const char* kind, double most_x, do
   const size_t group = std::max<size_t>(1, (series.y.size() + kMostPoints - 1) / kMostPoints);
   std::string path;
   for (size_t i = 0; i < series.y.size(); i += group) {
-    const double y = *std::max_element(series.y.begin() + static_cast<std::ptrdiff_t>(i),
-                                       series.y.begin() + static_cast<std::ptrdiff_t>(std::min(i + group, series.y.size())));
+    const double y =
+        *std::max_element(series.y.begin() + static_cast<std::ptrdiff_t>(i),
+                          series.y.begin() + static_cast<std::ptrdiff_t>(std::min(i + group, series.y.size())));
     const std::string height = print_number(240 - 232 * y / most_y, 1);
     const double left = 1000 * static_cast<double>(i) / most_x;
     const double right = 1000 * static_cast<double>(std::min(i + group, series.y.size())) / most_x;
-    path += (path.empty() ? "M" : "L") + print_number(left, 1) + "," + height + "L" + print_number(right, 1) + "," + height;
+    path +=
+        (path.empty() ? "M" : "L") + print_number(left, 1) + "," + height + "L" + print_number(right, 1) + "," + height;
   }
   return std::string("<path class=\"") + kind + "\" d=\"" + path + "\"/>";
 }
@@ -204,9 +220,12 @@ std::string make_memory(const OptimizationRecord& record) {
     for (double y : series.y) most_y = std::max(most_y, y);
   }
   if (most_x == 0 || most_y == 0) return {};
-  std::string html = "<section><h2>Memory over time</h2>\n<p class=\"hint\">Bytes of intermediate values that are live after "
-                     "each node; weights not counted.</p>\n" + std::string(kKey);
-  html += "<figure><div class=\"scale\"><span>" + format_bytes(static_cast<int64_t>(most_y)) + "</span><span>0</span></div>"
+  std::string html =
+      "<section><h2>Memory over time</h2>\n<p class=\"hint\">Bytes of intermediate values that are live after "
+      "each node; weights not counted.</p>\n" +
+      std::string(kKey);
+  html += "<figure><div class=\"scale\"><span>" + format_bytes(static_cast<int64_t>(most_y)) +
+          "</span><span>0</span></div>"
           "<svg viewBox=\"0 0 1000 240\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"live bytes by node\">";
   const char* kinds[] = {"before", "after"};
   for (size_t i = 0; i < record.memory_over_time.size() && i < 2; ++i) {
@@ -224,7 +243,8 @@ std::string make_facts(const OptimizationRecord& record) {
   fact("Model", record.model);
   fact("Data", record.data_note);
   fact("Machine", record.machine);
-  fact("Threads, batch, seed", std::to_string(record.threads) + ", " + std::to_string(record.batch) + ", " + std::to_string(record.seed));
+  fact("Threads, batch, seed",
+       std::to_string(record.threads) + ", " + std::to_string(record.batch) + ", " + std::to_string(record.seed));
   fact("Search took", format_duration(record.spent_seconds));
   html += "<dt>Run it again</dt><dd><code class=\"command\">" + escape(record.command, 4000) + "</code></dd>\n";
   return html + "</dl></section>\n";
@@ -233,10 +253,11 @@ std::string make_facts(const OptimizationRecord& record) {
 }  // namespace
 
 std::string render_html(const OptimizationRecord& record) {
-  std::string html = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                     "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>lissome: " +
-                     escape(record.model) + "</title>\n<style>" + std::string(kReportStyle) + "</style></head>\n<body><main>\n";
+  std::string html =
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>lissome: " +
+      escape(record.model) + "</title>\n<style>" + std::string(kReportStyle) + "</style></head>\n<body><main>\n";
   html += "<header><p class=\"brand\">lissome</p><h1>" + escape(record.answer, 600) + "</h1></header>\n";
   html += make_tiles(record) + make_goals(record) + make_steps(record) + make_layers(record) + make_memory(record) +
           make_facts(record);

@@ -31,14 +31,25 @@ Table make_goal_table(const OptimizationRecord& record) {
 
 Table make_step_table(const OptimizationRecord& record) {
   Table table{"Steps",
-              {{"stage", ""}, {"step", ""}, {"", ""}, {"before", "s"}, {"after", "s"}, {"memory", "B"}, {record.metric, ""}, {"why", ""}},
+              {{"stage", ""},
+               {"step", ""},
+               {"", ""},
+               {"before", "s"},
+               {"after", "s"},
+               {"memory", "B"},
+               {record.metric, ""},
+               {"why", ""}},
               {}};
   for (const StepRecord& step : record.steps) {
     const bool measured = step.seconds_after > 0;
     const double none = std::nan("");
-    table.rows.push_back({step.stage, step.name, step.accepted ? "kept" : measured ? "undone" : "left out",
+    table.rows.push_back({step.stage, step.name,
+                          step.accepted ? "kept"
+                          : measured    ? "undone"
+                                        : "left out",
                           measured ? step.seconds_before : none, measured ? step.seconds_after : none,
-                          measured ? static_cast<double>(step.memory_after) : none, or_nan(step.quality_after), step.reason});
+                          measured ? static_cast<double>(step.memory_after) : none, or_nan(step.quality_after),
+                          step.reason});
   }
   return table;
 }
@@ -53,7 +64,8 @@ Table make_layer_table(const OptimizationRecord& record, int layers) {
   });
   for (size_t i = 0; i < sorted.size() && i < static_cast<size_t>(layers); ++i) {
     const LayerRecord& layer = sorted[i];
-    table.rows.push_back({layer.module, layer.source, layer.op, layer.seconds_before, layer.seconds_after, layer.kernel});
+    table.rows.push_back(
+        {layer.module, layer.source, layer.op, layer.seconds_before, layer.seconds_after, layer.kernel});
   }
   return table;
 }

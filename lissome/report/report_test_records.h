@@ -9,14 +9,21 @@ namespace lissome {
 
 // Characters that mean something to HTML, to a terminal, or to nobody.
 inline const std::string kOdd =
-    "<img src=x onerror=\"alert(1)\"> a & b Ünïcødé 模型 'quoted' \x1b[31mred\x1b[0m \xff\xfe a_very_long_name_without_any_"
+    "<img src=x onerror=\"alert(1)\"> a & b Ünïcødé 模型 'quoted' \x1b[31mred\x1b[0m \xff\xfe "
+    "a_very_long_name_without_any_"
     "place_to_break_it_that_would_push_the_page_wide_if_nothing_wrapped_it_at_all_0123456789";
 
 inline LayerRecord make_layer_record(int number) {
   const std::string text = std::to_string(number);
-  return {"encoder.layer." + text + ".attention.output.dense", "modeling_bert.py:" + std::to_string(100 + number),
-          "hidden = self.dense(" + kOdd + ")", "aten::linear", "linear_f32", "f32", 1e-3 / (1 + number),
-          4e-4 / (1 + number), 1 << 20};
+  return {"encoder.layer." + text + ".attention.output.dense",
+          "modeling_bert.py:" + std::to_string(100 + number),
+          "hidden = self.dense(" + kOdd + ")",
+          "aten::linear",
+          "linear_f32",
+          "f32",
+          1e-3 / (1 + number),
+          4e-4 / (1 + number),
+          1 << 20};
 }
 
 inline StepRecord make_step_record(bool accepted, bool measured) {

@@ -22,7 +22,8 @@ std::string format_plain(double number) {
   return text;
 }
 
-// Where a text is cut so that the part before takes at most `width` columns, at least one character; never inside of one.
+// Where a text is cut so that the part before takes at most `width` columns, at least one character; never inside of
+// one.
 size_t find_cut(const std::string& text, size_t width) {
   size_t cut = 0;
   for (size_t next = 1; next <= text.size(); ++next) {
@@ -53,8 +54,9 @@ std::vector<std::string> wrap(const std::string& text, size_t width) {
 }
 
 bool is_numeric(const Table& table, size_t column) {
-  return std::any_of(table.rows.begin(), table.rows.end(),
-                     [&](const auto& row) { return column < row.size() && std::holds_alternative<double>(row[column]); });
+  return std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
+    return column < row.size() && std::holds_alternative<double>(row[column]);
+  });
 }
 
 class TableRenderer {
@@ -146,7 +148,9 @@ std::string format_cell(const Cell& cell, const std::string& unit) {
   return format_plain(number) + (unit.empty() ? "" : " " + unit);
 }
 
-std::string render_table(const Table& table, const TerminalOptions& options) { return TableRenderer(table, options).run(); }
+std::string render_table(const Table& table, const TerminalOptions& options) {
+  return TableRenderer(table, options).run();
+}
 
 Json to_json(const Table& table) {
   Json json = {{"title", table.title}, {"columns", Json::array()}, {"rows", Json::array()}};

@@ -32,11 +32,11 @@ void Arena::reserve(int64_t bytes) {
   const int64_t size = round_up(bytes, huge ? kHugePage : kPage);
   // Huge pages want an aligned block: map more and give the ends back.
   const int64_t extra = huge ? kHugePage : 0;
-  void* mapped = mmap(nullptr, static_cast<size_t>(size + extra), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                      -1, 0);
+  void* mapped =
+      mmap(nullptr, static_cast<size_t>(size + extra), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
-    throw_error(ErrorKind::over_budget, "planning the memory of a run: ", size, " bytes for intermediate values: ",
-                std::strerror(errno), ". Give smaller inputs.");
+    throw_error(ErrorKind::over_budget, "planning the memory of a run: ", size,
+                " bytes for intermediate values: ", std::strerror(errno), ". Give smaller inputs.");
   }
   auto* first = static_cast<std::byte*>(mapped);
   auto* aligned = first;

@@ -16,8 +16,8 @@ class InputMatcher {
 
   DimensionValues match() {
     if (inputs_.size() != plan_.inputs.size()) {
-      throw_error(ErrorKind::invalid_input, inputs_.size(), " inputs were given, the model takes ",
-                  plan_.inputs.size(), ": ", list_inputs());
+      throw_error(ErrorKind::invalid_input, inputs_.size(), " inputs were given, the model takes ", plan_.inputs.size(),
+                  ": ", list_inputs());
     }
     for (size_t i = 0; i < inputs_.size(); ++i) check_form(i);
     // Plain names first, then what depends on one unbound name alone: 2*batch.

@@ -24,7 +24,8 @@ constexpr int64_t kMemoryFloats = int64_t{1} << 26;  // 256 MiB over all threads
 // One kernel on all threads of the team at once.
 class PeakRun {
  public:
-  PeakRun(KernelFunction kernel, int threads) : kernel_(kernel), threads_(threads), sinks_(kMostPeakParts), done_(kMostPeakParts) {
+  PeakRun(KernelFunction kernel, int threads)
+      : kernel_(kernel), threads_(threads), sinks_(kMostPeakParts), done_(kMostPeakParts) {
     call_.sinks = sinks_.data();
     call_.done = done_.data();
   }
@@ -46,10 +47,13 @@ class PeakRun {
  private:
   std::pair<double, double> run_once() {
     const Stopwatch watch;
-    run_region(threads_, [](void* self, int thread, int threads) {
-      const auto& run = *static_cast<PeakRun*>(self);
-      run.kernel_(&run.call_, thread, threads);
-    }, this);
+    run_region(
+        threads_,
+        [](void* self, int thread, int threads) {
+          const auto& run = *static_cast<PeakRun*>(self);
+          run.kernel_(&run.call_, thread, threads);
+        },
+        this);
     const double seconds = watch.seconds();
     double units = 0;
     for (int i = 0; i < threads_; ++i) units += static_cast<double>(done_[static_cast<size_t>(i)]);
@@ -108,9 +112,12 @@ double measure_barrier(int threads) {
   return find_best([&] {
     RegionBarrier barrier;
     const Stopwatch watch;
-    run_region(threads, [](void* argument, int, int present) {
-      for (int i = 0; i < kMeetings; ++i) static_cast<RegionBarrier*>(argument)->wait(present);
-    }, &barrier);
+    run_region(
+        threads,
+        [](void* argument, int, int present) {
+          for (int i = 0; i < kMeetings; ++i) static_cast<RegionBarrier*>(argument)->wait(present);
+        },
+        &barrier);
     return watch.seconds() / kMeetings;
   });
 }
@@ -119,7 +126,8 @@ double measure_page_fault() {
   constexpr size_t kPage = 4096, kPages = 2048;
   return find_best([&] {
     void* block = mmap(nullptr, kPage * kPages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED) throw_error(ErrorKind::over_budget, "the system gives no 8 MiB to measure page faults with");
+    if (block == MAP_FAILED)
+      throw_error(ErrorKind::over_budget, "the system gives no 8 MiB to measure page faults with");
     madvise(block, kPage * kPages, MADV_NOHUGEPAGE);
     const Stopwatch watch;
     for (size_t i = 0; i < kPages; ++i) static_cast<volatile char*>(block)[i * kPage] = 1;

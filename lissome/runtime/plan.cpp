@@ -49,7 +49,8 @@ class PlanChecker {
       const PlanValue& value = at(input.value);
       require(value.storage == Storage::input, "input ", quote(input.name), " is stored as something else");
       require(value.kind == PlanKind::tensor || (value.sizes.empty() && value.dtype == number_dtype(value.kind)),
-              "input ", quote(input.name), " is a ", plan_kind_name(value.kind), " stored as ", dtype_name(value.dtype));
+              "input ", quote(input.name), " is a ", plan_kind_name(value.kind), " stored as ",
+              dtype_name(value.dtype));
       define(input.value);
     }
     check_arrays();
@@ -95,9 +96,8 @@ class PlanChecker {
       const Array& array = plan_.arrays[static_cast<size_t>(value.array)].array;
       Sizes sizes;
       for (const SizeExpression& size : value.sizes) sizes.push_back(size.constant().value_or(-1));
-      require(array.dtype == value.dtype && array.sizes == sizes, "value ", value.name, " is ",
-              dtype_name(value.dtype), format_sizes(sizes), ", its array ", dtype_name(array.dtype),
-              format_sizes(array.sizes));
+      require(array.dtype == value.dtype && array.sizes == sizes, "value ", value.name, " is ", dtype_name(value.dtype),
+              format_sizes(sizes), ", its array ", dtype_name(array.dtype), format_sizes(array.sizes));
       define(static_cast<int>(i));
     }
   }

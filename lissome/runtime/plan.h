@@ -103,8 +103,8 @@ struct PlanWrite {
 
 // For --explain: what could have computed a node, and why it was or was not taken.
 struct PlanCandidate {
-  std::string name;     // "linear_f32", "mkldnn_linear", "reference"
-  std::string refused;  // the reason; empty when accepted
+  std::string name;        // "linear_f32", "mkldnn_linear", "reference"
+  std::string refused;     // the reason; empty when accepted
   double nanoseconds = 0;  // measured, 0 when not timed
 };
 struct PlanChoice {

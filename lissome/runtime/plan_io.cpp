@@ -54,8 +54,8 @@ Json write_step(const PlanStep& step) {
   json["operands"] = step.operands;
   json["results"] = step.results;
   for (const PlanOrigin& origin : step.origins) {
-    json["origins"].push_back(Json::array(
-        {origin.node, origin.op, origin.source, origin.code, origin.module, origin.module_type}));
+    json["origins"].push_back(
+        Json::array({origin.node, origin.op, origin.source, origin.code, origin.module, origin.module_type}));
   }
   if (!step.program.empty()) json["program"] = step.program;
   if (step.keeps_operands) json["keeps_operands"] = true;
@@ -90,9 +90,8 @@ Json write_choice(const PlanChoice& choice) {
 
 Json write_plan(const Plan& plan) {
   Json json = {{"format", kFormat}};
-  json["machine"] = {{"processor", plan.machine.processor},
-                     {"features", plan.machine.features},
-                     {"threads", plan.machine.threads}};
+  json["machine"] = {
+      {"processor", plan.machine.processor}, {"features", plan.machine.features}, {"threads", plan.machine.threads}};
   json["dimensions"] = Json::array();
   for (const PlanDimension& dimension : plan.dimensions) {
     json["dimensions"].push_back(
@@ -315,8 +314,11 @@ class PlanReader {
   }
 
   static PlanChoice read_choice(const Json& row) {
-    PlanChoice choice{get<std::string>(row, "node"), get<std::string>(row, "op"), get<std::string>(row, "chosen"),
-                      get<std::string>(row, "reason"), {}};
+    PlanChoice choice{get<std::string>(row, "node"),
+                      get<std::string>(row, "op"),
+                      get<std::string>(row, "chosen"),
+                      get<std::string>(row, "reason"),
+                      {}};
     if (!row.contains("candidates")) return choice;
     for (const Json& item : list(row, "candidates")) {
       PlanCandidate candidate;
@@ -341,7 +343,8 @@ void put_plan(ModelFile& file, const Plan& plan) {
   // A weight that the file keeps in another form (a part of a tied one, say) goes with the packed arrays.
   const auto is_kept = [&](const PlanArray& array) {
     return std::any_of(file.weights.begin(), file.weights.end(), [&](const NamedArray& weight) {
-      return weight.name == array.name && weight.array.dtype == array.array.dtype && weight.array.sizes == array.array.sizes;
+      return weight.name == array.name && weight.array.dtype == array.array.dtype &&
+             weight.array.sizes == array.array.sizes;
     });
   };
   Plan written = plan;

@@ -20,9 +20,9 @@ struct StepTiming {
   std::string_view isa;                // of native kernels
   int parts = 1;                       // threads that shared the work
   int64_t nanoseconds = 0;
-  int64_t bytes = 0;                   // of operands and results
-  double products = 0;                 // multiply-adds of native kernels, where those are what counts; else 0
-  bool int8_products = false;          // u8 with s8; else f32
+  int64_t bytes = 0;           // of operands and results
+  double products = 0;         // multiply-adds of native kernels, where those are what counts; else 0
+  bool int8_products = false;  // u8 with s8; else f32
 };
 using StepSink = std::function<void(const StepTiming&)>;
 
@@ -38,8 +38,8 @@ class ReferenceRun {
   // A held tensor as dense memory in this format; stays valid until the value is dropped. Throws internal when dtype or
   // sizes are not those.
   virtual void* read(int value, Dtype dtype, const Sizes& sizes, Format format) = 0;
-  // A held value for the caller: an array of its own, row-major; numbers become arrays without dimensions, none an array
-  // without storage. `take` gives the value away, `copy` leaves it held.
+  // A held value for the caller: an array of its own, row-major; numbers become arrays without dimensions, none an
+  // array without storage. `take` gives the value away, `copy` leaves it held.
   virtual Array take(int value) = 0;
   virtual Array copy(int value) = 0;
   virtual void drop(int value) = 0;
@@ -54,8 +54,8 @@ class Reference {
 };
 
 struct ReferenceSetup {
-  const Plan* plan = nullptr;      // outlives the reference
-  std::vector<Array> arrays;       // by Plan::arrays; the session's own copies where they are state
+  const Plan* plan = nullptr;  // outlives the reference
+  std::vector<Array> arrays;   // by Plan::arrays; the session's own copies where they are state
   int threads = 1;
 };
 

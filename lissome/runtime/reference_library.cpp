@@ -41,8 +41,9 @@ std::unique_ptr<Reference> open_reference(const ReferenceSetup& setup) {
   void* symbol = library ? dlsym(library, "lissome_open_reference") : nullptr;
   if (!symbol) {
     const char* reason = dlerror();
-    throw_error(ErrorKind::unsupported, "these nodes need libtorch, which is not at hand here: ",
-                name_nodes(*setup.plan), ". Seen: ", reason ? reason : "no reason given",
+    throw_error(ErrorKind::unsupported,
+                "these nodes need libtorch, which is not at hand here: ", name_nodes(*setup.plan),
+                ". Seen: ", reason ? reason : "no reason given",
                 "\n      Install lissome with torch, or make a model whose nodes all have kernels of their own.");
   }
   return std::unique_ptr<Reference>(reinterpret_cast<OpenReference>(symbol)(setup));

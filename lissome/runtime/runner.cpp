@@ -92,8 +92,8 @@ std::vector<bool> find_leaving_again(const Plan& plan) {
   for (const PlanWrite& write : plan.writes) leaving.push_back(write.value);
   std::vector<bool> again(leaving.size());
   for (size_t i = 0; i < leaving.size(); ++i) {
-    again[i] = leaving[i] >= 0 &&
-               std::find(leaving.begin() + static_cast<std::ptrdiff_t>(i) + 1, leaving.end(), leaving[i]) != leaving.end();
+    again[i] = leaving[i] >= 0 && std::find(leaving.begin() + static_cast<std::ptrdiff_t>(i) + 1, leaving.end(),
+                                            leaving[i]) != leaving.end();
   }
   return again;
 }
@@ -107,7 +107,8 @@ int choose_threads(const Plan& plan, int asked) {
 }  // namespace
 
 Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& options)
-    : plan_(std::move(plan)), threads_(choose_threads(*plan_, options.threads)),
+    : plan_(std::move(plan)),
+      threads_(choose_threads(*plan_, options.threads)),
       cached_shapes_(static_cast<size_t>(std::max(options.cached_shapes, 1))) {
   check_plan(*plan_);
   for (const PlanArray& array : plan_->arrays) arrays_.push_back(array.array);
@@ -121,7 +122,8 @@ Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& 
   direct_output_.assign(plan_->values.size(), -1);
   for (size_t i = plan_->outputs.size(); i-- > 0;) {
     const int value = plan_->outputs[i].value;
-    if (value >= 0 && direct[static_cast<size_t>(value)]) direct_output_[static_cast<size_t>(value)] = static_cast<int>(i);
+    if (value >= 0 && direct[static_cast<size_t>(value)])
+      direct_output_[static_cast<size_t>(value)] = static_cast<int>(i);
   }
   natively_read_ = find_natively_read(*plan_);
   leaves_again_ = find_leaving_again(*plan_);
@@ -143,9 +145,8 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
   }
   const auto found =
       std::find_if(bindings_.begin(), bindings_.end(), [&](const Entry& entry) { return entry.key == key_; });
-  if (found != bindings_.end() && std::all_of(inputs.begin(), inputs.end(), [](const TensorView& input) {
-        return input.is_contiguous();
-      })) {
+  if (found != bindings_.end() &&
+      std::all_of(inputs.begin(), inputs.end(), [](const TensorView& input) { return input.is_contiguous(); })) {
     bindings_.splice(bindings_.begin(), bindings_, found);
   } else {
     const DimensionValues dimensions = match_inputs(*plan_, inputs);
@@ -192,8 +193,8 @@ TensorView Session::Runner::view_of(const Binding& binding, int value) const {
 }
 
 void Session::Runner::run_native(Binding& binding, const Segment& segment, const StepSink* sink) {
-  const auto steps = binding.steps().subspan(static_cast<size_t>(segment.first),
-                                             static_cast<size_t>(segment.last - segment.first));
+  const auto steps =
+      binding.steps().subspan(static_cast<size_t>(segment.first), static_cast<size_t>(segment.last - segment.first));
   int threads = 1;
   for (const BoundStep& step : steps) threads = std::max(threads, step.parts);
   if (sink) stamps_.assign(steps.size(), 0);
@@ -246,9 +247,9 @@ void Session::Runner::execute(Binding& binding, std::span<const TensorView> inpu
       run_native(binding, segment, sink);
       check_fault();
     }
-    const int last = segment.reference ? segment.first : binding.steps()[static_cast<size_t>(segment.last - 1)].plan_step;
-    const int first =
-        segment.reference ? segment.first : binding.steps()[static_cast<size_t>(segment.first)].plan_step;
+    const int last =
+        segment.reference ? segment.first : binding.steps()[static_cast<size_t>(segment.last - 1)].plan_step;
+    const int first = segment.reference ? segment.first : binding.steps()[static_cast<size_t>(segment.first)].plan_step;
     for (int step = first; step <= last; ++step) {
       for (const int value : drops_[static_cast<size_t>(step)]) reference_run_->drop(value);
     }
@@ -280,7 +281,8 @@ Array Session::Runner::fetch_output(const Binding& binding, size_t i) {
   return copy_array(view_of(binding, output.value));
 }
 
-void Session::Runner::check_place(size_t i, const TensorView& place, Dtype dtype, std::span<const int64_t> sizes) const {
+void Session::Runner::check_place(size_t i, const TensorView& place, Dtype dtype,
+                                  std::span<const int64_t> sizes) const {
   if (place.dtype == dtype && std::equal(place.sizes.begin(), place.sizes.end(), sizes.begin(), sizes.end()) &&
       place.is_contiguous()) {
     return;

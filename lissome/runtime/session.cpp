@@ -30,8 +30,7 @@ std::vector<Array> Session::run(std::span<const TensorView> inputs, const StepSi
   return runner_->run(inputs, sink);
 }
 
-void Session::run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-                       const StepSink* sink) {
+void Session::run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const StepSink* sink) {
   runner_->run_into(inputs, outputs, sink);
 }
 

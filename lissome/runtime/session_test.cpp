@@ -108,8 +108,8 @@ TEST_CASE("results go into the caller's memory") {
         ErrorKind::invalid_input);
 }
 
-// Everything that can leave a session without libtorch: made in place, twice, a view, an input, a literal, none; and state
-// that takes over what it gave before.
+// Everything that can leave a session without libtorch: made in place, twice, a view, an input, a literal, none; and
+// state that takes over what it gave before.
 Plan make_plan_of_outputs() {
   Plan plan = make_plan();
   const SizeExpression batch = SizeExpression::parse("batch", plan.dimensions);
@@ -128,7 +128,7 @@ Plan make_plan_of_outputs() {
   add.operands = {0, 6}, add.results = {7};
   plan.steps.push_back(turn);
   plan.steps.push_back(add);
-  plan.outputs = {{"y", 4, {}},      {"again", 4, {}},         {"turned", 5, {}}, {"x", 0, {}},
+  plan.outputs = {{"y", 4, {}},     {"again", 4, {}},           {"turned", 5, {}}, {"x", 0, {}},
                   {"state", 6, {}}, {"number", -1, int64_t{7}}, {"none", -1, {}}};
   plan.writes = {{6, 7}};
   return plan;
@@ -236,7 +236,8 @@ TEST_CASE("numbers in a plan that would overflow are refused") {
   CHECK(view("slice", 1, 1) == ErrorKind::invalid_input);
   CHECK(view("slice", INT64_MAX, 1) == ErrorKind::invalid_input);
   CHECK(refuse([](Plan& plan) { plan.steps[2].operands[0] = -1; }) == ErrorKind::invalid_input);
-  CHECK(refuse([](Plan& plan) { plan.values[3].sizes = {int64_t{1} << 40, int64_t{1} << 40}; }) == ErrorKind::over_budget);
+  CHECK(refuse([](Plan& plan) { plan.values[3].sizes = {int64_t{1} << 40, int64_t{1} << 40}; }) ==
+        ErrorKind::over_budget);
   CHECK(refuse([](Plan& plan) { plan.values[5].sizes = {0, int64_t{1} << 62, 4}; }) == ErrorKind::over_budget);
   CHECK(refuse([](Plan& plan) { plan.steps[0].attributes.set("outputs", INT64_MAX); }) == ErrorKind::invalid_input);
 }
@@ -263,12 +264,15 @@ TEST_CASE("regions run on every thread, however many sessions ask") {
     RegionBarrier barrier;
   } counter;
   for (int i = 0; i < 500; ++i) {
-    run_region(3, [](void* argument, int, int threads) {
-      auto& seen = *static_cast<Counter*>(argument);
-      ++seen.calls;
-      seen.barrier.wait(threads);
-      ++seen.calls;
-    }, &counter);
+    run_region(
+        3,
+        [](void* argument, int, int threads) {
+          auto& seen = *static_cast<Counter*>(argument);
+          ++seen.calls;
+          seen.barrier.wait(threads);
+          ++seen.calls;
+        },
+        &counter);
   }
   CHECK(counter.calls == 3000);
 }

@@ -1,5 +1,5 @@
-// A size that depends on the named dimensions of a plan: 64, batch, 2*sequence + 1, (n + 3)//4, Max(1, n). The runtime's
-// own small reader of what the program module prints, evaluated whenever a plan is bound to input sizes.
+// A size that depends on the named dimensions of a plan: 64, batch, 2*sequence + 1, (n + 3)//4, Max(1, n). The
+// runtime's own small reader of what the program module prints, evaluated whenever a plan is bound to input sizes.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,18 @@ class SizeExpression {
   const std::string& text() const { return text_; }
 
  private:
-  enum class Operation : uint8_t { constant, name, add, subtract, multiply, floor_divide, modulo, power, maximum, minimum };
+  enum class Operation : uint8_t {
+    constant,
+    name,
+    add,
+    subtract,
+    multiply,
+    floor_divide,
+    modulo,
+    power,
+    maximum,
+    minimum
+  };
   struct Token {
     Operation operation;
     int64_t number;  // the constant, or the position of the name

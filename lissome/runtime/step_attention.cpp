@@ -42,7 +42,8 @@ void bind_attention(StepBinder& binder) {
   call.batch = q.sizes[0], call.heads = q.sizes[1], call.queries = q.sizes[2], call.size = q.sizes[3];
   call.key_heads = k.sizes[1], call.keys = k.sizes[2], call.value_size = v.sizes[3];
   binder.require(call.key_heads > 0, "there are no heads");
-  binder.require(y.elements() == 0 || (q.elements() > 0 && k.elements() > 0 && v.elements() > 0), "an operand is empty");
+  binder.require(y.elements() == 0 || (q.elements() > 0 && k.elements() > 0 && v.elements() > 0),
+                 "an operand is empty");
   binder.require_sizes(k, {call.batch, call.key_heads, call.keys, call.size});
   binder.require_sizes(v, {call.batch, call.key_heads, call.keys, call.value_size});
   binder.require(call.heads % call.key_heads == 0, "heads do not divide into key heads");

@@ -91,8 +91,7 @@ int StepBinder::add_scratch(int64_t bytes) {
 }
 
 void StepBinder::set_work(double multiplications, double bytes) {
-  const double nanoseconds =
-      std::max(multiplications / kMultiplicationsPerNanosecond, bytes / kBytesPerNanosecond);
+  const double nanoseconds = std::max(multiplications / kMultiplicationsPerNanosecond, bytes / kBytesPerNanosecond);
   bound().parts = nanoseconds >= kWorthSharing ? parts_.threads : 1;
 }
 

@@ -33,10 +33,10 @@ inline constexpr int64_t kLargestBytes = int64_t{1} << 46;
 
 struct BoundStep {
   KernelFunction function = nullptr;
-  int parts = 1;      // into how many the work is cut
+  int parts = 1;  // into how many the work is cut
   int plan_step = -1;
   Isa isa = Isa::portable;
-  int64_t bytes = 0;  // of operands and results
+  int64_t bytes = 0;    // of operands and results
   double products = 0;  // multiply-adds that the result needs, f32 or u8 with s8
   bool int8_products = false;
   alignas(64) std::array<std::byte, kCallBytes> call{};
@@ -44,10 +44,10 @@ struct BoundStep {
 
 // A pointer inside a call that is set when the address of its block is known.
 struct BoundPointer {
-  int step = -1;            // position among the bound steps
+  int step = -1;  // position among the bound steps
   uint32_t call_offset = 0;
   int block = -1;
-  int64_t offset = 0;       // bytes
+  int64_t offset = 0;  // bytes
 };
 
 // Where binders put what they make. Blocks are numbered: first the values, then scratch, last the fault word.
@@ -92,7 +92,7 @@ class StepBinder {
     new (bound().call.data()) Call(call);
   }
   template <typename Call, typename T>
-  void point(T* Call::*member, const PlacedValue& value) {
+  void point(T* Call::* member, const PlacedValue& value) {
     add_pointer(member_offset(member), value.block, value.offset);
   }
   // Element i of an array of pointers.
@@ -104,12 +104,12 @@ class StepBinder {
   }
   // Memory that only this step uses, while it runs.
   template <typename Call, typename T>
-  void point_scratch(T* Call::*member, int64_t bytes) {
+  void point_scratch(T* Call::* member, int64_t bytes) {
     add_pointer(member_offset(member), add_scratch(bytes), 0);
   }
   // A word that the kernel sets to fault_code() when the data themselves are at fault: an index out of range.
   template <typename Call>
-  void point_fault(int64_t* Call::*member) {
+  void point_fault(int64_t* Call::* member) {
     add_pointer(member_offset(member), kFaultBlock, 0);
   }
   int64_t fault_code() const { return plan_step_ + 1; }
@@ -126,7 +126,7 @@ class StepBinder {
 
  private:
   template <typename Call, typename T>
-  static uint32_t member_offset(T* Call::*member) {
+  static uint32_t member_offset(T* Call::* member) {
     const Call call{};
     return static_cast<uint32_t>(reinterpret_cast<const std::byte*>(&(call.*member)) -
                                  reinterpret_cast<const std::byte*>(&call));
@@ -146,8 +146,8 @@ class StepBinder {
 struct StepRow {
   std::string_view kernel;
   void (*bind)(StepBinder&);
-  bool view = false;           // computes nothing: gives its result a place in the memory of operand 0
-  uint32_t in_place = 0;       // bit i: the result may lie in the memory of operand i, where sizes allow
+  bool view = false;      // computes nothing: gives its result a place in the memory of operand 0
+  uint32_t in_place = 0;  // bit i: the result may lie in the memory of operand i, where sizes allow
 };
 std::span<const StepRow> step_rows();
 // Throws invalid_input when there is no such step.

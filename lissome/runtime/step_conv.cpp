@@ -1,5 +1,6 @@
 // conv_f32, depthwise_f32 and the pools: channels-last values of rank 4 (N, C, H, W), or rank 3 (N, C, L) as height 1.
-// conv: operands x, packed weight, bias, residual, zeros. Attributes: kernel, stride, padding (before), dilation, groups.
+// conv: operands x, packed weight, bias, residual, zeros. Attributes: kernel, stride, padding (before), dilation,
+// groups.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -11,7 +12,8 @@ std::pair<int64_t, int64_t> read_pair(const StepBinder& binder, std::string_view
   if (!binder.attributes().find(name)) return {fallback, fallback};
   const std::vector<int64_t> numbers = binder.attributes().integers(name);
   binder.require(numbers.size() == spatial, quote(name), " has ", numbers.size(), " numbers, must have ", spatial);
-  for (const int64_t number : numbers) binder.require(number >= least && number < 1 << 20, quote(name), " holds ", number);
+  for (const int64_t number : numbers)
+    binder.require(number >= least && number < 1 << 20, quote(name), " holds ", number);
   if (spatial == 1) return {fallback, numbers[0]};
   return {numbers[0], numbers[1]};
 }
@@ -37,9 +39,9 @@ void read_output(StepBinder& binder, Call& call, const PlacedValue& y, int64_t c
 
 template <typename Call>
 void point_output(StepBinder& binder, const PlacedValue& y) {
-  if (binder.has_operand(2)) binder.point(static_cast<const float* Call::*>(&Call::bias), binder.operand(2));
-  if (binder.has_operand(3)) binder.point(static_cast<const float* Call::*>(&Call::residual), binder.operand(3));
-  binder.point(static_cast<float* Call::*>(&Call::y), y);
+  if (binder.has_operand(2)) binder.point(static_cast<const float * Call::*>(&Call::bias), binder.operand(2));
+  if (binder.has_operand(3)) binder.point(static_cast<const float * Call::*>(&Call::residual), binder.operand(3));
+  binder.point(static_cast<float * Call::*>(&Call::y), y);
 }
 
 }  // namespace
@@ -65,8 +67,9 @@ WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const Pl
   binder.require(sizes.groups > 0 && sizes.in_channels % sizes.groups == 0 && sizes.out_channels % sizes.groups == 0,
                  "channels do not divide into groups");
   // Packed weights are rounded up to whole panels, per group.
-  binder.require_product({sizes.out_channels + sizes.groups * kLinearPanel, sizes.in_channels / sizes.groups + kLinearPanel,
-                          window.kernel_height, window.kernel_width, 4});
+  binder.require_product({sizes.out_channels + sizes.groups * kLinearPanel,
+                          sizes.in_channels / sizes.groups + kLinearPanel, window.kernel_height, window.kernel_width,
+                          4});
   return sizes;
 }
 
@@ -111,7 +114,8 @@ void bind_depthwise_f32(StepBinder& binder) {
   binder.point(&DepthwiseF32Call::weight, binder.operand(1));
   point_output<DepthwiseF32Call>(binder, y);
   binder.set_products(static_cast<double>(y.elements() * taps));
-  binder.set_work(4.0 * static_cast<double>(y.elements() * taps), 4.0 * static_cast<double>(x.elements() + y.elements()));
+  binder.set_work(4.0 * static_cast<double>(y.elements() * taps),
+                  4.0 * static_cast<double>(x.elements() + y.elements()));
 }
 
 void bind_pool(StepBinder& binder) {

@@ -11,9 +11,11 @@ namespace lissome {
 namespace {
 
 constexpr std::array<std::string_view, 27> kOperations = {
-    "load",   "constant", "activate", "negate",     "absolute", "exponential", "square_root", "reciprocal_root",
-    "reciprocal", "square", "error_function", "round", "floor", "logical_not", "add", "subtract", "multiply", "divide",
-    "maximum", "minimum", "equal", "unequal", "less", "less_equal", "logical_and", "logical_or", "select"};
+    "load",        "constant",        "activate",   "negate",   "absolute",       "exponential",
+    "square_root", "reciprocal_root", "reciprocal", "square",   "error_function", "round",
+    "floor",       "logical_not",     "add",        "subtract", "multiply",       "divide",
+    "maximum",     "minimum",         "equal",      "unequal",  "less",           "less_equal",
+    "logical_and", "logical_or",      "select"};
 
 ElementInstruction read_instruction(const StepBinder& binder, const std::string& text, size_t operands) {
   std::istringstream stream(text);
@@ -34,7 +36,8 @@ ElementInstruction read_instruction(const StepBinder& binder, const std::string&
                      b >= 0 && b < b_limit && c >= 0 && c < kElementRegisters,
                  "instruction ", quote(text), " is broken");
   instruction.target = static_cast<uint8_t>(target);
-  instruction.a = static_cast<uint8_t>(a), instruction.b = static_cast<uint8_t>(b), instruction.c = static_cast<uint8_t>(c);
+  instruction.a = static_cast<uint8_t>(a), instruction.b = static_cast<uint8_t>(b),
+  instruction.c = static_cast<uint8_t>(c);
   const auto read_number = [&](const std::string& word) {
     double number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);

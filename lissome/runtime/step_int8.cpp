@@ -34,15 +34,15 @@ void read_output(const StepBinder& binder, Call& call, int64_t rows, int64_t out
 
 template <typename Call>
 void point_output(StepBinder& binder, const PlacedValue& y) {
-  binder.point(static_cast<const float* Call::*>(&Call::multiplier), binder.operand(2));
-  binder.point(static_cast<const int32_t* Call::*>(&Call::weight_sums), binder.operand(3));
-  if (binder.has_operand(4)) binder.point(static_cast<const float* Call::*>(&Call::bias), binder.operand(4));
-  if (binder.has_operand(5)) binder.point(static_cast<const float* Call::*>(&Call::residual), binder.operand(5));
+  binder.point(static_cast<const float * Call::*>(&Call::multiplier), binder.operand(2));
+  binder.point(static_cast<const int32_t * Call::*>(&Call::weight_sums), binder.operand(3));
+  if (binder.has_operand(4)) binder.point(static_cast<const float * Call::*>(&Call::bias), binder.operand(4));
+  if (binder.has_operand(5)) binder.point(static_cast<const float * Call::*>(&Call::residual), binder.operand(5));
   if (binder.has_operand(6)) {
-    binder.point(static_cast<const float* Call::*>(&Call::row_scales), binder.operand(6));
-    binder.point(static_cast<const int32_t* Call::*>(&Call::row_zeros), binder.operand(7));
+    binder.point(static_cast<const float * Call::*>(&Call::row_scales), binder.operand(6));
+    binder.point(static_cast<const int32_t * Call::*>(&Call::row_zeros), binder.operand(7));
   }
-  binder.point(static_cast<void* Call::*>(&Call::y), y);
+  binder.point(static_cast<void * Call::*>(&Call::y), y);
 }
 
 void check_result(const StepBinder& binder, const PlacedValue& y, const Sizes& sizes, bool quantized, Format format) {
@@ -135,8 +135,10 @@ void bind_conv_u8s8(StepBinder& binder) {
   binder.point(&ConvU8S8Call::border, binder.operand(8));
   point_output<ConvU8S8Call>(binder, y);
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
-  binder.set_products(static_cast<double>(y.elements()) * static_cast<double>(call.in_channels / call.groups * taps), true);
-  binder.set_work(static_cast<double>(rows) * static_cast<double>(block) / 4, static_cast<double>(x.elements() + 4 * y.elements()));
+  binder.set_products(static_cast<double>(y.elements()) * static_cast<double>(call.in_channels / call.groups * taps),
+                      true);
+  binder.set_work(static_cast<double>(rows) * static_cast<double>(block) / 4,
+                  static_cast<double>(x.elements() + 4 * y.elements()));
 }
 
 }  // namespace lissome

@@ -1,5 +1,6 @@
 // view: a new shape, order or part of operand 0, without moving anything. Attribute "form":
-//   reshape (operand dense in row order) · split (of the last dimension) · permute (dims) · expand · slice (dim, start, step) · select (dim, index)
+//   reshape (operand dense in row order) · split (of the last dimension) · permute (dims) · expand · slice (dim, start,
+//   step) · select (dim, index)
 // copy: operand 0 of any strides made dense, in the result's format. gather: operands table, indices. reduce: dims that
 // stand next to each other.
 #include <algorithm>
@@ -29,8 +30,9 @@ void view_split(const StepBinder& binder, const PlacedValue& x, PlacedValue& y) 
                  format_sizes(y.sizes));
   const size_t kept = x.sizes.size() - 1;
   const Sizes tail(y.sizes.begin() + static_cast<std::ptrdiff_t>(kept), y.sizes.end());
-  binder.require(std::equal(x.sizes.begin(), x.sizes.end() - 1, y.sizes.begin()) && count_elements(tail) == x.sizes.back(),
-                 format_sizes(x.sizes), " is not split to ", format_sizes(y.sizes));
+  binder.require(
+      std::equal(x.sizes.begin(), x.sizes.end() - 1, y.sizes.begin()) && count_elements(tail) == x.sizes.back(),
+      format_sizes(x.sizes), " is not split to ", format_sizes(y.sizes));
   y.strides.assign(x.strides.begin(), x.strides.end() - 1);
   for (const int64_t stride : contiguous_strides(tail)) y.strides.push_back(stride * x.strides.back());
 }
@@ -50,7 +52,8 @@ void view_sliced(const StepBinder& binder, const PlacedValue& x, PlacedValue& y,
   const int64_t dim = binder.attributes().integer("dim");
   binder.require(dim >= 0 && static_cast<size_t>(dim) < x.sizes.size(), "there is no dimension ", dim);
   const auto at = static_cast<size_t>(dim);
-  const int64_t start = binder.attributes().integer(select ? "index" : "start"), step = binder.attributes().integer("step", 1);
+  const int64_t start = binder.attributes().integer(select ? "index" : "start"),
+                step = binder.attributes().integer("step", 1);
   Sizes sizes = x.sizes;
   y.strides = x.strides;
   int64_t count = 1;
@@ -152,14 +155,15 @@ void bind_reduce(StepBinder& binder) {
   const int64_t first = binder.attributes().integer("first"), count = binder.attributes().integer("count");
   const bool last_format = binder.attributes().integer("channels_last", 0) != 0;
   binder.require(first >= 0 && count > 0 && static_cast<size_t>(first) <= x.sizes.size() &&
-                     static_cast<size_t>(count) <= x.sizes.size() - static_cast<size_t>(first), "dimensions ", first,
-                 " to ", first + count);
+                     static_cast<size_t>(count) <= x.sizes.size() - static_cast<size_t>(first),
+                 "dimensions ", first, " to ", first + count);
   // The order of memory: for channels-last values the channels come last.
   Sizes sizes = x.sizes;
   int64_t from = first;
   if (last_format) {
-    binder.require(x.is_dense(Format::channels_last) && first == 2 && static_cast<size_t>(first + count) == x.sizes.size(),
-                   "only all of height and width of channels-last values");
+    binder.require(
+        x.is_dense(Format::channels_last) && first == 2 && static_cast<size_t>(first + count) == x.sizes.size(),
+        "only all of height and width of channels-last values");
     sizes.push_back(sizes[1]);
     sizes.erase(sizes.begin() + 1);
     from = 1;
@@ -174,8 +178,10 @@ void bind_reduce(StepBinder& binder) {
   binder.require(y.elements() == call.outer * call.inner, "the result has ", y.elements(), " elements");
   const std::string name = binder.attributes().text("reduction", "sum");
   binder.require(name == "sum" || name == "mean" || name == "maximum" || name == "minimum", "reduction ", quote(name));
-  call.reduction = name == "sum" ? Reduction::sum : name == "mean" ? Reduction::mean
-                   : name == "maximum" ? Reduction::maximum : Reduction::minimum;
+  call.reduction = name == "sum"       ? Reduction::sum
+                   : name == "mean"    ? Reduction::mean
+                   : name == "maximum" ? Reduction::maximum
+                                       : Reduction::minimum;
   binder.set_call("reduce", call);
   binder.point(&ReduceCall::x, x);
   binder.point(&ReduceCall::y, y);

@@ -26,7 +26,8 @@ std::vector<std::string> advise_latency(const GoalRecord& goal, const Optimizati
   advice.push_back("compression: the model must do about " + format_factor(factor) +
                    " times less work; prune or distil it, then optimize again");
   if (!was_accepted(record, "int8")) {
-    advice.push_back("stronger quantization: int8 was not taken; allow more loss (--max-loss) or give more calibration data");
+    advice.push_back(
+        "stronger quantization: int8 was not taken; allow more loss (--max-loss) or give more calibration data");
   }
   advice.push_back("hardware: a processor about " + format_factor(factor) + " times as fast on this model");
   return advice;
@@ -34,7 +35,8 @@ std::vector<std::string> advise_latency(const GoalRecord& goal, const Optimizati
 
 std::vector<std::string> advise_memory(const OptimizationRecord& record) {
   std::vector<std::string> advice;
-  if (record.batch > 1) advice.push_back("smaller batch: " + std::to_string(record.batch) + " -> " + std::to_string(record.batch / 2));
+  if (record.batch > 1)
+    advice.push_back("smaller batch: " + std::to_string(record.batch) + " -> " + std::to_string(record.batch / 2));
   if (!was_accepted(record, "int8")) advice.push_back("stronger quantization: int8 weights are a quarter of f32");
   advice.push_back("recomputation does not help inference: weights are " + format_bytes(record.size_final) + " of " +
                    format_bytes(record.memory_final) + "; compression takes fewer of them");
@@ -51,16 +53,19 @@ std::vector<std::string> advise(const GoalRecord& goal, const OptimizationRecord
 
 std::string find_blocker(const GoalRecord& goal, const OptimizationRecord& record) {
   if (goal.name == "memory") {
-    return "weights take " + format_bytes(record.size_final) + " of the " + format_bytes(record.memory_final) + " in use";
+    return "weights take " + format_bytes(record.size_final) + " of the " + format_bytes(record.memory_final) +
+           " in use";
   }
   if (goal.name != "latency" || record.layers.empty()) return "the loss of quality";
-  const auto slowest = std::max_element(
-      record.layers.begin(), record.layers.end(),
-      [](const LayerRecord& a, const LayerRecord& b) { return a.seconds_after < b.seconds_after; });
-  const std::string where = !slowest->module.empty() ? slowest->module : !slowest->source.empty() ? slowest->source : slowest->op;
+  const auto slowest =
+      std::max_element(record.layers.begin(), record.layers.end(),
+                       [](const LayerRecord& a, const LayerRecord& b) { return a.seconds_after < b.seconds_after; });
+  const std::string where = !slowest->module.empty()   ? slowest->module
+                            : !slowest->source.empty() ? slowest->source
+                                                       : slowest->op;
   return "the slowest layer alone, '" + where + "' (" + slowest->op + " by " + slowest->kernel + "), takes " +
-         format_duration(slowest->seconds_after) + " of the " + format_duration(record.seconds_final) + "; the goal is " +
-         format_duration(goal.target);
+         format_duration(slowest->seconds_after) + " of the " + format_duration(record.seconds_final) +
+         "; the goal is " + format_duration(goal.target);
 }
 
 }  // namespace lissome

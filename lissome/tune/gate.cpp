@@ -8,10 +8,10 @@
 namespace lissome {
 namespace {
 
-constexpr double kConfidence = 0.999;    // a step is accepted once and lives for ever: be sure
-constexpr double kLeastGain = 0.01;      // a smaller gain is not worth a step, however sure
-constexpr double kLeastSaving = 0.02;    // of memory
-constexpr double kSecondsPerStep = 4;    // of interleaved running
+constexpr double kConfidence = 0.999;  // a step is accepted once and lives for ever: be sure
+constexpr double kLeastGain = 0.01;    // a smaller gain is not worth a step, however sure
+constexpr double kLeastSaving = 0.02;  // of memory
+constexpr double kSecondsPerStep = 4;  // of interleaved running
 constexpr int kLeastRounds = 25;
 constexpr int kMostRounds = 400;
 
@@ -46,21 +46,22 @@ Verdict judge_speed(Variant& before, Variant& after, const Bench& bench, const G
   const bool over_goal = options.memory_goal && verdict.memory_after > *options.memory_goal &&
                          verdict.memory_after > verdict.memory_before;
   const bool faster = verdict.ratio.interval.high < 1 - kLeastGain;
-  const bool smaller = static_cast<double>(verdict.memory_after) <
-                       (1 - kLeastSaving) * static_cast<double>(verdict.memory_before);
+  const bool smaller =
+      static_cast<double>(verdict.memory_after) < (1 - kLeastSaving) * static_cast<double>(verdict.memory_before);
   const bool not_slower = verdict.ratio.interval.high <= 1;
   const std::string figures = format_ratio(verdict.ratio);
   if (over_goal) {
-    verdict.reason = "needs " + format_bytes(verdict.memory_after) + ", the memory goal is " +
-                     format_bytes(*options.memory_goal);
+    verdict.reason =
+        "needs " + format_bytes(verdict.memory_after) + ", the memory goal is " + format_bytes(*options.memory_goal);
   } else if (faster) {
     verdict.accepted = true;
     verdict.reason = "faster: " + figures;
   } else if (smaller && not_slower) {
     verdict.accepted = true;
-    verdict.reason = "smaller by " +
-                     format_percent(1 - static_cast<double>(verdict.memory_after) / static_cast<double>(verdict.memory_before)) +
-                     " and not slower: " + figures;
+    verdict.reason =
+        "smaller by " +
+        format_percent(1 - static_cast<double>(verdict.memory_after) / static_cast<double>(verdict.memory_before)) +
+        " and not slower: " + figures;
   } else {
     const bool sure_gain = verdict.ratio.interval.high < 1;
     verdict.reason = (verdict.ratio.above_one() ? std::string("slower: ")

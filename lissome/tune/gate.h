@@ -11,7 +11,7 @@ struct Verdict {
   bool accepted = false;
   std::string reason;  // one sentence with the figures
   double seconds_before = 0, seconds_after = 0;
-  Ratio ratio;         // after / before
+  Ratio ratio;  // after / before
   int64_t memory_before = 0, memory_after = 0;
 };
 

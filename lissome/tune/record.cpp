@@ -26,9 +26,9 @@ void measure_totals(OptimizationRecord& record, Variant& original, Variant& best
   interleave.seconds = kFinalSeconds;
   interleave.confidence = 0.99;
   interleave.seed = options.seed;
-  const Interleaved timing = compare_interleaved({{"best", [&] { best.session->run(bench.views); }},
-                                                  {"original", [&] { original.session->run(bench.views); }}},
-                                                 interleave);
+  const Interleaved timing = compare_interleaved(
+      {{"best", [&] { best.session->run(bench.views); }}, {"original", [&] { original.session->run(bench.views); }}},
+      interleave);
   record.seconds_final = timing.summaries[0].median;
   record.seconds_original = timing.summaries[1].median;
   record.speedup = timing.ratios[1];
@@ -51,8 +51,8 @@ void judge_goals(OptimizationRecord& record, const OptimizeOptions& options) {
   }
   if (record.quality_original && record.quality_final) {
     const bool higher = is_higher_better(parse_metric(record.metric));
-    const double loss = higher ? *record.quality_original - *record.quality_final
-                               : *record.quality_final - *record.quality_original;
+    const double loss =
+        higher ? *record.quality_original - *record.quality_final : *record.quality_final - *record.quality_original;
     add("loss", "fraction", options.goal.max_loss, std::max(loss, 0.0));
   }
   for (GoalRecord& goal : record.goals) {
@@ -103,8 +103,8 @@ std::string make_answer(const OptimizationRecord& record) {
 }
 
 Json goal_to_json(const GoalRecord& goal) {
-  return {{"name", goal.name}, {"unit", goal.unit},   {"target", goal.target},
-          {"measured", goal.measured}, {"met", goal.met}, {"advice", goal.advice}};
+  return {{"name", goal.name},         {"unit", goal.unit}, {"target", goal.target},
+          {"measured", goal.measured}, {"met", goal.met},   {"advice", goal.advice}};
 }
 
 Json ratio_to_json(const Ratio& ratio) {
@@ -134,9 +134,15 @@ Json step_to_json(const StepRecord& step) {
 }
 
 Json layer_to_json(const LayerRecord& layer) {
-  return {{"module", layer.module}, {"source", layer.source},   {"code", layer.code},
-          {"op", layer.op},         {"kernel", layer.kernel},   {"dtype", layer.dtype},
-          {"seconds_before", layer.seconds_before}, {"seconds_after", layer.seconds_after}, {"bytes", layer.bytes}};
+  return {{"module", layer.module},
+          {"source", layer.source},
+          {"code", layer.code},
+          {"op", layer.op},
+          {"kernel", layer.kernel},
+          {"dtype", layer.dtype},
+          {"seconds_before", layer.seconds_before},
+          {"seconds_after", layer.seconds_after},
+          {"bytes", layer.bytes}};
 }
 
 }  // namespace
@@ -157,7 +163,8 @@ void complete_record(OptimizationRecord& record, Variant& original, Variant& bes
   measure_totals(record, original, best, bench, options);
   judge_goals(record, options);
   record.layers = compare_layers(original, best, bench);
-  record.memory_over_time = {trace_memory("before", *original.program, bench), trace_memory("after", *best.program, bench)};
+  record.memory_over_time = {trace_memory("before", *original.program, bench),
+                             trace_memory("after", *best.program, bench)};
   for (const GoalRecord& goal : record.goals) {
     if (!goal.met && record.blocker.empty()) record.blocker = find_blocker(goal, record);
   }

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lissome/tune/advice.h"
 #include "lissome/tune.h"
+#include "lissome/tune/advice.h"
 
 namespace lissome {
 namespace {

@@ -12,9 +12,9 @@
 namespace lissome {
 namespace {
 
-constexpr int kExpectedSteps = 10;                // for the time left, until the search knows better
-constexpr int64_t kQualityBatch = 32;             // samples a run when judging quality
-constexpr int64_t kMostCalibration = 512;         // samples
+constexpr int kExpectedSteps = 10;         // for the time left, until the search knows better
+constexpr int64_t kQualityBatch = 32;      // samples a run when judging quality
+constexpr int64_t kMostCalibration = 512;  // samples
 constexpr int64_t kCalibrationBatch = 16;
 
 Metric choose_metric(const Dataset* data, const std::optional<Metric>& wanted) {
@@ -45,7 +45,8 @@ Prepared prepare(const Program& original, const std::vector<std::string>& disabl
   std::vector<PassResult> results;
   Prepared prepared{std::make_shared<const Program>(prepare_inference(original, options, &results)), {}};
   for (const PassResult& result : results) {
-    if (result.rewrites > 0) prepared.notes.push_back(result.name + ": " + std::to_string(result.rewrites) + " rewrites");
+    if (result.rewrites > 0)
+      prepared.notes.push_back(result.name + ": " + std::to_string(result.rewrites) + " rewrites");
   }
   return prepared;
 }
@@ -67,8 +68,8 @@ Search::Search(const Program& original, const Dataset* data, const OptimizeOptio
     const Dataset& held_out = split_->validation;
     judge_.emplace(metric, held_out, collect_outputs(*original_->session, held_out, kQualityBatch, control));
     original_->quality = judge_->original();
-    record_.data_note = judge_->describe() + "; " + std::to_string(split_->calibration.samples()) +
-                        " other samples calibrate";
+    record_.data_note =
+        judge_->describe() + "; " + std::to_string(split_->calibration.samples()) + " other samples calibrate";
   } else {
     record_.data_note = "no data: inputs are generated and only exact steps are tried";
   }
@@ -176,7 +177,8 @@ bool Search::try_step(const std::string& stage, const std::string& name, bool lo
   step.size_before = count_weight_bytes(*best_);
   step.size_after = count_weight_bytes(*variant);
   step.accepted = verdict.accepted && judge_quality(*variant, step);
-  if (!lossy && verdict.accepted && !step.accepted && last_loss_) step.notes.push_back("an exact step must not lose: rounding on this data");
+  if (!lossy && verdict.accepted && !step.accepted && last_loss_)
+    step.notes.push_back("an exact step must not lose: rounding on this data");
   step.spent_seconds = watch.seconds();
   ++tried_;
   if (step.accepted) {

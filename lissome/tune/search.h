@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lissome/tune/variant.h"
 #include "lissome/tune/gate.h"
+#include "lissome/tune/variant.h"
 
 namespace lissome {
 
@@ -32,7 +32,8 @@ class Search {
 
   // Builds, measures, judges; the best so far changes when the step is accepted. `lossy` steps are judged on held-out
   // data too. Errors of kind unsupported while building refuse the step; others pass through.
-  bool try_step(const std::string& stage, const std::string& name, bool lossy, const std::function<Proposal()>& propose);
+  bool try_step(const std::string& stage, const std::string& name, bool lossy,
+                const std::function<Proposal()>& propose);
   // Notes a step that was left out, with the reason.
   void skip_step(const std::string& stage, const std::string& name, const std::string& reason);
 

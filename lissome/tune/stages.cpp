@@ -78,7 +78,8 @@ class PrecisionTrials {
   }
 
   void note_layers(std::vector<std::string>& notes) const {
-    const auto done = std::count_if(layers_.begin(), layers_.end(), [](const QuantizedLayer& layer) { return layer.quantized; });
+    const auto done =
+        std::count_if(layers_.begin(), layers_.end(), [](const QuantizedLayer& layer) { return layer.quantized; });
     if (done == 0) throw_error(ErrorKind::unsupported, "no layer can be int8");
     notes.push_back(std::to_string(done) + " of " + std::to_string(layers_.size()) + " layers in int8");
     for (const QuantizedLayer& layer : layers_) {
@@ -109,9 +110,8 @@ class PrecisionTrials {
 }  // namespace
 
 void run_basic_stage(Search& search) {
-  search.try_step("basic", "clean", false, [&] {
-    return propose(search, prepare(*search.original().program, list_fusing_passes()));
-  });
+  search.try_step("basic", "clean", false,
+                  [&] { return propose(search, prepare(*search.original().program, list_fusing_passes())); });
   search.try_step("basic", "fuse", false, [&] { return propose(search, search.fused()); });
 }
 

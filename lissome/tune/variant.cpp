@@ -31,7 +31,7 @@ int64_t measure_libtorch_peak(const std::function<void()>& work) {
 }
 
 std::unique_ptr<Variant> make_variant(std::string name, std::shared_ptr<const Program> program,
-                                          const LowerOptions& lowering, const Bench& bench) {
+                                      const LowerOptions& lowering, const Bench& bench) {
   auto variant = std::make_unique<Variant>();
   variant->name = std::move(name);
   variant->program = std::move(program);

@@ -27,7 +27,7 @@ struct Bench {
 
 // Lowers and opens a session; throws what lowering throws.
 std::unique_ptr<Variant> make_variant(std::string name, std::shared_ptr<const Program> program,
-                                          const LowerOptions& lowering, const Bench& bench);
+                                      const LowerOptions& lowering, const Bench& bench);
 
 // Bytes held at the peak of one call: weights, state, arena, what libtorch prepacked and allocated.
 int64_t measure_memory(Variant& variant, const Bench& bench);

@@ -9,7 +9,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const std::string path = lissome::write_input(data, size, ".npz");
   return lissome::expect_refusal_or_result([&] {
-    for (const lissome::NamedArray& named : lissome::load_arrays(path))
-      lissome::read_all(named.array);
+    for (const lissome::NamedArray& named : lissome::load_arrays(path)) lissome::read_all(named.array);
   });
 }

@@ -17,8 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const Dataset dataset = fit_dataset(load_dataset(path), {&input, 1});
       if (dataset.samples() > 1000) return;
       const DataSplit split = split_dataset(dataset);
-      for (const NamedArray& named : take_batch(split.validation, 0, split.validation.samples()))
-        read_all(named.array);
+      for (const NamedArray& named : take_batch(split.validation, 0, split.validation.samples())) read_all(named.array);
     });
   return 0;
 }

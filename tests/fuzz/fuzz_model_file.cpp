@@ -25,7 +25,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return lissome::expect_refusal_or_result([&] {
     const lissome::ModelFile model = lissome::load_model_file(path);
     for (const auto* arrays : {&model.weights, &model.plan_arrays})
-      for (const lissome::NamedArray& named : *arrays)
-        lissome::read_all(named.array);
+      for (const lissome::NamedArray& named : *arrays) lissome::read_all(named.array);
   });
 }

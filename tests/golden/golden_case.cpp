@@ -31,7 +31,8 @@ class GoldenReader {
       section_ = keyword;
       return add(line.substr(keyword.size() + 1));
     }
-    if (line[0] != ' ' || section_.empty()) refuse("neither a keyword (pass, given, before, after) nor an indented line");
+    if (line[0] != ' ' || section_.empty())
+      refuse("neither a keyword (pass, given, before, after) nor an indented line");
     add(line);
   }
 

@@ -1,4 +1,5 @@
-// Golden files: what a pass turns into what, and where it must leave a program alone. One file a pass, many cases a file:
+// Golden files: what a pass turns into what, and where it must leave a program alone. One file a pass, many cases a
+// file:
 //
 //   # the activation is the only reader               a case begins with its title
 //   pass: fuse_gelu                                   only where it is another pass than the file's name says
@@ -7,10 +8,10 @@
 //           %3 = aten::relu(%2)
 //   after:  %3 = lissome::linear_act(%x, @w, none, act="relu")        or `unchanged`
 //
-// A section goes on until the next keyword or title; lines that begin with `//` are remarks. Types are needed for inputs
-// and weights alone, where `before` first mentions them; `after` mentions types of new weights only. Contents are a number (all
-// elements), a list ([1, 2, 3], row by row), a range (2..5, integers both ends included, other numbers uniform) or
-// another weight's (@other).
+// A section goes on until the next keyword or title; lines that begin with `//` are remarks. Types are needed for
+// inputs and weights alone, where `before` first mentions them; `after` mentions types of new weights only. Contents
+// are a number (all elements), a list ([1, 2, 3], row by row), a range (2..5, integers both ends included, other
+// numbers uniform) or another weight's (@other).
 #pragma once
 
 #include <string>
@@ -21,7 +22,7 @@ namespace lissome {
 
 struct GoldenCase {
   std::string file, title, pass;
-  int line = 0;  // of the title
+  int line = 0;                                            // of the title
   std::vector<std::pair<std::string, std::string>> given;  // "@half", "0.5"
   std::string before, after;
   bool unchanged() const { return after == "unchanged"; }

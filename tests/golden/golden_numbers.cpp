@@ -58,7 +58,8 @@ at::Tensor make_contents(const GoldenCase& golden, const std::string& name, at::
 }
 
 bool is_half(const c10::IValue& value) {
-  return value.isTensor() && (value.toTensor().scalar_type() == at::kHalf || value.toTensor().scalar_type() == at::kBFloat16);
+  return value.isTensor() &&
+         (value.toTensor().scalar_type() == at::kHalf || value.toTensor().scalar_type() == at::kBFloat16);
 }
 
 std::string compare(const c10::IValue& before, const c10::IValue& after, const std::string& what) {

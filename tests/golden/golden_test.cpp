@@ -1,5 +1,5 @@
-// Runs every golden case: parse, run the pass, verify, compare the text, then interpret both sides on the same numbers for
-// several sizes. A pass without cases, or without a case that must stay as it is, fails here.
+// Runs every golden case: parse, run the pass, verify, compare the text, then interpret both sides on the same numbers
+// for several sizes. A pass without cases, or without a case that must stay as it is, fails here.
 #include <ATen/core/ivalue.h>
 #include <doctest/doctest.h>
 
@@ -106,7 +106,8 @@ std::string run_case(const GoldenCase& golden) {
   const int rewrites = pass->run(changed);
   verify_program(changed, Stage::optimized);
   fill_types(changed, golden);
-  const std::string seen = print_program(normalize(changed)), expected = print_program(normalize(parse_after(golden, before)));
+  const std::string seen = print_program(normalize(changed)),
+                    expected = print_program(normalize(parse_after(golden, before)));
   if (seen != expected) return diff_lines(expected, seen);
   if ((rewrites == 0) != golden.unchanged()) return std::to_string(rewrites) + " rewrites were counted";
   for (const DimensionBindings& bindings : choose_bindings(before)) {

@@ -1,5 +1,5 @@
-// When two results agree: max|a-b| / max|b| at most 1e-5 over the finite places, non-finite places and integers exactly;
-// beyond that, no more than twice as far from a float64 run as PyTorch itself lies.
+// When two results agree: max|a-b| / max|b| at most 1e-5 over the finite places, non-finite places and integers
+// exactly; beyond that, no more than twice as far from a float64 run as PyTorch itself lies.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -10,9 +10,9 @@ namespace lissome {
 
 struct Agreement {
   bool agrees = true;
-  double error = 0;    // max|a-b| / max|b|
-  bool by_f64 = false; // the float64 run decided
-  std::string reason;  // why not
+  double error = 0;     // max|a-b| / max|b|
+  bool by_f64 = false;  // the float64 run decided
+  std::string reason;   // why not
 };
 
 constexpr double kGreatestError = 1e-5;

@@ -1,4 +1,5 @@
-// One folder of the parity cases, as export_models.py writes it: what the model is called with and what PyTorch answers.
+// One folder of the parity cases, as export_models.py writes it: what the model is called with and what PyTorch
+// answers.
 #pragma once
 
 #include <ATen/core/Tensor.h>

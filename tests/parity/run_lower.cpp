@@ -1,7 +1,7 @@
-// Lowers every parity case and runs it through Session, on each level of instruction sets and with one thread and two, at
-// all sizes that the case has; numbers are judged against interpret() of the same program. Cases in eval mode are prepared
-// first, those in train mode are lowered as they are. Saved and loaded, a plan must give the same bits; a plan without
-// reference steps must allocate nothing once it is warm. Exit status 1 when any case fails.
+// Lowers every parity case and runs it through Session, on each level of instruction sets and with one thread and two,
+// at all sizes that the case has; numbers are judged against interpret() of the same program. Cases in eval mode are
+// prepared first, those in train mode are lowered as they are. Saved and loaded, a plan must give the same bits; a plan
+// without reference steps must allocate nothing once it is warm. Exit status 1 when any case fails.
 //
 //   run_lower FOLDER [NAME...]      FOLDER holds one folder for each case
 #include <ATen/Context.h>
@@ -133,9 +133,8 @@ void check_case(const ParityCase& parity, Row& row) {
       mask_features(level);
       const auto plan = std::make_shared<const Plan>(lower_program(program, options));
       row.steps = plan->steps.size();
-      row.native = static_cast<size_t>(std::count_if(plan->steps.begin(), plan->steps.end(), [](const PlanStep& step) {
-        return step.kernel != kReferenceStep;
-      }));
+      row.native = static_cast<size_t>(std::count_if(
+          plan->steps.begin(), plan->steps.end(), [](const PlanStep& step) { return step.kernel != kReferenceStep; }));
       Session session(plan, {.threads = threads});
       const std::string where = std::string(level) + ", " + std::to_string(threads) + " threads";
       check_session(session, parity, expected, where, row);
@@ -160,7 +159,10 @@ Row run_case(const std::string& folder) {
 
 void print_row(const Row& row) {
   std::printf("%-42s %-6s %5zu of %5zu  %9.1e  %s\n", row.name.c_str(), row.mode.c_str(), row.native, row.steps,
-              row.error, !row.failure.empty() ? "FAILED" : row.by_f64 ? "ok (by float64)" : "ok");
+              row.error,
+              !row.failure.empty() ? "FAILED"
+              : row.by_f64         ? "ok (by float64)"
+                                   : "ok");
   if (!row.failure.empty()) std::printf("    %s\n", row.failure.c_str());
   std::fflush(stdout);
 }

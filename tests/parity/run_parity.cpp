@@ -1,5 +1,5 @@
-// Imports every parity case, interprets it on its inputs and compares with what Python's PyTorch answered; checks on the
-// way that text and file round trips keep the program and that effects are what the table says. Prints the coverage
+// Imports every parity case, interprets it on its inputs and compares with what Python's PyTorch answered; checks on
+// the way that text and file round trips keep the program and that effects are what the table says. Prints the coverage
 // table; exit status 1 when any case fails.
 //
 //   run_parity FOLDER [NAME...]      FOLDER holds one folder for each case
@@ -151,7 +151,9 @@ Row run_case(const std::string& folder) {
 void print_row(const Row& row) {
   std::printf("%-42s %-16s %-6s %-8s %5zu  %9.1e  %s\n", row.name.c_str(), row.family.c_str(), row.mode.c_str(),
               row.dynamic ? "dynamic" : "static", row.nodes, row.error,
-              !row.failure.empty() ? "FAILED" : row.by_f64 ? "ok (by float64)" : "ok");
+              !row.failure.empty() ? "FAILED"
+              : row.by_f64         ? "ok (by float64)"
+                                   : "ok");
   if (!row.failure.empty()) std::printf("    %s\n", row.failure.c_str());
   std::fflush(stdout);
 }
@@ -169,9 +171,12 @@ void print_totals(const std::vector<Row>& rows) {
     by_f64 += row.by_f64;
   }
   std::printf("\n");
-  for (const auto& [name, counts] : families) std::printf("%-16s %3d of %3d\n", name.c_str(), counts.first, counts.second);
-  std::printf("%d of %zu cases agree with PyTorch; %d have dynamic dimensions, %d are in train mode, "
-              "%d were judged by float64\n", passed, rows.size(), dynamic, train, by_f64);
+  for (const auto& [name, counts] : families)
+    std::printf("%-16s %3d of %3d\n", name.c_str(), counts.first, counts.second);
+  std::printf(
+      "%d of %zu cases agree with PyTorch; %d have dynamic dimensions, %d are in train mode, "
+      "%d were judged by float64\n",
+      passed, rows.size(), dynamic, train, by_f64);
 }
 
 std::vector<std::string> list_folders(const std::string& parent, const std::set<std::string>& wanted) {

@@ -1,5 +1,5 @@
-// Imports the files that it is given, one line of answer for each: exit code, tab, error text. For the tests of refusals:
-// many files in one process.
+// Imports the files that it is given, one line of answer for each: exit code, tab, error text. For the tests of
+// refusals: many files in one process.
 //
 //   import_file FILE...
 #include <algorithm>

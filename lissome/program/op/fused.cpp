@@ -1,7 +1,7 @@
 // Linear and convolution with what follows them, as passes fuse them and kernels run them:
 //   act(linear(x, weight, bias) + residual)      act(convolution(x, weight, bias, ...) + residual)
-// The residual, where there is one, is added before the activation and broadcasts as `+` does. Composed of ATen's ops, so
-// gradients, autocast and every device are ATen's.
+// The residual, where there is one, is added before the activation and broadcasts as `+` does. Composed of ATen's ops,
+// so gradients, autocast and every device are ATen's.
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/linear.h>
 

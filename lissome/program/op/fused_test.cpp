@@ -52,8 +52,7 @@ TEST_CASE("linear_act is linear, plus the residual, then the activation") {
 
 TEST_CASE("conv_act is a convolution, plus the residual, then the activation") {
   const at::Tensor x = at::randn({2, 4, 6, 6}, kF32), weight = at::randn({8, 2, 3, 3}, kF32);
-  const at::Tensor plain =
-      at::convolution(x, weight, std::nullopt, {2, 2}, {1, 1}, {1, 1}, false, {0, 0}, 2);
+  const at::Tensor plain = at::convolution(x, weight, std::nullopt, {2, 2}, {1, 1}, {1, 1}, false, {0, 0}, 2);
   const c10::List<int64_t> two({2, 2}), one({1, 1}), none({0, 0});
   const at::Tensor residual = at::randn(plain.sizes(), kF32);
   CHECK(at::equal(call("lissome::conv_act", {x, weight, {}, two, one, one, false, none, 2, "relu", residual}),
@@ -85,8 +84,8 @@ TEST_CASE("fused ops have the gradients of what they are made of") {
 
 TEST_CASE("quantize rounds half to even, saturates, and takes NaN to the lowest") {
   const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
-  const std::vector<float> numbers = {0,    0.05f, 0.15f, 0.25f, -0.05f, -0.15f, 12.7f,    12.8f, 100,
-                                      -100, 1e30f, nan,   infinity, -infinity, 0.1f, 3.14159f};
+  const std::vector<float> numbers = {0,   0.05f, 0.15f, 0.25f, -0.05f,   -0.15f,    12.7f, 12.8f,
+                                      100, -100,  1e30f, nan,   infinity, -infinity, 0.1f,  3.14159f};
   const at::Tensor x = at::tensor(numbers);
   for (const int zero : {0, 3, 128, 255}) {
     for (const float scale : {0.1f, 0.037f, 1.0f}) {
@@ -121,8 +120,8 @@ TEST_CASE("linear_int8 sums integers exactly and rounds once") {
       for (int64_t k = 0; k < inner; ++k) {
         sum += (x[row][k].item<uint8_t>() - zero) * weight[column][k].item<int8_t>();
       }
-      const float expected = std::fma(static_cast<float>(sum), 0.013f * scales[column].item<float>(),
-                                      bias[column].item<float>());
+      const float expected =
+          std::fma(static_cast<float>(sum), 0.013f * scales[column].item<float>(), bias[column].item<float>());
       CHECK(y[row][column].item<float>() == expected);
       CHECK(u8[row][column].item<uint8_t>() == quantize_one(expected, 0.5f, 100));
     }

@@ -113,9 +113,8 @@ at::Tensor conv_int8(const at::Tensor& x, double x_scale, int64_t x_zero, const 
                      const OptionalTensor& residual) {
   check_operands(x, weight, weight_scales, x_zero);
   const std::vector<int64_t> no_output_padding(stride.size(), 0);
-  const at::Tensor sums =
-      at::convolution(x.to(at::kDouble).sub(static_cast<double>(x_zero)), weight.to(at::kDouble), std::nullopt, stride,
-                      padding, dilation, false, no_output_padding, groups);
+  const at::Tensor sums = at::convolution(x.to(at::kDouble).sub(static_cast<double>(x_zero)), weight.to(at::kDouble),
+                                          std::nullopt, stride, padding, dilation, false, no_output_padding, groups);
   const int64_t channel_dim = sums.dim() - weight.dim() + 1;  // 0 without a batch
   const at::Tensor multiplier = weight_scales.mul(static_cast<double>(static_cast<float>(x_scale)));
   // A convolution in doubles may round in the last bits of what is a sum of integers.
@@ -126,9 +125,9 @@ at::Tensor conv_int8_u8(const at::Tensor& x, double x_scale, int64_t x_zero, con
                         const at::Tensor& weight_scales, const OptionalTensor& bias, at::IntArrayRef stride,
                         at::IntArrayRef padding, at::IntArrayRef dilation, int64_t groups, std::string_view act,
                         const OptionalTensor& residual, double out_scale, int64_t out_zero) {
-  return quantize(conv_int8(x, x_scale, x_zero, weight, weight_scales, bias, stride, padding, dilation, groups, act,
-                            residual),
-                  out_scale, out_zero);
+  return quantize(
+      conv_int8(x, x_scale, x_zero, weight, weight_scales, bias, stride, padding, dilation, groups, act, residual),
+      out_scale, out_zero);
 }
 
 at::Tensor linear_dynamic_int8(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& weight_scales,

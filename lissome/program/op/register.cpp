@@ -17,9 +17,7 @@ class StackKernel : public c10::OperatorKernel {
  public:
   explicit StackKernel(BoxedKernel kernel) : kernel_(kernel) {}
 
-  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, std::vector<c10::IValue>* stack) {
-    kernel_(*stack);
-  }
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, std::vector<c10::IValue>* stack) { kernel_(*stack); }
 
  private:
   BoxedKernel kernel_;

@@ -47,9 +47,7 @@ double as_double(const IValue& value) {
   refuse("a real number is needed instead", value);
 }
 
-bool as_truth(const IValue& value) {
-  return value.isDouble() ? value.toDouble() != 0 : as_integer(value) != 0;
-}
+bool as_truth(const IValue& value) { return value.isDouble() ? value.toDouble() != 0 : as_integer(value) != 0; }
 
 IValue to_integer(double number, const IValue& original) {
   // 2^63 is exact as a double; everything in [-2^63, 2^63) fits.

@@ -1,5 +1,5 @@
-// Opens a `.pt2`: finds its folder, checks the marks that say what it is, and reads the three JSON documents. Nothing is
-// unpickled and nothing but these members is read; raw tensors are read by tensors.cpp, one by one.
+// Opens a `.pt2`: finds its folder, checks the marks that say what it is, and reads the three JSON documents. Nothing
+// is unpickled and nothing but these members is read; raw tensors are read by tensors.cpp, one by one.
 #include "lissome/program/pt2/archive.h"
 
 #include <optional>
@@ -9,10 +9,10 @@
 namespace lissome {
 namespace {
 
-constexpr uint64_t kLargestMark = 256;             // bytes of archive_format and its like
-constexpr uint64_t kLargestConfig = 256u << 20;    // bytes of a JSON document
+constexpr uint64_t kLargestMark = 256;           // bytes of archive_format and its like
+constexpr uint64_t kLargestConfig = 256u << 20;  // bytes of a JSON document
 constexpr uint64_t kLargestModel = 1024u << 20;
-constexpr int kDeepestJson = 200;                  // child graphs nest six levels each
+constexpr int kDeepestJson = 200;  // child graphs nest six levels each
 constexpr int64_t kSchemaMajor = 8;
 
 // The folder of `archive_format`: all other members must lie in it.
@@ -69,8 +69,8 @@ std::string choose_model(const Pt2Archive& archive) {
 }
 
 Json read_json(const Pt2Archive& archive, const std::string& member, uint64_t limit) {
-  return parse_json(archive.zip.read_text(archive.member(member), limit),
-                    archive.zip.file()->path() + ":" + member, kDeepestJson);
+  return parse_json(archive.zip.read_text(archive.member(member), limit), archive.zip.file()->path() + ":" + member,
+                    kDeepestJson);
 }
 
 // Archives without constants may lack the document.

@@ -31,8 +31,8 @@ struct Pt2Archive {
   const ZipMember& member(const std::string& path) const;
 };
 
-// Throws usage (no such file), invalid_input (broken or hostile; not a model at all), unsupported (another kind of model
-// file, another version, native code) and says what the file is and how to export it.
+// Throws usage (no such file), invalid_input (broken or hostile; not a model at all), unsupported (another kind of
+// model file, another version, native code) and says what the file is and how to export it.
 Pt2Archive open_pt2(const std::string& path);
 
 }  // namespace lissome

@@ -113,7 +113,8 @@ Argument GraphReader::read_argument(const Json& argument) {
   if (kind == "as_nested_tensors")
     return read_list(value, kind, [&](const Json& item) { return read_list(item, "as_nested_tensors", read_tensor); });
   if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") return read_sym(value);
-  if (kind == "as_sym_ints" || kind == "as_sym_floats" || kind == "as_sym_bools") return read_list(value, kind, read_sym);
+  if (kind == "as_sym_ints" || kind == "as_sym_floats" || kind == "as_sym_bools")
+    return read_list(value, kind, read_sym);
   if (kind == "as_custom_obj") {
     const auto& known = frames_.front().arguments;
     const auto found = known.find(text_member(value, "name"));
@@ -130,8 +131,7 @@ Argument fit_literal(Argument argument, const c10::Argument& expected) {
     return static_cast<double>(*argument.get<int64_t>());
   if (type->kind() != c10::TypeKind::ListType || argument.is_none()) return argument;
   const auto element = type->castRaw<c10::ListType>()->getElementType()->kind();
-  if (!argument.is_list() && expected.N())
-    argument = ArgumentList(static_cast<size_t>(*expected.N()), argument);
+  if (!argument.is_list() && expected.N()) argument = ArgumentList(static_cast<size_t>(*expected.N()), argument);
   if (element == c10::TypeKind::FloatType && argument.is_list()) {
     ArgumentList items = argument.list();
     for (Argument& item : items) {

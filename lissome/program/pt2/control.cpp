@@ -7,9 +7,7 @@
 namespace lissome {
 namespace {
 
-bool is_graph(const Json& input) {
-  return json_union(json_member(input, "arg"), "argument").kind == "as_graph";
-}
+bool is_graph(const Json& input) { return json_union(json_member(input, "arg"), "argument").kind == "as_graph"; }
 
 [[noreturn]] void refuse_form(std::string_view wanted) {
   throw_error(ErrorKind::invalid_input, "its arguments are not ", wanted);
@@ -153,8 +151,7 @@ void GraphReader::read_scan(const Json& node, const ArgumentList& arguments) {
   add_control(node, Control::scan, std::move(flat));
 }
 
-void GraphReader::read_region(const Json& node, std::string mode, size_t operands_from,
-                              const ArgumentList& arguments) {
+void GraphReader::read_region(const Json& node, std::string mode, size_t operands_from, const ArgumentList& arguments) {
   ArgumentList flat{std::move(mode)};
   flat.insert(flat.end(), arguments.begin() + static_cast<std::ptrdiff_t>(operands_from), arguments.end());
   add_control(node, Control::region, std::move(flat));

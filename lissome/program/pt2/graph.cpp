@@ -70,8 +70,7 @@ void collect_names(const Json& value, std::unordered_set<std::string_view>& name
 
 }  // namespace
 
-GraphReader::GraphReader(const Json& graph, Program& program, OriginTable& origins)
-    : graph_(graph), origins_(origins) {
+GraphReader::GraphReader(const Json& graph, Program& program, OriginTable& origins) : graph_(graph), origins_(origins) {
   frames_.emplace_back().program = &program;
   index_types();
   collect_used_names();
@@ -163,7 +162,8 @@ void GraphReader::read_nodes() {
     } catch (const c10::Error& error) {
       throw_error(ErrorKind::unsupported, describe(), ": ", error.what_without_backtrace());
     }
-  }  mend_types(program());
+  }
+  mend_types(program());
 }
 
 void GraphReader::read_node(const Json& node) {
@@ -182,8 +182,7 @@ ArgumentList GraphReader::read_schema_arguments(const Json& node, const Op& op) 
   for (const Json& input : list_member(node, "inputs")) {
     const std::string& name = text_member(input, "name");
     const int index = op.argument_index(name);
-    if (index < 0)
-      throw_error(ErrorKind::unsupported, op.name(), " of this PyTorch has no argument ", quote(name));
+    if (index < 0) throw_error(ErrorKind::unsupported, op.name(), " of this PyTorch has no argument ", quote(name));
     const auto position = static_cast<size_t>(index);
     if (given[position]) throw_error(ErrorKind::invalid_input, "the argument ", quote(name), " is given twice");
     given[position] = fit_literal(read_argument(json_member(input, "arg")), expected[position]);
@@ -203,7 +202,8 @@ void GraphReader::read_operator(const Json& node, const std::string& name) {
   const Op op = Op::find(name);
   Node made{op, read_schema_arguments(node, op), {}, {}, nullptr};
   if (find_effects(program(), made).outside)
-    throw_error(ErrorKind::unsupported, op.name(), " reaches outside of its tensors (files, processes or the console),"
+    throw_error(ErrorKind::unsupported, op.name(),
+                " reaches outside of its tensors (files, processes or the console),"
                 " which a model file may not do");
   finish_node(std::move(made), node);
 }
@@ -236,7 +236,8 @@ ValueId GraphReader::define_output(const Json& output) {
     name = text_member(value, "name");
   } else if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") {
     const auto [tag, inner] = json_union(value, kind);
-    if (tag != "as_name") throw_error(ErrorKind::invalid_input, "a result must have a name, not ", describe_json(inner));
+    if (tag != "as_name")
+      throw_error(ErrorKind::invalid_input, "a result must have a name, not ", describe_json(inner));
     name = json_text(inner, "as_name");
   } else {
     throw_error(ErrorKind::unsupported, "results of kind ", quote(kind), " are unknown");

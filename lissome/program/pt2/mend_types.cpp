@@ -18,8 +18,7 @@ class TypeMender {
   explicit TypeMender(Program& program) : program_(program), wrong_(program.values.size(), false) {}
 
   void run() {
-    for (Node& node : program_.nodes)
-      visit(node);
+    for (Node& node : program_.nodes) visit(node);
   }
 
  private:
@@ -56,8 +55,7 @@ class TypeMender {
       for (Value& value : mended->values) {
         if (mended->find_weight(value.name) == nullptr) forget_sizes(value.type);
       }
-      for (Node& inner : mended->nodes)
-        forget_bodies(inner);
+      for (Node& inner : mended->nodes) forget_bodies(inner);
       body = std::move(mended);
     }
   }
@@ -68,8 +66,6 @@ class TypeMender {
 
 }  // namespace
 
-void mend_types(Program& program) {
-  TypeMender(program).run();
-}
+void mend_types(Program& program) { TypeMender(program).run(); }
 
 }  // namespace lissome

@@ -74,8 +74,13 @@ void read_dimensions(const Pt2Archive& archive, Program& program) {
 }
 
 SignatureReader::SignatureReader(const Pt2Archive& archive, Program& program, GraphReader& graph, Pt2Tensors& tensors)
-    : archive_(archive), program_(program), graph_(graph), tensors_(tensors), call_(find_root_call(archive)),
-      input_names_(name_call_inputs(call_)), output_names_(name_call_outputs(call_)) {}
+    : archive_(archive),
+      program_(program),
+      graph_(graph),
+      tensors_(tensors),
+      call_(find_root_call(archive)),
+      input_names_(name_call_inputs(call_)),
+      output_names_(name_call_outputs(call_)) {}
 
 std::string SignatureReader::next_input_name(const std::string& fallback) {
   const size_t place = next_input_++;

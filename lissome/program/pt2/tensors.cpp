@@ -77,12 +77,11 @@ Extent read_tensor_meta(const std::string& name, const Json& meta) {
   return extent;
 }
 
-bool is_plain(const Extent& extent) {
-  return extent.offset == 0 && extent.strides == contiguous_strides(extent.sizes);
-}
+bool is_plain(const Extent& extent) { return extent.offset == 0 && extent.strides == contiguous_strides(extent.sizes); }
 
-// A storage must be exactly as long as its tensor. It may be longer where the tensor is a cut-out of a greater one: when
-// others share it, when the tensor is not dense from the start, or by whole rows (hann_window keeps the first n of n + 1).
+// A storage must be exactly as long as its tensor. It may be longer where the tensor is a cut-out of a greater one:
+// when others share it, when the tensor is not dense from the start, or by whole rows (hann_window keeps the first n of
+// n + 1).
 void check_length(const std::string& name, const Extent& extent, int64_t bytes, bool shared) {
   const auto item = static_cast<int64_t>(c10::elementSize(extent.type));
   if (bytes % item != 0)
@@ -102,8 +101,9 @@ void check_length(const std::string& name, const Extent& extent, int64_t bytes, 
 c10::Storage borrow_storage(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> file) {
   auto* data = const_cast<std::byte*>(bytes.data());  // private pages: a write makes a copy of the page
   auto* keeper = new std::shared_ptr<const MappedFile>(std::move(file));
-  c10::DataPtr pointer(data, keeper, [](void* context) { delete static_cast<std::shared_ptr<const MappedFile>*>(context); },
-                       c10::Device(c10::DeviceType::CPU));
+  c10::DataPtr pointer(
+      data, keeper, [](void* context) { delete static_cast<std::shared_ptr<const MappedFile>*>(context); },
+      c10::Device(c10::DeviceType::CPU));
   return c10::Storage(c10::Storage::use_byte_size_t(), bytes.size(), std::move(pointer), nullptr, false);
 }
 
@@ -117,10 +117,26 @@ c10::Storage copy_storage(std::span<const std::byte> bytes) {
 
 at::ScalarType pt2_scalar_type(int64_t number) {
   static constexpr std::array<std::pair<int64_t, at::ScalarType>, 21> kTypes = {{
-      {1, at::kByte}, {2, at::kChar}, {3, at::kShort}, {4, at::kInt}, {5, at::kLong}, {6, at::kHalf}, {7, at::kFloat},
-      {8, at::kDouble}, {9, at::kComplexHalf}, {10, at::kComplexFloat}, {11, at::kComplexDouble}, {12, at::kBool},
-      {13, at::kBFloat16}, {28, at::kUInt16}, {29, at::kFloat8_e4m3fn}, {30, at::kFloat8_e5m2},
-      {31, at::kFloat8_e4m3fnuz}, {32, at::kFloat8_e5m2fnuz}, {33, at::kFloat8_e8m0fnu}, {34, at::kUInt32},
+      {1, at::kByte},
+      {2, at::kChar},
+      {3, at::kShort},
+      {4, at::kInt},
+      {5, at::kLong},
+      {6, at::kHalf},
+      {7, at::kFloat},
+      {8, at::kDouble},
+      {9, at::kComplexHalf},
+      {10, at::kComplexFloat},
+      {11, at::kComplexDouble},
+      {12, at::kBool},
+      {13, at::kBFloat16},
+      {28, at::kUInt16},
+      {29, at::kFloat8_e4m3fn},
+      {30, at::kFloat8_e5m2},
+      {31, at::kFloat8_e4m3fnuz},
+      {32, at::kFloat8_e5m2fnuz},
+      {33, at::kFloat8_e8m0fnu},
+      {34, at::kUInt32},
       {35, at::kUInt64},
   }};
   for (const auto& [known, type] : kTypes) {

@@ -25,7 +25,8 @@ void GraphReader::read_vmap_node(const Json& node, std::string_view name) {
   if (frames_.size() < 2) throw_error(ErrorKind::invalid_input, "it stands outside of every vmapped stretch");
   if (name == "_remove_batch_dim") return remove_batched(node, arguments);
   if (name == "_vmap_decrement_nesting") return close_vmap(node);
-  throw_error(ErrorKind::unsupported, "of torch.func only vmap is known; export the model with "
+  throw_error(ErrorKind::unsupported,
+              "of torch.func only vmap is known; export the model with "
               "run_decompositions() to dissolve the others");
 }
 
@@ -84,8 +85,8 @@ void GraphReader::remove_batched(const Json& node, const ArgumentList& arguments
 void GraphReader::close_vmap(const Json& node) {
   Frame frame = std::move(frames_.back());
   frames_.pop_back();
-  const std::string mode = "vmap=" + frame.randomness + ";" + join(frame.input_dimensions, ",") + ";" +
-                           join(frame.output_dimensions, ",");
+  const std::string mode =
+      "vmap=" + frame.randomness + ";" + join(frame.input_dimensions, ",") + ";" + join(frame.output_dimensions, ",");
   ArgumentList arguments{mode};
   arguments.insert(arguments.end(), frame.operands.begin(), frame.operands.end());
   Node region{Op::control(Control::region), std::move(arguments), {}, {}, nullptr};

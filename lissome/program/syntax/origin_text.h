@@ -1,4 +1,5 @@
-// Where a node comes from, as the comment behind it: `# encoder.py:88 in encoder.layer.0 (BertLayer): "x = self.fc(x)"`.
+// Where a node comes from, as the comment behind it: `# encoder.py:88 in encoder.layer.0 (BertLayer): "x =
+// self.fc(x)"`.
 #pragma once
 
 #include <optional>

@@ -97,7 +97,8 @@ void ProgramLexer::read_name(TextToken& token) {
   const size_t start = at_;
   while (is_name_character(peek()) || (peek() == '.' && is_name_character(peek(1)))) ++at_;
   token.text = text_.substr(start, at_ - start);
-  if (token.text.empty()) refuse_text(token.place, "a name must follow % or @; odd names stand in quotes: %\"odd name\"");
+  if (token.text.empty())
+    refuse_text(token.place, "a name must follow % or @; odd names stand in quotes: %\"odd name\"");
 }
 
 TextToken ProgramLexer::read_number(TextToken token) {
@@ -116,7 +117,8 @@ TextToken ProgramLexer::read_number(TextToken token) {
     ++at_;
     while (is_digit(peek())) ++at_;
   }
-  if ((peek() == 'e' || peek() == 'E') && (is_digit(peek(1)) || ((peek(1) == '-' || peek(1) == '+') && is_digit(peek(2))))) {
+  if ((peek() == 'e' || peek() == 'E') &&
+      (is_digit(peek(1)) || ((peek(1) == '-' || peek(1) == '+') && is_digit(peek(2))))) {
     is_floating = true;
     at_ += 2;
     while (is_digit(peek())) ++at_;

@@ -10,12 +10,12 @@ namespace lissome {
 
 struct TextToken {
   enum class Kind : uint8_t {
-    end,          // of the text
-    line_end,     // a newline or ';'
-    comment,      // from # to the end of the line, without #; text is trimmed
-    value,        // %name
-    weight,       // @name
-    word,         // aten::add.Tensor, channels_last, cuda:0
+    end,       // of the text
+    line_end,  // a newline or ';'
+    comment,   // from # to the end of the line, without #; text is trimmed
+    value,     // %name
+    weight,    // @name
+    word,      // aten::add.Tensor, channels_last, cuda:0
     integer,
     floating,
     string,
@@ -33,7 +33,8 @@ class ProgramLexer {
   explicit ProgramLexer(std::string_view text) : text_(text) {}
 
   TextToken read();
-  // "[...]" as written, brackets off, when the next character opens it; for sizes, which have an arithmetic of their own.
+  // "[...]" as written, brackets off, when the next character opens it; for sizes, which have an arithmetic of their
+  // own.
   bool read_bracketed(std::string& content);
   size_t position() const { return at_; }
   TextPlace place() const { return {line_, static_cast<int>(at_ - line_start_) + 1}; }

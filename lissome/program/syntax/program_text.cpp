@@ -138,9 +138,11 @@ class ProgramReader {
       if (take_word("return")) return read_return(program);
       return read_node(program, {});
     }
-    if (token_.kind == Kind::weight || token_.kind == Kind::value || at_word("_")) return read_results_or_write(program);
-    refuse_token("a statement (dim, input, parameter, buffer, constant, training, %result = op(...), @state <- %value, "
-                 "return)");
+    if (token_.kind == Kind::weight || token_.kind == Kind::value || at_word("_"))
+      return read_results_or_write(program);
+    refuse_token(
+        "a statement (dim, input, parameter, buffer, constant, training, %result = op(...), @state <- %value, "
+        "return)");
   }
 
   template <typename Read>

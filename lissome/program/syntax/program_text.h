@@ -55,8 +55,8 @@ struct TextWeight {
   TextType type;
   std::string layout;  // of a sparse weight, else empty
   std::optional<std::vector<int64_t>> strides;
-  std::string tied;    // name of the weight whose storage it shares
-  int64_t offset = 0;  // its first element in that storage
+  std::string tied;                  // name of the weight whose storage it shares
+  int64_t offset = 0;                // its first element in that storage
   std::optional<TextArgument> fill;  // `= 0.5` or `= [1, 2]`: what its elements are, in tests
   TextPlace place;
 };
