@@ -36,14 +36,23 @@ struct PassResult {
   double seconds = 0;
   std::string diff;  // of the program text, where it changed
 };
-// Runs the table, verifying after every pass and cleaning (constants, dead nodes) after every change.
-std::vector<PassResult> run_pipeline(Program& program, const PipelineOptions& options = {});
+// Runs these passes in this order, in the bodies of control ops too, verifying and dropping what nothing reads any more
+// after every change. Unknown is a disabled name that is none of theirs.
+std::vector<PassResult> run_passes(std::span<const Pass> passes, Program& program, const PipelineOptions& options);
+// The table, again and again until it changes nothing, so that running it twice is running it once. One result for each
+// name in the table, all its turns together.
+std::vector<PassResult> run_pipeline(Program& program);  // with the defaults
+std::vector<PassResult> run_pipeline(Program& program, const PipelineOptions& options);
 
 // The eval form: dropout is identity, batch norm reads its running statistics, training counters are gone.
 void convert_to_inference(Program& program);
 
 // Eval form, folded and fused: everything that needs neither data nor search. `original` is left alone.
-Program prepare_inference(const Program& original, const PipelineOptions& options = {},
+Program prepare_inference(const Program& original);  // with the defaults
+Program prepare_inference(const Program& original, const PipelineOptions& options,
                           std::vector<PassResult>* results = nullptr);
+
+// Weights that no node, output or write mentions go; returns how many.
+int remove_unread_weights(Program& program);
 
 }  // namespace lissome

@@ -64,6 +64,9 @@ struct Effects {
   bool barrier() const { return !writes.empty(); }
 };
 Effects find_effects(const Program& program, const Node& node);
+// Which values, by ValueId, may share storage with something that a node writes in place: what reads them may not be
+// moved or merged with another reader. Empty when no node writes.
+std::vector<bool> find_written_values(const Program& program);
 // No writes, not random, no check, nothing outside; bodies included: may be merged, recomputed and dropped when unread.
 bool is_pure(const Program& program, const Node& node);
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lissome/compress.h"
+#include "lissome/pass.h"
 
 namespace lissome {
 namespace {
@@ -39,20 +40,11 @@ class Bf16Converter {
     const auto as_f32 = [&](ValueId value) { return read(value, Dtype::f32); };
     for (ProgramOutput& output : result_.outputs) output.value = map_values(output.value, as_f32);
     for (StateWrite& write : result_.writes) write.value = as_f32(write.value);
-    drop_unread_weights();
+    remove_unread_weights(result_);
     return std::move(result_);
   }
 
  private:
-  template <typename Map>
-  static Argument map_values(const Argument& argument, Map&& map) {
-    if (argument.is_value()) return map(argument.value());
-    if (!argument.is_list()) return argument;
-    ArgumentList items;
-    for (const Argument& item : argument.list()) items.push_back(map_values(item, map));
-    return items;
-  }
-
   bool is_f32(ValueId value) const {
     const ValueType& type = source_.value(value).type;
     return type.kind == ValueKind::tensor && type.sized && type.dtype == Dtype::f32;
@@ -112,12 +104,6 @@ class Bf16Converter {
     if (dtype != Dtype::bf16) return;
     only_bf16_.insert(node.result());
     result_.value(node.result()).type.dtype = Dtype::bf16;
-  }
-
-  void drop_unread_weights() {
-    const Uses uses = find_uses(result_);
-    std::erase_if(result_.weights,
-                  [&](const Weight& weight) { return uses.count(weight.value) == 0 && !is_written(weight.value); });
   }
 
   const Program& source_;

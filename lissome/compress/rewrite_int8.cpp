@@ -5,6 +5,7 @@
 #include <map>
 
 #include "lissome/compress/int8_ops.h"
+#include "lissome/pass.h"
 
 namespace lissome {
 namespace {
@@ -32,7 +33,7 @@ class Int8Rewriter {
   Program run() {
     find_wanted();
     for (size_t position = 0; position < source_.nodes.size(); ++position) emit(static_cast<int>(position));
-    drop_unread_weights();
+    remove_unread_weights(result_);
     return std::move(result_);
   }
 
@@ -110,15 +111,6 @@ class Int8Rewriter {
     // The float result takes the place of the old one, so that its readers need no change.
     add_int8_layer(result_, node, layer, input, read_epilogue(node), std::nullopt, type);
     result_.nodes.back().results.front() = node.result();
-  }
-
-  void drop_unread_weights() {
-    const Uses uses = find_uses(result_);
-    std::erase_if(result_.weights, [&](const Weight& weight) {
-      const bool written = std::any_of(result_.writes.begin(), result_.writes.end(),
-                                       [&](const StateWrite& write) { return write.target == weight.value; });
-      return uses.count(weight.value) == 0 && !written;
-    });
   }
 
   const Program& source_;

@@ -50,17 +50,11 @@ class GroupMaker {
     for (const ValueId id : node.results) made_.insert(id);
   }
 
-  Argument copy(const Argument& argument) const {
-    if (argument.is_value()) return argument.value() == ValueId::none ? argument : Argument(ids_.at(argument.value()));
-    if (!argument.is_list()) return argument;
-    ArgumentList items;
-    for (const Argument& item : argument.list()) items.push_back(copy(item));
-    return items;
-  }
-
   void add(const Node& node) {
     Node copied = node;
-    for (Argument& argument : copied.arguments) argument = copy(argument);
+    for (Argument& argument : copied.arguments) {
+      argument = map_values(argument, [&](ValueId id) { return id == ValueId::none ? id : ids_.at(id); });
+    }
     for (ValueId& id : copied.results) {
       if (id == ValueId::none) continue;
       const Value& value = from_.value(id);

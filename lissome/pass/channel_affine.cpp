@@ -46,8 +46,8 @@ std::optional<ChannelProducer> find_channel_producer(Rewriter& rewriter, const A
   if (!linear && !node->is("aten::convolution")) return std::nullopt;
   const ValueType& type = rewriter.type_of(resolved);
   const Argument bias = rewriter.resolve(node->argument("bias"));
-  ChannelProducer producer{*node, constant_tensor(rewriter.program(), rewriter.resolve(node->argument("weight"))),
-                           constant_tensor(rewriter.program(), bias)};
+  ChannelProducer producer{*node, constant_tensor(rewriter, rewriter.resolve(node->argument("weight"))),
+                           constant_tensor(rewriter, bias)};
   if (!producer.weight.defined() || !producer.weight.is_floating_point() || !type.sized) return std::nullopt;
   if (!producer.bias.defined() && !bias.is_none()) return std::nullopt;
   producer.channels_last = linear;

@@ -1,6 +1,7 @@
 // A 1x1 convolution is a linear over channels. Where the image is one pixel, or where a permute brought the channels
-// forward for it and the inverse takes them back, linear needs no move at all and has the better kernels. On other
-// images the convolution stays: channels-last makes it the same product.
+// forward for it and the inverse takes them back, linear needs no move at all and has the better kernels. Where
+// permutes stand around a linear over an image's channels, the convolution needs none. On other images the convolution
+// stays: channels-last makes it the same product.
 #include <algorithm>
 
 #include "lissome/pass/passes.h"
@@ -18,7 +19,7 @@ bool all_equal(const Argument& list, int64_t number) {
 at::Tensor read_pointwise(Rewriter& rewriter, const Node& node) {
   if (!node.is("aten::convolution") || node.argument("transposed") != Argument(false)) return {};
   if (node.argument("groups") != Argument(1) || !all_equal(node.argument("padding"), 0)) return {};
-  const at::Tensor weight = constant_tensor(rewriter.program(), rewriter.resolve(node.argument("weight")));
+  const at::Tensor weight = constant_tensor(rewriter, rewriter.resolve(node.argument("weight")));
   if (!weight.defined() || weight.dim() < 3) return {};
   for (int64_t i = 2; i < weight.dim(); ++i) {
     if (weight.size(i) != 1) return {};
@@ -98,12 +99,42 @@ bool convert_between_moves(Rewriter& rewriter, int position) {
   return true;
 }
 
+// permute, linear, permute back, of images.
+bool convert_linear(Rewriter& rewriter, int position) {
+  const Node& back = rewriter.node(position);
+  if (!back.is("aten::permute")) return false;
+  const Argument result = rewriter.resolve(back.arguments.front());
+  const Node* linear = rewriter.producer(result, "aten::linear");
+  if (linear == nullptr || !rewriter.has_one_use(result.value()) || !moves_channels(rewriter, back, true)) return false;
+  const at::Tensor weight = constant_tensor(rewriter, rewriter.resolve(linear->argument("weight")));
+  const Argument input = rewriter.resolve(linear->argument("input")), bias = linear->argument("bias");
+  const Node* move = rewriter.producer(input, "aten::permute");
+  if (!weight.defined() || weight.dim() != 2 || move == nullptr || !moves_channels(rewriter, *move, false))
+    return false;
+  const auto rank = static_cast<int64_t>(rewriter.type_of(result).sizes.size());
+  // A permute that others read is made all the same.
+  if (rank < 4 || rank > 5 || !rewriter.has_one_use(input.value())) return false;
+  std::vector<int64_t> sizes = weight.sizes().vec();
+  sizes.resize(static_cast<size_t>(rank), 1);
+  const std::string name =
+      name_of_weight(rewriter.program(), rewriter.resolve(linear->argument("weight"))) + ".pointwise";
+  const Argument source = rewriter.resolve(move->arguments.front());
+  const auto repeat = [&](int64_t number) { return ArgumentList(static_cast<size_t>(rank - 2), Argument(number)); };
+  const std::shared_ptr<const Origin> origin = linear->origin;
+  rewriter.replace_node(position, Op::find("aten::convolution"),
+                        {source, add_constant(rewriter.program(), name, weight.reshape(sizes)), bias, repeat(1),
+                         repeat(0), repeat(1), false, repeat(0), 1});
+  rewriter.node(position).origin = origin;
+  return true;
+}
+
 }  // namespace
 
 int convert_pointwise_conv(Program& program) {
   Rewriter rewriter(program);
   for (int position = 0; position < rewriter.node_count(); ++position) {
-    convert_between_moves(rewriter, position) || convert_pixel(rewriter, position);
+    convert_between_moves(rewriter, position) || convert_linear(rewriter, position) ||
+        convert_pixel(rewriter, position);
   }
   return rewriter.finish();
 }

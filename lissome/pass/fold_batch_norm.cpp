@@ -12,10 +12,10 @@ namespace {
 std::optional<ChannelAffine> read_batch_norm(Rewriter& rewriter, const Node& node) {
   if (!node.is("aten::batch_norm") || node.argument("training") != Argument(false)) return std::nullopt;
   const auto constant = [&](std::string_view name) {
-    return constant_tensor(rewriter.program(), rewriter.resolve(node.argument(name)));
+    return constant_tensor(rewriter, rewriter.resolve(node.argument(name)));
   };
   const at::Tensor mean = constant("running_mean"), variance = constant("running_var");
-  const std::optional<double> epsilon = constant_number(rewriter.program(), node.argument("eps"));
+  const std::optional<double> epsilon = constant_number(rewriter, node.argument("eps"));
   if (!mean.defined() || !variance.defined() || !epsilon) return std::nullopt;
   at::Tensor gamma = constant("weight"), beta = constant("bias");
   // A weight that is no constant cannot be folded; an absent one is 1 and 0.

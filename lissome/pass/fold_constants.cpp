@@ -27,7 +27,7 @@ class ConstantFolder {
   }
 
  private:
-  bool is_known(ValueId value) const { return lists_.contains(value) || is_constant(rewriter_.program(), value); }
+  bool is_known(ValueId value) const { return computed_.contains(value) || rewriter_.is_constant(value); }
 
   bool is_foldable(const Node& node) {
     if (!node.op.has_schema() || node.results.empty() || !is_pure(rewriter_.program(), node)) return false;
@@ -41,8 +41,8 @@ class ConstantFolder {
   }
 
   c10::IValue look_up(ValueId value) const {
-    const auto list = lists_.find(value);
-    return list != lists_.end() ? list->second : c10::IValue(rewriter_.program().find_weight(value)->tensor);
+    const auto found = computed_.find(value);
+    return found != computed_.end() ? found->second : c10::IValue(rewriter_.program().find_weight(value)->tensor);
   }
 
   std::vector<c10::IValue> evaluate(const Node& node) {
@@ -57,7 +57,7 @@ class ConstantFolder {
     int64_t bytes = 0;
     for (const Argument& argument : node.arguments) {
       for_each_value(rewriter_.resolve(argument), [&](ValueId value) {
-        if (!lists_.contains(value)) bytes += static_cast<int64_t>(look_up(value).toTensor().nbytes());
+        if (const c10::IValue known = look_up(value); known.isTensor()) bytes += count_bytes({known});
       });
     }
     return bytes;
@@ -66,13 +66,26 @@ class ConstantFolder {
   static int64_t count_bytes(const std::vector<c10::IValue>& results) {
     int64_t bytes = 0;
     for (const c10::IValue& result : results) {
-      if (result.isTensor()) bytes += static_cast<int64_t>(result.toTensor().nbytes());
+      if (!result.isTensor()) continue;
+      // What is repeated in memory counts once.
+      const at::Tensor& tensor = result.toTensor();
+      const auto held = tensor.has_storage() ? static_cast<int64_t>(tensor.storage().nbytes()) : INT64_MAX;
+      bytes += std::min(held, static_cast<int64_t>(tensor.nbytes()));
     }
     return bytes;
   }
 
+  // A view that repeats its elements: to store it would cost memory and hide from others that they are the same.
+  static bool is_repeating(const Node& node) {
+    return node.is("aten::expand") || node.is("aten::expand_as") || node.is("aten::broadcast_to");
+  }
+
   void fold(const Node& node) {
     const std::vector<c10::IValue> results = evaluate(node);
+    if (is_repeating(node)) {
+      computed_.emplace(node.result(), results.front());
+      return;
+    }
     if (count_bytes(results) > count_input_bytes(node) + kLargestGrowth) return;
     for (size_t i = 0; i < results.size(); ++i) {
       if (node.results[i] != ValueId::none) keep(node.results[i], results[i]);
@@ -97,7 +110,7 @@ class ConstantFolder {
     } else if (result.isBool()) {
       rewriter_.replace_value(value, result.toBool());
     } else if (result.isList()) {
-      lists_.emplace(value, result);  // a list has no literal of its own; what is taken out of it has
+      computed_.emplace(value, result);  // a list has no literal of its own; what is taken out of it has
     }
   }
 
@@ -118,7 +131,7 @@ class ConstantFolder {
   }
 
   Rewriter rewriter_;
-  std::map<ValueId, c10::IValue> lists_;
+  std::map<ValueId, c10::IValue> computed_;  // known, but not in place of the node
 };
 
 }  // namespace

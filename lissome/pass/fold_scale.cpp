@@ -10,11 +10,11 @@ namespace lissome {
 namespace {
 
 // The constant as a number or [channels], when it broadcasts along the channel dimension alone; undefined otherwise.
-at::Tensor read_channels(const Program& program, const Argument& argument, const ChannelProducer& producer) {
+at::Tensor read_channels(const Rewriter& rewriter, const Argument& argument, const ChannelProducer& producer) {
   if (argument.get<int64_t>() != nullptr || argument.get<double>() != nullptr) {
-    return at::tensor(*constant_number(program, argument), at::kDouble);
+    return at::tensor(*constant_number(rewriter, argument), at::kDouble);
   }
-  const at::Tensor tensor = constant_tensor(program, argument);
+  const at::Tensor tensor = constant_tensor(rewriter, argument);
   if (!tensor.defined() || !tensor.is_floating_point()) return {};
   if (tensor.dim() == 0) return tensor.to(at::kDouble);
   if (static_cast<size_t>(tensor.dim()) > producer.rank || tensor.scalar_type() != producer.weight.scalar_type())
@@ -39,7 +39,7 @@ bool fold(Rewriter& rewriter, int position) {
     if (!producer || rewriter.type_of(node.result()) != rewriter.type_of(product)) continue;
     // A weight that others read (an embedding tied to the last layer) would be kept twice.
     if (rewriter.use_count(rewriter.resolve(producer->node.argument("weight")).value()) > 1) continue;
-    at::Tensor numbers = read_channels(rewriter.program(), constant, *producer);
+    at::Tensor numbers = read_channels(rewriter, constant, *producer);
     if (!numbers.defined()) continue;
     if (node.is("aten::sub.Tensor")) numbers = numbers.neg();
     if (absorb_affine(rewriter, position, *producer,

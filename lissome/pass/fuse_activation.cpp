@@ -48,12 +48,32 @@ void place(Rewriter& rewriter, int position, const Producer& producer, Source so
 
 bool fuse_activation(Rewriter& rewriter, int position, const Producer& producer) {
   const Node& node = rewriter.node(position);
-  const std::string activation = read_activation(rewriter.program(), node);
+  const std::string activation = read_activation(rewriter, node);
   if (activation.empty()) return false;
   std::optional<Source> source = find_source(rewriter, rewriter.resolve(node.arguments.front()), producer);
   if (!source || source->activation != "none") return false;
   source->activation = activation;
   place(rewriter, position, producer, std::move(*source));
+  return true;
+}
+
+// activation(reshape(product)) -> reshape(activation(product)): the two then fuse.
+bool fuse_behind_reshape(Rewriter& rewriter, int position, const Producer& producer) {
+  const Node node = rewriter.node(position);
+  const std::string activation = read_activation(rewriter, node);
+  if (activation.empty()) return false;
+  const Argument input = rewriter.resolve(node.arguments.front());
+  const Node* reshape = rewriter.producer(input, "aten::reshape");
+  if (reshape == nullptr || !rewriter.has_one_use(input.value())) return false;
+  const Argument product = rewriter.resolve(reshape->argument("self")),
+                 shape = rewriter.resolve(reshape->argument("shape"));
+  std::optional<Source> source = find_source(rewriter, product, producer);
+  if (!source || source->activation != "none" || reshape->result() == node.result()) return false;
+  source->arguments.emplace_back(activation);
+  source->arguments.push_back(source->residual);
+  const ValueId fused = rewriter.insert_before(position, Op::find(producer.fused), std::move(source->arguments),
+                                               {rewriter.type_of(product)}, source->origin);
+  rewriter.replace_node(position, Op::find("aten::reshape"), {fused, shape});
   return true;
 }
 
@@ -80,7 +100,8 @@ bool fuse_residual(Rewriter& rewriter, int position, const Producer& producer) {
 int fuse_into(Program& program, const Producer& producer) {
   Rewriter rewriter(program);
   for (int position = 0; position < rewriter.node_count(); ++position) {
-    fuse_activation(rewriter, position, producer) || fuse_residual(rewriter, position, producer);
+    fuse_activation(rewriter, position, producer) || fuse_behind_reshape(rewriter, position, producer) ||
+        fuse_residual(rewriter, position, producer);
   }
   return rewriter.finish();
 }

@@ -26,6 +26,7 @@ class AttentionFuser {
     const Argument weights = rewriter_.resolve(product.arguments[0]);
     const ValueId value = rewriter_.resolve(product.arguments[1]).value();
     const Node* softmax = rewriter_.producer(weights, "aten::softmax.int");
+    if (softmax == nullptr) softmax = rewriter_.producer(weights, "aten::_safe_softmax");
     if (softmax == nullptr || value == ValueId::none || !rewriter_.has_one_use(weights.value())) return false;
     if (!is_over_keys(*softmax) || !match_scores(rewriter_.resolve(softmax->argument("self")).value())) return false;
     if (!shapes_agree(value, product.result())) return false;
@@ -133,7 +134,7 @@ class AttentionFuser {
     if (node == nullptr || (!node->is("aten::masked_fill.Scalar") && !node->is("aten::masked_fill.Tensor")))
       return false;
     return add_fill(value, rewriter_.resolve(node->argument("self")), rewriter_.resolve(node->argument("mask")),
-                    constant_number(rewriter_.program(), rewriter_.resolve(node->argument("value"))), true);
+                    constant_number(rewriter_, rewriter_.resolve(node->argument("value"))), true);
   }
 
   // where(mask, scores, number)
@@ -141,7 +142,7 @@ class AttentionFuser {
     const Node* node = rewriter_.producer(value);
     if (node == nullptr || (!node->is("aten::where.self") && !node->is("aten::where.ScalarOther"))) return false;
     return add_fill(value, rewriter_.resolve(node->argument("self")), rewriter_.resolve(node->argument("condition")),
-                    constant_number(rewriter_.program(), rewriter_.resolve(node->argument("other"))), false);
+                    constant_number(rewriter_, rewriter_.resolve(node->argument("other"))), false);
   }
 
   // Batch dimensions of query, key and value must be equal: matmul would broadcast, attention would not.

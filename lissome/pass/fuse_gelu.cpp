@@ -24,7 +24,7 @@ std::optional<double> match_square(Rewriter& rewriter, ValueId value, ValueId x)
 std::optional<double> match_cube(Rewriter& rewriter, ValueId value, ValueId x) {
   const ScaledValue scaled = strip_scales(rewriter, value);
   if (const Node* power = rewriter.producer(Argument(scaled.value), "aten::pow.Tensor_Scalar")) {
-    if (constant_number(rewriter.program(), power->argument("exponent")) != 3.0) return std::nullopt;
+    if (constant_number(rewriter, power->argument("exponent")) != 3.0) return std::nullopt;
     const auto base = match_multiple(rewriter, rewriter.resolve(power->argument("self")).value(), x);
     return base ? std::optional(scaled.number * std::pow(*base, 3)) : std::nullopt;
   }

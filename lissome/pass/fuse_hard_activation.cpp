@@ -14,26 +14,39 @@ struct Clamped {
 };
 
 std::optional<Clamped> match_clamp(Rewriter& rewriter, const Node& node) {
-  const Program& program = rewriter.program();
   const auto bounds = [&](std::string_view low, std::string_view high) -> std::optional<Clamped> {
-    if (constant_number(program, node.argument(low)) != 0.0) return std::nullopt;
+    if (constant_number(rewriter, node.argument(low)) != 0.0) return std::nullopt;
     const ValueId value = rewriter.resolve(node.argument("self")).value();
     if (high.empty() || node.argument(high).is_none()) return Clamped{value, std::nullopt};
-    const auto top = constant_number(program, node.argument(high));
+    const auto top = constant_number(rewriter, node.argument(high));
     return top ? std::optional(Clamped{value, top}) : std::nullopt;
   };
   if (node.is("aten::relu6")) return Clamped{rewriter.resolve(node.argument("self")).value(), 6.0};
   if (node.is("aten::hardtanh")) return bounds("min_val", "max_val");
   if (node.is("aten::clamp") || node.is("aten::clip")) return bounds("min", "max");
   if (node.is("aten::clamp_min")) return bounds("min", "");
+  if (node.is("aten::relu")) return Clamped{rewriter.resolve(node.argument("self")).value(), std::nullopt};
   return std::nullopt;
+}
+
+// The two bounds one after the other: clamp(clamp(x, min=0), max=6).
+std::optional<Clamped> match_clamps(Rewriter& rewriter, const Node& node) {
+  if (!node.is("aten::clamp") && !node.is("aten::clip") && !node.is("aten::clamp_max"))
+    return match_clamp(rewriter, node);
+  const bool upper = node.is("aten::clamp_max") || node.argument("min").is_none();
+  if (!upper) return match_clamp(rewriter, node);
+  const auto top = constant_number(rewriter, node.argument("max"));
+  const Node* inner = rewriter.producer(rewriter.resolve(node.argument("self")).value());
+  const auto lower = inner == nullptr || !top ? std::nullopt : match_clamp(rewriter, *inner);
+  if (!lower || lower->top) return std::nullopt;
+  return Clamped{lower->value, top};
 }
 
 // clamp(x, 0, 6) -> relu6, clamp(x, min=0) -> relu.
 bool convert_clamp(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
-  if (node.is("aten::relu6") || !is_sized_float(rewriter.type_of(node.result()))) return false;
-  const auto clamped = match_clamp(rewriter, node);
+  if (node.is("aten::relu6") || node.is("aten::relu") || !is_sized_float(rewriter.type_of(node.result()))) return false;
+  const auto clamped = match_clamps(rewriter, node);
   if (!clamped || clamped->value == ValueId::none) return false;
   if (clamped->top && *clamped->top != 6) return false;
   // A bound that is a tensor may promote.
@@ -45,7 +58,7 @@ bool convert_clamp(Rewriter& rewriter, int position) {
 // clamp(x + 3, 0, 6) read by the pattern alone: x.
 std::optional<ValueId> match_ramp(Rewriter& rewriter, ValueId value) {
   const Node* node = rewriter.producer(value);
-  const auto clamped = node == nullptr ? std::nullopt : match_clamp(rewriter, *node);
+  const auto clamped = node == nullptr ? std::nullopt : match_clamps(rewriter, *node);
   if (!clamped || clamped->top != 6.0) return std::nullopt;
   const auto offset = match_offset(rewriter, Argument(clamped->value));
   return offset && offset->number == 3 ? std::optional(offset->value) : std::nullopt;

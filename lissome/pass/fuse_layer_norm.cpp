@@ -1,5 +1,5 @@
-// Layer norm (Ba, Kiros, Hinton 2016) written out: (x - mean) / sqrt(variance + eps), then perhaps weight and bias. The
-// mean must be over trailing dimensions and the variance the biased one.
+// Layer norm (Ba, Kiros, Hinton 2016) written out: (x - mean) / sqrt(variance + eps), with a weight on the numerator or
+// behind, then perhaps a bias. The mean must be over trailing dimensions and the variance the biased one.
 #include "lissome/pass/match_norm.h"
 #include "lissome/pass/passes.h"
 
@@ -14,7 +14,7 @@ struct VarianceAndMean {
 
 bool is_biased(Rewriter& rewriter, const Node& node) {
   if (node.op.argument_index("unbiased") >= 0) return node.argument("unbiased") == Argument(false);
-  return constant_number(rewriter.program(), node.argument("correction")) == 0.0;
+  return constant_number(rewriter, node.argument("correction")) == 0.0;
 }
 
 VarianceAndMean read_var_mean(Rewriter& rewriter, ValueId value, ValueId x) {
@@ -66,16 +66,22 @@ bool is_variance(Rewriter& rewriter, ValueId value, const Centered& centered) {
   return again && same_value(rewriter, again->input, centered.input) && again->dimensions == centered.dimensions;
 }
 
+bool rewrite_quotient(Rewriter& rewriter, int position, const RootQuotient& quotient, const Weighted& numerator) {
+  const auto centered = match_centered(rewriter, numerator.value);
+  if (!centered || !is_variance(rewriter, quotient.value, *centered)) return false;
+  const auto shape = find_normalized_shape(rewriter, centered->input, centered->dimensions);
+  if (!shape || !fits_shape(rewriter, numerator.weight, *shape)) return false;
+  if (!is_closed(rewriter, rewriter.node(position), {centered->input})) return false;
+  rewriter.replace_node(position, Op::find("aten::layer_norm"),
+                        {centered->input, *shape, numerator.weight, Argument(), quotient.epsilon, false});
+  return true;
+}
+
 bool rewrite_norm(Rewriter& rewriter, int position) {
-  const Node& node = rewriter.node(position);
-  for (const RootQuotient& quotient : match_root_quotient(rewriter, node)) {
-    const auto centered = match_centered(rewriter, quotient.numerator);
-    if (!centered || !is_variance(rewriter, quotient.value, *centered)) continue;
-    const auto shape = find_normalized_shape(rewriter, centered->input, centered->dimensions);
-    if (!shape || !is_closed(rewriter, node, {centered->input})) continue;
-    rewriter.replace_node(position, Op::find("aten::layer_norm"),
-                          {centered->input, *shape, Argument(), Argument(), quotient.epsilon, false});
-    return true;
+  for (const RootQuotient& quotient : match_root_quotient(rewriter, rewriter.node(position))) {
+    for (const Weighted& numerator : match_weighted(rewriter, quotient.numerator)) {
+      if (rewrite_quotient(rewriter, position, quotient, numerator)) return true;
+    }
   }
   return false;
 }

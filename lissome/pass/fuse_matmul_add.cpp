@@ -9,7 +9,7 @@ namespace {
 
 // The constant [K, N] right side of a product.
 at::Tensor find_right_side(Rewriter& rewriter, const Argument& argument) {
-  const at::Tensor tensor = constant_tensor(rewriter.program(), rewriter.resolve(argument));
+  const at::Tensor tensor = constant_tensor(rewriter, rewriter.resolve(argument));
   if (!tensor.defined() || tensor.dim() != 2 || !tensor.is_floating_point()) return {};
   return tensor;
 }
@@ -23,10 +23,10 @@ ValueId add_transposed(Rewriter& rewriter, const Argument& right_side, const at:
 bool convert_addmm(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
   if (!node.is("aten::addmm")) return false;
-  if (constant_number(rewriter.program(), node.argument("beta")) != 1.0) return false;
-  if (constant_number(rewriter.program(), node.argument("alpha")) != 1.0) return false;
+  if (constant_number(rewriter, node.argument("beta")) != 1.0) return false;
+  if (constant_number(rewriter, node.argument("alpha")) != 1.0) return false;
   const at::Tensor weight = find_right_side(rewriter, node.argument("mat2"));
-  const at::Tensor bias = constant_tensor(rewriter.program(), rewriter.resolve(node.argument("self")));
+  const at::Tensor bias = constant_tensor(rewriter, rewriter.resolve(node.argument("self")));
   if (!weight.defined() || !bias.defined() || bias.dim() != 1 || bias.size(0) != weight.size(1)) return false;
   const ValueId transposed = add_transposed(rewriter, node.argument("mat2"), weight);
   rewriter.replace_node(position, Op::find("aten::linear"), {node.argument("mat1"), transposed, node.argument("self")});
@@ -62,8 +62,8 @@ bool add_bias(Rewriter& rewriter, int position) {
     const Node* linear = rewriter.producer(Argument(product), "aten::linear");
     if (linear == nullptr || !linear->argument("bias").is_none() || !rewriter.has_one_use(product)) continue;
     const ValueType& type = rewriter.type_of(product);
-    const at::Tensor weight = constant_tensor(rewriter.program(), rewriter.resolve(linear->argument("weight")));
-    const at::Tensor constant = constant_tensor(rewriter.program(), Argument(other));
+    const at::Tensor weight = constant_tensor(rewriter, rewriter.resolve(linear->argument("weight")));
+    const at::Tensor constant = constant_tensor(rewriter, Argument(other));
     if (!weight.defined() || !type.sized || rewriter.type_of(node.result()) != type) continue;
     const at::Tensor bias = read_bias(constant, weight.size(0), type.sizes.size());
     if (!bias.defined() || bias.scalar_type() != weight.scalar_type()) continue;

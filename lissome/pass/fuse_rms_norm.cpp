@@ -5,19 +5,25 @@
 namespace lissome {
 namespace {
 
+bool rewrite_quotient(Rewriter& rewriter, int position, const RootQuotient& quotient, const Weighted& numerator) {
+  const Node* mean = rewriter.producer(Argument(quotient.value), "aten::mean.dim");
+  if (mean == nullptr || !mean->argument("self").is_value()) return false;
+  const ValueId squares = rewriter.resolve(mean->argument("self")).value();
+  const auto base = match_square(rewriter, squares);
+  if (!base || !same_value(rewriter, *base, numerator.value)) return false;
+  const int64_t dimensions = match_mean(rewriter, quotient.value, squares);
+  const auto shape = dimensions > 0 ? find_normalized_shape(rewriter, *base, dimensions) : std::nullopt;
+  if (!shape || !fits_shape(rewriter, numerator.weight, *shape)) return false;
+  if (!is_closed(rewriter, rewriter.node(position), {*base})) return false;
+  rewriter.replace_node(position, Op::find("aten::rms_norm"), {*base, *shape, numerator.weight, quotient.epsilon});
+  return true;
+}
+
 bool rewrite_norm(Rewriter& rewriter, int position) {
-  const Node& node = rewriter.node(position);
-  for (const RootQuotient& quotient : match_root_quotient(rewriter, node)) {
-    const Node* mean = rewriter.producer(Argument(quotient.value), "aten::mean.dim");
-    if (mean == nullptr || !mean->argument("self").is_value()) continue;
-    const ValueId squares = rewriter.resolve(mean->argument("self")).value();
-    const auto base = match_square(rewriter, squares);
-    if (!base || !same_value(rewriter, *base, quotient.numerator)) continue;
-    const int64_t dimensions = match_mean(rewriter, quotient.value, squares);
-    const auto shape = dimensions > 0 ? find_normalized_shape(rewriter, *base, dimensions) : std::nullopt;
-    if (!shape || !is_closed(rewriter, node, {*base})) continue;
-    rewriter.replace_node(position, Op::find("aten::rms_norm"), {*base, *shape, Argument(), quotient.epsilon});
-    return true;
+  for (const RootQuotient& quotient : match_root_quotient(rewriter, rewriter.node(position))) {
+    for (const Weighted& numerator : match_weighted(rewriter, quotient.numerator)) {
+      if (rewrite_quotient(rewriter, position, quotient, numerator)) return true;
+    }
   }
   return false;
 }

@@ -19,11 +19,11 @@ std::optional<ScaledValue> match_number(Rewriter& rewriter, const Node& node, bo
   const auto keeps_type = [&](const Argument& value) {
     return value.is_value() && result.sized && rewriter.type_of(value) == result;
   };
-  if (const auto number = constant_number(rewriter.program(), other); number && keeps_type(self)) {
+  if (const auto number = constant_number(rewriter, other); number && keeps_type(self)) {
     return ScaledValue{self.value(), *number};
   }
   if (!commutes) return std::nullopt;
-  if (const auto number = constant_number(rewriter.program(), self); number && keeps_type(other)) {
+  if (const auto number = constant_number(rewriter, self); number && keeps_type(other)) {
     return ScaledValue{other.value(), *number};
   }
   return std::nullopt;

@@ -27,7 +27,7 @@ int64_t match_mean(Rewriter& rewriter, ValueId value, ValueId x) {
 
 std::optional<ValueId> match_square(Rewriter& rewriter, ValueId value) {
   if (const Node* power = rewriter.producer(Argument(value), "aten::pow.Tensor_Scalar")) {
-    if (constant_number(rewriter.program(), power->argument("exponent")) != 2.0) return std::nullopt;
+    if (constant_number(rewriter, power->argument("exponent")) != 2.0) return std::nullopt;
     return rewriter.resolve(power->argument("self")).value();
   }
   const auto product = match_product(rewriter, Argument(value));
@@ -51,6 +51,25 @@ std::vector<RootQuotient> match_root_quotient(Rewriter& rewriter, const Node& no
   return found;
 }
 
+std::vector<Weighted> match_weighted(Rewriter& rewriter, ValueId numerator) {
+  std::vector<Weighted> found = {{numerator, Argument()}};
+  const auto product = match_product(rewriter, Argument(numerator));
+  if (!product) return found;
+  for (const auto& [value, constant] : {*product, std::pair{product->second, product->first}}) {
+    const at::Tensor tensor = constant_tensor(rewriter, Argument(constant));
+    const ValueType& type = rewriter.type_of(value);
+    if (!tensor.defined() || type != rewriter.type_of(numerator)) continue;
+    if (tensor.scalar_type() == scalar_type_of(type.dtype)) found.push_back({value, constant});
+  }
+  return found;
+}
+
+bool fits_shape(Rewriter& rewriter, const Argument& weight, const ArgumentList& shape) {
+  if (weight.is_none()) return true;
+  const at::Tensor tensor = constant_tensor(rewriter, weight);
+  return tensor.defined() && tensor.sizes().vec() == literal_ints(shape);
+}
+
 std::optional<ArgumentList> find_normalized_shape(Rewriter& rewriter, ValueId value, int64_t count) {
   const ValueType& type = rewriter.type_of(value);
   ArgumentList shape;
@@ -69,7 +88,7 @@ std::optional<Affine> match_affine(Rewriter& rewriter, const Node& node, std::st
     const Argument constant = rewriter.resolve(node.argument(swapped ? "self" : "other"));
     const Node* inner = rewriter.producer(norm, op);
     if (inner == nullptr || !rewriter.has_one_use(inner->result())) continue;
-    const at::Tensor tensor = constant_tensor(rewriter.program(), constant);
+    const at::Tensor tensor = constant_tensor(rewriter, constant);
     const auto shape = literal_ints(inner->argument("normalized_shape"));
     if (!tensor.defined() || !shape || tensor.sizes().vec() != *shape) continue;
     const ValueType& type = rewriter.type_of(inner->result());

@@ -24,6 +24,16 @@ struct RootQuotient {
 // Each way in which `node` may be read so.
 std::vector<RootQuotient> match_root_quotient(Rewriter& rewriter, const Node& node);
 
+// A numerator as a value, and a constant of its dtype that multiplies it: weight * (x - mean). The first way to read it
+// is without one.
+struct Weighted {
+  ValueId value = ValueId::none;
+  Argument weight;
+};
+std::vector<Weighted> match_weighted(Rewriter& rewriter, ValueId numerator);
+// There is no weight, or it has exactly the normalized shape.
+bool fits_shape(Rewriter& rewriter, const Argument& weight, const ArgumentList& shape);
+
 // The last `count` sizes of a value as a normalized shape; nothing when one is not a number.
 std::optional<ArgumentList> find_normalized_shape(Rewriter& rewriter, ValueId value, int64_t count);
 

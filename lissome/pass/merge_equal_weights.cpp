@@ -16,8 +16,8 @@ bool same_bytes(const at::Tensor& left, const at::Tensor& right) {
   return a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-bool is_comparable(const Program& program, const Weight& weight) {
-  return is_constant(program, weight.value) && weight.tensor.layout() == at::kStrided && weight.tensor.is_cpu();
+bool is_comparable(const Rewriter& rewriter, const Weight& weight) {
+  return rewriter.is_constant(weight.value) && weight.tensor.layout() == at::kStrided && weight.tensor.is_cpu();
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ int merge_equal_weights(Program& program) {
   // Candidates share dtype and sizes; only those are compared.
   std::map<std::pair<Dtype, Sizes>, std::vector<const Weight*>> distinct;
   for (const Weight& weight : program.weights) {
-    if (!is_comparable(program, weight) || rewriter.use_count(weight.value) == 0) continue;
+    if (!is_comparable(rewriter, weight) || rewriter.use_count(weight.value) == 0) continue;
     auto& group = distinct[{dtype_of(weight.tensor.scalar_type()), weight.tensor.sizes().vec()}];
     const auto same = std::find_if(group.begin(), group.end(),
                                    [&](const Weight* other) { return same_bytes(other->tensor, weight.tensor); });

@@ -22,7 +22,7 @@ bool feeds_fusion(Rewriter& rewriter, const Node& node) {
   const int reader = rewriter.only_reader(node.result());
   if (reader < 0) return false;
   const Node& next = rewriter.node(reader);
-  if (!read_activation(rewriter.program(), next).empty()) return true;
+  if (!read_activation(rewriter, next).empty()) return true;
   return next.is("aten::add.Tensor") && rewriter.type_of(next.arguments[0]) == rewriter.type_of(next.arguments[1]);
 }
 
@@ -34,9 +34,9 @@ struct Sibling {
 std::optional<Sibling> read_sibling(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
   if (!node.is("aten::linear") || !is_sized_float(rewriter.type_of(node.result()))) return std::nullopt;
-  const at::Tensor weight = constant_tensor(rewriter.program(), rewriter.resolve(node.argument("weight")));
+  const at::Tensor weight = constant_tensor(rewriter, rewriter.resolve(node.argument("weight")));
   const Argument bias_argument = rewriter.resolve(node.argument("bias"));
-  const at::Tensor bias = constant_tensor(rewriter.program(), bias_argument);
+  const at::Tensor bias = constant_tensor(rewriter, bias_argument);
   if (!weight.defined() || weight.dim() != 2 || (!bias.defined() && !bias_argument.is_none())) return std::nullopt;
   // A weight that others read would be kept twice.
   if (rewriter.use_count(rewriter.resolve(node.argument("weight")).value()) > 1) return std::nullopt;

@@ -9,6 +9,10 @@ namespace lissome {
 // ---- one spelling, nothing needless
 // ----------------------------------------------------------------------------------
 
+// Nodes without readers or effects -> gone, and what a condition or region computes for nobody. First, so that they
+// count as nobody's reader; the driver does the same after every change.
+int remove_dead_nodes(Program& program);
+
 // conv1d/2d/3d, conv_transpose* -> convolution; native_layer_norm, _softmax, _native_batch_norm_legit_no_training,
 // view, mT, _to_copy and the like -> their user-level op. Before everything: each later pattern is written in one
 // spelling.
@@ -34,6 +38,9 @@ int replace_repeat_with_expand(Program& program);
 // that types know -> numbers. After the needless nodes went, before patterns that look for constants.
 int fold_constants(Program& program);
 
+// sym_size of an intermediate value -> of an input that has that size. Before everything that counts readers.
+int move_size_reads(Program& program);
+
 // x / c -> x * (1/c) in floating point; pow(x, 2), square, pow(x, 3) -> products; pow(x, 0.5), pow(x, -0.5) -> sqrt,
 // rsqrt. Before the patterns, which read products.
 int simplify_arithmetic(Program& program);
@@ -44,8 +51,8 @@ int merge_common_subexpressions(Program& program);
 // ---- products
 // ----------------------------------------------------------------------------------------------------------
 
-// reshape, bmm, reshape of the decomposed dialect; einsum of two operands; baddbmm -> matmul. Before everything that
-// reads products.
+// reshape, bmm, reshape of the decomposed dialect; bmm with a matrix repeated for the batch; einsum of two operands;
+// baddbmm -> matmul. Before everything that reads products.
 int restore_matmul(Program& program);
 
 // matmul(x, w) + b, addmm, mm with a constant right side -> linear; rows flattened for a product -> flattened behind
@@ -61,7 +68,8 @@ int merge_layout_chains(Program& program);
 // activations fuse and 1x1 convolutions become linear: both look at what follows the convolution.
 int fold_batch_norm(Program& program);
 
-// 1x1 convolution of a single pixel, or between a permute and its inverse -> linear.
+// 1x1 convolution of a single pixel, or between a permute and its inverse -> linear; linear between a permute and its
+// inverse -> 1x1 convolution. Whichever needs no move. After batch norm was folded, before activations fuse.
 int convert_pointwise_conv(Program& program);
 
 // ---- written out by hand
@@ -81,6 +89,10 @@ int fuse_layer_norm(Program& program);
 
 // x * rsqrt(mean(x^2) + eps) * w over the last dimensions -> rms_norm. After layer norm, whose variance looks like it.
 int fuse_rms_norm(Program& program);
+
+// exp(x - max(x)) / sum of it -> softmax; where(no element above -inf, 0, softmax(x)) -> _safe_softmax. Before
+// attention, which reads both.
+int fuse_softmax(Program& program);
 
 // softmax(q k^T * scale + mask) v, written out with matmul, bmm, einsum or baddbmm, masks added or filled in
 // -> scaled_dot_product_attention. Before scales are folded and sibling linears merge: scales of queries belong to it.
@@ -104,8 +116,8 @@ int merge_equal_weights(Program& program);
 // ---- last: they hide the plain op from every other pattern
 // ---------------------------------------------------------------
 
-// conv or linear (+ residual) + pointwise activation -> lissome::conv_act / lissome::linear_act. Kept apart when the
-// sum has other readers.
+// conv or linear (+ residual) + pointwise activation -> lissome::conv_act / lissome::linear_act, a reshape between them
+// moved behind. Kept apart when the sum has other readers.
 int fuse_conv_activation(Program& program);
 int fuse_linear_activation(Program& program);
 

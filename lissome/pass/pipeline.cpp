@@ -2,9 +2,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "lissome/pass.h"
 #include "lissome/pass/compare_numbers.h"
 #include "lissome/pass/passes.h"
 #include "lissome/pass/rewrite.h"
@@ -13,6 +11,7 @@ namespace lissome {
 namespace {
 
 constexpr Pass kPasses[] = {
+    {"remove_dead_nodes", remove_dead_nodes, "drop nodes that nothing reads"},
     {"canonicalize", canonicalize, "one spelling for each meaning"},
     {"remove_satisfied_checks", remove_satisfied_checks, "drop checks that hold by the types"},
     {"remove_identities", remove_identities, "drop nodes that return their input"},
@@ -20,6 +19,7 @@ constexpr Pass kPasses[] = {
     {"remove_casts", remove_casts, "drop casts that lose nothing"},
     {"replace_repeat_with_expand", replace_repeat_with_expand, "repeat a size of one without copying"},
     {"fold_constants", fold_constants, "compute what depends on weights alone"},
+    {"move_size_reads", move_size_reads, "read sizes off the inputs"},
     {"simplify_arithmetic", simplify_arithmetic, "divisions to multiplications, small powers to products"},
     {"merge_common_subexpressions", merge_common_subexpressions, "compute equal things once"},
     {"restore_matmul", restore_matmul, "decomposed products and einsum to matmul"},
@@ -32,6 +32,7 @@ constexpr Pass kPasses[] = {
     {"fuse_hard_activation", fuse_hard_activation, "ReLU, ReLU6 and the hard activations written as clamps"},
     {"fuse_layer_norm", fuse_layer_norm, "layer norm written out by hand"},
     {"fuse_rms_norm", fuse_rms_norm, "RMS norm written out by hand"},
+    {"fuse_softmax", fuse_softmax, "softmax written out by hand"},
     {"fuse_attention", fuse_attention, "attention written out by hand"},
     // Again: a key that was transposed for the product is transposed back for attention.
     {"merge_layout_chains", merge_layout_chains, "combine chains of transposes and reshapes"},
@@ -41,6 +42,35 @@ constexpr Pass kPasses[] = {
     {"fuse_conv_activation", fuse_conv_activation, "activation and residual into the convolution"},
     {"fuse_linear_activation", fuse_linear_activation, "activation and residual into the linear"},
 };
+
+constexpr int kRounds = 4;  // far more than ever needed
+
+// From here on a value is its logical elements. Any pass may change how they lie in memory, so nothing may depend on
+// it: a view of strides becomes a reshape, what looks at memory gets a copy of its own in row-major order.
+void release_strides(Program& program) {
+  Rewriter rewriter(program);
+  for (int position = 0; position < rewriter.node_count(); ++position) {
+    const Node node = rewriter.node(position);
+    if (node.is("aten::view") || node.is("aten::_unsafe_view")) {
+      rewriter.replace_node(position, Op::find("aten::reshape"), {node.argument("self"), node.argument("size")});
+    } else if (reads_memory(node) && !node.is("aten::as_strided")) {
+      const Argument& self = node.arguments.front();
+      if (rewriter.producer(self, "aten::contiguous") != nullptr) continue;
+      ArgumentList arguments = node.arguments;
+      arguments.front() =
+          rewriter.insert_before(position, Op::find("aten::contiguous"), {self}, {rewriter.type_of(self)}, node.origin);
+      rewriter.replace_node(position, node.op, std::move(arguments));
+    }
+  }
+  rewriter.finish();
+  for (Node& node : program.nodes) {
+    for (std::shared_ptr<const Program>& body : node.bodies) {
+      Program changed = *body;
+      release_strides(changed);
+      body = std::make_shared<const Program>(std::move(changed));
+    }
+  }
+}
 
 // Passes enter the bodies of control ops; a body that changed is a new program, since bodies are shared.
 int run_everywhere(const Pass& pass, Program& program) {
@@ -59,15 +89,35 @@ int run_everywhere(const Pass& pass, Program& program) {
   return rewrites;
 }
 
-void check_disabled(const std::vector<std::string>& disabled) {
+void check_disabled(std::span<const Pass> passes, const std::vector<std::string>& disabled) {
   std::vector<std::string> known;
-  for (const Pass& pass : kPasses) known.emplace_back(pass.name);
+  for (const Pass& pass : passes) {
+    if (std::find(known.begin(), known.end(), pass.name) == known.end()) known.emplace_back(pass.name);
+  }
   for (const std::string& name : disabled) {
-    if (find_pass(name) != nullptr) continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string nearest = find_nearest(name, known);
     throw_error(ErrorKind::usage, "there is no pass '", name, "'",
                 nearest.empty() ? std::string() : "; did you mean '" + nearest + "'?", "\nPasses: ", join(known, ", "));
   }
+}
+
+PassResult run_one(const Pass& pass, Program& program, const PipelineOptions& options) {
+  const Span span("pass." + std::string(pass.name));
+  const Stopwatch watch;
+  const Program before = program;
+  PassResult result;
+  result.name = pass.name;
+  result.rewrites = run_everywhere(pass, program);
+  if (result.rewrites > 0) {
+    remove_dead_nodes(program);
+    remove_unread_weights(program);
+    verify_program(program, Stage::optimized);
+    result.diff = diff_programs(before, program);
+    if (!options.check_inputs.empty()) compare_numbers(before, program, options.check_inputs, pass.name);
+  }
+  result.seconds = watch.seconds();
+  return result;
 }
 
 }  // namespace
@@ -80,34 +130,48 @@ const Pass* find_pass(std::string_view name) {
   return found == std::end(kPasses) ? nullptr : &*found;
 }
 
-std::vector<PassResult> run_pipeline(Program& program, const PipelineOptions& options) {
-  check_disabled(options.disabled);
+std::vector<PassResult> run_passes(std::span<const Pass> passes, Program& program, const PipelineOptions& options) {
+  check_disabled(passes, options.disabled);
+  release_strides(program);
   std::vector<PassResult> results;
-  for (const Pass& pass : kPasses) {
+  for (const Pass& pass : passes) {
     if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
-    const Span span("pass." + std::string(pass.name));
-    const Stopwatch watch;
-    const Program before = program;
-    PassResult result;
-    result.name = pass.name;
-    result.rewrites = run_everywhere(pass, program);
-    if (result.rewrites > 0) {
-      remove_dead_nodes(program);
-      remove_unread_weights(program);
-      verify_program(program, Stage::optimized);
-      result.diff = diff_programs(before, program);
-      if (!options.check_inputs.empty()) compare_numbers(before, program, options.check_inputs, pass.name);
-    }
-    result.seconds = watch.seconds();
-    results.push_back(std::move(result));
+    results.push_back(run_one(pass, program, options));
   }
   return results;
 }
+
+std::vector<PassResult> run_pipeline(Program& program) { return run_pipeline(program, {}); }
+
+// What one pass leaves may be what an earlier one looks for, so the table runs until it changes nothing.
+std::vector<PassResult> run_pipeline(Program& program, const PipelineOptions& options) {
+  std::vector<PassResult> results;
+  for (int round = 0; round < kRounds; ++round) {
+    int rewrites = 0;
+    for (PassResult& result : run_passes(kPasses, program, options)) {
+      rewrites += result.rewrites;
+      const auto row =
+          std::find_if(results.begin(), results.end(), [&](const PassResult& one) { return one.name == result.name; });
+      if (row == results.end()) {
+        results.push_back(std::move(result));
+      } else {
+        row->rewrites += result.rewrites;
+        row->seconds += result.seconds;
+        row->diff += result.diff;
+      }
+    }
+    if (rewrites == 0) break;
+  }
+  return results;
+}
+
+Program prepare_inference(const Program& original) { return prepare_inference(original, {}); }
 
 Program prepare_inference(const Program& original, const PipelineOptions& options, std::vector<PassResult>* results) {
   Program program = original;
   convert_to_inference(program);
   remove_dead_nodes(program);
+  remove_unread_weights(program);
   verify_program(program, Stage::optimized);
   std::vector<PassResult> done = run_pipeline(program, options);
   if (results != nullptr) *results = std::move(done);

@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "lissome/program.h"
+#include "lissome/pass/rewrite.h"
 
 namespace lissome {
 
 // The activation that a node applies to its first argument, in the words of the fused ops (program/activation.h); empty
 // when it is none of them.
-std::string read_activation(const Program& program, const Node& node);
+std::string read_activation(const Rewriter& rewriter, const Node& node);
 
 }  // namespace lissome

@@ -27,8 +27,8 @@ bool is_one_of(const Node& node, const auto& names) {
 
 // x + 0 and x * 1 change no number, but may change dtype or sizes: the types must agree. -0.0 + 0 is 0, which no reader
 // but a division or a sign can tell.
-bool is_neutral(const Program& program, const Node& node, const Argument& other) {
-  const std::optional<double> value = constant_number(program, other);
+bool is_neutral(const Rewriter& rewriter, const Node& node, const Argument& other) {
+  const std::optional<double> value = constant_number(rewriter, other);
   if (!value) return false;
   if (node.is("aten::add.Tensor") || node.is("aten::sub.Tensor")) return *value == 0;
   return *value == 1;
@@ -47,9 +47,9 @@ std::optional<Argument> find_neutral(Rewriter& rewriter, const Node& node) {
     return std::nullopt;
   }
   const Argument self = rewriter.resolve(node.arguments[0]), other = rewriter.resolve(node.arguments[1]);
-  if (is_neutral(rewriter.program(), node, other) && keeps_type(rewriter, node, self)) return self;
+  if (is_neutral(rewriter, node, other) && keeps_type(rewriter, node, self)) return self;
   if (!commutes || !has_unit_alpha(node)) return std::nullopt;
-  if (is_neutral(rewriter.program(), node, self) && keeps_type(rewriter, node, other)) return other;
+  if (is_neutral(rewriter, node, self) && keeps_type(rewriter, node, other)) return other;
   return std::nullopt;
 }
 

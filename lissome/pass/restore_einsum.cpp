@@ -100,29 +100,68 @@ class EinsumBuilder {
     return insert("aten::permute", {operand, order}, sizes_of(to));
   }
 
-  Argument reshape(const Argument& operand, const std::vector<Dimension>& sizes) {
+  // Groups of letters that are flattened or taken apart: sizes that no literal can tell are read off the operands.
+  Argument reshape(const Argument& operand, const std::vector<std::string>& groups) {
+    std::vector<Dimension> sizes;
+    for (const std::string& group : groups) sizes.push_back(product_of(group));
     if (rewriter_.type_of(operand).sizes == sizes) return operand;
-    return insert("aten::reshape", {operand, *literal_sizes(sizes)}, sizes);
+    std::optional<ArgumentList> shape = literal_sizes(sizes);
+    if (!shape) {
+      shape.emplace();
+      for (const std::string& group : groups) shape->push_back(read_size(group));
+    }
+    return insert("aten::reshape", {operand, *shape}, sizes);
   }
 
-  Argument multiply(const Argument& left, const Argument& right, const std::vector<Dimension>& sizes) {
-    return insert("aten::matmul", {left, right}, sizes);
+  // What holds each letter's size, for read_size().
+  void set_operand(const Argument& operand, const std::string& letters) {
+    for (size_t i = 0; i < letters.size(); ++i) places_.try_emplace(letters[i], operand, static_cast<int64_t>(i));
+  }
+
+  Argument multiply(const Argument& left, const Argument& right, const std::vector<std::string>& groups) {
+    std::vector<Dimension> sizes;
+    for (const std::string& group : groups) sizes.push_back(product_of(group));
+    return insert("aten::matmul", {left, right}, std::move(sizes));
   }
 
  private:
   Argument insert(std::string_view op, ArgumentList arguments, std::vector<Dimension> sizes) {
+    return insert(op, std::move(arguments), tensor_type(dtype_, std::move(sizes)));
+  }
+
+  Argument insert(std::string_view op, ArgumentList arguments, ValueType type) {
     const std::shared_ptr<const Origin> origin = rewriter_.node(position_).origin;
-    return rewriter_.insert_before(position_, Op::find(op), std::move(arguments),
-                                   {tensor_type(dtype_, std::move(sizes))}, origin);
+    return rewriter_.insert_before(position_, Op::find(op), std::move(arguments), {std::move(type)}, origin);
+  }
+
+  Argument read_size(const std::string& letters) {
+    if (const auto number = product_of(letters).constant()) return *number;
+    ValueType integer;
+    integer.kind = ValueKind::integer;
+    Argument product;
+    for (const char letter : letters) {
+      const auto& [operand, place] = places_.at(letter);
+      const auto number = sizes_.at(letter).constant();
+      const Argument size = number ? Argument(*number) : insert("aten::sym_size.int", {operand, place}, integer);
+      product = product.is_none() ? size : insert("lissome::sym_mul", {product, size}, integer);
+    }
+    return product;
   }
 
   Rewriter& rewriter_;
   int position_;
   const std::map<char, Dimension>& sizes_;
   Dtype dtype_;
+  std::map<char, std::pair<Argument, int64_t>> places_;  // an operand and its dimension
 };
 
-std::vector<Dimension> join_sizes(std::vector<Dimension> first, std::initializer_list<Dimension> rest) {
+std::vector<std::string> take_apart(const std::string& letters) {
+  std::vector<std::string> groups;
+  for (const char letter : letters) groups.emplace_back(1, letter);
+  return groups;
+}
+
+std::vector<std::string> join_groups(std::vector<std::string> first, std::initializer_list<std::string> rest) {
   first.insert(first.end(), rest);
   return first;
 }
@@ -144,24 +183,19 @@ bool restore_einsum(Rewriter& rewriter, int position) {
   EinsumBuilder build(rewriter, position, *sizes);
   // Without a batch the rows need not be flattened: the right side is one matrix for all of them.
   const bool flat = !letters->batch.empty() && letters->rows.size() > 1;
-  const std::vector<Dimension> batch = build.sizes_of(letters->batch), rows = build.sizes_of(letters->rows);
-  std::vector<Dimension> leading = batch;
-  if (flat) {
-    leading.push_back(build.product_of(letters->rows));
-  } else {
-    leading.insert(leading.end(), rows.begin(), rows.end());
-  }
-  const Dimension summed = build.product_of(letters->summed), columns = build.product_of(letters->columns);
+  const std::vector<std::string> batch = take_apart(letters->batch);
+  const std::vector<std::string> leading =
+      flat ? join_groups(batch, {letters->rows}) : take_apart(letters->batch + letters->rows);
   const std::string product = letters->batch + letters->rows + letters->columns;
-  const auto left_sizes = join_sizes(leading, {summed}), right_sizes = join_sizes(batch, {summed, columns});
-  const auto product_sizes = build.sizes_of(product);
-  if (!literal_sizes(left_sizes) || !literal_sizes(right_sizes) || !literal_sizes(product_sizes)) return false;
+  build.set_operand(left, letters->left);
+  build.set_operand(right, letters->right);
 
-  const Argument a =
-      build.reshape(build.permute(left, letters->left, letters->batch + letters->rows + letters->summed), left_sizes);
-  const Argument b = build.reshape(
-      build.permute(right, letters->right, letters->batch + letters->summed + letters->columns), right_sizes);
-  const Argument c = build.reshape(build.multiply(a, b, join_sizes(leading, {columns})), product_sizes);
+  const Argument a = build.reshape(build.permute(left, letters->left, letters->batch + letters->rows + letters->summed),
+                                   join_groups(leading, {letters->summed}));
+  const Argument b =
+      build.reshape(build.permute(right, letters->right, letters->batch + letters->summed + letters->columns),
+                    join_groups(batch, {letters->summed, letters->columns}));
+  const Argument c = build.reshape(build.multiply(a, b, join_groups(leading, {letters->columns})), take_apart(product));
   rewriter.replace_value(node.result(), build.permute(c, product, letters->result));
   return true;
 }

@@ -1,5 +1,5 @@
-// The decomposed dialect writes a batched product as reshape, bmm, reshape; baddbmm hides a scale and a sum. Both
-// become matmul, which attention and the other patterns read. Einsum: see restore_einsum.cpp.
+// The decomposed dialect writes a batched product as reshape, bmm, reshape, or repeats one side for it; baddbmm hides a
+// scale and a sum. All become matmul, which attention and the other patterns read. Einsum: see restore_einsum.cpp.
 #include <algorithm>
 
 #include "lissome/pass/passes.h"
@@ -41,12 +41,31 @@ bool restore_batched(Rewriter& rewriter, int position) {
   return true;
 }
 
+// The decomposed dialect repeats a matrix for every element of the batch: one matrix for all of them.
+bool share_right_side(Rewriter& rewriter, int position) {
+  const Node& node = rewriter.node(position);
+  if (!node.is("aten::bmm") && !node.is("aten::matmul")) return false;
+  const Argument left = rewriter.resolve(node.arguments[0]);
+  const Node* expand = rewriter.producer(rewriter.resolve(node.arguments[1]), "aten::expand");
+  if (expand == nullptr) return false;
+  const Argument matrix = rewriter.resolve(expand->argument("self"));
+  const ValueType &rows = rewriter.type_of(left), &one = rewriter.type_of(matrix),
+                  &many = rewriter.type_of(expand->result());
+  if (!is_sized_float(rows) || !is_sized_float(one) || !many.sized || one.sizes.size() != 2) return false;
+  // The left side has the same batch dimensions, so that the product keeps its sizes.
+  if (rows.sizes.size() < 3 || rows.sizes.size() != many.sizes.size()) return false;
+  if (!std::equal(rows.sizes.begin(), rows.sizes.end() - 2, many.sizes.begin())) return false;
+  if (!std::equal(one.sizes.begin(), one.sizes.end(), many.sizes.end() - 2)) return false;
+  rewriter.replace_node(position, Op::find("aten::matmul"), {left, matrix});
+  return true;
+}
+
 // beta * input + alpha * (batch1 @ batch2) with both numbers and the sum written out.
 bool convert_baddbmm(Rewriter& rewriter, int position) {
   const Node node = rewriter.node(position);
   if (!node.is("aten::baddbmm")) return false;
-  const auto alpha = constant_number(rewriter.program(), node.argument("alpha"));
-  const auto beta = constant_number(rewriter.program(), node.argument("beta"));
+  const auto alpha = constant_number(rewriter, node.argument("alpha"));
+  const auto beta = constant_number(rewriter, node.argument("beta"));
   const ValueType type = rewriter.type_of(node.result());
   const Argument input = rewriter.resolve(node.argument("self"));
   if (!alpha || !beta || !is_sized_float(type)) return false;
@@ -73,7 +92,8 @@ bool convert_baddbmm(Rewriter& rewriter, int position) {
 int restore_matmul(Program& program) {
   Rewriter rewriter(program);
   for (int position = 0; position < rewriter.node_count(); ++position) {
-    restore_batched(rewriter, position) || restore_einsum(rewriter, position) || convert_baddbmm(rewriter, position);
+    restore_batched(rewriter, position) || restore_einsum(rewriter, position) || convert_baddbmm(rewriter, position) ||
+        share_right_side(rewriter, position);
   }
   return rewriter.finish();
 }

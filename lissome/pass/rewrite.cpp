@@ -1,26 +1,26 @@
 #include "lissome/pass/rewrite.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
+#include <array>
+
+#include "lissome/pass/trim_bodies.h"
 
 namespace lissome {
 namespace {
 
 size_t index_of(ValueId value) { return static_cast<size_t>(value); }
 
-// Replaces values inside an argument, lists included.
-void substitute(Argument& argument, const std::function<std::optional<Argument>(ValueId)>& find) {
-  if (argument.is_value()) {
-    if (std::optional<Argument> other = find(argument.value())) argument = *other;
-  } else if (argument.is_list()) {
-    for (Argument& item : std::get<ArgumentList>(argument.data)) substitute(item, find);
-  }
-}
-
 }  // namespace
 
-Rewriter::Rewriter(Program& program) : program_(program) {
+Rewriter::Rewriter(Program& program) : program_(program), written_(find_written_values(program)) {
+  for (const StateWrite& write : program.writes) {
+    state_.insert(write.target);
+    const Weight* target = program.find_weight(write.target);
+    if (target == nullptr || !target->tensor.has_storage()) continue;
+    for (const Weight& weight : program.weights) {
+      if (weight.tensor.has_storage() && weight.tensor.is_alias_of(target->tensor)) state_.insert(weight.value);
+    }
+  }
   grow();
   for (size_t position = 0; position < program.nodes.size(); ++position) {
     Node& node = program.nodes[position];
@@ -44,6 +44,7 @@ Rewriter::Rewriter(Program& program) : program_(program) {
 
 void Rewriter::grow() {
   const size_t values = program_.values.size();
+  if (!written_.empty()) written_.resize(values, false);
   producer_.resize(values, nullptr);
   use_count_.resize(values, 0);
   readers_.resize(values);
@@ -76,13 +77,11 @@ void Rewriter::change_use_count(ValueId value, int by) {
 }
 
 Argument Rewriter::resolve(const Argument& argument) const {
-  Argument result = argument;
-  substitute(result, [&](ValueId value) -> std::optional<Argument> {
+  return map_values(argument, [&](ValueId value) -> Argument {
     // Values younger than the sweep's last change have no replacement.
-    if (index_of(value) >= replacement_.size() || !replacement_[index_of(value)]) return std::nullopt;
+    if (index_of(value) >= replacement_.size() || !replacement_[index_of(value)]) return value;
     return resolve(*replacement_[index_of(value)]);
   });
-  return result;
 }
 
 const ValueType& Rewriter::type_of(const Argument& argument) const {
@@ -131,9 +130,33 @@ int Rewriter::only_reader(ValueId value) {
   return positions.size() == 1 ? positions.front() : -1;
 }
 
+bool Rewriter::is_constant(ValueId value) const {
+  return program_.find_weight(value) != nullptr && !state_.contains(value) && !is_written(Argument(value));
+}
+
+bool Rewriter::is_written(const Argument& argument) const {
+  bool written = false;
+  for_each_value(resolve(argument), [&](ValueId value) {
+    written = written || (index_of(value) < written_.size() && written_[index_of(value)]);
+  });
+  return written;
+}
+
+bool Rewriter::touches_written(const Node& node) const {
+  if (written_.empty()) return false;
+  const auto is_touched = [&](const Argument& argument) { return is_written(argument); };
+  return std::any_of(node.arguments.begin(), node.arguments.end(), is_touched) ||
+         std::any_of(node.results.begin(), node.results.end(),
+                     [&](ValueId result) { return result != ValueId::none && is_written(Argument(result)); });
+}
+
 void Rewriter::replace_node(int position, Op op, ArgumentList arguments) {
   Node& changed = node(position);
   arguments = complete_arguments(op, std::move(arguments));
+  if (touches_written(changed) ||
+      std::any_of(arguments.begin(), arguments.end(), [&](const Argument& one) { return is_written(one); })) {
+    return;
+  }
   for (const Argument& argument : arguments) {
     count_uses(argument, 1);
     for_each_value(argument, [&](ValueId value) { readers_[index_of(value)].push_back(position); });
@@ -154,6 +177,10 @@ ValueId Rewriter::insert_before(int position, Op op, ArgumentList arguments, std
   for (ValueType& type : types) fresh.results.push_back(program_.add_value(std::move(type)));
   grow();
   for (const Argument& argument : fresh.arguments) count_uses(argument, 1);
+  // Nothing may come to read it.
+  if (touches_written(fresh)) {
+    for (ValueId result : fresh.results) written_[index_of(result)] = true;
+  }
   inserted_.emplace_back(position, std::move(fresh));
   Node& kept = inserted_.back().second;
   for (ValueId result : kept.results) producer_[index_of(result)] = &kept;
@@ -170,6 +197,9 @@ void Rewriter::replace_value(ValueId old_value, Argument replacement) {
   replacement = resolve(replacement);
   LISSOME_CHECK(!(replacement == Argument(old_value)), "a value cannot replace itself");
   grow();
+  const Node* const made_by = producer_[index_of(old_value)];
+  if (is_written(Argument(old_value)) || is_written(replacement) || (made_by != nullptr && touches_written(*made_by)))
+    return;
   const size_t old_index = index_of(old_value);
   const int uses = use_count_[old_index];
   for_each_value(replacement, [&](ValueId value) {
@@ -228,18 +258,20 @@ int remove_dead_nodes(Program& program) {
   for (const ProgramOutput& output : program.outputs) need(output.value);
   for (const StateWrite& write : program.writes) need(Argument(write.value));
   std::vector<Node> kept;
+  int trimmed = 0;
   for (auto node = program.nodes.rbegin(); node != program.nodes.rend(); ++node) {
     const bool live = std::any_of(node->results.begin(), node->results.end(),
                                   [&](ValueId result) { return result != ValueId::none && needed[index_of(result)]; });
     // Checks guard what the program promises; random nodes move the generator on for those that follow.
     if (!live && is_pure(program, *node)) continue;
+    if (!node->bodies.empty()) trimmed += trim_bodies(*node, [&](ValueId result) { return needed[index_of(result)]; });
     for (const Argument& argument : node->arguments) need(argument);
     kept.push_back(std::move(*node));
   }
   const int removed = static_cast<int>(program.nodes.size() - kept.size());
   std::reverse(kept.begin(), kept.end());
   program.nodes = std::move(kept);
-  return removed;
+  return removed + trimmed;
 }
 
 int remove_unread_weights(Program& program) {
@@ -257,6 +289,11 @@ int remove_unread_weights(Program& program) {
       std::erase_if(program.weights, [&](const Weight& weight) { return !read[index_of(weight.value)]; }));
 }
 
+bool reads_memory(const Node& node) {
+  static constexpr std::array kOps = {"aten::view_as_complex", "aten::view.dtype", "aten::as_strided"};
+  return std::find(kOps.begin(), kOps.end(), node.op.name()) != kOps.end();
+}
+
 ValueId add_constant(Program& program, const std::string& name, at::Tensor tensor) {
   std::string unique = name;
   for (int number = 1; program.find_weight(unique) != nullptr; ++number) unique = name + "_" + std::to_string(number);
@@ -269,25 +306,15 @@ const std::string& name_of_weight(const Program& program, const Argument& argume
   return weight->name;
 }
 
-bool is_constant(const Program& program, ValueId value) {
-  const Weight* weight = program.find_weight(value);
-  if (weight == nullptr) return false;
-  return std::none_of(program.writes.begin(), program.writes.end(), [&](const StateWrite& write) {
-    if (write.target == value) return true;
-    const Weight* target = program.find_weight(write.target);  // tied weights share memory
-    return target != nullptr && target->tensor.is_alias_of(weight->tensor);
-  });
+at::Tensor constant_tensor(const Rewriter& rewriter, const Argument& argument) {
+  if (!argument.is_value() || !rewriter.is_constant(argument.value())) return {};
+  return rewriter.program().find_weight(argument.value())->tensor;
 }
 
-at::Tensor constant_tensor(const Program& program, const Argument& argument) {
-  if (!argument.is_value() || !is_constant(program, argument.value())) return {};
-  return program.find_weight(argument.value())->tensor;
-}
-
-std::optional<double> constant_number(const Program& program, const Argument& argument) {
+std::optional<double> constant_number(const Rewriter& rewriter, const Argument& argument) {
   if (const auto* integer = argument.get<int64_t>()) return static_cast<double>(*integer);
   if (const auto* number = argument.get<double>()) return *number;
-  const at::Tensor tensor = constant_tensor(program, argument);
+  const at::Tensor tensor = constant_tensor(rewriter, argument);
   if (!tensor.defined() || tensor.numel() != 1 || tensor.is_complex()) return std::nullopt;
   return tensor.item().toDouble();
 }

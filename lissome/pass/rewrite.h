@@ -1,6 +1,7 @@
 // How passes change a program: read it with facts that stay true during the sweep, record changes, apply them at once.
 // Most fusions turn the last node of a pattern into the fused op (its results keep their ids, so no reader changes) and
-// let the nodes that lost their readers die.
+// let the nodes that lost their readers die. Around in-place nodes that the importer could not make pure nothing
+// changes: what shares storage with what they write is neither replaced nor read at another place.
 #pragma once
 
 #include <deque>
@@ -10,6 +11,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lissome/pass.h"
+#include "lissome/pass/passes.h"
 #include "lissome/program.h"
 
 namespace lissome {
@@ -39,13 +42,18 @@ class Rewriter {
   // The argument with replaced uses looked through.
   Argument resolve(const Argument& argument) const;
 
-  // Turns the node at `position` into another op; its results, and so its readers, stay.
+  // A weight that nothing writes: its tensor may be computed with ahead of time.
+  bool is_constant(ValueId value) const;
+
+  // Turns the node at `position` into another op; its results, and so its readers, stay. Not done where it would move
+  // what reads, or replace what makes, written values.
   void replace_node(int position, Op op, ArgumentList arguments);
   // A new node before `position`; returns its first result.
   ValueId insert_before(int position, Op op, ArgumentList arguments, std::vector<ValueType> types,
                         std::shared_ptr<const Origin> origin);
   Node& inserted(ValueId result);  // the whole inserted node, for its further results
-  // Every reader of `old_value` reads `replacement` instead; the producer dies unless something else keeps it.
+  // Every reader of `old_value` reads `replacement` instead; the producer dies unless something else keeps it. Not done
+  // where written values are involved, as above.
   void replace_value(ValueId old_value, Argument replacement);
 
   // Takes away a node that makes nothing.
@@ -61,8 +69,12 @@ class Rewriter {
   void count_uses(const Argument& argument, int by);
   void change_use_count(ValueId value, int by);
   bool is_unread(const Node& node) const;
+  bool is_written(const Argument& argument) const;
+  bool touches_written(const Node& node) const;  // reads or makes such values
 
   Program& program_;
+  std::vector<bool> written_;                         // by ValueId: shares storage with what a node writes in place
+  std::unordered_set<ValueId> state_;                 // weights that the program writes, and those tied to them
   std::vector<Node*> producer_;                       // by ValueId
   std::vector<int> use_count_;                        // by ValueId
   std::vector<std::vector<int>> readers_;             // by ValueId, may hold stale positions
@@ -73,23 +85,18 @@ class Rewriter {
   int rewrites_ = 0;
 };
 
-// Nodes without readers, effects or names to keep. Returns how many went.
-int remove_dead_nodes(Program& program);
-
-// Weights that no node, output or write mentions. Returns how many went.
-int remove_unread_weights(Program& program);
+// Looks at how its first argument lies in memory, not only at its elements.
+bool reads_memory(const Node& node);
 
 // A new constant; the name gets a number where another weight has it already.
 ValueId add_constant(Program& program, const std::string& name, at::Tensor tensor);
 // The name of the weight that a value is.
 const std::string& name_of_weight(const Program& program, const Argument& argument);
 
-// True for weights that nothing writes: their tensors may be computed with ahead of time.
-bool is_constant(const Program& program, ValueId value);
 // The tensor of a constant weight, undefined otherwise.
-at::Tensor constant_tensor(const Program& program, const Argument& argument);
+at::Tensor constant_tensor(const Rewriter& rewriter, const Argument& argument);
 // The number in a literal or in a constant one-element tensor of a weight.
-std::optional<double> constant_number(const Program& program, const Argument& argument);
+std::optional<double> constant_number(const Rewriter& rewriter, const Argument& argument);
 // Sizes when all are known numbers.
 std::optional<Sizes> constant_sizes(const ValueType& type);
 // A tensor of a floating dtype whose sizes are known, as expressions or numbers.

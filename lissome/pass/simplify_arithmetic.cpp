@@ -21,7 +21,7 @@ bool convert_division(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
   if (!node.is("aten::div.Tensor")) return false;
   const Argument self = rewriter.resolve(node.argument("self"));
-  const auto divisor = constant_number(rewriter.program(), rewriter.resolve(node.argument("other")));
+  const auto divisor = constant_number(rewriter, rewriter.resolve(node.argument("other")));
   if (!divisor || !stays_float(rewriter, node, self)) return false;
   if (!(std::abs(*divisor) >= kSmallestDivisor && std::abs(*divisor) <= kLargestDivisor)) return false;
   rewriter.replace_node(position, Op::find("aten::mul.Tensor"), {self, 1 / *divisor});
@@ -34,7 +34,7 @@ bool convert_power(Rewriter& rewriter, int position) {
   if (!square && !node.is("aten::pow.Tensor_Scalar")) return false;
   const Argument self = rewriter.resolve(node.argument("self"));
   if (!stays_float(rewriter, node, self)) return false;
-  const auto exponent = square ? 2.0 : constant_number(rewriter.program(), node.argument("exponent"));
+  const auto exponent = square ? 2.0 : constant_number(rewriter, node.argument("exponent"));
   if (!exponent) return false;
   const Op multiply = Op::find("aten::mul.Tensor");
   if (*exponent == 2) {

@@ -52,4 +52,12 @@ bool AliasSets::may_share(ValueId left, ValueId right) const {
 
 bool AliasSets::is_written(ValueId id) const { return written_[static_cast<size_t>(find_root(static_cast<int>(id)))]; }
 
+std::vector<bool> find_written_values(const Program& program) {
+  const AliasSets sets(program);
+  std::vector<bool> written;
+  if (!sets.has_writes()) return written;
+  for (size_t i = 0; i < program.values.size(); ++i) written.push_back(sets.is_written(static_cast<ValueId>(i)));
+  return written;
+}
+
 }  // namespace lissome

@@ -185,6 +185,17 @@ void for_each_value(const Argument& argument, Visit&& visit) {
   }
 }
 
+// The argument with `map(ValueId)`, an Argument or ValueId, in place of every value that it holds, lists included.
+template <typename Map>
+Argument map_values(const Argument& argument, Map&& map) {
+  if (argument.is_value()) return map(argument.value());
+  if (!argument.is_list()) return argument;
+  ArgumentList items;
+  items.reserve(argument.list().size());
+  for (const Argument& item : argument.list()) items.push_back(map_values(item, map));
+  return items;
+}
+
 Dtype dtype_of(at::ScalarType type);  // unsupported for quantized and bit types
 at::ScalarType scalar_type_of(Dtype dtype);
 Layout layout_of(at::Layout layout);

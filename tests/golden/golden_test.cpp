@@ -1,10 +1,12 @@
 // Runs every golden case: parse, run the pass, verify, compare the text, then interpret both sides on the same numbers
-// for several sizes. A pass without cases, or without a case that must stay as it is, fails here.
+// for several sizes; then the whole pipeline on the same programs. A pass without cases, or without a case that must
+// stay as it is, fails here.
 #include <ATen/core/ivalue.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 
 #include "golden_case.h"
@@ -13,6 +15,8 @@
 
 namespace lissome {
 namespace {
+
+constexpr std::string_view kToInference = "convert_to_inference";  // no pass of the pipeline, and no equal numbers
 
 std::vector<GoldenCase> read_all_cases() {
   std::vector<std::filesystem::path> paths;
@@ -48,23 +52,9 @@ std::string print_declarations(const Program& program) {
   return text.substr(0, text.rfind("return"));
 }
 
-void drop_unread_weights(Program& program) {
-  std::vector<bool> read(program.values.size(), false);
-  const auto mark = [&](const Argument& argument) {
-    for_each_value(argument, [&](ValueId id) { read[static_cast<size_t>(id)] = true; });
-  };
-  for (const Node& node : program.nodes) std::for_each(node.arguments.begin(), node.arguments.end(), mark);
-  for (const ProgramOutput& output : program.outputs) mark(output.value);
-  for (const StateWrite& write : program.writes) {
-    mark(Argument(write.target));
-    mark(Argument(write.value));
-  }
-  std::erase_if(program.weights, [&](const Weight& weight) { return !read[static_cast<size_t>(weight.value)]; });
-}
-
-// Values that nodes make are numbered in their order; weights are sorted, their roles made one.
+// Values that nodes make are numbered in their order, in bodies too; weights are sorted, their roles made one.
 Program normalize(Program program) {
-  drop_unread_weights(program);
+  remove_unread_weights(program);
   for (size_t i = 0; i < program.values.size(); ++i) program.values[i].name = "unread_" + std::to_string(i);
   for (const ProgramInput& input : program.inputs) program.value(input.value).name = input.name;
   for (Weight& weight : program.weights) {
@@ -76,6 +66,7 @@ Program normalize(Program program) {
   int number = 0;
   for (Node& node : program.nodes) {
     node.origin = nullptr;
+    for (auto& body : node.bodies) body = std::make_shared<const Program>(normalize(*body));
     for (const ValueId result : node.results) {
       if (result != ValueId::none) program.value(result).name = std::to_string(number++);
     }
@@ -93,23 +84,35 @@ Program parse_before(const GoldenCase& golden) {
 
 Program parse_after(const GoldenCase& golden, const Program& before) {
   if (golden.unchanged()) return before;
-  Program program = parse_program(print_declarations(before) + golden.after);
+  Program head = before;
+  if (golden.pass == kToInference) head.training = false;
+  Program program = parse_program(print_declarations(head) + golden.after);
   fill_types(program, golden);
   return program;
 }
 
-std::string run_case(const GoldenCase& golden) {
+int run_pass(const GoldenCase& golden, Program& program) {
+  if (golden.pass == kToInference) {
+    const Program before = program;
+    convert_to_inference(program);
+    return same_program(before, program) ? 0 : 1;
+  }
   const Pass* pass = find_pass(golden.pass);
-  if (pass == nullptr) return "there is no pass " + golden.pass;
+  if (pass == nullptr) throw_error(ErrorKind::invalid_input, "there is no pass ", golden.pass);
+  return pass->run(program);
+}
+
+std::string run_case(const GoldenCase& golden) {
   const Program before = parse_before(golden);
   Program changed = before;
-  const int rewrites = pass->run(changed);
+  const int rewrites = run_pass(golden, changed);
   verify_program(changed, Stage::optimized);
   fill_types(changed, golden);
   const std::string seen = print_program(normalize(changed)),
                     expected = print_program(normalize(parse_after(golden, before)));
   if (seen != expected) return diff_lines(expected, seen);
   if ((rewrites == 0) != golden.unchanged()) return std::to_string(rewrites) + " rewrites were counted";
+  if (golden.pass == kToInference) return {};
   for (const DimensionBindings& bindings : choose_bindings(before)) {
     const std::string report = find_disagreement(before, changed, make_inputs(before, golden, bindings));
     if (!report.empty()) return report;
@@ -117,11 +120,27 @@ std::string run_case(const GoldenCase& golden) {
   return {};
 }
 
-TEST_CASE("every golden case holds") {
+// The whole pipeline on the same programs: numbers stay, and there is nothing left for a second time.
+std::string run_pipeline_twice(const GoldenCase& golden) {
+  const Program before = parse_before(golden);
+  Program changed = before;
+  run_pipeline(changed);
+  for (const DimensionBindings& bindings : choose_bindings(before)) {
+    const std::string report = find_disagreement(before, changed, make_inputs(before, golden, bindings));
+    if (!report.empty()) return report;
+  }
+  std::string report;
+  for (const PassResult& result : run_pipeline(changed)) {
+    if (result.rewrites > 0) report += result.name + ":\n" + result.diff;
+  }
+  return report;
+}
+
+void check_all(const std::function<std::string(const GoldenCase&)>& check) {
   for (const GoldenCase& golden : read_all_cases()) {
     std::string report;
     try {
-      report = run_case(golden);
+      report = check(golden);
     } catch (const std::exception& error) {
       report = error.what();
       report = report.substr(0, report.find("Exception raised from"));
@@ -132,15 +151,23 @@ TEST_CASE("every golden case holds") {
   }
 }
 
+TEST_CASE("every golden case holds") { check_all(run_case); }
+
+TEST_CASE("the whole pipeline keeps the numbers of every golden case, and is done after one time") {
+  check_all(run_pipeline_twice);
+}
+
 TEST_CASE("every pass has cases, some where it fires and some where it must not") {
   std::map<std::string, std::pair<int, int>> counts;
   for (const GoldenCase& golden : read_all_cases()) {
     ++(golden.unchanged() ? counts[golden.pass].second : counts[golden.pass].first);
   }
-  for (const Pass& pass : list_passes()) {
-    INFO(pass.name);
-    CHECK(counts[std::string(pass.name)].first >= 1);
-    CHECK(counts[std::string(pass.name)].second >= 1);
+  std::vector<std::string_view> names = {kToInference};
+  for (const Pass& pass : list_passes()) names.push_back(pass.name);
+  for (const std::string_view name : names) {
+    INFO(name);
+    CHECK(counts[std::string(name)].first >= 1);
+    CHECK(counts[std::string(name)].second >= 1);
   }
 }
 

@@ -37,6 +37,9 @@ class Case:
     mode: str = "eval"
     steps: int = 1
     grad: bool = True  # whether gradients are enabled while exporting
+    # Of a case in train mode: whether its eval form can be told from the export. Not where a call says itself that it
+    # drops, whatever mode the module is in.
+    has_eval_form: bool = True
     # Conditions on sizes become asserts in the graph instead of guards checked at export.
     deferred: bool = False
     # Further forms of the same case: "core" and "functional" (see export_forms.py), "strict".

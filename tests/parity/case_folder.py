@@ -54,6 +54,7 @@ def fill_folder(case: Case, folder: Path) -> None:
     module, calls = build(case)
     eager = copy.deepcopy(module)
     wide = copy.deepcopy(module)
+    evaluated = copy.deepcopy(module).eval() if case.mode == "train" and case.has_eval_form else None
     program = export(case, module, calls[0])
     torch.export.save(program, folder / "model.pt2")
     expected = run(torch.export.load(folder / "model.pt2").module(), calls)
@@ -66,6 +67,8 @@ def fill_folder(case: Case, folder: Path) -> None:
     description["runs"] = [write_run(folder, k, description, one, expected, f64) for k, one in enumerate(calls)]
     if description["stateful"]:
         description["state"] = write_state(folder, expected, f64)
+    if evaluated is not None:
+        write_eval_runs(folder, description["runs"], evaluated, calls)
     (folder / "case.json").write_text(json.dumps(description, indent=1) + "\n")
 
 
@@ -180,7 +183,7 @@ def write_run(folder: Path, k: int, description: dict, one: Call, expected: Answ
     names, mutated = [row["name"] for row in description["inputs"]], description["mutated_inputs"]
     outputs = expected.outputs[k]
     row = {"inputs": f"input_{k}.npz", "expected": f"expected_{k}.npz", "inputs_after": None, "f64": None,
-           "distance": [None] * len(outputs)}
+           "distance": [None] * len(outputs), "eval": None, "eval_f64": None}
     save_arrays(folder / row["inputs"], dict(zip(names, pytree.tree_leaves((one.args, one.kwargs)))))
     save_arrays(folder / row["expected"], name_outputs(outputs))
     if mutated:
@@ -192,6 +195,18 @@ def write_run(folder: Path, k: int, description: dict, one: Call, expected: Answ
         save_arrays(folder / row["f64"], name_outputs(f64.outputs[k]))
         row["distance"] = [measure_distance(a, b) for a, b in zip(outputs, f64.outputs[k])]
     return row
+
+
+def write_eval_runs(folder: Path, runs: list[dict], module: nn.Module, calls: list[Call]) -> None:
+    """What the module answers after eval(), from the state that it was exported with."""
+    answers = run(copy.deepcopy(module), calls)
+    f64 = None if answers.random else run_float64(module, calls)[0]
+    for k, row in enumerate(runs):
+        row["eval"] = f"eval_{k}.npz"
+        save_arrays(folder / row["eval"], name_outputs(answers.outputs[k]))
+        if f64 is not None:
+            row["eval_f64"] = f"eval_f64_{k}.npz"
+            save_arrays(folder / row["eval_f64"], name_outputs(f64.outputs[k]))
 
 
 def name_outputs(values: list) -> dict[str, Any]:

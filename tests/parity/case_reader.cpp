@@ -93,6 +93,8 @@ ParityRun read_run(const Json& document, const Json& row, const std::string& fol
   run.inputs = read_inputs(document.at("inputs"), path("inputs"));
   run.expected = read_outputs(document.at("outputs"), path("expected"), false);
   if (row.at("f64").is_string()) run.f64 = read_outputs(document.at("outputs"), path("f64"), true);
+  if (row.at("eval").is_string()) run.eval = read_outputs(document.at("outputs"), path("eval"), false);
+  if (row.at("eval_f64").is_string()) run.eval_f64 = read_outputs(document.at("outputs"), path("eval_f64"), true);
   run.inputs_after.resize(run.inputs.size());
   if (row.at("inputs_after").is_string()) run.inputs_after = read_inputs(document.at("inputs"), path("inputs_after"));
   return run;

@@ -16,6 +16,8 @@ struct ParityRun {
   std::vector<c10::IValue> expected;      // per output; none for none and text
   std::vector<c10::IValue> f64;           // the same from float64, empty when there is none
   std::vector<c10::IValue> inputs_after;  // per input; none where the run leaves it alone
+  std::vector<c10::IValue> eval,
+      eval_f64;  // as expected and f64, of the module in eval mode; empty unless mode is train
 };
 
 struct ParityState {

@@ -3,7 +3,6 @@
 // table; exit status 1 when any case fails.
 //
 //   run_parity FOLDER [NAME...]      FOLDER holds one folder for each case
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/ivalue.h>
 
@@ -15,15 +14,12 @@
 #include <map>
 #include <set>
 
-#include "agreement.h"
-#include "case_reader.h"
+#include "case_runs.h"
 #include "lissome/base.h"
 #include "lissome/program.h"
 
 namespace lissome {
 namespace {
-
-constexpr int kThreads = 2;  // as the exporter
 
 struct Row {
   std::string name, family, mode;
@@ -34,16 +30,10 @@ struct Row {
   std::string failure;  // empty: passed
 };
 
-std::vector<c10::IValue> copy_values(const std::vector<c10::IValue>& values) {
-  std::vector<c10::IValue> copies;
-  for (const c10::IValue& value : values) copies.push_back(value.isTensor() ? value.toTensor().clone() : value);
-  return copies;
-}
-
 void note(Row& row, const std::string& what, const Agreement& agreement) {
   row.error = std::max(row.error, agreement.error);
   row.by_f64 = row.by_f64 || agreement.by_f64;
-  if (!agreement.agrees) throw_error(ErrorKind::internal, what, ": ", agreement.reason);
+  require_agreement(what, agreement);
 }
 
 std::vector<std::pair<std::string, at::Tensor>> list_weights(const Program& program) {
@@ -73,8 +63,7 @@ std::vector<c10::IValue> run_once(const Program& program, const ParityCase& pari
                                   bool write_state) {
   InterpretOptions options;
   options.write_state = write_state;
-  at::manual_seed(parity.seed);
-  return interpret(program, std::move(inputs), options);
+  return run_program(program, parity, std::move(inputs), options);
 }
 
 void check_saved_numbers(const Program& program, const Program& loaded, const ParityCase& parity) {
@@ -143,7 +132,7 @@ Row run_case(const std::string& folder) {
     row.dynamic = parity.dynamic;
     check_case(parity, row);
   } catch (const std::exception& error) {
-    row.failure = error.what();
+    row.failure = describe_failure(error);
   }
   return row;
 }
@@ -179,17 +168,6 @@ void print_totals(const std::vector<Row>& rows) {
       passed, rows.size(), dynamic, train, by_f64);
 }
 
-std::vector<std::string> list_folders(const std::string& parent, const std::set<std::string>& wanted) {
-  std::vector<std::string> folders;
-  for (const auto& entry : std::filesystem::directory_iterator(parent)) {
-    const std::string name = entry.path().filename().string();
-    if (!std::filesystem::exists(entry.path() / "case.json")) continue;
-    if (wanted.empty() || wanted.contains(name)) folders.push_back(entry.path().string());
-  }
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
-
 }  // namespace
 }  // namespace lissome
 
@@ -199,8 +177,8 @@ int main(int count, char** words) {
     std::fprintf(stderr, "usage: run_parity FOLDER [NAME...]\n");
     return 2;
   }
-  at::set_num_threads(kThreads);
-  const std::vector<std::string> folders = list_folders(words[1], std::set<std::string>(words + 2, words + count));
+  at::set_num_threads(kExporterThreads);
+  const std::vector<std::string> folders = list_case_folders(words[1], std::set<std::string>(words + 2, words + count));
   if (folders.empty()) {
     std::fprintf(stderr, "no cases in %s\n", words[1]);
     return 1;

@@ -1,4 +1,5 @@
-"""Every exported case, imported and interpreted, gives PyTorch's numbers: exports once, then runs run_parity."""
+"""Every exported case, imported and interpreted, gives PyTorch's numbers; so does what prepare_inference makes of it, and
+what any passes in any order make of it. Exports once, then runs the runners, which README.md describes."""
 
 from __future__ import annotations
 
@@ -43,12 +44,18 @@ def cases() -> Path:
     return folder
 
 
-def test_interpretation_equals_pytorch(cases: Path) -> None:
-    result = subprocess.run([BUILD / "tests" / "run_parity", str(cases)], capture_output=True, text=True, check=False)
+def run_over(cases: Path, runner: str, name: str) -> str:
+    """Runs a runner over all cases and returns what it printed, kept as build/release/parity/NAME."""
+    result = subprocess.run([BUILD / "tests" / runner, str(cases)], capture_output=True, text=True, check=False)
     table = result.stdout + result.stderr
-    (BUILD / "parity" / "coverage.txt").write_text(table)
+    (BUILD / "parity" / name).write_text(table)
     print(table)
     assert result.returncode == 0, table[-8000:]
+    return table
+
+
+def test_interpretation_equals_pytorch(cases: Path) -> None:
+    table = run_over(cases, "run_parity", "coverage.txt")
     totals = re.search(r"(\d+) of (\d+) cases agree .*; (\d+) have dynamic dimensions, (\d+) are in train mode", table)
     assert totals is not None
     agree, every, dynamic, train = map(int, totals.groups())
@@ -94,3 +101,21 @@ def test_sizes_that_older_torch_notes_wrongly_are_mended(cases: Path, tmp_path: 
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout
     assert f"{len(names)} of {len(names)} cases agree" in result.stdout
+
+
+def test_prepared_programs_equal_pytorch(cases: Path) -> None:
+    table = run_over(cases, "run_prepare", "prepared.txt")
+    totals = re.search(r"(\d+) of (\d+) prepared cases agree", table)
+    assert totals is not None
+    assert totals[1] == totals[2]
+    # Every pass finds something in the exports of today; dead nodes have gone before the first one runs.
+    idle = re.findall(r"^ *\d+ (\w+) +fired in +0 of", table, re.MULTILINE)
+    assert idle in ([], ["remove_dead_nodes"])
+
+
+def test_any_passes_in_any_order_keep_the_numbers(cases: Path) -> None:
+    table = run_over(cases, "run_passes", "random_passes.txt")
+    totals = re.search(r"(\d+) of (\d+) trials on (\d+) cases hold", table)
+    assert totals is not None
+    hold, trials, every = map(int, totals.groups())
+    assert hold == trials >= 4 * every

@@ -169,16 +169,10 @@ void GraphReader::inline_body(const Json& node, size_t operands_from, const Argu
   for (size_t i = 0; i < body.inputs.size(); ++i) {
     mapped[static_cast<size_t>(body.inputs[i].value)] = arguments[operands_from + i];
   }
-  const auto substitute = [&](auto&& self, const Argument& argument) -> Argument {
-    if (argument.is_value()) return mapped[static_cast<size_t>(argument.value())];
-    if (!argument.is_list()) return argument;
-    ArgumentList items;
-    for (const Argument& item : argument.list()) items.push_back(self(self, item));
-    return items;
-  };
+  const auto find_mapped = [&](ValueId id) { return mapped[static_cast<size_t>(id)]; };
   for (const Node& inner : body.nodes) {
     Node copy = inner;
-    for (Argument& argument : copy.arguments) argument = substitute(substitute, argument);
+    for (Argument& argument : copy.arguments) argument = map_values(argument, find_mapped);
     for (ValueId& result : copy.results) {
       const Value& value = body.value(result);
       const ValueId fresh = program().add_value(value.type, value.name);
@@ -191,7 +185,7 @@ void GraphReader::inline_body(const Json& node, size_t operands_from, const Argu
     const auto [kind, value] = json_union(outputs[i], "output");
     if (kind == "as_none") continue;
     const Json& named = kind == "as_tensor" ? json_member(value, "name") : json_union(value, kind).value;
-    define(json_text(named, "name"), substitute(substitute, body.outputs[i].value));
+    define(json_text(named, "name"), map_values(body.outputs[i].value, find_mapped));
   }
 }
 

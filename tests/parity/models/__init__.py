@@ -8,12 +8,12 @@ import torch
 
 from . import (activation, attention, complex_numbers, control_flow, conv, data_dependent, dtypes, dynamic_shapes, embedding,
                fourier, indexing, inplace, linear_algebra, networks_other, networks_text, networks_vision, norm, padding, pointwise,
-               pooling, randomness, recurrent, reduction, resample, sorting, state, structures)
+               pooling, randomness, recurrent, reduction, resample, sorting, spellings, state, structures)
 from case import Case
 
 FAMILIES = (conv, norm, recurrent, attention, embedding, pooling, resample, padding, activation, pointwise, inplace,
             reduction, indexing, sorting, linear_algebra, fourier, complex_numbers, dtypes, dynamic_shapes, structures,
-            state, randomness, control_flow, data_dependent, networks_vision, networks_text, networks_other)
+            state, randomness, control_flow, data_dependent, spellings, networks_vision, networks_text, networks_other)
 
 
 def list_cases() -> list[Case]:
