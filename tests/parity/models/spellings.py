@@ -1,6 +1,8 @@
 # What libraries have an op for, written out the way people do: each is what one of the passes looks for, and some are what
 # it must tell apart.
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -79,6 +81,12 @@ class NormInRegion(nn.Module):
         return z.float() + self.norm(x)
 
 
+def grids(x):
+    """Quotients that are rounded, compared or made integers: an ulp is a whole step."""
+    buckets = torch.log(x / 8) / math.log(128 / 8) * 8
+    return (x / 41).floor().int(), (x * 0.15 / 0.3).round().int(), (x / 55).long(), x / 47 >= 1, buckets.long()
+
+
 class EinsumAttention(nn.Module):
     def forward(self, q, k, v, hidden):
         scores = torch.einsum("blhd,bmhd->bhlm", q, k) / q.shape[-1] ** 0.5
@@ -110,6 +118,7 @@ CASES = [
          dynamic={"x": {2: 2 * Dim("rows", min=2, max=16), 3: 2 * Dim("columns", min=2, max=16)}}),
     Case("softmax_by_hand", apply(softmax_by_hand), lambda: call(torch.randn(3, 4, 6)), forms=("core",)),
     Case("hard_activations_by_hand", apply(hard_by_hand), lambda: call(torch.randn(4, 8) * 4), forms=("core",)),
+    Case("grids", apply(grids), lambda: call(torch.arange(1.0, 400.0))),
     Case("attention_by_einsum", EinsumAttention,
          lambda n: call(torch.randn(2, n, 3, 4), torch.randn(2, n, 3, 4), torch.randn(2, n, 3, 4), torch.rand(2, n) < 0.3),
          variants=((5,), (2,), (9,)), dynamic={name: {1: LENGTH} for name in ("q", "k", "v", "hidden")}),
