@@ -121,3 +121,10 @@ TEST_CASE("casts keep values or refuse") {
   CHECK(cast_array(make_values<double>(Dtype::f64, {-0.5}).view(), Dtype::u8).data<uint8_t>()[0] == 0);
   EXPECT_ERROR(unsupported, cast_array(make_array(Dtype::c64, {1}).view(), Dtype::f32), "c64");
 }
+
+TEST_CASE("strides are row-major, and refused where they overflow") {
+  CHECK((contiguous_strides(Sizes{2, 3, 4}) == Sizes{12, 4, 1}));
+  CHECK((contiguous_strides(Sizes{2, 0, 4}) == Sizes{4, 4, 1}));
+  CHECK((contiguous_strides(Sizes{INT64_MAX, INT64_MAX}) == Sizes{INT64_MAX, 1}));  // the first size is no stride
+  EXPECT_ERROR(invalid_input, contiguous_strides(Sizes{1, INT64_MAX, 2}), "overflow");
+}
