@@ -282,13 +282,17 @@ class RecordingKernel : public c10::OperatorKernel {
   }
 };
 
+// Never taken back: other threads may be in the middle of a call.
+std::vector<c10::RegistrationHandleRAII>& kept_registrations() {
+  static auto* const kept = new std::vector<c10::RegistrationHandleRAII>;
+  return *kept;
+}
+
 void register_listener() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // Never taken back: other threads may be in the middle of a call.
-    static auto* const kept = new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().registerFallback(
+    kept_registrations().push_back(c10::Dispatcher::singleton().registerFallback(
         kKey, c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<RecordingKernel>()), "lissome"));
-    static_cast<void>(kept);
   });
 }
 

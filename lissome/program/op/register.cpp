@@ -35,6 +35,12 @@ void register_rows(std::vector<OpRow> rows, std::vector<c10::RegistrationHandleR
   }
 }
 
+// Never deregistered: interned ops hold handles for as long as the process lives.
+std::vector<c10::RegistrationHandleRAII>& kept_registrations() {
+  static auto* const kept = new std::vector<c10::RegistrationHandleRAII>;
+  return *kept;
+}
+
 }  // namespace
 
 c10::KernelFunction box_kernel(BoxedKernel kernel) {
@@ -44,12 +50,11 @@ c10::KernelFunction box_kernel(BoxedKernel kernel) {
 void register_ops() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // Never deregistered: interned ops hold handles for as long as the process lives.
-    auto* const kept = new std::vector<c10::RegistrationHandleRAII>;
-    register_rows(list_scalar_ops(), *kept);
-    register_rows(list_functional_ops(), *kept);
-    register_rows(list_fused_ops(), *kept);
-    register_rows(list_quantized_ops(), *kept);
+    std::vector<c10::RegistrationHandleRAII>& kept = kept_registrations();
+    register_rows(list_scalar_ops(), kept);
+    register_rows(list_functional_ops(), kept);
+    register_rows(list_fused_ops(), kept);
+    register_rows(list_quantized_ops(), kept);
   });
 }
 
