@@ -118,7 +118,8 @@ Sizes contiguous_strides(std::span<const int64_t> sizes) {
   for (size_t axis = sizes.size(); axis-- > 0;) {
     strides[axis] = stride;
     if (axis > 0 && __builtin_mul_overflow(stride, std::max<int64_t>(sizes[axis], 1), &stride)) {
-      throw_error(ErrorKind::invalid_input, "sizes ", format_sizes(sizes), " overflow: their strides need over 64 bits.");
+      throw_error(ErrorKind::invalid_input, "sizes ", format_sizes(sizes),
+                  " overflow: their strides need over 64 bits.");
     }
   }
   return strides;
