@@ -51,6 +51,9 @@ void save_optimized(const Optimized& optimized, const std::string& path);
 // Bytes that libtorch's CPU allocator took on this thread at the peak of `work`, above what it held before.
 int64_t measure_libtorch_peak(const std::function<void()>& work);
 
+// Program, plan and record as one model, as save_optimized writes it; without a record when it is null.
+ModelFile pack_with_plan(const Program& program, const Plan& plan, const Json& record);
+
 // The record as JSON, with every figure.
 Json to_json(const OptimizationRecord& record);
 

@@ -46,7 +46,7 @@ Expectations parse_expectations(const std::string& text) {
 }
 
 bool multiplies(const std::string& op) {
-  for (const char* word : {"linear", "conv", "matmul", "addmm", "bmm", "mm", "attention", "einsum", "lstm", "gru"}) {
+  for (const char* word : {"linear", "conv", "matmul", "mm", "attention", "einsum", "lstm", "gru"}) {
     if (op.find(word) != std::string::npos) return true;
   }
   return false;

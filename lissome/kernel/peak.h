@@ -8,8 +8,6 @@
 
 namespace lissome {
 
-constexpr int kMostPeakParts = 256;
-
 struct PeakCall {
   int64_t rounds = 0;
   const float* numbers = nullptr;  // peak_read: part i reads numbers[i * count, (i + 1) * count), rounds times

@@ -12,6 +12,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "lissome/program/op/register.h"
+
 namespace lissome {
 namespace {
 
@@ -282,16 +284,10 @@ class RecordingKernel : public c10::OperatorKernel {
   }
 };
 
-// Never taken back: other threads may be in the middle of a call.
-std::vector<c10::RegistrationHandleRAII>& kept_registrations() {
-  static auto* const kept = new std::vector<c10::RegistrationHandleRAII>;
-  return *kept;
-}
-
 void register_listener() {
   static std::once_flag once;
   std::call_once(once, [] {
-    kept_registrations().push_back(c10::Dispatcher::singleton().registerFallback(
+    keep_registration(c10::Dispatcher::singleton().registerFallback(
         kKey, c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<RecordingKernel>()), "lissome"));
   });
 }

@@ -133,14 +133,7 @@ class Model {
 };
 
 std::unique_ptr<Model> make_model(const Program& program, const Plan& plan, const Json& record, int threads) {
-  ModelFile file = pack_program(program);
-  put_plan(file, plan);
-  if (!record.is_null()) {
-    Json metadata = file.metadata.empty() ? Json::object() : parse_json(file.metadata, "metadata");
-    metadata["optimization"] = record;
-    file.metadata = metadata.dump();
-  }
-  return std::make_unique<Model>(std::move(file), std::make_shared<const Plan>(plan), threads);
+  return std::make_unique<Model>(pack_with_plan(program, plan, record), std::make_shared<const Plan>(plan), threads);
 }
 
 Program open_model(const std::string& path) {

@@ -25,7 +25,7 @@ constexpr int64_t kMemoryFloats = int64_t{1} << 26;  // 256 MiB over all threads
 class PeakRun {
  public:
   PeakRun(KernelFunction kernel, int threads)
-      : kernel_(kernel), threads_(threads), sinks_(kMostPeakParts), done_(kMostPeakParts) {
+      : kernel_(kernel), threads_(threads), sinks_(static_cast<size_t>(threads)), done_(static_cast<size_t>(threads)) {
     call_.sinks = sinks_.data();
     call_.done = done_.data();
   }

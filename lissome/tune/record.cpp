@@ -147,7 +147,7 @@ Json layer_to_json(const LayerRecord& layer) {
 
 }  // namespace
 
-void save_with_plan(const Program& program, const Plan& plan, const Json& record, const std::string& path) {
+ModelFile pack_with_plan(const Program& program, const Plan& plan, const Json& record) {
   ModelFile file = pack_program(program);
   put_plan(file, plan);
   if (!record.is_null()) {
@@ -155,7 +155,11 @@ void save_with_plan(const Program& program, const Plan& plan, const Json& record
     metadata["optimization"] = record;
     file.metadata = metadata.dump();
   }
-  save_model_file(path, file);
+  return file;
+}
+
+void save_with_plan(const Program& program, const Plan& plan, const Json& record, const std::string& path) {
+  save_model_file(path, pack_with_plan(program, plan, record));
 }
 
 void complete_record(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,

@@ -39,7 +39,7 @@ Program copy_state(const Program& program) {
   Program copy = program;
   std::map<const void*, at::Tensor> copies;  // tied buffers stay tied
   for (Weight& weight : copy.weights) {
-    if (weight.role != WeightRole::buffer) continue;
+    if (weight.role == WeightRole::parameter) continue;
     at::Tensor& own = copies[weight.tensor.unsafeGetTensorImpl()];
     if (!own.defined()) own = weight.tensor.clone();
     weight.tensor = own;

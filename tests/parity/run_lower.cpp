@@ -15,8 +15,7 @@
 #include <memory>
 #include <set>
 
-#include "agreement.h"
-#include "case_reader.h"
+#include "case_runs.h"
 #include "lissome/base.h"
 #include "lissome/lower.h"
 #include "lissome/pass.h"
@@ -38,24 +37,15 @@ struct Row {
   std::string failure;  // empty: passed
 };
 
-std::vector<c10::IValue> copy_values(const std::vector<c10::IValue>& values) {
-  std::vector<c10::IValue> copies;
-  for (const c10::IValue& value : values) copies.push_back(value.isTensor() ? value.toTensor().clone() : value);
-  return copies;
-}
-
-// What interpret() gives, run after run, state going on from each to the next; in the end it is as before.
+// What interpret() gives, run after run, state going on from each to the next.
 std::vector<std::vector<c10::IValue>> interpret_runs(const Program& program, const ParityCase& parity) {
-  std::vector<at::Tensor> before;
-  for (const Weight& weight : program.weights) before.push_back(weight.tensor.clone());
+  const Program own = copy_state(program);
   InterpretOptions options;
   options.write_state = true;
   std::vector<std::vector<c10::IValue>> results;
   for (const ParityRun& run : parity.runs) {
-    at::manual_seed(parity.seed);
-    results.push_back(copy_values(interpret(program, copy_values(run.inputs), options)));
+    results.push_back(copy_values(run_program(own, parity, copy_values(run.inputs), options)));
   }
-  for (size_t i = 0; i < before.size(); ++i) program.weights[i].tensor.copy_(before[i]);
   return results;
 }
 
@@ -152,7 +142,7 @@ Row run_case(const std::string& folder) {
     row.mode = parity.mode;
     check_case(parity, row);
   } catch (const std::exception& error) {
-    row.failure = error.what();
+    row.failure = describe_failure(error);
   }
   return row;
 }
@@ -167,17 +157,6 @@ void print_row(const Row& row) {
   std::fflush(stdout);
 }
 
-std::vector<std::string> list_folders(const std::string& parent, const std::set<std::string>& wanted) {
-  std::vector<std::string> folders;
-  for (const auto& entry : std::filesystem::directory_iterator(parent)) {
-    const std::string name = entry.path().filename().string();
-    if (!std::filesystem::exists(entry.path() / "case.json")) continue;
-    if (wanted.empty() || wanted.contains(name)) folders.push_back(entry.path().string());
-  }
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
-
 }  // namespace
 }  // namespace lissome
 
@@ -187,7 +166,7 @@ int main(int count, char** words) {
     std::fprintf(stderr, "usage: run_lower FOLDER [NAME...]\n");
     return 2;
   }
-  const std::vector<std::string> folders = list_folders(words[1], std::set<std::string>(words + 2, words + count));
+  const std::vector<std::string> folders = list_case_folders(words[1], std::set<std::string>(words + 2, words + count));
   if (folders.empty()) {
     std::fprintf(stderr, "no cases in %s\n", words[1]);
     return 1;

@@ -23,25 +23,26 @@ class StackKernel : public c10::OperatorKernel {
   BoxedKernel kernel_;
 };
 
-void register_rows(std::vector<OpRow> rows, std::vector<c10::RegistrationHandleRAII>& kept) {
+void register_rows(std::vector<OpRow> rows) {
   auto& dispatcher = c10::Dispatcher::singleton();
   for (OpRow& row : rows) {
     c10::FunctionSchema schema = torch::jit::parseSchema("lissome::" + row.schema);
     schema.setAliasAnalysis(c10::AliasAnalysisKind::FROM_SCHEMA);
     const c10::OperatorName name = schema.operator_name();
-    kept.push_back(dispatcher.registerDef(std::move(schema), "lissome"));
-    kept.push_back(dispatcher.registerImpl(name, c10::DispatchKey::CompositeImplicitAutograd, std::move(row.kernel),
-                                           std::nullopt, nullptr, "lissome"));
+    keep_registration(dispatcher.registerDef(std::move(schema), "lissome"));
+    keep_registration(dispatcher.registerImpl(name, c10::DispatchKey::CompositeImplicitAutograd, std::move(row.kernel),
+                                              std::nullopt, nullptr, "lissome"));
   }
 }
 
-// Never deregistered: interned ops hold handles for as long as the process lives.
-std::vector<c10::RegistrationHandleRAII>& kept_registrations() {
-  static auto* const kept = new std::vector<c10::RegistrationHandleRAII>;
-  return *kept;
-}
-
 }  // namespace
+
+void keep_registration(c10::RegistrationHandleRAII registration) {
+  static auto* const kept = new std::vector<c10::RegistrationHandleRAII>;
+  static std::mutex mutex;
+  const std::lock_guard<std::mutex> lock(mutex);
+  kept->push_back(std::move(registration));
+}
 
 c10::KernelFunction box_kernel(BoxedKernel kernel) {
   return c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<StackKernel>(kernel));
@@ -50,11 +51,10 @@ c10::KernelFunction box_kernel(BoxedKernel kernel) {
 void register_ops() {
   static std::once_flag once;
   std::call_once(once, [] {
-    std::vector<c10::RegistrationHandleRAII>& kept = kept_registrations();
-    register_rows(list_scalar_ops(), kept);
-    register_rows(list_functional_ops(), kept);
-    register_rows(list_fused_ops(), kept);
-    register_rows(list_quantized_ops(), kept);
+    register_rows(list_scalar_ops());
+    register_rows(list_functional_ops());
+    register_rows(list_fused_ops());
+    register_rows(list_quantized_ops());
   });
 }
 

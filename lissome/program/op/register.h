@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/core/dispatch/RegistrationHandleRAII.h>
 
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ template <typename Result, typename... Arguments>
 c10::KernelFunction wrap_kernel(Result (*kernel)(Arguments...)) {
   return c10::KernelFunction::makeFromUnboxedRuntimeFunction(kernel);
 }
+
+// Never taken back: interned ops hold handles, and other threads may be in the middle of a call.
+void keep_registration(c10::RegistrationHandleRAII registration);
 
 std::vector<OpRow> list_scalar_ops();      // op/scalar.cpp
 std::vector<OpRow> list_functional_ops();  // op/functional.cpp
