@@ -3,6 +3,7 @@
 #include "lissome/program/op/register.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
 
 #include <mutex>
@@ -55,6 +56,7 @@ void register_ops() {
     register_rows(list_functional_ops());
     register_rows(list_fused_ops());
     register_rows(list_quantized_ops());
+    register_rows(list_decomposed_ops());
   });
 }
 

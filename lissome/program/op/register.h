@@ -7,6 +7,7 @@
 #include <ATen/core/dispatch/RegistrationHandleRAII.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lissome {
@@ -34,5 +35,9 @@ std::vector<OpRow> list_scalar_ops();      // op/scalar.cpp
 std::vector<OpRow> list_functional_ops();  // op/functional.cpp
 std::vector<OpRow> list_fused_ops();       // op/fused.cpp
 std::vector<OpRow> list_quantized_ops();   // op/quantized.cpp
+std::vector<OpRow> list_decomposed_ops();  // op/decomposed.cpp
+
+// Our op for one of namespace `quantized_decomposed`, with overload; empty when it is none that we have.
+std::string find_decomposed_op(std::string_view name);
 
 }  // namespace lissome

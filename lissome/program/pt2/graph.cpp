@@ -9,6 +9,7 @@
 
 #include "lissome/program.h"
 #include "lissome/program/convert.h"
+#include "lissome/program/op/register.h"
 #include "lissome/program/op/scalar.h"
 #include "lissome/program/pt2/mend_types.h"
 #include "lissome/program/pt2/tensors.h"
@@ -20,7 +21,8 @@ constexpr std::string_view kTorchOps = "torch.ops.";
 constexpr std::string_view kPredispatch = "torch._functorch.predispatch.";
 constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
 
-// "torch.ops.aten.add_.Tensor" -> "aten::add_.Tensor"; empty when it is no such spelling.
+// "torch.ops.aten.add_.Tensor" -> "aten::add_.Tensor"; empty when it is no such spelling. Ops that PyTorch defines in
+// Python and we have too go by our name.
 std::string find_dispatcher_name(std::string_view target) {
   if (!target.starts_with(kTorchOps)) return {};
   target.remove_prefix(kTorchOps.size());
@@ -28,7 +30,8 @@ std::string find_dispatcher_name(std::string_view target) {
   if (dot == std::string_view::npos || dot == 0) return {};
   std::string name = std::string(target.substr(0, dot)) + "::" + std::string(target.substr(dot + 1));
   if (name.ends_with(".default")) name.resize(name.size() - std::string_view(".default").size());
-  return name;
+  const std::string ours = find_decomposed_op(name);
+  return ours.empty() ? name : ours;
 }
 
 std::string describe_json_node(const Json& node, const Origin* origin) {

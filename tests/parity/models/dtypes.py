@@ -1,8 +1,10 @@
 # Changes of dtype and arithmetic in every dtype: half precision, integers, booleans.
 
 import torch
+import torch.ao.quantization.fx._decomposed  # noqa: F401 -- defines quantized_decomposed
 import torch.nn.functional as F
 from torch import nn
+from torch.export import Dim
 
 from case import Case, apply, call
 
@@ -51,6 +53,56 @@ class Int8Linear(nn.Module):
         return F.linear(x, self.weight.to(x.dtype) * self.scale)
 
 
+class QuantizedNet(nn.Module):
+    """A convolution and a linear layer as PT2E quantization leaves them: the first with scales found beforehand, the
+    second with scales found for each input."""
+
+    def __init__(self):
+        super().__init__()
+        for name, shape in (("conv", (4, 3, 3, 3)), ("head", (5, 64))):
+            self.register_buffer(f"{name}_weight", torch.randint(-127, 128, shape, dtype=torch.int8))
+            self.register_buffer(f"{name}_scale", torch.rand(shape[0]) / 100 + 0.001)
+            self.register_buffer(f"{name}_zero", torch.zeros(shape[0], dtype=torch.int64))
+
+    def widen(self, name):
+        weight, scale, zero = (getattr(self, f"{name}_{part}") for part in ("weight", "scale", "zero"))
+        return torch.ops.quantized_decomposed.dequantize_per_channel(weight, scale, zero, 0, -128, 127, torch.int8)
+
+    def forward(self, x):
+        ops = torch.ops.quantized_decomposed
+        q = ops.quantize_per_tensor(x, 0.031, 122, 0, 255, torch.uint8)
+        x = ops.dequantize_per_tensor(q, 0.031, 122, 0, 255, torch.uint8)
+        x = F.conv2d(x, self.widen("conv"), padding=1).relu().flatten(1)
+        scale, zero = ops.choose_qparams(x, 0, 255, 0.000244140625, torch.uint8)
+        q = ops.quantize_per_tensor.tensor(x, scale, zero, 0, 255, torch.uint8)
+        x = ops.dequantize_per_tensor.tensor(q, scale, zero, 0, 255, torch.uint8)
+        return F.linear(x, self.widen("head"))
+
+
+def quantize_in_every_way(x):
+    ops = torch.ops.quantized_decomposed
+    s8, u8, wide = (-128, 127, torch.int8), (0, 255, torch.uint8), (-1000, 1000, torch.int32)
+    results = []
+    scale, zero = ops.choose_qparams_symmetric(x, *s8[:2], 1e-5, torch.int8)
+    results += [scale, zero, ops.quantize_per_tensor.tensor(x, scale, zero, *s8), *ops.choose_qparams(x, *u8[:2], 1e-5, torch.uint8)]
+    results += [ops.choose_qparams_symmetric(x, *u8[:2], 1e-5, torch.uint8)[1]]
+    scales, zeros = x.abs().amax(0) / 127, torch.arange(x.shape[1])
+    q = ops.quantize_per_channel(x, scales, zeros, 1, *s8)
+    results += [q, ops.dequantize_per_channel(q, scales, zeros, 1, *s8), ops.dequantize_per_channel(q, scales, None, 1, *s8)]
+    results += [ops.dequantize_per_channel(q, scales, zeros, 1, *s8, out_dtype=torch.float16)]
+    scales, zeros = ops.choose_qparams_per_token(x, torch.int8)
+    q = ops.quantize_per_token(x, scales, zeros, *s8)
+    results += [scales, zeros, q, ops.dequantize_per_token(q, scales, zeros, *s8, torch.float32)]
+    scales, zeros = ops.choose_qparams_per_token_asymmetric(x, torch.int8)
+    q = ops.quantize_per_token(x, scales, zeros, *s8)
+    results += [scales, zeros, q, ops.dequantize_per_token(q, scales, zeros, *s8, torch.float32)]
+    scales, zeros = x.reshape(-1, 4).abs().amax(1).view(x.shape[0], -1) / 7, torch.ones(x.shape[0], x.shape[1] // 4)
+    q = ops.quantize_per_channel_group(x, scales, zeros, -8, 7, torch.int8, 4)
+    results += [q, ops.dequantize_per_channel_group(q, scales, zeros, -8, 7, torch.int8, 4, torch.float32)]
+    results += [ops.quantize_per_tensor(x.half(), 0.01, 0, *wide), ops.convert_element_type.no_fuse(x, torch.bfloat16)]
+    return tuple(results)
+
+
 def half_model(dtype):
     return lambda: nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 4)).to(dtype)
 
@@ -74,6 +126,9 @@ CASES = [
     Case("int8_linear", Int8Linear, lambda: call(torch.randn(3, 8))),
     Case("quantized_by_hand", apply(quantize_by_hand), values),
     Case("fake_quantize", apply(quantize_in_training), lambda: call(torch.randn(32, 16) * 10)),
+    Case("quantized_net_dynamic", QuantizedNet, lambda b: call(torch.randn(b, 3, 4, 4)), variants=((3,), (1,), (9,)),
+         dynamic={"x": {0: Dim("batch", min=1, max=16)}}),
+    Case("quantized_in_every_way", apply(quantize_in_every_way), lambda: call(torch.randn(5, 8) * 3)),
     Case("small_integers", apply(lambda x, y: (x + y, x * 2, x // 3, x & y, x.to(torch.int64) * 1000, x.sum(), x.max(), -x)),
          lambda: call(torch.randint(-100, 100, (6,), dtype=torch.int8), torch.randint(-100, 100, (6,), dtype=torch.int8))),
     Case("unsigned_images", apply(lambda x: (x.float() / 255 - 0.5) / 0.25),
