@@ -7,6 +7,11 @@
 
 #include "lissome/base.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" void __asan_poison_memory_region(const volatile void* address, size_t size);
+extern "C" void __asan_unpoison_memory_region(const volatile void* address, size_t size);
+#endif
+
 namespace lissome {
 namespace {
 
@@ -15,19 +20,33 @@ constexpr int64_t kHugePage = 2 * 1024 * 1024;
 
 int64_t round_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
+// The address sanitizer knows nothing of mapped memory: it is told where ours ends.
+void mark_end([[maybe_unused]] std::byte* end, [[maybe_unused]] int64_t slack, [[maybe_unused]] bool forbidden) {
+#if defined(__SANITIZE_ADDRESS__)
+  (forbidden ? __asan_poison_memory_region : __asan_unpoison_memory_region)(end, static_cast<size_t>(slack));
+#endif
+}
+
 }  // namespace
 
 Arena::~Arena() { release(); }
 
 void Arena::release() {
-  if (data_) munmap(data_, static_cast<size_t>(bytes_));
+  if (data_) {
+    mark_end(data_ + bytes_, mapped_ - bytes_, false);
+    munmap(data_, static_cast<size_t>(mapped_));
+  }
   data_ = nullptr;
-  bytes_ = 0;
+  bytes_ = mapped_ = 0;
 }
 
 void Arena::reserve(int64_t bytes) {
   if (bytes <= bytes_) return;
   release();
+  if (bytes > total_memory_bytes()) {
+    throw_error(ErrorKind::over_budget, "planning the memory of a run: ", bytes, " bytes for intermediate values; the ",
+                "machine has ", total_memory_bytes(), ". Give smaller inputs.");
+  }
   const bool huge = bytes >= kHugePage / 2;
   const int64_t size = round_up(bytes, huge ? kHugePage : kPage);
   // Huge pages want an aligned block: map more and give the ends back.
@@ -48,8 +67,10 @@ void Arena::reserve(int64_t bytes) {
     madvise(aligned, static_cast<size_t>(size), MADV_HUGEPAGE);
   }
   data_ = aligned;
-  bytes_ = size;
+  bytes_ = bytes;
+  mapped_ = size;
   for (int64_t at = 0; at < size; at += kPage) data_[at] = std::byte{0};
+  mark_end(data_ + bytes_, mapped_ - bytes_, true);
 }
 
 }  // namespace lissome

@@ -23,7 +23,7 @@ class Arena {
  private:
   void release();
   std::byte* data_ = nullptr;
-  int64_t bytes_ = 0;
+  int64_t bytes_ = 0, mapped_ = 0;
 };
 
 }  // namespace lissome

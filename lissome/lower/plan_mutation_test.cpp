@@ -1,0 +1,188 @@
+// Plans may come from untrusted files. Here every number and word of some plans is changed, one at a time: each must be
+// refused with an error of ours, or run inside its memory. The address sanitizer is the judge of the second.
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "lissome/lower.h"
+
+using namespace lissome;
+
+namespace {
+
+using Weights = std::vector<std::pair<std::string, at::Tensor>>;
+
+// Small, and so large that nothing holds it; what lies between is only slow.
+constexpr int64_t kNumbers[] = {-2, -1, 0, 1, 2, 3, 7, 64, 65, 300, int64_t{1} << 44, INT64_MAX};
+constexpr const char* kWords[] = {
+    "input",   "constant",   "state",      "arena",    "view",          "held",      "integer",       "boolean",
+    "f32",     "u8",         "i64",        "c128",     "channels_last", "reshape",   "split",         "permute",
+    "expand",  "slice",      "select",     "copy",     "gather",        "reduce",    "pool",          "elementwise",
+    "softmax", "layer_norm", "linear_f32", "conv_f32", "depthwise_f32", "attention", "quantize_rows", "batch"};
+
+ModelFile make_file(const char* text, const Weights& weights) {
+  LowerOptions options;
+  options.effort = Effort::fast;
+  const Plan plan = lower_program(parse_program(text, weights), options);
+  CHECK_FALSE(plan.needs_reference());
+  ModelFile file;
+  put_plan(file, plan);
+  return file;
+}
+
+// Element-wise programs are texts: "add 3 0 1 0 0 0".
+std::vector<std::string> change_text(const std::string& text) {
+  std::vector<std::string> changed;
+  std::istringstream stream(text);
+  std::vector<std::string> tokens;
+  for (std::string token; stream >> token;) tokens.push_back(token);
+  for (size_t i = 1; i < tokens.size(); ++i) {
+    for (const char* number : {"-1", "1", "5", "6", "9", "10", "12", "255", "256", "nan"}) {
+      std::vector<std::string> other = tokens;
+      other[i] = number;
+      changed.push_back(join(other, " "));
+    }
+  }
+  return changed;
+}
+
+std::vector<Json> list_changes(const Json& leaf) {
+  std::vector<Json> changes;
+  if (leaf.is_number_integer()) {
+    for (const int64_t number : kNumbers) changes.emplace_back(number);
+  } else if (leaf.is_string() && leaf.get<std::string>().find(' ') != std::string::npos) {
+    for (const std::string& text : change_text(leaf.get<std::string>())) changes.emplace_back(text);
+  } else if (leaf.is_string()) {
+    for (const char* word : kWords) changes.emplace_back(word);
+  }
+  return changes;
+}
+
+struct Outcomes {
+  int refused = 0, ran = 0;
+};
+
+void try_plan(ModelFile& file, const std::vector<TensorView>& inputs, Outcomes& outcomes) {
+  try {
+    Session session(std::make_shared<Plan>(read_plan(file)), {.threads = 2});
+    for (int run = 0; run < 2; ++run) session.run(inputs);
+    ++outcomes.ran;
+  } catch (const Error& error) {
+    CHECK(error.kind() != ErrorKind::internal);
+    ++outcomes.refused;
+  }
+}
+
+void check_plan_changes(const char* text, const Weights& weights, const std::vector<at::Tensor>& tensors) {
+  ModelFile file = make_file(text, weights);
+  std::vector<TensorView> inputs;
+  for (const at::Tensor& tensor : tensors) {
+    inputs.push_back({dtype_of(tensor.scalar_type()), tensor.sizes().vec(), tensor.strides().vec(), tensor.data_ptr()});
+  }
+  Outcomes unchanged, outcomes;
+  try_plan(file, inputs, unchanged);
+  CHECK(unchanged.ran == 1);
+  const Json plan = parse_json(file.plan, "plan");
+  const Json leaves = plan.flatten();
+  for (const auto& [pointer, leaf] : leaves.items()) {
+    if (pointer.starts_with("/choices") || pointer.starts_with("/machine") ||
+        pointer.find("/origins") != std::string::npos) {
+      continue;
+    }
+    for (Json& change : list_changes(leaf)) {
+      Json changed = plan;
+      changed[Json::json_pointer(pointer)] = std::move(change);
+      file.plan = changed.dump();
+      CAPTURE(pointer);
+      CAPTURE(file.plan);
+      try_plan(file, inputs, outcomes);
+    }
+  }
+  CHECK(outcomes.refused > outcomes.ran / 4);
+  CHECK(outcomes.ran > 0);
+}
+
+}  // namespace
+
+TEST_CASE("changed plans of a convolutional net are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    dim batch in 1..4
+    input %x: f32[batch, 3, 9, 8]
+    parameter @c: f32[20, 3, 3, 3]
+    parameter @b: f32[20]
+    parameter @dw: f32[20, 1, 3, 3]
+    parameter @fc: f32[10, 20]
+    %1: f32[batch, 20, 9, 8] = lissome::conv_act(%x, @c, @b, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu")
+    %2: f32[batch, 20, 4, 4] = aten::max_pool2d(%1, [2, 2])
+    %3: f32[batch, 20, 4, 4] = lissome::conv_act(%2, @dw, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 20, "none", residual=%2)
+    %4: f32[batch, 20] = aten::mean.dim(%3, [2, 3])
+    %5: f32[batch, 10] = aten::linear(%4, @fc)
+    %6: f32[batch, 10] = aten::softmax.int(%5, -1)
+    return %6, %1
+  )",
+                     {{"c", at::randn({20, 3, 3, 3})},
+                      {"b", at::randn({20})},
+                      {"dw", at::randn({20, 1, 3, 3})},
+                      {"fc", at::randn({10, 20})}},
+                     {at::randn({2, 3, 9, 8})});
+}
+
+TEST_CASE("changed plans of a transformer are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    input %ids: i64[2, 5]
+    input %mask: f32[2, 1, 1, 5]
+    parameter @table: f32[11, 12]
+    parameter @n: f32[12]
+    parameter @qkv: f32[36, 12]
+    %0: f32[2, 5, 12] = aten::embedding(@table, %ids)
+    %1: f32[2, 5, 12] = aten::layer_norm(%0, [12], @n)
+    %2: f32[2, 5, 36] = aten::linear(%1, @qkv)
+    %q1: f32[2, 5, 12] = aten::slice.Tensor(%2, -1, 0, 12)
+    %k1: f32[2, 5, 12] = aten::slice.Tensor(%2, -1, 12, 24)
+    %v1: f32[2, 5, 12] = aten::slice.Tensor(%2, -1, 24, 36)
+    %q2: f32[2, 5, 3, 4] = aten::reshape(%q1, [2, 5, 3, 4])
+    %k2: f32[2, 5, 3, 4] = aten::reshape(%k1, [2, 5, 3, 4])
+    %v2: f32[2, 5, 3, 4] = aten::reshape(%v1, [2, 5, 3, 4])
+    %q: f32[2, 3, 5, 4] = aten::transpose.int(%q2, 1, 2)
+    %k: f32[2, 3, 5, 4] = aten::transpose.int(%k2, 1, 2)
+    %v: f32[2, 3, 5, 4] = aten::transpose.int(%v2, 1, 2)
+    %m: f32[2, 3, 5, 5] = aten::expand(%mask, [2, 3, 5, 5])
+    %a: f32[2, 3, 5, 4] = aten::scaled_dot_product_attention(%q, %k, %v, %m)
+    %t: f32[2, 5, 3, 4] = aten::transpose.int(%a, 1, 2)
+    %r: f32[2, 5, 12] = aten::reshape(%t, [2, 5, 12])
+    %g: f32[2, 5, 12] = aten::gelu(%r)
+    %y: f32[2, 5, 12] = aten::add.Tensor(%g, %0, alpha=2)
+    %first: f32[2, 12] = aten::select.int(%y, 1, 0)
+    return %y, %first
+  )",
+                     {{"table", at::randn({11, 12})}, {"n", at::randn({12})}, {"qkv", at::randn({36, 12})}},
+                     {at::randint(0, 11, {2, 5}, at::kLong), at::randn({2, 1, 1, 5})});
+}
+
+TEST_CASE("changed plans of int8 layers are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    input %x: f32[2, 5, 6, 6]
+    parameter @w1: i8[12, 5, 3, 3]
+    parameter @s1: f32[12]
+    parameter @w3: i8[6, 108]
+    parameter @s3: f32[6]
+    %0: u8[2, 5, 6, 6] = lissome::quantize(%x, 0.02, 120)
+    %1: u8[2, 12, 6, 6] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+    %2: u8[2, 12, 3, 3] = aten::max_pool2d(%1, [2, 2])
+    %3: f32[2, 12, 3, 3] = lissome::dequantize(%2, 0.05, 0)
+    %4: f32[2, 108] = aten::reshape(%3, [2, 108])
+    %5: f32[2, 6] = lissome::linear_dynamic_int8(%4, @w3, @s3, none, "none", none)
+    return %5
+  )",
+                     {{"w1", at::randint(-127, 128, {12, 5, 3, 3}, at::kChar)},
+                      {"s1", at::rand({12}).mul(0.01)},
+                      {"w3", at::randint(-127, 128, {6, 108}, at::kChar)},
+                      {"s3", at::rand({6}).mul(0.01)}},
+                     {at::randn({2, 5, 6, 6})});
+}
