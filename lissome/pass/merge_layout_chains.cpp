@@ -1,8 +1,11 @@
-// Chains of transposes, permutes and reshapes: what two of them do, one can do, or none.
+// Chains of transposes, permutes, reshapes and selections: what two of them do, one can do, or none; what a longer
+// chain does, a reshape, selections, a permute and another reshape do, or some of these.
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
+#include "lissome/pass/layout_factors.h"
 #include "lissome/pass/passes.h"
 #include "lissome/pass/rewrite.h"
 
@@ -12,6 +15,10 @@ namespace {
 // What keeps the order of elements.
 constexpr std::array kReshapes = {"aten::reshape", "aten::flatten.using_ints", "aten::unflatten.int", "aten::unsqueeze",
                                   "aten::squeeze", "aten::squeeze.dim",        "aten::squeeze.dims",  "aten::view_as"};
+
+bool is_reshape(const Node& node) {
+  return std::find(kReshapes.begin(), kReshapes.end(), node.op.name()) != kReshapes.end();
+}
 
 using Permutation = std::vector<int64_t>;
 
@@ -84,8 +91,7 @@ bool merge_reshapes(Rewriter& rewriter, int position) {
   if (!outer.is("aten::reshape")) return false;
   const Argument self = rewriter.resolve(outer.argument("self"));
   const Node* inner = rewriter.producer(self.value());
-  if (inner == nullptr) return false;
-  if (std::find(kReshapes.begin(), kReshapes.end(), inner->op.name()) == kReshapes.end()) return false;
+  if (inner == nullptr || !is_reshape(*inner)) return false;
   const Argument source = rewriter.resolve(inner->arguments.front());
   const ValueType& before = rewriter.type_of(source);
   const ValueType& after = rewriter.type_of(outer.result());
@@ -97,6 +103,147 @@ bool merge_reshapes(Rewriter& rewriter, int position) {
   return true;
 }
 
+// A chain of single steps that ends in one node.
+class LayoutChain {
+ public:
+  LayoutChain(Rewriter& rewriter, int end) : rewriter_(rewriter), end_(end) {}
+
+  bool merge() {
+    if (!find_steps()) return false;
+    const ValueType& source = rewriter_.type_of(source_);
+    if (source.kind != ValueKind::tensor || !source.sized) return false;
+    LayoutFactors factors(source.sizes);
+    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+      if (!apply(**step, factors)) return false;
+    }
+    const LayoutFactors::Way way = factors.find_way();
+    return way.count() < own_ && emit(way);
+  }
+
+ private:
+  const Node& end() { return rewriter_.node(end_); }
+
+  // Upwards as long as there are steps; those that only this chain reads would go.
+  bool find_steps() {
+    Argument value = end().result();
+    for (bool only = true;;) {
+      const Node* node = value.is_value() ? rewriter_.producer(value.value()) : nullptr;
+      if (node == nullptr || node->results.size() != 1 || !is_step(*node)) break;
+      only = only && (steps_.empty() || rewriter_.has_one_use(value.value()));
+      own_ += only;
+      steps_.push_back(node);
+      value = rewriter_.resolve(node->arguments.front());
+    }
+    source_ = value;
+    return steps_.size() > 1;
+  }
+
+  bool is_step(const Node& node) {
+    return is_reshape(node) || node.is("aten::select.int") || read_permutation(rewriter_, node);
+  }
+
+  bool apply(const Node& node, LayoutFactors& factors) {
+    const ValueType& type = rewriter_.type_of(node.result());
+    if (!type.sized) return false;
+    if (is_reshape(node)) return factors.reshape(type.sizes);
+    if (const auto order = read_permutation(rewriter_, node)) return factors.permute(*order);
+    const auto dim = read_dimension(node.argument("dim"), type.sizes.size() + 1);
+    const auto* index = node.argument("index").get<int64_t>();
+    return dim && index != nullptr && factors.select(*dim, *index);
+  }
+
+  // Sizes as arguments: one that varies is -1, further ones are read off the source.
+  std::optional<ArgumentList> name_sizes(const std::vector<Dimension>& sizes) {
+    if (auto literals = literal_sizes(sizes)) return literals;
+    const std::vector<Dimension> known = rewriter_.type_of(source_).sizes;
+    ArgumentList names;
+    bool open = false;
+    for (const Dimension& size : sizes) {
+      const auto place = std::find(known.begin(), known.end(), size);
+      if (const auto number = size.constant()) {
+        if (*number == 0) return std::nullopt;
+        names.emplace_back(*number);
+      } else if (place != known.end()) {
+        ValueType integer;
+        integer.kind = ValueKind::integer;
+        names.emplace_back(rewriter_.insert_before(end_, Op::find("aten::sym_size.int"),
+                                                   {source_, static_cast<int64_t>(place - known.begin())}, {integer},
+                                                   end().origin));
+      } else {
+        if (std::exchange(open, true)) return std::nullopt;
+        names.emplace_back(-1);
+      }
+    }
+    return names;
+  }
+
+  struct Step {
+    Op op;
+    ArgumentList arguments;  // behind the value
+    std::vector<Dimension> sizes;
+  };
+
+  bool emit(const LayoutFactors::Way& way) {
+    std::vector<Step> steps;
+    std::vector<Dimension> sizes = rewriter_.type_of(source_).sizes;
+    const auto add = [&](std::string_view op, ArgumentList arguments) {
+      steps.push_back({Op::find(op), std::move(arguments), sizes});
+    };
+    const auto reshape = [&](const std::vector<Dimension>& to) {
+      const auto names = name_sizes(sizes = to);
+      if (names) add("aten::reshape", {*names});
+      return names.has_value();
+    };
+    if (way.split && !reshape(*way.split)) return false;
+    for (const auto& [dim, index] : way.selections) {
+      sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(dim));
+      add("aten::select.int", {dim, index});
+    }
+    if (way.order) {
+      std::vector<Dimension> moved;
+      for (const int64_t dim : *way.order) moved.push_back(sizes[static_cast<size_t>(dim)]);
+      sizes = std::move(moved);
+      add("aten::permute", {ArgumentList(way.order->begin(), way.order->end())});
+    }
+    if (way.merge) {
+      const bool named = end().is("aten::reshape");
+      if (named) {
+        sizes = *way.merge;
+        add("aten::reshape", {end().argument("shape")});
+      } else if (!reshape(*way.merge)) {
+        return false;
+      }
+    }
+    return place(steps);
+  }
+
+  bool place(const std::vector<Step>& steps) {
+    const ValueType type = rewriter_.type_of(end().result());
+    if (steps.empty()) {
+      rewriter_.replace_value(end().result(), source_);
+      return true;
+    }
+    Argument value = source_;
+    for (const Step& step : steps) {
+      ArgumentList arguments = {value};
+      arguments.insert(arguments.end(), step.arguments.begin(), step.arguments.end());
+      if (&step == &steps.back()) {
+        rewriter_.replace_node(end_, step.op, std::move(arguments));
+      } else {
+        value = rewriter_.insert_before(end_, step.op, std::move(arguments), {tensor_type(type.dtype, step.sizes)},
+                                        end().origin);
+      }
+    }
+    return true;
+  }
+
+  Rewriter& rewriter_;
+  int end_;
+  int own_ = 0;
+  Argument source_;
+  std::vector<const Node*> steps_;  // from the end
+};
+
 }  // namespace
 
 int merge_layout_chains(Program& program) {
@@ -104,6 +251,10 @@ int merge_layout_chains(Program& program) {
   for (int position = 0; position < rewriter.node_count(); ++position) {
     if (merge_permutations(rewriter, position)) continue;
     while (!rewriter.is_dead(position) && merge_reshapes(rewriter, position)) {
+    }
+    if (!rewriter.is_dead(position) && rewriter.node(position).op.has_schema() &&
+        !rewriter.node(position).results.empty() && rewriter.node(position).results[0] != ValueId::none) {
+      LayoutChain(rewriter, position).merge();
     }
   }
   return rewriter.finish();

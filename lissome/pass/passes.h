@@ -59,9 +59,13 @@ int restore_matmul(Program& program);
 // it. Before every pass that reads linears.
 int fuse_matmul_add(Program& program);
 
-// A pair of transposes or permutes that undo each other, or combine into one; a chain of reshapes -> the last one.
-// After products were restored, whose reshapes it joins; once more after attention was fused, which transposes keys
-// back.
+// linear(permute(x)), where the rows alone are permuted and layout follows -> permute(linear(x)); permute or reshape of
+// the rows behind linear, where layout stands in front -> in front. Before the chains merge.
+int move_permutations(Program& program);
+
+// A pair of transposes or permutes that undo each other, or combine into one; a chain of reshapes -> the last one;
+// longer chains of all of them and selections -> the shortest that does the same. After products were restored, whose
+// reshapes it joins; once more after attention was fused, which transposes keys back.
 int merge_layout_chains(Program& program);
 
 // conv or linear followed by batch norm in eval form -> one with folded weights (1/2/3d, transposed). Before

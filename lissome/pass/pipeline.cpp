@@ -24,6 +24,7 @@ constexpr Pass kPasses[] = {
     {"merge_common_subexpressions", merge_common_subexpressions, "compute equal things once"},
     {"restore_matmul", restore_matmul, "decomposed products and einsum to matmul"},
     {"fuse_matmul_add", fuse_matmul_add, "matmul with constant weights and add to linear"},
+    {"move_permutations", move_permutations, "permutations of rows past linears, to where they merge"},
     {"merge_layout_chains", merge_layout_chains, "combine chains of transposes and reshapes"},
     {"fold_batch_norm", fold_batch_norm, "batch norm into the weights before it"},
     {"convert_pointwise_conv", convert_pointwise_conv, "1x1 convolution to linear where that moves nothing"},
