@@ -45,9 +45,11 @@ TensorView view_input(const c10::IValue& value, Array& kept) {
 c10::IValue read_output(const Plan& plan, size_t i, const Array& array) {
   if (!array.storage) return {};
   const PlanOutput& output = plan.outputs[i];
-  const bool literal = output.value < 0;
-  const PlanKind kind = literal ? PlanKind::other : plan.values[static_cast<size_t>(output.value)].kind;
-  if (kind == PlanKind::tensor) return share_array(array);
+  if (output.value >= 0) {
+    // What has no known type is a tensor: numbers are typed wherever they come from.
+    const PlanKind kind = plan.values[static_cast<size_t>(output.value)].kind;
+    if (kind == PlanKind::tensor || kind == PlanKind::other) return share_array(array);
+  }
   switch (array.dtype) {
     case Dtype::f64: return *array.data<double>();
     case Dtype::boolean: return *array.data<bool>();
