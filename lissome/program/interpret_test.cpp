@@ -79,6 +79,45 @@ TEST_CASE("a wrapped number does not widen what it meets") {
   CHECK((run_one(program, {at::ones({3}, kF32).to(at::kHalf)}).scalar_type() == at::kHalf));
 }
 
+TEST_CASE("states and weights of an LSTM that do not belong together are refused") {
+  const auto make = [](const std::string& hidden, const std::string& cell, const std::string& weight,
+                       const std::string& bias) {
+    return parse_program("input %x: f32[4, 2, 6]\ninput %h: f32[" + hidden + "]\ninput %c: f32[" + cell +
+                         "]\ninput %a: f32[20, 6]\ninput %b: f32[" + weight + "]\ninput %d: f32[" + bias +
+                         "]\n%0: f32[4, 2, 5], %1: f32[1, 2, 5], %2: f32[1, 2, 5] = aten::lstm.input(%x, [%h, %c], "
+                         "[%a, %b, %d, %d], true, 1, 0.0, false, false, false)\nreturn %0\n");
+  };
+  const auto run = [&](std::vector<int64_t> hidden, std::vector<int64_t> cell, std::vector<int64_t> weight,
+                       std::vector<int64_t> bias) {
+    const auto join = [](const std::vector<int64_t>& sizes) {
+      std::string text;
+      for (const int64_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
+      return text;
+    };
+    return refusal(make(join(hidden), join(cell), join(weight), join(bias)),
+                   {at::randn({4, 2, 6}, kF32), at::zeros(hidden, kF32), at::zeros(cell, kF32),
+                    at::randn({20, 6}, kF32), at::randn(weight, kF32), at::randn(bias, kF32)});
+  };
+  const std::vector<int64_t> state = {1, 2, 5}, weight = {20, 5}, bias = {20};
+  CHECK(run(state, state, weight, bias) == "accepted");
+  CHECK(mentions(run({1, 1, 5}, state, weight, bias), "the hidden state must be [1, 2, 5], not [1, 1, 5]"));
+  CHECK(mentions(run(state, {1, 1, 5}, weight, bias), "the cell state must be [1, 2, 5], not [1, 1, 5]"));
+  CHECK(mentions(run({1, 2, 1}, {1, 2, 1}, weight, bias), "the input weights must be [4, 6], not [20, 6]"));
+  CHECK(mentions(run(state, state, {20, 1}, bias), "the hidden weights must be [20, 5], not [20, 1]"));
+  CHECK(mentions(run(state, state, weight, {1}), "the biases must be [20], not [1]"));
+  CHECK(mentions(run({1, 2, 3}, state, weight, bias), "4 weights do not make 1 layers of 1 directions"));
+  const Program inner = parse_program(
+      "input %x: f32[4, 2, 6]\ninput %a: f32[20, 6]\ninput %b: f32[20, 5]\ninput %d: f32[20]\n"
+      "input %h: f32[1, 1, 1]\n"
+      "%0: f32[4, 2, 5], %1: f32[1, 2, 5], %2: f32[1, 2, 5], %3: u8[0] = aten::mkldnn_rnn_layer(%x, %a, %b, %d, %d, "
+      "%h, %h, false, [], 2, 5, 1, true, false, false, false)\nreturn %0\n");
+  CHECK(mentions(refusal(inner,
+                         {at::randn({4, 2, 6}, kF32), at::randn({20, 6}, kF32), at::randn({20, 5}, kF32),
+                          at::randn({20}, kF32), at::zeros({1, 1, 1}, kF32)},
+                         ErrorKind::unsupported),
+                 "the inner op of aten::lstm"));
+}
+
 TEST_CASE("values die at their last use") {
   const Program program = parse_program(
       "input %x: f32[8]\n"
