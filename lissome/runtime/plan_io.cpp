@@ -6,12 +6,16 @@
 //    "values": [{"name", "storage", "kind", "dtype", "sizes": [64, "batch"], "format", "array"}],
 //    "steps": [{"kernel", "attributes", "operands", "results", "origins", "program", "keeps_operands"}],
 //    "writes": [{"target", "value"}], "choices": [...]}
-// Fields at their default are left out. Attributes are a number, a text, or a list of one of both.
+// Fields at their default are left out. Attributes are a number, a text, or a list of one of both; JSON has no
+// infinities and no NaN, which are {"number": "inf"}.
 #include "lissome/runtime/plan_io.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace lissome {
 namespace {
@@ -20,8 +24,17 @@ constexpr int kFormat = 1;
 
 // ---- writing
 
+template <typename T>
+Json write_number(const T& value) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (std::isnan(value)) return {{"number", "nan"}};
+    if (std::isinf(value)) return {{"number", value > 0 ? "inf" : "-inf"}};
+  }
+  return Json(value);
+}
+
 Json write_attribute(const Attribute& attribute) {
-  return std::visit([](const auto& value) { return Json(value); }, attribute);
+  return std::visit([](const auto& value) { return write_number(value); }, attribute);
 }
 
 Json write_sizes(const std::vector<SizeExpression>& sizes) {
@@ -71,7 +84,8 @@ Json write_output(const PlanOutput& output) {
   json["literal"] = nullptr;
   std::visit(
       [&](const auto& literal) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(literal)>, std::monostate>) json["literal"] = literal;
+        if constexpr (!std::is_same_v<std::decay_t<decltype(literal)>, std::monostate>)
+          json["literal"] = write_number(literal);
       },
       output.literal);
   return json;
@@ -254,10 +268,19 @@ class PlanReader {
     return value;
   }
 
+  static std::optional<double> read_double(const Json& json) {
+    if (json.is_number_float()) return json.get<double>();
+    if (!json.is_object()) return std::nullopt;
+    const std::string word = get<std::string>(json, "number");
+    if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
+    if (word != "inf" && word != "-inf") refuse("number", "inf, -inf or nan");
+    return word == "inf" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
+  }
+
   static Attribute read_attribute(const Json& json) {
     if (json.is_string()) return json.get<std::string>();
     if (json.is_number_integer()) return convert<int64_t>(json, "attribute");
-    if (json.is_number_float()) return json.get<double>();
+    if (const auto number = read_double(json)) return *number;
     if (!json.is_array()) refuse("attribute", "a number, a text or a list");
     if (!json.empty() && json.front().is_string()) {
       std::vector<std::string> texts;
@@ -303,8 +326,8 @@ class PlanReader {
       output.literal = literal.get<bool>();
     } else if (literal.is_number_integer()) {
       output.literal = convert<int64_t>(literal, "literal");
-    } else if (literal.is_number_float()) {
-      output.literal = literal.get<double>();
+    } else if (const auto number = read_double(literal)) {
+      output.literal = *number;
     } else if (literal.is_string()) {
       output.literal = literal.get<std::string>();
     } else if (!literal.is_null()) {

@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <thread>
 
 #include "lissome/kernel.h"
@@ -80,6 +82,26 @@ TEST_CASE("a plan made by hand runs for several sizes, and again after its text 
       for (int64_t i = 0; i < batch; ++i) CHECK(y[0].data<float>()[i] == 12);
     }
   }
+}
+
+TEST_CASE("infinities and NaN stay in the text form of a plan") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  Plan plan = make_plan();
+  plan.outputs.push_back({"most", -1, infinity});
+  plan.outputs.push_back({"undefined", -1, std::nan("")});
+  plan.outputs.push_back({"one", -1, 1.0});
+  plan.steps[0].attributes.set("alpha", -infinity);
+  ModelFile file;
+  put_plan(file, plan);
+  const Plan read = read_plan(file);
+  CHECK(std::get<double>(read.outputs[1].literal) == infinity);
+  CHECK(std::isnan(std::get<double>(read.outputs[2].literal)));
+  CHECK(std::get<double>(read.outputs[3].literal) == 1.0);
+  CHECK(read.steps[0].attributes.number("alpha", 0) == -infinity);
+  const size_t place = file.plan.find("\"-inf\"");
+  REQUIRE(place != std::string::npos);
+  file.plan.replace(place, 6, "\"much\"");
+  CHECK_THROWS_AS(read_plan(file), Error);
 }
 
 TEST_CASE("inputs that do not fit are refused by name and the session goes on") {
