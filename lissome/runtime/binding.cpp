@@ -133,9 +133,9 @@ void Binding::plan_arena(const Plan& plan) {
     buffer_of[static_cast<size_t>(scratch.block)] = static_cast<int>(buffers_.size());
     buffers_.push_back({scratch.bytes, step, step, 0});
   }
-  arena_bytes_ = plan_memory(buffers_);
-  if (arena_bytes_ > kLargestBytes) {
-    throw_error(ErrorKind::over_budget, "intermediate values of ", arena_bytes_, " bytes: give smaller inputs");
+  arena_ = plan_memory(buffers_);
+  if (arena_.bytes > kLargestBytes) {
+    throw_error(ErrorKind::over_budget, "intermediate values of ", arena_.bytes, " bytes: give smaller inputs");
   }
   for (size_t block = 0; block < buffer_of.size(); ++block) {
     if (buffer_of[block] >= 0) block_offset_[block] = buffers_[static_cast<size_t>(buffer_of[block])].offset;

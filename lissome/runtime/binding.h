@@ -27,7 +27,8 @@ class Binding {
   const PlacedValue& value(int id) const { return parts_.values[static_cast<size_t>(id)]; }
   std::span<const BoundStep> steps() const { return parts_.steps; }
   const std::vector<Segment>& segments() const { return segments_; }
-  int64_t arena_bytes() const { return arena_bytes_; }
+  int64_t arena_bytes() const { return arena_.bytes; }
+  const PlannedArena& arena() const { return arena_; }
   const std::vector<PlannedBuffer>& buffers() const { return buffers_; }
 
   static constexpr int kFaultBlock = StepBinder::kFaultBlock;
@@ -51,7 +52,7 @@ class Binding {
   std::vector<PlannedBuffer> buffers_;
   std::vector<int64_t> block_offset_;  // by block; -1 outside the arena
   std::vector<int> first_pointer_;     // by block + 1 (the fault word first): into parts_.pointers, sorted by block
-  int64_t arena_bytes_ = 0;
+  PlannedArena arena_;
   std::byte* arena_base_ = nullptr;
 };
 

@@ -3,48 +3,168 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lissome/runtime/search_memory.h"
+
 namespace lissome {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-
-int64_t aligned_size(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+// Work, in pairs of buffers looked at, that mending the order may take: about a millisecond.
+constexpr int64_t kMendingPairs = 500'000;
 
 bool meet_in_time(const PlannedBuffer& left, const PlannedBuffer& right) {
   return left.first_step <= right.last_step && right.first_step <= left.last_step;
 }
 
-// The offset of the tightest gap among `placed` (sorted by offset) that holds `bytes`.
-int64_t find_gap(const std::vector<const PlannedBuffer*>& placed, int64_t bytes) {
-  int64_t best = -1, best_slack = INT64_MAX, end = 0;
-  for (const PlannedBuffer* buffer : placed) {
-    const int64_t slack = buffer->offset - end - bytes;
-    if (slack >= 0 && slack < best_slack) best = end, best_slack = slack;
-    end = std::max(end, buffer->offset + aligned_size(buffer->bytes));
+// Buffers with sizes rounded up to the alignment, and what can be placed of them in some order.
+class Placement {
+ public:
+  explicit Placement(std::vector<PlannedBuffer> buffers) : buffers_(std::move(buffers)) {
+    for (PlannedBuffer& buffer : buffers_) buffer.bytes = (buffer.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
-  return best >= 0 ? best : end;
-}
+
+  const std::vector<PlannedBuffer>& buffers() const { return buffers_; }
+
+  // The most bytes alive at one step.
+  int64_t largest_live() const {
+    std::vector<int64_t> change;
+    for (const PlannedBuffer& buffer : buffers_) {
+      const auto end = static_cast<size_t>(buffer.last_step) + 2;
+      if (change.size() < end) change.resize(end);
+      change[static_cast<size_t>(buffer.first_step)] += buffer.bytes;
+      change[end - 1] -= buffer.bytes;
+    }
+    int64_t live = 0, largest = 0;
+    for (const int64_t step : change) largest = std::max(largest, live += step);
+    return largest;
+  }
+
+  // Each in turn into the tightest gap between those it meets in time; the bytes that this takes in all.
+  int64_t place(const std::vector<size_t>& order) {
+    placed_.clear();
+    int64_t total = 0;
+    for (const size_t index : order) {
+      PlannedBuffer& buffer = buffers_[index];
+      buffer.offset = find_gap(buffer);
+      total = std::max(total, buffer.offset + buffer.bytes);
+      const auto above =
+          std::upper_bound(placed_.begin(), placed_.end(), buffer.offset,
+                           [&](int64_t offset, size_t other) { return offset < buffers_[other].offset; });
+      placed_.insert(above, index);
+    }
+    return total;
+  }
+
+ private:
+  int64_t find_gap(const PlannedBuffer& buffer) const {
+    int64_t best = -1, best_slack = INT64_MAX, end = 0;
+    for (const size_t index : placed_) {
+      const PlannedBuffer& other = buffers_[index];
+      if (!meet_in_time(buffer, other)) continue;
+      const int64_t slack = other.offset - end - buffer.bytes;
+      if (slack >= 0 && slack < best_slack) best = end, best_slack = slack;
+      end = std::max(end, other.offset + other.bytes);
+    }
+    return best >= 0 ? best : end;
+  }
+
+  std::vector<PlannedBuffer> buffers_;
+  std::vector<size_t> placed_;  // by offset
+};
+
+// Keeps the smallest arena found so far.
+class Planner {
+ public:
+  explicit Planner(const std::vector<PlannedBuffer>& buffers)
+      : placement_(buffers), least_(placement_.largest_live()), best_bytes_(INT64_MAX) {}
+
+  PlannedArena plan() {
+    try_orders();
+    if (!done()) mend_order();
+    bool searched = false;
+    if (!done()) searched = search();
+    return {best_bytes_, least_, done() || searched};
+  }
+
+  const std::vector<PlannedBuffer>& best() const { return best_; }
+
+ private:
+  bool done() const { return best_bytes_ == least_; }
+
+  int64_t try_order(const std::vector<size_t>& order) {
+    const int64_t bytes = placement_.place(order);
+    if (bytes < best_bytes_) best_bytes_ = bytes, best_ = placement_.buffers(), best_order_ = order;
+    return bytes;
+  }
+
+  template <typename Key>
+  void try_sorted(const Key& key) {
+    if (done()) return;
+    const auto& buffers = placement_.buffers();
+    std::vector<size_t> order(buffers.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t left, size_t right) { return key(buffers[left]) > key(buffers[right]); });
+    try_order(order);
+  }
+
+  void try_orders() {
+    const auto length = [](const PlannedBuffer& buffer) { return int64_t{buffer.last_step} - buffer.first_step + 1; };
+    try_sorted([](const PlannedBuffer& buffer) { return buffer.bytes; });
+    try_sorted([&](const PlannedBuffer& buffer) {
+      return static_cast<double>(buffer.bytes) * static_cast<double>(length(buffer));
+    });
+    try_sorted([&](const PlannedBuffer& buffer) { return length(buffer); });
+    try_sorted([](const PlannedBuffer& buffer) { return -buffer.first_step; });
+  }
+
+  // What reaches the top was placed too late: it goes first, and everything is placed again.
+  void mend_order() {
+    std::vector<size_t> order = best_order_;
+    const auto count = static_cast<int64_t>(order.size());
+    int64_t bytes = placement_.place(order);
+    for (int64_t left = kMendingPairs; left > 0 && !done(); left -= count * count) {
+      const auto top = std::find_if(order.begin(), order.end(), [&](size_t index) {
+        const PlannedBuffer& buffer = placement_.buffers()[index];
+        return buffer.offset + buffer.bytes == bytes;
+      });
+      if (top == order.begin()) return;
+      std::rotate(order.begin(), top, top + 1);
+      bytes = try_order(order);
+    }
+  }
+
+  // True when what is kept afterwards is proved to be the least. Asking for the bound itself rules out most at once,
+  // so that comes first.
+  bool search() {
+    if (keep(search_memory(placement_.buffers(), least_ + 1))) return true;
+    const MemorySearch any = search_memory(placement_.buffers(), best_bytes_);
+    keep(any);
+    return any.exhausted;
+  }
+
+  bool keep(const MemorySearch& found) {
+    if (found.offsets.empty()) return false;
+    best_ = placement_.buffers();
+    best_bytes_ = found.bytes;
+    for (size_t i = 0; i < best_.size(); ++i) best_[i].offset = found.offsets[i];
+    return true;
+  }
+
+  Placement placement_;
+  int64_t least_, best_bytes_;
+  std::vector<PlannedBuffer> best_;
+  std::vector<size_t> best_order_;
+};
 
 }  // namespace
 
-int64_t plan_memory(std::vector<PlannedBuffer>& buffers) {
-  std::vector<size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t left, size_t right) { return buffers[left].bytes > buffers[right].bytes; });
-  int64_t total = 0;
-  for (size_t i = 0; i < order.size(); ++i) {
-    PlannedBuffer& buffer = buffers[order[i]];
-    std::vector<const PlannedBuffer*> placed;
-    for (size_t j = 0; j < i; ++j) {
-      if (meet_in_time(buffer, buffers[order[j]])) placed.push_back(&buffers[order[j]]);
-    }
-    std::sort(placed.begin(), placed.end(),
-              [](const PlannedBuffer* left, const PlannedBuffer* right) { return left->offset < right->offset; });
-    buffer.offset = find_gap(placed, aligned_size(buffer.bytes));
-    total = std::max(total, buffer.offset + aligned_size(buffer.bytes));
-  }
-  return total;
+PlannedArena plan_memory(std::vector<PlannedBuffer>& buffers) {
+  if (buffers.empty()) return {0, 0, true};
+  Planner planner(buffers);
+  const PlannedArena arena = planner.plan();
+  for (size_t i = 0; i < buffers.size(); ++i) buffers[i].offset = planner.best()[i].offset;
+  return arena;
 }
 
 }  // namespace lissome

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -20,6 +22,8 @@
 #include "lissome/lower.h"
 #include "lissome/pass.h"
 #include "lissome/program.h"
+#include "lissome/runtime/binding.h"
+#include "lissome/runtime/input_check.h"
 #include "tests/count_allocations.h"
 
 namespace lissome {
@@ -28,11 +32,14 @@ namespace {
 // Without bf16: oneDNN's products of bf16 keep more digits than the nodes that they stand for.
 constexpr const char* kLevels[] = {"vnni", "avx512", "avx2", "none"};
 constexpr int kThreads[] = {1, 2};
+constexpr double kLargestArena = 1.05;
 
 struct Row {
   std::string name, mode;
   size_t native = 0, steps = 0;
   double error = 0;
+  double arena = 1;       // bytes over the most that is alive at one step, the worst shape
+  double binding_ms = 0;  // planning a shape, the slowest
   bool by_f64 = false;
   std::string failure;  // empty: passed
 };
@@ -92,15 +99,48 @@ void check_file(const Program& program, std::shared_ptr<const Plan> plan, const 
   }
 }
 
-// After two runs a session that needs no libtorch takes nothing from the heap.
-void check_allocations(Session& session, const ParityRun& run, const std::string& where) {
-  std::vector<at::Tensor> kept;
-  std::vector<TensorView> inputs, places;
+// Tensors as a session takes them; nothing where an input is something else.
+std::vector<TensorView> view_inputs(const ParityRun& run, std::vector<at::Tensor>& kept) {
+  std::vector<TensorView> inputs;
   for (const c10::IValue& value : run.inputs) {
-    if (!value.isTensor()) return;
+    if (!value.isTensor()) return {};
     const at::Tensor& tensor = kept.emplace_back(value.toTensor().contiguous());
     inputs.push_back({dtype_of(tensor.scalar_type()), tensor.sizes().vec(), tensor.strides().vec(), tensor.data_ptr()});
   }
+  return inputs;
+}
+
+// No two values share memory while both are needed, and the arena is as small as can be, or nearly so.
+void check_arena(const Plan& plan, const ParityCase& parity, int threads, Row& row) {
+  for (const ParityRun& run : parity.runs) {
+    std::vector<at::Tensor> kept;
+    const std::vector<TensorView> inputs = view_inputs(run, kept);
+    if (inputs.empty()) continue;
+    double quickest = INFINITY;  // of three, since others use the processor too
+    for (int i = 0; i < 3; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      const Binding timed(plan, match_inputs(plan, inputs), threads);
+      const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+      quickest = std::min(quickest, took.count());
+    }
+    row.binding_ms = std::max(row.binding_ms, quickest);
+    const Binding binding(plan, match_inputs(plan, inputs), threads);
+    const std::string fault = verify_memory_plan(binding.buffers(), binding.arena_bytes());
+    if (!fault.empty()) throw_error(ErrorKind::internal, "the arena: ", fault);
+    const PlannedArena& arena = binding.arena();
+    if (arena.bytes > 0)
+      row.arena = std::max(row.arena, static_cast<double>(arena.bytes) / static_cast<double>(arena.least_bytes));
+    if (row.arena > kLargestArena)
+      throw_error(ErrorKind::internal, "an arena of ", arena.bytes, " bytes, where ", arena.least_bytes, " are alive");
+  }
+}
+
+// After two runs a session that needs no libtorch takes nothing from the heap.
+void check_allocations(Session& session, const ParityRun& run, const std::string& where) {
+  std::vector<at::Tensor> kept;
+  const std::vector<TensorView> inputs = view_inputs(run, kept);
+  if (inputs.size() != run.inputs.size()) return;
+  std::vector<TensorView> places;
   const std::vector<Array> outputs = session.run(inputs);
   for (const Array& output : outputs) places.push_back(output.view());
   session.run_into(inputs, places);
@@ -125,6 +165,7 @@ void check_case(const ParityCase& parity, Row& row) {
       row.steps = plan->steps.size();
       row.native = static_cast<size_t>(std::count_if(
           plan->steps.begin(), plan->steps.end(), [](const PlanStep& step) { return step.kernel != kReferenceStep; }));
+      check_arena(*plan, parity, threads, row);
       Session session(plan, {.threads = threads});
       const std::string where = std::string(level) + ", " + std::to_string(threads) + " threads";
       check_session(session, parity, expected, where, row);
@@ -175,13 +216,19 @@ int main(int count, char** words) {
   at::globalContext().setFlushDenormal(true);
   std::printf("%-42s %-6s %14s  %9s  %s\n", "case", "mode", "native steps", "error", "verdict");
   size_t passed = 0, native = 0;
+  double arena = 1, binding_ms = 0;
+  std::string slowest;
   for (const std::string& folder : folders) {
     const Row row = run_case(folder);
     print_row(row);
     passed += row.failure.empty();
     native += row.native == row.steps;
+    arena = std::max(arena, row.arena);
+    if (row.binding_ms > binding_ms) binding_ms = row.binding_ms, slowest = row.name;
   }
   std::printf("\n%zu of %zu lowered cases agree with their programs; %zu need no libtorch to run\n", passed,
               folders.size(), native);
+  std::printf("largest arena %.3f of what is alive at one step; slowest plan for a new shape %.2f ms (%s)\n", arena,
+              binding_ms, slowest.c_str());
   return passed == folders.size() ? 0 : 1;
 }

@@ -20,3 +20,8 @@ def test_sessions_equal_interpretation(cases: Path) -> None:  # noqa: F811
     agree, every, native = map(int, totals.groups())
     assert agree == every >= 70
     assert native >= 20
+    # Every arena is judged by the runner; a plan for a new shape takes less than 5 ms, the quickest of three.
+    planned = re.search(r"largest arena ([\d.]+) of what is alive at one step; slowest plan .* ([\d.]+) ms", table)
+    assert planned is not None
+    assert float(planned[1]) <= 1.05
+    assert float(planned[2]) < 5
