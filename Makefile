@@ -34,10 +34,12 @@ format: ## clang-format over all C++ files
 	@tools/setup format
 	git ls-files '*.cpp' '*.h' '*.cu' | xargs clang-format-19 -i
 
-sanitize: ## unit tests under the address and undefined-behaviour sanitizers
+sanitize: ## unit tests under the address and undefined-behaviour sanitizers; what runs in parallel under the thread sanitizer
 	@tools/setup test
 	@LISSOME_PRESET=asan-ubsan tools/build all
 	ctest --preset asan-ubsan --no-tests=error
+	@LISSOME_PRESET=tsan tools/build test_base test_measure test_data test_runtime
+	ctest --preset tsan --no-tests=error --tests-regex 'base|measure|data|runtime'
 
 fuzz: ## the readers of files under libFuzzer, half a minute each
 	@tools/setup fuzz
