@@ -9,6 +9,7 @@
 #include "lissome/cli/command.h"
 #include "lissome/cli/flags.h"
 #include "lissome/cli/program_file.h"
+#include "lissome/runtime.h"
 #include "lissome/tune.h"
 
 namespace lissome {
@@ -95,6 +96,10 @@ int run_optimize(const std::vector<std::string>& arguments, Console& console) {
   std::optional<Dataset> data;
   if (!flags.data.empty()) data = load_dataset(flags.data, {.labels = flags.labels});
   if (!data) console.say("note: no --data, so only exact steps are tried, on generated inputs");
+  if (data) {
+    const std::string slow = explain_slow_int8(find_peaks(1));
+    if (!slow.empty()) console.say("note: " + slow);
+  }
   const WorkControl control = console.control();
   const Optimized optimized = optimize(program, data ? &*data : nullptr, options, control);
   save_optimized(optimized, flags.output);

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
+#include <cstdio>
 
 #include <algorithm>
 #include <array>
@@ -213,6 +214,21 @@ MachinePeaks find_peaks(int threads) {
     }
   }
   return peaks;
+}
+
+std::string explain_slow_int8(const MachinePeaks& peaks) {
+  // What quantizing and dequantizing around the layers costs must be won back.
+  constexpr double kWorthwhile = 1.5;
+  const double ratio = peaks.multiply_u8s8 / peaks.multiply_f32;
+  if (ratio >= kWorthwhile) return {};
+  if (peaks.multiply_u8s8 == 0) return "int8 will not pay in time here: this processor has no 8-bit products";
+  char text[256];
+  std::snprintf(
+      text, sizeof text,
+      "int8 will hardly pay in time here: without VNNI 8-bit products reach %.2f of the f32 rate (%.0f against "
+      "%.0f billion a second)",
+      ratio, peaks.multiply_u8s8 / 1e9, peaks.multiply_f32 / 1e9);
+  return text;
 }
 
 Json to_json(const MachinePeaks& peaks) {

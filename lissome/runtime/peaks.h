@@ -34,6 +34,10 @@ MachinePeaks measure_peaks(int threads);
 // (see docs/environment.md). A file that cannot be read or written costs a measurement, nothing else.
 MachinePeaks find_peaks(int threads);
 
+// One sentence with the figures where 8-bit products are hardly faster than those of f32, so that int8 layers will not
+// pay in time; empty where they are.
+std::string explain_slow_int8(const MachinePeaks& peaks);
+
 Json to_json(const MachinePeaks& peaks);
 
 }  // namespace lissome

@@ -26,6 +26,17 @@ TEST_CASE("peaks are in the order that caches and instruction sets impose") {
   CHECK(peaks.page_fault < 1e-3);
 }
 
+TEST_CASE("where int8 will not pay is told with the figures") {
+  MachinePeaks peaks;
+  peaks.multiply_f32 = 100e9;
+  peaks.multiply_u8s8 = 400e9;
+  CHECK(explain_slow_int8(peaks).empty());
+  peaks.multiply_u8s8 = 92e9;
+  CHECK(explain_slow_int8(peaks).find("0.92 of the f32 rate (92 against 100 billion a second)") != std::string::npos);
+  peaks.multiply_u8s8 = 0;
+  CHECK(explain_slow_int8(peaks).find("no 8-bit products") != std::string::npos);
+}
+
 TEST_CASE("peaks are measured once and kept for this machine") {
   const TemporaryFolder folder;
   set_cache_folder(folder.path());

@@ -6,6 +6,7 @@
 
 #include "lissome/compress.h"
 #include "lissome/pass.h"
+#include "lissome/runtime.h"
 
 namespace lissome {
 namespace {
@@ -81,6 +82,8 @@ class PrecisionTrials {
     const auto done =
         std::count_if(layers_.begin(), layers_.end(), [](const QuantizedLayer& layer) { return layer.quantized; });
     if (done == 0) throw_error(ErrorKind::unsupported, "no layer can be int8");
+    const std::string slow = explain_slow_int8(find_peaks(1));
+    if (!slow.empty()) notes.push_back(slow);
     notes.push_back(std::to_string(done) + " of " + std::to_string(layers_.size()) + " layers in int8");
     for (const QuantizedLayer& layer : layers_) {
       if (layer.quantized) continue;

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -59,6 +61,16 @@ def test_without_labels_judges_agreement(lissome: Lissome, models: SimpleNamespa
     check_steps(record)
     assert record["metric"] == "cosine" and record["quality_original"] == pytest.approx(1)
     assert "against the original model" in record["data"]
+
+
+def test_a_processor_without_vnni_is_told_that_int8_will_not_pay(lissome: Lissome, models: SimpleNamespace):
+    words = ("optimize", models.classifier, "--data", models.data, "--labels", "labels", *QUICK, "--json", "-o", "o.lissome")
+    done = lissome(*words, env={**os.environ, "NO_COLOR": "1", "LISSOME_ISA": "avx512"})
+    assert done.returncode == 0, done.stderr
+    told = r"int8 will hardly pay in time here: .* reach [01]\.\d\d of the f32 rate \(\d+ against \d+ billion a second\)"
+    assert re.search("note: " + told, done.stderr)
+    notes = [note for step in json.loads(done.stdout)["steps"] if step["name"] == "int8" for note in step["notes"]]
+    assert any(re.search(told, note) for note in notes)
 
 
 def test_without_data_only_exact_steps(lissome: Lissome, models: SimpleNamespace):
