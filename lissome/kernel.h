@@ -14,3 +14,4 @@
 #include "lissome/kernel/normalize.h"
 #include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"
+#include "lissome/kernel/winograd_f32.h"

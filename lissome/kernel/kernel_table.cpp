@@ -63,6 +63,9 @@ constexpr std::array kRows = {
     row<softmax_avx512>("softmax", Isa::avx512),
     row<softmax_avx2>("softmax", Isa::avx2),
     row<softmax_portable>("softmax", Isa::portable),
+    row<winograd_f32_avx512>("winograd_f32", Isa::avx512),
+    row<winograd_f32_avx2>("winograd_f32", Isa::avx2),
+    row<winograd_f32_portable>("winograd_f32", Isa::portable),
 };
 
 }  // namespace

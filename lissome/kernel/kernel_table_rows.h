@@ -11,6 +11,7 @@
 #include "lissome/kernel/normalize.h"
 #include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"
+#include "lissome/kernel/winograd_f32.h"
 
 namespace lissome {
 
@@ -80,6 +81,10 @@ LISSOME_KERNEL(reduce, ReduceCall, portable);
 LISSOME_KERNEL(softmax, SoftmaxCall, avx512);
 LISSOME_KERNEL(softmax, SoftmaxCall, avx2);
 LISSOME_KERNEL(softmax, SoftmaxCall, portable);
+
+LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx512);
+LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx2);
+LISSOME_KERNEL(winograd_f32, WinogradF32Call, portable);
 
 #undef LISSOME_KERNEL
 

@@ -1,6 +1,6 @@
-// conv_f32, depthwise_f32 and the pools: channels-last values of rank 4 (N, C, H, W), or rank 3 (N, C, L) as height 1.
-// conv: operands x, packed weight, bias, residual, zeros. Attributes: kernel, stride, padding (before), dilation,
-// groups.
+// conv_f32, winograd_f32, depthwise_f32 and the pools: channels-last values of rank 4 (N, C, H, W), or rank 3 (N, C, L)
+// as height 1. conv: operands x, packed weight, bias, residual, zeros. Attributes: kernel, stride, padding (before),
+// dilation, groups; winograd_f32 also "tile".
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -95,6 +95,38 @@ void bind_conv_f32(StepBinder& binder) {
   binder.set_products(pixels * static_cast<double>(call.out_channels * call.in_channels / call.groups * taps));
   binder.set_work(pixels * static_cast<double>(call.out_channels * call.in_channels / call.groups * taps),
                   4.0 * static_cast<double>(x.elements() + y.elements() + packed));
+}
+
+void bind_winograd_f32(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  binder.require_dtype(x, Dtype::f32);
+  binder.require_dtype(y, Dtype::f32);
+  WinogradF32Call call;
+  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  const Window& w = call.window;
+  binder.require(w.kernel_height == 3 && w.kernel_width == 3 && w.stride_height == 1 && w.stride_width == 1 &&
+                     w.dilation_height == 1 && w.dilation_width == 1 && sizes.groups == 1,
+                 "it takes 3x3 windows of stride 1, one group");
+  call.tile = binder.attributes().integer("tile", 0);
+  binder.require(call.tile == 2 || call.tile == 4, quote("tile"), " is ", call.tile, ", must be 2 or 4");
+  call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels;
+  binder.require_product({call.out_channels + kLinearPanel, call.in_channels, 36, 4});
+  const int64_t packed = packed_winograd_f32_size(call.out_channels, call.in_channels, call.tile);
+  check_float(binder, binder.operand(1), {packed});
+  check_float(binder, binder.operand(4), {call.in_channels});
+  read_output(binder, call, y, call.out_channels);
+  const auto products = static_cast<double>(y.elements()) * static_cast<double>(call.in_channels * 9);
+  binder.set_products(products);
+  binder.set_work(products / 2, 4.0 * static_cast<double>(x.elements() + y.elements() + packed));
+  choose_winograd_blocks(call, binder.parts());
+  binder.set_call("winograd_f32", call);
+  binder.point(&WinogradF32Call::x, x);
+  binder.point(&WinogradF32Call::weight, binder.operand(1));
+  binder.point(&WinogradF32Call::zeros, binder.operand(4));
+  binder.point_scratch(&WinogradF32Call::scratch,
+                       binder.parts() * winograd_scratch_size(call) * static_cast<int64_t>(sizeof(float)));
+  point_output<WinogradF32Call>(binder, y);
 }
 
 void bind_depthwise_f32(StepBinder& binder) {

@@ -31,5 +31,6 @@ void bind_quantize_rows(StepBinder& binder);
 void bind_reduce(StepBinder& binder);
 void bind_softmax(StepBinder& binder);
 void bind_view(StepBinder& binder);
+void bind_winograd_f32(StepBinder& binder);
 
 }  // namespace lissome

@@ -23,6 +23,7 @@ constexpr std::array kRows = {
     StepRow{"reduce", bind_reduce, false, 0},
     StepRow{"softmax", bind_softmax, false, 1u},
     StepRow{"view", bind_view, true, 0},
+    StepRow{"winograd_f32", bind_winograd_f32, false, 1u << 3},
 };
 
 }  // namespace

@@ -1,0 +1,145 @@
+// Packing, blocks, and the portable form, which sums in double.
+#include "lissome/kernel/winograd_f32.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/split.h"
+#include "lissome/kernel/winograd_tiles.h"
+
+namespace lissome {
+namespace {
+
+// Transformed inputs of a block stay in the second-level cache beside the weights of a panel.
+constexpr int64_t kBlockBytes = 512 * 1024;
+constexpr int64_t kBlockUnit = 6;  // rows of a tile of products
+constexpr int64_t kMostTiles = 48, kLeastTiles = 24;
+// Weights beyond this do not stay in one core's cache: each part then keeps its own share of the outputs.
+constexpr int64_t kSharedWeightBytes = 1536 * 1024;
+
+int64_t round_up(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
+
+// One row of a transform: coefficients of the inputs, by the sizes of the tile.
+struct Transform {
+  int64_t rows, columns;
+  const double* values;
+  double at(int64_t row, int64_t column) const { return values[row * columns + column]; }
+};
+
+constexpr double kInput4[] = {4, 0,  -5, 0, 1, 0, 0, -4, -4, 1,  1, 0, 0, 4, -4, -1, 1, 0,
+                              0, -2, -1, 2, 1, 0, 0, 2,  -1, -2, 1, 0, 0, 4, 0,  -5, 0, 1};
+constexpr double kWeight4[] = {1.0 / 4,  0,        0,       -1.0 / 6, -1.0 / 6,  -1.0 / 6, -1.0 / 6, 1.0 / 6, -1.0 / 6,
+                               1.0 / 24, 1.0 / 12, 1.0 / 6, 1.0 / 24, -1.0 / 12, 1.0 / 6,  0,        0,       1};
+constexpr double kOutput4[] = {1, 1, 1, 1, 1, 0, 0, 1, -1, 2, -2, 0, 0, 1, 1, 4, 4, 0, 0, 1, -1, 8, -8, 1};
+constexpr double kInput2[] = {1, 0, -1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, 1, 0, -1};
+constexpr double kWeight2[] = {1, 0, 0, 0.5, 0.5, 0.5, 0.5, -0.5, 0.5, 0, 0, 1};
+constexpr double kOutput2[] = {1, 1, 1, 0, 0, 1, -1, -1};
+
+Transform input_transform(int64_t tile) { return {tile + 2, tile + 2, tile == 4 ? kInput4 : kInput2}; }
+Transform weight_transform(int64_t tile) { return {tile + 2, 3, tile == 4 ? kWeight4 : kWeight2}; }
+Transform output_transform(int64_t tile) { return {tile, tile + 2, tile == 4 ? kOutput4 : kOutput2}; }
+
+// transform * matrix * transform^T; `matrix` is square.
+void apply(const Transform& transform, const double* matrix, double* result) {
+  std::vector<double> half(static_cast<size_t>(transform.rows * transform.columns));
+  for (int64_t i = 0; i < transform.rows; ++i) {
+    for (int64_t j = 0; j < transform.columns; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < transform.columns; ++k) sum += transform.at(i, k) * matrix[k * transform.columns + j];
+      half[static_cast<size_t>(i * transform.columns + j)] = sum;
+    }
+  }
+  for (int64_t i = 0; i < transform.rows; ++i) {
+    for (int64_t j = 0; j < transform.rows; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < transform.columns; ++k)
+        sum += half[static_cast<size_t>(i * transform.columns + k)] * transform.at(j, k);
+      result[i * transform.rows + j] = sum;
+    }
+  }
+}
+
+}  // namespace
+
+int64_t packed_winograd_f32_size(int64_t out_channels, int64_t in_channels, int64_t tile) {
+  return (tile + 2) * (tile + 2) * packed_linear_f32_size(out_channels, in_channels);
+}
+
+void pack_winograd_f32(const float* weight, int64_t out_channels, int64_t in_channels, int64_t tile, float* packed) {
+  const int64_t points = (tile + 2) * (tile + 2);
+  std::memset(packed, 0,
+              static_cast<size_t>(packed_winograd_f32_size(out_channels, in_channels, tile)) * sizeof(float));
+  double window[9], transformed[36];
+  for (int64_t oc = 0; oc < out_channels; ++oc) {
+    float* panel = packed + oc / kLinearPanel * points * in_channels * kLinearPanel + oc % kLinearPanel;
+    for (int64_t ic = 0; ic < in_channels; ++ic) {
+      std::copy_n(weight + (oc * in_channels + ic) * 9, 9, window);
+      apply(weight_transform(tile), window, transformed);
+      for (int64_t point = 0; point < points; ++point)
+        panel[(point * in_channels + ic) * kLinearPanel] = static_cast<float>(transformed[point]);
+    }
+  }
+}
+
+void choose_winograd_blocks(WinogradF32Call& call, int parts) {
+  const int64_t points = (call.tile + 2) * (call.tile + 2);
+  const int64_t panels = (call.out_channels + kLinearPanel - 1) / kLinearPanel;
+  const int64_t weight_bytes = points * panels * kLinearPanel * call.in_channels * int64_t{sizeof(float)};
+  call.split_outputs = parts > 1 && panels >= parts && weight_bytes > kSharedWeightBytes;
+  const int64_t tiles = count_tiles(call.window, call.tile).all();
+  const int64_t mine = call.split_outputs ? tiles : (tiles + parts - 1) / parts;
+  const int64_t fitting = kBlockBytes / (points * call.in_channels * int64_t{sizeof(float)});
+  call.block = std::min(round_up(std::max<int64_t>(mine, 1), kBlockUnit),
+                        std::clamp(fitting / kBlockUnit * kBlockUnit, kLeastTiles, kMostTiles));
+}
+
+int64_t winograd_scratch_size(const WinogradF32Call& call) {
+  const int64_t points = (call.tile + 2) * (call.tile + 2);
+  return points * (point_stride(call.block, call.in_channels) + point_stride(call.block, kLinearPanel));
+}
+
+void winograd_f32_portable(const WinogradF32Call& call, int part, int parts) {
+  const Window& w = call.window;
+  const int64_t side = call.tile + 2, points = side * side;
+  const TileCounts counts = count_tiles(w, call.tile);
+  const Range tiles = split_evenly(counts.all(), part, parts);
+  double window[36], transformed[36], results[16];
+  std::vector<double> inputs(static_cast<size_t>(points * call.in_channels));
+  for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
+    const TileCorner corner = find_corner(counts, call.tile, tile);
+    for (int64_t ic = 0; ic < call.in_channels; ++ic) {
+      for (int64_t i = 0; i < side; ++i) {
+        for (int64_t j = 0; j < side; ++j) window[i * side + j] = find_input(call, corner, i, j)[ic];
+      }
+      apply(input_transform(call.tile), window, transformed);
+      std::copy_n(transformed, points, inputs.begin() + ic * points);
+    }
+    for (int64_t oc = 0; oc < call.out_channels; ++oc) {
+      const float* panel =
+          call.weight + oc / kLinearPanel * points * call.in_channels * kLinearPanel + oc % kLinearPanel;
+      for (int64_t point = 0; point < points; ++point) {
+        transformed[point] = 0;
+        for (int64_t ic = 0; ic < call.in_channels; ++ic)
+          transformed[point] +=
+              inputs[static_cast<size_t>(ic * points + point)] * panel[(point * call.in_channels + ic) * kLinearPanel];
+      }
+      apply(output_transform(call.tile), transformed, results);
+      for (int64_t i = 0; i < std::min(call.tile, w.out_height - corner.top); ++i) {
+        for (int64_t j = 0; j < std::min(call.tile, w.out_width - corner.left); ++j) {
+          const int64_t row = (corner.image * w.out_height + corner.top + i) * w.out_width + corner.left + j;
+          double sum = results[i * call.tile + j] + (call.bias ? call.bias[oc] : 0);
+          const double residual =
+              call.residual_place == ResidualPlace::none ? 0 : call.residual[row * call.residual_stride + oc];
+          if (call.residual_place == ResidualPlace::before_activation) sum += residual;
+          sum = activate(call.epilogue, sum);
+          if (call.residual_place == ResidualPlace::after_activation) sum += residual;
+          call.y[row * call.y_stride + oc] = static_cast<float>(sum);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace lissome

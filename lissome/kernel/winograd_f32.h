@@ -1,0 +1,38 @@
+// The 3x3 convolution of stride 1 with fewer multiplications: F(2x2, 3x3) and F(4x4, 3x3) of Lavin & Gray, "Fast
+// Algorithms for Convolutional Neural Networks" (2015). Tiles of (tile + 2)^2 inputs, overlapping by 2, are transformed
+// (B^T d B), multiplied with the transformed weights (G g G^T) as (tile + 2)^2 matrix products over the channels, and
+// transformed back (A^T m A) into tile^2 outputs: 4 or 2.25 multiplications of the direct form become one.
+//
+// The sums are others than those of the direct form: a few 1e-6 of the largest output for tile 4, less for tile 2. An
+// infinity or NaN in x reaches every output of the tiles that read it.
+//
+// Packed weight: panels of 64 outputs, each [(tile + 2)^2][in_channels][64], the last panel filled with zeros.
+#pragma once
+
+#include <cstdint>
+
+#include "lissome/kernel/conv_f32.h"
+
+namespace lissome {
+
+struct WinogradF32Call : OutputF32 {
+  const float* x = nullptr;       // [batch, height, width, in_channels]
+  const float* weight = nullptr;  // packed, see above
+  const float* zeros = nullptr;   // in_channels zeros
+  float* scratch = nullptr;       // winograd_scratch_size() for each part
+  int64_t in_channels = 0, out_channels = 0;
+  int64_t tile = 4;            // 2 or 4 outputs a side
+  int64_t block = 0;           // tiles that are transformed and multiplied together
+  bool split_outputs = false;  // parts share the outputs, each transforming all of x; else they share the tiles
+  Window window;               // 3x3, stride and dilation 1
+};
+
+int64_t packed_winograd_f32_size(int64_t out_channels, int64_t in_channels, int64_t tile);  // elements
+// `weight` is [out_channels, in_channels, 3, 3], dense in row order. Computed in double.
+void pack_winograd_f32(const float* weight, int64_t out_channels, int64_t in_channels, int64_t tile, float* packed);
+
+// Sets `block` and `split_outputs` for this many parts. The rest of the call is set already.
+void choose_winograd_blocks(WinogradF32Call& call, int parts);
+int64_t winograd_scratch_size(const WinogradF32Call& call);  // elements, of one part
+
+}  // namespace lissome
