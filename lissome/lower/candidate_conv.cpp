@@ -1,4 +1,7 @@
-// Convolutions in f32 on our own kernels: channels-last in and out; depthwise has a kernel of its own.
+// Convolutions in f32 on our own kernels: channels-last in and out; depthwise has a kernel of its own, and 3x3 windows
+// of stride 1 may go through Winograd, whose sums are others: only timing chooses that.
+#include <algorithm>
+
 #include "lissome/lower/candidate_rows.h"
 #include "lissome/lower/geometry.h"
 #include "lissome/lower/refusals.h"
@@ -32,6 +35,55 @@ int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor
   return builder.add_packed(name, std::move(packed));
 }
 
+int pack_winograd(PlanBuilder& builder, const Node& node, const at::Tensor& tensor, int64_t tile) {
+  const std::string name =
+      builder.program().find_weight(node.argument("weight").value())->name + ".winograd_f32." + std::to_string(tile);
+  if (builder.has_packed(name)) return builder.find_packed(name);
+  const Array weight = share_tensor(tensor);
+  const int64_t outputs = weight.sizes[0], inputs = weight.sizes[1];
+  Array packed = make_array(Dtype::f32, {packed_winograd_f32_size(outputs, inputs, tile)});
+  pack_winograd_f32(weight.data<float>(), outputs, inputs, tile, packed.data<float>());
+  return builder.add_packed(name, std::move(packed));
+}
+
+// Where a tile at the border of x reads.
+int pack_zeros(PlanBuilder& builder, int64_t channels) {
+  const std::string name = "zeros.f32." + std::to_string(channels);
+  return builder.has_packed(name) ? builder.find_packed(name)
+                                  : builder.add_packed(name, make_array(Dtype::f32, {channels}));
+}
+
+const at::Tensor& weight_of(const PlanBuilder& builder, const Node& node) {
+  return *builder.constant(node.argument("weight").value());
+}
+
+// `step` has its kernel and what is its own. `zeros`: -1 where the kernel needs none.
+void emit_step(PlanBuilder& builder, const Node& node, PlanStep step, int packed, int zeros) {
+  const bool fused = !node.is("aten::convolution");
+  set_geometry(step, node, weight_of(builder, node));
+  if (fused) set_activation(step, *node.argument("act").get<std::string>());
+  step.operands = {builder.use_dense(input_of(node), node, Format::channels_last), packed,
+                   builder.use(node.argument("bias")),
+                   fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
+  if (zeros >= 0) step.operands.push_back(zeros);
+  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
+  builder.add_step(std::move(step), node);
+}
+
+void emit_winograd(PlanBuilder& builder, const Node& node, int64_t tile) {
+  const at::Tensor& weight = weight_of(builder, node);
+  PlanStep step;
+  step.kernel = "winograd_f32";
+  step.attributes.set("tile", tile);
+  emit_step(builder, node, std::move(step), pack_winograd(builder, node, weight, tile),
+            pack_zeros(builder, weight.size(1)));
+}
+
+bool all_are(const Argument& numbers, int64_t wanted) {
+  const std::vector<int64_t> values = *read_integers(numbers);
+  return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
+}
+
 }  // namespace
 
 std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node) {
@@ -55,23 +107,28 @@ std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_conv_f32(PlanBuilder& builder, const Node& node) {
-  const bool fused = !node.is("aten::convolution");
-  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+  const at::Tensor& weight = weight_of(builder, node);
   const bool depthwise = is_depthwise(node, weight);
   const int packed = pack_weight(builder, node, weight, depthwise);
   const int64_t channels = weight.size(1) * *node.argument("groups").get<int64_t>();
-  const std::string zeros = "zeros.f32." + std::to_string(channels);
-  if (!depthwise && !builder.has_packed(zeros)) builder.add_packed(zeros, make_array(Dtype::f32, {channels}));
   PlanStep step;
   step.kernel = depthwise ? "depthwise_f32" : "conv_f32";
-  set_geometry(step, node, weight);
-  if (fused) set_activation(step, *node.argument("act").get<std::string>());
-  step.operands = {builder.use_dense(input_of(node), node, Format::channels_last), packed,
-                   builder.use(node.argument("bias")),
-                   fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
-  if (!depthwise) step.operands.push_back(builder.find_packed(zeros));
-  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  emit_step(builder, node, std::move(step), packed, depthwise ? -1 : pack_zeros(builder, channels));
 }
+
+std::string refuse_winograd_f32(const PlanBuilder& builder, const Node& node) {
+  constexpr int64_t kLeastChannels = 16;  // below, the transforms cost more than they save
+  const std::string refusal = refuse_conv_f32(builder, node);
+  if (!refusal.empty()) return refusal;
+  const at::Tensor& weight = weight_of(builder, node);
+  if (weight.dim() != 4 || weight.size(2) != 3 || weight.size(3) != 3) return "the window is not 3x3";
+  if (!all_are(node.argument("stride"), 1) || !all_are(node.argument("dilation"), 1)) return "it is strided or dilated";
+  if (node.argument("groups") != Argument(int64_t{1})) return "it has groups";
+  if (weight.size(0) < kLeastChannels || weight.size(1) < kLeastChannels) return "it has few channels";
+  return {};
+}
+
+void emit_winograd_f32_2x2(PlanBuilder& builder, const Node& node) { emit_winograd(builder, node, 2); }
+void emit_winograd_f32_4x4(PlanBuilder& builder, const Node& node) { emit_winograd(builder, node, 4); }
 
 }  // namespace lissome

@@ -14,6 +14,8 @@ constexpr std::array kLinear = {
 };
 constexpr std::array kConv = {
     Candidate{"conv_f32", refuse_conv_f32, emit_conv_f32},
+    Candidate{"winograd_f32_4x4", refuse_winograd_f32, emit_winograd_f32_4x4},
+    Candidate{"winograd_f32_2x2", refuse_winograd_f32, emit_winograd_f32_2x2},
     Candidate{"mkldnn_conv", refuse_mkldnn_conv, emit_mkldnn_conv},
 };
 constexpr std::array kLinearInt8 = {

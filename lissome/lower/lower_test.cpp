@@ -9,6 +9,7 @@
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdio>
 
 using namespace lissome;
@@ -32,6 +33,11 @@ void check_same(const std::vector<c10::IValue>& seen, const std::vector<c10::IVa
     const double difference = left.sub(right).abs().max().item().toDouble();
     CHECK(difference <= 1e-5 * right.abs().max().item().toDouble());
   }
+}
+
+long count_steps(const Plan& plan, std::string_view kernel) {
+  return std::count_if(plan.steps.begin(), plan.steps.end(),
+                       [&](const PlanStep& step) { return step.kernel == kernel; });
 }
 
 Program make_mlp() {
@@ -138,6 +144,45 @@ TEST_CASE("a convolutional net runs on our own kernels, channels-last inside") {
                  {"dw", at::randn({20, 1, 3, 3})},
                  {"fc", at::randn({10, 20})}},
                 {at::randn({2, 3, 13, 11})});
+}
+
+TEST_CASE("3x3 convolutions go through Winograd where that is forced and possible") {
+  const Program program = parse_program(R"(
+    dim batch in 1..4
+    input %x: f32[batch, 24, 13, 11]
+    parameter @c1: f32[40, 24, 3, 3]
+    parameter @b1: f32[40]
+    parameter @c2: f32[40, 40, 3, 3]
+    parameter @c3: f32[24, 40, 3, 3]
+    %1: f32[batch, 40, 13, 11] = lissome::conv_act(%x, @c1, @b1, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "silu")
+    %2: f32[batch, 40, 13, 11] = lissome::conv_act(%1, @c2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu", residual=%1)
+    %3: f32[batch, 24, 6, 5] = aten::convolution(%2, @c3, none, [2, 2], [0, 0], [1, 1], false, [0, 0], 1)
+    return %2, %3
+  )",
+                                        {{"c1", at::randn({40, 24, 3, 3})},
+                                         {"b1", at::randn({40})},
+                                         {"c2", at::randn({40, 40, 3, 3})},
+                                         {"c3", at::randn({24, 40, 3, 3})}});
+  for (const char* kernel : {"winograd_f32_4x4", "winograd_f32_2x2"}) {
+    LowerOptions options;
+    options.effort = Effort::fast;
+    options.forced = {{"lissome::conv_act", kernel}};
+    const auto plan = std::make_shared<Plan>(lower_program(program, options));
+    CHECK(count_steps(*plan, "winograd_f32") == 2);
+    CHECK(count_steps(*plan, "conv_f32") == 1);
+    CHECK(!plan->needs_reference());
+    Session session(plan);
+    for (const int64_t batch : {1, 3}) {
+      const std::vector<c10::IValue> inputs = {at::randn({batch, 24, 13, 11})};
+      const auto seen = run_session(session, inputs), wanted = interpret(program, inputs);
+      for (size_t i = 0; i < 2; ++i) {
+        const at::Tensor right = wanted[i].toTensor();
+        // Other sums than the direct form's: what winograd_f32_test allows the kernel.
+        CHECK(seen[i].toTensor().sub(right).abs().max().item().toDouble() <=
+              2e-5 * right.abs().max().item().toDouble());
+      }
+    }
+  }
 }
 
 TEST_CASE("a transformer block runs on our own kernels, for any batch and sequence") {
