@@ -5,6 +5,7 @@
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/depthwise_f32.h"
 #include "lissome/kernel/elementwise.h"
+#include "lissome/kernel/linear_bf16.h"
 #include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/linear_u8s8.h"
 #include "lissome/kernel/move.h"
@@ -45,6 +46,12 @@ LISSOME_KERNEL(gather, GatherCall, portable);
 LISSOME_KERNEL(layer_norm, LayerNormCall, avx512);
 LISSOME_KERNEL(layer_norm, LayerNormCall, avx2);
 LISSOME_KERNEL(layer_norm, LayerNormCall, portable);
+
+LISSOME_KERNEL(linear_bf16, LinearBf16Call, amx);
+LISSOME_KERNEL(linear_bf16, LinearBf16Call, avx512_bf16);
+LISSOME_KERNEL(linear_bf16, LinearBf16Call, avx512);
+LISSOME_KERNEL(linear_bf16, LinearBf16Call, avx2);
+LISSOME_KERNEL(linear_bf16, LinearBf16Call, portable);
 
 LISSOME_KERNEL(linear_f32, LinearF32Call, avx512);
 LISSOME_KERNEL(linear_f32, LinearF32Call, avx2);

@@ -1,0 +1,97 @@
+// The bf16 linear over Floats: a tile of rows and two registers of outputs. With AVX-512 BF16, pairs of products are
+// summed by one instruction; else x and weight are widened, which is exact, and multiplied in f32.
+#pragma once
+
+#include "lissome/kernel/linear_bf16_rows_body.h"
+
+namespace lissome {
+namespace {
+
+constexpr int kBf16TileRows = Floats::kWidth == 16 ? 12 : 6;
+constexpr int kBf16Column = 2 * Floats::kWidth;
+
+#ifdef __AVX512BF16__
+using StagedItem = uint16_t;
+// sums += one pair of inputs of each row times the pair's weights of two registers of outputs.
+template <int Rows>
+LISSOME_INLINE void add_pair(const uint16_t* const (&rows)[Rows], int64_t k, Words first, Words second,
+                             Floats (&sums)[Rows][2]) {
+#pragma GCC unroll 12
+  for (int r = 0; r < Rows; ++r) {
+    int pair;
+    __builtin_memcpy(&pair, rows[r] + k, 4);
+    const auto value = reinterpret_cast<__m512bh>(_mm512_set1_epi32(pair));
+    sums[r][0] = {_mm512_dpbf16_ps(sums[r][0].v, value, reinterpret_cast<__m512bh>(first))};
+    sums[r][1] = {_mm512_dpbf16_ps(sums[r][1].v, value, reinterpret_cast<__m512bh>(second))};
+  }
+}
+#else
+using StagedItem = float;
+template <int Rows>
+LISSOME_INLINE void add_pair(const float* const (&rows)[Rows], int64_t k, Words first, Words second,
+                             Floats (&sums)[Rows][2]) {
+  const Floats even[2] = {even_of(first), even_of(second)}, odd[2] = {odd_of(first), odd_of(second)};
+#pragma GCC unroll 12
+  for (int r = 0; r < Rows; ++r) {
+    const Floats value = fill(rows[r][k]), next = fill(rows[r][k + 1]);
+    sums[r][0] = multiply_add(value, even[0], sums[r][0]);
+    sums[r][1] = multiply_add(value, even[1], sums[r][1]);
+    sums[r][0] = multiply_add(next, odd[0], sums[r][0]);
+    sums[r][1] = multiply_add(next, odd[1], sums[r][1]);
+  }
+}
+#endif
+
+// `weight` is at the first of the column's outputs.
+template <int Rows>
+void run_bf16_tile(const LinearBf16Call& call, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place) {
+  constexpr int64_t kSecond = Floats::kWidth == 16 ? 512 : 16;  // from one register's weights to the other's
+  const StagedItem* rows[Rows];
+#pragma GCC unroll 12
+  for (int r = 0; r < Rows; ++r) rows[r] = x.first + r * x.stride;
+  Floats sums[Rows][2];
+#pragma GCC unroll 12
+  for (int r = 0; r < Rows; ++r) sums[r][0] = sums[r][1] = zeros();
+  const int64_t steps = count_bf16_steps(call.inputs);
+  for (int64_t step = 0; step < steps; ++step, weight += kBf16Panel * kBf16Step) {
+    for (int64_t k = 0; k < kBf16Step; k += 2) {
+      add_pair(rows, step * kBf16Step + k, load_words(weight + k * 16), load_words(weight + k * 16 + kSecond), sums);
+    }
+  }
+  alignas(64) float spill[Rows * kBf16Column];
+#pragma GCC unroll 12
+  for (int r = 0; r < Rows; ++r) {
+    store(spill + r * kBf16Column, sums[r][0]);
+    store(spill + r * kBf16Column + Floats::kWidth, sums[r][1]);
+  }
+  place.rows = Rows;
+  finish_rows(call, spill, kBf16Column, place);
+}
+
+void run_bf16_column(const LinearBf16Call& call, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place) {
+  const auto run = [&]<int Rows>() {
+    for (; place.rows >= Rows; place.rows -= Rows, place.row += Rows, x.first += Rows * x.stride) {
+      run_bf16_tile<Rows>(call, x, weight, place);
+    }
+  };
+  run.template operator()<kBf16TileRows>();
+  if constexpr (kBf16TileRows > 6) run.template operator()<6>();
+  run.template operator()<3>();
+  run.template operator()<1>();
+}
+
+LISSOME_INLINE void run_linear_bf16(const LinearBf16Call& call, int part, int parts) {
+  const int64_t panel_size = count_bf16_steps(call.inputs) * kBf16Step * kBf16Panel;
+  const auto multiply = [&](StagedRows<StagedItem> x, Range rows, int64_t panel) {
+    for (int64_t n = 0; n < kBf16Panel; n += kBf16Column) {
+      const int64_t output = panel * kBf16Panel + n, left = call.outputs - output;
+      if (left <= 0) return;
+      run_bf16_column(call, x, call.weight + panel * panel_size + n / 16 * 512,
+                      {rows.begin, output, rows.end - rows.begin, left < kBf16Column ? left : kBf16Column});
+    }
+  };
+  run_share<StagedItem>(call, share_bf16(call, kBf16TileRows, part, parts), part, multiply);
+}
+
+}  // namespace
+}  // namespace lissome
