@@ -1,7 +1,7 @@
 // Element-wise chains over Floats.
 #pragma once
 
-#include "lissome/kernel/vector.h"
+#include "lissome/kernel/vector_bf16.h"
 
 #include "lissome/kernel/activation_body.h"
 #include "lissome/kernel/convert_element.h"
@@ -111,11 +111,25 @@ const float* load_block(const ElementwiseCall& call, int operand, int64_t at, in
     for (int64_t i = 0; i < count; i += Floats::kWidth) store(buffer + i, value);
     return buffer;
   }
+  if (stride == 1 && dtype == Dtype::bf16) {
+    const uint16_t* from = static_cast<const uint16_t*>(data) + at;
+    int64_t i = 0;
+    for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(buffer + i, load(from + i));
+    if (i < count) store(buffer + i, load_first(from + i, count - i));
+    return buffer;
+  }
   for (int64_t i = 0; i < count; ++i) buffer[i] = read_element(dtype, data, at + i * stride);
   return buffer;
 }
 
 void store_block(const ElementwiseCall& call, int64_t at, const float* block, int64_t count) {
+  if (call.y_dtype == Dtype::bf16) {
+    uint16_t* to = static_cast<uint16_t*>(call.y) + at;
+    int64_t i = 0;
+    for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(to + i, load(block + i));
+    if (i < count) store_first(to + i, load_first(block + i, count - i), count - i);
+    return;
+  }
   for (int64_t i = 0; i < count; ++i) write_element(call.y_dtype, call.y, at + i, block[i]);
 }
 

@@ -25,6 +25,10 @@ constexpr std::array kRows = {
     row<attention_avx512>("attention", Isa::avx512),
     row<attention_avx2>("attention", Isa::avx2),
     row<attention_portable>("attention", Isa::portable),
+    row<attention_bf16_amx>("attention_bf16", Isa::amx),
+    row<attention_bf16_avx512>("attention_bf16", Isa::avx512),
+    row<attention_bf16_avx2>("attention_bf16", Isa::avx2),
+    row<attention_bf16_portable>("attention_bf16", Isa::portable),
     row<conv_f32_avx512>("conv_f32", Isa::avx512),
     row<conv_f32_avx2>("conv_f32", Isa::avx2),
     row<conv_f32_portable>("conv_f32", Isa::portable),
@@ -42,6 +46,9 @@ constexpr std::array kRows = {
     row<layer_norm_avx512>("layer_norm", Isa::avx512),
     row<layer_norm_avx2>("layer_norm", Isa::avx2),
     row<layer_norm_portable>("layer_norm", Isa::portable),
+    row<layer_norm_bf16_avx512>("layer_norm_bf16", Isa::avx512),
+    row<layer_norm_bf16_avx2>("layer_norm_bf16", Isa::avx2),
+    row<layer_norm_bf16_portable>("layer_norm_bf16", Isa::portable),
     row<linear_bf16_amx>("linear_bf16", Isa::amx),
     row<linear_bf16_avx512_bf16>("linear_bf16", Isa::avx512_bf16),
     row<linear_bf16_avx512>("linear_bf16", Isa::avx512),
@@ -71,6 +78,9 @@ constexpr std::array kRows = {
     row<winograd_f32_avx512>("winograd_f32", Isa::avx512),
     row<winograd_f32_avx2>("winograd_f32", Isa::avx2),
     row<winograd_f32_portable>("winograd_f32", Isa::portable),
+    row<softmax_bf16_avx512>("softmax_bf16", Isa::avx512),
+    row<softmax_bf16_avx2>("softmax_bf16", Isa::avx2),
+    row<softmax_bf16_portable>("softmax_bf16", Isa::portable),
 };
 
 }  // namespace

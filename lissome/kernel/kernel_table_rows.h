@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lissome/kernel/attention.h"
+#include "lissome/kernel/attention_bf16.h"
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/depthwise_f32.h"
 #include "lissome/kernel/elementwise.h"
@@ -10,6 +11,7 @@
 #include "lissome/kernel/linear_u8s8.h"
 #include "lissome/kernel/move.h"
 #include "lissome/kernel/normalize.h"
+#include "lissome/kernel/normalize_bf16.h"
 #include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"
 #include "lissome/kernel/winograd_f32.h"
@@ -22,6 +24,11 @@ namespace lissome {
 LISSOME_KERNEL(attention, AttentionCall, avx512);
 LISSOME_KERNEL(attention, AttentionCall, avx2);
 LISSOME_KERNEL(attention, AttentionCall, portable);
+
+LISSOME_KERNEL(attention_bf16, AttentionBf16Call, amx);
+LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx512);
+LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx2);
+LISSOME_KERNEL(attention_bf16, AttentionBf16Call, portable);
 
 LISSOME_KERNEL(conv_f32, ConvF32Call, avx512);
 LISSOME_KERNEL(conv_f32, ConvF32Call, avx2);
@@ -46,6 +53,10 @@ LISSOME_KERNEL(gather, GatherCall, portable);
 LISSOME_KERNEL(layer_norm, LayerNormCall, avx512);
 LISSOME_KERNEL(layer_norm, LayerNormCall, avx2);
 LISSOME_KERNEL(layer_norm, LayerNormCall, portable);
+
+LISSOME_KERNEL(layer_norm_bf16, LayerNormBf16Call, avx512);
+LISSOME_KERNEL(layer_norm_bf16, LayerNormBf16Call, avx2);
+LISSOME_KERNEL(layer_norm_bf16, LayerNormBf16Call, portable);
 
 LISSOME_KERNEL(linear_bf16, LinearBf16Call, amx);
 LISSOME_KERNEL(linear_bf16, LinearBf16Call, avx512_bf16);
@@ -92,6 +103,9 @@ LISSOME_KERNEL(softmax, SoftmaxCall, portable);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx512);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx2);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, portable);
+LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, avx512);
+LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, avx2);
+LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, portable);
 
 #undef LISSOME_KERNEL
 

@@ -16,7 +16,7 @@ struct LayerNormBf16Call {
 
 struct SoftmaxBf16Call {
   const uint16_t* x = nullptr;
-  uint16_t* y = nullptr;  // not x
+  uint16_t* y = nullptr;  // may be x itself
   int64_t rows = 0, width = 0;
 };
 

@@ -60,11 +60,21 @@ void emit_softmax(PlanBuilder& builder, const Node& node) {
 }
 
 std::string refuse_attention(const PlanBuilder& builder, const Node& node) {
+  const Argument& mask = node.argument("attn_mask");
+  const std::string refusal = first_refusal({refuse_same(builder, node, node.argument("query")),
+                                             refuse_tensor(builder, node.argument("key"), Dtype::f32),
+                                             refuse_tensor(builder, node.argument("value"), Dtype::f32)});
+  if (!refusal.empty()) return refusal;
+  const std::string refused_form = refuse_attention_form(builder, node);
+  if (!refused_form.empty() || mask.is_none()) return refused_form;
+  const Dtype dtype = builder.type(mask.value()).dtype;
+  if (dtype != Dtype::f32 && dtype != Dtype::boolean) return "the mask is neither f32 nor bool";
+  return refuse_tensor(builder, mask, dtype);
+}
+
+std::string refuse_attention_form(const PlanBuilder& builder, const Node& node) {
   const Argument &q = node.argument("query"), &k = node.argument("key"), &v = node.argument("value"),
                  &mask = node.argument("attn_mask"), &scale = node.argument("scale");
-  const std::string refusal = first_refusal(
-      {refuse_same(builder, node, q), refuse_tensor(builder, k, Dtype::f32), refuse_tensor(builder, v, Dtype::f32)});
-  if (!refusal.empty()) return refusal;
   for (const Argument* operand : {&q, &k, &v}) {
     if (builder.type(operand->value()).sizes.size() != 4) return "q, k and v do not have 4 dimensions";
   }
@@ -83,9 +93,6 @@ std::string refuse_attention(const PlanBuilder& builder, const Node& node) {
   }
   if (mask.is_none()) return {};
   const ValueType& type = builder.type(mask.value());
-  if (type.dtype != Dtype::f32 && type.dtype != Dtype::boolean) return "the mask is neither f32 nor bool";
-  const std::string refused_mask = refuse_tensor(builder, mask, type.dtype);
-  if (!refused_mask.empty()) return refused_mask;
   if (type.sizes.empty() || type.sizes.size() > 4) return "the mask has an odd rank";
   return type.sizes.back() == builder.type(k.value()).sizes[2] ? "" : "keys of the mask are broadcast";
 }
@@ -99,7 +106,8 @@ void emit_attention(PlanBuilder& builder, const Node& node) {
   const ValueId q = node.argument("query").value();
   const Argument &scale = node.argument("scale"), &mask = node.argument("attn_mask");
   PlanStep step;
-  step.kernel = "attention";
+  const Dtype dtype = builder.type(node.result()).dtype;
+  step.kernel = dtype == Dtype::bf16 ? "attention_bf16" : "attention";
   step.attributes.set("scale", scale.is_none()
                                    ? 1 / std::sqrt(static_cast<double>(*builder.type(q).sizes[3].constant()))
                                    : read_number(scale));
@@ -109,7 +117,7 @@ void emit_attention(PlanBuilder& builder, const Node& node) {
   if (!mask.is_none()) step.operands.push_back(rows_of("attn_mask"));
   // Written as models go on with it, heads beside each other; the node's own shape is a view of that.
   const std::vector<Dimension> sizes = builder.type(node.result()).sizes;
-  const ValueId heads_last = builder.add_value(builder.program().value(node.result()).name + ".heads_last", Dtype::f32,
+  const ValueId heads_last = builder.add_value(builder.program().value(node.result()).name + ".heads_last", dtype,
                                                {sizes[0], sizes[2], sizes[1], sizes[3]});
   step.results = {builder.make(heads_last)};
   const int stored = step.results[0];

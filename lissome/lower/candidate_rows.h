@@ -30,7 +30,21 @@ void emit_layer_norm(PlanBuilder& builder, const Node& node);
 std::string refuse_softmax(const PlanBuilder& builder, const Node& node);
 void emit_softmax(PlanBuilder& builder, const Node& node);
 std::string refuse_attention(const PlanBuilder& builder, const Node& node);
+// What no form of ours takes, whatever the dtypes, which are checked before.
+std::string refuse_attention_form(const PlanBuilder& builder, const Node& node);
 void emit_attention(PlanBuilder& builder, const Node& node);
+
+// candidate_bf16.cpp; attention and element-wise nodes are emitted as those of f32 are
+std::string refuse_linear_bf16(const PlanBuilder& builder, const Node& node);
+void emit_linear_bf16(PlanBuilder& builder, const Node& node);
+std::string refuse_layer_norm_bf16(const PlanBuilder& builder, const Node& node);
+void emit_layer_norm_bf16(PlanBuilder& builder, const Node& node);
+std::string refuse_softmax_bf16(const PlanBuilder& builder, const Node& node);
+void emit_softmax_bf16(PlanBuilder& builder, const Node& node);
+std::string refuse_attention_bf16(const PlanBuilder& builder, const Node& node);
+std::string refuse_elementwise_bf16(const PlanBuilder& builder, const Node& node);
+std::string refuse_cast_bf16(const PlanBuilder& builder, const Node& node);
+void emit_cast_bf16(PlanBuilder& builder, const Node& node);
 
 // candidate_elementwise.cpp
 std::string refuse_elementwise(const PlanBuilder& builder, const Node& node);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::array kLinear = {
     Candidate{"linear_f32", refuse_linear_f32, emit_linear_f32},
+    Candidate{"linear_bf16", refuse_linear_bf16, emit_linear_bf16},
     Candidate{"mkldnn_linear", refuse_mkldnn_linear, emit_mkldnn_linear},
 };
 constexpr std::array kConv = {
@@ -39,10 +40,23 @@ constexpr std::array kReshape = {Candidate{"view", refuse_reshape, emit_reshape,
 constexpr std::array kPermute = {Candidate{"view", refuse_permute, emit_permute, false}};
 constexpr std::array kSlice = {Candidate{"view", refuse_slice, emit_slice, false}};
 constexpr std::array kExpand = {Candidate{"view", refuse_expand, emit_expand, false}};
-constexpr std::array kElementwise = {Candidate{"elementwise", refuse_elementwise, emit_elementwise, false}};
-constexpr std::array kLayerNorm = {Candidate{"layer_norm", refuse_layer_norm, emit_layer_norm}};
-constexpr std::array kSoftmax = {Candidate{"softmax", refuse_softmax, emit_softmax}};
-constexpr std::array kAttention = {Candidate{"attention", refuse_attention, emit_attention}};
+constexpr std::array kElementwise = {
+    Candidate{"elementwise", refuse_elementwise, emit_elementwise, false},
+    Candidate{"elementwise_bf16", refuse_elementwise_bf16, emit_elementwise, false},
+};
+constexpr std::array kCast = {Candidate{"cast_bf16", refuse_cast_bf16, emit_cast_bf16, false}};
+constexpr std::array kLayerNorm = {
+    Candidate{"layer_norm", refuse_layer_norm, emit_layer_norm},
+    Candidate{"layer_norm_bf16", refuse_layer_norm_bf16, emit_layer_norm_bf16},
+};
+constexpr std::array kSoftmax = {
+    Candidate{"softmax", refuse_softmax, emit_softmax},
+    Candidate{"softmax_bf16", refuse_softmax_bf16, emit_softmax_bf16},
+};
+constexpr std::array kAttention = {
+    Candidate{"attention", refuse_attention, emit_attention},
+    Candidate{"attention_bf16", refuse_attention_bf16, emit_attention},
+};
 constexpr std::array kPool = {Candidate{"pool", refuse_pool, emit_pool}};
 constexpr std::array kMean = {Candidate{"mean", refuse_mean, emit_mean}};
 constexpr std::array kEmbedding = {Candidate{"embedding", refuse_embedding, emit_embedding}};
@@ -91,6 +105,7 @@ constexpr std::array kLists = {
     CandidateList{"aten::div.Tensor", kElementwise},
     CandidateList{"aten::maximum", kElementwise},
     CandidateList{"aten::minimum", kElementwise},
+    CandidateList{"aten::to.dtype", kCast},
     CandidateList{"aten::layer_norm", kLayerNorm},
     CandidateList{"aten::softmax.int", kSoftmax},
     CandidateList{"aten::scaled_dot_product_attention", kAttention},

@@ -9,6 +9,7 @@ namespace {
 constexpr std::array kRows = {
     // kernel, binder, view, operands whose memory the result may take
     StepRow{"attention", bind_attention, false, 0},
+    StepRow{"attention_bf16", bind_attention_bf16, false, 0},
     StepRow{"conv_f32", bind_conv_f32, false, 1u << 3},
     StepRow{"conv_u8s8", bind_conv_u8s8, false, 1u << 5},
     StepRow{"copy", bind_copy, false, 0},
@@ -16,12 +17,15 @@ constexpr std::array kRows = {
     StepRow{"elementwise", bind_elementwise, false, ~0u},
     StepRow{"gather", bind_gather, false, 0},
     StepRow{"layer_norm", bind_layer_norm, false, 3u},
+    StepRow{"layer_norm_bf16", bind_layer_norm_bf16, false, 1u},
+    StepRow{"linear_bf16", bind_linear_bf16, false, 1u << 3},
     StepRow{"linear_f32", bind_linear_f32, false, 1u << 3},
     StepRow{"linear_u8s8", bind_linear_u8s8, false, 1u << 5},
     StepRow{"pool", bind_pool, false, 0},
     StepRow{"quantize_rows", bind_quantize_rows, false, 0},
     StepRow{"reduce", bind_reduce, false, 0},
     StepRow{"softmax", bind_softmax, false, 1u},
+    StepRow{"softmax_bf16", bind_softmax_bf16, false, 1u},
     StepRow{"view", bind_view, true, 0},
     StepRow{"winograd_f32", bind_winograd_f32, false, 1u << 3},
 };

@@ -1,0 +1,162 @@
+// Nodes that give bf16 on our own kernels, and casts between bf16 and f32. What is not constant or not bf16 where the
+// kernels want it so goes to the candidates behind.
+#include <utility>
+
+#include "lissome/lower/candidate_rows.h"
+#include "lissome/lower/refusals.h"
+#include "lissome/lower/tensors.h"
+
+namespace lissome {
+namespace {
+
+const Argument& input_of(const Node& node) { return node.arguments.front(); }
+
+std::string refuse_same(const PlanBuilder& builder, const Node& node) {
+  return first_refusal({refuse_tensor(builder, input_of(node), Dtype::bf16),
+                        refuse_tensor(builder, Argument(node.result()), Dtype::bf16)});
+}
+
+// bf16 or f32: what element-wise steps convert on the way.
+std::string refuse_either(const PlanBuilder& builder, const Argument& operand) {
+  if (!operand.is_value()) return {};
+  const Dtype dtype = builder.type(operand.value()).dtype;
+  return refuse_tensor(builder, operand, dtype == Dtype::f32 ? Dtype::f32 : Dtype::bf16);
+}
+
+bool is_fused(const Node& node) { return !node.is("aten::linear"); }
+
+const uint16_t* read_bits(const at::Tensor& tensor) { return static_cast<const uint16_t*>(tensor.const_data_ptr()); }
+
+int use_bias(PlanBuilder& builder, const Argument& bias) {
+  if (bias.is_none()) return -1;
+  const std::string name = builder.program().find_weight(bias.value())->name + ".f32";
+  if (!builder.has_packed(name)) {
+    builder.add_packed(name, share_tensor(builder.constant(bias.value())->to(at::kFloat).contiguous()));
+  }
+  return builder.find_packed(name);
+}
+
+}  // namespace
+
+std::string refuse_linear_bf16(const PlanBuilder& builder, const Node& node) {
+  if (is_fused(node)) {
+    const std::string refusal = refuse_activation(node.argument("act"));
+    if (!refusal.empty()) return refusal;
+  }
+  const Argument& bias = node.argument("bias");
+  const std::string refusal =
+      first_refusal({refuse_same(builder, node), refuse_weight(builder, node.argument("weight"), Dtype::bf16, 2),
+                     bias.is_none() ? std::string() : refuse_weight(builder, bias, Dtype::bf16, 1)});
+  if (!refusal.empty()) return refusal;
+  if (builder.type(input_of(node).value()).sizes.empty()) return "x has no dimensions";
+  if (!is_fused(node) || node.argument("residual").is_none()) return {};
+  const Argument& residual = node.argument("residual");
+  const std::string refused = refuse_tensor(builder, residual, Dtype::bf16);
+  if (!refused.empty()) return refused;
+  return builder.type(residual.value()).sizes != builder.type(node.result()).sizes ? "the residual is broadcast" : "";
+}
+
+void emit_linear_bf16(PlanBuilder& builder, const Node& node) {
+  const ValueId id = node.argument("weight").value();
+  const at::Tensor& weight = *builder.constant(id);
+  const int64_t outputs = weight.size(0), inputs = weight.size(1);
+  const std::string name = builder.program().find_weight(id)->name + ".linear_bf16";
+  if (!builder.has_packed(name)) {
+    Array packed = make_array(Dtype::bf16, {packed_linear_bf16_size(outputs, inputs)});
+    pack_linear_bf16(read_bits(weight), outputs, inputs, weight.stride(0), weight.stride(1), packed.data<uint16_t>());
+    builder.add_packed(name, std::move(packed));
+  }
+  PlanStep step;
+  step.kernel = "linear_bf16";
+  step.attributes.set("outputs", outputs);
+  if (is_fused(node)) set_activation(step, *node.argument("act").get<std::string>());
+  step.operands = {builder.use_dense(input_of(node), node), builder.find_packed(name),
+                   use_bias(builder, node.argument("bias")),
+                   is_fused(node) ? builder.use_dense(node.argument("residual"), node) : -1};
+  step.results = {builder.make(node.result())};
+  builder.add_step(std::move(step), node);
+}
+
+std::string refuse_layer_norm_bf16(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = first_refusal(
+      {refuse_same(builder, node), refuse_optional(builder, node.argument("weight"), Dtype::bf16),
+       refuse_optional(builder, node.argument("bias"), Dtype::bf16), refuse_number(node.argument("eps"), "eps")});
+  if (!refusal.empty()) return refusal;
+  const auto shape = read_integers(node.argument("normalized_shape"));
+  if (!shape) return "the width is computed";
+  return count_elements(*shape) > 0 ? "" : "the width is zero";
+}
+
+void emit_layer_norm_bf16(PlanBuilder& builder, const Node& node) {
+  PlanStep step;
+  step.kernel = "layer_norm_bf16";
+  step.attributes.set("width", count_elements(*read_integers(node.argument("normalized_shape"))));
+  step.attributes.set("epsilon", read_number(node.argument("eps")));
+  step.operands = {builder.use_dense(input_of(node), node), builder.use_dense(node.argument("weight"), node),
+                   builder.use_dense(node.argument("bias"), node)};
+  step.results = {builder.make(node.result())};
+  builder.add_step(std::move(step), node);
+}
+
+std::string refuse_softmax_bf16(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_same(builder, node);
+  if (!refusal.empty()) return refusal;
+  const auto* dim = node.argument("dim").get<int64_t>();
+  const auto rank = static_cast<int64_t>(builder.type(input_of(node).value()).sizes.size());
+  if (!dim || rank == 0 || (*dim != -1 && *dim != rank - 1)) return "it is not over the last dimension";
+  return {};
+}
+
+void emit_softmax_bf16(PlanBuilder& builder, const Node& node) {
+  PlanStep step;
+  step.kernel = "softmax_bf16";
+  step.operands = {builder.use_dense(input_of(node), node)};
+  step.results = {builder.make(node.result())};
+  builder.add_step(std::move(step), node);
+}
+
+std::string refuse_attention_bf16(const PlanBuilder& builder, const Node& node) {
+  const Argument& mask = node.argument("attn_mask");
+  const std::string refusal = first_refusal(
+      {refuse_same(builder, node), refuse_tensor(builder, node.argument("key"), Dtype::bf16),
+       refuse_tensor(builder, node.argument("value"), Dtype::bf16), refuse_attention_form(builder, node)});
+  if (!refusal.empty() || mask.is_none()) return refusal;
+  const Dtype dtype = builder.type(mask.value()).dtype;
+  if (dtype != Dtype::bf16 && dtype != Dtype::boolean) return "the mask is neither bf16 nor bool";
+  return refuse_tensor(builder, mask, dtype);
+}
+
+std::string refuse_elementwise_bf16(const PlanBuilder& builder, const Node& node) {
+  if (node.is("aten::gelu") && !node.argument("approximate").get<std::string>()) return "the form is computed";
+  std::string refusal = refuse_tensor(builder, Argument(node.result()), Dtype::bf16);
+  bool all_held = true;
+  for (const Argument& argument : node.arguments) {
+    if (refusal.empty()) refusal = refuse_either(builder, argument);
+    all_held = all_held && (!argument.is_value() || builder.is_held(argument.value()));
+  }
+  if (!refusal.empty()) return refusal;
+  if (all_held) return "the reference library holds all operands";
+  return builder.type(node.result()).sizes.size() <= 5 ? "" : "more than 5 dimensions";
+}
+
+std::string refuse_cast_bf16(const PlanBuilder& builder, const Node& node) {
+  const Argument& x = input_of(node);
+  if (!x.is_value() || node.results.size() != 1) return "the operand is no tensor";
+  if (!node.argument("memory_format").is_none()) return "it asks for a memory format";
+  const Dtype from = builder.type(x.value()).dtype, to = builder.type(node.result()).dtype;
+  const bool converts = (from == Dtype::f32 && to == Dtype::bf16) || (from == Dtype::bf16 && to == Dtype::f32);
+  if (!converts) return "it does not convert between bf16 and f32";
+  if (builder.type(node.result()).sizes.size() > 5) return "more than 5 dimensions";
+  return first_refusal({refuse_tensor(builder, x, from), refuse_tensor(builder, Argument(node.result()), to)});
+}
+
+void emit_cast_bf16(PlanBuilder& builder, const Node& node) {
+  PlanStep step;
+  step.kernel = "elementwise";
+  step.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0"});
+  step.operands = {builder.use(input_of(node))};
+  step.results = {builder.make(node.result(), Storage::arena, builder.format(input_of(node).value()))};
+  builder.add_step(std::move(step), node);
+}
+
+}  // namespace lissome

@@ -1,0 +1,96 @@
+// The steps that compute in bf16. linear_bf16: operands x, packed weight, bias (f32) or -1, residual or -1; leading
+// dimensions of x are rows. layer_norm_bf16: x, weight or -1, bias or -1. softmax_bf16: over the last dimension.
+#include "lissome/runtime/step_rows.h"
+
+namespace lissome {
+namespace {
+
+void require_bf16_rows(const StepBinder& binder, const PlacedValue& value, int64_t elements) {
+  binder.require_dtype(value, Dtype::bf16);
+  binder.require_row_major(value);
+  binder.require(value.elements() == elements, "an operand or result has ", value.elements(), " elements, must have ",
+                 elements);
+}
+
+}  // namespace
+
+void bind_linear_bf16(StepBinder& binder) {
+  const PlacedValue &x = binder.operand(0), &weight = binder.operand(1), &y = binder.result();
+  for (const PlacedValue* value : {&x, &weight, &y}) {
+    binder.require_dtype(*value, Dtype::bf16);
+    binder.require_row_major(*value);
+  }
+  LinearBf16Call call;
+  binder.require(!x.sizes.empty(), "x has no dimensions");
+  call.inputs = x.sizes.back();
+  call.outputs = binder.attributes().integer("outputs");
+  call.rows = call.inputs > 0 ? x.elements() / call.inputs : count_elements(Sizes(x.sizes.begin(), x.sizes.end() - 1));
+  binder.require(call.outputs > 0 && call.outputs < kLargestBytes, "outputs is ", call.outputs);
+  binder.require_product({call.outputs + kBf16Panel, call.inputs + kBf16Step, 2});
+  binder.require_sizes(weight, {packed_linear_bf16_size(call.outputs, call.inputs)});
+  Sizes y_sizes = x.sizes;
+  y_sizes.back() = call.outputs;
+  binder.require_sizes(y, y_sizes);
+  call.x_stride = call.inputs;
+  call.y_stride = call.residual_stride = call.outputs;
+  call.epilogue = read_epilogue(binder);
+  call.residual_place = read_residual_place(binder, 3);
+  binder.set_call("linear_bf16", call);
+  binder.point(&LinearBf16Call::x, x);
+  binder.point(&LinearBf16Call::weight, weight);
+  binder.point(&LinearBf16Call::y, y);
+  if (binder.has_operand(2)) {
+    binder.require_dtype(binder.operand(2), Dtype::f32);
+    binder.require_sizes(binder.operand(2), {call.outputs});
+    binder.require_row_major(binder.operand(2));
+    binder.point(&LinearBf16Call::bias, binder.operand(2));
+  }
+  if (binder.has_operand(3)) {
+    binder.require_sizes(binder.operand(3), y.sizes);
+    require_bf16_rows(binder, binder.operand(3), y.elements());
+    binder.point(&LinearBf16Call::residual, binder.operand(3));
+  }
+  const double rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
+               outputs = static_cast<double>(call.outputs);
+  binder.set_products(rows * inputs * outputs);
+  binder.set_work(rows * inputs * outputs, 2 * (rows * (inputs + outputs) + inputs * outputs));
+  binder.point_scratch(&LinearBf16Call::scratch, binder.parts() * linear_bf16_scratch(call.rows, call.inputs));
+}
+
+void bind_layer_norm_bf16(StepBinder& binder) {
+  const PlacedValue &x = binder.operand(0), &y = binder.result();
+  LayerNormBf16Call call;
+  call.width = binder.attributes().integer("width");
+  binder.require(call.width > 0 && x.elements() % call.width == 0, "width is ", call.width);
+  call.rows = x.elements() / call.width;
+  call.epsilon = static_cast<float>(binder.attributes().number("epsilon", 0));
+  require_bf16_rows(binder, x, x.elements());
+  require_bf16_rows(binder, y, x.elements());
+  binder.set_call("layer_norm_bf16", call);
+  binder.point(&LayerNormBf16Call::x, x);
+  binder.point(&LayerNormBf16Call::y, y);
+  if (binder.has_operand(1)) {
+    require_bf16_rows(binder, binder.operand(1), call.width);
+    binder.point(&LayerNormBf16Call::weight, binder.operand(1));
+  }
+  if (binder.has_operand(2)) {
+    require_bf16_rows(binder, binder.operand(2), call.width);
+    binder.point(&LayerNormBf16Call::bias, binder.operand(2));
+  }
+  binder.set_work(0, 12.0 * static_cast<double>(x.elements()));
+}
+
+void bind_softmax_bf16(StepBinder& binder) {
+  const PlacedValue &x = binder.operand(0), &y = binder.result();
+  require_bf16_rows(binder, x, x.elements());
+  require_bf16_rows(binder, y, x.elements());
+  SoftmaxBf16Call call;
+  call.width = x.sizes.empty() ? 1 : x.sizes.back();
+  call.rows = call.width > 0 ? x.elements() / call.width : 0;
+  binder.set_call("softmax_bf16", call);
+  binder.point(&SoftmaxBf16Call::x, x);
+  binder.point(&SoftmaxBf16Call::y, y);
+  binder.set_work(0, 24.0 * static_cast<double>(x.elements()));
+}
+
+}  // namespace lissome
