@@ -174,27 +174,45 @@ LISSOME_INLINE Floats find_weight(Floats x) {
   return scale_by_power(p, n);
 }
 
-// Turns a row of scores into weights against the running maximum, and rescales what was summed before. `seen` counts
-// the keys of this block that the query sees; `mask` is at the block's first key.
-void weigh_row(const AttentionBf16Call& call, const TiledHead& head, const void* mask, int64_t r, int64_t seen,
-               RunningRows& running, bool first_block) {
-  float* scores = head.scores + r * head.sizes.block;
-  uint16_t* weights = head.weights + r * head.sizes.block;
-  Floats lanes = fill(-__builtin_inff());
-  for (int64_t n = 0; n < head.sizes.block; n += Floats::kWidth) {
+// Scales a row of scores and masks them; returns the largest.
+LISSOME_INLINE float mask_row(const AttentionBf16Call& call, const void* mask, float* scores, int64_t keys,
+                              int64_t seen) {
+  Floats largest[2] = {fill(-__builtin_inff()), fill(-__builtin_inff())};
+  int64_t n = 0;
+  if (call.mask_kind == MaskKind::none) {
+    for (; n + 32 <= seen; n += 32) {
+#pragma GCC unroll 2
+      for (int i = 0; i < 2; ++i) {
+        const Floats value = load(scores + n + 16 * i) * fill(call.scale);
+        store(scores + n + 16 * i, value);
+        largest[i] = max_with(value, largest[i]);
+      }
+    }
+  }
+  for (; n < keys; n += Floats::kWidth) {
     const Floats value = mask_lanes(call, mask, load(scores + n), n, seen);
     store(scores + n, value);
-    lanes = max_with(value, lanes);
+    largest[0] = max_with(value, largest[0]);
   }
-  const float largest = max_lanes(lanes), before = running.largest[r];
+  return max_lanes(max_with(largest[0], largest[1]));
+}
+
+// Turns a row of scores into weights against the running maximum, and rescales what was summed before. `seen` counts
+// the keys of this block that the query sees; `mask` is at the block's first key.
+LISSOME_INLINE void weigh_row(const AttentionBf16Call& call, const TiledHead& head, const void* mask, int64_t r,
+                              int64_t seen, RunningRows& running, bool first_block) {
+  float* scores = head.scores + r * head.sizes.block;
+  uint16_t* weights = head.weights + r * head.sizes.block;
+  const float largest = mask_row(call, mask, scores, head.sizes.block, seen), before = running.largest[r];
   const float top = largest > before ? largest : before;
   const Floats shift = fill(top == -__builtin_inff() ? 0 : top);  // nothing seen yet: weights of zero
-  Floats total = zeros();
-  for (int64_t n = 0; n < head.sizes.block; n += Floats::kWidth) {
-    const Floats weight = find_weight(load(scores + n) - shift);
-    store(weights + n, weight);
-    total = total + weight;
+  Floats totals[2] = {zeros(), zeros()};
+  for (int64_t n = 0; n < head.sizes.block; n += 32) {
+    const Floats left = find_weight(load(scores + n) - shift), right = find_weight(load(scores + n + 16) - shift);
+    _mm512_storeu_si512(weights + n, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(right.v, left.v)));
+    totals[0] = totals[0] + left, totals[1] = totals[1] + right;
   }
+  const Floats total = totals[0] + totals[1];
   const float sum = sum_lanes(total);
   if (first_block) {
     running.total[r] = sum;
