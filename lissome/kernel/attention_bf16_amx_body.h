@@ -197,13 +197,11 @@ LISSOME_INLINE float mask_row(const AttentionBf16Call& call, const void* mask, f
   return max_lanes(max_with(largest[0], largest[1]));
 }
 
-// Turns a row of scores into weights against the running maximum, and rescales what was summed before. `seen` counts
-// the keys of this block that the query sees; `mask` is at the block's first key.
-LISSOME_INLINE void weigh_row(const AttentionBf16Call& call, const TiledHead& head, const void* mask, int64_t r,
-                              int64_t seen, RunningRows& running, bool first_block) {
-  float* scores = head.scores + r * head.sizes.block;
+// Turns a masked row of scores into weights against the running maximum, and rescales what was summed before.
+LISSOME_INLINE void weigh_row(const TiledHead& head, float largest, int64_t r, RunningRows& running, bool first_block) {
+  const float* scores = head.scores + r * head.sizes.block;
   uint16_t* weights = head.weights + r * head.sizes.block;
-  const float largest = mask_row(call, mask, scores, head.sizes.block, seen), before = running.largest[r];
+  const float before = running.largest[r];
   const float top = largest > before ? largest : before;
   const Floats shift = fill(top == -__builtin_inff() ? 0 : top);  // nothing seen yet: weights of zero
   Floats totals[2] = {zeros(), zeros()};
@@ -245,12 +243,15 @@ void run_query_block(const AttentionBf16Call& call, const TiledHead& head, int64
       multiply_tile({head.queries, head.key_tiles + (key + n) / 16 * sizes.steps * kTile, head.scores + n,
                      sizes.steps * 32, sizes.steps * kTile, kTile, sizes.block, sizes.steps, false, lower});
     }
+    // All maxima first: the search in one row need not wait for the weights of the row before.
+    float largest[kTileQueries];
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t allowed = call.causal ? query + r + 1 - key : count;
       const int64_t mask_at = (query + r) * call.mask_strides.row + key;
-      weigh_row(call, head, static_cast<const char*>(head.mask) + mask_at * item, r, allowed < count ? allowed : count,
-                running, key == 0);
+      largest[r] = mask_row(call, static_cast<const char*>(head.mask) + mask_at * item, head.scores + r * sizes.block,
+                            sizes.block, allowed < count ? allowed : count);
     }
+    for (int64_t r = 0; r < rows; ++r) weigh_row(head, largest[r], r, running, key == 0);
     for (int64_t panel = 0; panel < sizes.value_panels; ++panel) {
       multiply_tile({head.weights, head.value_tiles + (panel * sizes.key_steps + key / 32) * 2 * kTile,
                      head.sums + panel * 32, sizes.block, kTile, 2 * kTile, sizes.value_panels * 32, (count + 31) / 32,
