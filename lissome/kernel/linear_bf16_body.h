@@ -42,6 +42,13 @@ LISSOME_INLINE void add_pair(const float* const (&rows)[Rows], int64_t k, Words 
 }
 #endif
 
+// Out of line, so that tiles stay small.
+void finish_tile(const LinearBf16Call& call, const float* sums, Bf16Place place, int64_t rows) {
+  choose_activation(call.epilogue, [&](const auto& activation) {
+    for (int64_t r = 0; r < rows; ++r) finish_row(call, sums + r * kBf16Column, place, place.row + r, activation);
+  });
+}
+
 // `weight` is at the first of the column's outputs.
 template <int Rows>
 void run_bf16_tile(const LinearBf16Call& call, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place) {
@@ -64,8 +71,7 @@ void run_bf16_tile(const LinearBf16Call& call, StagedRows<StagedItem> x, const u
     store(spill + r * kBf16Column, sums[r][0]);
     store(spill + r * kBf16Column + Floats::kWidth, sums[r][1]);
   }
-  place.rows = Rows;
-  finish_rows(call, spill, kBf16Column, place);
+  finish_tile(call, spill, place, Rows);
 }
 
 void run_bf16_column(const LinearBf16Call& call, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place) {

@@ -47,38 +47,33 @@ struct Bf16Place {
   int64_t row, output, rows, outputs;
 };
 
+// One row of sums, whole registers, becomes results.
 template <typename Function>
-LISSOME_INLINE void finish_with(const LinearBf16Call& call, const float* sums, int64_t stride, Bf16Place place,
-                                const Function& activation) {
+LISSOME_INLINE void finish_row(const LinearBf16Call& call, const float* sums, Bf16Place place, int64_t row,
+                               const Function& activation) {
   for (int64_t n = 0; n < place.outputs; n += Floats::kWidth) {
     const int64_t left = place.outputs - n < Floats::kWidth ? place.outputs - n : Floats::kWidth;
-    const Floats bias = call.bias ? load_first(call.bias + place.output + n, left) : zeros();
-    for (int64_t r = 0; r < place.rows; ++r) {
-      const int64_t at = place.row + r;
-      Floats value = load(sums + r * stride + n) + bias;
-      if (call.residual_place == ResidualPlace::none) {
-        value = activation(value);
-      } else {
-        const Floats residual = load_first(call.residual + at * call.residual_stride + place.output + n, left);
-        value = call.residual_place == ResidualPlace::before_activation ? activation(value + residual)
-                                                                        : activation(value) + residual;
-      }
-      store_first(call.y + at * call.y_stride + place.output + n, value, left);
+    Floats value = load(sums + n);
+    if (call.bias) value = value + load_first(call.bias + place.output + n, left);
+    if (call.residual_place == ResidualPlace::none) {
+      value = activation(value);
+    } else {
+      const Floats residual = load_first(call.residual + row * call.residual_stride + place.output + n, left);
+      value = call.residual_place == ResidualPlace::before_activation ? activation(value + residual)
+                                                                      : activation(value) + residual;
     }
+    store_first(call.y + row * call.y_stride + place.output + n, value, left);
   }
 }
 
-// sums[r * stride + n], whole registers, become results.
-[[maybe_unused]] void finish_rows(const LinearBf16Call& call, const float* sums, int64_t stride, Bf16Place place) {
-  const Epilogue epilogue = call.epilogue;
+// run(activation) with the activation as a function that the compiler sees through.
+template <typename Function>
+LISSOME_INLINE void choose_activation(Epilogue epilogue, const Function& run) {
   switch (epilogue.activation) {
-    case Activation::none: return finish_with(call, sums, stride, place, [](Floats x) { return x; });
-    case Activation::relu: return finish_with(call, sums, stride, place, [](Floats x) { return max_with(zeros(), x); });
-    case Activation::gelu:
-      return finish_with(call, sums, stride, place,
-                         [](Floats x) { return activate_vector({Activation::gelu, 0, 0}, x); });
-    default:
-      return finish_with(call, sums, stride, place, [epilogue](Floats x) { return activate_vector(epilogue, x); });
+    case Activation::none: return run([](Floats x) { return x; });
+    case Activation::relu: return run([](Floats x) { return max_with(zeros(), x); });
+    case Activation::gelu: return run([](Floats x) { return activate_vector({Activation::gelu, 0, 0}, x); });
+    default: return run([epilogue](Floats x) { return activate_vector(epilogue, x); });
   }
 }
 
