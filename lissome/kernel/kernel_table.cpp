@@ -75,12 +75,12 @@ constexpr std::array kRows = {
     row<softmax_avx512>("softmax", Isa::avx512),
     row<softmax_avx2>("softmax", Isa::avx2),
     row<softmax_portable>("softmax", Isa::portable),
-    row<winograd_f32_avx512>("winograd_f32", Isa::avx512),
-    row<winograd_f32_avx2>("winograd_f32", Isa::avx2),
-    row<winograd_f32_portable>("winograd_f32", Isa::portable),
     row<softmax_bf16_avx512>("softmax_bf16", Isa::avx512),
     row<softmax_bf16_avx2>("softmax_bf16", Isa::avx2),
     row<softmax_bf16_portable>("softmax_bf16", Isa::portable),
+    row<winograd_f32_avx512>("winograd_f32", Isa::avx512),
+    row<winograd_f32_avx2>("winograd_f32", Isa::avx2),
+    row<winograd_f32_portable>("winograd_f32", Isa::portable),
 };
 
 }  // namespace

@@ -100,12 +100,13 @@ LISSOME_KERNEL(softmax, SoftmaxCall, avx512);
 LISSOME_KERNEL(softmax, SoftmaxCall, avx2);
 LISSOME_KERNEL(softmax, SoftmaxCall, portable);
 
-LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx512);
-LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx2);
-LISSOME_KERNEL(winograd_f32, WinogradF32Call, portable);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, avx512);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, avx2);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, portable);
+
+LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx512);
+LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx2);
+LISSOME_KERNEL(winograd_f32, WinogradF32Call, portable);
 
 #undef LISSOME_KERNEL
 
