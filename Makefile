@@ -1,14 +1,14 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
 #   make demo | test | build | bench | format | sanitize | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test demo bench format sanitize fuzz clean
+.PHONY: help build test demo bench bench-full format sanitize fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
 release := build/release
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
 build: ## the program (build/lissome) and the Python package (build/python)
 	@tools/setup build
@@ -25,10 +25,15 @@ demo: ## train, optimize and report two real models
 	@tools/build
 	@examples/run_demo
 
-bench: ## compare with eager PyTorch, rounds interleaved
+bench: ## compare with PyTorch, Inductor, ONNX Runtime and OpenVINO, rounds interleaved
 	@tools/setup demo
 	@tools/build
 	@bench/run
+
+bench-full: ## the same with batch 8, one thread and TorchScript too; goes on where it was interrupted
+	@tools/setup demo
+	@tools/build
+	@bench/run --full
 
 format: ## clang-format over all C++ files
 	@tools/setup format

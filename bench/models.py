@@ -1,8 +1,10 @@
 """Builds the models of the comparison and exports each to .pt2 and .onnx, with the inputs that all engines get.
 
     models.py DEMO_FOLDER OUT_FOLDER [--only NAME,...] [--batch N]
+    models.py --list
 
 In OUT_FOLDER/NAME (NAME_batch8 for eight rows a call):
+  weights.pt             the weights, for who runs the module itself
   model.pt2, model.onnx  static sizes, in eval form; the .onnx where the package onnx is installed
   calibration.npz        rows to quantize and optimize with; the inputs are arrays by name
   held_out.npz           other rows, for timing and for the output error; labels too where there are any
@@ -26,7 +28,7 @@ import nets
 
 HERE = pathlib.Path(__file__).parent
 OPSET = 18
-CALIBRATION_ROWS, HELD_OUT_ROWS = 64, 32
+CALIBRATION_ROWS, HELD_OUT_ROWS = 32, 32
 
 Arrays = dict[str, numpy.ndarray]
 
@@ -93,17 +95,16 @@ def settle_statistics(module: nn.Module, images: numpy.ndarray) -> nn.Module:
 
 
 def build_net(demo: pathlib.Path) -> Built:
-    from fashion_mnist_net import FashionMnistNet
     from safetensors.torch import load_file
 
-    net = FashionMnistNet()
+    net = nets.make_module("net")
     net.load_state_dict(load_file(demo / "fashion_mnist" / "weights.safetensors"), strict=False)
     return Built(net, *load_images(demo), ["images"])
 
 
 def build_mlp(demo: pathlib.Path) -> Built:
     calibration, held_out = load_images(demo)
-    net = nets.Mlp()
+    net = nets.make_module("mlp")
     with numpy.load(demo / "fashion_mnist" / "validation.npz") as file:
         images, labels = torch.from_numpy(file["images"]), torch.from_numpy(file["labels"]).long()
     optimizer = torch.optim.Adam(net.parameters(), 1e-3)
@@ -116,7 +117,7 @@ def build_mlp(demo: pathlib.Path) -> Built:
 
 
 def build_tagger(demo: pathlib.Path) -> Built:
-    return Built(nets.LstmTagger(), *load_sentences(demo, 32), ["input_ids"])
+    return Built(nets.make_module("tagger"), *load_sentences(demo, 32), ["input_ids"])
 
 
 def build_minilm(demo: pathlib.Path, tokens: int) -> Built:
@@ -130,23 +131,23 @@ def build_minilm(demo: pathlib.Path, tokens: int) -> Built:
 
 
 def build_vit(demo: pathlib.Path) -> Built:
-    return Built(nets.VitTiny(), *tile_images(demo, 224), ["images"])
+    return Built(nets.make_module("vit"), *tile_images(demo, 224), ["images"])
 
 
 def build_resnet(demo: pathlib.Path) -> Built:
     both = tile_images(demo, 224)
-    return Built(settle_statistics(nets.ResNet18(), both[0]["images"][:16]), *both, ["images"])
+    return Built(settle_statistics(nets.make_module("resnet18"), both[0]["images"][:16]), *both, ["images"])
 
 
 def build_unet(demo: pathlib.Path) -> Built:
     both = tile_images(demo, 128)
-    return Built(settle_statistics(nets.UNet(), both[0]["images"][:16]), *both, ["images"])
+    return Built(settle_statistics(nets.make_module("unet"), both[0]["images"][:16]), *both, ["images"])
 
 
 def build_gpt2(demo: pathlib.Path, length: int = 128) -> Built:
-    net = nets.Gpt2Step().eval()
+    net = nets.make_module("gpt2").eval()
     words, layers = net.words.num_embeddings, len(net.blocks)
-    names = [f"{kind}_{layer}" for layer in range(layers) for kind in ("key", "value")]
+    names = [f"caches_{index}" for index in range(2 * layers)]  # what torch.export calls them
     heads = net.blocks[0].attention.heads
     size = net.words.embedding_dim // heads
     both = []
@@ -187,6 +188,7 @@ def folder_name(name: str, batch: int) -> str:
 
 def build_model(model: Model, demo: pathlib.Path) -> Built:
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # the same numbers whatever the machine, and no waiting where it is busy
     built = model.build(demo)
     built.module.eval()
     return built
@@ -205,7 +207,8 @@ def export_model(model: Model, demo: pathlib.Path, out: pathlib.Path, batch: int
     """Does nothing for what is there; files move into their place when they are whole."""
     folder = out / folder_name(model.name, batch)
     has_onnx = importlib.util.find_spec("onnx") is not None
-    if (folder / "model.pt2").exists() and ((folder / "model.onnx").exists() or not has_onnx):
+    wanted = ["weights.pt", "model.pt2"] + (["model.onnx"] if has_onnx else [])
+    if all((folder / name).exists() for name in wanted):
         return
     print(f"{folder}: exporting", file=sys.stderr, flush=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -213,6 +216,7 @@ def export_model(model: Model, demo: pathlib.Path, out: pathlib.Path, batch: int
     numpy.savez(folder / "calibration.npz", **built.calibration)
     numpy.savez(folder / "held_out.npz", **built.held_out)
     numpy.savez(folder / "row.npz", **{name: built.held_out[name][:batch] for name in built.inputs})
+    torch.save(built.module.state_dict(), folder / "weights.pt")
     example = [tensor[:batch].clone() for tensor in to_tensors(built.held_out, built.inputs)]
     with torch.no_grad():
         if has_onnx:
@@ -224,11 +228,15 @@ def export_model(model: Model, demo: pathlib.Path, out: pathlib.Path, batch: int
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("demo_folder", type=pathlib.Path)
-    parser.add_argument("out_folder", type=pathlib.Path)
+    parser.add_argument("demo_folder", type=pathlib.Path, nargs="?")
+    parser.add_argument("out_folder", type=pathlib.Path, nargs="?")
+    parser.add_argument("--list", action="store_true", help="the names of all models")
     parser.add_argument("--only", default=",".join(model.name for model in MODELS))
     parser.add_argument("--batch", type=int, default=1)
     arguments = parser.parse_args()
+    if arguments.list:
+        print(*(model.name for model in MODELS))
+        return
     for name in arguments.only.split(","):
         [model] = [model for model in MODELS if model.name == name] or [None]
         if model is None:

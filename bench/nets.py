@@ -4,6 +4,9 @@ Weights are drawn with a fixed seed, but for MiniLM and the Fashion-MNIST net, w
 which inputs they get.
 """
 
+import pathlib
+import sys
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -88,7 +91,7 @@ class VitTiny(nn.Module):
 
 
 class Gpt2Step(nn.Module):
-    """One step of decoding: token i64 [N, 1], key_0, value_0, ... f32 [N, heads, T, size] of each layer -> logits
+    """One step of decoding: token i64 [N, 1], keys and values of each layer in turn, f32 [N, heads, T, size] -> logits
     f32 [N, words] and every cache, one token longer. The logits' weights are the embedding's."""
 
     def __init__(self, words: int = 16384, width: int = 512, layers: int = 8, heads: int = 8, positions: int = 1024):
@@ -166,3 +169,37 @@ class UNet(nn.Module):
         for up, join, skip in zip(self.up, self.join, reversed(skips)):
             x = join(torch.cat([skip, up(x)], dim=1))
         return self.head(x)
+
+
+def make_minilm() -> nn.Module:
+    """Without the weights: only what describes the model is read."""
+    sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "examples" / "sentences"))
+    import transformers
+    from sentence_encoder import SentenceEncoder, find_weights
+
+    config = transformers.BertConfig.from_pretrained(find_weights())
+    return SentenceEncoder(transformers.BertModel(config, add_pooling_layer=False))
+
+
+def make_fashion_mnist_net() -> nn.Module:
+    from fashion_mnist_net import FashionMnistNet
+
+    return FashionMnistNet()
+
+
+MAKERS = {
+    "net": make_fashion_mnist_net,
+    "mlp": Mlp,
+    "tagger": LstmTagger,
+    "minilm16": make_minilm,
+    "minilm": make_minilm,
+    "vit": VitTiny,
+    "resnet18": ResNet18,
+    "unet": UNet,
+    "gpt2": Gpt2Step,
+}
+
+
+def make_module(name: str) -> nn.Module:
+    """One of the models by its name in models.py, weights drawn anew."""
+    return MAKERS[name]()

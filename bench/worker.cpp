@@ -1,14 +1,18 @@
-// Runs a finished model, one row of the inputs at a time, when told to: lissome's side of bench/compare_eager.py, which
-// starts it. A process without libtorch, as finished models are deployed.
-//   lissome_bench_worker MODEL.lissome INPUTS.npz THREADS
+// Runs a finished model, one call's rows of the inputs at a time, when told to: lissome's side of
+// bench/compare_eager.py and bench/compare_peers.py, which start it. A process without libtorch, as finished models are
+// deployed.
+//   lissome_bench_worker MODEL.lissome INPUTS.npz THREADS [ANSWERS]
 // Says `ready` once the model has run a few times, then answers each line on stdin with one on stdout:
 //   run N         N latencies in nanoseconds, of the next N rows (the first row follows the last)
-//   outputs PATH  `ok`; PATH, an .npz, holds `output`: what the model gives for every row
+//   outputs PATH  `ok`; PATH, an .npz, holds `output`: the first output of every call, one behind the other
+// With ANSWERS it answers so many calls, then prints the clock at the first answer in nanoseconds and the peak of its
+// resident memory in kB, and ends.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -33,11 +37,18 @@ std::vector<lissome::Array> choose_arrays(const lissome::Plan& plan, const std::
   return chosen;
 }
 
-std::vector<Row> cut_rows(const std::vector<lissome::Array>& arrays) {
-  std::vector<Row> rows(static_cast<size_t>(arrays.at(0).sizes.at(0)));
+// Rows of one call: those that the model insists on, else one.
+int64_t find_batch(const lissome::Plan& plan) {
+  const int value = plan.inputs.at(0).value;
+  if (value < 0) return 1;
+  return plan.values.at(static_cast<size_t>(value)).sizes.at(0).constant().value_or(1);
+}
+
+std::vector<Row> cut_rows(const std::vector<lissome::Array>& arrays, int64_t batch) {
+  std::vector<Row> rows(static_cast<size_t>(arrays.at(0).sizes.at(0) / batch));
   for (const lissome::Array& array : arrays) {
     lissome::TensorView view = array.view();
-    view.sizes.at(0) = 1;
+    view.sizes.at(0) = batch;
     const int64_t row_bytes = view.elements() * lissome::item_size(array.dtype);
     for (Row& row : rows) {
       row.push_back(view);
@@ -47,13 +58,33 @@ std::vector<Row> cut_rows(const std::vector<lissome::Array>& arrays) {
   return rows;
 }
 
+int64_t read_peak_kilobytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  int64_t kilobytes = 0;
+  while (status >> word && word != "VmHWM:") {
+  }
+  status >> kilobytes;
+  return kilobytes;
+}
+
 class Worker {
  public:
   Worker(const std::string& model, const std::string& inputs, int threads)
       : session_(lissome::Session::load(model, {.threads = threads})),
         arrays_(choose_arrays(session_.plan(), lissome::load_arrays(inputs))),
-        rows_(cut_rows(arrays_)) {
+        rows_(cut_rows(arrays_, find_batch(session_.plan()))) {}
+
+  void warm_up() {
     for (int i = 0; i < kWarmUpRuns; ++i) session_.run(rows_[static_cast<size_t>(i) % rows_.size()]);
+  }
+
+  void answer_lean(int64_t count) {
+    session_.run(rows_.at(0));
+    const auto first = std::chrono::steady_clock::now().time_since_epoch();
+    for (int64_t i = 1; i < count; ++i) session_.run(rows_[0]);
+    std::cout << std::chrono::duration_cast<std::chrono::nanoseconds>(first).count() << ' ' << read_peak_kilobytes()
+              << std::endl;
   }
 
   void answer_run(int64_t count) {
@@ -76,7 +107,7 @@ class Worker {
       const lissome::Array output = session_.run(rows_[i]).at(0);
       if (i == 0) {
         lissome::Sizes sizes = output.sizes;
-        sizes.at(0) = static_cast<int64_t>(rows_.size());
+        sizes.at(0) *= static_cast<int64_t>(rows_.size());
         all = lissome::make_array(output.dtype, sizes);
       }
       const auto bytes = static_cast<size_t>(output.bytes());
@@ -94,6 +125,7 @@ class Worker {
 };
 
 void answer_commands(Worker& worker) {
+  worker.warm_up();
   std::cout << "ready" << std::endl;
   std::string command, argument;
   while (std::cin >> command >> argument) {
@@ -109,13 +141,16 @@ void answer_commands(Worker& worker) {
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-  if (argument_count != 4) {
-    std::fprintf(stderr, "usage: lissome_bench_worker MODEL.lissome INPUTS.npz THREADS\n");
+  if (argument_count != 4 && argument_count != 5) {
+    std::fprintf(stderr, "usage: lissome_bench_worker MODEL.lissome INPUTS.npz THREADS [ANSWERS]\n");
     return 2;
   }
   try {
     Worker worker(arguments[1], arguments[2], std::stoi(arguments[3]));
-    answer_commands(worker);
+    if (argument_count == 5)
+      worker.answer_lean(std::stoll(arguments[4]));
+    else
+      answer_commands(worker);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

@@ -29,7 +29,9 @@ struct OptimizeOptions {
   uint64_t seed = 0;             // of the split and of generated inputs
   std::string model_name;        // for the record
   std::string command;           // how to run this again, for the record
-  std::string keep_steps;        // a folder that gets the model before and after every accepted step; empty: none
+  // Of the lossy steps only those of this precision: f32 (none), bf16, or i8 (alone or with bf16). Default: all.
+  std::optional<Dtype> precision;
+  std::string keep_steps;  // a folder that gets the model before and after every accepted step; empty: none
 };
 
 struct Optimized {

@@ -16,7 +16,8 @@ namespace lissome {
 namespace {
 
 struct OptimizeFlags {
-  std::string model, data, labels, metric, latency, memory, max_loss, time = "10min", output, report, keep_steps;
+  std::string model, data, labels, metric, latency, memory, max_loss, precision, time = "10min", output, report,
+                                                                                 keep_steps;
   int64_t batch = 1;
   int threads = 0;
   uint64_t seed = 0;
@@ -34,6 +35,7 @@ bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--latency", to.latency, "goal: one call takes at most this, such as 5ms");
   flags.add("--memory", to.memory, "goal: weights and all intermediate values, such as 200MiB");
   flags.add("--max-loss", to.max_loss, "what the metric may lose, absolute; default 0.5%");
+  flags.add("--precision", to.precision, "f32, bf16 or int8: no smaller numbers but these are tried; default: all");
   flags.add("--batch", to.batch, "samples of one call", 1);
   flags.add("--threads", to.threads, "0: all that this process may use are tried", 0, kMostThreads);
   flags.add("--time", to.time, "bound on the whole search, such as 10min");
@@ -61,6 +63,13 @@ void check_writable(const std::string& path) {
     throw_error(ErrorKind::usage, "'", path, "' is a folder");
 }
 
+Dtype parse_precision(const std::string& text) {
+  if (text == "f32") return Dtype::f32;
+  if (text == "bf16") return Dtype::bf16;
+  if (text == "int8") return Dtype::i8;
+  throw_error(ErrorKind::usage, "--precision is f32, bf16 or int8, not ", quote(text));
+}
+
 std::string quote_for_shell(const std::string& word) {
   return word.find_first_of(" '\"*?$&;<>|()") == std::string::npos ? word : "'" + word + "'";
 }
@@ -71,6 +80,7 @@ OptimizeOptions make_options(const OptimizeFlags& flags, const std::vector<std::
   if (!flags.latency.empty()) options.goal.latency = parse_duration(flags.latency);
   if (!flags.memory.empty()) options.goal.memory = parse_bytes(flags.memory);
   if (!flags.max_loss.empty()) options.goal.max_loss = parse_fraction(flags.max_loss);
+  if (!flags.precision.empty()) options.precision = parse_precision(flags.precision);
   options.seconds = parse_duration(flags.time);
   options.batch = flags.batch;
   options.threads = flags.threads;

@@ -31,6 +31,11 @@ LowerOptions reference_lowering(const OptimizeOptions& options) {
   return lowering;
 }
 
+// The batch size that the model insists on, 0 when it takes any.
+int64_t find_fixed_batch(const std::vector<DataSignature>& inputs) {
+  return inputs.empty() || inputs.front().sizes.empty() ? 0 : std::max<int64_t>(inputs.front().sizes.front(), 0);
+}
+
 std::string format_loss(double loss, double allowed) {
   char text[96];
   std::snprintf(text, sizeof text, "loses %.4g, %.4g is allowed", loss, allowed);
@@ -105,9 +110,13 @@ const Prepared& Search::fused() {
 
 std::vector<std::vector<c10::IValue>> Search::calibration_batches() const {
   std::vector<std::vector<c10::IValue>> batches;
-  const Dataset& data = split_->calibration;
-  for (int64_t first = 0; first < data.samples(); first += kCalibrationBatch) {
-    const std::vector<NamedArray> arrays = take_batch(data, first, std::min(kCalibrationBatch, data.samples() - first));
+  Dataset data = split_->calibration;
+  const int64_t fixed = find_fixed_batch(signature_);
+  const int64_t step = fixed > 0 ? fixed : kCalibrationBatch;
+  // Surplus places of the last fixed batch take the first samples again.
+  for (size_t i = 0; fixed > 0 && data.samples() % fixed != 0; ++i) data.rows.push_back(data.rows.at(i));
+  for (int64_t first = 0; first < data.samples(); first += step) {
+    const std::vector<NamedArray> arrays = take_batch(data, first, std::min(step, data.samples() - first));
     std::vector<c10::IValue> values;
     // The batch outlives the arrays it was taken from.
     for (c10::IValue& value : to_ivalues(arrays)) values.emplace_back(value.toTensor().clone());

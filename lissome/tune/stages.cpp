@@ -33,6 +33,8 @@ Proposal propose(const Search& search, const Prepared& prepared) {
 struct Precision {
   const char* name;
   bool int8 = false, dynamic = false, bf16 = false;
+
+  bool fits(const std::optional<Dtype>& wanted) const { return !wanted || *wanted == (int8 ? Dtype::i8 : Dtype::bf16); }
 };
 
 class PrecisionTrials {
@@ -140,6 +142,7 @@ void run_computation_stage(Search& search) {
   };
   std::shared_ptr<const Int8Calibration> fixed, dynamic;
   for (const Precision& precision : kPrecisions) {
+    if (!precision.fits(search.options().precision)) continue;
     if (precision.bf16 && !has(Feature::avx512_bf16)) {
       if (!precision.int8) search.skip_step("computation", precision.name, "this processor has no bf16 products");
       continue;

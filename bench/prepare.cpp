@@ -1,0 +1,173 @@
+// Makes the models that the comparison with the peers runs, one for each precision, without the search of
+// `lissome optimize`: that takes minutes a model, because it proves each step, where the comparison proves the result.
+//   lissome_bench_prepare MODEL.pt2 CALIBRATION.npz THREADS FOLDER
+// FOLDER gets f32.lissome, bf16.lissome and int8.lissome and prepared.json, which says how each was made. bf16 and int8
+// are left out where this processor or the model has no use for them. Of the kinds of int8 the fastest is kept that
+// loses no more on rows that did not calibrate it than `lissome optimize` would allow.
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "lissome/compare.h"
+#include "lissome/compress.h"
+#include "lissome/data.h"
+#include "lissome/lower.h"
+#include "lissome/pass.h"
+#include "lissome/program.h"
+
+namespace {
+
+using namespace lissome;  // NOLINT: a program on the faces
+
+// As cosine, this is 0.005: what `lissome optimize` may lose by default.
+constexpr double kMostError = 0.1;
+constexpr double kSecondsOfTiming = 1.5;
+
+struct Made {
+  std::string how;
+  Program program;
+  std::shared_ptr<const Plan> plan;
+  std::unique_ptr<Session> session;
+  double error = 0;  // relative, against f32
+  double seconds = 0;
+};
+
+class Maker {
+ public:
+  Maker(const std::string& model, const std::string& data, int threads)
+      : program_(std::make_shared<const Program>(prepare_inference(import_pt2(model)))), threads_(threads) {
+    const std::vector<DataSignature> signature = describe_inputs(*program_);
+    batch_ = std::max<int64_t>(signature.at(0).sizes.at(0), 1);
+    Dataset rows = fit_dataset(load_dataset(data), signature);
+    calibration_ = judging_ = rows;
+    const auto half = static_cast<std::ptrdiff_t>(rows.rows.size() / 2);
+    calibration_.rows.assign(rows.rows.begin(), rows.rows.begin() + half);
+    judging_.rows.assign(rows.rows.begin() + half, rows.rows.end());
+    call_ = take_batch(rows, 0, batch_);
+    for (const NamedArray& input : call_) views_.push_back(input.array.view());
+  }
+
+  Made make_f32() {
+    Made made = make("f32", *program_);
+    f32_rows_ = collect_outputs(*made.session, judging_, batch_);
+    return made;
+  }
+  Made make_bf16() {
+    Made made = make("bf16", convert_bf16(*program_));
+    judge(made);
+    return made;
+  }
+  // Both kinds of scales, then the better of them with bf16 between its layers; empty where no layer can be int8.
+  std::vector<Made> make_int8() {
+    std::vector<Made> all;
+    for (const bool dynamic : {false, true}) {
+      QuantizeOptions options;
+      options.dynamic_linears = dynamic;
+      Quantized quantized = quantize_int8(*program_, take_calibration_batches(), options);
+      int64_t layers = 0;
+      for (const QuantizedLayer& layer : quantized.layers) layers += layer.quantized ? 1 : 0;
+      if (layers == 0) continue;
+      all.push_back(make("int8, " + std::to_string(layers) + " of " + std::to_string(quantized.layers.size()) +
+                             " layers" + (dynamic ? ", scales found while running" : ""),
+                         std::move(quantized.program)));
+      judge(all.back());
+    }
+    if (!all.empty() && has(Feature::avx512_bf16)) {
+      const Made& better = all[choose(all)];
+      all.push_back(make(better.how + ", the rest bf16", convert_bf16(better.program)));
+      judge(all.back());
+    }
+    return all;
+  }
+
+  // Measures all in turns and returns the fastest of those that are near enough, else the nearest.
+  size_t choose(std::vector<Made>& all) const {
+    std::vector<Contender> contenders;
+    for (Made& made : all) contenders.push_back({made.how, [&made, this] { made.session->run(views_); }});
+    InterleaveOptions options;
+    options.rounds = 1000;
+    options.seconds = kSecondsOfTiming;
+    const Interleaved timing = compare_interleaved(contenders, options);
+    for (size_t i = 0; i < all.size(); ++i) all[i].seconds = timing.summaries[i].median;
+    const auto better = [](const Made& a, const Made& b) {
+      const bool near = a.error <= kMostError;
+      if (near != (b.error <= kMostError)) return near;
+      return near ? a.seconds < b.seconds : a.error < b.error;
+    };
+    return static_cast<size_t>(std::min_element(all.begin(), all.end(), better) - all.begin());
+  }
+
+ private:
+  Made make(std::string how, Program program) {
+    Made made{std::move(how), std::move(program), nullptr, nullptr};
+    LowerOptions options;
+    options.threads = threads_;
+    options.inputs = to_ivalues(call_);
+    made.plan = std::make_shared<const Plan>(lower_program(made.program, options));
+    made.session = std::make_unique<Session>(made.plan, SessionOptions{.threads = threads_});
+    return made;
+  }
+  void judge(Made& made) {
+    const QualityJudge judge(Metric::relative_error, judging_, f32_rows_);
+    made.error = judge.measure(collect_outputs(*made.session, judging_, batch_));
+  }
+  CalibrationBatches take_calibration_batches() const {
+    CalibrationBatches batches;
+    for (int64_t first = 0; first + batch_ <= calibration_.samples(); first += batch_) {
+      const std::vector<NamedArray> arrays = take_batch(calibration_, first, batch_);
+      std::vector<c10::IValue> values;
+      for (const c10::IValue& value : to_ivalues(arrays)) values.emplace_back(value.toTensor().clone());
+      batches.push_back(std::move(values));
+    }
+    return batches;
+  }
+
+  std::shared_ptr<const Program> program_;
+  int threads_;
+  int64_t batch_ = 1;
+  Dataset calibration_, judging_;
+  std::vector<NamedArray> call_;
+  std::vector<TensorView> views_;
+  OutputRows f32_rows_;
+};
+
+Json describe(const Made& made) { return {{"how", made.how}, {"error", made.error}, {"seconds", made.seconds}}; }
+
+void make_models(const std::string& model, const std::string& data, int threads, const std::string& folder) {
+  Maker maker(model, data, threads);
+  Json record;
+  const Made f32 = maker.make_f32();
+  save_prepared(f32.program, *f32.plan, folder + "/f32.lissome");
+  record["f32"] = describe(f32);
+  if (has(Feature::avx512_bf16)) {
+    const Made bf16 = maker.make_bf16();
+    save_prepared(bf16.program, *bf16.plan, folder + "/bf16.lissome");
+    record["bf16"] = describe(bf16);
+  }
+  std::vector<Made> int8 = maker.make_int8();
+  if (!int8.empty()) {
+    const Made& chosen = int8[maker.choose(int8)];
+    save_prepared(chosen.program, *chosen.plan, folder + "/int8.lissome");
+    record["int8"] = describe(chosen);
+    for (const Made& made : int8) record["int8"]["tried"].push_back(describe(made));
+  }
+  write_file(folder + "/prepared.json", record.dump(2) + "\n");
+}
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  if (argument_count != 5) {
+    std::fprintf(stderr, "usage: lissome_bench_prepare MODEL.pt2 CALIBRATION.npz THREADS FOLDER\n");
+    return 2;
+  }
+  try {
+    make_models(arguments[1], arguments[2], std::stoi(arguments[3]), arguments[4]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,179 @@
+"""Makes the models of ONNX Runtime and OpenVINO out of model.onnx, as their documentation advises.
+
+    prepare_peers.py FOLDER THREADS
+
+FOLDER gets the models and peers.json, which names for each engine its file, how it was made and what was tried. Where
+the documentation leaves a choice (static or dynamic int8, fused transformer or not, what runs between int8 layers) all
+are made, and the fastest is kept that is near enough to f32: the rule that lissome's own int8 models are chosen by.
+An engine that cannot be made has a `reason` instead of a file.
+"""
+
+import json
+import logging
+import pathlib
+import statistics
+import sys
+import time
+import warnings
+
+import numpy
+
+import peer_worker
+
+MOST_ERROR = 0.1  # relative; as cosine 0.005
+TIMED_SECONDS = 1.0
+TRANSFORMERS = {"minilm": (12, 384), "minilm16": (12, 384), "vit": (3, 192), "gpt2": (8, 512)}  # heads, width
+RECURRENT = {"tagger"}
+
+Choice = dict[str, object]
+
+
+class Maker:
+    def __init__(self, folder: pathlib.Path, threads: int):
+        self.folder, self.threads = folder, threads
+        self.name = folder.name.split("_batch")[0]
+        self.rows = peer_worker.cut_rows(folder / "calibration.npz", folder)
+        half = len(self.rows) // 2
+        self.calibration, self.judging = self.rows[:half], self.rows[half:][:32]
+        self.choices: dict[str, Choice] = {}
+        self.reference: list[numpy.ndarray] = []
+
+    def judge(self, engine: str, choice: Choice) -> Choice:
+        """Adds time and error to a choice, by running it."""
+        self.choices[engine] = choice
+        self.save()
+        loaded = peer_worker.load_engine(engine, self.folder, self.threads)
+        outputs = [loaded.read(loaded.bind(row)()) for row in self.judging]
+        if not self.reference:
+            self.reference = outputs
+        difference = numpy.concatenate([a - b for a, b in zip(outputs, self.reference)])
+        choice["error"] = float(numpy.linalg.norm(difference) / numpy.linalg.norm(numpy.concatenate(self.reference)))
+        call, times = loaded.bind(self.judging[0]), []
+        end = time.perf_counter() + TIMED_SECONDS
+        while time.perf_counter() < end:
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+        choice["milliseconds"] = statistics.median(times) * 1e3
+        return choice
+
+    def choose(self, engine: str, makers: list) -> None:
+        tried, reasons = [], []
+        for make in makers:
+            try:
+                tried += [self.judge(engine, choice) for choice in make()]
+            except Exception as error:  # of whatever kind the engine's tools throw: kept as the reason
+                reasons.append(f"{make.__name__}: {str(error).strip().splitlines()[0] if str(error) else type(error).__name__}"[:200])
+        if tried:
+            near = [choice for choice in tried if choice["error"] <= MOST_ERROR]
+            best = min(near, key=lambda c: c["milliseconds"]) if near else min(tried, key=lambda c: c["error"])
+            self.choices[engine] = {**best, "tried": [dict(choice) for choice in tried], "failed": reasons}
+        else:
+            self.choices[engine] = {"reason": "; ".join(reasons)}
+        self.save()
+
+    def save(self) -> None:
+        (self.folder / "peers.json").write_text(json.dumps(self.choices, indent=1) + "\n", encoding="utf-8")
+
+    # ---- ONNX Runtime
+
+    def make_ort_plain(self) -> list[Choice]:
+        return [{"file": "model.onnx", "how": "as exported"}]
+
+    def make_ort_fused(self) -> list[Choice]:
+        if self.name not in TRANSFORMERS:
+            return []
+        from onnxruntime.transformers import optimizer
+
+        heads, width = TRANSFORMERS[self.name]
+        kind = {"gpt2": "gpt2", "vit": "vit"}.get(self.name, "bert")
+        model = optimizer.optimize_model(str(self.folder / "model.onnx"), kind, heads, width, opt_level=0)
+        model.save_model_to_file(str(self.folder / "ort_fused.onnx"))
+        counts = {name: count for name, count in model.get_fused_operator_statistics().items() if count}
+        return [{"file": "ort_fused.onnx", "how": f"fused by its transformer optimizer: {counts}"}]
+
+    def quantizable(self) -> pathlib.Path:
+        from onnxruntime.quantization.shape_inference import quant_pre_process
+
+        path = self.folder / "ort_shapes.onnx"
+        quant_pre_process(str(self.folder / "model.onnx"), str(path), skip_symbolic_shape=True)
+        return path
+
+    def make_ort_static(self) -> list[Choice]:
+        from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+        class Reader(CalibrationDataReader):
+            def __init__(self, rows: list):
+                self.left = iter(rows)
+
+            def get_next(self):
+                return next(self.left, None)
+
+        quantize_static(
+            str(self.quantizable()), str(self.folder / "ort_static.onnx"), Reader(self.calibration),
+            quant_format=QuantFormat.QDQ, per_channel=True, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
+        )
+        return [{"file": "ort_static.onnx", "how": "static, QDQ, a scale per channel"}]
+
+    def make_ort_dynamic(self) -> list[Choice]:
+        if self.name not in TRANSFORMERS and self.name not in RECURRENT:
+            return []
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+
+        source = self.folder / "ort_fused.onnx"
+        if not source.exists():
+            source = self.quantizable()
+        quantize_dynamic(str(source), str(self.folder / "ort_dynamic.onnx"), per_channel=True, weight_type=QuantType.QInt8)
+        return [{"file": "ort_dynamic.onnx", "how": "dynamic, a scale per channel"}]
+
+    # ---- OpenVINO
+
+    def make_openvino(self, hint: str) -> list[Choice]:
+        import openvino
+
+        path = self.folder / "openvino.xml"
+        if not path.exists():
+            openvino.save_model(openvino.convert_model(str(self.folder / "model.onnx")), path, compress_to_fp16=False)
+        return [{"file": path.name, "hint": hint, "how": f"precision hint {hint}"}]
+
+    def make_ov_f32(self) -> list[Choice]:
+        return self.make_openvino("f32")
+
+    def make_ov_bf16(self) -> list[Choice]:
+        if not can_use_bf16():
+            raise RuntimeError("this processor has no bf16")
+        return self.make_openvino("bf16")
+
+    def make_ov_int8(self) -> list[Choice]:
+        import nncf
+        import openvino
+
+        nncf.set_log_level(logging.ERROR)
+        options = {"model_type": nncf.ModelType.TRANSFORMER} if self.name in TRANSFORMERS else {}
+        model = openvino.Core().read_model(str(self.folder / "openvino.xml"))
+        quantized = nncf.quantize(model, nncf.Dataset(self.calibration), subset_size=len(self.calibration), **options)
+        openvino.save_model(quantized, self.folder / "openvino_int8.xml", compress_to_fp16=False)
+        hints = ["f32", "bf16"] if can_use_bf16() else ["f32"]
+        return [{"file": "openvino_int8.xml", "hint": hint, "how": f"NNCF, the rest {hint}"} for hint in hints]
+
+
+def can_use_bf16() -> bool:
+    import openvino
+
+    return "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
+def main() -> None:
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    folder, threads = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+    maker = Maker(folder, threads)
+    maker.choose("ort_f32", [maker.make_ort_plain, maker.make_ort_fused])
+    maker.choose("ort_int8", [maker.make_ort_static, maker.make_ort_dynamic])
+    maker.choose("ov_f32", [maker.make_ov_f32])
+    maker.choose("ov_bf16", [maker.make_ov_bf16])
+    maker.choose("ov_int8", [maker.make_ov_int8])
+
+
+if __name__ == "__main__":
+    main()
