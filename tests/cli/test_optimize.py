@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 Lissome = Callable[..., Any]
 QUICK = ("--time", "20s", "--threads", "1")
@@ -71,6 +72,24 @@ def test_a_processor_without_vnni_is_told_that_int8_will_not_pay(lissome: Lissom
     assert re.search("note: " + told, done.stderr)
     notes = [note for step in json.loads(done.stdout)["steps"] if step["name"] == "int8" for note in step["notes"]]
     assert any(re.search(told, note) for note in notes)
+@pytest.mark.parametrize(("precision", "words"), [("f32", set()), ("bf16", {"bf16"}), ("int8", {"int8"})])
+def test_precision_is_the_only_one_tried(lissome: Lissome, models: SimpleNamespace, precision: str, words: set[str]):
+    record = optimize(lissome, models.classifier, "--data", models.data, "--labels", "labels", "--precision", precision)
+    tried = {step["name"].split(",")[0].split(" ")[0] for step in record["steps"] if step["stage"] == "computation"}
+    assert tried == words
+
+
+def test_unknown_precision(lissome: Lissome, models: SimpleNamespace):
+    done = lissome("optimize", models.classifier, "--precision", "f16", "-o", "out.lissome")
+    assert done.returncode == 2 and "f32, bf16 or int8" in done.stderr
+
+
+def test_model_of_a_fixed_batch(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
+    """Calibration fills its last batch up with samples that it has seen."""
+    exported = torch.export.export(models.modules["classifier"], (models.samples[:7],))
+    torch.export.save(exported, tmp_path / "seven.pt2")
+    record = optimize(lissome, "seven.pt2", "--data", models.data, "--precision", "int8", "--batch", "7")
+    assert any("int8" in step["name"] and "layers in int8" in " ".join(step["notes"]) for step in record["steps"])
 
 
 def test_without_data_only_exact_steps(lissome: Lissome, models: SimpleNamespace):
