@@ -173,7 +173,7 @@ def main() -> int:
     parser.add_argument("--only", help="models, by name")
     parser.add_argument("--engines", help="such as eager,ort,lissome_int8")
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--seconds", type=float, default=45, help="of rounds, a model")
+    parser.add_argument("--seconds", type=float, default=35, help="of rounds, a model")
     parser.add_argument("--python", type=pathlib.Path, default=BUILD / "bench" / "peers" / "bin" / "python")
     parser.add_argument("--worker", type=pathlib.Path, default=BUILD / "release" / "bin" / "lissome_bench_worker")
     parser.add_argument("--json", type=pathlib.Path, default=BUILD / "bench" / "peers.json")
