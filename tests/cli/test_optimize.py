@@ -72,6 +72,8 @@ def test_a_processor_without_vnni_is_told_that_int8_will_not_pay(lissome: Lissom
     assert re.search("note: " + told, done.stderr)
     notes = [note for step in json.loads(done.stdout)["steps"] if step["name"] == "int8" for note in step["notes"]]
     assert any(re.search(told, note) for note in notes)
+
+
 @pytest.mark.parametrize(("precision", "words"), [("f32", set()), ("bf16", {"bf16"}), ("int8", {"int8"})])
 def test_precision_is_the_only_one_tried(lissome: Lissome, models: SimpleNamespace, precision: str, words: set[str]):
     record = optimize(lissome, models.classifier, "--data", models.data, "--labels", "labels", "--precision", precision)
