@@ -156,7 +156,7 @@ void bind_reduce(StepBinder& binder) {
   const bool last_format = binder.attributes().integer("channels_last", 0) != 0;
   binder.require(first >= 0 && count > 0 && static_cast<size_t>(first) <= x.sizes.size() &&
                      static_cast<size_t>(count) <= x.sizes.size() - static_cast<size_t>(first),
-                 "dimensions ", first, " to ", first + count);
+                 count, " dimensions from ", first, " on");
   // The order of memory: for channels-last values the channels come last.
   Sizes sizes = x.sizes;
   int64_t from = first;
