@@ -33,6 +33,9 @@ double run_instruction(const ElementInstruction& i, const double* r) {
     case ElementOp::error_function: return std::erf(a);
     case ElementOp::round: return std::nearbyint(a);
     case ElementOp::floor: return std::floor(a);
+    case ElementOp::logarithm: return std::log(a);
+    case ElementOp::sine: return std::sin(a);
+    case ElementOp::cosine: return std::cos(a);
     case ElementOp::logical_not: return flag(a == 0);
     case ElementOp::add: return a + b;
     case ElementOp::subtract: return a - b;
@@ -40,6 +43,7 @@ double run_instruction(const ElementInstruction& i, const double* r) {
     case ElementOp::divide: return a / b;
     case ElementOp::maximum: return std::isnan(a) || a > b ? a : b;
     case ElementOp::minimum: return std::isnan(a) || a < b ? a : b;
+    case ElementOp::power: return std::pow(a, b);
     case ElementOp::equal: return flag(a == b);
     case ElementOp::unequal: return flag(a != b);
     case ElementOp::less: return flag(a < b);
@@ -48,7 +52,8 @@ double run_instruction(const ElementInstruction& i, const double* r) {
     case ElementOp::logical_or: return flag(a != 0 || b != 0);
     case ElementOp::select: return a != 0 ? b : r[i.c];
     case ElementOp::quantize: return quantize(a, i.alpha, i.beta);
-    case ElementOp::load: break;
+    case ElementOp::load:
+    case ElementOp::position: break;
   }
   return 0;
 }
@@ -83,10 +88,14 @@ void elementwise_portable(const ElementwiseCall& call, int part, int parts) {
     double registers[kElementRegisters] = {};
     for (int i = 0; i < call.instructions; ++i) {
       const ElementInstruction& instruction = call.program[i];
-      registers[instruction.target] =
-          instruction.op == ElementOp::load
-              ? read_element(call.x_dtypes[instruction.a], call.x[instruction.a], offsets[instruction.a])
-              : run_instruction(instruction, registers);
+      double& target = registers[instruction.target];
+      if (instruction.op == ElementOp::load) {
+        target = read_element(call.x_dtypes[instruction.a], call.x[instruction.a], offsets[instruction.a]);
+      } else if (instruction.op == ElementOp::position) {
+        target = instruction.alpha + static_cast<double>(instruction.beta) * static_cast<double>(at);
+      } else {
+        target = run_instruction(instruction, registers);
+      }
     }
     write_element(call.y_dtype, call.y, at, static_cast<float>(registers[call.program[call.instructions - 1].target]));
   }

@@ -2,7 +2,8 @@
 // short list of instructions runs over blocks that stay in the first-level cache, and the last result is stored.
 //
 // Instructions work on numbered registers, each a block of kElementBlock floats. Comparisons give 1 and 0. Integers are
-// exact up to 2^24.
+// exact up to 2^24; where more is needed, elementwise_integers runs the same calls on registers of i64, with those
+// instructions that make sense there.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@ namespace lissome {
 enum class ElementOp : uint8_t {
   load,      // operand a
   constant,  // alpha
+  position,  // alpha + beta * the position in y
   activate,  // the activation numbered b of register a, with alpha and beta
   negate,
   absolute,
@@ -26,6 +28,9 @@ enum class ElementOp : uint8_t {
   error_function,
   round,
   floor,
+  logarithm,
+  sine,
+  cosine,
   logical_not,
   add,
   subtract,
@@ -33,6 +38,7 @@ enum class ElementOp : uint8_t {
   divide,
   maximum,
   minimum,
+  power,
   equal,
   unequal,
   less,
@@ -68,5 +74,8 @@ struct ElementwiseCall {
 
 // Whether loads and stores know the dtype.
 bool is_element_dtype(Dtype dtype);
+// Whether elementwise_integers reads and writes the dtype, and knows the operation.
+bool is_integer_dtype(Dtype dtype);
+bool is_integer_operation(ElementOp op);
 
 }  // namespace lissome

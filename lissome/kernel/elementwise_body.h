@@ -38,6 +38,18 @@ void run_logic(const ElementInstruction& i, float* target, const float* a, const
     case ElementOp::logical_not:
       for (int64_t k = 0; k < count; ++k) target[k] = a[k] == 0 ? 1.0f : 0.0f;
       break;
+    case ElementOp::logarithm:
+      for (int64_t k = 0; k < count; ++k) target[k] = __builtin_logf(a[k]);
+      break;
+    case ElementOp::sine:
+      for (int64_t k = 0; k < count; ++k) target[k] = __builtin_sinf(a[k]);
+      break;
+    case ElementOp::cosine:
+      for (int64_t k = 0; k < count; ++k) target[k] = __builtin_cosf(a[k]);
+      break;
+    case ElementOp::power:
+      for (int64_t k = 0; k < count; ++k) target[k] = __builtin_powf(a[k], b[k]);
+      break;
     case ElementOp::equal:
       for (int64_t k = 0; k < count; ++k) target[k] = a[k] == b[k] ? 1.0f : 0.0f;
       break;
@@ -148,6 +160,13 @@ void run_block(const ElementwiseCall& call, const int64_t* offsets, int64_t y_at
     }
     const bool last = i + 1 == call.instructions;
     if (last && direct) target = static_cast<float*>(call.y) + y_at;
+    if (instruction.op == ElementOp::position) {
+      for (int64_t k = 0; k < count; ++k) {
+        target[k] = instruction.alpha + instruction.beta * static_cast<float>(y_at + k);
+      }
+      registers[instruction.target] = target;
+      continue;
+    }
     const bool activates = instruction.op == ElementOp::activate;
     run_instruction(instruction, target, registers[instruction.a], activates ? nullptr : registers[instruction.b],
                     registers[instruction.c], count);

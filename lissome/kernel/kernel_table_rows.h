@@ -6,6 +6,7 @@
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/depthwise_f32.h"
 #include "lissome/kernel/elementwise.h"
+#include "lissome/kernel/fold_columns.h"
 #include "lissome/kernel/linear_bf16.h"
 #include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/linear_u8s8.h"
@@ -14,6 +15,8 @@
 #include "lissome/kernel/normalize_bf16.h"
 #include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"
+#include "lissome/kernel/recurrent.h"
+#include "lissome/kernel/take.h"
 #include "lissome/kernel/winograd_f32.h"
 
 namespace lissome {
@@ -38,6 +41,8 @@ LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, avx512_vnni);
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, avx2);
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, portable);
 
+LISSOME_KERNEL(concat, ConcatCall, portable);
+
 LISSOME_KERNEL(copy, CopyCall, portable);
 
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, avx512);
@@ -48,7 +53,21 @@ LISSOME_KERNEL(elementwise, ElementwiseCall, avx512);
 LISSOME_KERNEL(elementwise, ElementwiseCall, avx2);
 LISSOME_KERNEL(elementwise, ElementwiseCall, portable);
 
+LISSOME_KERNEL(elementwise_integers, ElementwiseCall, avx512);
+LISSOME_KERNEL(elementwise_integers, ElementwiseCall, avx2);
+LISSOME_KERNEL(elementwise_integers, ElementwiseCall, portable);
+
+LISSOME_KERNEL(find_largest, ReduceCall, portable);
+
+LISSOME_KERNEL(fold_columns, FoldColumnsCall, avx512);
+LISSOME_KERNEL(fold_columns, FoldColumnsCall, avx2);
+LISSOME_KERNEL(fold_columns, FoldColumnsCall, portable);
+
 LISSOME_KERNEL(gather, GatherCall, portable);
+
+LISSOME_KERNEL(gru, RecurrentCall, avx512);
+LISSOME_KERNEL(gru, RecurrentCall, avx2);
+LISSOME_KERNEL(gru, RecurrentCall, portable);
 
 LISSOME_KERNEL(layer_norm, LayerNormCall, avx512);
 LISSOME_KERNEL(layer_norm, LayerNormCall, avx2);
@@ -71,6 +90,10 @@ LISSOME_KERNEL(linear_f32, LinearF32Call, portable);
 LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx512_vnni);
 LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx2);
 LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, portable);
+
+LISSOME_KERNEL(lstm, RecurrentCall, avx512);
+LISSOME_KERNEL(lstm, RecurrentCall, avx2);
+LISSOME_KERNEL(lstm, RecurrentCall, portable);
 
 LISSOME_KERNEL(peak_multiply_bf16, PeakCall, avx512_bf16);
 LISSOME_KERNEL(peak_multiply_f32, PeakCall, avx512);
@@ -103,6 +126,8 @@ LISSOME_KERNEL(softmax, SoftmaxCall, portable);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, avx512);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, avx2);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, portable);
+
+LISSOME_KERNEL(take, TakeCall, portable);
 
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx512);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx2);

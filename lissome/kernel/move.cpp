@@ -1,5 +1,5 @@
-// Copies and gathers are bound by memory: one portable form serves all. The portable reduction is the oracle of the
-// vector ones.
+// Copies, concatenations and gathers are bound by memory: one portable form serves all. The portable reduction is the
+// oracle of the vector ones.
 #include "lissome/kernel/move.h"
 
 #include <cmath>
@@ -67,6 +67,27 @@ void copy_portable(const CopyCall& call, int part, int parts) {
   }
 }
 
+// Parts share the rows; a single row is cut by bytes.
+void concat_portable(const ConcatCall& call, int part, int parts) {
+  int64_t row_bytes = 0;
+  for (int i = 0; i < call.pieces; ++i) row_bytes += call.widths[i];
+  const bool by_bytes = call.outer < parts;
+  const Range rows = by_bytes ? Range{0, call.outer} : split_evenly(call.outer, part, parts);
+  int64_t before = 0;
+  for (int i = 0; i < call.pieces; ++i) {
+    const int64_t width = call.widths[i];
+    const Range mine = by_bytes ? split_by_unit(width, 64, part, parts) : Range{0, width};
+    const auto* x = static_cast<const char*>(call.x[i]) + mine.begin;
+    auto* y = static_cast<char*>(call.y) + before + mine.begin;
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      if (mine.end > mine.begin) {
+        std::memcpy(y + row * row_bytes, x + row * width, static_cast<size_t>(mine.end - mine.begin));
+      }
+    }
+    before += width;
+  }
+}
+
 void gather_portable(const GatherCall& call, int part, int parts) {
   const Range range = split_evenly(call.count, part, parts);
   const auto bytes = static_cast<size_t>(call.row_bytes);
@@ -88,19 +109,34 @@ void reduce_portable(const ReduceCall& call, int part, int parts) {
   const Range range = split_evenly(call.outer * call.inner, part, parts);
   for (int64_t at = range.begin; at < range.end; ++at) {
     const float* x = call.x + at / call.inner * call.count * call.inner + at % call.inner;
-    double sum = 0, largest = -INFINITY, smallest = INFINITY;
+    double sum = 0, squares = 0, largest = -INFINITY, smallest = INFINITY;
     for (int64_t k = 0; k < call.count; ++k) {
       const double value = x[k * call.inner];
       sum += value;
+      squares += value * value;
       largest = std::isnan(value) || value > largest ? (std::isnan(largest) ? largest : value) : largest;
       smallest = std::isnan(value) || value < smallest ? (std::isnan(smallest) ? smallest : value) : smallest;
     }
     switch (call.reduction) {
       case Reduction::sum: call.y[at] = static_cast<float>(sum); break;
       case Reduction::mean: call.y[at] = static_cast<float>(sum / static_cast<double>(call.count)); break;
+      case Reduction::norm: call.y[at] = static_cast<float>(std::sqrt(squares)); break;
       case Reduction::maximum: call.y[at] = static_cast<float>(largest); break;
       case Reduction::minimum: call.y[at] = static_cast<float>(smallest); break;
     }
+  }
+}
+
+void find_largest_portable(const ReduceCall& call, int part, int parts) {
+  const Range range = split_evenly(call.outer * call.inner, part, parts);
+  for (int64_t at = range.begin; at < range.end; ++at) {
+    const float* x = call.x + at / call.inner * call.count * call.inner + at % call.inner;
+    int64_t best = 0;
+    for (int64_t k = 1; k < call.count; ++k) {
+      const float value = x[k * call.inner], largest = x[best * call.inner];
+      if (value > largest || (value != value && largest == largest)) best = k;
+    }
+    call.positions[at] = best;
   }
 }
 

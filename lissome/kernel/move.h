@@ -1,4 +1,4 @@
-// Kernels that move bytes: strided copies, rows chosen by index, and sums over one axis.
+// Kernels that move bytes: strided copies, concatenations, rows chosen by index, and sums over one axis.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,17 @@ struct CopyCall {
   int item = 4;  // bytes: 1, 2, 4, 8
 };
 
+inline constexpr int kConcatPieces = 32;
+
+// y[outer, sum of widths] = the pieces x[i][outer, width], one beside the other.
+struct ConcatCall {
+  const void* x[kConcatPieces] = {};
+  void* y = nullptr;
+  int64_t widths[kConcatPieces] = {};  // bytes
+  int64_t outer = 1;
+  int pieces = 0;
+};
+
 // y[i] = table[indices[i]], rows of `row_bytes`. An index outside of [-rows, rows) sets *fault and writes zeros.
 struct GatherCall {
   const void* table = nullptr;
@@ -30,12 +41,20 @@ struct GatherCall {
   bool negative_allowed = false;  // counts from the end, as indexing does; embeddings refuse
 };
 
-enum class Reduction : uint8_t { sum, mean, maximum, minimum };
+enum class Reduction : uint8_t {
+  sum,
+  mean,
+  norm,  // the root of the sum of squares
+  maximum,
+  minimum,
+};
 
 // y[outer, inner] = reduction over the middle axis of x[outer, count, inner].
+// find_largest writes where the largest of them stands (the first of several, or the first NaN), as i64, instead.
 struct ReduceCall {
   const float* x = nullptr;
   float* y = nullptr;
+  int64_t* positions = nullptr;
   int64_t outer = 1, count = 1, inner = 1;
   Reduction reduction = Reduction::sum;
 };

@@ -30,6 +30,33 @@ TEST_CASE("copy follows any strides, shared among parts") {
   }
 }
 
+TEST_CASE("concat puts rows beside each other, however they are shared") {
+  TestNumbers numbers(9);
+  for (const int64_t outer : {1, 3, 40}) {
+    ConcatCall call;
+    call.outer = outer, call.pieces = 3;
+    const int64_t widths[3] = {37, 0, 129};
+    std::vector<std::vector<float>> pieces;
+    std::vector<float> wanted;
+    for (int i = 0; i < 3; ++i) {
+      pieces.push_back(numbers.reals(outer * widths[i]));
+      call.x[i] = pieces.back().data(), call.widths[i] = widths[i] * 4;
+    }
+    for (int64_t row = 0; row < outer; ++row) {
+      for (size_t i = 0; i < 3; ++i) {
+        const auto first = pieces[i].begin() + static_cast<std::ptrdiff_t>(row * widths[i]);
+        wanted.insert(wanted.end(), first, first + static_cast<std::ptrdiff_t>(widths[i]));
+      }
+    }
+    for (const int parts : {1, 2, 5}) {
+      std::vector<float> y(wanted.size(), 777.0f);
+      call.y = y.data();
+      for (int part = 0; part < parts; ++part) find_kernel("concat").function(&call, part, parts);
+      CHECK(y == wanted);
+    }
+  }
+}
+
 TEST_CASE("gather takes rows and reports indices out of range") {
   const std::vector<float> table = {1, 2, 3, 4, 5, 6};
   std::vector<int64_t> indices = {2, 0, 1, 2};
@@ -64,9 +91,37 @@ TEST_CASE("reduce agrees with the portable form along and across rows") {
       x[x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
       x[0] = -INFINITY;
       call.x = x.data();
-      for (int reduction = 0; reduction < 4; ++reduction) {
+      for (int reduction = 0; reduction < 5; ++reduction) {
         call.reduction = static_cast<Reduction>(reduction);
         check_rows("reduce", call, call.outer * inner, 1e-5f, [](ReduceCall& filled, float* y) { filled.y = y; });
+      }
+    }
+  }
+}
+
+TEST_CASE("find_largest gives the first of the largest, and the first NaN") {
+  TestNumbers numbers(3);
+  for (const int64_t inner : {1, 5}) {
+    for (const int64_t count : {1, 7, 200}) {
+      ReduceCall call;
+      call.outer = 6, call.count = count, call.inner = inner;
+      auto x = numbers.reals(call.outer * count * inner);
+      for (float& value : x) value = std::round(value * 4);
+      x[x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+      x[0] = -INFINITY;
+      std::vector<int64_t> positions(static_cast<size_t>(call.outer * inner));
+      call.x = x.data(), call.positions = positions.data();
+      for (int part = 0; part < 3; ++part) find_kernel("find_largest").function(&call, part, 3);
+      for (int64_t at = 0; at < call.outer * inner; ++at) {
+        const auto value = [&](int64_t k) {
+          return x[static_cast<size_t>(at / inner * count * inner + k * inner + at % inner)];
+        };
+        const int64_t seen = positions[static_cast<size_t>(at)];
+        for (int64_t k = 0; k < count; ++k) {
+          const bool before = std::isnan(value(k)) || (!std::isnan(value(seen)) && value(k) >= value(seen));
+          if (k < seen) CHECK(!before);
+          if (k > seen && !std::isnan(value(seen))) CHECK(value(k) <= value(seen));
+        }
       }
     }
   }

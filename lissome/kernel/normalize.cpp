@@ -39,7 +39,10 @@ void softmax_portable(const SoftmaxCall& call, int part, int parts) {
     double largest = -INFINITY, sum = 0;
     for (int64_t k = 0; k < call.width; ++k) largest = x[k] > largest ? x[k] : largest;
     for (int64_t k = 0; k < call.width; ++k) sum += std::exp(x[k] - largest);
-    for (int64_t k = 0; k < call.width; ++k) y[k] = static_cast<float>(std::exp(x[k] - largest) / sum);
+    for (int64_t k = 0; k < call.width; ++k) {
+      const double shifted = x[k] - largest;
+      y[k] = static_cast<float>(call.logarithm ? shifted - std::log(sum) : std::exp(shifted) / sum);
+    }
   }
 }
 

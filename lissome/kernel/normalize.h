@@ -19,11 +19,12 @@ struct LayerNormCall {
   bool root_mean_square = false;
 };
 
-// y = exp(x - max) / sum of exp. A row of only -infinity gives NaN, as everywhere.
+// y = exp(x - max) / sum of exp, or the logarithm of that. A row of only -infinity gives NaN, as everywhere.
 struct SoftmaxCall {
   const float* x = nullptr;
   float* y = nullptr;  // may be x itself
   int64_t rows = 0, width = 0;
+  bool logarithm = false;
 };
 
 }  // namespace lissome

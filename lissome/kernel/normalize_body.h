@@ -55,7 +55,7 @@ LISSOME_INLINE void run_layer_norm(const LayerNormCall& call, int part, int part
   for (int64_t m = rows.begin; m < rows.end; ++m) normalize_row(call, m);
 }
 
-LISSOME_INLINE void softmax_row(const float* x, float* y, int64_t width) {
+LISSOME_INLINE void softmax_row(const float* x, float* y, int64_t width, bool logarithm) {
   const Floats lowest = fill(-__builtin_inff());
   Floats largest = lowest;
   for (int64_t k = 0; k < width; k += Floats::kWidth) {
@@ -69,9 +69,17 @@ LISSOME_INLINE void softmax_row(const float* x, float* y, int64_t width) {
   for (int64_t k = 0; k < width; k += Floats::kWidth) {
     const int64_t left = lanes_left(width, k);
     Floats v = exponential(load_first(x + k, left) - top);
-    store_first(y + k, v, left);
+    if (!logarithm) store_first(y + k, v, left);
     if (left < Floats::kWidth) v = first_of(v, left);
     sum = sum + v;
+  }
+  if (logarithm) {
+    const Floats logarithm_of_sum = fill(__builtin_logf(sum_lanes(sum)));
+    for (int64_t k = 0; k < width; k += Floats::kWidth) {
+      const int64_t left = lanes_left(width, k);
+      store_first(y + k, load_first(x + k, left) - top - logarithm_of_sum, left);
+    }
+    return;
   }
   const Floats factor = fill(1 / sum_lanes(sum));
   for (int64_t k = 0; k < width; k += Floats::kWidth) {
@@ -83,7 +91,7 @@ LISSOME_INLINE void softmax_row(const float* x, float* y, int64_t width) {
 LISSOME_INLINE void run_softmax(const SoftmaxCall& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
   for (int64_t m = rows.begin; m < rows.end; ++m)
-    softmax_row(call.x + m * call.width, call.y + m * call.width, call.width);
+    softmax_row(call.x + m * call.width, call.y + m * call.width, call.width, call.logarithm);
 }
 
 }  // namespace

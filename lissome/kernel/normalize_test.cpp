@@ -37,6 +37,9 @@ TEST_CASE("softmax agrees with the portable form, infinities and NaN included") 
     x[static_cast<size_t>(2 * width)] = std::numeric_limits<float>::quiet_NaN();
     x[static_cast<size_t>(3 * width)] = 3e38f;
     call.x = x.data();
-    check_rows("softmax", call, call.rows * width, 2e-6f, [](SoftmaxCall& filled, float* y) { filled.y = y; });
+    for (const bool logarithm : {false, true}) {
+      call.logarithm = logarithm;
+      check_rows("softmax", call, call.rows * width, 2e-6f, [](SoftmaxCall& filled, float* y) { filled.y = y; });
+    }
   }
 }

@@ -21,6 +21,7 @@ LISSOME_INLINE Floats combine(Reduction reduction, Floats so_far, Floats x) {
   switch (reduction) {
     case Reduction::maximum: return keep_nan(so_far, max_with(so_far, x));
     case Reduction::minimum: return keep_nan(so_far, min_with(so_far, x));
+    case Reduction::norm: return multiply_add(x, x, so_far);
     default: return so_far + x;
   }
 }
@@ -59,7 +60,9 @@ LISSOME_INLINE float reduce_row(const ReduceCall& call, const float* x) {
     }
     sums[0] = combine(call.reduction, sums[0], value);
   }
-  const float result = reduce_lanes(call.reduction, combine(call.reduction, sums[0], sums[1]));
+  const Floats both = call.reduction == Reduction::norm ? sums[0] + sums[1] : combine(call.reduction, sums[0], sums[1]);
+  const float result = reduce_lanes(call.reduction, both);
+  if (call.reduction == Reduction::norm) return __builtin_sqrtf(result);
   return call.reduction == Reduction::mean ? result / static_cast<float>(call.count) : result;
 }
 
@@ -69,6 +72,7 @@ LISSOME_INLINE void reduce_columns(const ReduceCall& call, int64_t outer, int64_
   for (int64_t k = 0; k < call.count; ++k)
     so_far = combine(call.reduction, so_far, load_first(x + k * call.inner, lanes));
   if (call.reduction == Reduction::mean) so_far = so_far / fill(static_cast<float>(call.count));
+  if (call.reduction == Reduction::norm) so_far = square_root(so_far);
   store_first(call.y + outer * call.inner + first, so_far, lanes);
 }
 

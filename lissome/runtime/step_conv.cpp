@@ -1,6 +1,7 @@
-// conv_f32, winograd_f32, depthwise_f32 and the pools: channels-last values of rank 4 (N, C, H, W), or rank 3 (N, C, L)
-// as height 1. conv: operands x, packed weight, bias, residual, zeros. Attributes: kernel, stride, padding (before),
-// dilation, groups; winograd_f32 also "tile".
+// conv_f32, winograd_f32, depthwise_f32, fold_columns and the pools: channels-last values of rank 4 (N, C, H, W), or
+// rank 3 (N, C, L) as height 1. conv: operands x, packed weight, bias, residual, zeros. Attributes: kernel, stride,
+// padding (before), dilation, groups; winograd_f32 also "tile". fold_columns: operands columns [N, H, W, taps * C],
+// bias.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -16,6 +17,13 @@ std::pair<int64_t, int64_t> read_pair(const StepBinder& binder, std::string_view
     binder.require(number >= least && number < 1 << 20, quote(name), " holds ", number);
   if (spatial == 1) return {fallback, numbers[0]};
   return {numbers[0], numbers[1]};
+}
+
+void read_window_numbers(const StepBinder& binder, size_t spatial, Window& window) {
+  std::tie(window.kernel_height, window.kernel_width) = read_pair(binder, "kernel", spatial, 1, 1);
+  std::tie(window.stride_height, window.stride_width) = read_pair(binder, "stride", spatial, 1, 1);
+  std::tie(window.dilation_height, window.dilation_width) = read_pair(binder, "dilation", spatial, 1, 1);
+  std::tie(window.pad_height, window.pad_width) = read_pair(binder, "padding", spatial, 0, 0);
 }
 
 void check_float(const StepBinder& binder, const PlacedValue& value, const Sizes& sizes) {
@@ -58,10 +66,7 @@ WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const Pl
   window.width = x.sizes[rank - 1];
   window.out_width = y.sizes[rank - 1];
   if (rank == 4) window.height = x.sizes[2], window.out_height = y.sizes[2];
-  std::tie(window.kernel_height, window.kernel_width) = read_pair(binder, "kernel", spatial, 1, 1);
-  std::tie(window.stride_height, window.stride_width) = read_pair(binder, "stride", spatial, 1, 1);
-  std::tie(window.dilation_height, window.dilation_width) = read_pair(binder, "dilation", spatial, 1, 1);
-  std::tie(window.pad_height, window.pad_width) = read_pair(binder, "padding", spatial, 0, 0);
+  read_window_numbers(binder, spatial, window);
   WindowSizes sizes{x.sizes[1], y.sizes[1], binder.attributes().integer("groups", 1)};
   binder.require(y.sizes[0] == window.batch, "batches differ");
   binder.require(sizes.groups > 0 && sizes.in_channels % sizes.groups == 0 && sizes.out_channels % sizes.groups == 0,
@@ -148,6 +153,35 @@ void bind_depthwise_f32(StepBinder& binder) {
   binder.set_products(static_cast<double>(y.elements() * taps));
   binder.set_work(4.0 * static_cast<double>(y.elements() * taps),
                   4.0 * static_cast<double>(x.elements() + y.elements()));
+}
+
+void bind_fold_columns(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  const size_t rank = y.sizes.size();
+  binder.require_dtype(x, Dtype::f32);
+  binder.require_dtype(y, Dtype::f32);
+  binder.require_row_major(x);
+  binder.require((rank == 3 || rank == 4) && x.sizes.size() == rank, "values must have 3 or 4 dimensions");
+  binder.require(y.is_dense(Format::channels_last) && y.sizes[1] > 0, "the result is not channels-last");
+  FoldColumnsCall call;
+  Window& w = call.window;
+  read_window_numbers(binder, rank - 2, w);
+  call.channels = y.sizes[1];
+  w.batch = x.sizes[0], w.width = x.sizes[rank - 2], w.out_width = y.sizes[rank - 1];
+  if (rank == 4) w.height = x.sizes[1], w.out_height = y.sizes[2];
+  const int64_t taps = w.kernel_height * w.kernel_width;
+  binder.require_product({taps, call.channels, 4});
+  binder.require(y.sizes[0] == w.batch, "batches differ");
+  binder.require(x.sizes[rank - 1] == taps * call.channels, "there are ", x.sizes[rank - 1], " columns, must be ",
+                 taps * call.channels);
+  call.epilogue = read_epilogue(binder);
+  if (binder.has_operand(1)) check_float(binder, binder.operand(1), {call.channels});
+  binder.set_call("fold_columns", call);
+  binder.point(&FoldColumnsCall::columns, x);
+  if (binder.has_operand(1)) binder.point(&FoldColumnsCall::bias, binder.operand(1));
+  binder.point(&FoldColumnsCall::y, y);
+  binder.set_work(0, 4.0 * static_cast<double>(x.elements() + y.elements()));
 }
 
 void bind_pool(StepBinder& binder) {

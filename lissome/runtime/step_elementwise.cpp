@@ -1,8 +1,10 @@
 // elementwise: operands broadcast to the result. Attribute "program": one text an instruction,
-//   "<operation> <target> <a> <b> <c> <alpha> <beta>", the operation by name; see kernel/elementwise.h.
+//   "<operation> <target> <a> <b> <c> <alpha> <beta>", the operation by name; see kernel/elementwise.h. Attribute
+//   "integers": on registers of i64.
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <sstream>
 
 #include "lissome/runtime/step_rows.h"
@@ -10,12 +12,15 @@
 namespace lissome {
 namespace {
 
-constexpr std::array<std::string_view, 27> kOperations = {
-    "load",        "constant",        "activate",   "negate",   "absolute",       "exponential",
-    "square_root", "reciprocal_root", "reciprocal", "square",   "error_function", "round",
-    "floor",       "logical_not",     "add",        "subtract", "multiply",       "divide",
-    "maximum",     "minimum",         "equal",      "unequal",  "less",           "less_equal",
-    "logical_and", "logical_or",      "select"};
+// In the order of ElementOp.
+constexpr std::string_view kOperations[] = {
+    "load",        "constant",    "position",        "activate",   "negate",     "absolute",
+    "exponential", "square_root", "reciprocal_root", "reciprocal", "square",     "error_function",
+    "round",       "floor",       "logarithm",       "sine",       "cosine",     "logical_not",
+    "add",         "subtract",    "multiply",        "divide",     "maximum",    "minimum",
+    "power",       "equal",       "unequal",         "less",       "less_equal", "logical_and",
+    "logical_or",  "select",      "quantize"};
+static_assert(std::size(kOperations) == static_cast<size_t>(ElementOp::quantize) + 1);
 
 ElementInstruction read_instruction(const StepBinder& binder, const std::string& text, size_t operands) {
   std::istringstream stream(text);
@@ -24,9 +29,8 @@ ElementInstruction read_instruction(const StepBinder& binder, const std::string&
   int target = -1, a = -1, b = -1, c = -1;
   stream >> name >> target >> a >> b >> c >> alpha >> beta;
   ElementInstruction instruction;
-  bool known = name == "quantize";
-  instruction.op = ElementOp::quantize;
-  for (size_t i = 0; i < kOperations.size(); ++i) {
+  bool known = false;
+  for (size_t i = 0; i < std::size(kOperations); ++i) {
     if (kOperations[i] == name) instruction.op = static_cast<ElementOp>(i), known = true;
   }
   const bool loads = instruction.op == ElementOp::load, activates = instruction.op == ElementOp::activate;
@@ -49,18 +53,26 @@ ElementInstruction read_instruction(const StepBinder& binder, const std::string&
 }
 
 int register_count(ElementOp op) {
-  if (op == ElementOp::load || op == ElementOp::constant) return 0;
+  if (op <= ElementOp::position) return 0;
   if (op == ElementOp::select) return 3;
   return op >= ElementOp::add && op <= ElementOp::logical_or ? 2 : 1;
 }
 
-void read_program(const StepBinder& binder, ElementwiseCall& call) {
+constexpr float kLargestInteger = 1 << 24;
+
+void read_program(const StepBinder& binder, ElementwiseCall& call, bool integers) {
   const std::vector<std::string> program = binder.attributes().texts("program");
   binder.require(!program.empty() && program.size() <= kElementInstructions, program.size(), " instructions");
   std::array<bool, kElementRegisters> filled{};
   call.instructions = static_cast<uint8_t>(program.size());
   for (size_t i = 0; i < program.size(); ++i) {
     const ElementInstruction instruction = read_instruction(binder, program[i], call.operands);
+    binder.require(!integers || is_integer_operation(instruction.op), "instruction ", quote(program[i]),
+                   " is not for integers");
+    // Numbers that a register of i64 holds, with room for sums.
+    binder.require(!integers || (std::fabs(instruction.alpha) <= kLargestInteger &&
+                                 std::fabs(instruction.beta) <= kLargestInteger),
+                   "instruction ", quote(program[i]), " holds a number out of range");
     const uint8_t read[3] = {instruction.a, instruction.b, instruction.c};
     for (int k = 0; k < register_count(instruction.op); ++k) {
       binder.require(filled[read[k]], "instruction ", quote(program[i]), " reads an empty register");
@@ -91,13 +103,15 @@ void bind_elementwise(StepBinder& binder) {
   const size_t operands = binder.step().operands.size();
   binder.require(operands <= kElementOperands, operands, " operands");
   call.operands = static_cast<uint8_t>(operands);
-  binder.require(is_element_dtype(y.dtype), "the result is ", dtype_name(y.dtype));
+  const bool integers = binder.attributes().integer("integers", 0) != 0;
+  const auto known = integers ? is_integer_dtype : is_element_dtype;
+  binder.require(known(y.dtype), "the result is ", dtype_name(y.dtype));
   call.y_dtype = y.dtype;
-  read_program(binder, call);
+  read_program(binder, call, integers);
   // Dimensions in the order of the result's memory, neighbours merged where every operand allows it.
   std::vector<Sizes> strides;
   for (size_t i = 0; i < operands; ++i) {
-    binder.require(is_element_dtype(binder.operand(i).dtype), "an operand is ", dtype_name(binder.operand(i).dtype));
+    binder.require(known(binder.operand(i).dtype), "an operand is ", dtype_name(binder.operand(i).dtype));
     call.x_dtypes[i] = binder.operand(i).dtype;
     strides.push_back(broadcast_strides(binder, binder.operand(i), y.sizes));
   }
@@ -125,7 +139,7 @@ void bind_elementwise(StepBinder& binder) {
   }
   if (rank == 0) call.sizes[rank++] = 1;
   call.rank = static_cast<uint8_t>(rank);
-  binder.set_call("elementwise", call);
+  binder.set_call(integers ? "elementwise_integers" : "elementwise", call);
   for (size_t i = 0; i < operands; ++i) binder.point_at(&ElementwiseCall::x, i, binder.operand(i));
   binder.point(&ElementwiseCall::y, y);
   const auto elements = static_cast<double>(y.elements());

@@ -1,6 +1,8 @@
 // view: a new shape, order or part of operand 0, without moving anything. Attribute "form":
-//   reshape (operand dense in row order) · split (of the last dimension) · permute (dims) · expand · slice (dim, start,
-//   step) · select (dim, index)
+//   reshape (operand dense in row order) · split (of the last dimension) · merge (of the last two) · permute (dims) ·
+//   expand · slice (dim, start, step) · select (dim, index); these two begin at the size of dimension `measured` of
+//   operand 1 instead, where that is given
+// concat: operands joined along dim, all in the result's format.
 // copy: operand 0 of any strides made dense, in the result's format. gather: operands table, indices. reduce: dims that
 // stand next to each other.
 #include <algorithm>
@@ -37,6 +39,19 @@ void view_split(const StepBinder& binder, const PlacedValue& x, PlacedValue& y) 
   for (const int64_t stride : contiguous_strides(tail)) y.strides.push_back(stride * x.strides.back());
 }
 
+void view_merged(const StepBinder& binder, const PlacedValue& x, PlacedValue& y) {
+  const size_t rank = x.sizes.size();
+  binder.require(rank >= 2, "there are no two dimensions to merge");
+  Sizes sizes(x.sizes.begin(), x.sizes.end() - 1);
+  sizes.back() = x.sizes[rank - 2] * x.sizes[rank - 1];
+  binder.require_sizes(y, sizes);
+  y.strides.assign(x.strides.begin(), x.strides.end() - 1);
+  if (x.sizes[rank - 1] != 1) y.strides.back() = x.strides[rank - 1];
+  binder.require(x.sizes[rank - 2] <= 1 || x.sizes[rank - 1] == 1 ||
+                     x.strides[rank - 2] == x.strides[rank - 1] * x.sizes[rank - 1],
+                 "the last two dimensions do not lie one behind the other");
+}
+
 void view_expanded(const StepBinder& binder, const PlacedValue& x, PlacedValue& y) {
   binder.require(y.sizes.size() >= x.sizes.size(), "expand takes dimensions away");
   const size_t added = y.sizes.size() - x.sizes.size();
@@ -52,8 +67,16 @@ void view_sliced(const StepBinder& binder, const PlacedValue& x, PlacedValue& y,
   const int64_t dim = binder.attributes().integer("dim");
   binder.require(dim >= 0 && static_cast<size_t>(dim) < x.sizes.size(), "there is no dimension ", dim);
   const auto at = static_cast<size_t>(dim);
-  const int64_t start = binder.attributes().integer(select ? "index" : "start"),
-                step = binder.attributes().integer("step", 1);
+  int64_t start = binder.attributes().integer(select ? "index" : "start");
+  const int64_t step = binder.attributes().integer("step", 1), measured = binder.attributes().integer("measured", -1);
+  if (measured >= 0) {
+    const Sizes& sizes = binder.operand(1).sizes;
+    binder.require(start == 0 && static_cast<size_t>(measured) < sizes.size(), "there is no dimension ", measured);
+    start = sizes[static_cast<size_t>(measured)];
+  }
+  // From the end; a slice that begins before the first begins there.
+  if (start < 0) start += x.sizes[at];
+  if (start < 0 && !select) start = 0;
   Sizes sizes = x.sizes;
   y.strides = x.strides;
   int64_t count = 1;
@@ -85,6 +108,8 @@ void bind_view(StepBinder& binder) {
     y.strides = contiguous_strides(y.sizes);
   } else if (form == "split") {
     view_split(binder, x, y);
+  } else if (form == "merge") {
+    view_merged(binder, x, y);
   } else if (form == "permute") {
     view_permuted(binder, x, y);
   } else if (form == "expand") {
@@ -121,6 +146,42 @@ void bind_copy(StepBinder& binder) {
   binder.point(&CopyCall::x, x);
   binder.point(&CopyCall::y, y);
   binder.set_work(0, 2.0 * static_cast<double>(x.elements() * call.item));
+}
+
+void bind_concat(StepBinder& binder) {
+  const PlacedValue& y = binder.result();
+  const size_t pieces = binder.step().operands.size();
+  binder.require(pieces > 0 && pieces <= kConcatPieces, pieces, " pieces");
+  const int64_t dim = binder.attributes().integer("dim");
+  binder.require(dim >= 0 && static_cast<size_t>(dim) < y.sizes.size(), "there is no dimension ", dim);
+  const auto axis = static_cast<size_t>(dim);
+  const Format format = y.is_row_major() ? Format::row_major : Format::channels_last;
+  binder.require(y.is_dense(format), "the result is not dense");
+  // A piece is one run of memory for each setting of the dimensions that lie outside of the axis.
+  ConcatCall call;
+  call.pieces = static_cast<int>(pieces);
+  for (size_t i = 0; i < y.sizes.size(); ++i) {
+    const bool outside = format == Format::row_major ? i < axis : i != 1 && (i < axis || axis == 1);
+    if (i != axis && outside) call.outer *= y.sizes[i];
+  }
+  Sizes sizes = y.sizes;
+  sizes[axis] = 0;
+  for (size_t i = 0; i < pieces; ++i) {
+    const PlacedValue& x = binder.operand(i);
+    binder.require_dtype(x, y.dtype);
+    binder.require(x.sizes.size() == y.sizes.size(), "a piece is ", format_sizes(x.sizes));
+    Sizes wanted = y.sizes;
+    wanted[axis] = x.sizes[axis];
+    binder.require_sizes(x, wanted);
+    binder.require(x.is_dense(format), "a piece lies in another order than the result");
+    sizes[axis] += x.sizes[axis];
+    call.widths[i] = call.outer > 0 ? x.elements() / call.outer * item_size(x.dtype) : 0;
+  }
+  binder.require_sizes(y, sizes);
+  binder.set_call("concat", call);
+  for (size_t i = 0; i < pieces; ++i) binder.point_at(&ConcatCall::x, i, binder.operand(i));
+  binder.point(&ConcatCall::y, y);
+  binder.set_work(0, 2.0 * static_cast<double>(y.elements() * item_size(y.dtype)));
 }
 
 void bind_gather(StepBinder& binder) {
@@ -177,11 +238,10 @@ void bind_reduce(StepBinder& binder) {
   }
   binder.require(y.elements() == call.outer * call.inner, "the result has ", y.elements(), " elements");
   const std::string name = binder.attributes().text("reduction", "sum");
-  binder.require(name == "sum" || name == "mean" || name == "maximum" || name == "minimum", "reduction ", quote(name));
-  call.reduction = name == "sum"       ? Reduction::sum
-                   : name == "mean"    ? Reduction::mean
-                   : name == "maximum" ? Reduction::maximum
-                                       : Reduction::minimum;
+  constexpr std::string_view kNames[] = {"sum", "mean", "norm", "maximum", "minimum"};
+  const auto found = std::find(std::begin(kNames), std::end(kNames), name);
+  binder.require(found != std::end(kNames), "reduction ", quote(name));
+  call.reduction = static_cast<Reduction>(found - std::begin(kNames));
   binder.set_call("reduce", call);
   binder.point(&ReduceCall::x, x);
   binder.point(&ReduceCall::y, y);

@@ -1,4 +1,5 @@
-// layer_norm: operands x, residual, weight, bias; results y and perhaps x + residual. softmax: over the last dimension.
+// layer_norm: operands x, residual, weight, bias; results y and perhaps x + residual. softmax: over the last dimension;
+// attribute logarithm.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -53,6 +54,7 @@ void bind_softmax(StepBinder& binder) {
   SoftmaxCall call;
   call.width = x.sizes.empty() ? 1 : x.sizes.back();
   call.rows = call.width > 0 ? x.elements() / call.width : 0;
+  call.logarithm = binder.attributes().integer("logarithm", 0) != 0;
   binder.set_call("softmax", call);
   binder.point(&SoftmaxCall::x, x);
   binder.point(&SoftmaxCall::y, y);

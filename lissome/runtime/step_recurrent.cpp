@@ -1,0 +1,61 @@
+// lstm and gru: operands gates (what the inputs contribute, [.., .., directions * gates * size]), packed weights, bias
+// of the recurrent product or -1, h0, and for lstm c0; results y, hn, and for lstm cn. Attributes: size, directions,
+// batch_first (gates and y are [batch, steps, ..] instead of [steps, batch, ..]).
+#include "lissome/runtime/step_rows.h"
+
+namespace lissome {
+namespace {
+
+void check_float(const StepBinder& binder, const PlacedValue& value, const Sizes& sizes) {
+  binder.require_dtype(value, Dtype::f32);
+  binder.require_sizes(value, sizes);
+  binder.require_row_major(value);
+}
+
+void bind_recurrent(StepBinder& binder, std::string_view kernel, int64_t gate_count) {
+  const bool lstm = gate_count == 4;
+  const PlacedValue& gates = binder.operand(0);
+  RecurrentCall call;
+  call.size = binder.attributes().integer("size"), call.directions = binder.attributes().integer("directions");
+  const bool batch_first = binder.attributes().integer("batch_first", 0) != 0;
+  binder.require(call.size > 0 && (call.directions == 1 || call.directions == 2), "the layer has size ", call.size,
+                 " and ", call.directions, " directions");
+  binder.require_product({call.directions * (gate_count * call.size + kLinearPanel), call.size, 4});
+  binder.require(gates.sizes.size() == 3, "gates must have 3 dimensions");
+  call.steps = gates.sizes[batch_first ? 1 : 0], call.batch = gates.sizes[batch_first ? 0 : 1];
+  const int64_t wide = call.directions * gate_count * call.size, narrow = call.directions * call.size;
+  const Sizes state = {call.directions, call.batch, call.size};
+  check_float(binder, gates, {gates.sizes[0], gates.sizes[1], wide});
+  check_float(binder, binder.operand(1), {call.directions * packed_linear_f32_size(gate_count * call.size, call.size)});
+  if (binder.has_operand(2)) check_float(binder, binder.operand(2), {wide});
+  binder.require(!lstm || !binder.has_operand(2), "the bias of an LSTM belongs to its gates");
+  check_float(binder, binder.operand(3), state);
+  check_float(binder, binder.result(0), {gates.sizes[0], gates.sizes[1], narrow});
+  check_float(binder, binder.result(1), state);
+  call.gates_step = batch_first ? wide : call.batch * wide, call.gates_row = batch_first ? call.steps * wide : wide;
+  call.y_step = batch_first ? narrow : call.batch * narrow, call.y_row = batch_first ? call.steps * narrow : narrow;
+  binder.set_call(kernel, call);
+  binder.point(&RecurrentCall::gates, gates);
+  binder.point(&RecurrentCall::weight, binder.operand(1));
+  if (binder.has_operand(2)) binder.point(&RecurrentCall::bias, binder.operand(2));
+  binder.point(&RecurrentCall::h0, binder.operand(3));
+  binder.point(&RecurrentCall::y, binder.result(0));
+  binder.point(&RecurrentCall::hn, binder.result(1));
+  if (lstm) {
+    check_float(binder, binder.operand(4), state);
+    check_float(binder, binder.result(2), state);
+    binder.point(&RecurrentCall::c0, binder.operand(4));
+    binder.point(&RecurrentCall::cn, binder.result(2));
+  }
+  const double products = static_cast<double>(call.steps * call.batch) * static_cast<double>(wide * call.size);
+  binder.set_products(products);
+  binder.set_work(2 * products, 0);
+  binder.point_scratch(&RecurrentCall::scratch, call.batch * wide * 4);
+}
+
+}  // namespace
+
+void bind_lstm(StepBinder& binder) { bind_recurrent(binder, "lstm", 4); }
+void bind_gru(StepBinder& binder) { bind_recurrent(binder, "gru", 3); }
+
+}  // namespace lissome
