@@ -54,6 +54,7 @@ std::string refuse_softmax(const PlanBuilder& builder, const Node& node) {
 void emit_softmax(PlanBuilder& builder, const Node& node) {
   PlanStep step;
   step.kernel = "softmax";
+  if (node.op.name().find("log_softmax") != std::string::npos) step.attributes.set("logarithm", int64_t{1});
   step.operands = {builder.use_dense(node.argument("self"), node)};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);

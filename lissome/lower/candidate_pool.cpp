@@ -74,14 +74,24 @@ ReducedDims find_reduced(const PlanBuilder& builder, const Node& node) {
     if (!size || !std::all_of(size->begin(), size->end(), [](int64_t n) { return n == 1; }) || rank != 4) return {};
     return {2, 2};
   }
-  const auto given = read_integers(node.argument("dim"));
-  if (!given || given->empty()) return {};
+  const bool whole = node.op.argument_index("dim") < 0 || node.argument("dim").is_none();
+  const auto given = whole ? std::vector<int64_t>() : read_integers(node.argument("dim"));
+  if (!given) return {};
+  // None, and an empty list, mean all.
+  if (given->empty()) return {0, rank};
   for (const int64_t dim : *given) dims.push_back(dim < 0 ? dim + rank : dim);
   std::sort(dims.begin(), dims.end());
   for (size_t i = 1; i < dims.size(); ++i) {
     if (dims[i] != dims[i - 1] + 1) return {};
   }
   return {dims.front(), static_cast<int64_t>(dims.size())};
+}
+
+std::string_view name_reduction(const Node& node) {
+  if (node.is("aten::sum") || node.is("aten::sum.dim_IntList")) return "sum";
+  if (node.is("aten::linalg_vector_norm")) return "norm";
+  if (node.is("aten::amax")) return "maximum";
+  return node.is("aten::amin") ? "minimum" : "mean";
 }
 
 }  // namespace
@@ -92,6 +102,10 @@ std::string refuse_mean(const PlanBuilder& builder, const Node& node) {
       {refuse_tensor(builder, x, Dtype::f32), refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
   if (!refusal.empty()) return refusal;
   if (builder.is_held(x.value())) return "the reference library holds the operand";
+  if (node.is("aten::linalg_vector_norm") && node.argument("ord") != Argument(2) &&
+      node.argument("ord") != Argument(2.0)) {
+    return "it is no square norm";
+  }
   return find_reduced(builder, node).count > 0 ? "" : "the dimensions are no run of neighbours";
 }
 
@@ -103,7 +117,7 @@ void emit_mean(PlanBuilder& builder, const Node& node) {
   const bool last = builder.format(x) == Format::channels_last && dims.first == 2 && dims.count == rank - 2;
   PlanStep step;
   step.kernel = "reduce";
-  step.attributes.set("reduction", std::string(node.is("aten::sum.dim_IntList") ? "sum" : "mean"));
+  step.attributes.set("reduction", std::string(name_reduction(node)));
   step.attributes.set("first", dims.first);
   step.attributes.set("count", dims.count);
   if (last) step.attributes.set("channels_last", int64_t{1});

@@ -14,6 +14,16 @@ std::string refuse_winograd_f32(const PlanBuilder& builder, const Node& node);
 void emit_winograd_f32_2x2(PlanBuilder& builder, const Node& node);
 void emit_winograd_f32_4x4(PlanBuilder& builder, const Node& node);
 
+// candidate_transposed.cpp
+std::string refuse_transposed(const PlanBuilder& builder, const Node& node);
+void emit_transposed(PlanBuilder& builder, const Node& node);
+
+// candidate_join.cpp
+std::string refuse_concat(const PlanBuilder& builder, const Node& node);
+void emit_concat(PlanBuilder& builder, const Node& node);
+std::string refuse_piece(const PlanBuilder& builder, const Node& node);
+void emit_piece(PlanBuilder& builder, const Node& node);
+
 // candidate_view.cpp
 std::string refuse_reshape(const PlanBuilder& builder, const Node& node);
 void emit_reshape(PlanBuilder& builder, const Node& node);
@@ -45,6 +55,15 @@ std::string refuse_attention_bf16(const PlanBuilder& builder, const Node& node);
 std::string refuse_elementwise_bf16(const PlanBuilder& builder, const Node& node);
 std::string refuse_cast_bf16(const PlanBuilder& builder, const Node& node);
 void emit_cast_bf16(PlanBuilder& builder, const Node& node);
+// candidate_recurrent.cpp
+std::string refuse_recurrent(const PlanBuilder& builder, const Node& node);
+void emit_recurrent(PlanBuilder& builder, const Node& node);
+
+// candidate_take.cpp
+std::string refuse_take(const PlanBuilder& builder, const Node& node);
+void emit_take(PlanBuilder& builder, const Node& node);
+std::string refuse_find_largest(const PlanBuilder& builder, const Node& node);
+void emit_find_largest(PlanBuilder& builder, const Node& node);
 
 // candidate_elementwise.cpp
 std::string refuse_elementwise(const PlanBuilder& builder, const Node& node);

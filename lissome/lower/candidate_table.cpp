@@ -17,6 +17,7 @@ constexpr std::array kConv = {
     Candidate{"conv_f32", refuse_conv_f32, emit_conv_f32},
     Candidate{"winograd_f32_4x4", refuse_winograd_f32, emit_winograd_f32_4x4},
     Candidate{"winograd_f32_2x2", refuse_winograd_f32, emit_winograd_f32_2x2},
+    Candidate{"conv_transposed_f32", refuse_transposed, emit_transposed},
     Candidate{"mkldnn_conv", refuse_mkldnn_conv, emit_mkldnn_conv},
 };
 constexpr std::array kLinearInt8 = {
@@ -36,6 +37,10 @@ constexpr std::array kQuantize = {
 constexpr std::array kDequantize = {
     Candidate{"dequantize", refuse_dequantize, emit_dequantize},
 };
+constexpr std::array kConcat = {Candidate{"concat", refuse_concat, emit_concat, false}};
+constexpr std::array kPiece = {Candidate{"view", refuse_piece, emit_piece, false}};
+constexpr std::array kLstm = {Candidate{"lstm", refuse_recurrent, emit_recurrent}};
+constexpr std::array kGru = {Candidate{"gru", refuse_recurrent, emit_recurrent}};
 constexpr std::array kReshape = {Candidate{"view", refuse_reshape, emit_reshape, false}};
 constexpr std::array kPermute = {Candidate{"view", refuse_permute, emit_permute, false}};
 constexpr std::array kSlice = {Candidate{"view", refuse_slice, emit_slice, false}};
@@ -44,7 +49,11 @@ constexpr std::array kElementwise = {
     Candidate{"elementwise", refuse_elementwise, emit_elementwise, false},
     Candidate{"elementwise_bf16", refuse_elementwise_bf16, emit_elementwise, false},
 };
-constexpr std::array kCast = {Candidate{"cast_bf16", refuse_cast_bf16, emit_cast_bf16, false}};
+constexpr std::array kElementwiseF32 = {Candidate{"elementwise", refuse_elementwise, emit_elementwise, false}};
+constexpr std::array kCast = {
+    Candidate{"elementwise", refuse_elementwise, emit_elementwise, false},
+    Candidate{"cast_bf16", refuse_cast_bf16, emit_cast_bf16, false},
+};
 constexpr std::array kLayerNorm = {
     Candidate{"layer_norm", refuse_layer_norm, emit_layer_norm},
     Candidate{"layer_norm_bf16", refuse_layer_norm_bf16, emit_layer_norm_bf16},
@@ -53,12 +62,15 @@ constexpr std::array kSoftmax = {
     Candidate{"softmax", refuse_softmax, emit_softmax},
     Candidate{"softmax_bf16", refuse_softmax_bf16, emit_softmax_bf16},
 };
+constexpr std::array kSoftmaxF32 = {Candidate{"softmax", refuse_softmax, emit_softmax}};
 constexpr std::array kAttention = {
     Candidate{"attention", refuse_attention, emit_attention},
     Candidate{"attention_bf16", refuse_attention_bf16, emit_attention},
 };
 constexpr std::array kPool = {Candidate{"pool", refuse_pool, emit_pool}};
 constexpr std::array kMean = {Candidate{"mean", refuse_mean, emit_mean}};
+constexpr std::array kTake = {Candidate{"take", refuse_take, emit_take}};
+constexpr std::array kFindLargest = {Candidate{"find_largest", refuse_find_largest, emit_find_largest}};
 constexpr std::array kEmbedding = {Candidate{"embedding", refuse_embedding, emit_embedding}};
 
 constexpr std::array kLists = {
@@ -73,18 +85,25 @@ constexpr std::array kLists = {
     CandidateList{"lissome::linear_dynamic_int8", kLinearDynamic},
     CandidateList{"lissome::quantize", kQuantize},
     CandidateList{"lissome::dequantize", kDequantize},
+    CandidateList{"aten::cat", kConcat},
+    CandidateList{"lissome::getitem", kPiece},
     CandidateList{"aten::reshape", kReshape},
     CandidateList{"aten::view", kReshape},
     CandidateList{"aten::_unsafe_view", kReshape},
     CandidateList{"aten::flatten.using_ints", kReshape},
     CandidateList{"aten::unsqueeze", kReshape},
     CandidateList{"aten::squeeze.dim", kReshape},
+    CandidateList{"aten::squeeze.dims", kReshape},
+    CandidateList{"aten::squeeze", kReshape},
+    CandidateList{"aten::view_as", kReshape},
+    CandidateList{"aten::reshape_as", kReshape},
     CandidateList{"aten::unflatten.int", kReshape},
     CandidateList{"aten::transpose.int", kPermute},
     CandidateList{"aten::permute", kPermute},
     CandidateList{"aten::slice.Tensor", kSlice},
     CandidateList{"aten::select.int", kSlice},
     CandidateList{"aten::expand", kExpand},
+    CandidateList{"aten::expand_as", kExpand},
     CandidateList{"aten::relu", kElementwise},
     CandidateList{"aten::sigmoid", kElementwise},
     CandidateList{"aten::tanh", kElementwise},
@@ -95,28 +114,93 @@ constexpr std::array kLists = {
     CandidateList{"aten::neg", kElementwise},
     CandidateList{"aten::abs", kElementwise},
     CandidateList{"aten::exp", kElementwise},
+    CandidateList{"aten::sin", kElementwiseF32},
+    CandidateList{"aten::cos", kElementwiseF32},
     CandidateList{"aten::sqrt", kElementwise},
     CandidateList{"aten::rsqrt", kElementwise},
     CandidateList{"aten::reciprocal", kElementwise},
     CandidateList{"aten::erf", kElementwise},
+    CandidateList{"aten::floor", kElementwiseF32},
+    CandidateList{"aten::square", kElementwiseF32},
     CandidateList{"aten::add.Tensor", kElementwise},
     CandidateList{"aten::sub.Tensor", kElementwise},
+    CandidateList{"aten::rsub.Scalar", kElementwiseF32},
     CandidateList{"aten::mul.Tensor", kElementwise},
     CandidateList{"aten::div.Tensor", kElementwise},
     CandidateList{"aten::maximum", kElementwise},
     CandidateList{"aten::minimum", kElementwise},
+    CandidateList{"aten::pow.Tensor_Scalar", kElementwiseF32},
+    CandidateList{"aten::pow.Tensor_Tensor", kElementwiseF32},
+    CandidateList{"aten::clamp_min", kElementwiseF32},
+    CandidateList{"aten::clamp_max", kElementwiseF32},
+    CandidateList{"aten::clamp", kElementwiseF32},
+    CandidateList{"aten::hardtanh", kElementwiseF32},
+    CandidateList{"aten::eq.Tensor", kElementwiseF32},
+    CandidateList{"aten::eq.Scalar", kElementwiseF32},
+    CandidateList{"aten::ne.Tensor", kElementwiseF32},
+    CandidateList{"aten::ne.Scalar", kElementwiseF32},
+    CandidateList{"aten::lt.Tensor", kElementwiseF32},
+    CandidateList{"aten::lt.Scalar", kElementwiseF32},
+    CandidateList{"aten::le.Tensor", kElementwiseF32},
+    CandidateList{"aten::le.Scalar", kElementwiseF32},
+    CandidateList{"aten::gt.Tensor", kElementwiseF32},
+    CandidateList{"aten::gt.Scalar", kElementwiseF32},
+    CandidateList{"aten::ge.Tensor", kElementwiseF32},
+    CandidateList{"aten::ge.Scalar", kElementwiseF32},
+    CandidateList{"aten::logical_not", kElementwiseF32},
+    CandidateList{"aten::logical_and", kElementwiseF32},
+    CandidateList{"aten::logical_or", kElementwiseF32},
+    CandidateList{"aten::bitwise_not", kElementwiseF32},
+    CandidateList{"aten::bitwise_and.Tensor", kElementwiseF32},
+    CandidateList{"aten::bitwise_or.Tensor", kElementwiseF32},
+    CandidateList{"aten::__and__.Tensor", kElementwiseF32},
+    CandidateList{"aten::__or__.Tensor", kElementwiseF32},
+    CandidateList{"aten::where.self", kElementwiseF32},
+    CandidateList{"aten::where.ScalarOther", kElementwiseF32},
+    CandidateList{"aten::where.ScalarSelf", kElementwiseF32},
+    CandidateList{"aten::where.Scalar", kElementwiseF32},
+    CandidateList{"aten::masked_fill.Scalar", kElementwiseF32},
+    CandidateList{"aten::masked_fill.Tensor", kElementwiseF32},
     CandidateList{"aten::to.dtype", kCast},
+    CandidateList{"aten::_to_copy", kElementwiseF32},
+    CandidateList{"aten::to.dtype_layout", kElementwiseF32},
+    CandidateList{"aten::full", kElementwiseF32},
+    CandidateList{"aten::full_like", kElementwiseF32},
+    CandidateList{"aten::new_full", kElementwiseF32},
+    CandidateList{"aten::zeros", kElementwiseF32},
+    CandidateList{"aten::zeros_like", kElementwiseF32},
+    CandidateList{"aten::new_zeros", kElementwiseF32},
+    CandidateList{"aten::ones", kElementwiseF32},
+    CandidateList{"aten::ones_like", kElementwiseF32},
+    CandidateList{"aten::new_ones", kElementwiseF32},
+    CandidateList{"aten::arange", kElementwiseF32},
+    CandidateList{"aten::arange.start", kElementwiseF32},
+    CandidateList{"aten::arange.start_step", kElementwiseF32},
+    CandidateList{"aten::lstm.input", kLstm},
+    CandidateList{"aten::gru.input", kGru},
     CandidateList{"aten::layer_norm", kLayerNorm},
     CandidateList{"aten::softmax.int", kSoftmax},
+    CandidateList{"aten::_softmax", kSoftmaxF32},
+    CandidateList{"aten::log_softmax.int", kSoftmaxF32},
+    CandidateList{"aten::_log_softmax", kSoftmaxF32},
     CandidateList{"aten::scaled_dot_product_attention", kAttention},
     CandidateList{"aten::max_pool1d", kPool},
     CandidateList{"aten::max_pool2d", kPool},
     CandidateList{"aten::avg_pool1d", kPool},
     CandidateList{"aten::avg_pool2d", kPool},
     CandidateList{"aten::mean.dim", kMean},
+    CandidateList{"aten::mean", kMean},
+    CandidateList{"aten::sum", kMean},
     CandidateList{"aten::sum.dim_IntList", kMean},
+    CandidateList{"aten::amax", kMean},
+    CandidateList{"aten::amin", kMean},
+    CandidateList{"aten::linalg_vector_norm", kMean},
     CandidateList{"aten::adaptive_avg_pool2d", kMean},
     CandidateList{"aten::embedding", kEmbedding},
+    CandidateList{"aten::index.Tensor", kTake},
+    CandidateList{"aten::index_select", kTake},
+    CandidateList{"aten::gather", kTake},
+    CandidateList{"aten::argmax", kFindLargest},
 };
 
 }  // namespace

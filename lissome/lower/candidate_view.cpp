@@ -66,6 +66,14 @@ bool splits_last(const PlanBuilder& builder, const Node& node) {
   return !from.empty() && to.size() >= from.size() && std::equal(from.begin(), from.end() - 1, to.begin());
 }
 
+// Height and width of a channels-last value become one dimension: pixels lie one behind the other.
+bool merges_pixels(const PlanBuilder& builder, const Node& node) {
+  const ValueId x = input_of(node).value();
+  const std::vector<Dimension>&from = builder.type(x).sizes, &to = builder.type(node.result()).sizes;
+  return builder.format(x) == Format::channels_last && !builder.is_strided_view(x) && from.size() == 4 &&
+         to.size() == 3 && from[0] == to[0] && from[1] == to[1];
+}
+
 }  // namespace
 
 std::string refuse_reshape(const PlanBuilder& builder, const Node& node) { return refuse_view(builder, node); }
@@ -75,6 +83,11 @@ void emit_reshape(PlanBuilder& builder, const Node& node) {
   if (builder.is_strided_view(x) && splits_last(builder, node)) {
     emit_view(builder, node, "split", {}, builder.use(x));
     builder.mark_strided(node.result(), {}, builder.has_dense_rows(x));
+    return;
+  }
+  if (merges_pixels(builder, node)) {
+    emit_view(builder, node, "merge", {}, builder.use(x));
+    builder.mark_strided(node.result(), {0, 2, 1}, false);
     return;
   }
   emit_view(builder, node, "reshape", {}, builder.use_dense(x, node));
@@ -91,7 +104,7 @@ void emit_permute(PlanBuilder& builder, const Node& node) {
   const std::vector<int64_t> order = read_order(builder, node);
   Attributes attributes;
   attributes.set("dims", order);
-  emit_view(builder, node, "permute", std::move(attributes), builder.use_dense_or_view(x, node));
+  emit_view(builder, node, "permute", std::move(attributes), builder.use(x));
   const std::vector<int64_t> before = builder.memory_order(x);
   std::vector<int64_t> after;
   for (const int64_t dim : order) {
@@ -103,15 +116,37 @@ void emit_permute(PlanBuilder& builder, const Node& node) {
                                                      : before.back() == static_cast<int64_t>(before.size()) - 1));
 }
 
+namespace {
+
+// A number that is the size of a tensor, as where a growing cache ends.
+struct Measured {
+  ValueId value = ValueId::none;
+  int64_t dim = -1;  // -1: it is something else
+};
+
+Measured find_measured(const PlanBuilder& builder, const Argument& number) {
+  if (!number.is_value()) return {};
+  for (const Node& node : builder.program().nodes) {
+    if (!node.is("aten::sym_size.int") || node.result() != number.value()) continue;
+    const Argument &x = node.argument("self"), &dim = node.argument("dim");
+    if (!x.is_value() || !dim.get<int64_t>() || builder.is_held(x.value()) || !builder.is_sized(x.value())) return {};
+    const auto rank = static_cast<int64_t>(builder.type(x.value()).sizes.size());
+    const int64_t at = *dim.get<int64_t>();
+    return at < -rank || at >= rank ? Measured{} : Measured{x.value(), at < 0 ? at + rank : at};
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string refuse_slice(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_view(builder, node);
   if (!refusal.empty()) return refusal;
   if (read_dim(builder, node, node.argument("dim")) < 0) return "the dimension is computed";
   const bool select = node.is("aten::select.int");
   const Argument& start = node.argument(select ? "index" : "start");
-  if (!select && start.is_none()) return {};
-  if (!start.get<int64_t>()) return "the start is computed";
-  if (*start.get<int64_t>() < 0) return "it starts from the end";
+  if (!start.is_none() && !start.get<int64_t>() && find_measured(builder, start).dim < 0)
+    return "the start is computed";
   if (!select && (!node.argument("step").get<int64_t>() || *node.argument("step").get<int64_t>() <= 0)) {
     return "the step is computed";
   }
@@ -123,12 +158,22 @@ void emit_slice(PlanBuilder& builder, const Node& node) {
   const Argument& start = node.argument(select ? "index" : "start");
   const ValueId x = input_of(node).value();
   const int64_t dim = read_dim(builder, node, node.argument("dim"));
-  const bool has_dense_rows = !builder.is_strided_view(x) || builder.has_dense_rows(x);
+  const bool has_dense_rows = builder.has_dense_rows(x);
   Attributes attributes;
   attributes.set("dim", dim);
-  attributes.set(select ? "index" : "start", start.is_none() ? int64_t{0} : *start.get<int64_t>());
+  const Measured measured = find_measured(builder, start);
+  if (measured.dim >= 0) attributes.set("measured", measured.dim);
+  const auto* number = start.get<int64_t>();
+  attributes.set(select ? "index" : "start", number ? *number : int64_t{0});
   if (!select) attributes.set("step", *node.argument("step").get<int64_t>());
-  emit_view(builder, node, select ? "select" : "slice", std::move(attributes), builder.use_dense_or_view(x, node));
+  PlanStep step;
+  step.kernel = "view";
+  step.attributes = std::move(attributes);
+  step.attributes.set("form", std::string(select ? "select" : "slice"));
+  step.operands = {builder.use(x)};
+  if (measured.dim >= 0) step.operands.push_back(builder.use(measured.value));
+  step.results = {builder.make(node.result(), Storage::view)};
+  builder.add_step(std::move(step), node);
   const bool cuts_last = dim + 1 == static_cast<int64_t>(builder.type(x).sizes.size());
   const bool keeps_rows = !cuts_last || (!select && *node.argument("step").get<int64_t>() == 1);
   builder.mark_strided(node.result(), {}, keeps_rows && has_dense_rows);
@@ -138,10 +183,10 @@ std::string refuse_expand(const PlanBuilder& builder, const Node& node) { return
 
 void emit_expand(PlanBuilder& builder, const Node& node) {
   const ValueId x = input_of(node).value();
-  const bool has_dense_rows = !builder.is_strided_view(x) || builder.has_dense_rows(x);
+  const bool has_dense_rows = builder.has_dense_rows(x);
   const std::vector<Dimension>&from = builder.type(x).sizes, &to = builder.type(node.result()).sizes;
   const bool keeps_rows = !from.empty() && !to.empty() && from.back() == to.back();
-  emit_view(builder, node, "expand", {}, builder.use_dense_or_view(x, node));
+  emit_view(builder, node, "expand", {}, builder.use(x));
   builder.mark_strided(node.result(), {}, keeps_rows && has_dense_rows);
 }
 

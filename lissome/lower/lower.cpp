@@ -40,7 +40,8 @@ class Lowering {
  private:
   void lower_node(const Node& node) {
     const std::span<const Candidate> rows = find_candidates(node.op);
-    if (rows.empty()) {
+    // Lists name a node by its first result.
+    if (rows.empty() || node.results.at(0) == ValueId::none) {
       builder_.keep_node(node);
       return;
     }

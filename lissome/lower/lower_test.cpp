@@ -7,33 +7,15 @@
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
-#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstdio>
 
+#include "lissome/lower/program_check.h"
+
 using namespace lissome;
 
 namespace {
-
-void check_same(const std::vector<c10::IValue>& seen, const std::vector<c10::IValue>& wanted) {
-  REQUIRE(seen.size() == wanted.size());
-  for (size_t i = 0; i < seen.size(); ++i) {
-    if (!wanted[i].isTensor()) continue;
-    REQUIRE(seen[i].isTensor());
-    const at::Tensor left = seen[i].toTensor(), right = wanted[i].toTensor();
-    REQUIRE((left.sizes() == right.sizes()));
-    CHECK((left.scalar_type() == right.scalar_type()));
-    if (!right.is_floating_point()) {
-      CHECK(at::equal(left, right));
-      continue;
-    }
-    if (right.numel() == 0) continue;
-    // As parity is judged: relative to the largest element, since sums that cancel have no digits of their own.
-    const double difference = left.sub(right).abs().max().item().toDouble();
-    CHECK(difference <= 1e-5 * right.abs().max().item().toDouble());
-  }
-}
 
 long count_steps(const Plan& plan, std::string_view kernel) {
   return std::count_if(plan.steps.begin(), plan.steps.end(),
@@ -82,38 +64,6 @@ TEST_CASE("a saved plan runs as before") {
 }
 
 namespace {
-
-using Weights = std::vector<std::pair<std::string, at::Tensor>>;
-
-// Lowers without timing, so that our own kernels are taken wherever they accept; `native` says that they took all.
-void check_program(const char* text, const Weights& weights, const std::vector<c10::IValue>& inputs,
-                   bool native = true) {
-  const Program program = parse_program(text, weights);
-  LowerOptions options;
-  options.effort = Effort::fast;
-  const auto plan = std::make_shared<Plan>(lower_program(program, options));
-  std::string refusals;
-  for (const PlanChoice& choice : plan->choices) {
-    if (choice.chosen != "reference") continue;
-    for (const PlanCandidate& candidate : choice.candidates)
-      refusals += choice.op + " " + candidate.name + ": " + candidate.refused + "\n";
-  }
-  CAPTURE(refusals);
-  CHECK(plan->needs_reference() != native);
-  for (const int threads : {1, 2}) {
-    SessionOptions session_options;
-    session_options.threads = threads;
-    Session session(plan, session_options);
-    for (int run = 0; run < 2; ++run) check_same(run_session(session, inputs), interpret(program, inputs));
-  }
-  // Every other way to run it gives the same.
-  options.effort = Effort::normal;
-  Session timed(std::make_shared<Plan>(lower_program(program, options)));
-  check_same(run_session(timed, inputs), interpret(program, inputs));
-  options.forced = {{"*", "reference"}};
-  Session session(std::make_shared<Plan>(lower_program(program, options)));
-  check_same(run_session(session, inputs), interpret(program, inputs));
-}
 
 at::Tensor random_i8(std::vector<int64_t> sizes) { return at::randint(-127, 128, sizes, at::kChar); }
 
@@ -230,8 +180,8 @@ TEST_CASE("a transformer block runs on our own kernels, for any batch and sequen
                            {"qkv", at::randn({72, 24})},   {"qkv.b", at::randn({72})},   {"out", at::randn({24, 24})},
                            {"up", at::randn({96, 24})},    {"down", at::randn({24, 96})}};
   for (const auto& [batch, seq] : {std::pair<int64_t, int64_t>{1, 1}, {2, 17}, {8, 64}}) {
-    // The sizes come from the reference as numbers, which nothing native reads.
-    check_program(text, weights, {at::randint(0, 50, {batch, seq}, at::kLong), at::randn({batch, 1, 1, seq})}, false);
+    // The sizes that views are given as numbers are known without them.
+    check_program(text, weights, {at::randint(0, 50, {batch, seq}, at::kLong), at::randn({batch, 1, 1, seq})});
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "lissome/base.h"
 #include "lissome/lower/tensors.h"
@@ -129,6 +130,7 @@ std::vector<int64_t> PlanBuilder::memory_order(ValueId id) const {
   if (found != strided_.end()) return found->second;
   std::vector<int64_t> order(type(id).sizes.size());
   std::iota(order.begin(), order.end(), int64_t{0});
+  if (format(id) == Format::channels_last) std::rotate(order.begin() + 1, order.end() - 1, order.end());
   return order;
 }
 
@@ -166,10 +168,6 @@ int PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
   found->second = step.results[0];
   add_step(std::move(step), reader);
   return found->second;
-}
-
-int PlanBuilder::use_dense_or_view(ValueId id, const Node& reader) {
-  return is_strided_view(id) ? use(id) : use_dense(id, reader);
 }
 
 int PlanBuilder::use_dense(const Argument& argument, const Node& reader, Format format) {
@@ -244,7 +242,44 @@ void PlanBuilder::keep_node(Node node) {
   items_.emplace_back(std::move(node));
 }
 
+// Kept nodes that only told sizes, or made lists that native steps cut themselves, and steps that only those read.
+void PlanBuilder::drop_unread_items() {
+  std::set<ValueId> wanted;
+  std::set<int> wanted_values;
+  for (const ProgramOutput& output : program_.outputs)
+    for_each_value(output.value, [&](ValueId id) { wanted.insert(id); });
+  for (const StateWrite& write : program_.writes) wanted.insert(write.value);
+  const auto is_wanted = [&](ValueId id) {
+    const auto value = plan_values_.find(id);
+    return wanted.contains(id) || (value != plan_values_.end() && wanted_values.contains(value->second));
+  };
+  for (const ValueId id : wanted) {
+    if (plan_values_.contains(id)) wanted_values.insert(plan_values_.at(id));
+  }
+  std::vector<Item> kept;
+  for (size_t i = items_.size(); i-- > 0;) {
+    if (const auto* node = std::get_if<Node>(&items_[i])) {
+      if (is_pure(program_, *node) && std::none_of(node->results.begin(), node->results.end(), is_wanted)) continue;
+      for (const Argument& argument : node->arguments) {
+        for_each_value(argument, [&](ValueId id) {
+          wanted.insert(id);
+          if (plan_values_.contains(id)) wanted_values.insert(plan_values_.at(id));
+        });
+      }
+    } else {
+      const auto& step = std::get<PlanStep>(items_[i]);
+      const auto is_read = [&](int value) { return wanted_values.contains(value); };
+      if (std::none_of(step.results.begin(), step.results.end(), is_read)) continue;
+      wanted_values.insert(step.operands.begin(), step.operands.end());
+    }
+    kept.push_back(std::move(items_[i]));
+  }
+  std::reverse(kept.begin(), kept.end());
+  items_ = std::move(kept);
+}
+
 Plan PlanBuilder::finish() {
+  drop_unread_items();
   // How many later items need a value, so that a group knows what leaves it.
   std::unordered_map<ValueId, size_t> last_needed;
   std::unordered_map<int, ValueId> program_values;

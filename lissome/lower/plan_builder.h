@@ -44,8 +44,6 @@ class PlanBuilder {
   // The same, dense in this format: a copy step is added where the value lies otherwise, once per format.
   int use_dense(ValueId id, const Node& reader, Format format = Format::row_major);
   int use_dense(const Argument& argument, const Node& reader, Format format = Format::row_major);
-  // Any strides, but channels-last values are brought into row order first, so that memory_order() tells the truth.
-  int use_dense_or_view(ValueId id, const Node& reader);
   int make(ValueId id, Storage storage = Storage::arena, Format format = Format::row_major);
   // A value that the program does not have, for steps that need several results.
   ValueId add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes);
@@ -54,7 +52,7 @@ class PlanBuilder {
   void mark_strided(ValueId id, std::vector<int64_t> order, bool dense_rows);
   // Whether neighbours along the last dimension are neighbours in memory.
   bool has_dense_rows(ValueId id) const;
-  std::vector<int64_t> memory_order(ValueId id) const;  // 0, 1, 2, ... of a dense value
+  std::vector<int64_t> memory_order(ValueId id) const;  // 0, 1, 2, ... of a value in row order
   // Adds the step once per value, however many linears read it.
   QuantizedRows quantize_rows(ValueId x, const Node& reader);
   // A packed weight, kept once per name.
@@ -71,6 +69,7 @@ class PlanBuilder {
  private:
   using Item = std::variant<PlanStep, Node>;
 
+  void drop_unread_items();
   void add_inputs();
   void add_outputs();
   PlanValue describe(ValueId id) const;

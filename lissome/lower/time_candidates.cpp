@@ -108,17 +108,18 @@ Program CandidateTimer::extract(const Node& node) const {
     return type;
   };
   Node copy = node;
-  for (Argument& argument : copy.arguments) {
-    if (!argument.is_value()) continue;
-    const ValueId id = argument.value();
+  const auto bring = [&](ValueId id) {
     if (!ids.contains(id)) {
       const Weight* weight = program_.find_weight(id);
       ids[id] = weight ? alone.add_weight(weight->name, weight->tensor, weight->role)
                        : alone.add_input(program_.value(id).name, fix(program_.value(id).type));
     }
-    argument = ids[id];
+    return ids.at(id);
+  };
+  for (Argument& argument : copy.arguments) argument = map_values(argument, bring);
+  for (ValueId& id : copy.results) {
+    if (id != ValueId::none) id = alone.add_value(fix(program_.value(id).type), program_.value(id).name);
   }
-  for (ValueId& id : copy.results) id = alone.add_value(fix(program_.value(id).type), program_.value(id).name);
   alone.outputs.push_back({Argument(copy.results.front()), "y"});
   copy.origin = nullptr;
   alone.nodes.push_back(std::move(copy));

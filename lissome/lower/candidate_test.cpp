@@ -1,0 +1,203 @@
+// Nodes that have candidates of their own, on our own kernels, at two sizes of what varies.
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+
+#include "lissome/lower/program_check.h"
+
+using namespace lissome;
+
+namespace {
+
+at::Tensor random_ids(std::vector<int64_t> sizes, int64_t low, int64_t high) {
+  return at::randint(low, high, sizes, at::kLong);
+}
+
+}  // namespace
+
+TEST_CASE("masks are made of comparisons and arithmetic on integers") {
+  for (const int64_t length : {1, 7, 40}) {
+    check_program(R"(
+    dim n in 1..64
+    input %ids: i64[2, n]
+    input %x: f32[2, n]
+    %size: int = aten::sym_size.int(%ids, 1)
+    %places: i64[n] = aten::arange(%size)
+    %rows: i64[n, 1] = aten::unsqueeze(%places, 1)
+    %causal: bool[n, n] = aten::le.Tensor(%places, %rows)
+    %used: bool[2, n] = aten::ne.Scalar(%ids, 3)
+    %keys: bool[2, 1, n] = aten::unsqueeze(%used, 1)
+    %both: bool[2, n, n] = aten::__and__.Tensor(%keys, %causal)
+    %not: bool[2, n, n] = aten::logical_not(%both)
+    %wide: i64[2, n] = aten::mul.Tensor(%ids, %ids)
+    %less: i64[2, n] = aten::sub.Tensor(%wide, 5, alpha=2)
+    %cut: i64[2, n] = aten::clamp(%less, -3, 60)
+    %kept: i64[2, n] = aten::masked_fill.Scalar(%cut, %used, -1)
+    %chosen: f32[2, n] = aten::where.ScalarOther(%used, %x, 0.25)
+    %float: f32[2, n] = aten::to.dtype(%ids, f32)
+    %turned: f32[2, n] = aten::rsub.Scalar(%float, 1)
+    %limited: f32[2, n] = aten::clamp(%x, min=-0.5)
+    %power: f32[2, n] = aten::pow.Tensor_Scalar(%x, 3)
+    %flags: i64[2, n] = aten::to.dtype(%used, i64)
+    %ones: bool[2, n] = aten::ones_like(%used)
+    return %not, %kept, %chosen, %turned, %limited, %power, %flags, %ones, %causal
+  )",
+                  {}, {random_ids({2, length}, -9, 9), at::randn({2, length})});
+  }
+}
+
+TEST_CASE("elements are taken by index tensors") {
+  for (const int64_t length : {1, 5, 33}) {
+    check_program(R"(
+    dim n in 1..64
+    input %x: f32[4, n, 3]
+    input %rows: i64[2, 1]
+    input %columns: i64[n]
+    input %places: i64[4, n, 2]
+    %both: f32[2, n, 3] = aten::index.Tensor(%x, [%rows, %columns])
+    %middle: f32[4, n, 3] = aten::index.Tensor(%x, [none, %columns])
+    %gathered: f32[4, n, 2] = aten::gather(%x, -1, %places)
+    %selected: f32[4, n, 3] = aten::index_select(%x, 1, %columns)
+    %best: i64[4, 3] = aten::argmax(%x, 1)
+    %best_kept: i64[4, n, 1] = aten::argmax(%x, -1, true)
+    %last: f32[4, 3] = aten::select.int(%x, 1, -1)
+    return %both, %middle, %gathered, %selected, %best, %best_kept, %last
+  )",
+                  {},
+                  {at::randn({4, length, 3}), random_ids({2, 1}, -4, 4), random_ids({length}, 0, length),
+                   random_ids({4, length, 2}, 0, 3)});
+  }
+}
+
+TEST_CASE("reductions, norms and log softmax") {
+  for (const int64_t rows : {1, 6}) {
+    check_program(R"(
+    dim n in 1..64
+    input %x: f32[n, 5, 37]
+    %logs: f32[n, 5, 37] = aten::log_softmax.int(%x, -1)
+    %norm: f32[n, 5, 1] = aten::linalg_vector_norm(%x, 2, [-1], true)
+    %across: f32[n, 37] = aten::linalg_vector_norm(%x, 2, [1])
+    %large: f32[n, 5] = aten::amax(%x, [2])
+    %all: f32[] = aten::sum(%x)
+    %wide: f32[n, 5, 37] = aten::expand_as(%norm, %x)
+    %unit: f32[n, 5, 37] = aten::div.Tensor(%x, %wide)
+    return %logs, %norm, %across, %large, %all, %unit
+  )",
+                  {}, {at::randn({rows, 5, 37})});
+  }
+}
+
+TEST_CASE("what is joined and cut") {
+  check_program(R"(
+    dim n in 1..16
+    input %x: f32[n, 6, 5, 4]
+    input %past: f32[n, 2, 5, 4]
+    parameter @w: f32[8, 6, 3, 3]
+    parameter @nothing: f32[0]
+    %c: f32[n, 8, 5, 4] = aten::convolution(%x, @w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %channels: f32[n, 14, 5, 4] = aten::cat([%c, %x], 1)
+    %rows: f32[n, 6, 10, 4] = aten::cat([%x, %x], -2)
+    %parts: list = aten::split.Tensor(%channels, 9, 1)
+    %first: f32[n, 9, 5, 4] = lissome::getitem(%parts, 0)
+    %second: f32[n, 5, 5, 4] = lissome::getitem(%parts, 1)
+    %slices: list = aten::unbind.int(%rows, 2)
+    %one: f32[n, 6, 4] = lissome::getitem(%slices, 3)
+    %sum: f32[n, 6, 4] = aten::add.Tensor(%one, %one)
+    %whole: f32[n, 2, 5, 4] = aten::cat([@nothing, %past], 1)
+    %flat: f32[n, 8, 20] = aten::reshape(%c, [-1, 8, 20])
+    %tokens: f32[n, 20, 8] = aten::transpose.int(%flat, 1, 2)
+    %orders: f32[n, 5, 4, 8] = aten::permute(%c, [0, 2, 3, 1])
+    return %first, %second, %sum, %whole, %rows, %tokens, %orders
+  )",
+                {{"w", at::randn({8, 6, 3, 3})}, {"nothing", at::randn({0})}},
+                {at::randn({3, 6, 5, 4}), at::randn({3, 2, 5, 4})});
+}
+
+TEST_CASE("a slice begins where a growing cache ends") {
+  for (const int64_t length : {1, 9}) {
+    check_program(R"(
+    dim n in 1..16
+    input %cache: f32[2, n, 4]
+    parameter @places: f32[20, 4]
+    %at: int = aten::sym_size.int(%cache, 1)
+    %next: int = lissome::sym_add(%at, 1)
+    %row: f32[1, 4] = aten::slice.Tensor(@places, 0, %at, %next)
+    %y: f32[2, n, 4] = aten::add.Tensor(%cache, %row)
+    return %y
+  )",
+                  {{"places", at::randn({20, 4})}}, {at::randn({2, length, 4})});
+  }
+}
+
+TEST_CASE("transposed convolutions of any stride, padding and dilation") {
+  check_program(R"(
+    dim n in 1..8
+    input %x: f32[n, 5, 7, 6]
+    input %sound: f32[n, 5, 9]
+    parameter @even: f32[5, 70, 2, 2]
+    parameter @odd: f32[5, 3, 3, 4]
+    parameter @line: f32[5, 4, 5]
+    parameter @bias: f32[3]
+    %1: f32[n, 70, 14, 12] = aten::convolution(%x, @even, none, [2, 2], [0, 0], [1, 1], true, [0, 0], 1)
+    %2: f32[n, 3, 24, 15] = aten::convolution(%x, @odd, @bias, [3, 2], [0, 1], [2, 2], true, [1, 0], 1)
+    %3: f32[n, 4, 19] = aten::convolution(%sound, @line, none, [2], [1], [1], true, [0], 1)
+    %4: f32[n, 3, 24, 15] = aten::relu(%2)
+    return %1, %3, %4
+  )",
+                {{"even", at::randn({5, 70, 2, 2})},
+                 {"odd", at::randn({5, 3, 3, 4})},
+                 {"line", at::randn({5, 4, 5})},
+                 {"bias", at::randn({3})}},
+                {at::randn({3, 5, 7, 6}), at::randn({3, 5, 9})});
+}
+
+namespace {
+
+// Weights of `layers` layers of both directions, named w0, w1, ...
+Weights make_recurrent(int64_t layers, int64_t gates, int64_t inputs, int64_t size) {
+  Weights weights;
+  for (int64_t i = 0; i < 2 * layers; ++i) {
+    const int64_t wide = i < 2 ? inputs : 2 * size;
+    const auto add = [&](std::vector<int64_t> sizes) {
+      weights.emplace_back("w" + std::to_string(weights.size()), at::randn(sizes).mul(0.3));
+    };
+    add({gates * size, wide}), add({gates * size, size}), add({gates * size}), add({gates * size});
+  }
+  return weights;
+}
+
+std::string declare(const Weights& weights) {
+  std::string text;
+  for (const auto& [name, tensor] : weights) {
+    text += "    parameter @" + name + ": f32[" + std::to_string(tensor.size(0)) +
+            (tensor.dim() == 2 ? ", " + std::to_string(tensor.size(1)) : "") + "]\n";
+  }
+  return text;
+}
+
+std::string list(const Weights& weights) {
+  std::string text;
+  for (const auto& [name, tensor] : weights) text += (text.empty() ? "@" : ", @") + name;
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("two layers of LSTM and of GRU in both directions, over any batch and length") {
+  for (const auto& [batch, steps] : {std::pair<int64_t, int64_t>{1, 1}, {3, 8}}) {
+    const Weights lstm = make_recurrent(2, 4, 5, 19);
+    check_program(("    dim b in 1..8\n    dim t in 1..64\n    input %x: f32[b, t, 5]\n    input %h: f32[4, b, 19]\n" +
+                   declare(lstm) +
+                   "    %y: f32[b, t, 38], %hn: f32[4, b, 19], %cn: f32[4, b, 19] = aten::lstm.input(%x, [%h, %h], [" +
+                   list(lstm) + "], true, 2, 0.0, false, true, true)\n    return %y, %hn, %cn\n")
+                      .c_str(),
+                  lstm, {at::randn({batch, steps, 5}), at::randn({4, batch, 19})});
+    const Weights gru = make_recurrent(2, 3, 5, 19);
+    check_program(("    dim b in 1..8\n    dim t in 1..64\n    input %x: f32[t, b, 5]\n    input %h: f32[4, b, 19]\n" +
+                   declare(gru) + "    %y: f32[t, b, 38], %hn: f32[4, b, 19] = aten::gru.input(%x, %h, [" + list(gru) +
+                   "], true, 2, 0.0, false, true, false)\n    return %y, %hn\n")
+                      .c_str(),
+                  gru, {at::randn({steps, batch, 5}), at::randn({4, batch, 19})});
+  }
+}

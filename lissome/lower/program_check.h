@@ -1,0 +1,68 @@
+// Runs a program through lowering and a session in every way that there is, against interpret(); for tests.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/equal.h>
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lissome/lower.h"
+
+namespace lissome {
+
+inline void check_same(const std::vector<c10::IValue>& seen, const std::vector<c10::IValue>& wanted) {
+  REQUIRE(seen.size() == wanted.size());
+  for (size_t i = 0; i < seen.size(); ++i) {
+    if (!wanted[i].isTensor()) continue;
+    REQUIRE(seen[i].isTensor());
+    const at::Tensor left = seen[i].toTensor(), right = wanted[i].toTensor();
+    REQUIRE((left.sizes() == right.sizes()));
+    CHECK((left.scalar_type() == right.scalar_type()));
+    if (!right.is_floating_point()) {
+      CHECK(at::equal(left, right));
+      continue;
+    }
+    if (right.numel() == 0) continue;
+    // As parity is judged: relative to the largest element, since sums that cancel have no digits of their own.
+    const double difference = left.sub(right).abs().max().item().toDouble();
+    CHECK(difference <= 1e-5 * right.abs().max().item().toDouble());
+  }
+}
+
+using Weights = std::vector<std::pair<std::string, at::Tensor>>;
+
+// Lowers without timing, so that our own kernels are taken wherever they accept; `native` says that they took all.
+inline void check_program(const char* text, const Weights& weights, const std::vector<c10::IValue>& inputs,
+                          bool native = true) {
+  const Program program = parse_program(text, weights);
+  LowerOptions options;
+  options.effort = Effort::fast;
+  const auto plan = std::make_shared<Plan>(lower_program(program, options));
+  std::string refusals;
+  for (const PlanChoice& choice : plan->choices) {
+    if (choice.chosen != "reference") continue;
+    for (const PlanCandidate& candidate : choice.candidates)
+      refusals += choice.op + " " + candidate.name + ": " + candidate.refused + "\n";
+  }
+  CAPTURE(refusals);
+  CHECK(plan->needs_reference() != native);
+  for (const int threads : {1, 2}) {
+    SessionOptions session_options;
+    session_options.threads = threads;
+    Session session(plan, session_options);
+    for (int run = 0; run < 2; ++run) check_same(run_session(session, inputs), interpret(program, inputs));
+  }
+  // Every other way to run it gives the same.
+  options.effort = Effort::normal;
+  Session timed(std::make_shared<Plan>(lower_program(program, options)));
+  check_same(run_session(timed, inputs), interpret(program, inputs));
+  options.forced = {{"*", "reference"}};
+  Session session(std::make_shared<Plan>(lower_program(program, options)));
+  check_same(run_session(session, inputs), interpret(program, inputs));
+}
+
+}  // namespace lissome
