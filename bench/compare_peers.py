@@ -74,7 +74,10 @@ def measure_leanness(rows: dict[str, dict], engines: list[Engine], folder: pathl
         note(f"{title}: starts of {engine.title} {engine.precision}")
         # A compiler's start takes as long as all others together: once is enough to tell.
         starts = 1 if engine.name in ("inductor", "torchscript") else LEAN_STARTS
-        rows[engine.name] |= measure_lean(place.command(engine, folder, "row.npz"), LEAN_ANSWERS, starts)
+        try:
+            rows[engine.name] |= measure_lean(place.command(engine, folder, "row.npz"), LEAN_ANSWERS, starts)
+        except Missing as reason:
+            note(f"{title}: no start of {engine.title} {engine.precision}: {reason}", end="\n")
 
 
 def measure_model(model: Model, batch: int, engines: list[Engine], place: Place, seconds: float) -> dict:

@@ -13,13 +13,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 
 import numpy
 
 HERE = pathlib.Path(__file__).parent
-START_SECONDS = 400  # a compiler's first start
+START_SECONDS = 240  # a compiler's first start; what takes longer is left out
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,10 @@ class Process:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True,
             preexec_fn=end_with_parent,
         )
+        limit = threading.Timer(START_SECONDS, self.process.kill)
+        limit.start()
         self.read_answer()
+        limit.cancel()
         self.pause()
 
     def read_answer(self) -> str:
@@ -97,7 +101,8 @@ class Process:
             # Compilers may print of their own accord.
             if answer.startswith(("ready", "ok")) or answer.split()[0:1] and answer.split()[0].isdigit():
                 return answer.strip()
-        self.process.wait()
+        if self.process.wait() == -signal.SIGKILL:
+            raise Missing(f"not ready after {START_SECONDS} s")
         raise Missing(last_line(self.errors))
 
     def pause(self) -> None:
@@ -139,10 +144,13 @@ def measure_lean(command: list[str], answers: int, starts: int) -> dict[str, flo
     for start in range(starts):
         with tempfile.TemporaryFile("w+") as errors:
             begin = time.monotonic_ns()
-            done = subprocess.run(
-                [*command, str(answers if start == 0 else 1)], stdout=subprocess.PIPE, stderr=errors, text=True, check=False,
-                timeout=START_SECONDS,
-            )
+            words = [*command, str(answers if start == 0 else 1)]
+            try:
+                done = subprocess.run(
+                    words, stdout=subprocess.PIPE, stderr=errors, text=True, check=False, timeout=START_SECONDS
+                )
+            except subprocess.TimeoutExpired:
+                raise Missing(f"no answer after {START_SECONDS} s") from None
             if done.returncode != 0:
                 raise Missing(last_line(errors))
         first, kilobytes = done.stdout.strip().splitlines()[-1].split()

@@ -49,7 +49,7 @@ def judge_rows(rows: dict[str, dict], rounds: dict[str, Rounds]) -> dict[str, di
     for row in rows.values():
         own = rows.get(f"lissome_{row['precision']}", {}).get("error")
         too_far = row["precision"] == "int8" and own is not None and row["error"] > MOST_PEER_ERROR * own
-        row["counts"] = row["ours"] or not too_far
+        row["counts"] = row["ours"] or (math.isfinite(row["error"]) and not too_far)
     compared = {}
     for precision in PRECISIONS:
         ours, peer = f"lissome_{precision}", find_best_peer(rows, precision)

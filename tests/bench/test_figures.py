@@ -44,6 +44,10 @@ def test_the_fastest_peer_that_counts():
     assert near["compared"]["int8"]["peer"] == "ov_int8"
 
 
+def test_outputs_that_are_not_finite_do_not_count():
+    assert make_result(TIMES, {"ort_f32": float("nan")})["compared"]["f32"]["peer"] == "ov_f32"
+
+
 def test_ratio_and_interval():
     ratio = make_result(TIMES, {})["compared"]["f32"]
     low, high = ratio["interval_99"]
