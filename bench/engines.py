@@ -101,9 +101,10 @@ class Process:
             # Compilers may print of their own accord.
             if answer.startswith(("ready", "ok")) or answer.split()[0:1] and answer.split()[0].isdigit():
                 return answer.strip()
-        if self.process.wait() == -signal.SIGKILL:
+        status = self.process.wait()
+        if status == -signal.SIGKILL:
             raise Missing(f"not ready after {START_SECONDS} s")
-        raise Missing(last_line(self.errors))
+        raise Missing(f"crashed: {signal.Signals(-status).name}" if status < 0 else last_line(self.errors))
 
     def pause(self) -> None:
         os.kill(self.process.pid, signal.SIGSTOP)
