@@ -5,6 +5,7 @@
 #include <ATen/ops/equal.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,7 +15,8 @@
 
 namespace lissome {
 
-inline void check_same(const std::vector<c10::IValue>& seen, const std::vector<c10::IValue>& wanted) {
+inline void check_same(const std::vector<c10::IValue>& seen, const std::vector<c10::IValue>& wanted,
+                       double tolerance = 1e-5) {
   REQUIRE(seen.size() == wanted.size());
   for (size_t i = 0; i < seen.size(); ++i) {
     if (!wanted[i].isTensor()) continue;
@@ -29,7 +31,7 @@ inline void check_same(const std::vector<c10::IValue>& seen, const std::vector<c
     if (right.numel() == 0) continue;
     // As parity is judged: relative to the largest element, since sums that cancel have no digits of their own.
     const double difference = left.sub(right).abs().max().item().toDouble();
-    CHECK(difference <= 1e-5 * right.abs().max().item().toDouble());
+    CHECK(difference <= tolerance * right.abs().max().item().toDouble());
   }
 }
 
@@ -59,7 +61,11 @@ inline void check_program(const char* text, const Weights& weights, const std::v
   // Every other way to run it gives the same.
   options.effort = Effort::normal;
   Session timed(std::make_shared<Plan>(lower_program(program, options)));
-  check_same(run_session(timed, inputs), interpret(program, inputs));
+  const auto& steps = timed.plan().steps;
+  const bool winograd =
+      std::any_of(steps.begin(), steps.end(), [](const PlanStep& step) { return step.kernel == "winograd_f32"; });
+  // What winograd_f32.h allows itself, which timing alone may choose; an activation that saturates makes it count more.
+  check_same(run_session(timed, inputs), interpret(program, inputs), winograd ? 1e-4 : 1e-5);
   options.forced = {{"*", "reference"}};
   Session session(std::make_shared<Plan>(lower_program(program, options)));
   check_same(run_session(session, inputs), interpret(program, inputs));

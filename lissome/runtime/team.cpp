@@ -12,8 +12,21 @@
 namespace lissome {
 namespace {
 
-// About 50 us of waiting: longer than the gaps inside a run, shorter than what a neighbour would notice.
-constexpr int kSpins = 1000;
+// Some microseconds: parts of a step end about together.
+constexpr int kSpins = 128;
+// About 50 us of waiting in all, then a worker sleeps: longer than the gaps inside a run, shorter than what a neighbour
+// would notice.
+constexpr int kLooks = 256;
+
+// Between two looks at what is waited for. Whoever it comes from may wait for this very processor: after some spinning
+// it is offered with each look, which costs little where nobody wants it.
+void relax(int looks) {
+  if (looks < kSpins) {
+    _mm_pause();
+  } else {
+    sched_yield();
+  }
+}
 
 class Workers {
  public:
@@ -36,13 +49,7 @@ class Workers {
     left_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
     wake_all();
     function(argument, 0, threads);
-    for (int spins = 0; left_.load(std::memory_order_acquire) != 0; ++spins) {
-      if (spins < kSpins) {
-        _mm_pause();
-      } else {
-        sched_yield();
-      }
-    }
+    for (int looks = 0; left_.load(std::memory_order_acquire) != 0; ++looks) relax(looks);
   }
 
  private:
@@ -62,9 +69,9 @@ class Workers {
   }
 
   void wait_for_change(uint32_t seen) {
-    for (int spins = 0; spins < kSpins; ++spins) {
+    for (int looks = 0; looks < kLooks; ++looks) {
       if (region_.load(std::memory_order_acquire) != seen) return;
-      _mm_pause();
+      relax(looks);
     }
     sleeping_.fetch_add(1, std::memory_order_seq_cst);
     while (region_.load(std::memory_order_seq_cst) == seen) region_.wait(seen, std::memory_order_seq_cst);
@@ -127,13 +134,7 @@ void RegionBarrier::wait(int threads) {
     phase_.store(phase + 1, std::memory_order_release);
     return;
   }
-  for (int spins = 0; phase_.load(std::memory_order_acquire) == phase; ++spins) {
-    if (spins < kSpins) {
-      _mm_pause();
-    } else {
-      sched_yield();
-    }
-  }
+  for (int looks = 0; phase_.load(std::memory_order_acquire) == phase; ++looks) relax(looks);
 }
 
 void run_region(int threads, RegionFunction function, void* argument) {
