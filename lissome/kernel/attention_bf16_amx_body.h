@@ -179,11 +179,19 @@ LISSOME_INLINE float mask_row(const AttentionBf16Call& call, const void* mask, f
                               int64_t seen) {
   Floats largest[2] = {fill(-__builtin_inff()), fill(-__builtin_inff())};
   int64_t n = 0;
-  if (call.mask_kind == MaskKind::none) {
+  if (call.mask_kind != MaskKind::added) {
     for (; n + 32 <= seen; n += 32) {
+      __mmask32 lanes = ~__mmask32{0};
+      if (call.mask_kind == MaskKind::chosen) {
+        const __m256i chosen =
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(static_cast<const uint8_t*>(mask) + n));
+        lanes = _mm256_test_epi8_mask(chosen, chosen);
+      }
 #pragma GCC unroll 2
       for (int i = 0; i < 2; ++i) {
-        const Floats value = load(scores + n + 16 * i) * fill(call.scale);
+        const Floats scaled = load(scores + n + 16 * i) * fill(call.scale);
+        const Floats value = {_mm512_mask_blend_ps(static_cast<__mmask16>(lanes >> (16 * i)),
+                                                   _mm512_set1_ps(-__builtin_inff()), scaled.v)};
         store(scores + n + 16 * i, value);
         largest[i] = max_with(value, largest[i]);
       }
