@@ -16,7 +16,10 @@ struct Limit {
 // memory that holds the whole model.
 Limit find_limit(const NodeTime& node, const MachinePeaks& peaks, double read_rate) {
   if (node.kernel == "reference" || node.kernel == "session") return {};
-  const double products_rate = node.int8_products ? peaks.multiply_u8s8 : peaks.multiply_f32;
+  // Without products of bf16, bf16 is widened and multiplied as f32.
+  const double products_rate = node.multiplied == Dtype::u8     ? peaks.multiply_u8s8
+                               : node.multiplied == Dtype::bf16 ? std::max(peaks.multiply_bf16, peaks.multiply_f32)
+                                                                : peaks.multiply_f32;
   const double compute = products_rate > 0 ? node.products / products_rate : 0;
   const double memory = read_rate > 0 ? static_cast<double>(node.bytes) / read_rate : 0;
   const double least = std::max(compute, memory);

@@ -51,7 +51,7 @@ Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, i
                                  {},
                                  timing.bytes,
                                  timing.products,
-                                 timing.int8_products});
+                                 timing.multiplied});
       }
       const double seconds = static_cast<double>(timing.nanoseconds) * 1e-9;
       profile.nodes[place->second].seconds.push_back(seconds);

@@ -16,7 +16,7 @@ struct NodeTime {
   std::vector<double> seconds;  // by run
   int64_t bytes = 0;
   double products = 0;
-  bool int8_products = false;
+  Dtype multiplied = Dtype::f32;
   double typical = 0;  // seconds
 };
 

@@ -95,6 +95,7 @@ LISSOME_KERNEL(lstm, RecurrentCall, avx512);
 LISSOME_KERNEL(lstm, RecurrentCall, avx2);
 LISSOME_KERNEL(lstm, RecurrentCall, portable);
 
+LISSOME_KERNEL(peak_multiply_bf16, PeakCall, amx);
 LISSOME_KERNEL(peak_multiply_bf16, PeakCall, avx512_bf16);
 LISSOME_KERNEL(peak_multiply_f32, PeakCall, avx512);
 LISSOME_KERNEL(peak_multiply_f32, PeakCall, avx2);

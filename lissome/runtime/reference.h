@@ -20,9 +20,9 @@ struct StepTiming {
   std::string_view isa;                // of native kernels
   int parts = 1;                       // threads that shared the work
   int64_t nanoseconds = 0;
-  int64_t bytes = 0;           // of operands and results
-  double products = 0;         // multiply-adds of native kernels, where those are what counts; else 0
-  bool int8_products = false;  // u8 with s8; else f32
+  int64_t bytes = 0;              // of operands and results
+  double products = 0;            // multiply-adds of native kernels, where those are what counts; else 0
+  Dtype multiplied = Dtype::f32;  // what those products are of; u8 stands for u8 with s8
 };
 using StepSink = std::function<void(const StepTiming&)>;
 

@@ -212,7 +212,7 @@ void Session::Runner::tell(const StepSink& sink, const BoundStep& step, int64_t 
   const PlanStep& planned = plan_->steps[static_cast<size_t>(step.plan_step)];
   static const PlanOrigin nowhere;
   sink({step.plan_step, planned.origins.empty() ? &nowhere : &planned.origins.front(), planned.kernel,
-        isa_name(step.isa), step.parts, nanoseconds, step.bytes, step.products, step.int8_products});
+        isa_name(step.isa), step.parts, nanoseconds, step.bytes, step.products, step.multiplied});
 }
 
 void Session::Runner::run_reference(Binding& binding, const Segment& segment, const StepSink* sink) {

@@ -68,7 +68,7 @@ void bind_attention_bf16(StepBinder& binder) {
   binder.point(&AttentionBf16Call::y, binder.result());
   if (binder.has_operand(3)) binder.point(&AttentionBf16Call::mask, binder.operand(3));
   const auto products = static_cast<double>(call.batch * call.heads * call.queries) * static_cast<double>(call.keys);
-  binder.set_products(products * static_cast<double>(call.size + call.value_size));
+  binder.set_products(products * static_cast<double>(call.size + call.value_size), Dtype::bf16);
   binder.set_work(products * static_cast<double>(call.size + call.value_size + 16), 0);
   binder.point_scratch(&AttentionBf16Call::scratch,
                        binder.parts() * attention_bf16_scratch(call.keys, call.size, call.value_size));

@@ -5,6 +5,8 @@
 namespace lissome {
 namespace {
 
+constexpr double kTileSpeed = 8;  // of products on tile registers, roughly, against those of f32
+
 void require_bf16_rows(const StepBinder& binder, const PlacedValue& value, int64_t elements) {
   binder.require_dtype(value, Dtype::bf16);
   binder.require_row_major(value);
@@ -35,6 +37,7 @@ void bind_linear_bf16(StepBinder& binder) {
   call.y_stride = call.residual_stride = call.outputs;
   call.epilogue = read_epilogue(binder);
   call.residual_place = read_residual_place(binder, 3);
+  const double speed = can_run(Isa::amx) ? kTileSpeed : 1;
   binder.set_call("linear_bf16", call);
   binder.point(&LinearBf16Call::x, x);
   binder.point(&LinearBf16Call::weight, weight);
@@ -52,8 +55,8 @@ void bind_linear_bf16(StepBinder& binder) {
   }
   const double rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
                outputs = static_cast<double>(call.outputs);
-  binder.set_products(rows * inputs * outputs);
-  binder.set_work(rows * inputs * outputs, 2 * (rows * (inputs + outputs) + inputs * outputs));
+  binder.set_products(rows * inputs * outputs, Dtype::bf16);
+  binder.set_work(rows * inputs * outputs / speed, 2 * (rows * (inputs + outputs) + inputs * outputs));
   binder.point_scratch(&LinearBf16Call::scratch, binder.parts() * linear_bf16_scratch(call.rows, call.inputs));
 }
 

@@ -36,9 +36,9 @@ struct BoundStep {
   int parts = 1;  // into how many the work is cut
   int plan_step = -1;
   Isa isa = Isa::portable;
-  int64_t bytes = 0;    // of operands and results
-  double products = 0;  // multiply-adds that the result needs, f32 or u8 with s8
-  bool int8_products = false;
+  int64_t bytes = 0;              // of operands and results
+  double products = 0;            // multiply-adds that the result needs
+  Dtype multiplied = Dtype::f32;  // what those products are of; u8 stands for u8 with s8
   alignas(64) std::array<std::byte, kCallBytes> call{};
 };
 
@@ -116,7 +116,7 @@ class StepBinder {
   // How much there is to do decides whether one thread does it alone.
   void set_work(double multiplications, double bytes);
   // For reports: what the result needs at least, whatever the kernel does.
-  void set_products(double count, bool int8 = false) { bound().products = count, bound().int8_products = int8; }
+  void set_products(double count, Dtype of = Dtype::f32) { bound().products = count, bound().multiplied = of; }
   // For reports, where a step does not touch all of its operands.
   void subtract_bytes(int64_t bytes) { parts_.steps.back().bytes -= bytes; }
   // Into how many parts set_work() cut it.

@@ -105,7 +105,7 @@ void bind_linear_u8s8(StepBinder& binder) {
   point_output<LinearU8S8Call>(binder, y);
   const auto rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
              outputs = static_cast<double>(call.outputs);
-  binder.set_products(rows * inputs * outputs, true);
+  binder.set_products(rows * inputs * outputs, Dtype::u8);
   binder.set_work(rows * inputs * outputs / 4, rows * (inputs + 4 * outputs) + inputs * outputs);
 }
 
@@ -136,7 +136,7 @@ void bind_conv_u8s8(StepBinder& binder) {
   point_output<ConvU8S8Call>(binder, y);
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
   binder.set_products(static_cast<double>(y.elements()) * static_cast<double>(call.in_channels / call.groups * taps),
-                      true);
+                      Dtype::u8);
   binder.set_work(static_cast<double>(rows) * static_cast<double>(block) / 4,
                   static_cast<double>(x.elements() + 4 * y.elements()));
 }
