@@ -21,14 +21,17 @@ using Weights = std::vector<std::pair<std::string, at::Tensor>>;
 // Small, and so large that nothing holds it; what lies between is only slow.
 constexpr int64_t kNumbers[] = {-2, -1, 0, 1, 2, 3, 7, 64, 65, 300, int64_t{1} << 44, INT64_MAX};
 constexpr const char* kWords[] = {
-    "input",   "constant",   "state",      "arena",    "view",          "held",      "integer",       "boolean",
-    "f32",     "u8",         "i64",        "c128",     "channels_last", "reshape",   "split",         "permute",
-    "expand",  "slice",      "select",     "copy",     "gather",        "reduce",    "pool",          "elementwise",
-    "softmax", "layer_norm", "linear_f32", "conv_f32", "depthwise_f32", "attention", "quantize_rows", "batch"};
+    "input",      "constant",   "state",      "arena",    "view",          "held",      "integer",       "boolean",
+    "f32",        "u8",         "i64",        "c128",     "channels_last", "reshape",   "split",         "permute",
+    "expand",     "slice",      "select",     "copy",     "gather",        "reduce",    "pool",          "elementwise",
+    "softmax",    "layer_norm", "linear_f32", "conv_f32", "depthwise_f32", "attention", "quantize_rows", "batch",
+    "concat",     "take",       "lstm",       "gru",      "find_largest",  "merge",     "winograd_f32",  "fold_columns",
+    "linear_bf16"};
 
-ModelFile make_file(const char* text, const Weights& weights) {
+ModelFile make_file(const char* text, const Weights& weights, const std::vector<ForcedKernel>& forced) {
   LowerOptions options;
   options.effort = Effort::fast;
+  options.forced = forced;
   const Plan plan = lower_program(parse_program(text, weights), options);
   CHECK_FALSE(plan.needs_reference());
   ModelFile file;
@@ -79,8 +82,9 @@ void try_plan(ModelFile& file, const std::vector<TensorView>& inputs, Outcomes& 
   }
 }
 
-void check_plan_changes(const char* text, const Weights& weights, const std::vector<at::Tensor>& tensors) {
-  ModelFile file = make_file(text, weights);
+void check_plan_changes(const char* text, const Weights& weights, const std::vector<at::Tensor>& tensors,
+                        const std::vector<ForcedKernel>& forced = {}) {
+  ModelFile file = make_file(text, weights, forced);
   std::vector<TensorView> inputs;
   for (const at::Tensor& tensor : tensors) {
     inputs.push_back({dtype_of(tensor.scalar_type()), tensor.sizes().vec(), tensor.strides().vec(), tensor.data_ptr()});
@@ -185,4 +189,56 @@ TEST_CASE("changed plans of int8 layers are refused or stay inside their memory"
                       {"w3", at::randint(-127, 128, {6, 108}, at::kChar)},
                       {"s3", at::rand({6}).mul(0.01)}},
                      {at::randn({2, 5, 6, 6})});
+}
+
+TEST_CASE("changed plans of recurrent layers are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    input %x: f32[3, 2, 6]
+    input %h: f32[2, 2, 5]
+    input %rows: i64[4]
+    parameter @a: f32[20, 6]
+    parameter @b: f32[20, 5]
+    parameter @c: f32[20]
+    %y: f32[3, 2, 10], %hn: f32[2, 2, 5], %cn: f32[2, 2, 5] = aten::lstm.input(%x, [%h, %h], [@a, @b, @c, @c, @a, @b, @c, @c], true, 1, 0.0, false, true, false)
+    %j: f32[3, 4, 10] = aten::cat([%y, %y], 1)
+    %t: f32[4, 4, 10] = aten::index.Tensor(%j, [%rows])
+    %best: i64[4, 4] = aten::argmax(%t, -1)
+    %more: i64[4, 4] = aten::mul.Tensor(%best, %best)
+    %flags: bool[4, 4] = aten::gt.Scalar(%more, 9)
+    return %t, %flags, %cn
+  )",
+                     {{"a", at::randn({20, 6})}, {"b", at::randn({20, 5})}, {"c", at::randn({20})}},
+                     {at::randn({3, 2, 6}), at::randn({2, 2, 5}), at::randint(-3, 3, {4}, at::kLong)});
+}
+
+TEST_CASE("changed plans of transposed and Winograd convolutions are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    input %x: f32[1, 18, 7, 6]
+    parameter @c: f32[20, 18, 3, 3]
+    parameter @t: f32[20, 3, 2, 2]
+    %1: f32[1, 20, 7, 6] = lissome::conv_act(%x, @c, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu")
+    %2: f32[1, 3, 14, 12] = aten::convolution(%1, @t, none, [2, 2], [0, 0], [1, 1], true, [0, 0], 1)
+    return %2
+  )",
+                     {{"c", at::randn({20, 18, 3, 3})}, {"t", at::randn({20, 3, 2, 2})}}, {at::randn({1, 18, 7, 6})},
+                     {{"lissome::conv_act", "winograd_f32_4x4"}});
+}
+
+TEST_CASE("changed plans of bf16 layers are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    input %x: f32[2, 40]
+    parameter @w: bf16[36, 40]
+    parameter @b: bf16[36]
+    parameter @n: bf16[36]
+    %0: bf16[2, 40] = aten::to.dtype(%x, bf16)
+    %1: bf16[2, 36] = aten::linear(%0, @w, @b)
+    %2: bf16[2, 36] = aten::layer_norm(%1, [36], @n)
+    %3: bf16[2, 36] = aten::softmax.int(%2, -1)
+    %4: f32[2, 36] = aten::to.dtype(%3, f32)
+    return %4
+  )",
+                     {{"w", at::randn({36, 40}).to(at::kBFloat16)},
+                      {"b", at::randn({36}).to(at::kBFloat16)},
+                      {"n", at::randn({36}).to(at::kBFloat16)}},
+                     {at::randn({2, 40})});
 }

@@ -18,8 +18,9 @@ void bind_recurrent(StepBinder& binder, std::string_view kernel, int64_t gate_co
   RecurrentCall call;
   call.size = binder.attributes().integer("size"), call.directions = binder.attributes().integer("directions");
   const bool batch_first = binder.attributes().integer("batch_first", 0) != 0;
-  binder.require(call.size > 0 && (call.directions == 1 || call.directions == 2), "the layer has size ", call.size,
-                 " and ", call.directions, " directions");
+  constexpr int64_t kLargestSize = 1 << 20;
+  binder.require(call.size > 0 && call.size <= kLargestSize && (call.directions == 1 || call.directions == 2),
+                 "the layer has size ", call.size, " and ", call.directions, " directions");
   binder.require_product({call.directions * (gate_count * call.size + kLinearPanel), call.size, 4});
   binder.require(gates.sizes.size() == 3, "gates must have 3 dimensions");
   call.steps = gates.sizes[batch_first ? 1 : 0], call.batch = gates.sizes[batch_first ? 0 : 1];
