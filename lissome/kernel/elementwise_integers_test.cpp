@@ -44,7 +44,11 @@ TEST_CASE("element-wise chains on integers are exact and wrap around") {
     std::vector<int64_t> a(static_cast<size_t>(count)), b = a, y = a;
     std::vector<uint8_t> c(a.size()), bytes(a.size());
     for (size_t i = 0; i < a.size(); ++i) {
-      a[i] = numbers.between(0, 2) == 0 ? 0 : (int64_t{1} << numbers.between(0, 63)) + numbers.between(0, 3) - 1;
+      // Around every power of two, the ends of the range among them.
+      const uint64_t power = uint64_t{1} << numbers.between(0, 63);
+      a[i] = numbers.between(0, 2) == 0
+                 ? 0
+                 : static_cast<int64_t>(power + static_cast<uint64_t>(numbers.between(0, 3)) - 1);
       b[i] = numbers.between(0, 2) == 0 ? a[i] : numbers.between(0, 20) - 10;
       c[i] = static_cast<uint8_t>(numbers.between(0, 255));
     }
