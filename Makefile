@@ -28,6 +28,7 @@ demo: ## train, optimize and report two real models
 bench: ## compare with PyTorch, Inductor, ONNX Runtime and OpenVINO, rounds interleaved
 	@tools/setup demo
 	@tools/build
+	@bench/run --only net,minilm --engines eager,lissome
 	@bench/run
 
 bench-full: ## the same with batch 8, one thread and TorchScript too; goes on where it was interrupted
