@@ -12,19 +12,23 @@ struct HeadStrides {
   int64_t batch = 0, head = 0, row = 0;
 };
 
-struct AttentionCall {
-  const float* q = nullptr;    // [batch, heads, queries, size]
-  const float* k = nullptr;    // [batch, key_heads, keys, size]
-  const float* v = nullptr;    // [batch, key_heads, keys, value_size]
-  const void* mask = nullptr;  // [batch, heads, queries, keys], broadcast by strides of zero; rows dense
-  float* y = nullptr;          // [batch, heads, queries, value_size]
-  float* scratch = nullptr;    // parts times attention_scratch() floats
+// What the f32 and the bf16 form share.
+struct AttentionShape {
   int64_t batch = 1, heads = 1, key_heads = 1;  // heads / key_heads query heads share one key head
   int64_t queries = 0, keys = 0, size = 0, value_size = 0;
   HeadStrides q_strides, k_strides, v_strides, mask_strides, y_strides;
   MaskKind mask_kind = MaskKind::none;
   bool causal = false;  // query i sees keys 0..i
   float scale = 1;
+};
+
+struct AttentionCall : AttentionShape {
+  const float* q = nullptr;    // [batch, heads, queries, size]
+  const float* k = nullptr;    // [batch, key_heads, keys, size]
+  const float* v = nullptr;    // [batch, key_heads, keys, value_size]
+  const void* mask = nullptr;  // [batch, heads, queries, keys], broadcast by strides of zero; rows dense
+  float* y = nullptr;          // [batch, heads, queries, value_size]
+  float* scratch = nullptr;    // parts times attention_scratch() floats
 };
 
 // A query that sees no key at all gives zeros, as PyTorch's does.

@@ -9,19 +9,13 @@
 
 namespace lissome {
 
-struct AttentionBf16Call {
+struct AttentionBf16Call : AttentionShape {
   const uint16_t* q = nullptr;   // [batch, heads, queries, size]
   const uint16_t* k = nullptr;   // [batch, key_heads, keys, size]
   const uint16_t* v = nullptr;   // [batch, key_heads, keys, value_size]
   const void* mask = nullptr;    // as in attention.h, but what is added is bf16
   uint16_t* y = nullptr;         // [batch, heads, queries, value_size]
   std::byte* scratch = nullptr;  // parts times attention_bf16_scratch() bytes, aligned to 64
-  int64_t batch = 1, heads = 1, key_heads = 1;
-  int64_t queries = 0, keys = 0, size = 0, value_size = 0;
-  HeadStrides q_strides, k_strides, v_strides, mask_strides, y_strides;
-  MaskKind mask_kind = MaskKind::none;
-  bool causal = false;
-  float scale = 1;
 };
 
 int64_t attention_bf16_scratch(int64_t keys, int64_t size, int64_t value_size);  // bytes a part

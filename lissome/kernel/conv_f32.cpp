@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
 
 namespace lissome {
@@ -59,12 +60,7 @@ void conv_f32_portable(const ConvF32Call& call, int part, int parts) {
     const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
     for (int64_t oc = 0; oc < call.out_channels; ++oc) {
       double sum = sum_window(call, n, oh, ow, oc);
-      const double residual =
-          call.residual_place == ResidualPlace::none ? 0 : call.residual[row * call.residual_stride + oc];
-      if (call.residual_place == ResidualPlace::before_activation) sum += residual;
-      sum = activate(call.epilogue, sum);
-      if (call.residual_place == ResidualPlace::after_activation) sum += residual;
-      call.y[row * call.y_stride + oc] = static_cast<float>(sum);
+      store_portable(call, row, oc, sum);
     }
   }
 }

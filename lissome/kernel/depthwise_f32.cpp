@@ -1,6 +1,7 @@
 #include "lissome/kernel/depthwise_f32.h"
 
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
 
 namespace lissome {
@@ -25,12 +26,7 @@ void depthwise_f32_portable(const DepthwiseF32Call& call, int part, int parts) {
         sum += static_cast<double>(call.x[((n * w.height + h) * w.width + v) * call.channels + c]) *
                call.weight[tap * call.channels + c];
       }
-      const double residual =
-          call.residual_place == ResidualPlace::none ? 0 : call.residual[row * call.residual_stride + c];
-      if (call.residual_place == ResidualPlace::before_activation) sum += residual;
-      sum = activate(call.epilogue, sum);
-      if (call.residual_place == ResidualPlace::after_activation) sum += residual;
-      call.y[row * call.y_stride + c] = static_cast<float>(sum);
+      store_portable(call, row, c, sum);
     }
   }
 }

@@ -5,6 +5,7 @@
 
 #include "lissome/kernel/activation_body.h"
 #include "lissome/kernel/convert_element.h"
+#include "lissome/kernel/element_blocks.h"
 #include "lissome/kernel/elementwise.h"
 #include "lissome/kernel/split.h"
 
@@ -184,25 +185,9 @@ void run_block(const ElementwiseCall& call, const int64_t* offsets, int64_t y_at
 }
 
 LISSOME_INLINE void run_elementwise(const ElementwiseCall& call, int part, int parts) {
-  const int inner = call.rank - 1;
-  const int64_t length = call.sizes[inner];
-  int64_t outer = 1;
-  for (int d = 0; d < inner; ++d) outer *= call.sizes[d];
-  const int64_t blocks = (length + kElementBlock - 1) / kElementBlock;
-  const Range range = split_evenly(outer * blocks, part, parts);
-  for (int64_t at = range.begin; at < range.end; ++at) {
-    const int64_t row = at / blocks, first = at % blocks * kElementBlock;
-    const int64_t count = length - first < kElementBlock ? length - first : kElementBlock;
-    int64_t offsets[kElementOperands];
-    for (int i = 0; i < call.operands; ++i) offsets[i] = first * call.strides[i][inner];
-    int64_t rest = row;
-    for (int d = inner - 1; d >= 0; --d) {
-      const int64_t index = rest % call.sizes[d];
-      rest /= call.sizes[d];
-      for (int i = 0; i < call.operands; ++i) offsets[i] += index * call.strides[i][d];
-    }
-    run_block(call, offsets, row * length + first, count);
-  }
+  for_each_element_block(call, part, parts, [&](const int64_t* offsets, int64_t y_at, int64_t count) {
+    run_block(call, offsets, y_at, count);
+  });
 }
 
 }  // namespace

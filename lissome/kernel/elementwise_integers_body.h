@@ -1,8 +1,7 @@
 // Element-wise chains on registers of i64: plain loops over blocks, which the compiler turns into vectors.
 #pragma once
 
-#include "lissome/kernel/elementwise.h"
-#include "lissome/kernel/split.h"
+#include "lissome/kernel/element_blocks.h"
 
 namespace lissome {
 namespace {
@@ -104,24 +103,9 @@ void run_integer_block(const ElementwiseCall& call, const int64_t* offsets, int6
 }
 
 inline void run_elementwise_integers(const ElementwiseCall& call, int part, int parts) {
-  const int inner = call.rank - 1;
-  const int64_t length = call.sizes[inner];
-  int64_t outer = 1;
-  for (int d = 0; d < inner; ++d) outer *= call.sizes[d];
-  const int64_t blocks = (length + kElementBlock - 1) / kElementBlock;
-  const Range range = split_evenly(outer * blocks, part, parts);
-  for (int64_t at = range.begin; at < range.end; ++at) {
-    const int64_t row = at / blocks, first = at % blocks * kElementBlock;
-    const int64_t count = length - first < kElementBlock ? length - first : kElementBlock;
-    int64_t offsets[kElementOperands];
-    for (int i = 0; i < call.operands; ++i) offsets[i] = first * call.strides[i][inner];
-    int64_t rest = row;
-    for (int d = inner - 1; d >= 0; --d) {
-      for (int i = 0; i < call.operands; ++i) offsets[i] += rest % call.sizes[d] * call.strides[i][d];
-      rest /= call.sizes[d];
-    }
-    run_integer_block(call, offsets, row * length + first, count);
-  }
+  for_each_element_block(call, part, parts, [&](const int64_t* offsets, int64_t y_at, int64_t count) {
+    run_integer_block(call, offsets, y_at, count);
+  });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
 
 namespace lissome {
@@ -35,12 +36,7 @@ void linear_f32_portable(const LinearF32Call& call, int part, int parts) {
       for (int64_t k = 0; k < call.inputs; ++k) {
         sum += static_cast<double>(call.x[m * call.x_stride + k]) * weight[k * kLinearPanel];
       }
-      const double residual =
-          call.residual_place == ResidualPlace::none ? 0 : call.residual[m * call.residual_stride + n];
-      if (call.residual_place == ResidualPlace::before_activation) sum += residual;
-      sum = activate(call.epilogue, sum);
-      if (call.residual_place == ResidualPlace::after_activation) sum += residual;
-      call.y[m * call.y_stride + n] = static_cast<float>(sum);
+      store_portable(call, m, n, sum);
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
 #include "lissome/kernel/winograd_tiles.h"
 
@@ -130,12 +131,7 @@ void winograd_f32_portable(const WinogradF32Call& call, int part, int parts) {
         for (int64_t j = 0; j < std::min(call.tile, w.out_width - corner.left); ++j) {
           const int64_t row = (corner.image * w.out_height + corner.top + i) * w.out_width + corner.left + j;
           double sum = results[i * call.tile + j] + (call.bias ? call.bias[oc] : 0);
-          const double residual =
-              call.residual_place == ResidualPlace::none ? 0 : call.residual[row * call.residual_stride + oc];
-          if (call.residual_place == ResidualPlace::before_activation) sum += residual;
-          sum = activate(call.epilogue, sum);
-          if (call.residual_place == ResidualPlace::after_activation) sum += residual;
-          call.y[row * call.y_stride + oc] = static_cast<float>(sum);
+          store_portable(call, row, oc, sum);
         }
       }
     }

@@ -23,34 +23,20 @@ void bind_linear_bf16(StepBinder& binder) {
     binder.require_row_major(*value);
   }
   LinearBf16Call call;
-  binder.require(!x.sizes.empty(), "x has no dimensions");
-  call.inputs = x.sizes.back();
-  call.outputs = binder.attributes().integer("outputs");
-  call.rows = call.inputs > 0 ? x.elements() / call.inputs : count_elements(Sizes(x.sizes.begin(), x.sizes.end() - 1));
-  binder.require(call.outputs > 0 && call.outputs < kLargestBytes, "outputs is ", call.outputs);
+  read_linear(binder, call);
   binder.require_product({call.outputs + kBf16Panel, call.inputs + kBf16Step, 2});
   binder.require_sizes(weight, {packed_linear_bf16_size(call.outputs, call.inputs)});
-  Sizes y_sizes = x.sizes;
-  y_sizes.back() = call.outputs;
-  binder.require_sizes(y, y_sizes);
-  call.x_stride = call.inputs;
-  call.y_stride = call.residual_stride = call.outputs;
-  call.epilogue = read_epilogue(binder);
-  call.residual_place = read_residual_place(binder, 3);
   const double speed = can_run(Isa::amx) ? kTileSpeed : 1;
   binder.set_call("linear_bf16", call);
   binder.point(&LinearBf16Call::x, x);
   binder.point(&LinearBf16Call::weight, weight);
   binder.point(&LinearBf16Call::y, y);
   if (binder.has_operand(2)) {
-    binder.require_dtype(binder.operand(2), Dtype::f32);
-    binder.require_sizes(binder.operand(2), {call.outputs});
-    binder.require_row_major(binder.operand(2));
+    binder.require_dense(binder.operand(2), Dtype::f32, {call.outputs});
     binder.point(&LinearBf16Call::bias, binder.operand(2));
   }
   if (binder.has_operand(3)) {
-    binder.require_sizes(binder.operand(3), y.sizes);
-    require_bf16_rows(binder, binder.operand(3), y.elements());
+    binder.require_dense(binder.operand(3), Dtype::bf16, y.sizes);
     binder.point(&LinearBf16Call::residual, binder.operand(3));
   }
   const double rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),

@@ -66,6 +66,12 @@ void StepBinder::require_row_major(const PlacedValue& value) const {
   require(value.is_row_major(), "an operand or result of ", format_sizes(value.sizes), " is not dense in row order");
 }
 
+void StepBinder::require_dense(const PlacedValue& value, Dtype dtype, const Sizes& sizes) const {
+  require_dtype(value, dtype);
+  require_sizes(value, sizes);
+  require_row_major(value);
+}
+
 void StepBinder::require_product(std::initializer_list<int64_t> factors) const {
   int64_t product = 1;
   for (const int64_t factor : factors) {

@@ -81,6 +81,7 @@ class StepBinder {
   void require_dtype(const PlacedValue& value, Dtype dtype) const;
   void require_sizes(const PlacedValue& value, const Sizes& sizes) const;
   void require_row_major(const PlacedValue& value) const;
+  void require_dense(const PlacedValue& value, Dtype dtype, const Sizes& sizes) const;  // all three
   // That sizes multiply to something a machine can hold, before they are multiplied.
   void require_product(std::initializer_list<int64_t> factors) const;
 

@@ -26,18 +26,12 @@ void read_window_numbers(const StepBinder& binder, size_t spatial, Window& windo
   std::tie(window.pad_height, window.pad_width) = read_pair(binder, "padding", spatial, 0, 0);
 }
 
-void check_float(const StepBinder& binder, const PlacedValue& value, const Sizes& sizes) {
-  binder.require_dtype(value, Dtype::f32);
-  binder.require_sizes(value, sizes);
-  binder.require_row_major(value);
-}
-
 template <typename Call>
 void read_output(StepBinder& binder, Call& call, const PlacedValue& y, int64_t channels) {
   call.y_stride = call.residual_stride = channels;
   call.epilogue = read_epilogue(binder);
   call.residual_place = read_residual_place(binder, 3);
-  if (binder.has_operand(2)) check_float(binder, binder.operand(2), {channels});
+  if (binder.has_operand(2)) binder.require_dense(binder.operand(2), Dtype::f32, {channels});
   if (binder.has_operand(3)) {
     binder.require_dtype(binder.operand(3), Dtype::f32);
     binder.require_sizes(binder.operand(3), y.sizes);
@@ -88,8 +82,8 @@ void bind_conv_f32(StepBinder& binder) {
   call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
   const int64_t packed = packed_conv_f32_size(call.out_channels, call.in_channels, call.groups, taps);
-  check_float(binder, binder.operand(1), {packed});
-  check_float(binder, binder.operand(4), {call.in_channels});
+  binder.require_dense(binder.operand(1), Dtype::f32, {packed});
+  binder.require_dense(binder.operand(4), Dtype::f32, {call.in_channels});
   read_output(binder, call, y, call.out_channels);
   binder.set_call("conv_f32", call);
   binder.point(&ConvF32Call::x, x);
@@ -118,8 +112,8 @@ void bind_winograd_f32(StepBinder& binder) {
   call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels;
   binder.require_product({call.out_channels + kLinearPanel, call.in_channels, 36, 4});
   const int64_t packed = packed_winograd_f32_size(call.out_channels, call.in_channels, call.tile);
-  check_float(binder, binder.operand(1), {packed});
-  check_float(binder, binder.operand(4), {call.in_channels});
+  binder.require_dense(binder.operand(1), Dtype::f32, {packed});
+  binder.require_dense(binder.operand(4), Dtype::f32, {call.in_channels});
   read_output(binder, call, y, call.out_channels);
   const auto products = static_cast<double>(y.elements()) * static_cast<double>(call.in_channels * 9);
   binder.set_products(products);
@@ -144,7 +138,7 @@ void bind_depthwise_f32(StepBinder& binder) {
   binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
   call.channels = sizes.in_channels;
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
-  check_float(binder, binder.operand(1), {taps * call.channels});
+  binder.require_dense(binder.operand(1), Dtype::f32, {taps * call.channels});
   read_output(binder, call, y, call.channels);
   binder.set_call("depthwise_f32", call);
   binder.point(&DepthwiseF32Call::x, x);
@@ -176,7 +170,7 @@ void bind_fold_columns(StepBinder& binder) {
   binder.require(x.sizes[rank - 1] == taps * call.channels, "there are ", x.sizes[rank - 1], " columns, must be ",
                  taps * call.channels);
   call.epilogue = read_epilogue(binder);
-  if (binder.has_operand(1)) check_float(binder, binder.operand(1), {call.channels});
+  if (binder.has_operand(1)) binder.require_dense(binder.operand(1), Dtype::f32, {call.channels});
   binder.set_call("fold_columns", call);
   binder.point(&FoldColumnsCall::columns, x);
   if (binder.has_operand(1)) binder.point(&FoldColumnsCall::bias, binder.operand(1));

@@ -6,12 +6,6 @@
 namespace lissome {
 namespace {
 
-void check_float(const StepBinder& binder, const PlacedValue& value, const Sizes& sizes) {
-  binder.require_dtype(value, Dtype::f32);
-  binder.require_sizes(value, sizes);
-  binder.require_row_major(value);
-}
-
 void bind_recurrent(StepBinder& binder, std::string_view kernel, int64_t gate_count) {
   const bool lstm = gate_count == 4;
   const PlacedValue& gates = binder.operand(0);
@@ -26,13 +20,14 @@ void bind_recurrent(StepBinder& binder, std::string_view kernel, int64_t gate_co
   call.steps = gates.sizes[batch_first ? 1 : 0], call.batch = gates.sizes[batch_first ? 0 : 1];
   const int64_t wide = call.directions * gate_count * call.size, narrow = call.directions * call.size;
   const Sizes state = {call.directions, call.batch, call.size};
-  check_float(binder, gates, {gates.sizes[0], gates.sizes[1], wide});
-  check_float(binder, binder.operand(1), {call.directions * packed_linear_f32_size(gate_count * call.size, call.size)});
-  if (binder.has_operand(2)) check_float(binder, binder.operand(2), {wide});
+  binder.require_dense(gates, Dtype::f32, {gates.sizes[0], gates.sizes[1], wide});
+  binder.require_dense(binder.operand(1), Dtype::f32,
+                       {call.directions * packed_linear_f32_size(gate_count * call.size, call.size)});
+  if (binder.has_operand(2)) binder.require_dense(binder.operand(2), Dtype::f32, {wide});
   binder.require(!lstm || !binder.has_operand(2), "the bias of an LSTM belongs to its gates");
-  check_float(binder, binder.operand(3), state);
-  check_float(binder, binder.result(0), {gates.sizes[0], gates.sizes[1], narrow});
-  check_float(binder, binder.result(1), state);
+  binder.require_dense(binder.operand(3), Dtype::f32, state);
+  binder.require_dense(binder.result(0), Dtype::f32, {gates.sizes[0], gates.sizes[1], narrow});
+  binder.require_dense(binder.result(1), Dtype::f32, state);
   call.gates_step = batch_first ? wide : call.batch * wide, call.gates_row = batch_first ? call.steps * wide : wide;
   call.y_step = batch_first ? narrow : call.batch * narrow, call.y_row = batch_first ? call.steps * narrow : narrow;
   binder.set_call(kernel, call);
@@ -43,8 +38,8 @@ void bind_recurrent(StepBinder& binder, std::string_view kernel, int64_t gate_co
   binder.point(&RecurrentCall::y, binder.result(0));
   binder.point(&RecurrentCall::hn, binder.result(1));
   if (lstm) {
-    check_float(binder, binder.operand(4), state);
-    check_float(binder, binder.result(2), state);
+    binder.require_dense(binder.operand(4), Dtype::f32, state);
+    binder.require_dense(binder.result(2), Dtype::f32, state);
     binder.point(&RecurrentCall::c0, binder.operand(4));
     binder.point(&RecurrentCall::cn, binder.result(2));
   }

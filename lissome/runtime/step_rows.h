@@ -10,6 +10,25 @@ Epilogue read_epilogue(const StepBinder& binder);
 // none without the operand; attribute "residual_last" puts it after the activation.
 ResidualPlace read_residual_place(const StepBinder& binder, size_t operand);
 
+// Rows, inputs and outputs, strides, epilogue and place of the residual (operand 3) of a linear call; sizes of x and y
+// are checked, attribute "outputs" is bounded.
+template <typename Call>
+void read_linear(StepBinder& binder, Call& call) {
+  const PlacedValue& x = binder.operand(0);
+  binder.require(!x.sizes.empty(), "x has no dimensions");
+  call.inputs = x.sizes.back();
+  call.outputs = binder.attributes().integer("outputs");
+  call.rows = call.inputs > 0 ? x.elements() / call.inputs : count_elements(Sizes(x.sizes.begin(), x.sizes.end() - 1));
+  binder.require(call.outputs > 0 && call.outputs < kLargestBytes, "outputs is ", call.outputs);
+  Sizes y_sizes = x.sizes;
+  y_sizes.back() = call.outputs;
+  binder.require_sizes(binder.result(), y_sizes);
+  call.x_stride = call.inputs;
+  call.y_stride = call.residual_stride = call.outputs;
+  call.epilogue = read_epilogue(binder);
+  call.residual_place = read_residual_place(binder, 3);
+}
+
 struct WindowSizes {
   int64_t in_channels, out_channels, groups;
 };
