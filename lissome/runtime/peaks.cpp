@@ -2,10 +2,10 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
-#include <cstdio>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -230,6 +230,8 @@ std::string explain_slow_int8(const MachinePeaks& peaks) {
       ratio, peaks.multiply_u8s8 / 1e9, peaks.multiply_f32 / 1e9);
   return text;
 }
+
+std::string explain_slow_int8() { return can_run(Isa::avx512_vnni) ? std::string() : explain_slow_int8(find_peaks(1)); }
 
 Json to_json(const MachinePeaks& peaks) {
   Json json{{"threads", peaks.threads}};

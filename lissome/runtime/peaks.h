@@ -37,6 +37,8 @@ MachinePeaks find_peaks(int threads);
 // One sentence with the figures where 8-bit products are hardly faster than those of f32, so that int8 layers will not
 // pay in time; empty where they are.
 std::string explain_slow_int8(const MachinePeaks& peaks);
+// The same of this machine; VNNI settles it, so that only others are measured.
+std::string explain_slow_int8();
 
 Json to_json(const MachinePeaks& peaks);
 

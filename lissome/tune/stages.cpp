@@ -39,8 +39,9 @@ struct Precision {
 
 class PrecisionTrials {
  public:
-  PrecisionTrials(Search& search, const Precision& precision, std::shared_ptr<const Int8Calibration>& calibration)
-      : search_(search), precision_(precision), calibration_(calibration) {}
+  PrecisionTrials(Search& search, const Precision& precision, std::shared_ptr<const Int8Calibration>& calibration,
+                  const std::string& int8_warning)
+      : search_(search), precision_(precision), calibration_(calibration), int8_warning_(int8_warning) {}
 
   // When the loss is what refuses int8, fewer layers may still pay: each try leaves out the worst quarter.
   void run() {
@@ -84,8 +85,7 @@ class PrecisionTrials {
     const auto done =
         std::count_if(layers_.begin(), layers_.end(), [](const QuantizedLayer& layer) { return layer.quantized; });
     if (done == 0) throw_error(ErrorKind::unsupported, "no layer can be int8");
-    const std::string slow = explain_slow_int8(find_peaks(1));
-    if (!slow.empty()) notes.push_back(slow);
+    if (!int8_warning_.empty()) notes.push_back(int8_warning_);
     notes.push_back(std::to_string(done) + " of " + std::to_string(layers_.size()) + " layers in int8");
     for (const QuantizedLayer& layer : layers_) {
       if (layer.quantized) continue;
@@ -109,6 +109,7 @@ class PrecisionTrials {
   Search& search_;
   const Precision& precision_;
   std::shared_ptr<const Int8Calibration>& calibration_;
+  const std::string& int8_warning_;     // why int8 will not pay here, empty where it may
   std::vector<QuantizedLayer> layers_;  // of the last try
 };
 
@@ -141,13 +142,14 @@ void run_computation_stage(Search& search) {
       {"int8, scales found while running, and bf16", true, true, true},
   };
   std::shared_ptr<const Int8Calibration> fixed, dynamic;
+  const std::string int8_warning = explain_slow_int8();
   for (const Precision& precision : kPrecisions) {
     if (!precision.fits(search.options().precision)) continue;
     if (precision.bf16 && !has(Feature::avx512_bf16)) {
       if (!precision.int8) search.skip_step("computation", precision.name, "this processor has no bf16 products");
       continue;
     }
-    PrecisionTrials(search, precision, precision.dynamic ? dynamic : fixed).run();
+    PrecisionTrials(search, precision, precision.dynamic ? dynamic : fixed, int8_warning).run();
   }
 }
 
