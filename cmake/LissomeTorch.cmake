@@ -48,6 +48,20 @@ foreach(library IN ITEMS libtorch.so libtorch_cpu.so libc10.so)
   endif()
 endforeach()
 
+# A libtorch with CUDA, and the headers of its toolkit: among the packages that torch itself installs, or the system's.
+set(LISSOME_TORCH_CUDA OFF)
+if(EXISTS "${LISSOME_TORCH_LIBRARY_DIR}/libtorch_cuda.so")
+  file(GLOB cuda_folders "${LISSOME_TORCH_ROOT}/../nvidia/*/include" "${LISSOME_TORCH_ROOT}/../nvidia/*")
+  find_path(LISSOME_CUDA_INCLUDE cuda_runtime_api.h
+    HINTS ${cuda_folders} ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include)
+  if(LISSOME_CUDA_INCLUDE)
+    set(LISSOME_TORCH_CUDA ON)
+  else()
+    message(WARNING "torch has CUDA, but there is no cuda_runtime_api.h: set CUDA_HOME. "
+      "Models run on the processor only.")
+  endif()
+endif()
+
 add_library(lissome_torch_narrow INTERFACE)
 target_include_directories(lissome_torch_narrow SYSTEM INTERFACE "${LISSOME_TORCH_ROOT}/include")
 # A CUDA build needs CUDA's libraries from other folders: its own concern at load time, not ours

@@ -27,6 +27,9 @@ struct LowerOptions {
   Effort effort = Effort::normal;
   int threads = 0;  // 0: all that this process may use
   std::vector<ForcedKernel> forced;
+  // Another than "cpu", such as "cuda" or "cuda:1": every node runs there through libtorch, captured as one graph
+  // for each set of input sizes where the program allows it. See check_device().
+  std::string device = "cpu";
   // Example inputs in the program's order: their sizes are what timing uses. Without them every named dimension takes
   // its smallest allowed size, at least 1.
   std::vector<c10::IValue> inputs;
@@ -36,6 +39,9 @@ struct LowerOptions {
 // program that interpret() runs, except with over_budget.
 Plan lower_program(const Program& program);  // with the defaults
 Plan lower_program(const Program& program, const LowerOptions& options);
+
+// Throws usage for a name that is no device ("cpu", "cuda", "cuda:1"), unsupported for one that is not there.
+void check_device(const std::string& name);
 
 // Names for `--kernel`: "reference", "linear_f32", ...
 std::vector<std::string> list_kernel_names();

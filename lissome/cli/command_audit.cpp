@@ -12,7 +12,7 @@ namespace {
 
 struct Ran {
   PlanOrigin origin;
-  std::string kernel, isa, dtype;
+  std::string kernel, isa, dtype, device;
   bool multiplies = false;  // where the time of most models goes: what dtype and isa are expected of
 };
 
@@ -24,7 +24,7 @@ Expectations parse_expectations(const std::string& text) {
       {"dtype", {"f32", "bf16", "f16", "int8"}},
       {"fallback", {"none", "any"}},
       {"isa", {"portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"}},
-      {"device", {"cpu"}},
+      {"device", {"cpu", "cuda"}},
   };
   Expectations wanted;
   for (size_t at = 0; at < text.size();) {
@@ -77,13 +77,20 @@ std::vector<Ran> watch_run(Session& session, const std::vector<NamedArray>& inpu
   std::vector<Ran> nodes;
   const StepSink sink = [&](const StepTiming& timing) {
     Ran ran;
-    if (timing.origin != nullptr) ran.origin = *timing.origin;
     ran.kernel = timing.kernel;
     ran.isa = timing.isa;
     ran.dtype = find_dtype(plan, timing, values);
+    ran.device = plan.device.substr(0, plan.device.find(':'));
     // Native copies that a product forces on its operands bear the product's name, and multiply nothing.
-    ran.multiplies = ran.kernel == kReferenceStep ? multiplies(ran.origin.op) : timing.products > 0;
-    nodes.push_back(std::move(ran));
+    ran.multiplies =
+        ran.kernel == kReferenceStep ? timing.origin != nullptr && multiplies(timing.origin->op) : timing.products > 0;
+    // A native step tells one time for all nodes that went into it.
+    const std::vector<PlanOrigin>& origins = plan.steps[static_cast<size_t>(timing.step)].origins;
+    for (const PlanOrigin& origin : origins) {
+      if (ran.kernel == kReferenceStep && &origin != timing.origin) continue;
+      ran.origin = origin;
+      nodes.push_back(ran);
+    }
   };
   session.run(views, &sink);
   return nodes;
@@ -96,6 +103,7 @@ std::string find_breach(const Ran& ran, const std::string& key, const std::strin
   if (key == "dtype" && ran.multiplies && ran.dtype != wanted)
     return "multiplied " + (ran.dtype == "-" ? "in a dtype that the plan does not tell" : ran.dtype);
   if (key == "isa" && ran.multiplies && ran.isa != wanted) return "ran on " + ran.isa;
+  if (key == "device" && ran.device != wanted) return "ran on " + ran.device;
   return "";
 }
 
@@ -116,7 +124,8 @@ Table make_table(const std::vector<Ran>& nodes) {
   Table table{
       "", {{"node", ""}, {"op", ""}, {"kernel", ""}, {"isa", ""}, {"dtype", ""}, {"device", ""}, {"module", ""}}, {}};
   for (const Ran& ran : nodes) {
-    table.rows.push_back({ran.origin.node, ran.origin.op, ran.kernel, ran.isa, ran.dtype, "cpu", ran.origin.module});
+    table.rows.push_back(
+        {ran.origin.node, ran.origin.op, ran.kernel, ran.isa, ran.dtype, ran.device, ran.origin.module});
   }
   return table;
 }
@@ -136,7 +145,7 @@ int run_audit(const std::vector<std::string>& arguments, Console& console) {
   if (!flags.parse(arguments)) return 0;
 
   const Expectations wanted = parse_expectations(expect);
-  Session session(open_plan(model, call.threads), {.threads = call.threads});
+  Session session(open_plan(model, call.threads, call.device), {.threads = call.threads});
   const std::vector<NamedArray> inputs = choose_inputs(session.plan(), call.input, call.batch, call.seed, nullptr);
   const std::vector<Ran> nodes = watch_run(session, inputs);
   const std::vector<std::string> breaches = list_breaches(nodes, wanted);

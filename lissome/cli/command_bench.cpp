@@ -73,8 +73,8 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   std::vector<std::vector<NamedArray>> inputs;
   std::vector<std::vector<TensorView>> views;
   for (const std::string& model : flags.models) {
-    sessions.push_back(
-        std::make_unique<Session>(open_plan(model, call.threads), SessionOptions{.threads = call.threads}));
+    sessions.push_back(std::make_unique<Session>(open_plan(model, call.threads, call.device),
+                                                 SessionOptions{.threads = call.threads}));
     inputs.push_back(choose_inputs(sessions.back()->plan(), call.input, call.batch, call.seed, nullptr));
     views.emplace_back();
     for (const NamedArray& input : inputs.back()) views.back().push_back(input.array.view());

@@ -75,7 +75,7 @@ Table make_module_table(const Profile& profile, double sum) {
 int run_profile(const std::vector<std::string>& arguments, Console& console) {
   ProfileFlags flags;
   if (!read_flags(flags, arguments)) return 0;
-  Session session(open_plan(flags.model, flags.call.threads), {.threads = flags.call.threads});
+  Session session(open_plan(flags.model, flags.call.threads, flags.call.device), {.threads = flags.call.threads});
   const std::vector<NamedArray> inputs =
       choose_inputs(session.plan(), flags.call.input, flags.call.batch, flags.call.seed, nullptr);
   std::vector<TensorView> views;

@@ -20,17 +20,18 @@ Table list_outputs(const std::vector<NamedArray>& outputs) {
 
 int run_run(const std::vector<std::string>& arguments, Console& console) {
   Flags flags("run", "Runs a model on arrays from a file.");
-  std::string model, input, output;
+  std::string model, input, output, device = "cpu";
   int threads = 0;
   bool json = false;
   flags.require("MODEL", model, ".lissome or .pt2");
   flags.require("--input", input, ".npz or .npy: arrays by name, or in order");
   flags.add("--output", output, "where the outputs go, an .npz; default: only their sizes are printed");
   flags.add("--threads", threads, "0: those that the model was made for", 0, kMostThreads);
+  flags.add("--device", device, kDeviceHelp);
   flags.add("--json", json, "print the result as JSON");
   if (!flags.parse(arguments)) return 0;
 
-  Session session(open_plan(model, threads), {.threads = threads});
+  Session session(open_plan(model, threads, device), {.threads = threads});
   std::vector<std::string> notes;
   const std::vector<NamedArray> inputs = choose_inputs(session.plan(), input, 1, 0, &notes);
   for (const std::string& note : notes) console.say("note: " + note);

@@ -67,6 +67,7 @@ void add_call_flags(Flags& flags, CallFlags& call) {
   flags.add("--batch", call.batch, "first size of generated inputs", 1);
   flags.add("--threads", call.threads, "0: those that the model was made for", 0, kMostThreads);
   flags.add("--seed", call.seed, "of what is generated or drawn");
+  flags.add("--device", call.device, kDeviceHelp);
 }
 
 }  // namespace lissome

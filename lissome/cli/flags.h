@@ -39,15 +39,17 @@ class Flags {
   std::unique_ptr<CLI::App> app_;
 };
 
-// What every command that calls a model reads: which inputs, and on how many threads.
+// What every command that calls a model reads: which inputs, on how many threads, and where.
 struct CallFlags {
   std::string input;
   int64_t batch = 1;
   int threads = 0;  // 0: those that the model was made for
   uint64_t seed = 0;
+  std::string device = "cpu";
 };
 void add_call_flags(Flags& flags, CallFlags& call);
 
+inline constexpr const char* kDeviceHelp = "cpu, cuda or cuda:N";
 constexpr int kMostThreads = 1024;
 
 }  // namespace lissome

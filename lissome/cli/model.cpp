@@ -46,11 +46,12 @@ const TorchEntry& load_torch() {
   return *entry;
 }
 
-std::shared_ptr<const Plan> open_plan(const std::string& path, int threads) {
+std::shared_ptr<const Plan> open_plan(const std::string& path, int threads, const std::string& device) {
+  if (device != "cpu") return std::make_shared<const Plan>(load_torch().make_plan(path, threads, device));
   if (const std::optional<ModelFile> file = try_load_model_file(path); file && !file->plan.empty()) {
     return std::make_shared<const Plan>(read_plan(*file));
   }
-  return std::make_shared<const Plan>(load_torch().make_plan(path, threads));
+  return std::make_shared<const Plan>(load_torch().make_plan(path, threads, device));
 }
 
 std::vector<DataSignature> describe_inputs(const Plan& plan) {

@@ -12,7 +12,8 @@
 namespace lissome {
 
 // The plan of a finished model, or of any model as it is (imported, nothing optimized, each node by the reference).
-std::shared_ptr<const Plan> open_plan(const std::string& path, int threads);
+// For another device than "cpu" the program of a finished model is lowered for that one, by the torch library.
+std::shared_ptr<const Plan> open_plan(const std::string& path, int threads, const std::string& device = "cpu");
 
 // The inputs of a plan as data sees them. Index ranges come from the plan.
 std::vector<DataSignature> describe_inputs(const Plan& plan);
@@ -26,7 +27,7 @@ std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path,
 // The symbol `lissome_torch_entry` of liblissome_torch.so.
 struct TorchEntry {
   int (*run_command)(const std::string& name, const std::vector<std::string>& arguments, class Console& console);
-  Plan (*make_plan)(const std::string& path, int threads);
+  Plan (*make_plan)(const std::string& path, int threads, const std::string& device);
   int64_t (*measure_peak)(const std::function<void()>& work);  // see measure_libtorch_peak
 };
 // Throws unsupported when the library or libtorch is absent.

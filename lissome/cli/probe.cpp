@@ -29,7 +29,7 @@ std::string read_all(int file) {
 
 Json run_probe(const std::string& model, const CallFlags& call) {
   const Stopwatch load;
-  Session session(open_plan(model, call.threads), {.threads = call.threads});
+  Session session(open_plan(model, call.threads, call.device), {.threads = call.threads});
   const double load_seconds = load.seconds();
   const std::vector<NamedArray> inputs = choose_inputs(session.plan(), call.input, call.batch, call.seed, nullptr);
   const Stopwatch first;
@@ -55,7 +55,8 @@ Probe probe_model(const std::string& model, const CallFlags& call) {
                                         "--probe",   model,
                                         "--batch",   std::to_string(call.batch),
                                         "--threads", std::to_string(call.threads),
-                                        "--seed",    std::to_string(call.seed)};
+                                        "--seed",    std::to_string(call.seed),
+                                        "--device",  call.device};
   if (!call.input.empty()) arguments.insert(arguments.end(), {"--input", call.input});
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());

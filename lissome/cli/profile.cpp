@@ -25,6 +25,16 @@ void average_quiet_runs(Profile& profile, const std::vector<double>& with_clocks
   profile.with_clocks = average(with_clocks);
 }
 
+// Where a step comes from; of one that several nodes went into: the first node, and all their ops.
+PlanOrigin name_origin(const Plan& plan, const StepTiming& timing) {
+  if (timing.origin == nullptr) return {};
+  PlanOrigin origin = *timing.origin;
+  const std::vector<PlanOrigin>& all = plan.steps[static_cast<size_t>(timing.step)].origins;
+  if (timing.kernel == kReferenceStep) return origin;
+  for (size_t i = 1; i < all.size(); ++i) origin.op += ", " + all[i].op;
+  return origin;
+}
+
 }  // namespace
 
 // The last row is what a call does beside its nodes: inputs are checked, outputs made, steps entered, clocks read.
@@ -44,7 +54,7 @@ Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, i
       const std::string node = timing.origin != nullptr ? timing.origin->node : std::string();
       const auto [place, fresh] = places.try_emplace({timing.step, node}, profile.nodes.size());
       if (fresh) {
-        profile.nodes.push_back({timing.origin != nullptr ? *timing.origin : PlanOrigin{},
+        profile.nodes.push_back({name_origin(session.plan(), timing),
                                  std::string(timing.kernel),
                                  std::string(timing.isa),
                                  timing.parts,

@@ -36,10 +36,12 @@ int run_torch_command(const std::string& name, const std::vector<std::string>& a
 }
 
 // As the user gave it: imported, nothing optimized, every node by the reference.
-Plan make_plan(const std::string& path, int threads) {
+Plan make_plan(const std::string& path, int threads, const std::string& device) {
+  check_device(device);
   LowerOptions options;
   options.effort = Effort::fast;
   options.threads = threads;
+  options.device = device;
   options.forced = {{"*", "reference"}};
   return wrap_torch_errors([&] { return lower_program(open_program(path), options); });
 }

@@ -7,6 +7,7 @@
 #include "lissome/base.h"
 #include "lissome/lower/candidate.h"
 #include "lissome/lower/choose_kernels.h"
+#include "lissome/lower/device.h"
 
 namespace lissome {
 namespace {
@@ -101,6 +102,14 @@ class Lowering {
   bool barriers_ = false;
 };
 
+Plan lower_to_device(const Program& program, const LowerOptions& options) {
+  LowerOptions there = options;
+  there.forced = {{"*", std::string(kReferenceKernel)}};
+  Plan plan = Lowering(move_to_device(program, options.device), there, {}).run().plan;
+  plan.device = options.device;
+  return plan;
+}
+
 }  // namespace
 
 Plan lower_program(const Program& program) { return lower_program(program, {}); }
@@ -108,6 +117,8 @@ Plan lower_program(const Program& program) { return lower_program(program, {}); 
 Plan lower_program(const Program& program, const LowerOptions& options) {
   register_ops();
   check_forced(options);
+  check_device(options.device);
+  if (options.device != "cpu") return lower_to_device(program, options);
   const auto lower = [&](const Preferences& preferences) { return Lowering(program, options, preferences).run(); };
   return options.effort == Effort::fast ? lower({}).plan : choose_kernels(program, options, lower);
 }

@@ -7,6 +7,8 @@
 #include <array>
 #include <chrono>
 
+#include "lissome/reference/device.h"
+
 namespace lissome {
 namespace {
 
@@ -43,7 +45,9 @@ bool is_packing_op(const Op& op) {
   return std::any_of(kNames.begin(), kNames.end(), [&](const char* name) { return op.is(name); });
 }
 
-PreparedProgram::PreparedProgram(Program program) : program_(std::move(program)) {
+PreparedProgram::PreparedProgram(Program program, const c10::Device& device)
+    : program_(std::move(program)), device_(device) {
+  if (!device_.is_cpu()) place_weights(program_, device_);
   constants_.resize(program_.values.size());
   std::vector<bool> known(program_.values.size(), false);
   for (const Weight& weight : program_.weights) {
@@ -140,7 +144,10 @@ IValues PreparedProgram::run(IValues inputs, IValues& environment,
   for (const PreparedNode& prepared : nodes_) {
     const int64_t before = told ? read_clock() : 0;
     IValues results = run_node(prepared, environment);
-    if (told) (*told)(prepared.node, results, read_clock() - before);
+    if (told) {
+      wait_for_device(device_);
+      (*told)(prepared.node, results, read_clock() - before);
+    }
     const std::vector<ValueId>& ids = program_.nodes[prepared.node].results;
     LISSOME_CHECK(results.size() == ids.size(), program_.nodes[prepared.node].op.name(), " gave ", results.size(),
                   " results, the program has ", ids.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/Device.h>
 
 #include <vector>
 
@@ -16,7 +17,8 @@ using IValues = std::vector<c10::IValue>;
 class PreparedProgram {
  public:
   // Values that only depend on weights through packing ops (see is_packing_op) are computed here and kept.
-  explicit PreparedProgram(Program program);
+  // Weights are brought to the device, and inputs must be there.
+  PreparedProgram(Program program, const c10::Device& device);
 
   // Outputs in the program's order. `environment` is working memory, reused from run to run; to be emptied when a run
   // threw. `told`, when not null, is
@@ -45,6 +47,7 @@ class PreparedProgram {
   bool is_constant(const Node& node, const std::vector<bool>& known) const;
 
   Program program_;
+  c10::Device device_;
   IValues constants_;  // by ValueId: weights and what was packed from them
   std::vector<PreparedNode> nodes_;
   int64_t packed_bytes_ = 0;

@@ -4,8 +4,12 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/Device.h>
 #include <c10/core/InferenceMode.h>
 
+#include <map>
+
+#include "lissome/reference/device.h"
 #include "lissome/reference/prepared_program.h"
 #include "lissome/runtime.h"
 
@@ -30,7 +34,7 @@ Array to_array(at::Tensor tensor) {
   if (tensor.layout() != at::kStrided) {
     throw_error(ErrorKind::unsupported, "an output is a sparse tensor; only dense ones can leave a session");
   }
-  tensor = tensor.resolve_conj().resolve_neg();
+  tensor = tensor.resolve_conj().resolve_neg().cpu();
   // Without elements there may be no memory either, and an array without memory stands for none.
   if (tensor.numel() == 0) return make_array(dtype_of(tensor.scalar_type()), tensor.sizes().vec());
   const bool borrowed = tensor.storage().data_ptr().get_context() == nullptr;
@@ -60,10 +64,13 @@ Array to_array(const c10::IValue& value) {
   return array;
 }
 
+constexpr size_t kMostRecordings = 16;
+
 struct PreparedStep {
   std::unique_ptr<const PreparedProgram> program;  // null for native steps
   const PlanStep* step = nullptr;
   bool copies_inputs = false;  // a node writes into its arguments: the caller's memory is not for that
+  bool recordable = false;     // see can_be_recorded
 };
 
 class LibtorchReference;
@@ -71,7 +78,7 @@ class LibtorchReference;
 class LibtorchRun : public ReferenceRun {
  public:
   explicit LibtorchRun(const LibtorchReference& reference);
-  void lend(int value, const TensorView& view) override { held_[static_cast<size_t>(value)] = wrap(view); }
+  void lend(int value, const TensorView& view) override;
   void lend_number(int value, PlanKind kind, const TensorView& view) override {
     held_[static_cast<size_t>(value)] = read_number(kind, view);
   }
@@ -85,17 +92,27 @@ class LibtorchRun : public ReferenceRun {
   }
 
  private:
+  // One recorded step, for inputs of certain sizes and dtypes.
+  struct Recording {
+    IValues inputs, results;  // the memory that the record reads and writes
+    std::unique_ptr<RecordedCall> call;
+  };
+
+  IValues gather_inputs(const PreparedStep& prepared) const;
+  IValues run_recorded(int step, const IValues& inputs);
+  IValues run_nodes(int step, IValues inputs, const StepSink* sink);
   void tell(int step, size_t node, const IValues& results, int64_t nanoseconds, const StepSink& sink) const;
 
   const LibtorchReference& reference_;
   IValues held_;  // by plan value; what was lent lies here too
   std::vector<IValues> environments_;
+  std::map<std::string, Recording> recordings_;  // by step, dtypes and sizes
 };
 
 class LibtorchReference : public Reference {
  public:
   explicit LibtorchReference(const ReferenceSetup& setup)
-      : plan_(*setup.plan), arrays_(setup.arrays), threads_(setup.threads) {
+      : plan_(*setup.plan), arrays_(setup.arrays), threads_(setup.threads), device_(open_device(setup.plan->device)) {
     register_ops();
     const c10::InferenceMode mode;
     std::vector<std::pair<std::string, at::Tensor>> weights;
@@ -108,7 +125,8 @@ class LibtorchReference : public Reference {
       if (step.kernel == kReferenceStep) {
         Program program = parse_program(step.program, weights);
         check_step(step, program);
-        prepared.program = std::make_unique<PreparedProgram>(std::move(program));
+        prepared.recordable = device_.is_cuda() && can_be_recorded(program);
+        prepared.program = std::make_unique<PreparedProgram>(std::move(program), device_);
         prepared.copies_inputs = step.attributes.integer("copies_inputs", 0) != 0;
       }
       steps_.push_back(std::move(prepared));
@@ -125,12 +143,21 @@ class LibtorchReference : public Reference {
   const Plan& plan() const { return plan_; }
   const PreparedStep& step(int position) const { return steps_[static_cast<size_t>(position)]; }
   size_t step_count() const { return steps_.size(); }
+  const c10::Device& device() const { return device_; }
   // Other code of the process may have chosen another number; ours holds for our runs.
   void set_threads() const {
     if (at::get_num_threads() != threads_) at::set_num_threads(threads_);
   }
 
  private:
+  // A plan names a device that its maker had.
+  static c10::Device open_device(const std::string& name) {
+    const c10::Device device(name);
+    if (device.is_cpu() || (device.is_cuda() && at::hasCUDA())) return device;
+    throw_error(ErrorKind::unsupported, "the plan was made for ", name, ", which is not there",
+                "\n      Make it anew for the processor: lissome prepare");
+  }
+
   static void check_step(const PlanStep& step, const Program& program) {
     if (program.inputs.size() == step.operands.size() && program.outputs.size() == step.results.size() &&
         program.nodes.size() == step.origins.size()) {
@@ -144,16 +171,33 @@ class LibtorchReference : public Reference {
   const Plan& plan_;
   const std::vector<Array> arrays_;
   int threads_;
+  c10::Device device_;
   std::vector<PreparedStep> steps_;
 };
 
 LibtorchRun::LibtorchRun(const LibtorchReference& reference)
     : reference_(reference), held_(reference.plan().values.size()), environments_(reference.step_count()) {}
 
+void LibtorchRun::lend(int value, const TensorView& view) {
+  const c10::InferenceMode mode;
+  held_[static_cast<size_t>(value)] = wrap(view).to(reference_.device());
+}
+
 void LibtorchRun::run_step(int position, const StepSink* sink) {
   const c10::InferenceMode mode;
   reference_.set_threads();
   const PreparedStep& prepared = reference_.step(position);
+  IValues inputs = gather_inputs(prepared);
+  // Nodes are timed one by one, which a record does not do.
+  const bool recorded = prepared.recordable && !sink &&
+                        std::all_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.isTensor(); });
+  IValues results = recorded ? run_recorded(position, inputs) : run_nodes(position, std::move(inputs), sink);
+  for (size_t i = 0; i < results.size(); ++i) {
+    held_[static_cast<size_t>(prepared.step->results[i])] = std::move(results[i]);
+  }
+}
+
+IValues LibtorchRun::gather_inputs(const PreparedStep& prepared) const {
   IValues inputs;
   for (const int operand : prepared.step->operands) {
     c10::IValue value = held_[static_cast<size_t>(operand)];
@@ -161,16 +205,37 @@ void LibtorchRun::run_step(int position, const StepSink* sink) {
     if (prepared.copies_inputs && !own && value.isTensor()) value = value.toTensor().clone();
     inputs.push_back(std::move(value));
   }
+  return inputs;
+}
+
+IValues LibtorchRun::run_recorded(int position, const IValues& inputs) {
+  std::string key = std::to_string(position);
+  for (const c10::IValue& input : inputs) {
+    const at::Tensor& tensor = input.toTensor();
+    key += std::string(" ") + c10::toString(tensor.scalar_type()) + format_sizes(tensor.sizes().vec());
+  }
+  if (!recordings_.contains(key) && recordings_.size() >= kMostRecordings) recordings_.clear();
+  Recording& recording = recordings_[key];
+  if (!recording.call) {
+    recording.inputs.clear();
+    for (const c10::IValue& input : inputs) recording.inputs.emplace_back(input.toTensor().clone());
+    recording.call =
+        record_call(reference_.device(), [&] { recording.results = run_nodes(position, recording.inputs, nullptr); });
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) recording.inputs[i].toTensor().copy_(inputs[i].toTensor());
+  recording.call->replay();
+  return recording.results;
+}
+
+IValues LibtorchRun::run_nodes(int position, IValues inputs, const StepSink* sink) {
+  const PreparedStep& prepared = reference_.step(position);
   const std::function<void(size_t, const IValues&, int64_t)> told = [&](size_t node, const IValues& results,
                                                                         int64_t nanoseconds) {
     tell(position, node, results, nanoseconds, *sink);
   };
   IValues& environment = environments_[static_cast<size_t>(position)];
   try {
-    IValues results = prepared.program->run(std::move(inputs), environment, sink ? &told : nullptr);
-    for (size_t i = 0; i < results.size(); ++i) {
-      held_[static_cast<size_t>(prepared.step->results[i])] = std::move(results[i]);
-    }
+    return prepared.program->run(std::move(inputs), environment, sink ? &told : nullptr);
   } catch (...) {
     environment.clear();
     throw;
@@ -184,7 +249,8 @@ void LibtorchRun::tell(int step, size_t node, const IValues& results, int64_t na
     bytes += result.toTensor().numel() * static_cast<int64_t>(result.toTensor().element_size());
   }
   const PlanStep& planned = *reference_.step(step).step;
-  sink({step, &planned.origins[node], planned.kernel, "libtorch", at::get_num_threads(), nanoseconds, bytes});
+  sink({step, &planned.origins[node], planned.kernel, reference_.device().is_cpu() ? "libtorch" : "cuda",
+        at::get_num_threads(), nanoseconds, bytes});
 }
 
 void* LibtorchRun::read(int value, Dtype dtype, const Sizes& sizes, Format format) {

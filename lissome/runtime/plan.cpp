@@ -107,6 +107,7 @@ class PlanChecker {
       if (id != -1) use(id);
     }
     const bool reference = step.kernel == kReferenceStep;
+    require(reference || plan_.device == "cpu", "a step of ", quote(step.kernel), " cannot run on ", plan_.device);
     require(reference || !step.results.empty(), "a step of ", quote(step.kernel), " makes nothing");
     for (const int id : step.results) {
       const Storage storage = at(id).storage;

@@ -121,6 +121,7 @@ struct PlanMachine {
 
 struct Plan {
   PlanMachine machine;
+  std::string device = "cpu";  // another, such as "cuda:0": all steps are reference steps, which run there
   std::vector<PlanDimension> dimensions;
   std::vector<PlanInput> inputs;
   std::vector<PlanOutput> outputs;

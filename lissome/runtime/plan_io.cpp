@@ -1,5 +1,5 @@
 // The JSON form of a plan, format 1. Every field of plan.h under its own name:
-//   {"format": 1, "machine": {...}, "dimensions": [{"name", "minimum", "maximum"}],
+//   {"format": 1, "machine": {...}, "device": "cpu", "dimensions": [{"name", "minimum", "maximum"}],
 //    "inputs": [{"name", "value"}], "outputs": [{"name", "value"} | {"name", "literal"}],
 //    "input_tree", "output_tree",
 //    "arrays": [{"name", "packed"}],             name: a member of weights, or of plan_arrays where packed
@@ -106,6 +106,7 @@ Json write_plan(const Plan& plan) {
   Json json = {{"format", kFormat}};
   json["machine"] = {
       {"processor", plan.machine.processor}, {"features", plan.machine.features}, {"threads", plan.machine.threads}};
+  if (plan.device != "cpu") json["device"] = plan.device;
   json["dimensions"] = Json::array();
   for (const PlanDimension& dimension : plan.dimensions) {
     json["dimensions"].push_back(
@@ -145,6 +146,7 @@ class PlanReader {
     const Json& machine = field(json_, "machine");
     plan_.machine = {get<std::string>(machine, "processor"), get<std::string>(machine, "features"),
                      static_cast<int>(get<int64_t>(machine, "threads"))};
+    if (json_.contains("device")) plan_.device = get<std::string>(json_, "device");
     for (const Json& row : list(json_, "dimensions")) {
       plan_.dimensions.push_back(
           {get<std::string>(row, "name"), get<int64_t>(row, "minimum"), get<int64_t>(row, "maximum")});
