@@ -1,7 +1,9 @@
-// The portable form: one element at a time, in double.
+// The portable form: one element at a time, each operation in double, its result rounded as registers of f32 round it.
 #include "lissome/kernel/elementwise.h"
 
+#include <cfloat>
 #include <cmath>
+#include <cstring>
 
 #include "lissome/kernel/convert_element.h"
 #include "lissome/kernel/kernel_table_rows.h"
@@ -17,8 +19,22 @@ double quantize(double x, float inverse, float zero) {
   return std::nearbyint(t) + zero;
 }
 
+// Denormals of f32 count as zero, as in the vector forms.
+double flush(double x) { return std::fabs(x) < static_cast<double>(FLT_MIN) ? 0 : x; }
+
+// But a logarithm sees them: arithmetic would have lost them here already, integers do not.
+double widen(Dtype dtype, const void* data, int64_t at) {
+  if (dtype != Dtype::f32) return read_element(dtype, data, at);
+  int32_t bits;
+  std::memcpy(&bits, static_cast<const float*>(data) + at, sizeof(bits));
+  const int32_t magnitude = bits & INT32_MAX;
+  if (magnitude > 0x7fffff) return static_cast<const float*>(data)[at];
+  return std::ldexp(bits < 0 ? -magnitude : magnitude, -149);
+}
+
 double run_instruction(const ElementInstruction& i, const double* r) {
-  const double a = r[i.a], b = i.op == ElementOp::activate ? 0 : r[i.b];  // there b is an activation, no register
+  const double a = i.op == ElementOp::logarithm ? r[i.a] : flush(r[i.a]);
+  const double b = i.op == ElementOp::activate ? 0 : flush(r[i.b]);  // there b is an activation, no register
   const auto flag = [](bool value) { return value ? 1.0 : 0.0; };
   switch (i.op) {
     case ElementOp::constant: return i.alpha;
@@ -50,7 +66,7 @@ double run_instruction(const ElementInstruction& i, const double* r) {
     case ElementOp::less_equal: return flag(a <= b);
     case ElementOp::logical_and: return flag(a != 0 && b != 0);
     case ElementOp::logical_or: return flag(a != 0 || b != 0);
-    case ElementOp::select: return a != 0 ? b : r[i.c];
+    case ElementOp::select: return a != 0 ? b : flush(r[i.c]);
     case ElementOp::quantize: return quantize(a, i.alpha, i.beta);
     case ElementOp::load:
     case ElementOp::position: break;
@@ -90,11 +106,11 @@ void elementwise_portable(const ElementwiseCall& call, int part, int parts) {
       const ElementInstruction& instruction = call.program[i];
       double& target = registers[instruction.target];
       if (instruction.op == ElementOp::load) {
-        target = read_element(call.x_dtypes[instruction.a], call.x[instruction.a], offsets[instruction.a]);
+        target = widen(call.x_dtypes[instruction.a], call.x[instruction.a], offsets[instruction.a]);
       } else if (instruction.op == ElementOp::position) {
         target = instruction.alpha + static_cast<double>(instruction.beta) * static_cast<double>(at);
       } else {
-        target = run_instruction(instruction, registers);
+        target = static_cast<float>(run_instruction(instruction, registers));
       }
     }
     write_element(call.y_dtype, call.y, at, static_cast<float>(registers[call.program[call.instructions - 1].target]));

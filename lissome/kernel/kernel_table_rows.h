@@ -7,9 +7,12 @@
 #include "lissome/kernel/depthwise_f32.h"
 #include "lissome/kernel/elementwise.h"
 #include "lissome/kernel/fold_columns.h"
+#include "lissome/kernel/group_norm.h"
+#include "lissome/kernel/interpolate.h"
 #include "lissome/kernel/linear_bf16.h"
 #include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/linear_u8s8.h"
+#include "lissome/kernel/matmul_f32.h"
 #include "lissome/kernel/move.h"
 #include "lissome/kernel/normalize.h"
 #include "lissome/kernel/normalize_bf16.h"
@@ -45,6 +48,8 @@ LISSOME_KERNEL(concat, ConcatCall, portable);
 
 LISSOME_KERNEL(copy, CopyCall, portable);
 
+LISSOME_KERNEL(cumulate, CumulateCall, portable);
+
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, avx512);
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, avx2);
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, portable);
@@ -65,9 +70,17 @@ LISSOME_KERNEL(fold_columns, FoldColumnsCall, portable);
 
 LISSOME_KERNEL(gather, GatherCall, portable);
 
+LISSOME_KERNEL(group_norm, GroupNormCall, avx512);
+LISSOME_KERNEL(group_norm, GroupNormCall, avx2);
+LISSOME_KERNEL(group_norm, GroupNormCall, portable);
+
 LISSOME_KERNEL(gru, RecurrentCall, avx512);
 LISSOME_KERNEL(gru, RecurrentCall, avx2);
 LISSOME_KERNEL(gru, RecurrentCall, portable);
+
+LISSOME_KERNEL(interpolate, InterpolateCall, avx512);
+LISSOME_KERNEL(interpolate, InterpolateCall, avx2);
+LISSOME_KERNEL(interpolate, InterpolateCall, portable);
 
 LISSOME_KERNEL(layer_norm, LayerNormCall, avx512);
 LISSOME_KERNEL(layer_norm, LayerNormCall, avx2);
@@ -94,6 +107,12 @@ LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, portable);
 LISSOME_KERNEL(lstm, RecurrentCall, avx512);
 LISSOME_KERNEL(lstm, RecurrentCall, avx2);
 LISSOME_KERNEL(lstm, RecurrentCall, portable);
+
+LISSOME_KERNEL(matmul_f32, MatmulF32Call, avx512);
+LISSOME_KERNEL(matmul_f32, MatmulF32Call, avx2);
+LISSOME_KERNEL(matmul_f32, MatmulF32Call, portable);
+
+LISSOME_KERNEL(pad, PadCall, portable);
 
 LISSOME_KERNEL(peak_multiply_bf16, PeakCall, amx);
 LISSOME_KERNEL(peak_multiply_bf16, PeakCall, avx512_bf16);

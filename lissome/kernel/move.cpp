@@ -88,6 +88,82 @@ void concat_portable(const ConcatCall& call, int part, int parts) {
   }
 }
 
+namespace {
+
+template <typename T>
+void fill_items(T* y, int64_t count, uint64_t value) {
+  T item;
+  std::memcpy(&item, &value, sizeof(T));
+  for (int64_t i = 0; i < count; ++i) y[i] = item;
+}
+
+// The last dimension of y. `x` is null where the row lies outside of x.
+template <typename T>
+void pad_row(const PadCall& call, const T* x, T* y) {
+  const int last = call.rank - 1;
+  const int64_t size = call.y_sizes[last], before = call.before[last];
+  if (x == nullptr) return fill_items(y, size, call.value);
+  const int64_t begin = before > 0 ? before : 0;
+  const int64_t end = before + call.x_sizes[last] < size ? before + call.x_sizes[last] : size;
+  if (begin >= end) return fill_items(y, size, call.value);
+  fill_items(y, begin, call.value);
+  std::memcpy(y + begin, x + (begin - before), static_cast<size_t>(end - begin) * sizeof(T));
+  fill_items(y + end, size - end, call.value);
+}
+
+template <typename T>
+void pad_rows(const PadCall& call, int part, int parts) {
+  const int last = call.rank - 1;
+  int64_t rows = 1;
+  for (int d = 0; d < last; ++d) rows *= call.y_sizes[d];
+  const Range mine = split_evenly(rows, part, parts);
+  for (int64_t row = mine.begin; row < mine.end; ++row) {
+    int64_t rest = row, at = 0, step = call.x_sizes[last];
+    bool inside = true;
+    for (int d = last - 1; d >= 0; --d) {
+      const int64_t index = rest % call.y_sizes[d] - call.before[d];
+      rest /= call.y_sizes[d];
+      inside = inside && index >= 0 && index < call.x_sizes[d];
+      at += index * step;
+      step *= call.x_sizes[d];
+    }
+    pad_row(call, inside ? static_cast<const T*>(call.x) + at : nullptr,
+            static_cast<T*>(call.y) + row * call.y_sizes[last]);
+  }
+}
+
+template <typename T, typename Sum>
+void cumulate_all(const CumulateCall& call, int part, int parts) {
+  const Range mine = split_evenly(call.outer * call.inner, part, parts);
+  for (int64_t at = mine.begin; at < mine.end; ++at) {
+    const int64_t start = at / call.inner * call.count * call.inner + at % call.inner;
+    Sum sum = 0;
+    for (int64_t k = 0; k < call.count; ++k) {
+      sum += static_cast<Sum>(static_cast<const T*>(call.x)[start + k * call.inner]);
+      static_cast<T*>(call.y)[start + k * call.inner] = static_cast<T>(sum);
+    }
+  }
+}
+
+}  // namespace
+
+void pad_portable(const PadCall& call, int part, int parts) {
+  switch (call.item) {
+    case 1: pad_rows<uint8_t>(call, part, parts); break;
+    case 2: pad_rows<uint16_t>(call, part, parts); break;
+    case 4: pad_rows<uint32_t>(call, part, parts); break;
+    default: pad_rows<uint64_t>(call, part, parts); break;
+  }
+}
+
+void cumulate_portable(const CumulateCall& call, int part, int parts) {
+  if (call.integers) {
+    cumulate_all<int64_t, uint64_t>(call, part, parts);  // wraps around
+  } else {
+    cumulate_all<float, double>(call, part, parts);
+  }
+}
+
 void gather_portable(const GatherCall& call, int part, int parts) {
   const Range range = split_evenly(call.count, part, parts);
   const auto bytes = static_cast<size_t>(call.row_bytes);

@@ -29,6 +29,24 @@ struct ConcatCall {
   int pieces = 0;
 };
 
+// y = x with `value` around it: x lies in y from `before` on. Negative numbers cut x instead.
+struct PadCall {
+  const void* x = nullptr;                                                           // dense
+  void* y = nullptr;                                                                 // dense
+  int64_t x_sizes[kMoveRank] = {}, y_sizes[kMoveRank] = {}, before[kMoveRank] = {};  // `rank` of them, outermost first
+  int rank = 1;
+  int item = 4;        // bytes: 1, 2, 4, 8
+  uint64_t value = 0;  // its first bytes are those of an item
+};
+
+// y[o, k, i] = the sum of x[o, 0..k, i], in f32 (added up in double) or i64.
+struct CumulateCall {
+  const void* x = nullptr;
+  void* y = nullptr;
+  int64_t outer = 1, count = 1, inner = 1;
+  bool integers = false;
+};
+
 // y[i] = table[indices[i]], rows of `row_bytes`. An index outside of [-rows, rows) sets *fault and writes zeros.
 struct GatherCall {
   const void* table = nullptr;

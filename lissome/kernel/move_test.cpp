@@ -1,5 +1,7 @@
 #include "lissome/kernel/move.h"
 
+#include <cstring>
+
 #include "lissome/kernel/row_check.h"
 
 using namespace lissome;
@@ -55,6 +57,36 @@ TEST_CASE("concat puts rows beside each other, however they are shared") {
       CHECK(y == wanted);
     }
   }
+}
+
+TEST_CASE("pad surrounds and cuts") {
+  const std::vector<int32_t> x = {1, 2, 3, 4, 5, 6};  // two rows of three
+  PadCall call;
+  call.rank = 2;
+  call.x_sizes[0] = 2, call.x_sizes[1] = 3;
+  call.x = x.data();
+  const int32_t seven = 7;
+  std::memcpy(&call.value, &seven, sizeof(seven));
+  const auto run = [&](int64_t top, int64_t left, int64_t height, int64_t width) {
+    call.before[0] = top, call.before[1] = left, call.y_sizes[0] = height, call.y_sizes[1] = width;
+    std::vector<int32_t> y(static_cast<size_t>(height * width), -1);
+    call.y = y.data();
+    for (int part = 0; part < 3; ++part) find_kernel("pad").function(&call, part, 3);
+    return y;
+  };
+  CHECK(run(1, 1, 3, 5) == std::vector<int32_t>{7, 7, 7, 7, 7, 7, 1, 2, 3, 7, 7, 4, 5, 6, 7});
+  CHECK(run(-1, -1, 2, 3) == std::vector<int32_t>{5, 6, 7, 7, 7, 7});
+  CHECK(run(0, -2, 2, 1) == std::vector<int32_t>{3, 6});
+}
+
+TEST_CASE("cumulate adds up along the middle axis") {
+  const std::vector<int64_t> x = {1, 2, 3, 4, 5, 6, INT64_MAX, 1};
+  std::vector<int64_t> y(8);
+  CumulateCall call;
+  call.outer = 2, call.count = 2, call.inner = 2, call.integers = true;
+  call.x = x.data(), call.y = y.data();
+  for (int part = 0; part < 3; ++part) find_kernel("cumulate").function(&call, part, 3);
+  CHECK(y == std::vector<int64_t>{1, 2, 4, 6, 5, 6, INT64_MIN + 4, 7});
 }
 
 TEST_CASE("gather takes rows and reports indices out of range") {

@@ -33,12 +33,20 @@ constexpr Row kRows[] = {
     {"aten::reciprocal", "reciprocal", "self"},
     {"aten::erf", "error_function", "self"},
     {"aten::floor", "floor", "self"},
+    {"aten::round", "round", "self"},
+    {"aten::log", "logarithm", "self"},
+    {"aten::leaky_relu", "leaky_relu", "self"},
+    {"aten::elu", "elu", "self"},
     {"aten::square", "square", "self"},
     {"aten::add.Tensor", "add", "self other"},
+    {"aten::add.Scalar", "add", "self other"},
     {"aten::sub.Tensor", "subtract", "self other"},
+    {"aten::sub.Scalar", "subtract", "self other"},
     {"aten::rsub.Scalar", "subtract", "other self"},
     {"aten::mul.Tensor", "multiply", "self other"},
+    {"aten::mul.Scalar", "multiply", "self other"},
     {"aten::div.Tensor", "divide", "self other"},
+    {"aten::div.Scalar", "divide", "self other"},
     {"aten::maximum", "maximum", "self other"},
     {"aten::minimum", "minimum", "self other"},
     {"aten::pow.Tensor_Scalar", "power", "self exponent"},
@@ -162,9 +170,17 @@ std::string refuse_position(const Node& node) {
   return {};
 }
 
+double optional_number(const Node& node, std::string_view name, double fallback) {
+  const int index = node.op.argument_index(name);
+  return index < 0 ? fallback : number_of(node.arguments[static_cast<size_t>(index)]);
+}
+
 // Forms of ops that we do not know.
 std::string refuse_form(const PlanBuilder& builder, const Node& node, const Request& request, bool integers) {
   if (node.is("aten::gelu") && !node.argument("approximate").get<std::string>()) return "the form is computed";
+  if (node.is("aten::elu") && (optional_number(node, "scale", 1) != 1 || optional_number(node, "input_scale", 1) != 1))
+    return "it is scaled";
+  if (node.is("aten::leaky_relu") && !is_number(node.argument("negative_slope"))) return "the slope is computed";
   const Dtype result = builder.type(node.result()).dtype;
   const bool logical = request.operation.starts_with("logical_");
   if (logical && !node.op.name().starts_with("aten::logical") && result != Dtype::boolean) return "it works on bits";
@@ -255,11 +271,6 @@ class Composer {
   int next_ = 0;
 };
 
-double optional_number(const Node& node, std::string_view name, double fallback) {
-  const int index = node.op.argument_index(name);
-  return index < 0 ? fallback : number_of(node.arguments[static_cast<size_t>(index)]);
-}
-
 void compose(Composer& composer, const Node& node, const Request& request) {
   std::string operation(request.operation);
   if (operation == "zeros" || operation == "ones") {
@@ -282,7 +293,7 @@ void compose(Composer& composer, const Node& node, const Request& request) {
     return;
   }
   const double alpha = optional_number(node, "alpha", 1);
-  if (alpha != 1) {
+  if (alpha != 1 && registers.size() == 2) {
     // What is added or taken away is scaled.
     registers[1] = composer.run("multiply", registers[1], composer.constant(alpha));
   }
@@ -290,7 +301,8 @@ void compose(Composer& composer, const Node& node, const Request& request) {
   if (operation == "power" && number_of(*request.operands[1]) == 2) {
     composer.run("square", registers[0]);
   } else if (const auto activation = parse_activation(operation)) {
-    composer.run("activate", registers[0], static_cast<int>(*activation));
+    const double slope = optional_number(node, operation == "elu" ? "alpha" : "negative_slope", 0);
+    composer.run("activate", registers[0], static_cast<int>(*activation), 0, slope);
   } else {
     registers.resize(3, 0);
     composer.run(operation, registers[0], registers[1], registers[2]);

@@ -1,4 +1,5 @@
 // Layer norm, softmax and attention in f32 on our own kernels.
+#include <cfloat>
 #include <cmath>
 
 #include "lissome/lower/candidate_rows.h"
@@ -21,9 +22,12 @@ const Dimension* last_size(const PlanBuilder& builder, const Argument& x) {
 
 std::string refuse_layer_norm(const PlanBuilder& builder, const Node& node) {
   const Argument& x = node.argument("input");
-  const std::string refusal = first_refusal(
-      {refuse_same(builder, node, x), refuse_optional(builder, node.argument("weight"), Dtype::f32),
-       refuse_optional(builder, node.argument("bias"), Dtype::f32), refuse_number(node.argument("eps"), "eps")});
+  const bool root_mean_square = node.is("aten::rms_norm");
+  const Argument& epsilon = node.argument("eps");
+  const std::string refusal =
+      first_refusal({refuse_same(builder, node, x), refuse_optional(builder, node.argument("weight"), Dtype::f32),
+                     root_mean_square ? "" : refuse_optional(builder, node.argument("bias"), Dtype::f32),
+                     root_mean_square && epsilon.is_none() ? "" : refuse_number(epsilon, "eps")});
   if (!refusal.empty()) return refusal;
   const auto shape = read_integers(node.argument("normalized_shape"));
   if (!shape) return "the width is computed";
@@ -34,9 +38,14 @@ void emit_layer_norm(PlanBuilder& builder, const Node& node) {
   PlanStep step;
   step.kernel = "layer_norm";
   step.attributes.set("width", count_elements(*read_integers(node.argument("normalized_shape"))));
-  step.attributes.set("epsilon", read_number(node.argument("eps")));
+  const bool root_mean_square = node.is("aten::rms_norm");
+  const Argument& epsilon = node.argument("eps");
+  // Where none is given, rms_norm adds the distance of one to the next f32.
+  step.attributes.set("epsilon", epsilon.is_none() ? FLT_EPSILON : read_number(epsilon));
+  if (root_mean_square) step.attributes.set("root_mean_square", int64_t{1});
   step.operands = {builder.use_dense(node.argument("input"), node), -1,
-                   builder.use_dense(node.argument("weight"), node), builder.use_dense(node.argument("bias"), node)};
+                   builder.use_dense(node.argument("weight"), node),
+                   root_mean_square ? -1 : builder.use_dense(node.argument("bias"), node)};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);
 }

@@ -59,6 +59,22 @@ void emit_cast_bf16(PlanBuilder& builder, const Node& node);
 std::string refuse_recurrent(const PlanBuilder& builder, const Node& node);
 void emit_recurrent(PlanBuilder& builder, const Node& node);
 
+// candidate_image.cpp
+std::string refuse_group_norm(const PlanBuilder& builder, const Node& node);
+void emit_group_norm(PlanBuilder& builder, const Node& node);
+std::string refuse_interpolate(const PlanBuilder& builder, const Node& node);
+void emit_interpolate(PlanBuilder& builder, const Node& node);
+
+// candidate_matmul.cpp
+std::string refuse_matmul(const PlanBuilder& builder, const Node& node);
+void emit_matmul(PlanBuilder& builder, const Node& node);
+
+// candidate_pad.cpp
+std::string refuse_pad(const PlanBuilder& builder, const Node& node);
+void emit_pad(PlanBuilder& builder, const Node& node);
+std::string refuse_cumulate(const PlanBuilder& builder, const Node& node);
+void emit_cumulate(PlanBuilder& builder, const Node& node);
+
 // candidate_take.cpp
 std::string refuse_take(const PlanBuilder& builder, const Node& node);
 void emit_take(PlanBuilder& builder, const Node& node);

@@ -58,6 +58,7 @@ constexpr std::array kLayerNorm = {
     Candidate{"layer_norm", refuse_layer_norm, emit_layer_norm},
     Candidate{"layer_norm_bf16", refuse_layer_norm_bf16, emit_layer_norm_bf16},
 };
+constexpr std::array kRmsNorm = {Candidate{"layer_norm", refuse_layer_norm, emit_layer_norm}};
 constexpr std::array kSoftmax = {
     Candidate{"softmax", refuse_softmax, emit_softmax},
     Candidate{"softmax_bf16", refuse_softmax_bf16, emit_softmax_bf16},
@@ -71,6 +72,11 @@ constexpr std::array kPool = {Candidate{"pool", refuse_pool, emit_pool}};
 constexpr std::array kMean = {Candidate{"mean", refuse_mean, emit_mean}};
 constexpr std::array kTake = {Candidate{"take", refuse_take, emit_take}};
 constexpr std::array kFindLargest = {Candidate{"find_largest", refuse_find_largest, emit_find_largest}};
+constexpr std::array kGroupNorm = {Candidate{"group_norm", refuse_group_norm, emit_group_norm}};
+constexpr std::array kInterpolate = {Candidate{"interpolate", refuse_interpolate, emit_interpolate}};
+constexpr std::array kMatmul = {Candidate{"matmul_f32", refuse_matmul, emit_matmul}};
+constexpr std::array kPad = {Candidate{"pad", refuse_pad, emit_pad}};
+constexpr std::array kCumulate = {Candidate{"cumulate", refuse_cumulate, emit_cumulate}};
 constexpr std::array kEmbedding = {Candidate{"embedding", refuse_embedding, emit_embedding}};
 
 constexpr std::array kLists = {
@@ -119,14 +125,20 @@ constexpr std::array kLists = {
     CandidateList{"aten::sqrt", kElementwise},
     CandidateList{"aten::rsqrt", kElementwise},
     CandidateList{"aten::reciprocal", kElementwise},
+    CandidateList{"aten::log", kElementwiseF32},
+    CandidateList{"aten::round", kElementwiseF32},
     CandidateList{"aten::erf", kElementwise},
     CandidateList{"aten::floor", kElementwiseF32},
     CandidateList{"aten::square", kElementwiseF32},
     CandidateList{"aten::add.Tensor", kElementwise},
+    CandidateList{"aten::add.Scalar", kElementwise},
     CandidateList{"aten::sub.Tensor", kElementwise},
+    CandidateList{"aten::sub.Scalar", kElementwise},
     CandidateList{"aten::rsub.Scalar", kElementwiseF32},
     CandidateList{"aten::mul.Tensor", kElementwise},
+    CandidateList{"aten::mul.Scalar", kElementwise},
     CandidateList{"aten::div.Tensor", kElementwise},
+    CandidateList{"aten::div.Scalar", kElementwise},
     CandidateList{"aten::maximum", kElementwise},
     CandidateList{"aten::minimum", kElementwise},
     CandidateList{"aten::pow.Tensor_Scalar", kElementwiseF32},
@@ -135,6 +147,8 @@ constexpr std::array kLists = {
     CandidateList{"aten::clamp_max", kElementwiseF32},
     CandidateList{"aten::clamp", kElementwiseF32},
     CandidateList{"aten::hardtanh", kElementwiseF32},
+    CandidateList{"aten::leaky_relu", kElementwiseF32},
+    CandidateList{"aten::elu", kElementwiseF32},
     CandidateList{"aten::eq.Tensor", kElementwiseF32},
     CandidateList{"aten::eq.Scalar", kElementwiseF32},
     CandidateList{"aten::ne.Tensor", kElementwiseF32},
@@ -179,6 +193,7 @@ constexpr std::array kLists = {
     CandidateList{"aten::lstm.input", kLstm},
     CandidateList{"aten::gru.input", kGru},
     CandidateList{"aten::layer_norm", kLayerNorm},
+    CandidateList{"aten::rms_norm", kRmsNorm},
     CandidateList{"aten::softmax.int", kSoftmax},
     CandidateList{"aten::_softmax", kSoftmaxF32},
     CandidateList{"aten::log_softmax.int", kSoftmaxF32},
@@ -196,6 +211,17 @@ constexpr std::array kLists = {
     CandidateList{"aten::amin", kMean},
     CandidateList{"aten::linalg_vector_norm", kMean},
     CandidateList{"aten::adaptive_avg_pool2d", kMean},
+    CandidateList{"aten::group_norm", kGroupNorm},
+    CandidateList{"aten::upsample_nearest2d.vec", kInterpolate},
+    CandidateList{"aten::upsample_nearest2d", kInterpolate},
+    CandidateList{"aten::upsample_bilinear2d.vec", kInterpolate},
+    CandidateList{"aten::upsample_bilinear2d", kInterpolate},
+    CandidateList{"aten::matmul", kMatmul},
+    CandidateList{"aten::mm", kMatmul},
+    CandidateList{"aten::bmm", kMatmul},
+    CandidateList{"aten::pad", kPad},
+    CandidateList{"aten::constant_pad_nd", kPad},
+    CandidateList{"aten::cumsum", kCumulate},
     CandidateList{"aten::embedding", kEmbedding},
     CandidateList{"aten::index.Tensor", kTake},
     CandidateList{"aten::index_select", kTake},

@@ -201,3 +201,134 @@ TEST_CASE("two layers of LSTM and of GRU in both directions, over any batch and 
                   gru, {at::randn({steps, batch, 5}), at::randn({4, batch, 19})});
   }
 }
+
+TEST_CASE("chains of element-wise nodes become one step") {
+  const char* text = R"(
+    dim n in 1..64
+    input %x: f32[2, n, 8]
+    input %row: f32[8]
+    input %used: bool[2, n, 1]
+    %shifted: f32[2, n, 8] = aten::add.Tensor(%x, %row)
+    %cube: f32[2, n, 8] = aten::mul.Tensor(%shifted, %shifted)
+    %scaled: f32[2, n, 8] = aten::mul.Tensor(%cube, 0.25)
+    %bent: f32[2, n, 8] = aten::tanh(%scaled)
+    %negative: bool[2, n, 8] = aten::lt.Scalar(%bent, 0.5)
+    %kept: f32[2, n, 8] = aten::masked_fill.Scalar(%bent, %negative, -1.5)
+    %masked: f32[2, n, 8] = aten::where.ScalarOther(%used, %kept, 2)
+    %whole: i64[2, n, 8] = aten::to.dtype(%masked, i64)
+    %twice: i64[2, n, 8] = aten::add.Tensor(%whole, %whole)
+    %less: i64[2, n, 8] = aten::sub.Tensor(%twice, 3)
+    return %masked, %less
+  )";
+  for (const int64_t length : {1, 7, 40}) {
+    check_program(text, {}, {at::randn({2, length, 8}), at::randn({8}), at::rand({2, length, 1}).gt(0.5)});
+  }
+  LowerOptions options;
+  options.effort = Effort::fast;
+  const Plan plan = lower_program(parse_program(text, {}), options);
+  // %bent is read by two, %masked leaves; whole numbers work on other registers.
+  std::vector<size_t> nodes;
+  for (const PlanStep& step : plan.steps) nodes.push_back(step.origins.size());
+  CHECK(nodes == std::vector<size_t>{4, 3, 1, 2});
+}
+
+TEST_CASE("what a kernel cannot hold stays apart") {
+  // Nine operands and more instructions than one step may have.
+  std::string text = "input %x0: f32[4, 33]\n";
+  std::vector<c10::IValue> inputs = {at::randn({4, 33})};
+  for (int i = 1; i < 9; ++i) {
+    text += "input %x" + std::to_string(i) + ": f32[4, 33]\n";
+    inputs.emplace_back(at::randn({4, 33}));
+  }
+  std::string last = "x0";
+  for (int i = 1; i < 9; ++i) {
+    const std::string number = std::to_string(i);
+    text += "%e" + number + ": f32[4, 33] = aten::exp(%x" + number + ")\n";
+    text += "%m" + number + ": f32[4, 33] = aten::mul.Tensor(%" + last + ", %e" + number + ")\n";
+    text += "%s" + number + ": f32[4, 33] = aten::sigmoid(%m" + number + ")\n";
+    last = "s" + number;
+  }
+  text += "return %" + last + "\n";
+  check_program(text.c_str(), {}, inputs);
+}
+
+TEST_CASE("more activations and arithmetic") {
+  check_program(R"(
+    input %x: f32[3, 50]
+    %leaky: f32[3, 50] = aten::leaky_relu(%x, 0.1)
+    %elu: f32[3, 50] = aten::elu(%x, 0.7)
+    %positive: f32[3, 50] = aten::abs(%x)
+    %log: f32[3, 50] = aten::log(%positive)
+    %round: f32[3, 50] = aten::round(%x)
+    %plus: f32[3, 50] = aten::add.Scalar(%x, 2, 3)
+    %minus: f32[3, 50] = aten::sub.Scalar(%plus, 2, 0.5)
+    %times: f32[3, 50] = aten::mul.Scalar(%minus, 1.5)
+    %over: f32[3, 50] = aten::div.Scalar(%times, 7)
+    return %leaky, %elu, %log, %round, %over
+  )",
+                {}, {at::randn({3, 50}).mul(4)});
+}
+
+TEST_CASE("norms over the root of mean squares and over groups") {
+  check_program(R"(
+    input %x: f32[5, 48]
+    input %image: f32[2, 12, 7, 5]
+    input %line: f32[2, 12, 9]
+    parameter @w: f32[48]
+    parameter @c: f32[12]
+    %plain: f32[5, 48] = aten::rms_norm(%x, [48])
+    %weighted: f32[5, 48] = aten::rms_norm(%x, [48], @w, 0.001)
+    %groups: f32[2, 12, 7, 5] = aten::group_norm(%image, 3, @c, @c)
+    %bare: f32[2, 12, 9] = aten::group_norm(%line, 4)
+    return %plain, %weighted, %groups, %bare
+  )",
+                {{"w", at::randn({48})}, {"c", at::randn({12})}},
+                {at::randn({5, 48}), at::randn({2, 12, 7, 5}).add(3), at::randn({2, 12, 9})});
+}
+
+TEST_CASE("images at other sizes") {
+  check_program(R"(
+    input %x: f32[2, 5, 6, 4]
+    %near: f32[2, 5, 12, 8] = aten::upsample_nearest2d.vec(%x, none, [2.0, 2.0])
+    %odd: f32[2, 5, 7, 9] = aten::upsample_nearest2d.vec(%x, [7, 9], none)
+    %smooth: f32[2, 5, 15, 10] = aten::upsample_bilinear2d.vec(%x, none, false, [2.6, 2.5])
+    %corners: f32[2, 5, 11, 3] = aten::upsample_bilinear2d(%x, [11, 3], true)
+    return %near, %odd, %smooth, %corners
+  )",
+                {}, {at::randn({2, 5, 6, 4})});
+}
+
+TEST_CASE("padding and running sums") {
+  check_program(R"(
+    input %x: f32[2, 5, 6, 4]
+    input %ids: i64[3, 8]
+    %around: f32[2, 5, 9, 7] = aten::pad(%x, [1, 2, 3, 0])
+    %filled: f32[2, 5, 6, 6] = aten::constant_pad_nd(%x, [3, -1], 1.5)
+    %wide: i64[3, 10] = aten::pad(%ids, [2, 0], "constant", -7.0)
+    %sums: i64[3, 10] = aten::cumsum(%wide, 1)
+    %down: f32[2, 5, 6, 4] = aten::cumsum(%x, -2)
+    return %around, %filled, %sums, %down
+  )",
+                {}, {at::randn({2, 5, 6, 4}), random_ids({3, 8}, -9, 9)});
+}
+
+TEST_CASE("products of two computed matrices") {
+  for (const int64_t length : {1, 17}) {
+    check_program(R"(
+      dim n in 1..64
+      input %a: f32[2, 3, n, 10]
+      input %b: f32[2, 3, n, 10]
+      input %c: f32[10, 70]
+      %turned: f32[2, 3, 10, n] = aten::transpose.int(%b, 2, 3)
+      %scores: f32[2, 3, n, n] = aten::matmul(%a, %turned)
+      %mixed: f32[2, 3, n, 10] = aten::matmul(%scores, %b)
+      %wide: f32[2, 3, n, 70] = aten::matmul(%mixed, %c)
+      %first: f32[3, n, 10] = aten::select.int(%a, 0, 1)
+      %second: f32[3, n, 10] = aten::select.int(%b, 0, 1)
+      %second_turned: f32[3, 10, n] = aten::transpose.int(%second, 1, 2)
+      %batched: f32[3, n, n] = aten::bmm(%first, %second_turned)
+      return %wide, %batched
+    )",
+                  {}, {at::randn({2, 3, length, 10}), at::randn({2, 3, length, 10}), at::randn({10, 70})});
+  }
+}

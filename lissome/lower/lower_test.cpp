@@ -32,7 +32,7 @@ Program make_mlp() {
     %1: f32[batch, 70] = aten::linear(%x, @first.weight, @first.bias)
     %2: f32[batch, 70] = aten::relu(%1)
     %3: f32[batch, 10] = aten::linear(%2, @second.weight)
-    %4: f32[batch, 10] = aten::cumsum(%3, -1)
+    %4: f32[batch, 10] = aten::cumprod(%3, -1)
     return %4
   )",
       {{"first.weight", at::randn({70, 30})}, {"first.bias", at::randn({70})}, {"second.weight", at::randn({10, 70})}});

@@ -3,9 +3,12 @@
 //   expand · slice (dim, start, step) · select (dim, index); these two begin at the size of dimension `measured` of
 //   operand 1 instead, where that is given
 // concat: operands joined along dim, all in the result's format.
+// pad: attributes before and after, one number a dimension (negative ones cut), and value. cumulate: along dim.
 // copy: operand 0 of any strides made dense, in the result's format. gather: operands table, indices. reduce: dims that
 // stand next to each other.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "lissome/runtime/step_rows.h"
 
@@ -182,6 +185,77 @@ void bind_concat(StepBinder& binder) {
   for (size_t i = 0; i < pieces; ++i) binder.point_at(&ConcatCall::x, i, binder.operand(i));
   binder.point(&ConcatCall::y, y);
   binder.set_work(0, 2.0 * static_cast<double>(y.elements() * item_size(y.dtype)));
+}
+
+namespace {
+
+template <typename T>
+uint64_t to_bits(T value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
+// Attribute "value" as an item of this dtype.
+uint64_t read_bits(const StepBinder& binder, Dtype dtype) {
+  const double value = binder.attributes().number("value", 0);
+  if (value == 0) return 0;
+  if (dtype == Dtype::f32) return to_bits(static_cast<float>(value));
+  binder.require(is_integer_dtype(dtype) && std::abs(value) <= 1 << 24, "items of ", dtype_name(dtype),
+                 " are not filled with ", value);
+  if (dtype == Dtype::boolean) return 1;
+  return static_cast<uint64_t>(static_cast<int64_t>(value));  // shorter ones are its first bytes
+}
+
+}  // namespace
+
+void bind_pad(StepBinder& binder) {
+  const PlacedValue &x = binder.operand(0), &y = binder.result();
+  const size_t rank = x.sizes.size();
+  binder.require(x.dtype == y.dtype, "padding changes the dtype");
+  binder.require(rank > 0 && rank <= kMoveRank && y.sizes.size() == rank, rank, " dimensions");
+  const Format format = y.is_row_major() ? Format::row_major : Format::channels_last;
+  binder.require(x.is_dense(format) && y.is_dense(format), "x and the result lie in different orders");
+  const std::vector<int64_t> before = binder.attributes().integers("before"),
+                             after = binder.attributes().integers("after");
+  binder.require(before.size() == rank && after.size() == rank, "there must be ", rank, " paddings");
+  PadCall call;
+  call.item = static_cast<int>(item_size(x.dtype));
+  binder.require(call.item <= 8, "items of ", call.item, " bytes");
+  call.value = read_bits(binder, x.dtype);
+  call.rank = static_cast<int>(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    binder.require(before[i] > -kLargestBytes && before[i] < kLargestBytes && after[i] > -kLargestBytes &&
+                       after[i] < kLargestBytes && y.sizes[i] == x.sizes[i] + before[i] + after[i],
+                   "dimension ", i, " is ", x.sizes[i], " and ", y.sizes[i]);
+    // The order of memory.
+    const size_t at = format == Format::row_major || i == 0 ? i : i == 1 ? rank - 1 : i - 1;
+    call.x_sizes[at] = x.sizes[i], call.y_sizes[at] = y.sizes[i], call.before[at] = before[i];
+  }
+  binder.set_call("pad", call);
+  binder.point(&PadCall::x, x);
+  binder.point(&PadCall::y, y);
+  binder.set_work(0, 2.0 * static_cast<double>(y.elements() * call.item));
+}
+
+void bind_cumulate(StepBinder& binder) {
+  const PlacedValue &x = binder.operand(0), &y = binder.result();
+  binder.require(x.dtype == y.dtype && (x.dtype == Dtype::f32 || x.dtype == Dtype::i64), "only f32 and i64 are summed");
+  binder.require_row_major(x);
+  binder.require_row_major(y);
+  binder.require_sizes(y, x.sizes);
+  const int64_t dim = binder.attributes().integer("dim");
+  binder.require(dim >= 0 && static_cast<size_t>(dim) < x.sizes.size(), "there is no dimension ", dim);
+  CumulateCall call;
+  call.integers = x.dtype == Dtype::i64;
+  for (int64_t i = 0; i < static_cast<int64_t>(x.sizes.size()); ++i) {
+    int64_t& side = i < dim ? call.outer : i == dim ? call.count : call.inner;
+    side *= x.sizes[static_cast<size_t>(i)];
+  }
+  binder.set_call("cumulate", call);
+  binder.point(&CumulateCall::x, x);
+  binder.point(&CumulateCall::y, y);
+  binder.set_work(0, 8.0 * static_cast<double>(x.elements()));
 }
 
 void bind_gather(StepBinder& binder) {

@@ -38,6 +38,11 @@ WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const Pl
 void bind_attention(StepBinder& binder);
 void bind_attention_bf16(StepBinder& binder);
 void bind_concat(StepBinder& binder);
+void bind_cumulate(StepBinder& binder);
+void bind_group_norm(StepBinder& binder);
+void bind_interpolate(StepBinder& binder);
+void bind_matmul_f32(StepBinder& binder);
+void bind_pad(StepBinder& binder);
 void bind_conv_f32(StepBinder& binder);
 void bind_conv_u8s8(StepBinder& binder);
 void bind_copy(StepBinder& binder);

@@ -1,0 +1,41 @@
+// The portable form, in double.
+#include "lissome/kernel/group_norm.h"
+
+#include <cmath>
+
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+
+void group_norm_portable(const GroupNormCall& call, int part, int parts) {
+  const Range mine = split_evenly(call.batch * call.groups, part, parts);
+  const int64_t channels = call.channels / call.groups;
+  const auto count = static_cast<double>(channels * call.positions);
+  for (int64_t at = mine.begin; at < mine.end; ++at) {
+    const int64_t channel = at % call.groups * channels,
+                  start = at / call.groups * call.positions * call.channels + channel;
+    double mean = 0, variance = 0;
+    for (int64_t p = 0; p < call.positions; ++p) {
+      for (int64_t c = 0; c < channels; ++c) mean += call.x[start + p * call.channels + c] / count;
+    }
+    for (int64_t p = 0; p < call.positions; ++p) {
+      for (int64_t c = 0; c < channels; ++c) {
+        const double distance = call.x[start + p * call.channels + c] - mean;
+        variance += distance * distance / count;
+      }
+    }
+    const double factor = 1 / std::sqrt(variance + static_cast<double>(call.epsilon));
+    for (int64_t p = 0; p < call.positions; ++p) {
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t place = start + p * call.channels + c;
+        double v = (call.x[place] - mean) * factor;
+        if (call.weight) v *= static_cast<double>(call.weight[channel + c]);
+        if (call.bias) v += static_cast<double>(call.bias[channel + c]);
+        call.y[place] = static_cast<float>(v);
+      }
+    }
+  }
+}
+
+}  // namespace lissome

@@ -1,0 +1,76 @@
+// Group norm over Floats: channels across registers, so that groups of few channels fill them too.
+#pragma once
+
+#include "lissome/kernel/vector.h"
+
+#include "lissome/kernel/group_norm.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+namespace {
+
+// Sums of so many positions stay f32; those sums are added up in double.
+constexpr int64_t kPositionBlock = 256;
+
+struct GroupChannels {
+  const float* x;  // position 0
+  int64_t positions, stride, channels;
+};
+
+// totals[c] = the sum of f(x[p][c], c, lanes) over all positions p.
+template <typename Function>
+LISSOME_INLINE void sum_channels(const GroupChannels& of, double* totals, const Function& f) {
+  alignas(64) float sums[kMostGroupChannels];
+  for (int64_t c = 0; c < of.channels; ++c) totals[c] = 0;
+  for (int64_t first = 0; first < of.positions; first += kPositionBlock) {
+    const int64_t end = first + kPositionBlock < of.positions ? first + kPositionBlock : of.positions;
+    for (int64_t c = 0; c < of.channels; c += Floats::kWidth) {
+      const int64_t left = of.channels - c < Floats::kWidth ? of.channels - c : Floats::kWidth;
+      Floats sum = zeros();
+      for (int64_t p = first; p < end; ++p) sum = sum + f(load_first(of.x + p * of.stride + c, left), c);
+      store(sums + c, sum);
+    }
+    for (int64_t c = 0; c < of.channels; ++c) totals[c] += static_cast<double>(sums[c]);
+  }
+}
+
+LISSOME_INLINE double sum_doubles(const double* values, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += values[i];
+  return sum;
+}
+
+LISSOME_INLINE void normalize_group(const GroupNormCall& call, int64_t image, int64_t group) {
+  const int64_t channels = call.channels / call.groups, channel = group * channels;
+  const int64_t start = image * call.positions * call.channels + channel;
+  const GroupChannels of = {call.x + start, call.positions, call.channels, channels};
+  double totals[kMostGroupChannels];
+  sum_channels(of, totals, [](Floats v, int64_t) { return v; });
+  const double count = static_cast<double>(channels * call.positions);
+  const float mean = static_cast<float>(sum_doubles(totals, channels) / count);
+  sum_channels(of, totals, [&](Floats v, int64_t) {
+    const Floats distance = v - fill(mean);
+    return distance * distance;
+  });
+  const float variance = static_cast<float>(sum_doubles(totals, channels) / count);
+  const Floats factor = fill(1 / __builtin_sqrtf(variance + call.epsilon));
+  for (int64_t p = 0; p < call.positions; ++p) {
+    const float* x = of.x + p * of.stride;
+    float* y = call.y + start + p * of.stride;
+    for (int64_t c = 0; c < channels; c += Floats::kWidth) {
+      const int64_t left = channels - c < Floats::kWidth ? channels - c : Floats::kWidth;
+      Floats v = (load_first(x + c, left) - fill(mean)) * factor;
+      if (call.weight) v = v * load_first(call.weight + channel + c, left);
+      if (call.bias) v = v + load_first(call.bias + channel + c, left);
+      store_first(y + c, v, left);
+    }
+  }
+}
+
+LISSOME_INLINE void run_group_norm(const GroupNormCall& call, int part, int parts) {
+  const Range mine = split_evenly(call.batch * call.groups, part, parts);
+  for (int64_t at = mine.begin; at < mine.end; ++at) normalize_group(call, at / call.groups, at % call.groups);
+}
+
+}  // namespace
+}  // namespace lissome

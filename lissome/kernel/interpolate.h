@@ -1,0 +1,18 @@
+// Images of channels-last values at another size, as torch.nn.functional.interpolate makes them.
+#pragma once
+
+#include <cstdint>
+
+namespace lissome {
+
+// Where the pixel `out` of the result lies in x: nearest takes floor(out * scale); bilinear (out + 0.5) * scale - 0.5,
+// or out * scale where corners are aligned. `scale` is inputs per output.
+struct InterpolateCall {
+  const float* x = nullptr;  // [batch, height, width, channels]
+  float* y = nullptr;        // [batch, out_height, out_width, channels]
+  int64_t batch = 0, height = 0, width = 0, out_height = 0, out_width = 0, channels = 0;
+  float scale_height = 1, scale_width = 1;
+  bool bilinear = false, aligned_corners = false;
+};
+
+}  // namespace lissome

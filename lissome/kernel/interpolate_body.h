@@ -1,0 +1,45 @@
+// Interpolation over Floats, channels across registers.
+#pragma once
+
+#include "lissome/kernel/vector.h"
+
+#include "lissome/kernel/interpolate_place.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+namespace {
+
+LISSOME_INLINE void interpolate_pixel(const InterpolateCall& call, const float* image, const InterpolatePlace& row,
+                                      const InterpolatePlace& column, float* y) {
+  const float* upper = image + row.first * call.width * call.channels;
+  const float* lower = image + row.second * call.width * call.channels;
+  const int64_t left_at = column.first * call.channels, right_at = column.second * call.channels;
+  const Floats down = fill(row.share), right = fill(column.share);
+  const Floats up = fill(1 - row.share), left = fill(1 - column.share);
+  for (int64_t c = 0; c < call.channels; c += Floats::kWidth) {
+    const int64_t count = call.channels - c < Floats::kWidth ? call.channels - c : Floats::kWidth;
+    Floats value = load_first(upper + left_at + c, count);
+    if (call.bilinear) {
+      const Floats above = left * value + right * load_first(upper + right_at + c, count);
+      const Floats below =
+          left * load_first(lower + left_at + c, count) + right * load_first(lower + right_at + c, count);
+      value = up * above + down * below;
+    }
+    store_first(y + c, value, count);
+  }
+}
+
+LISSOME_INLINE void run_interpolate(const InterpolateCall& call, int part, int parts) {
+  const Range rows = split_evenly(call.batch * call.out_height, part, parts);
+  for (int64_t at = rows.begin; at < rows.end; ++at) {
+    const float* image = call.x + at / call.out_height * call.height * call.width * call.channels;
+    const InterpolatePlace row = find_place(call, at % call.out_height, call.height, call.scale_height);
+    float* y = call.y + at * call.out_width * call.channels;
+    for (int64_t ow = 0; ow < call.out_width; ++ow, y += call.channels) {
+      interpolate_pixel(call, image, row, find_place(call, ow, call.width, call.scale_width), y);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lissome

@@ -1,0 +1,209 @@
+#include "lissome/lower/fuse_elementwise.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "lissome/kernel.h"
+
+namespace lissome {
+namespace {
+
+constexpr std::string_view kElementwiseStep = "elementwise";
+
+// As in the attribute "program", see runtime/step_elementwise.cpp.
+struct Instruction {
+  std::string operation;
+  int target = 0, a = 0, b = 0, c = 0;
+  std::string alpha, beta;
+};
+
+std::vector<Instruction> read_program(const PlanStep& step) {
+  std::vector<Instruction> program;
+  for (const std::string& text : step.attributes.texts("program")) {
+    std::istringstream stream(text);
+    Instruction& i = program.emplace_back();
+    stream >> i.operation >> i.target >> i.a >> i.b >> i.c >> i.alpha >> i.beta;
+  }
+  return program;
+}
+
+void write_program(PlanStep& step, const std::vector<Instruction>& program) {
+  std::vector<std::string> texts;
+  for (const Instruction& i : program) {
+    texts.push_back(i.operation + " " + std::to_string(i.target) + " " + std::to_string(i.a) + " " +
+                    std::to_string(i.b) + " " + std::to_string(i.c) + " " + i.alpha + " " + i.beta);
+  }
+  step.attributes.set("program", std::move(texts));
+}
+
+// How many of a, b, c are registers. An activation's b is its number.
+int count_registers(const Instruction& i) {
+  if (i.operation == "load" || i.operation == "constant" || i.operation == "position") return 0;
+  if (i.operation == "select") return 3;
+  static constexpr std::string_view kTwo[] = {"add",        "subtract",    "multiply",  "divide",  "maximum",
+                                              "minimum",    "power",       "equal",     "unequal", "less",
+                                              "less_equal", "logical_and", "logical_or"};
+  return std::find(std::begin(kTwo), std::end(kTwo), i.operation) != std::end(kTwo) ? 2 : 1;
+}
+
+bool makes_flags(const Instruction& i) {
+  static constexpr std::string_view kFlags[] = {"equal",      "unequal",     "less",       "less_equal",
+                                                "logical_or", "logical_and", "logical_not"};
+  return std::find(std::begin(kFlags), std::end(kFlags), i.operation) != std::end(kFlags);
+}
+
+// Each target a number of its own, in order: what follows needs no register twice.
+void number_anew(std::vector<Instruction>& program) {
+  std::vector<int> now(kElementRegisters, 0);
+  for (size_t at = 0; at < program.size(); ++at) {
+    Instruction& i = program[at];
+    int* const reads[] = {&i.a, &i.b, &i.c};
+    for (int k = 0; k < count_registers(i); ++k) *reads[k] = now[static_cast<size_t>(*reads[k])];
+    now[static_cast<size_t>(i.target)] = static_cast<int>(at);
+    i.target = static_cast<int>(at);
+  }
+}
+
+// Registers for numbered values, by their last reading; false when there are too few.
+bool allocate_registers(std::vector<Instruction>& program) {
+  std::vector<size_t> last(program.size(), 0);
+  for (size_t at = 0; at < program.size(); ++at) {
+    const Instruction& i = program[at];
+    const int reads[] = {i.a, i.b, i.c};
+    for (int k = 0; k < count_registers(i); ++k) last[static_cast<size_t>(reads[k])] = at;
+  }
+  std::vector<int> register_of(program.size(), -1);
+  std::vector<bool> taken(kElementRegisters, false);
+  for (size_t at = 0; at < program.size(); ++at) {
+    Instruction& i = program[at];
+    int* const reads[] = {&i.a, &i.b, &i.c};
+    const int count = count_registers(i);
+    for (int k = 0; k < count; ++k) {
+      const auto value = static_cast<size_t>(*reads[k]);
+      *reads[k] = register_of[value];
+      if (last[value] == at) taken[static_cast<size_t>(register_of[value])] = false;
+    }
+    const auto free = std::find(taken.begin(), taken.end(), false);
+    if (free == taken.end()) return false;
+    *free = true;
+    i.target = register_of[at] = static_cast<int>(free - taken.begin());
+  }
+  return true;
+}
+
+bool same_sizes(const PlanValue& left, const PlanValue& right) {
+  return std::equal(left.sizes.begin(), left.sizes.end(), right.sizes.begin(), right.sizes.end(),
+                    [](const SizeExpression& a, const SizeExpression& b) {
+                      return a.constant() == b.constant() && a.text() == b.text();
+                    });
+}
+
+class Fuser {
+ public:
+  explicit Fuser(Plan& plan) : plan_(plan), readers_(plan.values.size(), 0), maker_(plan.values.size(), -1) {}
+
+  void run() {
+    for (const PlanStep& step : plan_.steps) {
+      for (const int operand : std::set<int>(step.operands.begin(), step.operands.end())) count_reader(operand);
+    }
+    for (const PlanOutput& output : plan_.outputs) count_reader(output.value);
+    for (const PlanWrite& write : plan_.writes) count_reader(write.value);
+    for (size_t at = 0; at < plan_.steps.size(); ++at) {
+      if (plan_.steps[at].kernel == kElementwiseStep) {
+        while (absorb_operand(plan_.steps[at])) {
+        }
+      }
+      for (const int result : plan_.steps[at].results) maker_[static_cast<size_t>(result)] = static_cast<int>(at);
+    }
+    std::erase_if(plan_.steps, [](const PlanStep& step) { return step.kernel.empty(); });
+  }
+
+ private:
+  void count_reader(int value) {
+    if (value >= 0) ++readers_[static_cast<size_t>(value)];
+  }
+
+  bool absorb_operand(PlanStep& reader) {
+    for (const int operand : reader.operands) {
+      const int maker = maker_[static_cast<size_t>(operand)];
+      if (maker < 0) continue;
+      PlanStep& step = plan_.steps[static_cast<size_t>(maker)];
+      if (!can_move(step, reader, operand)) continue;
+      std::optional<PlanStep> joined = join_steps(step, reader);
+      if (!joined) continue;
+      reader = std::move(*joined);
+      step = {};
+      return true;
+    }
+    return false;
+  }
+
+  bool can_move(const PlanStep& step, const PlanStep& reader, int value) const {
+    if (step.kernel != kElementwiseStep || readers_[static_cast<size_t>(value)] != 1) return false;
+    const PlanValue& between = plan_.values[static_cast<size_t>(value)];
+    const PlanValue& result = plan_.values[static_cast<size_t>(reader.results[0])];
+    if (between.storage != Storage::arena || !same_sizes(between, result) || between.format != result.format)
+      return false;
+    const bool integers = step.attributes.integer("integers", 0) != 0;
+    if (integers != (reader.attributes.integer("integers", 0) != 0)) return false;
+    if (between.dtype == Dtype::boolean) return makes_flags(read_program(step).back());
+    return integers ? between.dtype == Dtype::i64 : between.dtype == Dtype::f32 || between.dtype == Dtype::bf16;
+  }
+
+  // `step` makes an operand of `reader`. Nothing when the kernel cannot hold both.
+  static std::optional<PlanStep> join_steps(const PlanStep& step, const PlanStep& reader) {
+    PlanStep joined = reader;
+    joined.operands = step.operands;
+    joined.operands.insert(joined.operands.end(), reader.operands.begin(), reader.operands.end());
+    const int shift = static_cast<int>(step.operands.size());
+    std::vector<Instruction> program = read_program(step), rest = read_program(reader);
+    number_anew(program), number_anew(rest);
+    const int made = static_cast<int>(program.size()) - 1;
+    std::vector<int> number(rest.size(), made);  // in the joined program, by instruction of the reader
+    for (size_t at = 0; at < rest.size(); ++at) {
+      Instruction i = rest[at];
+      if (i.operation == "load") {
+        if (reader.operands[static_cast<size_t>(i.a)] == step.results[0]) continue;
+        i.a += shift;
+      }
+      int* const reads[] = {&i.a, &i.b, &i.c};
+      for (int k = 0; k < count_registers(i); ++k) *reads[k] = number[static_cast<size_t>(*reads[k])];
+      i.target = number[at] = static_cast<int>(program.size());
+      program.push_back(std::move(i));
+    }
+    // The last instruction makes the result.
+    if (number.back() != static_cast<int>(program.size()) - 1) return std::nullopt;
+    if (!merge_operands(joined.operands, program) || program.size() > kElementInstructions) return std::nullopt;
+    if (!allocate_registers(program)) return std::nullopt;
+    write_program(joined, program);
+    joined.origins = step.origins;
+    joined.origins.insert(joined.origins.end(), reader.origins.begin(), reader.origins.end());
+    return joined;
+  }
+
+  // Each value once; false when there are too many.
+  static bool merge_operands(std::vector<int>& operands, std::vector<Instruction>& program) {
+    std::vector<int> kept;
+    for (Instruction& i : program) {
+      if (i.operation != "load") continue;
+      const int value = operands[static_cast<size_t>(i.a)];
+      const auto found = std::find(kept.begin(), kept.end(), value);
+      i.a = static_cast<int>(found - kept.begin());
+      if (found == kept.end()) kept.push_back(value);
+    }
+    operands = std::move(kept);
+    return operands.size() <= kElementOperands;
+  }
+
+  Plan& plan_;
+  std::vector<int> readers_;  // by value: operands, outputs and writes that name it
+  std::vector<int> maker_;    // by value: the step before that makes it, -1 for none
+};
+
+}  // namespace
+
+void fuse_elementwise_steps(Plan& plan) { Fuser(plan).run(); }
+
+}  // namespace lissome

@@ -1,0 +1,73 @@
+// group_norm: operands x, weight or -1, bias or -1; attributes groups, epsilon. interpolate: attributes
+// bilinear, aligned_corners, scale_height and scale_width (inputs per output; absent: from the sizes). All
+// channels-last; rank 3 is height 1.
+#include <algorithm>
+
+#include "lissome/runtime/step_rows.h"
+
+namespace lissome {
+
+void bind_group_norm(StepBinder& binder) {
+  const PlacedValue &x = binder.operand(0), &y = binder.result();
+  binder.require(x.sizes.size() >= 2, "x has ", x.sizes.size(), " dimensions");
+  binder.require_dtype(x, Dtype::f32);
+  binder.require_dtype(y, Dtype::f32);
+  binder.require_sizes(y, x.sizes);
+  binder.require(x.is_dense(Format::channels_last) && y.is_dense(Format::channels_last),
+                 "values must be channels-last");
+  GroupNormCall call;
+  call.batch = x.sizes[0], call.channels = x.sizes[1];
+  call.positions = 1;
+  for (size_t i = 2; i < x.sizes.size(); ++i) call.positions *= x.sizes[i];
+  call.groups = binder.attributes().integer("groups");
+  binder.require(call.groups > 0 && call.channels > 0 && call.channels % call.groups == 0 &&
+                     call.channels / call.groups <= kMostGroupChannels,
+                 call.channels, " channels in ", call.groups, " groups");
+  if (call.positions == 0) call.batch = 0;
+  call.epsilon = static_cast<float>(binder.attributes().number("epsilon", 0));
+  binder.set_call("group_norm", call);
+  binder.point(&GroupNormCall::x, x);
+  binder.point(&GroupNormCall::y, y);
+  if (binder.has_operand(1)) {
+    binder.require_dense(binder.operand(1), Dtype::f32, {call.channels});
+    binder.point(&GroupNormCall::weight, binder.operand(1));
+  }
+  if (binder.has_operand(2)) {
+    binder.require_dense(binder.operand(2), Dtype::f32, {call.channels});
+    binder.point(&GroupNormCall::bias, binder.operand(2));
+  }
+  binder.set_work(0, 16.0 * static_cast<double>(x.elements()));
+}
+
+void bind_interpolate(StepBinder& binder) {
+  const PlacedValue &x = binder.operand(0), &y = binder.result();
+  binder.require(x.sizes.size() == 4 && y.sizes.size() == 4, "values must have 4 dimensions");
+  binder.require_dtype(x, Dtype::f32);
+  binder.require_dtype(y, Dtype::f32);
+  binder.require(x.is_dense(Format::channels_last) && y.is_dense(Format::channels_last),
+                 "values must be channels-last");
+  InterpolateCall call;
+  call.batch = x.sizes[0], call.channels = x.sizes[1], call.height = x.sizes[2], call.width = x.sizes[3];
+  call.out_height = y.sizes[2], call.out_width = y.sizes[3];
+  binder.require_sizes(y, {call.batch, call.channels, call.out_height, call.out_width});
+  binder.require(y.elements() == 0 || (call.height > 0 && call.width > 0), "x is empty");
+  call.bilinear = binder.attributes().integer("bilinear", 0) != 0;
+  call.aligned_corners = binder.attributes().integer("aligned_corners", 0) != 0;
+  const auto find_scale = [&](const char* name, int64_t inputs, int64_t outputs) {
+    if (call.aligned_corners)
+      return outputs > 1 ? static_cast<float>(inputs - 1) / static_cast<float>(outputs - 1) : 0.0f;
+    const double given = binder.attributes().number(name, 0);
+    binder.require(given >= 0 && given < 1 << 20, name, " is ", given);
+    if (given > 0) return static_cast<float>(given);
+    return outputs > 0 ? static_cast<float>(inputs) / static_cast<float>(outputs) : 1.0f;
+  };
+  call.scale_height = find_scale("scale_height", call.height, call.out_height);
+  call.scale_width = find_scale("scale_width", call.width, call.out_width);
+  binder.set_call("interpolate", call);
+  binder.point(&InterpolateCall::x, x);
+  binder.point(&InterpolateCall::y, y);
+  binder.set_work((call.bilinear ? 12.0 : 2.0) * static_cast<double>(y.elements()),
+                  4.0 * static_cast<double>(x.elements() + y.elements()));
+}
+
+}  // namespace lissome
