@@ -3,6 +3,7 @@
 // which is the node itself, run by libtorch.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,10 +18,11 @@ enum class Effort : uint8_t {
   max,     // longer
 };
 
-// Where a kernel accepts a node that matches, it is taken unmeasured. Unknown kernel names are a usage error.
+// Where a kernel accepts a node that matches, it is taken unmeasured; the first pattern that matches counts. Unknown
+// kernel names are a usage error.
 struct ForcedKernel {
-  std::string pattern;  // shell-style, over op ("aten::linear") and result name
-  std::string kernel;   // a name from list_kernel_names()
+  std::string pattern;  // shell-style, over op ("aten::linear") and result name; or a word of the op: "attention"
+  std::string kernel;   // a name from list_kernel_names(); "ours": the first that needs no libtorch
 };
 
 struct LowerOptions {
@@ -33,6 +35,9 @@ struct LowerOptions {
   // Example inputs in the program's order: their sizes are what timing uses. Without them every named dimension takes
   // its smallest allowed size, at least 1.
   std::vector<c10::IValue> inputs;
+  // Told which kernel is about to be tried alone on which node (the name of its first result). What it throws is the
+  // failure of that kernel, which is dropped, as when the kernel fails itself.
+  std::function<void(const std::string& node, const std::string& kernel)> on_trial;
 };
 
 // `program` is left alone; its weights are shared, packed copies are made where a kernel wants them. Never fails for a
@@ -43,7 +48,10 @@ Plan lower_program(const Program& program, const LowerOptions& options);
 // Throws usage for a name that is no device ("cpu", "cuda", "cuda:1"), unsupported for one that is not there.
 void check_device(const std::string& name);
 
-// Names for `--kernel`: "reference", "linear_f32", ...
+// Throws usage for another word than fast, normal or max.
+Effort parse_effort(const std::string& word);
+
+// Names for `--kernel`: "reference", "linear_f32", "ours", ...
 std::vector<std::string> list_kernel_names();
 
 // Program, plan and packed weights into one .lissome file that Session::load runs.

@@ -8,6 +8,7 @@
 
 #include "lissome/compare.h"
 #include "lissome/data.h"
+#include "lissome/lower.h"
 #include "lissome/measure.h"
 #include "lissome/program.h"
 #include "lissome/runtime.h"
@@ -31,7 +32,9 @@ struct OptimizeOptions {
   std::string command;           // how to run this again, for the record
   // Of the lossy steps only those of this precision: f32 (none), bf16, or i8 (alone or with bf16). Default: all.
   std::optional<Dtype> precision;
-  std::string keep_steps;  // a folder that gets the model before and after every accepted step; empty: none
+  Effort effort = Effort::normal;    // with which the last stage chooses kernels; fast leaves it out
+  std::vector<ForcedKernel> forced;  // kernels that every version but the original takes
+  std::string keep_steps;            // a folder that gets the model before and after every accepted step; empty: none
 };
 
 struct Optimized {

@@ -8,6 +8,7 @@
 
 #include "lissome/cli/command.h"
 #include "lissome/cli/flags.h"
+#include "lissome/cli/lower_flags.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/runtime.h"
 #include "lissome/tune.h"
@@ -18,6 +19,7 @@ namespace {
 struct OptimizeFlags {
   std::string model, data, labels, metric, latency, memory, max_loss, precision, time = "10min", output, report,
                                                                                  keep_steps;
+  LowerFlags lower{.effort = "normal", .kernels = {}};
   int64_t batch = 1;
   int threads = 0;
   uint64_t seed = 0;
@@ -38,6 +40,7 @@ bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--precision", to.precision, "f32, bf16 or int8: no smaller numbers but these are tried; default: all");
   flags.add("--batch", to.batch, "samples of one call", 1);
   flags.add("--threads", to.threads, "0: all that this process may use are tried", 0, kMostThreads);
+  add_lower_flags(flags, to.lower);
   flags.add("--time", to.time, "bound on the whole search, such as 10min");
   flags.add("--seed", to.seed, "of the split into calibration and validation, and of generated inputs");
   flags.require("-o,--output", to.output, "the finished model, a .lissome");
@@ -87,6 +90,8 @@ OptimizeOptions make_options(const OptimizeFlags& flags, const std::vector<std::
   options.seed = flags.seed;
   options.model_name = flags.model;
   options.keep_steps = flags.keep_steps;
+  options.effort = read_effort(flags.lower);
+  options.forced = read_forced(flags.lower);
   options.command = "lissome optimize";
   for (const std::string& argument : arguments) options.command += " " + quote_for_shell(argument);
   if (!is_utf8(options.command)) options.command = options.model_name = "(names that are not UTF-8)";

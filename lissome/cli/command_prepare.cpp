@@ -5,6 +5,7 @@
 
 #include "lissome/cli/command.h"
 #include "lissome/cli/flags.h"
+#include "lissome/cli/lower_flags.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/lower.h"
 #include "lissome/pass.h"
@@ -15,24 +16,29 @@ int run_prepare(const std::vector<std::string>& arguments, Console& console) {
   Flags flags("prepare", "Eval form, folded, fused, laid out, saved. Exact up to rounding; no data, no search.");
   std::string model, output;
   std::vector<std::string> disabled;
+  LowerFlags lower{.effort = "fast", .kernels = {}};
   int threads = 0;
   bool json = false, diff = false;
   flags.require("MODEL", model, ".pt2 or .lissome");
   flags.require("-o,--output", output, "the finished model, a .lissome");
   flags.add("--disable", disabled, "passes to leave out, by name");
   flags.add("--threads", threads, "0: all that this process may use", 0, kMostThreads);
+  add_lower_flags(flags, lower);
   flags.add("--diff", diff, "print what each pass changed");
   flags.add("--json", json, "print the result as JSON");
   if (!flags.parse(arguments)) return 0;
 
+  LowerOptions lowering;
+  lowering.effort = read_effort(lower);
+  lowering.forced = read_forced(lower);
+  lowering.threads = threads;
   PipelineOptions pipeline;
   pipeline.disabled = disabled;
   std::vector<PassResult> results;
   const Program program = prepare_inference(open_program(model), pipeline, &results);
-  LowerOptions lowering;
-  lowering.effort = Effort::fast;
-  lowering.threads = threads;
-  save_prepared(program, lower_program(program, lowering), output);
+  const Plan plan = lower_program(program, lowering);
+  for (const std::string& note : list_lowering_notes(plan, lower)) console.say("note: " + note);
+  save_prepared(program, plan, output);
 
   Table table{"Passes", {{"pass", ""}, {"rewrites", ""}, {"took", "s"}}, {}};
   for (const PassResult& result : results) {

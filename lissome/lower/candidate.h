@@ -18,6 +18,8 @@ struct Candidate {
   void (*emit)(PlanBuilder& builder, const Node& node);
   // Off where the node alone tells nothing: a view costs nothing, an element-wise step keeps its neighbours together.
   bool timed = true;
+  // Keeps nodes for libtorch.
+  bool libtorch = false;
 };
 
 struct CandidateList {
@@ -26,6 +28,8 @@ struct CandidateList {
 };
 
 inline constexpr std::string_view kReferenceKernel = "reference";
+// Stands for the first kernel that accepts a node and needs no libtorch.
+inline constexpr std::string_view kOwnKernel = "ours";
 
 std::span<const CandidateList> candidate_lists();
 std::span<const Candidate> find_candidates(const Op& op);  // empty when there are none

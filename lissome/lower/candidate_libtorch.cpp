@@ -1,5 +1,6 @@
 // What libtorch reaches: oneDNN's linear and convolution with weights reordered once and a fused epilogue, in f32, bf16
-// and int8. Each row keeps rewritten nodes for the reference library, which packs the weights when a session opens.
+// and int8; and each of its two forms of attention. Each row keeps rewritten nodes for the reference library, which
+// packs the weights when a session opens.
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -192,6 +193,64 @@ void emit_mkldnn_conv(PlanBuilder& builder, const Node& node) {
   const ValueId product =
       keep(builder, node, "mkldnn::_convolution_pointwise", std::move(arguments), builder.type(node.result()));
   keep_epilogue(builder, node, product, residual, activation, false);
+}
+
+// ---- attention
+// ----------------------------------------------------------------------------------------------------
+
+std::string refuse_math_attention(const PlanBuilder& builder, const Node& node) {
+  const Argument &dropout = node.argument("dropout_p"), &mask = node.argument("attn_mask");
+  if (!dropout.get<double>() || *dropout.get<double>() != 0) return "it drops out";
+  const Dtype dtype = builder.type(node.result()).dtype;
+  if (!is_floating(dtype)) return "the result is no floating-point number";
+  for (const char* name : {"query", "key", "value"}) {
+    const Argument& operand = node.argument(name);
+    if (!operand.is_value() || builder.type(operand.value()).sizes.size() != 4)
+      return "q, k and v do not have 4 dimensions";
+    if (builder.type(operand.value()).dtype != dtype) return "q, k and v differ in dtype";
+  }
+  if (mask.is_none()) return {};
+  // These ops add the mask; true and false are made numbers by the op around them.
+  if (builder.type(mask.value()).dtype != dtype)
+    return "the mask is " + std::string(dtype_name(builder.type(mask.value()).dtype));
+  return node.argument("is_causal") == Argument(false) ? "" : "it is masked and causal";
+}
+
+std::string refuse_flash_attention(const PlanBuilder& builder, const Node& node) {
+  if (std::string refused = refuse_math_attention(builder, node); !refused.empty()) return refused;
+  const auto& q = builder.type(node.argument("query").value()).sizes;
+  const auto& k = builder.type(node.argument("key").value()).sizes;
+  const auto& v = builder.type(node.argument("value").value()).sizes;
+  if (!(q[3] == v[3])) return "heads of q and v differ in size";
+  if (!(q[0] == k[0] && q[0] == v[0])) return "batches are broadcast";
+  if (!(q[1] == k[1] && q[1] == v[1])) return "heads are grouped";
+  const Argument& mask = node.argument("attn_mask");
+  const size_t rank = mask.is_none() ? 2 : builder.type(mask.value()).sizes.size();
+  return rank == 2 || rank == 4 ? "" : "the mask has an odd rank";
+}
+
+namespace {
+
+void keep_attention(PlanBuilder& builder, const Node& from, std::string_view op,
+                    std::initializer_list<std::string_view> arguments) {
+  Node node = from;
+  node.op = Op::find(op);
+  node.arguments = complete_arguments(node.op, {from.argument("query"), from.argument("key"), from.argument("value")});
+  for (const std::string_view name : arguments) node.argument(name) = from.argument(name);
+  node.results.push_back(ValueId::none);
+  builder.keep_node(std::move(node));
+}
+
+}  // namespace
+
+void emit_flash_attention(PlanBuilder& builder, const Node& node) {
+  keep_attention(builder, node, "aten::_scaled_dot_product_flash_attention_for_cpu",
+                 {"attn_mask", "is_causal", "scale"});
+}
+
+void emit_math_attention(PlanBuilder& builder, const Node& node) {
+  keep_attention(builder, node, "aten::_scaled_dot_product_attention_math",
+                 {"attn_mask", "is_causal", "scale", "enable_gqa"});
 }
 
 // ---- int8

@@ -106,6 +106,10 @@ std::string refuse_dequantize(const PlanBuilder& builder, const Node& node);
 void emit_dequantize(PlanBuilder& builder, const Node& node);
 
 // candidate_libtorch.cpp
+std::string refuse_flash_attention(const PlanBuilder& builder, const Node& node);
+void emit_flash_attention(PlanBuilder& builder, const Node& node);
+std::string refuse_math_attention(const PlanBuilder& builder, const Node& node);
+void emit_math_attention(PlanBuilder& builder, const Node& node);
 std::string refuse_mkldnn_linear(const PlanBuilder& builder, const Node& node);
 void emit_mkldnn_linear(PlanBuilder& builder, const Node& node);
 std::string refuse_mkldnn_conv(const PlanBuilder& builder, const Node& node);

@@ -8,25 +8,30 @@
 namespace lissome {
 namespace {
 
+constexpr Candidate make_libtorch_row(std::string_view name, decltype(Candidate::refuse) refuse,
+                                      decltype(Candidate::emit) emit) {
+  return {.name = name, .refuse = refuse, .emit = emit, .libtorch = true};
+}
+
 constexpr std::array kLinear = {
     Candidate{"linear_f32", refuse_linear_f32, emit_linear_f32},
     Candidate{"linear_bf16", refuse_linear_bf16, emit_linear_bf16},
-    Candidate{"mkldnn_linear", refuse_mkldnn_linear, emit_mkldnn_linear},
+    make_libtorch_row("mkldnn_linear", refuse_mkldnn_linear, emit_mkldnn_linear),
 };
 constexpr std::array kConv = {
     Candidate{"conv_f32", refuse_conv_f32, emit_conv_f32},
     Candidate{"winograd_f32_4x4", refuse_winograd_f32, emit_winograd_f32_4x4},
     Candidate{"winograd_f32_2x2", refuse_winograd_f32, emit_winograd_f32_2x2},
     Candidate{"conv_transposed_f32", refuse_transposed, emit_transposed},
-    Candidate{"mkldnn_conv", refuse_mkldnn_conv, emit_mkldnn_conv},
+    make_libtorch_row("mkldnn_conv", refuse_mkldnn_conv, emit_mkldnn_conv),
 };
 constexpr std::array kLinearInt8 = {
     Candidate{"linear_u8s8", refuse_linear_u8s8, emit_linear_u8s8},
-    Candidate{"onednn_linear_int8", refuse_onednn_linear_int8, emit_onednn_linear_int8},
+    make_libtorch_row("onednn_linear_int8", refuse_onednn_linear_int8, emit_onednn_linear_int8),
 };
 constexpr std::array kConvInt8 = {
     Candidate{"conv_u8s8", refuse_conv_u8s8, emit_conv_u8s8},
-    Candidate{"onednn_conv_int8", refuse_onednn_conv_int8, emit_onednn_conv_int8},
+    make_libtorch_row("onednn_conv_int8", refuse_onednn_conv_int8, emit_onednn_conv_int8),
 };
 constexpr std::array kLinearDynamic = {
     Candidate{"linear_dynamic_u8s8", refuse_linear_dynamic, emit_linear_dynamic},
@@ -67,6 +72,8 @@ constexpr std::array kSoftmaxF32 = {Candidate{"softmax", refuse_softmax, emit_so
 constexpr std::array kAttention = {
     Candidate{"attention", refuse_attention, emit_attention},
     Candidate{"attention_bf16", refuse_attention_bf16, emit_attention},
+    make_libtorch_row("flash", refuse_flash_attention, emit_flash_attention),
+    make_libtorch_row("math", refuse_math_attention, emit_math_attention),
 };
 constexpr std::array kPool = {Candidate{"pool", refuse_pool, emit_pool}};
 constexpr std::array kMean = {Candidate{"mean", refuse_mean, emit_mean}};
@@ -241,7 +248,7 @@ std::span<const Candidate> find_candidates(const Op& op) {
 }
 
 std::vector<std::string> list_kernel_names() {
-  std::vector<std::string> names = {std::string(kReferenceKernel)};
+  std::vector<std::string> names = {std::string(kReferenceKernel), std::string(kOwnKernel)};
   for (const CandidateList& list : kLists) {
     for (const Candidate& row : list.rows) {
       if (std::find(names.begin(), names.end(), row.name) == names.end()) names.emplace_back(row.name);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lissome/lower/time_candidates.h"
+#include "lissome/lower/timing_cache.h"
 #include "lissome/measure.h"
 
 namespace lissome {
@@ -13,6 +14,8 @@ namespace {
 
 // A change must be this much faster for sure: choices are kept for ever, and equals differ when measured too.
 constexpr double kFasterBy = 0.99;
+// So much faster where a plan that did without libtorch would need it, which costs a quarter of a second and 100 MiB.
+constexpr double kWorthLibtorch = 0.8;
 // A kernel that alone takes so much longer cannot win by what it spares its neighbours.
 constexpr double kHopeless = 2;
 
@@ -30,15 +33,18 @@ class KernelChooser {
         options_(options),
         budget_(options.effort == Effort::max ? kLong : kNormal),
         timer_(program, options),
-        inputs_(timer_.make_inputs()),
-        best_(lower({})) {
+        cache_(options.threads),
+        key_(hash_text(print_program(program) + timer_.describe_choice())) {
     for (const Node& node : program.nodes) {
       if (!node.results.empty()) nodes_[program.value(node.results.front()).name] = &node;
     }
   }
 
   Plan choose() {
+    if (take_kept_choice()) return std::move(best_.plan);
+    best_ = lower_({});
     if (best_.open.empty()) return std::move(best_.plan);
+    inputs_ = timer_.make_inputs();
     try {
       session_ = open(best_.plan);
     } catch (const std::exception& error) {
@@ -50,6 +56,9 @@ class KernelChooser {
     for (const std::string& kernel : list_kernels()) try_everywhere(kernel);
     for (const Move& move : list_moves()) try_kind(move);
     note_times();
+    for (const auto& [name, kind] : kinds_) cache_.keep_times(name, kind.times);
+    cache_.keep_choice(key_, preferences_);
+    cache_.save();
     return std::move(best_.plan);
   }
 
@@ -72,14 +81,36 @@ class KernelChooser {
     return session;
   }
 
-  void time_kinds() {
+  // What was chosen for this very program, on this machine, by the kernels that there are now.
+  bool take_kept_choice() {
+    const std::optional<Preferences> kept = cache_.find_choice(key_);
+    if (!kept) return false;
+    best_ = lower_(*kept);
+    list_kinds();
+    note_times();
+    return true;
+  }
+
+  // Times that are known come along.
+  void list_kinds() {
     for (const OpenChoice& choice : best_.open) {
-      const Node& node = *nodes_.at(choice.node);
-      const std::string name = timer_.describe(node);
+      const std::string name = timer_.describe(*nodes_.at(choice.node));
       kind_of_[choice.node] = name;
-      Kind& kind = kinds_[name];
-      kind.nodes.push_back(choice.node);
-      if (kind.times.empty()) kind.times = timer_.measure(node, choice.accepted);
+      const auto [kind, is_new] = kinds_.try_emplace(name);
+      kind->second.nodes.push_back(choice.node);
+      if (is_new) kind->second.times = cache_.find_times(name);
+    }
+  }
+
+  void time_kinds() {
+    list_kinds();
+    for (const OpenChoice& choice : best_.open) {
+      Kind& kind = kinds_.at(kind_of_.at(choice.node));
+      std::vector<std::string> untimed;
+      for (const std::string& kernel : choice.accepted) {
+        if (!kind.times.contains(kernel)) untimed.push_back(kernel);
+      }
+      if (!untimed.empty()) kind.times.merge(timer_.measure(*nodes_.at(choice.node), untimed));
     }
   }
 
@@ -155,7 +186,8 @@ class KernelChooser {
     const Interleaved timing = compare_interleaved(
         {{"before", [&] { session_->run(inputs_.views); }}, {"after", [&] { session->run(inputs_.views); }}},
         interleave);
-    if (timing.ratios[1].interval.high >= kFasterBy) return {};
+    const bool adds_libtorch = changed.plan.needs_reference() && !best_.plan.needs_reference();
+    if (timing.ratios[1].interval.high >= (adds_libtorch ? kWorthLibtorch : kFasterBy)) return {};
     best_ = std::move(changed);
     session_ = std::move(session);
     preferences_ = std::move(wanted);
@@ -182,6 +214,8 @@ class KernelChooser {
   const LowerOptions& options_;
   Budget budget_;
   CandidateTimer timer_;
+  TimingCache cache_;
+  std::string key_;  // of this program in the cache
   TimingInputs inputs_;
   Stopwatch watch_;
   Lowered best_;

@@ -23,6 +23,22 @@ void check_forced(const LowerOptions& options) {
   }
 }
 
+// "attention" is a word of "aten::scaled_dot_product_attention".
+bool is_word_of(const std::string& word, const std::string& op) {
+  const auto is_edge = [&](size_t at) {
+    return at >= op.size() || std::isalnum(static_cast<unsigned char>(op[at])) == 0;
+  };
+  for (size_t at = op.find(word); !word.empty() && at != std::string::npos; at = op.find(word, at + 1)) {
+    if (is_edge(at - 1) && is_edge(at + word.size())) return true;
+  }
+  return false;
+}
+
+bool matches(const ForcedKernel& forced, const PlanChoice& choice) {
+  return matches_pattern(forced.pattern, choice.op) || matches_pattern(forced.pattern, choice.node) ||
+         is_word_of(forced.pattern, choice.op);
+}
+
 class Lowering {
  public:
   Lowering(const Program& program, const LowerOptions& options, const Preferences& preferences)
@@ -58,7 +74,7 @@ class Lowering {
       choice.candidates.push_back({std::string(row.name), std::move(refused), 0});
     }
     choice.candidates.push_back({std::string(kReferenceKernel), {}, 0});
-    const Candidate* chosen = choose(node, accepted, choice);
+    const Candidate* chosen = choose(accepted, choice);
     choice.chosen = chosen ? chosen->name : kReferenceKernel;
     note_open(choice, accepted);
     choices_.push_back(std::move(choice));
@@ -70,21 +86,26 @@ class Lowering {
   }
 
   // Null is the reference.
-  const Candidate* choose(const Node& node, const std::vector<const Candidate*>& accepted, PlanChoice& choice) const {
+  const Candidate* choose(const std::vector<const Candidate*>& accepted, PlanChoice& choice) const {
+    const auto find = [&](const std::string& kernel) {
+      return std::find_if(accepted.begin(), accepted.end(), [&](const Candidate* candidate) {
+        return candidate->name == kernel || (kernel == kOwnKernel && !candidate->libtorch);
+      });
+    };
     const std::string* wanted = nullptr;
     if (const auto preferred = preferences_.find(choice.node); preferred != preferences_.end())
       wanted = &preferred->second;
-    for (const ForcedKernel& forced : options_.forced) {
-      if (!matches_pattern(forced.pattern, node.op.name()) && !matches_pattern(forced.pattern, choice.node)) continue;
-      wanted = &forced.kernel;
-      choice.reason = "forced";
-      break;
-    }
+    const auto forced = std::find_if(options_.forced.begin(), options_.forced.end(),
+                                     [&](const ForcedKernel& entry) { return matches(entry, choice); });
+    const bool is_forced = forced != options_.forced.end();
+    if (is_forced) wanted = &forced->kernel;
+    choice.reason = is_forced ? "forced" : "";
     if (wanted != nullptr && *wanted == kReferenceKernel) return nullptr;
-    for (const Candidate* candidate : accepted) {
-      if (wanted != nullptr && candidate->name == *wanted) return candidate;
+    if (wanted != nullptr) {
+      if (const auto found = find(*wanted); found != accepted.end()) return *found;
     }
     choice.reason = accepted.empty() ? "nothing else accepts it" : "first accepted";
+    if (is_forced) choice.reason += "; " + forced->kernel + " was asked for and does not take it";
     return accepted.empty() ? nullptr : accepted.front();
   }
 
@@ -123,6 +144,13 @@ Plan lower_program(const Program& program, const LowerOptions& options) {
   if (options.device != "cpu") return lower_to_device(program, options);
   const auto lower = [&](const Preferences& preferences) { return Lowering(program, options, preferences).run(); };
   return options.effort == Effort::fast ? lower({}).plan : choose_kernels(program, options, lower);
+}
+
+Effort parse_effort(const std::string& word) {
+  if (word == "fast") return Effort::fast;
+  if (word == "normal") return Effort::normal;
+  if (word == "max") return Effort::max;
+  throw_error(ErrorKind::usage, "--effort is fast, normal or max, not ", quote(word));
 }
 
 void save_prepared(const Program& program, const Plan& plan, const std::string& path) {

@@ -59,8 +59,12 @@ struct Trial {
 Trial prepare_trial(const Program& program, const Candidate* candidate, const LowerOptions& options) {
   Trial trial;
   try {
-    PlanBuilder builder(program, options.threads);
     const Node node = program.nodes.front();
+    if (options.on_trial) {
+      options.on_trial(program.value(node.results.front()).name,
+                       std::string(candidate ? candidate->name : kReferenceKernel));
+    }
+    PlanBuilder builder(program, options.threads);
     if (candidate) {
       const std::string refused = candidate->refuse(builder, node);
       if (!refused.empty()) throw_error(ErrorKind::unsupported, refused);
@@ -128,7 +132,7 @@ Program CandidateTimer::extract(const Node& node) const {
 
 std::string CandidateTimer::describe(const Node& node) const {
   const Program alone = extract(node);
-  std::string key = node.op.name();
+  std::string key = options_.effort == Effort::max ? "long " + node.op.name() : node.op.name();
   for (const Argument& argument : alone.nodes[0].arguments) {
     if (!argument.is_value()) {
       key += " " + print_argument(alone, argument);
@@ -141,6 +145,13 @@ std::string CandidateTimer::describe(const Node& node) const {
     for (const Dimension& size : type.sizes) key += "," + size.print();
   }
   return key;
+}
+
+std::string CandidateTimer::describe_choice() const {
+  std::string text = options_.effort == Effort::max ? "long" : "";
+  for (const auto& [name, size] : dimensions_) text += " " + name + "=" + std::to_string(size);
+  for (const ForcedKernel& forced : options_.forced) text += " " + forced.pattern + ":" + forced.kernel;
+  return text;
 }
 
 TimingInputs CandidateTimer::make_inputs() const {

@@ -28,6 +28,8 @@ class CandidateTimer {
   std::map<std::string, CandidateTime> measure(const Node& node, const std::vector<std::string>& kernels) const;
   // Op, literals, dtypes and sizes: nodes of one description take equal time.
   std::string describe(const Node& node) const;
+  // What the choice for the whole program depends on, besides its text.
+  std::string describe_choice() const;
   // For the whole program: the examples, or made up where there are none.
   TimingInputs make_inputs() const;
 

@@ -124,7 +124,7 @@ void run_basic_stage(Search& search) {
 void run_memory_stage(Search& search) {
   search.try_step("memory", "planned memory, layout, own kernels", false, [&] {
     Proposal proposal{search.fused().program, search.best().lowering, {}};
-    proposal.lowering.forced.clear();
+    proposal.lowering.forced = search.options().forced;
     return proposal;
   });
 }
@@ -154,10 +154,14 @@ void run_computation_stage(Search& search) {
 }
 
 void run_compilation_stage(Search& search) {
+  if (search.options().effort == Effort::fast) {
+    search.skip_step("compilation", "kernels chosen by timing", "--effort fast times none");
+    return;
+  }
   search.try_step("compilation", "kernels chosen by timing", false, [&] {
     Proposal proposal{search.best().program, search.best().lowering, {}};
-    proposal.lowering.forced.clear();
-    proposal.lowering.effort = Effort::normal;
+    proposal.lowering.forced = search.options().forced;
+    proposal.lowering.effort = search.options().effort;
     return proposal;
   });
 }
