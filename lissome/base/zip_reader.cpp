@@ -4,6 +4,7 @@
 // Archives by PyTorch leave CRC32 and sizes of the local header 0 (flag bit 3) and repeat them in a descriptor behind
 // the data; NumPy writes Zip64 fields for small members too. Both are read, with all copies compared.
 #include <libdeflate.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <iomanip>
@@ -383,12 +384,30 @@ std::span<const std::byte> packed_bytes(const MappedFile& file, const ZipMember&
   return file.bytes().subspan(member.offset, member.compressed_size);
 }
 
-void check_crc32(const MappedFile& file, const ZipMember& member, std::span<const std::byte> bytes) {
-  const uint32_t seen = libdeflate_crc32(0, bytes.data(), bytes.size());
+void compare_crc32(const MappedFile& file, const ZipMember& member, uint32_t seen) {
   file.check_unchanged();
   if (seen != member.crc32)
     refuse_contents(file, member, "is damaged: its CRC32 is ", Hex{seen}, ", the directory says ", Hex{member.crc32},
                     ". Copy or export the file again.");
+}
+
+void check_crc32(const MappedFile& file, const ZipMember& member, std::span<const std::byte> bytes) {
+  compare_crc32(file, member, libdeflate_crc32(0, bytes.data(), bytes.size()));
+}
+
+// The same of mapped bytes, piece by piece. Pages that this alone brought in go again, so that a member that nobody
+// reads takes no memory; the system still has them at hand for whoever does.
+void check_mapped_crc32(const MappedFile& file, const ZipMember& member, std::span<const std::byte> bytes) {
+  constexpr size_t kPiece = size_t{1} << 20, kPage = 4096;
+  uint32_t seen = 0;
+  for (size_t at = 0; at < bytes.size(); at += kPiece) {
+    const auto piece = bytes.subspan(at, std::min(kPiece, bytes.size() - at));
+    seen = libdeflate_crc32(seen, piece.data(), piece.size());
+    const auto first = (reinterpret_cast<uintptr_t>(piece.data()) + kPage - 1) / kPage * kPage;
+    const auto last = reinterpret_cast<uintptr_t>(piece.data() + piece.size()) / kPage * kPage;
+    if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  }
+  compare_crc32(file, member, seen);
 }
 
 void check_limit(const MappedFile& file, const ZipMember& member, uint64_t limit) {
@@ -446,7 +465,7 @@ std::span<const std::byte> ZipReader::view(const ZipMember& member) const {
   if (!member.stored) refuse_contents(*file_, member, "is deflated; data that is mapped must be stored (method 0).");
   file_->check_unchanged();
   const auto bytes = packed_bytes(*file_, member);
-  check_crc32(*file_, member, bytes);
+  check_mapped_crc32(*file_, member, bytes);
   return bytes;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 struct BenchFlags {
   std::vector<std::string> models;
-  std::string probe;
+  std::string probe, memory;
   CallFlags call;
   int warmup = 10, runs = 100;
   bool json = false;
@@ -23,6 +23,7 @@ bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
   add_call_flags(flags, to.call);
   flags.add("--warmup", to.warmup, "untimed calls of each model", 0);
   flags.add("--runs", to.runs, "rounds", 1);
+  add_memory_flag(flags, to.memory);
   flags.add("--json", to.json, "print the result as JSON");
   flags.add_hidden("--probe", to.probe);  // for probe_model alone
   if (!flags.parse(arguments)) return false;
@@ -30,7 +31,52 @@ bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
   return true;
 }
 
-Table make_table(const BenchFlags& flags, const Interleaved& timing, const std::vector<Probe>& probes) {
+// One row of the table: a model, free or within a limit.
+struct Entry {
+  std::string name, model;
+  int64_t memory = 0;
+  std::unique_ptr<Session> session;
+  std::vector<NamedArray> inputs;
+  std::vector<TensorView> views;
+};
+
+// With --memory every model twice, so that what the limit costs is seen.
+std::vector<Entry> open_entries(const BenchFlags& flags) {
+  const int64_t memory = read_memory(flags.memory);
+  std::vector<Entry> entries;
+  const auto add = [&](const std::string& model, int64_t limit) {
+    Entry entry{limit > 0 ? model + " in " + format_bytes(limit) : model, model, limit, nullptr, {}, {}};
+    const SessionOptions options{.threads = flags.call.threads, .memory = limit};
+    entry.session = std::make_unique<Session>(open_plan(model, flags.call.threads, flags.call.device), options);
+    entry.inputs = choose_inputs(entry.session->plan(), flags.call.input, flags.call.batch, flags.call.seed, nullptr);
+    for (const NamedArray& input : entry.inputs) entry.views.push_back(input.array.view());
+    entries.push_back(std::move(entry));
+  };
+  for (const std::string& model : flags.models) {
+    add(model, 0);
+    if (memory > 0) add(model, memory);
+  }
+  return entries;
+}
+
+// How many times slower a limit makes its model: what was predicted from the rate of the file, and what came true. The
+// thread that reads has a processor of its own only where the others leave one.
+Table predict_slowdowns(const std::vector<Entry>& entries, const Interleaved& timing) {
+  Table table{"Within the limit", {{"model", ""}, {"read a call", "B"}, {"predicted", "x"}, {"measured", "x"}}, {}};
+  for (size_t i = 1; i < entries.size(); ++i) {
+    const StreamFacts stream = entries[i].session->stream();
+    if (entries[i].memory == 0) continue;
+    const double free = timing.summaries[i - 1].median;
+    const bool overlaps = entries[i].session->threads() < usable_threads();
+    const double predicted = overlaps ? std::max(free, stream.seconds()) : free + stream.seconds();
+    table.rows.push_back(
+        {entries[i].name, static_cast<double>(stream.streamed), predicted / free, timing.summaries[i].median / free});
+  }
+  return table;
+}
+
+Table make_table(const BenchFlags& flags, const std::vector<Entry>& entries, const Interleaved& timing,
+                 const std::vector<Probe>& probes) {
   Table table{"",
               {{"model", ""},
                {"median", "s"},
@@ -47,10 +93,10 @@ Table make_table(const BenchFlags& flags, const Interleaved& timing, const std::
                {"load", "s"},
                {"first call", "s"}},
               {}};
-  for (size_t i = 0; i < flags.models.size(); ++i) {
+  for (size_t i = 0; i < entries.size(); ++i) {
     const Summary& summary = timing.summaries[i];
     const Ratio& ratio = timing.ratios[i];
-    table.rows.push_back({flags.models[i], summary.median, summary.mean, summary.deviation, summary.percentile_5,
+    table.rows.push_back({entries[i].name, summary.median, summary.mean, summary.deviation, summary.percentile_5,
                           summary.percentile_95, 1 / ratio.median, 1 / ratio.interval.high, 1 / ratio.interval.low,
                           static_cast<double>(flags.call.batch) / summary.median,
                           static_cast<double>(probes[i].allocator_peak), static_cast<double>(probes[i].resident_peak),
@@ -65,44 +111,39 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   BenchFlags flags;
   if (!read_flags(flags, arguments)) return 0;
   if (!flags.probe.empty()) {
-    console.print(run_probe(flags.probe, flags.call).dump() + "\n");
+    console.print(run_probe(flags.probe, flags.call, read_memory(flags.memory)).dump() + "\n");
     return 0;
   }
-  const CallFlags& call = flags.call;
-  std::vector<std::unique_ptr<Session>> sessions;
-  std::vector<std::vector<NamedArray>> inputs;
-  std::vector<std::vector<TensorView>> views;
-  for (const std::string& model : flags.models) {
-    sessions.push_back(std::make_unique<Session>(open_plan(model, call.threads, call.device),
-                                                 SessionOptions{.threads = call.threads}));
-    inputs.push_back(choose_inputs(sessions.back()->plan(), call.input, call.batch, call.seed, nullptr));
-    views.emplace_back();
-    for (const NamedArray& input : inputs.back()) views.back().push_back(input.array.view());
-  }
+  const std::vector<Entry> entries = open_entries(flags);
   std::vector<Contender> contenders;
-  for (size_t i = 0; i < sessions.size(); ++i)
-    contenders.push_back({flags.models[i], [&, i] { sessions[i]->run(views[i]); }});
+  for (const Entry& entry : entries) contenders.push_back({entry.name, [&entry] { entry.session->run(entry.views); }});
   InterleaveOptions options;
   options.warmup = flags.warmup;
   options.rounds = flags.runs;
-  options.seed = call.seed;
+  options.seed = flags.call.seed;
   options.should_stop = [] { return Console::interrupted(); };
   const Interleaved timing = compare_interleaved(contenders, options);
   std::vector<Probe> probes;
-  for (const std::string& model : flags.models) probes.push_back(probe_model(model, flags.call));
-  const Table table = make_table(flags, timing, probes);
+  for (const Entry& entry : entries) probes.push_back(probe_model(entry.model, flags.call, entry.memory));
+  const Table table = make_table(flags, entries, timing, probes), slowdowns = predict_slowdowns(entries, timing);
+  const Session& first = *entries.front().session;
   if (flags.json) {
     Json json = to_json(table);
-    json["threads"] = sessions.front()->threads();
+    json["threads"] = first.threads();
     json["rounds"] = timing.seconds.front().size();
     json["confidence"] = timing.ratios.front().confidence;
     json["machine"] = processor_name();
+    if (!slowdowns.rows.empty()) json["limited"] = to_json(slowdowns);
     console.print(json.dump() + "\n");
   } else {
     console.print(render_table(table, console.terminal()));
+    if (!slowdowns.rows.empty()) console.print("\n" + render_table(slowdowns, console.terminal()));
+    for (const Entry& entry : entries) {
+      const std::string other = describe_other_machine(entry.session->plan().machine, entry.session->threads());
+      if (entry.memory == 0 && !other.empty()) console.say("note: " + entry.name + ": " + other);
+    }
     console.say(std::to_string(timing.seconds.front().size()) + " interleaved rounds, " +
-                std::to_string(sessions.front()->threads()) + " threads, 95 % bootstrap intervals, " +
-                processor_name());
+                std::to_string(first.threads()) + " threads, 95 % bootstrap intervals, " + processor_name());
   }
   return Console::interrupted() ? 130 : 0;
 }

@@ -6,6 +6,7 @@
 #include "lissome/cli/command.h"
 #include "lissome/cli/flags.h"
 #include "lissome/cli/program_file.h"
+#include "lissome/runtime.h"
 
 namespace lissome {
 namespace {
@@ -74,6 +75,27 @@ Table sum_weights(const Program& program) {
   return table;
 }
 
+// The plan of a finished model; nothing where there is none.
+std::optional<Plan> find_plan(const std::string& model) {
+  if (detect_model_kind(model) != ModelKind::lissome) return std::nullopt;
+  const ModelFile file = load_model_file(model);
+  return file.plan.empty() ? std::nullopt : std::optional(read_plan(file));
+}
+
+Table count_kernels(const Plan& plan) {
+  std::map<std::string, int> counts;
+  for (const PlanStep& step : plan.steps) ++counts[step.kernel];
+  Table table{"Plan", {{"kernel", ""}, {"steps", ""}}, {}};
+  for (const auto& [kernel, count] : counts) table.rows.push_back({kernel, static_cast<double>(count)});
+  return table;
+}
+
+std::string describe_plan(const Plan& plan) {
+  const std::string other = describe_other_machine(plan.machine, std::min(plan.machine.threads, usable_threads()));
+  return "Made for " + plan.machine.processor + ", " + std::to_string(plan.machine.threads) + " threads" +
+         (other.empty() ? ", which is this machine.\n" : ".\nAnother machine: " + other + ".\n");
+}
+
 }  // namespace
 
 int run_inspect(const std::vector<std::string>& arguments, Console& console) {
@@ -93,22 +115,33 @@ int run_inspect(const std::vector<std::string>& arguments, Console& console) {
   }
   const Table tables[] = {list_inputs(program), list_outputs(program), list_dimensions(program), sum_weights(program),
                           count_ops(program)};
+  const std::optional<Plan> plan = find_plan(model);
   if (json) {
-    console.print(Json{{"inputs", to_json(tables[0])},
-                       {"outputs", to_json(tables[1])},
-                       {"dimensions", to_json(tables[2])},
-                       {"weights", to_json(tables[3])},
-                       {"ops", to_json(tables[4])},
-                       {"training", program.training},
-                       {"program", printed}}
-                      .dump() +
-                  "\n");
+    Json facts{{"inputs", to_json(tables[0])},
+               {"outputs", to_json(tables[1])},
+               {"dimensions", to_json(tables[2])},
+               {"weights", to_json(tables[3])},
+               {"ops", to_json(tables[4])},
+               {"training", program.training},
+               {"program", printed}};
+    if (plan) {
+      const PlanMachine& made = plan->machine;
+      facts["plan"] = {
+          {"processor", made.processor},
+          {"features", made.features},
+          {"threads", made.threads},
+          {"other_machine", describe_other_machine(made, std::min(made.threads, usable_threads()))},
+          {"kernels", to_json(count_kernels(*plan))},
+      };
+    }
+    console.print(facts.dump() + "\n");
     return 0;
   }
   std::string out;
   for (const Table& table : tables) {
     if (!table.rows.empty()) out += render_table(table, console.terminal()) + "\n";
   }
+  if (plan) out += render_table(count_kernels(*plan), console.terminal()) + describe_plan(*plan);
   out += program.training ? "Exported in training form.\n" : "";
   console.print(out + "Program text: lissome inspect " + model + " --text\n");
   return 0;

@@ -85,6 +85,7 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
   for (const NodeTime& node : profile.nodes) sum += node.typical;
   if (!flags.trace.empty()) write_file(flags.trace, print_chrome_trace(profile.spans));
 
+  const std::string other = describe_other_machine(session.plan().machine, session.threads());
   const Table nodes = make_node_table(profile, sum), modules = make_module_table(profile, sum);
   const MemoryFacts memory = session.memory();
   Table explained;
@@ -97,6 +98,7 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
               {"arena", memory.arena},       {"prepacked", memory.reference},
               {"modules", to_json(modules)}, {"nodes", to_json(nodes)}};
     if (flags.explain) json["explained"] = to_json(explained);
+    if (flags.explain) json["other_machine"] = other;
     console.print(json.dump() + "\n");
   } else {
     console.print(render_table(modules, console.terminal()) + "\n" +

@@ -70,4 +70,16 @@ void add_call_flags(Flags& flags, CallFlags& call) {
   flags.add("--device", call.device, kDeviceHelp);
 }
 
+void add_memory_flag(Flags& flags, std::string& memory) {
+  flags.add("--memory", memory,
+            "what weights and intermediate values may take, such as 64MiB; weights beyond it are read with every call");
+}
+
+int64_t read_memory(const std::string& memory) {
+  if (memory.empty()) return 0;
+  const int64_t bytes = parse_bytes(memory);
+  if (bytes <= 0) throw_error(ErrorKind::usage, "--memory ", quote(memory), " leaves nothing to run in");
+  return bytes;
+}
+
 }  // namespace lissome

@@ -79,4 +79,10 @@ std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path,
   return generate_inputs(signature, options);
 }
 
+std::string describe_stream(const StreamFacts& stream) {
+  return format_bytes(stream.streamed) + " of " + format_bytes(stream.weights) +
+         " of weights are read with every call, at " + format_bytes(static_cast<int64_t>(stream.bytes_per_second)) +
+         " a second: about " + format_duration(stream.seconds()) + " more";
+}
+
 }  // namespace lissome

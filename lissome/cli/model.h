@@ -23,6 +23,9 @@ std::vector<DataSignature> describe_inputs(const Plan& plan);
 std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path, int64_t batch, uint64_t seed,
                                       std::vector<std::string>* notes);
 
+// "34.0 MiB of 128.0 MiB of weights are read with every call, at 3.1 GiB a second: about 11 ms more"
+std::string describe_stream(const StreamFacts& stream);
+
 // ---- the torch library, loaded on demand ----
 // The symbol `lissome_torch_entry` of liblissome_torch.so.
 struct TorchEntry {

@@ -27,9 +27,9 @@ std::string read_all(int file) {
 
 }  // namespace
 
-Json run_probe(const std::string& model, const CallFlags& call) {
+Json run_probe(const std::string& model, const CallFlags& call, int64_t memory) {
   const Stopwatch load;
-  Session session(open_plan(model, call.threads, call.device), {.threads = call.threads});
+  Session session(open_plan(model, call.threads, call.device), {.threads = call.threads, .memory = memory});
   const double load_seconds = load.seconds();
   const std::vector<NamedArray> inputs = choose_inputs(session.plan(), call.input, call.batch, call.seed, nullptr);
   const Stopwatch first;
@@ -46,17 +46,18 @@ Json run_probe(const std::string& model, const CallFlags& call) {
   return {{"load_seconds", load_seconds},
           {"first_call_seconds", first_seconds},
           {"resident_peak", read_resident_memory().peak},
-          {"allocator_peak", std::max(allocator_memory().peak(), facts.arena) + facts.weights + facts.state +
-                                 facts.reference + libtorch}};
+          {"allocator_peak", std::max(allocator_memory().peak(), facts.arena) + facts.weights -
+                                 session.stream().streamed + facts.state + facts.reference + libtorch}};
 }
 
-Probe probe_model(const std::string& model, const CallFlags& call) {
+Probe probe_model(const std::string& model, const CallFlags& call, int64_t memory) {
   std::vector<std::string> arguments = {"lissome",   "bench",
                                         "--probe",   model,
                                         "--batch",   std::to_string(call.batch),
                                         "--threads", std::to_string(call.threads),
                                         "--seed",    std::to_string(call.seed),
                                         "--device",  call.device};
+  if (memory > 0) arguments.insert(arguments.end(), {"--memory", std::to_string(memory)});
   if (!call.input.empty()) arguments.insert(arguments.end(), {"--input", call.input});
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());

@@ -14,10 +14,11 @@ struct Probe {
   int64_t allocator_peak = 0;  // bytes that lissome's and libtorch's allocators held
 };
 
-// Runs this program again on the model and reads what it prints. Throws what the model's own error was.
-Probe probe_model(const std::string& model, const CallFlags& call);
+// Runs this program again on the model, within `memory` bytes (0: no limit), and reads what it prints. Throws what the
+// model's own error was.
+Probe probe_model(const std::string& model, const CallFlags& call, int64_t memory);
 
 // The other side: `lissome bench --probe MODEL`.
-Json run_probe(const std::string& model, const CallFlags& call);
+Json run_probe(const std::string& model, const CallFlags& call, int64_t memory);
 
 }  // namespace lissome

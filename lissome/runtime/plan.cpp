@@ -184,6 +184,18 @@ bool Plan::needs_reference() const {
   return std::any_of(steps.begin(), steps.end(), [](const PlanStep& step) { return step.kernel == kReferenceStep; });
 }
 
+std::string describe_other_machine(const PlanMachine& made, int threads) {
+  std::vector<std::string> differences;
+  const auto compare = [&](const std::string& before, const std::string& here) {
+    if (before != here) differences.push_back(before + " (here: " + here + ")");
+  };
+  compare(made.processor, processor_name());
+  compare(made.features, describe_features());
+  compare(std::to_string(made.threads) + " threads", std::to_string(threads) + " threads");
+  if (differences.empty()) return {};
+  return "the kernels were chosen on " + join(differences, ", ") + "; lissome prepare chooses them anew";
+}
+
 void check_plan(const Plan& plan) { PlanChecker(plan).check(); }
 
 std::string_view storage_name(Storage storage) { return kStorageNames.at(static_cast<size_t>(storage)); }

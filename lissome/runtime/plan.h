@@ -135,6 +135,11 @@ struct Plan {
   bool needs_reference() const;
 };
 
+// How this machine differs from the one that the plan was made for and measured on, as one sentence; empty when it does
+// not. A plan gives the same answers anywhere, because kernels are looked up by name for the processor at hand; only
+// the choice among them may not be the fastest.
+std::string describe_other_machine(const PlanMachine& made, int threads);
+
 inline constexpr std::string_view kReferenceStep = "reference";
 
 // Throws invalid_input: every value is defined once and before use, positions lie inside their tables, arrays fit the

@@ -109,14 +109,25 @@ int choose_threads(const Plan& plan, int asked) {
 Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& options)
     : plan_(std::move(plan)),
       threads_(choose_threads(*plan_, options.threads)),
-      cached_shapes_(static_cast<size_t>(std::max(options.cached_shapes, 1))) {
+      cached_shapes_(static_cast<size_t>(std::max(options.cached_shapes, 1))),
+      memory_limit_(options.memory) {
   check_plan(*plan_);
   for (const PlanArray& array : plan_->arrays) arrays_.push_back(array.array);
   for (const PlanValue& value : plan_->values) {
     if (value.storage == Storage::state) {
       Array& array = arrays_[static_cast<size_t>(value.array)];
       array = copy_array(array.view());
+      state_bytes_ += array.bytes();
     }
+  }
+  if (memory_limit_ > 0) {
+    if (plan_->needs_reference()) {
+      throw_error(ErrorKind::unsupported,
+                  "a limit on memory: some nodes of this model run in libtorch, which keeps all of ",
+                  "their weights.\n      lissome audit names them");
+    }
+    stream_ = std::make_unique<WeightStream>(*plan_, arrays_);
+    fit_memory(0);
   }
   const std::vector<bool> direct = find_direct_outputs(*plan_);
   direct_output_.assign(plan_->values.size(), -1);
@@ -151,6 +162,7 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
   } else {
     const DimensionValues dimensions = match_inputs(*plan_, inputs);
     auto binding = std::make_unique<Binding>(*plan_, dimensions, threads_);
+    if (stream_) fit_memory(std::max(binding->arena_bytes(), arena_.bytes()));
     arena_.reserve(binding->arena_bytes());
     for (size_t i = 0; i < plan_->values.size(); ++i) {
       const PlanValue& value = plan_->values[i];
@@ -164,6 +176,17 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
   Binding& binding = *bindings_.front().binding;
   binding.place_arena(arena_.data());
   return binding;
+}
+
+// Before the arena is made: what it leaves of the limit is for weights.
+void Session::Runner::fit_memory(int64_t arena_bytes) {
+  const int64_t least = arena_bytes + state_bytes_ + stream_->least_bytes();
+  if (memory_limit_ < least) {
+    throw_error(ErrorKind::over_budget, "a limit of ", format_bytes(memory_limit_), " on memory: at least ", least,
+                " bytes are needed: ", format_bytes(stream_->least_bytes()), " for the weights of the largest layer, ",
+                format_bytes(arena_bytes), " for intermediate values, ", format_bytes(state_bytes_), " for state.");
+  }
+  stream_->set_limit(memory_limit_ - arena_bytes - state_bytes_);
 }
 
 void Session::Runner::place(Binding& binding, int block, void* address) {
@@ -195,6 +218,20 @@ TensorView Session::Runner::view_of(const Binding& binding, int value) const {
 void Session::Runner::run_native(Binding& binding, const Segment& segment, const StepSink* sink) {
   const auto steps =
       binding.steps().subspan(static_cast<size_t>(segment.first), static_cast<size_t>(segment.last - segment.first));
+  if (!stream_) return run_steps(steps, sink);
+  size_t first = 0;
+  for (size_t i = 0; i < stream_->windows().size(); ++i) {
+    size_t last = first;
+    while (last < steps.size() && steps[last].plan_step < stream_->windows()[i].last) ++last;
+    stream_->enter(i);
+    run_steps(steps.subspan(first, last - first), sink);
+    stream_->leave(i);
+    first = last;
+  }
+}
+
+void Session::Runner::run_steps(std::span<const BoundStep> steps, const StepSink* sink) {
+  if (steps.empty()) return;
   int threads = 1;
   for (const BoundStep& step : steps) threads = std::max(threads, step.parts);
   if (sink) stamps_.assign(steps.size(), 0);
@@ -382,6 +419,11 @@ void Session::Runner::run_into(std::span<const TensorView> inputs, std::span<con
   for (size_t i = 0; i < outputs.size(); ++i) store_output(binding, i, outputs[i]);
   store_state(binding);
   if (reference_run_) reference_run_->clear();
+}
+
+StreamFacts Session::Runner::stream() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stream_ ? stream_->facts() : StreamFacts{};
 }
 
 MemoryFacts Session::Runner::memory() {

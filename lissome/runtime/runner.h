@@ -10,6 +10,7 @@
 #include "lissome/runtime/binding.h"
 #include "lissome/runtime/session.h"
 #include "lissome/runtime/team.h"
+#include "lissome/runtime/weight_stream.h"
 
 namespace lissome {
 
@@ -20,6 +21,7 @@ class Session::Runner {
   std::vector<Array> run(std::span<const TensorView> inputs, const StepSink* sink);
   void run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const StepSink* sink);
   MemoryFacts memory();
+  StreamFacts stream();
   const Plan& plan() const { return *plan_; }
   int threads() const { return threads_; }
 
@@ -30,9 +32,11 @@ class Session::Runner {
   };
 
   Binding& bind(std::span<const TensorView> inputs);
+  void fit_memory(int64_t arena_bytes);
   void place(Binding& binding, int block, void* address);
   void execute(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink);
   void run_native(Binding& binding, const Segment& segment, const StepSink* sink);
+  void run_steps(std::span<const BoundStep> steps, const StepSink* sink);
   void run_reference(Binding& binding, const Segment& segment, const StepSink* sink);
   void tell(const StepSink& sink, const BoundStep& step, int64_t nanoseconds) const;
   void check_fault();
@@ -48,6 +52,7 @@ class Session::Runner {
   std::shared_ptr<const Plan> plan_;
   int threads_ = 1;
   size_t cached_shapes_ = 16;
+  int64_t memory_limit_ = 0, state_bytes_ = 0;
   std::mutex mutex_;
   std::vector<Array> arrays_;  // by Plan::arrays; own copies where they are state
   std::vector<bool> natively_read_;
@@ -61,6 +66,7 @@ class Session::Runner {
   std::vector<int64_t> key_;
   std::vector<void*> address_;  // by value: where blocks outside the arena lie in this run
   std::vector<int64_t> stamps_;
+  std::unique_ptr<WeightStream> stream_;  // where there is a limit
   Arena arena_;
   RegionBarrier barrier_;
   int64_t fault_ = 0;

@@ -25,6 +25,7 @@ Session Session::load(const std::string& path, const SessionOptions& options) {
 const Plan& Session::plan() const { return runner_->plan(); }
 int Session::threads() const { return runner_->threads(); }
 MemoryFacts Session::memory() const { return runner_->memory(); }
+StreamFacts Session::stream() const { return runner_->stream(); }
 
 std::vector<Array> Session::run(std::span<const TensorView> inputs, const StepSink* sink) {
   return runner_->run(inputs, sink);

@@ -16,6 +16,10 @@ namespace lissome {
 struct SessionOptions {
   int threads = 0;         // 0: as many as the plan was made and measured with, at most all that this process may use
   int cached_shapes = 16;  // how many sets of input sizes stay bound; the longest unused one goes first
+  // Bytes that weights, state and intermediate values may take together; 0: no limit. Weights beyond it come from the
+  // mapped file with every call, which needs a plan without nodes that run in libtorch (unsupported else). over_budget
+  // when not even intermediate values and the largest layer fit: told before anything is allocated for them.
+  int64_t memory = 0;
 };
 
 struct MemoryFacts {
@@ -23,6 +27,15 @@ struct MemoryFacts {
   int64_t state = 0;      // bytes of the session's own copies
   int64_t arena = 0;      // bytes of intermediate values and scratch, of the largest shape so far
   int64_t reference = 0;  // bytes that libtorch prepacked for itself
+};
+
+// Of a session with a limit on memory, as the last shape has it.
+struct StreamFacts {
+  int64_t weights = 0;          // bytes of all weights, whole pages
+  int64_t streamed = 0;         // of these, what each call reads anew
+  double bytes_per_second = 0;  // at which they come, measured; 0 when none do
+
+  double seconds() const { return streamed > 0 ? static_cast<double>(streamed) / bytes_per_second : 0; }
 };
 
 class Session {
@@ -52,6 +65,7 @@ class Session {
   std::vector<TensorView> order_inputs(std::span<const NamedArray> inputs) const;
 
   MemoryFacts memory() const;
+  StreamFacts stream() const;  // all 0 without a limit, and before the first call
 
  private:
   class Runner;

@@ -1,0 +1,119 @@
+"""lissome prepare: how kernels are chosen, kept and forced, and that a plan is right on lesser processors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+Lissome = Callable[..., Any]
+
+
+class Attention(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.project = torch.nn.Linear(32, 96)
+        self.finish = torch.nn.Linear(32, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (part.reshape(1, -1, 4, 8).transpose(1, 2) for part in self.project(x).split(32, -1))
+        mixed = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.finish(mixed.transpose(1, 2).reshape(1, -1, 32))
+
+
+@pytest.fixture(scope="module")
+def attention(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("attention")
+    module, example = Attention().eval(), torch.randn(1, 24, 32)
+    torch.export.save(torch.export.export(module, (example,)), folder / "attention.pt2")
+    np.savez(folder / "x.npz", x=example.numpy())
+    with torch.no_grad():
+        return SimpleNamespace(model=folder / "attention.pt2", input=folder / "x.npz", output=module(example).numpy())
+
+
+def run(succeed: Lissome, folder: Path, model: Path, data: Path, *flags: object) -> np.ndarray:
+    succeed("run", model, "--input", data, "--output", folder / "y.npz", *flags)
+    with np.load(folder / "y.npz") as outputs:
+        return next(iter(outputs.values()))
+
+
+def kernels(read_json: Lissome, rows: Lissome, model: Path) -> dict[str, int]:
+    return {row["kernel"]: row["steps"] for row in rows(read_json("inspect", model)["plan"]["kernels"])}
+
+
+@pytest.mark.parametrize(("asked", "libtorch"), [("flash", True), ("math", True), ("ours", False)])
+def test_a_kernel_is_forced(
+    succeed: Lissome, read_json: Lissome, rows: Lissome, attention: SimpleNamespace, tmp_path: Path, asked: str, libtorch: bool
+):
+    model = tmp_path / "forced.lissome"
+    succeed("prepare", attention.model, "-o", model, "--kernel", f"attention={asked}")
+    seen = kernels(read_json, rows, model)
+    assert ("reference" in seen) == libtorch and ("attention" in seen) != libtorch
+    assert np.abs(run(succeed, tmp_path, model, attention.input) - attention.output).max() < 1e-5
+
+
+def test_what_a_forced_kernel_cannot_do_is_said(lissome: Lissome, attention: SimpleNamespace):
+    done = lissome("prepare", attention.model, "-o", "m.lissome", "--kernel", "attention=attention_bf16")
+    assert done.returncode == 0 and "attention_bf16 was asked for and does not take it" in done.stderr
+    done = lissome("prepare", attention.model, "-o", "m.lissome", "--kernel", "convolution=conv_f32")
+    assert done.returncode == 0 and "no node took" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["prepare", "optimize"])
+def test_unknown_words(lissome: Lissome, attention: SimpleNamespace, command: str):
+    for flag, value, allowed in (
+        ("--kernel", "attention=flush", "flash, math"),
+        ("--kernel", "attention", "PATTERN=NAME"),
+        ("--effort", "most", "fast, normal or max"),
+    ):
+        done = lissome(command, attention.model, "-o", "m.lissome", flag, value)
+        assert done.returncode == 2 and allowed in done.stderr and value.split("=")[-1] in done.stderr
+
+
+def test_timing_is_kept(
+    lissome: Lissome, read_json: Lissome, rows: Lissome, attention: SimpleNamespace, tmp_path: Path
+):
+    cache = tmp_path / "cache"
+    texts = []
+    for name in ("first", "second"):
+        words = ("prepare", attention.model, "-o", f"{name}.lissome", "--effort", "normal", "--cache", cache)
+        assert lissome(*words).returncode == 0
+        texts.append(read_json("inspect", tmp_path / f"{name}.lissome")["plan"])
+    assert texts[0] == texts[1]
+    (kept,) = cache.glob("timings-*.json")
+    before = kept.stat().st_mtime_ns
+    assert lissome(*words).returncode == 0
+    assert kept.stat().st_mtime_ns == before, "nothing was measured, so nothing is written"
+
+
+def test_effort_fast_times_nothing(lissome: Lissome, attention: SimpleNamespace, tmp_path: Path):
+    done = lissome("prepare", attention.model, "-o", "m.lissome", "--effort", "fast", "--cache", tmp_path / "cache")
+    assert done.returncode == 0 and not list(tmp_path.glob("cache/timings-*"))
+
+
+def test_another_machine_is_named_and_the_answers_are_the_same(
+    lissome: Lissome, succeed: Lissome, read_json: Lissome, attention: SimpleNamespace, tmp_path: Path
+):
+    made, again = tmp_path / "made.lissome", tmp_path / "again.lissome"
+    succeed("prepare", attention.model, "-o", made, "--threads", "1")
+    assert read_json("inspect", made)["plan"]["other_machine"] == ""
+    assert "which is this machine" in succeed("inspect", made)
+    assert "chosen on" not in lissome("bench", made, "--runs", "2").stderr
+    for level in ("none", "avx2", "avx512", "vnni", "bf16"):
+        lesser = ("--isa", level)
+        assert np.abs(run(succeed, tmp_path, made, attention.input, *lesser) - attention.output).max() < 1e-5
+    facts = read_json("inspect", made, "--isa", "none")["plan"]
+    assert "(here: none)" in facts["other_machine"] and facts["features"] in facts["other_machine"]
+    assert "Another machine" in succeed("inspect", made, "--isa", "none")
+    assert "(here: none)" in lissome("bench", made, "--runs", "2", "--isa", "none").stderr
+    assert "(here: none)" in read_json("profile", made, "--runs", "2", "--explain", "--isa", "none")["other_machine"]
+    # Prepared again there, it is a plan of that machine.
+    succeed("prepare", made, "-o", again, "--isa", "none", "--threads", "1")
+    assert read_json("inspect", again, "--isa", "none")["plan"]["other_machine"] == ""
+    assert np.abs(run(succeed, tmp_path, again, attention.input, "--isa", "none") - attention.output).max() < 1e-5
