@@ -127,7 +127,7 @@ Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& 
                   "their weights.\n      lissome audit names them");
     }
     stream_ = std::make_unique<WeightStream>(*plan_, arrays_);
-    fit_memory(0);
+    fit_memory(nullptr);
   }
   const std::vector<bool> direct = find_direct_outputs(*plan_);
   direct_output_.assign(plan_->values.size(), -1);
@@ -162,7 +162,7 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
   } else {
     const DimensionValues dimensions = match_inputs(*plan_, inputs);
     auto binding = std::make_unique<Binding>(*plan_, dimensions, threads_);
-    if (stream_) fit_memory(std::max(binding->arena_bytes(), arena_.bytes()));
+    if (stream_) fit_memory(binding.get());
     arena_.reserve(binding->arena_bytes());
     for (size_t i = 0; i < plan_->values.size(); ++i) {
       const PlanValue& value = plan_->values[i];
@@ -178,15 +178,20 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
   return binding;
 }
 
-// Before the arena is made: what it leaves of the limit is for weights.
-void Session::Runner::fit_memory(int64_t arena_bytes) {
+// Before the arena is made: what it leaves of the limit is for weights. Null while no shape is known.
+void Session::Runner::fit_memory(const Binding* binding) {
+  const int64_t arena_bytes = std::max(binding ? binding->arena_bytes() : 0, arena_.bytes());
+  for (const BoundStep& step : binding ? binding->steps() : std::span<const BoundStep>()) {
+    const PlanStep& planned = plan_->steps[static_cast<size_t>(step.plan_step)];
+    if (planned.kernel == "gather") stream_->book_rows(step.plan_step, binding->value(planned.operands[1]).elements());
+  }
   const int64_t least = arena_bytes + state_bytes_ + stream_->least_bytes();
   if (memory_limit_ < least) {
     throw_error(ErrorKind::over_budget, "a limit of ", format_bytes(memory_limit_), " on memory: at least ", least,
                 " bytes are needed: ", format_bytes(stream_->least_bytes()), " for the weights of the largest layer, ",
                 format_bytes(arena_bytes), " for intermediate values, ", format_bytes(state_bytes_), " for state.");
   }
-  stream_->set_limit(memory_limit_ - arena_bytes - state_bytes_);
+  if (binding) stream_->set_limit(memory_limit_ - arena_bytes - state_bytes_);
 }
 
 void Session::Runner::place(Binding& binding, int block, void* address) {

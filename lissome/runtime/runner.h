@@ -32,7 +32,7 @@ class Session::Runner {
   };
 
   Binding& bind(std::span<const TensorView> inputs);
-  void fit_memory(int64_t arena_bytes);
+  void fit_memory(const Binding* binding);
   void place(Binding& binding, int block, void* address);
   void execute(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink);
   void run_native(Binding& binding, const Segment& segment, const StepSink* sink);

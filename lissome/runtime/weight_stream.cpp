@@ -68,13 +68,17 @@ void drop_pages(const std::vector<Pages>& list) {
   for (const Pages& pages : list) advise(pages, MADV_DONTNEED);
 }
 
+// With a page the system maps its neighbours, as far as they are in its cache.
+constexpr int64_t kMappedAtOnce = 64 << 10;
+
 }  // namespace
 
-WeightStream::WeightStream(const Plan& plan, std::span<const Array> arrays)
-    : pages_(plan.steps.size()), bytes_(plan.steps.size(), 0) {
+WeightStream::WeightStream(const Plan& plan, std::span<const Array> arrays) : steps_(plan.steps.size()) {
   const auto mapped = list_mapped_files();
   std::set<const void*> fixed;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
+    Step& step = steps_[i];
+    step.chooses_rows = plan.steps[i].kernel == "gather";
     for (const int operand : plan.steps[i].operands) {
       if (operand < 0) continue;
       const PlanValue& value = plan.values[static_cast<size_t>(operand)];
@@ -83,13 +87,12 @@ WeightStream::WeightStream(const Plan& plan, std::span<const Array> arrays)
       if (array.bytes() == 0) continue;
       const Pages pages = find_pages(array);
       if (lies_in(pages, mapped)) {
-        pages_[i].push_back(pages);
-        bytes_[i] += static_cast<int64_t>(pages.size());
+        step.pages.push_back(pages);
+        if (!step.chooses_rows) step.bytes += static_cast<int64_t>(pages.size());
       } else if (fixed.insert(array.storage.get()).second) {
         fixed_bytes_ += array.bytes();
       }
     }
-    largest_step_ = std::max(largest_step_, bytes_[i]);
   }
   reader_ = std::thread([this] { serve(); });
 }
@@ -103,66 +106,98 @@ WeightStream::~WeightStream() {
   reader_.join();
 }
 
+void WeightStream::book_rows(int step, int64_t rows) {
+  Step& booked = steps_[static_cast<size_t>(step)];
+  int64_t whole = 0;
+  for (const Pages& pages : booked.pages) whole += static_cast<int64_t>(pages.size());
+  const int64_t bytes = std::min(whole, rows > whole / kMappedAtOnce ? whole : rows * kMappedAtOnce);
+  if (!booked.chooses_rows || bytes <= booked.bytes) return;
+  booked.bytes = bytes;
+  limit_ = -1;
+}
+
+int64_t WeightStream::total_bytes() const {
+  int64_t total = 0;
+  for (const Step& step : steps_) total += step.bytes;
+  return total;
+}
+
+int64_t WeightStream::largest_step() const {
+  int64_t largest = 0;
+  for (const Step& step : steps_) largest = std::max(largest, step.bytes);
+  return largest;
+}
+
+int64_t WeightStream::least_bytes() const { return fixed_bytes_ + largest_step(); }
+
 void WeightStream::set_limit(int64_t bytes) {
   if (bytes == limit_) return;
   limit_ = bytes;
+  {
+    // The reader looks at windows only while it is asked for one.
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return wanted_ == there_; });
+    wanted_ = there_ = -1;
+  }
   const int64_t file_bytes = bytes - fixed_bytes_;
-  int64_t total = 0;
-  for (const int64_t step : bytes_) total += step;
+  const int64_t total = total_bytes();
   if (total <= file_bytes) {
     cut(total, total);
   } else {
     // Small windows leave more room for what stays; 1 MiB takes long beside handing it over.
     constexpr int64_t kSmallWindow = int64_t{1} << 20;
-    const int64_t window = std::max(largest_step_, std::min(file_bytes / 4, kSmallWindow));
+    const int64_t window = std::max(largest_step(), std::min(file_bytes / 4, kSmallWindow));
     ahead_ = 2 * window <= file_bytes;
     cut(ahead_ ? window : file_bytes, ahead_ ? file_bytes - 2 * window : 0);
   }
-  for (const auto& pages : pages_) drop_pages(pages);
-  facts_.weights = total + fixed_bytes_;
-  facts_.streamed = 0;
-  for (const Window& window : windows_) facts_.streamed += window.bytes;
+  for (const Step& step : steps_) drop_pages(step.pages);
+  facts_ = {fixed_bytes_, 0, 0};
+  for (const Step& step : steps_) {
+    for (const Pages& pages : step.pages) facts_.weights += static_cast<int64_t>(pages.size());
+  }
+  for (const Window& window : windows_) {
+    for (const Pages& pages : window.pages) facts_.streamed += static_cast<int64_t>(pages.size());
+  }
   facts_.bytes_per_second = facts_.streamed > 0 ? measure_rate() : 0;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  wanted_ = there_ = -1;
 }
 
 // Windows of at most `most` bytes each; of all steps about `kept` bytes are in none and stay.
 void WeightStream::cut(int64_t most, int64_t kept) {
   windows_.assign(1, {});
-  int64_t total = 0, seen = 0, staying = 0;
-  for (const int64_t step : bytes_) total += step;
-  for (size_t i = 0; i < bytes_.size(); ++i) {
-    seen += bytes_[i];
+  const int64_t total = total_bytes();
+  int64_t seen = 0, staying = 0;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    seen += step.bytes;
     const double share = total > 0 ? static_cast<double>(kept) / static_cast<double>(total) : 0;
-    const bool stays = staying + bytes_[i] <= kept &&
-                       (kept >= total || static_cast<double>(staying + bytes_[i]) <= share * static_cast<double>(seen));
-    if (stays) staying += bytes_[i];
-    if (!stays && windows_.back().bytes + bytes_[i] > most) {
-      windows_.push_back({static_cast<int>(i), static_cast<int>(i), {}, 0});
+    const bool in_time =
+        kept >= total || static_cast<double>(staying + step.bytes) <= share * static_cast<double>(seen);
+    // Of a table other rows are read with every call: it would grow whole.
+    const bool stays = !step.chooses_rows && staying + step.bytes <= kept && in_time;
+    if (stays) staying += step.bytes;
+    if (!stays && windows_.back().bytes + step.bytes > most) {
+      windows_.push_back({static_cast<int>(i), static_cast<int>(i), {}, {}, 0});
     }
     Window& window = windows_.back();
     window.last = static_cast<int>(i) + 1;
     if (stays) continue;
-    window.bytes += bytes_[i];
-    window.pages.insert(window.pages.end(), pages_[i].begin(), pages_[i].end());
+    window.bytes += step.bytes;
+    auto& pages = step.chooses_rows ? window.tables : window.pages;
+    pages.insert(pages.end(), step.pages.begin(), step.pages.end());
   }
 }
 
-// As it will be: out of the system's cache where the file is in it, off the disk else.
+// As it will be, handing over included: out of the system's cache where the file is in it, off the disk else.
 double WeightStream::measure_rate() {
   constexpr int64_t kEnough = int64_t{64} << 20;
   int64_t bytes = 0;
-  double seconds = 0;
-  for (const Window& window : windows_) {
-    const Stopwatch watch;
-    read_pages(window.pages);
-    drop_pages(window.pages);
-    seconds += watch.seconds();
-    bytes += window.bytes;
-    if (bytes >= kEnough) break;
+  const Stopwatch watch;
+  for (size_t i = 0; i < windows_.size() && bytes < kEnough; ++i) {
+    enter(i);
+    leave(i);
+    for (const Pages& pages : windows_[i].pages) bytes += static_cast<int64_t>(pages.size());
   }
-  return static_cast<double>(bytes) / seconds;
+  return static_cast<double>(bytes) / watch.seconds();
 }
 
 void WeightStream::request(size_t window) {
@@ -190,7 +225,7 @@ void WeightStream::serve() {
 }
 
 void WeightStream::enter(size_t window) {
-  if (windows_[window].bytes == 0) return;
+  if (windows_[window].pages.empty()) return;
   const auto at = static_cast<std::ptrdiff_t>(window);
   {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -205,12 +240,13 @@ void WeightStream::enter(size_t window) {
   }
   if (!ahead_) return;
   size_t next = (window + 1) % windows_.size();
-  while (windows_[next].bytes == 0) next = (next + 1) % windows_.size();
+  while (windows_[next].pages.empty()) next = (next + 1) % windows_.size();
   if (next != window) request(next);
 }
 
 void WeightStream::leave(size_t window) {
-  if (windows_[window].bytes > 0) drop_pages(windows_[window].pages);
+  drop_pages(windows_[window].pages);
+  drop_pages(windows_[window].tables);
 }
 
 }  // namespace lissome

@@ -23,16 +23,20 @@ class WeightStream {
   WeightStream(const WeightStream&) = delete;
   WeightStream& operator=(const WeightStream&) = delete;
 
+  // Steps that read chosen rows of a table (the embeddings): their pages are not read ahead, only given back. Called
+  // with the most rows that a run chooses, before set_limit.
+  void book_rows(int step, int64_t rows);
   // What no limit can be below: what cannot stream, and the largest step.
-  int64_t least_bytes() const { return fixed_bytes_ + largest_step_; }
+  int64_t least_bytes() const;
   // Cuts windows for so many bytes of weights (at least least_bytes()), and measures how fast they come.
   void set_limit(int64_t bytes);
 
   // Plan steps [first, last) of each window; one for all of them when all fit.
   struct Window {
     int first = 0, last = 0;
-    std::vector<std::span<const std::byte>> pages;
-    int64_t bytes = 0;
+    std::vector<std::span<const std::byte>> pages;   // read when the turn is near
+    std::vector<std::span<const std::byte>> tables;  // read by the step itself, as far as it wants
+    int64_t bytes = 0;                               // of both in memory, at most
   };
   const std::vector<Window>& windows() const { return windows_; }
   // In the order of windows, around every run: enter returns when the weights are there.
@@ -42,14 +46,21 @@ class WeightStream {
   const StreamFacts& facts() const { return facts_; }
 
  private:
+  int64_t total_bytes() const;
+  int64_t largest_step() const;
   void cut(int64_t most, int64_t kept);
   double measure_rate();
   void request(size_t window);
   void serve();
 
-  std::vector<std::vector<std::span<const std::byte>>> pages_;  // by plan step: what of the file its weights lie in
-  std::vector<int64_t> bytes_;                                  // by plan step
-  int64_t fixed_bytes_ = 0, largest_step_ = 0, limit_ = -1;
+  struct Step {
+    std::vector<std::span<const std::byte>> pages;  // what of the file its weights lie in
+    int64_t bytes = 0;
+    bool chooses_rows = false;
+  };
+
+  std::vector<Step> steps_;  // as the plan's
+  int64_t fixed_bytes_ = 0, limit_ = -1;
   bool ahead_ = true;  // two windows fit at a time
   std::vector<Window> windows_;
   StreamFacts facts_;

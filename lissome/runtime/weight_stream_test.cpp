@@ -178,3 +178,39 @@ TEST_CASE("a warm run that streams allocates nothing") {
   session.run_into(inputs, outputs);
   CHECK(count_allocations() == before);
 }
+
+TEST_CASE("of a table only the chosen rows are in memory") {
+  constexpr int64_t kRows = 4096, kBytes = kRows * kWide * 4;  // 8 MiB
+  Plan plan;
+  plan.dimensions = {{"n", 1, 64}};
+  const SizeExpression n = SizeExpression::parse("n", plan.dimensions);
+  Array table = make_array(Dtype::f32, {kRows, kWide});
+  for (int64_t i = 0; i < kRows; ++i) table.data<float>()[i * kWide + 5] = static_cast<float>(i);
+  plan.arrays = {{"table", true, table}};
+  plan.values = {{"ids", Storage::input, PlanKind::tensor, Dtype::i64, true, {n}, Format::row_major, -1},
+                 {"table", Storage::constant, PlanKind::tensor, Dtype::f32, true, {kRows, kWide}, Format::row_major, 0},
+                 {"y", Storage::arena, PlanKind::tensor, Dtype::f32, true, {n, kWide}, Format::row_major, -1}};
+  plan.inputs = {{"ids", 0}};
+  plan.outputs = {{"y", 2, {}}};
+  PlanStep step;
+  step.kernel = "gather";
+  step.operands = {1, 0}, step.results = {2};
+  plan.steps = {step};
+  ModelFile file;
+  put_plan(file, plan);
+  const TemporaryFolder folder;
+  save_model_file(folder.file("table.lissome"), file);
+  Session session = Session::load(folder.file("table.lissome"), {.threads = 1, .memory = kBytes / 2});
+  Array ids = make_array(Dtype::i64, {8});
+  for (int64_t i = 0; i < 8; ++i) ids.data<int64_t>()[i] = (i * 511) % kRows;
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    const std::vector<Array> outputs = session.run(std::vector<TensorView>{ids.view()});
+    for (int64_t i = 0; i < 8; ++i) CHECK(outputs[0].data<float>()[i * kWide + 5] == ids.data<int64_t>()[i]);
+  }
+  CHECK(session.stream().streamed == 0);
+  const Array many = make_array(Dtype::i64, {64});
+  session.run(std::vector<TensorView>{many.view()});
+  CHECK_THROWS_AS(Session::load(folder.file("table.lissome"), {.threads = 1, .memory = kBytes / 4})
+                      .run(std::vector<TensorView>{many.view()}),
+                  Error);
+}

@@ -8,7 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 Lissome = Callable[..., Any]
 
@@ -120,3 +122,31 @@ def test_explain(read_json: Lissome, rows: Lissome, prepared: Path):
     linear = next(node for node in rows(explained) if node["kernel"] == "linear_f32")
     assert linear["isa"] and linear["threads"] >= 1 and linear["held back by"] in ("compute", "memory", "overhead")
     assert 0 < linear["of limit"] < 3 and "reference" in linear["others"]
+
+
+def test_bench_within_a_limit(
+    read_json: Lissome, rows: Lissome, succeed: Lissome, lissome: Lissome, models: SimpleNamespace, tmp_path: Path
+):
+    """24 layers of 1 MiB, in 6 MiB: read with every call, and the slowdown told before and after."""
+    torch.manual_seed(0)
+    wide = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(24))).eval()
+    torch.export.save(torch.export.export(wide, (torch.randn(1, 512),)), tmp_path / "wide.pt2")
+    succeed("prepare", tmp_path / "wide.pt2", "-o", tmp_path / "wide.lissome")
+    result = read_json("bench", tmp_path / "wide.lissome", "--runs", "10", "--memory", "6MiB")
+    free, limited = rows(result)
+    assert limited["model"].endswith("wide.lissome in 6.0 MiB")
+    assert limited["resident"] < free["resident"] - (12 << 20) and limited["allocators"] < 7 << 20
+    (slowdown,) = rows(result["limited"])
+    assert 16 << 20 < slowdown["read a call"] < 25 << 20
+    assert 1 <= slowdown["predicted"] < 1000 and slowdown["measured"] == pytest.approx(limited["median"] / free["median"])
+    np.savez(tmp_path / "x.npz", x=np.ones((1, 512), np.float32))
+    words = ("run", tmp_path / "wide.lissome", "--input", "x.npz")
+    assert lissome(*words, "--output", "free.npz").returncode == 0
+    told = lissome(*words, "--output", "limited.npz", "--memory", "6MiB")
+    assert told.returncode == 0 and "are read with every call" in told.stderr
+    with np.load(tmp_path / "free.npz") as left, np.load(tmp_path / "limited.npz") as right:
+        assert all(np.array_equal(left[name], right[name]) for name in left.files)
+    refused = lissome(*words, "--memory", "1MiB")
+    assert refused.returncode == 3 and "at least 10" in refused.stderr and "largest layer" in refused.stderr
+    assert "libtorch" in lissome("run", models.classifier, "--input", models.one, "--memory", "9MiB").stderr
+    assert lissome(*words, "--memory", "much").returncode == 2
