@@ -124,16 +124,50 @@ TEST_CASE("dynamic linears find their scales while running") {
   CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.04);
 }
 
-TEST_CASE("pooling between convolutions works on floats, since ATen's cannot on large u8 images") {
+TEST_CASE("pooling between convolutions works on u8") {
   const Program program = make_net();
   const Quantized quantized = quantize_int8(program, make_batches({4, 3, 16, 16}), {}, 10);
   verify_program(quantized.program, Stage::compressed);
-  CHECK(count_ops(quantized.program, "lissome::conv_int8") == 2);
-  CHECK(count_ops(quantized.program, "lissome::quantize") == 2);
-  for (const Node& node : quantized.program.nodes) {
-    if (node.is("aten::max_pool2d")) CHECK(quantized.program.value(node.result()).type.dtype == Dtype::f32);
-  }
+  CHECK(count_ops(quantized.program, "lissome::conv_int8_u8") == 1);
+  CHECK(count_ops(quantized.program, "lissome::conv_int8") == 1);
+  CHECK(count_ops(quantized.program, "lissome::quantize") == 1);
+  CHECK(count_ops(quantized.program, "lissome::max_pool2d_u8") == 1);
   const at::Tensor x = at::randn({8, 3, 16, 16});
+  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
+}
+
+TEST_CASE("residuals, and what is joined, stay in u8 from convolution to convolution") {
+  const Program program = prepare_inference(parse_program(R"(
+    input %x: f32[batch, 4, 12, 12]
+    parameter @a: f32[8, 4, 3, 3]
+    parameter @b: f32[8, 8, 3, 3]
+    parameter @c: f32[6, 16, 1, 1]
+    %1: f32[batch, 8, 12, 12] = aten::convolution(%x, @a, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %2: f32[batch, 8, 12, 12] = aten::relu(%1)
+    %3: f32[batch, 8, 12, 12] = aten::convolution(%2, @b, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %4: f32[batch, 8, 12, 12] = aten::add.Tensor(%3, %2)
+    %5: f32[batch, 8, 12, 12] = aten::relu(%4)
+    %6: f32[batch, 8, 12, 12] = aten::convolution(%5, @b, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %7: f32[batch, 16, 12, 12] = aten::cat([%5, %6], 1)
+    %8: f32[batch, 6, 12, 12] = aten::convolution(%7, @c, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
+    return %8
+  )",
+                                                          {{"a", at::randn({8, 4, 3, 3}).mul(0.3)},
+                                                           {"b", at::randn({8, 8, 3, 3}).mul(0.2)},
+                                                           {"c", at::randn({6, 16, 1, 1}).mul(0.2)}}));
+  const Quantized quantized = quantize_int8(program, make_batches({4, 4, 12, 12}), {}, 10);
+  verify_program(quantized.program, Stage::compressed);
+  CHECK(count_ops(quantized.program, "lissome::conv_int8_u8") == 3);
+  CHECK(count_ops(quantized.program, "lissome::conv_int8") == 1);
+  CHECK(count_ops(quantized.program, "lissome::quantize") == 1);
+  int narrow = 0;
+  for (const Node& node : quantized.program.nodes) {
+    if (node.is("aten::cat")) CHECK(quantized.program.value(node.result()).type.dtype == Dtype::u8);
+    if (!node.is("lissome::conv_int8_u8") || !node.argument("residual").is_value()) continue;
+    narrow += quantized.program.value(node.argument("residual").value()).type.dtype == Dtype::u8;
+  }
+  CHECK(narrow == 1);
+  const at::Tensor x = at::randn({8, 4, 12, 12});
   CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
 }
 

@@ -1,6 +1,7 @@
 #include "lissome/compress/int8_ops.h"
 
 #include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
 
 #include <map>
 
@@ -10,6 +11,11 @@ namespace {
 // Arguments by name, put into schema order; a name that the schema lacks is our mistake.
 ArgumentList order_arguments(const Op& op, const std::map<std::string, Argument>& named) {
   ArgumentList arguments(op.schema().arguments().size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto& fallback = op.schema().arguments()[i].default_value();
+    if (fallback && fallback->isDouble()) arguments[i] = fallback->toDouble();
+    if (fallback && fallback->isInt()) arguments[i] = fallback->toInt();
+  }
   for (const auto& [name, value] : named) {
     const int index = op.argument_index(name);
     LISSOME_CHECK(index >= 0, op.name(), " has no argument ", name);
@@ -49,6 +55,10 @@ ValueId add_int8_layer(Program& program, const Node& node, const Layer& layer, V
   }
   if (layer.is_conv) {
     for (const char* setting : {"stride", "padding", "dilation", "groups"}) named[setting] = node.argument(setting);
+  }
+  if (epilogue.residual_range) {
+    named["residual_scale"] = epilogue.residual_range->scale();
+    named["residual_zero"] = epilogue.residual_range->zero_point();
   }
   if (result_range) {
     named["out_scale"] = result_range->scale();

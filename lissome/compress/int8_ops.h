@@ -11,7 +11,8 @@ namespace lissome {
 // What the layer does after its sums.
 struct Epilogue {
   std::string activation;  // "none", "relu", ...
-  Argument residual;       // f32, added before the activation
+  Argument residual;       // f32, or u8 of `residual_range`; added before the activation
+  std::optional<ActivationRange> residual_range = std::nullopt;
 };
 
 // quantize(value) with the range's scale and zero point: u8.

@@ -56,6 +56,15 @@ std::string find_refusal(const Program& program, const Node& node, const Quantiz
   return {};
 }
 
+// What a convolution adds, where it is no smaller than the result.
+ValueId find_residual(const Program& program, const Node& node) {
+  const int index = node.op.argument_index("residual");
+  if (!is_conv(node) || index < 0 || !node.argument("residual").is_value()) return ValueId::none;
+  const ValueId residual = node.argument("residual").value();
+  const bool whole = program.value(residual).type.sizes == program.value(node.result()).type.sizes;
+  return whole ? residual : ValueId::none;
+}
+
 at::IntArrayRef read_ints(const Argument& argument, std::vector<int64_t>& storage) {
   for (const Argument& item : argument.list()) storage.push_back(*item.get<int64_t>());
   return storage;
@@ -74,6 +83,7 @@ std::vector<Layer> find_layers(const Program& program, const QuantizeOptions& op
     layer.is_conv = is_conv(node);
     layer.dynamic = !layer.is_conv && options.dynamic_linears;
     layer.input = node.arguments.front().value();
+    layer.residual = find_residual(program, node);
     layer.reason = find_refusal(program, node, options);
     if (layer.reason.empty()) {
       quantize_weight(find_constant(program, node.argument("weight")), layer);

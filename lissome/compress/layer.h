@@ -17,8 +17,10 @@ struct Layer {
   std::string name;     // of its result, as printed
   ValueId input = ValueId::none;
   bool is_conv = false;
-  bool dynamic = false;        // one scale a row, found while running
-  ActivationRange range;       // of the input, when not dynamic
+  bool dynamic = false;              // one scale a row, found while running
+  ActivationRange range;             // of the input, when not dynamic
+  ValueId residual = ValueId::none;  // of a convolution, as large as its result
+  ActivationRange residual_range;
   at::Tensor weight;           // s8, the float weight's sizes
   at::Tensor weight_scales;    // f32 [output channels]
   at::Tensor bias;             // f32 [output channels] or undefined; corrected after calibration

@@ -86,15 +86,23 @@ void judge_layers(const Program& program, std::vector<Layer>& layers, const Cali
 void choose_ranges(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
                    const QuantizeOptions& options, const WorkControl& control) {
   std::vector<ValueId> values;
+  const auto list = [&](ValueId value) {
+    if (value != ValueId::none && std::find(values.begin(), values.end(), value) == values.end()) {
+      values.push_back(value);
+    }
+  };
   for (const Layer& layer : layers) {
-    const bool listed = std::find(values.begin(), values.end(), layer.input) != values.end();
-    if (layer.reason.empty() && !layer.dynamic && !listed) values.push_back(layer.input);
+    if (layer.reason.empty() && !layer.dynamic) list(layer.input), list(layer.residual);
   }
   const std::vector<ActivationRange> ranges = observe_ranges(program, values, batches, options.range, control);
+  const auto find = [&](ValueId value) {
+    const auto found = std::find(values.begin(), values.end(), value);
+    return found == values.end() ? ActivationRange() : ranges[static_cast<size_t>(found - values.begin())];
+  };
   for (Layer& layer : layers) {
-    const auto found = std::find(values.begin(), values.end(), layer.input);
-    if (!layer.reason.empty() || layer.dynamic || found == values.end()) continue;
-    layer.range = ranges[static_cast<size_t>(found - values.begin())];
+    if (!layer.reason.empty() || layer.dynamic) continue;
+    layer.range = find(layer.input);
+    layer.residual_range = find(layer.residual);
     if (!(layer.range.high > layer.range.low)) layer.reason = "its input never varied during calibration";
   }
 }

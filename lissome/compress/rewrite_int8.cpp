@@ -10,14 +10,28 @@
 namespace lissome {
 namespace {
 
-// Ops that give the same on u8 as on the numbers behind it: they move elements. Max pooling would too, but ATen counts
-// positions in the element's own type and so refuses u8 images of more than 255 elements.
+// Ops that give the same on u8 as on the numbers behind it: they move elements, or choose the largest. (Max pooling has
+// an op of its own for u8, since ATen counts positions in the element's type and so refuses large images.)
+// Concatenation is one of them where all its inputs have one range.
 constexpr std::array kTransparent = {"aten::reshape",       "aten::flatten.using_ints", "aten::permute",
                                      "aten::transpose.int", "aten::slice.Tensor",       "aten::squeeze.dim",
-                                     "aten::unsqueeze"};
+                                     "aten::unsqueeze",     "aten::max_pool2d",         "aten::cat"};
 
 bool is_transparent(const Node& node) {
   return std::find(kTransparent.begin(), kTransparent.end(), node.op.name()) != kTransparent.end();
+}
+
+// The values that a transparent node reads; empty where one is none.
+std::vector<ValueId> list_sources(const Node& node) {
+  const Argument& first = node.arguments.front();
+  if (first.is_value()) return {first.value()};
+  std::vector<ValueId> sources;
+  if (!first.is_list()) return {};
+  for (const Argument& item : first.list()) {
+    if (!item.is_value()) return {};
+    sources.push_back(item.value());
+  }
+  return sources;
 }
 
 class Int8Rewriter {
@@ -43,12 +57,28 @@ class Int8Rewriter {
     return entry == layers_.end() ? nullptr : entry->second;
   }
 
-  // Whether this reader takes u8: a static layer through its input, or a transparent node that was converted.
+  // Whether this reader takes u8: a static layer through its input or its residual, or a transparent node that was
+  // converted.
   bool takes_u8(int position, int argument) const {
-    if (position >= static_cast<int>(source_.nodes.size()) || argument != 0) return false;
+    if (position >= static_cast<int>(source_.nodes.size())) return false;
     const Layer* layer = find_layer(position);
-    if (layer != nullptr) return !layer->dynamic;
-    return converted_.count(position) > 0;
+    if (layer == nullptr) return argument == 0 && converted_.count(position) > 0;
+    if (layer->dynamic) return false;
+    return argument == 0 || (has_u8_residual(*layer) && is_residual(position, argument));
+  }
+
+  bool is_residual(int position, int argument) const {
+    return source_.nodes[static_cast<size_t>(position)].op.argument_index("residual") == argument;
+  }
+
+  // A residual is read as u8 where u8 of it is made anyhow, for another reader or by the layer that gives it.
+  bool has_u8_residual(const Layer& layer) const {
+    return layer.residual != ValueId::none && wanted_.count(layer.residual) > 0;
+  }
+  bool is_given_by_layer(ValueId value) const {
+    const int producer = uses_.producer[static_cast<size_t>(value)];
+    const Layer* layer = producer < 0 ? nullptr : find_layer(producer);
+    return layer != nullptr && !layer->dynamic;
   }
 
   bool all_readers_take_u8(ValueId value) const {
@@ -57,20 +87,41 @@ class Int8Rewriter {
                                            [&](const auto& use) { return takes_u8(use.first, use.second); });
   }
 
-  // From the last node to the first: a transparent node whose readers all want u8 wants it of its own input.
+  // From the last node to the first: a transparent node whose readers all want u8 wants it of its own inputs. Two
+  // ranges for one value would quantize it twice: the first come stays, and layers behind the node take it.
   void find_wanted() {
     for (int position = static_cast<int>(source_.nodes.size()) - 1; position >= 0; --position) {
       const Node& node = source_.nodes[static_cast<size_t>(position)];
       const Layer* layer = find_layer(position);
-      if (layer != nullptr && !layer->dynamic) wanted_.emplace(layer->input, layer->range);
-      if (layer != nullptr || !is_transparent(node) || !node.arguments.front().is_value()) continue;
-      const auto range = wanted_.find(node.result());
-      const ValueId input = node.arguments.front().value();
-      if (range == wanted_.end() || !all_readers_take_u8(node.result())) continue;
-      // Two ranges for one value would quantize it twice: the first come stays.
-      if (!wanted_.emplace(input, range->second).second && !(same_range(wanted_.at(input), range->second))) continue;
-      converted_.emplace(position, true);
+      if (layer != nullptr && !layer->dynamic) {
+        wanted_.emplace(layer->input, layer->range);
+        if (layer->residual != ValueId::none && layer->residual_range.high > layer->residual_range.low &&
+            is_given_by_layer(layer->residual)) {
+          wanted_.emplace(layer->residual, layer->residual_range);
+        }
+      }
+      if (layer == nullptr && is_transparent(node)) want_through(node, position);
     }
+  }
+
+  void want_through(const Node& node, int position) {
+    const auto range = wanted_.find(node.result());
+    const std::vector<ValueId> sources = list_sources(node);
+    if (range == wanted_.end() || sources.empty() || !all_readers_take_u8(node.result())) return;
+    const auto fits = [&](ValueId source) {
+      const auto known = wanted_.find(source);
+      return known == wanted_.end() || same_range(known->second, range->second);
+    };
+    const auto& readers = uses_.by_value[static_cast<size_t>(node.result())];
+    const bool adapts = sources.size() == 1 && std::all_of(readers.begin(), readers.end(), [&](const auto& use) {
+                          return find_layer(use.first) != nullptr;
+                        });
+    if (!adapts && !std::all_of(sources.begin(), sources.end(), fits)) return;
+    const ActivationRange wanted = range->second;
+    for (const ValueId source : sources) wanted_.emplace(source, wanted);
+    // Readers of this result take the range of its source.
+    wanted_.at(node.result()) = wanted_.at(sources.front());
+    converted_.emplace(position, true);
   }
 
   static bool same_range(const ActivationRange& left, const ActivationRange& right) {
@@ -90,26 +141,38 @@ class Int8Rewriter {
     if (const Layer* layer = find_layer(position)) {
       emit_layer(node, *layer);
     } else if (converted_.count(position) > 0) {
-      ArgumentList arguments = node.arguments;
-      arguments.front() = read_u8(node.arguments.front().value());
-      ValueType type = source_.value(node.result()).type;
-      type.dtype = Dtype::u8;
-      u8_[node.result()] = result_.add_node(node.op, std::move(arguments), {std::move(type)}, node.origin).result();
+      emit_transparent(node);
     } else {
       result_.nodes.push_back(node);
     }
   }
 
-  void emit_layer(const Node& node, const Layer& layer) {
+  void emit_transparent(const Node& node) {
+    ArgumentList arguments = node.arguments;
+    arguments.front() = map_values(node.arguments.front(), [&](ValueId value) { return read_u8(value); });
+    ValueType type = source_.value(node.result()).type;
+    type.dtype = Dtype::u8;
+    const Op op = node.is("aten::max_pool2d") ? Op::find("lissome::max_pool2d_u8") : node.op;
+    u8_[node.result()] = result_.add_node(op, std::move(arguments), {std::move(type)}, node.origin).result();
+  }
+
+  void emit_layer(const Node& node, const Layer& found) {
+    Layer layer = found;
     const ValueId input = layer.dynamic ? layer.input : read_u8(layer.input);
+    if (!layer.dynamic) layer.range = wanted_.at(layer.input);
     const ValueType type = source_.value(node.result()).type;
+    Epilogue epilogue = read_epilogue(node);
+    if (!layer.dynamic && has_u8_residual(layer)) {
+      epilogue.residual = read_u8(layer.residual);
+      epilogue.residual_range = wanted_.at(layer.residual);
+    }
     const auto range = wanted_.find(node.result());
     if (!layer.dynamic && range != wanted_.end() && all_readers_take_u8(node.result())) {
-      u8_[node.result()] = add_int8_layer(result_, node, layer, input, read_epilogue(node), range->second, type);
+      u8_[node.result()] = add_int8_layer(result_, node, layer, input, epilogue, range->second, type);
       return;
     }
     // The float result takes the place of the old one, so that its readers need no change.
-    add_int8_layer(result_, node, layer, input, read_epilogue(node), std::nullopt, type);
+    add_int8_layer(result_, node, layer, input, epilogue, std::nullopt, type);
     result_.nodes.back().results.front() = node.result();
   }
 

@@ -40,6 +40,7 @@ LISSOME_KERNEL(conv_f32, ConvF32Call, avx512);
 LISSOME_KERNEL(conv_f32, ConvF32Call, avx2);
 LISSOME_KERNEL(conv_f32, ConvF32Call, portable);
 
+LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, amx);
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, avx512_vnni);
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, avx2);
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, portable);
@@ -100,6 +101,7 @@ LISSOME_KERNEL(linear_f32, LinearF32Call, avx512);
 LISSOME_KERNEL(linear_f32, LinearF32Call, avx2);
 LISSOME_KERNEL(linear_f32, LinearF32Call, portable);
 
+LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, amx);
 LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx512_vnni);
 LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx2);
 LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, portable);
@@ -118,6 +120,7 @@ LISSOME_KERNEL(peak_multiply_bf16, PeakCall, amx);
 LISSOME_KERNEL(peak_multiply_bf16, PeakCall, avx512_bf16);
 LISSOME_KERNEL(peak_multiply_f32, PeakCall, avx512);
 LISSOME_KERNEL(peak_multiply_f32, PeakCall, avx2);
+LISSOME_KERNEL(peak_multiply_u8s8, PeakCall, amx);
 LISSOME_KERNEL(peak_multiply_u8s8, PeakCall, avx512_vnni);
 LISSOME_KERNEL(peak_multiply_u8s8, PeakCall, avx2);
 LISSOME_KERNEL(peak_read, PeakCall, avx512);

@@ -4,13 +4,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "lissome/kernel/image_band.h"
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/runs_u8s8.h"
 #include "lissome/kernel/split.h"
 
 namespace lissome {
 namespace {
-
-int64_t round_to_four(int64_t count) { return (count + 3) / 4 * 4; }
 
 uint8_t quantize_one(float y, float inverse, int32_t zero) {
   const float low = static_cast<float>(-zero);
@@ -26,7 +26,12 @@ void finish_one(const OutputU8S8& output, int64_t row, int64_t n, int32_t sum) {
   const int32_t acc = sum - zero * output.weight_sums[n];
   const float multiplier = output.row_scales ? output.multiplier[n] * output.row_scales[row] : output.multiplier[n];
   float y = std::fma(static_cast<float>(acc), multiplier, output.bias ? output.bias[n] : 0.0f);
-  if (output.residual) y += output.residual[row * output.residual_stride + n];
+  const int64_t residual_at = row * output.residual_stride + n;
+  if (output.residual) y += output.residual[residual_at];
+  if (output.residual_u8) {
+    const auto steps = static_cast<float>(output.residual_u8[residual_at] - output.residual_zero);
+    y = std::fma(steps, output.residual_scale, y);
+  }
   y = static_cast<float>(activate(output.epilogue, y));
   const int64_t at = row * output.y_stride + n;
   if (output.out_inverse == 0) {
@@ -37,42 +42,51 @@ void finish_one(const OutputU8S8& output, int64_t row, int64_t n, int32_t sum) {
 }
 
 // Weight (n, tap, k) of a packed block.
-int8_t weight_at(const int8_t* packed, int64_t inputs, int64_t taps, int64_t n, int64_t tap, int64_t k) {
-  const int64_t padded = round_to_four(inputs);
-  const int8_t* panel = packed + n / kLinearPanel * kLinearPanel * padded * taps + tap * padded * kLinearPanel;
-  return panel[k / 4 * 4 * kLinearPanel + n % kLinearPanel * 4 + k % 4];
+int64_t weight_offset(const PanelU8S8& p, RunsU8S8 runs, int64_t n, int64_t tap, int64_t k) {
+  const int64_t four = tap % runs.taps_per_run * p.tap_fours + k / 4;
+  const int64_t step = tap / runs.taps_per_run * p.steps + four / p.step_fours;
+  return output_offset(p, n) + step * p.step + four % p.step_fours * 64 + k % 4;
 }
 
 }  // namespace
 
-int64_t packed_u8s8_size(int64_t outputs, int64_t inputs, int64_t taps) {
-  return (outputs + kLinearPanel - 1) / kLinearPanel * kLinearPanel * round_to_four(inputs) * taps;
+RunsU8S8 choose_runs(const Window& window, int64_t groups) {
+  const bool beside = groups == 1 && window.dilation_width == 1;
+  return {window.kernel_height * window.kernel_width, beside ? window.kernel_width : 1};
 }
 
-void pack_u8s8(const int8_t* weight, int64_t outputs, int64_t inputs, int64_t taps, int8_t* packed,
+int64_t packed_u8s8_size(int64_t outputs, int64_t inputs, RunsU8S8 runs) {
+  return (outputs + kU8S8Panel - 1) / kU8S8Panel * measure_panel(inputs, runs).panel;
+}
+
+void pack_u8s8(const int8_t* weight, int64_t outputs, int64_t inputs, RunsU8S8 runs, int8_t* packed,
                int32_t* weight_sums) {
-  const int64_t padded = round_to_four(inputs);
-  std::memset(packed, 0, static_cast<size_t>(packed_u8s8_size(outputs, inputs, taps)));
+  const PanelU8S8 panel = measure_panel(inputs, runs);
+  std::memset(packed, 0, static_cast<size_t>(packed_u8s8_size(outputs, inputs, runs)));
   for (int64_t n = 0; n < outputs; ++n) {
-    int8_t* panel = packed + n / kLinearPanel * kLinearPanel * padded * taps;
     weight_sums[n] = 0;
     for (int64_t k = 0; k < inputs; ++k) {
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        const int8_t value = weight[(n * inputs + k) * taps + tap];
-        panel[(tap * padded + k / 4 * 4) * kLinearPanel + n % kLinearPanel * 4 + k % 4] = value;
+      for (int64_t tap = 0; tap < runs.taps; ++tap) {
+        const int8_t value = weight[(n * inputs + k) * runs.taps + tap];
+        packed[weight_offset(panel, runs, n, tap, k)] = value;
         weight_sums[n] += value;
       }
     }
   }
 }
 
+int64_t conv_u8s8_scratch(const Window& window, int64_t in_channels, int64_t groups) {
+  return groups == 1 ? band_scratch(window, in_channels) : 0;
+}
+
 void linear_u8s8_portable(const LinearU8S8Call& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
+  const PanelU8S8 panel = measure_panel(call.inputs, {});
   for (int64_t m = rows.begin; m < rows.end; ++m) {
     for (int64_t n = 0; n < call.outputs; ++n) {
       int32_t sum = 0;
       for (int64_t k = 0; k < call.inputs; ++k) {
-        sum += call.x[m * call.x_stride + k] * weight_at(call.weight, call.inputs, 1, n, 0, k);
+        sum += call.x[m * call.x_stride + k] * call.weight[weight_offset(panel, {}, n, 0, k)];
       }
       finish_one(call, m, n, sum);
     }
@@ -82,21 +96,23 @@ void linear_u8s8_portable(const LinearU8S8Call& call, int part, int parts) {
 void conv_u8s8_portable(const ConvU8S8Call& call, int part, int parts) {
   const Window& w = call.window;
   const int64_t inputs = call.in_channels / call.groups, outputs = call.out_channels / call.groups;
-  const int64_t taps = w.kernel_height * w.kernel_width, block = packed_u8s8_size(outputs, inputs, taps);
+  const RunsU8S8 runs = choose_runs(w, call.groups);
+  const PanelU8S8 panel = measure_panel(inputs, runs);
+  const int64_t block = packed_u8s8_size(outputs, inputs, runs);
   const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
     for (int64_t oc = 0; oc < call.out_channels; ++oc) {
       const int64_t group = oc / outputs;
       int32_t sum = 0;
-      for (int64_t tap = 0; tap < taps; ++tap) {
+      for (int64_t tap = 0; tap < runs.taps; ++tap) {
         const int64_t h = oh * w.stride_height - w.pad_height + tap / w.kernel_width * w.dilation_height;
         const int64_t v = ow * w.stride_width - w.pad_width + tap % w.kernel_width * w.dilation_width;
         const bool inside = h >= 0 && h < w.height && v >= 0 && v < w.width;
         const uint8_t* x =
             (inside ? call.x + ((n * w.height + h) * w.width + v) * call.in_channels : call.border) + group * inputs;
         for (int64_t k = 0; k < inputs; ++k) {
-          sum += x[k] * weight_at(call.weight + group * block, inputs, taps, oc % outputs, tap, k);
+          sum += x[k] * call.weight[group * block + weight_offset(panel, runs, oc % outputs, tap, k)];
         }
       }
       finish_one(call, row, oc, sum);

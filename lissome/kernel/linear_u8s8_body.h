@@ -13,15 +13,16 @@ constexpr int64_t kImageChunk = 512;         // pixels per sweep over the panels
 struct LinearTile {
   template <int Rows, int Vectors>
   static void run(const LinearU8S8Call& call, TilePlace place) {
-    const int64_t padded = (call.inputs + 3) / 4 * 4;
+    const PanelU8S8 panel = measure_panel(call.inputs, {});
     const uint8_t* rows[Rows];
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) rows[r] = call.x + (place.row + r) * call.x_stride;
-    const int8_t* weight =
-        call.weight + place.output / kLinearPanel * kLinearPanel * padded + place.output % kLinearPanel * 4;
+    const int8_t* columns[Vectors];
+    find_columns(call.weight, panel, place.output, columns);
+    WeightPlace at = {0, panel.step_fours};
     Ints sums[Rows][Vectors];
     clear_sums(sums);
-    accumulate(rows, weight, call.inputs, sums);
+    accumulate(rows, columns, panel, at, call.inputs, sums);
     store_tile(call, place, sums);
   }
 };
@@ -31,7 +32,8 @@ struct ConvGroup : OutputU8S8 {
   const uint8_t* x;  // channel 0 of the group
   const uint8_t* border;
   const int8_t* weight;  // packed, of the group
-  int64_t inputs;
+  int64_t inputs, taps_per_run;
+  PanelU8S8 panel;
 };
 
 struct ConvTile {
@@ -39,20 +41,22 @@ struct ConvTile {
   static void run(const ConvGroup& group, TilePlace place) {
     const ConvU8S8Call& call = *group.call;
     const Window& w = call.window;
-    const int64_t padded = (group.inputs + 3) / 4 * 4;
-    const int8_t* weight = group.weight +
-                           place.output / kLinearPanel * kLinearPanel * padded * w.kernel_height * w.kernel_width +
-                           place.output % kLinearPanel * 4;
+    const PanelU8S8& panel = group.panel;
+    const int8_t* columns[Vectors];
+    find_columns(group.weight, panel, place.output, columns);
+    const bool shares = group.taps_per_run > 1;
     WindowRows<uint8_t, Rows> window;
     window.start(w, group.x, call.in_channels, place.row);
     Ints sums[Rows][Vectors];
     clear_sums(sums);
+    WeightPlace at = {0, panel.step_fours};
+    int64_t run = 0;
     for (int64_t kh = 0; kh < w.kernel_height; ++kh) {
       for (int64_t kw = 0; kw < w.kernel_width; ++kw) {
+        if (kw == 0 || !shares) at = {run++ * panel.steps * panel.step, panel.step_fours};
         const uint8_t* rows[Rows];
         window.address(w, kh, kw, call.in_channels, group.border, rows);
-        accumulate(rows, weight, group.inputs, sums);
-        weight += padded * kLinearPanel;
+        accumulate(rows, columns, panel, at, group.inputs, sums);
       }
     }
     store_tile(group, place, sums);
@@ -66,8 +70,9 @@ LISSOME_INLINE void run_linear_u8s8(const LinearU8S8Call& call, int part, int pa
 LISSOME_INLINE void run_conv_u8s8(const ConvU8S8Call& call, int part, int parts) {
   const Window& w = call.window;
   const int64_t inputs = call.in_channels / call.groups, outputs = call.out_channels / call.groups;
-  const int64_t block = (outputs + kLinearPanel - 1) / kLinearPanel * kLinearPanel * ((inputs + 3) / 4 * 4) *
-                        w.kernel_height * w.kernel_width;
+  const RunsU8S8 runs = choose_runs(w, call.groups);
+  const PanelU8S8 panel = measure_panel(inputs, runs);
+  const int64_t block = (outputs + kU8S8Panel - 1) / kU8S8Panel * panel.panel;
   for (int64_t g = 0; g < call.groups; ++g) {
     ConvGroup group;
     static_cast<OutputU8S8&>(group) = call;
@@ -76,11 +81,12 @@ LISSOME_INLINE void run_conv_u8s8(const ConvU8S8Call& call, int part, int parts)
     group.weight_sums += g * outputs;
     if (group.bias) group.bias += g * outputs;
     if (group.residual) group.residual += g * outputs;
+    if (group.residual_u8) group.residual_u8 += g * outputs;
     group.call = &call;
     group.x = call.x + g * inputs;
     group.border = call.border + g * inputs;
     group.weight = call.weight + g * block;
-    group.inputs = inputs;
+    group.inputs = inputs, group.taps_per_run = runs.taps_per_run, group.panel = panel;
     run_tiles<ConvTile>(group, w.batch * w.out_height * w.out_width, outputs, kImageChunk, part, parts);
   }
 }

@@ -25,22 +25,29 @@ Bytes make_bytes(TestNumbers& numbers, int64_t x_count, int64_t weight_count) {
 // What surrounds the sums; kept alive for the call that points into it.
 struct Surroundings {
   std::vector<float> multiplier, bias, residual, row_scales;
+  std::vector<uint8_t> residual_u8;
   std::vector<int32_t> row_zeros;
 
   Surroundings(TestNumbers& numbers, int64_t rows, int64_t outputs) {
     bias = numbers.reals(outputs);
     residual = numbers.reals(rows * outputs);
+    for (int64_t i = 0; i < rows * outputs; ++i) residual_u8.push_back(static_cast<uint8_t>(numbers.between(0, 255)));
     for (int64_t n = 0; n < outputs; ++n) multiplier.push_back(1e-4f + 1e-4f * std::fabs(numbers.real()));
     for (int64_t m = 0; m < rows; ++m) {
       row_scales.push_back(0.5f + std::fabs(numbers.real()));
       row_zeros.push_back(static_cast<int32_t>(numbers.between(0, 255)));
     }
   }
-  void fill(TestNumbers& numbers, OutputU8S8& output, int64_t outputs) const {
+  void fill(TestNumbers& numbers, OutputU8S8& output, int64_t outputs, bool scales_rows) const {
     output.multiplier = multiplier.data();
     if (numbers.between(0, 1)) output.bias = bias.data();
-    if (numbers.between(0, 1)) output.residual = residual.data();
-    if (numbers.between(0, 1)) output.row_scales = row_scales.data(), output.row_zeros = row_zeros.data();
+    const int64_t kind = numbers.between(0, 2);
+    if (kind == 1) output.residual = residual.data();
+    if (kind == 2) output.residual_u8 = residual_u8.data();
+    output.residual_scale = 0.01f, output.residual_zero = static_cast<int32_t>(numbers.between(0, 255));
+    if (scales_rows && numbers.between(0, 1)) {
+      output.row_scales = row_scales.data(), output.row_zeros = row_zeros.data();
+    }
     output.x_zero = static_cast<int32_t>(numbers.between(0, 255));
     output.y_stride = output.residual_stride = outputs;
     if (numbers.between(0, 1)) {
@@ -97,13 +104,13 @@ void check_linear(int64_t rows, int64_t inputs, int64_t outputs, uint64_t seed) 
   const int64_t padding = numbers.between(0, 3);
   const Bytes bytes = make_bytes(numbers, rows * (inputs + padding), outputs * inputs);
   const Surroundings around(numbers, rows, outputs);
-  std::vector<int8_t> packed(static_cast<size_t>(packed_u8s8_size(outputs, inputs, 1)));
+  std::vector<int8_t> packed(static_cast<size_t>(packed_u8s8_size(outputs, inputs, {})));
   std::vector<int32_t> sums(static_cast<size_t>(outputs));
-  pack_u8s8(bytes.weight.data(), outputs, inputs, 1, packed.data(), sums.data());
+  pack_u8s8(bytes.weight.data(), outputs, inputs, {}, packed.data(), sums.data());
   LinearU8S8Call call;
   call.x = bytes.x.data(), call.weight = packed.data(), call.weight_sums = sums.data();
   call.rows = rows, call.inputs = inputs, call.outputs = outputs, call.x_stride = inputs + padding;
-  around.fill(numbers, call, outputs);
+  around.fill(numbers, call, outputs, true);
   check_rows("linear_u8s8", call, rows * outputs, seed);
 }
 
@@ -111,22 +118,24 @@ void check_linear(int64_t rows, int64_t inputs, int64_t outputs, uint64_t seed) 
 
 TEST_CASE("linear_u8s8 gives the bits of the portable form over odd shapes") {
   uint64_t seed = 1;
-  for (const int64_t rows : {1, 3, 6, 13}) {
+  for (const int64_t rows : {1, 3, 6, 13, 37}) {
     for (const int64_t outputs : {1, 16, 17, 64, 130}) {
-      for (const int64_t inputs : {1, 3, 4, 64, 97}) check_linear(rows, inputs, outputs, seed++);
+      for (const int64_t inputs : {1, 3, 4, 64, 97, 128}) check_linear(rows, inputs, outputs, seed++);
     }
   }
-  check_linear(70, 1030, 190, seed);
+  check_linear(70, 1030, 190, seed++);
+  check_linear(129, 384, 96, seed++);
+  check_linear(7, 33'001, 40, seed);
 }
 
 TEST_CASE("linear_u8s8 does not saturate on extreme numbers") {
   const int64_t inputs = 64, outputs = 64;
   const std::vector<uint8_t> x(static_cast<size_t>(inputs), 255);
   const std::vector<int8_t> weight(static_cast<size_t>(inputs * outputs), 127);
-  std::vector<int8_t> packed(static_cast<size_t>(packed_u8s8_size(outputs, inputs, 1)));
+  std::vector<int8_t> packed(static_cast<size_t>(packed_u8s8_size(outputs, inputs, {})));
   std::vector<int32_t> sums(static_cast<size_t>(outputs));
   const std::vector<float> ones(static_cast<size_t>(outputs), 1.0f);
-  pack_u8s8(weight.data(), outputs, inputs, 1, packed.data(), sums.data());
+  pack_u8s8(weight.data(), outputs, inputs, {}, packed.data(), sums.data());
   LinearU8S8Call call;
   call.x = x.data(), call.weight = packed.data(), call.weight_sums = sums.data(), call.multiplier = ones.data();
   call.rows = 1, call.inputs = call.x_stride = inputs, call.outputs = call.y_stride = outputs;
@@ -136,36 +145,65 @@ TEST_CASE("linear_u8s8 does not saturate on extreme numbers") {
   }
 }
 
+namespace {
+
+void check_conv(Window w, int64_t groups, int64_t inputs, int64_t outputs, uint64_t seed) {
+  TestNumbers numbers(seed);
+  const int64_t reach_height = (w.kernel_height - 1) * w.dilation_height + 1,
+                reach_width = (w.kernel_width - 1) * w.dilation_width + 1;
+  w.out_height = (w.height + 2 * w.pad_height - reach_height) / w.stride_height + 1;
+  w.out_width = (w.width + 2 * w.pad_width - reach_width) / w.stride_width + 1;
+  const RunsU8S8 runs = choose_runs(w, groups);
+  const int64_t rows = w.batch * w.out_height * w.out_width;
+  const Bytes bytes =
+      make_bytes(numbers, w.batch * w.height * w.width * inputs * groups, groups * outputs * inputs * runs.taps);
+  const Surroundings around(numbers, rows, groups * outputs);
+  const int64_t block = packed_u8s8_size(outputs, inputs, runs);
+  std::vector<int8_t> packed(static_cast<size_t>(groups * block));
+  std::vector<int32_t> sums(static_cast<size_t>(groups * outputs));
+  for (int64_t g = 0; g < groups; ++g) {
+    pack_u8s8(bytes.weight.data() + g * outputs * inputs * runs.taps, outputs, inputs, runs, packed.data() + g * block,
+              sums.data() + g * outputs);
+  }
+  ConvU8S8Call call;
+  call.x = bytes.x.data(), call.weight = packed.data(), call.weight_sums = sums.data();
+  call.in_channels = groups * inputs, call.out_channels = groups * outputs, call.groups = groups, call.window = w;
+  around.fill(numbers, call, groups * outputs, false);
+  const std::vector<uint8_t> border(static_cast<size_t>(groups * inputs), static_cast<uint8_t>(call.x_zero));
+  call.border = border.data();
+  std::vector<std::byte> scratch(static_cast<size_t>(3 * conv_u8s8_scratch(w, groups * inputs, groups)) + 64);
+  call.scratch = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+  check_rows("conv_u8s8", call, rows * groups * outputs, seed);
+}
+
+}  // namespace
+
 TEST_CASE("conv_u8s8 gives the bits of the portable form") {
   TestNumbers numbers(5);
-  for (uint64_t seed = 10; seed < 60; ++seed) {
+  for (uint64_t seed = 10; seed < 110; ++seed) {
     Window w;
-    w.batch = numbers.between(1, 2), w.height = numbers.between(5, 9), w.width = numbers.between(5, 9);
+    w.batch = numbers.between(1, 2), w.height = numbers.between(5, 9), w.width = numbers.between(5, 39);
     w.kernel_height = numbers.between(1, 3), w.kernel_width = numbers.between(1, 3);
-    w.stride_height = numbers.between(1, 2), w.stride_width = numbers.between(1, 2);
-    w.pad_height = numbers.between(0, 1), w.pad_width = numbers.between(0, 1);
-    w.out_height = (w.height + 2 * w.pad_height - w.kernel_height) / w.stride_height + 1;
-    w.out_width = (w.width + 2 * w.pad_width - w.kernel_width) / w.stride_width + 1;
-    const int64_t groups = numbers.between(1, 3), inputs = numbers.between(1, 20), outputs = numbers.between(1, 70);
-    const int64_t taps = w.kernel_height * w.kernel_width, rows = w.batch * w.out_height * w.out_width;
-    const Bytes bytes =
-        make_bytes(numbers, w.batch * w.height * w.width * inputs * groups, groups * outputs * inputs * taps);
-    const Surroundings around(numbers, rows, groups * outputs);
-    const int64_t block = packed_u8s8_size(outputs, inputs, taps);
-    std::vector<int8_t> packed(static_cast<size_t>(groups * block));
-    std::vector<int32_t> sums(static_cast<size_t>(groups * outputs));
-    for (int64_t g = 0; g < groups; ++g) {
-      pack_u8s8(bytes.weight.data() + g * outputs * inputs * taps, outputs, inputs, taps, packed.data() + g * block,
-                sums.data() + g * outputs);
-    }
-    ConvU8S8Call call;
-    call.x = bytes.x.data(), call.weight = packed.data(), call.weight_sums = sums.data();
-    call.in_channels = groups * inputs, call.out_channels = groups * outputs, call.groups = groups, call.window = w;
-    around.fill(numbers, call, groups * outputs);
-    const std::vector<uint8_t> border(static_cast<size_t>(groups * inputs), static_cast<uint8_t>(call.x_zero));
-    call.border = border.data();
-    check_rows("conv_u8s8", call, rows * groups * outputs, seed);
+    w.stride_height = numbers.between(1, 3), w.stride_width = numbers.between(1, 3);
+    w.pad_height = numbers.between(0, 2), w.pad_width = numbers.between(0, 2);
+    w.dilation_height = numbers.between(1, 2), w.dilation_width = numbers.between(1, 2);
+    const int64_t groups = numbers.between(1, 3);
+    check_conv(w, groups, numbers.between(1, 20), numbers.between(1, 70), seed);
   }
+}
+
+TEST_CASE("conv_u8s8 over images of several bands, and windows of several steps") {
+  Window w;
+  w.height = w.width = 61, w.kernel_height = w.kernel_width = 3, w.pad_height = w.pad_width = 1;
+  check_conv(w, 1, 96, 33, 200);
+  w.stride_height = w.stride_width = 2, w.batch = 2;
+  check_conv(w, 1, 64, 64, 201);
+  w.kernel_height = w.kernel_width = 7, w.pad_height = w.pad_width = 3;
+  check_conv(w, 1, 3, 64, 202);
+  w.kernel_height = w.kernel_width = 1, w.pad_height = w.pad_width = 0;
+  check_conv(w, 1, 128, 48, 203);
+  w.stride_height = 1, w.stride_width = 1;
+  check_conv(w, 1, 60, 40, 204);
 }
 
 TEST_CASE("quantize_rows gives the bits of the portable form, special rows included") {

@@ -53,7 +53,10 @@ PeakKernels find_peak_kernels() {
   }
   if (can_run(Isa::avx512_vnni)) kernels.multiply_u8s8 = run_erased<peak_multiply_u8s8_avx512_vnni>;
   if (can_run(Isa::avx512_bf16)) kernels.multiply_bf16 = run_erased<peak_multiply_bf16_avx512_bf16>;
-  if (can_run(Isa::amx)) kernels.multiply_bf16 = run_erased<peak_multiply_bf16_amx>;
+  if (can_run(Isa::amx)) {
+    kernels.multiply_bf16 = run_erased<peak_multiply_bf16_amx>;
+    kernels.multiply_u8s8 = run_erased<peak_multiply_u8s8_amx>;
+  }
   return kernels;
 }
 

@@ -5,7 +5,7 @@
 #include "lissome/kernel/vector_int8.h"
 
 #include "lissome/kernel/activation_body.h"
-#include "lissome/kernel/linear_u8s8.h"
+#include "lissome/kernel/runs_u8s8.h"
 #include "lissome/kernel/split.h"
 
 namespace lissome {
@@ -14,8 +14,6 @@ namespace {
 struct TilePlace {
   int64_t row, output, outputs;
 };
-
-constexpr int64_t kPanelStep = 4 * kLinearPanel;  // bytes of a panel per four inputs
 
 template <int Rows, int Vectors>
 LISSOME_INLINE void clear_sums(Ints (&sums)[Rows][Vectors]) {
@@ -40,10 +38,11 @@ LISSOME_INLINE int32_t load_some(const uint8_t* p, int64_t count) {
 }
 
 template <int Rows, int Vectors>
-LISSOME_INLINE void add_step(const int32_t (&fours)[Rows], const int8_t* weight, Ints (&sums)[Rows][Vectors]) {
+LISSOME_INLINE void add_step(const int32_t (&fours)[Rows], const int8_t* const (&weight)[Vectors], int64_t at,
+                             Ints (&sums)[Rows][Vectors]) {
   Weights columns[Vectors];
 #pragma GCC unroll 8
-  for (int v = 0; v < Vectors; ++v) columns[v] = load_weights(weight + v * Floats::kWidth * 4);
+  for (int v = 0; v < Vectors; ++v) columns[v] = load_weights(weight[v] + at);
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
     const Inputs x = broadcast_inputs(fours[r]);
@@ -52,22 +51,44 @@ LISSOME_INLINE void add_step(const int32_t (&fours)[Rows], const int8_t* weight,
   }
 }
 
-// sums += rows[.][0..count) * weight[0..count)[panel]
+// Where a tile is in its weights: bytes from the start of its columns, and fours left of the step.
+struct WeightPlace {
+  int64_t at, left;
+};
+
+template <int Vectors>
+LISSOME_INLINE void find_columns(const int8_t* weight, const PanelU8S8& panel, int64_t output,
+                                 const int8_t* (&columns)[Vectors]) {
+#pragma GCC unroll 8
+  for (int v = 0; v < Vectors; ++v) columns[v] = weight + output_offset(panel, output + v * Floats::kWidth);
+}
+
+// sums += rows[.][0..count) * the weights at `place`, which moves on.
 template <int Rows, int Vectors>
-LISSOME_INLINE void accumulate(const uint8_t* const (&rows)[Rows], const int8_t* weight, int64_t count,
-                               Ints (&sums)[Rows][Vectors]) {
+LISSOME_INLINE void accumulate(const uint8_t* const (&rows)[Rows], const int8_t* const (&columns)[Vectors],
+                               const PanelU8S8& panel, WeightPlace& place, int64_t count, Ints (&sums)[Rows][Vectors]) {
   int64_t k = 0;
-  for (; k + 4 <= count; k += 4, weight += kPanelStep) {
-    int32_t fours[Rows];
+  const auto move_on = [&](int64_t fours) {
+    place.at += fours * 64, place.left -= fours;
+    if (place.left == 0) place.at += panel.square, place.left = panel.step_fours;
+  };
+  while (k + 4 <= count) {
+    const int64_t fours = (count - k) / 4 < place.left ? (count - k) / 4 : place.left;
+    const int64_t end = k + 4 * fours;
+    for (int64_t at = place.at; k < end; k += 4, at += 64) {
+      int32_t x[Rows];
 #pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) fours[r] = load_four(rows[r] + k);
-    add_step(fours, weight, sums);
+      for (int r = 0; r < Rows; ++r) x[r] = load_four(rows[r] + k);
+      add_step(x, columns, at, sums);
+    }
+    move_on(fours);
   }
   if (k < count) {
-    int32_t fours[Rows];
+    int32_t x[Rows];
 #pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) fours[r] = load_some(rows[r] + k, count - k);
-    add_step(fours, weight, sums);
+    for (int r = 0; r < Rows; ++r) x[r] = load_some(rows[r] + k, count - k);
+    add_step(x, columns, place.at, sums);
+    move_on(1);
   }
 }
 
@@ -88,7 +109,12 @@ LISSOME_INLINE void finish_vector(const OutputU8S8& output, int64_t row, int64_t
   if (output.row_scales) multiplier = multiplier * fill(output.row_scales[row]);
   const Floats bias = output.bias ? load_first(output.bias + n, left) : zeros();
   Floats y = multiply_add(to_floats(sum), multiplier, bias);
-  if (output.residual) y = y + load_first(output.residual + row * output.residual_stride + n, left);
+  const int64_t from = row * output.residual_stride + n;
+  if (output.residual) y = y + load_first(output.residual + from, left);
+  if (output.residual_u8) {
+    const Ints wide = load_u8_first(output.residual_u8 + from, left);
+    y = multiply_add(to_floats(subtract(wide, fill_ints(output.residual_zero))), fill(output.residual_scale), y);
+  }
   store(y);
 }
 

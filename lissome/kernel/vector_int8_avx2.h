@@ -20,6 +20,11 @@ struct Inputs {  // the same four for every output, as u16
 inline Ints zero_ints() { return {_mm256_setzero_si256()}; }
 inline Ints fill_ints(int32_t x) { return {_mm256_set1_epi32(x)}; }
 inline Ints load_ints_first(const int32_t* p, int64_t count) { return {_mm256_maskload_epi32(p, first_lanes(count))}; }
+inline Ints load_u8_first(const uint8_t* p, int64_t count) {
+  int64_t bytes = 0;
+  __builtin_memcpy(&bytes, p, static_cast<size_t>(count < 8 ? count : 8));
+  return {_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes))};
+}
 inline void store_ints(int32_t* p, Ints a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v); }
 inline Ints load_ints(const int32_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
 inline Ints multiply(Ints a, Ints b) { return {_mm256_mullo_epi32(a.v, b.v)}; }

@@ -22,6 +22,9 @@ inline Ints fill_ints(int32_t x) { return {_mm512_set1_epi32(x)}; }
 inline Ints load_ints_first(const int32_t* p, int64_t count) {
   return {_mm512_maskz_loadu_epi32(first_lanes(count), p)};
 }
+inline Ints load_u8_first(const uint8_t* p, int64_t count) {
+  return {_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first_lanes(count), p))};
+}
 inline void store_ints(int32_t* p, Ints a) { _mm512_storeu_si512(p, a.v); }
 inline Ints load_ints(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
 inline Ints multiply(Ints a, Ints b) { return {_mm512_mullo_epi32(a.v, b.v)}; }

@@ -13,12 +13,27 @@ namespace {
 
 bool gives_u8(const Node& node) { return node.op.name().ends_with("_u8"); }
 
+bool has_u8_residual(const PlanBuilder& builder, const Node& node) {
+  const Argument& residual = node.argument("residual");
+  return node.op.argument_index("residual_scale") >= 0 && residual.is_value() &&
+         builder.type(residual.value()).dtype == Dtype::u8;
+}
+
+std::string refuse_narrow_residual(const PlanBuilder& builder, const Node& node) {
+  const Argument& residual = node.argument("residual");
+  if (builder.type(residual.value()).sizes != builder.type(node.result()).sizes) return "the residual is broadcast";
+  return first_refusal({refuse_tensor(builder, residual, Dtype::u8),
+                        refuse_number(node.argument("residual_scale"), "residual_scale"),
+                        refuse_number(node.argument("residual_zero"), "residual_zero")});
+}
+
 std::string refuse_layer(const PlanBuilder& builder, const Node& node, Dtype x_dtype) {
   const Argument& scales = node.argument("weight_scales");
   const std::string refusal = first_refusal(
       {refuse_activation(node.argument("act")), refuse_tensor(builder, node.argument("x"), x_dtype),
        refuse_weight(builder, scales, Dtype::f32, 1), refuse_optional(builder, node.argument("bias"), Dtype::f32),
-       refuse_residual(builder, node, node.argument("residual")),
+       has_u8_residual(builder, node) ? refuse_narrow_residual(builder, node)
+                                      : refuse_residual(builder, node, node.argument("residual")),
        refuse_tensor(builder, Argument(node.result()), gives_u8(node) ? Dtype::u8 : Dtype::f32)});
   if (!refusal.empty()) return refusal;
   if (builder.type(node.argument("x").value()).sizes.empty()) return "x has no dimensions";
@@ -41,17 +56,18 @@ struct PackedInt8 {
 };
 
 // `weight` is [outputs, inputs / groups, taps...]; one block a group.
-PackedInt8 pack_weight(PlanBuilder& builder, const Node& node, int64_t groups) {
-  const std::string name = weight_name(builder, node) + ".u8s8." + std::to_string(groups), sums_name = name + ".sums";
+PackedInt8 pack_weight(PlanBuilder& builder, const Node& node, int64_t groups, RunsU8S8 runs) {
+  const std::string name =
+      weight_name(builder, node) + ".u8s8." + std::to_string(groups) + "." + std::to_string(runs.taps_per_run);
+  const std::string sums_name = name + ".sums";
   if (!builder.has_packed(name)) {
     const Array weight = share_tensor(*builder.constant(node.argument("weight").value()));
     const int64_t outputs = weight.sizes[0] / groups, inputs = weight.sizes[1];
-    const int64_t taps = weight.elements() / (weight.sizes[0] * inputs),
-                  block = packed_u8s8_size(outputs, inputs, taps);
+    const int64_t block = packed_u8s8_size(outputs, inputs, runs);
     Array packed = make_array(Dtype::i8, {groups * block});
     Array sums = make_array(Dtype::i32, {weight.sizes[0]});
     for (int64_t g = 0; g < groups; ++g) {
-      pack_u8s8(weight.data<int8_t>() + g * outputs * inputs * taps, outputs, inputs, taps,
+      pack_u8s8(weight.data<int8_t>() + g * outputs * inputs * runs.taps, outputs, inputs, runs,
                 packed.data<int8_t>() + g * block, sums.data<int32_t>() + g * outputs);
     }
     builder.add_packed(name, std::move(packed));
@@ -87,7 +103,7 @@ std::string refuse_linear_u8s8(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_linear_u8s8(PlanBuilder& builder, const Node& node) {
-  const PackedInt8 packed = pack_weight(builder, node, 1);
+  const PackedInt8 packed = pack_weight(builder, node, 1, {});
   PlanStep step;
   step.kernel = "linear_u8s8";
   step.attributes.set("outputs", builder.constant(node.argument("weight").value())->size(0));
@@ -110,7 +126,7 @@ std::string refuse_linear_dynamic(const PlanBuilder& builder, const Node& node) 
 
 void emit_linear_dynamic(PlanBuilder& builder, const Node& node) {
   const ValueId x = node.argument("x").value();
-  const PackedInt8 packed = pack_weight(builder, node, 1);
+  const PackedInt8 packed = pack_weight(builder, node, 1, {});
   const QuantizedRows rows = builder.quantize_rows(x, node);
   PlanStep step;
   step.kernel = "linear_u8s8";
@@ -143,8 +159,11 @@ std::string refuse_conv_u8s8(const PlanBuilder& builder, const Node& node) {
 
 void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
   const int64_t groups = *node.argument("groups").get<int64_t>();
-  const PackedInt8 packed = pack_weight(builder, node, groups);
   const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+  Window window;
+  window.kernel_height = weight.dim() == 4 ? weight.size(2) : 1, window.kernel_width = weight.size(weight.dim() - 1);
+  window.dilation_width = read_integers(node.argument("dilation"))->back();
+  const PackedInt8 packed = pack_weight(builder, node, groups, choose_runs(window, groups));
   const int64_t zero = static_cast<int64_t>(read_number(node.argument("x_zero")));
   const int64_t channels = weight.size(1) * groups;
   const std::string border_name = "border." + std::to_string(channels) + "." + std::to_string(zero);
@@ -157,6 +176,10 @@ void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
   step.kernel = "conv_u8s8";
   set_geometry(step, node, weight);
   step.attributes.set("x_zero", zero);
+  if (has_u8_residual(builder, node)) {
+    step.attributes.set("residual_scale", read_number(node.argument("residual_scale")));
+    step.attributes.set("residual_zero", static_cast<int64_t>(read_number(node.argument("residual_zero"))));
+  }
   set_result(step, node);
   step.operands = {builder.use_dense(node.argument("x"), node, Format::channels_last),
                    packed.weight,

@@ -327,6 +327,8 @@ void emit_onednn_linear_int8(PlanBuilder& builder, const Node& node) {
 }
 
 std::string refuse_onednn_conv_int8(const PlanBuilder& builder, const Node& node) {
+  const Argument& residual = node.argument("residual");
+  if (residual.is_value() && builder.type(residual.value()).dtype == Dtype::u8) return "the residual is u8";
   return refuse_int8(builder, node, 4);
 }
 

@@ -208,6 +208,7 @@ constexpr std::array kLists = {
     CandidateList{"aten::scaled_dot_product_attention", kAttention},
     CandidateList{"aten::max_pool1d", kPool},
     CandidateList{"aten::max_pool2d", kPool},
+    CandidateList{"lissome::max_pool2d_u8", kPool},
     CandidateList{"aten::avg_pool1d", kPool},
     CandidateList{"aten::avg_pool2d", kPool},
     CandidateList{"aten::mean.dim", kMean},

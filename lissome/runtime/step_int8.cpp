@@ -1,10 +1,14 @@
 // quantize_rows: x f32 -> u8, scales f32, zeros i32. linear_u8s8 and conv_u8s8: operands x, packed weight, multiplier,
 // weight sums, bias, residual, and for a linear over quantized rows their scales and zeros; -1 where absent.
-// Attributes: outputs, x_zero, activation, and for u8 results out_inverse and out_zero.
+// Attributes: outputs, x_zero, activation, for u8 results out_inverse and out_zero, for a u8 residual residual_scale
+// and residual_zero.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
 namespace {
+
+// Of products of bytes, roughly, against those of f32.
+double product_speed(int64_t rows) { return can_run(Isa::amx) && rows > 4 ? 24 : 4; }
 
 // How a call of one row count and output count is surrounded; the same for linear and convolution.
 template <typename Call>
@@ -12,9 +16,12 @@ void read_output(const StepBinder& binder, Call& call, int64_t rows, int64_t out
   call.x_zero = static_cast<int32_t>(binder.attributes().integer("x_zero", 0));
   call.out_inverse = static_cast<float>(binder.attributes().number("out_inverse", 0));
   call.out_zero = static_cast<int32_t>(binder.attributes().integer("out_zero", 0));
+  call.residual_scale = static_cast<float>(binder.attributes().number("residual_scale", 0));
+  call.residual_zero = static_cast<int32_t>(binder.attributes().integer("residual_zero", 0));
   call.epilogue = read_epilogue(binder);
-  binder.require(call.out_zero >= 0 && call.out_zero <= 255 && call.x_zero >= 0 && call.x_zero <= 255,
-                 "a zero point lies outside of 0..255");
+  for (const int32_t zero : {call.out_zero, call.x_zero, call.residual_zero}) {
+    binder.require(zero >= 0 && zero <= 255, "a zero point lies outside of 0..255");
+  }
   const auto check = [&](size_t position, Dtype dtype, int64_t count) {
     const PlacedValue& value = binder.operand(position);
     binder.require_dtype(value, dtype);
@@ -37,7 +44,11 @@ void point_output(StepBinder& binder, const PlacedValue& y) {
   binder.point(static_cast<const float * Call::*>(&Call::multiplier), binder.operand(2));
   binder.point(static_cast<const int32_t * Call::*>(&Call::weight_sums), binder.operand(3));
   if (binder.has_operand(4)) binder.point(static_cast<const float * Call::*>(&Call::bias), binder.operand(4));
-  if (binder.has_operand(5)) binder.point(static_cast<const float * Call::*>(&Call::residual), binder.operand(5));
+  if (binder.has_operand(5) && binder.operand(5).dtype == Dtype::u8) {
+    binder.point(static_cast<const uint8_t * Call::*>(&Call::residual_u8), binder.operand(5));
+  } else if (binder.has_operand(5)) {
+    binder.point(static_cast<const float * Call::*>(&Call::residual), binder.operand(5));
+  }
   if (binder.has_operand(6)) {
     binder.point(static_cast<const float * Call::*>(&Call::row_scales), binder.operand(6));
     binder.point(static_cast<const int32_t * Call::*>(&Call::row_zeros), binder.operand(7));
@@ -50,7 +61,7 @@ void check_result(const StepBinder& binder, const PlacedValue& y, const Sizes& s
   binder.require_sizes(y, sizes);
   binder.require(y.is_dense(format), "the result is not dense");
   if (!binder.has_operand(5)) return;
-  binder.require_dtype(binder.operand(5), Dtype::f32);
+  if (binder.operand(5).dtype != Dtype::u8) binder.require_dtype(binder.operand(5), Dtype::f32);
   binder.require_sizes(binder.operand(5), sizes);
   binder.require(binder.operand(5).is_dense(format), "the residual is not dense");
 }
@@ -93,7 +104,7 @@ void bind_linear_u8s8(StepBinder& binder) {
   binder.require_product({call.outputs + kLinearPanel, call.inputs + kLinearPanel});
   call.rows = x.elements() / call.inputs;
   binder.require_dtype(binder.operand(1), Dtype::i8);
-  binder.require_sizes(binder.operand(1), {packed_u8s8_size(call.outputs, call.inputs, 1)});
+  binder.require_sizes(binder.operand(1), {packed_u8s8_size(call.outputs, call.inputs, {})});
   binder.require_row_major(binder.operand(1));
   read_output(binder, call, call.rows, call.outputs);
   Sizes sizes = x.sizes;
@@ -106,7 +117,7 @@ void bind_linear_u8s8(StepBinder& binder) {
   const auto rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
              outputs = static_cast<double>(call.outputs);
   binder.set_products(rows * inputs * outputs, Dtype::u8);
-  binder.set_work(rows * inputs * outputs / 4, rows * (inputs + 4 * outputs) + inputs * outputs);
+  binder.set_work(rows * inputs * outputs / product_speed(call.rows), rows * (inputs + 4 * outputs) + inputs * outputs);
 }
 
 void bind_conv_u8s8(StepBinder& binder) {
@@ -120,7 +131,7 @@ void bind_conv_u8s8(StepBinder& binder) {
   call.groups = sizes.groups;
   const int64_t rows = call.window.batch * call.window.out_height * call.window.out_width;
   const int64_t block = packed_u8s8_size(call.out_channels / call.groups, call.in_channels / call.groups,
-                                         call.window.kernel_height * call.window.kernel_width);
+                                         choose_runs(call.window, call.groups));
   binder.require_dtype(binder.operand(1), Dtype::i8);
   binder.require_sizes(binder.operand(1), {call.groups * block});
   read_output(binder, call, rows, call.out_channels);
@@ -137,8 +148,10 @@ void bind_conv_u8s8(StepBinder& binder) {
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
   binder.set_products(static_cast<double>(y.elements()) * static_cast<double>(call.in_channels / call.groups * taps),
                       Dtype::u8);
-  binder.set_work(static_cast<double>(rows) * static_cast<double>(block) / 4,
+  binder.set_work(static_cast<double>(rows) * static_cast<double>(block) / product_speed(rows),
                   static_cast<double>(x.elements() + 4 * y.elements()));
+  const int64_t scratch = conv_u8s8_scratch(call.window, call.in_channels, call.groups);
+  if (can_run(Isa::amx) && scratch > 0) binder.point_scratch(&ConvU8S8Call::scratch, binder.parts() * scratch);
 }
 
 }  // namespace lissome

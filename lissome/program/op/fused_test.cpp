@@ -133,7 +133,8 @@ TEST_CASE("conv_int8 takes what lies outside for zero, not for the zero point") 
   const at::Tensor scales = at::full({3}, 0.01, kF32);
   const c10::List<int64_t> one({1, 1});
   const int zero = 90;
-  const at::Tensor y = call("lissome::conv_int8", {x, 0.02, zero, weight, scales, {}, one, one, one, 1, "relu", {}});
+  const at::Tensor y =
+      call("lissome::conv_int8", {x, 0.02, zero, weight, scales, {}, one, one, one, 1, "relu", {}, 1.0, 0});
   for (int64_t channel = 0; channel < 3; ++channel) {
     for (int64_t row = 0; row < 4; ++row) {
       int32_t sum = 0;

@@ -7,11 +7,14 @@
 //                                borders lies the number 0, which is x_zero
 //                                y = f32(acc) * (x_scale * weight_scales[channel]) + bias[channel], the product of the
 //                                scales rounded to f32, then one rounding (a fused multiply-add)
-//                                y = act(y + residual); in the ..._u8 forms quantize(y, out_scale, out_zero)
+//                                y = act(y + residual); in the ..._u8 forms quantize(y, out_scale, out_zero). A
+//                                convolution's residual may be u8: y + f32(residual - residual_zero) * residual_scale,
+//                                one rounding
 //   linear_dynamic_int8          the same with u8 made from x row by row (rows along the last dimension):
 //                                low = min(0, smallest), high = max(0, largest), scale = (high - low) / 255, 1 where
 //                                that is below 1e-30; zero = round half to even(-low * (1 / scale)) within 0..255.
 //                                A row that holds NaN or infinity gives NaN before the activation.
+//   max_pool2d_u8                aten::max_pool2d of the numbers behind u8
 //
 // Weights are s8 [out, in] or [out, in / groups, ...], symmetric, one f32 scale an output channel. With weights of at
 // least -127 an s32 holds every acc of up to 66,311 products.
@@ -19,6 +22,7 @@
 #include <ATen/ops/amin.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/where.h>
@@ -69,14 +73,25 @@ at::Tensor along(const at::Tensor& channels, int64_t rank, int64_t dim) {
   return channels.reshape(sizes);
 }
 
+struct Range {
+  double scale = 1;
+  int64_t zero = 0;
+};
+
 // What follows the integer sums. Doubles hold f32 products exactly, so rounding happens once, as in a fused
-// multiply-add. `multiplier` is f32.
+// multiply-add. `multiplier` is f32; `range` is a u8 residual's.
 at::Tensor scale_sums(const at::Tensor& sums, const at::Tensor& multiplier, const OptionalTensor& bias,
-                      int64_t channel_dim, std::string_view act, const OptionalTensor& residual) {
+                      int64_t channel_dim, std::string_view act, const OptionalTensor& residual, Range range = {}) {
   at::Tensor y = sums.to(at::kFloat).to(at::kDouble).mul(multiplier.to(at::kDouble));
   if (bias && bias->defined()) y = y.add(along(bias->to(at::kDouble), sums.dim(), channel_dim));
   y = y.to(at::kFloat);
-  if (residual && residual->defined()) y = y.add(*residual);
+  if (residual && residual->defined() && residual->scalar_type() == at::kByte) {
+    check_zero(range.zero);
+    const at::Tensor steps = residual->to(at::kDouble).sub(static_cast<double>(range.zero));
+    y = steps.mul(static_cast<double>(static_cast<float>(range.scale))).add(y).to(at::kFloat);
+  } else if (residual && residual->defined()) {
+    y = y.add(*residual);
+  }
   return apply_activation(act, y);
 }
 
@@ -110,7 +125,7 @@ at::Tensor linear_int8_u8(const at::Tensor& x, double x_scale, int64_t x_zero, c
 at::Tensor conv_int8(const at::Tensor& x, double x_scale, int64_t x_zero, const at::Tensor& weight,
                      const at::Tensor& weight_scales, const OptionalTensor& bias, at::IntArrayRef stride,
                      at::IntArrayRef padding, at::IntArrayRef dilation, int64_t groups, std::string_view act,
-                     const OptionalTensor& residual) {
+                     const OptionalTensor& residual, double residual_scale, int64_t residual_zero) {
   check_operands(x, weight, weight_scales, x_zero);
   const std::vector<int64_t> no_output_padding(stride.size(), 0);
   const at::Tensor sums = at::convolution(x.to(at::kDouble).sub(static_cast<double>(x_zero)), weight.to(at::kDouble),
@@ -118,16 +133,24 @@ at::Tensor conv_int8(const at::Tensor& x, double x_scale, int64_t x_zero, const 
   const int64_t channel_dim = sums.dim() - weight.dim() + 1;  // 0 without a batch
   const at::Tensor multiplier = weight_scales.mul(static_cast<double>(static_cast<float>(x_scale)));
   // A convolution in doubles may round in the last bits of what is a sum of integers.
-  return scale_sums(sums.round(), along(multiplier, sums.dim(), channel_dim), bias, channel_dim, act, residual);
+  return scale_sums(sums.round(), along(multiplier, sums.dim(), channel_dim), bias, channel_dim, act, residual,
+                    {residual_scale, residual_zero});
 }
 
 at::Tensor conv_int8_u8(const at::Tensor& x, double x_scale, int64_t x_zero, const at::Tensor& weight,
                         const at::Tensor& weight_scales, const OptionalTensor& bias, at::IntArrayRef stride,
                         at::IntArrayRef padding, at::IntArrayRef dilation, int64_t groups, std::string_view act,
-                        const OptionalTensor& residual, double out_scale, int64_t out_zero) {
-  return quantize(
-      conv_int8(x, x_scale, x_zero, weight, weight_scales, bias, stride, padding, dilation, groups, act, residual),
-      out_scale, out_zero);
+                        const OptionalTensor& residual, double out_scale, int64_t out_zero, double residual_scale,
+                        int64_t residual_zero) {
+  return quantize(conv_int8(x, x_scale, x_zero, weight, weight_scales, bias, stride, padding, dilation, groups, act,
+                            residual, residual_scale, residual_zero),
+                  out_scale, out_zero);
+}
+
+at::Tensor max_pool2d_u8(const at::Tensor& x, at::IntArrayRef kernel_size, at::IntArrayRef stride,
+                         at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
+  check(x.scalar_type() == at::kByte, "max_pool2d_u8 takes u8");
+  return at::max_pool2d(x.to(at::kFloat), kernel_size, stride, padding, dilation, ceil_mode).to(at::kByte);
 }
 
 at::Tensor linear_dynamic_int8(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& weight_scales,
@@ -155,15 +178,19 @@ std::vector<OpRow> list_quantized_ops() {
   const std::string input = "(Tensor x, float x_scale, int x_zero, Tensor weight, Tensor weight_scales, Tensor? bias, ";
   const std::string conv = "SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups, ";
   const std::string finish = "str act, Tensor? residual", range = ", float out_scale, int out_zero";
+  const std::string narrow = ", float residual_scale=1., int residual_zero=0";
   return {
       {"quantize(Tensor x, float scale, int zero_point) -> Tensor", wrap_kernel(quantize)},
       {"dequantize(Tensor x, float scale, int zero_point) -> Tensor", wrap_kernel(dequantize)},
       {"linear_int8" + input + finish + ") -> Tensor", wrap_kernel(linear_int8)},
       {"linear_int8_u8" + input + finish + range + ") -> Tensor", wrap_kernel(linear_int8_u8)},
-      {"conv_int8" + input + conv + finish + ") -> Tensor", wrap_kernel(conv_int8)},
-      {"conv_int8_u8" + input + conv + finish + range + ") -> Tensor", wrap_kernel(conv_int8_u8)},
+      {"conv_int8" + input + conv + finish + narrow + ") -> Tensor", wrap_kernel(conv_int8)},
+      {"conv_int8_u8" + input + conv + finish + range + narrow + ") -> Tensor", wrap_kernel(conv_int8_u8)},
       {"linear_dynamic_int8(Tensor x, Tensor weight, Tensor weight_scales, Tensor? bias, " + finish + ") -> Tensor",
        wrap_kernel(linear_dynamic_int8)},
+      {"max_pool2d_u8(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+       "bool ceil_mode=False) -> Tensor",
+       wrap_kernel(max_pool2d_u8)},
   };
 }
 

@@ -1,0 +1,310 @@
+// The int8 linear and convolution on tile registers: blocks of 32 rows and 32 outputs, four tiles of sums, up to 64
+// inputs a step. A convolution is a product over the rows of an image band (image_band.h). What tiles would not be
+// faster for goes to the version without them.
+#pragma once
+
+#include "lissome/kernel/finish_u8s8_amx_body.h"
+#include "lissome/kernel/image_band.h"
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/peak_int8_amx_body.h"
+#include "lissome/kernel/runs_u8s8.h"
+#include "lissome/kernel/split.h"
+#include "lissome/kernel/tiles_u8s8.h"
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kMostSteps = 500;              // a sum of that many has parts of s16 in PanelNumbers
+constexpr int64_t kRowBytes = 512 * 1024;        // of x, per sweep over the panels
+constexpr int64_t kSmallWeight = 128 * 1024;     // that each core may well read whole
+constexpr int64_t kFewRows = 4;                  // that leave a tile too empty
+constexpr int64_t kMostBand = int64_t{1} << 30;  // bytes: offsets are s32
+
+// Tiles 0-3 hold sums, 4 and 5 rows of x, 6 and 7 weights. A block of at most 16 rows has no lower tiles: its second
+// pair of sums takes every other step, since sums that wait for each other would leave the multiplier idle.
+TileShapes shape_byte_tiles(int64_t rows, int64_t step_fours) {
+  const int64_t upper = rows < kTileSide ? rows : kTileSide;
+  const int64_t lower = rows > kTileSide ? rows - kTileSide : upper;
+  TileShapes shapes;
+  for (int tile = 0; tile < 8; ++tile) shapes.row_bytes[tile] = 64;
+  for (const int tile : {0, 1, 4}) shapes.rows[tile] = static_cast<uint8_t>(upper);
+  for (const int tile : {2, 3, 5}) shapes.rows[tile] = static_cast<uint8_t>(lower);
+  for (const int tile : {4, 5}) shapes.row_bytes[tile] = static_cast<uint16_t>(4 * step_fours);
+  for (const int tile : {6, 7}) shapes.rows[tile] = static_cast<uint8_t>(step_fours);
+  return shapes;
+}
+
+// Rows of x and the weights of a panel. `offsets` say where each step's inputs lie from a row's first byte on; the last
+// inputs of a row may lie in `tail` instead, [32][64], so that nothing is read behind x.
+struct BlockSource {
+  const uint8_t* x;
+  int64_t stride;
+  const int32_t* offsets;
+  int64_t steps;  // without the tail
+  const uint8_t* tail;
+  const int8_t* weight;
+  int64_t square;
+};
+
+void multiply_block(const BlockSource& s, int32_t* sums, PendingRows& pending) {
+  const int64_t pace = (kBlockRows + s.steps - 1) / (s.steps + 1) + 1;
+  const int8_t* weight = s.weight;
+  clear_tile<0>(), clear_tile<1>(), clear_tile<2>(), clear_tile<3>();
+  const auto multiply = [&](const uint8_t* x, int64_t stride) {
+    load_tile<4>(x, stride);
+    load_tile<6>(weight, 64);
+    multiply_byte_tiles<0, 4, 6>();
+    load_tile<7>(weight + s.square, 64);
+    multiply_byte_tiles<1, 4, 7>();
+    load_tile<5>(x + kTileSide * stride, stride);
+    multiply_byte_tiles<2, 5, 6>();
+    multiply_byte_tiles<3, 5, 7>();
+    weight += 2 * s.square;
+  };
+  for (int64_t step = 0; step < s.steps; ++step) {
+    multiply(s.x + s.offsets[step], s.stride);
+    pending.advance(pace);
+  }
+  if (s.tail != nullptr) multiply(s.tail, 64);
+  store_tile<0>(sums, 128), store_tile<1>(sums + 16, 128);
+  store_tile<2>(sums + 512, 128), store_tile<3>(sums + 528, 128);
+}
+
+// At most 16 rows.
+void multiply_half_block(const BlockSource& s, int32_t* sums, int64_t rows, PendingRows& pending) {
+  const int64_t pace = (2 * kTileSide + s.steps - 1) / (s.steps + 1) + 1;
+  const int8_t* weight = s.weight;
+  clear_tile<0>(), clear_tile<1>(), clear_tile<2>(), clear_tile<3>();
+  const auto multiply_even = [&](const uint8_t* x, int64_t stride) {
+    load_tile<4>(x, stride);
+    load_tile<6>(weight, 64);
+    multiply_byte_tiles<0, 4, 6>();
+    load_tile<7>(weight + s.square, 64);
+    multiply_byte_tiles<1, 4, 7>();
+    weight += 2 * s.square;
+  };
+  int64_t step = 0;
+  for (; step + 2 <= s.steps; step += 2) {
+    multiply_even(s.x + s.offsets[step], s.stride);
+    load_tile<5>(s.x + s.offsets[step + 1], s.stride);
+    load_tile<6>(weight, 64);
+    multiply_byte_tiles<2, 5, 6>();
+    load_tile<7>(weight + s.square, 64);
+    multiply_byte_tiles<3, 5, 7>();
+    weight += 2 * s.square;
+    pending.advance(pace);
+  }
+  if (step < s.steps) multiply_even(s.x + s.offsets[step], s.stride);
+  if (s.tail != nullptr) multiply_even(s.tail, 64);
+  store_tile<0>(sums, 128), store_tile<1>(sums + 16, 128);
+  store_tile<2>(sums + 512, 128), store_tile<3>(sums + 528, 128);
+  for (int64_t i = 0; i < rows * kU8S8Panel; i += 16) {
+    _mm512_store_si512(sums + i, _mm512_add_epi32(_mm512_load_si512(sums + i), _mm512_load_si512(sums + 512 + i)));
+  }
+}
+
+// The blocks of one part, one after the other.
+class BlockRunner {
+ public:
+  BlockRunner(const OutputU8S8& output, const PanelU8S8& panel)
+      : output_(output), panel_(panel), pending_{output, choose_finish(output)} {}
+  ~BlockRunner() {
+    pending_.advance(kBlockRows);
+    release_tiles();
+  }
+  BlockRunner(const BlockRunner&) = delete;
+  BlockRunner& operator=(const BlockRunner&) = delete;
+
+  // Of the blocks that follow.
+  LISSOME_INLINE void enter_panel(int64_t output, int64_t outputs) {
+    which_ = 1 - which_;
+    read_panel(output_, output, outputs < kU8S8Panel ? outputs : kU8S8Panel, numbers_[which_]);
+  }
+  LISSOME_INLINE void run(const BlockSource& source, int64_t rows, BlockPlace place) {
+    if (rows != shaped_) load_tile_shapes(shape_byte_tiles(shaped_ = rows, panel_.step_fours));
+    int32_t* sums = sums_[turn_];
+    turn_ = 1 - turn_;
+    if (rows > kTileSide) {
+      multiply_block(source, sums, pending_);
+    } else {
+      multiply_half_block(source, sums, rows, pending_);
+    }
+    pending_.advance(kBlockRows);
+    pending_.start(numbers_[which_], sums, place, rows);
+  }
+
+ private:
+  const OutputU8S8& output_;
+  const PanelU8S8 panel_;
+  PendingRows pending_;
+  int64_t shaped_ = 0;  // rows of a block that the tiles are shaped for
+  int which_ = 0, turn_ = 0;
+  PanelNumbers numbers_[2];
+  alignas(64) int32_t sums_[2][kBlockRows * kU8S8Panel];
+};
+
+// Panels and rows of a part: whichever side leaves the parts more even. Panels when both do, so that each core keeps
+// its own weights, unless those are few.
+struct ShareU8S8 {
+  Range panels, rows;
+};
+LISSOME_INLINE ShareU8S8 share_u8s8(int64_t panels, int64_t rows, int64_t unit, bool by_rows, int part, int parts) {
+  const int64_t blocks = (rows + unit - 1) / unit;
+  const int64_t worst_panels = (panels + parts - 1) / parts * blocks;
+  const int64_t worst_blocks = (blocks + parts - 1) / parts * panels;
+  const bool panels_split = by_rows ? worst_panels < worst_blocks : worst_panels <= worst_blocks;
+  if (panels_split) return {split_evenly(panels, part, parts), {0, rows}};
+  return {{0, panels}, split_by_unit(rows, unit, part, parts)};
+}
+
+void run_linear_blocks(const LinearU8S8Call& call, int part, int parts) {
+  const PanelU8S8 panel = measure_panel(call.inputs, {});
+  const int64_t step_bytes = 4 * panel.step_fours, whole = call.inputs / step_bytes;
+  const int64_t rest = call.inputs - whole * step_bytes;
+  int32_t offsets[kMostSteps];
+  for (int64_t i = 0; i < whole; ++i) offsets[i] = static_cast<int32_t>(i * step_bytes);
+  const ShareU8S8 share =
+      share_u8s8((call.outputs + kU8S8Panel - 1) / kU8S8Panel, call.rows, kBlockRows, false, part, parts);
+  alignas(64) uint8_t tail[kBlockRows * 64] = {};
+  BlockRunner runner(call, panel);
+  int64_t chunk = kRowBytes / call.inputs / kBlockRows * kBlockRows;
+  if (chunk < kBlockRows) chunk = kBlockRows;
+  for (int64_t first = share.rows.begin; first < share.rows.end; first += chunk) {
+    const int64_t end = first + chunk < share.rows.end ? first + chunk : share.rows.end;
+    for (int64_t p = share.panels.begin; p < share.panels.end; ++p) {
+      const int64_t output = p * kU8S8Panel;
+      runner.enter_panel(output, call.outputs - output);
+      for (int64_t row = first; row < end; row += kBlockRows) {
+        const int64_t count = end - row < kBlockRows ? end - row : kBlockRows;
+        const uint8_t* x = call.x + row * call.x_stride;
+        for (int64_t r = 0; rest > 0 && r < count; ++r) {
+          __builtin_memcpy(tail + r * 64, x + r * call.x_stride + whole * step_bytes, static_cast<size_t>(rest));
+        }
+        runner.run(
+            {x, call.x_stride, offsets, whole, rest > 0 ? tail : nullptr, call.weight + p * panel.panel, panel.square},
+            count, {row, 0, INT64_MAX, INT64_MAX});
+      }
+    }
+  }
+}
+
+LISSOME_INLINE void run_linear_u8s8(const LinearU8S8Call& call, int part, int parts) {
+  if (call.rows <= kFewRows || measure_panel(call.inputs, {}).steps > kMostSteps) {
+    return linear_u8s8_avx512_vnni(call, part, parts);
+  }
+  run_linear_blocks(call, part, parts);
+}
+
+// One row of an image into a band: border, pixels, border. Pixels of a width that is no multiple of four get bytes
+// between them that meet weights of zero.
+LISSOME_INLINE void copy_image_row(const ConvU8S8Call& call, const ImageBand& band, const uint8_t* x, uint8_t* to) {
+  const Window& w = call.window;
+  const int64_t room = band.pitch / band.pixel, left = w.pad_width < room ? w.pad_width : room;
+  const int64_t pixels = w.width < room - left ? w.width : room - left;
+  __builtin_memset(to, call.x_zero, static_cast<size_t>(left * band.pixel));
+  __builtin_memset(to + (left + pixels) * band.pixel, call.x_zero,
+                   static_cast<size_t>((room - left - pixels) * band.pixel));
+  to += left * band.pixel;
+  const int64_t channels = call.in_channels;
+  if (channels == band.pixel) {
+    __builtin_memcpy(to, x, static_cast<size_t>(pixels * channels));
+    return;
+  }
+  int64_t i = 0;
+  if (channels == 3) {
+    const __m128i spread = _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
+    for (; i + 6 <= pixels; i += 4) {
+      const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i * 3));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * 4), _mm_shuffle_epi8(four, spread));
+    }
+  }
+  for (; i < pixels; ++i) {
+    for (int64_t c = 0; c < channels; ++c) to[i * band.pixel + c] = x[i * channels + c];
+  }
+}
+
+// What `out_rows` rows of output from `first` on read of one image.
+LISSOME_INLINE void copy_band(const ConvU8S8Call& call, const ImageBand& band, const uint8_t* image, int64_t first,
+                              int64_t out_rows, uint8_t* to) {
+  const Window& w = call.window;
+  const int64_t rows = (out_rows - 1) * w.stride_height + (w.kernel_height - 1) * w.dilation_height + 1;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t phase = i % w.stride_height;
+    if (w.kernel_height == 1 && phase != 0) continue;
+    const int64_t h = first * w.stride_height - w.pad_height + i;
+    uint8_t* row = to + (phase * (out_rows + band.more_rows) + i / w.stride_height) * band.pitch;
+    if (h < 0 || h >= w.height) {
+      __builtin_memset(row, call.x_zero, static_cast<size_t>(band.pitch));
+    } else {
+      copy_image_row(call, band, image + h * w.width * call.in_channels, row);
+    }
+  }
+}
+
+// Where each step of a window reads, from the corner of the window on.
+LISSOME_INLINE int64_t list_offsets(const Window& w, const ImageBand& band, const PanelU8S8& panel, int64_t out_rows,
+                                    int32_t* offsets) {
+  const int64_t columns = panel.runs / w.kernel_height;
+  int64_t count = 0;
+  for (int64_t run = 0; run < panel.runs; ++run) {
+    const int64_t start = tap_offset(w, band, out_rows, run / columns, run % columns);
+    for (int64_t step = 0; step < panel.steps; ++step) {
+      offsets[count++] = static_cast<int32_t>(start + step * panel.step_fours * 4);
+    }
+  }
+  return count;
+}
+
+void run_conv_blocks(const ConvU8S8Call& call, int part, int parts) {
+  const Window& w = call.window;
+  const PanelU8S8 panel = measure_panel(call.in_channels, choose_runs(w, 1));
+  const ImageBand band = measure_band(w, call.in_channels);
+  const int64_t panels = (call.out_channels + kU8S8Panel - 1) / kU8S8Panel;
+  const ShareU8S8 share =
+      share_u8s8(panels, w.batch * w.out_height, 1, panels * panel.panel <= kSmallWeight, part, parts);
+  auto* scratch = reinterpret_cast<uint8_t*>(call.scratch + part * band_scratch(w, call.in_channels));
+  int32_t offsets[kMostSteps];
+  BlockRunner runner(call, panel);
+  for (int64_t row = share.rows.begin, count = 0; row < share.rows.end; row += count) {
+    const int64_t first = row % w.out_height, left = share.rows.end - row;
+    count = w.out_height - first < band.out_rows ? w.out_height - first : band.out_rows;
+    count = left < count ? left : count;
+    copy_band(call, band, call.x + row / w.out_height * w.height * w.width * call.in_channels, first, count, scratch);
+    const int64_t steps = list_offsets(w, band, panel, count, offsets);
+    const int64_t numbers = (count - 1) * band.row_outputs + w.out_width, stride = w.stride_width * band.pixel;
+    for (int64_t p = share.panels.begin; p < share.panels.end; ++p) {
+      runner.enter_panel(p * kU8S8Panel, call.out_channels - p * kU8S8Panel);
+      for (int64_t number = 0; number < numbers; number += kBlockRows) {
+        const int64_t rows = numbers - number < kBlockRows ? numbers - number : kBlockRows;
+        const int64_t column = number % band.row_outputs;
+        const int64_t pixel =
+            (row + number / band.row_outputs) * w.out_width + (column < w.out_width ? column : w.out_width);
+        runner.run(
+            {scratch + number * stride, stride, offsets, steps, nullptr, call.weight + p * panel.panel, panel.square},
+            rows, {pixel, column, w.out_width, band.row_outputs});
+      }
+    }
+  }
+}
+
+bool suits_tiles(const ConvU8S8Call& call) {
+  if (call.groups != 1) return false;
+  const PanelU8S8 panel = measure_panel(call.in_channels, choose_runs(call.window, 1));
+  return panel.runs * panel.steps <= kMostSteps && band_scratch(call.window, call.in_channels) <= kMostBand;
+}
+
+LISSOME_INLINE void run_conv_u8s8(const ConvU8S8Call& call, int part, int parts) {
+  const Window& w = call.window;
+  if (!suits_tiles(call)) return conv_u8s8_avx512_vnni(call, part, parts);
+  const bool moves = w.stride_height != 1 || w.stride_width != 1 || w.pad_height != 0 || w.pad_width != 0;
+  if (moves || w.kernel_height * w.kernel_width != 1) return run_conv_blocks(call, part, parts);
+  LinearU8S8Call product;
+  static_cast<OutputU8S8&>(product) = call;
+  product.x = call.x, product.weight = call.weight;
+  product.rows = w.batch * w.out_height * w.out_width;
+  product.inputs = product.x_stride = call.in_channels, product.outputs = call.out_channels;
+  run_linear_blocks(product, part, parts);
+}
+
+}  // namespace
+}  // namespace lissome

@@ -1,0 +1,39 @@
+// Where a packed weight of the int8 products lies (see linear_u8s8.h). Static: see split.h.
+#pragma once
+
+#include <cstdint>
+
+#include "lissome/kernel/linear_u8s8.h"
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kStepFours = 16;  // of a whole step
+
+// Sizes of a panel, in fours of inputs and in bytes.
+struct PanelU8S8 {
+  int64_t tap_fours, runs;
+  int64_t step_fours, steps;    // of a run
+  int64_t square, step, panel;  // bytes
+};
+
+inline PanelU8S8 measure_panel(int64_t inputs, RunsU8S8 runs) {
+  PanelU8S8 p;
+  p.tap_fours = (inputs + 3) / 4;
+  p.runs = runs.taps / runs.taps_per_run;
+  const int64_t fours = p.tap_fours * runs.taps_per_run;
+  p.step_fours = fours < kStepFours ? fours : kStepFours;
+  p.steps = p.step_fours == 0 ? 0 : (fours + p.step_fours - 1) / p.step_fours;
+  p.square = p.step_fours * 64;
+  p.step = 2 * p.square;
+  p.panel = p.runs * p.steps * p.step;
+  return p;
+}
+
+// Of output n within its panels.
+inline int64_t output_offset(const PanelU8S8& p, int64_t n) {
+  return n / kU8S8Panel * p.panel + n / 16 % 2 * p.square + n % 16 * 4;
+}
+
+}  // namespace
+}  // namespace lissome
