@@ -63,13 +63,13 @@ struct PanelProduct {
 
 struct PanelTile {
   template <int Rows, int Vectors>
-  static void run(const PanelProduct& product, TilePlace place) {
+  static void run(const PanelProduct& product, TilePlace place, Visit& visit) {
     const float* rows[Rows];
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) rows[r] = product.x + (place.row + r) * product.x_stride;
     Floats sums[Rows][Vectors];
     clear_sums(sums);
-    accumulate(rows, product.panel + place.output, product.inputs, sums);
+    accumulate(rows, product.panel + place.output, product.inputs, sums, visit.ahead);
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       float* y = product.y + (place.row + r) * product.y_stride + place.output;
@@ -84,8 +84,9 @@ struct PanelTile {
 };
 
 void multiply_panel(const PanelProduct& product, int64_t rows, int64_t outputs) {
+  Visit visit = {0, product.inputs, true, true};
   for (int64_t output = 0; output < outputs; output += kTileVectors * Floats::kWidth) {
-    run_tile_column<PanelTile>(product, output, outputs, {0, rows});
+    run_tile_column<PanelTile>(product, output, outputs, {0, rows}, visit);
   }
 }
 

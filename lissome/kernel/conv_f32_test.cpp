@@ -96,3 +96,22 @@ TEST_CASE("conv_f32 agrees with the portable form over windows, strides, groups 
     check_case(c, seed);
   }
 }
+
+TEST_CASE("conv_f32 agrees with the portable form on long sums, first layers and images of many rows") {
+  const auto square = [](int64_t side, int64_t kernel, int64_t stride) {
+    return Window{.height = side,
+                  .width = side,
+                  .kernel_height = kernel,
+                  .kernel_width = kernel,
+                  .stride_height = stride,
+                  .stride_width = stride,
+                  .pad_height = kernel / 2,
+                  .pad_width = kernel / 2};
+  };
+  check_case({square(7, 3, 1), 260, 70, 1, {Activation::relu}, ResidualPlace::before_activation}, 1);
+  check_case({square(9, 3, 2), 700, 20, 1, {Activation::gelu}, ResidualPlace::after_activation}, 2);
+  check_case({square(6, 1, 1), 2001, 65, 1, {}, ResidualPlace::none}, 3);
+  check_case({square(40, 7, 2), 3, 64, 1, {Activation::relu}, ResidualPlace::none}, 4);
+  check_case({square(37, 5, 1), 1, 33, 1, {}, ResidualPlace::none}, 5);
+  check_case({square(33, 3, 1), 40, 66, 1, {}, ResidualPlace::none}, 6);
+}

@@ -102,6 +102,8 @@ TEST_CASE("linear_f32 agrees with the portable form on large and random shapes")
   TestNumbers numbers(11);
   check_case({200, 1030, 190, {Activation::relu}}, 3);
   check_case({1, 4099, 257, {Activation::none}}, 4);
+  check_case({300, 700, 130, {Activation::gelu}, ResidualPlace::after_activation}, 5);
+  check_case({50, 1500, 20, {Activation::none}, ResidualPlace::before_activation}, 6);
   for (int i = 0; i < 20; ++i) {
     check_case({numbers.between(1, 80),
                 numbers.between(1, 300),

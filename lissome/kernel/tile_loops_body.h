@@ -1,5 +1,5 @@
-// The loops over tiles, the same for f32 and int8. Included inside the anonymous namespace of tile_f32_body.h and
-// tile_u8s8_body.h, after kTileRows, kTileVectors, Floats and TilePlace: every kernel file gets its own.
+// The loops over tiles of int8. Included inside the anonymous namespace of tile_u8s8_body.h, after kTileRows,
+// kTileVectors, Floats and TilePlace: every kernel file gets its own.
 
 // Rows of [begin, end) against one column of tiles, `outputs` wide. `Kernel::run<Rows, Vectors>(call, place)` does a
 // tile.

@@ -13,14 +13,12 @@
 namespace lissome {
 namespace {
 
-// Transformed inputs of a block stay in the second-level cache beside the weights of a panel.
+// Transformed inputs and products of a block stay in the second-level cache beside the weights.
 constexpr int64_t kBlockBytes = 512 * 1024;
-constexpr int64_t kBlockUnit = 6;  // rows of a tile of products
-constexpr int64_t kMostTiles = 48, kLeastTiles = 24;
-// Weights beyond this do not stay in one core's cache: each part then keeps its own share of the outputs.
-constexpr int64_t kSharedWeightBytes = 1536 * 1024;
-
-int64_t round_up(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
+// Weights beyond this do not stay in one core's cache: each part then keeps its own share of the outputs, and takes
+// more tiles at once, since the weights stream by for each block.
+constexpr int64_t kSharedWeightBytes = 1536 * 1024, kStreamingBlockBytes = 1280 * 1024;
+constexpr int64_t kLeastTiles = 24;
 
 // One row of a transform: coefficients of the inputs, by the sizes of the tile.
 struct Transform {
@@ -91,9 +89,10 @@ void choose_winograd_blocks(WinogradF32Call& call, int parts) {
   call.split_outputs = parts > 1 && panels >= parts && weight_bytes > kSharedWeightBytes;
   const int64_t tiles = count_tiles(call.window, call.tile).all();
   const int64_t mine = call.split_outputs ? tiles : (tiles + parts - 1) / parts;
-  const int64_t fitting = kBlockBytes / (points * call.in_channels * int64_t{sizeof(float)});
-  call.block = std::min(round_up(std::max<int64_t>(mine, 1), kBlockUnit),
-                        std::clamp(fitting / kBlockUnit * kBlockUnit, kLeastTiles, kMostTiles));
+  const int64_t tile_bytes = points * (call.in_channels + kLinearPanel) * int64_t{sizeof(float)};
+  const int64_t fitting = std::max((call.split_outputs ? kStreamingBlockBytes : kBlockBytes) / tile_bytes, kLeastTiles);
+  const int64_t blocks = std::max<int64_t>((mine + fitting - 1) / fitting, 1);
+  call.block = std::max<int64_t>((mine + blocks - 1) / blocks, 1);
 }
 
 int64_t winograd_scratch_size(const WinogradF32Call& call) {

@@ -87,39 +87,45 @@ void load_winograd_tile(const WinogradF32Call& call, const TileCorner& corner, f
   }
 }
 
-// m[Rows][panel] = v[Rows][inputs] * weight, one column of registers after the other.
-template <int Rows>
-void multiply_winograd_rows(const float* v, int64_t inputs, const float* weight, float* m) {
-  const float* rows[Rows];
-#pragma GCC unroll 8
-  for (int r = 0; r < Rows; ++r) rows[r] = v + r * inputs;
-  for (int64_t n = 0; n < kLinearPanel; n += kTileVectors * Floats::kWidth) {
-    Floats sums[Rows][kTileVectors];
-    clear_sums(sums);
-    accumulate(rows, weight + n, inputs, sums);
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 8
-      for (int k = 0; k < kTileVectors; ++k) store(m + r * kLinearPanel + n + k * Floats::kWidth, sums[r][k]);
-    }
-  }
-}
+// m[rows][panel] = v[rows][inputs] * weight, for one point of the tiles of a block.
+struct PointProduct {
+  const float *v, *weight;
+  float* m;
+  int64_t inputs;
+};
 
-[[maybe_unused]] void multiply_winograd_point(const float* v, int64_t inputs, const float* weight, int64_t rows,
-                                              float* m) {
-  static_assert(kTileRows == 6);
-  for (; rows >= kTileRows; rows -= kTileRows, v += kTileRows * inputs, m += kTileRows * kLinearPanel) {
-    multiply_winograd_rows<kTileRows>(v, inputs, weight, m);
+struct PointTile {
+  template <int Rows, int Vectors>
+  static void run(const PointProduct& product, TilePlace place, Visit& visit) {
+    const float* rows[Rows];
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) rows[r] = product.v + (place.row + r) * product.inputs;
+    Floats sums[Rows][Vectors];
+    clear_sums(sums);
+    accumulate(rows, product.weight + place.output, product.inputs, sums, visit.ahead);
+    store_sums(product.m + place.row * kLinearPanel + place.output, kLinearPanel, sums);
   }
-  switch (rows) {
-    case 5: return multiply_winograd_rows<5>(v, inputs, weight, m);
-    case 4: return multiply_winograd_rows<4>(v, inputs, weight, m);
-    case 3: return multiply_winograd_rows<3>(v, inputs, weight, m);
-    case 2: return multiply_winograd_rows<2>(v, inputs, weight, m);
-    case 1: return multiply_winograd_rows<1>(v, inputs, weight, m);
-    default: return;
+};
+
+// What follows the transform of a row of outputs, 16 channels at a time: the common endings without a detour.
+struct WinogradEnd {
+  const OutputF32& output;
+  bool simple;
+  Floats floor;
+
+  LISSOME_INLINE explicit WinogradEnd(const OutputF32& o)
+      : output(o),
+        simple((o.epilogue.activation == Activation::none || o.epilogue.activation == Activation::relu) &&
+               o.residual_place != ResidualPlace::after_activation),
+        floor(fill(o.epilogue.activation == Activation::relu ? 0.0f : -__builtin_inff())) {}
+
+  LISSOME_INLINE void store_at(int64_t row, int64_t channel, Floats value) const {
+    if (output.residual_place == ResidualPlace::before_activation) {
+      value = value + load(output.residual + row * output.residual_stride + channel);
+    }
+    store(output.y + row * output.y_stride + channel, max_with(floor, value));
   }
-}
+};
 
 // One tile of one panel: products -> outputs.
 template <int Tile>
@@ -129,36 +135,50 @@ void store_winograd_tile(const WinogradF32Call& call, const TileCorner& corner, 
   const Window& w = call.window;
   const int64_t left = call.out_channels - output;
   const int64_t outputs = left < kLinearPanel ? left : kLinearPanel;
+  const int64_t across = w.out_width - corner.left < Tile ? w.out_width - corner.left : Tile;
+  const int64_t down = w.out_height - corner.top < Tile ? w.out_height - corner.top : Tile;
+  const int64_t first = (corner.image * w.out_height + corner.top) * w.out_width + corner.left;
+  const WinogradEnd end(call);
+  const bool direct = end.simple && outputs % Floats::kWidth == 0;
   alignas(64) float results[Tile][Tile][kLinearPanel];
   for (int64_t n = 0; n < outputs; n += Floats::kWidth) {
-    Floats half[Tile][kSide];
-#pragma GCC unroll 6
+    alignas(64) float half[Tile][kSide][Floats::kWidth];
     for (int j = 0; j < kSide; ++j) {
       Floats products[kSide], y[Tile];
 #pragma GCC unroll 6
       for (int i = 0; i < kSide; ++i) products[i] = load(m + (i * kSide + j) * stride + n);
       Winograd<Tile>::transform_output(products, y);
 #pragma GCC unroll 4
-      for (int i = 0; i < Tile; ++i) half[i][j] = y[i];
+      for (int i = 0; i < Tile; ++i) store(half[i][j], y[i]);
     }
-#pragma GCC unroll 4
+    const Floats bias = direct && call.bias ? load(call.bias + output + n) : zeros();
     for (int i = 0; i < Tile; ++i) {
-      Floats y[Tile];
-      Winograd<Tile>::transform_output(half[i], y);
+      Floats products[kSide], y[Tile];
+#pragma GCC unroll 6
+      for (int j = 0; j < kSide; ++j) products[j] = load(half[i][j]);
+      Winograd<Tile>::transform_output(products, y);
+      if (!direct) {
 #pragma GCC unroll 4
-      for (int j = 0; j < Tile; ++j) store(results[i][j] + n, y[j]);
+        for (int j = 0; j < Tile; ++j) store(results[i][j] + n, y[j]);
+      } else if (i < down) {
+#pragma GCC unroll 4
+        for (int j = 0; j < Tile; ++j) {
+          if (j < across) end.store_at(first + i * w.out_width + j, output + n, y[j] + bias);
+        }
+      }
     }
   }
-  const int64_t across = w.out_width - corner.left < Tile ? w.out_width - corner.left : Tile;
-  for (int i = 0; i < Tile && corner.top + i < w.out_height; ++i) {
-    const int64_t row = (corner.image * w.out_height + corner.top + i) * w.out_width + corner.left;
-    finish_rows(call, results[i][0], kLinearPanel, static_cast<int>(across), {row, output, outputs});
+  if (direct) return;
+  for (int i = 0; i < down; ++i) {
+    finish_rows(call, results[i][0], kLinearPanel, static_cast<int>(across),
+                {first + i * w.out_width, output, outputs});
   }
 }
 
 template <int Tile>
 LISSOME_INLINE void run_winograd_tiles(const WinogradF32Call& call, int part, int parts) {
   constexpr int kPoints = (Tile + 2) * (Tile + 2);
+  constexpr int64_t kColumn = kTileVectors * Floats::kWidth;
   const int64_t inputs = call.in_channels;
   const TileCounts counts = count_tiles(call.window, Tile);
   const int64_t panels = (call.out_channels + kLinearPanel - 1) / kLinearPanel;
@@ -167,14 +187,25 @@ LISSOME_INLINE void run_winograd_tiles(const WinogradF32Call& call, int part, in
   const int64_t v_stride = point_stride(call.block, inputs), m_stride = point_stride(call.block, kLinearPanel);
   float* v = call.scratch + part * kPoints * (v_stride + m_stride);
   float* m = v + kPoints * v_stride;
-  for (int64_t first = my_tiles.begin; first < my_tiles.end; first += call.block) {
-    const int64_t left = my_tiles.end - first, count = left < call.block ? left : call.block;
+  const int64_t all = my_tiles.end - my_tiles.begin, blocks = (all + call.block - 1) / call.block;
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t first = my_tiles.begin + all * block / blocks;
+    const int64_t count = my_tiles.begin + all * (block + 1) / blocks - first;
+    const int64_t visits = (count + kTileRows - 1) / kTileRows * (kLinearPanel / kColumn);
     for (int64_t i = 0; i < count; ++i)
       load_winograd_tile<Tile>(call, find_corner(counts, Tile, first + i), v + i * inputs, v_stride);
     for (int64_t panel = my_panels.begin; panel < my_panels.end; ++panel) {
       const float* weight = call.weight + panel * kPoints * inputs * kLinearPanel;
-      for (int point = 0; point < kPoints; ++point, weight += inputs * kLinearPanel)
-        multiply_winograd_point(v + point * v_stride, inputs, weight, count, m + point * m_stride);
+      for (int point = 0; point < kPoints; ++point, weight += inputs * kLinearPanel) {
+        const PointProduct product = {v + point * v_stride, weight, m + point * m_stride, inputs};
+        Visit visit = {0, inputs, true, true};
+        // Points and panels follow each other.
+        if (point + 1 < kPoints || panel + 1 < my_panels.end) {
+          visit.ahead = look_ahead(weight + inputs * kLinearPanel, inputs, visits);
+        }
+        for (int64_t n = 0; n < kLinearPanel; n += kColumn)
+          run_tile_rows<PointTile, kTileVectors>(product, {0, n, kColumn}, count, visit);
+      }
       for (int64_t i = 0; i < count; ++i)
         store_winograd_tile<Tile>(call, find_corner(counts, Tile, first + i), panel * kLinearPanel,
                                   m + i * kLinearPanel, m_stride);
