@@ -2,9 +2,11 @@
 // run through the reference library, which is loaded when a plan asks for it.
 #pragma once
 
+#include "lissome/runtime/bucketed_session.h"
 #include "lissome/runtime/memory_plan.h"
 #include "lissome/runtime/peaks.h"
 #include "lissome/runtime/plan.h"
 #include "lissome/runtime/plan_io.h"
 #include "lissome/runtime/session.h"
+#include "lissome/runtime/stream_pool.h"
 #include "lissome/runtime/team.h"

@@ -1,4 +1,5 @@
 // lissome bench: models against each other in one run, rounds interleaved.
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
@@ -11,7 +12,7 @@ namespace {
 
 struct BenchFlags {
   std::vector<std::string> models;
-  std::string probe, memory;
+  std::string probe, memory, streams;
   CallFlags call;
   int warmup = 10, runs = 100;
   bool json = false;
@@ -24,6 +25,9 @@ bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--warmup", to.warmup, "untimed calls of each model", 0);
   flags.add("--runs", to.runs, "rounds", 1);
   add_memory_flag(flags, to.memory);
+  flags.add("--streams", to.streams,
+            "calls a second with 1 to N calls at once, the threads shared out among them; auto: as many as there are "
+            "threads");
   flags.add("--json", to.json, "print the result as JSON");
   flags.add_hidden("--probe", to.probe);  // for probe_model alone
   if (!flags.parse(arguments)) return false;
@@ -75,6 +79,47 @@ Table predict_slowdowns(const std::vector<Entry>& entries, const Interleaved& ti
   return table;
 }
 
+std::vector<int> read_streams(const std::string& text, int threads) {
+  if (text == "auto") return list_stream_counts(threads);
+  int count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > StreamPool::kMostStreams)
+    throw_error(ErrorKind::usage, "--streams is auto or 1 to ", StreamPool::kMostStreams, ", not ", quote(text));
+  return count == 1 ? std::vector{1} : std::vector{1, count};
+}
+
+// Calls a second of each model by the number of streams.
+int bench_streams(const BenchFlags& flags, const Console& console) {
+  constexpr double kSeconds = 3;
+  Table table{"",
+              {{"model", ""},
+               {"streams", ""},
+               {"threads each", ""},
+               {"calls a second", ""},
+               {"least", ""},
+               {"most", ""},
+               {"speed", "x"},
+               {"from", "x"},
+               {"to", "x"},
+               {"chosen", ""}},
+              {}};
+  for (const Entry& entry : open_entries(flags)) {
+    const SessionOptions options{.threads = entry.session->threads(), .memory = entry.memory};
+    const auto plan = open_plan(entry.model, flags.call.threads);
+    const std::vector<int> counts = read_streams(flags.streams, entry.session->threads());
+    const std::vector<StreamRate> rates = measure_streams(plan, entry.views, counts, options, kSeconds);
+    for (const StreamRate& rate : rates) {
+      const Ratio& speed = rate.speed;
+      table.rows.push_back({entry.name, static_cast<double>(rate.streams), static_cast<double>(rate.threads_each),
+                            rate.calls_per_second, rate.interval.low, rate.interval.high, speed.median,
+                            speed.interval.low, speed.interval.high,
+                            rate.streams == choose_streams(rates) ? "yes" : ""});
+    }
+  }
+  console.print(flags.json ? to_json(table).dump() + "\n" : render_table(table, console.terminal()));
+  return Console::interrupted() ? 130 : 0;
+}
+
 Table make_table(const BenchFlags& flags, const std::vector<Entry>& entries, const Interleaved& timing,
                  const std::vector<Probe>& probes) {
   Table table{"",
@@ -114,6 +159,7 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
     console.print(run_probe(flags.probe, flags.call, read_memory(flags.memory)).dump() + "\n");
     return 0;
   }
+  if (!flags.streams.empty()) return bench_streams(flags, console);
   const std::vector<Entry> entries = open_entries(flags);
   std::vector<Contender> contenders;
   for (const Entry& entry : entries) contenders.push_back({entry.name, [&entry] { entry.session->run(entry.views); }});

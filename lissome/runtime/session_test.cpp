@@ -10,7 +10,9 @@
 #include <thread>
 
 #include "lissome/kernel.h"
+#include "lissome/measure.h"
 #include "lissome/runtime/plan_io.h"
+#include "lissome/runtime/stream_pool.h"
 #include "lissome/runtime/team.h"
 #include "tests/count_allocations.h"
 
@@ -119,6 +121,29 @@ TEST_CASE("inputs that do not fit are refused by name and the session goes on") 
   CHECK(kind_of([&] { session.run(std::vector<TensorView>{strided}); }) == ErrorKind::invalid_input);
   const std::vector<NamedArray> named = {{"x", make_input(2, 1)}};
   CHECK(session.run(named)[0].array.data<float>()[1] == 8);
+}
+
+TEST_CASE("a shape that needs more memory than there is is refused before it is taken, and the session goes on") {
+  Plan plan = make_plan();
+  plan.dimensions[0].maximum = INT64_MAX;
+  constexpr int64_t kWide = 1 << 20;  // of the hidden layer: 4 MiB a row
+  plan.arrays[0].array = make_array(Dtype::f32, {packed_linear_f32_size(kWide, 4)});
+  plan.arrays[1].array = make_array(Dtype::f32, {packed_linear_f32_size(1, kWide)});
+  for (int i : {0, 1}) {
+    plan.values[static_cast<size_t>(1 + i)].sizes = {plan.arrays[static_cast<size_t>(i)].array.sizes[0]};
+  }
+  plan.values[3].sizes[1] = kWide;
+  plan.steps[0].attributes.set("outputs", kWide);
+  Session session(std::make_shared<Plan>(plan));
+  const int64_t rows = total_memory_bytes() / (4 * kWide) + 1;
+  const auto run = [&](int64_t batch) {
+    const Array x = make_input(batch, 1);
+    return session.run(std::vector<TensorView>{x.view()})[0].sizes;
+  };
+  const int64_t before = read_resident_memory().now;
+  CHECK(kind_of([&] { run(rows); }) == ErrorKind::over_budget);
+  CHECK(read_resident_memory().now - before < int64_t{64} << 20);
+  CHECK(run(2) == Sizes{2, 1});
 }
 
 TEST_CASE("results go into the caller's memory") {
@@ -297,4 +322,53 @@ TEST_CASE("regions run on every thread, however many sessions ask") {
         &counter);
   }
   CHECK(counter.calls == 3000);
+}
+
+TEST_CASE("a pool of streams answers many callers at once, and fails one call alone") {
+  const auto plan = std::make_shared<Plan>(make_plan());
+  for (const int streams : {1, 2, 3}) {
+    StreamPool pool(plan, streams, {.threads = 4});
+    CHECK(pool.streams() == streams);
+    CHECK(pool.threads_each() == 4 / streams);
+    std::atomic<int> wrong{0}, refused{0};
+    std::vector<std::thread> callers;
+    for (int t = 0; t < 5; ++t) {
+      callers.emplace_back([&, t] {
+        for (int i = 0; i < 100; ++i) {
+          const Array x = make_input(1 + (i + t) % 10, static_cast<float>(t));  // at most 8 are admitted
+          try {
+            wrong += pool.run(std::vector<TensorView>{x.view()})[0].data<float>()[0] != 8.0f * static_cast<float>(t);
+          } catch (const Error&) {
+            ++refused;
+          }
+        }
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    CHECK(wrong == 0);
+    CHECK(refused == 100);
+  }
+  CHECK(kind_of([&] { StreamPool pool(plan, 0); }) == ErrorKind::usage);
+  CHECK(kind_of([&] { StreamPool pool(plan, StreamPool::kMostStreams + 1); }) == ErrorKind::usage);
+}
+
+TEST_CASE("numbers of streams are measured in turns") {
+  CHECK(list_stream_counts(1) == std::vector<int>{1});
+  CHECK(list_stream_counts(6) == std::vector<int>{1, 2, 4, 6});
+  const Array x = make_input(2, 1);
+  const std::vector<TensorView> inputs = {x.view()};
+  std::vector<StreamRate> rates =
+      measure_streams(std::make_shared<Plan>(make_plan()), inputs, {1, 2}, {.threads = 2}, 0.5);
+  REQUIRE(rates.size() == 2);
+  for (const StreamRate& rate : rates) {
+    CHECK(rate.calls_per_second > 1000);
+    CHECK(rate.interval.low <= rate.calls_per_second);
+    CHECK(rate.interval.high >= rate.calls_per_second);
+  }
+  CHECK(rates[0].speed.median == 1);
+  CHECK(rates[1].threads_each == 1);
+  rates[1].speed.interval = {0.9, 1.2};
+  CHECK(choose_streams(rates) == 1);
+  rates[1].speed.interval = {1.1, 1.2};
+  CHECK(choose_streams(rates) == 2);
 }

@@ -4,10 +4,13 @@
 #include <immintrin.h>
 #include <sched.h>
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "lissome/base.h"
 
 namespace lissome {
 namespace {
@@ -120,12 +123,21 @@ void enter_openmp_region(void* argument) {
   region.function(region.argument, region.openmp->thread_number(), region.openmp->thread_count());
 }
 
+thread_local int current_team = 0;
+
+// A team has no threads before its first region.
 Workers& own_workers() {
-  static Workers workers;
-  return workers;
+  static std::array<Workers, TeamScope::kTeams> teams;
+  return teams[static_cast<size_t>(current_team)];
 }
 
 }  // namespace
+
+TeamScope::TeamScope(int team) : before_(current_team) {
+  LISSOME_CHECK(team >= 0 && team < kTeams, "team ", team);
+  current_team = team;
+}
+TeamScope::~TeamScope() { current_team = before_; }
 
 void RegionBarrier::wait(int threads) {
   const uint32_t phase = phase_.load(std::memory_order_relaxed);

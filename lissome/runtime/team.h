@@ -21,8 +21,23 @@ class RegionBarrier {
 // `threads` is how many really run, from 1 to the number asked for; `thread` counts from 0, the caller.
 using RegionFunction = void (*)(void* argument, int thread, int threads);
 
-// Returns when all threads have returned. Regions of several sessions take turns. The function must not throw.
+// Returns when all threads have returned. Regions of several sessions take turns, but for TeamScope. The function must
+// not throw.
 void run_region(int threads, RegionFunction function, void* argument);
+
+// Regions that this thread asks for while it stands run on a team of its own, 0 to kTeams - 1; elsewhere on team 0.
+// Only regions of one team take turns.
+class TeamScope {
+ public:
+  explicit TeamScope(int team);
+  ~TeamScope();
+  TeamScope(const TeamScope&) = delete;
+  TeamScope& operator=(const TeamScope&) = delete;
+  static constexpr int kTeams = 64;
+
+ private:
+  int before_;
+};
 
 // Looks whether libtorch is loaded by now; the regions after that use its team. Called when a session is made.
 void choose_executor();

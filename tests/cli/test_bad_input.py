@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
@@ -204,6 +205,44 @@ def test_wrong_shape(refuse: Callable[..., str], models: SimpleNamespace, tmp_pa
     for words in (with_data(models, path), ["run", models.classifier, "--input", path]):
         error = refuse(4, *words)
         assert "63" in error and "64" in error
+
+
+def test_a_finished_model_names_what_it_takes(
+    refuse: Callable[..., str], prepared: Path, tmp_path: Path, samples: np.ndarray
+):
+    for array, seen in (
+        (samples.astype(np.complex64), ("c64", "takes f32")),
+        (samples[:, :63], ("63", "64")),
+        (samples[0], ("[64]",)),
+        (np.zeros((65, 64), np.float32), ("[65, 64]", "1..64")),
+    ):
+        error = refuse(4, "run", prepared, "--input", write_data(tmp_path, input=array))
+        assert "'input'" in error and all(word in error for word in seen), error
+
+
+def test_nodes_that_need_libtorch_where_there_is_none(
+    models: SimpleNamespace, lissome: Lissome, program: Path, tmp_path: Path
+):
+    """The program beside nothing but its runtime, as on a machine without torch."""
+    bare = tmp_path / "bare"
+    (bare / "bin").mkdir(parents=True)
+    (bare / "lib").mkdir()
+    built = program.resolve().parents[1]
+    shutil.copy(built / "bin" / "lissome", bare / "bin")
+    shutil.copy(built / "lib" / "liblissome_runtime.so", bare / "lib")
+    words = ("prepare", models.classifier, "-o", "both.lissome", "--kernel")
+    assert lissome(*words, "linear=reference").returncode == 0
+    assert lissome("prepare", models.classifier, "-o", "ours.lissome").returncode == 0
+
+    def run(*command: object) -> subprocess.CompletedProcess[str]:
+        return lissome(*command, executable=bare / "bin" / "lissome")
+
+    done = run("run", "ours.lissome", "--input", models.one)
+    assert done.returncode == 0, done.stderr
+    done = run("run", "both.lissome", "--input", models.one)
+    assert done.returncode == 4 and "need libtorch" in done.stderr and "linear" in done.stderr
+    done = run("run", models.classifier, "--input", models.one)
+    assert done.returncode == 4 and "needs libtorch" in done.stderr
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

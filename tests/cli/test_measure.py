@@ -150,3 +150,15 @@ def test_bench_within_a_limit(
     assert refused.returncode == 3 and "at least 10" in refused.stderr and "largest layer" in refused.stderr
     assert "libtorch" in lissome("run", models.classifier, "--input", models.one, "--memory", "9MiB").stderr
     assert lissome(*words, "--memory", "much").returncode == 2
+
+
+def test_bench_streams(read_json: Lissome, rows: Lissome, lissome: Lissome, prepared: Path):
+    """One call at a time on all threads, and two at once on one each."""
+    result = rows(read_json("bench", prepared, "--streams", "auto", "--threads", "2"))
+    assert [(row["streams"], row["threads each"]) for row in result] == [(1, 2), (2, 1)]
+    assert all(0 < row["least"] <= row["calls a second"] <= row["most"] for row in result)
+    assert result[0]["speed"] == 1 and result[1]["from"] <= result[1]["speed"] <= result[1]["to"]
+    assert [row["chosen"] for row in result].count("yes") == 1
+    assert result[1]["chosen"] == ("yes" if result[1]["from"] > 1 else "")
+    refused = lissome("bench", prepared, "--streams", "many")
+    assert refused.returncode == 2 and "auto or 1 to" in refused.stderr

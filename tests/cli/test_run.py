@@ -85,3 +85,41 @@ def test_a_finished_model_keeps_its_threads(succeed: Lissome, read_json: Lissome
     succeed("prepare", models.classifier, "-o", tmp_path / "one.lissome", "--threads", "1")
     assert read_json("bench", tmp_path / "one.lissome", "--runs", "2")["threads"] == 1
     assert read_json("bench", tmp_path / "one.lissome", "--runs", "2", "--threads", "2")["threads"] == 2
+
+
+class Masked(torch.nn.Module):
+    """A mean over the words that count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = torch.nn.Embedding(50, 16)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        words = self.words(ids)
+        return (words * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True), words
+
+
+def test_run_in_buckets(succeed: Lissome, lissome: Lissome, tmp_path: Path):
+    torch.manual_seed(0)
+    module, words = Masked().eval(), torch.export.Dim("words", min=1, max=64)
+    example = (torch.ones(2, 5, dtype=torch.int64), torch.ones(2, 5))
+    exported = torch.export.export(module, example, dynamic_shapes=({1: words}, {1: words}))
+    torch.export.save(exported, tmp_path / "masked.pt2")
+    succeed("prepare", tmp_path / "masked.pt2", "-o", tmp_path / "masked.lissome")
+    ids, mask = torch.arange(14).reshape(2, 7), torch.ones(2, 7)
+    np.savez(tmp_path / "x.npz", ids=ids.numpy(), mask=mask.numpy())
+    command = ("run", tmp_path / "masked.lissome", "--input", "x.npz", "--output", "y.npz", "--buckets", "ids.1=8,32")
+    done = lissome(*command, "--pad", "ids=0", "--pad", "mask=0")
+    assert done.returncode == 0 and "answers differ by" in done.stderr, done.stderr
+    with np.load(tmp_path / "y.npz") as outputs:
+        for name, wanted in zip(outputs.files, module(ids, mask), strict=True):
+            assert_close(outputs[name], wanted)
+    noticed = lissome(*command, "--pad", "ids=0", "--pad", "mask=1")
+    assert noticed.returncode == 4 and "changes output" in noticed.stderr and "0.001" in noticed.stderr
+    for flags, what in (
+        (("--pad", "ids=0"), "'mask' is not given"),
+        (("--pad", "ids=zero", "--pad", "mask=0"), "no number"),
+        (("--pad", "ids"), "INPUT=NUMBER"),
+    ):
+        refused = lissome(*command, *flags)
+        assert refused.returncode == 2 and what in refused.stderr
