@@ -171,6 +171,27 @@ TEST_CASE("residuals, and what is joined, stay in u8 from convolution to convolu
   CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
 }
 
+TEST_CASE("transposed convolutions whose windows lie beside each other are int8 too") {
+  const Program program = prepare_inference(parse_program(R"(
+    input %x: f32[batch, 8, 6, 5]
+    parameter @a: f32[8, 32, 2, 2]
+    parameter @b: f32[32]
+    parameter @c: f32[4, 32, 1, 1]
+    %1: f32[batch, 32, 12, 10] = aten::convolution(%x, @a, @b, [2, 2], [0, 0], [1, 1], true, [0, 0], 1)
+    %2: f32[batch, 4, 12, 10] = aten::convolution(%1, @c, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
+    return %2
+  )",
+                                                          {{"a", at::randn({8, 32, 2, 2}).mul(0.3)},
+                                                           {"b", at::randn({32}).mul(0.1)},
+                                                           {"c", at::randn({4, 32, 1, 1}).mul(0.2)}}));
+  const Quantized quantized = quantize_int8(program, make_batches({4, 8, 6, 5}), {}, 10);
+  verify_program(quantized.program, Stage::compressed);
+  CHECK(count_ops(quantized.program, "lissome::conv_transposed_int8_u8") == 1);
+  CHECK(count_ops(quantized.program, "lissome::conv_int8") == 1);
+  const at::Tensor x = at::randn({8, 8, 6, 5});
+  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
+}
+
 TEST_CASE("biases are corrected by the mean error that calibration saw") {
   const Program program = make_mlp();
   const CalibrationBatches batches = make_batches({512, 32}, 2);

@@ -26,7 +26,9 @@ ArgumentList order_arguments(const Op& op, const std::map<std::string, Argument>
 
 std::string choose_op(const Layer& layer, bool gives_u8) {
   if (layer.dynamic) return "lissome::linear_dynamic_int8";
-  const std::string kind = layer.is_conv ? "lissome::conv_int8" : "lissome::linear_int8";
+  const std::string kind = layer.transposed ? "lissome::conv_transposed_int8"
+                           : layer.is_conv  ? "lissome::conv_int8"
+                                            : "lissome::linear_int8";
   return gives_u8 ? kind + "_u8" : kind;
 }
 
@@ -46,14 +48,14 @@ ValueId add_int8_layer(Program& program, const Node& node, const Layer& layer, V
       {"x", input},
       {"weight", program.add_weight(name + ".int8", layer.weight, WeightRole::constant)},
       {"weight_scales", program.add_weight(name + ".scales", layer.weight_scales, WeightRole::constant)},
-      {"act", epilogue.activation},
-      {"residual", epilogue.residual}};
+      {"act", epilogue.activation}};
+  if (!layer.transposed) named["residual"] = epilogue.residual;
   if (layer.bias.defined()) named["bias"] = program.add_weight(name + ".bias", layer.bias, WeightRole::constant);
   if (!layer.dynamic) {
     named["x_scale"] = layer.range.scale();
     named["x_zero"] = layer.range.zero_point();
   }
-  if (layer.is_conv) {
+  if (layer.is_conv && !layer.transposed) {
     for (const char* setting : {"stride", "padding", "dilation", "groups"}) named[setting] = node.argument(setting);
   }
   if (epilogue.residual_range) {

@@ -25,12 +25,14 @@ at::Tensor find_constant(const Program& program, const Argument& argument) {
   return weight->tensor;
 }
 
-// Symmetric, a scale for each output channel (dimension 0): w = s8 * scale.
-void quantize_weight(const at::Tensor& weight, Layer& layer) {
+// Symmetric, a scale for each output channel (dimension 0, or 1 of a transposed one): w = s8 * scale.
+void quantize_weight(const at::Tensor& given, Layer& layer) {
+  const at::Tensor weight = layer.transposed ? given.transpose(0, 1) : given;
   const at::Tensor rows = weight.to(at::kDouble).reshape({weight.size(0), -1});
   const at::Tensor scale = rows.abs().amax({1}).clamp_min(1e-30).div(127);
   const at::Tensor levels = rows.div(scale.unsqueeze(1)).round().clamp(-127, 127);
-  layer.weight = levels.reshape(weight.sizes()).to(at::kChar).contiguous();
+  const at::Tensor bytes = levels.reshape(weight.sizes()).to(at::kChar);
+  layer.weight = (layer.transposed ? bytes.transpose(0, 1) : bytes).contiguous();
   layer.weight_scales = scale.to(at::kFloat).contiguous();
 }
 
@@ -40,6 +42,24 @@ bool is_kept(const Node& node, const QuantizeOptions& options) {
                      [&](const std::string& pattern) { return matches_pattern(pattern, node.origin->module); });
 }
 
+bool is_transposed(const Node& node) { return is_conv(node) && node.argument("transposed") != Argument(false); }
+
+bool all_equal(const Argument& argument, int64_t wanted) {
+  for (const Argument& item : argument.list()) {
+    if (item != Argument(wanted)) return false;
+  }
+  return true;
+}
+
+bool has_windows_beside(const Node& node, const at::Tensor& weight) {
+  const auto& stride = node.argument("stride").list();
+  const bool residual = node.op.argument_index("residual") >= 0 && !node.argument("residual").is_none();
+  return node.argument("transposed") == Argument(true) && stride.size() == 2 && stride[0] == Argument(weight.size(2)) &&
+         stride[1] == Argument(weight.size(3)) && all_equal(node.argument("padding"), 0) &&
+         all_equal(node.argument("output_padding"), 0) && all_equal(node.argument("dilation"), 1) &&
+         node.argument("groups") == Argument(1) && weight.size(1) % 32 == 0 && !residual;
+}
+
 std::string find_refusal(const Program& program, const Node& node, const QuantizeOptions& options) {
   const at::Tensor weight = find_constant(program, node.argument("weight"));
   if (!weight.defined()) return "its weight is not constant";
@@ -47,8 +67,10 @@ std::string find_refusal(const Program& program, const Node& node, const Quantiz
   if (!node.argument("bias").is_none() && !find_constant(program, node.argument("bias")).defined())
     return "its bias is not constant";
   if (is_conv(node)) {
-    if (node.argument("transposed") != Argument(false)) return "transposed convolutions have no int8 form";
     if (weight.dim() != 4) return "only two-dimensional convolutions have an int8 form";
+    if (is_transposed(node) && !has_windows_beside(node, weight))
+      return "of transposed convolutions only those have an int8 form whose stride is their window, 32 outputs at a "
+             "time";
   }
   if (weight.numel() / std::max<int64_t>(weight.size(0), 1) < 4)
     return "fewer than four products a sum: nothing to gain";
@@ -81,6 +103,7 @@ std::vector<Layer> find_layers(const Program& program, const QuantizeOptions& op
     layer.position = position;
     layer.name = program.value(node.result()).name;
     layer.is_conv = is_conv(node);
+    layer.transposed = is_transposed(node);
     layer.dynamic = !layer.is_conv && options.dynamic_linears;
     layer.input = node.arguments.front().value();
     layer.residual = find_residual(program, node);
@@ -119,7 +142,7 @@ at::Tensor run_float(const Program& program, const Layer& layer, const at::Tenso
   std::vector<int64_t> stride, padding, dilation, zeros(static_cast<size_t>(weight.dim() - 2), 0);
   return at::convolution(input, weight, maybe_bias, read_ints(node.argument("stride"), stride),
                          read_ints(node.argument("padding"), padding), read_ints(node.argument("dilation"), dilation),
-                         false, zeros, *node.argument("groups").get<int64_t>());
+                         layer.transposed, zeros, *node.argument("groups").get<int64_t>());
 }
 
 at::Tensor run_quantized(const Program& program, const Layer& layer, const at::Tensor& input) {

@@ -17,6 +17,7 @@ struct Layer {
   std::string name;     // of its result, as printed
   ValueId input = ValueId::none;
   bool is_conv = false;
+  bool transposed = false;           // a convolution whose weight is [in, out, ...]
   bool dynamic = false;              // one scale a row, found while running
   ActivationRange range;             // of the input, when not dynamic
   ValueId residual = ValueId::none;  // of a convolution, as large as its result

@@ -134,6 +134,10 @@ LISSOME_KERNEL(pool_u8, PoolCall, avx512);
 LISSOME_KERNEL(pool_u8, PoolCall, avx2);
 LISSOME_KERNEL(pool_u8, PoolCall, portable);
 
+LISSOME_KERNEL(quantize_image, QuantizeImageCall, avx512_vnni);
+LISSOME_KERNEL(quantize_image, QuantizeImageCall, avx2);
+LISSOME_KERNEL(quantize_image, QuantizeImageCall, portable);
+
 LISSOME_KERNEL(quantize_rows, QuantizeRowsCall, avx512_vnni);
 LISSOME_KERNEL(quantize_rows, QuantizeRowsCall, avx2);
 LISSOME_KERNEL(quantize_rows, QuantizeRowsCall, portable);

@@ -33,7 +33,7 @@ void finish_one(const OutputU8S8& output, int64_t row, int64_t n, int32_t sum) {
     y = std::fma(steps, output.residual_scale, y);
   }
   y = static_cast<float>(activate(output.epilogue, y));
-  const int64_t at = row * output.y_stride + n;
+  const int64_t at = spread_row(output.spread, row) * output.y_stride + spread_output(output, n);
   if (output.out_inverse == 0) {
     static_cast<float*>(output.y)[at] = y;
   } else {
@@ -147,6 +147,16 @@ void quantize_rows_portable(const QuantizeRowsCall& call, int part, int parts) {
     call.scales[m] = scale;
     call.zeros[m] = static_cast<int32_t>(zero);
     for (int64_t k = 0; k < call.inputs; ++k) y[k] = quantize_one(x[k], inverse, call.zeros[m]);
+  }
+}
+
+void quantize_image_portable(const QuantizeImageCall& call, int part, int parts) {
+  const Range pixels = split_evenly(call.batch * call.pixels, part, parts);
+  for (int64_t i = pixels.begin; i < pixels.end; ++i) {
+    const float* x = call.x + i / call.pixels * call.channels * call.pixels + i % call.pixels;
+    for (int64_t c = 0; c < call.channels; ++c) {
+      call.y[i * call.channels + c] = quantize_one(x[c * call.pixels], call.inverse, call.zero);
+    }
   }
 }
 

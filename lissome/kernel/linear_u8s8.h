@@ -20,6 +20,15 @@
 
 namespace lissome {
 
+// Where the results of a transposed convolution lie whose windows do not overlap: outputs of a pixel come in blocks,
+// one for each place of the window in row order, and block (i, j) of pixel (h, w) is pixel (h * rows + i, w * columns +
+// j).
+struct SpreadU8S8 {
+  int64_t width = 0;              // of x; 0: results lie as they are numbered
+  int64_t rows = 1, columns = 1;  // of the window
+  int64_t outputs = 0;            // of a block, a multiple of 32; y_stride is columns * outputs
+};
+
 // The same for linear and convolution. Always the first base of a call.
 struct OutputU8S8 {
   const float* multiplier = nullptr;          // [outputs]
@@ -37,6 +46,7 @@ struct OutputU8S8 {
   float residual_scale = 0;
   int32_t residual_zero = 0;
   Epilogue epilogue;
+  SpreadU8S8 spread;
 };
 
 struct LinearU8S8Call : OutputU8S8 {
@@ -81,6 +91,15 @@ struct QuantizeRowsCall {
   int32_t* zeros = nullptr;
   int64_t rows = 0, inputs = 0;
   int64_t x_stride = 0, y_stride = 0;
+};
+
+// An image of f32 by planes -> u8 channels-last, with one scale and zero point.
+struct QuantizeImageCall {
+  const float* x = nullptr;  // [batch, channels, pixels]
+  uint8_t* y = nullptr;      // [batch, pixels, channels]
+  int64_t batch = 0, channels = 0, pixels = 0;
+  float inverse = 0;  // 1 / scale
+  int32_t zero = 0;
 };
 
 }  // namespace lissome

@@ -14,9 +14,11 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kMostSteps = 500;              // a sum of that many has parts of s16 in PanelNumbers
-constexpr int64_t kRowBytes = 512 * 1024;        // of x, per sweep over the panels
-constexpr int64_t kSmallWeight = 128 * 1024;     // that each core may well read whole
+constexpr int64_t kMostSteps = 500;           // a sum of that many has parts of s16 in PanelNumbers
+constexpr int64_t kRowBytes = 512 * 1024;     // of x, per sweep over the panels
+constexpr int64_t kSmallWeight = 128 * 1024;  // that each core may well read whole
+constexpr int64_t kGroupBytes = 37 * 1024;    // of weights that are used in turns, row by row
+constexpr int64_t kMostPanels = 4;
 constexpr int64_t kFewRows = 4;                  // that leave a tile too empty
 constexpr int64_t kMostBand = int64_t{1} << 30;  // bytes: offsets are s32
 
@@ -46,8 +48,29 @@ struct BlockSource {
   int64_t square;
 };
 
-void multiply_block(const BlockSource& s, int32_t* sums, PendingRows& pending) {
-  const int64_t pace = (kBlockRows + s.steps - 1) / (s.steps + 1) + 1;
+// Finishes the block before, some rows after every second step, so that it is done when the next one is.
+class FinishingRows {
+ public:
+  FinishingRows(const PendingBlock& block, int64_t steps) : block_(block), count_(block.count) {
+    const int64_t turns = steps / 2 > 0 ? steps / 2 : 1;
+    pace_ = (kBlockRows + turns - 1) / turns;
+  }
+  LISSOME_INLINE void advance() { advance_to(next_ + pace_ < count_ ? next_ + pace_ : count_); }
+  LISSOME_INLINE void finish() { advance_to(count_); }
+
+ private:
+  LISSOME_INLINE void advance_to(int64_t end) {
+    if (next_ < end) block_.finish(block_, next_, end);
+    next_ = end;
+  }
+
+  const PendingBlock& block_;
+  const int64_t count_;
+  int64_t next_ = 0, pace_;
+};
+
+void multiply_block(const BlockSource& s, int32_t* sums, const PendingBlock& before) {
+  FinishingRows pending(before, s.steps);
   const int8_t* weight = s.weight;
   clear_tile<0>(), clear_tile<1>(), clear_tile<2>(), clear_tile<3>();
   const auto multiply = [&](const uint8_t* x, int64_t stride) {
@@ -63,16 +86,17 @@ void multiply_block(const BlockSource& s, int32_t* sums, PendingRows& pending) {
   };
   for (int64_t step = 0; step < s.steps; ++step) {
     multiply(s.x + s.offsets[step], s.stride);
-    pending.advance(pace);
+    if (step % 2 == 1) pending.advance();
   }
   if (s.tail != nullptr) multiply(s.tail, 64);
   store_tile<0>(sums, 128), store_tile<1>(sums + 16, 128);
   store_tile<2>(sums + 512, 128), store_tile<3>(sums + 528, 128);
+  pending.finish();
 }
 
 // At most 16 rows.
-void multiply_half_block(const BlockSource& s, int32_t* sums, int64_t rows, PendingRows& pending) {
-  const int64_t pace = (2 * kTileSide + s.steps - 1) / (s.steps + 1) + 1;
+void multiply_half_block(const BlockSource& s, int32_t* sums, int64_t rows, const PendingBlock& before) {
+  FinishingRows pending(before, s.steps);
   const int8_t* weight = s.weight;
   clear_tile<0>(), clear_tile<1>(), clear_tile<2>(), clear_tile<3>();
   const auto multiply_even = [&](const uint8_t* x, int64_t stride) {
@@ -92,7 +116,7 @@ void multiply_half_block(const BlockSource& s, int32_t* sums, int64_t rows, Pend
     load_tile<7>(weight + s.square, 64);
     multiply_byte_tiles<3, 5, 7>();
     weight += 2 * s.square;
-    pending.advance(pace);
+    pending.advance();
   }
   if (step < s.steps) multiply_even(s.x + s.offsets[step], s.stride);
   if (s.tail != nullptr) multiply_even(s.tail, 64);
@@ -101,26 +125,38 @@ void multiply_half_block(const BlockSource& s, int32_t* sums, int64_t rows, Pend
   for (int64_t i = 0; i < rows * kU8S8Panel; i += 16) {
     _mm512_store_si512(sums + i, _mm512_add_epi32(_mm512_load_si512(sums + i), _mm512_load_si512(sums + 512 + i)));
   }
+  pending.finish();
 }
 
 // The blocks of one part, one after the other.
 class BlockRunner {
  public:
-  BlockRunner(const OutputU8S8& output, const PanelU8S8& panel)
-      : output_(output), panel_(panel), pending_{output, choose_finish(output)} {}
+  BlockRunner(const OutputU8S8& output, int64_t outputs, const PanelU8S8& panel)
+      : output_(output),
+        panel_(panel),
+        pending_{output, choose_finish(output, outputs, panel.runs * panel.steps * panel.step_fours * 4)} {}
   ~BlockRunner() {
-    pending_.advance(kBlockRows);
+    finish_pending();
     release_tiles();
   }
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  // Of the blocks that follow.
-  LISSOME_INLINE void enter_panel(int64_t output, int64_t outputs) {
-    which_ = 1 - which_;
-    read_panel(output_, output, outputs < kU8S8Panel ? outputs : kU8S8Panel, numbers_[which_]);
+  // So that the rows of its places are free again.
+  LISSOME_INLINE void finish_pending() {
+    if (pending_.count > 0) pending_.finish(pending_, 0, pending_.count);
+    pending_.count = 0;
   }
-  LISSOME_INLINE void run(const BlockSource& source, int64_t rows, BlockPlace place) {
+  // Of the panels that the following blocks are for, kMostPanels at most.
+  LISSOME_INLINE void enter_panels(Range panels, int64_t outputs) {
+    which_ = 1 - which_;
+    for (int64_t p = panels.begin; p < panels.end; ++p) {
+      const int64_t output = p * kU8S8Panel, left = outputs - output;
+      read_panel(output_, output, left < kU8S8Panel ? left : kU8S8Panel, numbers_[which_][p - panels.begin]);
+    }
+  }
+  // `panel` counts from the first that was entered. `places` must last until the next block has run.
+  LISSOME_INLINE void run(const BlockSource& source, int64_t rows, const BlockRows& places, int64_t panel) {
     if (rows != shaped_) load_tile_shapes(shape_byte_tiles(shaped_ = rows, panel_.step_fours));
     int32_t* sums = sums_[turn_];
     turn_ = 1 - turn_;
@@ -129,19 +165,28 @@ class BlockRunner {
     } else {
       multiply_half_block(source, sums, rows, pending_);
     }
-    pending_.advance(kBlockRows);
-    pending_.start(numbers_[which_], sums, place, rows);
+    pending_.panel = &numbers_[which_][panel], pending_.sums = sums, pending_.rows = &places, pending_.count = rows;
   }
 
  private:
   const OutputU8S8& output_;
   const PanelU8S8 panel_;
-  PendingRows pending_;
+  PendingBlock pending_;
   int64_t shaped_ = 0;  // rows of a block that the tiles are shaped for
   int which_ = 0, turn_ = 0;
-  PanelNumbers numbers_[2];
+  PanelNumbers numbers_[2][kMostPanels];
   alignas(64) int32_t sums_[2][kBlockRows * kU8S8Panel];
 };
+
+// Calls `run` with panels whose weights stay in the first level of cache while rows go by.
+template <typename Function>
+LISSOME_INLINE void group_panels(Range panels, const PanelU8S8& panel, const Function& run) {
+  int64_t most = kGroupBytes / panel.panel;
+  most = most < 1 ? 1 : most > kMostPanels ? kMostPanels : most;
+  for (int64_t p = panels.begin; p < panels.end; p += most) {
+    run(Range{p, p + most < panels.end ? p + most : panels.end});
+  }
+}
 
 // Panels and rows of a part: whichever side leaves the parts more even. Panels when both do, so that each core keeps
 // its own weights, unless those are few.
@@ -166,25 +211,36 @@ void run_linear_blocks(const LinearU8S8Call& call, int part, int parts) {
   const ShareU8S8 share =
       share_u8s8((call.outputs + kU8S8Panel - 1) / kU8S8Panel, call.rows, kBlockRows, false, part, parts);
   alignas(64) uint8_t tail[kBlockRows * 64] = {};
-  BlockRunner runner(call, panel);
+  BlockRows places[2];
+  for (BlockRows& rows : places) {
+    for (int32_t i = 0; i < kBlockRows; ++i) rows.row[i] = i;
+  }
+  int turn = 0;
+  BlockRunner runner(call, call.outputs, panel);
   int64_t chunk = kRowBytes / call.inputs / kBlockRows * kBlockRows;
   if (chunk < kBlockRows) chunk = kBlockRows;
   for (int64_t first = share.rows.begin; first < share.rows.end; first += chunk) {
     const int64_t end = first + chunk < share.rows.end ? first + chunk : share.rows.end;
-    for (int64_t p = share.panels.begin; p < share.panels.end; ++p) {
-      const int64_t output = p * kU8S8Panel;
-      runner.enter_panel(output, call.outputs - output);
+    group_panels(share.panels, panel, [&](Range panels) {
+      runner.enter_panels(panels, call.outputs);
       for (int64_t row = first; row < end; row += kBlockRows) {
         const int64_t count = end - row < kBlockRows ? end - row : kBlockRows;
         const uint8_t* x = call.x + row * call.x_stride;
         for (int64_t r = 0; rest > 0 && r < count; ++r) {
           __builtin_memcpy(tail + r * 64, x + r * call.x_stride + whole * step_bytes, static_cast<size_t>(rest));
         }
-        runner.run(
-            {x, call.x_stride, offsets, whole, rest > 0 ? tail : nullptr, call.weight + p * panel.panel, panel.square},
-            count, {row, 0, INT64_MAX, INT64_MAX});
+        turn = 1 - turn;
+        places[turn].first = spread_row(call.spread, row);
+        for (int64_t i = 0; call.spread.width != 0 && i < count; ++i) {
+          places[turn].row[i] = static_cast<int32_t>(spread_row(call.spread, row + i) - places[turn].first);
+        }
+        for (int64_t p = panels.begin; p < panels.end; ++p) {
+          runner.run({x, call.x_stride, offsets, whole, rest > 0 ? tail : nullptr, call.weight + p * panel.panel,
+                      panel.square},
+                     count, places[turn], p - panels.begin);
+        }
       }
-    }
+    });
   }
 }
 
@@ -255,6 +311,17 @@ LISSOME_INLINE int64_t list_offsets(const Window& w, const ImageBand& band, cons
   return count;
 }
 
+// Of the block that begins with number `number` of a band whose first row of outputs is `row`.
+void place_block(const Window& w, const ImageBand& band, int64_t row, int64_t number, int64_t count,
+                 BlockRows& places) {
+  int64_t column = number % band.row_outputs, next = 0;
+  places.first = (row + number / band.row_outputs) * w.out_width + (column < w.out_width ? column : w.out_width);
+  for (int64_t i = 0; i < count; ++i) {
+    places.row[i] = static_cast<int32_t>(column < w.out_width ? next++ : -1);
+    if (++column == band.row_outputs) column = 0;
+  }
+}
+
 void run_conv_blocks(const ConvU8S8Call& call, int part, int parts) {
   const Window& w = call.window;
   const PanelU8S8 panel = measure_panel(call.in_channels, choose_runs(w, 1));
@@ -264,7 +331,9 @@ void run_conv_blocks(const ConvU8S8Call& call, int part, int parts) {
       share_u8s8(panels, w.batch * w.out_height, 1, panels * panel.panel <= kSmallWeight, part, parts);
   auto* scratch = reinterpret_cast<uint8_t*>(call.scratch + part * band_scratch(w, call.in_channels));
   int32_t offsets[kMostSteps];
-  BlockRunner runner(call, panel);
+  BlockRows places[2];
+  int turn = 0;
+  BlockRunner runner(call, call.out_channels, panel);
   for (int64_t row = share.rows.begin, count = 0; row < share.rows.end; row += count) {
     const int64_t first = row % w.out_height, left = share.rows.end - row;
     count = w.out_height - first < band.out_rows ? w.out_height - first : band.out_rows;
@@ -272,18 +341,19 @@ void run_conv_blocks(const ConvU8S8Call& call, int part, int parts) {
     copy_band(call, band, call.x + row / w.out_height * w.height * w.width * call.in_channels, first, count, scratch);
     const int64_t steps = list_offsets(w, band, panel, count, offsets);
     const int64_t numbers = (count - 1) * band.row_outputs + w.out_width, stride = w.stride_width * band.pixel;
-    for (int64_t p = share.panels.begin; p < share.panels.end; ++p) {
-      runner.enter_panel(p * kU8S8Panel, call.out_channels - p * kU8S8Panel);
+    group_panels(share.panels, panel, [&](Range panels) {
+      runner.enter_panels(panels, call.out_channels);
       for (int64_t number = 0; number < numbers; number += kBlockRows) {
         const int64_t rows = numbers - number < kBlockRows ? numbers - number : kBlockRows;
-        const int64_t column = number % band.row_outputs;
-        const int64_t pixel =
-            (row + number / band.row_outputs) * w.out_width + (column < w.out_width ? column : w.out_width);
-        runner.run(
-            {scratch + number * stride, stride, offsets, steps, nullptr, call.weight + p * panel.panel, panel.square},
-            rows, {pixel, column, w.out_width, band.row_outputs});
+        turn = 1 - turn;
+        place_block(w, band, row, number, rows, places[turn]);
+        for (int64_t p = panels.begin; p < panels.end; ++p) {
+          runner.run(
+              {scratch + number * stride, stride, offsets, steps, nullptr, call.weight + p * panel.panel, panel.square},
+              rows, places[turn], p - panels.begin);
+        }
       }
-    }
+    });
   }
 }
 

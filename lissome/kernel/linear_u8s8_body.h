@@ -127,5 +127,38 @@ LISSOME_INLINE void run_quantize_rows(const QuantizeRowsCall& call, int part, in
   for (int64_t m = rows.begin; m < rows.end; ++m) quantize_row(call, m);
 }
 
+// `count` pixels, at most a register of them. Three channels make one number of f32 without loss; what its fourth byte
+// writes is the next pixel's, which follows, but not behind the last.
+LISSOME_INLINE void quantize_pixels(const QuantizeImageCall& call, const float* x, int64_t count, uint8_t* y) {
+  const float zero = static_cast<float>(call.zero);
+  const auto quantize = [&](int64_t c) {
+    return quantize_vector(load_first(x + c * call.pixels, count), call.inverse, zero);
+  };
+  if (call.channels == 3) {
+    alignas(64) int32_t fours[Floats::kWidth];
+    const Floats two = multiply_add(quantize(1), fill(256.0f), quantize(0));
+    store_whole(fours, multiply_add(quantize(2), fill(65536.0f), two));
+    for (int64_t i = 0; i + 1 < count; ++i) __builtin_memcpy(y + 3 * i, fours + i, 4);
+    __builtin_memcpy(y + 3 * (count - 1), fours + count - 1, 3);
+    return;
+  }
+  for (int64_t c = 0; c < call.channels; ++c) {
+    uint8_t bytes[Floats::kWidth];
+    store_u8_first(bytes, quantize(c), count);
+    for (int64_t i = 0; i < count; ++i) y[i * call.channels + c] = bytes[i];
+  }
+}
+
+LISSOME_INLINE void run_quantize_image(const QuantizeImageCall& call, int part, int parts) {
+  const Range pixels = split_evenly(call.batch * call.pixels, part, parts);
+  for (int64_t i = pixels.begin; i < pixels.end;) {
+    const int64_t image = i / call.pixels, at = i - image * call.pixels;
+    int64_t count = call.pixels - at < pixels.end - i ? call.pixels - at : pixels.end - i;
+    count = count < Floats::kWidth ? count : Floats::kWidth;
+    quantize_pixels(call, call.x + image * call.channels * call.pixels + at, count, call.y + i * call.channels);
+    i += count;
+  }
+}
+
 }  // namespace
 }  // namespace lissome

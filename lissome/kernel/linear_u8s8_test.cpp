@@ -128,6 +128,27 @@ TEST_CASE("linear_u8s8 gives the bits of the portable form over odd shapes") {
   check_linear(7, 33'001, 40, seed);
 }
 
+TEST_CASE("linear_u8s8 spreads blocks of outputs over an image") {
+  for (uint64_t seed = 300; seed < 306; ++seed) {
+    TestNumbers numbers(seed);
+    const int64_t height = 3, width = numbers.between(1, 20), inputs = numbers.between(1, 130),
+                  block = 32 + seed % 2 * 32;
+    const int64_t rows = 2 * height * width, outputs = 6 * block;
+    const Bytes bytes = make_bytes(numbers, rows * inputs, outputs * inputs);
+    const Surroundings around(numbers, rows, outputs);
+    std::vector<int8_t> packed(static_cast<size_t>(packed_u8s8_size(outputs, inputs, {})));
+    std::vector<int32_t> sums(static_cast<size_t>(outputs));
+    pack_u8s8(bytes.weight.data(), outputs, inputs, {}, packed.data(), sums.data());
+    LinearU8S8Call call;
+    call.x = bytes.x.data(), call.weight = packed.data(), call.weight_sums = sums.data();
+    call.rows = rows, call.inputs = call.x_stride = inputs, call.outputs = outputs;
+    around.fill(numbers, call, outputs, false);
+    call.residual = nullptr, call.residual_u8 = nullptr;
+    call.spread = {width, 2, 3, block}, call.y_stride = 3 * block;
+    check_rows("linear_u8s8", call, rows * outputs, seed);
+  }
+}
+
 TEST_CASE("linear_u8s8 does not saturate on extreme numbers") {
   const int64_t inputs = 64, outputs = 64;
   const std::vector<uint8_t> x(static_cast<size_t>(inputs), 255);
@@ -238,6 +259,32 @@ TEST_CASE("quantize_rows gives the bits of the portable form, special rows inclu
       if (!can_run(kernel.isa)) continue;
       CAPTURE(isa_name(kernel.isa));
       CHECK(count_differences(run(kernel), wanted, 0) == 0);
+    }
+  }
+}
+
+TEST_CASE("quantize_image gives the bits of the portable form") {
+  TestNumbers numbers(11);
+  for (const int64_t channels : {1, 2, 3, 4}) {
+    for (const int64_t pixels : {1, 15, 49, 160}) {
+      const int64_t batch = 2, count = batch * channels * pixels;
+      std::vector<float> x = numbers.reals(count);
+      x[0] = std::numeric_limits<float>::quiet_NaN();
+      x[static_cast<size_t>(count) - 1] = std::numeric_limits<float>::infinity();
+      const auto run = [&](const KernelRow& kernel) {
+        std::vector<uint8_t> y(static_cast<size_t>(count), 99);
+        QuantizeImageCall call;
+        call.x = x.data(), call.y = y.data(), call.batch = batch, call.channels = channels, call.pixels = pixels;
+        call.inverse = 100.0f, call.zero = 120;
+        for (const int part : {2, 1, 0}) kernel.function(&call, part, 3);
+        return y;
+      };
+      const auto kernels = kernel_rows("quantize_image");
+      const auto wanted = run(kernels.back());
+      for (const KernelRow& kernel : kernels) {
+        CAPTURE(isa_name(kernel.isa));
+        if (can_run(kernel.isa)) CHECK(run(kernel) == wanted);
+      }
     }
   }
 }

@@ -35,31 +35,48 @@ LISSOME_INLINE void run_pool_f32(const PoolCall& call, int part, int parts) {
   }
 }
 
+// The largest of a window for `count` channels, at most 32.
+LISSOME_INLINE void pool_bytes(const PoolCall& call, const uint8_t* corner, const PoolWindow& at, int64_t count,
+                               uint8_t* y) {
+  const Window& w = call.window;
+  const int64_t row_bytes = w.dilation_height * w.width * call.channels, step = w.dilation_width * call.channels;
+  if (count == 32) {
+    __m256i largest = _mm256_setzero_si256();
+    for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
+      for (int64_t u = at.columns.begin; u < at.columns.end; ++u) {
+        const auto* x = reinterpret_cast<const __m256i*>(corner + h * row_bytes + u * step);
+        largest = _mm256_max_epu8(largest, _mm256_loadu_si256(x));
+      }
+    }
+    return _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), largest);
+  }
+  uint8_t largest[32] = {};
+  for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
+    for (int64_t u = at.columns.begin; u < at.columns.end; ++u) {
+      const uint8_t* x = corner + h * row_bytes + u * step;
+      for (int64_t i = 0; i < count; ++i) largest[i] = x[i] > largest[i] ? x[i] : largest[i];
+    }
+  }
+  for (int64_t i = 0; i < count; ++i) y[i] = largest[i];
+}
+
 LISSOME_INLINE void run_pool_u8(const PoolCall& call, int part, int parts) {
   const Window& w = call.window;
-  const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
-  for (int64_t row = rows.begin; row < rows.end; ++row) {
-    const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
-    const PoolWindow at = find_pool_window(call, oh, ow);
-    const uint8_t* image = static_cast<const uint8_t*>(call.x) + n * w.height * w.width * call.channels;
-    uint8_t* y = static_cast<uint8_t*>(call.y) + row * call.channels;
-    for (int64_t c = 0; c < call.channels; c += 32) {
-      const int64_t left = call.channels - c < 32 ? call.channels - c : 32;
-      alignas(32) uint8_t result[32] = {};
-      for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
-        const uint8_t* line = image + ((at.top + h * w.dilation_height) * w.width + at.left) * call.channels + c;
-        for (int64_t u = at.columns.begin; u < at.columns.end; ++u) {
-          const uint8_t* x = line + u * w.dilation_width * call.channels;
-          if (left == 32) {
-            auto* lanes = reinterpret_cast<__m256i*>(result);
-            _mm256_store_si256(lanes, _mm256_max_epu8(_mm256_load_si256(lanes),
-                                                      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x))));
-          } else {
-            for (int64_t i = 0; i < left; ++i) result[i] = x[i] > result[i] ? x[i] : result[i];
-          }
-        }
+  const Range lines = split_evenly(w.batch * w.out_height, part, parts);
+  for (int64_t line = lines.begin; line < lines.end; ++line) {
+    const int64_t oh = line % w.out_height;
+    const uint8_t* image =
+        static_cast<const uint8_t*>(call.x) + line / w.out_height * w.height * w.width * call.channels;
+    uint8_t* y = static_cast<uint8_t*>(call.y) + line * w.out_width * call.channels;
+    PoolWindow at = find_pool_window(call, oh, 0);
+    for (int64_t ow = 0; ow < w.out_width; ++ow, y += call.channels) {
+      at.left = ow * w.stride_width - w.pad_width;
+      const bool inside = at.left >= 0 && at.left + (w.kernel_width - 1) * w.dilation_width < w.width;
+      at.columns = inside ? Range{0, w.kernel_width} : clip_window(at.left, w.width, w.kernel_width, w.dilation_width);
+      const uint8_t* corner = image + (at.top * w.width + at.left) * call.channels;
+      for (int64_t c = 0; c < call.channels; c += 32) {
+        pool_bytes(call, corner + c, at, call.channels - c < 32 ? call.channels - c : 32, y + c);
       }
-      for (int64_t i = 0; i < left; ++i) y[c + i] = result[i];
     }
   }
 }

@@ -35,5 +35,16 @@ inline int64_t output_offset(const PanelU8S8& p, int64_t n) {
   return n / kU8S8Panel * p.panel + n / 16 % 2 * p.square + n % 16 * 4;
 }
 
+// Where result (row, n) lies, as a row of y_stride elements and a number in it or beyond.
+[[maybe_unused]] inline int64_t spread_row(const SpreadU8S8& s, int64_t row) {
+  return s.width == 0 ? row : row + row / s.width * s.width * (s.rows - 1);
+}
+[[maybe_unused]] inline int64_t spread_output(const OutputU8S8& output, int64_t n) {
+  const SpreadU8S8& s = output.spread;
+  if (s.width == 0) return n;
+  const int64_t block = n / s.outputs;
+  return block / s.columns * s.width * output.y_stride + block % s.columns * s.outputs + n % s.outputs;
+}
+
 }  // namespace
 }  // namespace lissome

@@ -122,15 +122,16 @@ LISSOME_INLINE void finish_vector(const OutputU8S8& output, int64_t row, int64_t
 void finish_rows(const OutputU8S8& output, const int32_t* sums, int64_t sums_stride, int rows, TilePlace place) {
   const float zero = static_cast<float>(output.out_zero);
   for (int r = 0; r < rows; ++r) {
-    const int64_t row = place.row + r, at = row * output.y_stride + place.output;
+    const int64_t row = place.row + r, first = spread_row(output.spread, row) * output.y_stride;
     for (int64_t n = 0; n < place.outputs; n += Floats::kWidth) {
       const int64_t left = place.outputs - n < Floats::kWidth ? place.outputs - n : Floats::kWidth;
       finish_vector(output, row, place.output + n, left, load_ints(sums + r * sums_stride + n), [&](Floats y) {
         y = activate_vector(output.epilogue, y);
+        const int64_t at = first + spread_output(output, place.output + n);
         if (output.out_inverse == 0) {
-          store_first(static_cast<float*>(output.y) + at + n, y, left);
+          store_first(static_cast<float*>(output.y) + at, y, left);
         } else {
-          store_u8_first(static_cast<uint8_t*>(output.y) + at + n, quantize_vector(y, output.out_inverse, zero), left);
+          store_u8_first(static_cast<uint8_t*>(output.y) + at, quantize_vector(y, output.out_inverse, zero), left);
         }
       });
     }

@@ -45,6 +45,10 @@ inline Ints add_products(Ints sums, Inputs x, Weights w) {
   return sums;
 }
 
+// Whole numbers below 2^24.
+inline void store_whole(int32_t* p, Floats a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_cvtps_epi32(a.v));
+}
 // Whole numbers in 0..255.
 inline void store_u8_first(uint8_t* p, Floats a, int64_t count) {
   const __m256i wide = _mm256_cvtps_epi32(a.v);

@@ -39,6 +39,8 @@ inline Ints add_products(Ints sums, Inputs x, Weights w) {
   return sums;
 }
 
+// Whole numbers below 2^24.
+inline void store_whole(int32_t* p, Floats a) { _mm512_storeu_si512(p, _mm512_cvtps_epi32(a.v)); }
 // Whole numbers in 0..255.
 inline void store_u8_first(uint8_t* p, Floats a, int64_t count) {
   _mm512_mask_cvtepi32_storeu_epi8(p, first_lanes(count), _mm512_cvtps_epi32(a.v));

@@ -14,9 +14,9 @@ namespace {
 bool gives_u8(const Node& node) { return node.op.name().ends_with("_u8"); }
 
 bool has_u8_residual(const PlanBuilder& builder, const Node& node) {
+  if (node.op.argument_index("residual_scale") < 0) return false;
   const Argument& residual = node.argument("residual");
-  return node.op.argument_index("residual_scale") >= 0 && residual.is_value() &&
-         builder.type(residual.value()).dtype == Dtype::u8;
+  return residual.is_value() && builder.type(residual.value()).dtype == Dtype::u8;
 }
 
 std::string refuse_narrow_residual(const PlanBuilder& builder, const Node& node) {
@@ -32,8 +32,9 @@ std::string refuse_layer(const PlanBuilder& builder, const Node& node, Dtype x_d
   const std::string refusal = first_refusal(
       {refuse_activation(node.argument("act")), refuse_tensor(builder, node.argument("x"), x_dtype),
        refuse_weight(builder, scales, Dtype::f32, 1), refuse_optional(builder, node.argument("bias"), Dtype::f32),
-       has_u8_residual(builder, node) ? refuse_narrow_residual(builder, node)
-                                      : refuse_residual(builder, node, node.argument("residual")),
+       node.op.argument_index("residual") < 0 ? std::string()
+       : has_u8_residual(builder, node)       ? refuse_narrow_residual(builder, node)
+                                              : refuse_residual(builder, node, node.argument("residual")),
        refuse_tensor(builder, Argument(node.result()), gives_u8(node) ? Dtype::u8 : Dtype::f32)});
   if (!refusal.empty()) return refusal;
   if (builder.type(node.argument("x").value()).sizes.empty()) return "x has no dimensions";
@@ -194,6 +195,82 @@ void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
   builder.add_step(std::move(step), node);
 }
 
+std::string refuse_conv_transposed_u8s8(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = first_refusal(
+      {refuse_weight(builder, node.argument("weight"), Dtype::i8, 4),
+       node.argument("bias").is_none() ? std::string() : refuse_weight(builder, node.argument("bias"), Dtype::f32, 1),
+       refuse_layer(builder, node, Dtype::u8)});
+  if (!refusal.empty()) return refusal;
+  if (builder.type(node.argument("x").value()).sizes.size() != 4) return "x has no batch";
+  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+  return weight.size(1) % kU8S8Panel == 0 ? "" : "outputs do not fill panels";
+}
+
+namespace {
+
+// [outputs] once for each place of the window.
+int repeat_numbers(PlanBuilder& builder, const std::string& name, const float* numbers, int64_t outputs,
+                   int64_t times) {
+  if (builder.has_packed(name)) return builder.find_packed(name);
+  Array all = make_array(Dtype::f32, {outputs * times});
+  for (int64_t i = 0; i < outputs * times; ++i) all.data<float>()[i] = numbers[i % outputs];
+  return builder.add_packed(name, std::move(all));
+}
+
+// Weight [inputs, outputs, places] as that of a linear with a block of outputs for each place.
+PackedInt8 pack_transposed(PlanBuilder& builder, const Node& node, const at::Tensor& weight) {
+  const std::string name = weight_name(builder, node) + ".u8s8.transposed", sums_name = name + ".sums";
+  if (!builder.has_packed(name)) {
+    const at::Tensor contiguous = weight.contiguous();
+    const Array source = share_tensor(contiguous);
+    const int64_t inputs = weight.size(0), outputs = weight.size(1), places = weight.size(2) * weight.size(3);
+    std::vector<int8_t> rows(static_cast<size_t>(weight.numel()));
+    for (int64_t k = 0; k < inputs; ++k) {
+      for (int64_t n = 0; n < outputs; ++n) {
+        for (int64_t place = 0; place < places; ++place) {
+          rows[static_cast<size_t>((place * outputs + n) * inputs + k)] =
+              source.data<int8_t>()[(k * outputs + n) * places + place];
+        }
+      }
+    }
+    Array packed = make_array(Dtype::i8, {packed_u8s8_size(places * outputs, inputs, {})});
+    Array sums = make_array(Dtype::i32, {places * outputs});
+    pack_u8s8(rows.data(), places * outputs, inputs, {}, packed.data<int8_t>(), sums.data<int32_t>());
+    builder.add_packed(name, std::move(packed));
+    builder.add_packed(sums_name, std::move(sums));
+  }
+  return {builder.find_packed(name), builder.find_packed(sums_name)};
+}
+
+}  // namespace
+
+void emit_conv_transposed_u8s8(PlanBuilder& builder, const Node& node) {
+  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+  const int64_t outputs = weight.size(1), places = weight.size(2) * weight.size(3);
+  const PackedInt8 packed = pack_transposed(builder, node, weight);
+  const auto scale = static_cast<float>(read_number(node.argument("x_scale")));
+  std::vector<float> multiplier;
+  const Array scales = share_tensor(*builder.constant(node.argument("weight_scales").value()));
+  for (int64_t i = 0; i < outputs; ++i) multiplier.push_back(scales.data<float>()[i] * scale);
+  const std::string name = weight_name(builder, node) + ".u8s8.transposed";
+  int bias = -1;
+  if (node.argument("bias").is_value()) {
+    const Array numbers = share_tensor(*builder.constant(node.argument("bias").value()));
+    bias = repeat_numbers(builder, name + ".bias", numbers.data<float>(), outputs, places);
+  }
+  PlanStep step;
+  step.kernel = "conv_transposed_u8s8";
+  step.attributes.set("kernel", std::vector<int64_t>{weight.size(2), weight.size(3)});
+  step.attributes.set("x_zero", static_cast<int64_t>(read_number(node.argument("x_zero"))));
+  set_result(step, node);
+  step.operands = {builder.use_dense(node.argument("x"), node, Format::channels_last), packed.weight,
+                   repeat_numbers(builder, name + ".multiplier." + format_number(static_cast<double>(scale)),
+                                  multiplier.data(), outputs, places),
+                   packed.sums, bias};
+  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
+  builder.add_step(std::move(step), node);
+}
+
 namespace {
 
 std::string refuse_conversion(const PlanBuilder& builder, const Node& node, Dtype from, Dtype to) {
@@ -219,8 +296,40 @@ std::string refuse_quantize(const PlanBuilder& builder, const Node& node) {
   return refuse_conversion(builder, node, Dtype::f32, Dtype::u8);
 }
 
+namespace {
+
+// An image of few channels in row order that only convolutions read: they want its channels beside each other.
+bool is_image_of_convolutions(const PlanBuilder& builder, const Node& node) {
+  const ValueId x = node.argument("x").value();
+  const std::vector<Dimension>& sizes = builder.type(x).sizes;
+  if (sizes.size() != 4 || builder.format(x) != Format::row_major) return false;
+  const auto channels = sizes[1].constant();
+  if (!channels || *channels < 2 || *channels > 4) return false;
+  bool all = true;
+  const auto check = [&](const Argument& argument, bool is_conv) {
+    for_each_value(argument, [&](ValueId value) { all = all && (value != node.result() || is_conv); });
+  };
+  for (const Node& reader : builder.program().nodes) {
+    const bool is_conv = reader.op.name().starts_with("lissome::conv_int8");
+    for (size_t i = 0; i < reader.arguments.size(); ++i) check(reader.arguments[i], is_conv && i == 0);
+  }
+  for (const ProgramOutput& output : builder.program().outputs) check(output.value, false);
+  return all;
+}
+
+}  // namespace
+
 void emit_quantize(PlanBuilder& builder, const Node& node) {
   const float inverse = 1.0f / static_cast<float>(read_number(node.argument("scale")));
+  if (is_image_of_convolutions(builder, node)) {
+    PlanStep step;
+    step.kernel = "quantize_image";
+    step.attributes.set("inverse", static_cast<double>(inverse));
+    step.attributes.set("zero", static_cast<int64_t>(read_number(node.argument("zero_point"))));
+    step.operands = {builder.use_dense(node.argument("x"), node)};
+    step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
+    return builder.add_step(std::move(step), node);
+  }
   emit_conversion(builder, node,
                   {"load 0 0 0 0 0 0", "quantize 1 0 0 0 " + format_number(static_cast<double>(inverse)) + " " +
                                            format_number(read_number(node.argument("zero_point")))});

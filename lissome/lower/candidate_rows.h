@@ -98,6 +98,8 @@ std::string refuse_linear_u8s8(const PlanBuilder& builder, const Node& node);
 void emit_linear_u8s8(PlanBuilder& builder, const Node& node);
 std::string refuse_linear_dynamic(const PlanBuilder& builder, const Node& node);
 void emit_linear_dynamic(PlanBuilder& builder, const Node& node);
+std::string refuse_conv_transposed_u8s8(const PlanBuilder& builder, const Node& node);
+void emit_conv_transposed_u8s8(PlanBuilder& builder, const Node& node);
 std::string refuse_conv_u8s8(const PlanBuilder& builder, const Node& node);
 void emit_conv_u8s8(PlanBuilder& builder, const Node& node);
 std::string refuse_quantize(const PlanBuilder& builder, const Node& node);

@@ -33,6 +33,9 @@ constexpr std::array kConvInt8 = {
     Candidate{"conv_u8s8", refuse_conv_u8s8, emit_conv_u8s8},
     make_libtorch_row("onednn_conv_int8", refuse_onednn_conv_int8, emit_onednn_conv_int8),
 };
+constexpr std::array kConvTransposedInt8 = {
+    Candidate{"conv_transposed_u8s8", refuse_conv_transposed_u8s8, emit_conv_transposed_u8s8},
+};
 constexpr std::array kLinearDynamic = {
     Candidate{"linear_dynamic_u8s8", refuse_linear_dynamic, emit_linear_dynamic},
 };
@@ -95,6 +98,8 @@ constexpr std::array kLists = {
     CandidateList{"lissome::linear_int8_u8", kLinearInt8},
     CandidateList{"lissome::conv_int8", kConvInt8},
     CandidateList{"lissome::conv_int8_u8", kConvInt8},
+    CandidateList{"lissome::conv_transposed_int8", kConvTransposedInt8},
+    CandidateList{"lissome::conv_transposed_int8_u8", kConvTransposedInt8},
     CandidateList{"lissome::linear_dynamic_int8", kLinearDynamic},
     CandidateList{"lissome::quantize", kQuantize},
     CandidateList{"lissome::dequantize", kDequantize},

@@ -214,6 +214,32 @@ TEST_CASE("int8 layers give what their composites give, u8 from layer to layer")
                 {at::randn({2, 5, 9, 9})});
 }
 
+TEST_CASE("int8 images, residuals and transposed convolutions agree") {
+  check_program(R"(
+    input %x: f32[2, 3, 9, 12]
+    parameter @w1: i8[12, 3, 3, 3]
+    parameter @s1: f32[12]
+    parameter @w2: i8[12, 12, 3, 3]
+    parameter @w3: i8[12, 32, 2, 3]
+    parameter @s3: f32[32]
+    parameter @b3: f32[32]
+    %0: u8[2, 3, 9, 12] = lissome::quantize(%x, 0.02, 120)
+    %1: u8[2, 12, 5, 6] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, none, [2, 2], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+    %2: u8[2, 12, 5, 6] = lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s1, none, [1, 1], [1, 1], [1, 1], 1, "relu", %1, 0.1, 3, 0.05, 0)
+    %3: u8[2, 12, 5, 6] = lissome::max_pool2d_u8(%2, [3, 3], [1, 1], [1, 1])
+    %4: f32[2, 32, 10, 18] = lissome::conv_transposed_int8(%3, 0.1, 3, @w3, @s3, @b3, "none")
+    %5: u8[2, 32, 10, 18] = lissome::conv_transposed_int8_u8(%3, 0.1, 3, @w3, @s3, none, "relu", 0.2, 7)
+    return %4, %5
+  )",
+                {{"w1", random_i8({12, 3, 3, 3})},
+                 {"s1", at::rand({12}).mul(0.01)},
+                 {"w2", random_i8({12, 12, 3, 3})},
+                 {"w3", random_i8({12, 32, 2, 3})},
+                 {"s3", at::rand({32}).mul(0.01)},
+                 {"b3", at::randn({32})}},
+                {at::randn({2, 3, 9, 12})});
+}
+
 TEST_CASE("one weight read in several ways is packed once for each") {
   check_program(R"(
     input %x: f32[2, 2, 6, 6]

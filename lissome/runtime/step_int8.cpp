@@ -1,4 +1,5 @@
-// quantize_rows: x f32 -> u8, scales f32, zeros i32. linear_u8s8 and conv_u8s8: operands x, packed weight, multiplier,
+// quantize_rows: x f32 -> u8, scales f32, zeros i32. quantize_image: x f32 [batch, channels, ...] -> u8 channels-last,
+// with attributes inverse (1 / scale) and zero. linear_u8s8 and conv_u8s8: operands x, packed weight, multiplier,
 // weight sums, bias, residual, and for a linear over quantized rows their scales and zeros; -1 where absent.
 // Attributes: outputs, x_zero, activation, for u8 results out_inverse and out_zero, for a u8 residual residual_scale
 // and residual_zero.
@@ -91,6 +92,27 @@ void bind_quantize_rows(StepBinder& binder) {
   binder.set_work(0, 9.0 * static_cast<double>(x.elements()));
 }
 
+void bind_quantize_image(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  binder.require_dtype(x, Dtype::f32);
+  binder.require_row_major(x);
+  binder.require(x.sizes.size() > 2 && x.sizes[1] > 0, "x is no image");
+  binder.require_dtype(y, Dtype::u8);
+  binder.require_sizes(y, x.sizes);
+  binder.require(y.is_dense(Format::channels_last), "the result is not channels-last");
+  QuantizeImageCall call;
+  call.batch = x.sizes[0], call.channels = x.sizes[1];
+  call.pixels = call.batch == 0 ? 0 : x.elements() / (call.batch * call.channels);
+  call.inverse = static_cast<float>(binder.attributes().number("inverse", 0));
+  call.zero = static_cast<int32_t>(binder.attributes().integer("zero"));
+  binder.require(call.zero >= 0 && call.zero <= 255, "a zero point lies outside of 0..255");
+  binder.set_call("quantize_image", call);
+  binder.point(&QuantizeImageCall::x, x);
+  binder.point(&QuantizeImageCall::y, y);
+  binder.set_work(0, 5.0 * static_cast<double>(x.elements()));
+}
+
 void bind_linear_u8s8(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
@@ -152,6 +174,38 @@ void bind_conv_u8s8(StepBinder& binder) {
                   static_cast<double>(x.elements() + 4 * y.elements()));
   const int64_t scratch = conv_u8s8_scratch(call.window, call.in_channels, call.groups);
   if (can_run(Isa::amx) && scratch > 0) binder.point_scratch(&ConvU8S8Call::scratch, binder.parts() * scratch);
+}
+
+// A product of pixels, whose results are spread over an image that is `kernel` times as large.
+void bind_conv_transposed_u8s8(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  binder.require_dtype(x, Dtype::u8);
+  binder.require(x.sizes.size() == 4 && y.sizes.size() == 4, "values must have 4 dimensions");
+  binder.require(x.is_dense(Format::channels_last) && x.sizes[1] > 0, "x is not channels-last");
+  const std::vector<int64_t> kernel = binder.attributes().integers("kernel");
+  binder.require(kernel.size() == 2 && kernel[0] > 0 && kernel[1] > 0, "the window has no two sizes");
+  LinearU8S8Call call;
+  call.rows = x.sizes[0] * x.sizes[2] * x.sizes[3];
+  call.inputs = call.x_stride = x.sizes[1];
+  call.spread = {x.sizes[3], kernel[0], kernel[1], y.sizes[1]};
+  binder.require(y.sizes[1] > 0 && y.sizes[1] % kU8S8Panel == 0, "outputs do not fill panels");
+  binder.require_product({y.sizes[1], kernel[0], kernel[1], call.inputs + kLinearPanel, 4});
+  call.outputs = y.sizes[1] * kernel[0] * kernel[1];
+  call.y_stride = y.sizes[1] * kernel[1];
+  binder.require_dtype(binder.operand(1), Dtype::i8);
+  binder.require_sizes(binder.operand(1), {packed_u8s8_size(call.outputs, call.inputs, {})});
+  read_output(binder, call, call.rows, call.outputs);
+  binder.require(!binder.has_operand(5) && !binder.has_operand(6), "it takes no residual and no scales of rows");
+  check_result(binder, y, {x.sizes[0], y.sizes[1], x.sizes[2] * kernel[0], x.sizes[3] * kernel[1]},
+               call.out_inverse != 0, Format::channels_last);
+  binder.set_call("linear_u8s8", call);
+  binder.point(&LinearU8S8Call::x, x);
+  binder.point(&LinearU8S8Call::weight, binder.operand(1));
+  point_output<LinearU8S8Call>(binder, y);
+  const auto products = static_cast<double>(call.rows) * static_cast<double>(call.inputs * call.outputs);
+  binder.set_products(products, Dtype::u8);
+  binder.set_work(products / product_speed(call.rows), static_cast<double>(x.elements() + 4 * y.elements()));
 }
 
 }  // namespace lissome

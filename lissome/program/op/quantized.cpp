@@ -14,6 +14,9 @@
 //                                low = min(0, smallest), high = max(0, largest), scale = (high - low) / 255, 1 where
 //                                that is below 1e-30; zero = round half to even(-low * (1 / scale)) within 0..255.
 //                                A row that holds NaN or infinity gives NaN before the activation.
+//   conv_transposed_int8         the same for a transposed convolution of weight s8 [in, out, height, width] whose
+//   stride
+//                                is its window: no two products meet in one result
 //   max_pool2d_u8                aten::max_pool2d of the numbers behind u8
 //
 // Weights are s8 [out, in] or [out, in / groups, ...], symmetric, one f32 scale an output channel. With weights of at
@@ -147,6 +150,27 @@ at::Tensor conv_int8_u8(const at::Tensor& x, double x_scale, int64_t x_zero, con
                   out_scale, out_zero);
 }
 
+// Windows beside each other: as large as the stride, nothing padded.
+at::Tensor conv_transposed_int8(const at::Tensor& x, double x_scale, int64_t x_zero, const at::Tensor& weight,
+                                const at::Tensor& weight_scales, const OptionalTensor& bias, std::string_view act) {
+  check(x.scalar_type() == at::kByte && weight.scalar_type() == at::kChar, "the int8 ops take u8 and s8");
+  check(weight.dim() == 4 && weight_scales.dim() == 1 && weight_scales.size(0) == weight.size(1),
+        "there must be one weight scale an output channel");
+  check_zero(x_zero);
+  const at::IntArrayRef stride = weight.sizes().slice(2);
+  const at::Tensor sums = at::convolution(x.to(at::kDouble).sub(static_cast<double>(x_zero)), weight.to(at::kDouble),
+                                          std::nullopt, stride, {0, 0}, {1, 1}, true, {0, 0}, 1);
+  const at::Tensor multiplier = weight_scales.mul(static_cast<double>(static_cast<float>(x_scale)));
+  const int64_t channel_dim = sums.dim() - 3;
+  return scale_sums(sums.round(), along(multiplier, sums.dim(), channel_dim), bias, channel_dim, act, std::nullopt);
+}
+
+at::Tensor conv_transposed_int8_u8(const at::Tensor& x, double x_scale, int64_t x_zero, const at::Tensor& weight,
+                                   const at::Tensor& weight_scales, const OptionalTensor& bias, std::string_view act,
+                                   double out_scale, int64_t out_zero) {
+  return quantize(conv_transposed_int8(x, x_scale, x_zero, weight, weight_scales, bias, act), out_scale, out_zero);
+}
+
 at::Tensor max_pool2d_u8(const at::Tensor& x, at::IntArrayRef kernel_size, at::IntArrayRef stride,
                          at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
   check(x.scalar_type() == at::kByte, "max_pool2d_u8 takes u8");
@@ -186,6 +210,8 @@ std::vector<OpRow> list_quantized_ops() {
       {"linear_int8_u8" + input + finish + range + ") -> Tensor", wrap_kernel(linear_int8_u8)},
       {"conv_int8" + input + conv + finish + narrow + ") -> Tensor", wrap_kernel(conv_int8)},
       {"conv_int8_u8" + input + conv + finish + range + narrow + ") -> Tensor", wrap_kernel(conv_int8_u8)},
+      {"conv_transposed_int8" + input + "str act) -> Tensor", wrap_kernel(conv_transposed_int8)},
+      {"conv_transposed_int8_u8" + input + "str act" + range + ") -> Tensor", wrap_kernel(conv_transposed_int8_u8)},
       {"linear_dynamic_int8(Tensor x, Tensor weight, Tensor weight_scales, Tensor? bias, " + finish + ") -> Tensor",
        wrap_kernel(linear_dynamic_int8)},
       {"max_pool2d_u8(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
