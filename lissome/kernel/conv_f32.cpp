@@ -6,6 +6,7 @@
 #include "lissome/kernel/kernel_table_rows.h"
 #include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
+#include "lissome/kernel/thirds_amx.h"
 
 namespace lissome {
 
@@ -27,6 +28,10 @@ void pack_conv_f32(const float* weight, int64_t out_channels, int64_t in_channel
       }
     }
   }
+}
+
+int64_t conv_f32_scratch(const ConvF32Call& call) {
+  return pays_on_tiles(call) ? find_conv_thirds(find_phases(call)).floats() : 0;
 }
 
 namespace {

@@ -45,6 +45,8 @@ void check_case(const Case& c, uint64_t seed) {
   const auto run = [&](const KernelRow& row, int parts) {
     std::vector<float> y(static_cast<size_t>(pixels * c.out_channels), 777.0f);
     call.y = y.data();
+    std::vector<float> scratch(static_cast<size_t>(parts * conv_f32_scratch(call)), 555.0f);
+    call.scratch = scratch.empty() ? nullptr : scratch.data();
     for (int part = 0; part < parts; ++part) row.function(&call, part, parts);
     return y;
   };
@@ -113,5 +115,8 @@ TEST_CASE("conv_f32 agrees with the portable form on long sums, first layers and
   check_case({square(6, 1, 1), 2001, 65, 1, {}, ResidualPlace::none}, 3);
   check_case({square(40, 7, 2), 3, 64, 1, {Activation::relu}, ResidualPlace::none}, 4);
   check_case({square(37, 5, 1), 1, 33, 1, {}, ResidualPlace::none}, 5);
+  check_case({square(31, 7, 1), 3, 40, 1, {}, ResidualPlace::none}, 7);
+  check_case({square(30, 3, 2), 16, 24, 1, {}, ResidualPlace::none}, 8);
+  check_case({square(29, 11, 4), 2, 64, 1, {Activation::relu}, ResidualPlace::none}, 9);
   check_case({square(33, 3, 1), 40, 66, 1, {}, ResidualPlace::none}, 6);
 }

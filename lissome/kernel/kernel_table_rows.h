@@ -36,6 +36,7 @@ LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx512);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx2);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, portable);
 
+LISSOME_KERNEL(conv_f32, ConvF32Call, amx);
 LISSOME_KERNEL(conv_f32, ConvF32Call, avx512);
 LISSOME_KERNEL(conv_f32, ConvF32Call, avx2);
 LISSOME_KERNEL(conv_f32, ConvF32Call, portable);
@@ -97,6 +98,7 @@ LISSOME_KERNEL(linear_bf16, LinearBf16Call, avx512);
 LISSOME_KERNEL(linear_bf16, LinearBf16Call, avx2);
 LISSOME_KERNEL(linear_bf16, LinearBf16Call, portable);
 
+LISSOME_KERNEL(linear_f32, LinearF32Call, amx);
 LISSOME_KERNEL(linear_f32, LinearF32Call, avx512);
 LISSOME_KERNEL(linear_f32, LinearF32Call, avx2);
 LISSOME_KERNEL(linear_f32, LinearF32Call, portable);

@@ -6,6 +6,7 @@
 #include "lissome/kernel/kernel_table_rows.h"
 #include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
+#include "lissome/kernel/thirds_amx.h"
 
 namespace lissome {
 
@@ -25,6 +26,10 @@ void pack_linear_f32(const float* weight, int64_t outputs, int64_t inputs, int64
       std::memset(row + count, 0, static_cast<size_t>(kLinearPanel - count) * sizeof(float));
     }
   }
+}
+
+int64_t linear_f32_scratch(const LinearF32Call& call) {
+  return pays_on_tiles(call) ? find_linear_thirds(call).floats() : 0;
 }
 
 void linear_f32_portable(const LinearF32Call& call, int part, int parts) {

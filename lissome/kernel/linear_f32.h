@@ -27,9 +27,13 @@ struct OutputF32 {
 struct LinearF32Call : OutputF32 {
   const float* x = nullptr;
   const float* weight = nullptr;  // packed, see above
+  float* scratch = nullptr;       // linear_f32_scratch() for each part, or null: then tile registers are not used
   int64_t rows = 0, inputs = 0, outputs = 0;
   int64_t x_stride = 0;
 };
+
+// Floats of one part; 0 where tile registers would not pay. With scratch, the weight must be finite.
+int64_t linear_f32_scratch(const LinearF32Call& call);
 
 int64_t packed_linear_f32_size(int64_t outputs, int64_t inputs);  // elements
 // `weight` is [outputs, inputs] with any strides, in elements.

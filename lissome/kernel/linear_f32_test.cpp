@@ -51,6 +51,8 @@ std::vector<float> run_row(const KernelRow& row, const Case& c, const Arrays& ar
   call.y_stride = call.residual_stride = c.outputs + c.padding;
   call.epilogue = c.epilogue;
   call.residual_place = c.residual;
+  std::vector<float> scratch(static_cast<size_t>(parts * linear_f32_scratch(call)), 555.0f);
+  call.scratch = scratch.empty() ? nullptr : scratch.data();
   for (int part = 0; part < parts; ++part) row.function(&call, part, parts);
   return y;
 }
@@ -168,4 +170,31 @@ TEST_CASE("activations keep NaN and infinities, over the whole range") {
       }
     }
   }
+}
+
+TEST_CASE("linear_f32 keeps infinities, NaN and large numbers among many rows") {
+  Case c{70, 96, 80, {}, ResidualPlace::none};
+  Arrays arrays = make_arrays(c, 9);
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto check = [&] {
+    const auto rows = kernel_rows("linear_f32");
+    const std::vector<float> wanted = run_row(rows.back(), c, arrays, 1, false);
+    for (const KernelRow& row : rows) {
+      if (!can_run(row.isa)) continue;
+      CAPTURE(isa_name(row.isa));
+      for (const int parts : {1, 2})
+        CHECK(count_differences(run_row(row, c, arrays, parts, false), wanted, 2e-5f) == 0);
+    }
+  };
+  for (float& x : arrays.weight) x = 1;
+  pack_linear_f32(arrays.weight.data(), c.outputs, c.inputs, c.inputs, 1, arrays.packed.data());
+  arrays.x[5 * 96 + 3] = infinity;
+  arrays.x[40 * 96 + 95] = -infinity;
+  check();
+  arrays.x[69 * 96] = std::numeric_limits<float>::quiet_NaN();
+  check();
+  arrays = make_arrays(c, 10);
+  arrays.x[7] = 3e38f, arrays.weight[7] = 1e-3f, arrays.x[8] = 1e-37f;
+  pack_linear_f32(arrays.weight.data(), c.outputs, c.inputs, c.inputs, 1, arrays.packed.data());
+  check();
 }

@@ -117,30 +117,48 @@ LISSOME_INLINE void accumulate(const float* const (&rows)[1], const float* weigh
   }
 }
 
-// Any activation, any number of outputs: finished rows through memory, out of line so that tiles stay small.
-[[maybe_unused]] void finish_rows(const OutputF32& output, float* sums, int64_t sums_stride, int rows,
-                                  TilePlace place) {
-  for (int r = 0; r < rows; ++r) {
-    float* row = sums + r * sums_stride;
-    const int64_t at = place.row + r;
-    const float* residual = output.residual_place == ResidualPlace::none
-                                ? nullptr
-                                : output.residual + at * output.residual_stride + place.output;
-    const float* bias = output.bias ? output.bias + place.output : nullptr;
-    float* y = output.y + at * output.y_stride + place.output;
-    for (int64_t n = 0; n < place.outputs; n += Floats::kWidth) {
-      const int64_t left = place.outputs - n < Floats::kWidth ? place.outputs - n : Floats::kWidth;
-      Floats value = load(row + n);
-      if (bias) value = value + load_first(bias + n, left);
-      if (residual && output.residual_place == ResidualPlace::before_activation) {
-        value = value + load_first(residual + n, left);
+// One register of outputs after the other, each for all rows: what they share is loaded once.
+template <typename Function>
+LISSOME_INLINE void finish_columns(const OutputF32& output, const float* sums, int64_t sums_stride, int64_t rows,
+                                   TilePlace place, const Function& activation) {
+  for (int64_t n = 0; n < place.outputs; n += Floats::kWidth) {
+    const int64_t left = place.outputs - n, at = place.row * output.y_stride + place.output + n;
+    const int64_t residual_at = place.row * output.residual_stride + place.output + n;
+    const bool whole = left >= Floats::kWidth;
+    const float* bias = output.bias + place.output + n;
+    const Floats shift = !output.bias ? zeros() : whole ? load(bias) : load_first(bias, left);
+    for (int64_t r = 0; r < rows; ++r) {
+      Floats value = load(sums + r * sums_stride + n) + shift;
+      if (output.residual_place == ResidualPlace::none) {
+        value = activation(value);
+      } else {
+        const float* from = output.residual + residual_at + r * output.residual_stride;
+        const Floats residual = whole ? load(from) : load_first(from, left);
+        value = output.residual_place == ResidualPlace::before_activation ? activation(value + residual)
+                                                                          : activation(value) + residual;
       }
-      value = activate_vector(output.epilogue, value);
-      if (residual && output.residual_place == ResidualPlace::after_activation) {
-        value = value + load_first(residual + n, left);
+      float* to = output.y + at + r * output.y_stride;
+      if (whole) {
+        store(to, value);
+      } else {
+        store_first(to, value, left);
       }
-      store_first(y + n, value, left);
     }
+  }
+}
+
+// Any activation, any number of outputs: finished rows through memory, out of line so that tiles stay small.
+[[maybe_unused]] void finish_rows(const OutputF32& output, const float* sums, int64_t sums_stride, int64_t rows,
+                                  TilePlace place) {
+  const Epilogue epilogue = output.epilogue;
+  const auto finish = [&](const auto& activation) {
+    finish_columns(output, sums, sums_stride, rows, place, activation);
+  };
+  switch (epilogue.activation) {
+    case Activation::none: return finish([](Floats x) { return x; });
+    case Activation::relu: return finish([](Floats x) { return max_with(zeros(), x); });
+    case Activation::gelu: return finish([](Floats x) { return activate_vector({Activation::gelu, 0, 0}, x); });
+    default: return finish([epilogue](Floats x) { return activate_vector(epilogue, x); });
   }
 }
 

@@ -170,8 +170,7 @@ void store_winograd_tile(const WinogradF32Call& call, const TileCorner& corner, 
   }
   if (direct) return;
   for (int i = 0; i < down; ++i) {
-    finish_rows(call, results[i][0], kLinearPanel, static_cast<int>(across),
-                {first + i * w.out_width, output, outputs});
+    finish_rows(call, results[i][0], kLinearPanel, across, {first + i * w.out_width, output, outputs});
   }
 }
 

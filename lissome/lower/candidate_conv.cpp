@@ -113,6 +113,7 @@ void emit_conv_f32(PlanBuilder& builder, const Node& node) {
   const int64_t channels = weight.size(1) * *node.argument("groups").get<int64_t>();
   PlanStep step;
   step.kernel = depthwise ? "depthwise_f32" : "conv_f32";
+  if (!depthwise && is_finite(weight)) step.attributes.set("finite_weight", int64_t{1});
   emit_step(builder, node, std::move(step), packed, depthwise ? -1 : pack_zeros(builder, channels));
 }
 

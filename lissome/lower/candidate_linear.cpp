@@ -53,6 +53,7 @@ void emit_linear_f32(PlanBuilder& builder, const Node& node) {
   PlanStep step;
   step.kernel = "linear_f32";
   step.attributes.set("outputs", outputs);
+  if (is_finite(weight)) step.attributes.set("finite_weight", int64_t{1});
   set_activation(step, linear.activation);
   step.operands = {builder.use_dense(linear.x, node), builder.find_packed(name), builder.use(linear.bias),
                    builder.use_dense(linear.residual, node)};

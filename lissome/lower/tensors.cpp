@@ -4,6 +4,9 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "lissome/lower.h"
 
 namespace lissome {
@@ -67,6 +70,12 @@ std::vector<c10::IValue> run_session(Session& session, const std::vector<c10::IV
   std::vector<c10::IValue> outputs;
   for (size_t i = 0; i < arrays.size(); ++i) outputs.push_back(read_output(session.plan(), i, arrays[i]));
   return outputs;
+}
+
+bool is_finite(const at::Tensor& tensor) {
+  const Array array = share_tensor(tensor);
+  const float* first = array.data<float>();
+  return std::all_of(first, first + array.elements(), [](float x) { return std::isfinite(x); });
 }
 
 }  // namespace lissome

@@ -13,5 +13,7 @@ namespace lissome {
 Array share_tensor(const at::Tensor& tensor);
 // Shares the array's memory and keeps it alive.
 at::Tensor share_array(const Array& array);
+// Of an f32 tensor: neither infinity nor NaN.
+bool is_finite(const at::Tensor& tensor);
 
 }  // namespace lissome

@@ -1,7 +1,7 @@
 // conv_f32, winograd_f32, depthwise_f32, fold_columns and the pools: channels-last values of rank 4 (N, C, H, W), or
 // rank 3 (N, C, L) as height 1. conv: operands x, packed weight, bias, residual, zeros. Attributes: kernel, stride,
 // padding (before), dilation, groups; winograd_f32 also "tile". fold_columns: operands columns [N, H, W, taps * C],
-// bias.
+// bias. conv_f32 also "finite_weight", see step_linear.cpp.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -85,15 +85,17 @@ void bind_conv_f32(StepBinder& binder) {
   binder.require_dense(binder.operand(1), Dtype::f32, {packed});
   binder.require_dense(binder.operand(4), Dtype::f32, {call.in_channels});
   read_output(binder, call, y, call.out_channels);
-  binder.set_call("conv_f32", call);
-  binder.point(&ConvF32Call::x, x);
-  binder.point(&ConvF32Call::weight, binder.operand(1));
-  binder.point(&ConvF32Call::zeros, binder.operand(4));
-  point_output<ConvF32Call>(binder, y);
   const auto pixels = static_cast<double>(y.elements() / call.out_channels);
   binder.set_products(pixels * static_cast<double>(call.out_channels * call.in_channels / call.groups * taps));
   binder.set_work(pixels * static_cast<double>(call.out_channels * call.in_channels / call.groups * taps),
                   4.0 * static_cast<double>(x.elements() + y.elements() + packed));
+  binder.set_call("conv_f32", call);
+  const int64_t scratch = may_cut_into_thirds(binder, "conv_f32") ? conv_f32_scratch(call) : 0;
+  if (scratch > 0) binder.point_scratch(&ConvF32Call::scratch, binder.parts() * scratch * 4);
+  binder.point(&ConvF32Call::x, x);
+  binder.point(&ConvF32Call::weight, binder.operand(1));
+  binder.point(&ConvF32Call::zeros, binder.operand(4));
+  point_output<ConvF32Call>(binder, y);
 }
 
 void bind_winograd_f32(StepBinder& binder) {

@@ -1,4 +1,5 @@
-// linear_f32: operands x, packed weight, bias or -1, residual or -1. Leading dimensions of x are rows.
+// linear_f32: operands x, packed weight, bias or -1, residual or -1. Leading dimensions of x are rows. Attribute
+// "finite_weight": 1 where the weight holds neither infinity nor NaN.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -17,6 +18,10 @@ ResidualPlace read_residual_place(const StepBinder& binder, size_t operand) {
                                                          : ResidualPlace::before_activation;
 }
 
+bool may_cut_into_thirds(const StepBinder& binder, std::string_view kernel) {
+  return binder.attributes().integer("finite_weight", 0) != 0 && find_kernel(kernel).isa == Isa::amx;
+}
+
 void bind_linear_f32(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& weight = binder.operand(1);
@@ -29,7 +34,13 @@ void bind_linear_f32(StepBinder& binder) {
   read_linear(binder, call);
   binder.require_product({call.outputs + kLinearPanel, call.inputs, 4});
   binder.require_sizes(weight, {packed_linear_f32_size(call.outputs, call.inputs)});
+  const double rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
+               outputs = static_cast<double>(call.outputs);
+  binder.set_products(rows * inputs * outputs);
+  binder.set_work(rows * inputs * outputs, 4 * (rows * (inputs + outputs) + inputs * outputs));
   binder.set_call("linear_f32", call);
+  const int64_t scratch = may_cut_into_thirds(binder, "linear_f32") ? linear_f32_scratch(call) : 0;
+  if (scratch > 0) binder.point_scratch(&LinearF32Call::scratch, binder.parts() * scratch * 4);
   binder.point(&LinearF32Call::x, x);
   binder.point(&LinearF32Call::weight, weight);
   binder.point(&LinearF32Call::y, y);
@@ -41,10 +52,6 @@ void bind_linear_f32(StepBinder& binder) {
     binder.require_dense(binder.operand(3), Dtype::f32, y.sizes);
     binder.point(&LinearF32Call::residual, binder.operand(3));
   }
-  const double rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
-               outputs = static_cast<double>(call.outputs);
-  binder.set_products(rows * inputs * outputs);
-  binder.set_work(rows * inputs * outputs, 4 * (rows * (inputs + outputs) + inputs * outputs));
 }
 
 }  // namespace lissome

@@ -7,6 +7,8 @@ namespace lissome {
 
 // Attributes "activation", "alpha", "beta".
 Epilogue read_epilogue(const StepBinder& binder);
+// Whether f32 products may run on tile registers: the machine has them, and the weight is finite.
+bool may_cut_into_thirds(const StepBinder& binder, std::string_view kernel);
 // none without the operand; attribute "residual_last" puts it after the activation.
 ResidualPlace read_residual_place(const StepBinder& binder, size_t operand);
 
