@@ -5,6 +5,7 @@
 #include "lissome/kernel/activation.h"
 #include "lissome/kernel/attention.h"
 #include "lissome/kernel/attention_bf16.h"
+#include "lissome/kernel/conv_bf16.h"
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/depthwise_f32.h"
 #include "lissome/kernel/elementwise.h"

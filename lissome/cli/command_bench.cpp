@@ -105,7 +105,7 @@ int bench_streams(const BenchFlags& flags, const Console& console) {
               {}};
   for (const Entry& entry : open_entries(flags)) {
     const SessionOptions options{.threads = entry.session->threads(), .memory = entry.memory};
-    const auto plan = open_plan(entry.model, flags.call.threads);
+    const auto plan = open_plan(entry.model, flags.call.threads, flags.call.device);
     const std::vector<int> counts = read_streams(flags.streams, entry.session->threads());
     const std::vector<StreamRate> rates = measure_streams(plan, entry.views, counts, options, kSeconds);
     for (const StreamRate& rate : rates) {

@@ -3,6 +3,7 @@
 
 #include "lissome/kernel/attention.h"
 #include "lissome/kernel/attention_bf16.h"
+#include "lissome/kernel/conv_bf16.h"
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/depthwise_f32.h"
 #include "lissome/kernel/elementwise.h"
@@ -37,6 +38,12 @@ LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx2);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, portable);
 
 LISSOME_KERNEL(conv_f32, ConvF32Call, amx);
+LISSOME_KERNEL(conv_bf16, ConvBf16Call, amx);
+LISSOME_KERNEL(conv_bf16, ConvBf16Call, avx512_bf16);
+LISSOME_KERNEL(conv_bf16, ConvBf16Call, avx512);
+LISSOME_KERNEL(conv_bf16, ConvBf16Call, avx2);
+LISSOME_KERNEL(conv_bf16, ConvBf16Call, portable);
+
 LISSOME_KERNEL(conv_f32, ConvF32Call, avx512);
 LISSOME_KERNEL(conv_f32, ConvF32Call, avx2);
 LISSOME_KERNEL(conv_f32, ConvF32Call, portable);
@@ -128,6 +135,10 @@ LISSOME_KERNEL(peak_multiply_u8s8, PeakCall, avx2);
 LISSOME_KERNEL(peak_read, PeakCall, avx512);
 LISSOME_KERNEL(peak_read, PeakCall, avx2);
 
+LISSOME_KERNEL(pool_bf16, PoolCall, avx512);
+LISSOME_KERNEL(pool_bf16, PoolCall, avx2);
+LISSOME_KERNEL(pool_bf16, PoolCall, portable);
+
 LISSOME_KERNEL(pool_f32, PoolCall, avx512);
 LISSOME_KERNEL(pool_f32, PoolCall, avx2);
 LISSOME_KERNEL(pool_f32, PoolCall, portable);
@@ -147,6 +158,10 @@ LISSOME_KERNEL(quantize_rows, QuantizeRowsCall, portable);
 LISSOME_KERNEL(reduce, ReduceCall, avx512);
 LISSOME_KERNEL(reduce, ReduceCall, avx2);
 LISSOME_KERNEL(reduce, ReduceCall, portable);
+
+LISSOME_KERNEL(reduce_bf16, ReduceBf16Call, avx512);
+LISSOME_KERNEL(reduce_bf16, ReduceBf16Call, avx2);
+LISSOME_KERNEL(reduce_bf16, ReduceBf16Call, portable);
 
 LISSOME_KERNEL(softmax, SoftmaxCall, avx512);
 LISSOME_KERNEL(softmax, SoftmaxCall, avx2);

@@ -6,16 +6,10 @@
 #include "lissome/kernel/convert_element.h"
 #include "lissome/kernel/kernel_table_rows.h"
 #include "lissome/kernel/linear_bf16_sizes.h"
+#include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
 
 namespace lissome {
-namespace {
-
-int64_t find_packed(int64_t n, int64_t k, int64_t steps) {
-  return ((n / 32 * steps + k / 32) * 2 + n / 16 % 2) * 512 + k / 2 % 16 * 32 + n % 16 * 2 + k % 2;
-}
-
-}  // namespace
 
 int64_t packed_linear_bf16_size(int64_t outputs, int64_t inputs) {
   return (outputs + kBf16Panel - 1) / kBf16Panel * kBf16Panel * count_bf16_steps(inputs) * kBf16Step;
@@ -27,7 +21,7 @@ void pack_linear_bf16(const uint16_t* weight, int64_t outputs, int64_t inputs, i
   const int64_t steps = count_bf16_steps(inputs);
   for (int64_t n = 0; n < outputs; ++n) {
     for (int64_t k = 0; k < inputs; ++k) {
-      packed[find_packed(n, k, steps)] = weight[n * output_stride + k * input_stride];
+      packed[find_packed_bf16(n, k, steps)] = weight[n * output_stride + k * input_stride];
     }
   }
 }
@@ -44,14 +38,9 @@ void linear_bf16_portable(const LinearBf16Call& call, int part, int parts) {
       double sum = call.bias ? call.bias[n] : 0;
       for (int64_t k = 0; k < call.inputs; ++k) {
         sum += static_cast<double>(widen_bf16(call.x[m * call.x_stride + k])) *
-               widen_bf16(call.weight[find_packed(n, k, steps)]);
+               widen_bf16(call.weight[find_packed_bf16(n, k, steps)]);
       }
-      const double residual =
-          call.residual_place == ResidualPlace::none ? 0 : widen_bf16(call.residual[m * call.residual_stride + n]);
-      if (call.residual_place == ResidualPlace::before_activation) sum += residual;
-      sum = activate(call.epilogue, sum);
-      if (call.residual_place == ResidualPlace::after_activation) sum += residual;
-      call.y[m * call.y_stride + n] = narrow_bf16(static_cast<float>(sum));
+      store_portable(call, m, n, sum);
     }
   }
 }

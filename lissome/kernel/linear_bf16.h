@@ -16,17 +16,22 @@ namespace lissome {
 inline constexpr int64_t kBf16Panel = 32;  // outputs
 inline constexpr int64_t kBf16Step = 32;   // inputs
 
-struct LinearBf16Call {
-  const uint16_t* x = nullptr;
-  const uint16_t* weight = nullptr;    // packed, see above
+// How sums become results; the same for linear and convolution, whose rows are pixels. Always the first base of a call.
+struct OutputBf16 {
   const float* bias = nullptr;         // [outputs], or null
   const uint16_t* residual = nullptr;  // [rows, outputs]; may be y itself
   uint16_t* y = nullptr;
-  std::byte* scratch = nullptr;  // parts times linear_bf16_scratch() bytes, aligned to 64
-  int64_t rows = 0, inputs = 0, outputs = 0;
-  int64_t x_stride = 0, residual_stride = 0, y_stride = 0;  // elements from row to row
+  int64_t residual_stride = 0, y_stride = 0;  // elements from row to row
   Epilogue epilogue;
   ResidualPlace residual_place = ResidualPlace::none;
+};
+
+struct LinearBf16Call : OutputBf16 {
+  const uint16_t* x = nullptr;
+  const uint16_t* weight = nullptr;  // packed, see above
+  std::byte* scratch = nullptr;      // parts times linear_bf16_scratch() bytes, aligned to 64
+  int64_t rows = 0, inputs = 0, outputs = 0;
+  int64_t x_stride = 0;
 };
 
 int64_t packed_linear_bf16_size(int64_t outputs, int64_t inputs);  // elements

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lissome/kernel/linear_bf16_rows_body.h"
+#include "lissome/kernel/pixel_map.h"
 #include "lissome/kernel/tiles_bf16.h"
 
 namespace lissome {
@@ -26,7 +27,7 @@ TileShapes shape_tiles(int64_t rows) {
 
 // A whole row of a block at once: with 64 bytes of results, one line of the cache.
 template <typename Function>
-LISSOME_INLINE void finish_whole_row(const LinearBf16Call& call, const float* sums, const float* bias, int64_t output,
+LISSOME_INLINE void finish_whole_row(const OutputBf16& call, const float* sums, const float* bias, int64_t output,
                                      int64_t row, const Function& activation) {
   Floats left = load(sums) + load(bias), right = load(sums + 16) + load(bias + 16);
   if (call.residual_place == ResidualPlace::none) {
@@ -47,50 +48,90 @@ LISSOME_INLINE void finish_whole_row(const LinearBf16Call& call, const float* su
 // units have nothing else to do while tiles are multiplied.
 template <typename Function>
 struct PendingBlock {
-  const LinearBf16Call& call;
   const Function& activation;
+  const OutputBf16* output = nullptr;
   const float* sums = nullptr;
   Bf16Place place = {};
   int64_t next = 0;
+  int64_t rows[kBlockRows] = {};            // of y; -1: none
   alignas(64) float bias[kBf16Panel] = {};  // of the block's outputs
 
-  LISSOME_INLINE void advance(int64_t rows) {
-    const int64_t end = next + rows < place.rows ? next + rows : place.rows;
-    if (place.outputs == kBf16Panel) {
-      for (; next < end; ++next) {
-        finish_whole_row(call, sums + next * kBf16Panel, bias, place.output, place.row + next, activation);
-      }
-    }
+  LISSOME_INLINE void advance(int64_t count) {
+    const int64_t end = next + count < place.rows ? next + count : place.rows;
     for (; next < end; ++next) {
-      finish_row(call, sums + next * kBf16Panel, place, place.row + next, activation);
+      if (rows[next] < 0) continue;
+      if (place.outputs == kBf16Panel) {
+        finish_whole_row(*output, sums + next * kBf16Panel, bias, place.output, rows[next], activation);
+      } else {
+        finish_row(*output, sums + next * kBf16Panel, place, rows[next], activation);
+      }
     }
   }
 
-  void start(const float* block, Bf16Place at) {
-    sums = block, place = at, next = 0;
-    if (call.bias == nullptr || at.outputs < kBf16Panel) return;
-    store(bias, load(call.bias + at.output)), store(bias + 16, load(call.bias + at.output + 16));
+  void start(const OutputBf16& to, const PixelMap& map, const float* block, Bf16Place at) {
+    output = &to, sums = block, place = at, next = 0;
+    find_rows(map, at.row, at.rows, rows);
+    if (to.bias == nullptr || at.outputs < kBf16Panel) return;
+    store(bias, load(to.bias + at.output)), store(bias + 16, load(to.bias + at.output + 16));
+  }
+};
+
+// Positions against packed panels. Position 0 of tap t reads x from x + taps[t] on; all taps of a step of inputs come
+// before the next step.
+struct TileProduct {
+  const OutputBf16& output;
+  PixelMap map;
+  const uint16_t* x;
+  int64_t x_stride;  // elements from position to position
+  const int64_t* taps;
+  int64_t tap_count, tap_steps;  // steps of each tap
+  const uint16_t* weight;        // packed
+  int64_t outputs, positions;
+};
+
+// Where x is read, from tap to tap and step to step.
+struct InputCursor {
+  const uint16_t* x;
+  const int64_t* taps;
+  int64_t tap_count, tap = 0;
+  LISSOME_INLINE const uint16_t* next() {
+    const uint16_t* at = x + taps[tap];
+    if (++tap == tap_count) tap = 0, x += kBf16Step;
+    return at;
+  }
+};
+
+// Lines of weights that are wanted soon, a few fetched at each step.
+struct WeightsAhead {
+  const char *next, *end;
+  int64_t lines;  // a step
+  LISSOME_INLINE void fetch() {
+    for (int64_t i = 0; i < lines && next < end; ++i, next += 64) _mm_prefetch(next, _MM_HINT_T1);
   }
 };
 
 struct BlockProduct {
-  const uint16_t *x, *weight;
+  InputCursor inputs;
+  const uint16_t* weight;
   int64_t x_stride, steps;
+  WeightsAhead ahead;
 };
 
 template <typename Pending>
 LISSOME_INLINE void multiply_block(BlockProduct p, float* sums, Pending& pending) {
-  const int64_t row_bytes = p.x_stride * 2, pace = (kBlockRows + p.steps - 1) / p.steps;
+  const int64_t row_bytes = p.x_stride * 2, pace = kBlockRows / (p.steps + 1) + 1;
   clear_tile<0>(), clear_tile<1>(), clear_tile<2>(), clear_tile<3>();
-  for (int64_t step = 0; step < p.steps; ++step, p.x += kBf16Step, p.weight += 2 * kSquare) {
-    load_tile<4>(p.x, row_bytes);
+  for (int64_t step = 0; step < p.steps; ++step, p.weight += 2 * kSquare) {
+    const uint16_t* x = p.inputs.next();
+    load_tile<4>(x, row_bytes);
     load_tile<6>(p.weight, 64);
     multiply_tiles<0, 4, 6>();
     load_tile<7>(p.weight + kSquare, 64);
     multiply_tiles<1, 4, 7>();
-    load_tile<5>(p.x + kTileSide * p.x_stride, row_bytes);
+    load_tile<5>(x + kTileSide * p.x_stride, row_bytes);
     multiply_tiles<2, 5, 6>();
     multiply_tiles<3, 5, 7>();
+    p.ahead.fetch();
     pending.advance(pace);
   }
   store_tile<0>(sums, 128), store_tile<1>(sums + 16, 128);
@@ -100,24 +141,26 @@ LISSOME_INLINE void multiply_block(BlockProduct p, float* sums, Pending& pending
 // At most 16 rows.
 template <typename Pending>
 LISSOME_INLINE void multiply_half_block(BlockProduct p, float* sums, int64_t rows, Pending& pending) {
-  const int64_t row_bytes = p.x_stride * 2, pace = (2 * kTileSide + p.steps - 1) / p.steps;
+  const int64_t row_bytes = p.x_stride * 2, pace = 2 * (kTileSide / (p.steps + 1) + 1);
   clear_tile<0>(), clear_tile<1>(), clear_tile<2>(), clear_tile<3>();
   int64_t step = 0;
-  for (; step + 2 <= p.steps; step += 2, p.x += 2 * kBf16Step, p.weight += 4 * kSquare) {
-    load_tile<4>(p.x, row_bytes);
+  for (; step + 2 <= p.steps; step += 2, p.weight += 4 * kSquare) {
+    load_tile<4>(p.inputs.next(), row_bytes);
     load_tile<6>(p.weight, 64);
     multiply_tiles<0, 4, 6>();
     load_tile<7>(p.weight + kSquare, 64);
     multiply_tiles<1, 4, 7>();
-    load_tile<5>(p.x + kBf16Step, row_bytes);
+    load_tile<5>(p.inputs.next(), row_bytes);
     load_tile<6>(p.weight + 2 * kSquare, 64);
     multiply_tiles<2, 5, 6>();
     load_tile<7>(p.weight + 3 * kSquare, 64);
     multiply_tiles<3, 5, 7>();
+    p.ahead.fetch();
+    p.ahead.fetch();
     pending.advance(pace);
   }
   if (step < p.steps) {
-    load_tile<4>(p.x, row_bytes);
+    load_tile<4>(p.inputs.next(), row_bytes);
     load_tile<6>(p.weight, 64);
     multiply_tiles<0, 4, 6>();
     load_tile<7>(p.weight + kSquare, 64);
@@ -129,36 +172,78 @@ LISSOME_INLINE void multiply_half_block(BlockProduct p, float* sums, int64_t row
     store(sums + i, load(sums + i) + load(sums + 512 + i));
 }
 
+// Runs products one after the other, the epilogue of each block beside the next one's steps.
 template <typename Function>
-void run_blocks(const LinearBf16Call& call, int part, int parts, const Function& activation) {
-  const int64_t steps = count_bf16_steps(call.inputs);
-  alignas(64) float sums[2][kBlockRows * kBf16Panel];
-  int turn = 0;
-  int64_t shaped = 0;  // rows of a block that the tiles are shaped for
-  PendingBlock<Function> pending{call, activation};
-  const auto multiply = [&](StagedRows<uint16_t> x, Range rows, int64_t panel) {
-    const int64_t output = panel * kBf16Panel, left = call.outputs - output;
-    const uint16_t* weight = call.weight + output * steps * kBf16Step;
-    for (int64_t row = rows.begin; row < rows.end; row += kBlockRows, turn = 1 - turn) {
-      const int64_t count = rows.end - row < kBlockRows ? rows.end - row : kBlockRows;
-      const BlockProduct product = {x.first + (row - rows.begin) * x.stride, weight, x.stride, steps};
-      if (count != shaped) load_tile_shapes(shape_tiles(shaped = count));
-      if (count > kTileSide) {
-        multiply_block(product, sums[turn], pending);
-      } else {
-        multiply_half_block(product, sums[turn], count, pending);
-      }
-      pending.advance(kBlockRows);
-      pending.start(sums[turn], {row, output, count, left < kBf16Panel ? left : kBf16Panel});
+class TileRunner {
+ public:
+  explicit TileRunner(const Function& activation) : pending_{activation} {}
+  ~TileRunner() { release_tiles(); }
+
+  // `product.output` must live until drain().
+  __attribute__((noinline)) void run(const TileProduct& product, Range panels) {
+    for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+      run_panel(product, panel, panel + 1 < panels.end);
     }
-  };
-  run_share<uint16_t>(call, share_bf16(call, kBlockRows, part, parts), part, multiply);
-  pending.advance(kBlockRows);
-  release_tiles();
-}
+  }
+  void drain() { pending_.advance(kBlockRows); }
+
+ private:
+  void run_panel(const TileProduct& p, int64_t panel, bool more) {
+    const int64_t output = panel * kBf16Panel, left = p.outputs - output, steps = p.tap_count * p.tap_steps;
+    const uint16_t* weight = p.weight + panel * steps * 2 * kSquare;
+    const int64_t blocks = (p.positions + kBlockRows - 1) / kBlockRows;
+    // The next panel's weights come from afar while this one's are used.
+    const char* next = reinterpret_cast<const char*>(weight + steps * 2 * kSquare);
+    const int64_t panel_bytes = more ? steps * 4 * kSquare : 0, lines = (4 * kSquare / 64 + blocks - 1) / blocks;
+    for (int64_t block = 0; block < blocks; ++block, turn_ = 1 - turn_) {
+      const int64_t row = block * kBlockRows;
+      const int64_t count = p.positions - row < kBlockRows ? p.positions - row : kBlockRows;
+      const BlockProduct product = {
+          {p.x + row * p.x_stride, p.taps, p.tap_count},
+          weight,
+          p.x_stride,
+          steps,
+          {next + panel_bytes * block / blocks, next + panel_bytes * (block + 1) / blocks, lines}};
+      if (count != shaped_) load_tile_shapes(shape_tiles(shaped_ = count));
+      if (count > kTileSide) {
+        multiply_block(product, sums_[turn_], pending_);
+      } else {
+        multiply_half_block(product, sums_[turn_], count, pending_);
+      }
+      pending_.advance(kBlockRows);
+      pending_.start(p.output, p.map, sums_[turn_], {row, output, count, left < kBf16Panel ? left : kBf16Panel});
+    }
+  }
+
+  alignas(64) float sums_[2][kBlockRows * kBf16Panel];
+  PendingBlock<Function> pending_;
+  int turn_ = 0;
+  int64_t shaped_ = 0;  // rows of a block that the tiles are shaped for
+};
 
 LISSOME_INLINE void run_linear_bf16(const LinearBf16Call& call, int part, int parts) {
-  choose_activation(call.epilogue, [&](const auto& activation) { run_blocks(call, part, parts, activation); });
+  choose_activation(call.epilogue, [&](const auto& activation) {
+    TileRunner runner(activation);
+    const Bf16Share share = share_bf16(call, kBlockRows, part, parts);
+    const int64_t chunk = choose_bf16_chunk(call.inputs), tap = 0;
+    auto* scratch = reinterpret_cast<uint16_t*>(call.scratch + part * linear_bf16_scratch(call.rows, call.inputs));
+    for (int64_t row = share.rows.begin; row < share.rows.end; row += chunk) {
+      const Range rows = {row, row + chunk < share.rows.end ? row + chunk : share.rows.end};
+      const StagedRows<uint16_t> x = stage_rows(call, rows, scratch);
+      runner.run({call,
+                  {.first = row},
+                  x.first,
+                  x.stride,
+                  &tap,
+                  1,
+                  count_bf16_steps(call.inputs),
+                  call.weight,
+                  call.outputs,
+                  rows.end - rows.begin},
+                 share.panels);
+    }
+    runner.drain();
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lissome/kernel/linear_bf16_rows_body.h"
+#include "lissome/kernel/pixel_map.h"
 
 namespace lissome {
 namespace {
@@ -42,16 +43,28 @@ LISSOME_INLINE void add_pair(const float* const (&rows)[Rows], int64_t k, Words 
 }
 #endif
 
+// A product of staged rows and packed panels, `steps` of inputs long; `map` says to which rows of y its rows belong.
+struct Bf16Product {
+  const OutputBf16& output;
+  PixelMap map;
+  const uint16_t* weight;  // packed
+  int64_t outputs, steps;
+};
+
 // Out of line, so that tiles stay small.
-void finish_tile(const LinearBf16Call& call, const float* sums, Bf16Place place, int64_t rows) {
-  choose_activation(call.epilogue, [&](const auto& activation) {
-    for (int64_t r = 0; r < rows; ++r) finish_row(call, sums + r * kBf16Column, place, place.row + r, activation);
+void finish_tile(const Bf16Product& product, const float* sums, Bf16Place place, int64_t count) {
+  int64_t rows[kBf16TileRows];
+  find_rows(product.map, place.row, count, rows);
+  choose_activation(product.output.epilogue, [&](const auto& activation) {
+    for (int64_t r = 0; r < count; ++r) {
+      finish_row(product.output, sums + r * kBf16Column, place, rows[r], activation);
+    }
   });
 }
 
 // `weight` is at the first of the column's outputs.
 template <int Rows>
-void run_bf16_tile(const LinearBf16Call& call, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place) {
+void run_bf16_tile(const Bf16Product& product, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place) {
   constexpr int64_t kSecond = Floats::kWidth == 16 ? 512 : 16;  // from one register's weights to the other's
   const StagedItem* rows[Rows];
 #pragma GCC unroll 12
@@ -59,8 +72,7 @@ void run_bf16_tile(const LinearBf16Call& call, StagedRows<StagedItem> x, const u
   Floats sums[Rows][2];
 #pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) sums[r][0] = sums[r][1] = zeros();
-  const int64_t steps = count_bf16_steps(call.inputs);
-  for (int64_t step = 0; step < steps; ++step, weight += kBf16Panel * kBf16Step) {
+  for (int64_t step = 0; step < product.steps; ++step, weight += kBf16Panel * kBf16Step) {
     for (int64_t k = 0; k < kBf16Step; k += 2) {
       add_pair(rows, step * kBf16Step + k, load_words(weight + k * 16), load_words(weight + k * 16 + kSecond), sums);
     }
@@ -71,13 +83,13 @@ void run_bf16_tile(const LinearBf16Call& call, StagedRows<StagedItem> x, const u
     store(spill + r * kBf16Column, sums[r][0]);
     store(spill + r * kBf16Column + Floats::kWidth, sums[r][1]);
   }
-  finish_tile(call, spill, place, Rows);
+  finish_tile(product, spill, place, Rows);
 }
 
-void run_bf16_column(const LinearBf16Call& call, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place) {
+void run_bf16_column(const Bf16Product& product, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place) {
   const auto run = [&]<int Rows>() {
     for (; place.rows >= Rows; place.rows -= Rows, place.row += Rows, x.first += Rows * x.stride) {
-      run_bf16_tile<Rows>(call, x, weight, place);
+      run_bf16_tile<Rows>(product, x, weight, place);
     }
   };
   run.template operator()<kBf16TileRows>();
@@ -86,15 +98,20 @@ void run_bf16_column(const LinearBf16Call& call, StagedRows<StagedItem> x, const
   run.template operator()<1>();
 }
 
+void run_bf16_panel(const Bf16Product& product, StagedRows<StagedItem> x, Range rows, int64_t panel) {
+  const uint16_t* weight = product.weight + panel * product.steps * kBf16Step * kBf16Panel;
+  for (int64_t n = 0; n < kBf16Panel; n += kBf16Column) {
+    const int64_t output = panel * kBf16Panel + n, left = product.outputs - output;
+    if (left <= 0) return;
+    run_bf16_column(product, x, weight + n / 16 * 512,
+                    {rows.begin, output, rows.end - rows.begin, left < kBf16Column ? left : kBf16Column});
+  }
+}
+
 LISSOME_INLINE void run_linear_bf16(const LinearBf16Call& call, int part, int parts) {
-  const int64_t panel_size = count_bf16_steps(call.inputs) * kBf16Step * kBf16Panel;
+  const Bf16Product product = {call, {}, call.weight, call.outputs, count_bf16_steps(call.inputs)};
   const auto multiply = [&](StagedRows<StagedItem> x, Range rows, int64_t panel) {
-    for (int64_t n = 0; n < kBf16Panel; n += kBf16Column) {
-      const int64_t output = panel * kBf16Panel + n, left = call.outputs - output;
-      if (left <= 0) return;
-      run_bf16_column(call, x, call.weight + panel * panel_size + n / 16 * 512,
-                      {rows.begin, output, rows.end - rows.begin, left < kBf16Column ? left : kBf16Column});
-    }
+    run_bf16_panel(product, x, rows, panel);
   };
   run_share<StagedItem>(call, share_bf16(call, kBf16TileRows, part, parts), part, multiply);
 }

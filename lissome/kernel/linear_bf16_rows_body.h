@@ -49,7 +49,7 @@ struct Bf16Place {
 
 // One row of sums, whole registers, becomes results.
 template <typename Function>
-LISSOME_INLINE void finish_row(const LinearBf16Call& call, const float* sums, Bf16Place place, int64_t row,
+LISSOME_INLINE void finish_row(const OutputBf16& call, const float* sums, Bf16Place place, int64_t row,
                                const Function& activation) {
   for (int64_t n = 0; n < place.outputs; n += Floats::kWidth) {
     const int64_t left = place.outputs - n < Floats::kWidth ? place.outputs - n : Floats::kWidth;

@@ -18,5 +18,10 @@ inline int64_t choose_bf16_chunk(int64_t inputs) {
   return rows < kUnit ? kUnit : rows;
 }
 
+// Where weight[n][k] lies among the packed ones.
+inline int64_t find_packed_bf16(int64_t n, int64_t k, int64_t steps) {
+  return ((n / 32 * steps + k / 32) * 2 + n / 16 % 2) * 512 + k / 2 % 16 * 32 + n % 16 * 2 + k % 2;
+}
+
 }  // namespace
 }  // namespace lissome

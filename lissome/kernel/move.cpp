@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
 
 namespace lissome {
@@ -181,27 +182,35 @@ void gather_portable(const GatherCall& call, int part, int parts) {
   }
 }
 
-void reduce_portable(const ReduceCall& call, int part, int parts) {
+namespace {
+
+template <typename T>
+void reduce_all(const ReduceCallOf<T>& call, int part, int parts) {
   const Range range = split_evenly(call.outer * call.inner, part, parts);
   for (int64_t at = range.begin; at < range.end; ++at) {
-    const float* x = call.x + at / call.inner * call.count * call.inner + at % call.inner;
+    const T* x = call.x + at / call.inner * call.count * call.inner + at % call.inner;
     double sum = 0, squares = 0, largest = -INFINITY, smallest = INFINITY;
     for (int64_t k = 0; k < call.count; ++k) {
-      const double value = x[k * call.inner];
+      const double value = widen_portable(x[k * call.inner]);
       sum += value;
       squares += value * value;
       largest = std::isnan(value) || value > largest ? (std::isnan(largest) ? largest : value) : largest;
       smallest = std::isnan(value) || value < smallest ? (std::isnan(smallest) ? smallest : value) : smallest;
     }
     switch (call.reduction) {
-      case Reduction::sum: call.y[at] = static_cast<float>(sum); break;
-      case Reduction::mean: call.y[at] = static_cast<float>(sum / static_cast<double>(call.count)); break;
-      case Reduction::norm: call.y[at] = static_cast<float>(std::sqrt(squares)); break;
-      case Reduction::maximum: call.y[at] = static_cast<float>(largest); break;
-      case Reduction::minimum: call.y[at] = static_cast<float>(smallest); break;
+      case Reduction::sum: narrow_portable(sum, call.y[at]); break;
+      case Reduction::mean: narrow_portable(sum / static_cast<double>(call.count), call.y[at]); break;
+      case Reduction::norm: narrow_portable(std::sqrt(squares), call.y[at]); break;
+      case Reduction::maximum: narrow_portable(largest, call.y[at]); break;
+      case Reduction::minimum: narrow_portable(smallest, call.y[at]); break;
     }
   }
 }
+
+}  // namespace
+
+void reduce_portable(const ReduceCall& call, int part, int parts) { reduce_all(call, part, parts); }
+void reduce_bf16_portable(const ReduceBf16Call& call, int part, int parts) { reduce_all(call, part, parts); }
 
 void find_largest_portable(const ReduceCall& call, int part, int parts) {
   const Range range = split_evenly(call.outer * call.inner, part, parts);

@@ -69,12 +69,15 @@ enum class Reduction : uint8_t {
 
 // y[outer, inner] = reduction over the middle axis of x[outer, count, inner].
 // find_largest writes where the largest of them stands (the first of several, or the first NaN), as i64, instead.
-struct ReduceCall {
-  const float* x = nullptr;
-  float* y = nullptr;
+template <typename T>
+struct ReduceCallOf {
+  const T* x = nullptr;
+  T* y = nullptr;
   int64_t* positions = nullptr;
   int64_t outer = 1, count = 1, inner = 1;
   Reduction reduction = Reduction::sum;
 };
+using ReduceCall = ReduceCallOf<float>;
+using ReduceBf16Call = ReduceCallOf<uint16_t>;  // sums in f32
 
 }  // namespace lissome

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "lissome/kernel/bf16_arrays.h"
 #include "lissome/kernel/row_check.h"
 
 using namespace lissome;
@@ -126,6 +127,32 @@ TEST_CASE("reduce agrees with the portable form along and across rows") {
       for (int reduction = 0; reduction < 5; ++reduction) {
         call.reduction = static_cast<Reduction>(reduction);
         check_rows("reduce", call, call.outer * inner, 1e-5f, [](ReduceCall& filled, float* y) { filled.y = y; });
+      }
+    }
+  }
+}
+
+TEST_CASE("reduce_bf16 rounds what reduce gives for the same numbers") {
+  TestNumbers numbers(4);
+  for (const int64_t inner : {1, 5, 40}) {
+    for (const int64_t count : {1, 33, 200}) {
+      for (int reduction = 0; reduction < 5; ++reduction) {
+        const auto x = make_bf16(numbers, 6 * count * inner);
+        std::vector<float> wide, exact(static_cast<size_t>(6 * inner));
+        for (const uint16_t value : x) wide.push_back(widen_bf16(value));
+        ReduceCall judge;
+        judge.x = wide.data(), judge.y = exact.data();
+        judge.outer = 6, judge.count = count, judge.inner = inner, judge.reduction = static_cast<Reduction>(reduction);
+        kernel_rows("reduce").back().function(&judge, 0, 1);
+        for (const KernelRow& row : kernel_rows("reduce_bf16")) {
+          if (!can_run(row.isa)) continue;
+          std::vector<uint16_t> y(exact.size());
+          ReduceBf16Call call;
+          call.x = x.data(), call.y = y.data();
+          call.outer = 6, call.count = count, call.inner = inner, call.reduction = judge.reduction;
+          for (int part = 0; part < 2; ++part) row.function(&call, part, 2);
+          for (size_t i = 0; i < y.size(); ++i) CHECK(is_rounded(y[i], exact[i], 1e-5f));
+        }
       }
     }
   }

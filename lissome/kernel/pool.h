@@ -6,7 +6,7 @@
 namespace lissome {
 
 struct PoolCall {
-  const void* x = nullptr;  // [batch, height, width, channels]: f32, or u8 (max only)
+  const void* x = nullptr;  // [batch, height, width, channels]: f32, bf16, or u8 (max only)
   void* y = nullptr;
   int64_t channels = 0;
   Window window;

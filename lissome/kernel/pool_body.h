@@ -1,23 +1,26 @@
 // Pooling over Floats, channels across registers.
 #pragma once
 
-#include "lissome/kernel/vector.h"
+#include "lissome/kernel/vector_bf16.h"
 
 #include "lissome/kernel/pool_window.h"
 
 namespace lissome {
 namespace {
 
-LISSOME_INLINE void pool_pixel(const PoolCall& call, const float* image, const PoolWindow& at, float* y) {
+template <typename T>
+LISSOME_INLINE void pool_pixel(const PoolCall& call, const T* image, const PoolWindow& at, T* y) {
   const Window& w = call.window;
   const Floats factor = fill(1.0f / at.divisor);
   for (int64_t c = 0; c < call.channels; c += Floats::kWidth) {
     const int64_t left = call.channels - c < Floats::kWidth ? call.channels - c : Floats::kWidth;
+    const bool whole = left == Floats::kWidth;
     Floats result = call.average ? zeros() : fill(-__builtin_inff());
     for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
-      const float* row = image + ((at.top + h * w.dilation_height) * w.width + at.left) * call.channels + c;
+      const T* row = image + ((at.top + h * w.dilation_height) * w.width + at.left) * call.channels + c;
       for (int64_t u = at.columns.begin; u < at.columns.end; ++u) {
-        const Floats value = load_first(row + u * w.dilation_width * call.channels, left);
+        const T* x = row + u * w.dilation_width * call.channels;
+        const Floats value = whole ? load(x) : load_first(x, left);
         result = call.average ? result + value : keep_nan(result, max_with(result, value));
       }
     }
@@ -25,13 +28,14 @@ LISSOME_INLINE void pool_pixel(const PoolCall& call, const float* image, const P
   }
 }
 
-LISSOME_INLINE void run_pool_f32(const PoolCall& call, int part, int parts) {
+template <typename T>
+LISSOME_INLINE void pool_pixels(const PoolCall& call, int part, int parts) {
   const Window& w = call.window;
   const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
-    pool_pixel(call, static_cast<const float*>(call.x) + n * w.height * w.width * call.channels,
-               find_pool_window(call, oh, ow), static_cast<float*>(call.y) + row * call.channels);
+    pool_pixel(call, static_cast<const T*>(call.x) + n * w.height * w.width * call.channels,
+               find_pool_window(call, oh, ow), static_cast<T*>(call.y) + row * call.channels);
   }
 }
 
@@ -59,6 +63,11 @@ LISSOME_INLINE void pool_bytes(const PoolCall& call, const uint8_t* corner, cons
   }
   for (int64_t i = 0; i < count; ++i) y[i] = largest[i];
 }
+
+LISSOME_INLINE void run_pool_bf16(const PoolCall& call, int part, int parts) {
+  pool_pixels<uint16_t>(call, part, parts);
+}
+LISSOME_INLINE void run_pool_f32(const PoolCall& call, int part, int parts) { pool_pixels<float>(call, part, parts); }
 
 LISSOME_INLINE void run_pool_u8(const PoolCall& call, int part, int parts) {
   const Window& w = call.window;

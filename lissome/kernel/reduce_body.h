@@ -1,7 +1,7 @@
 // Reductions of one axis over Floats: along rows, or across them with the inner axis in registers.
 #pragma once
 
-#include "lissome/kernel/vector.h"
+#include "lissome/kernel/vector_bf16.h"
 
 #include "lissome/kernel/move.h"
 #include "lissome/kernel/split.h"
@@ -45,7 +45,8 @@ LISSOME_INLINE float reduce_lanes(Reduction reduction, Floats x) {
   return result;
 }
 
-LISSOME_INLINE float reduce_row(const ReduceCall& call, const float* x) {
+template <typename T>
+LISSOME_INLINE float reduce_row(const ReduceCallOf<T>& call, const T* x) {
   Floats sums[2] = {start_of(call.reduction), start_of(call.reduction)};
   int64_t k = 0;
   for (; k + 2 * Floats::kWidth <= call.count; k += 2 * Floats::kWidth) {
@@ -66,8 +67,9 @@ LISSOME_INLINE float reduce_row(const ReduceCall& call, const float* x) {
   return call.reduction == Reduction::mean ? result / static_cast<float>(call.count) : result;
 }
 
-LISSOME_INLINE void reduce_columns(const ReduceCall& call, int64_t outer, int64_t first, int64_t lanes) {
-  const float* x = call.x + outer * call.count * call.inner + first;
+template <typename T>
+LISSOME_INLINE void reduce_columns(const ReduceCallOf<T>& call, int64_t outer, int64_t first, int64_t lanes) {
+  const T* x = call.x + outer * call.count * call.inner + first;
   Floats so_far = start_of(call.reduction);
   for (int64_t k = 0; k < call.count; ++k)
     so_far = combine(call.reduction, so_far, load_first(x + k * call.inner, lanes));
@@ -76,10 +78,14 @@ LISSOME_INLINE void reduce_columns(const ReduceCall& call, int64_t outer, int64_
   store_first(call.y + outer * call.inner + first, so_far, lanes);
 }
 
-LISSOME_INLINE void run_reduce(const ReduceCall& call, int part, int parts) {
+LISSOME_INLINE void store_one(float* to, float value) { *to = value; }
+LISSOME_INLINE void store_one(uint16_t* to, float value) { store_first(to, fill(value), 1); }
+
+template <typename T>
+LISSOME_INLINE void reduce_share(const ReduceCallOf<T>& call, int part, int parts) {
   if (call.inner == 1) {
     const Range range = split_evenly(call.outer, part, parts);
-    for (int64_t i = range.begin; i < range.end; ++i) call.y[i] = reduce_row(call, call.x + i * call.count);
+    for (int64_t i = range.begin; i < range.end; ++i) store_one(call.y + i, reduce_row(call, call.x + i * call.count));
     return;
   }
   const int64_t blocks = (call.inner + Floats::kWidth - 1) / Floats::kWidth;
@@ -88,6 +94,11 @@ LISSOME_INLINE void run_reduce(const ReduceCall& call, int part, int parts) {
     const int64_t first = i % blocks * Floats::kWidth;
     reduce_columns(call, i / blocks, first, call.inner - first < Floats::kWidth ? call.inner - first : Floats::kWidth);
   }
+}
+
+LISSOME_INLINE void run_reduce(const ReduceCall& call, int part, int parts) { reduce_share(call, part, parts); }
+LISSOME_INLINE void run_reduce_bf16(const ReduceBf16Call& call, int part, int parts) {
+  reduce_share(call, part, parts);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lissome/lower/candidate_rows.h"
+#include "lissome/lower/geometry.h"
 #include "lissome/lower/refusals.h"
 #include "lissome/lower/tensors.h"
 
@@ -74,6 +75,93 @@ void emit_linear_bf16(PlanBuilder& builder, const Node& node) {
                    use_bias(builder, node.argument("bias")),
                    is_fused(node) ? builder.use_dense(node.argument("residual"), node) : -1};
   step.results = {builder.make(node.result())};
+  builder.add_step(std::move(step), node);
+}
+
+namespace {
+
+const Argument& image_of(const Node& node) { return node.argument(node.is("aten::convolution") ? "input" : "x"); }
+
+int pack_conv(PlanBuilder& builder, const Node& node, const at::Tensor& weight, bool transposed) {
+  ConvBf16Call call;
+  Window& w = call.window;
+  call.transposed = transposed, call.groups = *node.argument("groups").get<int64_t>();
+  call.out_channels = weight.size(transposed ? 1 : 0);
+  call.in_channels = transposed ? weight.size(0) : weight.size(1) * call.groups;
+  const bool flat = weight.dim() == 3;
+  w.kernel_height = flat ? 1 : weight.size(2), w.kernel_width = weight.size(flat ? 2 : 3);
+  const std::vector<int64_t> stride = spread(*read_integers(node.argument("stride")), flat ? 1 : 2);
+  const std::vector<int64_t> padding = spread(*read_integers(node.argument("padding")), flat ? 1 : 2);
+  w.stride_height = flat ? 1 : stride[0], w.stride_width = stride.back();
+  w.pad_height = flat ? 0 : padding[0], w.pad_width = padding.back();
+  std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".conv_bf16." +
+                     std::to_string(call.groups);
+  // Which taps meet depends on where the phases begin.
+  if (transposed) {
+    for (const int64_t number : {w.stride_height, w.stride_width, w.pad_height, w.pad_width}) {
+      name += "." + std::to_string(number);
+    }
+  }
+  if (builder.has_packed(name)) return builder.find_packed(name);
+  Array packed = make_array(Dtype::bf16, {packed_conv_bf16_size(call)});
+  const at::Tensor dense = weight.contiguous();
+  pack_conv_bf16(call, read_bits(dense), packed.data<uint16_t>());
+  return builder.add_packed(name, std::move(packed));
+}
+
+std::string refuse_transposed_form(const Node& node) {
+  if (node.argument("groups") != Argument(int64_t{1})) return "it is transposed and has groups";
+  const std::vector<int64_t> dilation = *read_integers(node.argument("dilation"));
+  const std::vector<int64_t> stride = *read_integers(node.argument("stride"));
+  for (const int64_t number : dilation) {
+    if (number != 1) return "it is transposed and dilated";
+  }
+  for (const int64_t number : stride) {
+    if (number < 1 || number > 64) return "it is transposed by a stride above 64";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string refuse_conv_bf16(const PlanBuilder& builder, const Node& node) {
+  const bool fused = !node.is("aten::convolution");
+  const Argument &weight = node.argument("weight"), &bias = node.argument("bias");
+  const at::Tensor* tensor = weight.is_value() ? builder.constant(weight.value()) : nullptr;
+  if (!tensor) return "the weight is computed";
+  if (tensor->scalar_type() != at::kBFloat16) return "the weight is not bf16";
+  if (tensor->dim() != 3 && tensor->dim() != 4) return "it has neither one nor two spatial dimensions";
+  if (tensor->numel() == 0) return "the weight is empty";
+  const bool* transposed = node.argument("transposed").get<bool>();
+  if (!transposed) return "whether it is transposed is computed";
+  const std::string refusal =
+      first_refusal({refuse_geometry(node), refuse_tensor(builder, image_of(node), Dtype::bf16),
+                     bias.is_none() ? std::string() : refuse_weight(builder, bias, Dtype::bf16, 1),
+                     refuse_tensor(builder, Argument(node.result()), Dtype::bf16),
+                     fused ? refuse_activation(node.argument("act")) : std::string()});
+  if (!refusal.empty()) return refusal;
+  if (builder.type(image_of(node).value()).sizes.size() != static_cast<size_t>(tensor->dim())) return "x has no batch";
+  if (fused && !node.argument("residual").is_none()) {
+    const Argument& residual = node.argument("residual");
+    const std::string refused = refuse_tensor(builder, residual, Dtype::bf16);
+    if (!refused.empty()) return refused;
+    if (builder.type(residual.value()).sizes != builder.type(node.result()).sizes) return "the residual is broadcast";
+  }
+  return *transposed ? refuse_transposed_form(node) : std::string();
+}
+
+void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
+  const bool fused = !node.is("aten::convolution"), transposed = *node.argument("transposed").get<bool>();
+  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+  PlanStep step;
+  step.kernel = "conv_bf16";
+  set_geometry(step, node, weight);
+  if (transposed) step.attributes.set("transposed", int64_t{1});
+  if (fused) set_activation(step, *node.argument("act").get<std::string>());
+  step.operands = {builder.use_dense(image_of(node), node, Format::channels_last),
+                   pack_conv(builder, node, weight, transposed), use_bias(builder, node.argument("bias")),
+                   fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
+  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);
 }
 

@@ -17,7 +17,8 @@ std::string refuse_pool(const PlanBuilder& builder, const Node& node) {
   const Argument& x = node.argument("self");
   if (!x.is_value()) return "an operand is no tensor";
   const Dtype dtype = builder.type(x.value()).dtype;
-  if (dtype != Dtype::f32 && (dtype != Dtype::u8 || is_average(node))) return "x is " + std::string(dtype_name(dtype));
+  const bool known = dtype == Dtype::f32 || dtype == Dtype::bf16 || (dtype == Dtype::u8 && !is_average(node));
+  if (!known) return "x is " + std::string(dtype_name(dtype));
   const std::string refusal =
       first_refusal({refuse_tensor(builder, x, dtype), refuse_tensor(builder, Argument(node.result()), dtype)});
   if (!refusal.empty()) return refusal;
@@ -98,8 +99,10 @@ std::string_view name_reduction(const Node& node) {
 
 std::string refuse_mean(const PlanBuilder& builder, const Node& node) {
   const Argument& x = node.argument("self");
-  const std::string refusal = first_refusal(
-      {refuse_tensor(builder, x, Dtype::f32), refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+  if (!x.is_value()) return "an operand is no tensor";
+  const Dtype dtype = builder.type(x.value()).dtype == Dtype::bf16 ? Dtype::bf16 : Dtype::f32;
+  const std::string refusal =
+      first_refusal({refuse_tensor(builder, x, dtype), refuse_tensor(builder, Argument(node.result()), dtype)});
   if (!refusal.empty()) return refusal;
   if (builder.is_held(x.value())) return "the reference library holds the operand";
   if (node.is("aten::linalg_vector_norm") && node.argument("ord") != Argument(2) &&
@@ -131,9 +134,9 @@ std::string refuse_embedding(const PlanBuilder& builder, const Node& node) {
   if (!indices.is_value()) return "an operand is no tensor";
   const Dtype dtype = builder.type(indices.value()).dtype;
   if (dtype != Dtype::i64 && dtype != Dtype::i32) return "indices are " + std::string(dtype_name(dtype));
-  return first_refusal({refuse_weight(builder, node.argument("weight"), Dtype::f32, 2),
-                        refuse_tensor(builder, indices, dtype),
-                        refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+  const Dtype rows = builder.type(node.result()).dtype == Dtype::bf16 ? Dtype::bf16 : Dtype::f32;
+  return first_refusal({refuse_weight(builder, node.argument("weight"), rows, 2),
+                        refuse_tensor(builder, indices, dtype), refuse_tensor(builder, Argument(node.result()), rows)});
 }
 
 void emit_embedding(PlanBuilder& builder, const Node& node) {

@@ -47,6 +47,8 @@ void emit_attention(PlanBuilder& builder, const Node& node);
 // candidate_bf16.cpp; attention and element-wise nodes are emitted as those of f32 are
 std::string refuse_linear_bf16(const PlanBuilder& builder, const Node& node);
 void emit_linear_bf16(PlanBuilder& builder, const Node& node);
+std::string refuse_conv_bf16(const PlanBuilder& builder, const Node& node);
+void emit_conv_bf16(PlanBuilder& builder, const Node& node);
 std::string refuse_layer_norm_bf16(const PlanBuilder& builder, const Node& node);
 void emit_layer_norm_bf16(PlanBuilder& builder, const Node& node);
 std::string refuse_softmax_bf16(const PlanBuilder& builder, const Node& node);

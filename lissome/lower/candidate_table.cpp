@@ -23,6 +23,7 @@ constexpr std::array kConv = {
     Candidate{"winograd_f32_4x4", refuse_winograd_f32, emit_winograd_f32_4x4},
     Candidate{"winograd_f32_2x2", refuse_winograd_f32, emit_winograd_f32_2x2},
     Candidate{"conv_transposed_f32", refuse_transposed, emit_transposed},
+    Candidate{"conv_bf16", refuse_conv_bf16, emit_conv_bf16},
     make_libtorch_row("mkldnn_conv", refuse_mkldnn_conv, emit_mkldnn_conv),
 };
 constexpr std::array kLinearInt8 = {

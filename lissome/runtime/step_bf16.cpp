@@ -1,11 +1,14 @@
-// The steps that compute in bf16. linear_bf16: operands x, packed weight, bias (f32) or -1, residual or -1; leading
-// dimensions of x are rows. layer_norm_bf16: x, weight or -1, bias or -1. softmax_bf16: over the last dimension.
+// The steps that compute in bf16. conv_bf16: operands x, packed weight, bias (f32) or -1, residual or -1; attributes as
+// those of conv_f32, and "transposed". linear_bf16: operands x, packed weight, bias (f32) or -1, residual or -1;
+// leading dimensions of x are rows. layer_norm_bf16: x, weight or -1, bias or -1. softmax_bf16: over the last
+// dimension.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
 namespace {
 
-constexpr double kTileSpeed = 8;  // of products on tile registers, roughly, against those of f32
+constexpr int64_t kMostPhases = 64;  // of one axis of a transposed convolution
+constexpr double kTileSpeed = 8;     // of products on tile registers, roughly, against those of f32
 
 void require_bf16_rows(const StepBinder& binder, const PlacedValue& value, int64_t elements) {
   binder.require_dtype(value, Dtype::bf16);
@@ -44,6 +47,49 @@ void bind_linear_bf16(StepBinder& binder) {
   binder.set_products(rows * inputs * outputs, Dtype::bf16);
   binder.set_work(rows * inputs * outputs / speed, 2 * (rows * (inputs + outputs) + inputs * outputs));
   binder.point_scratch(&LinearBf16Call::scratch, binder.parts() * linear_bf16_scratch(call.rows, call.inputs));
+}
+
+void bind_conv_bf16(StepBinder& binder) {
+  const PlacedValue &x = binder.operand(0), &y = binder.result();
+  for (const PlacedValue* value : {&x, &y}) binder.require_dtype(*value, Dtype::bf16);
+  ConvBf16Call call;
+  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  const Window& w = call.window;
+  call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
+  call.transposed = binder.attributes().integer("transposed", 0) != 0;
+  binder.require(!call.transposed || (call.groups == 1 && w.dilation_height == 1 && w.dilation_width == 1 &&
+                                      w.stride_height <= kMostPhases && w.stride_width <= kMostPhases),
+                 "it is transposed and has groups, a dilation, or a stride above ", kMostPhases);
+  const int64_t taps = w.kernel_height * w.kernel_width;
+  binder.require_product({call.out_channels + call.groups * kBf16Panel,
+                          (call.in_channels / call.groups + kBf16Step) * (taps + kMostPhases * kMostPhases), 32});
+  binder.require_dense(binder.operand(1), Dtype::bf16, {packed_conv_bf16_size(call)});
+  call.y_stride = call.residual_stride = call.out_channels;
+  call.epilogue = read_epilogue(binder);
+  call.residual_place = read_residual_place(binder, 3);
+  call.scratch_part = conv_bf16_scratch(call);
+  binder.require(call.scratch_part < kLargestBytes, "it needs ", call.scratch_part, " bytes of scratch");
+  binder.set_call("conv_bf16", call);
+  binder.point(&ConvBf16Call::x, x);
+  binder.point(&ConvBf16Call::weight, binder.operand(1));
+  binder.point(&ConvBf16Call::y, y);
+  if (binder.has_operand(2)) {
+    binder.require_dense(binder.operand(2), Dtype::f32, {call.out_channels});
+    binder.point(&ConvBf16Call::bias, binder.operand(2));
+  }
+  if (binder.has_operand(3)) {
+    binder.require_dtype(binder.operand(3), Dtype::bf16);
+    binder.require_sizes(binder.operand(3), y.sizes);
+    binder.require(binder.operand(3).is_dense(Format::channels_last), "the residual is not channels-last");
+    binder.point(&ConvBf16Call::residual, binder.operand(3));
+  }
+  const int64_t pixels = call.transposed ? w.batch * w.height * w.width : w.batch * w.out_height * w.out_width;
+  const double products = static_cast<double>(pixels) * static_cast<double>(call.out_channels) *
+                          static_cast<double>(call.in_channels / call.groups * taps);
+  binder.set_products(products, Dtype::bf16);
+  binder.set_work(products / (can_run(Isa::amx) ? kTileSpeed : 1),
+                  2.0 * static_cast<double>(x.elements() + y.elements() + packed_conv_bf16_size(call)));
+  binder.point_scratch(&ConvBf16Call::scratch, binder.parts() * call.scratch_part);
 }
 
 void bind_layer_norm_bf16(StepBinder& binder) {

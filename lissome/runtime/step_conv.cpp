@@ -191,9 +191,10 @@ void bind_pool(StepBinder& binder) {
   call.counts_padding = binder.attributes().integer("counts_padding", 1) != 0;
   call.divisor = binder.attributes().integer("divisor", 0);
   call.pad_bottom = call.window.pad_height, call.pad_right = call.window.pad_width;
-  const bool bytes = x.dtype == Dtype::u8 && !call.average;
-  binder.require((bytes || x.dtype == Dtype::f32) && y.dtype == x.dtype, "pooling takes f32, or the maximum of u8");
-  binder.set_call(bytes ? "pool_u8" : "pool_f32", call);
+  const bool bytes = x.dtype == Dtype::u8 && !call.average, narrow = x.dtype == Dtype::bf16;
+  binder.require((bytes || narrow || x.dtype == Dtype::f32) && y.dtype == x.dtype,
+                 "pooling takes f32, bf16, or the maximum of u8");
+  binder.set_call(bytes ? "pool_u8" : narrow ? "pool_bf16" : "pool_f32", call);
   binder.point(&PoolCall::x, x);
   binder.point(&PoolCall::y, y);
   const auto taps = static_cast<double>(call.window.kernel_height * call.window.kernel_width);

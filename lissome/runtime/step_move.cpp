@@ -282,10 +282,13 @@ void bind_gather(StepBinder& binder) {
   binder.subtract_bytes(table.elements() * item_size(table.dtype) - call.count * call.row_bytes);
 }
 
-void bind_reduce(StepBinder& binder) {
+namespace {
+
+template <typename Call>
+void bind_reduce_of(StepBinder& binder, std::string_view kernel, Dtype dtype) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
-  for (const PlacedValue* value : {&x, &y}) binder.require_dtype(*value, Dtype::f32);
+  for (const PlacedValue* value : {&x, &y}) binder.require_dtype(*value, dtype);
   binder.require(y.is_row_major(), "the result is not dense");
   const int64_t first = binder.attributes().integer("first"), count = binder.attributes().integer("count");
   const bool last_format = binder.attributes().integer("channels_last", 0) != 0;
@@ -305,7 +308,7 @@ void bind_reduce(StepBinder& binder) {
   } else {
     binder.require_row_major(x);
   }
-  ReduceCall call;
+  Call call;
   for (int64_t i = 0; i < static_cast<int64_t>(sizes.size()); ++i) {
     int64_t& side = i < from ? call.outer : i < from + count ? call.count : call.inner;
     side *= sizes[static_cast<size_t>(i)];
@@ -316,10 +319,17 @@ void bind_reduce(StepBinder& binder) {
   const auto found = std::find(std::begin(kNames), std::end(kNames), name);
   binder.require(found != std::end(kNames), "reduction ", quote(name));
   call.reduction = static_cast<Reduction>(found - std::begin(kNames));
-  binder.set_call("reduce", call);
-  binder.point(&ReduceCall::x, x);
-  binder.point(&ReduceCall::y, y);
-  binder.set_work(0, 4.0 * static_cast<double>(x.elements() + y.elements()));
+  binder.set_call(kernel, call);
+  binder.point(&Call::x, x);
+  binder.point(&Call::y, y);
+  binder.set_work(0, static_cast<double>((x.elements() + y.elements()) * item_size(dtype)));
+}
+
+}  // namespace
+
+void bind_reduce(StepBinder& binder) {
+  if (binder.operand(0).dtype == Dtype::bf16) return bind_reduce_of<ReduceBf16Call>(binder, "reduce_bf16", Dtype::bf16);
+  bind_reduce_of<ReduceCall>(binder, "reduce", Dtype::f32);
 }
 
 }  // namespace lissome

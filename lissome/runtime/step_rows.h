@@ -45,6 +45,7 @@ void bind_group_norm(StepBinder& binder);
 void bind_interpolate(StepBinder& binder);
 void bind_matmul_f32(StepBinder& binder);
 void bind_pad(StepBinder& binder);
+void bind_conv_bf16(StepBinder& binder);
 void bind_conv_f32(StepBinder& binder);
 void bind_conv_transposed_u8s8(StepBinder& binder);
 void bind_conv_u8s8(StepBinder& binder);

@@ -11,6 +11,7 @@ constexpr std::array kRows = {
     StepRow{"attention", bind_attention, false, 0},
     StepRow{"attention_bf16", bind_attention_bf16, false, 0},
     StepRow{"concat", bind_concat, false, 0},
+    StepRow{"conv_bf16", bind_conv_bf16, false, 1u << 3},
     StepRow{"conv_f32", bind_conv_f32, false, 1u << 3},
     StepRow{"conv_transposed_u8s8", bind_conv_transposed_u8s8, false, 0},
     StepRow{"conv_u8s8", bind_conv_u8s8, false, 1u << 5},

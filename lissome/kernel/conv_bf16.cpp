@@ -1,0 +1,107 @@
+// Packing, and the portable form.
+#include "lissome/kernel/conv_bf16.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "lissome/kernel/conv_bf16_pieces.h"
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/portable_output.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+namespace {
+
+// The inputs of a piece in the order in which linear_bf16 packs them.
+std::vector<uint16_t> gather_inputs(const ConvBf16Call& call, const ConvPiece& piece, PhaseAxis rows, PhaseAxis columns,
+                                    const uint16_t* weight) {
+  const Window &own = piece.window, &w = call.window;
+  const int64_t all_taps = w.kernel_height * w.kernel_width, all_inputs = piece.inputs * piece.taps();
+  std::vector<uint16_t> gathered(static_cast<size_t>(piece.outputs * all_inputs));
+  for (int64_t n = 0; n < piece.outputs; ++n) {
+    const int64_t oc = piece.y_offset + n;
+    for (int64_t tap = 0; tap < piece.taps(); ++tap) {
+      int64_t h = tap / own.kernel_width, v = tap % own.kernel_width;
+      if (call.transposed) {
+        h = rows.first + (rows.count - 1 - h) * w.stride_height;
+        v = columns.first + (columns.count - 1 - v) * w.stride_width;
+      }
+      for (int64_t ic = 0; ic < piece.inputs; ++ic) {
+        const int64_t row = call.transposed ? ic * call.out_channels + oc : oc * piece.inputs + ic;
+        gathered[static_cast<size_t>(n * all_inputs + piece.find_input(tap, ic))] =
+            weight[row * all_taps + h * w.kernel_width + v];
+      }
+    }
+  }
+  return gathered;
+}
+
+}  // namespace
+
+int64_t packed_conv_bf16_size(const ConvBf16Call& call) {
+  int64_t size = 0;
+  for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis, PhaseAxis) { size += piece.packed_size(); });
+  return size;
+}
+
+void pack_conv_bf16(const ConvBf16Call& call, const uint16_t* weight, uint16_t* packed) {
+  for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis rows, PhaseAxis columns) {
+    const std::vector<uint16_t> gathered = gather_inputs(call, piece, rows, columns, weight);
+    const int64_t inputs = piece.inputs * piece.taps();
+    pack_linear_bf16(gathered.data(), piece.outputs, inputs, inputs, 1, packed + piece.weight_offset);
+  });
+}
+
+int64_t conv_bf16_scratch(const ConvBf16Call& call) {
+  int64_t most = 0;
+  for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis, PhaseAxis) {
+    // Columns in f32, of the longest chunk that any form takes.
+    const int64_t row = count_bf16_steps(piece.inputs * piece.taps()) * kBf16Step * 4;
+    const int64_t pixels = piece.window.batch * piece.window.out_height * piece.window.out_width;
+    const int64_t columns = std::min(pixels, std::max<int64_t>(choose_column_chunk(row / 2, 1), 32)) * row;
+    const StagedImage image = plan_image(piece, call.in_channels);
+    most = std::max({most, columns, image.usable ? image.elements() * 2 : 0});
+  });
+  return (most + 63) / 64 * 64;
+}
+
+namespace {
+
+double sum_window(const ConvBf16Call& call, const ConvPiece& piece, int64_t n, int64_t oh, int64_t ow, int64_t oc) {
+  const Window& w = piece.window;
+  const int64_t steps = count_bf16_steps(piece.inputs * piece.taps());
+  double sum = call.bias ? call.bias[piece.y_offset + oc] : 0;
+  for (int64_t kh = 0; kh < w.kernel_height; ++kh) {
+    for (int64_t kw = 0; kw < w.kernel_width; ++kw) {
+      const int64_t h = oh * w.stride_height - w.pad_height + kh * w.dilation_height;
+      const int64_t v = ow * w.stride_width - w.pad_width + kw * w.dilation_width;
+      if (h < 0 || h >= w.height || v < 0 || v >= w.width) continue;
+      const uint16_t* x = call.x + ((n * w.height + h) * w.width + v) * call.in_channels + piece.x_offset;
+      const int64_t tap = kh * w.kernel_width + kw;
+      for (int64_t ic = 0; ic < piece.inputs; ++ic) {
+        sum += static_cast<double>(widen_bf16(x[ic])) *
+               widen_bf16(call.weight[piece.weight_offset + find_packed_bf16(oc, piece.find_input(tap, ic), steps)]);
+      }
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+void conv_bf16_portable(const ConvBf16Call& call, int part, int parts) {
+  for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis, PhaseAxis) {
+    const Window& w = piece.window;
+    const Range pixels = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
+    for (int64_t pixel = pixels.begin; pixel < pixels.end; ++pixel) {
+      const int64_t ow = pixel % w.out_width, oh = pixel / w.out_width % w.out_height;
+      const int64_t n = pixel / w.out_width / w.out_height;
+      const int64_t row = piece.map.base + n * piece.map.image + oh * piece.map.line + ow * piece.map.column;
+      for (int64_t oc = 0; oc < piece.outputs; ++oc) {
+        store_portable(call, row, piece.y_offset + oc, sum_window(call, piece, n, oh, ow, oc));
+      }
+    }
+  });
+}
+
+}  // namespace lissome

@@ -1,0 +1,25 @@
+// The bf16 linear and convolution over Floats: a convolution is the linear's product over columns.
+#pragma once
+
+#include "lissome/kernel/conv_bf16_rows_body.h"
+#include "lissome/kernel/linear_bf16_body.h"
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kColumnStep = 400;  // cycles of a step of a tile of rows and a panel, roughly
+
+LISSOME_INLINE void run_conv_bf16(const ConvBf16Call& call, int part, int parts) {
+  for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis, PhaseAxis) {
+    const OutputBf16 output = output_of(call, piece);
+    const int64_t steps = count_bf16_steps(piece.inputs * piece.taps());
+    const auto multiply = [&](StagedRows<StagedItem> x, const PixelMap& map, int64_t rows, Range panels) {
+      const Bf16Product product = {output, map, call.weight + piece.weight_offset, piece.outputs, steps};
+      for (int64_t panel = panels.begin; panel < panels.end; ++panel) run_bf16_panel(product, x, {0, rows}, panel);
+    };
+    run_columns<StagedItem>(call, piece, kBf16TileRows, kColumnStep, part, parts, multiply);
+  });
+}
+
+}  // namespace
+}  // namespace lissome
