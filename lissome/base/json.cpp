@@ -142,6 +142,8 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
+std::string print_json(const Json& json) { return json.dump(); }
+
 Json parse_json(std::string_view text, std::string_view source, int max_depth, size_t max_values) {
   const char* reached = text.data();
   DocumentBuilder builder(max_depth, max_values);

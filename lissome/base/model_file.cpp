@@ -112,7 +112,7 @@ class ArrayReader {
     Sizes sizes;
     for (const Json& size : require_field(row, "sizes", Json::value_t::array, path_, where)) {
       if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX)
-        refuse(path_, where, " has a size ", size.dump(), ".");
+        refuse(path_, where, " has a size ", print_json(size), ".");
       sizes.push_back(size.get<int64_t>());
     }
     const auto bytes = count_bytes(*dtype, sizes);
@@ -206,11 +206,11 @@ void save_model_file(const std::string& path, const ModelFile& model) {
   const Json head = {
       {"format", "lissome"}, {"version", kVersion}, {"written_by", "lissome " + std::string(lissome_version())}};
   ZipWriter zip(path);
-  zip.add("lissome.json", head.dump());
+  zip.add("lissome.json", print_json(head));
   zip.add("program.txt", model.program);
   zip.add("metadata.json", model.metadata.empty() ? "{}" : model.metadata);
   if (!model.plan.empty()) zip.add("plan.json", model.plan);
-  zip.add("arrays.json", table.dump());
+  zip.add("arrays.json", print_json(table));
   arrays.write(&zip);
   zip.commit();
 }

@@ -170,7 +170,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedArray>& ar
     header[name] = {{"dtype", type->name}, {"shape", array.sizes}, {"data_offsets", {position, end}}};
     position = end;
   }
-  std::string text = header.dump();
+  std::string text = print_json(header);
   text.append((64 - (8 + text.size()) % 64) % 64, ' ');
   AtomicFile file(path);
   std::string length;

@@ -14,6 +14,9 @@ using Json = nlohmann::ordered_json;
 // `source` names the document in errors (invalid_input with line and column).
 Json parse_json(std::string_view text, std::string_view source, int max_depth = 64, size_t max_values = 20'000'000);
 
+// On one line. Here and not in every file, because the writer takes a second to compile.
+std::string print_json(const Json& json);
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);
 bool is_utf8(std::string_view text);

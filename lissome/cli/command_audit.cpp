@@ -151,7 +151,8 @@ int run_audit(const std::vector<std::string>& arguments, Console& console) {
   const std::vector<std::string> breaches = list_breaches(nodes, wanted);
   const Table table = make_table(nodes);
   if (json) {
-    console.print(Json{{"nodes", to_json(table)}, {"breaches", breaches}, {"met", breaches.empty()}}.dump() + "\n");
+    console.print(print_json(Json{{"nodes", to_json(table)}, {"breaches", breaches}, {"met", breaches.empty()}}) +
+                  "\n");
   } else {
     console.print(render_table(table, console.terminal()) + "\n");
     for (const std::string& breach : breaches) console.print("not as expected: " + breach + "\n");

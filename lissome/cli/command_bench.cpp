@@ -116,7 +116,7 @@ int bench_streams(const BenchFlags& flags, const Console& console) {
                             rate.streams == choose_streams(rates) ? "yes" : ""});
     }
   }
-  console.print(flags.json ? to_json(table).dump() + "\n" : render_table(table, console.terminal()));
+  console.print(flags.json ? print_json(to_json(table)) + "\n" : render_table(table, console.terminal()));
   return Console::interrupted() ? 130 : 0;
 }
 
@@ -156,7 +156,7 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   BenchFlags flags;
   if (!read_flags(flags, arguments)) return 0;
   if (!flags.probe.empty()) {
-    console.print(run_probe(flags.probe, flags.call, read_memory(flags.memory)).dump() + "\n");
+    console.print(print_json(run_probe(flags.probe, flags.call, read_memory(flags.memory))) + "\n");
     return 0;
   }
   if (!flags.streams.empty()) return bench_streams(flags, console);
@@ -180,7 +180,7 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
     json["confidence"] = timing.ratios.front().confidence;
     json["machine"] = processor_name();
     if (!slowdowns.rows.empty()) json["limited"] = to_json(slowdowns);
-    console.print(json.dump() + "\n");
+    console.print(print_json(json) + "\n");
   } else {
     console.print(render_table(table, console.terminal()));
     if (!slowdowns.rows.empty()) console.print("\n" + render_table(slowdowns, console.terminal()));

@@ -134,7 +134,7 @@ int run_inspect(const std::vector<std::string>& arguments, Console& console) {
           {"kernels", to_json(count_kernels(*plan))},
       };
     }
-    console.print(facts.dump() + "\n");
+    console.print(print_json(facts) + "\n");
     return 0;
   }
   std::string out;

@@ -119,7 +119,7 @@ int run_optimize(const std::vector<std::string>& arguments, Console& console) {
   const Optimized optimized = optimize(program, data ? &*data : nullptr, options, control);
   save_optimized(optimized, flags.output);
   if (!flags.report.empty()) write_file(flags.report, render_html(optimized.record));
-  console.print(flags.json ? to_json(optimized.record).dump() + "\n"
+  console.print(flags.json ? print_json(to_json(optimized.record)) + "\n"
                            : render_terminal(optimized.record, console.terminal()));
   console.say("written to " + flags.output + (flags.report.empty() ? "" : ", report in " + flags.report));
   if (optimized.record.interrupted) return 130;

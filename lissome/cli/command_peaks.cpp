@@ -62,7 +62,7 @@ int run_peaks(const std::vector<std::string>& arguments, Console& console) {
   if (json) {
     Json list = Json::array();
     for (const MachinePeaks& peaks : columns) list.push_back(to_json(peaks));
-    console.print(Json{{"machine", processor_name()}, {"features", describe_features()}, {"peaks", list}}.dump() +
+    console.print(print_json(Json{{"machine", processor_name()}, {"features", describe_features()}, {"peaks", list}}) +
                   "\n");
   } else {
     console.print(render_table(make_table(columns), console.terminal()));

@@ -45,7 +45,7 @@ int run_prepare(const std::vector<std::string>& arguments, Console& console) {
     if (result.rewrites > 0) table.rows.push_back({result.name, static_cast<double>(result.rewrites), result.seconds});
     if (diff && !result.diff.empty()) console.print("-- " + result.name + "\n" + result.diff + "\n");
   }
-  console.print(json ? to_json(table).dump() + "\n"
+  console.print(json ? print_json(to_json(table)) + "\n"
                      : render_table(table, console.terminal()) + "\nwritten to " + output + "\n");
   return 0;
 }

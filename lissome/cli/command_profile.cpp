@@ -99,7 +99,7 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
               {"modules", to_json(modules)}, {"nodes", to_json(nodes)}};
     if (flags.explain) json["explained"] = to_json(explained);
     if (flags.explain) json["other_machine"] = other;
-    console.print(json.dump() + "\n");
+    console.print(print_json(json) + "\n");
   } else {
     console.print(render_table(modules, console.terminal()) + "\n" +
                   render_table(flags.explain ? explained : nodes, console.terminal()) + "\none call " +

@@ -95,7 +95,7 @@ int run_run(const std::vector<std::string>& arguments, Console& console) {
   }
   if (!output.empty()) save_arrays(output, stored);
   const Table table = list_outputs(stored);
-  console.print(json ? to_json(table).dump() + "\n" : render_table(table, console.terminal()));
+  console.print(json ? print_json(to_json(table)) + "\n" : render_table(table, console.terminal()));
   return 0;
 }
 

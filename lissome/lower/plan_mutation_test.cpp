@@ -102,7 +102,7 @@ void check_plan_changes(const char* text, const Weights& weights, const std::vec
     for (Json& change : list_changes(leaf)) {
       Json changed = plan;
       changed[Json::json_pointer(pointer)] = std::move(change);
-      file.plan = changed.dump();
+      file.plan = print_json(changed);
       CAPTURE(pointer);
       CAPTURE(file.plan);
       try_plan(file, inputs, outcomes);

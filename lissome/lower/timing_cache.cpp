@@ -135,7 +135,7 @@ void TimingCache::save() const {
   }
   for (const auto& [key, chosen] : fresh_.choices) add_young(json["choices"], key, Json(chosen), kMostChoices);
   try {
-    write_file(path_, json.dump() + "\n");
+    write_file(path_, print_json(json) + "\n");
   } catch (const Error&) {
   }
 }

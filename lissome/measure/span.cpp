@@ -63,7 +63,7 @@ std::string print_chrome_trace(const std::vector<SpanRecord>& records) {
     if (!record.detail.empty()) event["args"] = {{"detail", record.detail}};
     events.push_back(std::move(event));
   }
-  return Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump();
+  return print_json(Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}});
 }
 
 }  // namespace lissome

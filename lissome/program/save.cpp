@@ -97,7 +97,7 @@ class Packer {
       }
     }
     if (!views_.empty() || !sparse_.empty()) {
-      file.metadata = Json{{"program", {{"views", views_}, {"sparse", sparse_}}}}.dump();
+      file.metadata = print_json(Json{{"program", {{"views", views_}, {"sparse", sparse_}}}});
     }
   }
 

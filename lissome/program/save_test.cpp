@@ -216,7 +216,7 @@ TEST_CASE("hostile views and sparse weights are refused") {
     return [=](ModelFile& file) {
       Json metadata = Json::parse(file.metadata);
       metadata["program"][list][1][key] = value;
-      file.metadata = metadata.dump();
+      file.metadata = print_json(metadata);
     };
   };
   check_refused(folder, program, "beyond its storage", change_row("views", "offset", 13));

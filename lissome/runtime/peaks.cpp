@@ -209,7 +209,7 @@ MachinePeaks find_peaks(int threads) {
     Json json = to_json(peaks);
     json["machine"] = describe_machine();
     try {
-      write_file(path, json.dump() + "\n");
+      write_file(path, print_json(json) + "\n");
     } catch (const Error&) {  // a cache that cannot be written is no cache
     }
   }

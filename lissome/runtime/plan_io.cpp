@@ -1,5 +1,5 @@
-// The JSON form of a plan, format 1. Every field of plan.h under its own name:
-//   {"format": 1, "machine": {...}, "device": "cpu", "dimensions": [{"name", "minimum", "maximum"}],
+// The JSON form of a plan, format 2. Every field of plan.h under its own name:
+//   {"format": 2, "machine": {...}, "device": "cpu", "dimensions": [{"name", "minimum", "maximum"}],
 //    "inputs": [{"name", "value"}], "outputs": [{"name", "value"} | {"name", "literal"}],
 //    "input_tree", "output_tree",
 //    "arrays": [{"name", "packed"}],             name: a member of weights, or of plan_arrays where packed
@@ -20,7 +20,7 @@
 namespace lissome {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 // ---- writing
 
@@ -362,7 +362,7 @@ class PlanReader {
 
 }  // namespace
 
-std::string print_plan(const Plan& plan) { return write_plan(plan).dump(); }
+std::string print_plan(const Plan& plan) { return print_json(write_plan(plan)); }
 
 void put_plan(ModelFile& file, const Plan& plan) {
   // A weight that the file keeps in another form (a part of a tied one, say) goes with the packed arrays.

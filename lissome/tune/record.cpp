@@ -153,7 +153,7 @@ ModelFile pack_with_plan(const Program& program, const Plan& plan, const Json& r
   if (!record.is_null()) {
     Json metadata = file.metadata.empty() ? Json::object() : parse_json(file.metadata, "metadata");
     metadata["optimization"] = record;
-    file.metadata = metadata.dump();
+    file.metadata = print_json(metadata);
   }
   return file;
 }

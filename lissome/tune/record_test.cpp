@@ -82,7 +82,7 @@ TEST_CASE("a record as JSON holds every figure") {
   CHECK(first.at("quality_after") == 0.75);
   CHECK(first.at("notes").at(0) == "a note");
   CHECK(json.at("layers").at(1).at("source") == "net.py:3");
-  CHECK(parse_json(json.dump(), "record") == json);
+  CHECK(parse_json(print_json(json), "record") == json);
 }
 
 TEST_CASE("a search without data keeps only what pays, and says what it left out") {

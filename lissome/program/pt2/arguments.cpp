@@ -17,7 +17,7 @@ Argument read_layout(const Json& value) {
     case 5: return Layout::sparse_bsc;
     case 6: return Layout::mkldnn;
     case 7: return Layout::strided;
-    default: throw_error(ErrorKind::invalid_input, "layout ", value.dump(), " is none that torch.export writes");
+    default: throw_error(ErrorKind::invalid_input, "layout ", print_json(value), " is none that torch.export writes");
   }
 }
 
@@ -27,7 +27,8 @@ Argument read_memory_format(const Json& value) {
     case 2: return MemoryFormat::channels_last;
     case 3: return MemoryFormat::channels_last_3d;
     case 4: return MemoryFormat::preserve;
-    default: throw_error(ErrorKind::invalid_input, "memory format ", value.dump(), " is none that torch.export writes");
+    default:
+      throw_error(ErrorKind::invalid_input, "memory format ", print_json(value), " is none that torch.export writes");
   }
 }
 

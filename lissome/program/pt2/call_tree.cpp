@@ -25,7 +25,7 @@ std::optional<std::vector<std::string>> read_names(const Json& value, size_t cou
     if (item.is_string()) {
       names.push_back(item.get<std::string>());
     } else if (item.is_number_integer()) {
-      names.push_back(item.dump());
+      names.push_back(print_json(item));
     } else {
       return std::nullopt;
     }
@@ -106,7 +106,7 @@ std::string print_call_tree(const Json* signature, std::string_view spec_key, co
   const auto root = parse_spec(signature, spec_key);
   if (root) tree["spec"] = *root;
   tree["leaves"] = leaves;
-  return tree.dump();
+  return print_json(tree);
 }
 
 }  // namespace lissome

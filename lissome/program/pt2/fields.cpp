@@ -19,7 +19,7 @@ std::string describe_json(const Json& value) {
     case Json::value_t::array: return "a list of " + std::to_string(value.size()) + " items";
     case Json::value_t::string: return "the text " + quote(value.get_ref<const std::string&>());
     case Json::value_t::boolean: return value.get<bool>() ? "true" : "false";
-    default: return "the number " + value.dump();
+    default: return "the number " + print_json(value);
   }
 }
 

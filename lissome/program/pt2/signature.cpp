@@ -110,7 +110,7 @@ void SignatureReader::read_input(const Json& spec, const Json& placeholder) {
   const auto [tag, value] = json_union(placeholder, "input");
   if (tag != "as_tensor" || text_member(value, "name") != name)
     throw_error(ErrorKind::invalid_input, "the signature calls an input ", quote(name), ", the graph has ",
-                placeholder.dump().substr(0, 200), " in its place");
+                print_json(placeholder).substr(0, 200), " in its place");
   if (kind == "parameter") return read_weight(name, text_member(inner, "parameter_name"), WeightRole::parameter);
   if (kind == "buffer") return read_weight(name, text_member(inner, "buffer_name"), WeightRole::buffer);
   if (kind == "tensor_constant")
