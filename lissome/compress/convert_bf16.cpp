@@ -1,5 +1,6 @@
 // Where numbers are bf16: products and convolutions, and the ops between them that only move, add or normalize (their
-// ATen kernels accumulate in f32). Everything else reads f32 again. Weights are converted once, here.
+// ATen kernels accumulate in f32). Everything else reads f32 again. Weights are converted once, here. What would cast
+// more than it saves stays f32: joining something small to f32 caches, and attention of few queries to f32 keys.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -23,6 +24,11 @@ constexpr std::array kFollowers = {"aten::relu",        "aten::gelu",          "
                                    "aten::squeeze.dim", "aten::unsqueeze",     "aten::expand",
                                    "aten::select.int",  "aten::cat",           "aten::mul.Scalar",
                                    "aten::sigmoid",     "aten::tanh"};
+
+// Cut something into a list, whose elements lissome::getitem takes.
+constexpr std::array kCuts = {"aten::chunk", "aten::split.Tensor", "aten::split_with_sizes", "aten::unbind.int"};
+
+constexpr int64_t kFewQueries = 4;
 
 bool is_one_of(const Node& node, const auto& names) {
   return std::find(names.begin(), names.end(), node.op.name()) != names.end();
@@ -58,14 +64,51 @@ class Bf16Converter {
 
   // A product of floats, or a follower that reads something that is bf16 already.
   bool goes_bf16(const Node& node) const {
-    if (node.results.size() != 1 || !is_f32(node.result()) || is_kept(node)) return false;
+    if (node.results.size() != 1) return false;
+    // What is cut from a list has its dtype.
+    if (node.is("lissome::getitem")) return only_bf16_.count(node.arguments.front().value()) > 0;
+    if (is_kept(node)) return false;
+    if (is_one_of(node, kCuts)) return only_bf16_.count(node.arguments.front().value()) > 0 && is_only_taken_from(node);
+    if (!is_f32(node.result())) return false;
+    if (node.is("aten::scaled_dot_product_attention") && reads_wide_keys(node)) return false;
     if (is_one_of(node, kProducts)) return true;
     if (!is_one_of(node, kFollowers)) return false;
-    bool follows = false;
+    bool follows = false, widens = false;
     for (const Argument& argument : node.arguments) {
-      for_each_value(argument, [&](ValueId value) { follows = follows || only_bf16_.count(value) > 0; });
+      for_each_value(argument, [&](ValueId value) {
+        follows = follows || only_bf16_.count(value) > 0;
+        widens = widens || is_computed_f32(value);
+      });
     }
-    return follows;
+    return follows && !(widens && node.is("aten::cat"));
+  }
+
+  // f32 in the result too, and no weight.
+  bool is_computed_f32(ValueId value) const {
+    return is_f32(value) && only_bf16_.count(value) == 0 && source_.find_weight(value) == nullptr;
+  }
+
+  bool is_only_taken_from(const Node& cut) const {
+    bool leaves = false;
+    for (const ProgramOutput& output : source_.outputs) {
+      for_each_value(output.value, [&](ValueId value) { leaves = leaves || value == cut.result(); });
+    }
+    return !leaves && std::all_of(source_.nodes.begin(), source_.nodes.end(), [&](const Node& node) {
+      bool reads = false;
+      for (const Argument& argument : node.arguments) {
+        for_each_value(argument, [&](ValueId value) { reads = reads || value == cut.result(); });
+      }
+      return !reads || node.is("lissome::getitem");
+    });
+  }
+
+  bool reads_wide_keys(const Node& attention) const {
+    const Argument& query = attention.argument("query");
+    const Argument &key = attention.argument("key"), &value = attention.argument("value");
+    if (!query.is_value() || !key.is_value() || !value.is_value()) return false;
+    const std::vector<Dimension>& sizes = source_.value(query.value()).type.sizes;
+    const auto queries = sizes.size() < 2 ? std::nullopt : sizes[sizes.size() - 2].constant();
+    return queries && *queries <= kFewQueries && is_computed_f32(key.value()) && is_computed_f32(value.value());
   }
 
   // The twin of a value in the dtype asked for, converted when there is none yet.
@@ -103,7 +146,7 @@ class Bf16Converter {
     result_.nodes.push_back(std::move(copy));
     if (dtype != Dtype::bf16) return;
     only_bf16_.insert(node.result());
-    result_.value(node.result()).type.dtype = Dtype::bf16;
+    if (is_f32(node.result())) result_.value(node.result()).type.dtype = Dtype::bf16;
   }
 
   const Program& source_;

@@ -62,10 +62,19 @@ int64_t conv_bf16_scratch(const ConvBf16Call& call) {
     const StagedImage image = plan_image(piece, call.in_channels);
     most = std::max({most, columns, image.usable ? image.elements() * 2 : 0});
   });
+  if (call.planes) most += plan_band(call).elements * 2;
   return (most + 63) / 64 * 64;
 }
 
 namespace {
+
+double read_input(const ConvBf16Call& call, int64_t n, int64_t h, int64_t v, int64_t channel) {
+  const Window& w = call.window;
+  const int64_t plain = ((n * w.height + h) * w.width + v) * call.in_channels + channel;
+  const int64_t at = call.planes ? ((n * call.in_channels + channel) * w.height + h) * w.width + v : plain;
+  // Rounded, as every form does.
+  return widen_bf16(call.wide_planes ? narrow_bf16(call.wide_planes[at]) : call.x[at]);
+}
 
 double sum_window(const ConvBf16Call& call, const ConvPiece& piece, int64_t n, int64_t oh, int64_t ow, int64_t oc) {
   const Window& w = piece.window;
@@ -76,10 +85,9 @@ double sum_window(const ConvBf16Call& call, const ConvPiece& piece, int64_t n, i
       const int64_t h = oh * w.stride_height - w.pad_height + kh * w.dilation_height;
       const int64_t v = ow * w.stride_width - w.pad_width + kw * w.dilation_width;
       if (h < 0 || h >= w.height || v < 0 || v >= w.width) continue;
-      const uint16_t* x = call.x + ((n * w.height + h) * w.width + v) * call.in_channels + piece.x_offset;
       const int64_t tap = kh * w.kernel_width + kw;
       for (int64_t ic = 0; ic < piece.inputs; ++ic) {
-        sum += static_cast<double>(widen_bf16(x[ic])) *
+        sum += read_input(call, n, h, v, piece.x_offset + ic) *
                widen_bf16(call.weight[piece.weight_offset + find_packed_bf16(oc, piece.find_input(tap, ic), steps)]);
       }
     }

@@ -22,6 +22,10 @@ struct ConvBf16Call : OutputBf16 {
   int64_t in_channels = 0, out_channels = 0, groups = 1;
   Window window;
   bool transposed = false;  // one group, no dilation
+  // First layers: x is [batch, in_channels, height, width], bf16 or, with x null, f32; one group, fewer than 32
+  // channels.
+  bool planes = false;
+  const float* wide_planes = nullptr;
 };
 
 int64_t packed_conv_bf16_size(const ConvBf16Call& call);  // elements

@@ -109,7 +109,7 @@ LISSOME_INLINE void run_conv_bf16(const ConvBf16Call& call, int part, int parts)
   choose_activation(call.epilogue, [&](const auto& activation) {
     TileRunner runner(activation);
     for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis, PhaseAxis) {
-      const StagedImage image = plan_image(piece, call.in_channels);
+      const StagedImage image = call.planes ? StagedImage{} : plan_image(piece, call.in_channels);
       if (image.usable) return run_image(call, piece, image, runner, part, parts);
       const OutputBf16 output = output_of(call, piece);
       const int64_t steps = count_bf16_steps(piece.inputs * piece.taps()), tap = 0;
@@ -118,7 +118,11 @@ LISSOME_INLINE void run_conv_bf16(const ConvBf16Call& call, int part, int parts)
             {output, map, x.first, x.stride, &tap, 1, steps, call.weight + piece.weight_offset, piece.outputs, rows},
             panels);
       };
-      run_columns<uint16_t>(call, piece, kBlockRows, kTileStep, part, parts, multiply);
+      if (call.planes) {
+        run_planes<uint16_t>(call, piece, kBlockRows, part, parts, multiply);
+      } else {
+        run_columns<uint16_t>(call, piece, kBlockRows, kTileStep, part, parts, multiply);
+      }
       runner.drain();
     });
   });

@@ -134,8 +134,8 @@ inline StagedImage plan_image(const ConvPiece& piece, int64_t x_pixel) {
     image.rows.tail = image.columns.tail = 0;
     image.pixel = x_pixel;
   } else {
-    // Not a multiple of what the ways of the first cache are apart.
-    image.pixel = piece.inputs % 256 == 0 ? piece.inputs + kBf16Step : piece.inputs;
+    // An odd number of cache lines, so that pixels spread over all of the first cache.
+    image.pixel = (piece.inputs / kBf16Step | 1) * kBf16Step;
   }
   image.lines = (w.batch - 1) * image.rows.pitch + w.out_height;
   image.chunk_lines = image.lines;
@@ -146,6 +146,24 @@ inline StagedImage plan_image(const ConvPiece& piece, int64_t x_pixel) {
     if (image.chunk_lines > image.lines) image.chunk_lines = image.lines;
   }
   return image;
+}
+
+// Where x comes in planes: lines of y that are computed at once from lines of x that are brought to channels-last.
+struct PlaneBand {
+  int64_t lines = 0;     // of y
+  int64_t elements = 0;  // of the lines of x, whole cache lines
+};
+inline PlaneBand plan_band(const ConvBf16Call& call) {
+  constexpr int64_t kBandElements = 64 * 1024;
+  const Window& w = call.window;
+  const int64_t line = w.width * call.in_channels, reach = (w.kernel_height - 1) * w.dilation_height + 1;
+  PlaneBand band;
+  band.lines = (kBandElements / (line + 1) - reach) / w.stride_height + 1;
+  if (band.lines > w.out_height) band.lines = w.out_height;
+  if (band.lines < 1) band.lines = 1;
+  const int64_t x_lines = (band.lines - 1) * w.stride_height + reach;
+  band.elements = ((x_lines < w.height ? x_lines : w.height) * line + 31) / 32 * 32;
+  return band;
 }
 
 // Rows of columns that are staged at once: so that they stay in the first cache, or the second where rows are long.

@@ -146,16 +146,31 @@ LISSOME_INLINE bool divides_panels(int64_t blocks, int64_t panels, int64_t steps
   return by_panels <= by_rows;
 }
 
-// A piece through columns, `unit` rows of them a block; `multiply(x, map, rows, panels)` for each chunk.
+// `rows` of the columns of a piece, `unit` of them a block, against the panels; row 0 is row `first` of the map.
+template <typename Item, typename Function>
+LISSOME_INLINE void multiply_columns(const ConvPiece& piece, const uint16_t* x, int64_t x_pixel, Range rows,
+                                     PixelMap map, int64_t first, int64_t unit, Item* scratch,
+                                     const Function& multiply) {
+  const int64_t stride = count_bf16_steps(piece.inputs * piece.taps()) * kBf16Step;
+  const int64_t chunk = choose_column_chunk(stride * 2, unit);
+  for (int64_t row = rows.begin; row < rows.end; row += chunk) {
+    const Range taken = {row, row + chunk < rows.end ? row + chunk : rows.end};
+    gather_columns(piece, x, x_pixel, taken, stride, scratch);
+    map.first = first + row;
+    multiply(StagedRows<Item>{scratch, stride}, map, taken.end - taken.begin);
+  }
+}
+
+// A piece through columns; `multiply(x, map, rows, panels)` for each chunk of them. `step`: see divides_panels().
 template <typename Item, typename Function>
 LISSOME_INLINE void run_columns(const ConvBf16Call& call, const ConvPiece& piece, int64_t unit, int64_t step, int part,
                                 int parts, const Function& multiply) {
   const Window& w = piece.window;
-  const int64_t steps = count_bf16_steps(piece.inputs * piece.taps()), stride = steps * kBf16Step;
+  const int64_t steps = count_bf16_steps(piece.inputs * piece.taps());
   const int64_t rows = w.batch * w.out_height * w.out_width;
   const int64_t blocks = (rows + unit - 1) / unit, panels = (piece.outputs + kBf16Panel - 1) / kBf16Panel;
   Range my_panels = {0, panels}, my_rows = {0, rows};
-  if (divides_panels(blocks, panels, steps, step, rows * stride * 2, parts)) {
+  if (divides_panels(blocks, panels, steps, step, rows * steps * kBf16Step * 2, parts)) {
     my_panels = split_evenly(panels, part, parts);
   } else {
     my_rows = split_by_unit(rows, unit, part, parts);
@@ -163,13 +178,95 @@ LISSOME_INLINE void run_columns(const ConvBf16Call& call, const ConvPiece& piece
   if (my_panels.begin == my_panels.end) return;
   PixelMap map = piece.map;
   if (call.transposed) map.pitch = w.out_width, map.lines = w.out_height;
-  auto* scratch = reinterpret_cast<Item*>(call.scratch + part * call.scratch_part);
-  const int64_t chunk = choose_column_chunk(stride * 2, unit);
-  for (int64_t row = my_rows.begin; row < my_rows.end; row += chunk) {
-    const Range taken = {row, row + chunk < my_rows.end ? row + chunk : my_rows.end};
-    gather_columns(piece, call.x + piece.x_offset, call.in_channels, taken, stride, scratch);
-    map.first = row;
-    multiply(StagedRows<Item>{scratch, stride}, map, taken.end - taken.begin, my_panels);
+  multiply_columns(piece, call.x + piece.x_offset, call.in_channels, my_rows, map, 0, unit,
+                   reinterpret_cast<Item*>(call.scratch + part * call.scratch_part),
+                   [&](StagedRows<Item> x, const PixelMap& at, int64_t count) { multiply(x, at, count, my_panels); });
+}
+
+// Up to 32 pixels of all planes, `plane` apart, channels last.
+template <typename Source>
+LISSOME_INLINE void interleave_pixels(const Source* planes, int64_t plane, int64_t channels, int64_t count,
+                                      uint16_t* to) {
+  alignas(64) uint16_t pixels[kBf16Step][32];
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = 0; i < count; i += Floats::kWidth) {
+      const Source* from = planes + c * plane + i;
+      store(pixels[c] + i, count - i >= Floats::kWidth ? load(from) : load_first(from, count - i));
+    }
+  }
+#ifdef __AVX512BF16__
+  if (channels == 3 && count == 32) {
+    // Item i of the result is pixel i / 3 of channel i % 3: first the channels 0 and 1, then 2 among them.
+    alignas(64) static constexpr auto kOrder = [] {
+      struct {
+        uint16_t pairs[3][32], third[3][32];
+        uint32_t thirds[3];
+      } order = {};
+      for (int i = 0; i < 96; ++i) {
+        order.pairs[i / 32][i % 32] = static_cast<uint16_t>(i / 3 + i % 3 * 32);
+        order.third[i / 32][i % 32] = static_cast<uint16_t>(i / 3);
+        if (i % 3 == 2) order.thirds[i / 32] |= uint32_t{1} << i % 32;
+      }
+      return order;
+    }();
+    const __m512i first = _mm512_load_si512(pixels[0]), second = _mm512_load_si512(pixels[1]);
+    const __m512i third = _mm512_load_si512(pixels[2]);
+    for (int i = 0; i < 3; ++i) {
+      const __m512i both = _mm512_permutex2var_epi16(first, _mm512_load_si512(kOrder.pairs[i]), second);
+      _mm512_storeu_si512(to + i * 32, _mm512_mask_permutexvar_epi16(both, kOrder.thirds[i],
+                                                                     _mm512_load_si512(kOrder.third[i]), third));
+    }
+    return;
+  }
+#endif
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t c = 0; c < channels; ++c) *to++ = pixels[c][i];
+  }
+}
+
+template <typename Source>
+void interleave_lines(const ConvBf16Call& call, const Source* planes, int64_t n, Range lines, uint16_t* to) {
+  const Window& w = call.window;
+  const int64_t plane = w.height * w.width, channels = call.in_channels;
+  // Lines lie behind each other, in both.
+  const int64_t pixels = (lines.end - lines.begin) * w.width;
+  const Source* from = planes + n * channels * plane + lines.begin * w.width;
+  for (int64_t i = 0; i < pixels; i += 32) {
+    interleave_pixels(from + i, plane, channels, pixels - i < 32 ? pixels - i : 32, to + i * channels);
+  }
+}
+
+// A first layer, whose x comes in planes. Parts divide the lines of y.
+template <typename Item, typename Function>
+LISSOME_INLINE void run_planes(const ConvBf16Call& call, const ConvPiece& piece, int64_t unit, int part, int parts,
+                               const Function& multiply) {
+  const Window& w = piece.window;
+  const PlaneBand band = plan_band(call);
+  const int64_t reach = (w.kernel_height - 1) * w.dilation_height + 1;
+  const Range panels = {0, (piece.outputs + kBf16Panel - 1) / kBf16Panel};
+  auto* staged = reinterpret_cast<uint16_t*>(call.scratch + part * call.scratch_part);
+  auto* columns = reinterpret_cast<Item*>(staged + band.elements);
+  const Range share = split_evenly(w.batch * w.out_height, part, parts);
+  for (int64_t line = share.begin; line < share.end;) {
+    const int64_t n = line / w.out_height, oh = line % w.out_height;
+    int64_t count = w.out_height - oh < band.lines ? w.out_height - oh : band.lines;
+    if (count > share.end - line) count = share.end - line;
+    const int64_t top = oh * w.stride_height - w.pad_height;
+    const int64_t bottom = top + (count - 1) * w.stride_height + reach;
+    const int64_t end = bottom < 0 ? 0 : bottom < w.height ? bottom : w.height;
+    const int64_t begin = top < 0 ? 0 : top < end ? top : end;
+    if (call.wide_planes) {
+      interleave_lines(call, call.wide_planes, n, {begin, end}, staged);
+    } else {
+      interleave_lines(call, call.x, n, {begin, end}, staged);
+    }
+    ConvPiece own = piece;
+    own.window.batch = 1, own.window.height = end - begin, own.window.out_height = count;
+    own.window.pad_height = begin - top;
+    multiply_columns(own, staged, call.in_channels, {0, count * w.out_width}, PixelMap{}, line * w.out_width, unit,
+                     columns,
+                     [&](StagedRows<Item> x, const PixelMap& at, int64_t rows) { multiply(x, at, rows, panels); });
+    line += count;
   }
 }
 

@@ -18,6 +18,7 @@ struct Case {
   ResidualPlace residual = ResidualPlace::none;
   bool transposed = false;
   bool special = false;  // some inputs are NaN or infinite
+  int planes = 0;        // 1: x is brought into planes; 2: in f32
 };
 
 // Fills in the output sizes from padding on both sides.
@@ -97,6 +98,16 @@ Arrays make_arrays(const Case& c, const Window& w, uint64_t seed) {
   return arrays;
 }
 
+std::vector<uint16_t> separate_planes(const ConvBf16Call& call, const std::vector<uint16_t>& x) {
+  const int64_t plane = call.window.height * call.window.width, channels = call.in_channels;
+  std::vector<uint16_t> planes(x.size());
+  for (int64_t i = 0; i < static_cast<int64_t>(x.size()); ++i) {
+    const int64_t pixel = i / channels, n = pixel / plane;
+    planes[static_cast<size_t>((n * channels + i % channels) * plane + pixel % plane)] = x[static_cast<size_t>(i)];
+  }
+  return planes;
+}
+
 void check_case(const Case& c, uint64_t seed) {
   const Window w = finish_window(c.window, c.transposed);
   REQUIRE(w.out_height > 0);
@@ -113,6 +124,14 @@ void check_case(const Case& c, uint64_t seed) {
   call.y_stride = call.residual_stride = c.out_channels;
   call.scratch_part = conv_bf16_scratch(call);
   const std::vector<float> expected = find_expected(call, arrays);
+  const std::vector<uint16_t> planes = separate_planes(call, arrays.x);
+  std::vector<float> wide;
+  for (const uint16_t value : planes) wide.push_back(widen_bf16(value));
+  if (c.planes != 0) {
+    call.planes = true, call.x = c.planes == 1 ? planes.data() : nullptr;
+    call.wide_planes = c.planes == 2 ? wide.data() : nullptr;
+    call.scratch_part = conv_bf16_scratch(call);
+  }
   const auto inputs = static_cast<float>(w.kernel_height * w.kernel_width * c.in_channels / c.groups);
   const float tolerance = 1e-6f * std::sqrt(inputs) + 2e-6f;
   for (const KernelRow& row : kernel_rows("conv_bf16")) {
@@ -190,6 +209,35 @@ TEST_CASE("conv_bf16 agrees with plain sums on layers of real networks") {
   check_case({square(70, 3, 1, 1), 96, 8, 1, {Activation::gelu}}, 6);  // several chunks of lines
   check_case({{.height = 1, .width = 90, .kernel_width = 9, .pad_width = 4}, 32, 40}, 7);
   check_case({{.height = 1, .width = 300, .kernel_width = 80, .stride_width = 4}, 32, 40}, 8);
+}
+
+TEST_CASE("conv_bf16 agrees with plain sums where x comes in planes") {
+  TestNumbers numbers(8);
+  for (uint64_t seed = 300; seed < 340; ++seed) {
+    Case c = draw_case(numbers);
+    c.groups = 1, c.planes = static_cast<int>(seed % 2) + 1;
+    c.in_channels = seed % 3 == 0 ? 3 : numbers.between(1, 31), c.out_channels = numbers.between(1, 40);
+    c.special = seed % 8 == 0;
+    check_case(c, seed);
+  }
+  // Several bands of lines.
+  Case wide = {{.batch = 2,
+                .height = 60,
+                .width = 500,
+                .kernel_height = 7,
+                .kernel_width = 7,
+                .stride_height = 2,
+                .stride_width = 2,
+                .pad_height = 3,
+                .pad_width = 3},
+               3,
+               33,
+               1,
+               {Activation::relu}};
+  for (const int planes : {1, 2}) {
+    wide.planes = planes;
+    check_case(wide, 7);
+  }
 }
 
 TEST_CASE("conv_bf16 agrees with plain sums when transposed") {

@@ -2,6 +2,7 @@
 // time.
 #pragma once
 
+#include "lissome/kernel/linear_bf16_row_body.h"
 #include "lissome/kernel/linear_bf16_rows_body.h"
 #include "lissome/kernel/pixel_map.h"
 #include "lissome/kernel/tiles_bf16.h"
@@ -222,6 +223,7 @@ class TileRunner {
 };
 
 LISSOME_INLINE void run_linear_bf16(const LinearBf16Call& call, int part, int parts) {
+  if (call.rows == 1) return run_single_row(call, part, parts);
   choose_activation(call.epilogue, [&](const auto& activation) {
     TileRunner runner(activation);
     const Bf16Share share = share_bf16(call, kBlockRows, part, parts);

@@ -4,6 +4,9 @@
 
 #include "lissome/kernel/linear_bf16_rows_body.h"
 #include "lissome/kernel/pixel_map.h"
+#ifdef __AVX512BF16__
+#include "lissome/kernel/linear_bf16_row_body.h"
+#endif
 
 namespace lissome {
 namespace {
@@ -109,6 +112,9 @@ void run_bf16_panel(const Bf16Product& product, StagedRows<StagedItem> x, Range 
 }
 
 LISSOME_INLINE void run_linear_bf16(const LinearBf16Call& call, int part, int parts) {
+#ifdef __AVX512BF16__
+  if (call.rows == 1) return run_single_row(call, part, parts);
+#endif
   const Bf16Product product = {call, {}, call.weight, call.outputs, count_bf16_steps(call.inputs)};
   const auto multiply = [&](StagedRows<StagedItem> x, Range rows, int64_t panel) {
     run_bf16_panel(product, x, rows, panel);

@@ -24,13 +24,15 @@ inline void find_rows(const PixelMap& map, int64_t position, int64_t count, int6
     return;
   }
   int64_t ow = position % map.pitch, oh = position / map.pitch % map.lines, n = position / map.pitch / map.lines;
-  for (int64_t i = 0; i < count; ++i) {
-    const bool inside = ow < map.width && oh < map.height;
-    rows[i] = inside ? map.base + n * map.image + oh * map.line + ow * map.column : -1;
-    if (++ow == map.pitch) {
-      ow = 0;
-      if (++oh == map.lines) oh = 0, ++n;
-    }
+  for (int64_t i = 0; i < count;) {
+    const int64_t left = map.pitch - ow < count - i ? map.pitch - ow : count - i;
+    const int64_t results = oh < map.height && ow < map.width ? map.width - ow : 0, end = i + left;
+    const int64_t inside = i + (results < left ? results : left);
+    int64_t row = map.base + n * map.image + oh * map.line + ow * map.column;
+    for (; i < inside; ++i, row += map.column) rows[i] = row;
+    for (; i < end; ++i) rows[i] = -1;
+    ow = 0;
+    if (++oh == map.lines) oh = 0, ++n;
   }
 }
 

@@ -8,23 +8,41 @@
 namespace lissome {
 namespace {
 
+// `fold(x)` for every element of a channel in the window; `x` at its first channel.
+template <typename T, typename Function>
+LISSOME_INLINE void visit_window(const PoolCall& call, const T* image, const PoolWindow& at, const Function& fold) {
+  const Window& w = call.window;
+  for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
+    const T* row = image + ((at.top + h * w.dilation_height) * w.width + at.left) * call.channels;
+    for (int64_t u = at.columns.begin; u < at.columns.end; ++u) fold(row + u * w.dilation_width * call.channels);
+  }
+}
+
 template <typename T>
 LISSOME_INLINE void pool_pixel(const PoolCall& call, const T* image, const PoolWindow& at, T* y) {
-  const Window& w = call.window;
-  const Floats factor = fill(1.0f / at.divisor);
   for (int64_t c = 0; c < call.channels; c += Floats::kWidth) {
     const int64_t left = call.channels - c < Floats::kWidth ? call.channels - c : Floats::kWidth;
     const bool whole = left == Floats::kWidth;
-    Floats result = call.average ? zeros() : fill(-__builtin_inff());
-    for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
-      const T* row = image + ((at.top + h * w.dilation_height) * w.width + at.left) * call.channels + c;
-      for (int64_t u = at.columns.begin; u < at.columns.end; ++u) {
-        const T* x = row + u * w.dilation_width * call.channels;
+    Floats result;
+    if (call.average) {
+      result = zeros();
+      visit_window(call, image + c, at, [&](const T* x) { result = result + (whole ? load(x) : load_first(x, left)); });
+      result = result * fill(1.0f / at.divisor);
+    } else {
+      // NaN is kept apart, so that one comparison does not wait for the other.
+      Floats unknown = zeros();
+      result = fill(-__builtin_inff());
+      visit_window(call, image + c, at, [&](const T* x) {
         const Floats value = whole ? load(x) : load_first(x, left);
-        result = call.average ? result + value : keep_nan(result, max_with(result, value));
-      }
+        result = max_with(result, value), unknown = keep_nan(value, unknown);
+      });
+      result = keep_nan(unknown, result);
     }
-    store_first(y + c, call.average ? result * factor : result, left);
+    if (whole) {
+      store(y + c, result);
+    } else {
+      store_first(y + c, result, left);
+    }
   }
 }
 

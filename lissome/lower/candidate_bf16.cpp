@@ -109,6 +109,21 @@ int pack_conv(PlanBuilder& builder, const Node& node, const at::Tensor& weight, 
   return builder.add_packed(name, std::move(packed));
 }
 
+// What a first layer reads: planes as they lie, before they were rounded where a cast just did that. Empty elsewhere.
+std::optional<ValueId> find_planes(const PlanBuilder& builder, const Node& node, const at::Tensor& weight,
+                                   bool transposed) {
+  const ValueId x = image_of(node).value();
+  if (transposed || weight.size(1) >= kBf16Step || node.argument("groups") != Argument(int64_t{1})) return {};
+  if (builder.format(x) != Format::row_major || builder.is_strided_view(x)) return {};
+  for (const Node& cast : builder.program().nodes) {
+    if (cast.results.size() != 1 || cast.result() != x || !cast.is("aten::to.dtype")) continue;
+    if (!refuse_cast_bf16(builder, cast).empty()) continue;
+    const ValueId source = input_of(cast).value();
+    if (builder.format(source) == Format::row_major && !builder.is_strided_view(source)) return source;
+  }
+  return x;
+}
+
 std::string refuse_transposed_form(const Node& node) {
   if (node.argument("groups") != Argument(int64_t{1})) return "it is transposed and has groups";
   const std::vector<int64_t> dilation = *read_integers(node.argument("dilation"));
@@ -157,10 +172,13 @@ void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
   step.kernel = "conv_bf16";
   set_geometry(step, node, weight);
   if (transposed) step.attributes.set("transposed", int64_t{1});
+  const std::optional<ValueId> planes = find_planes(builder, node, weight, transposed);
+  if (planes) step.attributes.set("planes", int64_t{1});
   if (fused) set_activation(step, *node.argument("act").get<std::string>());
-  step.operands = {builder.use_dense(image_of(node), node, Format::channels_last),
-                   pack_conv(builder, node, weight, transposed), use_bias(builder, node.argument("bias")),
-                   fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
+  step.operands = {
+      planes ? builder.use_dense(*planes, node) : builder.use_dense(image_of(node), node, Format::channels_last),
+      pack_conv(builder, node, weight, transposed), use_bias(builder, node.argument("bias")),
+      fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
   step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);
 }

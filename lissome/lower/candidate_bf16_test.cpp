@@ -51,27 +51,45 @@ constexpr const char* kBlock = R"(
     return %19, %17
 )";
 
-Program make_block(const Weights& weights, const std::string& dtype, at::ScalarType type) {
+// A small network of convolutions.
+constexpr const char* kImages = R"(
+    input %x: f32[batch, 3, 19, 17]
+    input %m: DTYPE[1, 32, 1, 1]
+    parameter @stem.weight: DTYPE[32, 3, 5, 5]
+    parameter @stem.bias: DTYPE[32]
+    parameter @half.weight: DTYPE[40, 32, 3, 3]
+    parameter @same.weight: DTYPE[40, 40, 3, 3]
+    parameter @group.weight: DTYPE[40, 10, 1, 3]
+    parameter @up.weight: DTYPE[40, 32, 3, 3]
+    parameter @up.bias: DTYPE[32]
+    %h: DTYPE[batch, 3, 19, 17] = aten::to.dtype(%x, DTYPE)
+    %1: DTYPE[batch, 32, 19, 17] = lissome::conv_act(%h, @stem.weight, @stem.bias, [1, 1], [2, 2], [1, 1], false, [0, 0], 1, "silu")
+    %2: DTYPE[batch, 40, 10, 9] = aten::convolution(%1, @half.weight, none, [2, 2], [1, 1], [1, 1], false, [0, 0], 1)
+    %3: DTYPE[batch, 40, 10, 9] = lissome::conv_act(%2, @same.weight, none, [1, 1], [2, 2], [2, 2], false, [0, 0], 1, "relu", %2)
+    %4: DTYPE[batch, 40, 10, 9] = aten::convolution(%3, @group.weight, none, [1, 1], [0, 1], [1, 1], false, [0, 0], 4)
+    %5: DTYPE[batch, 32, 19, 17] = aten::convolution(%4, @up.weight, @up.bias, [2, 2], [1, 1], [1, 1], true, [0, 0], 1)
+    %6: DTYPE[batch, 32, 19, 17] = aten::add.Tensor(%5, %m)
+    %7: DTYPE[batch, 64, 19, 17] = aten::cat([%6, %1], 1)
+    %8: DTYPE[batch, 64, 9, 8] = aten::max_pool2d(%7, [2, 2])
+    %9: DTYPE[batch, 64, 4, 4] = aten::avg_pool2d(%8, [2, 2])
+    %10: DTYPE[batch, 64, 1, 1] = aten::adaptive_avg_pool2d(%9, [1, 1])
+    %11: f32[batch, 64, 1, 1] = aten::to.dtype(%10, f32)
+    return %11, %9
+)";
+
+Program make_block(const Weights& weights, const std::string& dtype, at::ScalarType type, const char* text = kBlock) {
   Weights own;
   for (const auto& [name, tensor] : weights) own.emplace_back(name, tensor.to(type));
-  return parse_program(std::regex_replace(kBlock, std::regex("DTYPE"), dtype), own);
+  return parse_program(std::regex_replace(std::string(text), std::regex("DTYPE"), dtype), own);
 }
 
 double measure_error(const c10::IValue& seen, const c10::IValue& wanted) {
   return seen.toTensor().to(at::kDouble).sub(wanted.toTensor().to(at::kDouble)).abs().max().item().toDouble();
 }
 
-}  // namespace
-
-TEST_CASE("a bf16 block needs no libtorch, and is as near to f32 as PyTorch's own, on every level") {
-  const auto random = [](std::vector<int64_t> sizes, double scale) {
-    return at::randn(sizes).mul(scale).to(at::kBFloat16);
-  };
-  const Weights weights = {{"qkv.weight", random({144, 48}, 0.2)}, {"qkv.bias", random({144}, 0.2)},
-                           {"up.weight", random({100, 48}, 0.2)},  {"down.weight", random({48, 100}, 0.2)},
-                           {"down.bias", random({48}, 0.2)},       {"norm.weight", random({48}, 1)},
-                           {"norm.bias", random({48}, 0.2)}};
-  const Program program = make_block(weights, "bf16", at::kBFloat16), exact = make_block(weights, "f32", at::kFloat);
+// The first input is f32 of these sizes, at several batches, the second bf16.
+void check_levels(const Program& program, const Program& exact, std::vector<int64_t> x_sizes,
+                  const std::vector<int64_t>& mask_sizes) {
   LowerOptions options;
   options.effort = Effort::fast;
   for (const char* level : {"none", "avx2", "avx512", "vnni", "bf16", "amx"}) {
@@ -92,7 +110,8 @@ TEST_CASE("a bf16 block needs no libtorch, and is as near to f32 as PyTorch's ow
       session_options.threads = threads;
       Session session(plan, session_options);
       for (const int64_t batch : {1, 3}) {
-        const at::Tensor x = random({batch, 37, 48}, 1).to(at::kFloat), mask = random({37, 37}, 1);
+        x_sizes[0] = batch;
+        const at::Tensor x = at::randn(x_sizes), mask = at::randn(mask_sizes).to(at::kBFloat16);
         const auto seen = run_session(session, {x, mask});
         const auto theirs = interpret(program, {x, mask}), truth = interpret(exact, {x, mask.to(at::kFloat)});
         REQUIRE(seen.size() == 2);
@@ -105,4 +124,29 @@ TEST_CASE("a bf16 block needs no libtorch, and is as near to f32 as PyTorch's ow
     }
   }
   mask_features("amx");
+}
+
+at::Tensor draw(std::vector<int64_t> sizes, double scale) { return at::randn(sizes).mul(scale).to(at::kBFloat16); }
+
+}  // namespace
+
+TEST_CASE("a bf16 block needs no libtorch, and is as near to f32 as PyTorch's own, on every level") {
+  const Weights weights = {{"qkv.weight", draw({144, 48}, 0.2)}, {"qkv.bias", draw({144}, 0.2)},
+                           {"up.weight", draw({100, 48}, 0.2)},  {"down.weight", draw({48, 100}, 0.2)},
+                           {"down.bias", draw({48}, 0.2)},       {"norm.weight", draw({48}, 1)},
+                           {"norm.bias", draw({48}, 0.2)}};
+  const Program program = make_block(weights, "bf16", at::kBFloat16), exact = make_block(weights, "f32", at::kFloat);
+  check_levels(program, exact, {1, 37, 48}, {37, 37});
+}
+
+TEST_CASE("bf16 convolutions need no libtorch, and are as near to f32 as PyTorch's own, on every level") {
+  const Weights weights = {{"stem.weight", draw({32, 3, 5, 5}, 0.2)},
+                           {"stem.bias", draw({32}, 0.2)},
+                           {"half.weight", draw({40, 32, 3, 3}, 0.1)},
+                           {"same.weight", draw({40, 40, 3, 3}, 0.1)},
+                           {"group.weight", draw({40, 10, 1, 3}, 0.2)},
+                           {"up.weight", draw({40, 32, 3, 3}, 0.1)},
+                           {"up.bias", draw({32}, 0.2)}};
+  check_levels(make_block(weights, "bf16", at::kBFloat16, kImages), make_block(weights, "f32", at::kFloat, kImages),
+               {1, 3, 19, 17}, {1, 32, 1, 1});
 }

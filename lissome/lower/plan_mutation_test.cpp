@@ -21,12 +21,13 @@ using Weights = std::vector<std::pair<std::string, at::Tensor>>;
 // Small, and so large that nothing holds it; what lies between is only slow.
 constexpr int64_t kNumbers[] = {-2, -1, 0, 1, 2, 3, 7, 64, 65, 300, int64_t{1} << 44, INT64_MAX};
 constexpr const char* kWords[] = {
-    "input",      "constant",   "state",      "arena",    "view",          "held",      "integer",       "boolean",
-    "f32",        "u8",         "i64",        "c128",     "channels_last", "reshape",   "split",         "permute",
-    "expand",     "slice",      "select",     "copy",     "gather",        "reduce",    "pool",          "elementwise",
-    "softmax",    "layer_norm", "linear_f32", "conv_f32", "depthwise_f32", "attention", "quantize_rows", "batch",
-    "concat",     "take",       "lstm",       "gru",      "find_largest",  "merge",     "winograd_f32",  "fold_columns",
-    "linear_bf16"};
+    "input",         "constant",   "state",        "arena",        "view",          "held",
+    "integer",       "boolean",    "f32",          "u8",           "i64",           "c128",
+    "channels_last", "reshape",    "split",        "permute",      "expand",        "slice",
+    "select",        "copy",       "gather",       "reduce",       "pool",          "elementwise",
+    "softmax",       "layer_norm", "linear_f32",   "conv_f32",     "depthwise_f32", "attention",
+    "quantize_rows", "batch",      "concat",       "take",         "lstm",          "gru",
+    "find_largest",  "merge",      "winograd_f32", "fold_columns", "linear_bf16",   "conv_bf16"};
 
 ModelFile make_file(const char* text, const Weights& weights, const std::vector<ForcedKernel>& forced) {
   LowerOptions options;
@@ -241,4 +242,24 @@ TEST_CASE("changed plans of bf16 layers are refused or stay inside their memory"
                       {"b", at::randn({36}).to(at::kBFloat16)},
                       {"n", at::randn({36}).to(at::kBFloat16)}},
                      {at::randn({2, 40})});
+}
+
+TEST_CASE("changed plans of bf16 convolutions are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    input %x: f32[1, 3, 7, 6]
+    parameter @c: bf16[32, 3, 3, 3]
+    parameter @d: bf16[33, 32, 3, 3]
+    parameter @t: bf16[33, 3, 2, 2]
+    %0: bf16[1, 3, 7, 6] = aten::to.dtype(%x, bf16)
+    %1: bf16[1, 32, 7, 6] = lissome::conv_act(%0, @c, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu")
+    %2: bf16[1, 33, 4, 3] = lissome::conv_act(%1, @d, none, [2, 2], [1, 1], [1, 1], false, [0, 0], 1, "relu")
+    %3: bf16[1, 33, 3, 2] = aten::max_pool2d(%2, [2, 2], [1, 1])
+    %4: bf16[1, 3, 6, 4] = aten::convolution(%3, @t, none, [2, 2], [0, 0], [1, 1], true, [0, 0], 1)
+    %5: bf16[1, 3, 1, 1] = aten::adaptive_avg_pool2d(%4, [1, 1])
+    return %5
+  )",
+                     {{"c", at::randn({32, 3, 3, 3}).to(at::kBFloat16)},
+                      {"d", at::randn({33, 32, 3, 3}).to(at::kBFloat16)},
+                      {"t", at::randn({33, 3, 2, 2}).to(at::kBFloat16)}},
+                     {at::randn({1, 3, 7, 6})});
 }

@@ -1,7 +1,7 @@
 // The steps that compute in bf16. conv_bf16: operands x, packed weight, bias (f32) or -1, residual or -1; attributes as
-// those of conv_f32, and "transposed". linear_bf16: operands x, packed weight, bias (f32) or -1, residual or -1;
-// leading dimensions of x are rows. layer_norm_bf16: x, weight or -1, bias or -1. softmax_bf16: over the last
-// dimension.
+// those of conv_f32, and "transposed", "planes" (x is in row order, bf16 or f32). linear_bf16: operands x, packed
+// weight, bias (f32) or -1, residual or -1; leading dimensions of x are rows. layer_norm_bf16: x, weight or -1, bias or
+// -1. softmax_bf16: over the last dimension.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -51,15 +51,21 @@ void bind_linear_bf16(StepBinder& binder) {
 
 void bind_conv_bf16(StepBinder& binder) {
   const PlacedValue &x = binder.operand(0), &y = binder.result();
-  for (const PlacedValue* value : {&x, &y}) binder.require_dtype(*value, Dtype::bf16);
   ConvBf16Call call;
-  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  call.planes = binder.attributes().integer("planes", 0) != 0;
+  const bool wide = call.planes && x.dtype == Dtype::f32;
+  if (!wide) binder.require_dtype(x, Dtype::bf16);
+  binder.require_dtype(y, Dtype::bf16);
+  const WindowSizes sizes =
+      read_window(binder, x, y, call.window, call.planes ? Format::row_major : Format::channels_last);
   const Window& w = call.window;
   call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
   call.transposed = binder.attributes().integer("transposed", 0) != 0;
   binder.require(!call.transposed || (call.groups == 1 && w.dilation_height == 1 && w.dilation_width == 1 &&
                                       w.stride_height <= kMostPhases && w.stride_width <= kMostPhases),
                  "it is transposed and has groups, a dilation, or a stride above ", kMostPhases);
+  binder.require(!call.planes || (call.groups == 1 && !call.transposed && call.in_channels < kBf16Step),
+                 "planes are those of one group of less than ", kBf16Step, " channels");
   const int64_t taps = w.kernel_height * w.kernel_width;
   binder.require_product({call.out_channels + call.groups * kBf16Panel,
                           (call.in_channels / call.groups + kBf16Step) * (taps + kMostPhases * kMostPhases), 32});
@@ -70,7 +76,11 @@ void bind_conv_bf16(StepBinder& binder) {
   call.scratch_part = conv_bf16_scratch(call);
   binder.require(call.scratch_part < kLargestBytes, "it needs ", call.scratch_part, " bytes of scratch");
   binder.set_call("conv_bf16", call);
-  binder.point(&ConvBf16Call::x, x);
+  if (wide) {
+    binder.point(&ConvBf16Call::wide_planes, x);
+  } else {
+    binder.point(&ConvBf16Call::x, x);
+  }
   binder.point(&ConvBf16Call::weight, binder.operand(1));
   binder.point(&ConvBf16Call::y, y);
   if (binder.has_operand(2)) {

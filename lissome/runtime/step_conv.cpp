@@ -48,11 +48,12 @@ void point_output(StepBinder& binder, const PlacedValue& y) {
 
 }  // namespace
 
-WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window) {
+WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window,
+                        Format x_format) {
   const size_t rank = x.sizes.size();
   binder.require((rank == 3 || rank == 4) && y.sizes.size() == rank, "values must have 3 or 4 dimensions");
-  binder.require(x.is_dense(Format::channels_last) && y.is_dense(Format::channels_last),
-                 "values must be channels-last");
+  binder.require(x.is_dense(x_format) && y.is_dense(Format::channels_last), "values must be ",
+                 x_format == Format::channels_last ? "channels-last" : "planes, and channels-last");
   binder.require(x.sizes[1] > 0 && y.sizes[1] > 0, "there are no channels");
   binder.require(x.elements() > 0 || y.elements() == 0, "x is empty");
   const size_t spatial = rank - 2;

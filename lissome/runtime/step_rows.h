@@ -35,7 +35,9 @@ struct WindowSizes {
   int64_t in_channels, out_channels, groups;
 };
 // The window of a convolution or pooling from channels-last values and attributes; everything checked.
-WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window);
+// `x_format`: that of x; y is channels-last always.
+WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window,
+                        Format x_format = Format::channels_last);
 
 void bind_attention(StepBinder& binder);
 void bind_attention_bf16(StepBinder& binder);
