@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <mutex>
 #include <thread>
 
 #include "lissome/runtime/team.h"
@@ -45,30 +46,48 @@ int count_calls(StreamPool& pool, std::span<const TensorView> inputs) {
 
 }  // namespace
 
-// A session taken from the pool, given back at the end, whatever that is.
+// A stream taken from the pool, given back at the end, whatever that is.
 class StreamPool::Turn {
  public:
-  explicit Turn(StreamPool& pool) : pool_(pool) {
-    std::unique_lock<std::mutex> lock(pool_.mutex_);
-    pool_.freed_.wait(lock, [&] { return !pool_.free_.empty(); });
-    stream_ = pool_.free_.back();
-    pool_.free_.pop_back();
-  }
-  ~Turn() {
-    {
-      const std::lock_guard<std::mutex> lock(pool_.mutex_);
-      pool_.free_.push_back(stream_);
-    }
-    pool_.freed_.notify_one();
-  }
+  explicit Turn(StreamPool& pool) : pool_(pool), stream_(pool.take()) {}
+  ~Turn() { pool_.give_back(stream_); }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   int stream() const { return stream_; }
 
  private:
   StreamPool& pool_;
-  int stream_ = 0;
+  int stream_;
 };
+
+int StreamPool::take() {
+  const auto try_all = [this] {
+    // The first that is free: the memory of the last used is warm.
+    for (int i = 0; i < streams(); ++i) {
+      std::atomic<bool>& busy = flags_[static_cast<size_t>(i)].busy;
+      if (!busy && !busy.exchange(true)) return i;
+    }
+    return -1;
+  };
+  int stream = try_all();
+  if (stream >= 0) return stream;
+  ++waiting_;
+  while (true) {
+    // What is given back after this look changes the count, so that no wait misses it.
+    const uint32_t seen = freed_;
+    stream = try_all();
+    if (stream >= 0) break;
+    freed_.wait(seen);
+  }
+  --waiting_;
+  return stream;
+}
+
+void StreamPool::give_back(int stream) {
+  flags_[static_cast<size_t>(stream)].busy = false;
+  ++freed_;
+  if (waiting_ > 0) freed_.notify_one();
+}
 
 StreamPool::StreamPool(std::shared_ptr<const Plan> plan, int streams, const SessionOptions& options) {
   if (streams < 1 || streams > kMostStreams)
@@ -76,10 +95,7 @@ StreamPool::StreamPool(std::shared_ptr<const Plan> plan, int streams, const Sess
   SessionOptions each = options;
   each.threads = std::max(1, count_threads(*plan, options.threads) / streams);
   each.memory = options.memory / streams;
-  for (int i = 0; i < streams; ++i) {
-    sessions_.push_back(std::make_unique<Session>(plan, each));
-    free_.insert(free_.begin(), i);
-  }
+  for (int i = 0; i < streams; ++i) sessions_.push_back(std::make_unique<Session>(plan, each));
 }
 
 std::vector<Array> StreamPool::run(std::span<const TensorView> inputs) {

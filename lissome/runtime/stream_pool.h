@@ -3,9 +3,9 @@
 // threads each, because threads that do not meet do not wait for each other.
 #pragma once
 
-#include <condition_variable>
+#include <array>
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -30,10 +30,18 @@ class StreamPool {
  private:
   class Turn;
 
+  int take();
+  void give_back(int stream);
+
+  // Of one stream, on a cache line of its own.
+  struct alignas(64) Flag {
+    std::atomic<bool> busy{false};
+  };
+
   std::vector<std::unique_ptr<Session>> sessions_;
-  std::mutex mutex_;
-  std::condition_variable freed_;
-  std::vector<int> free_;  // the last used last: its memory is warm
+  std::array<Flag, kMostStreams> flags_;
+  std::atomic<uint32_t> freed_{0};  // counts; what callers wait on who find no stream free
+  std::atomic<int> waiting_{0};
 };
 
 struct StreamRate {
