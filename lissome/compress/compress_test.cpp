@@ -242,6 +242,11 @@ TEST_CASE("bf16 converts products and their followers, outputs stay f32") {
   CHECK(error > 1e-5);
   for (const Weight& weight : narrow.weights) CHECK((weight.tensor.scalar_type() == at::kBFloat16));
   CHECK(count_ops(narrow, "aten::to.dtype") == 2);  // in and out, nothing between
+  const Program mixed =
+      convert_bf16(quantize_int8(make_mlp(), make_batches({16, 32}), use_dynamic_linears(true), 10).program);
+  verify_program(mixed, Stage::compressed);
+  CHECK(count_ops(mixed, "lissome::linear_dynamic_int8") == 2);
+  CHECK(count_ops(mixed, "aten::to.dtype") == 2);
   const Program kept = convert_bf16(program, {{"*"}});
   CHECK(kept.nodes.size() >= program.nodes.size());
 }

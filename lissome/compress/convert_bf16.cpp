@@ -29,6 +29,7 @@ constexpr std::array kFollowers = {"aten::relu",        "aten::gelu",          "
 constexpr std::array kCuts = {"aten::chunk", "aten::split.Tensor", "aten::split_with_sizes", "aten::unbind.int"};
 
 constexpr int64_t kFewQueries = 4;
+constexpr std::string_view kDynamicLinear = "lissome::linear_dynamic_int8";
 
 bool is_one_of(const Node& node, const auto& names) {
   return std::find(names.begin(), names.end(), node.op.name()) != names.end();
@@ -71,7 +72,7 @@ class Bf16Converter {
     if (is_one_of(node, kCuts)) return only_bf16_.count(node.arguments.front().value()) > 0 && is_only_taken_from(node);
     if (!is_f32(node.result())) return false;
     if (node.is("aten::scaled_dot_product_attention") && reads_wide_keys(node)) return false;
-    if (is_one_of(node, kProducts)) return true;
+    if (is_one_of(node, kProducts) || node.is(kDynamicLinear)) return true;
     if (!is_one_of(node, kFollowers)) return false;
     bool follows = false, widens = false;
     for (const Argument& argument : node.arguments) {
@@ -137,11 +138,19 @@ class Bf16Converter {
                        [&](const StateWrite& write) { return write.target == value; });
   }
 
+  // Scales and biases of a linear that finds its scales while running stay f32.
+  static bool converts(const Node& node, size_t argument) {
+    if (!node.is(kDynamicLinear)) return true;
+    const auto index = static_cast<int>(argument);
+    return index == node.op.argument_index("x") || index == node.op.argument_index("residual");
+  }
+
   void emit(const Node& node) {
     const Dtype dtype = goes_bf16(node) ? Dtype::bf16 : Dtype::f32;
     Node copy = node;
-    for (Argument& argument : copy.arguments) {
-      argument = map_values(argument, [&](ValueId value) { return read(value, dtype); });
+    for (size_t i = 0; i < copy.arguments.size(); ++i) {
+      const Dtype wanted = converts(node, i) ? dtype : Dtype::f32;
+      copy.arguments[i] = map_values(copy.arguments[i], [&](ValueId value) { return read(value, wanted); });
     }
     result_.nodes.push_back(std::move(copy));
     if (dtype != Dtype::bf16) return;

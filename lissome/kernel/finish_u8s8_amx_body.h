@@ -3,7 +3,7 @@
 // nothing else to do meanwhile.
 #pragma once
 
-#include "lissome/kernel/vector.h"
+#include "lissome/kernel/vector_bf16.h"
 
 #include "lissome/kernel/activation_body.h"
 #include "lissome/kernel/runs_u8s8.h"
@@ -80,6 +80,10 @@ struct RowFinisher {
       if (!kPlain) steps = _mm512_sub_epi32(steps, residual_zero);
       return multiply_add(Floats{_mm512_cvtepi32_ps(steps)}, residual_scale, y);
     }
+    if (!kBytes && output.residual_bf16 != nullptr) {
+      const __m256i bits = _mm256_maskz_loadu_epi16(panel.masks[i], output.residual_bf16 + from);
+      return y + widen_lanes(bits);
+    }
     if (kBytes || output.residual == nullptr) return y;
     return y + Floats{_mm512_maskz_loadu_ps(panel.masks[i], output.residual + from)};
   }
@@ -98,6 +102,10 @@ struct RowFinisher {
       if (!kPlain) words = _mm512_adds_epi16(words, out_zero);
       const __m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(words, words));
       return _mm256_mask_storeu_epi8(static_cast<uint8_t*>(output.y) + at, mask, _mm512_castsi512_si256(bytes));
+    }
+    if (output.narrows) {
+      const auto pairs = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(right.v, left.v));
+      return _mm512_mask_storeu_epi16(static_cast<uint16_t*>(output.y) + at, mask, pairs);
     }
     float* to = static_cast<float*>(output.y) + at;
     _mm512_mask_storeu_ps(to, panel.masks[0], left.v);
@@ -166,7 +174,8 @@ bool is_bounded(const OutputU8S8& output, int64_t outputs, int64_t products) {
 }
 
 auto choose_finish(const OutputU8S8& output, int64_t outputs, int64_t products) {
-  const bool bytes = output.out_inverse != 0 && output.row_scales == nullptr && output.residual == nullptr;
+  const bool bytes = output.out_inverse != 0 && output.row_scales == nullptr && output.residual == nullptr &&
+                     output.residual_bf16 == nullptr;
   const bool plain = bytes && output.x_zero == 0 && output.out_zero == 0 &&
                      (output.residual_u8 == nullptr || output.residual_zero == 0) &&
                      is_bounded(output, outputs, products);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lissome/kernel/convert_element.h"
 #include "lissome/kernel/image_band.h"
 #include "lissome/kernel/kernel_table_rows.h"
 #include "lissome/kernel/runs_u8s8.h"
@@ -28,13 +29,16 @@ void finish_one(const OutputU8S8& output, int64_t row, int64_t n, int32_t sum) {
   float y = std::fma(static_cast<float>(acc), multiplier, output.bias ? output.bias[n] : 0.0f);
   const int64_t residual_at = row * output.residual_stride + n;
   if (output.residual) y += output.residual[residual_at];
+  if (output.residual_bf16) y += widen_bf16(output.residual_bf16[residual_at]);
   if (output.residual_u8) {
     const auto steps = static_cast<float>(output.residual_u8[residual_at] - output.residual_zero);
     y = std::fma(steps, output.residual_scale, y);
   }
   y = static_cast<float>(activate(output.epilogue, y));
   const int64_t at = spread_row(output.spread, row) * output.y_stride + spread_output(output, n);
-  if (output.out_inverse == 0) {
+  if (output.narrows) {
+    static_cast<uint16_t*>(output.y)[at] = narrow_bf16(y);
+  } else if (output.out_inverse == 0) {
     static_cast<float*>(output.y)[at] = y;
   } else {
     static_cast<uint8_t*>(output.y)[at] = quantize_one(y, output.out_inverse, output.out_zero);
@@ -123,14 +127,17 @@ void conv_u8s8_portable(const ConvU8S8Call& call, int part, int parts) {
 void quantize_rows_portable(const QuantizeRowsCall& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
   for (int64_t m = rows.begin; m < rows.end; ++m) {
-    const float* x = call.x + m * call.x_stride;
+    const auto x = [&](int64_t k) {
+      const int64_t at = m * call.x_stride + k;
+      return call.x_bf16 ? widen_bf16(call.x_bf16[at]) : call.x[at];
+    };
     uint8_t* y = call.y + m * call.y_stride;
     float low = 0, high = 0;
     bool finite = true;
     for (int64_t k = 0; k < call.inputs; ++k) {
-      low = x[k] < low ? x[k] : low;
-      high = x[k] > high ? x[k] : high;
-      finite = finite && std::isfinite(x[k]);
+      low = x(k) < low ? x(k) : low;
+      high = x(k) > high ? x(k) : high;
+      finite = finite && std::isfinite(x(k));
     }
     const float range = high - low;
     if (!finite || !std::isfinite(range)) {
@@ -146,7 +153,7 @@ void quantize_rows_portable(const QuantizeRowsCall& call, int part, int parts) {
     zero = zero < 0 ? 0 : zero > 255 ? 255 : zero;
     call.scales[m] = scale;
     call.zeros[m] = static_cast<int32_t>(zero);
-    for (int64_t k = 0; k < call.inputs; ++k) y[k] = quantize_one(x[k], inverse, call.zeros[m]);
+    for (int64_t k = 0; k < call.inputs; ++k) y[k] = quantize_one(x(k), inverse, call.zeros[m]);
   }
 }
 

@@ -36,15 +36,17 @@ struct OutputU8S8 {
   const int32_t* weight_sums = nullptr;       // [outputs]: of the weights of an output
   const float* residual = nullptr;            // [rows, outputs], or null; may be y itself
   const uint8_t* residual_u8 = nullptr;       // the same in u8
+  const uint16_t* residual_bf16 = nullptr;    // the same in bf16
   const float* row_scales = nullptr;          // [rows], or null
   const int32_t* row_zeros = nullptr;         // [rows], with row_scales
-  void* y = nullptr;                          // f32, or u8 when out_inverse is not 0
+  void* y = nullptr;                          // f32, u8 when out_inverse is not 0, or bf16
   int64_t residual_stride = 0, y_stride = 0;  // elements from row to row
   int32_t x_zero = 0;
   int32_t out_zero = 0;
   float out_inverse = 0;  // 1 / scale of u8 results
   float residual_scale = 0;
   int32_t residual_zero = 0;
+  bool narrows = false;  // y is bf16
   Epilogue epilogue;
   SpreadU8S8 spread;
 };
@@ -86,6 +88,7 @@ int64_t conv_u8s8_scratch(const Window& window, int64_t in_channels, int64_t gro
 //   zero = round half to even(-low / scale) within 0..255; q as above. NaN or infinity in a row: scale NaN, q 0.
 struct QuantizeRowsCall {
   const float* x = nullptr;
+  const uint16_t* x_bf16 = nullptr;  // in place of x
   uint8_t* y = nullptr;
   float* scales = nullptr;
   int32_t* zeros = nullptr;

@@ -19,6 +19,7 @@ constexpr int64_t kRowBytes = 512 * 1024;     // of x, per sweep over the panels
 constexpr int64_t kSmallWeight = 128 * 1024;  // that each core may well read whole
 constexpr int64_t kGroupBytes = 37 * 1024;    // of weights that are used in turns, row by row
 constexpr int64_t kMostPanels = 4;
+constexpr int64_t kMostLines = 32;               // fetched ahead in a step, which reads 64
 constexpr int64_t kFewRows = 4;                  // that leave a tile too empty
 constexpr int64_t kMostBand = int64_t{1} << 30;  // bytes: offsets are s32
 
@@ -46,7 +47,14 @@ struct BlockSource {
   const uint8_t* tail;
   const int8_t* weight;
   int64_t square;
+  const int8_t* ahead;  // weights that are wanted next, fetched from far meanwhile
+  int64_t ahead_lines;  // a step
 };
+
+LISSOME_INLINE void fetch_ahead(const BlockSource& s, int64_t step) {
+  const int8_t* from = s.ahead + step * s.ahead_lines * 64;
+  for (int64_t i = 0; i < s.ahead_lines; ++i) __builtin_prefetch(from + i * 64, 0, 2);
+}
 
 // Finishes the block before, some rows after every second step, so that it is done when the next one is.
 class FinishingRows {
@@ -86,6 +94,7 @@ void multiply_block(const BlockSource& s, int32_t* sums, const PendingBlock& bef
   };
   for (int64_t step = 0; step < s.steps; ++step) {
     multiply(s.x + s.offsets[step], s.stride);
+    fetch_ahead(s, step);
     if (step % 2 == 1) pending.advance();
   }
   if (s.tail != nullptr) multiply(s.tail, 64);
@@ -178,6 +187,20 @@ class BlockRunner {
   alignas(64) int32_t sums_[2][kBlockRows * kU8S8Panel];
 };
 
+// What the blocks of a group fetch for the next group, each its share.
+struct FetchPlan {
+  const int8_t* next = nullptr;
+  int64_t lines = 0;  // a step of a block
+};
+
+LISSOME_INLINE FetchPlan plan_fetches(const int8_t* weight, const PanelU8S8& panel, Range group, int64_t last,
+                                      int64_t steps, int64_t blocks) {
+  const int64_t count = group.end - group.begin, more = last - group.end;
+  const int64_t bytes = (more < count ? more : count) * panel.panel, turns = steps * blocks * count * 64;
+  const int64_t lines = turns == 0 ? 0 : (bytes + turns - 1) / turns;
+  return {weight + group.end * panel.panel, lines < kMostLines ? lines : kMostLines};
+}
+
 // Calls `run` with panels whose weights stay in the first level of cache while rows go by.
 template <typename Function>
 LISSOME_INLINE void group_panels(Range panels, const PanelU8S8& panel, const Function& run) {
@@ -223,6 +246,8 @@ void run_linear_blocks(const LinearU8S8Call& call, int part, int parts) {
     const int64_t end = first + chunk < share.rows.end ? first + chunk : share.rows.end;
     group_panels(share.panels, panel, [&](Range panels) {
       runner.enter_panels(panels, call.outputs);
+      FetchPlan fetch = plan_fetches(call.weight, panel, panels, share.panels.end, whole,
+                                     (end - first + kBlockRows - 1) / kBlockRows);
       for (int64_t row = first; row < end; row += kBlockRows) {
         const int64_t count = end - row < kBlockRows ? end - row : kBlockRows;
         const uint8_t* x = call.x + row * call.x_stride;
@@ -236,8 +261,9 @@ void run_linear_blocks(const LinearU8S8Call& call, int part, int parts) {
         }
         for (int64_t p = panels.begin; p < panels.end; ++p) {
           runner.run({x, call.x_stride, offsets, whole, rest > 0 ? tail : nullptr, call.weight + p * panel.panel,
-                      panel.square},
+                      panel.square, fetch.next, fetch.lines},
                      count, places[turn], p - panels.begin);
+          fetch.next += whole * fetch.lines * 64;
         }
       }
     });
@@ -343,14 +369,17 @@ void run_conv_blocks(const ConvU8S8Call& call, int part, int parts) {
     const int64_t numbers = (count - 1) * band.row_outputs + w.out_width, stride = w.stride_width * band.pixel;
     group_panels(share.panels, panel, [&](Range panels) {
       runner.enter_panels(panels, call.out_channels);
+      FetchPlan fetch =
+          plan_fetches(call.weight, panel, panels, share.panels.end, steps, (numbers + kBlockRows - 1) / kBlockRows);
       for (int64_t number = 0; number < numbers; number += kBlockRows) {
         const int64_t rows = numbers - number < kBlockRows ? numbers - number : kBlockRows;
         turn = 1 - turn;
         place_block(w, band, row, number, rows, places[turn]);
         for (int64_t p = panels.begin; p < panels.end; ++p) {
-          runner.run(
-              {scratch + number * stride, stride, offsets, steps, nullptr, call.weight + p * panel.panel, panel.square},
-              rows, places[turn], p - panels.begin);
+          runner.run({scratch + number * stride, stride, offsets, steps, nullptr, call.weight + p * panel.panel,
+                      panel.square, fetch.next, fetch.lines},
+                     rows, places[turn], p - panels.begin);
+          fetch.next += steps * fetch.lines * 64;
         }
       }
     });

@@ -76,11 +76,12 @@ LISSOME_INLINE void run_conv_u8s8(const ConvU8S8Call& call, int part, int parts)
   for (int64_t g = 0; g < call.groups; ++g) {
     ConvGroup group;
     static_cast<OutputU8S8&>(group) = call;
-    group.y = static_cast<uint8_t*>(call.y) + g * outputs * (call.out_inverse == 0 ? 4 : 1);
+    group.y = static_cast<uint8_t*>(call.y) + g * outputs * (call.narrows ? 2 : call.out_inverse == 0 ? 4 : 1);
     group.multiplier += g * outputs;
     group.weight_sums += g * outputs;
     if (group.bias) group.bias += g * outputs;
     if (group.residual) group.residual += g * outputs;
+    if (group.residual_bf16) group.residual_bf16 += g * outputs;
     if (group.residual_u8) group.residual_u8 += g * outputs;
     group.call = &call;
     group.x = call.x + g * inputs;
@@ -91,8 +92,9 @@ LISSOME_INLINE void run_conv_u8s8(const ConvU8S8Call& call, int part, int parts)
   }
 }
 
-LISSOME_INLINE void quantize_row(const QuantizeRowsCall& call, int64_t m) {
-  const float* x = call.x + m * call.x_stride;
+// `x` is f32 or bf16.
+template <typename Item>
+LISSOME_INLINE void quantize_row(const QuantizeRowsCall& call, const Item* x, int64_t m) {
   uint8_t* y = call.y + m * call.y_stride;
   Floats low = zeros(), high = zeros(), probe = zeros();
   for (int64_t k = 0; k < call.inputs; k += Floats::kWidth) {
@@ -124,7 +126,13 @@ LISSOME_INLINE void quantize_row(const QuantizeRowsCall& call, int64_t m) {
 
 LISSOME_INLINE void run_quantize_rows(const QuantizeRowsCall& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
-  for (int64_t m = rows.begin; m < rows.end; ++m) quantize_row(call, m);
+  for (int64_t m = rows.begin; m < rows.end; ++m) {
+    if (call.x_bf16 != nullptr) {
+      quantize_row(call, call.x_bf16 + m * call.x_stride, m);
+    } else {
+      quantize_row(call, call.x + m * call.x_stride, m);
+    }
+  }
 }
 
 // `count` pixels, at most a register of them. Three channels make one number of f32 without loss; what its fourth byte

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "lissome/kernel/convert_element.h"
 #include "lissome/kernel/kernel_table.h"
 #include "lissome/kernel/test_arrays.h"
 
@@ -26,12 +27,16 @@ Bytes make_bytes(TestNumbers& numbers, int64_t x_count, int64_t weight_count) {
 struct Surroundings {
   std::vector<float> multiplier, bias, residual, row_scales;
   std::vector<uint8_t> residual_u8;
+  std::vector<uint16_t> residual_bf16;
   std::vector<int32_t> row_zeros;
 
   Surroundings(TestNumbers& numbers, int64_t rows, int64_t outputs) {
     bias = numbers.reals(outputs);
     residual = numbers.reals(rows * outputs);
-    for (int64_t i = 0; i < rows * outputs; ++i) residual_u8.push_back(static_cast<uint8_t>(numbers.between(0, 255)));
+    for (int64_t i = 0; i < rows * outputs; ++i) {
+      residual_u8.push_back(static_cast<uint8_t>(numbers.between(0, 255)));
+      residual_bf16.push_back(narrow_bf16(residual[static_cast<size_t>(i)]));
+    }
     for (int64_t n = 0; n < outputs; ++n) multiplier.push_back(1e-4f + 1e-4f * std::fabs(numbers.real()));
     for (int64_t m = 0; m < rows; ++m) {
       row_scales.push_back(0.5f + std::fabs(numbers.real()));
@@ -41,9 +46,10 @@ struct Surroundings {
   void fill(TestNumbers& numbers, OutputU8S8& output, int64_t outputs, bool scales_rows) const {
     output.multiplier = multiplier.data();
     if (numbers.between(0, 1)) output.bias = bias.data();
-    const int64_t kind = numbers.between(0, 2);
+    const int64_t kind = numbers.between(0, 3);
     if (kind == 1) output.residual = residual.data();
     if (kind == 2) output.residual_u8 = residual_u8.data();
+    if (kind == 3) output.residual_bf16 = residual_bf16.data();
     output.residual_scale = 0.01f, output.residual_zero = static_cast<int32_t>(numbers.between(0, 255));
     if (scales_rows && numbers.between(0, 1)) {
       output.row_scales = row_scales.data(), output.row_zeros = row_zeros.data();
@@ -53,6 +59,8 @@ struct Surroundings {
     if (numbers.between(0, 1)) {
       output.out_inverse = 60.0f;
       output.out_zero = static_cast<int32_t>(numbers.between(0, 255));
+    } else {
+      output.narrows = numbers.between(0, 1) != 0;
     }
     output.epilogue = {static_cast<Activation>(numbers.between(0, 11)), 0.1f, 0.8f};
   }
@@ -64,8 +72,14 @@ std::vector<float> run_row(const KernelRow& row, Call call, int64_t count, int p
   std::vector<float> floats(static_cast<size_t>(count), 777.0f);
   std::vector<uint8_t> bytes(static_cast<size_t>(count), 77);
   const bool quantized = call.out_inverse != 0;
-  call.y = quantized ? static_cast<void*>(bytes.data()) : floats.data();
+  std::vector<uint16_t> halves(static_cast<size_t>(count), 77);
+  call.y = quantized      ? static_cast<void*>(bytes.data())
+           : call.narrows ? static_cast<void*>(halves.data())
+                          : floats.data();
   for (int part = 0; part < parts; ++part) row.function(&call, part, parts);
+  for (int64_t i = 0; call.narrows && i < count; ++i) {
+    floats[static_cast<size_t>(i)] = widen_bf16(halves[static_cast<size_t>(i)]);
+  }
   return quantized ? std::vector<float>(bytes.begin(), bytes.end()) : floats;
 }
 
@@ -85,7 +99,7 @@ void check_rows(std::string_view name, const Call& call, int64_t count, uint64_t
       if (!rounds) {
         CHECK(seen == wanted);
       } else if (call.out_inverse == 0) {
-        CHECK(count_differences(seen, wanted, 2e-6f) == 0);
+        CHECK(count_differences(seen, wanted, call.narrows ? 8e-3f : 2e-6f) == 0);
       } else {
         int64_t far = 0, unequal = 0;
         for (size_t i = 0; i < seen.size(); ++i) {
@@ -143,7 +157,7 @@ TEST_CASE("linear_u8s8 spreads blocks of outputs over an image") {
     call.x = bytes.x.data(), call.weight = packed.data(), call.weight_sums = sums.data();
     call.rows = rows, call.inputs = call.x_stride = inputs, call.outputs = outputs;
     around.fill(numbers, call, outputs, false);
-    call.residual = nullptr, call.residual_u8 = nullptr;
+    call.residual = nullptr, call.residual_u8 = nullptr, call.residual_bf16 = nullptr;
     call.spread = {width, 2, 3, block}, call.y_stride = 3 * block;
     check_rows("linear_u8s8", call, rows * outputs, seed);
   }
@@ -240,12 +254,20 @@ TEST_CASE("quantize_rows gives the bits of the portable form, special rows inclu
     row(6)[inputs - 1] = std::numeric_limits<float>::infinity();
     row(7)[0] = -3.4e38f;
     if (inputs > 1) row(7)[1] = 3.4e38f;
+    std::vector<uint16_t> halves;
+    for (const float value : x) halves.push_back(narrow_bf16(value));
+    bool narrow = false;
     const auto run = [&](const KernelRow& kernel) {
       std::vector<uint8_t> y(x.size(), 99);
       std::vector<float> scales(static_cast<size_t>(rows));
       std::vector<int32_t> zeros(static_cast<size_t>(rows));
       QuantizeRowsCall call;
-      call.x = x.data(), call.y = y.data(), call.scales = scales.data(), call.zeros = zeros.data();
+      if (narrow) {
+        call.x_bf16 = halves.data();
+      } else {
+        call.x = x.data();
+      }
+      call.y = y.data(), call.scales = scales.data(), call.zeros = zeros.data();
       call.rows = rows, call.inputs = call.x_stride = call.y_stride = inputs;
       for (int part = 0; part < 3; ++part) kernel.function(&call, part, 3);
       std::vector<float> all(y.begin(), y.end());
@@ -254,11 +276,14 @@ TEST_CASE("quantize_rows gives the bits of the portable form, special rows inclu
       return all;
     };
     const auto kernels = kernel_rows("quantize_rows");
-    const auto wanted = run(kernels.back());
-    for (const KernelRow& kernel : kernels) {
-      if (!can_run(kernel.isa)) continue;
-      CAPTURE(isa_name(kernel.isa));
-      CHECK(count_differences(run(kernel), wanted, 0) == 0);
+    for (const bool from_bf16 : {false, true}) {
+      narrow = from_bf16;
+      const auto wanted = run(kernels.back());
+      for (const KernelRow& kernel : kernels) {
+        if (!can_run(kernel.isa)) continue;
+        CAPTURE(isa_name(kernel.isa));
+        CHECK(count_differences(run(kernel), wanted, 0) == 0);
+      }
     }
   }
 }

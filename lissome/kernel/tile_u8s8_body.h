@@ -4,6 +4,8 @@
 
 #include "lissome/kernel/vector_int8.h"
 
+#include "lissome/kernel/vector_bf16.h"
+
 #include "lissome/kernel/activation_body.h"
 #include "lissome/kernel/runs_u8s8.h"
 #include "lissome/kernel/split.h"
@@ -111,6 +113,7 @@ LISSOME_INLINE void finish_vector(const OutputU8S8& output, int64_t row, int64_t
   Floats y = multiply_add(to_floats(sum), multiplier, bias);
   const int64_t from = row * output.residual_stride + n;
   if (output.residual) y = y + load_first(output.residual + from, left);
+  if (output.residual_bf16) y = y + load_first(output.residual_bf16 + from, left);
   if (output.residual_u8) {
     const Ints wide = load_u8_first(output.residual_u8 + from, left);
     y = multiply_add(to_floats(subtract(wide, fill_ints(output.residual_zero))), fill(output.residual_scale), y);
@@ -128,7 +131,9 @@ void finish_rows(const OutputU8S8& output, const int32_t* sums, int64_t sums_str
       finish_vector(output, row, place.output + n, left, load_ints(sums + r * sums_stride + n), [&](Floats y) {
         y = activate_vector(output.epilogue, y);
         const int64_t at = first + spread_output(output, place.output + n);
-        if (output.out_inverse == 0) {
+        if (output.narrows) {
+          store_first(static_cast<uint16_t*>(output.y) + at, y, left);
+        } else if (output.out_inverse == 0) {
           store_first(static_cast<float*>(output.y) + at, y, left);
         } else {
           store_u8_first(static_cast<uint8_t*>(output.y) + at, quantize_vector(y, output.out_inverse, zero), left);

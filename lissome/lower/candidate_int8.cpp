@@ -19,9 +19,15 @@ bool has_u8_residual(const PlanBuilder& builder, const Node& node) {
   return residual.is_value() && builder.type(residual.value()).dtype == Dtype::u8;
 }
 
-std::string refuse_narrow_residual(const PlanBuilder& builder, const Node& node) {
+std::string refuse_added(const PlanBuilder& builder, const Node& node, Dtype x_dtype) {
+  if (node.op.argument_index("residual") < 0 || node.argument("residual").is_none()) return {};
   const Argument& residual = node.argument("residual");
+  if (!has_u8_residual(builder, node)) {
+    if (x_dtype != Dtype::bf16) return refuse_residual(builder, node, residual);
+    if (builder.type(residual.value()).dtype == Dtype::f32) return refuse_residual(builder, node, residual);
+  }
   if (builder.type(residual.value()).sizes != builder.type(node.result()).sizes) return "the residual is broadcast";
+  if (!has_u8_residual(builder, node)) return refuse_tensor(builder, residual, Dtype::bf16);
   return first_refusal({refuse_tensor(builder, residual, Dtype::u8),
                         refuse_number(node.argument("residual_scale"), "residual_scale"),
                         refuse_number(node.argument("residual_zero"), "residual_zero")});
@@ -29,16 +35,17 @@ std::string refuse_narrow_residual(const PlanBuilder& builder, const Node& node)
 
 std::string refuse_layer(const PlanBuilder& builder, const Node& node, Dtype x_dtype) {
   const Argument& scales = node.argument("weight_scales");
-  const std::string refusal = first_refusal(
-      {refuse_activation(node.argument("act")), refuse_tensor(builder, node.argument("x"), x_dtype),
-       refuse_weight(builder, scales, Dtype::f32, 1), refuse_optional(builder, node.argument("bias"), Dtype::f32),
-       node.op.argument_index("residual") < 0 ? std::string()
-       : has_u8_residual(builder, node)       ? refuse_narrow_residual(builder, node)
-                                              : refuse_residual(builder, node, node.argument("residual")),
-       refuse_tensor(builder, Argument(node.result()), gives_u8(node) ? Dtype::u8 : Dtype::f32)});
+  const std::string refusal =
+      first_refusal({refuse_activation(node.argument("act")), refuse_tensor(builder, node.argument("x"), x_dtype),
+                     refuse_weight(builder, scales, Dtype::f32, 1),
+                     refuse_optional(builder, node.argument("bias"), Dtype::f32), refuse_added(builder, node, x_dtype),
+                     refuse_tensor(builder, Argument(node.result()),
+                                   gives_u8(node)           ? Dtype::u8
+                                   : x_dtype == Dtype::bf16 ? Dtype::bf16
+                                                            : Dtype::f32)});
   if (!refusal.empty()) return refusal;
   if (builder.type(node.argument("x").value()).sizes.empty()) return "x has no dimensions";
-  if (x_dtype == Dtype::f32) return {};
+  if (x_dtype != Dtype::u8) return {};
   return first_refusal(
       {refuse_number(node.argument("x_scale"), "x_scale"), refuse_number(node.argument("x_zero"), "x_zero")});
 }
@@ -120,9 +127,12 @@ void emit_linear_u8s8(PlanBuilder& builder, const Node& node) {
   builder.add_step(std::move(step), node);
 }
 
+// Rows of f32 give f32, rows of bf16 give bf16; a residual is of the same kind.
 std::string refuse_linear_dynamic(const PlanBuilder& builder, const Node& node) {
-  return first_refusal(
-      {refuse_weight(builder, node.argument("weight"), Dtype::i8, 2), refuse_layer(builder, node, Dtype::f32)});
+  const Argument& x = node.argument("x");
+  const bool narrow = x.is_value() && builder.type(x.value()).dtype == Dtype::bf16;
+  return first_refusal({refuse_weight(builder, node.argument("weight"), Dtype::i8, 2),
+                        refuse_layer(builder, node, narrow ? Dtype::bf16 : Dtype::f32)});
 }
 
 void emit_linear_dynamic(PlanBuilder& builder, const Node& node) {

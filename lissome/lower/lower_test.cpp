@@ -214,6 +214,28 @@ TEST_CASE("int8 layers give what their composites give, u8 from layer to layer")
                 {at::randn({2, 5, 9, 9})});
 }
 
+TEST_CASE("int8 linears that find their scales read and give bf16") {
+  check_program(R"(
+    input %x: f32[3, 70, 96]
+    parameter @w1: i8[64, 96]
+    parameter @s1: f32[64]
+    parameter @b1: f32[64]
+    parameter @w2: i8[96, 64]
+    parameter @s2: f32[96]
+    %0: bf16[3, 70, 96] = aten::to.dtype(%x, bf16)
+    %1: bf16[3, 70, 64] = lissome::linear_dynamic_int8(%0, @w1, @s1, @b1, "none", none)
+    %2: bf16[3, 70, 96] = lissome::linear_dynamic_int8(%1, @w2, @s2, none, "relu", %0)
+    %3: f32[3, 70, 96] = aten::to.dtype(%2, f32)
+    return %3
+  )",
+                {{"w1", random_i8({64, 96})},
+                 {"s1", at::rand({64}).mul(0.01)},
+                 {"b1", at::randn({64})},
+                 {"w2", random_i8({96, 64})},
+                 {"s2", at::rand({96}).mul(0.01)}},
+                {at::randn({3, 70, 96})});
+}
+
 TEST_CASE("int8 images, residuals and transposed convolutions agree") {
   check_program(R"(
     input %x: f32[2, 3, 9, 12]

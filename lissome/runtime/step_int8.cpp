@@ -1,8 +1,8 @@
-// quantize_rows: x f32 -> u8, scales f32, zeros i32. quantize_image: x f32 [batch, channels, ...] -> u8 channels-last,
-// with attributes inverse (1 / scale) and zero. linear_u8s8 and conv_u8s8: operands x, packed weight, multiplier,
-// weight sums, bias, residual, and for a linear over quantized rows their scales and zeros; -1 where absent.
-// Attributes: outputs, x_zero, activation, for u8 results out_inverse and out_zero, for a u8 residual residual_scale
-// and residual_zero.
+// quantize_rows: x f32 or bf16 -> u8, scales f32, zeros i32. quantize_image: x f32 [batch, channels, ...] -> u8
+// channels-last, with attributes inverse (1 / scale) and zero. linear_u8s8 and conv_u8s8: operands x, packed weight,
+// multiplier, weight sums, bias, residual, and for a linear over quantized rows their scales and zeros; -1 where
+// absent. Attributes: outputs, x_zero, activation, for u8 results out_inverse and out_zero, for a u8 residual
+// residual_scale and residual_zero.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -45,7 +45,9 @@ void point_output(StepBinder& binder, const PlacedValue& y) {
   binder.point(static_cast<const float * Call::*>(&Call::multiplier), binder.operand(2));
   binder.point(static_cast<const int32_t * Call::*>(&Call::weight_sums), binder.operand(3));
   if (binder.has_operand(4)) binder.point(static_cast<const float * Call::*>(&Call::bias), binder.operand(4));
-  if (binder.has_operand(5) && binder.operand(5).dtype == Dtype::u8) {
+  if (binder.has_operand(5) && binder.operand(5).dtype == Dtype::bf16) {
+    binder.point(static_cast<const uint16_t * Call::*>(&Call::residual_bf16), binder.operand(5));
+  } else if (binder.has_operand(5) && binder.operand(5).dtype == Dtype::u8) {
     binder.point(static_cast<const uint8_t * Call::*>(&Call::residual_u8), binder.operand(5));
   } else if (binder.has_operand(5)) {
     binder.point(static_cast<const float * Call::*>(&Call::residual), binder.operand(5));
@@ -58,11 +60,12 @@ void point_output(StepBinder& binder, const PlacedValue& y) {
 }
 
 void check_result(const StepBinder& binder, const PlacedValue& y, const Sizes& sizes, bool quantized, Format format) {
-  binder.require_dtype(y, quantized ? Dtype::u8 : Dtype::f32);
+  if (quantized || y.dtype != Dtype::bf16) binder.require_dtype(y, quantized ? Dtype::u8 : Dtype::f32);
   binder.require_sizes(y, sizes);
   binder.require(y.is_dense(format), "the result is not dense");
   if (!binder.has_operand(5)) return;
-  if (binder.operand(5).dtype != Dtype::u8) binder.require_dtype(binder.operand(5), Dtype::f32);
+  const Dtype residual = binder.operand(5).dtype;
+  if (residual != Dtype::u8 && residual != Dtype::bf16) binder.require_dtype(binder.operand(5), Dtype::f32);
   binder.require_sizes(binder.operand(5), sizes);
   binder.require(binder.operand(5).is_dense(format), "the residual is not dense");
 }
@@ -72,7 +75,7 @@ void check_result(const StepBinder& binder, const PlacedValue& y, const Sizes& s
 void bind_quantize_rows(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result(0);
-  binder.require_dtype(x, Dtype::f32);
+  if (x.dtype != Dtype::bf16) binder.require_dtype(x, Dtype::f32);
   binder.require_row_major(x);
   binder.require(!x.sizes.empty() && x.sizes.back() > 0, "x has no rows");
   binder.require_dtype(y, Dtype::u8);
@@ -85,7 +88,11 @@ void bind_quantize_rows(StepBinder& binder) {
   binder.require_dtype(binder.result(1), Dtype::f32);
   binder.require_dtype(binder.result(2), Dtype::i32);
   binder.set_call("quantize_rows", call);
-  binder.point(&QuantizeRowsCall::x, x);
+  if (x.dtype == Dtype::bf16) {
+    binder.point(&QuantizeRowsCall::x_bf16, x);
+  } else {
+    binder.point(&QuantizeRowsCall::x, x);
+  }
   binder.point(&QuantizeRowsCall::y, y);
   binder.point(&QuantizeRowsCall::scales, binder.result(1));
   binder.point(&QuantizeRowsCall::zeros, binder.result(2));
@@ -129,6 +136,7 @@ void bind_linear_u8s8(StepBinder& binder) {
   binder.require_sizes(binder.operand(1), {packed_u8s8_size(call.outputs, call.inputs, {})});
   binder.require_row_major(binder.operand(1));
   read_output(binder, call, call.rows, call.outputs);
+  call.narrows = y.dtype == Dtype::bf16;
   Sizes sizes = x.sizes;
   sizes.back() = call.outputs;
   check_result(binder, y, sizes, call.out_inverse != 0, Format::row_major);
@@ -157,6 +165,7 @@ void bind_conv_u8s8(StepBinder& binder) {
   binder.require_dtype(binder.operand(1), Dtype::i8);
   binder.require_sizes(binder.operand(1), {call.groups * block});
   read_output(binder, call, rows, call.out_channels);
+  call.narrows = y.dtype == Dtype::bf16;
   binder.require(!binder.has_operand(6), "a convolution takes no scales of rows");
   binder.require(binder.has_operand(8), "the border is missing");
   binder.require_dtype(binder.operand(8), Dtype::u8);
@@ -196,6 +205,7 @@ void bind_conv_transposed_u8s8(StepBinder& binder) {
   binder.require_dtype(binder.operand(1), Dtype::i8);
   binder.require_sizes(binder.operand(1), {packed_u8s8_size(call.outputs, call.inputs, {})});
   read_output(binder, call, call.rows, call.outputs);
+  call.narrows = y.dtype == Dtype::bf16;
   binder.require(!binder.has_operand(5) && !binder.has_operand(6), "it takes no residual and no scales of rows");
   check_result(binder, y, {x.sizes[0], y.sizes[1], x.sizes[2] * kernel[0], x.sizes[3] * kernel[1]},
                call.out_inverse != 0, Format::channels_last);

@@ -13,7 +13,8 @@
 //   linear_dynamic_int8          the same with u8 made from x row by row (rows along the last dimension):
 //                                low = min(0, smallest), high = max(0, largest), scale = (high - low) / 255, 1 where
 //                                that is below 1e-30; zero = round half to even(-low * (1 / scale)) within 0..255.
-//                                A row that holds NaN or infinity gives NaN before the activation.
+//                                A row that holds NaN or infinity gives NaN before the activation. Rows of bf16 give
+//                                bf16, rounded once, at the end
 //   conv_transposed_int8         the same for a transposed convolution of weight s8 [in, out, height, width] whose
 //   stride
 //                                is its window: no two products meet in one result
@@ -193,7 +194,8 @@ at::Tensor linear_dynamic_int8(const at::Tensor& x, const at::Tensor& weight, co
   const at::Tensor multiplier = scale.mul(weight_scales);  // f32 times f32, [..., 1] x [out]
   const at::Tensor known =
       at::where(range.isfinite(), multiplier, std::numeric_limits<double>::quiet_NaN()).to(at::kFloat);
-  return scale_sums(sums, known, bias, sums.dim() - 1, act, residual);
+  const at::Tensor y = scale_sums(sums, known, bias, sums.dim() - 1, act, residual);
+  return x.scalar_type() == at::kBFloat16 ? y.to(at::kBFloat16) : y;
 }
 
 }  // namespace
