@@ -147,6 +147,9 @@ void finish_plain_bytes(const PendingBlock& block, int64_t begin, int64_t end) {
 void finish_bytes(const PendingBlock& block, int64_t begin, int64_t end) {
   finish_stretch<Finish::bytes>(block, begin, end, [](Floats x) { return x; });
 }
+void finish_relu_bytes(const PendingBlock& block, int64_t begin, int64_t end) {
+  finish_stretch<Finish::bytes>(block, begin, end, [](Floats x) { return max_with(zeros(), x); });
+}
 void finish_plain(const PendingBlock& block, int64_t begin, int64_t end) {
   finish_stretch<Finish::any>(block, begin, end, [](Floats x) { return x; });
 }
@@ -183,7 +186,8 @@ auto choose_finish(const OutputU8S8& output, int64_t outputs, int64_t products) 
     case Activation::none: return plain ? finish_plain_bytes : bytes ? finish_bytes : finish_plain;
     // Bytes stop at their zero point by themselves.
     case Activation::relu:
-      return plain ? finish_plain_bytes : bytes && output.out_zero == 0 ? finish_bytes : finish_relu;
+      if (!bytes) return finish_relu;
+      return plain ? finish_plain_bytes : output.out_zero == 0 ? finish_bytes : finish_relu_bytes;
     case Activation::gelu: return finish_gelu;
     default: return finish_other;
   }
