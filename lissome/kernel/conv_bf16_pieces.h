@@ -148,16 +148,20 @@ inline StagedImage plan_image(const ConvPiece& piece, int64_t x_pixel) {
   return image;
 }
 
-// Where x comes in planes: lines of y that are computed at once from lines of x that are brought to channels-last.
+// Where x comes in planes: lines of y that are computed at once from lines of x that are brought to channels-last, with
+// the zeros to their left and right.
 struct PlaneBand {
   int64_t lines = 0;     // of y
-  int64_t elements = 0;  // of the lines of x, whole cache lines
+  int64_t pixels = 0;    // of a line of x with its padding
+  int64_t elements = 0;  // of all lines of x, whole cache lines
 };
 inline PlaneBand plan_band(const ConvBf16Call& call) {
   constexpr int64_t kBandElements = 64 * 1024;
   const Window& w = call.window;
-  const int64_t line = w.width * call.in_channels, reach = (w.kernel_height - 1) * w.dilation_height + 1;
+  const int64_t reach = (w.kernel_height - 1) * w.dilation_height + 1;
   PlaneBand band;
+  band.pixels = w.out_width > 0 ? (w.out_width - 1) * w.stride_width + (w.kernel_width - 1) * w.dilation_width + 1 : 0;
+  const int64_t line = band.pixels * call.in_channels;
   band.lines = (kBandElements / (line + 1) - reach) / w.stride_height + 1;
   if (band.lines > w.out_height) band.lines = w.out_height;
   if (band.lines < 1) band.lines = 1;
@@ -168,7 +172,7 @@ inline PlaneBand plan_band(const ConvBf16Call& call) {
 
 // Rows of columns that are staged at once: so that they stay in the first cache, or the second where rows are long.
 inline int64_t choose_column_chunk(int64_t row_bytes, int64_t unit) {
-  const int64_t rows = 32 * 1024 / (row_bytes + 1) / unit * unit;
+  const int64_t rows = 20 * 1024 / (row_bytes + 1) / unit * unit;
   return rows < unit ? unit : rows;
 }
 

@@ -224,15 +224,21 @@ LISSOME_INLINE void interleave_pixels(const Source* planes, int64_t plane, int64
   }
 }
 
+// `pixels` of each line, from the first that a window sees on.
 template <typename Source>
-void interleave_lines(const ConvBf16Call& call, const Source* planes, int64_t n, Range lines, uint16_t* to) {
+void interleave_lines(const ConvBf16Call& call, const Source* planes, int64_t n, Range lines, int64_t pixels,
+                      uint16_t* to) {
   const Window& w = call.window;
   const int64_t plane = w.height * w.width, channels = call.in_channels;
-  // Lines lie behind each other, in both.
-  const int64_t pixels = (lines.end - lines.begin) * w.width;
-  const Source* from = planes + n * channels * plane + lines.begin * w.width;
-  for (int64_t i = 0; i < pixels; i += 32) {
-    interleave_pixels(from + i, plane, channels, pixels - i < 32 ? pixels - i : 32, to + i * channels);
+  const int64_t end = w.pad_width + w.width < pixels ? w.pad_width + w.width : pixels;
+  const int64_t begin = w.pad_width < end ? w.pad_width : end;
+  for (int64_t line = lines.begin; line < lines.end; ++line, to += pixels * channels) {
+    const Source* from = planes + n * channels * plane + line * w.width;
+    for (int64_t i = 0; i < begin * channels; ++i) to[i] = 0;
+    for (int64_t i = begin; i < end; i += 32) {
+      interleave_pixels(from + i - begin, plane, channels, end - i < 32 ? end - i : 32, to + i * channels);
+    }
+    for (int64_t i = end * channels; i < pixels * channels; ++i) to[i] = 0;
   }
 }
 
@@ -256,13 +262,13 @@ LISSOME_INLINE void run_planes(const ConvBf16Call& call, const ConvPiece& piece,
     const int64_t end = bottom < 0 ? 0 : bottom < w.height ? bottom : w.height;
     const int64_t begin = top < 0 ? 0 : top < end ? top : end;
     if (call.wide_planes) {
-      interleave_lines(call, call.wide_planes, n, {begin, end}, staged);
+      interleave_lines(call, call.wide_planes, n, {begin, end}, band.pixels, staged);
     } else {
-      interleave_lines(call, call.x, n, {begin, end}, staged);
+      interleave_lines(call, call.x, n, {begin, end}, band.pixels, staged);
     }
     ConvPiece own = piece;
     own.window.batch = 1, own.window.height = end - begin, own.window.out_height = count;
-    own.window.pad_height = begin - top;
+    own.window.pad_height = begin - top, own.window.width = band.pixels, own.window.pad_width = 0;
     multiply_columns(own, staged, call.in_channels, {0, count * w.out_width}, PixelMap{}, line * w.out_width, unit,
                      columns,
                      [&](StagedRows<Item> x, const PixelMap& at, int64_t rows) { multiply(x, at, rows, panels); });

@@ -26,23 +26,26 @@ TileShapes shape_tiles(int64_t rows) {
   return shapes;
 }
 
-// A whole row of a block at once: with 64 bytes of results, one line of the cache.
+// Whole rows of a block: with 64 bytes of results each, one line of the cache.
 template <typename Function>
-LISSOME_INLINE void finish_whole_row(const OutputBf16& call, const float* sums, const float* bias, int64_t output,
-                                     int64_t row, const Function& activation) {
-  Floats left = load(sums) + load(bias), right = load(sums + 16) + load(bias + 16);
-  if (call.residual_place == ResidualPlace::none) {
+LISSOME_INLINE void finish_whole_rows(const OutputBf16& call, const float* sums, const float* bias, int64_t output,
+                                      const int64_t* rows, Range range, const Function& activation) {
+  // Copies: what is stored might else be these.
+  uint16_t* const y = call.y + output;
+  const uint16_t* const residuals = call.residual + output;
+  const int64_t y_stride = call.y_stride, residual_stride = call.residual_stride;
+  const ResidualPlace place = call.residual_place;
+  const Floats left_bias = load(bias), right_bias = load(bias + 16);
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    const int64_t row = rows[i];
+    if (row < 0) continue;
+    Floats left = load(sums + i * kBf16Panel) + left_bias, right = load(sums + i * kBf16Panel + 16) + right_bias;
+    const uint16_t* residual = residuals + row * residual_stride;
+    if (place == ResidualPlace::before_activation) left = left + load(residual), right = right + load(residual + 16);
     left = activation(left), right = activation(right);
-  } else {
-    const uint16_t* residual = call.residual + row * call.residual_stride + output;
-    if (call.residual_place == ResidualPlace::before_activation) {
-      left = activation(left + load(residual)), right = activation(right + load(residual + 16));
-    } else {
-      left = activation(left) + load(residual), right = activation(right) + load(residual + 16);
-    }
+    if (place == ResidualPlace::after_activation) left = left + load(residual), right = right + load(residual + 16);
+    _mm512_storeu_si512(y + row * y_stride, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(right.v, left.v)));
   }
-  _mm512_storeu_si512(call.y + row * call.y_stride + output,
-                      reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(right.v, left.v)));
 }
 
 // A block whose sums are done. Its epilogue runs a few rows at a time between the steps of the next block: the vector
@@ -58,14 +61,14 @@ struct PendingBlock {
   alignas(64) float bias[kBf16Panel] = {};  // of the block's outputs
 
   LISSOME_INLINE void advance(int64_t count) {
-    const int64_t end = next + count < place.rows ? next + count : place.rows;
-    for (; next < end; ++next) {
-      if (rows[next] < 0) continue;
-      if (place.outputs == kBf16Panel) {
-        finish_whole_row(*output, sums + next * kBf16Panel, bias, place.output, rows[next], activation);
-      } else {
-        finish_row(*output, sums + next * kBf16Panel, place, rows[next], activation);
-      }
+    const Range range = {next, next + count < place.rows ? next + count : place.rows};
+    if (range.begin >= range.end) return;
+    next = range.end;
+    if (place.outputs == kBf16Panel) {
+      return finish_whole_rows(*output, sums, bias, place.output, rows, range, activation);
+    }
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      if (rows[i] >= 0) finish_row(*output, sums + i * kBf16Panel, place, rows[i], activation);
     }
   }
 
