@@ -69,23 +69,36 @@ void copy_portable(const CopyCall& call, int part, int parts) {
 }
 
 // Parts share the rows; a single row is cut by bytes.
+namespace {
+
+// Pieces of a few lines cost less in place than a call of memcpy.
+inline void copy_piece(char* y, const char* x, int64_t bytes) {
+  constexpr int64_t kStep = 32, kFew = 512;
+  if (bytes > kFew) {
+    std::memcpy(y, x, static_cast<size_t>(bytes));
+    return;
+  }
+  int64_t at = 0;
+  for (; at + kStep <= bytes; at += kStep) std::memcpy(y + at, x + at, kStep);
+  if (at < bytes) std::memcpy(y + at, x + at, static_cast<size_t>(bytes - at));
+}
+
+}  // namespace
+
 void concat_portable(const ConcatCall& call, int part, int parts) {
-  int64_t row_bytes = 0;
-  for (int i = 0; i < call.pieces; ++i) row_bytes += call.widths[i];
   const bool by_bytes = call.outer < parts;
   const Range rows = by_bytes ? Range{0, call.outer} : split_evenly(call.outer, part, parts);
-  int64_t before = 0;
-  for (int i = 0; i < call.pieces; ++i) {
-    const int64_t width = call.widths[i];
-    const Range mine = by_bytes ? split_by_unit(width, 64, part, parts) : Range{0, width};
-    const auto* x = static_cast<const char*>(call.x[i]) + mine.begin;
-    auto* y = static_cast<char*>(call.y) + before + mine.begin;
-    for (int64_t row = rows.begin; row < rows.end; ++row) {
-      if (mine.end > mine.begin) {
-        std::memcpy(y + row * row_bytes, x + row * width, static_cast<size_t>(mine.end - mine.begin));
-      }
+  int64_t row_bytes = 0;
+  for (int i = 0; i < call.pieces; ++i) row_bytes += call.widths[i];
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    char* y = static_cast<char*>(call.y) + row * row_bytes;
+    for (int i = 0; i < call.pieces; ++i) {
+      const int64_t width = call.widths[i];
+      const Range mine = by_bytes ? split_by_unit(width, 64, part, parts) : Range{0, width};
+      const char* x = static_cast<const char*>(call.x[i]) + row * width;
+      if (mine.end > mine.begin) copy_piece(y + mine.begin, x + mine.begin, mine.end - mine.begin);
+      y += width;
     }
-    before += width;
   }
 }
 
