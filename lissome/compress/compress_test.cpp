@@ -251,5 +251,38 @@ TEST_CASE("bf16 converts products and their followers, outputs stay f32") {
   CHECK(kept.nodes.size() >= program.nodes.size());
 }
 
+TEST_CASE("bf16 goes on where something is cut, and not where it would only be cast") {
+  const Program program = parse_program(R"(
+    input %x: f32[1, 4, 8]
+    input %cache: f32[1, 6, 8]
+    parameter @w: f32[24, 8]
+    %1: f32[1, 4, 24] = aten::linear(%x, @w)
+    %2: list = aten::chunk(%1, 3, -1)
+    %q: f32[1, 4, 8] = lissome::getitem(%2, 0)
+    %k: f32[1, 4, 8] = lissome::getitem(%2, 1)
+    %v: f32[1, 4, 8] = lissome::getitem(%2, 2)
+    %keys: f32[1, 10, 8] = aten::cat([%cache, %k], 1)
+    %values: f32[1, 10, 8] = aten::cat([%cache, %v], 1)
+    %a: f32[1, 4, 8] = aten::scaled_dot_product_attention(%q, %keys, %values)
+    %b: f32[1, 4, 8] = aten::scaled_dot_product_attention(%q, %k, %v)
+    return %a, %b
+  )",
+                                        {{"w", at::randn({24, 8})}});
+  const Program narrow = convert_bf16(program);
+  verify_program(narrow, Stage::compressed);
+  std::vector<Dtype> attentions;
+  for (const Node& node : narrow.nodes) {
+    if (node.is("lissome::getitem")) CHECK(narrow.value(node.result()).type.dtype == Dtype::bf16);
+    if (node.is("aten::cat")) CHECK(narrow.value(node.result()).type.dtype == Dtype::f32);
+    if (node.is("aten::scaled_dot_product_attention")) {
+      attentions.push_back(narrow.value(node.result()).type.dtype);
+    }
+  }
+  CHECK((attentions == std::vector<Dtype>{Dtype::f32, Dtype::bf16}));
+  const std::vector<c10::IValue> inputs = {at::randn({1, 4, 8}), at::randn({1, 6, 8})};
+  const auto seen = interpret(narrow, inputs), wanted = interpret(program, inputs);
+  for (size_t i = 0; i < wanted.size(); ++i) CHECK(relative_error(seen[i].toTensor(), wanted[i].toTensor()) < 0.05);
+}
+
 }  // namespace
 }  // namespace lissome
