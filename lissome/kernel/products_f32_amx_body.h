@@ -87,7 +87,7 @@ struct WeightCutter {
   }
 
   void cut_pairs(int64_t end) {
-    constexpr int64_t kFetchRows = 16;
+    constexpr int64_t kFetchRows = 32;
     Cutter cutter;
     if (end > pairs()) end = pairs();
     for (; done < end; ++done) {

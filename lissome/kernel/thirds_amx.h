@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kTileSide = 16, kBlockRows = 32;
 constexpr int64_t kStepInputs = 32;                      // of a tile: pairs for each of its 16 columns of 4 bytes
 constexpr int64_t kTileItems = kTileSide * kStepInputs;  // bf16 numbers of a tile
-constexpr int64_t kJobSteps = 6;                         // steps whose weights are cut at once, for one panel
+constexpr int64_t kJobSteps = 8;                         // steps whose weights are cut at once, for one panel
 constexpr int64_t kThirds = 3;
 constexpr int64_t kJobItems = kJobSteps * kThirds * kLinearPanel * kStepInputs;
 constexpr int64_t kLeastThirdRows = 32;       // below, cutting the weights costs more than the products save

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
+#include "lissome/lower/candidate.h"
 #include "lissome/lower/time_candidates.h"
 #include "lissome/lower/timing_cache.h"
 #include "lissome/measure.h"
@@ -16,6 +18,7 @@ namespace {
 constexpr double kFasterBy = 0.99;
 // So much faster where a plan that did without libtorch would need it, which costs a quarter of a second and 100 MiB.
 constexpr double kWorthLibtorch = 0.8;
+constexpr double kClearlyFaster = 0.97;  // of one node alone
 // A kernel that alone takes so much longer cannot win by what it spares its neighbours.
 constexpr double kHopeless = 2;
 
@@ -24,6 +27,12 @@ struct Budget {
 };
 constexpr Budget kNormal = {15, 0.3};
 constexpr Budget kLong = {120, 2};
+
+bool runs_in_libtorch(const Op& op, std::string_view kernel) {
+  const std::span<const Candidate> rows = find_candidates(op);
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Candidate& r) { return r.name == kernel; });
+  return row == rows.end() || row->libtorch;
+}
 
 class KernelChooser {
  public:
@@ -53,6 +62,7 @@ class KernelChooser {
       return std::move(best_.plan);
     }
     time_kinds();
+    try_fastest_alone();
     for (const std::string& kernel : list_kernels()) try_everywhere(kernel);
     for (const Move& move : list_moves()) try_kind(move);
     note_times();
@@ -148,6 +158,22 @@ class KernelChooser {
       if (choice.node == node) return choice.chosen;
     }
     return {};
+  }
+
+  // Every kind by the fastest of our kernels at once: many gains show together that drown in noise one by one. Those of
+  // libtorch change layouts around them, which their time alone does not tell.
+  void try_fastest_alone() {
+    Preferences wanted = preferences_;
+    for (const auto& [name, kind] : kinds_) {
+      const Op& op = nodes_.at(kind.nodes.front())->op;
+      double least = kClearlyFaster * time_of(kind, chosen_for(kind.nodes.front()));
+      for (const auto& [kernel, time] : kind.times) {
+        if (!time.failure.empty() || time.nanoseconds >= least || runs_in_libtorch(op, kernel)) continue;
+        least = time.nanoseconds;
+        for (const std::string& node : kind.nodes) wanted[node] = kernel;
+      }
+    }
+    try_preferences(std::move(wanted));  // as below
   }
 
   void try_everywhere(const std::string& kernel) {

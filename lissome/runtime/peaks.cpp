@@ -154,8 +154,14 @@ constexpr std::array<std::pair<const char*, double MachinePeaks::*>, 10> kFields
 
 // What a kept measurement holds for.
 std::string describe_machine() {
-  return "lissome " + std::string(lissome_version()) + ", " + processor_name() + ", " + describe_features() + ", " +
-         std::to_string(usable_threads()) + " threads";
+  std::string text = "lissome " + std::string(lissome_version()) + ", " + processor_name() + ", " +
+                     describe_features() + ", " + std::to_string(usable_threads()) + " threads";
+  for (const char* kernel : {"peak_multiply_f32", "peak_multiply_bf16", "peak_multiply_u8s8"}) {
+    for (const KernelRow& row : kernel_rows(kernel)) {
+      if (can_run(row.isa)) text += std::string(", ") + kernel + " " + std::string(isa_name(row.isa));
+    }
+  }
+  return text;
 }
 
 std::optional<MachinePeaks> read_kept(const std::string& path, int threads) {
