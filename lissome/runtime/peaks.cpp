@@ -18,6 +18,7 @@
 namespace lissome {
 namespace {
 
+constexpr int kForm = 2;  // counts up when the same field comes to mean another measurement
 constexpr int kTries = 7;
 constexpr double kTrySeconds = 5e-3;  // long enough for a clock of 25 ns, short enough to fall between neighbours
 constexpr int64_t kMemoryFloats = int64_t{1} << 26;  // 256 MiB over all threads, beyond any share of a cache
@@ -154,14 +155,8 @@ constexpr std::array<std::pair<const char*, double MachinePeaks::*>, 10> kFields
 
 // What a kept measurement holds for.
 std::string describe_machine() {
-  std::string text = "lissome " + std::string(lissome_version()) + ", " + processor_name() + ", " +
-                     describe_features() + ", " + std::to_string(usable_threads()) + " threads";
-  for (const char* kernel : {"peak_multiply_f32", "peak_multiply_bf16", "peak_multiply_u8s8"}) {
-    for (const KernelRow& row : kernel_rows(kernel)) {
-      if (can_run(row.isa)) text += std::string(", ") + kernel + " " + std::string(isa_name(row.isa));
-    }
-  }
-  return text;
+  return "lissome " + std::string(lissome_version()) + ", form " + std::to_string(kForm) + ", " + processor_name() +
+         ", " + describe_features() + ", " + std::to_string(usable_threads()) + " threads";
 }
 
 std::optional<MachinePeaks> read_kept(const std::string& path, int threads) {
