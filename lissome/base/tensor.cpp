@@ -62,27 +62,27 @@ std::optional<int64_t> multiply_sizes(std::span<const int64_t> sizes, int64_t it
   return is_empty ? 0 : product;
 }
 
-void copy_items(const TensorView& view, char* out) {
-  const auto size = static_cast<size_t>(item_size(view.dtype));
-  const size_t rank = view.sizes.size();
-  const int64_t inner = view.sizes[rank - 1];
-  const int64_t inner_step = view.strides[rank - 1] * static_cast<int64_t>(size);
-  std::vector<int64_t> index(rank, 0);
-  const char* source = static_cast<const char*>(view.data);
-  const int64_t rows = count_elements(view.sizes) / inner;
-  for (int64_t row = 0; row < rows; ++row) {
-    if (inner_step == static_cast<int64_t>(size)) {
-      std::memcpy(out, source, size * static_cast<size_t>(inner));
-      out += size * static_cast<size_t>(inner);
-    } else {
-      for (int64_t i = 0; i < inner; ++i, out += size) std::memcpy(out, source + i * inner_step, size);
-    }
-    for (size_t axis = rank - 1; axis-- > 0;) {
-      source += view.strides[axis] * static_cast<int64_t>(size);
-      if (++index[axis] < view.sizes[axis]) break;
-      source -= view.strides[axis] * view.sizes[axis] * static_cast<int64_t>(size);
-      index[axis] = 0;
-    }
+template <typename Item>
+void copy_row(const std::byte* from, int64_t stride, int64_t count, std::byte* to) {
+  constexpr int64_t kSize = sizeof(Item);
+  for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * kSize, from + i * stride * kSize, kSize);
+}
+
+struct Item16 {
+  std::byte bytes[16];
+};
+
+void copy_row(int64_t item, const std::byte* from, int64_t stride, int64_t count, std::byte* to) {
+  if (stride == 1) {
+    std::memcpy(to, from, static_cast<size_t>(item * count));
+    return;
+  }
+  switch (item) {
+    case 1: copy_row<uint8_t>(from, stride, count, to); break;
+    case 2: copy_row<uint16_t>(from, stride, count, to); break;
+    case 4: copy_row<uint32_t>(from, stride, count, to); break;
+    case 8: copy_row<uint64_t>(from, stride, count, to); break;
+    default: copy_row<Item16>(from, stride, count, to); break;
   }
 }
 
@@ -165,6 +165,23 @@ Array make_array(Dtype dtype, Sizes sizes) {
   return {dtype, std::move(sizes), std::shared_ptr<void>(owner, reinterpret_cast<void*>(aligned))};
 }
 
+void copy_elements(Dtype dtype, std::span<const int64_t> sizes, std::span<const int64_t> strides, const void* from,
+                   void* to) {
+  const int64_t item = item_size(dtype);
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  if (sizes.empty()) {
+    std::memcpy(target, source, static_cast<size_t>(item));
+  } else if (sizes.size() == 1) {
+    if (sizes[0] > 0) copy_row(item, source, strides[0], sizes[0], target);
+  } else {
+    const int64_t bytes = item * count_elements(sizes.subspan(1));
+    for (int64_t i = 0; i < sizes[0]; ++i) {
+      copy_elements(dtype, sizes.subspan(1), strides.subspan(1), source + i * strides[0] * item, target + i * bytes);
+    }
+  }
+}
+
 Array copy_array(const TensorView& view) {
   LISSOME_CHECK(view.sizes.size() == view.strides.size(), "sizes ", format_sizes(view.sizes), ", strides ",
                 format_sizes(view.strides));
@@ -173,7 +190,7 @@ Array copy_array(const TensorView& view) {
   if (view.is_contiguous())
     std::memcpy(array.storage.get(), view.data, static_cast<size_t>(array.bytes()));
   else
-    copy_items(view, array.data<char>());
+    copy_elements(view.dtype, view.sizes, view.strides, view.data, array.storage.get());
   return array;
 }
 

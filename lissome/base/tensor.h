@@ -83,6 +83,9 @@ struct Array {
 Array make_array(Dtype dtype, Sizes sizes);
 // A dense copy, whatever the strides.
 Array copy_array(const TensorView& view);
+// Elements of any strides (in elements), densely in row order into `to`. Allocates nothing.
+void copy_elements(Dtype dtype, std::span<const int64_t> sizes, std::span<const int64_t> strides, const void* from,
+                   void* to);
 
 struct NamedArray {
   std::string name;

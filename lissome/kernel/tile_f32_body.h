@@ -266,6 +266,7 @@ void run_tile_column(const Call& call, int64_t output, int64_t outputs, Range ro
 constexpr int64_t kBlockInputs = 512;        // of a sum in one visit: 128 KiB of a panel
 constexpr int64_t kKeptRows = 256;           // whose sums are kept from visit to visit
 constexpr int64_t kChunkBytes = 512 * 1024;  // of x, per sweep over the panels
+constexpr int64_t kNearBytes = 1024 * 1024;  // weights that a part may well find in its second-level cache
 
 struct TileSizes {
   int64_t rows, outputs, inputs;
@@ -274,7 +275,8 @@ struct TileSizes {
 
 // One chunk of rows against the outputs of one panel, or a part's share of them.
 template <typename Kernel, typename Call>
-void run_panel(const Call& call, const TileSizes& sizes, const float* panel, Range columns, Range rows, bool more) {
+void run_panel(const Call& call, const TileSizes& sizes, const float* panel, Range columns, Range rows, bool more,
+               bool fetches) {
   constexpr int64_t kColumn = kTileVectors * Floats::kWidth;
   alignas(64) float kept[kKeptRows * kLinearPanel];
   const int64_t blocks = sizes.inputs <= kBlockInputs * 5 / 4 ? 1 : (sizes.inputs + kBlockInputs - 1) / kBlockInputs;
@@ -283,7 +285,7 @@ void run_panel(const Call& call, const TileSizes& sizes, const float* panel, Ran
     Visit visit = {sizes.inputs * block / blocks, sizes.inputs * (block + 1) / blocks, block == 0, block + 1 == blocks};
     visit.kept = kept, visit.kept_row = rows.begin;
     visit.kept_output = columns.begin * kColumn / kLinearPanel * kLinearPanel;
-    if (more || !visit.last)
+    if (fetches && (more || !visit.last))
       visit.ahead = look_ahead(panel + visit.end * kLinearPanel, visit.end - visit.begin, visits);
     for (int64_t column = columns.begin; column < columns.end; ++column) {
       run_tile_column<Kernel>(call, column * kColumn, sizes.outputs, rows, visit);
@@ -307,6 +309,8 @@ LISSOME_INLINE void run_tiles(const Call& call, const TileSizes& sizes, const fl
   } else {
     my_rows = split_by_unit(sizes.rows, kTileRows, part, parts);
   }
+  // One tile of rows reads each weight once: fetching what is near would cost as much as reading it.
+  const bool far = (my_columns.end - my_columns.begin) * kColumn * sizes.inputs * 4 > kNearBytes;
   const int64_t fitting = kChunkBytes / (sizes.row_bytes + 1) / kTileRows * kTileRows;
   const int64_t chunk = fitting > kKeptRows ? kKeptRows : fitting < 16 * kTileRows ? 16 * kTileRows : fitting;
   const int64_t count = my_rows.end - my_rows.begin, chunks = (count + chunk - 1) / chunk;
@@ -316,7 +320,7 @@ LISSOME_INLINE void run_tiles(const Call& call, const TileSizes& sizes, const fl
       const int64_t panel = column / kColumns, next = (panel + 1) * kColumns;
       const Range taken = {column, next < my_columns.end ? next : my_columns.end};
       run_panel<Kernel>(call, sizes, weight + panel * kLinearPanel * sizes.inputs, taken, rows,
-                        taken.end < my_columns.end);
+                        taken.end < my_columns.end, far || blocks > 1);
       column = taken.end;
     }
   }

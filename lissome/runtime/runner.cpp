@@ -63,26 +63,9 @@ void copy_bytes(void* to, const void* from, int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
-// Dimensions from `axis` on, dense into `to`; returns where it stopped writing. Allocates nothing.
-std::byte* copy_dimensions(const PlacedValue& value, size_t axis, const std::byte* from, std::byte* to) {
-  const int64_t item = item_size(value.dtype);
-  if (axis == value.sizes.size()) {
-    copy_bytes(to, from, item);
-    return to + item;
-  }
-  if (axis + 1 == value.sizes.size() && value.strides[axis] == 1) {
-    copy_bytes(to, from, value.sizes[axis] * item);
-    return to + value.sizes[axis] * item;
-  }
-  for (int64_t i = 0; i < value.sizes[axis]; ++i) {
-    to = copy_dimensions(value, axis + 1, from + i * value.strides[axis] * item, to);
-  }
-  return to;
-}
-
 void copy_strided(const PlacedValue& value, const std::byte* from, std::byte* to) {
   if (value.is_row_major()) return copy_bytes(to, from, value.elements() * item_size(value.dtype));
-  if (value.elements() > 0) copy_dimensions(value, 0, from, to);
+  if (value.elements() > 0) copy_elements(value.dtype, value.sizes, value.strides, from, to);
 }
 
 // By output, then by write: whether a later one names the same value.

@@ -31,6 +31,17 @@ void relax(int looks) {
   }
 }
 
+// Two threads of a team on one processor take turns with every wait, and since both offer it at each look, the system
+// may leave them there for long: this thread goes to another one that it may use, if there is one.
+void leave_processor(int processor) {
+  cpu_set_t allowed;
+  if (processor < 0 || processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  cpu_set_t others = allowed;
+  CPU_CLR(processor, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof(others), &others) != 0) return;
+  sched_setaffinity(0, sizeof(allowed), &allowed);
+}
+
 class Workers {
  public:
   ~Workers() {
@@ -49,6 +60,7 @@ class Workers {
     function_ = function;
     argument_ = argument;
     count_ = threads;
+    caller_processor_ = sched_getcpu();
     left_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
     wake_all();
     function(argument, 0, threads);
@@ -66,7 +78,10 @@ class Workers {
       wait_for_change(seen);
       seen = region_.load(std::memory_order_acquire);
       if (stop_.load(std::memory_order_relaxed)) return;
-      if (index < count_) function_(argument_, index, count_);
+      if (index < count_) {
+        if (sched_getcpu() == caller_processor_) leave_processor(caller_processor_);
+        function_(argument_, index, count_);
+      }
       left_.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -86,6 +101,7 @@ class Workers {
   RegionFunction function_ = nullptr;
   void* argument_ = nullptr;
   int count_ = 0;
+  int caller_processor_ = -1;
   alignas(64) std::atomic<uint32_t> region_{0};
   alignas(64) std::atomic<int> sleeping_{0};
   alignas(64) std::atomic<int> left_{0};
