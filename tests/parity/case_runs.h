@@ -24,7 +24,8 @@ std::vector<c10::IValue> copy_values(const std::vector<c10::IValue>& values);
 std::vector<c10::IValue> run_program(const Program& program, const ParityCase& parity, std::vector<c10::IValue> inputs,
                                      const InterpretOptions& options);
 
-// The program with buffers and constants of its own: what a run writes to them, by state writes or in place, leaves others alone.
+// The program with buffers and constants of its own: what a run writes to them, by state writes or in place, leaves
+// others alone.
 Program copy_state(const Program& program);
 
 // Throws internal, naming `what`, when they do not agree.
