@@ -39,6 +39,7 @@ bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
 struct Entry {
   std::string name, model;
   int64_t memory = 0;
+  std::shared_ptr<const Plan> plan;
   std::unique_ptr<Session> session;
   std::vector<NamedArray> inputs;
   std::vector<TensorView> views;
@@ -49,9 +50,15 @@ std::vector<Entry> open_entries(const BenchFlags& flags) {
   const int64_t memory = read_memory(flags.memory);
   std::vector<Entry> entries;
   const auto add = [&](const std::string& model, int64_t limit) {
-    Entry entry{limit > 0 ? model + " in " + format_bytes(limit) : model, model, limit, nullptr, {}, {}};
+    Entry entry{limit > 0 ? model + " in " + format_bytes(limit) : model,
+                model,
+                limit,
+                open_plan(model, flags.call.threads, flags.call.device),
+                nullptr,
+                {},
+                {}};
     const SessionOptions options{.threads = flags.call.threads, .memory = limit};
-    entry.session = std::make_unique<Session>(open_plan(model, flags.call.threads, flags.call.device), options);
+    entry.session = std::make_unique<Session>(entry.plan, options);
     entry.inputs = choose_inputs(entry.session->plan(), flags.call.input, flags.call.batch, flags.call.seed, nullptr);
     for (const NamedArray& input : entry.inputs) entry.views.push_back(input.array.view());
     entries.push_back(std::move(entry));
@@ -105,9 +112,8 @@ int bench_streams(const BenchFlags& flags, const Console& console) {
               {}};
   for (const Entry& entry : open_entries(flags)) {
     const SessionOptions options{.threads = entry.session->threads(), .memory = entry.memory};
-    const auto plan = open_plan(entry.model, flags.call.threads, flags.call.device);
     const std::vector<int> counts = read_streams(flags.streams, entry.session->threads());
-    const std::vector<StreamRate> rates = measure_streams(plan, entry.views, counts, options, kSeconds);
+    const std::vector<StreamRate> rates = measure_streams(entry.plan, entry.views, counts, options, kSeconds);
     for (const StreamRate& rate : rates) {
       const Ratio& speed = rate.speed;
       table.rows.push_back({entry.name, static_cast<double>(rate.streams), static_cast<double>(rate.threads_each),

@@ -294,9 +294,7 @@ TiledHead place_scratch(const AttentionBf16Call& call, int part) {
 LISSOME_INLINE void run_attention_bf16(const AttentionBf16Call& call, int part, int parts) {
   const int64_t blocks = (call.queries + kTileQueries - 1) / kTileQueries;
   const Range range = split_evenly(call.batch * call.heads * blocks, part, parts);
-  TileShapes shapes;
-  for (int tile = 0; tile < 8; ++tile) shapes.rows[tile] = 16, shapes.row_bytes[tile] = 64;
-  load_tile_shapes(shapes);
+  shape_full_tiles();
   TiledHead head = place_scratch(call, part);
   int64_t packed = -1;
   for (int64_t i = range.begin; i < range.end; ++i) {

@@ -6,6 +6,7 @@
 
 #include "lissome/kernel/bf16_arrays.h"
 #include "lissome/kernel/kernel_table.h"
+#include "lissome/kernel/test_window.h"
 
 using namespace lissome;
 
@@ -20,19 +21,6 @@ struct Case {
   bool special = false;  // some inputs are NaN or infinite
   int planes = 0;        // 1: x is brought into planes; 2: in f32
 };
-
-// Fills in the output sizes from padding on both sides.
-Window finish_window(Window w, bool transposed) {
-  const int64_t tall = w.dilation_height * (w.kernel_height - 1), wide = w.dilation_width * (w.kernel_width - 1);
-  if (transposed) {
-    w.out_height = (w.height - 1) * w.stride_height - 2 * w.pad_height + tall + 1;
-    w.out_width = (w.width - 1) * w.stride_width - 2 * w.pad_width + wide + 1;
-  } else {
-    w.out_height = (w.height + 2 * w.pad_height - tall - 1) / w.stride_height + 1;
-    w.out_width = (w.width + 2 * w.pad_width - wide - 1) / w.stride_width + 1;
-  }
-  return w;
-}
 
 struct Arrays {
   std::vector<uint16_t> x, weight, packed, residual;

@@ -5,6 +5,7 @@
 
 #include "lissome/kernel/kernel_table.h"
 #include "lissome/kernel/test_arrays.h"
+#include "lissome/kernel/test_window.h"
 
 using namespace lissome;
 
@@ -16,13 +17,6 @@ struct Case {
   Epilogue epilogue;
   ResidualPlace residual = ResidualPlace::none;
 };
-
-// Fills in the output sizes from padding on both sides.
-Window finish_window(Window w) {
-  w.out_height = (w.height + 2 * w.pad_height - w.dilation_height * (w.kernel_height - 1) - 1) / w.stride_height + 1;
-  w.out_width = (w.width + 2 * w.pad_width - w.dilation_width * (w.kernel_width - 1) - 1) / w.stride_width + 1;
-  return w;
-}
 
 void check_case(const Case& c, uint64_t seed) {
   const Window w = finish_window(c.window);

@@ -1,6 +1,7 @@
 #include "lissome/kernel/depthwise_f32.h"
 
 #include "lissome/kernel/row_check.h"
+#include "lissome/kernel/test_window.h"
 
 using namespace lissome;
 
@@ -14,8 +15,7 @@ TEST_CASE("depthwise_f32 agrees with the portable form") {
     w.stride_height = numbers.between(1, 3), w.stride_width = numbers.between(1, 3);
     w.pad_height = numbers.between(0, 2), w.pad_width = numbers.between(0, 2);
     w.dilation_width = numbers.between(1, 2);
-    w.out_height = (w.height + 2 * w.pad_height - w.kernel_height) / w.stride_height + 1;
-    w.out_width = (w.width + 2 * w.pad_width - w.dilation_width * (w.kernel_width - 1) - 1) / w.stride_width + 1;
+    w = finish_window(w);
     call.channels = numbers.between(1, 150);
     const int64_t taps = w.kernel_height * w.kernel_width, pixels = w.batch * w.out_height * w.out_width;
     const auto x = numbers.reals(w.batch * w.height * w.width * call.channels);

@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include "lissome/kernel/convert_element.h"
 #include "lissome/kernel/kernel_table_rows.h"
@@ -11,6 +12,16 @@
 
 namespace lissome {
 namespace {
+
+// In the order of ElementOp.
+constexpr std::string_view kOperations[] = {
+    "load",        "constant",    "position",        "activate",   "negate",     "absolute",
+    "exponential", "square_root", "reciprocal_root", "reciprocal", "square",     "error_function",
+    "round",       "floor",       "logarithm",       "sine",       "cosine",     "logical_not",
+    "add",         "subtract",    "multiply",        "divide",     "maximum",    "minimum",
+    "power",       "equal",       "unequal",         "less",       "less_equal", "logical_and",
+    "logical_or",  "select",      "quantize"};
+static_assert(std::size(kOperations) == static_cast<size_t>(ElementOp::quantize) + 1);
 
 double quantize(double x, float inverse, float zero) {
   double t = static_cast<float>(x) * inverse;
@@ -75,6 +86,25 @@ double run_instruction(const ElementInstruction& i, const double* r) {
 }
 
 }  // namespace
+
+std::string_view element_op_name(ElementOp op) { return kOperations[static_cast<size_t>(op)]; }
+
+std::optional<ElementOp> parse_element_op(std::string_view name) {
+  for (size_t i = 0; i < std::size(kOperations); ++i) {
+    if (kOperations[i] == name) return static_cast<ElementOp>(i);
+  }
+  return std::nullopt;
+}
+
+int count_registers(ElementOp op) {
+  if (op <= ElementOp::position) return 0;
+  if (op == ElementOp::select) return 3;
+  return op >= ElementOp::add && op <= ElementOp::logical_or ? 2 : 1;
+}
+
+bool makes_flags(ElementOp op) {
+  return op == ElementOp::logical_not || (op >= ElementOp::equal && op <= ElementOp::logical_or);
+}
 
 bool is_element_dtype(Dtype dtype) {
   switch (dtype) {

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "lissome/base.h"
 #include "lissome/kernel/activation.h"
@@ -54,6 +56,14 @@ inline constexpr int kElementRank = 5;
 inline constexpr int kElementOperands = 6;
 inline constexpr int kElementRegisters = 10;
 inline constexpr int kElementInstructions = 24;
+
+// In the words of plans: "load", "square_root", ...
+std::string_view element_op_name(ElementOp op);
+std::optional<ElementOp> parse_element_op(std::string_view name);
+// How many of a, b and c are registers.
+int count_registers(ElementOp op);
+// Whether it gives 1 and 0 alone.
+bool makes_flags(ElementOp op);
 
 struct ElementInstruction {
   ElementOp op = ElementOp::load;

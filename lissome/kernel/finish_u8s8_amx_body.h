@@ -7,11 +7,10 @@
 
 #include "lissome/kernel/activation_body.h"
 #include "lissome/kernel/runs_u8s8.h"
+#include "lissome/kernel/tiles_u8s8.h"
 
 namespace lissome {
 namespace {
-
-constexpr int64_t kBlockRows = 32, kTileSide = 16;
 
 // What is known of a panel's outputs. weight_sums lie in two parts, 128 times the second plus the first, so that one
 // product of pairs of s16 takes the zero point out of the sums.

@@ -10,21 +10,7 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kBlockRows = 32, kTileSide = 16;
 constexpr int64_t kSquare = kTileSide * kBf16Step;  // elements of a tile of weights
-
-// Tiles 0-3 hold sums, 4 and 5 rows of x, 6 and 7 weights. A block of at most 16 rows has no lower tiles: its second
-// pair of sums takes every other step, since sums that wait for each other would leave the multiplier idle.
-TileShapes shape_tiles(int64_t rows) {
-  const int64_t upper = rows < kTileSide ? rows : kTileSide;
-  const int64_t lower = rows > kTileSide ? rows - kTileSide : upper;
-  TileShapes shapes;
-  for (const int tile : {0, 1, 4}) shapes.rows[tile] = static_cast<uint8_t>(upper);
-  for (const int tile : {2, 3, 5}) shapes.rows[tile] = static_cast<uint8_t>(lower);
-  for (const int tile : {6, 7}) shapes.rows[tile] = kTileSide;
-  for (int tile = 0; tile < 8; ++tile) shapes.row_bytes[tile] = 64;
-  return shapes;
-}
 
 // Whole rows of a block: with 64 bytes of results each, one line of the cache.
 template <typename Function>
@@ -208,7 +194,7 @@ class TileRunner {
           p.x_stride,
           steps,
           {next + panel_bytes * block / blocks, next + panel_bytes * (block + 1) / blocks, lines}};
-      if (count != shaped_) load_tile_shapes(shape_tiles(shaped_ = count));
+      if (count != shaped_) shape_block_tiles(shaped_ = count, kBf16Step / 2);
       if (count > kTileSide) {
         multiply_block(product, sums_[turn_], pending_);
       } else {

@@ -23,20 +23,6 @@ constexpr int64_t kMostLines = 32;               // fetched ahead in a step, whi
 constexpr int64_t kFewRows = 4;                  // that leave a tile too empty
 constexpr int64_t kMostBand = int64_t{1} << 30;  // bytes: offsets are s32
 
-// Tiles 0-3 hold sums, 4 and 5 rows of x, 6 and 7 weights. A block of at most 16 rows has no lower tiles: its second
-// pair of sums takes every other step, since sums that wait for each other would leave the multiplier idle.
-TileShapes shape_byte_tiles(int64_t rows, int64_t step_fours) {
-  const int64_t upper = rows < kTileSide ? rows : kTileSide;
-  const int64_t lower = rows > kTileSide ? rows - kTileSide : upper;
-  TileShapes shapes;
-  for (int tile = 0; tile < 8; ++tile) shapes.row_bytes[tile] = 64;
-  for (const int tile : {0, 1, 4}) shapes.rows[tile] = static_cast<uint8_t>(upper);
-  for (const int tile : {2, 3, 5}) shapes.rows[tile] = static_cast<uint8_t>(lower);
-  for (const int tile : {4, 5}) shapes.row_bytes[tile] = static_cast<uint16_t>(4 * step_fours);
-  for (const int tile : {6, 7}) shapes.rows[tile] = static_cast<uint8_t>(step_fours);
-  return shapes;
-}
-
 // Rows of x and the weights of a panel. `offsets` say where each step's inputs lie from a row's first byte on; the last
 // inputs of a row may lie in `tail` instead, [32][64], so that nothing is read behind x.
 struct BlockSource {
@@ -166,7 +152,7 @@ class BlockRunner {
   }
   // `panel` counts from the first that was entered. `places` must last until the next block has run.
   LISSOME_INLINE void run(const BlockSource& source, int64_t rows, const BlockRows& places, int64_t panel) {
-    if (rows != shaped_) load_tile_shapes(shape_byte_tiles(shaped_ = rows, panel_.step_fours));
+    if (rows != shaped_) shape_block_tiles(shaped_ = rows, panel_.step_fours);
     int32_t* sums = sums_[turn_];
     turn_ = 1 - turn_;
     if (rows > kTileSide) {

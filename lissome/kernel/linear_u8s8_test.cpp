@@ -6,6 +6,7 @@
 #include "lissome/kernel/convert_element.h"
 #include "lissome/kernel/kernel_table.h"
 #include "lissome/kernel/test_arrays.h"
+#include "lissome/kernel/test_window.h"
 
 using namespace lissome;
 
@@ -184,10 +185,7 @@ namespace {
 
 void check_conv(Window w, int64_t groups, int64_t inputs, int64_t outputs, uint64_t seed) {
   TestNumbers numbers(seed);
-  const int64_t reach_height = (w.kernel_height - 1) * w.dilation_height + 1,
-                reach_width = (w.kernel_width - 1) * w.dilation_width + 1;
-  w.out_height = (w.height + 2 * w.pad_height - reach_height) / w.stride_height + 1;
-  w.out_width = (w.width + 2 * w.pad_width - reach_width) / w.stride_width + 1;
+  w = finish_window(w);
   const RunsU8S8 runs = choose_runs(w, groups);
   const int64_t rows = w.batch * w.out_height * w.out_width;
   const Bytes bytes =

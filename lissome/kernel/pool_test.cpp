@@ -2,6 +2,7 @@
 
 #include "lissome/kernel/bf16_arrays.h"
 #include "lissome/kernel/row_check.h"
+#include "lissome/kernel/test_window.h"
 
 using namespace lissome;
 
@@ -13,9 +14,17 @@ Window make_window(TestNumbers& numbers) {
   w.kernel_height = numbers.between(2, 4), w.kernel_width = numbers.between(2, 4);
   w.stride_height = numbers.between(1, 3), w.stride_width = numbers.between(1, 3);
   w.pad_height = numbers.between(0, 1), w.pad_width = numbers.between(0, 1);
-  w.out_height = (w.height + 2 * w.pad_height - w.kernel_height) / w.stride_height + 1;
-  w.out_width = (w.width + 2 * w.pad_width - w.kernel_width) / w.stride_width + 1;
-  return w;
+  return finish_window(w);
+}
+
+PoolCall make_call(TestNumbers& numbers, int i) {
+  PoolCall call;
+  call.window = make_window(numbers);
+  call.channels = numbers.between(1, 70);
+  call.average = i % 2 == 0;
+  call.counts_padding = i % 3 == 0;
+  call.pad_bottom = call.window.pad_height, call.pad_right = call.window.pad_width;
+  return call;
 }
 
 }  // namespace
@@ -23,12 +32,7 @@ Window make_window(TestNumbers& numbers) {
 TEST_CASE("pool_f32 agrees with the portable form") {
   TestNumbers numbers(5);
   for (int i = 0; i < 60; ++i) {
-    PoolCall call;
-    call.window = make_window(numbers);
-    call.channels = numbers.between(1, 70);
-    call.average = i % 2 == 0;
-    call.counts_padding = i % 3 == 0;
-    call.pad_bottom = call.window.pad_height, call.pad_right = call.window.pad_width;
+    PoolCall call = make_call(numbers, i);
     auto x = numbers.reals(call.window.batch * call.window.height * call.window.width * call.channels);
     x[x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
     call.x = x.data();
@@ -40,12 +44,7 @@ TEST_CASE("pool_f32 agrees with the portable form") {
 TEST_CASE("pool_bf16 rounds what pool_f32 gives for the same numbers") {
   TestNumbers numbers(7);
   for (int i = 0; i < 60; ++i) {
-    PoolCall call;
-    call.window = make_window(numbers);
-    call.channels = numbers.between(1, 70);
-    call.average = i % 2 == 0;
-    call.counts_padding = i % 3 == 0;
-    call.pad_bottom = call.window.pad_height, call.pad_right = call.window.pad_width;
+    PoolCall call = make_call(numbers, i);
     auto x = make_bf16(numbers, call.window.batch * call.window.height * call.window.width * call.channels);
     x[x.size() / 2] = 0x7fc0;
     std::vector<float> wide;

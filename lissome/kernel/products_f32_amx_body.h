@@ -253,12 +253,6 @@ void multiply_share(const OutputF32& output, const ThirdShare& share) {
   pending.flush();
 }
 
-LISSOME_INLINE void shape_tiles() {
-  TileShapes shapes;
-  for (int tile = 0; tile < 8; ++tile) shapes.rows[tile] = kTileSide, shapes.row_bytes[tile] = 64;
-  load_tile_shapes(shapes);
-}
-
 // Which rows and panels are a part's: whichever side leaves the parts more even, outputs when equal.
 struct PartShare {
   Range rows, panels;
@@ -321,7 +315,7 @@ LISSOME_INLINE void run_linear_f32(const LinearF32Call& call, int part, int part
   const PartShare mine = share_work(call.rows, kBlockRows, call.outputs, part, parts);
   const int64_t count = mine.rows.end - mine.rows.begin, chunks = (count + sizes.sums - 1) / sizes.sums;
   if (mine.panels.begin == mine.panels.end) return;
-  shape_tiles();
+  shape_full_tiles();
   for (int64_t i = 0; i < chunks; ++i) {
     const Range units = split_by_unit(count, kBlockRows, static_cast<int>(i), static_cast<int>(chunks));
     run_linear_rows(call, {mine.rows.begin + units.begin, mine.rows.begin + units.end}, mine.panels, sizes,
@@ -418,7 +412,7 @@ LISSOME_INLINE void run_conv_f32(const ConvF32Call& call, int part, int parts) {
   const PartShare mine = share_work(call.window.out_height, 1, call.out_channels, part, parts);
   const int64_t count = mine.rows.end - mine.rows.begin, chunks = (count + p.out_rows - 1) / p.out_rows;
   if (mine.panels.begin == mine.panels.end) return;
-  shape_tiles();
+  shape_full_tiles();
   for (int64_t image = 0; image < call.window.batch; ++image) {
     for (int64_t i = 0; i < chunks; ++i) {
       const Range rows = {mine.rows.begin + count * i / chunks, mine.rows.begin + count * (i + 1) / chunks};

@@ -6,11 +6,11 @@
 
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/split.h"
+#include "lissome/kernel/tiles_bf16.h"
 
 namespace lissome {
 namespace {
 
-constexpr int64_t kTileSide = 16, kBlockRows = 32;
 constexpr int64_t kStepInputs = 32;                      // of a tile: pairs for each of its 16 columns of 4 bytes
 constexpr int64_t kTileItems = kTileSide * kStepInputs;  // bf16 numbers of a tile
 constexpr int64_t kJobSteps = 8;                         // steps whose weights are cut at once, for one panel

@@ -22,14 +22,6 @@ std::vector<ValueId> list_pieces(const PlanBuilder& builder, const Node& node) {
   return pieces;
 }
 
-// A literal dimension, counted from the front; -1 when it is none.
-int64_t read_dim(const Argument& argument, size_t rank) {
-  const auto* dim = argument.get<int64_t>();
-  const auto limit = static_cast<int64_t>(rank);
-  if (!dim || *dim < -limit || *dim >= limit) return -1;
-  return *dim < 0 ? *dim + limit : *dim;
-}
-
 }  // namespace
 
 std::string refuse_concat(const PlanBuilder& builder, const Node& node) {

@@ -64,18 +64,14 @@ std::string refuse_cumulate(const PlanBuilder& builder, const Node& node) {
       first_refusal({refuse_tensor(builder, x, dtype), refuse_tensor(builder, Argument(node.result()), dtype)});
   if (!refusal.empty()) return refusal;
   if (builder.is_held(x.value())) return "the reference library holds the operand";
-  const auto rank = static_cast<int64_t>(builder.type(x.value()).sizes.size());
-  const auto* dim = node.argument("dim").get<int64_t>();
-  return dim && *dim >= -rank && *dim < rank ? "" : "the dimension is computed";
+  return read_dim(node.argument("dim"), builder.type(x.value()).sizes.size()) < 0 ? "the dimension is computed" : "";
 }
 
 void emit_cumulate(PlanBuilder& builder, const Node& node) {
   const ValueId x = node.argument("self").value();
-  const auto rank = static_cast<int64_t>(builder.type(x).sizes.size());
-  const int64_t dim = *node.argument("dim").get<int64_t>();
   PlanStep step;
   step.kernel = "cumulate";
-  step.attributes.set("dim", dim < 0 ? dim + rank : dim);
+  step.attributes.set("dim", read_dim(node.argument("dim"), builder.type(x).sizes.size()));
   step.operands = {builder.use_dense(x, node)};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);

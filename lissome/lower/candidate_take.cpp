@@ -14,10 +14,7 @@ struct Taking {
 };
 
 int64_t read_dim(const PlanBuilder& builder, const Node& node) {
-  const auto* dim = node.argument("dim").get<int64_t>();
-  const auto rank = static_cast<int64_t>(builder.type(node.argument("self").value()).sizes.size());
-  if (!dim || *dim < -rank || *dim >= rank) return -1;
-  return *dim < 0 ? *dim + rank : *dim;
+  return read_dim(node.argument("dim"), builder.type(node.argument("self").value()).sizes.size());
 }
 
 // Index tensors that stand beside each other; none before and after them.

@@ -21,21 +21,13 @@ std::string refuse_view(const PlanBuilder& builder, const Node& node) {
   return first_refusal({refuse_tensor(builder, x, dtype), refuse_tensor(builder, Argument(node.result()), dtype)});
 }
 
-// The dimension that an argument names, counted from the front; -1 when it is no literal inside the rank.
-int64_t read_dim(const PlanBuilder& builder, const Node& node, const Argument& argument) {
-  const auto* number = argument.get<int64_t>();
-  const auto rank = static_cast<int64_t>(builder.type(input_of(node).value()).sizes.size());
-  if (!number || *number < -rank || *number >= rank) return -1;
-  return *number < 0 ? *number + rank : *number;
-}
-
 // The order of dimensions that transpose or permute asks for; empty when it is not literal.
 std::vector<int64_t> read_order(const PlanBuilder& builder, const Node& node) {
   std::vector<int64_t> order(builder.type(input_of(node).value()).sizes.size());
   std::iota(order.begin(), order.end(), int64_t{0});
   if (node.is("aten::transpose.int")) {
-    const int64_t first = read_dim(builder, node, node.argument("dim0")),
-                  second = read_dim(builder, node, node.argument("dim1"));
+    const int64_t first = read_dim(node.argument("dim0"), order.size()),
+                  second = read_dim(node.argument("dim1"), order.size());
     if (first < 0 || second < 0) return {};
     std::swap(order[static_cast<size_t>(first)], order[static_cast<size_t>(second)]);
     return order;
@@ -43,7 +35,7 @@ std::vector<int64_t> read_order(const PlanBuilder& builder, const Node& node) {
   const Argument& dims = node.argument("dims");
   if (!dims.is_list() || dims.list().size() != order.size()) return {};
   for (size_t i = 0; i < order.size(); ++i) {
-    order[i] = read_dim(builder, node, dims.list()[i]);
+    order[i] = read_dim(dims.list()[i], order.size());
     if (order[i] < 0) return {};
   }
   return order;
@@ -142,7 +134,8 @@ Measured find_measured(const PlanBuilder& builder, const Argument& number) {
 std::string refuse_slice(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_view(builder, node);
   if (!refusal.empty()) return refusal;
-  if (read_dim(builder, node, node.argument("dim")) < 0) return "the dimension is computed";
+  if (read_dim(node.argument("dim"), builder.type(input_of(node).value()).sizes.size()) < 0)
+    return "the dimension is computed";
   const bool select = node.is("aten::select.int");
   const Argument& start = node.argument(select ? "index" : "start");
   if (!start.is_none() && !start.get<int64_t>() && find_measured(builder, start).dim < 0)
@@ -157,7 +150,7 @@ void emit_slice(PlanBuilder& builder, const Node& node) {
   const bool select = node.is("aten::select.int");
   const Argument& start = node.argument(select ? "index" : "start");
   const ValueId x = input_of(node).value();
-  const int64_t dim = read_dim(builder, node, node.argument("dim"));
+  const int64_t dim = read_dim(node.argument("dim"), builder.type(x).sizes.size());
   const bool has_dense_rows = builder.has_dense_rows(x);
   Attributes attributes;
   attributes.set("dim", dim);

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "lissome/base.h"
 #include "lissome/kernel.h"
 
 namespace lissome {
@@ -14,7 +15,7 @@ constexpr std::string_view kElementwiseStep = "elementwise";
 
 // As in the attribute "program", see runtime/step_elementwise.cpp.
 struct Instruction {
-  std::string operation;
+  ElementOp op = ElementOp::load;
   int target = 0, a = 0, b = 0, c = 0;
   std::string alpha, beta;
 };
@@ -24,7 +25,11 @@ std::vector<Instruction> read_program(const PlanStep& step) {
   for (const std::string& text : step.attributes.texts("program")) {
     std::istringstream stream(text);
     Instruction& i = program.emplace_back();
-    stream >> i.operation >> i.target >> i.a >> i.b >> i.c >> i.alpha >> i.beta;
+    std::string name;
+    stream >> name >> i.target >> i.a >> i.b >> i.c >> i.alpha >> i.beta;
+    const std::optional<ElementOp> op = parse_element_op(name);
+    LISSOME_CHECK(op.has_value(), "there is no operation ", name);
+    i.op = *op;
   }
   return program;
 }
@@ -32,26 +37,10 @@ std::vector<Instruction> read_program(const PlanStep& step) {
 void write_program(PlanStep& step, const std::vector<Instruction>& program) {
   std::vector<std::string> texts;
   for (const Instruction& i : program) {
-    texts.push_back(i.operation + " " + std::to_string(i.target) + " " + std::to_string(i.a) + " " +
-                    std::to_string(i.b) + " " + std::to_string(i.c) + " " + i.alpha + " " + i.beta);
+    texts.push_back(std::string(element_op_name(i.op)) + " " + std::to_string(i.target) + " " + std::to_string(i.a) +
+                    " " + std::to_string(i.b) + " " + std::to_string(i.c) + " " + i.alpha + " " + i.beta);
   }
   step.attributes.set("program", std::move(texts));
-}
-
-// How many of a, b, c are registers. An activation's b is its number.
-int count_registers(const Instruction& i) {
-  if (i.operation == "load" || i.operation == "constant" || i.operation == "position") return 0;
-  if (i.operation == "select") return 3;
-  static constexpr std::string_view kTwo[] = {"add",        "subtract",    "multiply",  "divide",  "maximum",
-                                              "minimum",    "power",       "equal",     "unequal", "less",
-                                              "less_equal", "logical_and", "logical_or"};
-  return std::find(std::begin(kTwo), std::end(kTwo), i.operation) != std::end(kTwo) ? 2 : 1;
-}
-
-bool makes_flags(const Instruction& i) {
-  static constexpr std::string_view kFlags[] = {"equal",      "unequal",     "less",       "less_equal",
-                                                "logical_or", "logical_and", "logical_not"};
-  return std::find(std::begin(kFlags), std::end(kFlags), i.operation) != std::end(kFlags);
 }
 
 // Each target a number of its own, in order: what follows needs no register twice.
@@ -60,7 +49,7 @@ void number_anew(std::vector<Instruction>& program) {
   for (size_t at = 0; at < program.size(); ++at) {
     Instruction& i = program[at];
     int* const reads[] = {&i.a, &i.b, &i.c};
-    for (int k = 0; k < count_registers(i); ++k) *reads[k] = now[static_cast<size_t>(*reads[k])];
+    for (int k = 0; k < count_registers(i.op); ++k) *reads[k] = now[static_cast<size_t>(*reads[k])];
     now[static_cast<size_t>(i.target)] = static_cast<int>(at);
     i.target = static_cast<int>(at);
   }
@@ -72,14 +61,14 @@ bool allocate_registers(std::vector<Instruction>& program) {
   for (size_t at = 0; at < program.size(); ++at) {
     const Instruction& i = program[at];
     const int reads[] = {i.a, i.b, i.c};
-    for (int k = 0; k < count_registers(i); ++k) last[static_cast<size_t>(reads[k])] = at;
+    for (int k = 0; k < count_registers(i.op); ++k) last[static_cast<size_t>(reads[k])] = at;
   }
   std::vector<int> register_of(program.size(), -1);
   std::vector<bool> taken(kElementRegisters, false);
   for (size_t at = 0; at < program.size(); ++at) {
     Instruction& i = program[at];
     int* const reads[] = {&i.a, &i.b, &i.c};
-    const int count = count_registers(i);
+    const int count = count_registers(i.op);
     for (int k = 0; k < count; ++k) {
       const auto value = static_cast<size_t>(*reads[k]);
       *reads[k] = register_of[value];
@@ -148,7 +137,7 @@ class Fuser {
       return false;
     const bool integers = step.attributes.integer("integers", 0) != 0;
     if (integers != (reader.attributes.integer("integers", 0) != 0)) return false;
-    if (between.dtype == Dtype::boolean) return makes_flags(read_program(step).back());
+    if (between.dtype == Dtype::boolean) return makes_flags(read_program(step).back().op);
     return integers ? between.dtype == Dtype::i64 : between.dtype == Dtype::f32 || between.dtype == Dtype::bf16;
   }
 
@@ -164,12 +153,12 @@ class Fuser {
     std::vector<int> number(rest.size(), made);  // in the joined program, by instruction of the reader
     for (size_t at = 0; at < rest.size(); ++at) {
       Instruction i = rest[at];
-      if (i.operation == "load") {
+      if (i.op == ElementOp::load) {
         if (reader.operands[static_cast<size_t>(i.a)] == step.results[0]) continue;
         i.a += shift;
       }
       int* const reads[] = {&i.a, &i.b, &i.c};
-      for (int k = 0; k < count_registers(i); ++k) *reads[k] = number[static_cast<size_t>(*reads[k])];
+      for (int k = 0; k < count_registers(i.op); ++k) *reads[k] = number[static_cast<size_t>(*reads[k])];
       i.target = number[at] = static_cast<int>(program.size());
       program.push_back(std::move(i));
     }
@@ -187,7 +176,7 @@ class Fuser {
   static bool merge_operands(std::vector<int>& operands, std::vector<Instruction>& program) {
     std::vector<int> kept;
     for (Instruction& i : program) {
-      if (i.operation != "load") continue;
+      if (i.op != ElementOp::load) continue;
       const int value = operands[static_cast<size_t>(i.a)];
       const auto found = std::find(kept.begin(), kept.end(), value);
       i.a = static_cast<int>(found - kept.begin());

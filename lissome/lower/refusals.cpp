@@ -77,6 +77,13 @@ std::optional<std::vector<int64_t>> read_integers(const Argument& argument) {
   return numbers;
 }
 
+int64_t read_dim(const Argument& argument, size_t rank) {
+  const auto* dim = argument.get<int64_t>();
+  const auto limit = static_cast<int64_t>(rank);
+  if (!dim || *dim < -limit || *dim >= limit) return -1;
+  return *dim < 0 ? *dim + limit : *dim;
+}
+
 std::string first_refusal(std::initializer_list<std::string> refusals) {
   for (const std::string& refusal : refusals) {
     if (!refusal.empty()) return refusal;

@@ -25,6 +25,9 @@ double read_number(const Argument& argument);
 // Numbers of a list of literals; empty when something in it is no number.
 std::optional<std::vector<int64_t>> read_integers(const Argument& argument);
 
+// A literal dimension inside the rank, counted from the front; -1 when it is none.
+int64_t read_dim(const Argument& argument, size_t rank);
+
 // The first that is not empty.
 std::string first_refusal(std::initializer_list<std::string> refusals);
 

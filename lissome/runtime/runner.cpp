@@ -81,13 +81,12 @@ std::vector<bool> find_leaving_again(const Plan& plan) {
   return again;
 }
 
-// Those asked for; else those that the plan was made for, which was measured, at most all that this process may use.
+}  // namespace
+
 int choose_threads(const Plan& plan, int asked) {
   if (asked > 0) return asked;
   return plan.machine.threads > 0 ? std::min(plan.machine.threads, usable_threads()) : usable_threads();
 }
-
-}  // namespace
 
 Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& options)
     : plan_(std::move(plan)),

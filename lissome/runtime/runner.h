@@ -14,6 +14,9 @@
 
 namespace lissome {
 
+// Those asked for; else those that the plan was made for, which was measured, at most all that this process may use.
+int choose_threads(const Plan& plan, int asked);
+
 class Session::Runner {
  public:
   Runner(std::shared_ptr<const Plan> plan, const SessionOptions& options);

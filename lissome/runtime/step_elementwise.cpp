@@ -12,16 +12,6 @@
 namespace lissome {
 namespace {
 
-// In the order of ElementOp.
-constexpr std::string_view kOperations[] = {
-    "load",        "constant",    "position",        "activate",   "negate",     "absolute",
-    "exponential", "square_root", "reciprocal_root", "reciprocal", "square",     "error_function",
-    "round",       "floor",       "logarithm",       "sine",       "cosine",     "logical_not",
-    "add",         "subtract",    "multiply",        "divide",     "maximum",    "minimum",
-    "power",       "equal",       "unequal",         "less",       "less_equal", "logical_and",
-    "logical_or",  "select",      "quantize"};
-static_assert(std::size(kOperations) == static_cast<size_t>(ElementOp::quantize) + 1);
-
 ElementInstruction read_instruction(const StepBinder& binder, const std::string& text, size_t operands) {
   std::istringstream stream(text);
   stream.imbue(std::locale::classic());
@@ -29,10 +19,8 @@ ElementInstruction read_instruction(const StepBinder& binder, const std::string&
   int target = -1, a = -1, b = -1, c = -1;
   stream >> name >> target >> a >> b >> c >> alpha >> beta;
   ElementInstruction instruction;
-  bool known = false;
-  for (size_t i = 0; i < std::size(kOperations); ++i) {
-    if (kOperations[i] == name) instruction.op = static_cast<ElementOp>(i), known = true;
-  }
+  const std::optional<ElementOp> known = parse_element_op(name);
+  instruction.op = known.value_or(ElementOp::load);
   const bool loads = instruction.op == ElementOp::load, activates = instruction.op == ElementOp::activate;
   const int a_limit = loads ? static_cast<int>(operands) : kElementRegisters;
   const int b_limit = activates ? static_cast<int>(Activation::clamp) + 1 : kElementRegisters;
@@ -52,12 +40,6 @@ ElementInstruction read_instruction(const StepBinder& binder, const std::string&
   return instruction;
 }
 
-int register_count(ElementOp op) {
-  if (op <= ElementOp::position) return 0;
-  if (op == ElementOp::select) return 3;
-  return op >= ElementOp::add && op <= ElementOp::logical_or ? 2 : 1;
-}
-
 constexpr float kLargestInteger = 1 << 24;
 
 void read_program(const StepBinder& binder, ElementwiseCall& call, bool integers) {
@@ -74,7 +56,7 @@ void read_program(const StepBinder& binder, ElementwiseCall& call, bool integers
                                  std::fabs(instruction.beta) <= kLargestInteger),
                    "instruction ", quote(program[i]), " holds a number out of range");
     const uint8_t read[3] = {instruction.a, instruction.b, instruction.c};
-    for (int k = 0; k < register_count(instruction.op); ++k) {
+    for (int k = 0; k < count_registers(instruction.op); ++k) {
       binder.require(filled[read[k]], "instruction ", quote(program[i]), " reads an empty register");
     }
     filled[instruction.target] = true;

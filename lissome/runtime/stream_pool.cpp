@@ -6,15 +6,11 @@
 #include <mutex>
 #include <thread>
 
+#include "lissome/runtime/runner.h"
 #include "lissome/runtime/team.h"
 
 namespace lissome {
 namespace {
-
-int count_threads(const Plan& plan, int asked) {
-  if (asked > 0) return asked;
-  return plan.machine.threads > 0 ? std::min(plan.machine.threads, usable_threads()) : usable_threads();
-}
 
 // So many calls on each of the streams at once; the first failure of any is thrown when all have ended.
 void run_calls(StreamPool& pool, std::span<const TensorView> inputs, int calls) {
@@ -93,7 +89,7 @@ StreamPool::StreamPool(std::shared_ptr<const Plan> plan, int streams, const Sess
   if (streams < 1 || streams > kMostStreams)
     throw_error(ErrorKind::usage, streams, " streams: there can be 1 to ", kMostStreams);
   SessionOptions each = options;
-  each.threads = std::max(1, count_threads(*plan, options.threads) / streams);
+  each.threads = std::max(1, choose_threads(*plan, options.threads) / streams);
   each.memory = options.memory / streams;
   for (int i = 0; i < streams; ++i) sessions_.push_back(std::make_unique<Session>(plan, each));
 }
