@@ -112,7 +112,7 @@ int run_optimize(const std::vector<std::string>& arguments, Console& console) {
   if (!flags.data.empty()) data = load_dataset(flags.data, {.labels = flags.labels});
   if (!data) console.say("note: no --data, so only exact steps are tried, on generated inputs");
   if (data && options.precision.value_or(Dtype::i8) == Dtype::i8) {
-    const std::string slow = explain_slow_int8();
+    const std::string slow = explain_int8_without_vnni();
     if (!slow.empty()) console.say("note: " + slow);
   }
   const WorkControl control = console.control();

@@ -34,11 +34,11 @@ MachinePeaks measure_peaks(int threads);
 // (see docs/environment.md). A file that cannot be read or written costs a measurement, nothing else.
 MachinePeaks find_peaks(int threads);
 
-// One sentence with the figures where 8-bit products are hardly faster than those of f32, so that int8 layers will not
-// pay in time; empty where they are.
-std::string explain_slow_int8(const MachinePeaks& peaks);
-// The same of this machine; VNNI settles it, so that only others are measured.
-std::string explain_slow_int8();
+// One sentence on what int8 layers can win in time without VNNI, with the figures: hardly anything, or less than with
+// it.
+std::string explain_int8_without_vnni(const MachinePeaks& peaks);
+// The same of this machine; empty where it has VNNI, which settles it, so that only others are measured.
+std::string explain_int8_without_vnni();
 
 Json to_json(const MachinePeaks& peaks);
 

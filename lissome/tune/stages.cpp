@@ -142,7 +142,7 @@ void run_computation_stage(Search& search) {
       {"int8, scales found while running, and bf16", true, true, true},
   };
   std::shared_ptr<const Int8Calibration> fixed, dynamic;
-  const std::string int8_warning = explain_slow_int8();
+  const std::string int8_warning = explain_int8_without_vnni();
   for (const Precision& precision : kPrecisions) {
     if (!precision.fits(search.options().precision)) continue;
     if (precision.bf16 && !has(Feature::avx512_bf16)) {
