@@ -28,21 +28,20 @@ struct NumberRead {
 
 class RecordingConverter {
  public:
-  RecordingConverter(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,
+  RecordingConverter(const RecordedModule& module, const std::vector<TracedInput>& inputs,
                      const std::vector<ModuleRun>& runs)
       : runs_(runs),
         aligned_(align_recordings(runs)),
         base_(aligned_.base->recording),
-        numbers_(program_, list_sizes(runs)) {
-    for (const auto& item : module.named_modules(std::string(), false))
-      types_.emplace(item.key(), item.value()->name());
+        numbers_(program_, list_sizes(runs)),
+        types_(module.types) {
     values_.resize(base_.tensors.size(), ValueId::none);
     for (size_t i = 0; i < inputs.size(); ++i) add_input(inputs[i], i);
     size_t next = inputs.size();
-    for (const StateTensor& state : list_state(module)) {
+    for (const StateTensor& state : module.state) {
       values_.at(next++) = program_.add_weight(state.name, state.tensor.detach(), state.role);
     }
-    program_.training = module.is_training();
+    program_.training = module.training;
   }
 
   Program run() {
@@ -368,13 +367,13 @@ class RecordingConverter {
   std::vector<ValueId> values_;  // the newest name of each recorded tensor
   std::set<ValueId> constants_;  // by recorded number
   std::vector<NumberRead> reads_;
-  std::map<std::string, std::string> types_;  // of modules, by path
+  const std::map<std::string, std::string>& types_;  // of modules, by path
   std::shared_ptr<const Origin> origin_;
 };
 
 }  // namespace
 
-Program convert_recordings(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,
+Program convert_recordings(const RecordedModule& module, const std::vector<TracedInput>& inputs,
                            const std::vector<ModuleRun>& runs) {
   return RecordingConverter(module, inputs, runs).run();
 }

@@ -1,6 +1,7 @@
 // A fallback at a dispatch key above all others that nothing else uses: switched on for one thread, it sees each op
-// first, notes it and hands it on with the key switched off. So ops inside of ops stay unseen. What plain C++ does to
-// memory stays unseen too; tensors that come from there are kept with their contents.
+// first, notes it and hands it on with the key switched off. So ops inside of ops stay unseen. Where gradients are
+// recorded, an op that is composed of others is not noted but handed on with the key left on, so that its parts are
+// seen. What plain C++ does to memory stays unseen; tensors that come from there are kept with their contents.
 #include "lissome/program/record_calls.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -268,19 +269,32 @@ class Recorder {
   ValueNoter values_;
 };
 
-thread_local Recorder* listener = nullptr;
+struct Listener {
+  Recorder* recorder = nullptr;
+  RecordingLevel level = RecordingLevel::outermost;
+};
+
+thread_local Listener listener;
+
+// Autograd knows it by its parts alone.
+bool is_composed(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+}
 
 class RecordingKernel : public c10::OperatorKernel {
  public:
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, std::vector<c10::IValue>* stack) {
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, std::vector<c10::IValue>* stack) {
+    if (listener.level == RecordingLevel::differentiated && is_composed(op)) {
+      return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
+    }
     const c10::impl::ExcludeDispatchKeyGuard unseen(kKey);
-    if (listener == nullptr) return op.callBoxed(*stack);
+    if (listener.recorder == nullptr) return op.callBoxed(*stack);
     const std::vector<c10::IValue> arguments(stack->end() - std::ssize(op.schema().arguments()), stack->end());
-    RecordedCall call = listener->note_arguments(op, arguments);
+    RecordedCall call = listener.recorder->note_arguments(op, arguments);
     op.callBoxed(*stack);
     const size_t results = op.schema().returns().size();
-    listener->note_results(std::move(call), arguments,
-                           c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - results, results));
+    listener.recorder->note_results(std::move(call), arguments,
+                                    c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - results, results));
   }
 };
 
@@ -294,23 +308,24 @@ void register_listener() {
 
 class Listening {
  public:
-  explicit Listening(Recorder* recorder) : before_(listener) { listener = recorder; }
+  explicit Listening(Listener now) : before_(listener) { listener = now; }
   Listening(const Listening&) = delete;
   Listening& operator=(const Listening&) = delete;
   ~Listening() { listener = before_; }
 
  private:
-  Recorder* before_;
+  Listener before_;
 };
 
 }  // namespace
 
-Recording record_calls(const std::vector<at::Tensor>& known, const std::function<std::vector<at::Tensor>()>& code) {
+Recording record_calls(const std::vector<at::Tensor>& known, RecordingLevel level,
+                       const std::function<std::vector<at::Tensor>()>& code) {
   register_listener();
-  const at::NoGradGuard no_grad;
+  const c10::AutoGradMode gradients(level == RecordingLevel::differentiated);
   Recorder recorder(known);
   const std::vector<at::Tensor> outputs = [&] {
-    const Listening listening(&recorder);
+    const Listening listening({&recorder, level});
     const c10::impl::IncludeDispatchKeyGuard seen(kKey);
     return code();
   }();

@@ -1,7 +1,6 @@
-// Listens to PyTorch's dispatcher: every op that a piece of C++ code calls, at the outermost level (aten::lstm, not the
-// matrix products inside of it), with its arguments and results. For importing torch::nn modules. A recording holds
-// numbers for tensors, given in order of appearance, so that recordings of the same calls can be compared; contents are
-// kept only of tensors that no recorded op made.
+// Listens to PyTorch's dispatcher: every op that a piece of C++ code calls, with its arguments and results. For
+// importing torch::nn modules and for gradients. A recording holds numbers for tensors, given in order of appearance,
+// so that recordings of the same calls can be compared; contents are kept only of tensors that no recorded op made.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -35,8 +34,13 @@ struct Recording {
   ArgumentList outputs;
 };
 
-// Runs `code` on this thread, without autograd; `known` are tensors that it may read by their own. Exceptions of `code`
-// pass through.
-Recording record_calls(const std::vector<at::Tensor>& known, const std::function<std::vector<at::Tensor>()>& code);
+enum class RecordingLevel : uint8_t {
+  outermost,       // what the code calls itself: aten::lstm, not the matrix products inside of it; without autograd
+  differentiated,  // the ops that have a derivative or need none: what autograd sees, and what its formulas call
+};
+
+// Runs `code` on this thread; `known` are tensors that it may read by their own. Exceptions of `code` pass through.
+Recording record_calls(const std::vector<at::Tensor>& known, RecordingLevel level,
+                       const std::function<std::vector<at::Tensor>()>& code);
 
 }  // namespace lissome

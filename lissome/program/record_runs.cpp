@@ -20,8 +20,8 @@ namespace {
 // Parameters, buffers and the random state as they were, whatever the runs do to them.
 class StateKeeper {
  public:
-  explicit StateKeeper(const torch::nn::Module& module) : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
-    for (const StateTensor& state : list_state(module)) {
+  explicit StateKeeper(const RecordedModule& module) : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
+    for (const StateTensor& state : module.state) {
       kept_.push_back({state.name, state.tensor, state.tensor.detach().clone()});
     }
     const std::lock_guard<std::mutex> lock(generator_.mutex());
@@ -176,20 +176,20 @@ at::Tensor redraw(const at::Tensor& example, const std::optional<at::Generator>&
 
 class Runner {
  public:
-  Runner(const torch::nn::Module& module, const std::vector<TracedInput>& inputs, const ForwardMany& forward)
-      : state_(list_state(module)), inputs_(inputs), forward_(forward), keeper_(module) {}
+  Runner(const RecordedModule& module, const std::vector<TracedInput>& inputs, const ForwardMany& forward)
+      : module_(module), inputs_(inputs), forward_(forward), keeper_(module) {}
 
   const at::Tensor& generator() const { return keeper_.generator(); }
 
   ModuleRun run(const DimensionBindings& sizes, std::vector<at::Tensor> examples, bool record) {
-    ModuleRun run{sizes, {}, {}, {}, examples.size() + state_.size(), {}};
+    ModuleRun run{sizes, {}, {}, {}, examples.size() + module_.state.size(), {}};
     for (const at::Tensor& example : examples) run.inputs.push_back(example.clone());
     std::vector<at::Tensor> known = examples, outputs;
-    for (const StateTensor& state : state_) known.push_back(state.tensor);
+    for (const StateTensor& state : module_.state) known.push_back(state.tensor);
     const auto code = [&] { return outputs = forward_(examples); };
     try {
-      const at::NoGradGuard no_grad;
-      if (record) run.recording = record_calls(known, code);
+      const c10::AutoGradMode gradients(module_.level == RecordingLevel::differentiated);
+      if (record) run.recording = record_calls(known, module_.level, code);
       if (!record) code();
     } catch (...) {
       keeper_.restore();
@@ -207,7 +207,7 @@ class Runner {
   }
 
  private:
-  const std::vector<StateTensor> state_;
+  const RecordedModule& module_;
   const std::vector<TracedInput>& inputs_;
   const ForwardMany& forward_;
   StateKeeper keeper_;
@@ -223,15 +223,19 @@ bool same_contents(const at::Tensor& left, const at::Tensor& right) {
   return is_float && at::equal(left.isnan(), right.isnan()) && at::equal(left.nan_to_num(), right.nan_to_num());
 }
 
-std::vector<StateTensor> list_state(const torch::nn::Module& module) {
-  std::vector<StateTensor> state;
+RecordedModule describe_module(const torch::nn::Module& module) {
+  RecordedModule described;
   for (const auto& item : module.named_parameters()) {
-    if (item.value().defined()) state.push_back({item.key(), item.value(), WeightRole::parameter});
+    if (item.value().defined()) described.state.push_back({item.key(), item.value(), WeightRole::parameter});
   }
   for (const auto& item : module.named_buffers()) {
-    if (item.value().defined()) state.push_back({item.key(), item.value(), WeightRole::buffer});
+    if (item.value().defined()) described.state.push_back({item.key(), item.value(), WeightRole::buffer});
   }
-  return state;
+  for (const auto& item : module.named_modules(std::string(), false)) {
+    described.types.emplace(item.key(), item.value()->name());
+  }
+  described.training = module.is_training();
+  return described;
 }
 
 std::string print_sizes(const DimensionBindings& sizes) {
@@ -240,7 +244,7 @@ std::string print_sizes(const DimensionBindings& sizes) {
   return text;
 }
 
-ModuleRuns run_module(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,
+ModuleRuns run_module(const RecordedModule& module, const std::vector<TracedInput>& inputs,
                       const ForwardMany& forward) {
   const SizePlan plan = plan_sizes(inputs);
   Runner runner(module, inputs, forward);

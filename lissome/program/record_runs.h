@@ -1,5 +1,5 @@
-// Runs a module a few times for import_module: on its examples, at other sizes of each named dimension, on other data,
-// and leaves it as it was.
+// Runs a module, or what else is recorded, a few times: on its examples, at other sizes of each named dimension, on
+// other data, and leaves its state as it was.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ struct ModuleRun {
   DimensionBindings sizes;
   std::vector<at::Tensor> inputs, outputs;    // as they were before and after
   std::map<std::string, at::Tensor> written;  // buffers and inputs that the run changed, by name, as it left them
-  size_t known = 0;                           // tensors that were there before: the inputs, then list_state()
+  size_t known = 0;                           // tensors that were there before: the inputs, then the state
   Recording recording;                        // its first tensors are those
 };
 
@@ -31,13 +31,20 @@ struct StateTensor {
   WeightRole role = WeightRole::parameter;
 };
 
-// Parameters and buffers that are defined, in the module's order; tied ones under each of their names.
-std::vector<StateTensor> list_state(const torch::nn::Module& module);
+// What is recorded: code over inputs and state.
+struct RecordedModule {
+  std::vector<StateTensor> state;            // tied tensors under each of their names
+  std::map<std::string, std::string> types;  // of the modules that own it, by path
+  bool training = false;
+  RecordingLevel level = RecordingLevel::outermost;
+};
+
+// Parameters and buffers that are defined, in the module's order.
+RecordedModule describe_module(const torch::nn::Module& module);
 
 // Throws invalid_input when examples contradict each other, leave their ranges, or the module cannot run on them or at
 // a size that a range allows; unsupported when an output cannot be recorded.
-ModuleRuns run_module(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,
-                      const ForwardMany& forward);
+ModuleRuns run_module(const RecordedModule& module, const std::vector<TracedInput>& inputs, const ForwardMany& forward);
 
 // Sizes, element type and elements are equal; NaN equals itself here.
 bool same_contents(const at::Tensor& left, const at::Tensor& right);

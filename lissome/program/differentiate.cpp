@@ -1,0 +1,124 @@
+// See differentiate.h. The recorded code is: interpret with autograd on, then ask for the gradients. State that the
+// program writes leaves as outputs, which become writes again.
+#include "lissome/differentiate.h"
+
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+
+#include "lissome/program/import_recorded.h"
+
+namespace lissome {
+namespace {
+
+// A copy whose chosen weights are leaves of autograd over the same memory.
+Program make_leaves(const Program& program, const std::vector<std::string>& names, std::vector<at::Tensor>& leaves) {
+  Program copy = program;
+  for (Weight& weight : copy.weights) weight.tensor = weight.tensor.detach();
+  for (const std::string& name : names) {
+    const auto weight =
+        std::find_if(copy.weights.begin(), copy.weights.end(), [&](const Weight& other) { return other.name == name; });
+    if (weight == copy.weights.end()) throw_error(ErrorKind::invalid_input, "the program has no weight '", name, "'");
+    if (!weight->tensor.is_floating_point() && !weight->tensor.is_complex())
+      throw_error(ErrorKind::invalid_input, "weight '", name, "' holds ",
+                  dtype_name(dtype_of(weight->tensor.scalar_type())), ", which has no gradient");
+    weight->tensor.requires_grad_();
+    leaves.push_back(weight->tensor);
+  }
+  return copy;
+}
+
+// Null for a size that is fixed.
+const NamedDimension* find_dimension(const Program& program, const std::string& input, const Dimension& size) {
+  if (size.constant()) return nullptr;
+  if (size.operation() != Dimension::Operation::name)
+    throw_error(ErrorKind::unsupported, "input '", input, "' has the size ", size.print(),
+                ", an expression; training takes sizes that are fixed or a named dimension");
+  const auto known = std::find_if(program.dimensions.begin(), program.dimensions.end(),
+                                  [&](const NamedDimension& dimension) { return dimension.name == size.name(); });
+  LISSOME_CHECK(known != program.dimensions.end(), "no dimension ", size.name());
+  return &*known;
+}
+
+std::vector<TracedInput> describe_inputs(const Program& program, const std::vector<at::Tensor>& examples) {
+  if (examples.size() != program.inputs.size())
+    throw_error(ErrorKind::invalid_input, "there are ", examples.size(), " examples for ", program.inputs.size(),
+                " inputs");
+  std::vector<TracedInput> inputs;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    TracedInput input{program.inputs[i].name, examples[i], {}};
+    const ValueType& type = program.value(program.inputs[i].value).type;
+    if (type.kind != ValueKind::tensor)
+      throw_error(ErrorKind::unsupported, "input '", input.name, "' is no tensor, which training cannot do");
+    for (size_t place = 0; place < type.sizes.size(); ++place) {
+      if (const NamedDimension* dimension = find_dimension(program, input.name, type.sizes[place])) {
+        input.dynamic.emplace_back(static_cast<int64_t>(place), *dimension);
+      }
+    }
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+at::Tensor to_tensor(const c10::IValue& value) {
+  if (value.isTensor() || value.isNone()) return value.isNone() ? at::Tensor() : value.toTensor();
+  throw_error(ErrorKind::unsupported, "the program gives a number beside its tensors, which training cannot do");
+}
+
+// Outputs, gradients, then what is written.
+std::vector<at::Tensor> run_with_gradients(const Program& program, const std::vector<at::Tensor>& leaves,
+                                           const std::vector<at::Tensor>& inputs) {
+  std::vector<at::Tensor> written, results;
+  InterpretOptions options;
+  options.gradients = true;
+  options.written = &written;
+  for (const c10::IValue& output : interpret(program, {inputs.begin(), inputs.end()}, options)) {
+    results.push_back(to_tensor(output));
+  }
+  const at::Tensor loss = results.empty() ? at::Tensor() : results.front();
+  if (!loss.defined() || loss.dim() != 0)
+    throw_error(ErrorKind::invalid_input, "gradients are of a scalar, and the program's first output is ",
+                loss.defined() ? c10::str("of sizes ", loss.sizes()) : std::string("none"));
+  std::vector<at::Tensor> gradients(leaves.size());
+  if (loss.requires_grad()) gradients = torch::autograd::grad({loss}, leaves, {}, false, false, true);
+  for (std::vector<at::Tensor>* list : {&gradients, &written})
+    results.insert(results.end(), list->begin(), list->end());
+  return results;
+}
+
+RecordedModule describe_program(const Program& program) {
+  RecordedModule described;
+  for (const Weight& weight : program.weights) described.state.push_back({weight.name, weight.tensor, weight.role});
+  for (const Node& node : program.nodes) {
+    if (node.origin) described.types.emplace(node.origin->module, node.origin->module_type);
+  }
+  described.training = program.training;
+  described.level = RecordingLevel::differentiated;
+  return described;
+}
+
+}  // namespace
+
+Program differentiate_program(const Program& program, const std::vector<std::string>& weights,
+                              const std::vector<at::Tensor>& examples) {
+  std::vector<at::Tensor> leaves;
+  const Program source = make_leaves(program, weights, leaves);
+  Program joined = import_recorded(
+      describe_program(source), describe_inputs(program, examples),
+      [&](const std::vector<at::Tensor>& inputs) { return run_with_gradients(source, leaves, inputs); });
+  const size_t own = program.outputs.size();
+  for (size_t i = 0; i < program.writes.size(); ++i) {
+    const Weight* target = program.find_weight(program.writes[i].target);
+    LISSOME_CHECK(target != nullptr, "a program for training writes to an input");
+    const Argument& value = joined.outputs.at(own + weights.size() + i).value;
+    joined.writes.push_back({joined.find_weight(target->name)->value, value.value()});
+  }
+  joined.outputs.resize(own + weights.size());
+  for (size_t i = 0; i < own; ++i) joined.outputs[i].name = program.outputs[i].name;
+  for (size_t i = 0; i < weights.size(); ++i) joined.outputs[own + i].name = "gradient." + weights[i];
+  verify_program(joined, Stage::imported);
+  return joined;
+}
+
+}  // namespace lissome

@@ -1,0 +1,201 @@
+// The recorded gradients are autograd's own, at sizes that were recorded and at others.
+#include "lissome/differentiate.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "tests/expect_error.h"
+
+using namespace lissome;
+
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+at::Tensor find_tensor(const Program& program, const std::string& name) { return program.find_weight(name)->tensor; }
+
+// Loss, gradients and written state by autograd over the program itself.
+Tensors differentiate_directly(Program program, const std::vector<std::string>& weights, const Tensors& inputs) {
+  Tensors leaves, written;
+  for (Weight& weight : program.weights) {
+    weight.tensor = weight.tensor.detach();
+    const bool wanted = std::find(weights.begin(), weights.end(), weight.name) != weights.end();
+    if (wanted) weight.tensor.requires_grad_();
+  }
+  for (const std::string& name : weights) leaves.push_back(find_tensor(program, name));
+  InterpretOptions options;
+  options.gradients = true;
+  options.written = &written;
+  const auto outputs = interpret(program, {inputs.begin(), inputs.end()}, options);
+  Tensors results{outputs[0].toTensor().detach()};
+  for (at::Tensor& gradient : torch::autograd::grad({outputs[0].toTensor()}, leaves, {}, false, false, true)) {
+    results.push_back(gradient);
+  }
+  for (const at::Tensor& tensor : written) results.push_back(tensor.detach());
+  return results;
+}
+
+// The differentiated program gives bit for bit what autograd gives, on each of `trials`; the first is the example.
+Program check_gradients(const Program& program, const std::vector<std::string>& weights,
+                        const std::vector<Tensors>& trials) {
+  Program joined = differentiate_program(program, weights, trials.front());
+  CHECK(same_program(parse_program(print_program(joined)), joined));
+  CHECK(joined.outputs.size() == program.outputs.size() + weights.size());
+  CHECK(joined.writes.size() == program.writes.size());
+  for (const Node& node : joined.nodes) CHECK_FALSE(find_effects(joined, node).barrier());
+  for (const Tensors& inputs : trials) {
+    at::manual_seed(5);
+    const Tensors expected = differentiate_directly(program, weights, inputs);
+    at::manual_seed(5);
+    Tensors written;
+    InterpretOptions options;
+    options.written = &written;
+    const auto outputs = interpret(joined, {inputs.begin(), inputs.end()}, options);
+    CHECK(at::equal(outputs[0].toTensor(), expected[0]));
+    for (size_t i = 0; i < weights.size(); ++i) {
+      INFO("gradient of ", weights[i]);
+      const c10::IValue& gradient = outputs[program.outputs.size() + i];
+      REQUIRE(gradient.isNone() != expected[1 + i].defined());
+      if (!gradient.isNone()) CHECK(at::equal(gradient.toTensor(), expected[1 + i]));
+    }
+    for (size_t i = 0; i < written.size(); ++i) CHECK(at::equal(written[i], expected[1 + weights.size() + i]));
+  }
+  return joined;
+}
+
+Program parse_with_random_weights(std::string_view text) {
+  Program program = parse_program(text);
+  for (Weight& weight : program.weights) {
+    if (weight.tensor.is_floating_point()) weight.tensor.uniform_(0.1, 1);
+  }
+  return program;
+}
+
+int count(const Program& program, std::string_view op) {
+  return static_cast<int>(
+      std::count_if(program.nodes.begin(), program.nodes.end(), [&](const Node& node) { return node.is(op); }));
+}
+
+}  // namespace
+
+TEST_CASE("a classifier's gradients, at every batch size") {
+  at::manual_seed(0);
+  const Program program = parse_with_random_weights(
+      "dim n in 1..64\n"
+      "input %x: f32[n, 6]\n"
+      "input %labels: i64[n]\n"
+      "parameter @w: f32[5, 6]\n"
+      "parameter @b: f32[5]\n"
+      "parameter @v: f32[3, 5]\n"
+      "%h = aten::linear(%x, @w, @b)\n"
+      "%a = aten::gelu(%h)\n"
+      "%scores = aten::linear(%a, @v)\n"
+      "%loss = aten::cross_entropy_loss(%scores, %labels)\n"
+      "return %loss, %scores\n");
+  const auto batch = [](int64_t size) { return Tensors{at::randn({size, 6}), at::randint(0, 3, {size}, at::kLong)}; };
+  const Program joined = check_gradients(program, {"w", "b", "v"}, {batch(4), batch(4), batch(1), batch(9)});
+  CHECK(joined.outputs[2].name == "gradient.w");
+  CHECK(count(joined, "aten::gelu_backward") == 1);
+  CHECK(joined.value(joined.inputs[0].value).type.sizes[0] == Dimension::named("n"));
+}
+
+TEST_CASE("convolution, batch statistics and pooling: gradients and written state") {
+  at::manual_seed(0);
+  const Program program = parse_with_random_weights(
+      "training\n"
+      "dim n in 2..16\n"
+      "input %x: f32[n, 2, 8, 8]\n"
+      "parameter @k: f32[4, 2, 3, 3]\n"
+      "parameter @scale: f32[4]\n"
+      "parameter @shift: f32[4]\n"
+      "buffer @mean: f32[4]\n"
+      "buffer @steps: i64[]\n"
+      "%c = aten::conv2d(%x, @k, none, [1, 1], [1, 1])\n"
+      "%b, %m, %inverse = aten::native_batch_norm(%c, @scale, @shift, none, none, true, 0.1, 1e-5)\n"
+      "%old = aten::mul.Tensor(@mean, 0.9)\n"
+      "%new = aten::add.Tensor(%old, %m, alpha=0.1)\n"
+      "%next = aten::add.Scalar(@steps, 1)\n"
+      "@mean <- %new\n"
+      "@steps <- %next\n"
+      "%r = aten::relu(%b)\n"
+      "%p = aten::max_pool2d(%r, [2, 2])\n"
+      "%loss = aten::mean(%p)\n"
+      "return %loss\n");
+  check_gradients(program, {"k", "scale", "shift"}, {{at::randn({4, 2, 8, 8})}, {at::randn({3, 2, 8, 8})}});
+}
+
+TEST_CASE("attention with layer norm and residual; a tied weight sums its gradients") {
+  at::manual_seed(0);
+  const Program program = parse_with_random_weights(
+      "dim n in 1..16\n"
+      "input %ids: i64[n, 7]\n"
+      "parameter @table: f32[11, 8]\n"
+      "parameter @scale: f32[8]\n"
+      "parameter @shift: f32[8]\n"
+      "%e = aten::embedding(@table, %ids)\n"
+      "%y = aten::layer_norm(%e, [8], @scale, @shift)\n"
+      "%q = aten::unsqueeze(%y, 1)\n"
+      "%a = aten::scaled_dot_product_attention(%q, %q, %q)\n"
+      "%s = aten::squeeze.dim(%a, 1)\n"
+      "%z = aten::add.Tensor(%s, %e)\n"
+      "%logits = aten::linear(%z, @table)\n"
+      "%flat = aten::flatten.using_ints(%logits, 0, 1)\n"
+      "%next = aten::flatten.using_ints(%ids, 0, 1)\n"
+      "%loss = aten::cross_entropy_loss(%flat, %next)\n"
+      "return %loss\n");
+  const auto batch = [](int64_t size) { return Tensors{at::randint(0, 11, {size, 7}, at::kLong)}; };
+  check_gradients(program, {"table", "scale", "shift"}, {batch(3), batch(5), batch(1)});
+}
+
+TEST_CASE("dropout draws the numbers that autograd would draw") {
+  at::manual_seed(0);
+  const Program program = parse_with_random_weights(
+      "training\n"
+      "dim n in 1..64\n"
+      "input %x: f32[n, 6]\n"
+      "parameter @w: f32[5, 6]\n"
+      "%h = aten::linear(%x, @w)\n"
+      "%d = aten::dropout(%h, 0.5, true)\n"
+      "%loss = aten::sum(%d)\n"
+      "return %loss\n");
+  check_gradients(program, {"w"}, {{at::randn({4, 6})}, {at::randn({10, 6})}});
+}
+
+TEST_CASE("a weight that the loss does not depend on has no gradient") {
+  const Program program = parse_with_random_weights(
+      "input %x: f32[2, 3]\n"
+      "parameter @w: f32[4, 3]\n"
+      "parameter @other: f32[3]\n"
+      "%h = aten::linear(%x, @w)\n"
+      "%o = aten::mul.Tensor(@other, 2.0)\n"
+      "%loss = aten::sum(%h)\n"
+      "return %loss, %o\n");
+  const Program joined = check_gradients(program, {"w", "other"}, {{at::randn({2, 3})}});
+  CHECK(joined.outputs[3].value.is_none());
+}
+
+TEST_CASE("what cannot be differentiated is refused by name") {
+  const Program program = parse_with_random_weights(
+      "input %x: f32[2, 3]\n"
+      "parameter @w: f32[4, 3]\n"
+      "parameter @table: i64[4]\n"
+      "%h = aten::linear(%x, @w)\n"
+      "%loss = aten::sum(%h)\n"
+      "return %loss, %h\n");
+  const Tensors example{at::ones({2, 3})};
+  EXPECT_ERROR(invalid_input, differentiate_program(program, {"v"}, example), "no weight 'v'");
+  EXPECT_ERROR(invalid_input, differentiate_program(program, {"table"}, example), "table", "i64", "no gradient");
+  EXPECT_ERROR(invalid_input, differentiate_program(program, {"w"}, {}), "0 examples for 1 inputs");
+  Program vector = program;
+  std::swap(vector.outputs[0], vector.outputs[1]);
+  EXPECT_ERROR(invalid_input, differentiate_program(vector, {"w"}, example), "first output", "[2, 4]");
+  const at::Tensor weight = find_tensor(program, "w");
+  CHECK_FALSE(weight.requires_grad());
+}

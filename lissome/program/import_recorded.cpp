@@ -1,0 +1,134 @@
+// See import_recorded.h. The code runs a few times under a listener (record_runs): on its examples, at other sizes of
+// each named dimension, and on other data. The calls must be the same each time; integers that differ become
+// expressions over sizes (convert_recording). At last the program must give what the code gave, in every run.
+#include "lissome/program/import_recorded.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/allclose.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "lissome/program/alias_sets.h"
+#include "lissome/program/convert_recording.h"
+#include "lissome/program/purify.h"
+
+namespace lissome {
+namespace {
+
+// The same ops in the same order: differences are of rounding alone, where memory is laid out in another way.
+constexpr double kRelativeTolerance = 1e-4;
+
+bool is_close(const at::Tensor& got, const at::Tensor& expected) {
+  if (!got.defined() || !expected.defined()) return got.defined() == expected.defined();
+  if (got.sizes() != expected.sizes() || got.scalar_type() != expected.scalar_type()) return false;
+  if (got.numel() == 0) return true;
+  const bool exact = !got.is_floating_point() && !got.is_complex();
+  const double scale = exact ? 0 : expected.abs().nan_to_num(0, 0, 0).max().item().toDouble();
+  return at::allclose(got, expected, 0, exact ? 0 : kRelativeTolerance * scale, true);
+}
+
+class GeneratorKeeper {
+ public:
+  GeneratorKeeper() : generator_(at::globalContext().defaultGenerator(at::kCPU)), before_(read()) {}
+  GeneratorKeeper(const GeneratorKeeper&) = delete;
+  GeneratorKeeper& operator=(const GeneratorKeeper&) = delete;
+  ~GeneratorKeeper() { write(before_); }
+
+  void write(const at::Tensor& state) {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_.set_state(state);
+  }
+
+ private:
+  at::Tensor read() {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    return generator_.get_state();
+  }
+
+  at::Generator generator_;
+  at::Tensor before_;
+};
+
+[[noreturn]] void refuse_result(const ModuleRun& run, const std::string& what) {
+  const std::string sizes = run.sizes.empty() ? "" : " at " + print_sizes(run.sizes);
+  throw_error(
+      ErrorKind::unsupported, "the program that was recorded gives another ", what, " than the module", sizes,
+      ": the module does something that no op shows (plain C++ on a tensor's memory, another thread, autocast)");
+}
+
+// What the program writes is what the module wrote.
+void check_writes(const Program& program, const std::vector<at::Tensor>& written, const ModuleRun& run) {
+  std::map<std::string, at::Tensor> expected = run.written;
+  for (size_t i = 0; i < written.size(); ++i) {
+    const ValueId target = program.writes[i].target;
+    const Weight* weight = program.find_weight(target);
+    std::string name = weight == nullptr ? std::string() : weight->name;
+    for (const ProgramInput& input : program.inputs) {
+      if (input.value == target) name = input.name;
+    }
+    const auto found = expected.find(name);
+    if (found == expected.end()) continue;  // the same contents as before
+    if (!is_close(written[i], found->second)) refuse_result(run, "state '" + name + "'");
+    expected.erase(found);
+  }
+  // The rest is tied to what was written, or written by nodes that stay as they are.
+  const AliasSets sets(program);
+  const auto is_seen_to = [&](ValueId id) {
+    return sets.is_written(id) ||
+           std::any_of(program.writes.begin(), program.writes.end(),
+                       [&](const StateWrite& write) { return sets.may_share(write.target, id); });
+  };
+  for (const auto& [name, tensor] : expected) {
+    const auto id = program.find_value(name);
+    if (!id || !is_seen_to(*id)) refuse_result(run, "state '" + name + "'");
+  }
+}
+
+void check_run(const Program& program, const ModuleRun& run) {
+  std::vector<at::Tensor> written;
+  InterpretOptions options;
+  options.written = &written;
+  std::vector<c10::IValue> inputs, outputs;
+  for (const at::Tensor& input : run.inputs) inputs.emplace_back(input.clone());
+  try {
+    outputs = interpret(program, std::move(inputs), options);
+  } catch (const Error& error) {
+    refuse_result(run, "result (" + error.message() + ")");
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor got = outputs[i].isNone() ? at::Tensor() : outputs[i].toTensor();
+    if (!is_close(got, run.outputs.at(i))) refuse_result(run, program.outputs[i].name);
+  }
+  check_writes(program, written, run);
+}
+
+void check_runs(const Program& program, const ModuleRuns& runs) {
+  GeneratorKeeper generator;
+  for (const auto* list : {&runs.recorded, &runs.held_out}) {
+    for (const ModuleRun& run : *list) {
+      generator.write(runs.generator);
+      check_run(program, run);
+    }
+  }
+}
+
+}  // namespace
+
+Program import_recorded(const RecordedModule& module, const std::vector<TracedInput>& inputs,
+                        const ForwardMany& forward) {
+  register_ops();
+  const ModuleRuns runs = run_module(module, inputs, forward);
+  Program program = convert_recordings(module, inputs, runs.recorded);
+  verify_program(program, Stage::imported);
+  purify(program);
+  check_runs(program, runs);
+  std::vector<c10::IValue> examples;
+  for (const at::Tensor& input : runs.recorded.front().inputs) examples.emplace_back(input);
+  infer_types(program, examples);
+  verify_program(program, Stage::imported);
+  return program;
+}
+
+}  // namespace lissome
