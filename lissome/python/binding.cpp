@@ -98,8 +98,8 @@ Array read_array(const at::Tensor& tensor) {
 // A finished model: runs, and is saved with its record.
 class Model {
  public:
-  Model(ModelFile file, std::shared_ptr<const Plan> plan, int threads)
-      : file_(std::move(file)), session_(std::move(plan), {.threads = threads}) {}
+  Model(ModelFile file, std::shared_ptr<const Plan> plan, const SessionOptions& options)
+      : file_(std::move(file)), session_(std::move(plan), options) {}
 
   py::list run(const py::list& values) {
     std::vector<c10::IValue> inputs, outputs;
@@ -125,6 +125,10 @@ class Model {
   }
   const Plan& plan() const { return session_.plan(); }
   int threads() const { return session_.threads(); }
+  StreamFacts stream() const {
+    const py::gil_scoped_release released;  // a call of another thread may be in the way
+    return session_.stream();
+  }
   const std::string& metadata() const { return file_.metadata; }
 
  private:
@@ -132,8 +136,9 @@ class Model {
   Session session_;
 };
 
-std::unique_ptr<Model> make_model(const Program& program, const Plan& plan, const Json& record, int threads) {
-  return std::make_unique<Model>(pack_with_plan(program, plan, record), std::make_shared<const Plan>(plan), threads);
+std::unique_ptr<Model> make_model(const Program& program, const Plan& plan, const Json& record,
+                                  const SessionOptions& session) {
+  return std::make_unique<Model>(pack_with_plan(program, plan, record), std::make_shared<const Plan>(plan), session);
 }
 
 Program open_model(const std::string& path) {
@@ -143,14 +148,30 @@ Program open_model(const std::string& path) {
   refuse_model_kind(path, kind);
 }
 
+using Quantity = std::variant<double, std::string>;  // 0.005 or "5ms"
+
+template <typename Parse>
+double read_quantity(const Quantity& quantity, Parse parse) {
+  if (const double* number = std::get_if<double>(&quantity)) return *number;
+  return static_cast<double>(parse(std::get<std::string>(quantity)));
+}
+
+int64_t read_memory(const std::optional<Quantity>& memory) {
+  if (!memory) return 0;
+  const double bytes = read_quantity(*memory, parse_bytes);
+  if (!(bytes >= 1 && bytes < 9e18)) throw_error(ErrorKind::usage, "memory is ", bytes, " bytes; 1 or more is allowed");
+  return static_cast<int64_t>(bytes);
+}
+
 // A finished model as it is; any other imported, nothing optimized, every node by the reference.
-std::unique_ptr<Model> load_model(const std::string& path, int threads) {
+std::unique_ptr<Model> load_model(const std::string& path, int threads, const std::optional<Quantity>& memory) {
   const py::gil_scoped_release released;
+  const SessionOptions session{.threads = threads, .memory = read_memory(memory)};
   if (detect_model_kind(path) == ModelKind::lissome) {
     ModelFile file = load_model_file(path);
     if (!file.plan.empty()) {
       auto plan = std::make_shared<const Plan>(read_plan(file));
-      return std::make_unique<Model>(std::move(file), std::move(plan), threads);
+      return std::make_unique<Model>(std::move(file), std::move(plan), session);
     }
   }
   const Program program = open_model(path);
@@ -158,7 +179,7 @@ std::unique_ptr<Model> load_model(const std::string& path, int threads) {
   options.effort = Effort::fast;
   options.threads = threads;
   options.forced = {{"*", "reference"}};
-  return make_model(program, lower_program(program, options), Json(), threads);
+  return make_model(program, lower_program(program, options), Json(), session);
 }
 
 std::unique_ptr<Model> prepare_model(const Program& original, int threads) {
@@ -167,19 +188,11 @@ std::unique_ptr<Model> prepare_model(const Program& original, int threads) {
   LowerOptions options;
   options.effort = Effort::fast;
   options.threads = threads;
-  return make_model(program, lower_program(program, options), Json(), threads);
+  return make_model(program, lower_program(program, options), Json(), {.threads = threads});
 }
 
 // ---- optimize
 // --------------------------------------------------------------------------------------------------------
-
-using Quantity = std::variant<double, std::string>;  // 0.005 or "5ms"
-
-template <typename Parse>
-double read_quantity(const Quantity& quantity, Parse parse) {
-  if (const double* number = std::get_if<double>(&quantity)) return *number;
-  return static_cast<double>(parse(std::get<std::string>(quantity)));
-}
 
 struct OptimizeArguments {
   std::optional<std::string> metric;
@@ -249,8 +262,9 @@ Finished optimize_model(const Program& program, const Dataset* data, const Optim
   const WorkControl control = make_control(progress);
   const py::gil_scoped_release released;
   const Optimized optimized = optimize(program, data, options, control);
-  return {make_model(optimized.program, optimized.plan, to_json(optimized.record), optimized.record.threads),
-          render_html(optimized.record)};
+  return {
+      make_model(optimized.program, optimized.plan, to_json(optimized.record), {.threads = optimized.record.threads}),
+      render_html(optimized.record)};
 }
 
 Dataset gather_data(const std::vector<std::pair<std::string, at::Tensor>>& tensors, const std::string& labels) {
@@ -275,7 +289,12 @@ PYBIND11_MODULE(_lissome, module) {
       .def_property_readonly("input_tree", [](const Model& model) { return model.plan().input_tree; })
       .def_property_readonly("output_tree", [](const Model& model) { return model.plan().output_tree; })
       .def_property_readonly("metadata", &Model::metadata)
-      .def_property_readonly("threads", &Model::threads);
+      .def_property_readonly("threads", &Model::threads)
+      .def_property_readonly("stream", &Model::stream);
+  py::class_<StreamFacts>(module, "StreamFacts")
+      .def_readonly("weights", &StreamFacts::weights)
+      .def_readonly("streamed", &StreamFacts::streamed)
+      .def_readonly("bytes_per_second", &StreamFacts::bytes_per_second);
   py::class_<Program>(module, "Program").def_property_readonly("input_names", [](const Program& program) {
     std::vector<std::string> names;
     for (const ProgramInput& input : program.inputs) names.push_back(input.name);

@@ -47,14 +47,25 @@ class FastModel:
     def threads(self) -> int:
         return self._model.threads
 
+    @property
+    def stream(self) -> _lissome.StreamFacts:
+        """What a limit on memory costs: bytes of all `weights`, of these the bytes `streamed` from the file with every
+        call, and at how many `bytes_per_second`. All 0 before the first call, and without a limit."""
+        return self._model.stream
+
     def save(self, path: str | PathLike[str]) -> None:
         """Writes a .lissome file: program, plan, weights and record."""
         self._model.save(fspath(path))
 
 
-def load(path: str | PathLike[str], *, threads: int = 0) -> FastModel:
-    """A .lissome file as it was saved; a .pt2 is run as it is. threads: 0 for all that this process may use."""
-    return FastModel(_lissome.load_model(fspath(path), threads))
+def load(path: str | PathLike[str], *, threads: int = 0, memory: str | int | None = None) -> FastModel:
+    """A .lissome file as it was saved; a .pt2 is run as it is. threads: 0 for all that this process may use.
+
+    memory: what weights and intermediate values may take, "64MiB" or bytes; weights beyond it are read from the file
+    with every call. OverBudgetError, from here or from a call with large inputs, names the least that is needed;
+    UnsupportedError where a node runs in libtorch, as all of a .pt2 do.
+    """
+    return FastModel(_lissome.load_model(fspath(path), threads, _to_quantity(memory)))
 
 
 def prepare(model: Model, example_inputs: Any = None, *, example_kwargs: Any = None, threads: int = 0) -> FastModel:

@@ -85,20 +85,33 @@ std::vector<TensorView> view_tensors(const lissome_tensor* tensors, size_t count
   return views;
 }
 
+lissome_session* load_session(const char* path, const SessionOptions& options) {
+  auto loaded = std::make_unique<lissome_session>(Session::load(path, options));
+  const Plan& plan = loaded->session.plan();
+  for (const PlanInput& input : plan.inputs) {
+    Sizes& sizes = loaded->input_sizes.emplace_back();
+    for (const SizeExpression& size : plan.values[static_cast<size_t>(input.value)].sizes)
+      sizes.push_back(size.constant().value_or(-1));
+  }
+  return loaded.release();
+}
+
 }  // namespace
 
 lissome_status lissome_session_load(const char* path, int threads, lissome_session** session) {
   return guard([&] {
     require(path && session, "lissome_session_load needs a path and a place for the session");
     *session = nullptr;
-    auto loaded = std::make_unique<lissome_session>(Session::load(path, {.threads = threads}));
-    const Plan& plan = loaded->session.plan();
-    for (const PlanInput& input : plan.inputs) {
-      Sizes& sizes = loaded->input_sizes.emplace_back();
-      for (const SizeExpression& size : plan.values[static_cast<size_t>(input.value)].sizes)
-        sizes.push_back(size.constant().value_or(-1));
-    }
-    *session = loaded.release();
+    *session = load_session(path, {.threads = threads});
+  });
+}
+
+lissome_status lissome_session_load_within(const char* path, int threads, int64_t memory, lissome_session** session) {
+  return guard([&] {
+    require(path && session, "lissome_session_load_within needs a path and a place for the session");
+    *session = nullptr;
+    require(memory > 0, "lissome_session_load_within needs a limit on memory above 0 bytes");
+    *session = load_session(path, {.threads = threads, .memory = memory});
   });
 }
 
@@ -129,6 +142,14 @@ lissome_status lissome_session_input(const lissome_session* session, size_t posi
 const char* lissome_session_output_name(const lissome_session* session, size_t position) {
   if (position >= lissome_session_output_count(session)) return nullptr;
   return session->session.plan().outputs[position].name.c_str();
+}
+
+lissome_status lissome_session_stream(const lissome_session* session, lissome_stream* stream) {
+  return guard([&] {
+    require(session && stream, "lissome_session_stream needs a session and a place for the answer");
+    const StreamFacts facts = session->session.stream();
+    *stream = {facts.weights, facts.streamed, facts.bytes_per_second};
+  });
 }
 
 lissome_status lissome_session_run(lissome_session* session, const lissome_tensor* inputs, size_t count,

@@ -52,11 +52,22 @@ typedef struct lissome_value {
   const int64_t* sizes;
 } lissome_value;
 
+/* What a limit on memory costs, for the sizes of the last run; all 0 before the first, and without a limit. */
+typedef struct lissome_stream {
+  int64_t weights;         /* bytes of all weights */
+  int64_t streamed;        /* of these, what each run reads anew */
+  double bytes_per_second; /* at which they come, measured; 0 when none do */
+} lissome_stream;
+
 typedef struct lissome_session lissome_session;
 typedef struct lissome_result lissome_result;
 
 /* `threads`: 0 for as many as the model was measured with. *session is null when this fails. */
 lissome_status lissome_session_load(const char* path, int threads, lissome_session** session);
+/* The same, with at most `memory` bytes for weights, state and intermediate values together: weights beyond it are read
+ * from the file with every run. LISSOME_OVER_BUDGET, from here or from a run whose inputs are large, names the least
+ * that is needed. */
+lissome_status lissome_session_load_within(const char* path, int threads, int64_t memory, lissome_session** session);
 void lissome_session_free(lissome_session* session); /* null is allowed */
 
 size_t lissome_session_input_count(const lissome_session* session);
@@ -64,6 +75,7 @@ size_t lissome_session_output_count(const lissome_session* session);
 lissome_status lissome_session_input(const lissome_session* session, size_t position, lissome_value* value);
 /* Null when the position is out of range. */
 const char* lissome_session_output_name(const lissome_session* session, size_t position);
+lissome_status lissome_session_stream(const lissome_session* session, lissome_stream* stream);
 
 /* All inputs, in the model's order. The result is the caller's, to be freed. */
 lissome_status lissome_session_run(lissome_session* session, const lissome_tensor* inputs, size_t count,

@@ -97,6 +97,30 @@ def test_save_and_load(fast: lissome.FastModel, samples: torch.Tensor, tmp_path:
     assert torch.equal(lissome.load(tmp_path / "fast.lissome", threads=1)(samples[:3]), fast(samples[:3]))
 
 
+def test_load_within_a_limit(tmp_path: Path):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(8))).eval()
+    x = torch.randn(3, 512)
+    lissome.prepare(module, (x,), threads=1).save(tmp_path / "wide.lissome")
+    unlimited = lissome.load(tmp_path / "wide.lissome", threads=1)
+    expected = unlimited(x)
+    assert unlimited.stream.weights == unlimited.stream.streamed == 0
+    for memory in ("4MiB", 4 << 20):
+        limited = lissome.load(tmp_path / "wide.lissome", threads=1, memory=memory)
+        for _ in range(3):
+            assert torch.equal(limited(x), expected)
+        assert limited.stream.weights >= 8 << 20 and limited.stream.bytes_per_second > 0
+        assert limited.stream.weights - (4 << 20) <= limited.stream.streamed < limited.stream.weights
+    with pytest.raises(lissome.OverBudgetError, match="at least"):
+        lissome.load(tmp_path / "wide.lissome", memory="64KiB")
+    for memory in ("much", 0, -1, float("nan")):
+        with pytest.raises(lissome.UsageError):
+            lissome.load(tmp_path / "wide.lissome", memory=memory)
+    torch.export.save(torch.export.export(module, (x,)), tmp_path / "wide.pt2")
+    with pytest.raises(lissome.UnsupportedError, match="libtorch"):
+        lissome.load(tmp_path / "wide.pt2", memory="4MiB")
+
+
 def test_output_and_report_files(samples: torch.Tensor, tmp_path: Path):
     files = {"output": tmp_path / "out.lissome", "report": tmp_path / "out.html"}
     fast = lissome.optimize(make_classifier(), (samples[:1],), **files, **QUICK)

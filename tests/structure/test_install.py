@@ -109,6 +109,42 @@ int main(int count, char** words) {
 }
 """
 
+# The same answers within less memory than the weights take.
+LIMITED_C = """
+#include <stdio.h>
+#include <string.h>
+#include "lissome/runtime/session_c.h"
+static int run_once(lissome_session* session, float* place) {
+  float x[512];
+  int64_t sizes[2] = {1, 512};
+  lissome_tensor given = {LISSOME_F32, 2, sizes, x}, taken = {LISSOME_F32, 2, sizes, place};
+  for (int i = 0; i < 512; ++i) x[i] = (float)(i % 7) - 3;
+  return lissome_session_run_into(session, &given, 1, &taken, 1);
+}
+int main(int count, char** words) {
+  const int64_t limit = 4 << 20;
+  lissome_session *unlimited = NULL, *limited = NULL;
+  lissome_stream stream;
+  float wanted[512], seen[512];
+  if (count < 2 || lissome_session_load(words[1], 0, &unlimited) || run_once(unlimited, wanted)) return 1;
+  if (lissome_session_stream(unlimited, &stream) || stream.weights || stream.streamed) return 2;
+  if (lissome_session_load_within(words[1], 0, 0, &limited) != LISSOME_USAGE || limited) return 3;
+  if (lissome_session_load_within(words[1], 0, 1 << 16, &limited) != LISSOME_OVER_BUDGET || limited) return 4;
+  printf("%s\\n", lissome_last_error());
+  if (lissome_session_load_within(words[1], 0, limit, &limited)) return 5;
+  if (lissome_session_stream(limited, &stream) || stream.streamed) return 6;
+  for (int i = 0; i < 3; ++i) {
+    if (run_once(limited, seen) || memcmp(wanted, seen, sizeof seen)) return 7;
+  }
+  if (lissome_session_stream(limited, &stream) || stream.bytes_per_second <= 0) return 8;
+  printf("%d %d\\n", stream.weights >= 8 << 20, stream.streamed >= stream.weights - limit);
+  if (lissome_session_stream(limited, NULL) != LISSOME_USAGE) return 9;
+  lissome_session_free(limited);
+  lissome_session_free(unlimited);
+  return 0;
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -132,6 +168,19 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.export.save(program, path / "sum.pt2")
     run(ROOT / "build" / "lissome", "prepare", path / "sum.pt2", "-o", path / "sum.lissome")
     return path / "sum.lissome"
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight layers of 1 MiB each."""
+    import torch
+
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(8))).eval()
+    path = tmp_path_factory.mktemp("wide")
+    torch.export.save(torch.export.export(module, (torch.ones(1, 512),)), path / "wide.pt2")
+    run(ROOT / "build" / "lissome", "prepare", path / "wide.pt2", "-o", path / "wide.lissome")
+    return path / "wide.lissome"
 
 
 def build(folder: Path, prefix: Path, source: str, name: str = "main.cpp") -> Path:
@@ -161,6 +210,12 @@ def test_a_program_in_c_runs_a_model_and_reads_its_errors(tmp_path: Path, prefix
     assert lines[2].endswith(" 2 1 4 13")
     assert lines[3] == "4 13"
     assert "is f32[2, 4], must be f32[" in lines[4]
+
+
+def test_a_program_in_c_limits_the_memory_of_a_model(tmp_path: Path, prefix: Path, wide: Path):
+    refused, counted = run(build(tmp_path, prefix, LIMITED_C, "main.c"), wide).splitlines()
+    assert "at least" in refused and "largest layer" in refused
+    assert counted == "1 1"
 
 
 def test_the_runtime_is_small_and_knows_no_libtorch(prefix: Path):
