@@ -72,8 +72,7 @@ std::vector<Ran> watch_run(Session& session, const std::vector<NamedArray>& inpu
   const Plan& plan = session.plan();
   std::map<std::string, const PlanValue*> values;
   for (const PlanValue& value : plan.values) values[value.name] = &value;
-  std::vector<TensorView> views;
-  for (const NamedArray& input : inputs) views.push_back(input.array.view());
+  const std::vector<TensorView> views = view_arrays(inputs);
   std::vector<Ran> nodes;
   const StepSink sink = [&](const StepTiming& timing) {
     Ran ran;

@@ -6,14 +6,16 @@
 #include "lissome/cli/flags.h"
 #include "lissome/cli/model.h"
 #include "lissome/cli/probe.h"
+#include "lissome/cli/session_flags.h"
 
 namespace lissome {
 namespace {
 
 struct BenchFlags {
   std::vector<std::string> models;
-  std::string probe, memory, streams;
+  std::string probe, streams;
   CallFlags call;
+  SessionFlags asked;
   int warmup = 10, runs = 100;
   bool json = false;
 };
@@ -24,48 +26,53 @@ bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
   add_call_flags(flags, to.call);
   flags.add("--warmup", to.warmup, "untimed calls of each model", 0);
   flags.add("--runs", to.runs, "rounds", 1);
-  add_memory_flag(flags, to.memory);
+  add_session_flags(flags, to.asked);
   flags.add("--streams", to.streams,
             "calls a second with 1 to N calls at once, the threads shared out among them; auto: as many as there are "
-            "threads");
+            "threads; a limit on memory is shared out too");
   flags.add("--json", to.json, "print the result as JSON");
   flags.add_hidden("--probe", to.probe);  // for probe_model alone
   if (!flags.parse(arguments)) return false;
   if (to.models.empty() && to.probe.empty()) throw_error(ErrorKind::usage, "no model given\nSee lissome bench --help");
+  if (!to.streams.empty() && !to.asked.buckets.empty())
+    throw_error(ErrorKind::usage, "--streams and --buckets exclude each other: streams are measured without buckets");
   return true;
 }
 
-// One row of the table: a model, free or within a limit.
+// One row of the table: a model as it is, within a limit, or in buckets.
 struct Entry {
   std::string name, model;
-  int64_t memory = 0;
+  SessionFlags asked;
   std::shared_ptr<const Plan> plan;
-  std::unique_ptr<Session> session;
   std::vector<NamedArray> inputs;
   std::vector<TensorView> views;
+  std::unique_ptr<AskedSession> session;
+
+  const Session& plain_session() const { return session->session(); }
 };
 
-// With --memory every model twice, so that what the limit costs is seen.
+Entry open_entry(const BenchFlags& flags, const std::string& model, const SessionFlags& asked) {
+  Entry entry;
+  entry.name = entry.model = model;
+  if (!asked.memory.empty()) entry.name += " in " + format_bytes(read_memory(asked));
+  if (!asked.buckets.empty()) entry.name += " in buckets " + asked.buckets;
+  entry.asked = asked;
+  entry.plan = open_plan(model, flags.call.threads, flags.call.device);
+  entry.inputs = choose_inputs(*entry.plan, flags.call.input, flags.call.batch, flags.call.seed, nullptr);
+  entry.views = view_arrays(entry.inputs);
+  entry.session = std::make_unique<AskedSession>(entry.plan, flags.call.threads, asked, entry.views);
+  return entry;
+}
+
+// With --memory and --buckets every model again for each, so that what they cost is seen.
 std::vector<Entry> open_entries(const BenchFlags& flags) {
-  const int64_t memory = read_memory(flags.memory);
+  const SessionFlags &asked = flags.asked, limited{asked.memory, {}, {}};
+  read_buckets(asked);  // a wrong form is told before anything is opened
   std::vector<Entry> entries;
-  const auto add = [&](const std::string& model, int64_t limit) {
-    Entry entry{limit > 0 ? model + " in " + format_bytes(limit) : model,
-                model,
-                limit,
-                open_plan(model, flags.call.threads, flags.call.device),
-                nullptr,
-                {},
-                {}};
-    const SessionOptions options{.threads = flags.call.threads, .memory = limit};
-    entry.session = std::make_unique<Session>(entry.plan, options);
-    entry.inputs = choose_inputs(entry.session->plan(), flags.call.input, flags.call.batch, flags.call.seed, nullptr);
-    for (const NamedArray& input : entry.inputs) entry.views.push_back(input.array.view());
-    entries.push_back(std::move(entry));
-  };
   for (const std::string& model : flags.models) {
-    add(model, 0);
-    if (memory > 0) add(model, memory);
+    entries.push_back(open_entry(flags, model, {}));
+    if (!asked.memory.empty()) entries.push_back(open_entry(flags, model, limited));
+    if (!asked.buckets.empty()) entries.push_back(open_entry(flags, model, asked));
   }
   return entries;
 }
@@ -75,13 +82,22 @@ std::vector<Entry> open_entries(const BenchFlags& flags) {
 Table predict_slowdowns(const std::vector<Entry>& entries, const Interleaved& timing) {
   Table table{"Within the limit", {{"model", ""}, {"read a call", "B"}, {"predicted", "x"}, {"measured", "x"}}, {}};
   for (size_t i = 1; i < entries.size(); ++i) {
-    const StreamFacts stream = entries[i].session->stream();
-    if (entries[i].memory == 0) continue;
+    if (entries[i].asked.memory.empty() || !entries[i].asked.buckets.empty()) continue;
+    const StreamFacts stream = entries[i].plain_session().stream();
     const double free = timing.summaries[i - 1].median;
-    const bool overlaps = entries[i].session->threads() < usable_threads();
+    const bool overlaps = entries[i].plain_session().threads() < usable_threads();
     const double predicted = overlaps ? std::max(free, stream.seconds()) : free + stream.seconds();
     table.rows.push_back(
         {entries[i].name, static_cast<double>(stream.streamed), predicted / free, timing.summaries[i].median / free});
+  }
+  return table;
+}
+
+// What padding changed of the answers.
+Table list_differences(const std::vector<Entry>& entries) {
+  Table table{"In buckets", {{"model", ""}, {"answers differ by", ""}}, {}};
+  for (const Entry& entry : entries) {
+    if (const std::optional<double> seen = entry.session->seen_difference()) table.rows.push_back({entry.name, *seen});
   }
   return table;
 }
@@ -111,8 +127,9 @@ int bench_streams(const BenchFlags& flags, const Console& console) {
                {"chosen", ""}},
               {}};
   for (const Entry& entry : open_entries(flags)) {
-    const SessionOptions options{.threads = entry.session->threads(), .memory = entry.memory};
-    const std::vector<int> counts = read_streams(flags.streams, entry.session->threads());
+    const int threads = entry.plain_session().threads();
+    const SessionOptions options{.threads = threads, .memory = read_memory(entry.asked)};
+    const std::vector<int> counts = read_streams(flags.streams, threads);
     const std::vector<StreamRate> rates = measure_streams(entry.plan, entry.views, counts, options, kSeconds);
     for (const StreamRate& rate : rates) {
       const Ratio& speed = rate.speed;
@@ -162,7 +179,7 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   BenchFlags flags;
   if (!read_flags(flags, arguments)) return 0;
   if (!flags.probe.empty()) {
-    console.print(print_json(run_probe(flags.probe, flags.call, read_memory(flags.memory))) + "\n");
+    console.print(print_json(run_probe(flags.probe, flags.call, flags.asked)) + "\n");
     return 0;
   }
   if (!flags.streams.empty()) return bench_streams(flags, console);
@@ -176,9 +193,10 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   options.should_stop = [] { return Console::interrupted(); };
   const Interleaved timing = compare_interleaved(contenders, options);
   std::vector<Probe> probes;
-  for (const Entry& entry : entries) probes.push_back(probe_model(entry.model, flags.call, entry.memory));
-  const Table table = make_table(flags, entries, timing, probes), slowdowns = predict_slowdowns(entries, timing);
-  const Session& first = *entries.front().session;
+  for (const Entry& entry : entries) probes.push_back(probe_model(entry.model, flags.call, entry.asked));
+  const Table table = make_table(flags, entries, timing, probes), slowdowns = predict_slowdowns(entries, timing),
+              differences = list_differences(entries);
+  const Session& first = entries.front().plain_session();
   if (flags.json) {
     Json json = to_json(table);
     json["threads"] = first.threads();
@@ -186,13 +204,17 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
     json["confidence"] = timing.ratios.front().confidence;
     json["machine"] = processor_name();
     if (!slowdowns.rows.empty()) json["limited"] = to_json(slowdowns);
+    if (!differences.rows.empty()) json["bucketed"] = to_json(differences);
     console.print(print_json(json) + "\n");
   } else {
     console.print(render_table(table, console.terminal()));
-    if (!slowdowns.rows.empty()) console.print("\n" + render_table(slowdowns, console.terminal()));
+    for (const Table& cost : {slowdowns, differences}) {
+      if (!cost.rows.empty()) console.print("\n" + render_table(cost, console.terminal()));
+    }
     for (const Entry& entry : entries) {
-      const std::string other = describe_other_machine(entry.session->plan().machine, entry.session->threads());
-      if (entry.memory == 0 && !other.empty()) console.say("note: " + entry.name + ": " + other);
+      const Session& session = entry.plain_session();
+      const std::string other = describe_other_machine(session.plan().machine, session.threads());
+      if (entry.name == entry.model && !other.empty()) console.say("note: " + entry.name + ": " + other);
     }
     console.say(std::to_string(timing.seconds.front().size()) + " interleaved rounds, " +
                 std::to_string(first.threads()) + " threads, 95 % bootstrap intervals, " + processor_name());

@@ -78,8 +78,7 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
   Session session(open_plan(flags.model, flags.call.threads, flags.call.device), {.threads = flags.call.threads});
   const std::vector<NamedArray> inputs =
       choose_inputs(session.plan(), flags.call.input, flags.call.batch, flags.call.seed, nullptr);
-  std::vector<TensorView> views;
-  for (const NamedArray& input : inputs) views.push_back(input.array.view());
+  const std::vector<TensorView> views = view_arrays(inputs);
   const Profile profile = measure_nodes(session, views, flags.warmup, flags.runs);
   double sum = 0;
   for (const NodeTime& node : profile.nodes) sum += node.typical;

@@ -17,8 +17,10 @@ void Flags::require(const std::string& name, std::string& to, const std::string&
 
 void Flags::add(const std::string& name, std::string& to, const std::string& help) { app_->add_option(name, to, help); }
 
+// A flag is given once for each value, so that what follows one may be a model.
 void Flags::add(const std::string& name, std::vector<std::string>& to, const std::string& help) {
-  app_->add_option(name, to, help);
+  CLI::Option* option = app_->add_option(name, to, help);
+  if (name.starts_with("--")) option->allow_extra_args(false);
 }
 
 void Flags::add(const std::string& name, bool& to, const std::string& help) { app_->add_flag(name, to, help); }
@@ -68,18 +70,6 @@ void add_call_flags(Flags& flags, CallFlags& call) {
   flags.add("--threads", call.threads, "0: those that the model was made for", 0, kMostThreads);
   flags.add("--seed", call.seed, "of what is generated or drawn");
   flags.add("--device", call.device, kDeviceHelp);
-}
-
-void add_memory_flag(Flags& flags, std::string& memory) {
-  flags.add("--memory", memory,
-            "what weights and intermediate values may take, such as 64MiB; weights beyond it are read with every call");
-}
-
-int64_t read_memory(const std::string& memory) {
-  if (memory.empty()) return 0;
-  const int64_t bytes = parse_bytes(memory);
-  if (bytes <= 0) throw_error(ErrorKind::usage, "--memory ", quote(memory), " leaves nothing to run in");
-  return bytes;
 }
 
 }  // namespace lissome

@@ -48,9 +48,6 @@ struct CallFlags {
   std::string device = "cpu";
 };
 void add_call_flags(Flags& flags, CallFlags& call);
-// `--memory 64MiB` of the commands that run a model: bytes, 0 without a limit. Throws usage for another form.
-void add_memory_flag(Flags& flags, std::string& memory);
-int64_t read_memory(const std::string& memory);
 
 inline constexpr const char* kDeviceHelp = "cpu, cuda or cuda:N";
 constexpr int kMostThreads = 1024;

@@ -79,6 +79,12 @@ std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path,
   return generate_inputs(signature, options);
 }
 
+std::vector<TensorView> view_arrays(std::span<const NamedArray> arrays) {
+  std::vector<TensorView> views;
+  for (const NamedArray& array : arrays) views.push_back(array.array.view());
+  return views;
+}
+
 std::string describe_stream(const StreamFacts& stream) {
   return format_bytes(stream.streamed) + " of " + format_bytes(stream.weights) +
          " of weights are read with every call, at " + format_bytes(static_cast<int64_t>(stream.bytes_per_second)) +

@@ -4,7 +4,9 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "lissome/data.h"
 #include "lissome/runtime.h"
@@ -22,6 +24,8 @@ std::vector<DataSignature> describe_inputs(const Plan& plan);
 // first size of generated inputs, and cuts or repeats nothing of given ones.
 std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path, int64_t batch, uint64_t seed,
                                       std::vector<std::string>* notes);
+
+std::vector<TensorView> view_arrays(std::span<const NamedArray> arrays);
 
 // "34.0 MiB of 128.0 MiB of weights are read with every call, at 3.1 GiB a second: about 11 ms more"
 std::string describe_stream(const StreamFacts& stream);

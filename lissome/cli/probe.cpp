@@ -27,37 +27,43 @@ std::string read_all(int file) {
 
 }  // namespace
 
-Json run_probe(const std::string& model, const CallFlags& call, int64_t memory) {
+Json run_probe(const std::string& model, const CallFlags& call, const SessionFlags& asked) {
   const Stopwatch load;
-  Session session(open_plan(model, call.threads, call.device), {.threads = call.threads, .memory = memory});
-  const double load_seconds = load.seconds();
-  const std::vector<NamedArray> inputs = choose_inputs(session.plan(), call.input, call.batch, call.seed, nullptr);
+  const std::shared_ptr<const Plan> plan = open_plan(model, call.threads, call.device);
+  double load_seconds = load.seconds();
+  const std::vector<NamedArray> inputs = choose_inputs(*plan, call.input, call.batch, call.seed, nullptr);
+  const std::vector<TensorView> views = view_arrays(inputs);
+  const Stopwatch open;
+  AskedSession session(plan, call.threads, asked, views);
+  load_seconds += open.seconds();
   const Stopwatch first;
-  session.run(inputs);
+  session.run(views);
   const double first_seconds = first.seconds();
-  for (int i = 2; i < kCalls; ++i) session.run(inputs);
+  for (int i = 2; i < kCalls; ++i) session.run(views);
   int64_t libtorch = 0;
-  if (session.plan().needs_reference()) {
-    libtorch = load_torch().measure_peak([&] { session.run(inputs); });
+  if (plan->needs_reference()) {
+    libtorch = load_torch().measure_peak([&] { session.run(views); });
   } else {
-    session.run(inputs);
+    session.run(views);
   }
-  const MemoryFacts facts = session.memory();
+  const MemoryFacts facts = session.session().memory();
   return {{"load_seconds", load_seconds},
           {"first_call_seconds", first_seconds},
           {"resident_peak", read_resident_memory().peak},
           {"allocator_peak", std::max(allocator_memory().peak(), facts.arena) + facts.weights -
-                                 session.stream().streamed + facts.state + facts.reference + libtorch}};
+                                 session.session().stream().streamed + facts.state + facts.reference + libtorch}};
 }
 
-Probe probe_model(const std::string& model, const CallFlags& call, int64_t memory) {
+Probe probe_model(const std::string& model, const CallFlags& call, const SessionFlags& asked) {
   std::vector<std::string> arguments = {"lissome",   "bench",
                                         "--probe",   model,
                                         "--batch",   std::to_string(call.batch),
                                         "--threads", std::to_string(call.threads),
                                         "--seed",    std::to_string(call.seed),
                                         "--device",  call.device};
-  if (memory > 0) arguments.insert(arguments.end(), {"--memory", std::to_string(memory)});
+  if (!asked.memory.empty()) arguments.insert(arguments.end(), {"--memory", asked.memory});
+  if (!asked.buckets.empty()) arguments.insert(arguments.end(), {"--buckets", asked.buckets});
+  for (const std::string& pad : asked.pads) arguments.insert(arguments.end(), {"--pad", pad});
   if (!call.input.empty()) arguments.insert(arguments.end(), {"--input", call.input});
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());

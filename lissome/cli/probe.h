@@ -5,6 +5,7 @@
 
 #include "lissome/base.h"
 #include "lissome/cli/flags.h"
+#include "lissome/cli/session_flags.h"
 
 namespace lissome {
 
@@ -14,11 +15,11 @@ struct Probe {
   int64_t allocator_peak = 0;  // bytes that lissome's and libtorch's allocators held
 };
 
-// Runs this program again on the model, within `memory` bytes (0: no limit), and reads what it prints. Throws what the
-// model's own error was.
-Probe probe_model(const std::string& model, const CallFlags& call, int64_t memory);
+// Runs this program again on the model, with these flags, and reads what it prints. Throws what the model's own error
+// was.
+Probe probe_model(const std::string& model, const CallFlags& call, const SessionFlags& asked);
 
 // The other side: `lissome bench --probe MODEL`.
-Json run_probe(const std::string& model, const CallFlags& call, int64_t memory);
+Json run_probe(const std::string& model, const CallFlags& call, const SessionFlags& asked);
 
 }  // namespace lissome

@@ -99,7 +99,9 @@ class Masked(torch.nn.Module):
         return (words * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True), words
 
 
-def test_run_in_buckets(succeed: Lissome, lissome: Lissome, tmp_path: Path):
+@pytest.fixture
+def masked(succeed: Lissome, tmp_path: Path) -> SimpleNamespace:
+    """masked.lissome with a dimension that varies, and x.npz of seven words."""
     torch.manual_seed(0)
     module, words = Masked().eval(), torch.export.Dim("words", min=1, max=64)
     example = (torch.ones(2, 5, dtype=torch.int64), torch.ones(2, 5))
@@ -108,11 +110,15 @@ def test_run_in_buckets(succeed: Lissome, lissome: Lissome, tmp_path: Path):
     succeed("prepare", tmp_path / "masked.pt2", "-o", tmp_path / "masked.lissome")
     ids, mask = torch.arange(14).reshape(2, 7), torch.ones(2, 7)
     np.savez(tmp_path / "x.npz", ids=ids.numpy(), mask=mask.numpy())
-    command = ("run", tmp_path / "masked.lissome", "--input", "x.npz", "--output", "y.npz", "--buckets", "ids.1=8,32")
+    return SimpleNamespace(path=tmp_path / "masked.lissome", wanted=module(ids, mask))
+
+
+def test_run_in_buckets(lissome: Lissome, masked: SimpleNamespace, tmp_path: Path):
+    command = ("run", masked.path, "--input", "x.npz", "--output", "y.npz", "--buckets", "ids.1=8,32")
     done = lissome(*command, "--pad", "ids=0", "--pad", "mask=0")
     assert done.returncode == 0 and "answers differ by" in done.stderr, done.stderr
     with np.load(tmp_path / "y.npz") as outputs:
-        for name, wanted in zip(outputs.files, module(ids, mask), strict=True):
+        for name, wanted in zip(outputs.files, masked.wanted, strict=True):
             assert_close(outputs[name], wanted)
     noticed = lissome(*command, "--pad", "ids=0", "--pad", "mask=1")
     assert noticed.returncode == 4 and "changes output" in noticed.stderr and "0.001" in noticed.stderr
@@ -123,3 +129,32 @@ def test_run_in_buckets(succeed: Lissome, lissome: Lissome, tmp_path: Path):
     ):
         refused = lissome(*command, *flags)
         assert refused.returncode == 2 and what in refused.stderr
+    alone = lissome("run", masked.path, "--input", "x.npz", "--pad", "ids=0")
+    assert alone.returncode == 2 and "give --buckets too" in alone.stderr
+
+
+def test_flags_of_many_values_leave_the_model_alone(lissome: Lissome, masked: SimpleNamespace):
+    done = lissome("run", "--input", "x.npz", "--buckets", "ids.1=8", "--pad", "mask=0", "--pad", "ids=0", masked.path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_bench_in_buckets(read_json: Lissome, rows: Lissome, lissome: Lissome, masked: SimpleNamespace):
+    words = ("bench", masked.path, "--input", "x.npz", "--runs", "5", "--pad", "ids=0", "--pad", "mask=0")
+    result = read_json(*words, "--buckets", "ids.1=8,32", "--memory", "1MiB")
+    plain, limited, bucketed = rows(result)
+    assert plain["model"] == str(masked.path) and limited["model"] == f"{masked.path} in 1.0 MiB"
+    assert bucketed["model"] == f"{masked.path} in 1.0 MiB in buckets ids.1=8,32"
+    assert all(row["median"] > 0 and row["resident"] > 0 and row["first call"] > 0 for row in (plain, limited, bucketed))
+    assert [row["model"] for row in rows(result["limited"])] == [limited["model"]]
+    (padded,) = rows(result["bucketed"])
+    assert padded["model"] == bucketed["model"] and 0 <= padded["answers differ by"] <= 0.001
+    told = lissome(*words, "--buckets", "ids.1=8,32")
+    assert told.returncode == 0 and "In buckets" in told.stdout
+    for flags, status, what in (
+        (("--buckets", "ids.1=8", "--streams", "auto"), 2, "exclude each other"),
+        (("--buckets", "ids.1=7"), 2, "proves nothing"),
+        (("--buckets", "seven"), 2, "DIMENSION=SIZE"),
+        ((), 2, "give --buckets too"),
+    ):
+        refused = lissome(*words, *flags)
+        assert refused.returncode == status and what in refused.stderr, refused.stderr
