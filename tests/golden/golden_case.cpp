@@ -92,4 +92,18 @@ std::vector<GoldenCase> read_golden_file(const std::string& path) {
   return reader.finish();
 }
 
+std::vector<GoldenCase> read_documented_cases(const std::string& path) {
+  std::ifstream stream(path);
+  if (!stream) throw_error(ErrorKind::io, "cannot read ", path);
+  GoldenReader reader(path);
+  for (std::string line; std::getline(stream, line);) {
+    // What belongs to no case is read as an empty line, so that errors name the right one.
+    const bool title = line.starts_with("### "), part = line.starts_with("    ");
+    reader.read_line(title ? line.substr(2) : part ? line.substr(4) : std::string());
+  }
+  std::vector<GoldenCase> cases = reader.finish();
+  for (GoldenCase& one : cases) one.pass = one.title;
+  return cases;
+}
+
 }  // namespace lissome

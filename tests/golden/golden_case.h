@@ -31,5 +31,8 @@ struct GoldenCase {
 
 // Throws invalid_input with file and line.
 std::vector<GoldenCase> read_golden_file(const std::string& path);
+// The examples of documentation in markdown: each heading `### pass` begins a case, whose sections are indented by
+// four.
+std::vector<GoldenCase> read_documented_cases(const std::string& path);
 
 }  // namespace lissome
