@@ -20,6 +20,7 @@
 #include "lissome/kernel/move.h"
 #include "lissome/kernel/normalize.h"
 #include "lissome/kernel/normalize_bf16.h"
+#include "lissome/kernel/optimizer.h"
 #include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"
 #include "lissome/kernel/recurrent.h"

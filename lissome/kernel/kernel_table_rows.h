@@ -17,6 +17,7 @@
 #include "lissome/kernel/move.h"
 #include "lissome/kernel/normalize.h"
 #include "lissome/kernel/normalize_bf16.h"
+#include "lissome/kernel/optimizer.h"
 #include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"
 #include "lissome/kernel/recurrent.h"
@@ -27,6 +28,10 @@ namespace lissome {
 
 // Declares the versions of one kernel.
 #define LISSOME_KERNEL(name, Call, isa) void name##_##isa(const Call& call, int part, int parts)
+
+LISSOME_KERNEL(adam, AdamCall, avx512);
+LISSOME_KERNEL(adam, AdamCall, avx2);
+LISSOME_KERNEL(adam, AdamCall, portable);
 
 LISSOME_KERNEL(attention, AttentionCall, avx512);
 LISSOME_KERNEL(attention, AttentionCall, avx2);
@@ -115,6 +120,10 @@ LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx512_vnni);
 LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, avx2);
 LISSOME_KERNEL(linear_u8s8, LinearU8S8Call, portable);
 
+LISSOME_KERNEL(lion, LionCall, avx512);
+LISSOME_KERNEL(lion, LionCall, avx2);
+LISSOME_KERNEL(lion, LionCall, portable);
+
 LISSOME_KERNEL(lstm, RecurrentCall, avx512);
 LISSOME_KERNEL(lstm, RecurrentCall, avx2);
 LISSOME_KERNEL(lstm, RecurrentCall, portable);
@@ -163,6 +172,10 @@ LISSOME_KERNEL(reduce_bf16, ReduceBf16Call, avx512);
 LISSOME_KERNEL(reduce_bf16, ReduceBf16Call, avx2);
 LISSOME_KERNEL(reduce_bf16, ReduceBf16Call, portable);
 
+LISSOME_KERNEL(sgd, SgdCall, avx512);
+LISSOME_KERNEL(sgd, SgdCall, avx2);
+LISSOME_KERNEL(sgd, SgdCall, portable);
+
 LISSOME_KERNEL(softmax, SoftmaxCall, avx512);
 LISSOME_KERNEL(softmax, SoftmaxCall, avx2);
 LISSOME_KERNEL(softmax, SoftmaxCall, portable);
@@ -170,6 +183,10 @@ LISSOME_KERNEL(softmax, SoftmaxCall, portable);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, avx512);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, avx2);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, portable);
+
+LISSOME_KERNEL(sum_squares, SumSquaresCall, avx512);
+LISSOME_KERNEL(sum_squares, SumSquaresCall, avx2);
+LISSOME_KERNEL(sum_squares, SumSquaresCall, portable);
 
 LISSOME_KERNEL(take, TakeCall, portable);
 
