@@ -1,0 +1,28 @@
+// An exponential moving average of weights, which often generalizes better than the last weights do; as
+// torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace lissome {
+
+class MovingAverage {
+ public:
+  // Begins as a copy of `tensors`. Throws invalid_input unless decay is in 0..1.
+  explicit MovingAverage(std::vector<at::Tensor> tensors, double decay = 0.999);
+
+  // After each optimizer step: average = decay * average + (1 - decay) * tensor. Integers (counters) are copied.
+  void update();
+  // Exchanges the averages and the weights: to validate with the averages, and again to train on.
+  void swap();
+  // In the order of the tensors; for snapshots, which write into them.
+  const std::vector<at::Tensor>& averages() const { return averages_; }
+
+ private:
+  std::vector<at::Tensor> tensors_, averages_;
+  double decay_;
+};
+
+}  // namespace lissome
