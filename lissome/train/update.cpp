@@ -1,0 +1,183 @@
+#include "lissome/train/update.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/linalg_vector_norm.h>
+
+#include <cmath>
+#include <deque>
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kElementsPerJob = 65536;
+static_assert(kElementsPerJob % kSquareBlock == 0);
+
+// Of both Adams: 1 - beta^step corrects moments that began at zero.
+AdamCall correct_moments(double lr, double beta1, double beta2, double eps, const UpdateMoment& moment) {
+  const double step = static_cast<double>(moment.step);
+  AdamCall call;
+  call.on.gradient_scale = moment.gradient_scale;
+  call.beta1 = moment.momentum.value_or(beta1), call.beta2 = beta2;
+  call.step_size = lr / (1 - std::pow(call.beta1, step));
+  call.square_factor = 1 / std::sqrt(1 - std::pow(beta2, step));
+  call.epsilon = moment.sparse ? eps * call.square_factor : eps;
+  return call;
+}
+
+UpdateCall make(const AdamW& options, const UpdateMoment& moment) {
+  AdamCall call = correct_moments(moment.lr, options.beta1, options.beta2, options.eps, moment);
+  call.weight_factor = 1 - moment.lr * moment.weight_decay;
+  return call;
+}
+
+UpdateCall make(const Adam& options, const UpdateMoment& moment) {
+  AdamCall call = correct_moments(moment.lr, options.beta1, options.beta2, options.eps, moment);
+  call.gradient_decay = moment.weight_decay;
+  return call;
+}
+
+UpdateCall make(const Sgd& options, const UpdateMoment& moment) {
+  SgdCall call;
+  call.on.gradient_scale = moment.gradient_scale;
+  call.gradient_decay = moment.weight_decay, call.learning_rate = moment.lr;
+  // The first momentum is the gradient itself, whatever the dampening.
+  const double momentum = moment.momentum.value_or(options.momentum);
+  call.keep = momentum, call.take = moment.step == 1 ? 1 : 1 - options.dampening;
+  call.gradient_share = options.nesterov ? 1 : 0;
+  call.momentum_share = options.nesterov ? momentum : 1;
+  return call;
+}
+
+UpdateCall make(const Lion& options, const UpdateMoment& moment) {
+  LionCall call;
+  call.on.gradient_scale = moment.gradient_scale;
+  call.weight_factor = 1 - moment.lr * moment.weight_decay;
+  call.beta1 = moment.momentum.value_or(options.beta1), call.beta2 = options.beta2;
+  call.learning_rate = moment.lr;
+  return call;
+}
+
+UpdateCall make(const Adafactor&, const UpdateMoment&) { LISSOME_CHECK(false, "Adafactor has passes of its own"); }
+
+void apply(const AdamCall& call, const at::Tensor& weight, at::Tensor g, const std::vector<at::Tensor>& states) {
+  if (call.gradient_decay != 0) g.add_(weight, call.gradient_decay);
+  const at::Tensor &mean = states[0], &square = states[1];
+  mean.lerp_(g, 1 - call.beta1);
+  square.mul_(call.beta2).addcmul_(g, g, 1 - call.beta2);
+  weight.mul_(call.weight_factor);
+  weight.addcdiv_(mean, square.sqrt().mul_(call.square_factor).add_(call.epsilon), -call.step_size);
+}
+
+void apply(const SgdCall& call, const at::Tensor& weight, at::Tensor g, const std::vector<at::Tensor>& states) {
+  if (call.gradient_decay != 0) g.add_(weight, call.gradient_decay);
+  if (!states.empty()) {
+    const at::Tensor& momentum = states[0];
+    momentum.mul_(call.keep).add_(g, call.take);
+    g = g.mul_(call.gradient_share).add_(momentum, call.momentum_share);
+  }
+  weight.sub_(g, call.learning_rate);
+}
+
+void apply(const LionCall& call, const at::Tensor& weight, at::Tensor g, const std::vector<at::Tensor>& states) {
+  const at::Tensor& mean = states[0];
+  const at::Tensor direction = mean.lerp(g, 1 - call.beta1).sign_();
+  mean.lerp_(g, 1 - call.beta2);
+  weight.mul_(call.weight_factor).sub_(direction, call.learning_rate);
+}
+
+void point_states(AdamCall& call, const std::vector<at::Tensor>& states) {
+  call.mean = states[0].data_ptr<float>(), call.square = states[1].data_ptr<float>();
+}
+void point_states(SgdCall& call, const std::vector<at::Tensor>& states) {
+  call.momentum = states.empty() ? nullptr : states[0].data_ptr<float>();
+}
+void point_states(LionCall& call, const std::vector<at::Tensor>& states) { call.mean = states[0].data_ptr<float>(); }
+
+}  // namespace
+
+std::vector<StateForm> list_states(const OptimizerOptions& options, at::IntArrayRef sizes) {
+  if (std::holds_alternative<AdamW>(options) || std::holds_alternative<Adam>(options)) {
+    return {{"exp_avg", sizes.vec()}, {"exp_avg_sq", sizes.vec()}};
+  }
+  if (std::holds_alternative<Lion>(options)) return {{"exp_avg", sizes.vec()}};
+  if (const auto* sgd = std::get_if<Sgd>(&options)) {
+    if (sgd->momentum == 0) return {};
+    return {{"momentum_buffer", sizes.vec()}};
+  }
+  if (sizes.size() < 2) return {{"variance", sizes.vec()}};
+  std::vector<int64_t> row = sizes.vec(), column = sizes.vec();
+  row.back() = 1, column[column.size() - 2] = 1;
+  return {{"row_var", row}, {"col_var", column}};
+}
+
+UpdateCall make_update(const OptimizerOptions& options, const UpdateMoment& moment) {
+  return std::visit([&](const auto& own) { return make(own, moment); }, options);
+}
+
+bool fits_kernels(const at::Tensor& tensor) {
+  return tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
+}
+
+void point_at(UpdateCall& call, const UpdateTensors& tensors) {
+  std::visit(
+      [&](auto& own) {
+        own.on.weight = tensors.weight.data_ptr<float>();
+        own.on.gradient = tensors.gradient.data_ptr<float>();
+        own.on.count = tensors.weight.numel();
+        if (tensors.bf16_copy.defined()) own.on.bf16_copy = static_cast<uint16_t*>(tensors.bf16_copy.data_ptr());
+        point_states(own, tensors.states);
+      },
+      call);
+}
+
+std::string_view kernel_name(const UpdateCall& call) {
+  constexpr std::string_view kNames[] = {"adam", "sgd", "lion"};
+  return kNames[call.index()];
+}
+
+void update_by_ops(const UpdateCall& call, const UpdateTensors& tensors) {
+  std::visit(
+      [&](const auto& own) { apply(own, tensors.weight, tensors.gradient.mul(own.on.gradient_scale), tensors.states); },
+      call);
+  if (tensors.bf16_copy.defined()) tensors.bf16_copy.copy_(tensors.weight);
+}
+
+void add_jobs(std::vector<KernelJob>& jobs, std::string_view kernel, const void* call, int64_t count) {
+  const KernelFunction function = find_kernel(kernel).function;
+  const int parts = static_cast<int>((count + kElementsPerJob - 1) / kElementsPerJob);
+  for (int part = 0; part < parts; ++part) jobs.push_back({function, call, part, parts});
+}
+
+void run_jobs(const std::vector<KernelJob>& jobs) {
+  at::parallel_for(0, static_cast<int64_t>(jobs.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const KernelJob& job = jobs[static_cast<size_t>(i)];
+      job.function(job.call, job.part, job.parts);
+    }
+  });
+}
+
+double sum_all_squares(std::span<const at::Tensor> gradients) {
+  double total = 0;
+  std::deque<SumSquaresCall> calls;
+  std::deque<std::vector<double>> sums;
+  std::vector<KernelJob> jobs;
+  for (const at::Tensor& gradient : gradients) {
+    if (!fits_kernels(gradient)) {
+      const double norm = at::linalg_vector_norm(gradient, 2, {}, false, at::kDouble).item<double>();
+      total += norm * norm;
+      continue;
+    }
+    const int64_t count = gradient.numel();
+    sums.emplace_back(static_cast<size_t>((count + kSquareBlock - 1) / kSquareBlock));
+    calls.push_back({gradient.data_ptr<float>(), sums.back().data(), count});
+    add_jobs(jobs, "sum_squares", &calls.back(), count);
+  }
+  run_jobs(jobs);
+  for (const std::vector<double>& blocks : sums) {
+    for (const double sum : blocks) total += sum;
+  }
+  return total;
+}
+
+}  // namespace lissome
