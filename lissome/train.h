@@ -1,9 +1,13 @@
-// Face of train: the parts of training. A loop takes a gradient from somewhere, gives it to an Optimizer with the rate
-// that a Schedule names, shows metrics to a plateau and to EarlyStop, and keeps a MovingAverage beside.
+// Face of train: train() is the whole; its parts are usable alone. A TrainingStep gives loss and gradients of a batch,
+// an Optimizer takes them with the rate that a Schedule names, metrics go to a plateau and to EarlyStop, and a
+// MovingAverage stands beside.
 #pragma once
 
 #include "lissome/train/early_stop.h"
 #include "lissome/train/initialize.h"
+#include "lissome/train/loss.h"
 #include "lissome/train/moving_average.h"
 #include "lissome/train/optimizer.h"
 #include "lissome/train/schedule.h"
+#include "lissome/train/trainer.h"
+#include "lissome/train/training_step.h"

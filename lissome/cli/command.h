@@ -25,5 +25,6 @@ int run_peaks(const std::vector<std::string>& arguments, Console& console);
 int run_inspect(const std::vector<std::string>& arguments, Console& console);
 int run_prepare(const std::vector<std::string>& arguments, Console& console);
 int run_optimize(const std::vector<std::string>& arguments, Console& console);
+int run_train(const std::vector<std::string>& arguments, Console& console);
 
 }  // namespace lissome

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "lissome/base.h"
 
@@ -33,6 +34,10 @@ void Flags::add(const std::string& name, int& to, const std::string& help, int l
 
 void Flags::add(const std::string& name, int64_t& to, const std::string& help, int64_t least, int64_t most) {
   app_->add_option(name, to, help)->check(CLI::Range(least, most));
+}
+
+void Flags::add(const std::string& name, double& to, const std::string& help, double least) {
+  app_->add_option(name, to, help)->check(CLI::Range(least, std::numeric_limits<double>::max()));
 }
 
 void Flags::add_hidden(const std::string& name, std::string& to) { app_->add_option(name, to)->group(""); }

@@ -28,6 +28,8 @@ class Flags {
   // Whole numbers from `least` to `most`.
   void add(const std::string& name, int& to, const std::string& help, int least, int most = INT32_MAX);
   void add(const std::string& name, int64_t& to, const std::string& help, int64_t least, int64_t most = INT64_MAX);
+  // A number of at least `least`.
+  void add(const std::string& name, double& to, const std::string& help, double least);
   void add_hidden(const std::string& name, std::string& to);
 
   // Returns false when help was printed and the command is done. Throws usage for anything wrong.

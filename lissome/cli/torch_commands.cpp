@@ -14,6 +14,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"optimize", "make a model faster or smaller within a loss, measured on your data", run_optimize},
+    {"train", "train a .pt2 on your data, in eval form when done", run_train},
     {"prepare", "the exact steps alone: eval form, folded, fused, laid out", run_prepare},
     {"inspect", "inputs, outputs, dimensions, parameters, ops, program text", run_inspect},
 };

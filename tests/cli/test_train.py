@@ -1,0 +1,134 @@
+"""lissome train: against the same training in Python, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+Lissome = Callable[..., Any]
+
+SAMPLES, CLASSES = 96, 4
+
+
+class Net(torch.nn.Module):
+    """Batch norm, whose statistics are state, and what most nets have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(1, 8, 3, padding=1, bias=False)
+        self.norm = torch.nn.BatchNorm2d(8)
+        self.head = torch.nn.Linear(8 * 4 * 4, CLASSES)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        hidden = torch.max_pool2d(torch.relu(self.norm(self.stem(images))), 2)
+        return self.head(hidden.flatten(1))
+
+
+@pytest.fixture()
+def net(tmp_path: Path) -> Net:
+    """net.pt2 in train form, eval.pt2, and data.npz: four classes that a small net can tell apart."""
+    torch.manual_seed(3)
+    net = Net()
+    labels = torch.arange(SAMPLES) % CLASSES
+    images = torch.randn(SAMPLES, 1, 8, 8) * 0.5
+    for index, label in enumerate(labels):
+        images[index, 0, 4 * (label // 2) : 4 * (label // 2) + 4, 4 * (label % 2) : 4 * (label % 2) + 4] += 1
+    shapes = ({0: torch.export.Dim("batch", min=2, max=512)},)
+    for training, name in ((False, "eval.pt2"), (True, "net.pt2")):
+        exported = torch.export.export(net.train(training), (images[:4],), dynamic_shapes=shapes)
+        torch.export.save(exported, tmp_path / name)
+    np.savez(tmp_path / "data.npz", images=images.numpy(), labels=labels.numpy())
+    np.savez(tmp_path / "wrong.npz", images=images.numpy(), labels=(labels + 1).numpy())
+    net.images, net.labels = images, labels
+    return net
+
+
+def train_in_python(net: Net, epochs: int) -> list[float]:
+    """One batch an epoch, so that the order of samples has no say."""
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(epochs):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(net(net.images), net.labels)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_full_batches_give_what_python_gives(lissome: Lissome, net: Net, tmp_path: Path):
+    words = ("train", "net.pt2", "--data", "data.npz", "--labels", "labels", "--epochs", "6", "--batch", str(SAMPLES))
+    done = lissome(*words, "--lr", "0.01", "-o", "trained.lissome", "--weights-out", "w.safetensors", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    losses = train_in_python(net, 6)
+    assert [row[1] for row in rows] == pytest.approx(losses, rel=1e-4)
+    weights = load_file(tmp_path / "w.safetensors")
+    for name, tensor in net.state_dict().items():
+        if name != "norm.num_batches_tracked":
+            torch.testing.assert_close(weights[name], tensor, rtol=1e-3, atol=1e-4)
+
+
+def test_trained_model_is_in_eval_form_and_ready(lissome: Lissome, net: Net, tmp_path: Path):
+    words = ("train", "net.pt2", "--data", "data.npz", "--labels", "labels", "--val", "data.npz", "--epochs", "12")
+    done = lissome(*words, "--batch", "20", "--lr", "0.01", "--schedule", "onecycle", "-o", "t.lissome", "--json",
+                   "--weights-out", "w.safetensors")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert len(rows) == 12 and rows[-1][1] < rows[0][1] and rows[-1][3] > 0.95
+    weights = {name: tensor for name, tensor in load_file(tmp_path / "w.safetensors").items()}
+    net.load_state_dict(weights, strict=False)
+    np.savez(tmp_path / "x.npz", images=net.images[:5].numpy())
+    assert lissome("run", "t.lissome", "--input", "x.npz", "--output", "y.npz").returncode == 0
+    with torch.no_grad():
+        expected = net.eval()(net.images[:5]).numpy()
+    (name,) = np.load(tmp_path / "y.npz").files
+    np.testing.assert_allclose(np.load(tmp_path / "y.npz")[name], expected, rtol=1e-4, atol=1e-4)
+    assert lissome("prepare", "t.lissome", "-o", "p.lissome").returncode == 0
+
+
+def test_same_seed_same_weights(lissome: Lissome, net: Net, tmp_path: Path):
+    words = ("train", "net.pt2", "--data", "data.npz", "--labels", "labels", "--epochs", "2", "--init", "smart")
+    for seed, name in ((1, "a"), (1, "b"), (2, "c")):
+        done = lissome(*words, "--seed", str(seed), "-o", "t.lissome", "--weights-out", f"{name}.safetensors")
+        assert done.returncode == 0, done.stderr
+    first, again, other = ((tmp_path / f"{name}.safetensors").read_bytes() for name in "abc")
+    assert first == again != other
+
+
+def test_eval_form_is_fine_tuned_and_says_so(lissome: Lissome, net: Net, tmp_path: Path):
+    words = ("train", "eval.pt2", "--data", "data.npz", "--labels", "labels", "-o", "t.lissome")
+    done = lissome(*words, "--weights-out", "w.safetensors")
+    assert done.returncode == 0 and "exported in eval mode" in done.stderr
+    weights = load_file(tmp_path / "w.safetensors")
+    assert torch.equal(weights["norm.running_mean"], net.norm.running_mean)
+    assert not torch.equal(weights["head.weight"], net.head.weight)
+    scratch = lissome(*words, "--init", "smart")
+    assert scratch.returncode == 4 and "torch.export.export(model.train()" in scratch.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--data", "wrong.npz", "--labels", "labels"), 4, "has the label 4; the model's classes are 0 to 3"),
+        (("--data", "data.npz"), 4, "no labels"),
+        (("--data", "data.npz", "--labels", "labels", "--loss", "hinge"), 2, "cross_entropy"),
+        (("--data", "data.npz", "--labels", "labels", "--loss", "mse"), 4, "i64"),
+        (("--data", "data.npz", "--labels", "labels", "--optimizer", "rprop"), 2, "adamw"),
+        (("--data", "data.npz", "--labels", "labels", "--schedule", "stairs"), 2, "stairs"),
+        (("--data", "data.npz", "--labels", "labels", "--lr", "1e30", "--epochs", "4", "--clip", "0"), 4, "the loss became"),
+    ],
+)
+def test_what_does_not_fit_is_refused(lissome: Lissome, net: Net, tmp_path: Path, words: tuple[str, ...], code: int, told: str):
+    done = lissome("train", "net.pt2", *words, "-o", "t.lissome")
+    assert done.returncode == code and told in done.stderr, done.stderr
+    assert not (tmp_path / "t.lissome").exists()
