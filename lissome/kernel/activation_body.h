@@ -95,5 +95,16 @@ inline Floats activate_vector(Epilogue epilogue, Floats x) {
   return x;
 }
 
+// run(activation) with the activation as a function that the compiler sees through.
+template <typename Function>
+LISSOME_INLINE void choose_activation(Epilogue epilogue, const Function& run) {
+  switch (epilogue.activation) {
+    case Activation::none: return run([](Floats x) { return x; });
+    case Activation::relu: return run([](Floats x) { return max_with(zeros(), x); });
+    case Activation::gelu: return run([](Floats x) { return activate_vector({Activation::gelu, 0, 0}, x); });
+    default: return run([epilogue](Floats x) { return activate_vector(epilogue, x); });
+  }
+}
+
 }  // namespace
 }  // namespace lissome

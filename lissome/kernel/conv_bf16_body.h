@@ -15,7 +15,7 @@ LISSOME_INLINE void run_conv_bf16(const ConvBf16Call& call, int part, int parts)
     const int64_t steps = count_bf16_steps(piece.inputs * piece.taps());
     const auto multiply = [&](StagedRows<StagedItem> x, const PixelMap& map, int64_t rows, Range panels) {
       const Bf16Product product = {output, map, call.weight + piece.weight_offset, piece.outputs, steps};
-      for (int64_t panel = panels.begin; panel < panels.end; ++panel) run_bf16_panel(product, x, {0, rows}, panel);
+      run_bf16_panels(product, x, {0, rows}, panels);
     };
     if (call.planes) return run_planes<StagedItem>(call, piece, kBf16TileRows, part, parts, multiply);
     run_columns<StagedItem>(call, piece, kBf16TileRows, kColumnStep, part, parts, multiply);

@@ -54,6 +54,12 @@ struct Bf16Product {
   int64_t outputs, steps;
 };
 
+// The panel that is multiplied next: fetched meanwhile, `lines` of the cache with each step.
+struct Bf16Ahead {
+  const char* at = nullptr;
+  int64_t lines = 0;
+};
+
 // Out of line, so that tiles stay small.
 void finish_tile(const Bf16Product& product, const float* sums, Bf16Place place, int64_t count) {
   int64_t rows[kBf16TileRows];
@@ -67,7 +73,8 @@ void finish_tile(const Bf16Product& product, const float* sums, Bf16Place place,
 
 // `weight` is at the first of the column's outputs.
 template <int Rows>
-void run_bf16_tile(const Bf16Product& product, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place) {
+void run_bf16_tile(const Bf16Product& product, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place,
+                   Bf16Ahead& ahead) {
   constexpr int64_t kSecond = Floats::kWidth == 16 ? 512 : 16;  // from one register's weights to the other's
   const StagedItem* rows[Rows];
 #pragma GCC unroll 12
@@ -76,6 +83,7 @@ void run_bf16_tile(const Bf16Product& product, StagedRows<StagedItem> x, const u
 #pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) sums[r][0] = sums[r][1] = zeros();
   for (int64_t step = 0; step < product.steps; ++step, weight += kBf16Panel * kBf16Step) {
+    for (int64_t i = 0; i < ahead.lines; ++i, ahead.at += 64) _mm_prefetch(ahead.at, _MM_HINT_T1);
     for (int64_t k = 0; k < kBf16Step; k += 2) {
       add_pair(rows, step * kBf16Step + k, load_words(weight + k * 16), load_words(weight + k * 16 + kSecond), sums);
     }
@@ -89,25 +97,51 @@ void run_bf16_tile(const Bf16Product& product, StagedRows<StagedItem> x, const u
   finish_tile(product, spill, place, Rows);
 }
 
-void run_bf16_column(const Bf16Product& product, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place) {
-  const auto run = [&]<int Rows>() {
-    for (; place.rows >= Rows; place.rows -= Rows, place.row += Rows, x.first += Rows * x.stride) {
-      run_bf16_tile<Rows>(product, x, weight, place);
-    }
-  };
-  run.template operator()<kBf16TileRows>();
-  if constexpr (kBf16TileRows > 6) run.template operator()<6>();
-  run.template operator()<3>();
-  run.template operator()<1>();
+// A tile of `place.rows` rows, at most `Rows`.
+template <int Rows = kBf16TileRows>
+LISSOME_INLINE void choose_bf16_tile(const Bf16Product& product, StagedRows<StagedItem> x, const uint16_t* weight,
+                                     Bf16Place place, Bf16Ahead& ahead) {
+  if constexpr (Rows > 1) {
+    if (place.rows < Rows) return choose_bf16_tile<Rows - 1>(product, x, weight, place, ahead);
+  }
+  run_bf16_tile<Rows>(product, x, weight, place, ahead);
 }
 
-void run_bf16_panel(const Bf16Product& product, StagedRows<StagedItem> x, Range rows, int64_t panel) {
-  const uint16_t* weight = product.weight + panel * product.steps * kBf16Step * kBf16Panel;
+// Rows in tiles as even as can be.
+void run_bf16_column(const Bf16Product& product, StagedRows<StagedItem> x, const uint16_t* weight, Bf16Place place,
+                     Bf16Ahead& ahead) {
+  const int64_t end = place.row + place.rows;
+  for (int64_t tiles = (place.rows + kBf16TileRows - 1) / kBf16TileRows; tiles > 0; --tiles) {
+    place.rows = (end - place.row + tiles - 1) / tiles;
+    choose_bf16_tile(product, x, weight, place, ahead);
+    place.row += place.rows, x.first += place.rows * x.stride;
+  }
+}
+
+// `last`: no panel follows that is worth fetching ahead.
+void run_bf16_panel(const Bf16Product& product, StagedRows<StagedItem> x, Range rows, int64_t panel, bool last) {
+  const int64_t size = product.steps * kBf16Step * kBf16Panel, count = rows.end - rows.begin;
+  const uint16_t* weight = product.weight + panel * size;
+  Bf16Ahead ahead;
+  if (!last) {
+    constexpr int64_t kLines = kBf16Step * kBf16Panel * 2 / 64;  // of a step
+    const int64_t visits = (count + kBf16TileRows - 1) / kBf16TileRows * (kBf16Panel / kBf16Column);
+    ahead = {reinterpret_cast<const char*>(weight + size), (kLines + visits - 1) / visits};
+  }
   for (int64_t n = 0; n < kBf16Panel; n += kBf16Column) {
     const int64_t output = panel * kBf16Panel + n, left = product.outputs - output;
     if (left <= 0) return;
     run_bf16_column(product, x, weight + n / 16 * 512,
-                    {rows.begin, output, rows.end - rows.begin, left < kBf16Column ? left : kBf16Column});
+                    {rows.begin, output, count, left < kBf16Column ? left : kBf16Column}, ahead);
+  }
+}
+
+// Panels against rows that are staged.
+LISSOME_INLINE void run_bf16_panels(const Bf16Product& product, StagedRows<StagedItem> x, Range rows, Range panels) {
+  constexpr int64_t kNearElements = 256 * 1024;  // that may well be found in the second-level cache
+  const bool far = (panels.end - panels.begin) * product.steps * kBf16Step * kBf16Panel > kNearElements;
+  for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+    run_bf16_panel(product, x, rows, panel, !far || panel + 1 == panels.end);
   }
 }
 
@@ -116,8 +150,8 @@ LISSOME_INLINE void run_linear_bf16(const LinearBf16Call& call, int part, int pa
   if (call.rows == 1) return run_single_row(call, part, parts);
 #endif
   const Bf16Product product = {call, {}, call.weight, call.outputs, count_bf16_steps(call.inputs)};
-  const auto multiply = [&](StagedRows<StagedItem> x, Range rows, int64_t panel) {
-    run_bf16_panel(product, x, rows, panel);
+  const auto multiply = [&](StagedRows<StagedItem> x, Range rows, Range panels) {
+    run_bf16_panels(product, x, rows, panels);
   };
   run_share<StagedItem>(call, share_bf16(call, kBf16TileRows, part, parts), part, multiply);
 }

@@ -51,29 +51,26 @@ struct Bf16Place {
 template <typename Function>
 LISSOME_INLINE void finish_row(const OutputBf16& call, const float* sums, Bf16Place place, int64_t row,
                                const Function& activation) {
+  const uint16_t* residual = call.residual + row * call.residual_stride + place.output;
+  uint16_t* y = call.y + row * call.y_stride + place.output;
   for (int64_t n = 0; n < place.outputs; n += Floats::kWidth) {
-    const int64_t left = place.outputs - n < Floats::kWidth ? place.outputs - n : Floats::kWidth;
+    const int64_t left = place.outputs - n;
+    const bool whole = left >= Floats::kWidth;
+    const auto read = [&](const auto* from) { return whole ? load(from) : load_first(from, left); };
     Floats value = load(sums + n);
-    if (call.bias) value = value + load_first(call.bias + place.output + n, left);
+    if (call.bias) value = value + read(call.bias + place.output + n);
     if (call.residual_place == ResidualPlace::none) {
       value = activation(value);
+    } else if (call.residual_place == ResidualPlace::before_activation) {
+      value = activation(value + read(residual + n));
     } else {
-      const Floats residual = load_first(call.residual + row * call.residual_stride + place.output + n, left);
-      value = call.residual_place == ResidualPlace::before_activation ? activation(value + residual)
-                                                                      : activation(value) + residual;
+      value = activation(value) + read(residual + n);
     }
-    store_first(call.y + row * call.y_stride + place.output + n, value, left);
-  }
-}
-
-// run(activation) with the activation as a function that the compiler sees through.
-template <typename Function>
-LISSOME_INLINE void choose_activation(Epilogue epilogue, const Function& run) {
-  switch (epilogue.activation) {
-    case Activation::none: return run([](Floats x) { return x; });
-    case Activation::relu: return run([](Floats x) { return max_with(zeros(), x); });
-    case Activation::gelu: return run([](Floats x) { return activate_vector({Activation::gelu, 0, 0}, x); });
-    default: return run([epilogue](Floats x) { return activate_vector(epilogue, x); });
+    if (whole) {
+      store(y + n, value);
+    } else {
+      store_first(y + n, value, left);
+    }
   }
 }
 
@@ -90,7 +87,7 @@ LISSOME_INLINE Bf16Share share_bf16(const LinearBf16Call& call, int64_t unit, in
   return {{0, panels}, split_by_unit(call.rows, unit, part, parts)};
 }
 
-// `multiply(staged, rows, panel)` for every panel of the share, rows taken in chunks that stay in cache.
+// `multiply(staged, rows, panels)` with the rows of the share, taken in chunks that stay in cache.
 template <typename Item, typename Function>
 LISSOME_INLINE void run_share(const LinearBf16Call& call, Bf16Share share, int part, const Function& multiply) {
   auto* scratch = reinterpret_cast<Item*>(call.scratch + part * linear_bf16_scratch(call.rows, call.inputs));
@@ -98,7 +95,7 @@ LISSOME_INLINE void run_share(const LinearBf16Call& call, Bf16Share share, int p
   for (int64_t row = share.rows.begin; row < share.rows.end; row += chunk) {
     const Range rows = {row, row + chunk < share.rows.end ? row + chunk : share.rows.end};
     const StagedRows<Item> staged = stage_rows(call, rows, scratch);
-    for (int64_t panel = share.panels.begin; panel < share.panels.end; ++panel) multiply(staged, rows, panel);
+    multiply(staged, rows, share.panels);
   }
 }
 
