@@ -1,5 +1,5 @@
 // As attention.h, for bf16: products of bf16 with sums in f32, softmax in f32, its weights rounded to bf16 once more
-// where tile registers multiply them.
+// where the processor multiplies bf16.
 #pragma once
 
 #include <cstddef>

@@ -1,133 +1,21 @@
-// bf16 attention on tile registers. Keys and values of a head are packed into tiles once; then blocks of 32 queries
-// meet blocks of keys: scores in f32, weights rounded to bf16, sums of values in f32.
+// bf16 attention on tile registers: see attention_bf16_tiles_body.h.
 #pragma once
 
 #include "lissome/kernel/tiles_bf16.h"
-#include "lissome/kernel/vector_bf16.h"
 
-#include "lissome/kernel/attention_bf16.h"
-#include "lissome/kernel/attention_bf16_sizes.h"
-#include "lissome/kernel/split.h"
+#include "lissome/kernel/attention_bf16_tiles_body.h"
 
 namespace lissome {
 namespace {
 
-constexpr int64_t kTile = 512;  // bf16 elements: 16 rows of 16 pairs
-
-struct TiledHead {
-  const uint16_t *q, *k, *v;
-  const void* mask;
-  uint16_t* y;
-  uint16_t *key_tiles, *value_tiles, *queries, *weights;
-  float *scores, *sums;
-  TiledSizes sizes;
-};
-
-// What is known of a block of queries so far.
-struct RunningRows {
-  float largest[kTileQueries];
-  float total[kTileQueries];
-};
-
-struct Square {
-  __m512i rows[16];
-};
-
-// Rows become columns, by 32-bit words.
-LISSOME_INLINE void transpose(const Square& from, Square& to) {
-  Square pairs, fours;
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    pairs.rows[i] = _mm512_unpacklo_epi32(from.rows[i], from.rows[i + 1]);
-    pairs.rows[i + 1] = _mm512_unpackhi_epi32(from.rows[i], from.rows[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    fours.rows[i] = _mm512_unpacklo_epi64(pairs.rows[i], pairs.rows[i + 2]);
-    fours.rows[i + 1] = _mm512_unpackhi_epi64(pairs.rows[i], pairs.rows[i + 2]);
-    fours.rows[i + 2] = _mm512_unpacklo_epi64(pairs.rows[i + 1], pairs.rows[i + 3]);
-    fours.rows[i + 3] = _mm512_unpackhi_epi64(pairs.rows[i + 1], pairs.rows[i + 3]);
-  }
-  // Now lane L of fours[4g + c] holds column 4L + c of rows 4g to 4g + 3.
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    const __m512i upper_even = _mm512_shuffle_i32x4(fours.rows[c], fours.rows[4 + c], 0x88);
-    const __m512i lower_even = _mm512_shuffle_i32x4(fours.rows[8 + c], fours.rows[12 + c], 0x88);
-    const __m512i upper_odd = _mm512_shuffle_i32x4(fours.rows[c], fours.rows[4 + c], 0xdd);
-    const __m512i lower_odd = _mm512_shuffle_i32x4(fours.rows[8 + c], fours.rows[12 + c], 0xdd);
-    to.rows[c] = _mm512_shuffle_i32x4(upper_even, lower_even, 0x88);
-    to.rows[8 + c] = _mm512_shuffle_i32x4(upper_even, lower_even, 0xdd);
-    to.rows[4 + c] = _mm512_shuffle_i32x4(upper_odd, lower_odd, 0x88);
-    to.rows[12 + c] = _mm512_shuffle_i32x4(upper_odd, lower_odd, 0xdd);
-  }
-}
-
-LISSOME_INLINE __mmask32 first_items(int64_t count) {
-  return count >= 32 ? ~__mmask32{0} : count > 0 ? (__mmask32{1} << count) - 1 : 0;
-}
-
-// Tile (16 keys, step of the size): pairs along the size, key beside key. Zeros beyond.
-void pack_key_tiles(const AttentionBf16Call& call, const TiledHead& head) {
-  for (int64_t first = 0; first < head.sizes.key_steps * 32; first += 16) {
-    for (int64_t step = 0; step < head.sizes.steps; ++step) {
-      const __mmask32 items = first_items(call.size - step * 32);
-      Square rows, columns;
-#pragma GCC unroll 16
-      for (int n = 0; n < 16; ++n) {
-        const bool exists = first + n < call.keys;
-        const uint16_t* from = head.k + (exists ? first + n : 0) * call.k_strides.row + step * 32;
-        rows.rows[n] = _mm512_maskz_loadu_epi16(exists ? items : 0, from);
-      }
-      transpose(rows, columns);
-      uint16_t* tile = head.key_tiles + (first / 16 * head.sizes.steps + step) * kTile;
-#pragma GCC unroll 16
-      for (int n = 0; n < 16; ++n) _mm512_storeu_si512(tile + n * 32, columns.rows[n]);
-    }
-  }
-}
-
-// Tile (16 numbers of a value, step of 32 keys): pairs along the keys. Zeros beyond.
-void pack_value_tiles(const AttentionBf16Call& call, const TiledHead& head) {
-  const auto load_part = [&](int64_t key, int64_t n) {
-    if (key >= call.keys) return _mm512_setzero_si512();
-    const auto items = static_cast<__mmask16>(first_items(call.value_size - n));
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(items, head.v + key * call.v_strides.row + n));
-  };
-  for (int64_t n = 0; n < head.sizes.value_panels * 32; n += 16) {
-    for (int64_t key = 0; key < head.sizes.key_steps * 32; key += 2) {
-      const __m512i pairs = _mm512_or_si512(load_part(key, n), _mm512_slli_epi32(load_part(key + 1, n), 16));
-      const int64_t tile = (n / 32 * head.sizes.key_steps + key / 32) * 2 + n / 16 % 2;
-      _mm512_storeu_si512(head.value_tiles + tile * kTile + key % 32 * 16, pairs);
-    }
-  }
-}
-
-void copy_queries(const AttentionBf16Call& call, const TiledHead& head, int64_t query, int64_t rows) {
-  const int64_t width = head.sizes.steps * 32;
-  for (int64_t r = 0; r < kTileQueries; ++r) {
-    for (int64_t k = 0; k < width; k += 32) {
-      const __mmask32 items = r < rows ? first_items(call.size - k) : 0;
-      const uint16_t* from = head.q + (query + (r < rows ? r : 0)) * call.q_strides.row + k;
-      _mm512_storeu_si512(head.queries + r * width + k, _mm512_maskz_loadu_epi16(items, from));
-    }
-  }
-}
-
-// y (+)= rows * tiles for 32 rows (the lower 16 only where they are needed) and 32 columns.
-struct TileProduct {
-  const uint16_t* rows;
-  const uint16_t* tiles;  // of a step: left at 0, right at `right`; the next step `next` on
-  float* y;
-  int64_t row_stride, right, next, y_stride, steps;  // elements
-  bool adds, lower;
-};
-
+// The lower 16 rows only where they are needed.
 void multiply_tile(const TileProduct& p) {
   const int64_t row_bytes = p.row_stride * 2, y_bytes = p.y_stride * 4;
   float* lower = p.y + 16 * p.y_stride;
+  const bool both = p.count > 16;
   if (p.adds) {
     load_tile<0>(p.y, y_bytes), load_tile<1>(p.y + 16, y_bytes);
-    if (p.lower) load_tile<2>(lower, y_bytes), load_tile<3>(lower + 16, y_bytes);
+    if (both) load_tile<2>(lower, y_bytes), load_tile<3>(lower + 16, y_bytes);
   } else {
     clear_tile<0>(), clear_tile<1>(), clear_tile<2>(), clear_tile<3>();
   }
@@ -138,181 +26,18 @@ void multiply_tile(const TileProduct& p) {
     multiply_tiles<0, 4, 6>();
     load_tile<7>(tiles + p.right, 64);
     multiply_tiles<1, 4, 7>();
-    if (!p.lower) continue;
+    if (!both) continue;
     load_tile<5>(rows + 16 * p.row_stride, row_bytes);
     multiply_tiles<2, 5, 6>();
     multiply_tiles<3, 5, 7>();
   }
   store_tile<0>(p.y, y_bytes), store_tile<1>(p.y + 16, y_bytes);
-  if (p.lower) store_tile<2>(lower, y_bytes), store_tile<3>(lower + 16, y_bytes);
-}
-
-// 16 scores of a row from key `at` on: scaled, with the mask, -infinity where a key is not seen.
-LISSOME_INLINE Floats mask_lanes(const AttentionBf16Call& call, const void* mask, Floats score, int64_t at,
-                                 int64_t seen) {
-  Floats value = score * fill(call.scale);
-  const int64_t left = seen - at;
-  auto lanes = static_cast<__mmask16>(first_items(left < 16 ? left : 16));
-  if (call.mask_kind == MaskKind::added) {
-    const __m256i bits = _mm256_maskz_loadu_epi16(lanes, static_cast<const uint16_t*>(mask) + at);
-    value = value + widen_lanes(bits);
-  } else if (call.mask_kind == MaskKind::chosen) {
-    const __m128i chosen = _mm_maskz_loadu_epi8(lanes, static_cast<const uint8_t*>(mask) + at);
-    lanes = _mm_test_epi8_mask(chosen, chosen);
-  }
-  return {_mm512_mask_blend_ps(lanes, _mm512_set1_ps(-__builtin_inff()), value.v)};
-}
-
-// e^x for x <= 0, to 1e-4 of it: less than rounding to bf16 takes away. NaN stays NaN.
-LISSOME_INLINE Floats find_weight(Floats x) {
-  x = max_with(fill(-104.0f), x);
-  const Floats n = round_to_nearest(x * fill(1.44269504f));
-  const Floats r = subtract_product(n, fill(0.693147181f), x);
-  Floats p = multiply_add(fill(1.656684179e-01f), r, fill(5.049632639e-01f));
-  p = multiply_add(p, r, fill(1.000164186e+00f));
-  p = multiply_add(p, r, fill(9.999280736e-01f));
-  return scale_by_power(p, n);
-}
-
-// Scales a row of scores and masks them; returns the largest.
-LISSOME_INLINE float mask_row(const AttentionBf16Call& call, const void* mask, float* scores, int64_t keys,
-                              int64_t seen) {
-  Floats largest[2] = {fill(-__builtin_inff()), fill(-__builtin_inff())};
-  int64_t n = 0;
-  if (call.mask_kind != MaskKind::added) {
-    for (; n + 32 <= seen; n += 32) {
-      __mmask32 lanes = ~__mmask32{0};
-      if (call.mask_kind == MaskKind::chosen) {
-        const __m256i chosen =
-            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(static_cast<const uint8_t*>(mask) + n));
-        lanes = _mm256_test_epi8_mask(chosen, chosen);
-      }
-#pragma GCC unroll 2
-      for (int i = 0; i < 2; ++i) {
-        const Floats scaled = load(scores + n + 16 * i) * fill(call.scale);
-        const Floats value = {_mm512_mask_blend_ps(static_cast<__mmask16>(lanes >> (16 * i)),
-                                                   _mm512_set1_ps(-__builtin_inff()), scaled.v)};
-        store(scores + n + 16 * i, value);
-        largest[i] = max_with(value, largest[i]);
-      }
-    }
-  }
-  for (; n < keys; n += Floats::kWidth) {
-    const Floats value = mask_lanes(call, mask, load(scores + n), n, seen);
-    store(scores + n, value);
-    largest[0] = max_with(value, largest[0]);
-  }
-  return max_lanes(max_with(largest[0], largest[1]));
-}
-
-// Turns a masked row of scores into weights against the running maximum, and rescales what was summed before.
-LISSOME_INLINE void weigh_row(const TiledHead& head, float largest, int64_t r, RunningRows& running, bool first_block) {
-  const float* scores = head.scores + r * head.sizes.block;
-  uint16_t* weights = head.weights + r * head.sizes.block;
-  const float before = running.largest[r];
-  const float top = largest > before ? largest : before;
-  const Floats shift = fill(top == -__builtin_inff() ? 0 : top);  // nothing seen yet: weights of zero
-  Floats totals[2] = {zeros(), zeros()};
-  for (int64_t n = 0; n < head.sizes.block; n += 32) {
-    const Floats left = find_weight(load(scores + n) - shift), right = find_weight(load(scores + n + 16) - shift);
-    _mm512_storeu_si512(weights + n, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(right.v, left.v)));
-    totals[0] = totals[0] + left, totals[1] = totals[1] + right;
-  }
-  const Floats total = totals[0] + totals[1];
-  const float sum = sum_lanes(total);
-  if (first_block) {
-    running.total[r] = sum;
-  } else if (top != before) {
-    alignas(64) float factor[Floats::kWidth];
-    store(factor, find_weight(fill(before) - shift));
-    running.total[r] = running.total[r] * factor[0] + sum;
-    float* sums = head.sums + r * head.sizes.value_panels * 32;
-    for (int64_t n = 0; n < head.sizes.value_panels * 32; n += Floats::kWidth) {
-      store(sums + n, load(sums + n) * fill(factor[0]));
-    }
-  } else {
-    running.total[r] += sum;
-  }
-  running.largest[r] = top;
-}
-
-void run_query_block(const AttentionBf16Call& call, const TiledHead& head, int64_t query, int64_t rows) {
-  RunningRows running;
-  for (int64_t r = 0; r < rows; ++r) running.largest[r] = -__builtin_inff(), running.total[r] = 0;
-  const TiledSizes& sizes = head.sizes;
-  const bool lower = rows > 16;
-  copy_queries(call, head, query, rows);
-  const int64_t end = call.causal && query + rows < call.keys ? query + rows : call.keys;
-  const int64_t item = call.mask_kind == MaskKind::added ? 2 : 1;
-  for (int64_t key = 0; key < end; key += sizes.block) {
-    const int64_t count = end - key < sizes.block ? end - key : sizes.block;
-    for (int64_t n = 0; n < sizes.block; n += 32) {
-      if (n >= count) break;
-      multiply_tile({head.queries, head.key_tiles + (key + n) / 16 * sizes.steps * kTile, head.scores + n,
-                     sizes.steps * 32, sizes.steps * kTile, kTile, sizes.block, sizes.steps, false, lower});
-    }
-    // All maxima first: the search in one row need not wait for the weights of the row before.
-    float largest[kTileQueries];
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t allowed = call.causal ? query + r + 1 - key : count;
-      const int64_t mask_at = (query + r) * call.mask_strides.row + key;
-      largest[r] = mask_row(call, static_cast<const char*>(head.mask) + mask_at * item, head.scores + r * sizes.block,
-                            sizes.block, allowed < count ? allowed : count);
-    }
-    for (int64_t r = 0; r < rows; ++r) weigh_row(head, largest[r], r, running, key == 0);
-    for (int64_t panel = 0; panel < sizes.value_panels; ++panel) {
-      multiply_tile({head.weights, head.value_tiles + (panel * sizes.key_steps + key / 32) * 2 * kTile,
-                     head.sums + panel * 32, sizes.block, kTile, 2 * kTile, sizes.value_panels * 32, (count + 31) / 32,
-                     key > 0, lower});
-    }
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    const Floats factor = fill(running.total[r] == 0 ? 0.0f : 1 / running.total[r]);
-    const float* sums = head.sums + r * sizes.value_panels * 32;
-    uint16_t* y = head.y + (query + r) * call.y_strides.row;
-    for (int64_t n = 0; n < call.value_size; n += Floats::kWidth) {
-      const int64_t left = call.value_size - n < Floats::kWidth ? call.value_size - n : Floats::kWidth;
-      store_first(y + n, load(sums + n) * factor, left);
-    }
-  }
-}
-
-// The head's places in the scratch of one part, in order.
-TiledHead place_scratch(const AttentionBf16Call& call, int part) {
-  TiledHead head = {};
-  head.sizes = find_tiled_sizes(call.keys, call.size, call.value_size);
-  std::byte* at = call.scratch + part * attention_bf16_scratch(call.keys, call.size, call.value_size);
-  head.key_tiles = reinterpret_cast<uint16_t*>(at);
-  head.value_tiles = reinterpret_cast<uint16_t*>(at += head.sizes.keys);
-  head.queries = reinterpret_cast<uint16_t*>(at += head.sizes.values);
-  head.scores = reinterpret_cast<float*>(at += head.sizes.queries);
-  head.weights = reinterpret_cast<uint16_t*>(at += head.sizes.scores);
-  head.sums = reinterpret_cast<float*>(at + head.sizes.weights);
-  return head;
+  if (both) store_tile<2>(lower, y_bytes), store_tile<3>(lower + 16, y_bytes);
 }
 
 LISSOME_INLINE void run_attention_bf16(const AttentionBf16Call& call, int part, int parts) {
-  const int64_t blocks = (call.queries + kTileQueries - 1) / kTileQueries;
-  const Range range = split_evenly(call.batch * call.heads * blocks, part, parts);
   shape_full_tiles();
-  TiledHead head = place_scratch(call, part);
-  int64_t packed = -1;
-  for (int64_t i = range.begin; i < range.end; ++i) {
-    const int64_t b = i / blocks / call.heads, h = i / blocks % call.heads, query = i % blocks * kTileQueries;
-    const int64_t key_head = h / (call.heads / call.key_heads);
-    head.q = call.q + b * call.q_strides.batch + h * call.q_strides.head;
-    head.k = call.k + b * call.k_strides.batch + key_head * call.k_strides.head;
-    head.v = call.v + b * call.v_strides.batch + key_head * call.v_strides.head;
-    head.y = call.y + b * call.y_strides.batch + h * call.y_strides.head;
-    const int64_t mask_at = b * call.mask_strides.batch + h * call.mask_strides.head;
-    head.mask = static_cast<const char*>(call.mask) + mask_at * (call.mask_kind == MaskKind::added ? 2 : 1);
-    if (packed != b * call.key_heads + key_head) {
-      packed = b * call.key_heads + key_head;
-      pack_key_tiles(call, head);
-      pack_value_tiles(call, head);
-    }
-    run_query_block(call, head, query, call.queries - query < kTileQueries ? call.queries - query : kTileQueries);
-  }
+  run_tiled_attention<multiply_tile>(call, part, parts);
   release_tiles();
 }
 

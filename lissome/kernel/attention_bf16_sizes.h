@@ -1,4 +1,4 @@
-// How the scratch of one part of bf16 attention is laid out, in bytes, for both of its forms. Static: see split.h.
+// How the scratch of one part of bf16 attention is laid out, in bytes, for each of its forms. Static: see split.h.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline WidenedSizes find_widened_sizes(int64_t keys, int64_t size, int64_t value
           round_to_cache_line(4 * kQueryBlock * keys)};
 }
 
-// Where tile registers multiply: everything in whole steps of 32.
+// Where bf16 is multiplied as it is: everything in whole steps of 32.
 constexpr int64_t kTileQueries = 32;
 struct TiledSizes {
   int64_t steps, key_steps, value_panels;  // of 32: in a row of q, in all keys, in a row of v

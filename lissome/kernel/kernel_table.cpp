@@ -29,6 +29,7 @@ constexpr std::array kRows = {
     row<attention_avx2>("attention", Isa::avx2),
     row<attention_portable>("attention", Isa::portable),
     row<attention_bf16_amx>("attention_bf16", Isa::amx),
+    row<attention_bf16_avx512_bf16>("attention_bf16", Isa::avx512_bf16),
     row<attention_bf16_avx512>("attention_bf16", Isa::avx512),
     row<attention_bf16_avx2>("attention_bf16", Isa::avx2),
     row<attention_bf16_portable>("attention_bf16", Isa::portable),

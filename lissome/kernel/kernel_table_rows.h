@@ -38,6 +38,7 @@ LISSOME_KERNEL(attention, AttentionCall, avx2);
 LISSOME_KERNEL(attention, AttentionCall, portable);
 
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, amx);
+LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx512_bf16);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx512);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx2);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, portable);
