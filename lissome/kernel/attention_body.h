@@ -150,11 +150,11 @@ void run_query_block(const AttentionCall& call, const Head& head, int64_t query,
   const int64_t end = call.causal && query + rows < call.keys ? query + rows : call.keys;
   for (int64_t key = 0; key < end; key += kKeyBlock) {
     const Range keys = {key, key + kKeyBlock < end ? key + kKeyBlock : end};
-    const int64_t count = keys.end - keys.begin, padded = round_to_panel(count);
-    for (int64_t n = 0; n < padded; n += kLinearPanel) {
+    const int64_t count = keys.end - keys.begin;
+    for (int64_t n = 0; n < count; n += kLinearPanel) {
       multiply_panel({head.q + query * call.q_strides.row, head.key_panels + (key + n) * call.size, head.scores + n,
                       call.q_strides.row, head.sizes.score_stride, call.size, false},
-                     rows, kLinearPanel);
+                     rows, count - n < kLinearPanel ? count - n : kLinearPanel);
     }
     for (int64_t r = 0; r < rows; ++r) {
       float* scores = head.scores + r * head.sizes.score_stride;
