@@ -79,9 +79,7 @@ void pack_u8s8(const int8_t* weight, int64_t outputs, int64_t inputs, RunsU8S8 r
   }
 }
 
-int64_t conv_u8s8_scratch(const Window& window, int64_t in_channels, int64_t groups) {
-  return groups == 1 ? band_scratch(window, in_channels) : 0;
-}
+int64_t conv_u8s8_scratch(const Window& window, int64_t in_channels) { return band_scratch(window, in_channels); }
 
 void linear_u8s8_portable(const LinearU8S8Call& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);

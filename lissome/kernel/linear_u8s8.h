@@ -81,7 +81,7 @@ int64_t packed_u8s8_size(int64_t outputs, int64_t inputs, RunsU8S8 runs);  // by
 void pack_u8s8(const int8_t* weight, int64_t outputs, int64_t inputs, RunsU8S8 runs, int8_t* packed,
                int32_t* weight_sums);
 
-int64_t conv_u8s8_scratch(const Window& window, int64_t in_channels, int64_t groups);  // bytes a part
+int64_t conv_u8s8_scratch(const Window& window, int64_t in_channels);  // bytes a part
 
 // Rows of f32 -> u8 with a scale and zero point a row:
 //   low = min(0, smallest), high = max(0, largest), scale = (high - low) / 255, 1 where that is below 1e-30;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "lissome/kernel/finish_u8s8_amx_body.h"
-#include "lissome/kernel/image_band.h"
+#include "lissome/kernel/image_band_body.h"
 #include "lissome/kernel/kernel_table_rows.h"
 #include "lissome/kernel/peak_int8_amx_body.h"
 #include "lissome/kernel/runs_u8s8.h"
@@ -263,52 +263,6 @@ LISSOME_INLINE void run_linear_u8s8(const LinearU8S8Call& call, int part, int pa
   run_linear_blocks(call, part, parts);
 }
 
-// One row of an image into a band: border, pixels, border. Pixels of a width that is no multiple of four get bytes
-// between them that meet weights of zero.
-LISSOME_INLINE void copy_image_row(const ConvU8S8Call& call, const ImageBand& band, const uint8_t* x, uint8_t* to) {
-  const Window& w = call.window;
-  const int64_t room = band.pitch / band.pixel, left = w.pad_width < room ? w.pad_width : room;
-  const int64_t pixels = w.width < room - left ? w.width : room - left;
-  __builtin_memset(to, call.x_zero, static_cast<size_t>(left * band.pixel));
-  __builtin_memset(to + (left + pixels) * band.pixel, call.x_zero,
-                   static_cast<size_t>((room - left - pixels) * band.pixel));
-  to += left * band.pixel;
-  const int64_t channels = call.in_channels;
-  if (channels == band.pixel) {
-    __builtin_memcpy(to, x, static_cast<size_t>(pixels * channels));
-    return;
-  }
-  int64_t i = 0;
-  if (channels == 3) {
-    const __m128i spread = _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
-    for (; i + 6 <= pixels; i += 4) {
-      const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i * 3));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * 4), _mm_shuffle_epi8(four, spread));
-    }
-  }
-  for (; i < pixels; ++i) {
-    for (int64_t c = 0; c < channels; ++c) to[i * band.pixel + c] = x[i * channels + c];
-  }
-}
-
-// What `out_rows` rows of output from `first` on read of one image.
-LISSOME_INLINE void copy_band(const ConvU8S8Call& call, const ImageBand& band, const uint8_t* image, int64_t first,
-                              int64_t out_rows, uint8_t* to) {
-  const Window& w = call.window;
-  const int64_t rows = (out_rows - 1) * w.stride_height + (w.kernel_height - 1) * w.dilation_height + 1;
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t phase = i % w.stride_height;
-    if (w.kernel_height == 1 && phase != 0) continue;
-    const int64_t h = first * w.stride_height - w.pad_height + i;
-    uint8_t* row = to + (phase * (out_rows + band.more_rows) + i / w.stride_height) * band.pitch;
-    if (h < 0 || h >= w.height) {
-      __builtin_memset(row, call.x_zero, static_cast<size_t>(band.pitch));
-    } else {
-      copy_image_row(call, band, image + h * w.width * call.in_channels, row);
-    }
-  }
-}
-
 // Where each step of a window reads, from the corner of the window on.
 LISSOME_INLINE int64_t list_offsets(const Window& w, const ImageBand& band, const PanelU8S8& panel, int64_t out_rows,
                                     int32_t* offsets) {
@@ -379,16 +333,9 @@ bool suits_tiles(const ConvU8S8Call& call) {
 }
 
 LISSOME_INLINE void run_conv_u8s8(const ConvU8S8Call& call, int part, int parts) {
-  const Window& w = call.window;
   if (!suits_tiles(call)) return conv_u8s8_avx512_vnni(call, part, parts);
-  const bool moves = w.stride_height != 1 || w.stride_width != 1 || w.pad_height != 0 || w.pad_width != 0;
-  if (moves || w.kernel_height * w.kernel_width != 1) return run_conv_blocks(call, part, parts);
-  LinearU8S8Call product;
-  static_cast<OutputU8S8&>(product) = call;
-  product.x = call.x, product.weight = call.weight;
-  product.rows = w.batch * w.out_height * w.out_width;
-  product.inputs = product.x_stride = call.in_channels, product.outputs = call.out_channels;
-  run_linear_blocks(product, part, parts);
+  if (!is_linear(call)) return run_conv_blocks(call, part, parts);
+  run_linear_blocks(describe_linear(call), part, parts);
 }
 
 }  // namespace

@@ -2,93 +2,137 @@
 #pragma once
 
 #include "lissome/kernel/tile_u8s8_body.h"
-#include "lissome/kernel/window_rows.h"
+
+#include "lissome/kernel/image_band_body.h"
 
 namespace lissome {
 namespace {
 
 constexpr int64_t kChunkBytes = 256 * 1024;  // of x, per sweep over the panels
-constexpr int64_t kImageChunk = 512;         // pixels per sweep over the panels
 
 struct LinearTile {
   template <int Rows, int Vectors>
-  static void run(const LinearU8S8Call& call, TilePlace place) {
+  static void run(const LinearU8S8Call& call, TilePlace place, Ahead& ahead) {
     const PanelU8S8 panel = measure_panel(call.inputs, {});
     const uint8_t* rows[Rows];
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) rows[r] = call.x + (place.row + r) * call.x_stride;
     const int8_t* columns[Vectors];
     find_columns(call.weight, panel, place.output, columns);
-    WeightPlace at = {0, panel.step_fours};
     Ints sums[Rows][Vectors];
-    clear_sums(sums);
-    accumulate(rows, columns, panel, at, call.inputs, sums);
+    start_sums(call, place, sums);
+    accumulate(rows, columns, panel, 0, call.inputs, sums, ahead);
     store_tile(call, place, sums);
   }
 };
 
-struct ConvGroup : OutputU8S8 {
-  const ConvU8S8Call* call;
-  const uint8_t* x;  // channel 0 of the group
-  const uint8_t* border;
+// One group of a convolution over a band of the image, which holds its border: a run of the window lies equally far
+// from the corner of every window.
+struct BandProduct : OutputU8S8 {
+  const Window& window;
+  ImageBand band;
+  const uint8_t* x;      // of the band, channel 0 of the group
   const int8_t* weight;  // packed, of the group
-  int64_t inputs, taps_per_run;
+  int64_t plane_lines;   // of the band
+  int64_t first;         // row of the result that pixel 0 of the band is
+  int64_t run_inputs;
+  RunsU8S8 runs;
   PanelU8S8 panel;
 };
 
 struct ConvTile {
   template <int Rows, int Vectors>
-  static void run(const ConvGroup& group, TilePlace place) {
-    const ConvU8S8Call& call = *group.call;
-    const Window& w = call.window;
-    const PanelU8S8& panel = group.panel;
+  static void run(const BandProduct& product, TilePlace place, Ahead& ahead) {
+    const Window& w = product.window;
+    const PanelU8S8& panel = product.panel;
     const int8_t* columns[Vectors];
-    find_columns(group.weight, panel, place.output, columns);
-    const bool shares = group.taps_per_run > 1;
-    WindowRows<uint8_t, Rows> window;
-    window.start(w, group.x, call.in_channels, place.row);
+    find_columns(product.weight, panel, place.output, columns);
+    const uint8_t* corners[Rows];
+    find_corners(product, place.row, corners);
+    place.row += product.first;
     Ints sums[Rows][Vectors];
-    clear_sums(sums);
-    WeightPlace at = {0, panel.step_fours};
-    int64_t run = 0;
-    for (int64_t kh = 0; kh < w.kernel_height; ++kh) {
-      for (int64_t kw = 0; kw < w.kernel_width; ++kw) {
-        if (kw == 0 || !shares) at = {run++ * panel.steps * panel.step, panel.step_fours};
+    start_sums(product, place, sums);
+    const int64_t across = w.kernel_width / product.runs.taps_per_run, tap = w.dilation_width * product.band.pixel;
+    int64_t weight = 0, phase = 0, line = 0;
+    for (int64_t kh = 0; kh < w.kernel_height; ++kh, phase += w.dilation_height) {
+      for (; phase >= w.stride_height; phase -= w.stride_height) ++line;
+      int64_t offset = (phase * product.plane_lines + line) * product.band.pitch;
+      for (int64_t run = 0; run < across; ++run, offset += tap, weight += panel.steps * panel.step) {
         const uint8_t* rows[Rows];
-        window.address(w, kh, kw, call.in_channels, group.border, rows);
-        accumulate(rows, columns, panel, at, group.inputs, sums);
+#pragma GCC unroll 16
+        for (int r = 0; r < Rows; ++r) rows[r] = corners[r] + offset;
+        accumulate(rows, columns, panel, weight, product.run_inputs, sums, ahead);
       }
     }
-    store_tile(group, place, sums);
+    store_tile(product, place, sums);
+  }
+
+  template <int Rows>
+  static LISSOME_INLINE void find_corners(const BandProduct& product, int64_t pixel, const uint8_t* (&corners)[Rows]) {
+    const Window& w = product.window;
+    const int64_t step = w.stride_width * product.band.pixel;
+    int64_t ow = pixel % w.out_width;
+    const uint8_t* line = product.x + pixel / w.out_width * product.band.pitch;
+    for (int r = 0; r < Rows; ++r) {
+      corners[r] = line + ow * step;
+      if (++ow == w.out_width) ow = 0, line += product.band.pitch;
+    }
   }
 };
 
 LISSOME_INLINE void run_linear_u8s8(const LinearU8S8Call& call, int part, int parts) {
-  run_tiles<LinearTile>(call, call.rows, call.outputs, kChunkBytes / (call.inputs + 1), part, parts);
+  run_tiles<LinearTile>(call, measure_panel(call.inputs, {}), call.rows, call.outputs, kChunkBytes / (call.inputs + 1),
+                        part, parts);
 }
 
-LISSOME_INLINE void run_conv_u8s8(const ConvU8S8Call& call, int part, int parts) {
-  const Window& w = call.window;
+// The outputs of group g, and its weights and inputs.
+LISSOME_INLINE BandProduct describe_group(const ConvU8S8Call& call, const ImageBand& band, const uint8_t* x,
+                                          int64_t g) {
   const int64_t inputs = call.in_channels / call.groups, outputs = call.out_channels / call.groups;
-  const RunsU8S8 runs = choose_runs(w, call.groups);
-  const PanelU8S8 panel = measure_panel(inputs, runs);
-  const int64_t block = (outputs + kU8S8Panel - 1) / kU8S8Panel * panel.panel;
-  for (int64_t g = 0; g < call.groups; ++g) {
-    ConvGroup group;
-    static_cast<OutputU8S8&>(group) = call;
-    group.y = static_cast<uint8_t*>(call.y) + g * outputs * (call.narrows ? 2 : call.out_inverse == 0 ? 4 : 1);
-    group.multiplier += g * outputs;
-    group.weight_sums += g * outputs;
-    if (group.bias) group.bias += g * outputs;
-    if (group.residual) group.residual += g * outputs;
-    if (group.residual_bf16) group.residual_bf16 += g * outputs;
-    if (group.residual_u8) group.residual_u8 += g * outputs;
-    group.call = &call;
-    group.x = call.x + g * inputs;
-    group.border = call.border + g * inputs;
-    group.weight = call.weight + g * block;
-    group.inputs = inputs, group.taps_per_run = runs.taps_per_run, group.panel = panel;
-    run_tiles<ConvTile>(group, w.batch * w.out_height * w.out_width, outputs, kImageChunk, part, parts);
+  OutputU8S8 output = call;
+  output.y = static_cast<uint8_t*>(call.y) + g * outputs * (call.narrows ? 2 : call.out_inverse == 0 ? 4 : 1);
+  output.multiplier += g * outputs;
+  output.weight_sums += g * outputs;
+  if (output.bias) output.bias += g * outputs;
+  if (output.residual) output.residual += g * outputs;
+  if (output.residual_bf16) output.residual_bf16 += g * outputs;
+  if (output.residual_u8) output.residual_u8 += g * outputs;
+  BandProduct product = {output, call.window, band, x + g * inputs};
+  product.runs = choose_runs(call.window, call.groups);
+  product.panel = measure_panel(inputs, product.runs);
+  product.weight = call.weight + g * ((outputs + kU8S8Panel - 1) / kU8S8Panel * product.panel.panel);
+  product.run_inputs = 4 * product.panel.tap_fours * product.runs.taps_per_run;
+  return product;
+}
+
+// Parts share the outputs or the lines of y, as run_tiles() shares outputs and rows; bands are copied by every part.
+LISSOME_INLINE void run_conv_u8s8(const ConvU8S8Call& call, int part, int parts) {
+  if (is_linear(call)) return run_linear_u8s8(describe_linear(call), part, parts);
+  constexpr int64_t kColumn = kTileVectors * Floats::kWidth;
+  const Window& w = call.window;
+  const ImageBand band = measure_band(w, call.in_channels);
+  const int64_t outputs = call.out_channels / call.groups, lines = w.batch * w.out_height;
+  const int64_t columns = (outputs + kColumn - 1) / kColumn;
+  Range my_columns = {0, columns}, my_lines = {0, lines};
+  if ((columns + parts - 1) / parts * lines <= (lines + parts - 1) / parts * columns) {
+    my_columns = split_evenly(columns, part, parts);
+  } else {
+    my_lines = split_evenly(lines, part, parts);
+  }
+  auto* scratch = reinterpret_cast<uint8_t*>(call.scratch + part * band_scratch(w, call.in_channels));
+  for (int64_t line = my_lines.begin, count = 0; line < my_lines.end; line += count) {
+    const int64_t first = line % w.out_height, left = my_lines.end - line;
+    count = w.out_height - first < band.out_rows ? w.out_height - first : band.out_rows;
+    count = left < count ? left : count;
+    copy_band(call, band, call.x + line / w.out_height * w.height * w.width * call.in_channels, first, count, scratch);
+    for (int64_t g = 0; g < call.groups; ++g) {
+      BandProduct product = describe_group(call, band, scratch, g);
+      product.plane_lines = count + band.more_rows, product.first = line * w.out_width;
+      for (int64_t column = my_columns.begin; column < my_columns.end; ++column) {
+        const NextWeights next = {product.weight, product.panel, column + 1, my_columns.end};
+        run_tile_column<ConvTile>(product, column * kColumn, outputs, {0, count * w.out_width}, next);
+      }
+    }
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "lissome/kernel/convert_element.h"
 #include "lissome/kernel/kernel_table.h"
 #include "lissome/kernel/test_arrays.h"
@@ -181,6 +183,31 @@ TEST_CASE("linear_u8s8 does not saturate on extreme numbers") {
   }
 }
 
+TEST_CASE("linear_u8s8 stops at the ends of a byte whatever the result, and gives 0 for NaN") {
+  const int64_t rows = 13, inputs = 8, outputs = 96;
+  TestNumbers numbers(400);
+  const Bytes bytes = make_bytes(numbers, rows * inputs, outputs * inputs);
+  std::vector<int8_t> packed(static_cast<size_t>(packed_u8s8_size(outputs, inputs, {})));
+  std::vector<int32_t> sums(static_cast<size_t>(outputs));
+  pack_u8s8(bytes.weight.data(), outputs, inputs, {}, packed.data(), sums.data());
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const float special[] = {nan, infinity, -infinity, 3e38f, -3e38f, 1e10f, 0.0f, 1e-40f};
+  std::vector<float> multiplier, bias;
+  for (size_t n = 0; n < static_cast<size_t>(outputs); ++n) {
+    multiplier.push_back(special[n % 8]);
+    bias.push_back(n < 32 ? special[n / 8] : 0.5f);
+  }
+  LinearU8S8Call call;
+  call.x = bytes.x.data(), call.weight = packed.data(), call.weight_sums = sums.data();
+  call.multiplier = multiplier.data(), call.bias = bias.data();
+  call.rows = rows, call.inputs = call.x_stride = inputs, call.outputs = call.y_stride = outputs;
+  call.x_zero = 100, call.out_inverse = 3.0f, call.out_zero = 17;
+  for (const Activation activation : {Activation::none, Activation::relu}) {
+    call.epilogue.activation = activation;
+    check_rows("linear_u8s8", call, rows * outputs, 400);
+  }
+}
+
 namespace {
 
 void check_conv(Window w, int64_t groups, int64_t inputs, int64_t outputs, uint64_t seed) {
@@ -204,7 +231,7 @@ void check_conv(Window w, int64_t groups, int64_t inputs, int64_t outputs, uint6
   around.fill(numbers, call, groups * outputs, false);
   const std::vector<uint8_t> border(static_cast<size_t>(groups * inputs), static_cast<uint8_t>(call.x_zero));
   call.border = border.data();
-  std::vector<std::byte> scratch(static_cast<size_t>(3 * conv_u8s8_scratch(w, groups * inputs, groups)) + 64);
+  std::vector<std::byte> scratch(static_cast<size_t>(3 * conv_u8s8_scratch(w, groups * inputs)) + 64);
   call.scratch = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
   check_rows("conv_u8s8", call, rows * groups * outputs, seed);
 }

@@ -35,6 +35,22 @@ inline int64_t output_offset(const PanelU8S8& p, int64_t n) {
   return n / kU8S8Panel * p.panel + n / 16 % 2 * p.square + n % 16 * 4;
 }
 
+// Whether a convolution is a linear whose rows are the pixels, and that linear.
+[[maybe_unused]] inline bool is_linear(const ConvU8S8Call& call) {
+  const Window& w = call.window;
+  const bool moves = w.stride_height != 1 || w.stride_width != 1 || w.pad_height != 0 || w.pad_width != 0;
+  return call.groups == 1 && !moves && w.kernel_height * w.kernel_width == 1;
+}
+[[maybe_unused]] inline LinearU8S8Call describe_linear(const ConvU8S8Call& call) {
+  const Window& w = call.window;
+  LinearU8S8Call linear;
+  static_cast<OutputU8S8&>(linear) = call;
+  linear.x = call.x, linear.weight = call.weight;
+  linear.rows = w.batch * w.out_height * w.out_width;
+  linear.inputs = linear.x_stride = call.in_channels, linear.outputs = call.out_channels;
+  return linear;
+}
+
 // Where result (row, n) lies, as a row of y_stride elements and a number in it or beyond.
 [[maybe_unused]] inline int64_t spread_row(const SpreadU8S8& s, int64_t row) {
   return s.width == 0 ? row : row + row / s.width * s.width * (s.rows - 1);

@@ -25,10 +25,15 @@ inline Ints load_u8_first(const uint8_t* p, int64_t count) {
   __builtin_memcpy(&bytes, p, static_cast<size_t>(count < 8 ? count : 8));
   return {_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes))};
 }
+inline Ints load_u8(const uint8_t* p) {
+  return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))};
+}
 inline void store_ints(int32_t* p, Ints a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v); }
 inline Ints load_ints(const int32_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
 inline Ints multiply(Ints a, Ints b) { return {_mm256_mullo_epi32(a.v, b.v)}; }
 inline Ints subtract(Ints a, Ints b) { return {_mm256_sub_epi32(a.v, b.v)}; }
+// Half to even; NaN and what does not fit become the smallest number.
+inline Ints round_to_ints(Floats a) { return {_mm256_cvtps_epi32(a.v)}; }
 inline Floats to_floats(Ints a) { return {_mm256_cvtepi32_ps(a.v)}; }
 
 inline Weights load_weights(const int8_t* p) {
@@ -61,6 +66,15 @@ inline void store_u8_first(uint8_t* p, Floats a, int64_t count) {
   alignas(8) uint8_t all[8];
   _mm_storel_epi64(reinterpret_cast<__m128i*>(all), bytes);
   for (int64_t i = 0; i < count; ++i) p[i] = all[i];
+}
+
+// Registers side by side: each number plus `zero`, stopping at 0 and 255.
+inline void store_u8(uint8_t* p, const Ints (&a)[2], int32_t zero) {
+  const __m256i words =
+      _mm256_adds_epi16(_mm256_packs_epi32(a[0].v, a[1].v), _mm256_set1_epi16(static_cast<int16_t>(zero)));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5);
+  const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(words, words), order);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(bytes));
 }
 
 }  // namespace

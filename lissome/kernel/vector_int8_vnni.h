@@ -25,10 +25,15 @@ inline Ints load_ints_first(const int32_t* p, int64_t count) {
 inline Ints load_u8_first(const uint8_t* p, int64_t count) {
   return {_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first_lanes(count), p))};
 }
+inline Ints load_u8(const uint8_t* p) {
+  return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
 inline void store_ints(int32_t* p, Ints a) { _mm512_storeu_si512(p, a.v); }
 inline Ints load_ints(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
 inline Ints multiply(Ints a, Ints b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
 inline Ints subtract(Ints a, Ints b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+// Half to even; NaN and what does not fit become the smallest number.
+inline Ints round_to_ints(Floats a) { return {_mm512_cvtps_epi32(a.v)}; }
 inline Floats to_floats(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
 
 inline Weights load_weights(const int8_t* p) { return {_mm512_loadu_si512(p)}; }
@@ -44,6 +49,22 @@ inline void store_whole(int32_t* p, Floats a) { _mm512_storeu_si512(p, _mm512_cv
 // Whole numbers in 0..255.
 inline void store_u8_first(uint8_t* p, Floats a, int64_t count) {
   _mm512_mask_cvtepi32_storeu_epi8(p, first_lanes(count), _mm512_cvtps_epi32(a.v));
+}
+
+// Registers side by side: each number plus `zero`, stopping at 0 and 255.
+inline void store_u8(uint8_t* p, const Ints (&a)[2], int32_t zero) {
+  const __m512i words =
+      _mm512_adds_epi16(_mm512_packs_epi32(a[0].v, a[1].v), _mm512_set1_epi16(static_cast<int16_t>(zero)));
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 0, 4, 8, 12, 1, 5, 9, 13);
+  const __m512i bytes = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(words, words));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(bytes));
+}
+inline void store_u8(uint8_t* p, const Ints (&a)[4], int32_t zero) {
+  const __m512i zeros = _mm512_set1_epi16(static_cast<int16_t>(zero));
+  const __m512i first = _mm512_adds_epi16(_mm512_packs_epi32(a[0].v, a[1].v), zeros);
+  const __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(a[2].v, a[3].v), zeros);
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(first, second)));
 }
 
 }  // namespace

@@ -181,8 +181,8 @@ void bind_conv_u8s8(StepBinder& binder) {
                       Dtype::u8);
   binder.set_work(static_cast<double>(rows) * static_cast<double>(block) / product_speed(rows),
                   static_cast<double>(x.elements() + 4 * y.elements()));
-  const int64_t scratch = conv_u8s8_scratch(call.window, call.in_channels, call.groups);
-  if (can_run(Isa::amx) && scratch > 0) binder.point_scratch(&ConvU8S8Call::scratch, binder.parts() * scratch);
+  const int64_t scratch = conv_u8s8_scratch(call.window, call.in_channels);
+  if (can_run(Isa::avx2)) binder.point_scratch(&ConvU8S8Call::scratch, binder.parts() * scratch);
 }
 
 // A product of pixels, whose results are spread over an image that is `kernel` times as large.
