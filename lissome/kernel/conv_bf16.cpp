@@ -58,7 +58,7 @@ int64_t conv_bf16_scratch(const ConvBf16Call& call) {
     // Columns in f32, of the longest chunk that any form takes.
     const int64_t row = count_bf16_steps(piece.inputs * piece.taps()) * kBf16Step * 4;
     const int64_t pixels = piece.window.batch * piece.window.out_height * piece.window.out_width;
-    const int64_t columns = std::min(pixels, std::max<int64_t>(choose_column_chunk(row / 2, 1), 32)) * row;
+    const int64_t columns = std::min(pixels, std::max<int64_t>(choose_column_chunk(piece, 1), 32)) * row;
     const StagedImage image = plan_image(piece, call.in_channels);
     most = std::max({most, columns, image.usable ? image.elements() * 2 : 0});
   });

@@ -19,6 +19,12 @@ struct ConvPiece {
   // Inputs that lie beside each other among the packed weights of a tap, and where those of a tap begin.
   int64_t run() const { return inputs % kBf16Step == 0 ? kBf16Step : inputs; }
   int64_t find_input(int64_t tap, int64_t ic) const { return (ic / run() * taps() + tap) * run() + ic % run(); }
+  // Whether each pixel of y sees one pixel of x, in whole steps: the one at the same place.
+  bool sees_pixels() const {
+    return taps() == 1 && inputs % kBf16Step == 0 && window.stride_height == 1 && window.stride_width == 1 &&
+           window.pad_height == 0 && window.pad_width == 0 && window.out_height == window.height &&
+           window.out_width == window.width;
+  }
   int64_t packed_size() const {
     return (outputs + kBf16Panel - 1) / kBf16Panel * kBf16Panel * count_bf16_steps(inputs * taps()) * kBf16Step;
   }
@@ -170,9 +176,13 @@ inline PlaneBand plan_band(const ConvBf16Call& call) {
   return band;
 }
 
-// Rows of columns that are staged at once: so that they stay in the first cache, or the second where rows are long.
-inline int64_t choose_column_chunk(int64_t row_bytes, int64_t unit) {
-  const int64_t rows = 20 * 1024 / (row_bytes + 1) / unit * unit;
+// Rows of columns that are staged at once: so few that they stay in the first cache while weights stream by from the
+// second; where weights do not stay there, so many that they stream by seldom.
+inline int64_t choose_column_chunk(const ConvPiece& piece, int64_t unit) {
+  constexpr int64_t kNearBytes = 20 * 1024, kFarBytes = 256 * 1024, kNearWeightBytes = 768 * 1024;
+  const int64_t row_bytes = count_bf16_steps(piece.inputs * piece.taps()) * kBf16Step * 2;
+  const int64_t bytes = piece.packed_size() * 2 > kNearWeightBytes ? kFarBytes : kNearBytes;
+  const int64_t rows = bytes / (row_bytes + 1) / unit * unit;
   return rows < unit ? unit : rows;
 }
 

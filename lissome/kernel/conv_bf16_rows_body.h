@@ -2,6 +2,8 @@
 // sees, and how parts divide the work.
 #pragma once
 
+#include <type_traits>
+
 #include "lissome/kernel/conv_bf16_pieces.h"
 #include "lissome/kernel/linear_bf16_rows_body.h"
 
@@ -125,6 +127,17 @@ void gather_columns(const ConvPiece& piece, const uint16_t* x, int64_t x_pixel, 
   }
 }
 
+// Columns of these pixels: pixels themselves where a window sees nothing else, or gathered.
+template <typename Item>
+LISSOME_INLINE StagedRows<Item> stage_columns(const ConvPiece& piece, const uint16_t* x, int64_t x_pixel, Range pixels,
+                                              int64_t stride, Item* scratch) {
+  if constexpr (std::is_same_v<Item, uint16_t>) {
+    if (piece.sees_pixels()) return {x + pixels.begin * x_pixel, x_pixel};
+  }
+  gather_columns(piece, x, x_pixel, pixels, stride, scratch);
+  return {scratch, stride};
+}
+
 // The outputs of a piece.
 LISSOME_INLINE OutputBf16 output_of(const ConvBf16Call& call, const ConvPiece& piece) {
   OutputBf16 output = call;
@@ -152,12 +165,11 @@ LISSOME_INLINE void multiply_columns(const ConvPiece& piece, const uint16_t* x, 
                                      PixelMap map, int64_t first, int64_t unit, Item* scratch,
                                      const Function& multiply) {
   const int64_t stride = count_bf16_steps(piece.inputs * piece.taps()) * kBf16Step;
-  const int64_t chunk = choose_column_chunk(stride * 2, unit);
-  for (int64_t row = rows.begin; row < rows.end; row += chunk) {
-    const Range taken = {row, row + chunk < rows.end ? row + chunk : rows.end};
-    gather_columns(piece, x, x_pixel, taken, stride, scratch);
-    map.first = first + row;
-    multiply(StagedRows<Item>{scratch, stride}, map, taken.end - taken.begin);
+  const int64_t all = rows.end - rows.begin, most = choose_column_chunk(piece, unit), chunks = (all + most - 1) / most;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const Range taken = {rows.begin + all * chunk / chunks, rows.begin + all * (chunk + 1) / chunks};
+    map.first = first + taken.begin;
+    multiply(stage_columns(piece, x, x_pixel, taken, stride, scratch), map, taken.end - taken.begin);
   }
 }
 
