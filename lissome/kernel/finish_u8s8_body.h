@@ -20,21 +20,24 @@ struct TilePlace {
 // Sums start from minus the zero point times the sums of the weights.
 template <int Rows, int Vectors>
 LISSOME_INLINE void start_sums(const OutputU8S8& output, TilePlace place, Ints (&sums)[Rows][Vectors]) {
+  const int32_t* from = output.weight_sums + place.output;
+  Ints weights[Vectors];
+  if (place.outputs == Vectors * Floats::kWidth) {
 #pragma GCC unroll 8
-  for (int v = 0; v < Vectors; ++v) {
-    const int64_t n = v * Floats::kWidth, left = place.outputs - n;
-    const int32_t* from = output.weight_sums + place.output + n;
-    const Ints weights = left >= Floats::kWidth ? load_ints(from)
-                         : left > 0             ? load_ints_first(from, left)
-                                                : zero_ints();
-    if (output.row_scales) {
-#pragma GCC unroll 16
-      for (int r = 0; r < Rows; ++r) sums[r][v] = multiply(fill_ints(-output.row_zeros[place.row + r]), weights);
-    } else {
-      const Ints start = multiply(fill_ints(-output.x_zero), weights);
-#pragma GCC unroll 16
-      for (int r = 0; r < Rows; ++r) sums[r][v] = start;
+    for (int v = 0; v < Vectors; ++v) weights[v] = load_ints(from + v * Floats::kWidth);
+  } else {
+    for (int v = 0; v < Vectors; ++v) {
+      const int64_t left = place.outputs - v * Floats::kWidth;
+      weights[v] = load_ints_first(from + v * Floats::kWidth, left < 0                ? 0
+                                                              : left < Floats::kWidth ? left
+                                                                                      : Floats::kWidth);
     }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+    const Ints zero = fill_ints(output.row_scales ? -output.row_zeros[place.row + r] : -output.x_zero);
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) sums[r][v] = multiply(zero, weights[v]);
   }
 }
 
@@ -159,7 +162,8 @@ LISSOME_INLINE bool gives_plain_bytes(const OutputU8S8& output) {
 // Such a tile, finished in its registers.
 template <int Rows, int Vectors>
 LISSOME_INLINE void store_bytes(const OutputU8S8& output, TilePlace place, Ints (&sums)[Rows][Vectors]) {
-  const Floats floor = fill(output.epilogue.activation == Activation::relu ? 0.0f : -__builtin_inff());
+  // Bytes stop at their zero point by themselves.
+  const bool stops = output.epilogue.activation == Activation::relu && output.out_zero != 0;
   const Floats inverse = fill(output.out_inverse), highest = fill(static_cast<float>(255 - output.out_zero));
 #pragma GCC unroll 8
   for (int v = 0; v < Vectors; ++v) {
@@ -177,10 +181,12 @@ LISSOME_INLINE void store_bytes(const OutputU8S8& output, TilePlace place, Ints 
         y[r] = multiply_add(to_floats(subtract(load_u8(from), zero)), scale, y[r]);
       }
     }
+    if (stops) {
 #pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) {
-      sums[r][v] = round_to_ints(min_with(highest, max_with(floor, y[r]) * inverse));
+      for (int r = 0; r < Rows; ++r) y[r] = max_with(zeros(), y[r]);
     }
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) sums[r][v] = round_to_ints(min_with(highest, y[r] * inverse));
   }
   uint8_t* to = static_cast<uint8_t*>(output.y);
   const bool together = Vectors == 2 || lies_together(output, Vectors * Floats::kWidth);

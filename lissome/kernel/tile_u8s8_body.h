@@ -41,11 +41,19 @@ LISSOME_INLINE void add_step(const int32_t (&fours)[Rows], const int8_t* const (
   }
 }
 
+// `output` is the first of a column of tiles.
 template <int Vectors>
 LISSOME_INLINE void find_columns(const int8_t* weight, const PanelU8S8& panel, int64_t output,
                                  const int8_t* (&columns)[Vectors]) {
+  const int8_t* first = weight + output_offset(panel, output);
 #pragma GCC unroll 8
-  for (int v = 0; v < Vectors; ++v) columns[v] = weight + output_offset(panel, output + v * Floats::kWidth);
+  for (int v = 0; v < Vectors; ++v) {
+    if constexpr (Floats::kWidth == 16) {
+      columns[v] = first + v / 2 * panel.panel + v % 2 * panel.square;
+    } else {
+      columns[v] = first + v * Floats::kWidth * 4;
+    }
+  }
 }
 
 // sums += rows[.][0..count) * the weights of a run, `at` bytes from the start of their columns.
