@@ -191,6 +191,9 @@ LISSOME_KERNEL(sum_squares, SumSquaresCall, portable);
 
 LISSOME_KERNEL(take, TakeCall, portable);
 
+LISSOME_KERNEL(winograd_bf16, WinogradBf16Call, avx512);
+LISSOME_KERNEL(winograd_bf16, WinogradBf16Call, avx2);
+LISSOME_KERNEL(winograd_bf16, WinogradBf16Call, portable);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx512);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx2);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, portable);

@@ -4,7 +4,7 @@
 // next block is fetched meanwhile. Shared by linear_f32_body.h, conv_f32_body.h, winograd and attention.
 #pragma once
 
-#include "lissome/kernel/vector.h"
+#include "lissome/kernel/vector_bf16.h"
 
 #include "lissome/kernel/activation_body.h"
 #include "lissome/kernel/linear_f32.h"
@@ -117,9 +117,9 @@ LISSOME_INLINE void accumulate(const float* const (&rows)[1], const float* weigh
   }
 }
 
-// One register of outputs after the other, each for all rows: what they share is loaded once.
-template <typename Function>
-LISSOME_INLINE void finish_columns(const OutputF32& output, const float* sums, int64_t sums_stride, int64_t rows,
+// One register of outputs after the other, each for all rows: what they share is loaded once. OutputF32 or OutputBf16.
+template <typename Output, typename Function>
+LISSOME_INLINE void finish_columns(const Output& output, const float* sums, int64_t sums_stride, int64_t rows,
                                    TilePlace place, const Function& activation) {
   for (int64_t n = 0; n < place.outputs; n += Floats::kWidth) {
     const int64_t left = place.outputs - n, at = place.row * output.y_stride + place.output + n;
@@ -132,12 +132,12 @@ LISSOME_INLINE void finish_columns(const OutputF32& output, const float* sums, i
       if (output.residual_place == ResidualPlace::none) {
         value = activation(value);
       } else {
-        const float* from = output.residual + residual_at + r * output.residual_stride;
+        const auto* from = output.residual + residual_at + r * output.residual_stride;
         const Floats residual = whole ? load(from) : load_first(from, left);
         value = output.residual_place == ResidualPlace::before_activation ? activation(value + residual)
                                                                           : activation(value) + residual;
       }
-      float* to = output.y + at + r * output.y_stride;
+      auto* to = output.y + at + r * output.y_stride;
       if (whole) {
         store(to, value);
       } else {
@@ -148,8 +148,8 @@ LISSOME_INLINE void finish_columns(const OutputF32& output, const float* sums, i
 }
 
 // Any activation, any number of outputs: finished rows through memory, out of line so that tiles stay small.
-[[maybe_unused]] void finish_rows(const OutputF32& output, const float* sums, int64_t sums_stride, int64_t rows,
-                                  TilePlace place) {
+template <typename Output>
+void finish_rows(const Output& output, const float* sums, int64_t sums_stride, int64_t rows, TilePlace place) {
   const Epilogue epilogue = output.epilogue;
   const auto finish = [&](const auto& activation) {
     finish_columns(output, sums, sums_stride, rows, place, activation);

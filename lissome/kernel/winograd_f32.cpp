@@ -82,25 +82,29 @@ void pack_winograd_f32(const float* weight, int64_t out_channels, int64_t in_cha
   }
 }
 
-void choose_winograd_blocks(WinogradF32Call& call, int parts) {
-  const int64_t points = (call.tile + 2) * (call.tile + 2);
-  const int64_t panels = (call.out_channels + kLinearPanel - 1) / kLinearPanel;
-  const int64_t weight_bytes = points * panels * kLinearPanel * call.in_channels * int64_t{sizeof(float)};
-  call.split_outputs = parts > 1 && panels >= parts && weight_bytes > kSharedWeightBytes;
-  const int64_t tiles = count_tiles(call.window, call.tile).all();
-  const int64_t mine = call.split_outputs ? tiles : (tiles + parts - 1) / parts;
-  const int64_t tile_bytes = points * (call.in_channels + kLinearPanel) * int64_t{sizeof(float)};
-  const int64_t fitting = std::max((call.split_outputs ? kStreamingBlockBytes : kBlockBytes) / tile_bytes, kLeastTiles);
+void choose_winograd_blocks(WinogradShape& shape, int parts) {
+  const int64_t points = (shape.tile + 2) * (shape.tile + 2);
+  const int64_t panels = (shape.out_channels + kLinearPanel - 1) / kLinearPanel;
+  const int64_t weight_bytes = points * panels * kLinearPanel * shape.in_channels * int64_t{sizeof(float)};
+  shape.split_outputs = parts > 1 && panels >= parts && weight_bytes > kSharedWeightBytes;
+  const int64_t tiles = count_tiles(shape.window, shape.tile).all();
+  const int64_t mine = shape.split_outputs ? tiles : (tiles + parts - 1) / parts;
+  const int64_t tile_bytes = points * (shape.in_channels + kLinearPanel) * int64_t{sizeof(float)};
+  const int64_t fitting =
+      std::max((shape.split_outputs ? kStreamingBlockBytes : kBlockBytes) / tile_bytes, kLeastTiles);
   const int64_t blocks = std::max<int64_t>((mine + fitting - 1) / fitting, 1);
-  call.block = std::max<int64_t>((mine + blocks - 1) / blocks, 1);
+  shape.block = std::max<int64_t>((mine + blocks - 1) / blocks, 1);
 }
 
-int64_t winograd_scratch_size(const WinogradF32Call& call) {
-  const int64_t points = (call.tile + 2) * (call.tile + 2);
-  return points * (point_stride(call.block, call.in_channels) + point_stride(call.block, kLinearPanel));
+int64_t winograd_scratch_size(const WinogradShape& shape) {
+  const int64_t points = (shape.tile + 2) * (shape.tile + 2);
+  return points * (point_stride(shape.block, shape.in_channels) + point_stride(shape.block, kLinearPanel));
 }
 
-void winograd_f32_portable(const WinogradF32Call& call, int part, int parts) {
+namespace {
+
+template <typename Call>
+void run_portable(const Call& call, int part, int parts) {
   const Window& w = call.window;
   const int64_t side = call.tile + 2, points = side * side;
   const TileCounts counts = count_tiles(w, call.tile);
@@ -111,7 +115,7 @@ void winograd_f32_portable(const WinogradF32Call& call, int part, int parts) {
     const TileCorner corner = find_corner(counts, call.tile, tile);
     for (int64_t ic = 0; ic < call.in_channels; ++ic) {
       for (int64_t i = 0; i < side; ++i) {
-        for (int64_t j = 0; j < side; ++j) window[i * side + j] = find_input(call, corner, i, j)[ic];
+        for (int64_t j = 0; j < side; ++j) window[i * side + j] = widen_portable(find_input(call, corner, i, j)[ic]);
       }
       apply(input_transform(call.tile), window, transformed);
       std::copy_n(transformed, points, inputs.begin() + ic * points);
@@ -136,5 +140,10 @@ void winograd_f32_portable(const WinogradF32Call& call, int part, int parts) {
     }
   }
 }
+
+}  // namespace
+
+void winograd_f32_portable(const WinogradF32Call& call, int part, int parts) { run_portable(call, part, parts); }
+void winograd_bf16_portable(const WinogradBf16Call& call, int part, int parts) { run_portable(call, part, parts); }
 
 }  // namespace lissome

@@ -1,5 +1,5 @@
-// The Winograd convolution over Floats: a block of tiles is transformed into scratch, multiplied panel by panel, and
-// each panel transformed back and finished.
+// The Winograd convolution over Floats, from and to f32 or bf16: a block of tiles is transformed into scratch,
+// multiplied panel by panel, and each panel transformed back and finished.
 #pragma once
 
 #include "lissome/kernel/tile_f32_body.h"
@@ -50,10 +50,10 @@ struct Winograd<2> {
 };
 
 // One tile of x -> row `v`[.][channels] of each point.
-template <int Tile>
-void load_winograd_tile(const WinogradF32Call& call, const TileCorner& corner, float* v, int64_t stride) {
+template <int Tile, typename Call>
+void load_winograd_tile(const Call& call, const TileCorner& corner, float* v, int64_t stride) {
   constexpr int kSide = Tile + 2;
-  const float* inputs[kSide][kSide];
+  decltype(call.x) inputs[kSide][kSide];
   for (int i = 0; i < kSide; ++i) {
     for (int j = 0; j < kSide; ++j) inputs[i][j] = find_input(call, corner, i, j);
   }
@@ -108,12 +108,13 @@ struct PointTile {
 };
 
 // What follows the transform of a row of outputs, 16 channels at a time: the common endings without a detour.
+template <typename Output>
 struct WinogradEnd {
-  const OutputF32& output;
+  const Output& output;
   bool simple;
   Floats floor;
 
-  LISSOME_INLINE explicit WinogradEnd(const OutputF32& o)
+  LISSOME_INLINE explicit WinogradEnd(const Output& o)
       : output(o),
         simple((o.epilogue.activation == Activation::none || o.epilogue.activation == Activation::relu) &&
                o.residual_place != ResidualPlace::after_activation),
@@ -128,9 +129,8 @@ struct WinogradEnd {
 };
 
 // One tile of one panel: products -> outputs.
-template <int Tile>
-void store_winograd_tile(const WinogradF32Call& call, const TileCorner& corner, int64_t output, const float* m,
-                         int64_t stride) {
+template <int Tile, typename Call>
+void store_winograd_tile(const Call& call, const TileCorner& corner, int64_t output, const float* m, int64_t stride) {
   constexpr int kSide = Tile + 2;
   const Window& w = call.window;
   const int64_t left = call.out_channels - output;
@@ -174,8 +174,8 @@ void store_winograd_tile(const WinogradF32Call& call, const TileCorner& corner, 
   }
 }
 
-template <int Tile>
-LISSOME_INLINE void run_winograd_tiles(const WinogradF32Call& call, int part, int parts) {
+template <int Tile, typename Call>
+LISSOME_INLINE void run_winograd_tiles(const Call& call, int part, int parts) {
   constexpr int kPoints = (Tile + 2) * (Tile + 2);
   constexpr int64_t kColumn = kTileVectors * Floats::kWidth;
   const int64_t inputs = call.in_channels;
@@ -212,12 +212,20 @@ LISSOME_INLINE void run_winograd_tiles(const WinogradF32Call& call, int part, in
   }
 }
 
-LISSOME_INLINE void run_winograd_f32(const WinogradF32Call& call, int part, int parts) {
+template <typename Call>
+LISSOME_INLINE void run_winograd(const Call& call, int part, int parts) {
   if (call.tile == 4) {
     run_winograd_tiles<4>(call, part, parts);
   } else {
     run_winograd_tiles<2>(call, part, parts);
   }
+}
+
+LISSOME_INLINE void run_winograd_f32(const WinogradF32Call& call, int part, int parts) {
+  run_winograd(call, part, parts);
+}
+LISSOME_INLINE void run_winograd_bf16(const WinogradBf16Call& call, int part, int parts) {
+  run_winograd(call, part, parts);
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
-// Every row of "winograd_f32" against the portable one, and that against the direct convolution.
+// Every row of "winograd_f32" and "winograd_bf16" against the direct convolution in f32.
 #include "lissome/kernel/winograd_f32.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
+#include "lissome/kernel/bf16_arrays.h"
 #include "lissome/kernel/kernel_table.h"
-#include "lissome/kernel/test_arrays.h"
 
 using namespace lissome;
 
@@ -33,8 +33,12 @@ struct Arrays {
   }
   template <typename Call>
   void fill(Call& call, const Case& c) const {
-    call.x = x.data(), call.zeros = zeros.data(), call.bias = bias.data(), call.residual = residual.data();
-    call.residual_place = c.residual, call.epilogue = c.epilogue, call.window = window;
+    call.x = x.data(), call.zeros = zeros.data(), call.residual = residual.data();
+    fill_sizes(call, c);
+  }
+  template <typename Call>
+  void fill_sizes(Call& call, const Case& c) const {
+    call.bias = bias.data(), call.residual_place = c.residual, call.epilogue = c.epilogue, call.window = window;
     call.in_channels = c.in_channels, call.out_channels = c.out_channels;
     call.y_stride = call.residual_stride = c.out_channels;
   }
@@ -60,6 +64,20 @@ float largest(const std::vector<float>& values) {
   return most;
 }
 
+std::vector<float> pack_weight(const Arrays& arrays, const Case& c, int64_t tile) {
+  std::vector<float> packed(static_cast<size_t>(packed_winograd_f32_size(c.out_channels, c.in_channels, tile)));
+  pack_winograd_f32(arrays.weight.data(), c.out_channels, c.in_channels, tile, packed.data());
+  return packed;
+}
+
+template <typename Call>
+void run_parts(const KernelRow& row, Call& call, int parts) {
+  choose_winograd_blocks(call, parts);
+  std::vector<float> scratch(static_cast<size_t>(parts * winograd_scratch_size(call)), 555.0f);
+  call.scratch = scratch.data();
+  for (int part = 0; part < parts; ++part) row.function(&call, part, parts);
+}
+
 // The largest difference, as a share of the largest element.
 float relative_error(const std::vector<float>& seen, const std::vector<float>& wanted) {
   float most = 0;
@@ -67,36 +85,77 @@ float relative_error(const std::vector<float>& seen, const std::vector<float>& w
   return most / largest(wanted);
 }
 
+float find_bound(const KernelRow& row, int64_t tile) {
+  // In double only the packed weights are rounded.
+  return (row.isa == Isa::portable ? 1e-6f : 4e-6f) * (tile == 4 ? 5 : 1);
+}
+
+// Rounds `values` to bf16, and gives their bits.
+std::vector<uint16_t> narrow_all(std::vector<float>& values) {
+  std::vector<uint16_t> bits;
+  for (float& value : values) {
+    bits.push_back(narrow_bf16(value));
+    value = widen_bf16(bits.back());
+  }
+  return bits;
+}
+
+void check_bf16(const Case& c, int64_t tile, uint64_t seed) {
+  Arrays arrays(c, seed);
+  const std::vector<uint16_t> x = narrow_all(arrays.x), residual = narrow_all(arrays.residual);
+  const std::vector<uint16_t> zeros(arrays.zeros.size());
+  const std::vector<float> packed = pack_weight(arrays, c, tile), direct = convolve_directly(arrays, c);
+  CAPTURE(tile);
+  CAPTURE(seed);
+  for (const KernelRow& row : kernel_rows("winograd_bf16")) {
+    if (!can_run(row.isa)) continue;
+    CAPTURE(isa_name(row.isa));
+    const float slack = find_bound(row, tile) * largest(direct);
+    for (const int parts : {1, 2, 3}) {
+      // In place of the residual, as plans do.
+      std::vector<uint16_t> y = residual;
+      WinogradBf16Call call;
+      arrays.fill_sizes(call, c);
+      call.tile = tile, call.weight = packed.data();
+      call.x = x.data(), call.zeros = zeros.data(), call.residual = call.y = y.data();
+      run_parts(row, call, parts);
+      int64_t wrong = 0;
+      for (size_t i = 0; i < y.size(); ++i) {
+        const float seen = widen_bf16(y[i]);
+        wrong +=
+            !(seen >= widen_bf16(narrow_bf16(direct[i] - slack)) && seen <= widen_bf16(narrow_bf16(direct[i] + slack)));
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
 void check_case(const Case& c, int64_t tile, uint64_t seed) {
   const Arrays arrays(c, seed);
-  std::vector<float> packed(static_cast<size_t>(packed_winograd_f32_size(c.out_channels, c.in_channels, tile)));
-  pack_winograd_f32(arrays.weight.data(), c.out_channels, c.in_channels, tile, packed.data());
+  const std::vector<float> packed = pack_weight(arrays, c, tile);
   const auto run = [&](const KernelRow& row, int parts) {
     std::vector<float> y(static_cast<size_t>(arrays.pixels * c.out_channels), 777.0f);
     WinogradF32Call call;
     arrays.fill(call, c);
     call.tile = tile, call.weight = packed.data(), call.y = y.data();
-    choose_winograd_blocks(call, parts);
-    std::vector<float> scratch(static_cast<size_t>(parts * winograd_scratch_size(call)), 555.0f);
-    call.scratch = scratch.data();
-    for (int part = 0; part < parts; ++part) row.function(&call, part, parts);
+    run_parts(row, call, parts);
     return y;
   };
+  check_bf16(c, tile, seed);
   CAPTURE(tile);
   CAPTURE(seed);
   const std::vector<float> direct = convolve_directly(arrays, c);
   for (const KernelRow& row : kernel_rows("winograd_f32")) {
     if (!can_run(row.isa)) continue;
     CAPTURE(isa_name(row.isa));
-    // In double only the packed weights are rounded.
-    const float bound = (row.isa == Isa::portable ? 1e-6f : 4e-6f) * (tile == 4 ? 5 : 1);
+    const float bound = find_bound(row, tile);
     for (const int parts : {1, 2, 3}) CHECK(relative_error(run(row, parts), direct) <= bound);
   }
 }
 
 }  // namespace
 
-TEST_CASE("winograd_f32 agrees with the direct convolution over sizes, borders and epilogues") {
+TEST_CASE("Winograd in f32 and from bf16 agrees with the direct convolution over sizes, borders and epilogues") {
   for (const int64_t tile : {2, 4}) {
     check_case({1, 14, 14, 256, 256}, tile, 1);  // parts share the outputs
     check_case({1, 56, 56, 64, 64, 1, 1, {Activation::relu}, ResidualPlace::before_activation}, tile, 2);

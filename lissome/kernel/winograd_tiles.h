@@ -26,8 +26,9 @@ inline __attribute__((always_inline)) TileCorner find_corner(const TileCounts& c
 }
 
 // The channels of input (i, j) of a tile; zeros outside of x.
-inline __attribute__((always_inline)) const float* find_input(const WinogradF32Call& call, const TileCorner& corner,
-                                                              int64_t i, int64_t j) {
+template <typename Call>
+inline __attribute__((always_inline)) auto find_input(const Call& call, const TileCorner& corner, int64_t i,
+                                                      int64_t j) {
   const Window& w = call.window;
   const int64_t h = corner.top - w.pad_height + i, v = corner.left - w.pad_width + j;
   const bool inside = static_cast<uint64_t>(h) < static_cast<uint64_t>(w.height) &&

@@ -28,15 +28,6 @@ bool is_fused(const Node& node) { return !node.is("aten::linear"); }
 
 const uint16_t* read_bits(const at::Tensor& tensor) { return static_cast<const uint16_t*>(tensor.const_data_ptr()); }
 
-int use_bias(PlanBuilder& builder, const Argument& bias) {
-  if (bias.is_none()) return -1;
-  const std::string name = builder.program().find_weight(bias.value())->name + ".f32";
-  if (!builder.has_packed(name)) {
-    builder.add_packed(name, share_tensor(builder.constant(bias.value())->to(at::kFloat).contiguous()));
-  }
-  return builder.find_packed(name);
-}
-
 }  // namespace
 
 std::string refuse_linear_bf16(const PlanBuilder& builder, const Node& node) {
@@ -72,7 +63,7 @@ void emit_linear_bf16(PlanBuilder& builder, const Node& node) {
   step.attributes.set("outputs", outputs);
   if (is_fused(node)) set_activation(step, *node.argument("act").get<std::string>());
   step.operands = {builder.use_dense(input_of(node), node), builder.find_packed(name),
-                   use_bias(builder, node.argument("bias")),
+                   builder.use_f32(node.argument("bias")),
                    is_fused(node) ? builder.use_dense(node.argument("residual"), node) : -1};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);
@@ -177,7 +168,7 @@ void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
   if (fused) set_activation(step, *node.argument("act").get<std::string>());
   step.operands = {
       planes ? builder.use_dense(*planes, node) : builder.use_dense(image_of(node), node, Format::channels_last),
-      pack_conv(builder, node, weight, transposed), use_bias(builder, node.argument("bias")),
+      pack_conv(builder, node, weight, transposed), builder.use_f32(node.argument("bias")),
       fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
   step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);

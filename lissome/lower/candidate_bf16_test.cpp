@@ -92,9 +92,10 @@ double measure_error(const c10::IValue& seen, const c10::IValue& wanted) {
 
 // The first input is f32 of these sizes, at several batches, the second bf16.
 void check_levels(const Program& program, const Program& exact, std::vector<int64_t> x_sizes,
-                  const std::vector<int64_t>& mask_sizes) {
+                  const std::vector<int64_t>& mask_sizes, const std::vector<ForcedKernel>& forced = {}) {
   LowerOptions options;
   options.effort = Effort::fast;
+  options.forced = forced;
   for (const char* level : {"none", "avx2", "avx512", "vnni", "bf16", "amx"}) {
     CAPTURE(std::string(level));
     mask_features(level);
@@ -108,6 +109,9 @@ void check_levels(const Program& program, const Program& exact, std::vector<int6
     }
     CAPTURE(refusals);
     REQUIRE(!plan->needs_reference());
+    for (const ForcedKernel& wanted : forced) {
+      CHECK(std::ranges::count(plan->choices, wanted.kernel, &PlanChoice::chosen) == 2);
+    }
     for (const int threads : {1, 2}) {
       SessionOptions session_options;
       session_options.threads = threads;
@@ -152,4 +156,27 @@ TEST_CASE("bf16 convolutions need no libtorch, and are as near to f32 as PyTorch
                            {"up.bias", draw({32}, 0.2)}};
   check_levels(make_block(weights, "bf16", at::kBFloat16, kImages), make_block(weights, "f32", at::kFloat, kImages),
                {1, 3, 19, 17}, {1, 32, 1, 1});
+}
+
+TEST_CASE("bf16 convolutions through Winograd are as near to f32 as PyTorch's own, on every level") {
+  constexpr const char* kPlain = R"(
+    input %x: f32[batch, 24, 13, 11]
+    input %m: DTYPE[1, 40, 1, 1]
+    parameter @c1: DTYPE[40, 24, 3, 3]
+    parameter @b1: DTYPE[40]
+    parameter @c2: DTYPE[40, 40, 3, 3]
+    %h: DTYPE[batch, 24, 13, 11] = aten::to.dtype(%x, DTYPE)
+    %1: DTYPE[batch, 40, 13, 11] = lissome::conv_act(%h, @c1, @b1, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "silu")
+    %2: DTYPE[batch, 40, 13, 11] = lissome::conv_act(%1, @c2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu", residual=%1)
+    %3: DTYPE[batch, 40, 13, 11] = aten::add.Tensor(%2, %m)
+    %4: f32[batch, 40, 13, 11] = aten::to.dtype(%1, f32)
+    return %4, %3
+  )";
+  const Weights weights = {
+      {"c1", draw({40, 24, 3, 3}, 0.1)}, {"b1", draw({40}, 0.2)}, {"c2", draw({40, 40, 3, 3}, 0.1)}};
+  const Program program = make_block(weights, "bf16", at::kBFloat16, kPlain);
+  const Program exact = make_block(weights, "f32", at::kFloat, kPlain);
+  for (const char* kernel : {"winograd_bf16_4x4", "winograd_bf16_2x2"}) {
+    check_levels(program, exact, {1, 24, 13, 11}, {1, 40, 1, 1}, {{"lissome::conv_act", kernel}});
+  }
 }

@@ -1,5 +1,5 @@
 // Convolutions in f32 on our own kernels: channels-last in and out; depthwise has a kernel of its own, and 3x3 windows
-// of stride 1 may go through Winograd, whose sums are others: only timing chooses that.
+// of stride 1, from and to bf16 too, may go through Winograd, whose sums are others: only timing chooses that.
 #include <algorithm>
 
 #include "lissome/lower/candidate_rows.h"
@@ -39,7 +39,7 @@ int pack_winograd(PlanBuilder& builder, const Node& node, const at::Tensor& tens
   const std::string name =
       builder.program().find_weight(node.argument("weight").value())->name + ".winograd_f32." + std::to_string(tile);
   if (builder.has_packed(name)) return builder.find_packed(name);
-  const Array weight = share_tensor(tensor);
+  const Array weight = share_tensor(tensor.to(at::kFloat));
   const int64_t outputs = weight.sizes[0], inputs = weight.sizes[1];
   Array packed = make_array(Dtype::f32, {packed_winograd_f32_size(outputs, inputs, tile)});
   pack_winograd_f32(weight.data<float>(), outputs, inputs, tile, packed.data<float>());
@@ -47,23 +47,25 @@ int pack_winograd(PlanBuilder& builder, const Node& node, const at::Tensor& tens
 }
 
 // Where a tile at the border of x reads.
-int pack_zeros(PlanBuilder& builder, int64_t channels) {
-  const std::string name = "zeros.f32." + std::to_string(channels);
-  return builder.has_packed(name) ? builder.find_packed(name)
-                                  : builder.add_packed(name, make_array(Dtype::f32, {channels}));
+int pack_zeros(PlanBuilder& builder, Dtype dtype, int64_t channels) {
+  const std::string name = "zeros." + std::string(dtype_name(dtype)) + "." + std::to_string(channels);
+  return builder.has_packed(name) ? builder.find_packed(name) : builder.add_packed(name, make_array(dtype, {channels}));
 }
+
+Dtype dtype_of(const PlanBuilder& builder, const Node& node) { return builder.type(node.result()).dtype; }
 
 const at::Tensor& weight_of(const PlanBuilder& builder, const Node& node) {
   return *builder.constant(node.argument("weight").value());
 }
 
-// `step` has its kernel and what is its own. `zeros`: -1 where the kernel needs none.
+// `step` has its kernel and what is its own. `zeros`: -1 where the kernel needs none. x and y are f32 or bf16.
 void emit_step(PlanBuilder& builder, const Node& node, PlanStep step, int packed, int zeros) {
   const bool fused = !node.is("aten::convolution");
+  const Argument& bias = node.argument("bias");
   set_geometry(step, node, weight_of(builder, node));
   if (fused) set_activation(step, *node.argument("act").get<std::string>());
   step.operands = {builder.use_dense(input_of(node), node, Format::channels_last), packed,
-                   builder.use(node.argument("bias")),
+                   dtype_of(builder, node) == Dtype::f32 ? builder.use(bias) : builder.use_f32(bias),
                    fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
   if (zeros >= 0) step.operands.push_back(zeros);
   step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
@@ -76,7 +78,7 @@ void emit_winograd(PlanBuilder& builder, const Node& node, int64_t tile) {
   step.kernel = "winograd_f32";
   step.attributes.set("tile", tile);
   emit_step(builder, node, std::move(step), pack_winograd(builder, node, weight, tile),
-            pack_zeros(builder, weight.size(1)));
+            pack_zeros(builder, dtype_of(builder, node), weight.size(1)));
 }
 
 bool all_are(const Argument& numbers, int64_t wanted) {
@@ -114,13 +116,14 @@ void emit_conv_f32(PlanBuilder& builder, const Node& node) {
   PlanStep step;
   step.kernel = depthwise ? "depthwise_f32" : "conv_f32";
   if (!depthwise && is_finite(weight)) step.attributes.set("finite_weight", int64_t{1});
-  emit_step(builder, node, std::move(step), packed, depthwise ? -1 : pack_zeros(builder, channels));
+  emit_step(builder, node, std::move(step), packed, depthwise ? -1 : pack_zeros(builder, Dtype::f32, channels));
 }
 
-std::string refuse_winograd_f32(const PlanBuilder& builder, const Node& node) {
+namespace {
+
+// What Winograd does not take of a convolution that is constant and of known types.
+std::string refuse_winograd_form(const PlanBuilder& builder, const Node& node) {
   constexpr int64_t kLeastChannels = 16;  // below, the transforms cost more than they save
-  const std::string refusal = refuse_conv_f32(builder, node);
-  if (!refusal.empty()) return refusal;
   const at::Tensor& weight = weight_of(builder, node);
   if (weight.dim() != 4 || weight.size(2) != 3 || weight.size(3) != 3) return "the window is not 3x3";
   if (!all_are(node.argument("stride"), 1) || !all_are(node.argument("dilation"), 1)) return "it is strided or dilated";
@@ -129,7 +132,20 @@ std::string refuse_winograd_f32(const PlanBuilder& builder, const Node& node) {
   return {};
 }
 
-void emit_winograd_f32_2x2(PlanBuilder& builder, const Node& node) { emit_winograd(builder, node, 2); }
-void emit_winograd_f32_4x4(PlanBuilder& builder, const Node& node) { emit_winograd(builder, node, 4); }
+}  // namespace
+
+std::string refuse_winograd_f32(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_conv_f32(builder, node);
+  return refusal.empty() ? refuse_winograd_form(builder, node) : refusal;
+}
+
+std::string refuse_winograd_bf16(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_conv_bf16(builder, node);
+  if (!refusal.empty()) return refusal;
+  return node.argument("transposed") == Argument(false) ? refuse_winograd_form(builder, node) : "it is transposed";
+}
+
+void emit_winograd_2x2(PlanBuilder& builder, const Node& node) { emit_winograd(builder, node, 2); }
+void emit_winograd_4x4(PlanBuilder& builder, const Node& node) { emit_winograd(builder, node, 4); }
 
 }  // namespace lissome

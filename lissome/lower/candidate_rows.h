@@ -11,8 +11,9 @@ void emit_linear_f32(PlanBuilder& builder, const Node& node);
 std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node);
 void emit_conv_f32(PlanBuilder& builder, const Node& node);
 std::string refuse_winograd_f32(const PlanBuilder& builder, const Node& node);
-void emit_winograd_f32_2x2(PlanBuilder& builder, const Node& node);
-void emit_winograd_f32_4x4(PlanBuilder& builder, const Node& node);
+std::string refuse_winograd_bf16(const PlanBuilder& builder, const Node& node);
+void emit_winograd_2x2(PlanBuilder& builder, const Node& node);
+void emit_winograd_4x4(PlanBuilder& builder, const Node& node);
 
 // candidate_transposed.cpp
 std::string refuse_transposed(const PlanBuilder& builder, const Node& node);

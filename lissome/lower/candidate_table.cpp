@@ -20,10 +20,12 @@ constexpr std::array kLinear = {
 };
 constexpr std::array kConv = {
     Candidate{"conv_f32", refuse_conv_f32, emit_conv_f32},
-    Candidate{"winograd_f32_4x4", refuse_winograd_f32, emit_winograd_f32_4x4},
-    Candidate{"winograd_f32_2x2", refuse_winograd_f32, emit_winograd_f32_2x2},
+    Candidate{"winograd_f32_4x4", refuse_winograd_f32, emit_winograd_4x4},
+    Candidate{"winograd_f32_2x2", refuse_winograd_f32, emit_winograd_2x2},
     Candidate{"conv_transposed_f32", refuse_transposed, emit_transposed},
     Candidate{"conv_bf16", refuse_conv_bf16, emit_conv_bf16},
+    Candidate{"winograd_bf16_4x4", refuse_winograd_bf16, emit_winograd_4x4},
+    Candidate{"winograd_bf16_2x2", refuse_winograd_bf16, emit_winograd_2x2},
     make_libtorch_row("mkldnn_conv", refuse_mkldnn_conv, emit_mkldnn_conv),
 };
 constexpr std::array kLinearInt8 = {

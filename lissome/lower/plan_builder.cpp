@@ -155,6 +155,13 @@ int PlanBuilder::use(ValueId id) {
 
 int PlanBuilder::use(const Argument& argument) { return argument.is_none() ? -1 : use(argument.value()); }
 
+int PlanBuilder::use_f32(const Argument& weight) {
+  if (weight.is_none()) return -1;
+  const std::string name = program_.find_weight(weight.value())->name + ".f32";
+  if (!has_packed(name)) add_packed(name, share_tensor(constant(weight.value())->to(at::kFloat).contiguous()));
+  return find_packed(name);
+}
+
 int PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
   const int value = use(id);
   if (!is_strided_view(id) && (this->format(id) == format || type(id).sizes.size() < 3)) return value;

@@ -39,8 +39,9 @@ class PlanBuilder {
   bool is_strided_view(ValueId id) const;  // made by a view step, not dense in row order
 
   // ---- making steps
-  int use(ValueId id);                // the plan's value; weights join the plan here
-  int use(const Argument& argument);  // -1 for none
+  int use(ValueId id);                  // the plan's value; weights join the plan here
+  int use(const Argument& argument);    // -1 for none
+  int use_f32(const Argument& weight);  // the same, of a constant weight, which is converted once
   // The same, dense in this format: a copy step is added where the value lies otherwise, once per format.
   int use_dense(ValueId id, const Node& reader, Format format = Format::row_major);
   int use_dense(const Argument& argument, const Node& reader, Format format = Format::row_major);

@@ -225,6 +225,20 @@ TEST_CASE("changed plans of transposed and Winograd convolutions are refused or 
                      {{"lissome::conv_act", "winograd_f32_4x4"}});
 }
 
+TEST_CASE("changed plans of Winograd convolutions of bf16 are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    input %x: f32[1, 18, 7, 6]
+    parameter @c: bf16[20, 18, 3, 3]
+    parameter @b: bf16[20]
+    %0: bf16[1, 18, 7, 6] = aten::to.dtype(%x, bf16)
+    %1: bf16[1, 20, 7, 6] = lissome::conv_act(%0, @c, @b, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu")
+    %2: f32[1, 20, 7, 6] = aten::to.dtype(%1, f32)
+    return %2
+  )",
+                     {{"c", at::randn({20, 18, 3, 3}).to(at::kBFloat16)}, {"b", at::randn({20}).to(at::kBFloat16)}},
+                     {at::randn({1, 18, 7, 6})}, {{"lissome::conv_act", "winograd_bf16_4x4"}});
+}
+
 TEST_CASE("changed plans of bf16 layers are refused or stay inside their memory") {
   check_plan_changes(R"(
     input %x: f32[2, 40]

@@ -1,7 +1,7 @@
 // conv_f32, winograd_f32, depthwise_f32, fold_columns and the pools: channels-last values of rank 4 (N, C, H, W), or
 // rank 3 (N, C, L) as height 1. conv: operands x, packed weight, bias, residual, zeros. Attributes: kernel, stride,
-// padding (before), dilation, groups; winograd_f32 also "tile". fold_columns: operands columns [N, H, W, taps * C],
-// bias. conv_f32 also "finite_weight", see step_linear.cpp.
+// padding (before), dilation, groups; winograd_f32, whose x, residual and y may be bf16, also "tile". fold_columns:
+// operands columns [N, H, W, taps * C], bias. conv_f32 also "finite_weight", see step_linear.cpp.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -33,17 +33,17 @@ void read_output(StepBinder& binder, Call& call, const PlacedValue& y, int64_t c
   call.residual_place = read_residual_place(binder, 3);
   if (binder.has_operand(2)) binder.require_dense(binder.operand(2), Dtype::f32, {channels});
   if (binder.has_operand(3)) {
-    binder.require_dtype(binder.operand(3), Dtype::f32);
+    binder.require_dtype(binder.operand(3), y.dtype);
     binder.require_sizes(binder.operand(3), y.sizes);
     binder.require(binder.operand(3).is_dense(Format::channels_last), "the residual is not channels-last");
   }
 }
 
-template <typename Call>
+template <typename Call, typename Item = float>
 void point_output(StepBinder& binder, const PlacedValue& y) {
   if (binder.has_operand(2)) binder.point(static_cast<const float * Call::*>(&Call::bias), binder.operand(2));
-  if (binder.has_operand(3)) binder.point(static_cast<const float * Call::*>(&Call::residual), binder.operand(3));
-  binder.point(static_cast<float * Call::*>(&Call::y), y);
+  if (binder.has_operand(3)) binder.point(static_cast<const Item * Call::*>(&Call::residual), binder.operand(3));
+  binder.point(static_cast<Item * Call::*>(&Call::y), y);
 }
 
 }  // namespace
@@ -99,12 +99,15 @@ void bind_conv_f32(StepBinder& binder) {
   point_output<ConvF32Call>(binder, y);
 }
 
-void bind_winograd_f32(StepBinder& binder) {
+namespace {
+
+template <typename Call, typename Item>
+void bind_winograd(StepBinder& binder, std::string_view kernel, Dtype dtype) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
-  binder.require_dtype(x, Dtype::f32);
-  binder.require_dtype(y, Dtype::f32);
-  WinogradF32Call call;
+  binder.require_dtype(x, dtype);
+  binder.require_dtype(y, dtype);
+  Call call;
   const WindowSizes sizes = read_window(binder, x, y, call.window);
   const Window& w = call.window;
   binder.require(w.kernel_height == 3 && w.kernel_width == 3 && w.stride_height == 1 && w.stride_width == 1 &&
@@ -116,19 +119,30 @@ void bind_winograd_f32(StepBinder& binder) {
   binder.require_product({call.out_channels + kLinearPanel, call.in_channels, 36, 4});
   const int64_t packed = packed_winograd_f32_size(call.out_channels, call.in_channels, call.tile);
   binder.require_dense(binder.operand(1), Dtype::f32, {packed});
-  binder.require_dense(binder.operand(4), Dtype::f32, {call.in_channels});
+  binder.require_dense(binder.operand(4), dtype, {call.in_channels});
   read_output(binder, call, y, call.out_channels);
   const auto products = static_cast<double>(y.elements()) * static_cast<double>(call.in_channels * 9);
-  binder.set_products(products);
-  binder.set_work(products / 2, 4.0 * static_cast<double>(x.elements() + y.elements() + packed));
+  binder.set_products(products, dtype);
+  binder.set_work(products / 2, static_cast<double>((x.elements() + y.elements()) * item_size(dtype) +
+                                                    packed * item_size(Dtype::f32)));
   choose_winograd_blocks(call, binder.parts());
-  binder.set_call("winograd_f32", call);
-  binder.point(&WinogradF32Call::x, x);
-  binder.point(&WinogradF32Call::weight, binder.operand(1));
-  binder.point(&WinogradF32Call::zeros, binder.operand(4));
-  binder.point_scratch(&WinogradF32Call::scratch,
+  binder.set_call(kernel, call);
+  binder.point(&Call::x, x);
+  binder.point(&Call::weight, binder.operand(1));
+  binder.point(&Call::zeros, binder.operand(4));
+  binder.point_scratch(&Call::scratch,
                        binder.parts() * winograd_scratch_size(call) * static_cast<int64_t>(sizeof(float)));
-  point_output<WinogradF32Call>(binder, y);
+  point_output<Call, Item>(binder, y);
+}
+
+}  // namespace
+
+void bind_winograd_f32(StepBinder& binder) {
+  if (binder.operand(0).dtype == Dtype::bf16) {
+    bind_winograd<WinogradBf16Call, uint16_t>(binder, "winograd_bf16", Dtype::bf16);
+  } else {
+    bind_winograd<WinogradF32Call, float>(binder, "winograd_f32", Dtype::f32);
+  }
 }
 
 void bind_depthwise_f32(StepBinder& binder) {
