@@ -12,36 +12,63 @@ namespace {
 template <typename T, typename Function>
 LISSOME_INLINE void visit_window(const PoolCall& call, const T* image, const PoolWindow& at, const Function& fold) {
   const Window& w = call.window;
-  for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
-    const T* row = image + ((at.top + h * w.dilation_height) * w.width + at.left) * call.channels;
-    for (int64_t u = at.columns.begin; u < at.columns.end; ++u) fold(row + u * w.dilation_width * call.channels);
+  const int64_t line = w.dilation_height * w.width * call.channels, step = w.dilation_width * call.channels;
+  const T* row = image + (at.top * w.width + at.left) * call.channels + at.rows.begin * line + at.columns.begin * step;
+  for (int64_t h = at.rows.begin; h < at.rows.end; ++h, row += line) {
+    const T* x = row;
+    for (int64_t u = at.columns.begin; u < at.columns.end; ++u, x += step) fold(x);
   }
+}
+
+// Registers of channels beside each other; `read(x, v)` is register v.
+template <int Vectors, typename T, typename Function>
+LISSOME_INLINE void pool_registers(const PoolCall& call, const T* image, const PoolWindow& at, const Function& read,
+                                   Floats (&result)[Vectors]) {
+  if (call.average) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) result[v] = zeros();
+    visit_window(call, image, at, [&](const T* x) {
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) result[v] = result[v] + read(x, v);
+    });
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) result[v] = result[v] * fill(1.0f / at.divisor);
+    return;
+  }
+  // NaN is kept apart, so that one comparison does not wait for the other.
+  Floats unknown[Vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) unknown[v] = zeros(), result[v] = fill(-__builtin_inff());
+  visit_window(call, image, at, [&](const T* x) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      const Floats value = read(x, v);
+      result[v] = max_with(result[v], value), unknown[v] = keep_nan(value, unknown[v]);
+    }
+  });
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) result[v] = keep_nan(unknown[v], result[v]);
 }
 
 template <typename T>
 LISSOME_INLINE void pool_pixel(const PoolCall& call, const T* image, const PoolWindow& at, T* y) {
-  for (int64_t c = 0; c < call.channels; c += Floats::kWidth) {
-    const int64_t left = call.channels - c < Floats::kWidth ? call.channels - c : Floats::kWidth;
-    const bool whole = left == Floats::kWidth;
-    Floats result;
-    if (call.average) {
-      result = zeros();
-      visit_window(call, image + c, at, [&](const T* x) { result = result + (whole ? load(x) : load_first(x, left)); });
-      result = result * fill(1.0f / at.divisor);
-    } else {
-      // NaN is kept apart, so that one comparison does not wait for the other.
-      Floats unknown = zeros();
-      result = fill(-__builtin_inff());
-      visit_window(call, image + c, at, [&](const T* x) {
-        const Floats value = whole ? load(x) : load_first(x, left);
-        result = max_with(result, value), unknown = keep_nan(value, unknown);
-      });
-      result = keep_nan(unknown, result);
-    }
+  constexpr int kVectors = 4;
+  int64_t c = 0;
+  for (; c + kVectors * Floats::kWidth <= call.channels; c += kVectors * Floats::kWidth) {
+    Floats result[kVectors];
+    pool_registers(call, image + c, at, [](const T* x, int v) { return load(x + v * Floats::kWidth); }, result);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) store(y + c + v * Floats::kWidth, result[v]);
+  }
+  for (; c < call.channels; c += Floats::kWidth) {
+    const int64_t left = call.channels - c;
+    const bool whole = left >= Floats::kWidth;
+    Floats result[1];
+    pool_registers(call, image + c, at, [&](const T* x, int) { return whole ? load(x) : load_first(x, left); }, result);
     if (whole) {
-      store(y + c, result);
+      store(y + c, result[0]);
     } else {
-      store_first(y + c, result, left);
+      store_first(y + c, result[0], left);
     }
   }
 }
@@ -50,10 +77,15 @@ template <typename T>
 LISSOME_INLINE void pool_pixels(const PoolCall& call, int part, int parts) {
   const Window& w = call.window;
   const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
+  if (rows.begin == rows.end) return;
+  int64_t ow = rows.begin % w.out_width, oh = rows.begin / w.out_width % w.out_height;
+  int64_t n = rows.begin / w.out_width / w.out_height;
   for (int64_t row = rows.begin; row < rows.end; ++row) {
-    const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
     pool_pixel(call, static_cast<const T*>(call.x) + n * w.height * w.width * call.channels,
                find_pool_window(call, oh, ow), static_cast<T*>(call.y) + row * call.channels);
+    if (++ow < w.out_width) continue;
+    ow = 0;
+    if (++oh == w.out_height) oh = 0, ++n;
   }
 }
 
