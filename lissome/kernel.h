@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lissome/kernel/activation.h"
+#include "lissome/kernel/adam_bytes.h"
 #include "lissome/kernel/attention.h"
 #include "lissome/kernel/attention_bf16.h"
 #include "lissome/kernel/conv_bf16.h"

@@ -1,6 +1,7 @@
 // Declarations of every kernel function, for the table and for the files that define them.
 #pragma once
 
+#include "lissome/kernel/adam_bytes.h"
 #include "lissome/kernel/attention.h"
 #include "lissome/kernel/attention_bf16.h"
 #include "lissome/kernel/conv_bf16.h"
@@ -32,6 +33,10 @@ namespace lissome {
 LISSOME_KERNEL(adam, AdamCall, avx512);
 LISSOME_KERNEL(adam, AdamCall, avx2);
 LISSOME_KERNEL(adam, AdamCall, portable);
+
+LISSOME_KERNEL(adam_bytes, AdamBytesCall, avx512);
+LISSOME_KERNEL(adam_bytes, AdamBytesCall, avx2);
+LISSOME_KERNEL(adam_bytes, AdamBytesCall, portable);
 
 LISSOME_KERNEL(attention, AttentionCall, avx512);
 LISSOME_KERNEL(attention, AttentionCall, avx2);

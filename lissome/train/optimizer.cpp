@@ -99,6 +99,10 @@ void put_rows(const UpdateTensors& taken, const UpdateTensors& whole) {
   for (size_t i = 0; i < taken.states.size(); ++i) whole.states[i].index_copy_(0, rows, taken.states[i]);
 }
 
+at::TensorOptions state_options(const at::Tensor& weight, const StateForm& form) {
+  return weight.options().requires_grad(false).dtype(form.dtype);
+}
+
 }  // namespace
 
 Optimizer::Optimizer(std::vector<Parameter> parameters, const OptimizerOptions& options,
@@ -107,11 +111,16 @@ Optimizer::Optimizer(std::vector<Parameter> parameters, const OptimizerOptions& 
   check_options(options);
   const double weight_decay = std::visit([](const auto& own) { return own.weight_decay; }, options);
   std::set<std::string> names;
+  std::set<const void*> places;
   std::vector<bool> fitted(groups.size());
   for (Parameter& parameter : parameters) {
     check_parameter(parameter);
     if (!names.insert(parameter.name).second) {
       throw_error(ErrorKind::invalid_input, "optimizer: there are two parameters named ", quote(parameter.name));
+    }
+    if (parameter.weight.numel() > 0 && !places.insert(parameter.weight.data_ptr()).second) {
+      throw_error(ErrorKind::invalid_input, "optimizer: ", quote(parameter.name),
+                  " is tied to a parameter before it; give tied weights once, with the sum of their gradients");
     }
     Trained trained{.parameter = std::move(parameter), .weight_decay = weight_decay, .states = {}};
     bool placed = false;
@@ -141,8 +150,10 @@ StepResult Optimizer::step(const std::vector<at::Tensor>& gradients, const StepO
   std::vector<at::Tensor> prepared(gradients.size()), values;
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined() || trained_[i].frozen || gradients[i].numel() == 0) continue;
-    if (gradients[i].is_sparse() && std::holds_alternative<Adafactor>(options_)) {
-      throw_error(ErrorKind::unsupported, "optimizer: Adafactor takes no sparse gradient, and that of ",
+    const bool dense_only =
+        std::holds_alternative<Adafactor>(options_) || has_byte_states(options_, trained_[i].parameter.weight);
+    if (gradients[i].is_sparse() && dense_only) {
+      throw_error(ErrorKind::unsupported, "optimizer: Adafactor and byte states take no sparse gradient, and that of ",
                   quote(trained_[i].parameter.name), " is sparse");
     }
     prepared[i] = prepare_gradient(gradients[i], trained_[i].parameter);
@@ -168,8 +179,8 @@ void Optimizer::update_all(const std::vector<at::Tensor>& gradients, const StepO
     if (!gradients[i].defined()) continue;
     Trained& trained = trained_[i];
     if (trained.steps == 0) {
-      for (const StateForm& form : list_states(options_, trained.parameter.weight.sizes())) {
-        trained.states.push_back(at::zeros(form.sizes, trained.parameter.weight.options().requires_grad(false)));
+      for (const StateForm& form : list_states(options_, trained.parameter.weight)) {
+        trained.states.push_back(at::zeros(form.sizes, state_options(trained.parameter.weight, form)));
       }
     }
     const UpdateMoment moment = {++trained.steps, lr * trained.lr_factor, trained.weight_decay,
@@ -183,7 +194,7 @@ void Optimizer::update_all(const std::vector<at::Tensor>& gradients, const StepO
       rows.emplace_back(take_rows(tensors), tensors);
       tensors = rows.back().first;
     }
-    calls.push_back(make_update(options_, moment));
+    calls.push_back(make_update(options_, moment, has_byte_states(options_, trained.parameter.weight)));
     if (!fits_kernels(tensors.weight)) {
       update_by_ops(calls.back(), tensors);
       continue;
@@ -200,7 +211,7 @@ NamedTensors Optimizer::state() const {
   NamedTensors state;
   for (const Trained& trained : trained_) {
     if (trained.steps == 0) continue;
-    const auto forms = list_states(options_, trained.parameter.weight.sizes());
+    const auto forms = list_states(options_, trained.parameter.weight);
     for (size_t i = 0; i < forms.size(); ++i) {
       state.emplace_back(trained.parameter.name + "/" + std::string(forms[i].name), trained.states[i]);
     }
@@ -232,11 +243,10 @@ void Optimizer::restore_state(const NamedTensors& state) {
     trained.steps = 0;
     if (!unread.contains(trained.parameter.name + "/step")) continue;  // it had no gradient yet
     trained.steps = take(trained.parameter.name + "/step", {}, at::kLong).item<int64_t>();
-    for (const StateForm& form : list_states(options_, weight.sizes())) {
+    for (const StateForm& form : list_states(options_, weight)) {
       const std::string name = trained.parameter.name + "/" + std::string(form.name);
-      trained.states.push_back(take(name, form.sizes, weight.scalar_type())
-                                   .to(weight.options().requires_grad(false), false, true)
-                                   .contiguous());
+      trained.states.push_back(
+          take(name, form.sizes, form.dtype).to(state_options(weight, form), false, true).contiguous());
     }
   }
   if (!unread.empty()) {

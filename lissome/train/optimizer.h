@@ -15,12 +15,16 @@
 
 namespace lissome {
 
-// Names and defaults are PyTorch's; Lion's are those of its paper.
+// Names and defaults are PyTorch's; Lion's are those of its paper. With byte_states the moments of f32 weights on the
+// CPU that have at least 4096 elements take one byte a number in place of four (see kernel/adam_bytes.h): less memory,
+// and steps that are close to, not equal to, PyTorch's.
 struct AdamW {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
+  bool byte_states = false;
 };
 struct Adam {  // weight_decay is an L2 penalty: it goes through the moments
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  bool byte_states = false;
 };
 struct Sgd {
   double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
@@ -65,14 +69,14 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 class Optimizer {
  public:
-  // Throws invalid_input: an option out of range, a name twice, a pattern that fits no parameter, a weight that is not
-  // floating or not contiguous.
+  // Throws invalid_input: an option out of range, a name or memory twice, a pattern that fits no parameter, a weight
+  // that is not floating or not contiguous.
   Optimizer(std::vector<Parameter> parameters, const OptimizerOptions& options,
             const std::vector<ParameterGroup>& groups = {});
 
   // `gradients` in the order of the parameters; undefined where there is none: that weight stays. A sparse gradient
   // (COO over the rows, as embeddings give) changes the rows that it names alone, states too, as SparseAdam does.
-  // Throws invalid_input when sizes do not fit, unsupported for a sparse gradient with Adafactor.
+  // Throws invalid_input when sizes do not fit, unsupported for a sparse gradient with Adafactor or byte states.
   StepResult step(const std::vector<at::Tensor>& gradients, const StepOptions& options = {});
 
   // "fc.weight/exp_avg", "fc.weight/step", ...: only what steps have made. They are the states themselves, not copies.

@@ -10,7 +10,7 @@ namespace lissome {
 namespace {
 
 constexpr int64_t kElementsPerJob = 65536;
-static_assert(kElementsPerJob % kSquareBlock == 0);
+constexpr int64_t kLeastByteElements = 4096;  // below, bytes save nothing that counts
 
 // Of both Adams: 1 - beta^step corrects moments that began at zero.
 AdamCall correct_moments(double lr, double beta1, double beta2, double eps, const UpdateMoment& moment) {
@@ -85,33 +85,61 @@ void apply(const LionCall& call, const at::Tensor& weight, at::Tensor g, const s
   weight.mul_(call.weight_factor).sub_(direction, call.learning_rate);
 }
 
+UpdatedWeight& find_weight(auto& call) { return call.on; }
+UpdatedWeight& find_weight(AdamBytesCall& call) { return call.adam.on; }
+
 void point_states(AdamCall& call, const std::vector<at::Tensor>& states) {
   call.mean = states[0].data_ptr<float>(), call.square = states[1].data_ptr<float>();
 }
 void point_states(SgdCall& call, const std::vector<at::Tensor>& states) {
   call.momentum = states.empty() ? nullptr : states[0].data_ptr<float>();
 }
+void point_states(AdamBytesCall& call, const std::vector<at::Tensor>& states) {
+  call.mean = states[0].data_ptr<uint8_t>(), call.mean_scale = states[1].data_ptr<float>();
+  call.square = states[2].data_ptr<uint8_t>(), call.square_scale = states[3].data_ptr<float>();
+}
 void point_states(LionCall& call, const std::vector<at::Tensor>& states) { call.mean = states[0].data_ptr<float>(); }
 
 }  // namespace
 
-std::vector<StateForm> list_states(const OptimizerOptions& options, at::IntArrayRef sizes) {
-  if (std::holds_alternative<AdamW>(options) || std::holds_alternative<Adam>(options)) {
-    return {{"exp_avg", sizes.vec()}, {"exp_avg_sq", sizes.vec()}};
-  }
-  if (std::holds_alternative<Lion>(options)) return {{"exp_avg", sizes.vec()}};
-  if (const auto* sgd = std::get_if<Sgd>(&options)) {
-    if (sgd->momentum == 0) return {};
-    return {{"momentum_buffer", sizes.vec()}};
-  }
-  if (sizes.size() < 2) return {{"variance", sizes.vec()}};
-  std::vector<int64_t> row = sizes.vec(), column = sizes.vec();
-  row.back() = 1, column[column.size() - 2] = 1;
-  return {{"row_var", row}, {"col_var", column}};
+bool has_byte_states(const OptimizerOptions& options, const at::Tensor& weight) {
+  const bool asked = std::visit(
+      [](const auto& own) {
+        if constexpr (requires { own.byte_states; }) return own.byte_states;
+        return false;
+      },
+      options);
+  return asked && fits_kernels(weight) && weight.numel() >= kLeastByteElements;
 }
 
-UpdateCall make_update(const OptimizerOptions& options, const UpdateMoment& moment) {
-  return std::visit([&](const auto& own) { return make(own, moment); }, options);
+std::vector<StateForm> list_states(const OptimizerOptions& options, const at::Tensor& weight) {
+  const std::vector<int64_t> sizes = weight.sizes().vec();
+  const at::ScalarType dtype = weight.scalar_type();
+  if (has_byte_states(options, weight)) {
+    const std::vector<int64_t> blocks = {(weight.numel() + kByteBlock - 1) / kByteBlock};
+    return {{"exp_avg", sizes, at::kByte},
+            {"exp_avg_scale", blocks, at::kFloat},
+            {"exp_avg_sq", sizes, at::kByte},
+            {"exp_avg_sq_scale", blocks, at::kFloat}};
+  }
+  if (std::holds_alternative<AdamW>(options) || std::holds_alternative<Adam>(options)) {
+    return {{"exp_avg", sizes, dtype}, {"exp_avg_sq", sizes, dtype}};
+  }
+  if (std::holds_alternative<Lion>(options)) return {{"exp_avg", sizes, dtype}};
+  if (const auto* sgd = std::get_if<Sgd>(&options)) {
+    if (sgd->momentum == 0) return {};
+    return {{"momentum_buffer", sizes, dtype}};
+  }
+  if (sizes.size() < 2) return {{"variance", sizes, dtype}};
+  std::vector<int64_t> row = sizes, column = sizes;
+  row.back() = 1, column[column.size() - 2] = 1;
+  return {{"row_var", row, dtype}, {"col_var", column, dtype}};
+}
+
+UpdateCall make_update(const OptimizerOptions& options, const UpdateMoment& moment, bool byte_states) {
+  const UpdateCall call = std::visit([&](const auto& own) { return make(own, moment); }, options);
+  if (!byte_states) return call;
+  return AdamBytesCall{.adam = std::get<AdamCall>(call)};
 }
 
 bool fits_kernels(const at::Tensor& tensor) {
@@ -121,23 +149,30 @@ bool fits_kernels(const at::Tensor& tensor) {
 void point_at(UpdateCall& call, const UpdateTensors& tensors) {
   std::visit(
       [&](auto& own) {
-        own.on.weight = tensors.weight.data_ptr<float>();
-        own.on.gradient = tensors.gradient.data_ptr<float>();
-        own.on.count = tensors.weight.numel();
-        if (tensors.bf16_copy.defined()) own.on.bf16_copy = static_cast<uint16_t*>(tensors.bf16_copy.data_ptr());
+        UpdatedWeight& on = find_weight(own);
+        on.weight = tensors.weight.data_ptr<float>();
+        on.gradient = tensors.gradient.data_ptr<float>();
+        on.count = tensors.weight.numel();
+        if (tensors.bf16_copy.defined()) on.bf16_copy = static_cast<uint16_t*>(tensors.bf16_copy.data_ptr());
         point_states(own, tensors.states);
       },
       call);
 }
 
 std::string_view kernel_name(const UpdateCall& call) {
-  constexpr std::string_view kNames[] = {"adam", "sgd", "lion"};
+  constexpr std::string_view kNames[] = {"adam", "sgd", "lion", "adam_bytes"};
   return kNames[call.index()];
 }
 
 void update_by_ops(const UpdateCall& call, const UpdateTensors& tensors) {
   std::visit(
-      [&](const auto& own) { apply(own, tensors.weight, tensors.gradient.mul(own.on.gradient_scale), tensors.states); },
+      [&]<typename Call>(const Call& own) {
+        if constexpr (std::is_same_v<Call, AdamBytesCall>) {
+          LISSOME_CHECK(false, "byte states are for weights that fit the kernels");
+        } else {
+          apply(own, tensors.weight, tensors.gradient.mul(own.on.gradient_scale), tensors.states);
+        }
+      },
       call);
   if (tensors.bf16_copy.defined()) tensors.bf16_copy.copy_(tensors.weight);
 }

@@ -22,17 +22,19 @@ struct UpdateTensors {
   std::vector<at::Tensor> states;
 };
 
-using UpdateCall = std::variant<AdamCall, SgdCall, LionCall>;
+using UpdateCall = std::variant<AdamCall, SgdCall, LionCall, AdamBytesCall>;
 
-// What states a weight of so many dimensions has, by PyTorch's names, and of which sizes.
+// What states a weight has: PyTorch's names, with "_scale" for the scales of bytes.
 struct StateForm {
   std::string_view name;
   std::vector<int64_t> sizes;
+  at::ScalarType dtype;
 };
-std::vector<StateForm> list_states(const OptimizerOptions& options, at::IntArrayRef sizes);
+std::vector<StateForm> list_states(const OptimizerOptions& options, const at::Tensor& weight);
+bool has_byte_states(const OptimizerOptions& options, const at::Tensor& weight);
 
 // The factors; pointers are still null. Adafactor has no call.
-UpdateCall make_update(const OptimizerOptions& options, const UpdateMoment& moment);
+UpdateCall make_update(const OptimizerOptions& options, const UpdateMoment& moment, bool byte_states);
 // Whether the kernels can do it: f32, contiguous, in main memory.
 bool fits_kernels(const at::Tensor& tensor);
 void point_at(UpdateCall& call, const UpdateTensors& tensors);
