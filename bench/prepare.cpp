@@ -66,16 +66,18 @@ class Maker {
       QuantizeOptions options;
       options.dynamic_linears = dynamic;
       Quantized quantized = quantize_int8(*program_, take_calibration_batches(), options);
-      size_t layers = 0, linears = 0;
+      size_t layers = 0, linears = 0, smoothed = 0;
       for (const QuantizedLayer& layer : quantized.layers) {
         layers += layer.quantized ? 1 : 0;
         linears += layer.op.find("linear") != std::string::npos ? 1 : 0;
+        smoothed += layer.smoothing.strength > 0 ? 1 : 0;
       }
       // Convolutions are the same in both.
       if (dynamic && 2 * linears < quantized.layers.size()) break;
       if (layers == 0) continue;
       all.push_back(make("int8, " + std::to_string(layers) + " of " + std::to_string(quantized.layers.size()) +
-                             " layers" + (dynamic ? ", scales found while running" : ""),
+                             " layers" + (dynamic ? ", scales found while running" : "") +
+                             (smoothed > 0 ? ", " + std::to_string(smoothed) + " smoothed" : ""),
                          std::move(quantized.program)));
       judge(all.back());
     }

@@ -31,6 +31,16 @@ struct QuantizeOptions {
   std::vector<std::string> keep_float;
 };
 
+// What was done about channels that are far larger than others before a linear was quantized (SmoothQuant, Xiao et al.
+// 2022, arXiv 2211.10438): what it reads is divided by a factor a channel, and its columns are multiplied by them.
+struct Smoothing {
+  // Channel j's factor is (largest input)^strength / (largest weight)^(1 - strength); 0: left alone.
+  double strength = 0;
+  // Decibels of the layer's output in int8, on calibration rows that chose neither factors nor ranges.
+  double signal_to_noise_before = 0, signal_to_noise_after = 0;
+  std::string place;  // what divides: "the norm before it", "the linear before it" or "a product of its own"
+};
+
 // What became of one linear or convolution.
 struct QuantizedLayer {
   std::string name;  // the printed name of the result
@@ -39,6 +49,7 @@ struct QuantizedLayer {
   double signal_to_noise = 0;  // decibels of the layer's output before activation; 0 when it was not measured
   bool quantized = false;
   std::string reason;  // why it stayed in float
+  Smoothing smoothing;
 };
 
 struct Quantized {
@@ -47,8 +58,9 @@ struct Quantized {
 };
 
 // int8: per-channel symmetric s8 weights, u8 activations (one scale a tensor from calibration, or one a row), bias
-// corrected by the mean error that calibration saw (Nagel et al. 2019, arXiv 1906.04721). Layers that follow each other
-// hand over u8. Calibrates once; programs with more or fewer layers in int8 are then made without running a batch.
+// corrected by the mean error that calibration saw (Nagel et al. 2019, arXiv 1906.04721). Linears are smoothed first
+// where that lowers their error. Layers that follow each other hand over u8. Calibrates once; programs with more or
+// fewer layers in int8 are then made without running a batch.
 class Int8Calibration {
  public:
   // `program` is prepared (see prepare_inference). Throws invalid_input when there is no batch.
@@ -60,7 +72,8 @@ class Int8Calibration {
 
  private:
   std::shared_ptr<const Program> program_;
-  std::shared_ptr<const std::vector<struct Layer>> layers_;
+  std::shared_ptr<const std::vector<struct ChannelDivision>> divisions_;  // of the values that smoothing pays for
+  std::shared_ptr<const std::vector<struct Layer>> layers_;               // of the program with all of them
 };
 // Below this a layer is hardly worth its noise.
 constexpr double kLeastSignalToNoise = 18;

@@ -11,30 +11,7 @@
 namespace lissome {
 namespace {
 
-bool is_linear(const Node& node) { return node.is("aten::linear") || node.is("lissome::linear_act"); }
 bool is_conv(const Node& node) { return node.is("aten::convolution") || node.is("lissome::conv_act"); }
-
-// The constant f32 tensor of a weight that nothing writes; undefined otherwise.
-at::Tensor find_constant(const Program& program, const Argument& argument) {
-  if (!argument.is_value()) return {};
-  const Weight* weight = program.find_weight(argument.value());
-  if (weight == nullptr) return {};
-  for (const StateWrite& write : program.writes) {
-    if (write.target == weight->value) return {};
-  }
-  return weight->tensor;
-}
-
-// Symmetric, a scale for each output channel (dimension 0, or 1 of a transposed one): w = s8 * scale.
-void quantize_weight(const at::Tensor& given, Layer& layer) {
-  const at::Tensor weight = layer.transposed ? given.transpose(0, 1) : given;
-  const at::Tensor rows = weight.to(at::kDouble).reshape({weight.size(0), -1});
-  const at::Tensor scale = rows.abs().amax({1}).clamp_min(1e-30).div(127);
-  const at::Tensor levels = rows.div(scale.unsqueeze(1)).round().clamp(-127, 127);
-  const at::Tensor bytes = levels.reshape(weight.sizes()).to(at::kChar);
-  layer.weight = (layer.transposed ? bytes.transpose(0, 1) : bytes).contiguous();
-  layer.weight_scales = scale.to(at::kFloat).contiguous();
-}
 
 bool is_kept(const Node& node, const QuantizeOptions& options) {
   if (node.origin == nullptr) return false;
@@ -94,6 +71,28 @@ at::IntArrayRef read_ints(const Argument& argument, std::vector<int64_t>& storag
 
 }  // namespace
 
+bool is_linear(const Node& node) { return node.is("aten::linear") || node.is("lissome::linear_act"); }
+
+at::Tensor find_constant(const Program& program, const Argument& argument) {
+  if (!argument.is_value()) return {};
+  const Weight* weight = program.find_weight(argument.value());
+  if (weight == nullptr) return {};
+  for (const StateWrite& write : program.writes) {
+    if (write.target == weight->value) return {};
+  }
+  return weight->tensor;
+}
+
+void quantize_weight(const at::Tensor& given, Layer& layer) {
+  const at::Tensor weight = layer.transposed ? given.transpose(0, 1) : given;
+  const at::Tensor rows = weight.to(at::kDouble).reshape({weight.size(0), -1});
+  const at::Tensor scale = rows.abs().amax({1}).clamp_min(1e-30).div(127);
+  const at::Tensor levels = rows.div(scale.unsqueeze(1)).round().clamp(-127, 127);
+  const at::Tensor bytes = levels.reshape(weight.sizes()).to(at::kChar);
+  layer.weight = (layer.transposed ? bytes.transpose(0, 1) : bytes).contiguous();
+  layer.weight_scales = scale.to(at::kFloat).contiguous();
+}
+
 std::vector<Layer> find_layers(const Program& program, const QuantizeOptions& options) {
   std::vector<Layer> layers;
   for (size_t position = 0; position < program.nodes.size(); ++position) {
@@ -148,11 +147,12 @@ at::Tensor run_float(const Program& program, const Layer& layer, const at::Tenso
 at::Tensor run_quantized(const Program& program, const Layer& layer, const at::Tensor& input) {
   // A program of the layer alone says the same as the rewritten one will.
   Program alone;
-  const ValueId x = alone.add_input("x", program.value(layer.input).type);
+  const ValueType type{ValueKind::tensor, Dtype::f32, false, {}};
+  const ValueId x = alone.add_input("x", type);
   ValueId quantized = x;
   if (!layer.dynamic) quantized = add_quantize(alone, x, layer.range);
-  const ValueId result = add_int8_layer(alone, program.nodes[layer.position], layer, quantized, {"none", Argument()},
-                                        std::nullopt, program.value(program.nodes[layer.position].result()).type);
+  const ValueId result =
+      add_int8_layer(alone, program.nodes[layer.position], layer, quantized, {"none", Argument()}, std::nullopt, type);
   alone.outputs.push_back({result, "y"});
   return interpret(alone, {input}).at(0).toTensor();
 }

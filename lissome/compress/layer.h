@@ -27,7 +27,16 @@ struct Layer {
   at::Tensor bias;             // f32 [output channels] or undefined; corrected after calibration
   double signal_to_noise = 0;  // dB
   std::string reason;          // why it stays in float; empty while it may be quantized
+  Smoothing smoothing;
 };
+
+// The constant f32 tensor of a weight that nothing writes; undefined otherwise.
+at::Tensor find_constant(const Program& program, const Argument& argument);
+
+bool is_linear(const Node& node);
+
+// Symmetric, a scale for each output channel (dimension 0, or 1 of a transposed one): w = s8 * scale.
+void quantize_weight(const at::Tensor& given, Layer& layer);
 
 // Every linear and convolution with constant f32 weights, with its weights quantized; the others come with a reason.
 std::vector<Layer> find_layers(const Program& program, const QuantizeOptions& options);
@@ -37,7 +46,8 @@ void visit_layer_inputs(const Program& program, const std::map<ValueId, std::vec
                         const std::vector<c10::IValue>& batch,
                         const std::function<void(Layer&, const at::Tensor&)>& visit);
 
-// The layer's output before activation and residual, in float and quantized.
+// The layer's output before activation and residual, in float and quantized. `input` may have other leading sizes than
+// in the program.
 at::Tensor run_float(const Program& program, const Layer& layer, const at::Tensor& input);
 at::Tensor run_quantized(const Program& program, const Layer& layer, const at::Tensor& input);
 

@@ -1,16 +1,18 @@
-// Post-training int8. Flow: find the linears and convolutions of the prepared program; observe the ranges of their
-// inputs; quantize each alone, correct its bias, measure its signal to noise; rewrite those that keep enough; let
-// neighbours hand over u8.
+// Post-training int8. Flow: smooth what linears read; find the linears and convolutions of the prepared program;
+// observe the ranges of their inputs; quantize each alone, correct its bias, measure its signal to noise; rewrite those
+// that keep enough; let neighbours hand over u8.
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "lissome/compress.h"
 #include "lissome/compress/layer.h"
 #include "lissome/compress/rewrite_int8.h"
+#include "lissome/compress/smooth_channels.h"
 
 namespace lissome {
 namespace {
@@ -107,6 +109,35 @@ void choose_ranges(const Program& program, std::vector<Layer>& layers, const Cal
   }
 }
 
+// Those of values that a layer still reads in int8: what stays in float stays as it is.
+std::vector<ChannelDivision> keep_divisions(const Program& program, const std::vector<ChannelDivision>& divisions,
+                                            const std::vector<Layer>& layers) {
+  std::set<std::string> quantized;
+  for (const Layer& layer : layers) {
+    if (layer.reason.empty()) quantized.insert(layer.name);
+  }
+  std::vector<ChannelDivision> kept;
+  for (const ChannelDivision& division : divisions) {
+    const bool any = std::any_of(division.linears.begin(), division.linears.end(), [&](size_t position) {
+      return quantized.contains(program.value(program.nodes[position].result()).name);
+    });
+    if (any) kept.push_back(division);
+  }
+  return kept;
+}
+
+// The same layers in a program that was divided at other values.
+void locate_layers(const Program& program, std::vector<Layer>& layers) {
+  std::map<std::string, size_t> positions;
+  for (size_t position = 0; position < program.nodes.size(); ++position) {
+    for (const ValueId result : program.nodes[position].results) positions[program.value(result).name] = position;
+  }
+  for (Layer& layer : layers) {
+    layer.position = positions.at(layer.name);
+    layer.input = program.nodes[layer.position].arguments.front().value();
+  }
+}
+
 }  // namespace
 
 Int8Calibration::Int8Calibration(std::shared_ptr<const Program> program, const CalibrationBatches& batches,
@@ -114,10 +145,14 @@ Int8Calibration::Int8Calibration(std::shared_ptr<const Program> program, const C
     : program_(std::move(program)) {
   if (batches.empty())
     throw_error(ErrorKind::invalid_input, "int8 needs at least one batch of calibration data, none was given");
-  auto layers = std::make_shared<std::vector<Layer>>(find_layers(*program_, options));
-  choose_ranges(*program_, *layers, batches, options, control);
-  correct_biases(*program_, *layers, batches, control);
-  judge_layers(*program_, *layers, batches, control);
+  SmoothedChannels smoothed = smooth_channels(*program_, batches, options, control);
+  const Program divided = divide_channels(*program_, smoothed.divisions);
+  auto layers = std::make_shared<std::vector<Layer>>(find_layers(divided, options));
+  for (Layer& layer : *layers) layer.smoothing = smoothed.layers[layer.name];
+  choose_ranges(divided, *layers, batches, options, control);
+  correct_biases(divided, *layers, batches, control);
+  judge_layers(divided, *layers, batches, control);
+  divisions_ = std::make_shared<const std::vector<ChannelDivision>>(std::move(smoothed.divisions));
   layers_ = std::move(layers);
 }
 
@@ -130,11 +165,15 @@ Quantized Int8Calibration::quantize(double least_signal_to_noise) const {
       layer.reason = "keeps only " + format_decibels(layer.signal_to_noise) + " of signal over quantization noise, " +
                      format_decibels(least_signal_to_noise) + " are asked";
     }
-    const Node& node = program_->nodes[layer.position];
-    result.layers.push_back(
-        {layer.name, node.origin, node.op.name(), layer.signal_to_noise, layer.reason.empty(), layer.reason});
   }
-  result.program = rewrite_int8(*program_, layers);
+  const Program divided = divide_channels(*program_, keep_divisions(*program_, *divisions_, layers));
+  locate_layers(divided, layers);
+  for (const Layer& layer : layers) {
+    const Node& node = divided.nodes[layer.position];
+    result.layers.push_back({layer.name, node.origin, node.op.name(), layer.signal_to_noise, layer.reason.empty(),
+                             layer.reason, layer.reason.empty() ? layer.smoothing : Smoothing()});
+  }
+  result.program = rewrite_int8(divided, layers);
   return result;
 }
 

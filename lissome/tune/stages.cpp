@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "lissome/compress.h"
 #include "lissome/pass.h"
@@ -27,6 +28,13 @@ std::vector<std::string> list_fusing_passes() {
 
 Proposal propose(const Search& search, const Prepared& prepared) {
   return {prepared.program, search.best().lowering, prepared.notes};
+}
+
+std::string describe(const Smoothing& smoothing) {
+  char strength[16];
+  std::snprintf(strength, sizeof strength, "%.1f", smoothing.strength);
+  return "at strength " + std::string(strength) + " by " + smoothing.place + ": " +
+         format_decibels(smoothing.signal_to_noise_before) + " -> " + format_decibels(smoothing.signal_to_noise_after);
 }
 
 // A kind of small numbers, and what its tries share: calibration runs the data once.
@@ -88,9 +96,10 @@ class PrecisionTrials {
     if (!int8_warning_.empty()) notes.push_back(int8_warning_);
     notes.push_back(std::to_string(done) + " of " + std::to_string(layers_.size()) + " layers in int8");
     for (const QuantizedLayer& layer : layers_) {
-      if (layer.quantized) continue;
       const bool placed = layer.origin != nullptr && !layer.origin->module.empty();
-      notes.push_back((placed ? layer.origin->module : layer.name) + " stays in float: " + layer.reason);
+      const std::string name = placed ? layer.origin->module : layer.name;
+      if (!layer.quantized) notes.push_back(name + " stays in float: " + layer.reason);
+      if (layer.smoothing.strength > 0) notes.push_back(name + " smoothed " + describe(layer.smoothing));
     }
   }
 

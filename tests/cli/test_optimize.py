@@ -99,6 +99,23 @@ def test_model_of_a_fixed_batch(lissome: Lissome, models: SimpleNamespace, tmp_p
     assert any("int8" in step["name"] and "layers in int8" in " ".join(step["notes"]) for step in record["steps"])
 
 
+def test_int8_tells_what_it_smoothed(lissome: Lissome, tmp_path: Path):
+    """A norm with one channel forty times as large as the others, before a linear."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.LayerNorm(64), torch.nn.Linear(64, 64)).eval()
+    with torch.no_grad():
+        module[0].weight[5] = 40
+    samples = torch.randn(512, 64)
+    torch.export.save(torch.export.export(module, (samples[:8],)), tmp_path / "outlier.pt2")
+    np.savez(tmp_path / "x.npz", input=samples.numpy())
+    record = optimize(lissome, "outlier.pt2", "--data", "x.npz", "--precision", "int8", "--batch", "8")
+    notes = [note for step in record["steps"] for note in step["notes"]]
+    wanted = re.compile(r"1 smoothed at strength 0\.\d by the norm before it: ([\d.]+) dB -> ([\d.]+) dB")
+    told = [wanted.fullmatch(note) for note in notes]
+    gains = [float(match[2]) - float(match[1]) for match in told if match]
+    assert gains and min(gains) > 3
+
+
 def test_without_data_only_exact_steps(lissome: Lissome, models: SimpleNamespace):
     done = lissome("optimize", models.pictures, *QUICK, "-o", "out.lissome", "--json")
     assert done.returncode == 0 and "no --data" in done.stderr

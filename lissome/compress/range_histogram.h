@@ -1,0 +1,26 @@
+// How often an activation lies where, and the range that serves it best: observe_ranges keeps one for each value,
+// smooth_channels one for each way to divide it.
+#pragma once
+
+#include <vector>
+
+#include "lissome/compress.h"
+
+namespace lissome {
+
+struct RangeHistogram {
+  static constexpr int64_t kBins = 2048;
+
+  double low = 0, high = 0;
+  bool seen = false;
+  std::vector<double> counts = std::vector<double>(static_cast<size_t>(kBins), 0);
+
+  double center(size_t bin) const { return low + (static_cast<double>(bin) + 0.5) * width(); }
+  double width() const { return (high - low) / static_cast<double>(counts.size()); }
+
+  void widen(const at::Tensor& tensor);  // first, for all that will be counted
+  void count(const at::Tensor& tensor);
+  ActivationRange choose_range(RangeMethod method) const;  // {0, 0} where nothing was seen
+};
+
+}  // namespace lissome

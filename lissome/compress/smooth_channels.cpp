@@ -1,0 +1,244 @@
+#include "lissome/compress/smooth_channels.h"
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "lissome/compress/divide_channels.h"
+#include "lissome/compress/layer.h"
+#include "lissome/compress/range_histogram.h"
+
+namespace lissome {
+namespace {
+
+constexpr std::array kStrengths = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
+// Of each value, over all batches: enough to rank strengths, and little to keep.
+constexpr int64_t kSampleRows = 128;
+// A channel counts as no smaller than this share of the largest: one that calibration hardly saw move would be blown up
+// by its factor the day it does.
+constexpr double kLeastShare = 1e-3;
+// Decibels that smoothing must win: beyond what a sample tells apart, and where it costs a product, worth that.
+constexpr double kLeastGain = 0.5, kLeastGainOfProduct = 1.5;
+
+// A way to divide a value, and how much noise over signal it leaves each of its linears in int8.
+struct Trial {
+  double strength = 0;       // 0: as it is
+  at::Tensor factors;        // f64 [channels], from the rows that are fitted
+  RangeHistogram histogram;  // of these rows divided; not for linears that find their scales while running
+  std::vector<double> noise;
+};
+
+// Of each channel, f32.
+struct Extremes {
+  at::Tensor low, high;
+
+  void add(const at::Tensor& rows) {
+    const auto [lowest, highest] = rows.aminmax(0);
+    low = low.defined() ? at::minimum(low, lowest) : lowest;
+    high = high.defined() ? at::maximum(high, highest) : highest;
+  }
+  at::Tensor largest() const { return at::maximum(low.abs(), high.abs()).to(at::kDouble); }
+};
+
+// Linears that read one value, and what calibration saw of it. A strength is judged on other rows than it is fitted to,
+// as it will be used: a range that fits tightly to few rows clips the next ones.
+struct Siblings {
+  std::vector<Layer*> layers;
+  at::Tensor columns;  // f64 [channels]: the largest weight that a channel meets
+  Extremes fitted, all;
+  std::vector<at::Tensor> judged;
+  std::vector<Trial> trials;  // the first is the value as it is; empty where nothing can be tried
+};
+
+// At most `count` of the rows, evenly spread from a place that changes with `turn`.
+at::Tensor take_rows(const at::Tensor& rows, int64_t count, int64_t turn) {
+  const int64_t step = std::max<int64_t>(1, (rows.size(0) + count - 1) / count);
+  return rows.slice(0, turn % step, rows.size(0), step).clone();
+}
+
+bool is_positive(const at::Tensor& numbers) {
+  return numbers.isfinite().all().item().toBool() && numbers.max().item().toDouble() > 0;
+}
+
+at::Tensor raise_small(const at::Tensor& largest) {
+  return largest.clamp_min(largest.max().item().toDouble() * kLeastShare);
+}
+
+// Around one, for an overall factor changes nothing.
+at::Tensor make_factors(const at::Tensor& inputs, const at::Tensor& columns, double strength) {
+  const at::Tensor factors = raise_small(inputs).pow(strength).div(raise_small(columns).pow(1 - strength));
+  return factors.div(factors.log().mean().exp());
+}
+
+double sum_up(const std::vector<double>& numbers) { return std::accumulate(numbers.begin(), numbers.end(), 0.0); }
+
+double to_decibels(double noise) { return noise > 0 ? -10 * std::log10(noise) : 200; }
+
+std::string describe(DividerPlace place) {
+  switch (place) {
+    case DividerPlace::norm: return "the norm before it";
+    case DividerPlace::linear: return "the linear before it";
+    case DividerPlace::product: return "a product of its own";
+  }
+  throw_error(ErrorKind::internal, "a place without a name");
+}
+
+// Of the noise without smoothing.
+double find_largest_share(DividerPlace place) {
+  return std::pow(10, -(place == DividerPlace::product ? kLeastGainOfProduct : kLeastGain) / 10);
+}
+
+class Smoother {
+ public:
+  Smoother(const Program& program, const CalibrationBatches& batches, const QuantizeOptions& options,
+           const WorkControl& control)
+      : program_(program),
+        batches_(batches),
+        options_(options),
+        control_(control),
+        uses_(find_uses(program)),
+        layers_(find_layers(program, options)) {
+    const std::vector<bool> written = find_written_values(program);
+    for (Layer& layer : layers_) {
+      // What is written in place is not one value to all who read it.
+      const bool changes = !written.empty() && written[static_cast<size_t>(layer.input)];
+      if (!layer.is_conv && layer.reason.empty() && !changes) siblings_[layer.input].layers.push_back(&layer);
+    }
+  }
+
+  SmoothedChannels run() {
+    visit_rows([&](Siblings& group, const at::Tensor& rows, size_t turn) { observe(group, rows, turn); });
+    for (auto& [value, group] : siblings_) make_trials(group);
+    if (!options_.dynamic_linears && options_.range != RangeMethod::minimum_maximum) {
+      visit_rows([&](Siblings& group, const at::Tensor& rows, size_t turn) {
+        if (!is_fitted(turn)) return;
+        for (Trial& trial : group.trials) trial.histogram.count(divide(rows, trial));
+      });
+    }
+    SmoothedChannels result;
+    for (auto& [value, group] : siblings_) {
+      if (control_.stopped()) break;
+      smooth(value, group, result);
+    }
+    return result;
+  }
+
+ private:
+  // Every other batch; a single one serves for both.
+  static bool is_fitted(size_t turn) { return turn % 2 == 0; }
+  bool is_judged(size_t turn) const { return turn % 2 == 1 || batches_.size() == 1; }
+
+  // Every value that linears read, as rows of channels, batch by batch.
+  void visit_rows(const std::function<void(Siblings&, const at::Tensor&, size_t turn)>& visit) {
+    std::map<ValueId, std::vector<Layer*>> by_input;
+    for (auto& [value, group] : siblings_) by_input[value] = {group.layers.front()};
+    for (size_t turn = 0; turn < batches_.size(); ++turn) {
+      if (control_.stopped()) return;
+      control_.report({"computation", "int8: observing channels",
+                       static_cast<double>(turn) / static_cast<double>(batches_.size()), -1});
+      visit_layer_inputs(program_, by_input, batches_[turn], [&](Layer& layer, const at::Tensor& input) {
+        if (input.numel() == 0) return;
+        visit(siblings_.at(layer.input), input.reshape({-1, input.size(-1)}), turn);
+      });
+    }
+  }
+
+  void observe(Siblings& group, const at::Tensor& rows, size_t turn) const {
+    group.all.add(rows);
+    if (is_fitted(turn)) group.fitted.add(rows);
+    if (!is_judged(turn) || static_cast<int64_t>(group.judged.size()) >= kSampleRows) return;
+    const auto count = std::max<int64_t>(1, 2 * kSampleRows / static_cast<int64_t>(batches_.size()));
+    group.judged.push_back(take_rows(rows, count, static_cast<int64_t>(turn / 2)));
+  }
+
+  at::Tensor find_weight(const Layer& layer) const {
+    return find_constant(program_, program_.nodes[layer.position].argument("weight"));
+  }
+
+  void make_trials(Siblings& group) const {
+    if (group.judged.empty() || !group.fitted.low.defined()) return;
+    for (const Layer* layer : group.layers) {
+      const at::Tensor columns = find_weight(*layer).to(at::kDouble).abs().amax({0});
+      group.columns = group.columns.defined() ? at::maximum(group.columns, columns) : columns;
+    }
+    const at::Tensor inputs = group.fitted.largest();
+    if (!is_positive(inputs) || !is_positive(group.all.largest()) || !is_positive(group.columns)) return;
+    group.trials.emplace_back();
+    for (const double strength : kStrengths) {
+      group.trials.emplace_back();
+      group.trials.back().strength = strength;
+      group.trials.back().factors = make_factors(inputs, group.columns, strength);
+    }
+    for (Trial& trial : group.trials) {
+      trial.histogram.widen(at::cat({divide(group.fitted.low, trial), divide(group.fitted.high, trial)}));
+    }
+  }
+
+  static at::Tensor divide(const at::Tensor& rows, const Trial& trial) {
+    return trial.strength > 0 ? rows.to(at::kDouble).div(trial.factors).to(at::kFloat) : rows;
+  }
+
+  // What correcting the bias will take off is no noise.
+  void measure(const Siblings& group, const at::Tensor& rows, Trial& trial) const {
+    const at::Tensor input = divide(rows, trial);
+    const ActivationRange range = trial.histogram.choose_range(options_.range);
+    for (const Layer* layer : group.layers) {
+      Layer divided = *layer;
+      divided.range = range;
+      if (trial.strength > 0) quantize_weight(find_weight(*layer).to(at::kDouble).mul(trial.factors), divided);
+      const at::Tensor wanted = run_float(program_, *layer, rows).to(at::kDouble);
+      const at::Tensor error = wanted.sub(run_quantized(program_, divided, input).to(at::kDouble));
+      trial.noise.push_back(error.sub(error.mean({0}, true)).pow(2).sum().item().toDouble() /
+                            wanted.pow(2).sum().item().toDouble());
+    }
+  }
+
+  void smooth(ValueId value, Siblings& group, SmoothedChannels& result) const {
+    if (group.trials.empty()) return;
+    std::vector<size_t> positions;
+    for (const Layer* layer : group.layers) positions.push_back(layer->position);
+    const DividerPlace place = find_divider_place(program_, uses_, value, positions);
+    const at::Tensor rows = at::cat(std::exchange(group.judged, {}));
+    const Trial* best = nullptr;
+    double bound = 0;
+    for (Trial& trial : group.trials) {
+      measure(group, rows, trial);
+      const double noise = sum_up(trial.noise);
+      // Written so that what is no number is never chosen.
+      if (best != nullptr && !(noise < bound)) continue;
+      bound = best == nullptr ? noise * find_largest_share(place) : noise;
+      best = &trial;
+    }
+    if (best->strength == 0) return;
+    result.divisions.push_back(
+        {value, std::move(positions), make_factors(group.all.largest(), group.columns, best->strength)});
+    for (size_t i = 0; i < group.layers.size(); ++i) {
+      result.layers[group.layers[i]->name] = {best->strength, to_decibels(group.trials.front().noise[i]),
+                                              to_decibels(best->noise[i]), describe(place)};
+    }
+  }
+
+  const Program& program_;
+  const CalibrationBatches& batches_;
+  const QuantizeOptions& options_;
+  const WorkControl& control_;
+  const Uses uses_;
+  std::vector<Layer> layers_;
+  std::map<ValueId, Siblings> siblings_;
+};
+
+}  // namespace
+
+SmoothedChannels smooth_channels(const Program& program, const CalibrationBatches& batches,
+                                 const QuantizeOptions& options, const WorkControl& control) {
+  return Smoother(program, batches, options, control).run();
+}
+
+}  // namespace lissome
