@@ -41,7 +41,7 @@ struct Smoothing {
   std::string place;  // what divides: "the norm before it", "the linear before it" or "a product of its own"
 };
 
-// What became of one linear or convolution.
+// What became of one linear, convolution or recurrent layer.
 struct QuantizedLayer {
   std::string name;  // the printed name of the result
   std::shared_ptr<const Origin> origin;
@@ -59,12 +59,13 @@ struct Quantized {
 
 // int8: per-channel symmetric s8 weights, u8 activations (one scale a tensor from calibration, or one a row), bias
 // corrected by the mean error that calibration saw (Nagel et al. 2019, arXiv 1906.04721). Linears are smoothed first
-// where that lowers their error. Layers that follow each other hand over u8. Calibrates once; programs with more or
-// fewer layers in int8 are then made without running a batch.
+// where that lowers their error. Layers that follow each other hand over u8. LSTM and GRU are split into layers, which
+// find the scales of their states while running. Calibrates once; programs with more or fewer layers in int8 are then
+// made without running a batch.
 class Int8Calibration {
  public:
   // `program` is prepared (see prepare_inference). Throws invalid_input when there is no batch.
-  Int8Calibration(std::shared_ptr<const Program> program, const CalibrationBatches& batches,
+  Int8Calibration(const std::shared_ptr<const Program>& program, const CalibrationBatches& batches,
                   const QuantizeOptions& options = {}, const WorkControl& control = {});
 
   // A layer whose output keeps less signal over quantization noise than this, in decibels, stays in float.

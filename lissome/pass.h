@@ -52,6 +52,10 @@ Program prepare_inference(const Program& original);  // with the defaults
 Program prepare_inference(const Program& original, const PipelineOptions& options,
                           std::vector<PassResult>* results = nullptr);
 
+// aten::lstm and gru with constant f32 weights -> for each layer a linear of all steps, and lissome::lstm_layer or
+// gru_layer. No pass of the table: only who makes weights smaller wants them apart. Returns the number of rewrites.
+int split_recurrent(Program& program);
+
 // Weights that no node, output or write mentions go; returns how many.
 int remove_unread_weights(Program& program);
 

@@ -251,6 +251,60 @@ TEST_CASE("bf16 converts products and their followers, outputs stay f32") {
   CHECK(kept.nodes.size() >= program.nodes.size());
 }
 
+TEST_CASE("LSTM and GRU are split into layers, whose weights become bf16 or s8") {
+  const char* lstm = R"(
+    %y: f32[b, 6, 32], %hn: f32[4, b, 16], %cn: f32[4, b, 16] = aten::lstm.input(%x, [%h, %h], [@w0, @w1, @w2, @w2, @w0, @w1, @w2, @w2, @w3, @w1, @w2, @w2, @w3, @w1, @w2, @w2], true, 2, 0.0, false, true, true)
+    return %y, %hn, %cn)";
+  const char* gru = R"(
+    %y: f32[b, 6, 32], %hn: f32[4, b, 16] = aten::gru.input(%x, %h, [@w0, @w1, @w2, @w2, @w0, @w1, @w2, @w2, @w3, @w1, @w2, @w2, @w3, @w1, @w2, @w2], true, 2, 0.0, false, true, true)
+    return %y, %hn)";
+  for (const auto& [body, gates] : {std::pair<const char*, int64_t>{lstm, 4}, {gru, 3}}) {
+    const std::string wide = std::to_string(gates * 16);
+    const Program program =
+        parse_program("    input %x: f32[b, 6, 8]\n    input %h: f32[4, b, 16]\n    parameter @w0: f32[" + wide +
+                          ", 8]\n    parameter @w1: f32[" + wide + ", 16]\n    parameter @w2: f32[" + wide +
+                          "]\n    parameter @w3: f32[" + wide + ", 32]" + body,
+                      {{"w0", at::randn({gates * 16, 8}).mul(0.3)},
+                       {"w1", at::randn({gates * 16, 16}).mul(0.3)},
+                       {"w2", at::randn({gates * 16}).mul(0.3)},
+                       {"w3", at::randn({gates * 16, 32}).mul(0.3)}});
+    const std::vector<c10::IValue> inputs = {at::randn({3, 6, 8}), at::randn({4, 3, 16}).mul(0.5)};
+    const auto find_largest_error = [&](const Program& changed) {
+      const std::vector<c10::IValue> seen = interpret(changed, inputs), wanted = interpret(program, inputs);
+      double error = 0;
+      for (size_t i = 0; i < wanted.size(); ++i)
+        error = std::max(error, relative_error(seen[i].toTensor(), wanted[i].toTensor()));
+      return error;
+    };
+    Program split = program;
+    CHECK(split_recurrent(split) > 0);
+    verify_program(split, Stage::optimized);
+    CHECK(count_ops(split, gates == 4 ? "lissome::lstm_layer" : "lissome::gru_layer") == 2);
+    CHECK(count_ops(split, "aten::linear") == 2);
+    CHECK(find_largest_error(split) < 1e-6);
+    CHECK(split_recurrent(split) == 0);
+
+    const Program narrow = convert_bf16(program);
+    verify_program(narrow, Stage::compressed);
+    CHECK(find_largest_error(narrow) < 0.01);
+    CHECK(find_largest_error(narrow) > 1e-5);
+
+    const Quantized small = quantize_int8(program, {inputs}, use_dynamic_linears(true), 10);
+    verify_program(small.program, Stage::compressed);
+    REQUIRE(small.layers.size() == 4);
+    for (const QuantizedLayer& layer : small.layers) {
+      CHECK(layer.quantized);
+      CHECK(layer.signal_to_noise > 25);
+    }
+    CHECK(find_largest_error(small.program) < 0.03);
+    for (const Weight& weight : small.program.weights)
+      CHECK((weight.tensor.dim() == 1 || weight.tensor.scalar_type() == at::kChar || weight.tensor.size(0) == 2));
+    const Program both = convert_bf16(small.program);
+    verify_program(both, Stage::compressed);
+    CHECK(find_largest_error(both) < 0.03);
+  }
+}
+
 TEST_CASE("bf16 goes on where something is cut, and not where it would only be cast") {
   const Program program = parse_program(R"(
     input %x: f32[1, 4, 8]

@@ -1,6 +1,7 @@
 // Where numbers are bf16: products and convolutions, and the ops between them that only move, add or normalize (their
 // ATen kernels accumulate in f32). Everything else reads f32 again. Weights are converted once, here. What would cast
-// more than it saves stays f32: joining something small to f32 caches, and attention of few queries to f32 keys.
+// more than it saves stays f32: joining something small to f32 caches, and attention of few queries to f32 keys. LSTM
+// and GRU are split into layers first: their weights become bf16, their gates and states stay f32.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -30,6 +31,7 @@ constexpr std::array kCuts = {"aten::chunk", "aten::split.Tensor", "aten::split_
 
 constexpr int64_t kFewQueries = 4;
 constexpr std::string_view kDynamicLinear = "lissome::linear_dynamic_int8";
+constexpr std::array kRecurrentLayers = {"lissome::lstm_layer", "lissome::gru_layer"};
 
 bool is_one_of(const Node& node, const auto& names) {
   return std::find(names.begin(), names.end(), node.op.name()) != names.end();
@@ -138,18 +140,21 @@ class Bf16Converter {
                        [&](const StateWrite& write) { return write.target == value; });
   }
 
-  // Scales and biases of a linear that finds its scales while running stay f32.
-  static bool converts(const Node& node, size_t argument) {
-    if (!node.is(kDynamicLinear)) return true;
+  // Scales and biases of a linear that finds its scales while running stay f32; of a recurrent layer all but its
+  // weight.
+  Dtype choose_dtype(const Node& node, size_t argument, Dtype dtype) const {
     const auto index = static_cast<int>(argument);
-    return index == node.op.argument_index("x") || index == node.op.argument_index("residual");
+    if (is_one_of(node, kRecurrentLayers))
+      return index == node.op.argument_index("weight") && !is_kept(node) ? Dtype::bf16 : Dtype::f32;
+    if (!node.is(kDynamicLinear)) return dtype;
+    return index == node.op.argument_index("x") || index == node.op.argument_index("residual") ? dtype : Dtype::f32;
   }
 
   void emit(const Node& node) {
     const Dtype dtype = goes_bf16(node) ? Dtype::bf16 : Dtype::f32;
     Node copy = node;
     for (size_t i = 0; i < copy.arguments.size(); ++i) {
-      const Dtype wanted = converts(node, i) ? dtype : Dtype::f32;
+      const Dtype wanted = choose_dtype(node, i, dtype);
       copy.arguments[i] = map_values(copy.arguments[i], [&](ValueId value) { return read(value, wanted); });
     }
     result_.nodes.push_back(std::move(copy));
@@ -168,7 +173,9 @@ class Bf16Converter {
 }  // namespace
 
 Program convert_bf16(const Program& program, const Bf16Options& options) {
-  return Bf16Converter(program, options).run();
+  Program split = program;
+  split_recurrent(split);
+  return Bf16Converter(split, options).run();
 }
 
 }  // namespace lissome

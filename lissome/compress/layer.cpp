@@ -1,6 +1,8 @@
 #include "lissome/compress/layer.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/linear.h>
 
@@ -41,6 +43,11 @@ std::string find_refusal(const Program& program, const Node& node, const Quantiz
   const at::Tensor weight = find_constant(program, node.argument("weight"));
   if (!weight.defined()) return "its weight is not constant";
   if (weight.scalar_type() != at::kFloat) return "its weight is not f32";
+  if (is_recurrent(node)) {
+    if (node.results.front() == ValueId::none) return "its outputs are not read";
+    if (weight.size(2) < 4) return "fewer than four products a sum: nothing to gain";
+    return is_kept(node, options) ? "kept in float by request" : "";
+  }
   if (!node.argument("bias").is_none() && !find_constant(program, node.argument("bias")).defined())
     return "its bias is not constant";
   if (is_conv(node)) {
@@ -69,9 +76,38 @@ at::IntArrayRef read_ints(const Argument& argument, std::vector<int64_t>& storag
   return storage;
 }
 
+// Symmetric, a scale for each output of each direction.
+void quantize_recurrent_weight(const at::Tensor& weight, Layer& layer) {
+  quantize_weight(weight.reshape({-1, weight.size(2)}), layer);
+  layer.weight = layer.weight.reshape(weight.sizes());
+  layer.weight_scales = layer.weight_scales.reshape({weight.size(0), weight.size(1)});
+}
+
+// `states` are those of both directions beside each other.
+at::Tensor multiply_states(const Layer& layer, const at::Tensor& weight, const at::Tensor& states) {
+  std::vector<at::Tensor> products;
+  for (int64_t d = 0; d < weight.size(0); ++d) {
+    const at::Tensor own = states.narrow(-1, d * weight.size(2), weight.size(2));
+    if (weight.scalar_type() != at::kChar) {
+      products.push_back(at::linear(own, weight.select(0, d)));
+      continue;
+    }
+    std::vector<c10::IValue> arguments = {own, weight.select(0, d), layer.weight_scales.select(0, d), {}, "none", {}};
+    Op::find("lissome::linear_dynamic_int8").handle().callBoxed(arguments);
+    products.push_back(arguments.at(0).toTensor());
+  }
+  return at::cat(products, -1);
+}
+
 }  // namespace
 
 bool is_linear(const Node& node) { return node.is("aten::linear") || node.is("lissome::linear_act"); }
+
+bool is_recurrent(const Node& node) { return node.is("lissome::lstm_layer") || node.is("lissome::gru_layer"); }
+
+ValueId find_input(const Node& node) {
+  return is_recurrent(node) ? node.results.front() : node.arguments.front().value();
+}
 
 at::Tensor find_constant(const Program& program, const Argument& argument) {
   if (!argument.is_value()) return {};
@@ -97,17 +133,20 @@ std::vector<Layer> find_layers(const Program& program, const QuantizeOptions& op
   std::vector<Layer> layers;
   for (size_t position = 0; position < program.nodes.size(); ++position) {
     const Node& node = program.nodes[position];
-    if (!is_linear(node) && !is_conv(node)) continue;
+    if (!is_linear(node) && !is_conv(node) && !is_recurrent(node)) continue;
     Layer layer;
     layer.position = position;
-    layer.name = program.value(node.result()).name;
+    layer.name = program.value(node.results.front()).name;
     layer.is_conv = is_conv(node);
     layer.transposed = is_transposed(node);
-    layer.dynamic = !layer.is_conv && options.dynamic_linears;
-    layer.input = node.arguments.front().value();
+    layer.recurrent = is_recurrent(node);
+    layer.dynamic = layer.recurrent || (!layer.is_conv && options.dynamic_linears);
+    layer.input = find_input(node);
     layer.residual = find_residual(program, node);
     layer.reason = find_refusal(program, node, options);
-    if (layer.reason.empty()) {
+    if (layer.reason.empty() && layer.recurrent) {
+      quantize_recurrent_weight(find_constant(program, node.argument("weight")), layer);
+    } else if (layer.reason.empty()) {
       quantize_weight(find_constant(program, node.argument("weight")), layer);
       layer.bias = find_constant(program, node.argument("bias"));
     }
@@ -135,6 +174,7 @@ void visit_layer_inputs(const Program& program, const std::map<ValueId, std::vec
 at::Tensor run_float(const Program& program, const Layer& layer, const at::Tensor& input) {
   const Node& node = program.nodes[layer.position];
   const at::Tensor weight = find_constant(program, node.argument("weight"));
+  if (layer.recurrent) return multiply_states(layer, weight, input);
   const at::Tensor bias = find_constant(program, node.argument("bias"));
   const std::optional<at::Tensor> maybe_bias = bias.defined() ? std::optional(bias) : std::nullopt;
   if (!layer.is_conv) return at::linear(input, weight, maybe_bias);
@@ -145,6 +185,7 @@ at::Tensor run_float(const Program& program, const Layer& layer, const at::Tenso
 }
 
 at::Tensor run_quantized(const Program& program, const Layer& layer, const at::Tensor& input) {
+  if (layer.recurrent) return multiply_states(layer, layer.weight, input);
   // A program of the layer alone says the same as the rewritten one will.
   Program alone;
   const ValueType type{ValueKind::tensor, Dtype::f32, false, {}};

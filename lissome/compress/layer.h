@@ -19,6 +19,7 @@ struct Layer {
   bool is_conv = false;
   bool transposed = false;           // a convolution whose weight is [in, out, ...]
   bool dynamic = false;              // one scale a row, found while running
+  bool recurrent = false;            // the product with the states; `input` is then what they become, see is_recurrent
   ActivationRange range;             // of the input, when not dynamic
   ValueId residual = ValueId::none;  // of a convolution, as large as its result
   ActivationRange residual_range;
@@ -38,7 +39,15 @@ bool is_linear(const Node& node);
 // Symmetric, a scale for each output channel (dimension 0, or 1 of a transposed one): w = s8 * scale.
 void quantize_weight(const at::Tensor& given, Layer& layer);
 
-// Every linear and convolution with constant f32 weights, with its weights quantized; the others come with a reason.
+// A layer of LSTM or GRU, of which the states are multiplied with a weight. What is measured of it is that product with
+// all its outputs, which are all its states but the first.
+bool is_recurrent(const Node& node);
+
+// What a layer's weights are multiplied with.
+ValueId find_input(const Node& node);
+
+// Every linear, convolution and recurrent layer with constant f32 weights, with its weights quantized; the others come
+// with a reason.
 std::vector<Layer> find_layers(const Program& program, const QuantizeOptions& options);
 
 // Calls `visit(layer, input tensor)` for the layers that read each value while one batch is interpreted in float.

@@ -1,6 +1,6 @@
-// Post-training int8. Flow: smooth what linears read; find the linears and convolutions of the prepared program;
-// observe the ranges of their inputs; quantize each alone, correct its bias, measure its signal to noise; rewrite those
-// that keep enough; let neighbours hand over u8.
+// Post-training int8. Flow: smooth what linears read; find the linears, convolutions and recurrent layers of the
+// prepared program; observe the ranges of their inputs; quantize each alone, correct its bias, measure its signal to
+// noise; rewrite those that keep enough; let neighbours hand over u8.
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "lissome/compress/layer.h"
 #include "lissome/compress/rewrite_int8.h"
 #include "lissome/compress/smooth_channels.h"
+#include "lissome/pass.h"
 
 namespace lissome {
 namespace {
@@ -58,6 +59,7 @@ void correct_biases(const Program& program, std::vector<Layer>& layers, const Ca
                     const WorkControl& control) {
   std::map<Layer*, Sums> sums;
   measure_layers(program, layers, batches, control, [&](Layer& layer, const at::Tensor& wanted, const at::Tensor& got) {
+    if (layer.recurrent) return;  // gates add what the inputs contribute: no bias of its own
     Sums& sum = sums[&layer];
     const at::Tensor error = sum_by_channel(layer, wanted.to(at::kDouble).sub(got.to(at::kDouble)));
     sum.error = sum.error.defined() ? sum.error.add(error) : error;
@@ -134,15 +136,22 @@ void locate_layers(const Program& program, std::vector<Layer>& layers) {
   }
   for (Layer& layer : layers) {
     layer.position = positions.at(layer.name);
-    layer.input = program.nodes[layer.position].arguments.front().value();
+    layer.input = find_input(program.nodes[layer.position]);
   }
+}
+
+// Of LSTM and GRU each layer has products of its own.
+std::shared_ptr<const Program> split_layers(const Program& program) {
+  Program split = program;
+  split_recurrent(split);
+  return std::make_shared<const Program>(std::move(split));
 }
 
 }  // namespace
 
-Int8Calibration::Int8Calibration(std::shared_ptr<const Program> program, const CalibrationBatches& batches,
+Int8Calibration::Int8Calibration(const std::shared_ptr<const Program>& program, const CalibrationBatches& batches,
                                  const QuantizeOptions& options, const WorkControl& control)
-    : program_(std::move(program)) {
+    : program_(split_layers(*program)) {
   if (batches.empty())
     throw_error(ErrorKind::invalid_input, "int8 needs at least one batch of calibration data, none was given");
   SmoothedChannels smoothed = smooth_channels(*program_, batches, options, control);

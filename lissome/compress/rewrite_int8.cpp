@@ -156,7 +156,19 @@ class Int8Rewriter {
     u8_[node.result()] = result_.add_node(op, std::move(arguments), {std::move(type)}, node.origin).result();
   }
 
+  void emit_recurrent(const Node& node, const Layer& layer) {
+    Node copy = node;
+    const auto set = [&](const char* argument, const char* suffix, const at::Tensor& tensor) {
+      copy.arguments[static_cast<size_t>(node.op.argument_index(argument))] =
+          result_.add_weight(layer.name + suffix, tensor, WeightRole::constant);
+    };
+    set("weight", ".int8", layer.weight);
+    set("weight_scales", ".scales", layer.weight_scales);
+    result_.nodes.push_back(std::move(copy));
+  }
+
   void emit_layer(const Node& node, const Layer& found) {
+    if (found.recurrent) return emit_recurrent(node, found);
     Layer layer = found;
     const ValueId input = layer.dynamic ? layer.input : read_u8(layer.input);
     if (!layer.dynamic) layer.range = wanted_.at(layer.input);

@@ -98,6 +98,15 @@ LISSOME_KERNEL(gru, RecurrentCall, avx512);
 LISSOME_KERNEL(gru, RecurrentCall, avx2);
 LISSOME_KERNEL(gru, RecurrentCall, portable);
 
+LISSOME_KERNEL(gru_bf16, RecurrentBf16Call, avx512_bf16);
+LISSOME_KERNEL(gru_bf16, RecurrentBf16Call, avx512);
+LISSOME_KERNEL(gru_bf16, RecurrentBf16Call, avx2);
+LISSOME_KERNEL(gru_bf16, RecurrentBf16Call, portable);
+
+LISSOME_KERNEL(gru_u8s8, RecurrentU8S8Call, avx512_vnni);
+LISSOME_KERNEL(gru_u8s8, RecurrentU8S8Call, avx2);
+LISSOME_KERNEL(gru_u8s8, RecurrentU8S8Call, portable);
+
 LISSOME_KERNEL(interpolate, InterpolateCall, avx512);
 LISSOME_KERNEL(interpolate, InterpolateCall, avx2);
 LISSOME_KERNEL(interpolate, InterpolateCall, portable);
@@ -133,6 +142,15 @@ LISSOME_KERNEL(lion, LionCall, portable);
 LISSOME_KERNEL(lstm, RecurrentCall, avx512);
 LISSOME_KERNEL(lstm, RecurrentCall, avx2);
 LISSOME_KERNEL(lstm, RecurrentCall, portable);
+
+LISSOME_KERNEL(lstm_bf16, RecurrentBf16Call, avx512_bf16);
+LISSOME_KERNEL(lstm_bf16, RecurrentBf16Call, avx512);
+LISSOME_KERNEL(lstm_bf16, RecurrentBf16Call, avx2);
+LISSOME_KERNEL(lstm_bf16, RecurrentBf16Call, portable);
+
+LISSOME_KERNEL(lstm_u8s8, RecurrentU8S8Call, avx512_vnni);
+LISSOME_KERNEL(lstm_u8s8, RecurrentU8S8Call, avx2);
+LISSOME_KERNEL(lstm_u8s8, RecurrentU8S8Call, portable);
 
 LISSOME_KERNEL(matmul_f32, MatmulF32Call, avx512);
 LISSOME_KERNEL(matmul_f32, MatmulF32Call, avx2);

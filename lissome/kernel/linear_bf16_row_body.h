@@ -35,7 +35,7 @@ LISSOME_INLINE void multiply_row(const uint16_t* x, const uint16_t* weight, int6
   }
 }
 
-void run_single_row(const LinearBf16Call& call, int part, int parts) {
+[[maybe_unused]] void run_single_row(const LinearBf16Call& call, int part, int parts) {
   const int64_t steps = count_bf16_steps(call.inputs), panels = (call.outputs + kBf16Panel - 1) / kBf16Panel;
   const Range share = split_evenly(panels, part, parts);
   auto* scratch = reinterpret_cast<uint16_t*>(call.scratch + part * linear_bf16_scratch(call.rows, call.inputs));

@@ -1,105 +1,27 @@
-// LSTM and GRU over Floats: the recurrent product is the f32 linear kernel on the rows of one step.
+// LSTM and GRU with weights of f32: the recurrent product is the f32 linear kernel on the rows of one step.
 #pragma once
 
 #include "lissome/kernel/linear_f32_body.h"
-#include "lissome/kernel/recurrent.h"
+#include "lissome/kernel/recurrent_steps_body.h"
 
 namespace lissome {
 namespace {
 
-// Rows [first, end) of one direction.
-struct RecurrentRows {
-  int64_t direction, first, end;
-};
-
-LISSOME_INLINE int64_t lanes_left(int64_t size, int64_t k) {
-  return size - k < Floats::kWidth ? size - k : Floats::kWidth;
-}
-
-// h of the step before: y where it was written, h0 before the first.
-struct RecurrentState {
-  const float* rows;
-  int64_t stride;
-};
-LISSOME_INLINE RecurrentState find_state(const RecurrentCall& call, RecurrentRows rows, int64_t step) {
-  if (step == 0) return {call.h0 + (rows.direction * call.batch + rows.first) * call.size, call.size};
-  const int64_t before = rows.direction == 0 ? step - 1 : call.steps - step;
-  return {call.y + before * call.y_step + rows.first * call.y_row + rows.direction * call.size, call.y_row};
-}
-
-// One step of LSTM for one row; z holds all sums of the gates.
-LISSOME_INLINE void finish_lstm_row(const float* z, float* c, float* h, int64_t size) {
-  for (int64_t k = 0; k < size; k += Floats::kWidth) {
-    const int64_t left = lanes_left(size, k);
-    const Floats in = logistic(load_first(z + k, left)), forget = logistic(load_first(z + size + k, left));
-    const Floats candidate = hyperbolic_tangent(load_first(z + 2 * size + k, left));
-    const Floats out = logistic(load_first(z + 3 * size + k, left));
-    const Floats cell = multiply_add(forget, load_first(c + k, left), in * candidate);
-    store_first(c + k, cell, left);
-    store_first(h + k, out * hyperbolic_tangent(cell), left);
-  }
-}
-
-LISSOME_INLINE void finish_gru_row(const float* gates, const float* z, const float* before, float* h, int64_t size) {
-  for (int64_t k = 0; k < size; k += Floats::kWidth) {
-    const int64_t left = lanes_left(size, k);
-    const Floats reset = logistic(load_first(gates + k, left) + load_first(z + k, left));
-    const Floats keep = logistic(load_first(gates + size + k, left) + load_first(z + size + k, left));
-    const Floats candidate = hyperbolic_tangent(
-        multiply_add(reset, load_first(z + 2 * size + k, left), load_first(gates + 2 * size + k, left)));
-    store_first(h + k, multiply_add(keep, load_first(before + k, left) - candidate, candidate), left);
-  }
-}
-
 template <int Gates>
-void run_recurrent_step(const RecurrentCall& call, RecurrentRows rows, int64_t step) {
-  constexpr bool kLstm = Gates == 4;
-  const int64_t t = rows.direction == 0 ? step : call.steps - 1 - step;
-  const int64_t at = rows.direction * call.batch + rows.first;
-  const float* gates =
-      call.gates + t * call.gates_step + rows.first * call.gates_row + rows.direction * Gates * call.size;
-  const RecurrentState state = find_state(call, rows, step);
-  const int64_t panels = (Gates * call.size + kLinearPanel - 1) / kLinearPanel;
-  LinearF32Call product;
-  product.x = state.rows, product.x_stride = state.stride;
-  product.weight = call.weight + rows.direction * panels * kLinearPanel * call.size;
-  product.y = call.scratch + at * Gates * call.size, product.y_stride = Gates * call.size;
-  product.rows = rows.end - rows.first, product.inputs = call.size, product.outputs = Gates * call.size;
-  if (kLstm) {
-    product.residual = gates, product.residual_stride = call.gates_row;
-    product.residual_place = ResidualPlace::before_activation;
+LISSOME_INLINE void multiply_states(const RecurrentCall& call, const RecurrentProduct& product) {
+  const int64_t outputs = Gates * call.size, panels = (outputs + kLinearPanel - 1) / kLinearPanel;
+  LinearF32Call linear;
+  linear.x = product.state.rows, linear.x_stride = product.state.stride;
+  linear.weight = call.weight + product.rows.direction * panels * kLinearPanel * call.size;
+  linear.y = product.sums, linear.y_stride = product.sums_stride;
+  linear.rows = product.rows.end - product.rows.first, linear.inputs = call.size, linear.outputs = outputs;
+  if (Gates == 4) {
+    linear.residual = product.gates, linear.residual_stride = call.gates_row;
+    linear.residual_place = ResidualPlace::before_activation;
   } else if (call.bias) {
-    product.bias = call.bias + rows.direction * Gates * call.size;
+    linear.bias = call.bias + product.rows.direction * outputs;
   }
-  run_linear_f32(product, 0, 1);
-  for (int64_t n = 0; n < product.rows; ++n) {
-    const float* z = product.y + n * product.y_stride;
-    float* h = call.y + t * call.y_step + (rows.first + n) * call.y_row + rows.direction * call.size;
-    if constexpr (kLstm) {
-      finish_lstm_row(z, call.cn + (at + n) * call.size, h, call.size);
-    } else {
-      finish_gru_row(gates + n * call.gates_row, z, state.rows + n * state.stride, h, call.size);
-    }
-  }
-}
-
-template <int Gates>
-void run_recurrent(const RecurrentCall& call, int part, int parts) {
-  const Range mine = split_evenly(call.directions * call.batch, part, parts);
-  for (int64_t d = 0; d < call.directions; ++d) {
-    const int64_t begin = d * call.batch, end = begin + call.batch;
-    const RecurrentRows rows = {d, (mine.begin > begin ? mine.begin : begin) - begin,
-                                (mine.end < end ? mine.end : end) - begin};
-    if (rows.first >= rows.end) continue;
-    const int64_t first = (begin + rows.first) * call.size, count = (rows.end - rows.first) * call.size;
-    if (Gates == 4) __builtin_memcpy(call.cn + first, call.c0 + first, static_cast<size_t>(count) * sizeof(float));
-    for (int64_t step = 0; step < call.steps; ++step) run_recurrent_step<Gates>(call, rows, step);
-    const RecurrentState last = find_state(call, rows, call.steps);
-    for (int64_t n = 0; n < rows.end - rows.first; ++n) {
-      __builtin_memcpy(call.hn + first + n * call.size, last.rows + n * last.stride,
-                       static_cast<size_t>(call.size) * sizeof(float));
-    }
-  }
+  run_linear_f32(linear, 0, 1);
 }
 
 void run_lstm(const RecurrentCall& call, int part, int parts) { run_recurrent<4>(call, part, parts); }

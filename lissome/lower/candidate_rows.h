@@ -62,6 +62,10 @@ void emit_cast_bf16(PlanBuilder& builder, const Node& node);
 std::string refuse_recurrent(const PlanBuilder& builder, const Node& node);
 void emit_recurrent(PlanBuilder& builder, const Node& node);
 
+// candidate_recurrent_layer.cpp
+std::string refuse_recurrent_layer(const PlanBuilder& builder, const Node& node);
+void emit_recurrent_layer(PlanBuilder& builder, const Node& node);
+
 // candidate_image.cpp
 std::string refuse_group_norm(const PlanBuilder& builder, const Node& node);
 void emit_group_norm(PlanBuilder& builder, const Node& node);

@@ -52,6 +52,7 @@ constexpr std::array kConcat = {Candidate{"concat", refuse_concat, emit_concat, 
 constexpr std::array kPiece = {Candidate{"view", refuse_piece, emit_piece, false}};
 constexpr std::array kLstm = {Candidate{"lstm", refuse_recurrent, emit_recurrent}};
 constexpr std::array kGru = {Candidate{"gru", refuse_recurrent, emit_recurrent}};
+constexpr std::array kRecurrentLayer = {Candidate{"recurrent_layer", refuse_recurrent_layer, emit_recurrent_layer}};
 constexpr std::array kReshape = {Candidate{"view", refuse_reshape, emit_reshape, false}};
 constexpr std::array kPermute = {Candidate{"view", refuse_permute, emit_permute, false}};
 constexpr std::array kSlice = {Candidate{"view", refuse_slice, emit_slice, false}};
@@ -207,6 +208,8 @@ constexpr std::array kLists = {
     CandidateList{"aten::arange.start_step", kElementwiseF32},
     CandidateList{"aten::lstm.input", kLstm},
     CandidateList{"aten::gru.input", kGru},
+    CandidateList{"lissome::lstm_layer", kRecurrentLayer},
+    CandidateList{"lissome::gru_layer", kRecurrentLayer},
     CandidateList{"aten::layer_norm", kLayerNorm},
     CandidateList{"aten::rms_norm", kRmsNorm},
     CandidateList{"aten::softmax.int", kSoftmax},

@@ -202,6 +202,44 @@ TEST_CASE("two layers of LSTM and of GRU in both directions, over any batch and 
   }
 }
 
+TEST_CASE("layers of LSTM and GRU whose inputs are multiplied, with weights of f32, bf16 and s8") {
+  struct Form {
+    const char *dtype, *scales;
+    int64_t steps;  // with fewer bits than f32, what a first step rounds decides what the next ones read
+    std::function<at::Tensor(std::vector<int64_t>)> make;
+  };
+  const Form forms[] = {
+      {"f32", "none", 8, [](const std::vector<int64_t>& sizes) { return at::randn(sizes).mul(0.3); }},
+      {"bf16", "none", 1, [](const std::vector<int64_t>& sizes) { return at::randn(sizes).to(at::kBFloat16); }},
+      {"i8", "@s", 1, [](const std::vector<int64_t>& sizes) { return at::randint(-127, 128, sizes, at::kChar); }}};
+  for (const Form& form : forms) {
+    for (const int64_t batch : {1, 3}) {
+      for (const auto& [op, gates] : {std::pair<std::string, int64_t>{"lstm", 4}, {"gru", 3}}) {
+        const std::string wide = std::to_string(gates * 19), both = std::to_string(2 * gates * 19);
+        Weights weights = {{"w", form.make({2, gates * 19, 19})}};
+        std::string text = "    dim b in 1..8\n    dim t in 1..64\n    input %x: f32[t, b, " + both +
+                           "]\n    input %h: f32[2, b, 19]\n    parameter @w: " + form.dtype + "[2, " + wide +
+                           ", 19]\n";
+        if (form.scales[0] == '@') {
+          text += "    parameter @s: f32[2, " + wide + "]\n";
+          weights.emplace_back("s", at::rand({2, gates * 19}).mul(0.01));
+        }
+        if (gates == 3) {
+          text += "    parameter @b: f32[" + both + "]\n";
+          weights.emplace_back("b", at::randn({2 * gates * 19}));
+        }
+        text += "    %y: f32[t, b, 38], %hn: f32[2, b, 19]";
+        text += gates == 4 ? ", %cn: f32[2, b, 19] = lissome::lstm_layer(%x, @w, " + std::string(form.scales) +
+                                 ", %h, %h, false)\n    return %y, %hn, %cn\n"
+                           : " = lissome::gru_layer(%x, @w, " + std::string(form.scales) +
+                                 ", @b, %h, false)\n    return %y, %hn\n";
+        check_program(text.c_str(), weights,
+                      {at::randn({form.steps, batch, 2 * gates * 19}), at::randn({2, batch, 19})});
+      }
+    }
+  }
+}
+
 TEST_CASE("chains of element-wise nodes become one step") {
   const char* text = R"(
     dim n in 1..64

@@ -20,14 +20,15 @@ using Weights = std::vector<std::pair<std::string, at::Tensor>>;
 
 // Small, and so large that nothing holds it; what lies between is only slow.
 constexpr int64_t kNumbers[] = {-2, -1, 0, 1, 2, 3, 7, 64, 65, 300, int64_t{1} << 44, INT64_MAX};
-constexpr const char* kWords[] = {
-    "input",         "constant",   "state",        "arena",        "view",          "held",
-    "integer",       "boolean",    "f32",          "u8",           "i64",           "c128",
-    "channels_last", "reshape",    "split",        "permute",      "expand",        "slice",
-    "select",        "copy",       "gather",       "reduce",       "pool",          "elementwise",
-    "softmax",       "layer_norm", "linear_f32",   "conv_f32",     "depthwise_f32", "attention",
-    "quantize_rows", "batch",      "concat",       "take",         "lstm",          "gru",
-    "find_largest",  "merge",      "winograd_f32", "fold_columns", "linear_bf16",   "conv_bf16"};
+constexpr const char* kWords[] = {"input",         "constant",     "state",         "arena",         "view",
+                                  "held",          "integer",      "boolean",       "f32",           "u8",
+                                  "i64",           "c128",         "channels_last", "reshape",       "split",
+                                  "permute",       "expand",       "slice",         "select",        "copy",
+                                  "gather",        "reduce",       "pool",          "elementwise",   "softmax",
+                                  "layer_norm",    "linear_f32",   "conv_f32",      "depthwise_f32", "attention",
+                                  "quantize_rows", "batch",        "concat",        "take",          "lstm",
+                                  "gru",           "lstm_bf16",    "gru_u8s8",      "find_largest",  "merge",
+                                  "winograd_f32",  "fold_columns", "linear_bf16",   "conv_bf16"};
 
 ModelFile make_file(const char* text, const Weights& weights, const std::vector<ForcedKernel>& forced) {
   LowerOptions options;
@@ -210,6 +211,25 @@ TEST_CASE("changed plans of recurrent layers are refused or stay inside their me
   )",
                      {{"a", at::randn({20, 6})}, {"b", at::randn({20, 5})}, {"c", at::randn({20})}},
                      {at::randn({3, 2, 6}), at::randn({2, 2, 5}), at::randint(-3, 3, {4}, at::kLong)});
+}
+
+TEST_CASE("changed plans of recurrent layers of bf16 and s8 are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    input %x: f32[3, 2, 40]
+    input %g: f32[3, 2, 15]
+    input %h: f32[2, 2, 5]
+    input %k: f32[1, 2, 5]
+    parameter @w: bf16[2, 20, 5]
+    parameter @v: i8[1, 15, 5]
+    parameter @s: f32[1, 15]
+    %y: f32[3, 2, 10], %hn: f32[2, 2, 5], %cn: f32[2, 2, 5] = lissome::lstm_layer(%x, @w, none, %h, %h, false)
+    %z: f32[3, 2, 5], %kn: f32[1, 2, 5] = lissome::gru_layer(%g, @v, @s, none, %k, false)
+    return %y, %cn, %z, %kn
+  )",
+                     {{"w", at::randn({2, 20, 5}).to(at::kBFloat16)},
+                      {"v", at::randint(-127, 128, {1, 15, 5}, at::kChar)},
+                      {"s", at::rand({1, 15}).mul(0.01)}},
+                     {at::randn({3, 2, 40}), at::randn({3, 2, 15}), at::randn({2, 2, 5}), at::randn({1, 2, 5})});
 }
 
 TEST_CASE("changed plans of transposed and Winograd convolutions are refused or stay inside their memory") {

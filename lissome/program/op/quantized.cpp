@@ -36,6 +36,7 @@
 
 #include "lissome/base.h"
 #include "lissome/program/activation.h"
+#include "lissome/program/op/quantized.h"
 #include "lissome/program/op/register.h"
 
 namespace lissome {
@@ -178,6 +179,8 @@ at::Tensor max_pool2d_u8(const at::Tensor& x, at::IntArrayRef kernel_size, at::I
   return at::max_pool2d(x.to(at::kFloat), kernel_size, stride, padding, dilation, ceil_mode).to(at::kByte);
 }
 
+}  // namespace
+
 at::Tensor linear_dynamic_int8(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& weight_scales,
                                const OptionalTensor& bias, std::string_view act, const OptionalTensor& residual) {
   check(weight.scalar_type() == at::kChar, "the int8 ops take s8 weights");
@@ -197,8 +200,6 @@ at::Tensor linear_dynamic_int8(const at::Tensor& x, const at::Tensor& weight, co
   const at::Tensor y = scale_sums(sums, known, bias, sums.dim() - 1, act, residual);
   return x.scalar_type() == at::kBFloat16 ? y.to(at::kBFloat16) : y;
 }
-
-}  // namespace
 
 std::vector<OpRow> list_quantized_ops() {
   const std::string input = "(Tensor x, float x_scale, int x_zero, Tensor weight, Tensor weight_scales, Tensor? bias, ";
