@@ -148,6 +148,9 @@ int run_audit(const std::vector<std::string>& arguments, Console& console) {
   const std::vector<NamedArray> inputs = choose_inputs(session.plan(), call.input, call.batch, call.seed, nullptr);
   const std::vector<Ran> nodes = watch_run(session, inputs);
   const std::vector<std::string> breaches = list_breaches(nodes, wanted);
+  // A .pt2 runs through libtorch, so the library that can tell is loaded.
+  if (session.plan().needs_reference() && load_torch().find_native_code(model) != NativeCode::none)
+    console.say("note: " + model + " holds native code of AOTInductor too, which was not run (bench --allow-native)");
   const Table table = make_table(nodes);
   if (json) {
     console.print(print_json(Json{{"nodes", to_json(table)}, {"breaches", breaches}, {"met", breaches.empty()}}) +

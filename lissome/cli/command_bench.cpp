@@ -1,5 +1,6 @@
 // lissome bench: models against each other in one run, rounds interleaved.
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
@@ -17,7 +18,7 @@ struct BenchFlags {
   CallFlags call;
   SessionFlags asked;
   int warmup = 10, runs = 100;
-  bool json = false;
+  bool json = false, allow_native = false;
 };
 
 bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
@@ -30,16 +31,21 @@ bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--streams", to.streams,
             "calls a second with 1 to N calls at once, the threads shared out among them; auto: as many as there are "
             "threads; a limit on memory is shared out too");
+  flags.add("--allow-native", to.allow_native,
+            "time native code that AOTInductor put into a .pt2 too; it is loaded into this process and may do whatever "
+            "that may: only for files that you trust");
   flags.add("--json", to.json, "print the result as JSON");
   flags.add_hidden("--probe", to.probe);  // for probe_model alone
   if (!flags.parse(arguments)) return false;
   if (to.models.empty() && to.probe.empty()) throw_error(ErrorKind::usage, "no model given\nSee lissome bench --help");
   if (!to.streams.empty() && !to.asked.buckets.empty())
     throw_error(ErrorKind::usage, "--streams and --buckets exclude each other: streams are measured without buckets");
+  if (!to.streams.empty() && to.allow_native)
+    throw_error(ErrorKind::usage, "--streams and --allow-native exclude each other: native code has no streams");
   return true;
 }
 
-// One row of the table: a model as it is, within a limit, or in buckets.
+// One row of the table: a model as it is, within a limit, in buckets, or as native code, which has no session.
 struct Entry {
   std::string name, model;
   SessionFlags asked;
@@ -47,8 +53,11 @@ struct Entry {
   std::vector<NamedArray> inputs;
   std::vector<TensorView> views;
   std::unique_ptr<AskedSession> session;
+  NativeRun native;
+  size_t program = 0;  // of native code: the entry that it is compared with
 
   const Session& plain_session() const { return session->session(); }
+  std::vector<Array> run() const { return native ? native(views) : session->run(views); }
 };
 
 Entry open_entry(const BenchFlags& flags, const std::string& model, const SessionFlags& asked) {
@@ -64,15 +73,37 @@ Entry open_entry(const BenchFlags& flags, const std::string& model, const Sessio
   return entry;
 }
 
+// Native code does not tell its inputs: it gets those of a program.
+Entry open_native_entry(const std::string& model, const std::vector<Entry>& others, size_t program) {
+  if (others.empty())
+    throw_error(ErrorKind::usage, "the first model must be a program: native code does not tell its inputs\n",
+                "Name the .pt2 or .lissome that ", quote(model), " was compiled from before it");
+  Entry entry;
+  entry.name = model + " native code";
+  entry.model = model;
+  entry.program = program;
+  entry.inputs = others[program].inputs;
+  entry.views = view_arrays(entry.inputs);
+  entry.native = load_torch().open_native_code(model, others[program].plain_session().threads());
+  return entry;
+}
+
 // With --memory and --buckets every model again for each, so that what they cost is seen.
 std::vector<Entry> open_entries(const BenchFlags& flags) {
   const SessionFlags &asked = flags.asked, limited{asked.memory, {}, {}};
   read_buckets(asked);  // a wrong form is told before anything is opened
   std::vector<Entry> entries;
   for (const std::string& model : flags.models) {
+    const NativeCode native = flags.allow_native ? load_torch().find_native_code(model) : NativeCode::none;
+    if (native == NativeCode::alone) {
+      entries.push_back(open_native_entry(model, entries, 0));
+      continue;
+    }
+    const size_t program = entries.size();
     entries.push_back(open_entry(flags, model, {}));
     if (!asked.memory.empty()) entries.push_back(open_entry(flags, model, limited));
     if (!asked.buckets.empty()) entries.push_back(open_entry(flags, model, asked));
+    if (native == NativeCode::beside_program) entries.push_back(open_native_entry(model, entries, program));
   }
   return entries;
 }
@@ -97,7 +128,22 @@ Table predict_slowdowns(const std::vector<Entry>& entries, const Interleaved& ti
 Table list_differences(const std::vector<Entry>& entries) {
   Table table{"In buckets", {{"model", ""}, {"answers differ by", ""}}, {}};
   for (const Entry& entry : entries) {
+    if (entry.native) continue;
     if (const std::optional<double> seen = entry.session->seen_difference()) table.rows.push_back({entry.name, *seen});
+  }
+  return table;
+}
+
+// Whether native code was compiled from the program that it is compared with: the largest difference of its answers.
+Table compare_native(const std::vector<Entry>& entries) {
+  Table table{"Native code", {{"model", ""}, {"answers differ by", ""}}, {}};
+  for (const Entry& entry : entries) {
+    if (!entry.native) continue;
+    const std::vector<Array> wanted = entries[entry.program].run(), seen = entry.run();
+    double difference = wanted.size() == seen.size() ? 0 : HUGE_VAL;
+    for (size_t i = 0; i < wanted.size() && i < seen.size(); ++i)
+      difference = std::max(difference, find_difference(wanted[i], seen[i]));
+    table.rows.push_back({entry.name, difference});
   }
   return table;
 }
@@ -164,11 +210,19 @@ Table make_table(const BenchFlags& flags, const std::vector<Entry>& entries, con
   for (size_t i = 0; i < entries.size(); ++i) {
     const Summary& summary = timing.summaries[i];
     const Ratio& ratio = timing.ratios[i];
-    table.rows.push_back({entries[i].name, summary.median, summary.mean, summary.deviation, summary.percentile_5,
-                          summary.percentile_95, 1 / ratio.median, 1 / ratio.interval.high, 1 / ratio.interval.low,
-                          static_cast<double>(flags.call.batch) / summary.median,
-                          static_cast<double>(probes[i].allocator_peak), static_cast<double>(probes[i].resident_peak),
-                          probes[i].load_seconds, probes[i].first_call_seconds});
+    std::vector<Cell> row = {entries[i].name,        summary.median,
+                             summary.mean,           summary.deviation,
+                             summary.percentile_5,   summary.percentile_95,
+                             1 / ratio.median,       1 / ratio.interval.high,
+                             1 / ratio.interval.low, static_cast<double>(flags.call.batch) / summary.median};
+    // Native code is not measured in a process of its own.
+    const std::vector<Cell> nothing(4, Cell{std::string()});
+    const std::vector<Cell> probed = {static_cast<double>(probes[i].allocator_peak),
+                                      static_cast<double>(probes[i].resident_peak), probes[i].load_seconds,
+                                      probes[i].first_call_seconds};
+    const std::vector<Cell>& rest = entries[i].native ? nothing : probed;
+    row.insert(row.end(), rest.begin(), rest.end());
+    table.rows.push_back(std::move(row));
   }
   return table;
 }
@@ -185,7 +239,7 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   if (!flags.streams.empty()) return bench_streams(flags, console);
   const std::vector<Entry> entries = open_entries(flags);
   std::vector<Contender> contenders;
-  for (const Entry& entry : entries) contenders.push_back({entry.name, [&entry] { entry.session->run(entry.views); }});
+  for (const Entry& entry : entries) contenders.push_back({entry.name, [&entry] { entry.run(); }});
   InterleaveOptions options;
   options.warmup = flags.warmup;
   options.rounds = flags.runs;
@@ -193,9 +247,10 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   options.should_stop = [] { return Console::interrupted(); };
   const Interleaved timing = compare_interleaved(contenders, options);
   std::vector<Probe> probes;
-  for (const Entry& entry : entries) probes.push_back(probe_model(entry.model, flags.call, entry.asked));
+  for (const Entry& entry : entries)
+    probes.push_back(entry.native ? Probe{} : probe_model(entry.model, flags.call, entry.asked));
   const Table table = make_table(flags, entries, timing, probes), slowdowns = predict_slowdowns(entries, timing),
-              differences = list_differences(entries);
+              differences = list_differences(entries), native = compare_native(entries);
   const Session& first = entries.front().plain_session();
   if (flags.json) {
     Json json = to_json(table);
@@ -205,13 +260,15 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
     json["machine"] = processor_name();
     if (!slowdowns.rows.empty()) json["limited"] = to_json(slowdowns);
     if (!differences.rows.empty()) json["bucketed"] = to_json(differences);
+    if (!native.rows.empty()) json["native"] = to_json(native);
     console.print(print_json(json) + "\n");
   } else {
     console.print(render_table(table, console.terminal()));
-    for (const Table& cost : {slowdowns, differences}) {
+    for (const Table& cost : {slowdowns, differences, native}) {
       if (!cost.rows.empty()) console.print("\n" + render_table(cost, console.terminal()));
     }
     for (const Entry& entry : entries) {
+      if (entry.native) continue;
       const Session& session = entry.plain_session();
       const std::string other = describe_other_machine(session.plan().machine, session.threads());
       if (entry.name == entry.model && !other.empty()) console.say("note: " + entry.name + ": " + other);

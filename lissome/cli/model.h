@@ -30,12 +30,19 @@ std::vector<TensorView> view_arrays(std::span<const NamedArray> arrays);
 // "34.0 MiB of 128.0 MiB of weights are read with every call, at 3.1 GiB a second: about 11 ms more"
 std::string describe_stream(const StreamFacts& stream);
 
+// Whether a file holds native code, and a program too.
+enum class NativeCode : uint8_t { none, beside_program, alone };
+// A call of native code: inputs in its order, outputs in its order.
+using NativeRun = std::function<std::vector<Array>(std::span<const TensorView>)>;
+
 // ---- the torch library, loaded on demand ----
 // The symbol `lissome_torch_entry` of liblissome_torch.so.
 struct TorchEntry {
   int (*run_command)(const std::string& name, const std::vector<std::string>& arguments, class Console& console);
   Plan (*make_plan)(const std::string& path, int threads, const std::string& device);
   int64_t (*measure_peak)(const std::function<void()>& work);  // see measure_libtorch_peak
+  NativeCode (*find_native_code)(const std::string& path);     // see native_code.h
+  NativeRun (*open_native_code)(const std::string& path, int threads);
 };
 // Throws unsupported when the library or libtorch is absent.
 const TorchEntry& load_torch();

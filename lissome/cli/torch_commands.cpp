@@ -4,6 +4,7 @@
 
 #include "lissome/cli/command.h"
 #include "lissome/cli/model.h"
+#include "lissome/cli/native_code.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/lower.h"
 #include "lissome/program.h"
@@ -60,6 +61,7 @@ Program open_program(const std::string& path) {
 
 extern "C" const lissome::TorchEntry* lissome_torch_entry() {
   static const lissome::TorchEntry entry = {lissome::run_torch_command, lissome::make_plan,
-                                            lissome::measure_libtorch_peak};
+                                            lissome::measure_libtorch_peak, lissome::find_native_code,
+                                            lissome::open_native_code};
   return &entry;
 }

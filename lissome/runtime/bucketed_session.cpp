@@ -112,7 +112,8 @@ double read_number(const Array& array, int64_t i) {
   }
 }
 
-// Relative to the largest finite element; infinite when something that must be equal is not.
+}  // namespace
+
 double find_difference(const Array& wanted, const Array& seen) {
   if (wanted.sizes != seen.sizes || wanted.dtype != seen.dtype) return HUGE_VAL;
   if (!wanted.storage || wanted.bytes() == 0 ||
@@ -133,8 +134,6 @@ double find_difference(const Array& wanted, const Array& seen) {
   }
   return largest > 0 ? difference / largest : difference > 0 ? HUGE_VAL : 0;
 }
-
-}  // namespace
 
 BucketedSession::BucketedSession(Session session, BucketOptions options, std::span<const TensorView> sample)
     : session_(std::move(session)), options_(std::move(options)) {

@@ -20,6 +20,10 @@ struct BucketOptions {
   double most_difference = 1e-3;
 };
 
+// Of two answers, relative to the largest finite element of `wanted`; infinite when something that must be equal is
+// not.
+double find_difference(const Array& wanted, const Array& seen);
+
 class BucketedSession {
  public:
   // Runs the sample (inputs in the plan's order, fewer of the dimension than the largest bucket) as it is and in every
