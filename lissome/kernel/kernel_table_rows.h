@@ -6,7 +6,7 @@
 #include "lissome/kernel/attention_bf16.h"
 #include "lissome/kernel/conv_bf16.h"
 #include "lissome/kernel/conv_f32.h"
-#include "lissome/kernel/depthwise_f32.h"
+#include "lissome/kernel/depthwise.h"
 #include "lissome/kernel/elementwise.h"
 #include "lissome/kernel/fold_columns.h"
 #include "lissome/kernel/group_norm.h"
@@ -70,6 +70,10 @@ LISSOME_KERNEL(copy, CopyCall, portable);
 
 LISSOME_KERNEL(cumulate, CumulateCall, portable);
 
+LISSOME_KERNEL(depthwise_bf16, DepthwiseBf16Call, avx512_bf16);
+LISSOME_KERNEL(depthwise_bf16, DepthwiseBf16Call, avx512);
+LISSOME_KERNEL(depthwise_bf16, DepthwiseBf16Call, avx2);
+LISSOME_KERNEL(depthwise_bf16, DepthwiseBf16Call, portable);
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, avx512);
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, avx2);
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, portable);

@@ -100,6 +100,16 @@ int pack_conv(PlanBuilder& builder, const Node& node, const at::Tensor& weight, 
   return builder.add_packed(name, std::move(packed));
 }
 
+// In f32: there are few, and sums are too.
+int pack_taps(PlanBuilder& builder, const Node& node, const at::Tensor& weight) {
+  const std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".depthwise_bf16";
+  if (builder.has_packed(name)) return builder.find_packed(name);
+  const at::Tensor wide = weight.to(at::kFloat).contiguous();
+  Array packed = make_array(Dtype::f32, {wide.numel()});
+  pack_depthwise(wide.const_data_ptr<float>(), wide.size(0), wide.numel() / wide.size(0), packed.data<float>());
+  return builder.add_packed(name, std::move(packed));
+}
+
 // What a first layer reads: planes as they lie, before they were rounded where a cast just did that. Empty elsewhere.
 std::optional<ValueId> find_planes(const PlanBuilder& builder, const Node& node, const at::Tensor& weight,
                                    bool transposed) {
@@ -160,7 +170,8 @@ void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
   const bool fused = !node.is("aten::convolution"), transposed = *node.argument("transposed").get<bool>();
   const at::Tensor& weight = *builder.constant(node.argument("weight").value());
   PlanStep step;
-  step.kernel = "conv_bf16";
+  const bool depthwise = !transposed && is_depthwise(node, weight);
+  step.kernel = depthwise ? "depthwise_bf16" : "conv_bf16";
   set_geometry(step, node, weight);
   if (transposed) step.attributes.set("transposed", int64_t{1});
   const std::optional<ValueId> planes = find_planes(builder, node, weight, transposed);
@@ -168,7 +179,8 @@ void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
   if (fused) set_activation(step, *node.argument("act").get<std::string>());
   step.operands = {
       planes ? builder.use_dense(*planes, node) : builder.use_dense(image_of(node), node, Format::channels_last),
-      pack_conv(builder, node, weight, transposed), builder.use_f32(node.argument("bias")),
+      depthwise ? pack_taps(builder, node, weight) : pack_conv(builder, node, weight, transposed),
+      builder.use_f32(node.argument("bias")),
       fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
   step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);

@@ -61,6 +61,7 @@ constexpr const char* kImages = R"(
     parameter @half.weight: DTYPE[40, 32, 3, 3]
     parameter @same.weight: DTYPE[40, 40, 3, 3]
     parameter @group.weight: DTYPE[40, 10, 1, 3]
+    parameter @each.weight: DTYPE[40, 1, 3, 3]
     parameter @up.weight: DTYPE[40, 32, 3, 3]
     parameter @up.bias: DTYPE[32]
     %h: DTYPE[batch, 3, 19, 17] = aten::to.dtype(%x, DTYPE)
@@ -68,7 +69,8 @@ constexpr const char* kImages = R"(
     %2: DTYPE[batch, 40, 10, 9] = aten::convolution(%1, @half.weight, none, [2, 2], [1, 1], [1, 1], false, [0, 0], 1)
     %3: DTYPE[batch, 40, 10, 9] = lissome::conv_act(%2, @same.weight, none, [1, 1], [2, 2], [2, 2], false, [0, 0], 1, "relu", %2)
     %4: DTYPE[batch, 40, 10, 9] = aten::convolution(%3, @group.weight, none, [1, 1], [0, 1], [1, 1], false, [0, 0], 4)
-    %5: DTYPE[batch, 32, 19, 17] = aten::convolution(%4, @up.weight, @up.bias, [2, 2], [1, 1], [1, 1], true, [0, 0], 1)
+    %each: DTYPE[batch, 40, 10, 9] = lissome::conv_act(%4, @each.weight, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 40, "relu", %4)
+    %5: DTYPE[batch, 32, 19, 17] = aten::convolution(%each, @up.weight, @up.bias, [2, 2], [1, 1], [1, 1], true, [0, 0], 1)
     %6: DTYPE[batch, 32, 19, 17] = aten::add.Tensor(%5, %m)
     %7: DTYPE[batch, 64, 19, 17] = aten::cat([%6, %1], 1)
     %8: DTYPE[batch, 64, 9, 8] = aten::max_pool2d(%7, [2, 2])
@@ -147,13 +149,10 @@ TEST_CASE("a bf16 block needs no libtorch, and is as near to f32 as PyTorch's ow
 }
 
 TEST_CASE("bf16 convolutions need no libtorch, and are as near to f32 as PyTorch's own, on every level") {
-  const Weights weights = {{"stem.weight", draw({32, 3, 5, 5}, 0.2)},
-                           {"stem.bias", draw({32}, 0.2)},
-                           {"half.weight", draw({40, 32, 3, 3}, 0.1)},
-                           {"same.weight", draw({40, 40, 3, 3}, 0.1)},
-                           {"group.weight", draw({40, 10, 1, 3}, 0.2)},
-                           {"up.weight", draw({40, 32, 3, 3}, 0.1)},
-                           {"up.bias", draw({32}, 0.2)}};
+  const Weights weights = {{"stem.weight", draw({32, 3, 5, 5}, 0.2)},   {"stem.bias", draw({32}, 0.2)},
+                           {"half.weight", draw({40, 32, 3, 3}, 0.1)},  {"same.weight", draw({40, 40, 3, 3}, 0.1)},
+                           {"group.weight", draw({40, 10, 1, 3}, 0.2)}, {"each.weight", draw({40, 1, 3, 3}, 0.2)},
+                           {"up.weight", draw({40, 32, 3, 3}, 0.1)},    {"up.bias", draw({32}, 0.2)}};
   check_levels(make_block(weights, "bf16", at::kBFloat16, kImages), make_block(weights, "f32", at::kFloat, kImages),
                {1, 3, 19, 17}, {1, 32, 1, 1});
 }

@@ -12,11 +12,6 @@ namespace {
 
 const Argument& input_of(const Node& node) { return node.argument(node.is("aten::convolution") ? "input" : "x"); }
 
-bool is_depthwise(const Node& node, const at::Tensor& weight) {
-  const int64_t groups = *node.argument("groups").get<int64_t>();
-  return groups > 1 && weight.size(1) == 1 && weight.size(0) == groups;
-}
-
 int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor, bool depthwise) {
   const int64_t groups = *node.argument("groups").get<int64_t>();
   const std::string name = builder.program().find_weight(node.argument("weight").value())->name +
@@ -27,7 +22,7 @@ int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor
   const int64_t taps = weight.elements() / (outputs * inputs);
   if (depthwise) {
     Array packed = make_array(Dtype::f32, {weight.elements()});
-    pack_depthwise_f32(weight.data<float>(), outputs, taps, packed.data<float>());
+    pack_depthwise(weight.data<float>(), outputs, taps, packed.data<float>());
     return builder.add_packed(name, std::move(packed));
   }
   Array packed = make_array(Dtype::f32, {packed_conv_f32_size(outputs, inputs * groups, groups, taps)});

@@ -20,6 +20,11 @@ std::string refuse_geometry(const Node& node) {
   return node.argument("groups").get<int64_t>() ? std::string() : "groups is computed";
 }
 
+bool is_depthwise(const Node& node, const at::Tensor& weight) {
+  const int64_t groups = *node.argument("groups").get<int64_t>();
+  return groups > 1 && weight.size(1) == 1 && weight.size(0) == groups;
+}
+
 void set_geometry(PlanStep& step, const Node& node, const at::Tensor& weight) {
   const auto spatial = static_cast<size_t>(weight.dim() - 2);
   step.attributes.set("kernel", std::vector<int64_t>(weight.sizes().begin() + 2, weight.sizes().end()));

@@ -9,6 +9,8 @@ namespace lissome {
 std::string refuse_geometry(const Node& node);
 // Sets kernel, stride, padding, dilation and groups for a weight [out, in / groups, spatial...].
 void set_geometry(PlanStep& step, const Node& node, const at::Tensor& weight);
+// Whether every channel has a window of its own.
+bool is_depthwise(const Node& node, const at::Tensor& weight);
 // `numbers` for each of `spatial` dimensions: a single one counts for all.
 std::vector<int64_t> spread(std::vector<int64_t> numbers, size_t spatial);
 

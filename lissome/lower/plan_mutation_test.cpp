@@ -20,15 +20,15 @@ using Weights = std::vector<std::pair<std::string, at::Tensor>>;
 
 // Small, and so large that nothing holds it; what lies between is only slow.
 constexpr int64_t kNumbers[] = {-2, -1, 0, 1, 2, 3, 7, 64, 65, 300, int64_t{1} << 44, INT64_MAX};
-constexpr const char* kWords[] = {"input",         "constant",     "state",         "arena",         "view",
-                                  "held",          "integer",      "boolean",       "f32",           "u8",
-                                  "i64",           "c128",         "channels_last", "reshape",       "split",
-                                  "permute",       "expand",       "slice",         "select",        "copy",
-                                  "gather",        "reduce",       "pool",          "elementwise",   "softmax",
-                                  "layer_norm",    "linear_f32",   "conv_f32",      "depthwise_f32", "attention",
-                                  "quantize_rows", "batch",        "concat",        "take",          "lstm",
-                                  "gru",           "lstm_bf16",    "gru_u8s8",      "find_largest",  "merge",
-                                  "winograd_f32",  "fold_columns", "linear_bf16",   "conv_bf16"};
+constexpr const char* kWords[] = {"input",      "constant",      "state",         "arena",         "view",
+                                  "held",       "integer",       "boolean",       "f32",           "u8",
+                                  "i64",        "c128",          "channels_last", "reshape",       "split",
+                                  "permute",    "expand",        "slice",         "select",        "copy",
+                                  "gather",     "reduce",        "pool",          "elementwise",   "softmax",
+                                  "layer_norm", "linear_f32",    "conv_f32",      "depthwise_f32", "depthwise_bf16",
+                                  "attention",  "quantize_rows", "batch",         "concat",        "take",
+                                  "lstm",       "gru",           "lstm_bf16",     "gru_u8s8",      "find_largest",
+                                  "merge",      "winograd_f32",  "fold_columns",  "linear_bf16",   "conv_bf16"};
 
 ModelFile make_file(const char* text, const Weights& weights, const std::vector<ForcedKernel>& forced) {
   LowerOptions options;

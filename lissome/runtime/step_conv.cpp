@@ -1,7 +1,7 @@
-// conv_f32, winograd_f32, depthwise_f32, fold_columns and the pools: channels-last values of rank 4 (N, C, H, W), or
-// rank 3 (N, C, L) as height 1. conv: operands x, packed weight, bias, residual, zeros. Attributes: kernel, stride,
-// padding (before), dilation, groups; winograd_f32, whose x, residual and y may be bf16, also "tile". fold_columns:
-// operands columns [N, H, W, taps * C], bias. conv_f32 also "finite_weight", see step_linear.cpp.
+// conv_f32, winograd_f32, depthwise_f32, depthwise_bf16, fold_columns and the pools: channels-last values of rank 4 (N,
+// C, H, W), or rank 3 (N, C, L) as height 1. conv: operands x, packed weight, bias, residual, zeros. Attributes:
+// kernel, stride, padding (before), dilation, groups; winograd_f32, whose x, residual and y may be bf16, also "tile".
+// fold_columns: operands columns [N, H, W, taps * C], bias. conv_f32 also "finite_weight", see step_linear.cpp.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -145,25 +145,38 @@ void bind_winograd_f32(StepBinder& binder) {
   }
 }
 
-void bind_depthwise_f32(StepBinder& binder) {
+namespace {
+
+template <typename Call, typename Item>
+void bind_depthwise(StepBinder& binder, std::string_view kernel, Dtype dtype) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
-  binder.require_dtype(x, Dtype::f32);
-  binder.require_dtype(y, Dtype::f32);
-  DepthwiseF32Call call;
+  binder.require_dtype(x, dtype);
+  binder.require_dtype(y, dtype);
+  Call call;
   const WindowSizes sizes = read_window(binder, x, y, call.window);
   binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
   call.channels = sizes.in_channels;
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
   binder.require_dense(binder.operand(1), Dtype::f32, {taps * call.channels});
   read_output(binder, call, y, call.channels);
-  binder.set_call("depthwise_f32", call);
-  binder.point(&DepthwiseF32Call::x, x);
-  binder.point(&DepthwiseF32Call::weight, binder.operand(1));
-  point_output<DepthwiseF32Call>(binder, y);
+  binder.set_call(kernel, call);
+  binder.point(&Call::x, x);
+  binder.point(&Call::weight, binder.operand(1));
+  point_output<Call, Item>(binder, y);
   binder.set_products(static_cast<double>(y.elements() * taps));
   binder.set_work(4.0 * static_cast<double>(y.elements() * taps),
-                  4.0 * static_cast<double>(x.elements() + y.elements()));
+                  static_cast<double>((x.elements() + y.elements()) * item_size(dtype)));
+}
+
+}  // namespace
+
+void bind_depthwise_bf16(StepBinder& binder) {
+  bind_depthwise<DepthwiseBf16Call, uint16_t>(binder, "depthwise_bf16", Dtype::bf16);
+}
+
+void bind_depthwise_f32(StepBinder& binder) {
+  bind_depthwise<DepthwiseF32Call, float>(binder, "depthwise_f32", Dtype::f32);
 }
 
 void bind_fold_columns(StepBinder& binder) {

@@ -17,6 +17,7 @@ constexpr std::array kRows = {
     StepRow{"conv_u8s8", bind_conv_u8s8, false, 1u << 5},
     StepRow{"copy", bind_copy, false, 0},
     StepRow{"cumulate", bind_cumulate, false, 1u},
+    StepRow{"depthwise_bf16", bind_depthwise_bf16, false, 1u << 3},
     StepRow{"depthwise_f32", bind_depthwise_f32, false, 1u << 3},
     StepRow{"elementwise", bind_elementwise, false, ~0u},
     StepRow{"find_largest", bind_find_largest, false, 0},

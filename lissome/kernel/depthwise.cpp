@@ -1,4 +1,4 @@
-#include "lissome/kernel/depthwise_f32.h"
+#include "lissome/kernel/depthwise.h"
 
 #include "lissome/kernel/kernel_table_rows.h"
 #include "lissome/kernel/portable_output.h"
@@ -6,13 +6,16 @@
 
 namespace lissome {
 
-void pack_depthwise_f32(const float* weight, int64_t channels, int64_t taps, float* packed) {
+void pack_depthwise(const float* weight, int64_t channels, int64_t taps, float* packed) {
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t tap = 0; tap < taps; ++tap) packed[tap * channels + c] = weight[c * taps + tap];
   }
 }
 
-void depthwise_f32_portable(const DepthwiseF32Call& call, int part, int parts) {
+namespace {
+
+template <typename Call>
+void run_portable(const Call& call, int part, int parts) {
   const Window& w = call.window;
   const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
   for (int64_t row = rows.begin; row < rows.end; ++row) {
@@ -23,12 +26,17 @@ void depthwise_f32_portable(const DepthwiseF32Call& call, int part, int parts) {
         const int64_t h = oh * w.stride_height - w.pad_height + tap / w.kernel_width * w.dilation_height;
         const int64_t v = ow * w.stride_width - w.pad_width + tap % w.kernel_width * w.dilation_width;
         if (h < 0 || h >= w.height || v < 0 || v >= w.width) continue;
-        sum += static_cast<double>(call.x[((n * w.height + h) * w.width + v) * call.channels + c]) *
+        sum += widen_portable(call.x[((n * w.height + h) * w.width + v) * call.channels + c]) *
                call.weight[tap * call.channels + c];
       }
       store_portable(call, row, c, sum);
     }
   }
 }
+
+}  // namespace
+
+void depthwise_f32_portable(const DepthwiseF32Call& call, int part, int parts) { run_portable(call, part, parts); }
+void depthwise_bf16_portable(const DepthwiseBf16Call& call, int part, int parts) { run_portable(call, part, parts); }
 
 }  // namespace lissome
