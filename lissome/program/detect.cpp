@@ -132,7 +132,8 @@ constexpr KindRow kKinds[] = {
     {ModelKind::pickled_module, "a pickled Python object, which only Python can run", " Export it from Python:"},
     {ModelKind::legacy_pickle, "a Python pickle", " Pickles are never opened. Export the module from Python:"},
     {ModelKind::aotinductor, "an AOTInductor package: native code without the graph",
-     " Native code is run by `lissome bench --allow-native` alone, from files that you trust. Export the graph itself:"},
+     " Native code is run by `lissome bench --allow-native` alone, from files that you trust. Export the graph "
+     "itself:"},
     {ModelKind::executorch, "an ExecuTorch program", " Export the module that it was made from:"},
     {ModelKind::onnx, "an ONNX model", " Export the PyTorch module that it was made from:"},
     {ModelKind::safetensors, "safetensors: weights by name, without the model",
