@@ -109,7 +109,8 @@ class Smoother {
     for (Layer& layer : layers_) {
       // What is written in place is not one value to all who read it.
       const bool changes = !written.empty() && written[static_cast<size_t>(layer.input)];
-      if (!layer.is_conv && layer.reason.empty() && !changes) siblings_[layer.input].layers.push_back(&layer);
+      if (is_linear(program.nodes[layer.position]) && layer.reason.empty() && !changes)
+        siblings_[layer.input].layers.push_back(&layer);
     }
   }
 
