@@ -2,7 +2,6 @@
 #include <ATen/core/ivalue.h>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +9,7 @@
 #include "lissome/cli/flags.h"
 #include "lissome/cli/lower_flags.h"
 #include "lissome/cli/program_file.h"
+#include "lissome/cli/writable.h"
 #include "lissome/runtime.h"
 #include "lissome/tune.h"
 
@@ -48,22 +48,6 @@ bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--keep-steps", to.keep_steps, "a folder for the models before and after every accepted step");
   flags.add("--json", to.json, "print the record as JSON");
   return flags.parse(arguments);
-}
-
-// Better now than after the search.
-void check_writable(const std::string& path) {
-  if (path.empty()) return;
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  struct stat facts{};
-  if (stat(folder.c_str(), &facts) != 0)
-    throw_error(ErrorKind::usage, "'", path, "' cannot be written: there is no folder '", folder, "'");
-  if (!S_ISDIR(facts.st_mode))
-    throw_error(ErrorKind::usage, "'", path, "' cannot be written: '", folder, "' is no folder");
-  if (access(folder.c_str(), W_OK) != 0)
-    throw_error(ErrorKind::io, "no permission to write into '", folder, "' (for '", path, "')");
-  if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
-    throw_error(ErrorKind::usage, "'", path, "' is a folder");
 }
 
 Dtype parse_precision(const std::string& text) {

@@ -7,6 +7,7 @@
 #include "lissome/cli/command.h"
 #include "lissome/cli/flags.h"
 #include "lissome/cli/program_file.h"
+#include "lissome/cli/writable.h"
 #include "lissome/compare.h"
 #include "lissome/train.h"
 
@@ -110,6 +111,8 @@ Table make_table(const TrainRecord& record) {
 int run_train(const std::vector<std::string>& arguments, Console& console) {
   TrainFlags flags;
   if (!read_flags(flags, arguments)) return 0;
+  check_writable(flags.output);
+  check_writable(flags.weights_output);
   const Program model = open_program(flags.model);
   const TrainOptions options = make_options(flags, model);
   const std::vector<DataSignature> signature = describe_inputs(model);
@@ -125,7 +128,17 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   save_program(trained.program, flags.output);
   if (!flags.weights_output.empty()) save_weights(trained.program, flags.weights_output);
   const Table table = make_table(trained.record);
-  console.print(flags.json ? print_json(to_json(table)) + "\n" : render_table(table, console.terminal()));
+  if (flags.json) {
+    Json json = to_json(table);
+    json["steps"] = trained.record.steps;
+    json["skipped_steps"] = trained.record.skipped_steps;
+    json["stopped_early"] = trained.record.stopped_early;
+    json["interrupted"] = trained.record.interrupted;
+    json["notes"] = trained.record.notes;
+    console.print(print_json(json) + "\n");
+  } else {
+    console.print(render_table(table, console.terminal()));
+  }
   console.say("written to " + flags.output);
   return trained.record.interrupted ? 130 : 0;
 }

@@ -12,20 +12,53 @@
 namespace lissome {
 namespace {
 
-// A copy whose chosen weights are leaves of autograd over the same memory.
+bool looks_equal(const at::Tensor& left, const at::Tensor& right) {
+  return left.const_data_ptr() == right.const_data_ptr() && left.scalar_type() == right.scalar_type() &&
+         left.sizes() == right.sizes() && left.strides() == right.strides();
+}
+
+// The bytes between the first and the last element that it names.
+std::pair<const std::byte*, const std::byte*> find_bytes(const at::Tensor& tensor) {
+  const auto* begin = static_cast<const std::byte*>(tensor.const_data_ptr());
+  if (tensor.numel() == 0) return {begin, begin};
+  int64_t last = 0;
+  for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+  return {begin, begin + (last + 1) * tensor.itemsize()};
+}
+
+// Weights of an LSTM lie beside each other in one storage and are not tied for that.
+bool overlap(const at::Tensor& left, const at::Tensor& right) {
+  if (!left.has_storage() || !right.has_storage()) return false;
+  const auto [first, end] = find_bytes(left);
+  const auto [other_first, other_end] = find_bytes(right);
+  return first < other_end && other_first < end;
+}
+
+// Makes the weight a leaf of autograd over the same memory, and every weight that is tied to it that very leaf, so that
+// their gradients add up.
+at::Tensor make_leaf(Program& program, const std::string& name) {
+  const auto weight = std::find_if(program.weights.begin(), program.weights.end(),
+                                   [&](const Weight& other) { return other.name == name; });
+  if (weight == program.weights.end()) throw_error(ErrorKind::invalid_input, "the program has no weight '", name, "'");
+  const at::Tensor leaf = weight->tensor;
+  if (!leaf.is_floating_point() && !leaf.is_complex())
+    throw_error(ErrorKind::invalid_input, "weight '", name, "' holds ", dtype_name(dtype_of(leaf.scalar_type())),
+                ", which has no gradient");
+  for (Weight& other : program.weights) {
+    if (!overlap(other.tensor, leaf)) continue;
+    if (!looks_equal(other.tensor, leaf))
+      throw_error(ErrorKind::unsupported, "weights '", name, "' and '", other.name,
+                  "' share memory but are no equal views of it, which training cannot do");
+    other.tensor = leaf;
+  }
+  return leaf.requires_grad_();
+}
+
+// A copy whose chosen weights are leaves.
 Program make_leaves(const Program& program, const std::vector<std::string>& names, std::vector<at::Tensor>& leaves) {
   Program copy = program;
   for (Weight& weight : copy.weights) weight.tensor = weight.tensor.detach();
-  for (const std::string& name : names) {
-    const auto weight =
-        std::find_if(copy.weights.begin(), copy.weights.end(), [&](const Weight& other) { return other.name == name; });
-    if (weight == copy.weights.end()) throw_error(ErrorKind::invalid_input, "the program has no weight '", name, "'");
-    if (!weight->tensor.is_floating_point() && !weight->tensor.is_complex())
-      throw_error(ErrorKind::invalid_input, "weight '", name, "' holds ",
-                  dtype_name(dtype_of(weight->tensor.scalar_type())), ", which has no gradient");
-    weight->tensor.requires_grad_();
-    leaves.push_back(weight->tensor);
-  }
+  for (const std::string& name : names) leaves.push_back(make_leaf(copy, name));
   return copy;
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
@@ -179,6 +180,22 @@ TEST_CASE("a weight that the loss does not depend on has no gradient") {
       "return %loss, %o\n");
   const Program joined = check_gradients(program, {"w", "other"}, {{at::randn({2, 3})}});
   CHECK(joined.outputs[3].value.is_none());
+}
+
+TEST_CASE("weights beside each other in one storage are not tied; those that overlap otherwise are refused") {
+  Program program = parse_with_random_weights(
+      "input %x: f32[2, 3]\n"
+      "parameter @a: f32[4, 3]\n"
+      "parameter @b: f32[4]\n"
+      "%h = aten::linear(%x, @a, @b)\n"
+      "%loss = aten::sum(%h)\n"
+      "return %loss\n");
+  const at::Tensor storage = at::rand({20});
+  program.weights[0].tensor = storage.narrow(0, 0, 12).view({4, 3});
+  program.weights[1].tensor = storage.narrow(0, 12, 4);
+  check_gradients(program, {"a", "b"}, {{at::randn({2, 3})}});
+  program.weights[1].tensor = storage.narrow(0, 11, 4);
+  EXPECT_ERROR(unsupported, differentiate_program(program, {"a", "b"}, {at::ones({2, 3})}), "'a' and 'b' share memory");
 }
 
 TEST_CASE("what cannot be differentiated is refused by name") {

@@ -68,6 +68,15 @@ void check_labels(const Dataset& data, const LossOptions& loss, std::optional<in
   }
 }
 
+Program attach_checked_loss(const Program& model, const Dataset& data, const Dataset* validation,
+                            const LossOptions& loss) {
+  Program with_loss = attach_loss_for(model, loss, data);
+  const std::optional<int64_t> classes = count_classes(with_loss, loss);
+  check_labels(data, loss, classes);
+  if (validation != nullptr) check_labels(*validation, loss, classes);
+  return with_loss;
+}
+
 void shuffle_rows(std::vector<int64_t>& rows, uint64_t seed) {
   std::mt19937_64 random(seed);
   for (size_t i = rows.size(); i > 1; --i) std::swap(rows[i - 1], rows[random() % i]);
@@ -102,7 +111,7 @@ class Trainer {
   Trainer(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
           const WorkControl& control)
       : model_(model),
-        with_loss_(attach_loss_for(model, options.loss, data)),
+        with_loss_(attach_checked_loss(model, data, validation, options.loss)),
         data_(data),
         validation_(validation),
         options_(options),
@@ -113,9 +122,6 @@ class Trainer {
         optimizer_(list_parameters(), options.optimizer, options.groups),
         schedule_(parse_schedule(options.schedule,
                                  {learning_rate(), options.epochs * steps_per_epoch(), steps_per_epoch()})) {
-    const std::optional<int64_t> classes = count_classes(with_loss_, options.loss);
-    check_labels(data, options.loss, classes);
-    if (validation != nullptr) check_labels(*validation, options.loss, classes);
     if (!model.training) {
       record_.notes.emplace_back(
           "the model was exported in eval mode: batch norm stays as it is and dropout is absent. Export it in train "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from collections.abc import Callable
-
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +133,24 @@ def test_what_does_not_fit_is_refused(lissome: Lissome, net: Net, tmp_path: Path
     done = lissome("train", "net.pt2", *words, "-o", "t.lissome")
     assert done.returncode == code and told in done.stderr, done.stderr
     assert not (tmp_path / "t.lissome").exists()
+
+
+def test_a_place_that_cannot_be_written_is_told_before_training(lissome: Lissome, net: Net):
+    words = ("train", "net.pt2", "--data", "data.npz", "--labels", "labels", "--epochs", "1000000")
+    done = lissome(*words, "-o", "nowhere/t.lissome")
+    assert done.returncode == 2 and "no folder 'nowhere'" in done.stderr
+
+
+def test_ctrl_c_writes_what_was_trained(program: Path, net: Net, tmp_path: Path):
+    words = [program, "train", "net.pt2", "--data", "data.npz", "--labels", "labels", "--epochs", "1000000", "--json"]
+    words += ["-o", "t.lissome"]
+    child = subprocess.Popen(
+        list(map(str, words)), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert any("%" in line for line in child.stderr)  # the first line of progress: it trains
+    child.send_signal(signal.SIGINT)
+    output, errors = child.communicate(timeout=60)
+    assert child.returncode == 130, errors
+    record = json.loads(output)
+    assert record["interrupted"] and record["steps"] > 0
+    assert (tmp_path / "t.lissome").stat().st_size > 0

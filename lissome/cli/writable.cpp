@@ -1,0 +1,25 @@
+#include "lissome/cli/writable.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lissome/base.h"
+
+namespace lissome {
+
+void check_writable(const std::string& path) {
+  if (path.empty()) return;
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  struct stat facts{};
+  if (stat(folder.c_str(), &facts) != 0)
+    throw_error(ErrorKind::usage, "'", path, "' cannot be written: there is no folder '", folder, "'");
+  if (!S_ISDIR(facts.st_mode))
+    throw_error(ErrorKind::usage, "'", path, "' cannot be written: '", folder, "' is no folder");
+  if (access(folder.c_str(), W_OK) != 0)
+    throw_error(ErrorKind::io, "no permission to write into '", folder, "' (for '", path, "')");
+  if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
+    throw_error(ErrorKind::usage, "'", path, "' is a folder");
+}
+
+}  // namespace lissome

@@ -1,0 +1,135 @@
+// The loop on small programs; against training in Python, tests/cli/test_train.py compares it.
+#include "lissome/train/trainer.h"
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <doctest/doctest.h>
+
+#include "lissome/train/training_step.h"
+#include "tests/expect_error.h"
+
+using namespace lissome;
+
+namespace {
+
+constexpr int64_t kSamples = 40;
+
+NamedArray make_floats(const std::string& name, Sizes sizes, const std::function<float(int64_t)>& value) {
+  NamedArray named{name, make_array(Dtype::f32, std::move(sizes))};
+  for (int64_t i = 0; i < named.array.elements(); ++i) named.array.data<float>()[i] = value(i);
+  return named;
+}
+
+// x in [-1, 1], target 2 * x + 1.
+Dataset make_line(float slope = 2) {
+  const auto x = [](int64_t i) { return static_cast<float>(i) / (kSamples / 2) - 1; };
+  return make_dataset({make_floats("x", {kSamples, 1}, x),
+                       make_floats("labels", {kSamples, 1}, [&](int64_t i) { return slope * x(i) + 1; })},
+                      {.labels = "labels"}, "line");
+}
+
+// Weights of its own, since training changes them.
+Program make_model() {
+  return parse_program(
+      "dim n in 1..64\n"
+      "input %x: f32[n, 1]\n"
+      "parameter @w: f32[1, 1] = 0.5\n"
+      "parameter @b: f32[1] = 0.0\n"
+      "%y: f32[n, 1] = aten::linear(%x, @w, @b)\n"
+      "return %y\n");
+}
+
+TrainOptions make_options() {
+  TrainOptions options;
+  options.loss.kind = LossKind::mse;
+  options.optimizer = Sgd{.lr = 0.2, .momentum = 0.5};
+  options.epochs = 30, options.batch = 7;
+  return options;
+}
+
+float read_one(const Program& program, const std::string& name) {
+  return program.find_weight(name)->tensor.flatten()[0].item().toFloat();
+}
+
+}  // namespace
+
+TEST_CASE("a line is found, the same one with the same seed, another way with another") {
+  const Dataset data = make_line();
+  TrainOptions options = make_options();
+  const Trained trained = train(make_model(), data, &data, options);
+  CHECK(read_one(trained.program, "w") == doctest::Approx(2).epsilon(0.01));
+  CHECK(read_one(trained.program, "b") == doctest::Approx(1).epsilon(0.01));
+  REQUIRE(trained.record.epochs.size() == 30);
+  CHECK(trained.record.steps == 30 * 6);
+  CHECK(*trained.record.epochs.back().validation_loss < 1e-3);
+  CHECK_FALSE(trained.record.epochs.back().validation_accuracy);
+  options.epochs = 1;
+  const auto train_once = [&] { return read_one(train(make_model(), data, nullptr, options).program, "w"); };
+  const float first = train_once();
+  CHECK(train_once() == first);
+  options.seed = 1;
+  CHECK(train_once() != first);
+}
+
+TEST_CASE("early stopping gives back the best weights; interrupted, what is there is returned") {
+  const Dataset data = make_line(), other = make_line(0.5);
+  TrainOptions options = make_options();
+  options.early_stop = EarlyStopOptions{.patience = 2};
+  // Validated on another line, the start is best and everything after it worse.
+  const Trained stopped = train(make_model(), data, &other, options);
+  CHECK(stopped.record.stopped_early);
+  CHECK(stopped.record.epochs.size() < 30);
+  int64_t asked = 0;
+  WorkControl control;
+  control.should_stop = [&] { return ++asked == 10; };
+  const Trained interrupted = train(make_model(), data, nullptr, make_options(), control);
+  CHECK(interrupted.record.interrupted);
+  CHECK(interrupted.record.steps == 10);
+}
+
+TEST_CASE("tied parameters train as one") {
+  const Program program = parse_program(
+      "dim n in 1..64\n"
+      "input %x: f32[n, 2]\n"
+      "parameter @a: f32[2, 2]\n"
+      "parameter @b: f32[2, 2] tied @a\n"
+      "%y: f32[n, 2] = aten::linear(%x, @a)\n"
+      "%z: f32[n, 2] = aten::linear(%y, @b)\n"
+      "%s: f32[] = aten::sum(%z)\n"
+      "return %s\n");
+  program.weights[0].tensor.fill_(0.5);
+  TrainingStep step(program, {at::ones({3, 2})});
+  CHECK(step.names() == std::vector<std::string>{"a"});
+  step.run({at::ones({5, 2})});
+  // s = sum over 5 rows of 1 A A 1: 5 * 8 * a^2, so 5 * 4 * a for each of the four elements that are all a.
+  CHECK(at::allclose(step.gradients()[0], at::full({2, 2}, 5 * 4 * 0.5)));
+}
+
+TEST_CASE("a loss that is no number is told with the node that made it") {
+  const Program model = parse_program(
+      "dim n in 1..64\n"
+      "input %x: f32[n, 1]\n"
+      "parameter @w: f32[1, 1] = 0.5\n"
+      "%h: f32[n, 1] = aten::linear(%x, @w)\n"
+      "%y: f32[n, 1] = aten::log(%h)\n"
+      "return %y\n");
+  EXPECT_ERROR(invalid_input, train(model, make_line(), nullptr, make_options()), "step 1", "aten::log");
+}
+
+TEST_CASE("labels that no class has, and too few samples, are refused") {
+  const Program model = parse_program(
+      "input %x: f32[8, 1]\n"
+      "parameter @w: f32[3, 1]\n"
+      "%y: f32[8, 3] = aten::linear(%x, @w)\n"
+      "return %y\n");
+  NamedArray labels{"labels", make_array(Dtype::i64, {kSamples})};
+  labels.array.data<int64_t>()[5] = 3;
+  const Dataset data = make_dataset({{"x", make_line().columns[0].array}, labels}, {.labels = "labels"}, "some");
+  TrainOptions options;
+  EXPECT_ERROR(invalid_input, train(model, data, nullptr, options), "some: sample 5 has the label 3", "0 to 2");
+  Dataset few = data;
+  few.rows.resize(4);
+  EXPECT_ERROR(invalid_input, train(model, few, nullptr, options), "4 samples fill no batch", "8");
+}
