@@ -1,13 +1,20 @@
-// A C++ torch::nn module as a program. A face of its own, because it needs torch's C++ API.
+// A C++ torch::nn module as a program. A face of its own, because what stands behind it needs torch's C++ API; its
+// headers, which take ten seconds to compile, are left to those who make the module.
 #pragma once
 
-#include <torch/nn/module.h>
+#include <ATen/core/Tensor.h>
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lissome/program.h"
+
+// Complete where it is used: <torch/nn/module.h>.
+namespace torch::nn {
+class Module;
+}
 
 namespace lissome {
 

@@ -1,9 +1,30 @@
 // Imports a torch::nn module by recording it.
 #include "lissome/import_module.h"
 
+#include <torch/nn/module.h>
+
 #include "lissome/program/import_recorded.h"
 
 namespace lissome {
+namespace {
+
+// Parameters and buffers that are defined, in the module's order.
+RecordedModule describe_module(const torch::nn::Module& module) {
+  RecordedModule described;
+  for (const auto& item : module.named_parameters()) {
+    if (item.value().defined()) described.state.push_back({item.key(), item.value(), WeightRole::parameter});
+  }
+  for (const auto& item : module.named_buffers()) {
+    if (item.value().defined()) described.state.push_back({item.key(), item.value(), WeightRole::buffer});
+  }
+  for (const auto& item : module.named_modules(std::string(), false)) {
+    described.types.emplace(item.key(), item.value()->name());
+  }
+  described.training = module.is_training();
+  return described;
+}
+
+}  // namespace
 
 Program import_module(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,
                       const ForwardMany& forward) {

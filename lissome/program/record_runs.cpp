@@ -166,9 +166,9 @@ at::Tensor redraw(const at::Tensor& example, const std::optional<at::Generator>&
   }
   const at::Tensor plain = example.is_floating_point() ? example.nan_to_num(0, 0, 0) : example;
   const at::Tensor low = plain.min(), high = plain.max();
-  if (!generator) return (low - plain).add_(high);
+  if (!generator) return low.sub(plain).add_(high);
   if (example.is_floating_point()) {
-    const at::Tensor span = at::where(high > low, high - low, at::ones_like(low));
+    const at::Tensor span = at::where(high.gt(low), high.sub(low), at::ones_like(low));
     return at::rand_like(example, generator).mul_(span).add_(low);
   }
   return at::randint(low.item().toLong(), high.item().toLong() + 1, example.sizes(), generator, example.options());
@@ -221,21 +221,6 @@ bool same_contents(const at::Tensor& left, const at::Tensor& right) {
   if (at::equal(left, right)) return true;
   const bool is_float = left.is_floating_point() || left.is_complex();
   return is_float && at::equal(left.isnan(), right.isnan()) && at::equal(left.nan_to_num(), right.nan_to_num());
-}
-
-RecordedModule describe_module(const torch::nn::Module& module) {
-  RecordedModule described;
-  for (const auto& item : module.named_parameters()) {
-    if (item.value().defined()) described.state.push_back({item.key(), item.value(), WeightRole::parameter});
-  }
-  for (const auto& item : module.named_buffers()) {
-    if (item.value().defined()) described.state.push_back({item.key(), item.value(), WeightRole::buffer});
-  }
-  for (const auto& item : module.named_modules(std::string(), false)) {
-    described.types.emplace(item.key(), item.value()->name());
-  }
-  described.training = module.is_training();
-  return described;
 }
 
 std::string print_sizes(const DimensionBindings& sizes) {

@@ -39,9 +39,6 @@ struct RecordedModule {
   RecordingLevel level = RecordingLevel::outermost;
 };
 
-// Parameters and buffers that are defined, in the module's order.
-RecordedModule describe_module(const torch::nn::Module& module);
-
 // Throws invalid_input when examples contradict each other, leave their ranges, or the module cannot run on them or at
 // a size that a range allows; unsupported when an output cannot be recorded.
 ModuleRuns run_module(const RecordedModule& module, const std::vector<TracedInput>& inputs, const ForwardMany& forward);
