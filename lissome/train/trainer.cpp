@@ -77,6 +77,11 @@ Program attach_checked_loss(const Program& model, const Dataset& data, const Dat
   return with_loss;
 }
 
+Program make_eval_form(Program program) {
+  convert_to_inference(program);
+  return program;
+}
+
 void shuffle_rows(std::vector<int64_t>& rows, uint64_t seed) {
   std::mt19937_64 random(seed);
   for (size_t i = rows.size(); i > 1; --i) std::swap(rows[i - 1], rows[random() % i]);
@@ -112,6 +117,7 @@ class Trainer {
           const WorkControl& control)
       : model_(model),
         with_loss_(attach_checked_loss(model, data, validation, options.loss)),
+        eval_(make_eval_form(with_loss_)),
         data_(data),
         validation_(validation),
         options_(options),
@@ -231,10 +237,8 @@ class Trainer {
     control_.report({"training", message, done, watch_.seconds() * (1 - done) / done});
   }
 
-  // In eval form, with the weights as they are now.
+  // With the weights as they are now.
   void validate(EpochRecord& record) {
-    Program eval = with_loss_;
-    convert_to_inference(eval);
     double losses = 0, correct = 0;
     int64_t samples = 0;
     bool classes = true;
@@ -242,7 +246,7 @@ class Trainer {
     for (int64_t first = 0; first < last; first += batch_) {
       const int64_t count = std::min(batch_, last - first);
       const std::vector<at::Tensor> inputs = take_inputs(*validation_, first, count, with_loss_.inputs.size());
-      const auto outputs = interpret(eval, {inputs.begin(), inputs.end()});
+      const auto outputs = interpret(eval_, {inputs.begin(), inputs.end()});
       losses += outputs.at(0).toTensor().item().toDouble() * static_cast<double>(count);
       samples += count;
       const auto right = outputs.size() > 1 && outputs[1].isTensor() && inputs.size() > model_.inputs.size()
@@ -258,6 +262,7 @@ class Trainer {
 
   const Program& model_;
   const Program with_loss_;
+  const Program eval_;  // the same in eval form, over the same weights
   const Dataset& data_;
   const Dataset* validation_;
   const TrainOptions& options_;
@@ -284,8 +289,7 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   }
   Trained trained;
   trained.record = Trainer(model, data, validation, options, control).run();
-  trained.program = model;
-  convert_to_inference(trained.program);
+  trained.program = make_eval_form(model);
   return trained;
 }
 
