@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
+#include "lissome/cli/copy_tensor.h"
 #include "lissome/cli/flags.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/cli/writable.h"
@@ -83,10 +84,7 @@ void save_weights(const Program& program, const std::string& path) {
   std::vector<NamedArray> arrays;
   for (const Weight& weight : program.weights) {
     if (weight.role == WeightRole::constant) continue;
-    const at::Tensor dense = weight.tensor.detach().contiguous();
-    const TensorView view{dtype_of(dense.scalar_type()), dense.sizes().vec(), dense.strides().vec(),
-                          dense.mutable_data_ptr()};
-    arrays.push_back({weight.name, copy_array(view)});
+    arrays.push_back({weight.name, copy_tensor(weight.tensor)});
   }
   save_safetensors(path, arrays);
 }

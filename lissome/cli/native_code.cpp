@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "lissome/cli/copy_tensor.h"
 #include "lissome/program.h"
 
 namespace lissome {
@@ -20,13 +21,6 @@ bool holds_native_code(const std::string& path) {
   return std::any_of(zip.members().begin(), zip.members().end(), [](const ZipMember& member) {
     return member.name.find("/data/aotinductor/") != std::string::npos;
   });
-}
-
-Array copy_tensor(const at::Tensor& tensor) {
-  const at::Tensor dense = tensor.detach().contiguous();
-  TensorView view{dtype_of(dense.scalar_type()), dense.sizes().vec(), {}, dense.data_ptr()};
-  view.strides = dense_strides(view.sizes, Format::row_major);
-  return copy_array(view);
 }
 
 // Whatever the code throws is the file's fault, not ours.

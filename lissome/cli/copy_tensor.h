@@ -1,0 +1,12 @@
+// A tensor of libtorch as an array of its own, dense and row-major.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "lissome/base.h"
+
+namespace lissome {
+
+Array copy_tensor(const at::Tensor& tensor);
+
+}  // namespace lissome
