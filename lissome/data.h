@@ -40,7 +40,7 @@ struct DataColumn {
 struct Dataset {
   std::string source;               // the path as given, for messages
   std::vector<DataColumn> columns;  // inputs
-  std::optional<Array> labels;      // class numbers i64[samples], or float targets [samples, ...]
+  std::optional<Array> labels;      // class numbers i64 [samples] or [samples, ...], or float targets [samples, ...]
   std::vector<int64_t> rows;        // which samples of the arrays, in order; splits share the arrays
   bool is_images = false;           // from IDX: fit_dataset may scale and reshape
   std::vector<std::string> notes;   // what was converted or left out, for the user

@@ -128,7 +128,7 @@ Dataset gather(std::vector<NamedArray> arrays, const DataOptions& options, const
   return dataset;
 }
 
-// Class numbers become i64[samples]; floats stay targets.
+// Class numbers become i64[samples], or [samples, ...] where a sample has many (tokens, pixels); floats stay targets.
 void settle_labels(Dataset* dataset, int64_t samples) {
   Array& labels = *dataset->labels;
   const auto refuse = [&](const auto&... parts) {
@@ -138,9 +138,8 @@ void settle_labels(Dataset* dataset, int64_t samples) {
   if (labels.sizes.empty() || labels.sizes[0] != samples)
     refuse("must have one entry for each of the ", samples, " samples.");
   if (is_integral(labels.dtype) || labels.dtype == Dtype::boolean) {
-    if (labels.elements() != samples) refuse("must be class numbers [", samples, "].");
     labels = cast_array(labels.view(), Dtype::i64);
-    labels.sizes = {samples};
+    if (labels.elements() == samples) labels.sizes = {samples};
   } else if (is_floating(labels.dtype)) {
     const Array values = cast_array(labels.view(), Dtype::f64);
     const double* data = values.data<double>();

@@ -56,7 +56,7 @@ void shuffle(std::vector<T>* values, Random& random) {
 }
 
 std::map<int64_t, std::vector<Group>> sort_by_class(const Dataset& dataset, std::vector<Group> groups) {
-  const bool has_classes = dataset.labels && dataset.labels->dtype == Dtype::i64;
+  const bool has_classes = dataset.labels && dataset.labels->dtype == Dtype::i64 && dataset.labels->sizes.size() == 1;
   std::map<int64_t, std::vector<Group>> classes;
   for (Group& group : groups) {
     const int64_t label = has_classes ? dataset.labels->data<int64_t>()[group[0]] : 0;

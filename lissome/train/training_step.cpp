@@ -2,10 +2,14 @@
 #include "lissome/train/training_step.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/from_blob.h>
 
 #include <unordered_set>
 
 #include "lissome/differentiate.h"
+#include "lissome/lower.h"
+#include "lissome/pass.h"
+#include "lissome/train/lift_weights.h"
 
 namespace lissome {
 namespace {
@@ -22,22 +26,67 @@ std::vector<std::string> list_trainable(const Program& program) {
   return names;
 }
 
+Plan lower_step(const Program& program, const TrainingStepOptions& options) {
+  Program optimized = program;
+  run_pipeline(optimized);
+  LowerOptions lower;
+  lower.effort = Effort::fast;
+  lower.threads = options.threads;
+  return lower_program(optimized, lower);
+}
+
+TensorView view_of(const at::Tensor& tensor) {
+  LISSOME_CHECK(tensor.is_contiguous(), "a tensor of sizes ", format_sizes(tensor.sizes().vec()), " is not dense");
+  return {dtype_of(tensor.scalar_type()), tensor.sizes().vec(), tensor.strides().vec(), tensor.data_ptr()};
+}
+
+// Undefined for none.
+at::Tensor share(const Array& array) {
+  if (!array.storage) return {};
+  return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
+}
+
 }  // namespace
 
-TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>& examples)
-    : names_(list_trainable(program)), program_(differentiate_program(program, names_, examples)) {}
+TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>& examples,
+                           const TrainingStepOptions& options)
+    : names_(list_trainable(program)), program_(differentiate_program(program, names_, examples)) {
+  Lifted lifted = lift_weights(program_);
+  weights_ = std::move(lifted.weights);
+  written_ = std::move(lifted.written);
+  SessionOptions session;
+  session.threads = options.threads;
+  session_ = std::make_unique<Session>(std::make_shared<Plan>(lower_step(lifted.program, options)), session);
+}
 
-std::vector<at::Tensor> TrainingStep::run(const std::vector<at::Tensor>& inputs) {
-  InterpretOptions options;
-  options.write_state = true;
-  std::vector<at::Tensor> results;
-  for (const c10::IValue& output : interpret(program_, {inputs.begin(), inputs.end()}, options)) {
-    results.push_back(output.isTensor() ? output.toTensor() : at::Tensor());
+void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const StepSink* sink) {
+  std::vector<Sizes> sizes;
+  for (const TensorView& view : views) sizes.push_back(view.sizes);
+  if (sizes == sizes_) {
+    std::vector<TensorView> places;
+    for (const Array& output : outputs_) places.push_back(output.view());
+    session_->run_into(views, places, sink);
+    return;
   }
-  const auto first_gradient = results.end() - std::ssize(names_);
-  gradients_.assign(first_gradient, results.end());
-  results.erase(first_gradient, results.end());
-  return results;
+  sizes_.clear();
+  outputs_ = session_->run(views, sink);
+  sizes_ = std::move(sizes);
+  results_.clear();
+  for (const Array& output : outputs_) results_.push_back(share(output));
+  const auto first_gradient = results_.end() - std::ssize(names_) - std::ssize(written_);
+  gradients_.assign(first_gradient, first_gradient + std::ssize(names_));
+}
+
+std::vector<at::Tensor> TrainingStep::run(const std::vector<at::Tensor>& inputs, const StepSink* sink) {
+  std::vector<at::Tensor> dense;
+  for (const at::Tensor& input : inputs) dense.push_back(input.contiguous());
+  std::vector<TensorView> views;
+  for (const at::Tensor& input : dense) views.push_back(view_of(input));
+  for (const at::Tensor& weight : weights_) views.push_back(view_of(weight));
+  run_into_kept(views, sink);
+  const size_t first_written = results_.size() - written_.size();
+  for (size_t i = 0; i < written_.size(); ++i) written_[i].detach().copy_(results_[first_written + i]);
+  return {results_.begin(), results_.end() - std::ssize(names_) - std::ssize(written_)};
 }
 
 }  // namespace lissome

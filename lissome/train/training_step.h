@@ -1,32 +1,50 @@
-// One step of training: loss, outputs and gradients of a batch. Weights are the program's own and change beneath it.
+// One step of training: loss, outputs and gradients of a batch. The joint program of forward and backward is lowered
+// like any other: weights and state are inputs of it, because they change from step to step.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lissome/program.h"
+#include "lissome/runtime.h"
 
 namespace lissome {
 
+struct TrainingStepOptions {
+  int threads = 0;  // 0: all that this process may use
+};
+
 class TrainingStep {
  public:
-  // `program` gives its loss first. Its floating parameters train, each storage once; `examples` (small ones are best)
-  // tell the sizes that named dimensions cannot. Throws what differentiate_program() throws.
-  TrainingStep(const Program& program, const std::vector<at::Tensor>& examples);
+  // `program` gives its loss first. Its floating parameters train, each storage once; they, and the state that the
+  // program writes, must be dense in row order. `examples` (small ones are best) tell the sizes that named dimensions
+  // cannot. Throws what differentiate_program() throws.
+  TrainingStep(const Program& program, const std::vector<at::Tensor>& examples,
+               const TrainingStepOptions& options = {});
 
-  // Forward and backward; writes the program's state (running statistics). Returns the program's outputs.
-  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs);
+  // Forward and backward with the weights as they are now; writes the program's state (running statistics). Returns the
+  // program's outputs, which the next run may overwrite.
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const StepSink* sink = nullptr);
 
   const std::vector<std::string>& names() const { return names_; }
   // Of the last run, in the order of the names; undefined where the loss does not depend on the weight.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
   // The program with its gradients as further outputs.
   const Program& program() const { return program_; }
+  Session& session() { return *session_; }
 
  private:
+  void run_into_kept(const std::vector<TensorView>& views, const StepSink* sink);
+
   std::vector<std::string> names_;
   Program program_;
-  std::vector<at::Tensor> gradients_;
+  std::vector<at::Tensor> weights_, written_;  // that are lent to each run; that each run ends with writing
+  std::unique_ptr<Session> session_;
+  std::vector<Sizes> sizes_;  // of the last inputs, for which these lie ready:
+  std::vector<Array> outputs_;
+  std::vector<at::Tensor> results_, gradients_;
 };
 
 }  // namespace lissome

@@ -19,7 +19,8 @@ constexpr int64_t kCalibrationBatch = 16;
 
 Metric choose_metric(const Dataset* data, const std::optional<Metric>& wanted) {
   if (wanted) return *wanted;
-  const bool classes = data != nullptr && data->labels && data->labels->dtype == Dtype::i64;
+  const bool classes =
+      data != nullptr && data->labels && data->labels->dtype == Dtype::i64 && data->labels->sizes.size() == 1;
   return classes ? Metric::top1 : Metric::cosine;
 }
 
