@@ -18,6 +18,7 @@ from lissome._lissome import (
     UsageError,
 )
 from lissome.model import FastModel, load, optimize, prepare
+from lissome.train import Trained, train
 
 version = __version__ = _lissome.version
 
@@ -28,10 +29,12 @@ __all__ = [
     "InternalError",
     "InvalidInputError",
     "OverBudgetError",
+    "Trained",
     "UnsupportedError",
     "UsageError",
     "load",
     "optimize",
     "prepare",
+    "train",
     "version",
 ]

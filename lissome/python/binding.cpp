@@ -1,8 +1,9 @@
 // _lissome: the faces as Python sees them, nothing else. What a module's arguments nest like, and which forms of data
 // there are, is the business of the Python files beside it; here everything is flat: a list of tensors and numbers in,
 // a list out. The interpreter's lock is released while C++ works; errors become classes made from base's one table.
+#include "lissome/python/binding.h"
+
 #include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/utils/pybind.h>
 
 #include <nlohmann/json.hpp>
 
@@ -84,14 +85,6 @@ py::object write_value(const c10::IValue& value) {
   return py::none();
 }
 
-// Shares the tensor's memory where it is dense in row order.
-Array read_array(const at::Tensor& tensor) {
-  const at::Tensor dense = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
-  auto* const owner = new at::Tensor(dense);
-  return {dtype_of(dense.scalar_type()), dense.sizes().vec(),
-          std::shared_ptr<void>(dense.data_ptr(), [owner](void*) { delete owner; })};
-}
-
 // ---- models
 // ----------------------------------------------------------------------------------------------------------
 
@@ -141,21 +134,6 @@ std::unique_ptr<Model> make_model(const Program& program, const Plan& plan, cons
   return std::make_unique<Model>(pack_with_plan(program, plan, record), std::make_shared<const Plan>(plan), session);
 }
 
-Program open_model(const std::string& path) {
-  const ModelKind kind = detect_model_kind(path);
-  if (kind == ModelKind::pt2) return import_pt2(path);
-  if (kind == ModelKind::lissome) return load_program(path);
-  refuse_model_kind(path, kind);
-}
-
-using Quantity = std::variant<double, std::string>;  // 0.005 or "5ms"
-
-template <typename Parse>
-double read_quantity(const Quantity& quantity, Parse parse) {
-  if (const double* number = std::get_if<double>(&quantity)) return *number;
-  return static_cast<double>(parse(std::get<std::string>(quantity)));
-}
-
 int64_t read_memory(const std::optional<Quantity>& memory) {
   if (!memory) return 0;
   const double bytes = read_quantity(*memory, parse_bytes);
@@ -174,7 +152,7 @@ std::unique_ptr<Model> load_model(const std::string& path, int threads, const st
       return std::make_unique<Model>(std::move(file), std::move(plan), session);
     }
   }
-  const Program program = open_model(path);
+  const Program program = open_model_file(path);
   LowerOptions options;
   options.effort = Effort::fast;
   options.threads = threads;
@@ -222,8 +200,44 @@ OptimizeOptions make_options(const OptimizeArguments& arguments) {
   return options;
 }
 
-// Ctrl-C asks for the best so far. Python's own handler only sets a mark, which is looked for between rounds; or it
-// raises inside of the caller's `progress`.
+struct Finished {
+  std::unique_ptr<Model> model;
+  std::string html;  // the report
+};
+
+Finished optimize_model(const Program& program, const Dataset* data, const OptimizeArguments& arguments,
+                        const py::object& progress) {
+  const OptimizeOptions options = make_options(arguments);
+  const WorkControl control = make_control(progress);
+  const py::gil_scoped_release released;
+  const Optimized optimized = optimize(program, data, options, control);
+  return {
+      make_model(optimized.program, optimized.plan, to_json(optimized.record), {.threads = optimized.record.threads}),
+      render_html(optimized.record)};
+}
+
+Dataset gather_data(const std::vector<std::pair<std::string, at::Tensor>>& tensors, const std::string& labels) {
+  std::vector<NamedArray> arrays;
+  for (const auto& [name, tensor] : tensors) arrays.push_back({name, read_array(tensor)});
+  return make_dataset(std::move(arrays), {.labels = labels}, "data");
+}
+
+}  // namespace
+
+Program open_model_file(const std::string& path) {
+  const ModelKind kind = detect_model_kind(path);
+  if (kind == ModelKind::pt2) return import_pt2(path);
+  if (kind == ModelKind::lissome) return load_program(path);
+  refuse_model_kind(path, kind);
+}
+
+Array read_array(const at::Tensor& tensor) {
+  const at::Tensor dense = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
+  auto* const owner = new at::Tensor(dense);
+  return {dtype_of(dense.scalar_type()), dense.sizes().vec(),
+          std::shared_ptr<void>(dense.data_ptr(), [owner](void*) { delete owner; })};
+}
+
 WorkControl make_control(const py::object& progress) {
   const auto stopped = std::make_shared<bool>(false);
   WorkControl control;
@@ -251,29 +265,6 @@ WorkControl make_control(const py::object& progress) {
   return control;
 }
 
-struct Finished {
-  std::unique_ptr<Model> model;
-  std::string html;  // the report
-};
-
-Finished optimize_model(const Program& program, const Dataset* data, const OptimizeArguments& arguments,
-                        const py::object& progress) {
-  const OptimizeOptions options = make_options(arguments);
-  const WorkControl control = make_control(progress);
-  const py::gil_scoped_release released;
-  const Optimized optimized = optimize(program, data, options, control);
-  return {
-      make_model(optimized.program, optimized.plan, to_json(optimized.record), {.threads = optimized.record.threads}),
-      render_html(optimized.record)};
-}
-
-Dataset gather_data(const std::vector<std::pair<std::string, at::Tensor>>& tensors, const std::string& labels) {
-  std::vector<NamedArray> arrays;
-  for (const auto& [name, tensor] : tensors) arrays.push_back({name, read_array(tensor)});
-  return make_dataset(std::move(arrays), {.labels = labels}, "data");
-}
-
-}  // namespace
 }  // namespace lissome
 
 PYBIND11_MODULE(_lissome, module) {
@@ -317,7 +308,7 @@ PYBIND11_MODULE(_lissome, module) {
       .def_readwrite("command", &OptimizeArguments::command);
 
   const py::call_guard<py::gil_scoped_release> unlocked;
-  module.def("open_program", &open_model, unlocked);
+  module.def("open_program", &open_model_file, unlocked);
   module.def("load_model", &load_model);
   module.def("prepare_model", &prepare_model);
   module.def(
@@ -331,4 +322,5 @@ PYBIND11_MODULE(_lissome, module) {
     Finished finished = optimize_model(program, data, arguments, progress);
     return py::make_tuple(std::move(finished.model), finished.html);
   });
+  bind_training(module);
 }

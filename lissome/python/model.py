@@ -6,7 +6,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def load(path: str | PathLike[str], *, threads: int = 0, memory: str | int | Non
 
 def prepare(model: Model, example_inputs: Any = None, *, example_kwargs: Any = None, threads: int = 0) -> FastModel:
     """The exact steps alone: eval form, folded, fused, laid out. No data, no search."""
-    return FastModel(_lissome.prepare_model(_open(model, example_inputs, example_kwargs, many=True), threads))
+    return FastModel(_lissome.prepare_model(open_program(model, example_inputs, example_kwargs, many=True), threads))
 
 
 def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
@@ -103,7 +103,7 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     A goal out of reach is no error: the closest point comes back, record["blocker"] says what stands in the way.
     Ctrl-C returns the best so far.
     """
-    program = _open(model, example_inputs, example_kwargs, many=data is not None)
+    program = open_program(model, example_inputs, example_kwargs, many=data is not None)
     dataset = None if data is None else gather_samples(data, labels, program.input_names)
     arguments = _lissome.OptimizeArguments()
     arguments.metric = metric
@@ -131,15 +131,18 @@ def _to_quantity(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else float(value)
 
 
-def _open(model: Model, example_inputs: Any, example_kwargs: Any, *, many: bool) -> _lissome.Program:
-    """A file as it is, or a module by way of torch.export; `many`: with a batch of any size where the export allows."""
+def open_program(
+    model: Model, example_inputs: Any, example_kwargs: Any, *, many: bool, training: bool = False
+) -> _lissome.Program:
+    """A file as it is, or a module by way of torch.export: in eval form, or `training`: in the form in which it is.
+    `many`: with a batch of any size where the export allows."""
     if not isinstance(model, torch.nn.Module):
         return _lissome.open_program(fspath(model))
     if example_inputs is None:
         raise _lissome.UsageError("example_inputs: a module is exported with them; give a tuple of its arguments")
     if not isinstance(example_inputs, tuple | list):
         example_inputs = (example_inputs,)
-    exported = _export(model, tuple(example_inputs), example_kwargs or {}, many=many)
+    exported = _export(model, tuple(example_inputs), example_kwargs or {}, many=many, training=training)
     with tempfile.TemporaryDirectory(prefix="lissome-") as folder:
         path = Path(folder) / "module.pt2"
         try:
@@ -161,9 +164,9 @@ def _in_eval_form(module: torch.nn.Module) -> Iterator[None]:
 
 
 def _export(
-    module: torch.nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any], *, many: bool
+    module: torch.nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any], *, many: bool, training: bool
 ) -> torch.export.ExportedProgram:
-    with _in_eval_form(module), torch.no_grad():
+    with nullcontext() if training else _in_eval_form(module), torch.no_grad():
         if many and (call := _widen_batch(arguments, keywords)) is not None:
             wide, shapes = call
             try:

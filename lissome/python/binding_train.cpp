@@ -1,0 +1,119 @@
+// Training as Python sees it: a program and a dataset in, weights by name and a record out.
+#include <ATen/core/Tensor.h>
+
+#include "lissome/compare.h"
+#include "lissome/python/binding.h"
+#include "lissome/train.h"
+
+namespace lissome {
+namespace {
+
+// Each field is read where the caller gave it, under its own name, else keeps its default.
+template <typename T>
+void read_option(const py::dict& given, const char* name, T& to) {
+  if (given.contains(name) && !given[name].is_none()) to = given[name].cast<T>();
+}
+
+template <typename Kind>
+OptimizerOptions read_optimizer_of(const py::dict& given) {
+  Kind kind;
+  read_option(given, "weight_decay", kind.weight_decay);
+  if constexpr (requires { kind.beta1; })
+    read_option(given, "beta1", kind.beta1), read_option(given, "beta2", kind.beta2);
+  if constexpr (requires { kind.eps; }) read_option(given, "eps", kind.eps);
+  if constexpr (requires { kind.byte_states; }) read_option(given, "byte_states", kind.byte_states);
+  if constexpr (requires { kind.momentum; }) {
+    read_option(given, "momentum", kind.momentum);
+    read_option(given, "dampening", kind.dampening);
+    read_option(given, "nesterov", kind.nesterov);
+  }
+  return kind;
+}
+
+OptimizerOptions read_optimizer(const std::string& name, const py::dict& given) {
+  if (name == "adamw") return read_optimizer_of<AdamW>(given);
+  if (name == "adam") return read_optimizer_of<Adam>(given);
+  if (name == "sgd") return read_optimizer_of<Sgd>(given);
+  if (name == "lion") return read_optimizer_of<Lion>(given);
+  if (name == "adafactor") return read_optimizer_of<Adafactor>(given);
+  throw_error(ErrorKind::usage, "optimizer is adamw, adam, sgd, lion or adafactor, not ", quote(name));
+}
+
+TrainOptions read_options(const Program& model, const py::dict& given) {
+  TrainOptions options;
+  options.loss = parse_loss(given["loss"].cast<std::string>(), model);
+  read_option(given, "label_smoothing", options.loss.label_smoothing);
+  options.optimizer = read_optimizer(given["optimizer"].cast<std::string>(), given["optimizer_options"]);
+  read_option(given, "schedule", options.schedule);
+  read_option(given, "epochs", options.epochs);
+  read_option(given, "batch", options.batch);
+  read_option(given, "clip", options.clip_norm);
+  read_option(given, "seed", options.seed);
+  if (!given["lr"].is_none()) options.learning_rate = given["lr"].cast<double>();
+  if (!given["early_stop"].is_none()) options.early_stop = {.patience = given["early_stop"].cast<int64_t>()};
+  for (const py::handle& pattern : given["freeze"]) {
+    ParameterGroup group;
+    group.pattern = pattern.cast<std::string>();
+    group.frozen = true;
+    options.groups.push_back(std::move(group));
+  }
+  return options;
+}
+
+py::dict describe_epoch(const EpochRecord& epoch) {
+  py::dict row;
+  row["epoch"] = epoch.epoch;
+  row["loss"] = epoch.loss;
+  row["learning_rate"] = epoch.learning_rate;
+  row["seconds"] = epoch.seconds;
+  row["validation_loss"] = epoch.validation_loss;
+  row["validation_accuracy"] = epoch.validation_accuracy;
+  return row;
+}
+
+py::dict describe_record(const TrainRecord& record) {
+  py::dict described;
+  py::list epochs;
+  for (const EpochRecord& epoch : record.epochs) epochs.append(describe_epoch(epoch));
+  described["epochs"] = std::move(epochs);
+  described["steps"] = record.steps;
+  described["skipped_steps"] = record.skipped_steps;
+  described["notes"] = record.notes;
+  described["interrupted"] = record.interrupted;
+  described["stopped_early"] = record.stopped_early;
+  return described;
+}
+
+// Weights and state that training changed, under PyTorch's names.
+std::vector<std::pair<std::string, at::Tensor>> list_weights(const Program& model) {
+  std::vector<std::pair<std::string, at::Tensor>> weights;
+  for (const Weight& weight : model.weights) {
+    if (weight.role != WeightRole::constant) weights.emplace_back(weight.name, weight.tensor);
+  }
+  return weights;
+}
+
+py::tuple train_program(const Program& model, const Dataset& data, const Dataset* validation, const py::dict& given,
+                        const py::object& progress) {
+  const TrainOptions options = read_options(model, given);
+  const WorkControl control = make_control(progress);
+  std::optional<Trained> trained;
+  {
+    const py::gil_scoped_release released;
+    const std::vector<DataSignature> signature = describe_inputs(model);
+    const Dataset fitted = fit_dataset(data, signature);
+    std::optional<Dataset> fitted_validation;
+    if (validation != nullptr) fitted_validation = fit_dataset(*validation, signature);
+    trained = train(model, fitted, fitted_validation ? &*fitted_validation : nullptr, options, control);
+  }
+  return py::make_tuple(std::move(trained->program), describe_record(trained->record), list_weights(model));
+}
+
+}  // namespace
+
+void bind_training(py::module_& module) {
+  module.def("train", &train_program);
+  module.def("save_program", &save_program, py::call_guard<py::gil_scoped_release>());
+}
+
+}  // namespace lissome

@@ -1,0 +1,103 @@
+"""train: a module and data in, the module with trained weights out; the training itself runs in C++."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+import torch
+
+from lissome import _lissome
+from lissome.model import Model, open_program
+from lissome.samples import gather_samples
+
+
+class Trained:
+    """What training gave: the model in eval form, ready for lissome.optimize, and the record of every epoch."""
+
+    def __init__(self, program: _lissome.Program, record: dict[str, Any], weights: dict[str, torch.Tensor]):
+        self.program = program
+        self.record = record
+        """epochs (a list of dicts), steps, skipped_steps, notes, interrupted, stopped_early."""
+        self.weights = weights
+        """Parameters and buffers by PyTorch's names."""
+
+    def __repr__(self) -> str:
+        last = self.record["epochs"][-1] if self.record["epochs"] else {}
+        return f"<lissome training of {self.record['steps']} steps: loss {last.get('loss', float('nan')):.4f}>"
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the eval form as a .lissome file."""
+        _lissome.save_program(self.program, fspath(path))
+
+
+def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
+    model: Model,
+    data: Any,
+    *,
+    loss: str = "cross_entropy",
+    example_inputs: Any = None,
+    example_kwargs: dict[str, Any] | None = None,
+    labels: Any = None,
+    validation: Any = None,
+    validation_labels: Any = None,
+    optimizer: str = "adamw",
+    optimizer_options: dict[str, Any] | None = None,
+    lr: float | None = None,
+    schedule: str = "constant",
+    epochs: int = 1,
+    batch: int = 32,
+    clip: float = 1.0,
+    label_smoothing: float = 0.0,
+    freeze: Sequence[str] = (),
+    early_stop: int | None = None,
+    seed: int = 0,
+    progress: Callable[[str, str, float, float], None] | None = None,
+) -> Trained:
+    """Trains a module in C++ and puts the weights back into it; its state dict keeps its keys.
+
+    model: a module, exported in the form in which it is (module.train() to train batch norm and dropout too) with
+    example_inputs, a tuple of its arguments; or the path of a .pt2, whose weights come back in `weights` alone.
+    data, labels, and validation with validation_labels: see lissome.samples.gather_samples. loss: cross_entropy, mse, l1, huber, bce, bce_logits
+    or the name of an output. optimizer: adamw, adam, sgd, lion, adafactor; optimizer_options: weight_decay, beta1,
+    beta2, eps, momentum, nesterov, byte_states. schedule: see docs/training.md. freeze: patterns of parameter names.
+    progress: called with stage, message, fraction done, seconds left (-1: not known).
+
+    Ctrl-C ends training; what was learned so far is kept.
+    """
+    program = open_program(model, example_inputs, example_kwargs, many=True, training=True)
+    names = program.input_names
+    dataset = gather_samples(data, labels, names)
+    if validation_labels is None and isinstance(labels, str):
+        validation_labels = labels
+    held_out = None if validation is None else gather_samples(validation, validation_labels, names)
+    options = {
+        "loss": loss,
+        "optimizer": optimizer,
+        "optimizer_options": dict(optimizer_options or {}),
+        "lr": lr,
+        "schedule": schedule,
+        "epochs": epochs,
+        "batch": batch,
+        "clip": float(clip),
+        "label_smoothing": float(label_smoothing),
+        "freeze": list(freeze),
+        "early_stop": early_stop,
+        "seed": seed,
+    }
+    finished, record, weights = _lissome.train(program, dataset, held_out, options, progress)
+    trained = Trained(finished, record, dict(weights))
+    if isinstance(model, torch.nn.Module):
+        _put_back(model, trained.weights)
+    if record["interrupted"]:
+        warnings.warn("interrupted: these are the weights so far", stacklevel=2)
+    return trained
+
+
+def _put_back(module: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
+    with torch.no_grad():
+        for name, tensor in module.state_dict().items():
+            if name in weights:
+                tensor.copy_(weights[name])

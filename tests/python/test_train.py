@@ -1,0 +1,97 @@
+"""lissome.train: the module's own weights are trained, in the form in which it is, and its state dict keeps its keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import lissome
+
+
+def make_classifier() -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Linear(6, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(16, 3)
+    )
+
+
+def make_data(samples: int = 96) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(samples, 6, generator=generator)
+    return x, x[:, :3].argmax(1)
+
+
+def train(module: torch.nn.Module, **keywords: Any) -> lissome.Trained:
+    x, labels = make_data()
+    return lissome.train(module, x, labels=labels, example_inputs=(x[:4],), batch=16, lr=0.02, **keywords)
+
+
+def copy_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in module.state_dict().items()}
+
+
+def test_the_module_learns(tmp_path: Path):
+    module = make_classifier().train()
+    before = copy_state(module)
+    x, labels = make_data()
+    seen: list[str] = []
+    trained = train(module, epochs=12, validation=(x,), validation_labels=labels, progress=lambda stage, *_: seen.append(stage))
+    epochs = trained.record["epochs"]
+    assert len(epochs) == 12
+    assert trained.record["steps"] == 12 * 6
+    assert epochs[-1]["loss"] < 0.6 * epochs[0]["loss"]
+    assert "training" in seen
+    after = module.state_dict()
+    assert list(after) == list(before)
+    assert all(not torch.equal(after[name], before[name]) for name in before)
+    assert int(after["1.num_batches_tracked"]) == 72
+    module.eval()
+    with torch.no_grad():
+        assert (module(x).argmax(1) == labels).float().mean() > 0.85
+        trained.save(tmp_path / "trained.lissome")
+        again = lissome.load(tmp_path / "trained.lissome")
+        torch.testing.assert_close(again(x[:5]), module(x[:5]), rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_frozen_stays():
+    module = make_classifier().train()
+    before = copy_state(module)
+    train(module, freeze=["0.*"])
+    after = module.state_dict()
+    assert torch.equal(after["0.weight"], before["0.weight"])
+    assert not torch.equal(after["4.weight"], before["4.weight"])
+
+
+def test_a_module_in_eval_form_keeps_its_statistics():
+    module = make_classifier().eval()
+    before = copy_state(module)
+    trained = train(module, optimizer="sgd", optimizer_options={"momentum": 0.9})
+    assert torch.equal(module.state_dict()["1.running_mean"], before["1.running_mean"])
+    assert not torch.equal(module.state_dict()["0.weight"], before["0.weight"])
+    assert any("eval mode" in note for note in trained.record["notes"])
+
+
+def test_the_same_seed_gives_the_same_weights():
+    states = []
+    for _ in range(2):
+        module = make_classifier().train()
+        train(module, seed=3)
+        states.append(copy_state(module))
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+def test_bad_input_is_refused():
+    module = make_classifier().train()
+    before = copy_state(module)
+    x, labels = make_data()
+    with pytest.raises(lissome.InvalidInputError, match="sample 5 has the label 7"):
+        labels[5] = 7
+        lissome.train(module, x, labels=labels, example_inputs=(x[:4],))
+    with pytest.raises(lissome.UsageError, match="optimizer is adamw"):
+        train(module, optimizer="rprop")
+    with pytest.raises(lissome.InvalidInputError, match="labels"):
+        lissome.train(module, x, example_inputs=(x[:4],))
+    assert all(torch.equal(module.state_dict()[name], before[name]) for name in before)
