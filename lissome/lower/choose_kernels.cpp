@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string_view>
 
@@ -18,6 +19,8 @@ namespace {
 constexpr double kFasterBy = 0.99;
 // So much faster where a plan that did without libtorch would need it, which costs a quarter of a second and 100 MiB.
 constexpr double kWorthLibtorch = 0.8;
+// Where whole plans are not run: what a node in libtorch forces on its neighbours, moves and held memory, is not seen.
+constexpr double kWorthLayout = 0.85;
 constexpr double kClearlyFaster = 0.97;  // of one node alone
 // A kernel that alone takes so much longer cannot win by what it spares its neighbours.
 constexpr double kHopeless = 2;
@@ -53,6 +56,7 @@ class KernelChooser {
     if (take_kept_choice()) return std::move(best_.plan);
     best_ = lower_({});
     if (best_.open.empty()) return std::move(best_.plan);
+    if (!options_.whole_plans) return choose_alone();
     inputs_ = timer_.make_inputs();
     try {
       session_ = open(best_.plan);
@@ -65,11 +69,7 @@ class KernelChooser {
     try_fastest_alone();
     for (const std::string& kernel : list_kernels()) try_everywhere(kernel);
     for (const Move& move : list_moves()) try_kind(move);
-    note_times();
-    for (const auto& [name, kind] : kinds_) cache_.keep_times(name, kind.times);
-    cache_.keep_choice(key_, preferences_);
-    cache_.save();
-    return std::move(best_.plan);
+    return finish();
   }
 
  private:
@@ -82,6 +82,21 @@ class KernelChooser {
     std::string kind, kernel;
     double gain;  // nanoseconds that the nodes alone would save
   };
+
+  Plan choose_alone() {
+    time_kinds();
+    preferences_ = find_fastest_alone(kWorthLayout);
+    best_ = lower_(preferences_);
+    return finish();
+  }
+
+  Plan finish() {
+    note_times();
+    for (const auto& [name, kind] : kinds_) cache_.keep_times(name, kind.times);
+    cache_.keep_choice(key_, preferences_);
+    cache_.save();
+    return std::move(best_.plan);
+  }
 
   std::unique_ptr<Session> open(const Plan& plan) {
     SessionOptions options;
@@ -162,18 +177,24 @@ class KernelChooser {
 
   // Every kind by the fastest of our kernels at once: many gains show together that drown in noise one by one. Those of
   // libtorch change layouts around them, which their time alone does not tell.
-  void try_fastest_alone() {
+  void try_fastest_alone() { try_preferences(find_fastest_alone(0)); }  // as below
+
+  // Those of libtorch count when they take less than this share of the time; none does for a share of 0.
+  Preferences find_fastest_alone(double share_of_libtorch) const {
     Preferences wanted = preferences_;
     for (const auto& [name, kind] : kinds_) {
       const Op& op = nodes_.at(kind.nodes.front())->op;
-      double least = kClearlyFaster * time_of(kind, chosen_for(kind.nodes.front()));
+      const auto first = kind.times.find(chosen_for(kind.nodes.front()));
+      const bool works = first != kind.times.end() && first->second.failure.empty();
+      double least = works ? kClearlyFaster * first->second.nanoseconds : std::numeric_limits<double>::max();
       for (const auto& [kernel, time] : kind.times) {
-        if (!time.failure.empty() || time.nanoseconds >= least || runs_in_libtorch(op, kernel)) continue;
-        least = time.nanoseconds;
+        const double share = runs_in_libtorch(op, kernel) ? share_of_libtorch : 1;
+        if (!time.failure.empty() || share == 0 || time.nanoseconds / share >= least) continue;
+        least = time.nanoseconds / share;
         for (const std::string& node : kind.nodes) wanted[node] = kernel;
       }
     }
-    try_preferences(std::move(wanted));  // as below
+    return wanted;
   }
 
   void try_everywhere(const std::string& kernel) {

@@ -124,7 +124,9 @@ Program CandidateTimer::extract(const Node& node) const {
   for (ValueId& id : copy.results) {
     if (id != ValueId::none) id = alone.add_value(fix(program_.value(id).type), program_.value(id).name);
   }
-  alone.outputs.push_back({Argument(copy.results.front()), "y"});
+  for (const ValueId id : copy.results) {
+    if (id != ValueId::none) alone.outputs.push_back({Argument(id), "y" + std::to_string(alone.outputs.size())});
+  }
   copy.origin = nullptr;
   alone.nodes.push_back(std::move(copy));
   return alone;
@@ -149,6 +151,7 @@ std::string CandidateTimer::describe(const Node& node) const {
 
 std::string CandidateTimer::describe_choice() const {
   std::string text = options_.effort == Effort::max ? "long" : "";
+  if (!options_.whole_plans) text += " alone";
   for (const auto& [name, size] : dimensions_) text += " " + name + "=" + std::to_string(size);
   for (const ForcedKernel& forced : options_.forced) text += " " + forced.pattern + ":" + forced.kernel;
   return text;

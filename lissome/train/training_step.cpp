@@ -26,12 +26,17 @@ std::vector<std::string> list_trainable(const Program& program) {
   return names;
 }
 
-Plan lower_step(const Program& program, const TrainingStepOptions& options) {
-  Program optimized = program;
+Plan lower_step(const Lifted& lifted, const TrainingStepOptions& options) {
+  Program optimized = lifted.program;
   run_pipeline(optimized);
   LowerOptions lower;
-  lower.effort = Effort::fast;
+  lower.effort = options.batch.empty() ? Effort::fast : Effort::normal;
+  lower.whole_plans = false;
   lower.threads = options.threads;
+  if (!options.batch.empty()) {
+    lower.inputs.assign(options.batch.begin(), options.batch.end());
+    lower.inputs.insert(lower.inputs.end(), lifted.weights.begin(), lifted.weights.end());
+  }
   return lower_program(optimized, lower);
 }
 
@@ -52,11 +57,11 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
                            const TrainingStepOptions& options)
     : names_(list_trainable(program)), program_(differentiate_program(program, names_, examples)) {
   Lifted lifted = lift_weights(program_);
-  weights_ = std::move(lifted.weights);
-  written_ = std::move(lifted.written);
   SessionOptions session;
   session.threads = options.threads;
-  session_ = std::make_unique<Session>(std::make_shared<Plan>(lower_step(lifted.program, options)), session);
+  session_ = std::make_unique<Session>(std::make_shared<Plan>(lower_step(lifted, options)), session);
+  weights_ = std::move(lifted.weights);
+  written_ = std::move(lifted.written);
 }
 
 void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const StepSink* sink) {

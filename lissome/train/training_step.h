@@ -14,6 +14,8 @@ namespace lissome {
 
 struct TrainingStepOptions {
   int threads = 0;  // 0: all that this process may use
+  // A whole batch: kernels are timed on its sizes. Without it the first that accepts a node is taken.
+  std::vector<at::Tensor> batch;
 };
 
 class TrainingStep {
