@@ -3,6 +3,7 @@
 // MovingAverage stands beside.
 #pragma once
 
+#include "lissome/train/allocation_meter.h"
 #include "lissome/train/early_stop.h"
 #include "lissome/train/initialize.h"
 #include "lissome/train/loss.h"

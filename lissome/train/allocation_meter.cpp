@@ -1,0 +1,117 @@
+// See allocation_meter.h. A wrapper around the allocator that was there, which still does all the work. Sizes are kept
+// beside the blocks, not in them: oneDNN gives back through whatever allocator is current what it took from another.
+#include "lissome/train/allocation_meter.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <limits>
+#include <mutex>
+#include <unordered_map>
+
+#include "lissome/base.h"
+#include "lissome/measure.h"
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+std::atomic<int64_t>& limit() {
+  static std::atomic<int64_t> bytes{kUnlimited};
+  return bytes;
+}
+
+bool exceeds_limit(int64_t bytes) { return bytes > limit().load() - allocator_memory().live(); }
+
+class MeteredAllocator : public c10::Allocator {
+ public:
+  explicit MeteredAllocator(c10::Allocator* inner) : inner_(inner) {
+    LISSOME_CHECK(inner->raw_deleter() != nullptr, "libtorch's CPU allocator has no raw interface");
+  }
+
+  c10::DataPtr allocate(size_t bytes) override {
+    const auto taken = static_cast<int64_t>(bytes);
+    TORCH_CHECK_WITH(OutOfMemoryError, !exceeds_limit(taken), "a tensor of ", format_bytes(taken),
+                     " does not fit: ", format_bytes(allocator_memory().live()), " are taken of ",
+                     format_bytes(limit().load()));
+    void* block = inner_->raw_allocate(bytes);
+    if (block != nullptr) note_taken(block, taken);
+    return {block, block, &release, c10::Device(c10::DeviceType::CPU)};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
+
+  bool knows(const void* block) {
+    const std::lock_guard lock(mutex_);
+    return sizes_.contains(block);
+  }
+
+ private:
+  static void release(void* block);
+
+  void note_taken(const void* block, int64_t bytes) {
+    allocator_memory().add(bytes);
+    const std::lock_guard lock(mutex_);
+    sizes_.emplace(block, bytes);
+  }
+
+  void note_released(const void* block) {
+    const std::lock_guard lock(mutex_);
+    const auto found = sizes_.find(block);
+    if (found == sizes_.end()) return;
+    allocator_memory().remove(found->second);
+    sizes_.erase(found);
+  }
+
+  c10::Allocator* inner_;
+  std::mutex mutex_;
+  std::unordered_map<const void*, int64_t> sizes_;
+};
+
+// Null until the first call asks to meter; never destroyed, since tensors may outlive everything.
+std::atomic<MeteredAllocator*>& installed() {
+  static std::atomic<MeteredAllocator*> allocator{nullptr};
+  return allocator;
+}
+
+void MeteredAllocator::release(void* block) {
+  if (block == nullptr) return;
+  MeteredAllocator* own = installed().load();
+  own->note_released(block);
+  own->inner_->raw_deallocate(block);
+}
+
+}  // namespace
+
+void meter_allocations() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    installed() = new MeteredAllocator(c10::GetCPUAllocator());
+    c10::SetCPUAllocator(installed());
+  });
+}
+
+bool is_metered(const at::Tensor& tensor) {
+  MeteredAllocator* allocator = installed().load();
+  return allocator != nullptr && tensor.has_storage() && allocator->knows(tensor.storage().data());
+}
+
+AllocationLimit::AllocationLimit(int64_t bytes) {
+  LISSOME_CHECK(limit() == kUnlimited, "there is a limit on allocations already");
+  meter_allocations();
+  limit() = bytes;
+}
+
+AllocationLimit::~AllocationLimit() { limit() = kUnlimited; }
+
+void AllocationLimit::check(int64_t bytes, std::string_view what) {
+  if (!exceeds_limit(bytes)) return;
+  throw_error(ErrorKind::over_budget, what, " of ", format_bytes(bytes),
+              " does not fit: ", format_bytes(allocator_memory().live()), " are taken of ",
+              format_bytes(limit().load()));
+}
+
+}  // namespace lissome

@@ -1,0 +1,32 @@
+// The memory that libtorch's CPU allocator holds: counted into allocator_memory() beside lissome's own, and bounded
+// where a budget says so. Counted are tensors and what oneDNN takes through ideep; not counted are files mapped into
+// memory and what was taken before meter_allocations(), whose release then counts for nothing either.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace lissome {
+
+// From the first call on, for the rest of the process. Call it before other threads use libtorch.
+void meter_allocations();
+
+// Whether the memory of this tensor is counted; views answer for what they look into.
+bool is_metered(const at::Tensor& tensor);
+
+// While it lives, what would take allocator_memory().live() above `bytes` is refused with c10::OutOfMemoryError, which
+// interpret() reports as over_budget. Meters allocations. One at a time in a process: a second is an internal error.
+class AllocationLimit {
+ public:
+  explicit AllocationLimit(int64_t bytes);
+  ~AllocationLimit();
+  AllocationLimit(const AllocationLimit&) = delete;
+  AllocationLimit& operator=(const AllocationLimit&) = delete;
+
+  // For memory that is taken elsewhere (an arena): throws over_budget when so many bytes more are too many, `what`
+  // naming them. Nothing is counted.
+  static void check(int64_t bytes, std::string_view what);
+};
+
+}  // namespace lissome
