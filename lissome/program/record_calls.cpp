@@ -1,7 +1,8 @@
 // A fallback at a dispatch key above all others that nothing else uses: switched on for one thread, it sees each op
 // first, notes it and hands it on with the key switched off. So ops inside of ops stay unseen. Where gradients are
-// recorded, an op that is composed of others is not noted but handed on with the key left on, so that its parts are
-// seen. What plain C++ does to memory stays unseen; tensors that come from there are kept with their contents.
+// recorded, an op that is composed of others, or that autocast casts for, is not noted but handed on with the key left
+// on, so that its parts are seen. What plain C++ does to memory stays unseen; tensors that come from there are kept
+// with their contents.
 #include "lissome/program/record_calls.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -281,10 +282,16 @@ bool is_composed(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
+// Autocast's kernel for an op calls the casts and then the op itself, with autocast off.
+bool casts_first(const c10::OperatorHandle& op, c10::DispatchKeySet keys) {
+  constexpr c10::DispatchKey kAutocast = c10::DispatchKey::AutocastCPU;
+  return keys.has(kAutocast) && op.hasKernelForDispatchKey(kAutocast);
+}
+
 class RecordingKernel : public c10::OperatorKernel {
  public:
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, std::vector<c10::IValue>* stack) {
-    if (listener.level == RecordingLevel::differentiated && is_composed(op)) {
+    if (listener.level == RecordingLevel::differentiated && (is_composed(op) || casts_first(op, keys))) {
       return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
     }
     const c10::impl::ExcludeDispatchKeyGuard unseen(kKey);
