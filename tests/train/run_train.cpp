@@ -1,6 +1,7 @@
 // Optimizers and schedules for the tests of this folder, which compare with PyTorch:
 //   run_train schedule TEXT RATE TOTAL STEPS_PER_EPOCH COUNT   prints rate and momentum of the first COUNT steps
 //   run_train plateau TEXT RATE METRIC...                      prints the rate after each metric
+//   run_train steps ...                                    see run_steps.cpp
 //   run_train optimizer NAME IN.npz OUT.npz [KEY=VALUE...]     steps through the gradients in IN, writes the weights
 // IN holds weight.W for each weight, and gradient.S.W for its gradient at step S; where there is rows.S.W, the gradient
 // holds those rows alone.
@@ -14,6 +15,7 @@
 
 #include "lissome/base.h"
 #include "lissome/train.h"
+#include "tests/train/run_steps.h"
 
 namespace lissome {
 namespace {
@@ -124,8 +126,10 @@ int main(int count, char** arguments) {
       lissome::run_schedule(rest);
     } else if (verb == "plateau") {
       lissome::run_plateau(rest);
+    } else if (verb == "steps") {
+      lissome::run_steps(rest);
     } else {
-      std::fprintf(stderr, "run_train optimizer|schedule|plateau ...\n");
+      std::fprintf(stderr, "run_train optimizer|schedule|plateau|steps ...\n");
       return 2;
     }
   } catch (const lissome::Error& error) {
