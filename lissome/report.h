@@ -1,4 +1,5 @@
-// Face of report: measurements as people read them. A terminal table, JSON, and one offline HTML page without scripts.
+// Face of report: measurements as people read them. A terminal table, JSON, offline HTML pages without scripts, event
+// files for TensorBoard.
 #pragma once
 
 #include <string>
@@ -6,6 +7,8 @@
 
 #include "lissome/base.h"
 #include "lissome/measure.h"
+#include "lissome/report/event_file.h"
+#include "lissome/report/page.h"
 
 namespace lissome {
 

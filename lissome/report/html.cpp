@@ -5,8 +5,7 @@
 #include <cstdio>
 
 #include "lissome/report.h"
-#include "lissome/report/clean_text.h"
-#include "lissome/report/style.h"
+#include "lissome/report/html_parts.h"
 
 namespace lissome {
 namespace {
@@ -16,60 +15,23 @@ constexpr size_t kMostPoints = 400;  // of a curve
 constexpr size_t kMostSteps = 60;
 constexpr size_t kMostNotes = 30;  // of a step
 constexpr size_t kMostNotesInAll = 240;
-constexpr size_t kMostBytesOfText = 280;  // of one name, reason or line
-
-// Longer text is cut between characters: whatever a model's names are, the page keeps its size.
-std::string clip(const std::string& text, size_t most) {
-  if (text.size() <= most) return text;
-  size_t cut = most;
-  while (cut > 0 && (text[cut] & 0xc0) == 0x80) --cut;
-  return text.substr(0, cut) + "\xE2\x80\xA6";
-}
-
-std::string escape(const std::string& text, size_t most = kMostBytesOfText) {
-  std::string escaped;
-  for (char c : clip(clean_text(text), most)) {
-    switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      default: escaped += c;
-    }
-  }
-  return escaped;
-}
-
-std::string print_number(double number, int digits) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.*f", digits, number);
-  return text;
-}
-
-std::string make_bar(const char* kind, double value, double largest, const std::string& label) {
-  const double share = largest > 0 ? value / largest : 0;
-  return std::string("<div class=\"bar ") + kind +
-         "\"><span style=\"--share:" + print_number(std::max(share, 0.004), 3) + "\"></span><b>" + label +
-         "</b></div>\n";
-}
 
 // ---- sections ----
 
 std::string make_tiles(const OptimizationRecord& record) {
   std::string html = "<div class=\"tiles\">\n";
-  const auto tile = [&](const std::string& name, const std::string& now, const std::string& was) {
-    html += std::string("<div class=\"tile") + (name == "Speed" ? " lead" : "") + "\"><h3>" + name +
-            "</h3><p class=\"now\">" + now + "</p><p class=\"was\">" + was + "</p></div>\n";
-  };
-  tile("One call", format_duration(record.seconds_final), "was " + format_duration(record.seconds_original));
-  tile("Speed", print_number(record.speedup.median, 2) + "&times;",
-       print_number(record.speedup.interval.low, 2) + " to " + print_number(record.speedup.interval.high, 2) + ", " +
-           print_number(100 * record.speedup.confidence, 0) + " % interval");
-  tile("Memory", format_bytes(record.memory_final), "was " + format_bytes(record.memory_original));
-  tile("Weights", format_bytes(record.size_final), "was " + format_bytes(record.size_original));
+  html += make_tile("One call", format_duration(record.seconds_final),
+                    "was " + format_duration(record.seconds_original), false);
+  html += make_tile("Speed", print_number(record.speedup.median, 2) + "&times;",
+                    print_number(record.speedup.interval.low, 2) + " to " +
+                        print_number(record.speedup.interval.high, 2) + ", " +
+                        print_number(100 * record.speedup.confidence, 0) + " % interval",
+                    true);
+  html += make_tile("Memory", format_bytes(record.memory_final), "was " + format_bytes(record.memory_original), false);
+  html += make_tile("Weights", format_bytes(record.size_final), "was " + format_bytes(record.size_original), false);
   if (record.quality_final) {
-    tile(escape(record.metric), print_number(*record.quality_final, 4),
-         "was " + print_number(*record.quality_original, 4));
+    html += make_tile(escape_html(record.metric), print_number(*record.quality_final, 4),
+                      "was " + print_number(*record.quality_original, 4), false);
   }
   return html + "</div>\n";
 }
@@ -80,18 +42,18 @@ std::string make_goals(const OptimizationRecord& record) {
   const Table table = make_goal_table(record);
   for (size_t i = 0; i < record.goals.size(); ++i) {
     const GoalRecord& goal = record.goals[i];
-    const auto text = [&](size_t column) { return escape(std::get<std::string>(table.rows[i][column])); };
+    const auto text = [&](size_t column) { return escape_html(std::get<std::string>(table.rows[i][column])); };
     html += std::string("<li class=\"") + (goal.met ? "met" : "missed") + "\"><b>" + (goal.met ? "Met" : "Not met") +
             "</b> " + text(0) + ": " + text(2) + ", asked " + text(1);
     if (!goal.advice.empty()) {
       html += "<ul>";
-      for (const std::string& advice : goal.advice) html += "<li>" + escape(advice) + "</li>";
+      for (const std::string& advice : goal.advice) html += "<li>" + escape_html(advice) + "</li>";
       html += "</ul>";
     }
     html += "</li>\n";
   }
   html += "</ul>\n";
-  if (!record.blocker.empty()) html += "<p>In the way: " + escape(record.blocker) + ".</p>\n";
+  if (!record.blocker.empty()) html += "<p>In the way: " + escape_html(record.blocker) + ".</p>\n";
   return html + "</section>\n";
 }
 
@@ -102,7 +64,7 @@ std::string make_notes(const StepRecord& step, size_t& left) {
   left -= shown;
   std::string html = "<details><summary>" + std::to_string(step.notes.size()) +
                      (step.notes.size() == 1 ? " note" : " notes") + "</summary><ul>";
-  for (size_t i = 0; i < shown; ++i) html += "<li>" + escape(step.notes[i]) + "</li>";
+  for (size_t i = 0; i < shown; ++i) html += "<li>" + escape_html(step.notes[i]) + "</li>";
   if (step.notes.size() > shown)
     html += "<li>and " + std::to_string(step.notes.size() - shown) + " more, see the JSON</li>";
   return html + "</ul></details>\n";
@@ -113,7 +75,7 @@ std::string make_step(const StepRecord& step, double largest, size_t& notes_left
   const char* state = step.accepted ? "kept" : measured ? "undone" : "left";
   const char* word = step.accepted ? "kept" : measured ? "undone" : "left out";
   std::string html = std::string("<article class=\"step ") + state + "\"><div><h3><i>" + word + "</i> " +
-                     escape(step.name) + " <small>" + escape(step.stage) + "</small></h3>\n<p>" + escape(step.reason) +
+                     escape_html(step.name) + " <small>" + escape_html(step.stage) + "</small></h3>\n<p>" + escape_html(step.reason) +
                      ".</p>\n" + make_notes(step, notes_left) + "</div>";
   if (measured) {
     html += "<div>" + make_bar("before", step.seconds_before, largest, format_duration(step.seconds_before)) +
@@ -158,10 +120,10 @@ std::string make_steps(const OptimizationRecord& record) {
 
 std::string make_layer(const LayerRecord& layer, double largest) {
   const std::string name = layer.module.empty() ? layer.op : layer.module;
-  std::string html = "<article class=\"layer\"><div><h3>" + escape(name) + "</h3>";
-  if (!layer.source.empty()) html += "<code class=\"where\">" + escape(layer.source) + "</code> ";
-  if (!layer.code.empty()) html += "<code class=\"line\">" + escape(layer.code) + "</code>";
-  html += "<p class=\"hint\">" + escape(layer.op) + (layer.kernel.empty() ? "" : " &rarr; " + escape(layer.kernel)) +
+  std::string html = "<article class=\"layer\"><div><h3>" + escape_html(name) + "</h3>";
+  if (!layer.source.empty()) html += "<code class=\"where\">" + escape_html(layer.source) + "</code> ";
+  if (!layer.code.empty()) html += "<code class=\"line\">" + escape_html(layer.code) + "</code>";
+  html += "<p class=\"hint\">" + escape_html(layer.op) + (layer.kernel.empty() ? "" : " &rarr; " + escape_html(layer.kernel)) +
           "</p></div><div>";
   html += make_bar("before", layer.seconds_before, largest, format_duration(layer.seconds_before));
   html += make_bar("after", layer.seconds_after, largest, format_duration(layer.seconds_after));
@@ -238,7 +200,7 @@ std::string make_memory(const OptimizationRecord& record) {
 std::string make_facts(const OptimizationRecord& record) {
   std::string html = "<section><h2>How this was measured</h2>\n<dl>\n";
   const auto fact = [&](const char* name, const std::string& text) {
-    if (!text.empty()) html += std::string("<dt>") + name + "</dt><dd>" + escape(text) + "</dd>\n";
+    if (!text.empty()) html += std::string("<dt>") + name + "</dt><dd>" + escape_html(text) + "</dd>\n";
   };
   fact("Model", record.model);
   fact("Data", record.data_note);
@@ -246,22 +208,16 @@ std::string make_facts(const OptimizationRecord& record) {
   fact("Threads, batch, seed",
        std::to_string(record.threads) + ", " + std::to_string(record.batch) + ", " + std::to_string(record.seed));
   fact("Search took", format_duration(record.spent_seconds));
-  html += "<dt>Run it again</dt><dd><code class=\"command\">" + escape(record.command, 4000) + "</code></dd>\n";
+  html += "<dt>Run it again</dt><dd><code class=\"command\">" + escape_html(record.command, 4000) + "</code></dd>\n";
   return html + "</dl></section>\n";
 }
 
 }  // namespace
 
 std::string render_html(const OptimizationRecord& record) {
-  std::string html =
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n<title>lissome: " +
-      escape(record.model) + "</title>\n<style>" + std::string(kReportStyle) + "</style></head>\n<body><main>\n";
-  html += "<header><p class=\"brand\">lissome</p><h1>" + escape(record.answer, 600) + "</h1></header>\n";
-  html += make_tiles(record) + make_goals(record) + make_steps(record) + make_layers(record) + make_memory(record) +
-          make_facts(record);
-  return html + "</main></body></html>\n";
+  return make_page(record.model, record.answer,
+                   make_tiles(record) + make_goals(record) + make_steps(record) + make_layers(record) +
+                       make_memory(record) + make_facts(record));
 }
 
 }  // namespace lissome

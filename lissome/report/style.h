@@ -6,8 +6,8 @@
 namespace lissome {
 
 inline constexpr std::string_view kReportStyle = R"css(
-:root{--paper:#faf9f6;--ink:#1b2026;--soft:#5b6470;--line:#e2dfd6;--card:#fff;--before:#b3bac2;--after:#0f766e;--good:#0f766e;--bad:#b4232a;--wash:#e6f2f0}
-@media (prefers-color-scheme:dark){:root{--paper:#12151a;--ink:#e9e7e2;--soft:#9fa8b3;--line:#2a3038;--card:#191d23;--before:#5d6772;--after:#2dd4bf;--good:#2dd4bf;--bad:#ff8f86;--wash:#14302d}}
+:root{--paper:#faf9f6;--ink:#1b2026;--soft:#5b6470;--line:#e2dfd6;--card:#fff;--before:#b3bac2;--after:#0f766e;--third:#b45309;--good:#0f766e;--bad:#b4232a;--wash:#e6f2f0}
+@media (prefers-color-scheme:dark){:root{--paper:#12151a;--ink:#e9e7e2;--soft:#9fa8b3;--line:#2a3038;--card:#191d23;--before:#5d6772;--after:#2dd4bf;--third:#fbbf24;--good:#2dd4bf;--bad:#ff8f86;--wash:#14302d}}
 *{box-sizing:border-box;min-width:0}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif;overflow-wrap:anywhere}
@@ -49,17 +49,26 @@ small,.hint,.was,.key,figcaption{color:var(--soft)}
 .bar.before span,.swatch.before{background:var(--before)}
 .bar.before b{color:var(--soft)}
 .bar.after span,.swatch.after{background:var(--after)}
+.bar.third span,.swatch.third{background:var(--third)}
 .swatch{display:inline-block;width:12px;height:12px;border-radius:3px;margin:0 6px 0 14px;vertical-align:-1px}
 .swatch:first-child{margin-left:0}
 .where{color:var(--after);margin-right:.5em}
 .line{color:var(--soft)}
 @media (max-width:720px){.step,.layer{grid-template-columns:minmax(0,1fr)}main{padding-top:20px}}
 figure{margin:0;display:grid;grid-template-columns:auto minmax(0,1fr);gap:4px 10px}
-figcaption{grid-column:2}
+figcaption{grid-column:2;display:flex;justify-content:space-between}
+.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,420px),1fr));gap:0 36px}
+.charts svg{height:160px}
+.rows{overflow-x:auto}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9375rem;width:100%}
+th,td{padding:6px 10px;border-top:1px solid var(--line);text-align:right;overflow-wrap:normal}
+th{color:var(--soft);font-weight:500;border-top:0}
+th:first-child,td:first-child{text-align:left}
+.notes{margin:0;padding-left:1.2em}
 .scale{display:flex;flex-direction:column;justify-content:space-between;font-size:.8rem;color:var(--soft);text-align:right;white-space:nowrap}
 svg{width:100%;height:200px;background:var(--card);border:1px solid var(--line);border-radius:8px;display:block}
 path{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}
-path.before{stroke:var(--before)}path.after{stroke:var(--after)}
+path.before{stroke:var(--before)}path.after{stroke:var(--after)}path.third{stroke:var(--third)}
 dl{display:grid;grid-template-columns:minmax(96px,auto) minmax(0,1fr);gap:8px 20px;margin:0}
 dt{color:var(--soft)}dd{margin:0}
 @media (max-width:520px){dl{grid-template-columns:minmax(0,1fr);gap:2px}dd{margin-bottom:10px}}

@@ -43,4 +43,10 @@ bool EarlyStop::observe(double metric) {
 
 void EarlyStop::restore_best() { copy_all(kept_, tensors_); }
 
+void EarlyStop::restore(std::optional<double> best, int64_t bad_metrics, std::vector<at::Tensor> kept) {
+  best_ = best;
+  bad_metrics_ = bad_metrics;
+  kept_ = std::move(kept);
+}
+
 }  // namespace lissome

@@ -29,6 +29,11 @@ class EarlyStop {
   // Writes the tensors of the best metric back; nothing before the first metric.
   void restore_best();
 
+  // For snapshots. What it keeps: copies in the order of the tensors, empty before the first metric.
+  const std::vector<at::Tensor>& kept() const { return kept_; }
+  int64_t bad_metrics() const { return bad_metrics_; }
+  void restore(std::optional<double> best, int64_t bad_metrics, std::vector<at::Tensor> kept);
+
  private:
   EarlyStopOptions options_;
   std::vector<at::Tensor> tensors_, kept_;

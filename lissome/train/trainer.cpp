@@ -3,94 +3,30 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/isfinite.h>
 
 #include <algorithm>
 #include <cmath>
-#include <random>
+#include <unordered_set>
 
 #include "lissome/pass.h"
+#include "lissome/train/batches.h"
+#include "lissome/train/labels.h"
 #include "lissome/train/schedule.h"
+#include "lissome/train/training_facts.h"
+#include "lissome/train/training_state.h"
 #include "lissome/train/training_step.h"
+#include "lissome/train/validation.h"
 
 namespace lissome {
 namespace {
 
-constexpr int64_t kExampleSamples = 3;  // with which gradients are recorded
-
-at::Tensor to_tensor(const Array& array) {
-  return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
-}
-
-// The inputs of a program with its loss: the model's, then labels where the loss wants them.
-std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs) {
-  std::vector<at::Tensor> tensors;
-  for (const NamedArray& column : take_batch(data, first, count)) tensors.push_back(to_tensor(column.array));
-  if (tensors.size() < inputs) tensors.push_back(to_tensor(take_labels(data, first, count)));
-  return tensors;
-}
-
-// Nothing where any size will do.
-std::optional<int64_t> fixed_batch(const Program& model) {
-  const ValueType& type = model.value(model.inputs.at(0).value).type;
-  return type.sizes.empty() ? std::nullopt : type.sizes[0].constant();
-}
-
-Program attach_loss_for(const Program& model, const LossOptions& loss, const Dataset& data) {
-  if (loss.kind != LossKind::output && !data.labels)
-    throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, which this loss needs");
-  if (!data.labels) return attach_loss(model, loss, Dtype::f32, {});
-  const Sizes& sizes = data.labels->sizes;
-  return attach_loss(model, loss, data.labels->dtype, {sizes.begin() + 1, sizes.end()});
-}
-
-// Classes of the scores that cross entropy compares; nothing for other losses.
-std::optional<int64_t> count_classes(const Program& with_loss, const LossOptions& loss) {
-  if (loss.kind != LossKind::cross_entropy) return std::nullopt;
-  for (const Node& node : with_loss.nodes) {
-    if (!node.is("aten::cross_entropy_loss")) continue;
-    const ValueType& scores = with_loss.value(node.argument("self").value()).type;
-    if (scores.sized && scores.sizes.size() > 1) return scores.sizes[1].constant();
-  }
-  return std::nullopt;
-}
-
-void check_labels(const Dataset& data, const LossOptions& loss, std::optional<int64_t> classes) {
-  if (!classes) return;
-  const Array labels = take_labels(data, 0, data.samples());
-  const auto* numbers = labels.data<int64_t>();
-  const int64_t each = labels.elements() / std::max<int64_t>(data.samples(), 1);
-  for (int64_t i = 0; i < labels.elements(); ++i) {
-    if ((numbers[i] >= 0 && numbers[i] < *classes) || numbers[i] == loss.ignored_label) continue;
-    throw_error(ErrorKind::invalid_input, data.source, ": sample ", data.rows[static_cast<size_t>(i / each)],
-                " has the label ", numbers[i], "; the model's classes are 0 to ", *classes - 1);
-  }
-}
-
-Program attach_checked_loss(const Program& model, const Dataset& data, const Dataset* validation,
-                            const LossOptions& loss) {
-  Program with_loss = attach_loss_for(model, loss, data);
-  const std::optional<int64_t> classes = count_classes(with_loss, loss);
-  check_labels(data, loss, classes);
-  if (validation != nullptr) check_labels(*validation, loss, classes);
-  return with_loss;
-}
+constexpr int64_t kExampleSamples = 3;         // with which gradients are recorded
+constexpr double kSecondsBetweenReads = 0.25;  // of the resident set, which costs as much as a small step
 
 Program make_eval_form(Program program) {
   convert_to_inference(program);
   return program;
-}
-
-void shuffle_rows(std::vector<int64_t>& rows, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  for (size_t i = rows.size(); i > 1; --i) std::swap(rows[i - 1], rows[random() % i]);
-}
-
-// The share of labels that the largest score names; nothing where outputs are no scores of classes.
-std::optional<double> count_correct(const at::Tensor& scores, const at::Tensor& labels) {
-  if (labels.scalar_type() != at::kLong || scores.dim() != 2 || labels.dim() != 1) return std::nullopt;
-  return scores.argmax(1).eq(labels).sum().item().toDouble();
 }
 
 // "aten::log of head (net.py:12)": the first node whose result is not finite although its inputs are given.
@@ -111,184 +47,284 @@ std::string find_nonfinite_node(const Program& program, const std::vector<at::Te
   return found.empty() ? "no node of this batch alone" : found;
 }
 
+int64_t choose_batch(const Program& model, const Dataset& data, int64_t asked) {
+  if (data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
+  const std::optional<int64_t> fixed = find_fixed_batch(model);
+  if (fixed && *fixed > data.samples())
+    throw_error(ErrorKind::invalid_input, data.source, ": ", data.samples(), " samples fill no batch; the model takes ",
+                *fixed, " at once");
+  return fixed.value_or(std::min(asked, data.samples()));
+}
+
+double choose_learning_rate(const TrainOptions& options) {
+  return options.learning_rate.value_or(std::visit([](const auto& kind) { return kind.lr; }, options.optimizer));
+}
+
+// Weights and running statistics, each storage once, under the first of its names.
+NamedTensors list_tensors(const Program& program) {
+  NamedTensors tensors;
+  std::unordered_set<const void*> seen;
+  for (const Weight& weight : program.weights) {
+    const bool trained = weight.role != WeightRole::constant && weight.tensor.numel() > 0;
+    if (trained && seen.insert(weight.tensor.const_data_ptr()).second) tensors.emplace_back(weight.name, weight.tensor);
+  }
+  return tensors;
+}
+
+std::vector<Parameter> list_parameters(const TrainingStep& step) {
+  std::vector<Parameter> parameters;
+  for (const std::string& name : step.names())
+    parameters.push_back({name, step.program().find_weight(name)->tensor, {}});
+  return parameters;
+}
+
+std::vector<at::Tensor> drop_names(const NamedTensors& named) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
+  return tensors;
+}
+
 class Trainer {
  public:
   Trainer(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
-          const WorkControl& control)
-      : model_(model),
-        with_loss_(attach_checked_loss(model, data, validation, options.loss)),
-        eval_(make_eval_form(with_loss_)),
-        data_(data),
-        validation_(validation),
+          SnapshotFolder* snapshots, TrainingFacts facts, const WorkControl& control)
+      : validation_(validation),
         options_(options),
         control_(control),
-        batch_(choose_batch()),
-        step_(with_loss_, take_inputs(data, 0, fixed_batch(model).value_or(std::min(kExampleSamples, batch_)),
-                                      with_loss_.inputs.size())),
-        optimizer_(list_parameters(), options.optimizer, options.groups),
+        snapshots_(snapshots),
+        facts_(std::move(facts)),
+        fixed_(find_fixed_batch(model).has_value()),
+        batch_(choose_batch(model, data, options.batch)),
+        examples_(fixed_ ? batch_ : std::min(kExampleSamples, batch_)),
+        with_loss_(attach_checked_loss(model, data, validation, options, examples_)),
+        eval_(make_eval_form(with_loss_)),
+        step_(with_loss_, take_inputs(data, 0, examples_, with_loss_.inputs.size())),
+        tensors_(list_tensors(step_.program())),
+        optimizer_(list_parameters(step_), options.optimizer, options.groups),
+        batches_(data, batch_, fixed_, with_loss_.inputs.size(), options.seed),
         schedule_(parse_schedule(options.schedule,
-                                 {learning_rate(), options.epochs * steps_per_epoch(), steps_per_epoch()})) {
-    if (!model.training) {
-      record_.notes.emplace_back(
+                                 {choose_learning_rate(options), total_steps(), batches_.per_epoch()})),
+        monitor_(options.monitor) {
+    if (options.early_stop) early_stop_.emplace(drop_names(tensors_), *options.early_stop);
+    if (options.average_decay) average_.emplace(drop_names(tensors_), *options.average_decay);
+    if (fixed_ && batch_ != options.batch)
+      notice("the model has a fixed batch size of " + std::to_string(batch_) +
+             ", which is taken; samples that fill no batch are left out of their epoch");
+    if (!model.training)
+      notice(
           "the model was exported in eval mode: batch norm stays as it is and dropout is absent. Export it in train "
-          "mode "
-          "to train them too: torch.export.export(model.train(), ...)");
+          "mode to train them too: torch.export.export(model.train(), ...)");
+  }
+
+  void notice(const std::string& text) {
+    record_.notes.push_back(text);
+    if (options_.callbacks.on_notice) options_.callbacks.on_notice(text);
+  }
+
+  void resume(const FoundSnapshot& found) {
+    for (const std::string& damaged : found.damaged) notice("a snapshot is damaged, one before it is taken: " + damaged);
+    if (found.path.empty()) {
+      notice("there is no snapshot in " + quote(options_.resume) + " yet: training begins at its first step");
+      return;
     }
+    restore_snapshot(found.snapshot, state());
+    first_step_ = record_.steps;
+    notice("goes on from " + quote(found.path) + ", after step " + std::to_string(record_.steps));
   }
 
   TrainRecord run() {
-    at::manual_seed(options_.seed);
-    std::optional<EarlyStop> early_stop;
-    if (options_.early_stop) early_stop.emplace(list_tensors(), *options_.early_stop);
-    for (int64_t epoch = 1; epoch <= options_.epochs && !record_.interrupted && !record_.stopped_early; ++epoch) {
-      run_epoch(epoch);
-      const EpochRecord& done = record_.epochs.back();
-      const double metric = done.validation_loss.value_or(done.loss);
-      schedule_.observe(metric);
-      if (!early_stop || record_.interrupted) continue;
-      early_stop->observe(metric);
-      record_.stopped_early = early_stop->should_stop();
+    while (place_.epoch <= options_.epochs && !record_.interrupted && !record_.stopped_early && !is_last_step())
+      run_epoch();
+    if (early_stop_) {
+      early_stop_->restore_best();
+    } else if (average_) {
+      average_->swap();
     }
-    if (early_stop) early_stop->restore_best();
     return std::move(record_);
   }
 
  private:
-  int64_t choose_batch() {
-    if (data_.samples() == 0) throw_error(ErrorKind::invalid_input, data_.source, ": there are no samples");
-    const std::optional<int64_t> fixed = fixed_batch(model_);
-    if (fixed && *fixed != options_.batch) {
-      record_.notes.push_back("the model has a fixed batch size of " + std::to_string(*fixed) +
-                              ", which is taken; samples that fill no batch are left out of their epoch");
-    }
-    if (fixed && *fixed > data_.samples())
-      throw_error(ErrorKind::invalid_input, data_.source, ": ", data_.samples(),
-                  " samples fill no batch; the model takes ", *fixed, " at once");
-    return fixed.value_or(std::min(options_.batch, data_.samples()));
+  int64_t total_steps() const {
+    const int64_t all = options_.epochs * batches_.per_epoch();
+    return std::min(options_.max_steps.value_or(all), all);
+  }
+  bool is_last_step() const { return options_.max_steps && record_.steps >= *options_.max_steps; }
+
+  TrainingState state() {
+    return {.tensors = tensors_,
+            .optimizer = optimizer_,
+            .schedule = schedule_,
+            .early_stop = early_stop_ ? &*early_stop_ : nullptr,
+            .average = average_ ? &*average_ : nullptr,
+            .place = place_,
+            .record = record_};
   }
 
-  int64_t steps_per_epoch() const {
-    return fixed_batch(model_) ? data_.samples() / batch_ : (data_.samples() + batch_ - 1) / batch_;
-  }
-
-  double learning_rate() const {
-    return options_.learning_rate.value_or(std::visit([](const auto& kind) { return kind.lr; }, options_.optimizer));
-  }
-
-  std::vector<Parameter> list_parameters() const {
-    std::vector<Parameter> parameters;
-    for (const std::string& name : step_.names())
-      parameters.push_back({name, step_.program().find_weight(name)->tensor, {}});
-    return parameters;
-  }
-
-  // What early stopping keeps: weights and running statistics.
-  std::vector<at::Tensor> list_tensors() const {
-    std::vector<at::Tensor> tensors;
-    for (const Weight& weight : step_.program().weights) {
-      if (weight.role != WeightRole::constant) tensors.push_back(weight.tensor);
-    }
-    return tensors;
-  }
-
-  void run_epoch(int64_t epoch) {
+  void run_epoch() {
     const Stopwatch watch;
-    Dataset shuffled = data_;
-    shuffle_rows(shuffled.rows, options_.seed + static_cast<uint64_t>(epoch));
-    EpochRecord record{.epoch = epoch, .validation_loss = {}, .validation_accuracy = {}};
-    double losses = 0;
-    int64_t samples = 0;
-    for (int64_t i = 0; i < steps_per_epoch() && !record_.interrupted; ++i) {
-      const int64_t first = i * batch_, count = std::min(batch_, data_.samples() - first);
-      losses += run_step(shuffled, first, count, record) * static_cast<double>(count);
-      samples += count;
-      report(epoch, i + 1, losses / static_cast<double>(samples));
+    const double seconds_before = place_.seconds;
+    batches_.begin_epoch(place_.epoch);
+    double learning_rate = 0;
+    while (place_.epoch_steps < batches_.per_epoch() && !record_.interrupted && !is_last_step()) {
+      const TrainStepRecord step = run_step();
+      learning_rate = step.learning_rate;
+      place_.seconds = seconds_before + watch.seconds();
+      tell_step(step);
       record_.interrupted = control_.stopped();
+      if (snapshots_ != nullptr && (record_.interrupted || snapshots_->is_due(record_.steps))) save_snapshot();
     }
-    record.loss = losses / static_cast<double>(samples);
-    if (validation_ != nullptr && !record_.interrupted) validate(record);
-    record.seconds = watch.seconds();
+    EpochRecord record{.epoch = place_.epoch,
+                       .step = record_.steps,
+                       .loss = place_.losses / static_cast<double>(std::max<int64_t>(place_.samples, 1)),
+                       .learning_rate = learning_rate,
+                       .validation_loss = {},
+                       .validation_metrics = {}};
+    if (!record_.interrupted) judge_epoch(record);
+    record.seconds = seconds_before + watch.seconds();
     record_.epochs.push_back(record);
+    if (options_.callbacks.on_epoch) options_.callbacks.on_epoch(record);
+    place_ = {.epoch = place_.epoch + 1};
   }
 
-  double run_step(const Dataset& shuffled, int64_t first, int64_t count, EpochRecord& record) {
-    const std::vector<at::Tensor> inputs = take_inputs(shuffled, first, count, with_loss_.inputs.size());
-    const double loss = step_.run(inputs).at(0).item().toDouble();
-    if (!std::isfinite(loss))
-      throw_error(ErrorKind::invalid_input, "the loss became ", loss, " at step ", record_.steps + 1,
-                  "; the first node that made it: ", find_nonfinite_node(step_.program(), inputs),
-                  ". Lower --lr, or look at that batch");
+  TrainStepRecord run_step() {
+    const int64_t index = place_.epoch_steps;
+    TrainStepRecord step{.epoch = place_.epoch, .step = record_.steps + 1, .samples = batches_.count_samples(index)};
+    const Stopwatch watch;
+    const std::vector<at::Tensor> inputs = batches_.take(index);
+    step.seconds_data = watch.seconds();
+    step.loss = step_.run(inputs).at(0).item().toDouble();
+    if (!std::isfinite(step.loss)) refuse_loss(step, inputs);
+    step.seconds_gradients = watch.seconds() - step.seconds_data;
+    update_weights(step);
+    step.seconds_update = watch.seconds() - step.seconds_data - step.seconds_gradients;
+    step.memory = read_memory();
+    place_.losses += step.loss * static_cast<double>(step.samples);
+    place_.samples += step.samples;
+    ++place_.epoch_steps;
+    record_.skipped_steps += step.skipped ? 1 : 0;
+    ++record_.steps;
+    return step;
+  }
+
+  void update_weights(TrainStepRecord& step) {
+    std::vector<at::Tensor> gradients = step_.gradients();
+    if (options_.gradient_hooks != nullptr) options_.gradient_hooks->apply(step_.names(), gradients);
     const RatePoint rate = schedule_.at(record_.steps);
     const StepResult result = optimizer_.step(
-        step_.gradients(), {.lr = rate.learning_rate, .momentum = rate.momentum, .clip_norm = options_.clip_norm});
-    record.learning_rate = rate.learning_rate;
-    record_.skipped_steps += result.skipped ? 1 : 0;
-    ++record_.steps;
-    return loss;
+        gradients, {.lr = rate.learning_rate, .momentum = rate.momentum, .clip_norm = options_.clip_norm});
+    if (average_ && !result.skipped) average_->update();
+    step.learning_rate = rate.learning_rate;
+    step.gradient_norm = result.gradient_norm;
+    step.skipped = result.skipped;
   }
 
-  void report(int64_t epoch, int64_t step, double loss) {
-    const double done = static_cast<double>(record_.steps) / static_cast<double>(options_.epochs * steps_per_epoch());
-    const double rate = static_cast<double>(record_.steps) / watch_.seconds();
-    char message[160];
-    std::snprintf(message, sizeof message, "epoch %lld of %lld, step %lld of %lld, loss %.4f, %.0f samples a second",
-                  static_cast<long long>(epoch), static_cast<long long>(options_.epochs), static_cast<long long>(step),
-                  static_cast<long long>(steps_per_epoch()), loss, rate * static_cast<double>(batch_));
-    control_.report({"training", message, done, watch_.seconds() * (1 - done) / done});
+  [[noreturn]] void refuse_loss(const TrainStepRecord& step, const std::vector<at::Tensor>& inputs) {
+    std::string good = "No snapshot was saved before it (--snapshot-every).";
+    if (snapshots_ != nullptr && snapshots_->saved_step() > 0)
+      good = "The last good state is that of step " + std::to_string(snapshots_->saved_step()) + " in " +
+             quote(snapshots_->folder()) + ".";
+    throw_error(ErrorKind::invalid_input, "the loss became ", step.loss, " at step ", step.step,
+                "; the first node that made it: ", find_nonfinite_node(step_.program(), inputs),
+                ". Lower --lr, or look at that batch.\n", good);
   }
 
-  // With the weights as they are now.
-  void validate(EpochRecord& record) {
-    double losses = 0, correct = 0;
-    int64_t samples = 0;
-    bool classes = true;
-    const int64_t last = fixed_batch(model_) ? validation_->samples() / batch_ * batch_ : validation_->samples();
-    for (int64_t first = 0; first < last; first += batch_) {
-      const int64_t count = std::min(batch_, last - first);
-      const std::vector<at::Tensor> inputs = take_inputs(*validation_, first, count, with_loss_.inputs.size());
-      const auto outputs = interpret(eval_, {inputs.begin(), inputs.end()});
-      losses += outputs.at(0).toTensor().item().toDouble() * static_cast<double>(count);
-      samples += count;
-      const auto right = outputs.size() > 1 && outputs[1].isTensor() && inputs.size() > model_.inputs.size()
-                             ? count_correct(outputs[1].toTensor(), inputs.back())
-                             : std::nullopt;
-      classes = classes && right.has_value();
-      correct += right.value_or(0);
+  double read_memory() {
+    if (memory_ == 0 || watch_.seconds() - memory_read_ > kSecondsBetweenReads) {
+      memory_ = static_cast<double>(read_resident_memory().now);
+      memory_read_ = watch_.seconds();
     }
-    if (samples == 0) return;
-    record.validation_loss = losses / static_cast<double>(samples);
-    if (classes) record.validation_accuracy = correct / static_cast<double>(samples);
+    return memory_;
   }
 
-  const Program& model_;
-  const Program with_loss_;
-  const Program eval_;  // the same in eval form, over the same weights
-  const Dataset& data_;
+  void tell_step(const TrainStepRecord& step) {
+    add_step(record_.history, step);
+    if (options_.callbacks.on_step) options_.callbacks.on_step(step);
+    for (const std::string& text : monitor_.observe(step)) notice(text);
+    const double all = static_cast<double>(total_steps());
+    const double here = static_cast<double>(record_.steps - first_step_);
+    const double done = static_cast<double>(record_.steps) / all;
+    char message[200];
+    std::snprintf(message, sizeof message, "epoch %lld of %lld, step %lld of %lld, loss %.4f, rate %.2g, %.0f samples/s",
+                  static_cast<long long>(step.epoch), static_cast<long long>(options_.epochs),
+                  static_cast<long long>(place_.epoch_steps), static_cast<long long>(batches_.per_epoch()),
+                  place_.losses / static_cast<double>(place_.samples), step.learning_rate,
+                  here * static_cast<double>(batch_) / watch_.seconds());
+    control_.report({"training", std::string(message) + ", " + format_bytes(static_cast<int64_t>(step.memory)), done,
+                     watch_.seconds() / here * (all - static_cast<double>(record_.steps))});
+  }
+
+  void save_snapshot() {
+    try {
+      snapshots_->save(record_.steps, make_snapshot(state(), facts_));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::io) throw;
+      notice("the snapshot of step " + std::to_string(record_.steps) + " was not saved, training goes on: " +
+             error.message());
+    }
+  }
+
+  // Validation, and what follows from it, with the averages of weights where they are kept.
+  void judge_epoch(EpochRecord& record) {
+    if (average_) average_->swap();
+    if (validation_ != nullptr) {
+      if (const auto result = validate(eval_, *validation_, batch_, fixed_, options_.metrics)) {
+        record.validation_loss = result->loss;
+        record.validation_metrics = result->metrics;
+      }
+    }
+    const double metric = record.validation_loss.value_or(record.loss);
+    schedule_.observe(metric);
+    if (early_stop_) {
+      early_stop_->observe(metric);
+      record_.stopped_early = early_stop_->should_stop();
+    }
+    if (average_) average_->swap();
+  }
+
   const Dataset* validation_;
   const TrainOptions& options_;
   const WorkControl& control_;
+  SnapshotFolder* snapshots_;  // null: none
+  const TrainingFacts facts_;
   TrainRecord record_;
-  const int64_t batch_;
+  const bool fixed_;
+  const int64_t batch_, examples_;
+  const Program with_loss_;
+  const Program eval_;  // the same in eval form, over the same weights
   TrainingStep step_;
+  const NamedTensors tensors_;
   Optimizer optimizer_;
+  Batches batches_;
   Schedule schedule_;
+  PerformanceMonitor monitor_;
+  std::optional<EarlyStop> early_stop_;
+  std::optional<MovingAverage> average_;
+  TrainingPlace place_;
+  int64_t first_step_ = 0;  // of this run
   Stopwatch watch_;
+  double memory_ = 0, memory_read_ = 0;
 };
 
 }  // namespace
 
 Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
               const WorkControl& control) {
-  if (options.initialize) {
-    if (!model.training)
-      throw_error(
-          ErrorKind::invalid_input,
-          "training from scratch needs the model in train form: export it with torch.export.export(model.train(), "
-          "...)");
-    initialize_weights(model, *options.initialize);
-  }
+  if (options.initialize && !model.training)
+    throw_error(
+        ErrorKind::invalid_input,
+        "training from scratch needs the model in train form: export it with torch.export.export(model.train(), ...)");
+  const TrainingFacts facts = list_facts(model, data, options);
+  FoundSnapshot found;
+  if (!options.resume.empty()) found = find_snapshot(options.resume, facts);
+  std::optional<SnapshotFolder> snapshots;
+  if (options.snapshots) snapshots.emplace(*options.snapshots, options.resume == options.snapshots->folder);
+  at::manual_seed(options.seed);
+  if (options.initialize) initialize_weights(model, *options.initialize);
+  Trainer trainer(model, data, validation, options, snapshots ? &*snapshots : nullptr, facts, control);
+  at::manual_seed(options.seed);  // recording may have drawn
+  if (!options.resume.empty()) trainer.resume(found);
   Trained trained;
-  trained.record = Trainer(model, data, validation, options, control).run();
+  trained.record = trainer.run();
   trained.program = make_eval_form(model);
   return trained;
 }

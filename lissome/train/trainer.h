@@ -1,6 +1,8 @@
-// The loop: epochs over shuffled batches, a step for each, a look at the validation data after each epoch.
+// The loop: epochs over shuffled batches, a step for each, a look at the validation data after each epoch; watched,
+// saved in snapshots, and continued from them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,39 +11,46 @@
 #include "lissome/measure.h"
 #include "lissome/program.h"
 #include "lissome/train/early_stop.h"
+#include "lissome/train/gradient_hooks.h"
 #include "lissome/train/initialize.h"
 #include "lissome/train/loss.h"
+#include "lissome/train/loss_function.h"
+#include "lissome/train/metric.h"
 #include "lissome/train/optimizer.h"
+#include "lissome/train/performance_monitor.h"
+#include "lissome/train/snapshot_folder.h"
+#include "lissome/train/train_record.h"
 
 namespace lissome {
 
+// Called from the training thread, between steps. Each may be empty.
+struct TrainCallbacks {
+  std::function<void(const TrainStepRecord&)> on_step;
+  std::function<void(const EpochRecord&)> on_epoch;
+  std::function<void(const std::string&)> on_notice;  // what lands in TrainRecord::notes, at once
+};
+
 struct TrainOptions {
   LossOptions loss;
+  LossFunction loss_function;  // in place of `loss`
   OptimizerOptions optimizer = AdamW{};
   std::vector<ParameterGroup> groups;
   std::optional<double> learning_rate;  // default: the optimizer's
   std::string schedule = "constant";    // see parse_schedule()
   int64_t epochs = 1;
-  int64_t batch = 32;                           // a model of a fixed batch size takes that size alone
-  double clip_norm = 1;                         // 0: gradients are not clipped
+  std::optional<int64_t> max_steps;  // ends training earlier, and is the length of schedules
+  int64_t batch = 32;                // a model of a fixed batch size takes that size alone
+  double clip_norm = 1;              // 0: gradients are not clipped
   std::optional<InitializeOptions> initialize;  // train from scratch; needs a model in train form
   std::optional<EarlyStopOptions> early_stop;   // of the validation loss, or of the training loss without such data
+  std::optional<double> average_decay;          // of a moving average of weights, which is validated and returned
   uint64_t seed = 0;                            // of the order of samples, of dropout and of first weights
-};
-
-struct EpochRecord {
-  int64_t epoch = 0;         // from 1
-  double loss = 0;           // mean over its batches, as they were met
-  double learning_rate = 0;  // of its last step
-  double seconds = 0;
-  std::optional<double> validation_loss, validation_accuracy;  // in eval form; accuracy where labels are classes
-};
-
-struct TrainRecord {
-  std::vector<EpochRecord> epochs;
-  int64_t steps = 0, skipped_steps = 0;  // skipped: a gradient was not finite
-  std::vector<std::string> notes;        // what was done otherwise than one might expect
-  bool interrupted = false, stopped_early = false;
+  std::vector<TrainMetric> metrics;             // of the validation data, beside the ready ones that fit
+  const GradientHooks* gradient_hooks = nullptr;  // must outlive training
+  TrainCallbacks callbacks;
+  MonitorOptions monitor;
+  std::optional<SnapshotOptions> snapshots;
+  std::string resume;  // a folder of snapshots to go on from; empty: from the beginning
 };
 
 struct Trained {
@@ -50,9 +59,11 @@ struct Trained {
 };
 
 // `data` has labels and fits the model's inputs (fit_dataset); so does `validation`, which may be null. Trains the
-// tensors of `model` in place. Same seed, threads and build, same weights. Interrupted, it returns what it has. Throws
-// invalid_input: labels that do not fit the loss or are out of range (naming the sample), an empty dataset, an
-// eval-form model with `initialize`, a loss that became NaN (naming the step).
+// tensors of `model` in place. Same seed, threads and build, same weights, whether it ran through or was resumed.
+// Interrupted, it saves a snapshot and returns what it has. A snapshot that cannot be saved is a notice, not an end.
+// Throws invalid_input: labels that do not fit the loss or are out of range (naming the sample), an empty dataset, an
+// eval-form model with `initialize`, a loss that became NaN (naming the step, the node and the last snapshot); and what
+// find_snapshot() and SnapshotFolder throw.
 Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
               const WorkControl& control = {});
 

@@ -1,0 +1,216 @@
+#include "lissome/cli/train_flags.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "lissome/cli/flags.h"
+
+namespace lissome {
+namespace {
+
+double parse_number(std::string_view text, const std::string& where) {
+  const std::string word(text);
+  char* end = nullptr;
+  const double number = std::strtod(word.c_str(), &end);
+  if (word.empty() || *end != '\0') throw_error(ErrorKind::usage, where, ": ", quote(word), " is no number");
+  return number;
+}
+
+OptimizerOptions find_optimizer(const std::string& name) {
+  if (name == "adamw") return AdamW{};
+  if (name == "adam") return Adam{};
+  if (name == "sgd") return Sgd{};
+  if (name == "lion") return Lion{};
+  if (name == "adafactor") return Adafactor{};
+  throw_error(ErrorKind::usage, "--optimizer is adamw, adam, sgd, lion or adafactor, not ", quote(name));
+}
+
+OptimizerOptions make_optimizer(const TrainFlags& flags) {
+  OptimizerOptions options = find_optimizer(flags.optimizer);
+  const auto refuse = [&](const char* flag, const char* known) {
+    throw_error(ErrorKind::usage, flag, " is for ", known, ", not for ", flags.optimizer);
+  };
+  std::visit(
+      [&](auto& own) {
+        if (flags.weight_decay >= 0) own.weight_decay = flags.weight_decay;
+        if constexpr (requires { own.momentum; }) {
+          if (flags.momentum >= 0) own.momentum = flags.momentum;
+        } else if (flags.momentum >= 0) {
+          refuse("--momentum", "sgd");
+        }
+        if constexpr (requires { own.byte_states; }) {
+          own.byte_states = flags.byte_states;
+        } else if (flags.byte_states) {
+          refuse("--byte-states", "adamw and adam");
+        }
+      },
+      options);
+  return options;
+}
+
+double choose_rate(const TrainFlags& flags, const OptimizerOptions& optimizer) {
+  if (flags.learning_rate != 0) return flags.learning_rate;
+  return std::visit([](const auto& own) { return own.lr; }, optimizer);
+}
+
+// "head.*:lr=1e-3,decay=0": a rate as it stands, or with an x behind it a factor of --lr.
+ParameterGroup parse_group(const std::string& text, double learning_rate) {
+  const std::string where = "--group " + quote(text);
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
+    throw_error(ErrorKind::usage, where, ": it is PATTERN:lr=RATE,decay=DECAY, such as 'head.*:lr=1e-3,decay=0'");
+  ParameterGroup group;
+  group.pattern = text.substr(0, colon);
+  for (const std::string& field : split(text.substr(colon + 1), ',')) {
+    const size_t sign = field.find('=');
+    const std::string name = field.substr(0, sign);
+    std::string value = sign == std::string::npos ? "" : field.substr(sign + 1);
+    if (name == "decay") {
+      group.weight_decay = parse_number(value, where);
+    } else if (name == "lr" && value.ends_with('x')) {
+      value.pop_back();
+      group.lr_factor = parse_number(value, where);
+    } else if (name == "lr") {
+      if (learning_rate == 0) throw_error(ErrorKind::usage, where, ": with --lr 0 every rate is 0");
+      group.lr_factor = parse_number(value, where) / learning_rate;
+    } else {
+      throw_error(ErrorKind::usage, where, ": ", quote(name), " is neither lr nor decay");
+    }
+  }
+  return group;
+}
+
+std::vector<ParameterGroup> make_groups(const TrainFlags& flags, double learning_rate) {
+  std::vector<ParameterGroup> groups;
+  for (const std::string& pattern : flags.freeze) groups.push_back({.pattern = pattern, .frozen = true});
+  for (const std::string& text : flags.groups) groups.push_back(parse_group(text, learning_rate));
+  return groups;
+}
+
+LossOptions make_loss(const TrainFlags& flags, const Program& model) {
+  LossOptions loss = parse_loss(flags.loss, model);
+  const bool asked = flags.label_smoothing != 0 || flags.ignored_label != -100 || !flags.class_weights.empty();
+  if (asked && loss.kind != LossKind::cross_entropy)
+    throw_error(ErrorKind::usage, "--label-smoothing, --ignore-label and --class-weights are for cross_entropy, not ",
+                flags.loss);
+  if (flags.label_smoothing > 1)
+    throw_error(ErrorKind::usage, "--label-smoothing is in 0..1, not ", flags.label_smoothing);
+  loss.label_smoothing = flags.label_smoothing;
+  loss.ignored_label = flags.ignored_label;
+  if (!flags.class_weights.empty()) {
+    for (const std::string& word : split(flags.class_weights, ','))
+      loss.class_weights.push_back(parse_number(word, "--class-weights"));
+  }
+  return loss;
+}
+
+std::optional<InitializeOptions> make_initializer(const TrainFlags& flags) {
+  if (flags.initializer.empty()) return std::nullopt;
+  const std::optional<Initializer> initializer = find_initializer(flags.initializer);
+  if (!initializer)
+    throw_error(ErrorKind::usage, "--init is smart, uniform, normal, truncated_normal or orthogonal, not ",
+                quote(flags.initializer));
+  return InitializeOptions{.initializer = *initializer, .scale = {}, .seed = flags.seed};
+}
+
+// "100": steps; "30s", "10min": time; "never".
+std::optional<SnapshotOptions> make_snapshots(const TrainFlags& flags) {
+  if (flags.snapshot_every == "never") return std::nullopt;
+  SnapshotOptions options{.folder = choose_snapshot_folder(flags), .every_seconds = 0, .keep = flags.keep};
+  const std::string& every = flags.snapshot_every;
+  const bool steps = !every.empty() && std::all_of(every.begin(), every.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (steps) {
+    options.every_steps = static_cast<int64_t>(std::min(parse_number(every, "--snapshot-every"), 1e15));
+  } else {
+    options.every_seconds = parse_duration(every);
+  }
+  if (options.every_steps == 0 && !(options.every_seconds > 0))
+    throw_error(ErrorKind::usage, "--snapshot-every takes steps (100), a time (30s, 10min) or never, not ",
+                quote(every));
+  return options;
+}
+
+void add_training_flags(Flags& flags, TrainFlags& to) {
+  flags.add("--loss", to.loss, "cross_entropy, mse, l1, huber, bce, bce_logits, or an output of the model");
+  flags.add("--label-smoothing", to.label_smoothing, "of cross_entropy, 0 to 1", 0);
+  flags.add("--ignore-label", to.ignored_label, "samples with this label do not count in cross_entropy", INT64_MIN);
+  flags.add("--class-weights", to.class_weights, "of cross_entropy: one number a class, 1,1,2.5");
+  flags.add("--optimizer", to.optimizer, "adamw, adam, sgd, lion or adafactor");
+  flags.add("--lr", to.learning_rate, "learning rate; default: the optimizer's own", 0);
+  flags.add("--weight-decay", to.weight_decay, "default: the optimizer's own", 0);
+  flags.add("--momentum", to.momentum, "of sgd", 0);
+  flags.add("--byte-states", to.byte_states, "moments of adamw and adam in a byte a number");
+  flags.add("--freeze", to.freeze, "parameters that stay, by pattern: 'encoder.*'; may be given again");
+  flags.add("--group", to.groups,
+            "PATTERN:lr=RATE,decay=DECAY of some parameters; lr=0.1x is a factor of --lr; may be given again, the "
+            "first that fits counts");
+  flags.add("--schedule", to.schedule,
+            "of the learning rate: constant, cosine:warmup=100, onecycle, step:size=30e, ...");
+  flags.add("--epochs", to.epochs, "times that every sample is seen", 1);
+  flags.add("--max-steps", to.max_steps, "optimizer steps that end training earlier; 0: none", 0);
+  flags.add("--batch", to.batch, "samples of a step", 1);
+  flags.add("--clip", to.clip_norm, "global norm to which gradients are scaled down; 0: not", 0);
+  flags.add("--init", to.initializer, "train from scratch: smart, uniform, normal, truncated_normal or orthogonal");
+  flags.add("--average", to.average, "decay of a moving average of weights, which is validated and kept; 0: none", 0);
+  flags.add("--early-stop", to.patience, "epochs without a better loss that end training; 0: none", 0);
+  flags.add("--seed", to.seed, "of the order of samples, of dropout and of first weights");
+}
+
+void add_watching_flags(Flags& flags, TrainFlags& to) {
+  flags.add("--snapshots", to.snapshots,
+            "folder of snapshots to go on from; default: OUTPUT.snapshots, which goes when training ends");
+  flags.add("--snapshot-every", to.snapshot_every, "steps (100), a time (30s; default 10min), or never");
+  flags.add("--keep", to.keep, "snapshots that are kept, the newest", 1);
+  flags.add("--resume", to.resume, "go on from the newest good snapshot of this folder, to the same weights");
+  flags.add("--log", to.log, "a line of JSON for every step, epoch and notice is added to this file");
+  flags.add("--tensorboard", to.events, "a folder for event files");
+  flags.add("--report", to.report, "a page of curves: .html");
+  flags.add("--target-step", to.target_step, "told when steps take 1.2 times as long: 100ms");
+}
+
+}  // namespace
+
+bool read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments) {
+  Flags flags(
+      "train",
+      "Trains a .pt2 that was exported in train mode, without Python. What is written is in eval form, ready for "
+      "optimize, with PyTorch's names.");
+  flags.require("MODEL", to.model, ".pt2 or .lissome");
+  flags.require("--data", to.data, ".npz of named arrays, an IDX file (.gz), or DIR:train of IDX files");
+  flags.add("--labels", to.labels, "the array (or IDX file) with the labels");
+  flags.add("--val", to.validation, "data that is looked at after each epoch, in eval form");
+  add_training_flags(flags, to);
+  add_watching_flags(flags, to);
+  flags.require("-o,--output", to.output, "the trained model, a .lissome");
+  flags.add("--weights-out", to.weights_output, "its weights as .safetensors, under PyTorch's names");
+  flags.add("--json", to.json, "print the record as JSON");
+  return flags.parse(arguments);
+}
+
+std::string choose_snapshot_folder(const TrainFlags& flags) {
+  if (!flags.snapshots.empty()) return flags.snapshots;
+  return flags.resume.empty() ? flags.output + ".snapshots" : flags.resume;
+}
+
+TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
+  TrainOptions options;
+  options.loss = make_loss(flags, model);
+  options.optimizer = make_optimizer(flags);
+  options.groups = make_groups(flags, choose_rate(flags, options.optimizer));
+  if (flags.learning_rate != 0) options.learning_rate = flags.learning_rate;
+  options.schedule = flags.schedule;
+  options.epochs = flags.epochs;
+  if (flags.max_steps > 0) options.max_steps = flags.max_steps;
+  options.batch = flags.batch;
+  options.clip_norm = flags.clip_norm;
+  options.seed = flags.seed;
+  options.initialize = make_initializer(flags);
+  if (flags.patience > 0) options.early_stop = {.patience = flags.patience};
+  if (flags.average > 0) options.average_decay = flags.average;
+  if (!flags.target_step.empty()) options.monitor.target_step_seconds = parse_duration(flags.target_step);
+  options.snapshots = make_snapshots(flags);
+  options.resume = flags.resume;
+  return options;
+}
+
+}  // namespace lissome

@@ -1,0 +1,29 @@
+// The flags of `lissome train`, and the options that they stand for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lissome/train.h"
+
+namespace lissome {
+
+struct TrainFlags {
+  std::string model, data, labels, validation, loss = "cross_entropy", class_weights, optimizer = "adamw",
+                                               schedule = "constant", initializer, output, weights_output, snapshots,
+                                               snapshot_every = "10min", resume, target_step, log, events, report;
+  std::vector<std::string> freeze, groups;
+  double learning_rate = 0, weight_decay = -1, momentum = -1, clip_norm = 1, label_smoothing = 0, average = 0;
+  int64_t epochs = 1, max_steps = 0, batch = 32, patience = 0, keep = 3, ignored_label = -100;
+  uint64_t seed = 0;
+  bool byte_states = false, json = false;
+};
+
+// False when help was printed. Throws usage.
+bool read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments);
+// Without callbacks. Throws usage: a word that is none of those allowed, a flag that the optimizer does not know.
+TrainOptions make_train_options(const TrainFlags& flags, const Program& model);
+// Where snapshots go: as asked, where they come from, or beside the output.
+std::string choose_snapshot_folder(const TrainFlags& flags);
+
+}  // namespace lissome

@@ -1,0 +1,17 @@
+// A training's record as people read it: the table of epochs, and the page of --report.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lissome/report.h"
+#include "lissome/train.h"
+
+namespace lissome {
+
+Table make_epoch_table(const TrainRecord& record);
+ReportPage make_train_page(const TrainRecord& record, const std::string& model,
+                           std::vector<std::pair<std::string, std::string>> facts, const std::string& command);
+
+}  // namespace lissome

@@ -1,0 +1,57 @@
+#include "lissome/train/labels.h"
+
+#include <algorithm>
+
+#include "lissome/train/batches.h"
+
+namespace lissome {
+namespace {
+
+Program attach_loss_for(const Program& model, const Dataset& data, const TrainOptions& options, int64_t batch) {
+  if (options.loss_function) {
+    const size_t inputs = model.inputs.size() + (data.labels ? 1 : 0);
+    return attach_loss_function(model, options.loss_function, take_inputs(data, 0, batch, inputs));
+  }
+  if (options.loss.kind != LossKind::output && !data.labels)
+    throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, which this loss needs");
+  if (!data.labels) return attach_loss(model, options.loss, Dtype::f32, {});
+  const Sizes& sizes = data.labels->sizes;
+  return attach_loss(model, options.loss, data.labels->dtype, {sizes.begin() + 1, sizes.end()});
+}
+
+// Classes of the scores that cross entropy compares; nothing for other losses.
+std::optional<int64_t> count_classes(const Program& with_loss, const TrainOptions& options) {
+  if (options.loss_function || options.loss.kind != LossKind::cross_entropy) return std::nullopt;
+  for (const Node& node : with_loss.nodes) {
+    if (!node.is("aten::cross_entropy_loss")) continue;
+    const ValueType& scores = with_loss.value(node.argument("self").value()).type;
+    if (scores.sized && scores.sizes.size() > 1) return scores.sizes[1].constant();
+  }
+  return std::nullopt;
+}
+
+void check_labels(const Dataset& data, int64_t ignored_label, std::optional<int64_t> classes) {
+  if (!classes) return;
+  if (!data.labels) throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, which this loss needs");
+  const Array labels = take_labels(data, 0, data.samples());
+  const auto* numbers = labels.data<int64_t>();
+  const int64_t each = labels.elements() / std::max<int64_t>(data.samples(), 1);
+  for (int64_t i = 0; i < labels.elements(); ++i) {
+    if ((numbers[i] >= 0 && numbers[i] < *classes) || numbers[i] == ignored_label) continue;
+    throw_error(ErrorKind::invalid_input, data.source, ": sample ", data.rows[static_cast<size_t>(i / each)],
+                " has the label ", numbers[i], "; the model's classes are 0 to ", *classes - 1);
+  }
+}
+
+}  // namespace
+
+Program attach_checked_loss(const Program& model, const Dataset& data, const Dataset* validation,
+                            const TrainOptions& options, int64_t batch) {
+  Program with_loss = attach_loss_for(model, data, options, batch);
+  const std::optional<int64_t> classes = count_classes(with_loss, options);
+  check_labels(data, options.loss.ignored_label, classes);
+  if (validation != nullptr) check_labels(*validation, options.loss.ignored_label, classes);
+  return with_loss;
+}
+
+}  // namespace lissome

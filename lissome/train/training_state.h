@@ -1,0 +1,37 @@
+// All that changes while a training runs, put into a snapshot and taken out again. A part that is added to training and
+// has a state of its own (a loss scaler) gets a section here.
+#pragma once
+
+#include "lissome/train/early_stop.h"
+#include "lissome/train/moving_average.h"
+#include "lissome/train/schedule.h"
+#include "lissome/train/snapshot_file.h"
+#include "lissome/train/train_record.h"
+
+namespace lissome {
+
+// Where a training stands.
+struct TrainingPlace {
+  int64_t epoch = 1;        // the one that runs
+  int64_t epoch_steps = 0;  // done of it
+  double losses = 0;        // of it: sum over its samples so far
+  int64_t samples = 0;
+  double seconds = 0;  // of it, in runs before this one
+};
+
+struct TrainingState {
+  NamedTensors tensors;  // weights and running statistics, each storage once
+  Optimizer& optimizer;
+  Schedule& schedule;
+  EarlyStop* early_stop = nullptr;     // null: none
+  MovingAverage* average = nullptr;    // null: none
+  TrainingPlace& place;
+  TrainRecord& record;
+};
+
+// The default CPU generator goes with it. Entries are the tensors themselves, not copies, where they are on the CPU.
+Snapshot make_snapshot(const TrainingState& state, TrainingFacts facts);
+// Checks all entries before it changes anything. Throws invalid_input for what lacks or does not fit.
+void restore_snapshot(const Snapshot& snapshot, const TrainingState& state);
+
+}  // namespace lissome
