@@ -1,23 +1,18 @@
-// take_batch and take_labels: gather the rows of a batch, then cast and scale what was gathered, so that a large data
-// set is never held twice.
+// take_batch and take_labels, and how rows are gathered: bytes and floats are converted on the way, so that a large
+// data set is never held twice; rarer types are gathered first.
+#include <array>
 #include <cstring>
 
 #include "lissome/data.h"
+#include "lissome/data/gather.h"
 
 namespace lissome {
 namespace {
 
-Array gather_rows(const Array& array, std::span<const int64_t> rows) {
-  Sizes sizes = array.sizes;
-  sizes[0] = static_cast<int64_t>(rows.size());
-  Array gathered = make_array(array.dtype, sizes);
-  const auto bytes = static_cast<size_t>(array.bytes() / array.sizes[0]);
-  char* out = gathered.data<char>();
-  for (const int64_t row : rows) {
-    std::memcpy(out, array.data<char>() + static_cast<size_t>(row) * bytes, bytes);
-    out += bytes;
-  }
-  return gathered;
+Sizes batch_sizes(const Sizes& sample_sizes, size_t count) {
+  Sizes sizes = {static_cast<int64_t>(count)};
+  sizes.insert(sizes.end(), sample_sizes.begin(), sample_sizes.end());
+  return sizes;
 }
 
 void scale_values(Array* array, double scale) {
@@ -33,6 +28,19 @@ void scale_values(Array* array, double scale) {
   });
 }
 
+// Images of bytes: each of the 256 values is scaled once.
+void gather_scaled_bytes(const DataColumn& column, std::span<const int64_t> rows, float* out) {
+  std::array<float, 256> scaled;
+  for (size_t value = 0; value < scaled.size(); ++value)
+    scaled[value] = static_cast<float>(static_cast<double>(value) * column.scale);
+  const int64_t each = count_elements(column.sample_sizes);
+  for (const int64_t row : rows) {
+    const uint8_t* from = column.array.data<uint8_t>() + row * each;
+    for (int64_t i = 0; i < each; ++i) out[i] = scaled[from[i]];
+    out += each;
+  }
+}
+
 std::span<const int64_t> choose_rows(const Dataset& dataset, int64_t first, int64_t count) {
   LISSOME_CHECK(first >= 0 && count >= 0 && count <= dataset.samples() - first, "samples ", first, " + ", count, " of ",
                 dataset.samples());
@@ -41,15 +49,32 @@ std::span<const int64_t> choose_rows(const Dataset& dataset, int64_t first, int6
 
 }  // namespace
 
+void gather_rows(const Array& array, std::span<const int64_t> rows, Array& out) {
+  const auto bytes = static_cast<size_t>(array.bytes() / array.sizes[0]);
+  char* to = out.data<char>();
+  for (const int64_t row : rows) {
+    std::memcpy(to, array.data<char>() + static_cast<size_t>(row) * bytes, bytes);
+    to += bytes;
+  }
+}
+
+void gather_column(const DataColumn& column, std::span<const int64_t> rows, Array& out) {
+  const Dtype from = column.array.dtype;
+  if (from == column.dtype && column.scale == 1) return gather_rows(column.array, rows, out);
+  if (from == Dtype::u8 && column.dtype == Dtype::f32) return gather_scaled_bytes(column, rows, out.data<float>());
+  Array gathered = make_array(from, batch_sizes(column.sample_sizes, rows.size()));
+  gather_rows(column.array, rows, gathered);
+  if (from != column.dtype) gathered = cast_array(gathered.view(), column.dtype);
+  if (column.scale != 1) scale_values(&gathered, column.scale);
+  std::memcpy(out.storage.get(), gathered.storage.get(), static_cast<size_t>(gathered.bytes()));
+}
+
 std::vector<NamedArray> take_batch(const Dataset& dataset, int64_t first, int64_t count) {
   const auto rows = choose_rows(dataset, first, count);
   std::vector<NamedArray> batch;
   for (const DataColumn& column : dataset.columns) {
-    Array array = gather_rows(column.array, rows);
-    if (array.dtype != column.dtype) array = cast_array(array.view(), column.dtype);
-    if (column.scale != 1) scale_values(&array, column.scale);
-    array.sizes = column.sample_sizes;
-    array.sizes.insert(array.sizes.begin(), count);
+    Array array = make_array(column.dtype, batch_sizes(column.sample_sizes, rows.size()));
+    gather_column(column, rows, array);
     batch.push_back({column.name, std::move(array)});
   }
   return batch;
@@ -57,7 +82,12 @@ std::vector<NamedArray> take_batch(const Dataset& dataset, int64_t first, int64_
 
 Array take_labels(const Dataset& dataset, int64_t first, int64_t count) {
   LISSOME_CHECK(dataset.labels.has_value(), quote(dataset.source), " has no labels");
-  return gather_rows(*dataset.labels, choose_rows(dataset, first, count));
+  const auto rows = choose_rows(dataset, first, count);
+  Sizes sizes = dataset.labels->sizes;
+  sizes[0] = count;
+  Array labels = make_array(dataset.labels->dtype, sizes);
+  gather_rows(*dataset.labels, rows, labels);
+  return labels;
 }
 
 }  // namespace lissome

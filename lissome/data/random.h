@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace lissome {
 
@@ -18,5 +20,11 @@ class Random {
  private:
   std::array<uint64_t, 4> state_;
 };
+
+// Every order alike (Fisher and Yates).
+template <typename T>
+void shuffle_values(std::vector<T>* values, Random& random) {
+  for (size_t i = values->size(); i > 1; --i) std::swap((*values)[i - 1], (*values)[random.next_below(i)]);
+}
 
 }  // namespace lissome

@@ -50,11 +50,6 @@ std::vector<Group> group_samples(const Dataset& dataset) {
   return groups;
 }
 
-template <typename T>
-void shuffle(std::vector<T>* values, Random& random) {
-  for (size_t i = values->size(); i > 1; --i) std::swap((*values)[i - 1], (*values)[random.next_below(i)]);
-}
-
 std::map<int64_t, std::vector<Group>> sort_by_class(const Dataset& dataset, std::vector<Group> groups) {
   const bool has_classes = dataset.labels && dataset.labels->dtype == Dtype::i64 && dataset.labels->sizes.size() == 1;
   std::map<int64_t, std::vector<Group>> classes;
@@ -88,7 +83,7 @@ Dataset take_rows(const Dataset& dataset, std::span<const Group> groups, Random&
   Dataset part = dataset;
   part.rows.clear();
   for (const Group& group : groups) part.rows.insert(part.rows.end(), group.begin(), group.end());
-  shuffle(&part.rows, random);
+  shuffle_values(&part.rows, random);
   return part;
 }
 
@@ -105,7 +100,7 @@ DataSplit split_dataset(const Dataset& dataset, const SplitOptions& options) {
                 "; at least two different ones are needed: one to calibrate and one to judge by.");
   Random random(options.seed);
   auto classes = sort_by_class(dataset, std::move(groups));
-  for (auto& [label, members] : classes) shuffle(&members, random);
+  for (auto& [label, members] : classes) shuffle_values(&members, random);
   const std::vector<Group> order = interleave(classes, random);
 
   const double wanted = std::min(std::round(static_cast<double>(dataset.samples()) * options.calibration),
