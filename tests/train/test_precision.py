@@ -34,7 +34,7 @@ class ConvNet(nn.Module):
         super().__init__()
         self.stem = nn.Conv2d(3, 16, 3, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(16)
-        self.depthwise = nn.Conv2d(16, 16, 3, padding=1, groups=16)
+        self.depthwise = nn.Conv2d(16, 16, 3, padding=1, groups=16, bias=False)
         self.second = nn.BatchNorm2d(16)
         self.head = nn.Linear(16, CLASSES)
 
