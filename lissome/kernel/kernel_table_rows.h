@@ -7,6 +7,7 @@
 #include "lissome/kernel/conv_bf16.h"
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/depthwise.h"
+#include "lissome/kernel/dropout.h"
 #include "lissome/kernel/elementwise.h"
 #include "lissome/kernel/fold_columns.h"
 #include "lissome/kernel/group_norm.h"
@@ -87,6 +88,13 @@ LISSOME_KERNEL(elementwise_integers, ElementwiseCall, avx2);
 LISSOME_KERNEL(elementwise_integers, ElementwiseCall, portable);
 
 LISSOME_KERNEL(find_largest, ReduceCall, portable);
+
+LISSOME_KERNEL(dropout, DropoutCall, avx512);
+LISSOME_KERNEL(dropout, DropoutCall, avx2);
+LISSOME_KERNEL(dropout, DropoutCall, portable);
+LISSOME_KERNEL(dropout_bf16, DropoutBf16Call, avx512);
+LISSOME_KERNEL(dropout_bf16, DropoutBf16Call, avx2);
+LISSOME_KERNEL(dropout_bf16, DropoutBf16Call, portable);
 
 LISSOME_KERNEL(fold_columns, FoldColumnsCall, avx512);
 LISSOME_KERNEL(fold_columns, FoldColumnsCall, avx2);

@@ -82,6 +82,9 @@ void emit_pad(PlanBuilder& builder, const Node& node);
 std::string refuse_cumulate(const PlanBuilder& builder, const Node& node);
 void emit_cumulate(PlanBuilder& builder, const Node& node);
 
+std::string refuse_dropout(const PlanBuilder& builder, const Node& node);
+void emit_dropout(PlanBuilder& builder, const Node& node);
+
 // candidate_take.cpp
 std::string refuse_take(const PlanBuilder& builder, const Node& node);
 void emit_take(PlanBuilder& builder, const Node& node);

@@ -91,6 +91,7 @@ constexpr std::array kInterpolate = {Candidate{"interpolate", refuse_interpolate
 constexpr std::array kMatmul = {Candidate{"matmul_f32", refuse_matmul, emit_matmul}};
 constexpr std::array kPad = {Candidate{"pad", refuse_pad, emit_pad}};
 constexpr std::array kCumulate = {Candidate{"cumulate", refuse_cumulate, emit_cumulate}};
+constexpr std::array kDropout = {Candidate{"dropout", refuse_dropout, emit_dropout}};
 constexpr std::array kEmbedding = {Candidate{"embedding", refuse_embedding, emit_embedding}};
 
 constexpr std::array kLists = {
@@ -107,6 +108,7 @@ constexpr std::array kLists = {
     CandidateList{"lissome::linear_dynamic_int8", kLinearDynamic},
     CandidateList{"lissome::quantize", kQuantize},
     CandidateList{"lissome::dequantize", kDequantize},
+    CandidateList{"lissome::dropout", kDropout},
     CandidateList{"aten::cat", kConcat},
     CandidateList{"lissome::getitem", kPiece},
     CandidateList{"aten::reshape", kReshape},

@@ -67,7 +67,7 @@ py::dict describe_epoch(const EpochRecord& epoch) {
   row["learning_rate"] = epoch.learning_rate;
   row["seconds"] = epoch.seconds;
   row["validation_loss"] = epoch.validation_loss;
-  row["validation_accuracy"] = epoch.validation_accuracy;
+  for (const auto& [name, value] : epoch.validation_metrics) row[py::str("validation_" + name)] = value;
   return row;
 }
 

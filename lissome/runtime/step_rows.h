@@ -43,6 +43,7 @@ void bind_attention(StepBinder& binder);
 void bind_attention_bf16(StepBinder& binder);
 void bind_concat(StepBinder& binder);
 void bind_cumulate(StepBinder& binder);
+void bind_dropout(StepBinder& binder);
 void bind_group_norm(StepBinder& binder);
 void bind_interpolate(StepBinder& binder);
 void bind_matmul_f32(StepBinder& binder);

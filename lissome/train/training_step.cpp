@@ -3,12 +3,15 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/random.h>
+#include <ATen/ops/zeros.h>
 
 #include <unordered_set>
 
 #include "lissome/differentiate.h"
 #include "lissome/lower.h"
 #include "lissome/pass.h"
+#include "lissome/train/count_dropout.h"
 #include "lissome/train/lift_weights.h"
 
 namespace lissome {
@@ -26,7 +29,7 @@ std::vector<std::string> list_trainable(const Program& program) {
   return names;
 }
 
-Plan lower_step(const Lifted& lifted, const TrainingStepOptions& options) {
+Plan lower_step(const Lifted& lifted, const std::optional<at::Tensor>& seed, const TrainingStepOptions& options) {
   Program optimized = lifted.program;
   run_pipeline(optimized);
   LowerOptions lower;
@@ -36,6 +39,7 @@ Plan lower_step(const Lifted& lifted, const TrainingStepOptions& options) {
   if (!options.batch.empty()) {
     lower.inputs.assign(options.batch.begin(), options.batch.end());
     lower.inputs.insert(lower.inputs.end(), lifted.weights.begin(), lifted.weights.end());
+    if (seed) lower.inputs.emplace_back(*seed);
   }
   return lower_program(optimized, lower);
 }
@@ -57,9 +61,10 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
                            const TrainingStepOptions& options)
     : names_(list_trainable(program)), program_(differentiate_program(program, names_, examples)) {
   Lifted lifted = lift_weights(program_);
+  if (count_dropout(lifted.program)) seed_ = at::zeros({}, at::kLong);
   SessionOptions session;
   session.threads = options.threads;
-  session_ = std::make_unique<Session>(std::make_shared<Plan>(lower_step(lifted, options)), session);
+  session_ = std::make_unique<Session>(std::make_shared<Plan>(lower_step(lifted, seed_, options)), session);
   weights_ = std::move(lifted.weights);
   written_ = std::move(lifted.written);
 }
@@ -88,6 +93,10 @@ std::vector<at::Tensor> TrainingStep::run(const std::vector<at::Tensor>& inputs,
   std::vector<TensorView> views;
   for (const at::Tensor& input : dense) views.push_back(view_of(input));
   for (const at::Tensor& weight : weights_) views.push_back(view_of(weight));
+  if (seed_) {
+    seed_->random_();
+    views.push_back(view_of(*seed_));
+  }
   run_into_kept(views, sink);
   const size_t first_written = results_.size() - written_.size();
   for (size_t i = 0; i < written_.size(); ++i) written_[i].detach().copy_(results_[first_written + i]);

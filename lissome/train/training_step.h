@@ -26,8 +26,9 @@ class TrainingStep {
   TrainingStep(const Program& program, const std::vector<at::Tensor>& examples,
                const TrainingStepOptions& options = {});
 
-  // Forward and backward with the weights as they are now; writes the program's state (running statistics). Returns the
-  // program's outputs, which the next run may overwrite.
+  // Forward and backward with the weights as they are now; writes the program's state (running statistics). Dropout
+  // follows a seed that each run draws from the generator of the CPU. Returns the program's outputs, which the next run
+  // may overwrite.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const StepSink* sink = nullptr);
 
   const std::vector<std::string>& names() const { return names_; }
@@ -43,6 +44,7 @@ class TrainingStep {
   std::vector<std::string> names_;
   Program program_;
   std::vector<at::Tensor> weights_, written_;  // that are lent to each run; that each run ends with writing
+  std::optional<at::Tensor> seed_;             // of dropout
   std::unique_ptr<Session> session_;
   std::vector<Sizes> sizes_;  // of the last inputs, for which these lie ready:
   std::vector<Array> outputs_;

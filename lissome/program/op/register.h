@@ -36,6 +36,7 @@ std::vector<OpRow> list_functional_ops();  // op/functional.cpp
 std::vector<OpRow> list_fused_ops();       // op/fused.cpp
 std::vector<OpRow> list_quantized_ops();   // op/quantized.cpp
 std::vector<OpRow> list_recurrent_ops();   // op/recurrent.cpp
+std::vector<OpRow> list_random_ops();      // op/random.cpp
 std::vector<OpRow> list_decomposed_ops();  // op/decomposed.cpp
 
 // Our op for one of namespace `quantized_decomposed`, with overload; empty when it is none that we have.
