@@ -9,3 +9,4 @@
 #include "lissome/data/loader.h"
 #include "lissome/data/sampler.h"
 #include "lissome/data/transform.h"
+#include "lissome/data/tune_loader.h"

@@ -1,10 +1,12 @@
 // run_data transform IN.npy TRANSFORMS SEED EPOCH OUT.npz: the images of a file, transformed.
+// run_data tune storage|transform: automatic settings of the loader against a grid of fixed ones.
 #include <cstdio>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "lissome/loader.h"
+#include "tests/data/tune_grid.h"
 
 namespace lissome {
 namespace {
@@ -22,7 +24,11 @@ int run_transform(const std::vector<std::string>& words) {
 
 int run(const std::vector<std::string>& words) {
   if (words.size() == 6 && words[0] == "transform") return run_transform({words.begin() + 1, words.end()});
-  throw_error(ErrorKind::usage, "run_data transform IN.npy TRANSFORMS SEED EPOCH OUT.npz");
+  if (words.size() == 2 && words[0] == "tune") {
+    run_tune_grid(words[1]);
+    return 0;
+  }
+  throw_error(ErrorKind::usage, "run_data transform IN.npy TRANSFORMS SEED EPOCH OUT.npz | tune storage|transform");
 }
 
 }  // namespace

@@ -1,0 +1,73 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "lissome/data/data_test_files.h"
+#include "lissome/loader.h"
+
+using namespace lissome;
+
+namespace {
+
+// A disk that takes its time, whoever asks.
+class SlowSource : public BatchSource {
+ public:
+  explicit SlowSource(std::chrono::microseconds delay) : delay_(delay) {}
+  int64_t samples() const override { return 100; }
+  void take(std::span<const int64_t> samples, Batch& batch) const override {
+    std::this_thread::sleep_for(delay_);
+    const auto count = static_cast<int64_t>(samples.size());
+    auto* values = reuse_input(batch, 0, "x", Dtype::i64, {count}).data<int64_t>();
+    std::copy(samples.begin(), samples.end(), values);
+  }
+
+ private:
+  std::chrono::microseconds delay_;
+};
+
+void sleep_for_a_step(Batch&) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
+
+}  // namespace
+
+TEST_CASE("waiting for a disk is shared among workers, and no batch is lost while that is found out") {
+  const auto source = std::make_shared<SlowSource>(std::chrono::milliseconds(8));
+  Loader loader(source, {.order = SequentialOrder{}, .batch = 10});
+  std::vector<int64_t> seen;
+  const LoaderTuning tuning = tune_loader(loader, [&](Batch& batch) {
+    seen.insert(seen.end(), batch.samples.begin(), batch.samples.end());
+    sleep_for_a_step(batch);
+  });
+  for (size_t i = 0; i < seen.size(); ++i) CHECK(seen[i] == static_cast<int64_t>(i) % 100);
+  CHECK(tuning.workers == 4);
+  CHECK(loader.options().workers == tuning.workers);
+  CHECK(loader.options().prefetch == tuning.prefetch);
+  CHECK(tuning.trials.size() >= 3);
+  CHECK(tuning.trials[0].workers == 0);
+  CHECK(tuning.trials[0].seconds > 0.0099);
+  CHECK(tuning.trials[0].stall_seconds > 0.0079);
+  CHECK(tuning.summary.find("4 workers, 2 batches ahead each, ") != std::string::npos);
+  CHECK(tuning.summary.find(" times as fast as loading in the training loop; 4 settings tried") != std::string::npos);
+}
+
+TEST_CASE("where loading costs next to nothing it stays in the training loop") {
+  const Array x = make_array(Dtype::f32, {64, 4});
+  Loader loader(make_source(make_dataset({{"x", x}}, {}, "memory")), {.batch = 4}, {}, {.workers = 3});
+  const LoaderTuning tuning = tune_loader(loader, sleep_for_a_step);
+  CHECK(tuning.workers == 0);
+  CHECK(tuning.trials.size() == 1);
+  CHECK(loader.options().workers == 0);
+}
+
+TEST_CASE("what lies between epochs is not counted, and time runs out") {
+  const auto source = std::make_shared<SlowSource>(std::chrono::milliseconds(1));
+  Loader loader(source, {.batch = 50});
+  LoaderTuner tuner(loader, {.seconds = 0.3});
+  Batch batch;
+  while (!tuner.done()) {
+    while (loader.next(batch)) tuner.observe();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  for (const LoaderTrial& trial : tuner.result().trials) CHECK(trial.seconds < 0.02);
+  CHECK(tuner.result().workers == loader.options().workers);
+}

@@ -1,0 +1,22 @@
+"""Automatic settings of the loader reach nearly what the best fixed ones do."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[2] / "build" / "release" / "tests" / "run_data"
+LEAST_RATIO = 0.95
+
+
+@pytest.mark.parametrize("workload", ["storage", "transform"])
+def test_automatic_settings_are_as_good_as_the_best_of_a_grid(workload: str):
+    done = subprocess.run([TOOL, "tune", workload], capture_output=True, text=True, check=False, timeout=500)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    assert len(re.findall(r"^\d workers, prefetch \d: ", done.stdout, re.MULTILINE)) == 13
+    ratio = re.search(r"automatic over best: ([\d.]+) ", done.stdout)
+    assert ratio and float(ratio[1]) >= LEAST_RATIO, done.stdout
