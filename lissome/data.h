@@ -3,9 +3,11 @@
 //
 //   load_dataset(path) -> fit_dataset(dataset, signature) -> split_dataset -> take_batch, take_labels
 //
-// Files: .npz (named arrays with one common first dimension), a single .npy, an IDX file (gzip or plain, with its label
-// file beside it), or a folder with the four standard IDX files: DIR:train or DIR:test. Everything is checked before it
-// is used: errors name file, entry, what was seen and what is allowed (invalid_input, or usage for a path or a name).
+// Files: .npz and .safetensors (named arrays with one common first dimension), a single .npy, .csv (a header, then a
+// sample a line), an IDX file (gzip or plain, with its label file beside it), a folder with the four standard IDX
+// files: DIR:train or DIR:test, or a folder with a folder of PNG and JPEG images for each class. Everything is checked
+// before it is used: errors name file, entry, what was seen and what is allowed (invalid_input, or usage for a path or
+// a name).
 #pragma once
 
 #include <cstdint>
@@ -38,19 +40,21 @@ struct DataColumn {
 };
 
 struct Dataset {
-  std::string source;               // the path as given, for messages
-  std::vector<DataColumn> columns;  // inputs
-  std::optional<Array> labels;      // class numbers i64 [samples] or [samples, ...], or float targets [samples, ...]
-  std::vector<int64_t> rows;        // which samples of the arrays, in order; splits share the arrays
-  bool is_images = false;           // from IDX: fit_dataset may scale and reshape
-  std::vector<std::string> notes;   // what was converted or left out, for the user
+  std::string source;                    // the path as given, for messages
+  std::vector<DataColumn> columns;       // inputs
+  std::optional<Array> labels;           // class numbers i64 [samples] or [samples, ...], or float targets [samples, ...]
+  std::vector<int64_t> rows;             // which samples of the arrays, in order; splits share the arrays
+  bool is_images = false;                // from IDX or image files: fit_dataset may scale and reshape
+  std::vector<std::string> image_files;  // of a folder of images, until fit_dataset knows their sizes and decodes them
+  std::vector<std::string> classes;      // their names, where labels were words or folders
+  std::vector<std::string> notes;        // what was converted or left out, for the user
 
   int64_t samples() const { return static_cast<int64_t>(rows.size()); }
 };
 
 struct DataOptions {
-  // The array that holds the labels (.npz), or the path of a label file (IDX, which else takes the one beside the
-  // images).
+  // The array that holds the labels (.npz, .safetensors), the column (.csv), or the path of a label file (IDX, which
+  // else takes the one beside the images). Images have their folders for labels.
   std::string labels;
 };
 
@@ -63,9 +67,10 @@ Dataset make_dataset(std::vector<NamedArray> arrays, const DataOptions& options,
 // Puts the columns in the order of the model's inputs, by name, or in file order when no name matches, and settles
 // conversions: f64 -> f32 (noted), narrower integers -> wider, i64 -> i32 where every value fits, floats -> f16 or bf16
 // (noted). Images of bytes (IDX only) become floats in 0..1 and take the input's sizes when the number of elements is
-// the same, so [28, 28] fits [1, 28, 28] and [784]. A fixed batch size in the signature is no constraint.
-// Throws invalid_input: an input without array, wrong dtype or sizes, NaN or infinity in a float input, an integer
-// outside of its range.
+// the same, so [28, 28] fits [1, 28, 28] and [784]. Image files are decoded to cover the sizes of the one input [batch,
+// 1 or 3, height, width], their middle cut out. A fixed batch size in the signature is no constraint. Throws
+// invalid_input: an input without array, wrong dtype or sizes, NaN or infinity in a float input, an integer outside of
+// its range, a damaged image; over_budget: images that do not fit into half of the memory.
 Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs);
 
 // The same for one set of inputs (`lissome run --input`): every size of the signature counts. Conversions are added to

@@ -78,6 +78,7 @@ void check_finite_array(const Array& array, const std::string& name, const Batch
 }  // namespace
 
 std::shared_ptr<const BatchSource> make_source(Dataset dataset) {
+  LISSOME_CHECK(dataset.image_files.empty(), quote(dataset.source), " is no source before it is fitted");
   return std::make_shared<DatasetSource>(std::move(dataset));
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lissome/data.h"
+#include "lissome/data/decode_images.h"
 
 namespace lissome {
 namespace {
@@ -186,6 +187,7 @@ DataColumn fit_column(DataColumn column, const DataSignature& input, bool is_ima
 }  // namespace
 
 Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs) {
+  if (!dataset.image_files.empty()) decode_images(&dataset, inputs);
   std::vector<std::string> names;
   for (const DataColumn& column : dataset.columns) names.push_back(column.name);
   const std::vector<size_t> chosen = match_names(names, inputs, dataset.source, &dataset.notes);

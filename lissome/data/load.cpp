@@ -7,7 +7,9 @@
 #include <numeric>
 
 #include "lissome/data.h"
+#include "lissome/data/csv.h"
 #include "lissome/data/idx.h"
+#include "lissome/data/image_folder.h"
 
 namespace lissome {
 namespace {
@@ -67,9 +69,10 @@ IdxPair find_pair(const std::string& folder, const std::string& split) {
   }
   if (found.empty())
     throw_error(ErrorKind::invalid_input, quote(folder),
-                ": a folder without IDX files. Read are folders with "
+                ": a folder without IDX files and without folders of images. Read are folders with "
                 "train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and "
-                "t10k-labels-idx1-ubyte.gz, and files: .npz, .npy, IDX.");
+                "t10k-labels-idx1-ubyte.gz, folders with a folder of .png or .jpg for each class, and files: .npz, "
+                ".npy, .safetensors, .csv, IDX.");
   throw_error(ErrorKind::usage, quote(folder), ": a folder of IDX files; say which part: ", join(found, " or "), ".");
 }
 
@@ -128,6 +131,33 @@ Dataset gather(std::vector<NamedArray> arrays, const DataOptions& options, const
   return dataset;
 }
 
+Dataset load_csv_dataset(const std::string& path, const DataOptions& options) {
+  CsvTable table = load_csv(path, options.labels);
+  Dataset dataset;
+  dataset.source = path;
+  if (table.columns.empty())
+    throw_error(ErrorKind::invalid_input, quote(path), ": no columns besides the labels; at least one is needed.");
+  dataset.columns.push_back(make_column("features", std::move(table.features)));
+  dataset.labels = std::move(table.labels);
+  dataset.classes = std::move(table.classes);
+  return dataset;
+}
+
+// Decoding waits for fit_dataset, which knows what sizes the model takes.
+Dataset load_image_dataset(const std::string& path, const DataOptions& options) {
+  if (!options.labels.empty() && options.labels != "labels")
+    throw_error(ErrorKind::usage, quote(options.labels), ": images have their folders for labels; leave it out.");
+  ImageFolder folder = list_image_folder(path);
+  Dataset dataset;
+  dataset.source = path;
+  dataset.is_images = true;
+  dataset.labels = make_array(Dtype::i64, {static_cast<int64_t>(folder.labels.size())});
+  std::copy(folder.labels.begin(), folder.labels.end(), dataset.labels->data<int64_t>());
+  dataset.image_files = std::move(folder.files);
+  dataset.classes = std::move(folder.classes);
+  return dataset;
+}
+
 // Class numbers become i64[samples], or [samples, ...] where a sample has many (tokens, pixels); floats stay targets.
 void settle_labels(Dataset* dataset, int64_t samples) {
   Array& labels = *dataset->labels;
@@ -151,7 +181,13 @@ void settle_labels(Dataset* dataset, int64_t samples) {
   }
 }
 
+void number_rows(Dataset* dataset, int64_t samples) {
+  dataset->rows.resize(static_cast<size_t>(samples));
+  std::iota(dataset->rows.begin(), dataset->rows.end(), int64_t{0});
+}
+
 void settle(Dataset* dataset) {
+  if (!dataset->image_files.empty()) return number_rows(dataset, static_cast<int64_t>(dataset->image_files.size()));
   if (dataset->columns.empty())
     throw_error(ErrorKind::invalid_input, quote(dataset->source), ": no arrays",
                 dataset->labels ? " besides the labels" : "", "; at least one array [samples, ...] is needed.");
@@ -171,8 +207,11 @@ void settle(Dataset* dataset) {
     throw_error(ErrorKind::invalid_input, quote(dataset->source), ": entry ", quote(first.name), ", ",
                 format_sizes(first.array.sizes), ", has no samples; at least one is needed.");
   if (dataset->labels) settle_labels(dataset, samples);
-  dataset->rows.resize(static_cast<size_t>(samples));
-  std::iota(dataset->rows.begin(), dataset->rows.end(), int64_t{0});
+  number_rows(dataset, samples);
+}
+
+bool has_ending(const std::string& path, std::string_view ending) {
+  return path.size() > ending.size() && path.compare(path.size() - ending.size(), ending.size(), ending) == 0;
 }
 
 Dataset load_any(const std::string& path, const DataOptions& options) {
@@ -183,7 +222,10 @@ Dataset load_any(const std::string& path, const DataOptions& options) {
       throw_error(ErrorKind::usage, quote(path), ": ", quote(split), " is no part of a dataset; train and test are.");
     return load_idx_pair(path, find_pair(path.substr(0, colon), split), options);
   }
+  if (is_folder(path) && is_image_folder(path)) return load_image_dataset(path, options);
   if (is_folder(path)) return load_idx_pair(path, find_pair(path, ""), options);
+  if (has_ending(path, ".csv")) return load_csv_dataset(path, options);
+  if (has_ending(path, ".safetensors")) return gather(load_safetensors(path), options, path);
   const auto file = MappedFile::open(path);
   if (looks_like_idx(file->bytes())) return load_idx_pair(path, {path, find_label_file(path)}, options);
   return gather(load_arrays(path), options, path);

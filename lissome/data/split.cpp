@@ -93,6 +93,7 @@ DataSplit split_dataset(const Dataset& dataset, const SplitOptions& options) {
   if (!(options.calibration > 0 && options.calibration < 1) || options.most_calibration < 1)
     throw_error(ErrorKind::usage, "a calibration share of ", options.calibration, " with at most ",
                 options.most_calibration, " samples; a share between 0 and 1, and at least one sample, are allowed.");
+  LISSOME_CHECK(dataset.image_files.empty(), quote(dataset.source), " is split before it is fitted");
   std::vector<Group> groups = group_samples(dataset);
   if (groups.size() < 2)
     throw_error(ErrorKind::invalid_input, quote(dataset.source), ": ", dataset.samples(),

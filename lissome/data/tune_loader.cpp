@@ -15,8 +15,8 @@ constexpr int kFirstPrefetch = 2, kMostPrefetch = 8;
 constexpr int kMostFailures = 2;
 
 std::string describe(const LoaderTrial& trial) {
-  if (trial.workers == 0) return "loading in the training loop";
-  return std::to_string(trial.workers) + (trial.workers == 1 ? " worker, " : " workers, ") +
+  if (trial.workers == 0) return "in the training loop";
+  return "by " + std::to_string(trial.workers) + (trial.workers == 1 ? " worker, " : " workers, ") +
          std::to_string(trial.prefetch) + " batches ahead each";
 }
 
@@ -106,13 +106,13 @@ void LoaderTuner::propose() {
 void LoaderTuner::settle() {
   done_ = true;
   if (settings_ == 0) {
-    tuning_.summary = "loading: not measured, too few steps in " + format_duration(options_.seconds);
+    tuning_.summary = "loading was not measured: too few steps in " + format_duration(options_.seconds);
   } else {
-    tuning_.summary = "loading: " + describe(best_);
+    tuning_.summary = "data are loaded " + describe(best_);
     if (best_.workers > 0) {
       char times[32];
       std::snprintf(times, sizeof times, "%.2f", speedup_);
-      tuning_.summary += std::string(", ") + times + " times as fast as loading in the training loop";
+      tuning_.summary += std::string(", ") + times + " times as fast as in the training loop";
     }
     tuning_.summary += "; " + std::to_string(settings_) + (settings_ == 1 ? " setting" : " settings") + " tried";
   }

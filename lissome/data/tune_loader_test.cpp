@@ -31,7 +31,7 @@ void sleep_for_a_step(Batch&) { std::this_thread::sleep_for(std::chrono::millise
 }  // namespace
 
 TEST_CASE("waiting for a disk is shared among workers, and no batch is lost while that is found out") {
-  const auto source = std::make_shared<SlowSource>(std::chrono::milliseconds(8));
+  const auto source = std::make_shared<SlowSource>(std::chrono::milliseconds(6));
   Loader loader(source, {.order = SequentialOrder{}, .batch = 10});
   std::vector<int64_t> seen;
   const LoaderTuning tuning = tune_loader(loader, [&](Batch& batch) {
@@ -44,10 +44,10 @@ TEST_CASE("waiting for a disk is shared among workers, and no batch is lost whil
   CHECK(loader.options().prefetch == tuning.prefetch);
   CHECK(tuning.trials.size() >= 3);
   CHECK(tuning.trials[0].workers == 0);
-  CHECK(tuning.trials[0].seconds > 0.0099);
-  CHECK(tuning.trials[0].stall_seconds > 0.0079);
+  CHECK(tuning.trials[0].seconds > 0.0079);
+  CHECK(tuning.trials[0].stall_seconds > 0.0059);
   CHECK(tuning.summary.find("4 workers, 2 batches ahead each, ") != std::string::npos);
-  CHECK(tuning.summary.find(" times as fast as loading in the training loop; 4 settings tried") != std::string::npos);
+  CHECK(tuning.summary.find(" times as fast as in the training loop; ") != std::string::npos);
 }
 
 TEST_CASE("where loading costs next to nothing it stays in the training loop") {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import io
 import json
 import struct
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -78,8 +80,37 @@ def write_model_members(path: Path) -> None:
     path.write_bytes(b"".join(struct.pack("<H", len(text)) + text for text in texts))
 
 
+# Grey, 8 x 8, as libjpeg-turbo writes it; Python's own library has no encoder.
+JPEG = base64.b64decode(
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDABALDA4MChAODQ4SERATGCgaGBYWGDEjJR0oOjM9PDkzODdASFxOQERXRTc4UG1RV19i"
+    "Z2hnPk1xeXBkeFxlZ2P/wAALCAAIAAgBAREA/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUF"
+    "BAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEII0KxwRVS0fAkM2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVW"
+    "V1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ipqrKztLW2t7i5usLDxMXGx8jJytLT1NXW19jZ2uHi"
+    "4+Tl5ufo6erx8vP09fb3+Pn6/9oACAEBAAA/AEg8Hf8ATP8ASv/Z"
+)
+
+
+def write_png(path: Path, color: int, depth: int, pixels: bytes) -> None:
+    """2 x 2 pixels, each row behind its filter byte."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    header = struct.pack(">IIBBBBB", 2, 2, depth, color, 0, 0, 0)
+    palette = chunk(b"PLTE", bytes(range(12))) if color == 3 else b""
+    body = chunk(b"IHDR", header) + palette + chunk(b"IDAT", zlib.compress(pixels)) + chunk(b"IEND", b"")
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + body)
+
+
+def write_images(folder: Path) -> None:
+    write_png(folder / "rgb.png", 2, 8, bytes([0, 1, 2, 3, 4, 5, 6, 1, 7, 8, 9, 1, 1, 1]))
+    write_png(folder / "grey16.png", 0, 16, bytes([0, 1, 2, 3, 4, 2, 5, 6, 7, 8]))
+    write_png(folder / "palette.png", 3, 2, bytes([0, 0x40, 3, 0x90]))
+    (folder / "grey.jpg").write_bytes(JPEG)
+
+
 def main(folder: Path) -> None:
-    for name in ("arrays", "data", "json", "model_file", "program_text", "pt2", "safetensors", "units", "zip"):
+    for name in ("arrays", "csv", "data", "image", "json", "model_file", "program_text", "pt2", "safetensors", "units", "zip"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     arrays = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array([1, -2], dtype=np.int64)}
     np.savez(folder / "arrays" / "stored.npz", **arrays)
@@ -101,6 +132,9 @@ def main(folder: Path) -> None:
     for source in (folder / "arrays").iterdir():
         (folder / "data" / source.name).write_bytes(source.read_bytes())
     write_idx(folder / "data")
+    (folder / "csv" / "words.csv").write_text('a,"b ""c""",y\r\n1,-2e3,cat\r\n\r\n+.5,0,"d\no"\n')
+    (folder / "csv" / "numbers.csv").write_text("a,y\n1,2\n3,4\n")
+    write_images(folder / "image")
 
 
 if __name__ == "__main__":
