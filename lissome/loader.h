@@ -6,6 +6,7 @@
 
 #include "lissome/data/batch_source.h"
 #include "lissome/data/cache_source.h"
+#include "lissome/data/collate.h"
 #include "lissome/data/image_folder.h"
 #include "lissome/data/loader.h"
 #include "lissome/data/sampler.h"

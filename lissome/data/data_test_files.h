@@ -21,7 +21,7 @@ Array make_values(Dtype dtype, Sizes sizes, const std::vector<T>& values) {
 
 template <typename T>
 std::vector<T> values_of(const Array& array) {
-  return {array.data<T>(), array.data<T>() + array.elements()};
+  return std::vector<T>(array.data<T>(), array.data<T>() + array.elements());
 }
 
 inline std::string build_idx(int type, const std::vector<uint32_t>& sizes, const std::string& data) {

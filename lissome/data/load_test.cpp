@@ -47,6 +47,17 @@ TEST_CASE("a dataset from an .npz, with labels by name") {
   CHECK_FALSE(load_dataset(path).labels.has_value());
 }
 
+TEST_CASE("a dataset from a .safetensors file") {
+  const TemporaryFolder folder;
+  save_safetensors(folder.file("d.safetensors"), {{"x", make_values<float>(Dtype::f32, {2, 2}, {1, 2, 3, 4})},
+                                                  {"y", make_values<int64_t>(Dtype::i64, {2}, {1, 0})}});
+  const Dataset dataset = load_dataset(folder.file("d.safetensors"), {.labels = "y"});
+  CHECK(values_of<float>(take_batch(dataset, 1, 1)[0].array) == std::vector<float>{3, 4});
+  CHECK(values_of<int64_t>(*dataset.labels) == std::vector<int64_t>{1, 0});
+  EXPECT_ERROR(usage, load_dataset(folder.file("d.safetensors"), {.labels = "z"}), "'z'", "x, y");
+  EXPECT_ERROR(invalid_input, load_dataset(folder.write("b.safetensors", "hello, this is no data")), "b.safetensors");
+}
+
 TEST_CASE("float labels stay targets") {
   const TemporaryFolder folder;
   const std::string path =
