@@ -9,6 +9,8 @@
 namespace lissome {
 namespace {
 
+constexpr int64_t kRowsAtOnce = 8;
+
 // `step` is 1 or -1: known to the compiler, a row goes by vectors.
 template <typename Pixel>
 void convert_row(const Pixel* from, int64_t step, int64_t count, float factor, float summand, float* out) {
@@ -48,6 +50,26 @@ void build_table(int64_t from, int64_t to, ResizeTable& table) {
     table.first.push_back(first);
     table.start.push_back(static_cast<int64_t>(table.weights.size()));
   }
+}
+
+// From rows that stand side by side, [column][row], the first `rows` of them, resized, into `out`.
+void resize_columns(const ResizeTable& table, const float* beside, float factor, float summand, int64_t rows,
+                    int64_t width, float* out) {
+  for (size_t x = 0; x < static_cast<size_t>(width); ++x) {
+    const float* from = beside + kRowsAtOnce * table.first[x];
+    const float* weights = table.weights.data() + table.start[x];
+    const int64_t taps = table.start[x + 1] - table.start[x];
+    float sums[kRowsAtOnce] = {};
+    for (int64_t k = 0; k < taps; ++k)
+      for (int64_t r = 0; r < kRowsAtOnce; ++r) sums[r] += weights[k] * from[k * kRowsAtOnce + r];
+    for (int64_t r = 0; r < rows; ++r) out[r * width + static_cast<int64_t>(x)] = sums[r] * factor + summand;
+  }
+}
+
+// The greatest integer not above; without SSE4.1, std::floor is a call.
+int64_t floor_to_integer(float value) {
+  const auto whole = static_cast<int32_t>(value);
+  return static_cast<float>(whole) > value ? whole - 1 : whole;
 }
 
 }  // namespace
@@ -148,29 +170,32 @@ void Frame::resize(int64_t height, int64_t width) {
   become(out, height, width);
 }
 
-// Rows first, because whole rows go by vectors; both sums are linear, so the order is free but for rounding.
+// Rows first, because whole rows go by vectors; both sums are linear, so the order is free but for rounding. Eight rows
+// then stand side by side, so that the sums over columns go by vectors too.
 template <typename Pixel>
 void Frame::resize_from(const Pixel* pixels, float* out, int64_t height, int64_t width) {
-  std::vector<float>& sums = workspace_->row;
   const ResizeTable& rows = workspace_->rows;
-  const ResizeTable& columns = workspace_->columns;
-  for (int64_t c = 0; c < channels_; ++c) {
-    const auto channel = static_cast<size_t>(c);
-    for (size_t y = 0; y < static_cast<size_t>(height); ++y) {
-      sums.assign(static_cast<size_t>(width_), 0);
-      for (int64_t k = rows.start[y]; k < rows.start[y + 1]; ++k)
-        add_weighted_row(pixels + (origin_ + c * channel_stride_ + (rows.first[y] + k - rows.start[y]) * row_stride_),
-                         column_stride_, width_, rows.weights[static_cast<size_t>(k)], sums.data());
-      for (size_t x = 0; x < static_cast<size_t>(width); ++x) {
-        const float* from = sums.data() + columns.first[x];
-        const float* weights = columns.weights.data() + columns.start[x];
-        const int64_t taps = columns.start[x + 1] - columns.start[x];
-        float sum = 0;
-        for (int64_t k = 0; k < taps; ++k) sum += from[k] * weights[k];
-        *out++ = sum * factor_[channel] + summand_[channel];
+  const auto count = static_cast<size_t>(width_);
+  workspace_->row.resize(2 * kRowsAtOnce * count);
+  float* sums = workspace_->row.data();
+  float* beside = sums + kRowsAtOnce * count;
+  for (int64_t c = 0; c < channels_; ++c, out += height * width)
+    for (int64_t top = 0; top < height; top += kRowsAtOnce) {
+      const int64_t end = std::min(height, top + kRowsAtOnce);
+      std::fill(sums, beside, 0.0F);
+      for (int64_t y = top; y < end; ++y) {
+        const auto row = static_cast<size_t>(y);
+        for (int64_t k = rows.start[row]; k < rows.start[row + 1]; ++k)
+          add_weighted_row(
+              pixels + (origin_ + c * channel_stride_ + (rows.first[row] + k - rows.start[row]) * row_stride_),
+              column_stride_, width_, rows.weights[static_cast<size_t>(k)], sums + (y - top) * width_);
       }
+      for (size_t x = 0; x < count; ++x)
+        for (size_t r = 0; r < kRowsAtOnce; ++r) beside[kRowsAtOnce * x + r] = sums[r * count + x];
+      const auto channel = static_cast<size_t>(c);
+      resize_columns(workspace_->columns, beside, factor_[channel], summand_[channel], end - top, width,
+                     out + top * width);
     }
-  }
 }
 
 void Frame::rotate(double degrees) {
@@ -193,24 +218,41 @@ void Frame::rotate_from(const Pixel* pixels, float* out, double degrees) const {
     for (int64_t x = 0; x < width_; ++x) {
       const float dx = static_cast<float>(x) - center_x;
       const float source_x = cosine * dx - sine * dy + center_x, source_y = sine * dx + cosine * dy + center_y;
-      const float floor_x = std::floor(source_x), floor_y = std::floor(source_y);
-      const float part_x = source_x - floor_x, part_y = source_y - floor_y;
-      const auto left = static_cast<int64_t>(floor_x), top = static_cast<int64_t>(floor_y);
-      const float weights[2][2] = {{(1 - part_y) * (1 - part_x), (1 - part_y) * part_x},
-                                   {part_y * (1 - part_x), part_y * part_x}};
+      const int64_t left = floor_to_integer(source_x), top = floor_to_integer(source_y);
+      const float part_x = source_x - static_cast<float>(left), part_y = source_y - static_cast<float>(top);
+      const float weights[4] = {(1 - part_y) * (1 - part_x), (1 - part_y) * part_x, part_y * (1 - part_x),
+                                part_y * part_x};
+      const bool all_inside = top >= 0 && left >= 0 && top + 1 < height_ && left + 1 < width_;
       for (int64_t c = 0; c < channels_; ++c) {
         const Pixel* from = pixels + (origin_ + c * channel_stride_);
-        float sum = 0;
-        for (int64_t row = std::max(top, int64_t{0}); row <= std::min(top + 1, height_ - 1); ++row)
-          for (int64_t column = std::max(left, int64_t{0}); column <= std::min(left + 1, width_ - 1); ++column) {
-            const auto pixel = static_cast<float>(from[row * row_stride_ + column * column_stride_]);
-            const auto channel = static_cast<size_t>(c);
-            sum += weights[row - top][column - left] * (pixel * factor_[channel] + summand_[channel]);
-          }
-        out[(c * height_ + y) * width_ + x] = sum;
+        const auto channel = static_cast<size_t>(c);
+        float* to = out + (c * height_ + y) * width_ + x;
+        if (all_inside) {
+          const Pixel* at = from + (top * row_stride_ + left * column_stride_);
+          const float sum = weights[0] * static_cast<float>(at[0]) +
+                            weights[1] * static_cast<float>(at[column_stride_]) +
+                            weights[2] * static_cast<float>(at[row_stride_]) +
+                            weights[3] * static_cast<float>(at[row_stride_ + column_stride_]);
+          *to = sum * factor_[channel] + summand_[channel];
+        } else {
+          *to = sample_rim(from, top, left, weights, factor_[channel], summand_[channel]);
+        }
       }
     }
   }
+}
+
+// Where some of the four pixels lie outside, and count as 0.
+template <typename Pixel>
+float Frame::sample_rim(const Pixel* from, int64_t top, int64_t left, const float* weights, float factor,
+                        float summand) const {
+  float sum = 0;
+  for (int64_t row = std::max(top, int64_t{0}); row <= std::min(top + 1, height_ - 1); ++row)
+    for (int64_t column = std::max(left, int64_t{0}); column <= std::min(left + 1, width_ - 1); ++column) {
+      const auto pixel = static_cast<float>(from[row * row_stride_ + column * column_stride_]);
+      sum += weights[2 * (row - top) + column - left] * (pixel * factor + summand);
+    }
+  return sum;
 }
 
 template <typename Pixel>

@@ -25,7 +25,7 @@ struct ResizeTable {
 struct FrameWorkspace {
   std::vector<float> pixels[2];  // of resampled images; one is read while the other is written
   int next = 0;
-  std::vector<float> row;
+  std::vector<float> row;  // sums of rows while resizing
   ResizeTable rows, columns;
 };
 
@@ -62,6 +62,9 @@ class Frame {
   void resize_from(const Pixel* pixels, float* out, int64_t height, int64_t width);
   template <typename Pixel>
   void rotate_from(const Pixel* pixels, float* out, double degrees) const;
+  template <typename Pixel>
+  float sample_rim(const Pixel* from, int64_t top, int64_t left, const float* weights, float factor,
+                   float summand) const;
   template <typename Pixel>
   void write_from(const Pixel* pixels, float* out) const;
 
