@@ -164,10 +164,9 @@ class Trainer {
     const Stopwatch watch;
     const double seconds_before = place_.seconds;
     batches_.begin_epoch(place_.epoch);
-    double learning_rate = 0;
     while (place_.epoch_steps < batches_.per_epoch() && !record_.interrupted && !is_last_step()) {
       const TrainStepRecord step = run_step();
-      learning_rate = step.learning_rate;
+      place_.learning_rate = step.learning_rate;
       place_.seconds = seconds_before + watch.seconds();
       tell_step(step);
       record_.interrupted = control_.stopped();
@@ -176,7 +175,7 @@ class Trainer {
     EpochRecord record{.epoch = place_.epoch,
                        .step = record_.steps,
                        .loss = place_.losses / static_cast<double>(std::max<int64_t>(place_.samples, 1)),
-                       .learning_rate = learning_rate,
+                       .learning_rate = place_.learning_rate,
                        .validation_loss = {},
                        .validation_metrics = {}};
     if (!record_.interrupted) judge_epoch(record);

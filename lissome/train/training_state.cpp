@@ -93,6 +93,7 @@ void add_place(Snapshot& snapshot, const TrainingPlace& place) {
   snapshot.add_count("place/epoch_steps", place.epoch_steps);
   snapshot.add_count("place/samples", place.samples);
   snapshot.add_number("place/losses", place.losses);
+  snapshot.add_number("place/learning_rate", place.learning_rate);
   snapshot.add_number("place/seconds", place.seconds);
 }
 
@@ -101,6 +102,7 @@ TrainingPlace read_place(const Snapshot& snapshot) {
           .epoch_steps = snapshot.require_count("place/epoch_steps"),
           .losses = snapshot.require_number("place/losses"),
           .samples = snapshot.require_count("place/samples"),
+          .learning_rate = snapshot.require_number("place/learning_rate"),
           .seconds = snapshot.require_number("place/seconds")};
 }
 

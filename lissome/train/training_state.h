@@ -16,7 +16,8 @@ struct TrainingPlace {
   int64_t epoch_steps = 0;  // done of it
   double losses = 0;        // of it: sum over its samples so far
   int64_t samples = 0;
-  double seconds = 0;  // of it, in runs before this one
+  double learning_rate = 0;  // of its last step
+  double seconds = 0;        // spent on it
 };
 
 struct TrainingState {

@@ -113,3 +113,35 @@ def as_rows(table: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.fixture
 def rows() -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
     return as_rows
+
+
+class Small(torch.nn.Module):
+    """Dropout, whose draws are state, and batch norm, whose statistics are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Linear(12, 32)
+        self.norm = torch.nn.BatchNorm1d(32)
+        self.dropout = torch.nn.Dropout(0.2)
+        self.head = torch.nn.Linear(32, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.dropout(torch.relu(self.norm(self.stem(x)))))
+
+
+def make_training(folder: Path) -> SimpleNamespace:
+    """small.pt2 in train form and data for it: what takes little time to train."""
+    torch.manual_seed(5)
+    net, x = Small().train(), torch.randn(120, 12)
+    labels = (x @ torch.randn(12, 3)).argmax(1)
+    batch = torch.export.Dim("batch", min=2, max=512)
+    torch.export.save(torch.export.export(net, (x[:4],), dynamic_shapes=({0: batch},)), folder / "small.pt2")
+    np.savez(folder / "train.npz", x=x[:90].numpy(), labels=labels[:90].numpy())
+    np.savez(folder / "val.npz", x=x[90:].numpy(), labels=labels[90:].numpy())
+    words = ["train", folder / "small.pt2", "--data", folder / "train.npz", "--labels", "labels", "--batch", "10"]
+    return SimpleNamespace(folder=folder, net=net, words=words, validation=["--val", folder / "val.npz"])
+
+
+@pytest.fixture(scope="session")
+def training(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    return make_training(tmp_path_factory.mktemp("training"))
