@@ -9,6 +9,7 @@
 
 #include "lissome/train/training_step.h"
 #include "tests/expect_error.h"
+#include "tests/temporary_folder.h"
 
 using namespace lissome;
 
@@ -132,4 +133,79 @@ TEST_CASE("labels that no class has, and too few samples, are refused") {
   Dataset few = data;
   few.rows.resize(4);
   EXPECT_ERROR(invalid_input, train(model, few, nullptr, options), "4 samples fill no batch", "8");
+}
+
+TEST_CASE("callbacks see every step and epoch, hooks every gradient, and training ends at its last step") {
+  const Dataset data = make_line();
+  TrainOptions options = make_options();
+  options.max_steps = 14;
+  std::vector<TrainStepRecord> steps;
+  std::vector<EpochRecord> epochs;
+  options.callbacks.on_step = [&](const TrainStepRecord& step) { steps.push_back(step); };
+  options.callbacks.on_epoch = [&](const EpochRecord& epoch) { epochs.push_back(epoch); };
+  GradientHooks hooks;
+  hooks.add("b", [](const std::string&, const at::Tensor& gradient) { return gradient.mul(0); });
+  options.gradient_hooks = &hooks;
+  options.metrics = {{"worst", [](const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
+                        return outputs[0].sub(labels).abs().max().item().toDouble();
+                      }}};
+  const Trained trained = train(make_model(), data, &data, options);
+  REQUIRE(steps.size() == 14);
+  REQUIRE(epochs.size() == 3);
+  CHECK(steps[13].step == 14);
+  CHECK(steps[13].epoch == 3);
+  CHECK(steps[5].samples == 40 % 7);
+  CHECK(steps[0].memory > 0);
+  CHECK(steps[0].seconds_gradients > 0);
+  CHECK(epochs[2].step == 14);
+  CHECK(epochs[2].validation_metrics.at(1).first == "worst");
+  CHECK(epochs[2].validation_metrics.at(1).second >= epochs[2].validation_metrics.at(0).second);
+  CHECK(trained.record.history.points.size() == 14);
+  CHECK(read_one(trained.program, "b") == 0);
+  CHECK(read_one(trained.program, "w") != 0.5F);
+}
+
+TEST_CASE("averages of weights are validated and given back, frozen ones stay") {
+  const Dataset data = make_line();
+  TrainOptions options = make_options();
+  options.epochs = 1;
+  options.groups = {{.pattern = "b", .frozen = true}};
+  std::vector<float> weights;
+  const Program model = make_model();
+  options.callbacks.on_step = [&](const TrainStepRecord&) { weights.push_back(read_one(model, "w")); };
+  options.average_decay = 0.5;
+  const Trained trained = train(model, data, &data, options);
+  float average = 0.5;
+  for (const float weight : weights) average = average * 0.5F + weight * 0.5F;
+  CHECK(read_one(trained.program, "w") == doctest::Approx(average).epsilon(1e-6));
+  CHECK(read_one(trained.program, "b") == 0);
+  const double error = *trained.record.epochs[0].validation_loss;
+  // Of x in steps of 1/20 from -1: the mean of ((w - 2) x - 1)^2.
+  double wanted = 0;
+  for (int i = 0; i < kSamples; ++i) {
+    const double x = i / (kSamples / 2.0) - 1, miss = (average - 2) * x - 1;
+    wanted += miss * miss / kSamples;
+  }
+  CHECK(error == doctest::Approx(wanted).epsilon(1e-5));
+}
+
+TEST_CASE("a loss of one's own trains") {
+  const Dataset data = make_line();
+  TrainOptions options = make_options();
+  options.loss_function = [](const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
+    return outputs[0].sub(labels).square().mean();
+  };
+  const Trained own = train(make_model(), data, nullptr, options);
+  CHECK(read_one(own.program, "w") == doctest::Approx(2).epsilon(0.01));
+}
+
+TEST_CASE("when the loss becomes no number, the last good snapshot is named and stays") {
+  const TemporaryFolder folder;
+  TrainOptions options = make_options();
+  options.optimizer = Sgd{.lr = 1e15};
+  options.clip_norm = 0;
+  options.snapshots = SnapshotOptions{.folder = folder.file("s"), .every_steps = 1, .every_seconds = 0};
+  EXPECT_ERROR(invalid_input, train(make_model(), make_line(), nullptr, options), "the loss became", "aten::",
+               "The last good state is that of step", folder.file("s"));
+  CHECK_FALSE(list_snapshots(folder.file("s")).empty());
 }
