@@ -100,7 +100,17 @@ FoundSnapshot find_snapshot(const std::string& folder, const TrainingFacts& fact
   return found;
 }
 
-SnapshotFolder::SnapshotFolder(const SnapshotOptions& options, bool resumed) : options_(options) {
+void refuse_used_folder(const std::string& folder) {
+  std::error_code ignored;  // what cannot be looked at is told when it is made
+  if (!fs::is_directory(folder, ignored)) return;
+  const std::vector<std::string> there = list_snapshots(folder);
+  if (there.empty()) return;
+  throw_error(ErrorKind::usage, quote(folder), " holds snapshots of a training that did not end (the newest: ",
+              fs::path(there.back()).filename().string(), ").\nGo on with --resume ", folder,
+              ", or choose another folder with --snapshots, or remove it");
+}
+
+SnapshotFolder::SnapshotFolder(const SnapshotOptions& options) : options_(options) {
   if (options.every_steps < 0 || !(options.every_seconds >= 0) || options.keep < 1 ||
       (options.every_steps == 0 && options.every_seconds == 0))
     throw_error(ErrorKind::invalid_input, "snapshots: every so many steps or seconds, and 1 or more are kept; not ",
@@ -109,11 +119,6 @@ SnapshotFolder::SnapshotFolder(const SnapshotOptions& options, bool resumed) : o
   if (problem != 0 && problem != EEXIST)
     throw_error(problem == ENOENT ? ErrorKind::usage : ErrorKind::io, "the folder ", quote(options.folder),
                 " for snapshots cannot be made: ", std::error_code(problem, std::generic_category()).message());
-  const std::vector<std::string> there = list_snapshots(options.folder);
-  if (!resumed && !there.empty())
-    throw_error(ErrorKind::usage, quote(options.folder), " holds snapshots of a training that did not end (the newest: ",
-                fs::path(there.back()).filename().string(), ").\nGo on with --resume ", options.folder,
-                ", or choose another folder with --snapshots, or remove it");
   remove_leftovers(options.folder);
   const AtomicFile probe(options.folder + "/probe");  // not committed: throws now and not after an hour
 }

@@ -32,12 +32,15 @@ struct FoundSnapshot {
 // its facts (what there, what here) or none of those there is good.
 FoundSnapshot find_snapshot(const std::string& folder, const TrainingFacts& facts);
 
+// A training that begins anew needs a folder without snapshots, so that none is lost. Writes nothing, and is asked before
+// work begins. Throws usage, naming the newest one there.
+void refuse_used_folder(const std::string& folder);
+
 class SnapshotFolder {
  public:
-  // A training that begins anew needs a folder without snapshots, so that none is lost; one that is `resumed` goes on
-  // in its own. Removes what killed processes left half written. Throws usage or io where nothing can be written, and
-  // invalid_input for options out of range.
-  SnapshotFolder(const SnapshotOptions& options, bool resumed);
+  // Makes the folder, and removes what killed processes left half written. Throws usage or io where nothing can be
+  // written, and invalid_input for options out of range.
+  explicit SnapshotFolder(const SnapshotOptions& options);
 
   bool is_due(int64_t step) const;
   // Saves, and then removes what is too old. Throws io, with all older ones as they were; the next try is at the next

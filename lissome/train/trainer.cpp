@@ -87,11 +87,10 @@ std::vector<at::Tensor> drop_names(const NamedTensors& named) {
 class Trainer {
  public:
   Trainer(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
-          SnapshotFolder* snapshots, TrainingFacts facts, const WorkControl& control)
+          TrainingFacts facts, const WorkControl& control)
       : validation_(validation),
         options_(options),
         control_(control),
-        snapshots_(snapshots),
         facts_(std::move(facts)),
         fixed_(find_fixed_batch(model).has_value()),
         batch_(choose_batch(model, data, options.batch)),
@@ -115,6 +114,8 @@ class Trainer {
           "the model was exported in eval mode: batch norm stays as it is and dropout is absent. Export it in train "
           "mode to train them too: torch.export.export(model.train(), ...)");
   }
+
+  void save_to(SnapshotFolder* snapshots) { snapshots_ = snapshots; }
 
   void notice(const std::string& text) {
     record_.notes.push_back(text);
@@ -283,7 +284,7 @@ class Trainer {
   const Dataset* validation_;
   const TrainOptions& options_;
   const WorkControl& control_;
-  SnapshotFolder* snapshots_;  // null: none
+  SnapshotFolder* snapshots_ = nullptr;  // null: none
   const TrainingFacts facts_;
   TrainRecord record_;
   const bool fixed_;
@@ -315,13 +316,14 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   const TrainingFacts facts = list_facts(model, data, options);
   FoundSnapshot found;
   if (!options.resume.empty()) found = find_snapshot(options.resume, facts);
-  std::optional<SnapshotFolder> snapshots;
-  if (options.snapshots) snapshots.emplace(*options.snapshots, options.resume == options.snapshots->folder);
+  if (options.snapshots && options.resume != options.snapshots->folder) refuse_used_folder(options.snapshots->folder);
   at::manual_seed(options.seed);
   if (options.initialize) initialize_weights(model, *options.initialize);
-  Trainer trainer(model, data, validation, options, snapshots ? &*snapshots : nullptr, facts, control);
+  Trainer trainer(model, data, validation, options, facts, control);
   at::manual_seed(options.seed);  // recording may have drawn
   if (!options.resume.empty()) trainer.resume(found);
+  std::optional<SnapshotFolder> snapshots;
+  if (options.snapshots) trainer.save_to(&snapshots.emplace(*options.snapshots));
   Trained trained;
   trained.record = trainer.run();
   trained.program = make_eval_form(model);
