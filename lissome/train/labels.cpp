@@ -30,15 +30,25 @@ std::optional<int64_t> count_classes(const Program& with_loss, const TrainOption
   return std::nullopt;
 }
 
-void check_labels(const Dataset& data, int64_t ignored_label, std::optional<int64_t> classes) {
+// With label smoothing and class weights, PyTorch's formula has tensors as long as there are labels that count: a size
+// that depends on data, which no recorded step has.
+void refuse_ignored(const Dataset& data, const LossOptions& loss, size_t sample) {
+  if (loss.label_smoothing == 0 || loss.class_weights.empty()) return;
+  throw_error(ErrorKind::unsupported, data.source, ": sample ", data.rows[sample], " has the ignored label ",
+              loss.ignored_label, ". With label smoothing and class weights at once, leave such samples out of the data");
+}
+
+void check_labels(const Dataset& data, const LossOptions& loss, std::optional<int64_t> classes) {
   if (!classes) return;
   if (!data.labels) throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, which this loss needs");
   const Array labels = take_labels(data, 0, data.samples());
   const auto* numbers = labels.data<int64_t>();
   const int64_t each = labels.elements() / std::max<int64_t>(data.samples(), 1);
   for (int64_t i = 0; i < labels.elements(); ++i) {
-    if ((numbers[i] >= 0 && numbers[i] < *classes) || numbers[i] == ignored_label) continue;
-    throw_error(ErrorKind::invalid_input, data.source, ": sample ", data.rows[static_cast<size_t>(i / each)],
+    const auto sample = static_cast<size_t>(i / each);
+    if (numbers[i] == loss.ignored_label) refuse_ignored(data, loss, sample);
+    if ((numbers[i] >= 0 && numbers[i] < *classes) || numbers[i] == loss.ignored_label) continue;
+    throw_error(ErrorKind::invalid_input, data.source, ": sample ", data.rows[sample],
                 " has the label ", numbers[i], "; the model's classes are 0 to ", *classes - 1);
   }
 }
@@ -49,8 +59,8 @@ Program attach_checked_loss(const Program& model, const Dataset& data, const Dat
                             const TrainOptions& options, int64_t batch) {
   Program with_loss = attach_loss_for(model, data, options, batch);
   const std::optional<int64_t> classes = count_classes(with_loss, options);
-  check_labels(data, options.loss.ignored_label, classes);
-  if (validation != nullptr) check_labels(*validation, options.loss.ignored_label, classes);
+  check_labels(data, options.loss, classes);
+  if (validation != nullptr) check_labels(*validation, options.loss, classes);
   return with_loss;
 }
 

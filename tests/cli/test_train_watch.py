@@ -140,11 +140,20 @@ def test_groups_and_frozen_parameters_as_in_python(whole: Callable[..., Any], tr
     assert torch.equal(weights["norm.weight"], training.net.norm.weight)
 
 
-def test_losses_with_options_as_in_python(whole: Callable[..., Any], training: SimpleNamespace):
-    weights = whole("--label-smoothing", 0.1, "--ignore-label", 2, "--class-weights", "1,2.5,1")
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--label-smoothing", 0.1, "--ignore-label", 2], {"label_smoothing": 0.1, "ignore_index": 2}),
+        (["--ignore-label", 2, "--class-weights", "1,2.5,1"], {"ignore_index": 2, "weight": torch.tensor([1, 2.5, 1])}),
+        (["--label-smoothing", 0.2, "--class-weights", "1,2.5,1"], {"label_smoothing": 0.2, "weight": torch.tensor([1, 2.5, 1])}),
+    ],
+)
+def test_losses_with_options_as_in_python(
+    whole: Callable[..., Any], training: SimpleNamespace, words: list[object], options: dict[str, Any]
+):
+    weights = whole(*words)
     net = copy_net(training)
     data = np.load(training.folder / "train.npz")
-    options = {"label_smoothing": 0.1, "ignore_index": 2, "weight": torch.tensor([1, 2.5, 1])}
     groups = [{"params": list(net.parameters())}]
     train_in_python(net, torch.from_numpy(data["x"]), torch.from_numpy(data["labels"]), groups, **options)
     check_weights(weights, net)
@@ -224,6 +233,7 @@ def test_wrong_words_are_usage_errors(train: Callable[..., Any], tmp_path: Path,
     [
         (["--freeze", "encoder.*"], "no parameter fits the pattern 'encoder.*'"),
         (["--class-weights", "1,2"], "2 class weights for 3 classes"),
+        (["--class-weights", "1,2,3", "--label-smoothing", 0.1, "--ignore-label", 2], "has the ignored label 2"),
         (["--average", "1.5"], "the decay of a moving average is in 0..1"),
     ],
 )
