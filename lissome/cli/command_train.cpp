@@ -38,7 +38,8 @@ void write_log(std::optional<TrainLog>& log, Console& console, const auto& write
 }
 
 TrainCallbacks make_callbacks(std::optional<TrainLog>& log, Console& console) {
-  return {.on_step = [&](const TrainStepRecord& step) { write_log(log, console, [&](TrainLog& to) { to.add_step(step); }); },
+  return {.on_step =
+              [&](const TrainStepRecord& step) { write_log(log, console, [&](TrainLog& to) { to.add_step(step); }); },
           .on_epoch =
               [&](const EpochRecord& epoch) { write_log(log, console, [&](TrainLog& to) { to.add_epoch(epoch); }); },
           .on_notice =
@@ -49,10 +50,14 @@ TrainCallbacks make_callbacks(std::optional<TrainLog>& log, Console& console) {
 }
 
 void save_report(const TrainFlags& flags, const TrainRecord& record, const std::vector<std::string>& arguments) {
-  const std::vector<std::pair<std::string, std::string>> facts = {
-      {"Model", flags.model}, {"Data", flags.data},           {"Loss", flags.loss},
-      {"Optimizer", flags.optimizer}, {"Batch", std::to_string(flags.batch)}, {"Seed", std::to_string(flags.seed)}};
-  write_file(flags.report, render_page(make_train_page(record, flags.model, facts, "lissome train " + join(arguments, " "))));
+  const std::vector<std::pair<std::string, std::string>> facts = {{"Model", flags.model},
+                                                                  {"Data", flags.data},
+                                                                  {"Loss", flags.loss},
+                                                                  {"Optimizer", flags.optimizer},
+                                                                  {"Batch", std::to_string(flags.batch)},
+                                                                  {"Seed", std::to_string(flags.seed)}};
+  write_file(flags.report,
+             render_page(make_train_page(record, flags.model, facts, "lissome train " + join(arguments, " "))));
 }
 
 void print_record(const TrainRecord& record, bool json, Console& console) {

@@ -118,7 +118,8 @@ std::optional<SnapshotOptions> make_snapshots(const TrainFlags& flags) {
   if (flags.snapshot_every == "never") return std::nullopt;
   SnapshotOptions options{.folder = choose_snapshot_folder(flags), .every_seconds = 0, .keep = flags.keep};
   const std::string& every = flags.snapshot_every;
-  const bool steps = !every.empty() && std::all_of(every.begin(), every.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool steps =
+      !every.empty() && std::all_of(every.begin(), every.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (steps) {
     options.every_steps = static_cast<int64_t>(std::min(parse_number(every, "--snapshot-every"), 1e15));
   } else {

@@ -84,9 +84,8 @@ void TrainLog::add_step(const TrainStepRecord& step) {
 }
 
 void TrainLog::add_epoch(const EpochRecord& epoch) {
-  Json line = {{"event", "epoch"},          {"epoch", epoch.epoch},
-               {"step", epoch.step},        {"loss", number(epoch.loss)},
-               {"seconds", epoch.seconds},  {"learning_rate", epoch.learning_rate}};
+  Json line = {{"event", "epoch"},           {"epoch", epoch.epoch},     {"step", epoch.step},
+               {"loss", number(epoch.loss)}, {"seconds", epoch.seconds}, {"learning_rate", epoch.learning_rate}};
   if (epoch.validation_loss) line["validation_loss"] = number(*epoch.validation_loss);
   for (const auto& [name, value] : epoch.validation_metrics) line["metrics"][name] = number(value);
   if (files_->events) {

@@ -52,34 +52,41 @@ Series make_epoch_series(const TrainRecord& record, const std::string& name, con
 std::vector<PageChart> make_charts(const TrainRecord& record) {
   using Step = TrainStepRecord;
   std::vector<PageChart> charts;
-  PageChart loss{"Loss", "Of the batches as they were met; of the validation data after each epoch.",
+  PageChart loss{"Loss",
+                 "Of the batches as they were met; of the validation data after each epoch.",
                  {make_series(record, "train", "", [](const Step& step) { return step.loss; })}};
   Series validation =
       make_epoch_series(record, "validation", "", [](const EpochRecord& epoch) { return epoch.validation_loss; });
-  if (!validation.y.empty()) loss.series.push_back(std::move(validation));
+  if (!validation.y.empty()) loss.series.insert(loss.series.begin(), std::move(validation));
   charts.push_back(std::move(loss));
   for (const std::string& name : list_metrics(record)) {
-    charts.push_back({name, "Of the validation data.",
+    charts.push_back({name,
+                      "Of the validation data.",
                       {make_epoch_series(record, name, metric_unit(name), [&](const EpochRecord& epoch) {
                         const Cell cell = find_metric(epoch, name);
                         const double* value = std::get_if<double>(&cell);
                         return value != nullptr ? std::optional(*value) : std::nullopt;
                       })}});
   }
-  charts.push_back({"Learning rate", "Of each step.",
-                    {make_series(record, "rate", "", [](const Step& step) { return step.learning_rate; })}});
-  charts.push_back({"Throughput", "Samples a second.",
-                    {make_series(record, "samples a second", "", [](const Step& step) {
-                      return static_cast<double>(step.samples) / step.seconds();
+  charts.push_back({"Learning rate", "Of each step.", {make_series(record, "rate", "", [](const Step& step) {
+                      return step.learning_rate;
                     })}});
-  charts.push_back({"Time of a step", "What it goes into.",
-                    {make_series(record, "forward and backward", "s", [](const Step& step) { return step.seconds_gradients; }),
-                     make_series(record, "data", "s", [](const Step& step) { return step.seconds_data; }),
-                     make_series(record, "optimizer", "s", [](const Step& step) { return step.seconds_update; })}});
-  charts.push_back({"Gradient norm", "Global, before clipping.",
-                    {make_series(record, "norm", "", [](const Step& step) { return step.gradient_norm; })}});
-  charts.push_back({"Memory", "Resident set of the process.",
-                    {make_series(record, "memory", "B", [](const Step& step) { return step.memory; })}});
+  charts.push_back(
+      {"Throughput", "Samples a second.", {make_series(record, "samples a second", "", [](const Step& step) {
+         return static_cast<double>(step.samples) / step.seconds();
+       })}});
+  charts.push_back(
+      {"Time of a step",
+       "What it goes into.",
+       {make_series(record, "forward and backward", "s", [](const Step& step) { return step.seconds_gradients; }),
+        make_series(record, "data", "s", [](const Step& step) { return step.seconds_data; }),
+        make_series(record, "optimizer", "s", [](const Step& step) { return step.seconds_update; })}});
+  charts.push_back({"Gradient norm", "Global, before clipping.", {make_series(record, "norm", "", [](const Step& step) {
+                      return step.gradient_norm;
+                    })}});
+  charts.push_back({"Memory", "Resident set of the process.", {make_series(record, "memory", "B", [](const Step& step) {
+                      return step.memory;
+                    })}});
   return charts;
 }
 
@@ -117,7 +124,8 @@ std::string make_answer(const TrainRecord& record) {
   const EpochRecord& last = record.epochs.back();
   text += ": loss " + print_plain(last.loss);
   if (last.validation_loss) text += ", validation loss " + print_plain(*last.validation_loss);
-  for (const auto& [name, value] : last.validation_metrics) text += ", " + name + " " + format_cell(value, metric_unit(name));
+  for (const auto& [name, value] : last.validation_metrics)
+    text += ", " + name + " " + format_cell(value, metric_unit(name));
   return text;
 }
 

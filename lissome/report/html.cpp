@@ -22,11 +22,11 @@ std::string make_tiles(const OptimizationRecord& record) {
   std::string html = "<div class=\"tiles\">\n";
   html += make_tile("One call", format_duration(record.seconds_final),
                     "was " + format_duration(record.seconds_original), false);
-  html += make_tile("Speed", print_number(record.speedup.median, 2) + "&times;",
-                    print_number(record.speedup.interval.low, 2) + " to " +
-                        print_number(record.speedup.interval.high, 2) + ", " +
-                        print_number(100 * record.speedup.confidence, 0) + " % interval",
-                    true);
+  html +=
+      make_tile("Speed", print_number(record.speedup.median, 2) + "&times;",
+                print_number(record.speedup.interval.low, 2) + " to " + print_number(record.speedup.interval.high, 2) +
+                    ", " + print_number(100 * record.speedup.confidence, 0) + " % interval",
+                true);
   html += make_tile("Memory", format_bytes(record.memory_final), "was " + format_bytes(record.memory_original), false);
   html += make_tile("Weights", format_bytes(record.size_final), "was " + format_bytes(record.size_original), false);
   if (record.quality_final) {
@@ -75,8 +75,8 @@ std::string make_step(const StepRecord& step, double largest, size_t& notes_left
   const char* state = step.accepted ? "kept" : measured ? "undone" : "left";
   const char* word = step.accepted ? "kept" : measured ? "undone" : "left out";
   std::string html = std::string("<article class=\"step ") + state + "\"><div><h3><i>" + word + "</i> " +
-                     escape_html(step.name) + " <small>" + escape_html(step.stage) + "</small></h3>\n<p>" + escape_html(step.reason) +
-                     ".</p>\n" + make_notes(step, notes_left) + "</div>";
+                     escape_html(step.name) + " <small>" + escape_html(step.stage) + "</small></h3>\n<p>" +
+                     escape_html(step.reason) + ".</p>\n" + make_notes(step, notes_left) + "</div>";
   if (measured) {
     html += "<div>" + make_bar("before", step.seconds_before, largest, format_duration(step.seconds_before)) +
             make_bar("after", step.seconds_after, largest, format_duration(step.seconds_after)) +
@@ -123,8 +123,8 @@ std::string make_layer(const LayerRecord& layer, double largest) {
   std::string html = "<article class=\"layer\"><div><h3>" + escape_html(name) + "</h3>";
   if (!layer.source.empty()) html += "<code class=\"where\">" + escape_html(layer.source) + "</code> ";
   if (!layer.code.empty()) html += "<code class=\"line\">" + escape_html(layer.code) + "</code>";
-  html += "<p class=\"hint\">" + escape_html(layer.op) + (layer.kernel.empty() ? "" : " &rarr; " + escape_html(layer.kernel)) +
-          "</p></div><div>";
+  html += "<p class=\"hint\">" + escape_html(layer.op) +
+          (layer.kernel.empty() ? "" : " &rarr; " + escape_html(layer.kernel)) + "</p></div><div>";
   html += make_bar("before", layer.seconds_before, largest, format_duration(layer.seconds_before));
   html += make_bar("after", layer.seconds_after, largest, format_duration(layer.seconds_after));
   return html + "</div></article>\n";

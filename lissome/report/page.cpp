@@ -80,7 +80,7 @@ std::string make_chart(const PageChart& chart) {
           format_cell(y.low, unit) + "</span></div>" +
           "<svg viewBox=\"0 0 1000 240\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"" +
           escape_html(chart.title) + "\">";
-  for (size_t i = 0; i < curves.size(); ++i) html += make_path(curves[i], kKinds[i], x, y);
+  for (size_t i = curves.size(); i-- > 0;) html += make_path(curves[i], kKinds[i], x, y);  // the first on top
   return html + "</svg><figcaption><span>" + escape_html(curves[0].x_unit) + " " + print_number(x.low, 0) +
          "</span><span>" + print_number(x.high, 0) + "</span></figcaption></figure></section>\n";
 }

@@ -13,7 +13,7 @@ struct PageTile {
   std::string name, value, detail;
 };
 
-// At most three curves over one x, with one unit for all of them ("s", "B", "%", "" plain).
+// At most three curves over one x, the first on top, with one unit for all of them ("s", "B", "%", "" plain).
 struct PageChart {
   std::string title, hint;
   std::vector<Series> series;

@@ -30,8 +30,14 @@ size_t count(const std::string& text, const std::string& part) {
 }
 
 TEST_CASE("curves have at most three lines, no NaN, and the page stays small") {
-  ReportPage page{.title = kOdd, .answer = kOdd, .tiles = {{"Loss", "0.1", kOdd}}, .charts = {make_chart_record(100'000)},
-                  .notes = {kOdd}, .tables = {}, .facts = {{"Model", kOdd}}, .command = "lissome train"};
+  ReportPage page{.title = kOdd,
+                  .answer = kOdd,
+                  .tiles = {{"Loss", "0.1", kOdd}},
+                  .charts = {make_chart_record(100'000)},
+                  .notes = {kOdd},
+                  .tables = {},
+                  .facts = {{"Model", kOdd}},
+                  .command = "lissome train"};
   const std::string html = render_page(page);
   CHECK(html.size() < 300'000);
   CHECK(count(html, "<path") == 3);

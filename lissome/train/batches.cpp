@@ -24,6 +24,15 @@ std::optional<int64_t> find_fixed_batch(const Program& model) {
   return type.sizes.empty() ? std::nullopt : type.sizes[0].constant();
 }
 
+int64_t choose_batch(const Program& model, const Dataset& data, int64_t asked) {
+  if (data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
+  const std::optional<int64_t> fixed = find_fixed_batch(model);
+  if (fixed && *fixed > data.samples())
+    throw_error(ErrorKind::invalid_input, data.source, ": ", data.samples(), " samples fill no batch; the model takes ",
+                *fixed, " at once");
+  return fixed.value_or(std::min(asked, data.samples()));
+}
+
 std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs) {
   std::vector<at::Tensor> tensors;
   for (const NamedArray& column : take_batch(data, first, count)) tensors.push_back(to_tensor(column.array));

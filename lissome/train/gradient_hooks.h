@@ -11,7 +11,7 @@
 namespace lissome {
 
 // Gets the gradient of one parameter; returns what shall stand in its place, of the same sizes and dtype, or an
-// undefined tensor to keep it.
+// undefined tensor to keep it. The next step overwrites the gradient: clone what shall last.
 using GradientHook = std::function<at::Tensor(const std::string& name, const at::Tensor& gradient)>;
 
 // Removes its hook when asked to, not when it goes out of scope. Outliving the hooks is harmless.

@@ -35,7 +35,8 @@ std::optional<int64_t> count_classes(const Program& with_loss, const TrainOption
 void refuse_ignored(const Dataset& data, const LossOptions& loss, size_t sample) {
   if (loss.label_smoothing == 0 || loss.class_weights.empty()) return;
   throw_error(ErrorKind::unsupported, data.source, ": sample ", data.rows[sample], " has the ignored label ",
-              loss.ignored_label, ". With label smoothing and class weights at once, leave such samples out of the data");
+              loss.ignored_label,
+              ". With label smoothing and class weights at once, leave such samples out of the data");
 }
 
 void check_labels(const Dataset& data, const LossOptions& loss, std::optional<int64_t> classes) {
@@ -48,8 +49,8 @@ void check_labels(const Dataset& data, const LossOptions& loss, std::optional<in
     const auto sample = static_cast<size_t>(i / each);
     if (numbers[i] == loss.ignored_label) refuse_ignored(data, loss, sample);
     if ((numbers[i] >= 0 && numbers[i] < *classes) || numbers[i] == loss.ignored_label) continue;
-    throw_error(ErrorKind::invalid_input, data.source, ": sample ", data.rows[sample],
-                " has the label ", numbers[i], "; the model's classes are 0 to ", *classes - 1);
+    throw_error(ErrorKind::invalid_input, data.source, ": sample ", data.rows[sample], " has the label ", numbers[i],
+                "; the model's classes are 0 to ", *classes - 1);
   }
 }
 

@@ -24,7 +24,8 @@ std::vector<ValueId> list_tensor_outputs(const Program& model) {
 }
 
 // Sizes that are one of the model's named dimensions stay free.
-TracedInput make_input(const Program& model, std::string name, at::Tensor example, const std::vector<Dimension>& sizes) {
+TracedInput make_input(const Program& model, std::string name, at::Tensor example,
+                       const std::vector<Dimension>& sizes) {
   TracedInput input{std::move(name), std::move(example), {}};
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i].operation() != Dimension::Operation::name) continue;
@@ -75,8 +76,8 @@ Program attach_loss_function(const Program& model, const LossFunction& function,
   for (const c10::IValue& output : interpret(model, given)) {
     if (!output.isTensor() || traced.size() == outputs.size()) continue;
     const ValueId value = outputs[traced.size()];
-    traced.push_back(make_input(model, "output." + std::to_string(traced.size()), output.toTensor(),
-                                model.value(value).type.sizes));
+    traced.push_back(
+        make_input(model, "output." + std::to_string(traced.size()), output.toTensor(), model.value(value).type.sizes));
   }
   Program with_loss = model;
   std::vector<ValueId> arguments = outputs;
@@ -84,8 +85,7 @@ Program attach_loss_function(const Program& model, const LossFunction& function,
     const at::Tensor& labels = examples.back();
     const std::vector<Dimension> sizes = label_sizes(model, outputs[0], labels);
     traced.push_back(make_input(model, kLabels, labels, sizes));
-    arguments.push_back(
-        with_loss.add_input(kLabels, {ValueKind::tensor, dtype_of(labels.scalar_type()), true, sizes}));
+    arguments.push_back(with_loss.add_input(kLabels, {ValueKind::tensor, dtype_of(labels.scalar_type()), true, sizes}));
   }
   const ForwardOne forward = [&](const std::vector<at::Tensor>& tensors) {
     const std::vector<at::Tensor> of_model(tensors.begin(), tensors.begin() + std::ssize(outputs));

@@ -52,7 +52,8 @@ TEST_CASE("its gradients are those of the ready loss where it says the same") {
   };
   const std::vector<at::Tensor> examples = {at::randn({3, 3}), at::randn({3, 2})};
   const Program own = attach_loss_function(make_model(), function, examples);
-  const Program ready = attach_loss(make_model(), {.kind = LossKind::mse, .output = "", .class_weights = {}}, Dtype::f32, {2});
+  const Program ready =
+      attach_loss(make_model(), {.kind = LossKind::mse, .output = "", .class_weights = {}}, Dtype::f32, {2});
   TrainingStep first(own, examples), second(ready, examples);
   const std::vector<at::Tensor> batch = {at::randn({6, 3}), at::randn({6, 2})};
   CHECK(at::equal(first.run(batch)[0], second.run(batch)[0]));

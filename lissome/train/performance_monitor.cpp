@@ -74,7 +74,8 @@ void PerformanceMonitor::check_memory(std::vector<std::string>& notices) {
   memory_.push_back(steps_.back().memory);
   if (memory_.size() < kSettlingWindows + kRisingWindows + 1) return;
   const size_t first = memory_.size() - kRisingWindows - 1;
-  bool creeping = memory_.back() - memory_[first] > kLeastGrowth && memory_.back() > kLeastGrowthFactor * memory_[first];
+  bool creeping =
+      memory_.back() - memory_[first] > kLeastGrowth && memory_.back() > kLeastGrowthFactor * memory_[first];
   for (size_t i = first; i + 1 < memory_.size(); ++i) creeping = creeping && memory_[i + 1] > memory_[i];
   if (creeping && !creeping_) {
     notices.push_back("memory creeps up: from " + format_bytes(static_cast<int64_t>(memory_[first])) + " to " +

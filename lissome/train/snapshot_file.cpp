@@ -84,7 +84,8 @@ void Snapshot::add_section(const std::string& section, const NamedTensors& tenso
 }
 
 const at::Tensor* Snapshot::find(const std::string& name) const {
-  const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == name; });
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == name; });
   return found == entries.end() ? nullptr : &found->second;
 }
 

@@ -32,8 +32,8 @@ struct FoundSnapshot {
 // its facts (what there, what here) or none of those there is good.
 FoundSnapshot find_snapshot(const std::string& folder, const TrainingFacts& facts);
 
-// A training that begins anew needs a folder without snapshots, so that none is lost. Writes nothing, and is asked before
-// work begins. Throws usage, naming the newest one there.
+// A training that begins anew needs a folder without snapshots, so that none is lost. Writes nothing, and is asked
+// before work begins. Throws usage, naming the newest one there.
 void refuse_used_folder(const std::string& folder);
 
 class SnapshotFolder {

@@ -4,13 +4,10 @@ namespace lissome {
 namespace {
 
 // Numbers that are averaged; a point stands at its last step.
-constexpr double TrainStepRecord::* kMeans[] = {&TrainStepRecord::loss,
-                                                &TrainStepRecord::learning_rate,
-                                                &TrainStepRecord::gradient_norm,
-                                                &TrainStepRecord::seconds_data,
-                                                &TrainStepRecord::seconds_gradients,
-                                                &TrainStepRecord::seconds_update,
-                                                &TrainStepRecord::memory};
+constexpr double TrainStepRecord::* kMeans[] = {
+    &TrainStepRecord::loss,         &TrainStepRecord::learning_rate,     &TrainStepRecord::gradient_norm,
+    &TrainStepRecord::seconds_data, &TrainStepRecord::seconds_gradients, &TrainStepRecord::seconds_update,
+    &TrainStepRecord::memory};
 
 TrainStepRecord join_steps(const TrainStepRecord& first, const TrainStepRecord& last, double first_share) {
   TrainStepRecord joined = last;

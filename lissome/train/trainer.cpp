@@ -2,8 +2,6 @@
 #include "lissome/train/trainer.h"
 
 #include <ATen/Context.h>
-#include <ATen/core/ivalue.h>
-#include <ATen/ops/isfinite.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +10,7 @@
 #include "lissome/pass.h"
 #include "lissome/train/batches.h"
 #include "lissome/train/labels.h"
+#include "lissome/train/nonfinite.h"
 #include "lissome/train/schedule.h"
 #include "lissome/train/training_facts.h"
 #include "lissome/train/training_state.h"
@@ -27,33 +26,6 @@ constexpr double kSecondsBetweenReads = 0.25;  // of the resident set, which cos
 Program make_eval_form(Program program) {
   convert_to_inference(program);
   return program;
-}
-
-// "aten::log of head (net.py:12)": the first node whose result is not finite although its inputs are given.
-std::string find_nonfinite_node(const Program& program, const std::vector<at::Tensor>& inputs) {
-  std::string found;
-  InterpretOptions options;
-  options.observe = [&](const Node& node, std::span<const c10::IValue> results) {
-    for (const c10::IValue& result : results) {
-      const bool floating = result.isTensor() && result.toTensor().defined() && result.toTensor().is_floating_point();
-      if (found.empty() && floating && !at::isfinite(result.toTensor()).all().item().toBool()) {
-        found = node.op.name();
-        if (node.origin && !node.origin->module.empty()) found += " of " + node.origin->module;
-        if (node.origin && !node.origin->source.empty()) found += " (" + node.origin->source + ")";
-      }
-    }
-  };
-  interpret(program, {inputs.begin(), inputs.end()}, options);
-  return found.empty() ? "no node of this batch alone" : found;
-}
-
-int64_t choose_batch(const Program& model, const Dataset& data, int64_t asked) {
-  if (data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
-  const std::optional<int64_t> fixed = find_fixed_batch(model);
-  if (fixed && *fixed > data.samples())
-    throw_error(ErrorKind::invalid_input, data.source, ": ", data.samples(), " samples fill no batch; the model takes ",
-                *fixed, " at once");
-  return fixed.value_or(std::min(asked, data.samples()));
 }
 
 double choose_learning_rate(const TrainOptions& options) {
@@ -101,8 +73,8 @@ class Trainer {
         tensors_(list_tensors(step_.program())),
         optimizer_(list_parameters(step_), options.optimizer, options.groups),
         batches_(data, batch_, fixed_, with_loss_.inputs.size(), options.seed),
-        schedule_(parse_schedule(options.schedule,
-                                 {choose_learning_rate(options), total_steps(), batches_.per_epoch()})),
+        schedule_(
+            parse_schedule(options.schedule, {choose_learning_rate(options), total_steps(), batches_.per_epoch()})),
         monitor_(options.monitor) {
     if (options.early_stop) early_stop_.emplace(drop_names(tensors_), *options.early_stop);
     if (options.average_decay) average_.emplace(drop_names(tensors_), *options.average_decay);
@@ -123,7 +95,8 @@ class Trainer {
   }
 
   void resume(const FoundSnapshot& found) {
-    for (const std::string& damaged : found.damaged) notice("a snapshot is damaged, one before it is taken: " + damaged);
+    for (const std::string& damaged : found.damaged)
+      notice("a snapshot is damaged, one before it is taken: " + damaged);
     if (found.path.empty()) {
       notice("there is no snapshot in " + quote(options_.resume) + " yet: training begins at its first step");
       return;
@@ -244,7 +217,8 @@ class Trainer {
     const double here = static_cast<double>(record_.steps - first_step_);
     const double done = static_cast<double>(record_.steps) / all;
     char message[200];
-    std::snprintf(message, sizeof message, "epoch %lld of %lld, step %lld of %lld, loss %.4f, rate %.2g, %.0f samples/s",
+    std::snprintf(message, sizeof message,
+                  "epoch %lld of %lld, step %lld of %lld, loss %.4f, rate %.2g, %.0f samples/s",
                   static_cast<long long>(step.epoch), static_cast<long long>(options_.epochs),
                   static_cast<long long>(place_.epoch_steps), static_cast<long long>(batches_.per_epoch()),
                   place_.losses / static_cast<double>(place_.samples), step.learning_rate,
@@ -258,8 +232,8 @@ class Trainer {
       snapshots_->save(record_.steps, make_snapshot(state(), facts_));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::io) throw;
-      notice("the snapshot of step " + std::to_string(record_.steps) + " was not saved, training goes on: " +
-             error.message());
+      notice("the snapshot of step " + std::to_string(record_.steps) +
+             " was not saved, training goes on: " + error.message());
     }
   }
 

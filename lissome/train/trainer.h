@@ -38,14 +38,14 @@ struct TrainOptions {
   std::optional<double> learning_rate;  // default: the optimizer's
   std::string schedule = "constant";    // see parse_schedule()
   int64_t epochs = 1;
-  std::optional<int64_t> max_steps;  // ends training earlier, and is the length of schedules
-  int64_t batch = 32;                // a model of a fixed batch size takes that size alone
-  double clip_norm = 1;              // 0: gradients are not clipped
-  std::optional<InitializeOptions> initialize;  // train from scratch; needs a model in train form
-  std::optional<EarlyStopOptions> early_stop;   // of the validation loss, or of the training loss without such data
-  std::optional<double> average_decay;          // of a moving average of weights, which is validated and returned
-  uint64_t seed = 0;                            // of the order of samples, of dropout and of first weights
-  std::vector<TrainMetric> metrics;             // of the validation data, beside the ready ones that fit
+  std::optional<int64_t> max_steps;               // ends training earlier, and is the length of schedules
+  int64_t batch = 32;                             // a model of a fixed batch size takes that size alone
+  double clip_norm = 1;                           // 0: gradients are not clipped
+  std::optional<InitializeOptions> initialize;    // train from scratch; needs a model in train form
+  std::optional<EarlyStopOptions> early_stop;     // of the validation loss, or of the training loss without such data
+  std::optional<double> average_decay;            // of a moving average of weights, which is validated and returned
+  uint64_t seed = 0;                              // of the order of samples, of dropout and of first weights
+  std::vector<TrainMetric> metrics;               // of the validation data, beside the ready ones that fit
   const GradientHooks* gradient_hooks = nullptr;  // must outlive training
   TrainCallbacks callbacks;
   MonitorOptions monitor;

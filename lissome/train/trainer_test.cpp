@@ -205,7 +205,7 @@ TEST_CASE("when the loss becomes no number, the last good snapshot is named and 
   options.optimizer = Sgd{.lr = 1e15};
   options.clip_norm = 0;
   options.snapshots = SnapshotOptions{.folder = folder.file("s"), .every_steps = 1, .every_seconds = 0};
-  EXPECT_ERROR(invalid_input, train(make_model(), make_line(), nullptr, options), "the loss became", "aten::",
-               "The last good state is that of step", folder.file("s"));
+  EXPECT_ERROR(invalid_input, train(make_model(), make_line(), nullptr, options), "the loss became",
+               "aten::", "The last good state is that of step", folder.file("s"));
   CHECK_FALSE(list_snapshots(folder.file("s")).empty());
 }

@@ -33,8 +33,12 @@ std::string print_fields(const char* name, const Fields& fields) {
 }
 
 Fields list_adam_fields(const auto& adam) {
-  return {{"lr", adam.lr},   {"beta1", adam.beta1},               {"beta2", adam.beta2},
-          {"eps", adam.eps}, {"weight_decay", adam.weight_decay}, {"byte_states", adam.byte_states ? 1 : 0}};
+  return {{"lr", adam.lr},
+          {"beta1", adam.beta1},
+          {"beta2", adam.beta2},
+          {"eps", adam.eps},
+          {"weight_decay", adam.weight_decay},
+          {"byte_states", adam.byte_states ? 1 : 0}};
 }
 std::string print_kind(const AdamW& own) { return print_fields("adamw", list_adam_fields(own)); }
 std::string print_kind(const Adam& own) { return print_fields("adam", list_adam_fields(own)); }
@@ -46,8 +50,8 @@ std::string print_kind(const Sgd& own) {
                               {"nesterov", own.nesterov ? 1 : 0}});
 }
 std::string print_kind(const Lion& own) {
-  return print_fields(
-      "lion", {{"lr", own.lr}, {"beta1", own.beta1}, {"beta2", own.beta2}, {"weight_decay", own.weight_decay}});
+  return print_fields("lion",
+                      {{"lr", own.lr}, {"beta1", own.beta1}, {"beta2", own.beta2}, {"weight_decay", own.weight_decay}});
 }
 std::string print_kind(const Adafactor& own) {
   return print_fields("adafactor", {{"lr", own.lr},
@@ -61,11 +65,10 @@ std::string print_kind(const Adafactor& own) {
 std::string print_loss(const TrainOptions& options) {
   if (options.loss_function) return "a function";
   const LossOptions& loss = options.loss;
-  std::string text =
-      print_fields("loss", {{"kind", static_cast<double>(loss.kind)},
-                            {"label_smoothing", loss.label_smoothing},
-                            {"ignored_label", static_cast<double>(loss.ignored_label)},
-                            {"delta", loss.delta}});
+  std::string text = print_fields("loss", {{"kind", static_cast<double>(loss.kind)},
+                                           {"label_smoothing", loss.label_smoothing},
+                                           {"ignored_label", static_cast<double>(loss.ignored_label)},
+                                           {"delta", loss.delta}});
   if (!loss.output.empty()) text += " output=" + loss.output;
   for (const double weight : loss.class_weights) text += " " + print_number(weight);
   return text;

@@ -16,7 +16,8 @@ constexpr size_t kStepFields = 11, kEpochFields = 6;
 
 std::optional<double> present(double number) { return std::isnan(number) ? std::nullopt : std::optional(number); }
 
-// ---- record: rows of numbers -----------------------------------------------------------------------------------------
+// ---- record: rows of numbers
+// -----------------------------------------------------------------------------------------
 void append_step(std::vector<double>& to, const TrainStepRecord& step) {
   to.insert(to.end(),
             {static_cast<double>(step.epoch), static_cast<double>(step.step), static_cast<double>(step.samples),
@@ -87,7 +88,8 @@ TrainRecord read_record(const Snapshot& snapshot) {
   return record;
 }
 
-// ---- place and schedule ----------------------------------------------------------------------------------------------
+// ---- place and schedule
+// ----------------------------------------------------------------------------------------------
 void add_place(Snapshot& snapshot, const TrainingPlace& place) {
   snapshot.add_count("place/epoch", place.epoch);
   snapshot.add_count("place/epoch_steps", place.epoch_steps);
@@ -120,7 +122,8 @@ PlateauState read_plateau(const Snapshot& snapshot) {
           .cooldown_left = snapshot.require_count("schedule/cooldown_left")};
 }
 
-// ---- tensors in the order of state.tensors ---------------------------------------------------------------------------
+// ---- tensors in the order of state.tensors
+// ---------------------------------------------------------------------------
 void add_tensors(Snapshot& snapshot, const std::string& section, const NamedTensors& names,
                  const std::vector<at::Tensor>& tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) snapshot.add(section + "/" + names[i].first, tensors[i]);

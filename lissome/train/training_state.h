@@ -24,8 +24,8 @@ struct TrainingState {
   NamedTensors tensors;  // weights and running statistics, each storage once
   Optimizer& optimizer;
   Schedule& schedule;
-  EarlyStop* early_stop = nullptr;     // null: none
-  MovingAverage* average = nullptr;    // null: none
+  EarlyStop* early_stop = nullptr;   // null: none
+  MovingAverage* average = nullptr;  // null: none
   TrainingPlace& place;
   TrainRecord& record;
 };
