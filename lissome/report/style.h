@@ -71,7 +71,7 @@ path{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}
 path.before{stroke:var(--before)}path.after{stroke:var(--after)}path.third{stroke:var(--third)}
 dl{display:grid;grid-template-columns:minmax(96px,auto) minmax(0,1fr);gap:8px 20px;margin:0}
 dt{color:var(--soft)}dd{margin:0}
-@media (max-width:520px){dl{grid-template-columns:minmax(0,1fr);gap:2px}dd{margin-bottom:10px}}
+@media (max-width:520px){th,td{padding:5px 3px;font-size:.75rem}dl{grid-template-columns:minmax(0,1fr);gap:2px}dd{margin-bottom:10px}}
 .command{display:block;background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 12px;white-space:pre-wrap}
 details{margin-top:.3em;font-size:.9375rem}
 summary{cursor:pointer;color:var(--soft)}

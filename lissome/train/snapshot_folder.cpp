@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -119,8 +120,13 @@ SnapshotFolder::SnapshotFolder(const SnapshotOptions& options) : options_(option
   if (problem != 0 && problem != EEXIST)
     throw_error(problem == ENOENT ? ErrorKind::usage : ErrorKind::io, "the folder ", quote(options.folder),
                 " for snapshots cannot be made: ", std::error_code(problem, std::generic_category()).message());
+  made_ = problem == 0;
   remove_leftovers(options.folder);
   const AtomicFile probe(options.folder + "/probe");  // not committed: throws now and not after an hour
+}
+
+SnapshotFolder::~SnapshotFolder() {
+  if (made_ && saved_step_ == 0) rmdir(options_.folder.c_str());  // fails, rightly, where something is in it
 }
 
 bool SnapshotFolder::is_due(int64_t step) const {

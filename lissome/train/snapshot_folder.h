@@ -41,6 +41,10 @@ class SnapshotFolder {
   // Makes the folder, and removes what killed processes left half written. Throws usage or io where nothing can be
   // written, and invalid_input for options out of range.
   explicit SnapshotFolder(const SnapshotOptions& options);
+  // Removes a folder that it made and saved nothing into.
+  ~SnapshotFolder();
+  SnapshotFolder(const SnapshotFolder&) = delete;
+  SnapshotFolder& operator=(const SnapshotFolder&) = delete;
 
   bool is_due(int64_t step) const;
   // Saves, and then removes what is too old. Throws io, with all older ones as they were; the next try is at the next
@@ -51,6 +55,7 @@ class SnapshotFolder {
 
  private:
   SnapshotOptions options_;
+  bool made_ = false;
   int64_t saved_step_ = 0;
   double tried_seconds_ = 0;
   Stopwatch watch_;

@@ -105,6 +105,10 @@ TEST_CASE("the newest good one is found, the damaged are told, others are refuse
 
 TEST_CASE("options that make no sense, and places where nothing can be written") {
   const TemporaryFolder folder;
+  {
+    const SnapshotFolder unused({.folder = folder.file("s")});
+  }
+  CHECK(folder.list().empty());
   EXPECT_ERROR(invalid_input, SnapshotFolder({.folder = folder.file("s"), .every_seconds = 0}), "0 steps");
   EXPECT_ERROR(invalid_input, SnapshotFolder({.folder = folder.file("s"), .keep = 0}), "0 kept");
   EXPECT_ERROR(usage, SnapshotFolder({.folder = folder.file("no/s")}), "no/s");

@@ -83,7 +83,7 @@ def test_a_resumed_training_is_bit_equal(train: Callable[..., Any], tmp_path: Pa
 
 
 def test_killed_at_random_moments(program: Path, training: SimpleNamespace):
-    words = [*training.words, *training.validation, "--epochs", "60", "--average", "0.99"]
+    words = [*training.words, *training.validation, "--epochs", "20", "--average", "0.99"]
     assert kill_at_random_moments(program, words, kills=5, seed=1) >= 2
 
 

@@ -60,7 +60,23 @@ def odd_report(root: Path) -> Path:
     return tests / "odd_report.html"
 
 
-@pytest.fixture(params=["real", "odd"])
+@pytest.fixture(scope="module")
+def training_report(tmp_path_factory: pytest.TempPathFactory, program: Path) -> Path:
+    """Of a training of the same model."""
+    folder = tmp_path_factory.mktemp("training")
+    torch.manual_seed(0)
+    images, labels = torch.randn(40, 3, 16, 16), torch.arange(40) % 10
+    batch = torch.export.Dim("batch", min=2, max=64)
+    exported = torch.export.export(Net().train(), (images[:2],), dynamic_shapes=({0: batch},))
+    torch.export.save(exported, folder / "net.pt2")
+    np.savez(folder / "data.npz", images=images.numpy(), labels=labels.numpy())
+    words = ["train", "net.pt2", "--data", "data.npz", "--val", "data.npz", "--labels", "labels", "--epochs", "5"]
+    words += ["--batch", "8", "-o", "trained.lissome", "--report", "report.html"]
+    subprocess.run([program, *words], cwd=folder, capture_output=True, check=True)
+    return folder / "report.html"
+
+
+@pytest.fixture(params=["real", "odd", "training"])
 def report(request: pytest.FixtureRequest) -> Path:
     return request.getfixturevalue(f"{request.param}_report")
 
@@ -118,3 +134,11 @@ def test_odd_characters_are_text(browser: Browser, odd_report: Path):
     text = browser.open(odd_report, 1600, "light").text
     assert '<img src=x onerror="alert(1)">' in text
     assert "Ünïcødé 模型" in text and "a & b" in text
+
+
+def test_a_training_is_told(browser: Browser, training_report: Path):
+    text = browser.open(training_report, 1600, "light").text
+    for part in ("Trained for 25 steps in 5 epochs", "Validation loss", "accuracy", "Learning rate", "Throughput"):
+        assert part in text
+    for part in ("Time of a step", "Gradient norm", "Memory", "Epochs", "lissome train net.pt2"):
+        assert part in text
