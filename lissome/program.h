@@ -29,6 +29,10 @@ struct PrintOptions {
 std::string print_program(const Program& program, const PrintOptions& options = {});
 std::string print_node(const Program& program, const Node& node);
 std::string print_argument(const Program& program, const Argument& argument);
+// "aten::linear of encoder.fc (net.py:12)": the op and where the user's model calls it, as far as that is known; for
+// messages. The second for what has another name; `origin` may be null.
+std::string describe_node(const Node& node);
+std::string describe_place(std::string name, const Origin* origin);
 // parse(print(p)) == p. Weights are declared by dtype and sizes; their tensors come from `weights` by name, or are
 // zeros when absent there. For tests there is a short form: inputs and weights may be declared where they are first
 // used

@@ -1,6 +1,7 @@
 #include "lissome/cli/train_flags.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "lissome/cli/flags.h"
@@ -157,6 +158,32 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--seed", to.seed, "of the order of samples, of dropout and of first weights");
 }
 
+void add_loading_flags(Flags& flags, TrainFlags& to) {
+  flags.add("--workers", to.workers, "threads that load batches ahead; auto: found by the time that steps wait");
+  flags.add("--prefetch", to.prefetch, "batches that may wait for each worker", 1, 1024);
+  flags.add("--transforms", to.transforms, "of images: 'random_crop:28x28:padding=2,random_apply:0.5(flip),to_float'");
+  flags.add("--bad-samples", to.bad_samples, "that cannot be read or hold NaN: fatal, or skip");
+  flags.add("--cache", to.cache, "memory for samples of a slow source: 1GiB");
+}
+
+BatchOptions make_batch_options(const TrainFlags& flags) {
+  BatchOptions options;
+  if (flags.workers != "auto") {
+    const double workers = parse_number(flags.workers, "--workers");
+    if (workers != std::floor(workers) || workers < 0 || workers > 1024)
+      throw_error(ErrorKind::usage, "--workers is auto or 0 to 1024, not ", quote(flags.workers));
+    options.workers = static_cast<int>(workers);
+  }
+  options.prefetch = flags.prefetch;
+  if (!flags.transforms.empty()) parse_transforms(flags.transforms);  // what is wrong is told before data are read
+  options.transforms = flags.transforms;
+  if (flags.bad_samples != "fatal" && flags.bad_samples != "skip")
+    throw_error(ErrorKind::usage, "--bad-samples is fatal or skip, not ", quote(flags.bad_samples));
+  options.bad_samples = flags.bad_samples == "skip" ? BadSamples::skip : BadSamples::fatal;
+  if (!flags.cache.empty()) options.cache_bytes = parse_bytes(flags.cache);
+  return options;
+}
+
 void add_watching_flags(Flags& flags, TrainFlags& to) {
   flags.add("--snapshots", to.snapshots,
             "folder of snapshots to go on from; default: OUTPUT.snapshots, which goes when training ends");
@@ -181,6 +208,7 @@ bool read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments)
   flags.add("--labels", to.labels, "the array (or IDX file) with the labels");
   flags.add("--val", to.validation, "data that is looked at after each epoch, in eval form");
   add_training_flags(flags, to);
+  add_loading_flags(flags, to);
   add_watching_flags(flags, to);
   flags.require("-o,--output", to.output, "the trained model, a .lissome");
   flags.add("--weights-out", to.weights_output, "its weights as .safetensors, under PyTorch's names");
@@ -203,6 +231,7 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   options.epochs = flags.epochs;
   if (flags.max_steps > 0) options.max_steps = flags.max_steps;
   options.batch = flags.batch;
+  options.batches = make_batch_options(flags);
   options.clip_norm = flags.clip_norm;
   options.seed = flags.seed;
   options.initialize = make_initializer(flags);

@@ -55,14 +55,6 @@ bool is_deviceless_factory(const c10::FunctionSchema& schema, size_t position, c
 
 }  // namespace
 
-std::string describe_node(const Node& node) {
-  std::string text = node.op.name();
-  if (!node.origin) return text;
-  if (!node.origin->module.empty()) text += " of " + node.origin->module;
-  if (!node.origin->source.empty()) text += " (" + node.origin->source + ")";
-  return text;
-}
-
 IValues Interpreter::run_node(const Node& node, IValues arguments) {
   try {
     if (!node.op.has_schema()) return run_control(node, std::move(arguments));

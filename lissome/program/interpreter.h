@@ -43,7 +43,4 @@ class Interpreter {
   std::map<const Program*, std::vector<std::vector<ValueId>>> deaths_;
 };
 
-// "aten::linear of encoder.layer.0 (encoder.py:88)": how errors name a node.
-std::string describe_node(const Node& node);
-
 }  // namespace lissome

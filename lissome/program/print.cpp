@@ -237,4 +237,12 @@ std::string print_argument(const Program& program, const Argument& argument) {
   return ProgramPrinter(program, {}).print_argument(argument);
 }
 
+std::string describe_place(std::string name, const Origin* origin) {
+  if (origin != nullptr && !origin->module.empty()) name += " of " + origin->module;
+  if (origin != nullptr && !origin->source.empty()) name += " (" + origin->source + ")";
+  return name;
+}
+
+std::string describe_node(const Node& node) { return describe_place(node.op.name(), node.origin.get()); }
+
 }  // namespace lissome

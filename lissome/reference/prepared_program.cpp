@@ -23,13 +23,6 @@ bool is_plain_tensor(const c10::Type& type) {
          type.castRaw<c10::OptionalType>()->getElementType()->kind() == c10::TypeKind::TensorType;
 }
 
-std::string describe_node(const Node& node) {
-  std::string text = node.op.name();
-  if (node.origin && !node.origin->module.empty()) text += " of " + node.origin->module;
-  if (node.origin && !node.origin->source.empty()) text += " (" + node.origin->source + ")";
-  return text;
-}
-
 bool holds_value(const Argument& argument) {
   bool found = false;
   for_each_value(argument, [&](ValueId) { found = true; });

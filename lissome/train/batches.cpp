@@ -3,18 +3,12 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <random>
 
 namespace lissome {
 namespace {
 
 at::Tensor to_tensor(const Array& array) {
   return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
-}
-
-void shuffle_rows(std::vector<int64_t>& rows, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  for (size_t i = rows.size(); i > 1; --i) std::swap(rows[i - 1], rows[random() % i]);
 }
 
 }  // namespace
@@ -40,22 +34,49 @@ std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t 
   return tensors;
 }
 
-Batches::Batches(const Dataset& data, int64_t batch, bool fixed, size_t inputs, uint64_t seed)
-    : shuffled_(data), rows_(data.rows), batch_(batch), fixed_(fixed), inputs_(inputs), seed_(seed) {}
-
-int64_t Batches::per_epoch() const {
-  return fixed_ ? shuffled_.samples() / batch_ : (shuffled_.samples() + batch_ - 1) / batch_;
+Batches::Batches(const Dataset& data, int64_t batch, bool fixed, size_t inputs, uint64_t seed,
+                 const BatchOptions& options)
+    : inputs_(inputs) {
+  SamplerOptions sampler;
+  sampler.batch = batch;
+  sampler.drop_last = fixed;
+  sampler.seed = seed;
+  LoaderOptions loader;
+  loader.workers = options.workers.value_or(0);
+  loader.prefetch = options.prefetch;
+  loader.bad_samples = options.bad_samples;
+  loader.check_finite = options.bad_samples == BadSamples::skip;  // else fit_dataset() has looked
+  loader.cache_bytes = options.cache_bytes;
+  TransformPipeline transforms;
+  if (!options.transforms.empty()) transforms = TransformPipeline(parse_transforms(options.transforms), seed);
+  loader_ = std::make_unique<Loader>(make_source(data), std::move(sampler), std::move(transforms), loader);
+  if (!options.workers) tuner_.emplace(*loader_);
 }
 
-void Batches::begin_epoch(int64_t epoch) {
-  shuffled_.rows = rows_;
-  shuffle_rows(shuffled_.rows, seed_ + static_cast<uint64_t>(epoch));
+std::vector<at::Tensor> Batches::take(int64_t epoch, int64_t index) {
+  const LoaderPosition wanted{epoch - 1, index}, at = loader_->position();
+  if (at.epoch != wanted.epoch || at.batch != wanted.batch) loader_->restore(wanted);
+  LISSOME_CHECK(loader_->next(batch_), "epoch ", epoch, " has no batch ", index);
+  std::vector<at::Tensor> tensors;
+  for (const NamedArray& column : batch_.inputs) tensors.push_back(to_tensor(column.array));
+  if (tensors.size() < inputs_ && batch_.labels) tensors.push_back(to_tensor(*batch_.labels));
+  return tensors;
 }
 
-int64_t Batches::count_samples(int64_t index) const { return std::min(batch_, shuffled_.samples() - index * batch_); }
+std::optional<std::string> Batches::tune() {
+  if (!tuner_ || tuner_->done()) return std::nullopt;
+  tuner_->observe();
+  return tuner_->done() ? std::optional(tuner_->result().summary) : std::nullopt;
+}
 
-std::vector<at::Tensor> Batches::take(int64_t index) const {
-  return take_inputs(shuffled_, index * batch_, count_samples(index), inputs_);
+std::vector<std::string> Batches::list_new_bad_samples() {
+  const LoaderStatistics statistics = loader_->statistics();
+  std::vector<std::string> texts;
+  for (; told_ < statistics.bad_samples.size(); ++told_) {
+    const BadSample& bad = statistics.bad_samples[told_];
+    texts.push_back("left out: " + bad.reason);
+  }
+  return texts;
 }
 
 }  // namespace lissome

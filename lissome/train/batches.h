@@ -5,10 +5,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lissome/data.h"
+#include "lissome/loader.h"
 #include "lissome/program.h"
 
 namespace lissome {
@@ -22,25 +25,34 @@ int64_t choose_batch(const Program& model, const Dataset& data, int64_t asked);
 // Samples first .. first + count - 1, the model's inputs and then labels where `inputs` counts one more.
 std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs);
 
+struct BatchOptions {
+  // Threads that load batches ahead; 0: none. Nothing: found while training, by the time that steps wait.
+  std::optional<int> workers;
+  int prefetch = 2;        // batches a worker that may wait; found too where workers are
+  std::string transforms;  // of images: see parse_transforms()
+  BadSamples bad_samples = BadSamples::fatal;
+  int64_t cache_bytes = 0;  // samples kept as the source gave them
+};
+
 class Batches {
  public:
-  // `data` must outlive it. With a fixed batch, which then is `batch`, samples that fill none are left out.
-  Batches(const Dataset& data, int64_t batch, bool fixed, size_t inputs, uint64_t seed);
+  // With a fixed batch, which then is `batch`, samples that fill none are left out. `inputs`: see take_inputs().
+  Batches(const Dataset& data, int64_t batch, bool fixed, size_t inputs, uint64_t seed, const BatchOptions& options);
 
-  int64_t per_epoch() const;
-  int64_t batch() const { return batch_; }
-  // From 1. Orders the samples anew.
-  void begin_epoch(int64_t epoch);
-  int64_t count_samples(int64_t index) const;
-  std::vector<at::Tensor> take(int64_t index) const;
+  int64_t per_epoch() const { return loader_->batches(); }
+  // The inputs of batch `index`, from 0, of an epoch, from 1; loads on from there. Their count is that of the first.
+  std::vector<at::Tensor> take(int64_t epoch, int64_t index);
+  // To be called after each step. Once, when that is settled: how batches are loaded from now on, and why.
+  std::optional<std::string> tune();
+  // Samples that could not be had, as far as not told before.
+  std::vector<std::string> list_new_bad_samples();
 
  private:
-  Dataset shuffled_;
-  const std::vector<int64_t>& rows_;
-  int64_t batch_;
-  bool fixed_;
+  std::unique_ptr<Loader> loader_;
+  std::optional<LoaderTuner> tuner_;
   size_t inputs_;
-  uint64_t seed_;
+  Batch batch_;
+  size_t told_ = 0;
 };
 
 }  // namespace lissome

@@ -18,10 +18,7 @@ std::string find_nonfinite_node(const Program& program, const std::vector<at::Te
   InterpretOptions options;
   options.observe = [&](const Node& node, std::span<const c10::IValue> results) {
     for (const c10::IValue& result : results) {
-      if (!found.empty() || is_finite(result)) continue;
-      found = node.op.name();
-      if (node.origin && !node.origin->module.empty()) found += " of " + node.origin->module;
-      if (node.origin && !node.origin->source.empty()) found += " (" + node.origin->source + ")";
+      if (found.empty() && !is_finite(result)) found = describe_node(node);
     }
   };
   interpret(program, {inputs.begin(), inputs.end()}, options);

@@ -72,7 +72,7 @@ class Trainer {
         step_(with_loss_, take_inputs(data, 0, examples_, with_loss_.inputs.size())),
         tensors_(list_tensors(step_.program())),
         optimizer_(list_parameters(step_), options.optimizer, options.groups),
-        batches_(data, batch_, fixed_, with_loss_.inputs.size(), options.seed),
+        batches_(data, batch_, fixed_, with_loss_.inputs.size(), options.seed, options.batches),
         schedule_(
             parse_schedule(options.schedule, {choose_learning_rate(options), total_steps(), batches_.per_epoch()})),
         monitor_(options.monitor) {
@@ -137,12 +137,13 @@ class Trainer {
   void run_epoch() {
     const Stopwatch watch;
     const double seconds_before = place_.seconds;
-    batches_.begin_epoch(place_.epoch);
     while (place_.epoch_steps < batches_.per_epoch() && !record_.interrupted && !is_last_step()) {
       const TrainStepRecord step = run_step();
       place_.learning_rate = step.learning_rate;
       place_.seconds = seconds_before + watch.seconds();
       tell_step(step);
+      for (const std::string& text : batches_.list_new_bad_samples()) notice(text);
+      if (const std::optional<std::string> settled = batches_.tune()) notice(*settled);
       record_.interrupted = control_.stopped();
       if (snapshots_ != nullptr && (record_.interrupted || snapshots_->is_due(record_.steps))) save_snapshot();
     }
@@ -161,9 +162,10 @@ class Trainer {
 
   TrainStepRecord run_step() {
     const int64_t index = place_.epoch_steps;
-    TrainStepRecord step{.epoch = place_.epoch, .step = record_.steps + 1, .samples = batches_.count_samples(index)};
+    TrainStepRecord step{.epoch = place_.epoch, .step = record_.steps + 1};
     const Stopwatch watch;
-    const std::vector<at::Tensor> inputs = batches_.take(index);
+    const std::vector<at::Tensor> inputs = batches_.take(place_.epoch, index);
+    step.samples = inputs.front().size(0);
     step.seconds_data = watch.seconds();
     step.loss = step_.run(inputs).at(0).item().toDouble();
     if (!std::isfinite(step.loss)) refuse_loss(step, inputs);

@@ -10,6 +10,7 @@
 #include "lissome/data.h"
 #include "lissome/measure.h"
 #include "lissome/program.h"
+#include "lissome/train/batches.h"
 #include "lissome/train/early_stop.h"
 #include "lissome/train/gradient_hooks.h"
 #include "lissome/train/initialize.h"
@@ -40,6 +41,7 @@ struct TrainOptions {
   int64_t epochs = 1;
   std::optional<int64_t> max_steps;               // ends training earlier, and is the length of schedules
   int64_t batch = 32;                             // a model of a fixed batch size takes that size alone
+  BatchOptions batches;
   double clip_norm = 1;                           // 0: gradients are not clipped
   std::optional<InitializeOptions> initialize;    // train from scratch; needs a model in train form
   std::optional<EarlyStopOptions> early_stop;     // of the validation loss, or of the training loss without such data

@@ -110,6 +110,7 @@ TrainingFacts list_facts(const Program& model, const Dataset& data, const TrainO
           {"learning rate", print_number(options.learning_rate)},
           {"schedule", options.schedule},
           {"batch", std::to_string(options.batch)},
+          {"transforms", options.batches.transforms.empty() ? "none" : options.batches.transforms},
           {"clip norm", print_number(options.clip_norm)},
           {"moving average", options.average_decay ? print_number(*options.average_decay) : "none"},
           {"early stop", print_early_stop(options.early_stop)},

@@ -36,10 +36,8 @@ std::string find_dispatcher_name(std::string_view target) {
 
 std::string describe_json_node(const Json& node, const Origin* origin) {
   const Json* target = find_json_member(node, "target");
-  std::string text = target != nullptr && target->is_string() ? target->get<std::string>() : "a node without a target";
-  if (origin != nullptr && !origin->module.empty()) text += " of " + origin->module;
-  if (origin != nullptr && !origin->source.empty()) text += " (" + origin->source + ")";
-  return text;
+  return describe_place(
+      target != nullptr && target->is_string() ? target->get<std::string>() : "a node without a target", origin);
 }
 
 Dimension read_dimension(const Json& value) {
