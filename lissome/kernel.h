@@ -9,6 +9,7 @@
 #include "lissome/kernel/conv_bf16.h"
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/depthwise.h"
+#include "lissome/kernel/depthwise_u8s8.h"
 #include "lissome/kernel/dropout.h"
 #include "lissome/kernel/elementwise.h"
 #include "lissome/kernel/fold_columns.h"

@@ -151,12 +151,12 @@ void finish_rows(const OutputU8S8& output, const int32_t* sums, int vectors, int
   });
 }
 
-// Whether a tile gives bytes that need nothing of their rows but bytes, and no activation beyond a floor: most of a
+// Whether a tile gives bytes that need nothing of their rows but bytes, and no activation beyond bounds: most of a
 // network that stays in u8.
 LISSOME_INLINE bool gives_plain_bytes(const OutputU8S8& output) {
   const Activation activation = output.epilogue.activation;
   return output.out_inverse != 0 && !output.row_scales && !output.residual && !output.residual_bf16 &&
-         (activation == Activation::none || activation == Activation::relu);
+         (activation == Activation::none || activation == Activation::relu || activation == Activation::clamp);
 }
 
 // Such a tile, finished in its registers.
@@ -164,6 +164,7 @@ template <int Rows, int Vectors>
 LISSOME_INLINE void store_bytes(const OutputU8S8& output, TilePlace place, Ints (&sums)[Rows][Vectors]) {
   // Bytes stop at their zero point by themselves.
   const bool stops = output.epilogue.activation == Activation::relu && output.out_zero != 0;
+  const bool clamps = output.epilogue.activation == Activation::clamp;
   const Floats inverse = fill(output.out_inverse), highest = fill(static_cast<float>(255 - output.out_zero));
 #pragma GCC unroll 8
   for (int v = 0; v < Vectors; ++v) {
@@ -184,6 +185,11 @@ LISSOME_INLINE void store_bytes(const OutputU8S8& output, TilePlace place, Ints 
     if (stops) {
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) y[r] = max_with(zeros(), y[r]);
+    }
+    if (clamps) {
+      const Floats low = fill(output.epilogue.alpha), high = fill(output.epilogue.beta);
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) y[r] = min_with(high, max_with(low, y[r]));
     }
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) sums[r][v] = round_to_ints(min_with(highest, y[r] * inverse));

@@ -7,6 +7,7 @@
 #include "lissome/kernel/conv_bf16.h"
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/depthwise.h"
+#include "lissome/kernel/depthwise_u8s8.h"
 #include "lissome/kernel/dropout.h"
 #include "lissome/kernel/elementwise.h"
 #include "lissome/kernel/fold_columns.h"
@@ -78,6 +79,10 @@ LISSOME_KERNEL(depthwise_bf16, DepthwiseBf16Call, portable);
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, avx512);
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, avx2);
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, portable);
+
+LISSOME_KERNEL(depthwise_u8s8, DepthwiseU8S8Call, avx512_vnni);
+LISSOME_KERNEL(depthwise_u8s8, DepthwiseU8S8Call, avx2);
+LISSOME_KERNEL(depthwise_u8s8, DepthwiseU8S8Call, portable);
 
 LISSOME_KERNEL(elementwise, ElementwiseCall, avx512);
 LISSOME_KERNEL(elementwise, ElementwiseCall, avx2);

@@ -40,14 +40,30 @@ inline Weights load_weights(const int8_t* p) {
   const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   return {_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8), _mm256_srai_epi16(bytes, 8)};
 }
-inline Inputs broadcast_inputs(int32_t four) {
-  const __m256i bytes = _mm256_set1_epi32(four);
+inline Inputs split_inputs(__m256i bytes) {
   return {_mm256_and_si256(bytes, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(bytes, 8)};
 }
+inline Inputs load_inputs(const uint8_t* p) {
+  return split_inputs(_mm256_load_si256(reinterpret_cast<const __m256i*>(p)));
+}
+inline Inputs broadcast_inputs(int32_t four) { return split_inputs(_mm256_set1_epi32(four)); }
 inline Ints add_products(Ints sums, Inputs x, Weights w) {
   sums.v = _mm256_add_epi32(sums.v, _mm256_madd_epi16(x.even, w.even));
   sums.v = _mm256_add_epi32(sums.v, _mm256_madd_epi16(x.odd, w.odd));
   return sums;
+}
+
+// Up to 8 numbers of each of four rows, as fours: one of each row.
+inline void interleave_fours(const uint8_t* const (&rows)[4], int64_t count, uint8_t* to) {
+  __m128i row[4];
+  for (int j = 0; j < 4; ++j) {
+    int64_t bytes = 0;
+    __builtin_memcpy(&bytes, rows[j], static_cast<size_t>(count < 8 ? count : 8));
+    row[j] = _mm_cvtsi64_si128(bytes);
+  }
+  const __m128i first = _mm_unpacklo_epi8(row[0], row[1]), second = _mm_unpacklo_epi8(row[2], row[3]);
+  _mm_store_si128(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi16(first, second));
+  _mm_store_si128(reinterpret_cast<__m128i*>(to + 16), _mm_unpackhi_epi16(first, second));
 }
 
 // Whole numbers below 2^24.

@@ -37,11 +37,25 @@ inline Ints round_to_ints(Floats a) { return {_mm512_cvtps_epi32(a.v)}; }
 inline Floats to_floats(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
 
 inline Weights load_weights(const int8_t* p) { return {_mm512_loadu_si512(p)}; }
+inline Inputs load_inputs(const uint8_t* p) { return {_mm512_load_si512(p)}; }
 inline Inputs broadcast_inputs(int32_t four) { return {_mm512_set1_epi32(four)}; }
 // One line of assembler: g++ 12 spills the sums of a tile around the intrinsic.
 inline Ints add_products(Ints sums, Inputs x, Weights w) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums.v) : "v"(x.v), "v"(w.v));
   return sums;
+}
+
+// Up to 16 numbers of each of four rows, as fours: one of each row.
+inline void interleave_fours(const uint8_t* const (&rows)[4], int64_t count, uint8_t* to) {
+  const __mmask16 lanes = first_lanes(count < 16 ? count : 16);
+  __m512i all = _mm512_castsi128_si512(_mm_maskz_loadu_epi8(lanes, rows[0]));
+  all = _mm512_inserti32x4(all, _mm_maskz_loadu_epi8(lanes, rows[1]), 1);
+  all = _mm512_inserti32x4(all, _mm_maskz_loadu_epi8(lanes, rows[2]), 2);
+  all = _mm512_inserti32x4(all, _mm_maskz_loadu_epi8(lanes, rows[3]), 3);
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  const __m128i turn = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  all = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(order, all), _mm512_broadcast_i32x4(turn));
+  _mm512_store_si512(to, all);
 }
 
 // Whole numbers below 2^24.

@@ -168,23 +168,50 @@ std::string refuse_conv_u8s8(const PlanBuilder& builder, const Node& node) {
   return refuse_geometry(node);
 }
 
-void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
-  const int64_t groups = *node.argument("groups").get<int64_t>();
-  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+namespace {
+
+// What packing needs to know of a window.
+Window read_window(const Node& node, const at::Tensor& weight) {
   Window window;
   window.kernel_height = weight.dim() == 4 ? weight.size(2) : 1, window.kernel_width = weight.size(weight.dim() - 1);
   window.dilation_width = read_integers(node.argument("dilation"))->back();
-  const PackedInt8 packed = pack_weight(builder, node, groups, choose_runs(window, groups));
-  const int64_t zero = static_cast<int64_t>(read_number(node.argument("x_zero")));
-  const int64_t channels = weight.size(1) * groups;
-  const std::string border_name = "border." + std::to_string(channels) + "." + std::to_string(zero);
-  if (!builder.has_packed(border_name)) {
-    Array border = make_array(Dtype::u8, {channels});
-    std::fill_n(border.data<uint8_t>(), channels, static_cast<uint8_t>(zero));
-    builder.add_packed(border_name, std::move(border));
+  return window;
+}
+
+PackedInt8 pack_depthwise(PlanBuilder& builder, const Node& node, const Window& window) {
+  const std::string name = weight_name(builder, node) + ".depthwise_u8s8", sums_name = name + ".sums";
+  if (!builder.has_packed(name)) {
+    const Array weight = share_tensor(*builder.constant(node.argument("weight").value()));
+    const int64_t channels = weight.sizes[0];
+    Array packed = make_array(Dtype::i8, {packed_depthwise_u8s8_size(channels, window)});
+    Array sums = make_array(Dtype::i32, {channels});
+    pack_depthwise_u8s8(weight.data<int8_t>(), channels, window, packed.data<int8_t>(), sums.data<int32_t>());
+    builder.add_packed(name, std::move(packed));
+    builder.add_packed(sums_name, std::move(sums));
   }
+  return {builder.find_packed(name), builder.find_packed(sums_name)};
+}
+
+int pack_border(PlanBuilder& builder, int64_t channels, int64_t zero) {
+  const std::string name = "border." + std::to_string(channels) + "." + std::to_string(zero);
+  if (builder.has_packed(name)) return builder.find_packed(name);
+  Array border = make_array(Dtype::u8, {channels});
+  std::fill_n(border.data<uint8_t>(), channels, static_cast<uint8_t>(zero));
+  return builder.add_packed(name, std::move(border));
+}
+
+}  // namespace
+
+void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
+  const int64_t groups = *node.argument("groups").get<int64_t>();
+  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+  const Window window = read_window(node, weight);
+  const bool depthwise = is_depthwise(node, weight) && takes_depthwise_u8s8(window);
+  const PackedInt8 packed = depthwise ? pack_depthwise(builder, node, window)
+                                      : pack_weight(builder, node, groups, choose_runs(window, groups));
+  const int64_t zero = static_cast<int64_t>(read_number(node.argument("x_zero")));
   PlanStep step;
-  step.kernel = "conv_u8s8";
+  step.kernel = depthwise ? "depthwise_u8s8" : "conv_u8s8";
   set_geometry(step, node, weight);
   step.attributes.set("x_zero", zero);
   if (has_u8_residual(builder, node)) {
@@ -197,10 +224,9 @@ void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
                    add_multiplier(builder, node, static_cast<float>(read_number(node.argument("x_scale")))),
                    packed.sums,
                    builder.use(node.argument("bias")),
-                   builder.use_dense(node.argument("residual"), node, Format::channels_last),
-                   -1,
-                   -1,
-                   builder.find_packed(border_name)};
+                   builder.use_dense(node.argument("residual"), node, Format::channels_last)};
+  if (!depthwise)
+    step.operands.insert(step.operands.end(), {-1, -1, pack_border(builder, weight.size(1) * groups, zero)});
   step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);
 }

@@ -20,15 +20,16 @@ using Weights = std::vector<std::pair<std::string, at::Tensor>>;
 
 // Small, and so large that nothing holds it; what lies between is only slow.
 constexpr int64_t kNumbers[] = {-2, -1, 0, 1, 2, 3, 7, 64, 65, 300, int64_t{1} << 44, INT64_MAX};
-constexpr const char* kWords[] = {"input",      "constant",      "state",         "arena",         "view",
-                                  "held",       "integer",       "boolean",       "f32",           "u8",
-                                  "i64",        "c128",          "channels_last", "reshape",       "split",
-                                  "permute",    "expand",        "slice",         "select",        "copy",
-                                  "gather",     "reduce",        "pool",          "elementwise",   "softmax",
-                                  "layer_norm", "linear_f32",    "conv_f32",      "depthwise_f32", "depthwise_bf16",
-                                  "attention",  "quantize_rows", "batch",         "concat",        "take",
-                                  "lstm",       "gru",           "lstm_bf16",     "gru_u8s8",      "find_largest",
-                                  "merge",      "winograd_f32",  "fold_columns",  "linear_bf16",   "conv_bf16"};
+constexpr const char* kWords[] = {"input",         "constant",      "state",         "arena",         "view",
+                                  "held",          "integer",       "boolean",       "f32",           "u8",
+                                  "i64",           "c128",          "channels_last", "reshape",       "split",
+                                  "permute",       "expand",        "slice",         "select",        "copy",
+                                  "gather",        "reduce",        "pool",          "elementwise",   "softmax",
+                                  "layer_norm",    "linear_f32",    "conv_f32",      "depthwise_f32", "depthwise_bf16",
+                                  "attention",     "quantize_rows", "batch",         "concat",        "take",
+                                  "lstm",          "gru",           "lstm_bf16",     "gru_u8s8",      "find_largest",
+                                  "merge",         "winograd_f32",  "fold_columns",  "linear_bf16",   "conv_bf16",
+                                  "depthwise_u8s8"};
 
 ModelFile make_file(const char* text, const Weights& weights, const std::vector<ForcedKernel>& forced) {
   LowerOptions options;
@@ -176,11 +177,13 @@ TEST_CASE("changed plans of int8 layers are refused or stay inside their memory"
     input %x: f32[2, 5, 6, 6]
     parameter @w1: i8[12, 5, 3, 3]
     parameter @s1: f32[12]
+    parameter @w2: i8[12, 1, 3, 3]
     parameter @w3: i8[6, 108]
     parameter @s3: f32[6]
     %0: u8[2, 5, 6, 6] = lissome::quantize(%x, 0.02, 120)
     %1: u8[2, 12, 6, 6] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
-    %2: u8[2, 12, 3, 3] = aten::max_pool2d(%1, [2, 2])
+    %d: u8[2, 12, 6, 6] = lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s1, none, [1, 1], [1, 1], [1, 1], 12, "relu", none, 0.05, 0)
+    %2: u8[2, 12, 3, 3] = aten::max_pool2d(%d, [2, 2])
     %3: f32[2, 12, 3, 3] = lissome::dequantize(%2, 0.05, 0)
     %4: f32[2, 108] = aten::reshape(%3, [2, 108])
     %5: f32[2, 6] = lissome::linear_dynamic_int8(%4, @w3, @s3, none, "none", none)
@@ -188,6 +191,7 @@ TEST_CASE("changed plans of int8 layers are refused or stay inside their memory"
   )",
                      {{"w1", at::randint(-127, 128, {12, 5, 3, 3}, at::kChar)},
                       {"s1", at::rand({12}).mul(0.01)},
+                      {"w2", at::randint(-127, 128, {12, 1, 3, 3}, at::kChar)},
                       {"w3", at::randint(-127, 128, {6, 108}, at::kChar)},
                       {"s3", at::rand({6}).mul(0.01)}},
                      {at::randn({2, 5, 6, 6})});

@@ -1,7 +1,7 @@
 // quantize_rows: x f32 or bf16 -> u8, scales f32, zeros i32. quantize_image: x f32 [batch, channels, ...] -> u8
-// channels-last, with attributes inverse (1 / scale) and zero. linear_u8s8 and conv_u8s8: operands x, packed weight,
-// multiplier, weight sums, bias, residual, and for a linear over quantized rows their scales and zeros; -1 where
-// absent. Attributes: outputs, x_zero, activation, for u8 results out_inverse and out_zero, for a u8 residual
+// channels-last, with attributes inverse (1 / scale) and zero. linear_u8s8, conv_u8s8 and depthwise_u8s8: operands x,
+// packed weight, multiplier, weight sums, bias, residual, and for a linear over quantized rows their scales and zeros;
+// -1 where absent. Attributes: outputs, x_zero, activation, for u8 results out_inverse and out_zero, for a u8 residual
 // residual_scale and residual_zero.
 #include "lissome/runtime/step_rows.h"
 
@@ -183,6 +183,31 @@ void bind_conv_u8s8(StepBinder& binder) {
                   static_cast<double>(x.elements() + 4 * y.elements()));
   const int64_t scratch = conv_u8s8_scratch(call.window, call.in_channels);
   if (can_run(Isa::avx2)) binder.point_scratch(&ConvU8S8Call::scratch, binder.parts() * scratch);
+}
+
+void bind_depthwise_u8s8(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  binder.require_dtype(x, Dtype::u8);
+  DepthwiseU8S8Call call;
+  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  const Window& w = call.window;
+  binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
+  binder.require(takes_depthwise_u8s8(w), "the window is ", w.kernel_height, "x", w.kernel_width, ", dilated by ",
+                 w.dilation_width, ": too large");
+  call.channels = call.y_stride = call.residual_stride = sizes.in_channels;
+  binder.require_dense(binder.operand(1), Dtype::i8, {packed_depthwise_u8s8_size(call.channels, w)});
+  read_output(binder, call, y.elements() / call.channels, call.channels);
+  call.narrows = y.dtype == Dtype::bf16;
+  binder.require(!binder.has_operand(6), "a convolution takes no scales of rows");
+  check_result(binder, y, y.sizes, call.out_inverse != 0, Format::channels_last);
+  binder.set_call("depthwise_u8s8", call);
+  binder.point(&DepthwiseU8S8Call::x, x);
+  binder.point(&DepthwiseU8S8Call::weight, binder.operand(1));
+  point_output<DepthwiseU8S8Call>(binder, y);
+  const auto products = static_cast<double>(y.elements()) * static_cast<double>(w.kernel_height * w.kernel_width);
+  binder.set_products(products, Dtype::u8);
+  binder.set_work(4 * products, static_cast<double>(x.elements() + 4 * y.elements()));
 }
 
 // A product of pixels, whose results are spread over an image that is `kernel` times as large.

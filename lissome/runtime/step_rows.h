@@ -55,6 +55,7 @@ void bind_conv_u8s8(StepBinder& binder);
 void bind_copy(StepBinder& binder);
 void bind_depthwise_bf16(StepBinder& binder);
 void bind_depthwise_f32(StepBinder& binder);
+void bind_depthwise_u8s8(StepBinder& binder);
 void bind_elementwise(StepBinder& binder);
 void bind_find_largest(StepBinder& binder);
 void bind_fold_columns(StepBinder& binder);
