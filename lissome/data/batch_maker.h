@@ -21,7 +21,6 @@ class BatchMaker {
   };
   // `made` and `raw` may hold what an earlier call left; their memory is used again. `raw` is scratch.
   void make(std::span<const int64_t> samples, int64_t epoch, Made& made, Batch& raw) const;
-  const BatchSource& source() const { return *source_; }
 
  private:
   void take(std::span<const int64_t> samples, Batch& batch) const;

@@ -85,6 +85,13 @@ Padded pad(std::span<const Array> arrays, const PadOptions& options, const std::
   return padded;
 }
 
+template <typename From, typename To>
+Array stack_numbers(std::span<const SampleValue* const> samples, Dtype dtype) {
+  Array numbers = make_array(dtype, {static_cast<int64_t>(samples.size())});
+  for (size_t i = 0; i < samples.size(); ++i) numbers.data<To>()[i] = static_cast<To>(std::get<From>(samples[i]->kind));
+  return numbers;
+}
+
 // Takes apart what samples have in common; `place` is where it was found.
 class Collator {
  public:
@@ -131,14 +138,6 @@ class Collator {
     std::vector<Array> arrays;
     for (const SampleValue* sample : samples) arrays.push_back(std::get<Array>(sample->kind));
     return arrays;
-  }
-
-  template <typename From, typename To>
-  static Array stack_numbers(std::span<const SampleValue* const> samples, Dtype dtype) {
-    Array numbers = make_array(dtype, {static_cast<int64_t>(samples.size())});
-    for (size_t i = 0; i < samples.size(); ++i)
-      numbers.data<To>()[i] = static_cast<To>(std::get<From>(samples[i]->kind));
-    return numbers;
   }
 
   SampleSequence collate_sequences(std::span<const SampleValue* const> samples, const std::string& place) const {

@@ -242,6 +242,28 @@ TEST_CASE("a dataset is a source; its rows are those of the file") {
   EXPECT_ERROR(invalid_input, bad.next(batch), "'memory', sample 2", "'x'", "inf", "element 0");
 }
 
+namespace {
+
+// Forgets the last sample of each batch of several.
+class Forgetful : public BatchSource {
+ public:
+  int64_t samples() const override { return 6; }
+  void take(std::span<const int64_t> samples, Batch& batch) const override {
+    const auto count = std::max<int64_t>(1, static_cast<int64_t>(samples.size()) - 1);
+    reuse_input(batch, 0, "x", Dtype::f32, {count, 2});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a source that gives another number of samples is refused with the sizes") {
+  for (const int workers : {0, 2}) {
+    Loader loader(std::make_shared<Forgetful>(), {.order = SequentialOrder{}, .batch = 3}, {}, {.workers = workers});
+    Batch batch;
+    EXPECT_ERROR(invalid_input, loader.next(batch), "a batch of 3 samples", "input 'x'", "[2, 2]");
+  }
+}
+
 TEST_CASE("loaders that cannot be are refused") {
   const auto source = std::make_shared<Squares>(4);
   EXPECT_ERROR(usage, Loader(source, {}, {}, {.workers = -1}), "-1 workers");

@@ -53,7 +53,6 @@ class Sampler {
   // Epochs count from 0.
   EpochPlan plan(int64_t epoch) const;
   int64_t batches() const;  // in every epoch
-  const SamplerOptions& options() const { return options_; }
 
  private:
   int64_t drawn() const;  // samples in every epoch, before drop_last

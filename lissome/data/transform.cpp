@@ -2,7 +2,6 @@
 // has a Frame do the work.
 #include "lissome/data/transform.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -176,11 +175,6 @@ struct FrameStep {
   }
 };
 
-bool draws(const Transform& transform) {
-  return std::holds_alternative<RandomCrop>(transform.kind) || std::holds_alternative<Rotate>(transform.kind) ||
-         std::holds_alternative<Erase>(transform.kind) || std::holds_alternative<RandomApply>(transform.kind);
-}
-
 // Three rounds of mixing: neighbouring seeds, epochs and samples have nothing in common.
 Random make_random(uint64_t seed, int64_t epoch, int64_t sample) {
   const uint64_t mixed = Random(Random(seed).next() + static_cast<uint64_t>(epoch)).next();
@@ -201,8 +195,6 @@ TransformPipeline::TransformPipeline(std::vector<Transform> transforms, uint64_t
     : transforms_(std::move(transforms)), seed_(seed), input_(std::move(input)) {
   for (const Transform& transform : transforms_) std::visit(FieldCheck{}, transform.kind);
 }
-
-bool TransformPipeline::is_random() const { return std::any_of(transforms_.begin(), transforms_.end(), draws); }
 
 ImageType TransformPipeline::infer_type(const ImageType& type) const {
   ImageType result = type;

@@ -75,7 +75,6 @@ class TransformPipeline {
   explicit TransformPipeline(std::vector<Transform> transforms, uint64_t seed = 0, std::string input = "");
 
   bool empty() const { return transforms_.empty(); }
-  bool is_random() const;
   const std::string& input() const { return input_; }
   // What comes out. Throws usage: a crop larger than the image, bytes to be normalized, means that do not fit the
   // channels, a random_apply that changes sizes or type.
