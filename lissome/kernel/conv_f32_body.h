@@ -74,9 +74,10 @@ struct WindowRuns {
   }
 };
 
+// `Group` is ConvGroup, or one that tells finish_tile() where its rows lie.
 struct ConvTile {
-  template <int Rows, int Vectors>
-  static void run(const ConvGroup& group, TilePlace place, Visit& visit) {
+  template <int Rows, int Vectors, typename Group>
+  static void run(const Group& group, TilePlace place, Visit& visit) {
     const Window& w = group.call->window;
     const int64_t taps = w.kernel_height * w.kernel_width;
     const float* weight =
@@ -95,7 +96,9 @@ struct ConvTile {
   }
 };
 
-LISSOME_INLINE void run_conv_f32(const ConvF32Call& call, int part, int parts) {
+// `start` has what a group has beyond those of conv_f32.
+template <typename Group>
+LISSOME_INLINE void run_conv_groups(const ConvF32Call& call, const Group& start, int part, int parts) {
   const Window& w = call.window;
   const int64_t inputs = call.in_channels / call.groups, outputs = call.out_channels / call.groups;
   const int64_t sum = inputs * w.kernel_height * w.kernel_width;
@@ -103,7 +106,7 @@ LISSOME_INLINE void run_conv_f32(const ConvF32Call& call, int part, int parts) {
   // Windows overlap: a pixel adds to x what its stride passes over.
   const int64_t row_bytes = w.stride_height * w.stride_width * inputs * static_cast<int64_t>(sizeof(float));
   for (int64_t g = 0; g < call.groups; ++g) {
-    ConvGroup group;
+    Group group = start;
     static_cast<OutputF32&>(group) = call;
     group.y += g * outputs;
     if (group.bias) group.bias += g * outputs;
@@ -116,6 +119,10 @@ LISSOME_INLINE void run_conv_f32(const ConvF32Call& call, int part, int parts) {
     const TileSizes sizes = {w.batch * w.out_height * w.out_width, outputs, sum, row_bytes};
     run_tiles<ConvTile>(group, sizes, group.weight, part, parts);
   }
+}
+
+LISSOME_INLINE void run_conv_f32(const ConvF32Call& call, int part, int parts) {
+  run_conv_groups(call, ConvGroup{}, part, parts);
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include "lissome/kernel/adam_bytes.h"
 #include "lissome/kernel/attention.h"
 #include "lissome/kernel/attention_bf16.h"
+#include "lissome/kernel/batch_norm.h"
 #include "lissome/kernel/conv_bf16.h"
 #include "lissome/kernel/conv_f32.h"
+#include "lissome/kernel/conv_gradient.h"
 #include "lissome/kernel/depthwise.h"
 #include "lissome/kernel/depthwise_u8s8.h"
 #include "lissome/kernel/dropout.h"
@@ -17,6 +19,7 @@
 #include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/linear_u8s8.h"
 #include "lissome/kernel/matmul_f32.h"
+#include "lissome/kernel/max_pool.h"
 #include "lissome/kernel/move.h"
 #include "lissome/kernel/normalize.h"
 #include "lissome/kernel/normalize_bf16.h"
@@ -61,10 +64,32 @@ LISSOME_KERNEL(conv_f32, ConvF32Call, avx512);
 LISSOME_KERNEL(conv_f32, ConvF32Call, avx2);
 LISSOME_KERNEL(conv_f32, ConvF32Call, portable);
 
+LISSOME_KERNEL(conv_data_f32, ConvDataF32Call, avx512);
+LISSOME_KERNEL(conv_data_f32, ConvDataF32Call, avx2);
+LISSOME_KERNEL(conv_data_f32, ConvDataF32Call, portable);
+
+LISSOME_KERNEL(conv_weight_f32, ConvWeightF32Call, avx512);
+LISSOME_KERNEL(conv_weight_f32, ConvWeightF32Call, avx2);
+LISSOME_KERNEL(conv_weight_f32, ConvWeightF32Call, portable);
+
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, amx);
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, avx512_vnni);
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, avx2);
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, portable);
+
+LISSOME_KERNEL(batch_norm_gradients, BatchNormGradientsCall, portable);
+
+LISSOME_KERNEL(batch_norm_statistics, BatchNormStatisticsCall, portable);
+
+LISSOME_KERNEL(channel_affine, ChannelAffineCall, avx512);
+LISSOME_KERNEL(channel_affine, ChannelAffineCall, avx2);
+LISSOME_KERNEL(channel_affine, ChannelAffineCall, portable);
+
+LISSOME_KERNEL(channel_sums, ChannelSumsCall, avx512);
+LISSOME_KERNEL(channel_sums, ChannelSumsCall, avx2);
+LISSOME_KERNEL(channel_sums, ChannelSumsCall, portable);
+
+LISSOME_KERNEL(channel_totals, ChannelTotalsCall, portable);
 
 LISSOME_KERNEL(concat, ConcatCall, portable);
 
@@ -172,6 +197,16 @@ LISSOME_KERNEL(lstm_u8s8, RecurrentU8S8Call, portable);
 LISSOME_KERNEL(matmul_f32, MatmulF32Call, avx512);
 LISSOME_KERNEL(matmul_f32, MatmulF32Call, avx2);
 LISSOME_KERNEL(matmul_f32, MatmulF32Call, portable);
+
+LISSOME_KERNEL(max_pool_gradient, MaxPoolGradientCall, avx512);
+LISSOME_KERNEL(max_pool_gradient, MaxPoolGradientCall, avx2);
+LISSOME_KERNEL(max_pool_gradient, MaxPoolGradientCall, portable);
+
+LISSOME_KERNEL(max_pool_places, MaxPoolCall, avx512);
+LISSOME_KERNEL(max_pool_places, MaxPoolCall, avx2);
+LISSOME_KERNEL(max_pool_places, MaxPoolCall, portable);
+
+LISSOME_KERNEL(pack_conv_f32, PackConvF32Call, portable);
 
 LISSOME_KERNEL(pad, PadCall, portable);
 

@@ -15,6 +15,28 @@ std::string refuse_winograd_bf16(const PlanBuilder& builder, const Node& node);
 void emit_winograd_2x2(PlanBuilder& builder, const Node& node);
 void emit_winograd_4x4(PlanBuilder& builder, const Node& node);
 
+// candidate_conv_training.cpp
+std::string refuse_conv_computed(const PlanBuilder& builder, const Node& node);
+void emit_conv_computed(PlanBuilder& builder, const Node& node);
+std::string refuse_conv_backward(const PlanBuilder& builder, const Node& node);
+void emit_conv_backward(PlanBuilder& builder, const Node& node);
+
+// candidate_batch_norm.cpp
+std::string refuse_batch_norm(const PlanBuilder& builder, const Node& node);
+void emit_batch_norm(PlanBuilder& builder, const Node& node);
+std::string refuse_batch_norm_backward(const PlanBuilder& builder, const Node& node);
+void emit_batch_norm_backward(PlanBuilder& builder, const Node& node);
+std::string refuse_threshold_backward(const PlanBuilder& builder, const Node& node);
+void emit_threshold_backward(PlanBuilder& builder, const Node& node);
+// Of the step that emit_threshold_backward() makes, whose operands are y and dy.
+std::vector<std::string> list_threshold_instructions();
+std::string refuse_max_pool_places(const PlanBuilder& builder, const Node& node);
+void emit_max_pool_places(PlanBuilder& builder, const Node& node);
+// What no gradient takes, whatever its pool did.
+std::string refuse_max_pool_gradient_form(const PlanBuilder& builder, const Node& node);
+std::string refuse_max_pool_gradient(const PlanBuilder& builder, const Node& node);
+void emit_max_pool_gradient(PlanBuilder& builder, const Node& node);
+
 // candidate_transposed.cpp
 std::string refuse_transposed(const PlanBuilder& builder, const Node& node);
 void emit_transposed(PlanBuilder& builder, const Node& node);

@@ -23,10 +23,24 @@ constexpr std::array kConv = {
     Candidate{"winograd_f32_4x4", refuse_winograd_f32, emit_winograd_4x4},
     Candidate{"winograd_f32_2x2", refuse_winograd_f32, emit_winograd_2x2},
     Candidate{"conv_transposed_f32", refuse_transposed, emit_transposed},
+    Candidate{"conv_computed_f32", refuse_conv_computed, emit_conv_computed},
     Candidate{"conv_bf16", refuse_conv_bf16, emit_conv_bf16},
     Candidate{"winograd_bf16_4x4", refuse_winograd_bf16, emit_winograd_4x4},
     Candidate{"winograd_bf16_2x2", refuse_winograd_bf16, emit_winograd_2x2},
     make_libtorch_row("mkldnn_conv", refuse_mkldnn_conv, emit_mkldnn_conv),
+};
+constexpr std::array kConvBackward = {Candidate{"conv_backward_f32", refuse_conv_backward, emit_conv_backward}};
+constexpr std::array kBatchNorm = {Candidate{"batch_norm", refuse_batch_norm, emit_batch_norm}};
+constexpr std::array kBatchNormBackward = {
+    Candidate{"batch_norm_backward", refuse_batch_norm_backward, emit_batch_norm_backward},
+};
+constexpr std::array kThresholdBackward = {
+    Candidate{"elementwise", refuse_threshold_backward, emit_threshold_backward, false},
+};
+constexpr std::array kMaxPoolPlaces = {
+    Candidate{"max_pool_places", refuse_max_pool_places, emit_max_pool_places, false}};
+constexpr std::array kMaxPoolGradient = {
+    Candidate{"max_pool_gradient", refuse_max_pool_gradient, emit_max_pool_gradient, false},
 };
 constexpr std::array kLinearInt8 = {
     Candidate{"linear_u8s8", refuse_linear_u8s8, emit_linear_u8s8},
@@ -99,6 +113,12 @@ constexpr std::array kLists = {
     CandidateList{"lissome::linear_act", kLinear},
     CandidateList{"aten::convolution", kConv},
     CandidateList{"lissome::conv_act", kConv},
+    CandidateList{"aten::convolution_backward", kConvBackward},
+    CandidateList{"aten::_native_batch_norm_legit_functional", kBatchNorm},
+    CandidateList{"aten::native_batch_norm_backward", kBatchNormBackward},
+    CandidateList{"aten::threshold_backward", kThresholdBackward},
+    CandidateList{"aten::max_pool2d_with_indices", kMaxPoolPlaces},
+    CandidateList{"aten::max_pool2d_with_indices_backward", kMaxPoolGradient},
     CandidateList{"lissome::linear_int8", kLinearInt8},
     CandidateList{"lissome::linear_int8_u8", kLinearInt8},
     CandidateList{"lissome::conv_int8", kConvInt8},

@@ -8,6 +8,7 @@
 #include "lissome/lower/candidate.h"
 #include "lissome/lower/choose_kernels.h"
 #include "lissome/lower/device.h"
+#include "lissome/lower/fuse_channel_steps.h"
 #include "lissome/lower/fuse_elementwise.h"
 
 namespace lissome {
@@ -50,6 +51,7 @@ class Lowering {
     const std::vector<Node> nodes = builder_.program().nodes;
     for (const Node& node : nodes) lower_node(node);
     lowered_.plan = builder_.finish();
+    fuse_channel_steps(lowered_.plan);
     fuse_elementwise_steps(lowered_.plan);
     lowered_.plan.choices = std::move(choices_);
     check_plan(lowered_.plan);

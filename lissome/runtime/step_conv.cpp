@@ -19,12 +19,16 @@ std::pair<int64_t, int64_t> read_pair(const StepBinder& binder, std::string_view
   return {numbers[0], numbers[1]};
 }
 
+}  // namespace
+
 void read_window_numbers(const StepBinder& binder, size_t spatial, Window& window) {
   std::tie(window.kernel_height, window.kernel_width) = read_pair(binder, "kernel", spatial, 1, 1);
   std::tie(window.stride_height, window.stride_width) = read_pair(binder, "stride", spatial, 1, 1);
   std::tie(window.dilation_height, window.dilation_width) = read_pair(binder, "dilation", spatial, 1, 1);
   std::tie(window.pad_height, window.pad_width) = read_pair(binder, "padding", spatial, 0, 0);
 }
+
+namespace {
 
 template <typename Call>
 void read_output(StepBinder& binder, Call& call, const PlacedValue& y, int64_t channels) {

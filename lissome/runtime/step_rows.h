@@ -39,8 +39,16 @@ struct WindowSizes {
 WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window,
                         Format x_format = Format::channels_last);
 
+// Its numbers alone, from attributes with one number for each of `spatial` dimensions.
+void read_window_numbers(const StepBinder& binder, size_t spatial, Window& window);
+
 void bind_attention(StepBinder& binder);
 void bind_attention_bf16(StepBinder& binder);
+void bind_batch_norm_gradients(StepBinder& binder);
+void bind_batch_norm_statistics(StepBinder& binder);
+void bind_channel_affine(StepBinder& binder);
+void bind_channel_sums(StepBinder& binder);
+void bind_channel_totals(StepBinder& binder);
 void bind_concat(StepBinder& binder);
 void bind_cumulate(StepBinder& binder);
 void bind_dropout(StepBinder& binder);
@@ -49,9 +57,11 @@ void bind_interpolate(StepBinder& binder);
 void bind_matmul_f32(StepBinder& binder);
 void bind_pad(StepBinder& binder);
 void bind_conv_bf16(StepBinder& binder);
+void bind_conv_data_f32(StepBinder& binder);
 void bind_conv_f32(StepBinder& binder);
 void bind_conv_transposed_u8s8(StepBinder& binder);
 void bind_conv_u8s8(StepBinder& binder);
+void bind_conv_weight_f32(StepBinder& binder);
 void bind_copy(StepBinder& binder);
 void bind_depthwise_bf16(StepBinder& binder);
 void bind_depthwise_f32(StepBinder& binder);
@@ -71,6 +81,9 @@ void bind_linear_u8s8(StepBinder& binder);
 void bind_lstm(StepBinder& binder);
 void bind_lstm_bf16(StepBinder& binder);
 void bind_lstm_u8s8(StepBinder& binder);
+void bind_max_pool_gradient(StepBinder& binder);
+void bind_max_pool_places(StepBinder& binder);
+void bind_pack_conv_f32(StepBinder& binder);
 void bind_pool(StepBinder& binder);
 void bind_quantize_image(StepBinder& binder);
 void bind_quantize_rows(StepBinder& binder);

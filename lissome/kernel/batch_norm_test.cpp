@@ -1,0 +1,181 @@
+// Every row of "channel_sums" and "channel_affine" against the portable one, and the steps together against batch norm
+// and its gradients as they are defined.
+#include "lissome/kernel/batch_norm.h"
+
+#include <doctest/doctest.h>
+
+#include "lissome/kernel/kernel_table.h"
+#include "lissome/kernel/test_arrays.h"
+
+using namespace lissome;
+
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+
+template <typename Call>
+void run(std::string_view kernel, const Call& call, int parts = 2) {
+  for (int part = 0; part < parts; ++part) find_kernel(kernel).function(&call, part, parts);
+}
+
+struct Norm {
+  int64_t rows, channels;
+  std::vector<float> x, dy, mask, weight, bias;
+};
+
+Norm make_norm(int64_t rows, int64_t channels, uint64_t seed, float offset) {
+  TestNumbers numbers(seed);
+  Norm norm{rows,
+            channels,
+            numbers.reals(rows * channels),
+            numbers.reals(rows * channels),
+            numbers.reals(rows * channels),
+            numbers.reals(channels),
+            numbers.reals(channels)};
+  for (float& x : norm.x) x += offset;
+  norm.mask[0] = NAN;
+  return norm;
+}
+
+std::vector<float> blocks_together(const std::vector<double>& sums, int64_t channels) {
+  std::vector<double> totals(static_cast<size_t>(2 * channels));
+  for (size_t i = 0; i < sums.size(); ++i) totals[i % totals.size()] += sums[i];
+  return {totals.begin(), totals.end()};
+}
+
+void check_sums(const Norm& norm, bool backward, bool masked) {
+  ChannelSumsCall call;
+  call.x = norm.x.data(), call.rows = norm.rows, call.channels = norm.channels;
+  if (backward) call.dy = norm.dy.data(), call.mean = norm.bias.data();
+  if (masked) call.mask = norm.mask.data();
+  const auto sum = [&](const KernelRow& row, int parts) {
+    std::vector<double> sums(static_cast<size_t>(kChannelBlocks * 2 * norm.channels), 777);
+    call.sums = sums.data();
+    for (int part = 0; part < parts; ++part) row.function(&call, part, parts);
+    return blocks_together(sums, norm.channels);
+  };
+  const auto rows = kernel_rows("channel_sums");
+  const auto wanted = sum(rows.back(), 1);
+  for (const KernelRow& row : rows) {
+    if (!can_run(row.isa)) continue;
+    CAPTURE(isa_name(row.isa));
+    const auto whole = sum(row, 1);
+    CHECK(count_differences(whole, wanted, 1e-6f * std::sqrt(static_cast<float>(norm.rows)) + 2e-6f) == 0);
+    CHECK(sum(row, 3) == whole);
+  }
+}
+
+void check_affine(const Norm& norm, bool relu, bool masked, bool second) {
+  TestNumbers numbers(7);
+  const auto scale = numbers.reals(norm.channels), center = numbers.reals(norm.channels);
+  ChannelAffineCall call;
+  call.x = norm.x.data(), call.scale = norm.weight.data(), call.shift = norm.bias.data();
+  call.relu = relu, call.rows = norm.rows, call.channels = norm.channels;
+  if (masked) call.mask = norm.mask.data();
+  if (second) call.z = norm.dy.data(), call.z_scale = scale.data(), call.z_center = center.data();
+  std::vector<float> y(norm.x.size()), wanted;
+  call.y = y.data();
+  kernel_rows("channel_affine").back().function(&call, 0, 1);
+  wanted = y;
+  for (const KernelRow& row : kernel_rows("channel_affine")) {
+    if (!can_run(row.isa)) continue;
+    CAPTURE(isa_name(row.isa));
+    std::fill(y.begin(), y.end(), 777.0f);
+    for (int part = 0; part < 3; ++part) row.function(&call, part, 3);
+    CHECK(count_differences(y, wanted, 1e-6f) == 0);
+  }
+}
+
+// Gradients by their definition, in double: dx = weight * r * (dy - mean(dy) - xhat * mean(dy * xhat)).
+void check_gradients(const Norm& norm, const std::vector<float>& dx, const std::vector<float>& weight_gradient,
+                     const std::vector<float>& bias_gradient, const std::vector<float>& y) {
+  const auto rows = static_cast<double>(norm.rows);
+  for (int64_t c = 0; c < norm.channels; ++c) {
+    const auto at = [&](int64_t row) { return static_cast<size_t>(row * norm.channels + c); };
+    const auto channel = static_cast<size_t>(c);
+    double mean = 0, variance = 0, sum = 0, products = 0;
+    for (int64_t row = 0; row < norm.rows; ++row) mean += norm.x[at(row)] / rows;
+    for (int64_t row = 0; row < norm.rows; ++row)
+      variance += (norm.x[at(row)] - mean) * (norm.x[at(row)] - mean) / rows;
+    const double reciprocal = 1 / std::sqrt(variance + kEpsilon);
+    for (int64_t row = 0; row < norm.rows; ++row) {
+      sum += norm.dy[at(row)];
+      products += norm.dy[at(row)] * (norm.x[at(row)] - mean) * reciprocal;
+    }
+    CHECK(weight_gradient[channel] == doctest::Approx(products).epsilon(1e-5).scale(1));
+    CHECK(bias_gradient[channel] == doctest::Approx(sum).epsilon(1e-5).scale(1));
+    int64_t wrong = 0;
+    for (int64_t row = 0; row < norm.rows; ++row) {
+      const double normal = (norm.x[at(row)] - mean) * reciprocal;
+      const double wanted_y = normal * norm.weight[channel] + norm.bias[channel];
+      const double wanted =
+          norm.weight[channel] * reciprocal * (norm.dy[at(row)] - sum / rows - normal * products / rows);
+      wrong += !close_enough(dx[at(row)], static_cast<float>(wanted), 1e-5f);
+      wrong += !close_enough(y[at(row)], static_cast<float>(wanted_y), 1e-5f);
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+void check_norm(const Norm& norm) {
+  const auto channels = static_cast<size_t>(norm.channels);
+  std::vector<double> sums(static_cast<size_t>(kChannelBlocks) * 2 * channels);
+  std::vector<float> mean(channels), reciprocal(channels), new_mean(channels), new_var(channels), scale(channels),
+      shift(channels), zero(channels, 0.0f), one(channels, 1.0f), y(norm.x.size()), dx(norm.x.size()),
+      weight_gradient(channels), bias_gradient(channels), dy_scale(channels), x_scale(channels);
+  ChannelSumsCall sum;
+  sum.x = norm.x.data(), sum.sums = sums.data(), sum.rows = norm.rows, sum.channels = norm.channels;
+  run("channel_sums", sum);
+  BatchNormStatisticsCall statistics;
+  statistics.sums = sums.data(), statistics.x = norm.x.data();
+  statistics.weight = norm.weight.data(), statistics.bias = norm.bias.data();
+  statistics.running_mean = zero.data(), statistics.running_var = one.data();
+  statistics.mean = mean.data(), statistics.reciprocal_deviation = reciprocal.data();
+  statistics.new_mean = new_mean.data(), statistics.new_var = new_var.data();
+  statistics.scale = scale.data(), statistics.shift = shift.data();
+  statistics.rows = norm.rows, statistics.channels = norm.channels, statistics.epsilon = kEpsilon;
+  run("batch_norm_statistics", statistics);
+  for (size_t c = 0; c < channels; ++c) {
+    const double variance = 1 / (static_cast<double>(reciprocal[c]) * reciprocal[c]) - kEpsilon;
+    const double unbiased = variance * static_cast<double>(norm.rows) / static_cast<double>(norm.rows - 1);
+    CHECK(new_mean[c] == doctest::Approx(0.1 * mean[c]).epsilon(1e-5));
+    CHECK(new_var[c] == doctest::Approx(0.9 + 0.1 * unbiased).epsilon(1e-5));
+  }
+  ChannelAffineCall apply;
+  apply.x = norm.x.data(), apply.y = y.data(), apply.scale = scale.data(), apply.shift = shift.data();
+  apply.rows = norm.rows, apply.channels = norm.channels;
+  run("channel_affine", apply);
+  sum.dy = norm.dy.data(), sum.mean = mean.data();
+  run("channel_sums", sum);
+  BatchNormGradientsCall gradients;
+  gradients.sums = sums.data(), gradients.weight = norm.weight.data();
+  gradients.reciprocal_deviation = reciprocal.data();
+  gradients.weight_gradient = weight_gradient.data(), gradients.bias_gradient = bias_gradient.data();
+  gradients.dy_scale = dy_scale.data(), gradients.x_scale = x_scale.data(), gradients.shift = shift.data();
+  gradients.rows = norm.rows, gradients.channels = norm.channels;
+  run("batch_norm_gradients", gradients);
+  apply.x = norm.dy.data(), apply.y = dx.data(), apply.scale = dy_scale.data(), apply.shift = shift.data();
+  apply.z = norm.x.data(), apply.z_scale = x_scale.data(), apply.z_center = mean.data();
+  run("channel_affine", apply);
+  check_gradients(norm, dx, weight_gradient, bias_gradient, y);
+}
+
+}  // namespace
+
+TEST_CASE("sums and affine maps of channels agree with the portable form, whatever the number of parts") {
+  for (const auto& [rows, channels] : {std::pair<int64_t, int64_t>{2, 1}, {5, 7}, {100, 64}, {700, 70}, {3001, 33}}) {
+    CAPTURE(rows);
+    CAPTURE(channels);
+    const Norm norm = make_norm(rows, channels, static_cast<uint64_t>(rows), 0.5f);
+    check_sums(norm, false, false);
+    check_sums(norm, true, false);
+    check_sums(norm, true, true);
+    for (int form = 0; form < 8; ++form) check_affine(norm, (form & 1) != 0, (form & 2) != 0, (form & 4) != 0);
+  }
+}
+
+TEST_CASE("batch norm and its gradients are what they are defined to be, also far from zero") {
+  check_norm(make_norm(40, 20, 1, 0));
+  check_norm(make_norm(3000, 70, 2, 3));
+  check_norm(make_norm(2, 5, 3, 0));
+}

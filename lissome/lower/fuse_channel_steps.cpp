@@ -1,0 +1,137 @@
+#include "lissome/lower/fuse_channel_steps.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "lissome/kernel.h"
+#include "lissome/lower/candidate_rows.h"
+
+namespace lissome {
+namespace {
+
+constexpr std::string_view kAffine = "channel_affine", kSums = "channel_sums";
+// Operands of channel_affine.
+constexpr size_t kAffineX = 0, kAffineZ = 3, kAffineMask = 6;
+// Operands of channel_sums.
+constexpr size_t kSumsDy = 1, kSumsMask = 2;
+
+bool is_elementwise(const PlanStep& step) {
+  return step.kernel == "elementwise" && step.attributes.integer("integers", 0) == 0;
+}
+
+// The operations of an element-wise step, by name.
+std::vector<std::string> list_operations(const PlanStep& step) {
+  std::vector<std::string> operations;
+  for (const std::string& text : step.attributes.texts("program")) operations.push_back(text.substr(0, text.find(' ')));
+  return operations;
+}
+
+bool is_relu(const PlanStep& step) {
+  if (!is_elementwise(step) || step.operands.size() != 1) return false;
+  if (list_operations(step) != std::vector<std::string>{"load", "activate"}) return false;
+  std::istringstream stream(step.attributes.texts("program")[1]);
+  std::string name;
+  int target = 0, x = 0, activation = 0;
+  stream >> name >> target >> x >> activation;
+  return static_cast<Activation>(activation) == Activation::relu;
+}
+
+bool is_sum_of_two(const PlanStep& step) {
+  return is_elementwise(step) && step.operands.size() == 2 && step.operands[0] != step.operands[1] &&
+         list_operations(step) == std::vector<std::string>{"load", "load", "add"};
+}
+
+bool is_threshold(const PlanStep& step) {
+  return is_elementwise(step) && step.attributes.texts("program") == list_threshold_instructions();
+}
+
+class Fuser {
+ public:
+  explicit Fuser(Plan& plan) : plan_(plan), readers_(plan.values.size()), maker_(plan.values.size(), -1) {
+    for (size_t at = 0; at < plan.steps.size(); ++at) {
+      for (const int operand : plan.steps[at].operands) {
+        if (operand >= 0) readers_[static_cast<size_t>(operand)].push_back(static_cast<int>(at));
+      }
+      for (const int result : plan.steps[at].results) maker_[static_cast<size_t>(result)] = static_cast<int>(at);
+    }
+    for (const PlanOutput& output : plan.outputs) {
+      if (output.value >= 0) readers_[static_cast<size_t>(output.value)].push_back(-1);
+    }
+    for (const PlanWrite& write : plan.writes) readers_[static_cast<size_t>(write.value)].push_back(-1);
+  }
+
+  void run() {
+    for (PlanStep& step : plan_.steps) {
+      if (is_sum_of_two(step)) absorb_affine(step, 0) || absorb_affine(step, 1);
+      if (is_relu(step)) absorb_affine(step, 0);
+      if (is_threshold(step)) give_mask(step);
+    }
+    std::erase_if(plan_.steps, [](const PlanStep& step) { return step.kernel.empty(); });
+  }
+
+ private:
+  PlanStep& step_of(int at) { return plan_.steps[static_cast<size_t>(at)]; }
+  const PlanValue& value_of(int id) const { return plan_.values[static_cast<size_t>(id)]; }
+
+  // Of one size and order in memory.
+  bool lie_alike(int left, int right) const {
+    const PlanValue &a = value_of(left), &b = value_of(right);
+    return a.dtype == b.dtype && a.storage != Storage::view && b.storage != Storage::view && a.format == b.format &&
+           a.storage != Storage::held && b.storage != Storage::held &&
+           std::equal(a.sizes.begin(), a.sizes.end(), b.sizes.begin(), b.sizes.end(),
+                      [](const SizeExpression& x, const SizeExpression& y) {
+                        return x.constant() == y.constant() && x.text() == y.text();
+                      });
+  }
+
+  // `reader` reads, as operand `position`, what a channel_affine makes for it alone: both become one step there.
+  bool absorb_affine(PlanStep& reader, size_t position) {
+    const int value = reader.operands[position], maker = maker_[static_cast<size_t>(value)];
+    if (maker < 0 || step_of(maker).kernel != kAffine || readers_[static_cast<size_t>(value)].size() != 1) return false;
+    PlanStep& affine = step_of(maker);
+    if (affine.attributes.find("relu")) return false;
+    const bool adds = reader.operands.size() == 2;
+    if (adds && (affine.operands[kAffineZ] >= 0 || !lie_alike(value, reader.operands[1 - position]))) return false;
+    if (!lie_alike(value, reader.results[0])) return false;
+    PlanStep joined = affine;
+    if (adds) joined.operands[kAffineZ] = reader.operands[1 - position];
+    if (!adds) joined.attributes.set("relu", int64_t{1});
+    joined.results = reader.results;
+    joined.origins.insert(joined.origins.end(), reader.origins.begin(), reader.origins.end());
+    affine = {};
+    // What it reads is read here now.
+    const int at = static_cast<int>(&reader - plan_.steps.data());
+    for (const int operand : joined.operands) {
+      if (operand >= 0)
+        std::replace(readers_[static_cast<size_t>(operand)].begin(), readers_[static_cast<size_t>(operand)].end(),
+                     maker, at);
+    }
+    reader = std::move(joined);
+    maker_[static_cast<size_t>(reader.results[0])] = at;
+    return true;
+  }
+
+  // The gradient of relu whose readers are the two passes of one batch norm's gradient.
+  void give_mask(PlanStep& threshold) {
+    const int masked = threshold.results[0], y = threshold.operands[0], dy = threshold.operands[1];
+    const std::vector<int>& readers = readers_[static_cast<size_t>(masked)];
+    if (readers.size() != 2 || std::find(readers.begin(), readers.end(), -1) != readers.end()) return;
+    if (!lie_alike(masked, y) || !lie_alike(masked, dy)) return;
+    PlanStep &sums = step_of(readers[0]), &affine = step_of(readers[1]);
+    if (sums.kernel != kSums || sums.operands[kSumsDy] != masked || sums.operands[kSumsMask] >= 0) return;
+    if (affine.kernel != kAffine || affine.operands[kAffineX] != masked || affine.operands[kAffineMask] >= 0) return;
+    sums.operands[kSumsDy] = affine.operands[kAffineX] = dy;
+    sums.operands[kSumsMask] = affine.operands[kAffineMask] = y;
+    threshold = {};
+  }
+
+  Plan& plan_;
+  std::vector<std::vector<int>> readers_;  // by value: steps, -1 for outputs and writes
+  std::vector<int> maker_;                 // by value: the step that makes it, -1 for none
+};
+
+}  // namespace
+
+void fuse_channel_steps(Plan& plan) { Fuser(plan).run(); }
+
+}  // namespace lissome

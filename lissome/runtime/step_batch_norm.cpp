@@ -1,0 +1,142 @@
+// The steps of batch norm in training form; values [N, C, ...] channels-last, sums [blocks, 2, C] f64, all else [C].
+//   channel_sums: operands x, dy, mask, mean (x or dy may be absent). channel_totals: operand sums; result total.
+//   batch_norm_statistics: operands sums, x, weight, bias, running mean and variance; results mean, reciprocal
+//   deviation, new running mean and variance, scale, shift. Attributes "momentum", "epsilon".
+//   batch_norm_gradients: operands sums, weight, reciprocal deviation, x; results gradients of weight and bias, scale
+//   of dy, scale of x, shift. channel_affine: operands x, scale, shift, z, scale of z, center of z, mask. "relu".
+#include "lissome/runtime/step_rows.h"
+
+namespace lissome {
+namespace {
+
+struct Rows {
+  int64_t rows, channels;
+};
+
+Rows read_rows(const StepBinder& binder, const PlacedValue& x) {
+  binder.require(x.sizes.size() >= 2 && x.sizes[1] > 0 && x.elements() > 0, "x has no rows or no channels");
+  binder.require(x.sizes.size() == 2 ? x.is_row_major() : x.is_dense(Format::channels_last),
+                 "values are not channels-last");
+  binder.require_dtype(x, Dtype::f32);
+  return {x.elements() / x.sizes[1], x.sizes[1]};
+}
+
+void require_rows_like(const StepBinder& binder, const PlacedValue& value, const PlacedValue& x) {
+  binder.require_sizes(value, x.sizes);
+  read_rows(binder, value);
+}
+
+// A vector of the channels, if it is there.
+template <typename Call>
+void point_channels(StepBinder& binder, size_t operand, int64_t channels, const float* Call::* member) {
+  if (!binder.has_operand(operand)) return;
+  binder.require_dense(binder.operand(operand), Dtype::f32, {channels});
+  binder.point(member, binder.operand(operand));
+}
+
+template <typename Call>
+void point_result(StepBinder& binder, size_t result, int64_t channels, float* Call::* member) {
+  binder.require_dense(binder.result(result), Dtype::f32, {channels});
+  binder.point(member, binder.result(result));
+}
+
+template <typename Call>
+void point_sums(StepBinder& binder, int64_t channels) {
+  binder.require_dense(binder.operand(0), Dtype::f64, {kChannelBlocks, 2, channels});
+  binder.point(static_cast<const double * Call::*>(&Call::sums), binder.operand(0));
+}
+
+}  // namespace
+
+void bind_channel_sums(StepBinder& binder) {
+  const bool forward = !binder.has_operand(1);
+  const PlacedValue& first = binder.operand(forward ? 0 : 1);
+  ChannelSumsCall call;
+  const Rows rows = read_rows(binder, first);
+  call.rows = rows.rows, call.channels = rows.channels;
+  for (const size_t i : {0, 2}) {
+    if (binder.has_operand(i)) require_rows_like(binder, binder.operand(i), first);
+  }
+  binder.require(forward || !binder.has_operand(0) || binder.has_operand(3), "dy and x need the mean");
+  binder.require_dense(binder.result(), Dtype::f64, {kChannelBlocks, 2, rows.channels});
+  binder.set_call("channel_sums", call);
+  if (binder.has_operand(0)) binder.point(&ChannelSumsCall::x, binder.operand(0));
+  if (!forward) binder.point(&ChannelSumsCall::dy, binder.operand(1));
+  if (binder.has_operand(2)) binder.point(&ChannelSumsCall::mask, binder.operand(2));
+  point_channels(binder, 3, rows.channels, &ChannelSumsCall::mean);
+  binder.point(&ChannelSumsCall::sums, binder.result());
+  binder.set_work(0, 8.0 * static_cast<double>(first.elements()));
+}
+
+void bind_channel_totals(StepBinder& binder) {
+  binder.require(binder.result().sizes.size() == 1, "the result is no vector");
+  ChannelTotalsCall call;
+  call.channels = binder.result().sizes[0];
+  binder.set_call("channel_totals", call);
+  point_sums<ChannelTotalsCall>(binder, call.channels);
+  point_result(binder, 0, call.channels, &ChannelTotalsCall::total);
+  binder.set_work(0, static_cast<double>(kChannelBlocks * call.channels * 8));
+}
+
+void bind_batch_norm_statistics(StepBinder& binder) {
+  using Call = BatchNormStatisticsCall;
+  Call call;
+  const Rows rows = read_rows(binder, binder.operand(1));
+  call.rows = rows.rows, call.channels = rows.channels;
+  call.momentum = binder.attributes().number("momentum", 0.1);
+  call.epsilon = binder.attributes().number("epsilon", 1e-5);
+  binder.require(binder.has_operand(4) && binder.has_operand(5), "there are no running statistics");
+  binder.set_call("batch_norm_statistics", call);
+  point_sums<Call>(binder, rows.channels);
+  binder.point(&Call::x, binder.operand(1));
+  point_channels(binder, 2, rows.channels, &Call::weight);
+  point_channels(binder, 3, rows.channels, &Call::bias);
+  point_channels(binder, 4, rows.channels, &Call::running_mean);
+  point_channels(binder, 5, rows.channels, &Call::running_var);
+  float* Call::* const results[] = {
+      &Call::mean, &Call::reciprocal_deviation, &Call::new_mean, &Call::new_var, &Call::scale, &Call::shift};
+  for (size_t i = 0; i < 6; ++i) point_result(binder, i, rows.channels, results[i]);
+  binder.set_work(0, static_cast<double>(2 * kChannelBlocks * rows.channels * 8));
+}
+
+void bind_batch_norm_gradients(StepBinder& binder) {
+  using Call = BatchNormGradientsCall;
+  Call call;
+  const Rows rows = read_rows(binder, binder.operand(3));
+  call.rows = rows.rows, call.channels = rows.channels;
+  binder.require(binder.has_operand(2), "there is no deviation");
+  binder.set_call("batch_norm_gradients", call);
+  point_sums<Call>(binder, rows.channels);
+  point_channels(binder, 1, rows.channels, &Call::weight);
+  point_channels(binder, 2, rows.channels, &Call::reciprocal_deviation);
+  float* Call::* const results[] = {&Call::weight_gradient, &Call::bias_gradient, &Call::dy_scale, &Call::x_scale,
+                                    &Call::shift};
+  for (size_t i = 0; i < 5; ++i) point_result(binder, i, rows.channels, results[i]);
+  binder.set_work(0, static_cast<double>(2 * kChannelBlocks * rows.channels * 8));
+}
+
+void bind_channel_affine(StepBinder& binder) {
+  using Call = ChannelAffineCall;
+  const PlacedValue& x = binder.operand(0);
+  Call call;
+  const Rows rows = read_rows(binder, x);
+  call.rows = rows.rows, call.channels = rows.channels;
+  call.relu = binder.attributes().integer("relu", 0) != 0;
+  require_rows_like(binder, binder.result(), x);
+  for (const size_t i : {3, 6}) {
+    if (binder.has_operand(i)) require_rows_like(binder, binder.operand(i), x);
+  }
+  binder.require(binder.has_operand(1) && binder.has_operand(2), "there is no scale or no shift");
+  binder.set_call("channel_affine", call);
+  binder.point(&Call::x, x);
+  point_channels(binder, 1, rows.channels, &Call::scale);
+  point_channels(binder, 2, rows.channels, &Call::shift);
+  if (binder.has_operand(3)) binder.point(&Call::z, binder.operand(3));
+  point_channels(binder, 4, rows.channels, &Call::z_scale);
+  point_channels(binder, 5, rows.channels, &Call::z_center);
+  if (binder.has_operand(6)) binder.point(&Call::mask, binder.operand(6));
+  binder.point(&Call::y, binder.result());
+  binder.set_work(0, 12.0 * static_cast<double>(x.elements()));
+}
+
+}  // namespace lissome

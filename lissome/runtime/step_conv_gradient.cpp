@@ -1,0 +1,166 @@
+// The training forms of convolutions and max pools; attributes as in step_conv.cpp, values channels-last.
+//   pack_conv_f32: operand weight [out, in / groups, window], result packed. Attribute "packing": forward or data.
+//   conv_data_f32: operands dy, packed weight, bias, zeros; result dx. conv_weight_f32: operands x, dy; result dw,
+//   or, with attribute "splits", [splits, ...] that add up to it.
+//   max_pool_places: operand x; results y and places (u8). max_pool_gradient: operands dy, places; result dx.
+#include "lissome/runtime/step_rows.h"
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kLargestStride = 64;  // of which the phases are counted
+
+void require_window(const StepBinder& binder, const Window& window) {
+  binder.require(window.out_height > 0 && window.out_width > 0, "there are no pixels");
+  const bool strided = window.stride_height > 1 || window.stride_width > 1;
+  const bool dilated = window.dilation_height > 1 || window.dilation_width > 1;
+  binder.require(!strided || !dilated || binder.step().kernel != "conv_data_f32", "it is strided and dilated");
+  binder.require(window.stride_height <= kLargestStride && window.stride_width <= kLargestStride,
+                 "strides are larger than ", kLargestStride);
+}
+
+// The sizes of a weight that fits the window.
+Sizes weight_sizes(const WindowSizes& sizes, const Window& window, size_t rank) {
+  Sizes wanted = {sizes.out_channels, sizes.in_channels / sizes.groups, window.kernel_height, window.kernel_width};
+  if (rank == 3) wanted.erase(wanted.begin() + 2);
+  return wanted;
+}
+
+void set_convolution_work(StepBinder& binder, const WindowSizes& sizes, const Window& window, double numbers) {
+  const double products = static_cast<double>(window.batch * window.out_height * window.out_width) *
+                          static_cast<double>(sizes.out_channels * sizes.in_channels / sizes.groups *
+                                              window.kernel_height * window.kernel_width);
+  binder.set_products(products);
+  binder.set_work(products, 4.0 * numbers);
+}
+
+}  // namespace
+
+void bind_pack_conv_f32(StepBinder& binder) {
+  const PlacedValue& weight = binder.operand(0);
+  const size_t rank = weight.sizes.size();
+  binder.require(rank == 3 || rank == 4, "the weight must have 3 or 4 dimensions");
+  binder.require_dense(weight, Dtype::f32, weight.sizes);
+  PackConvF32Call call;
+  const std::string packing = binder.attributes().text("packing", "forward");
+  binder.require(packing == "forward" || packing == "data", quote("packing"), " is ", quote(packing));
+  call.packing = packing == "data" ? ConvPacking::data : ConvPacking::forward;
+  call.groups = binder.attributes().integer("groups", 1);
+  binder.require(weight.elements() > 0 && call.groups > 0 && weight.sizes[0] % call.groups == 0,
+                 "channels do not divide into groups");
+  binder.require_product({call.groups, weight.sizes[1]});
+  call.out_channels = weight.sizes[0], call.in_channels = weight.sizes[1] * call.groups;
+  read_window_numbers(binder, rank - 2, call.window);
+  call.window.out_height = call.window.out_width = 1;
+  require_window(binder, call.window);
+  const int64_t taps = call.window.kernel_height * call.window.kernel_width;
+  binder.require_sizes(weight, weight_sizes({call.in_channels, call.out_channels, call.groups}, call.window, rank));
+  binder.require_product({call.out_channels + call.groups * kLinearPanel, weight.sizes[1] + kLinearPanel, taps, 4});
+  const int64_t size = call.packing == ConvPacking::data
+                           ? packed_conv_data_f32_size(call.out_channels, call.in_channels, call.groups, taps)
+                           : packed_conv_f32_size(call.out_channels, call.in_channels, call.groups, taps);
+  binder.require_dense(binder.result(), Dtype::f32, {size});
+  binder.set_call("pack_conv_f32", call);
+  binder.point(&PackConvF32Call::weight, weight);
+  binder.point(&PackConvF32Call::packed, binder.result());
+  binder.set_work(0, 8.0 * static_cast<double>(size));
+}
+
+void bind_conv_data_f32(StepBinder& binder) {
+  const PlacedValue& dy = binder.operand(0);
+  const PlacedValue& dx = binder.result();
+  binder.require_dtype(dy, Dtype::f32);
+  binder.require_dtype(dx, Dtype::f32);
+  ConvDataF32Call call;
+  const WindowSizes sizes = read_window(binder, dx, dy, call.window);
+  require_window(binder, call.window);
+  call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
+  const int64_t taps = call.window.kernel_height * call.window.kernel_width;
+  const int64_t packed = packed_conv_data_f32_size(call.out_channels, call.in_channels, call.groups, taps);
+  binder.require_dense(binder.operand(1), Dtype::f32, {packed});
+  if (binder.has_operand(2)) binder.require_dense(binder.operand(2), Dtype::f32, {call.in_channels});
+  binder.require_dense(binder.operand(3), Dtype::f32, {call.out_channels});
+  set_convolution_work(binder, sizes, call.window, static_cast<double>(dx.elements() + dy.elements() + packed));
+  binder.set_call("conv_data_f32", call);
+  binder.point(&ConvDataF32Call::dy, dy);
+  binder.point(&ConvDataF32Call::weight, binder.operand(1));
+  if (binder.has_operand(2)) binder.point(&ConvDataF32Call::bias, binder.operand(2));
+  binder.point(&ConvDataF32Call::zeros, binder.operand(3));
+  binder.point(&ConvDataF32Call::dx, dx);
+}
+
+void bind_conv_weight_f32(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& dy = binder.operand(1);
+  binder.require_dtype(x, Dtype::f32);
+  binder.require_dtype(dy, Dtype::f32);
+  ConvWeightF32Call call;
+  const WindowSizes sizes = read_window(binder, x, dy, call.window);
+  require_window(binder, call.window);
+  call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
+  call.splits = binder.attributes().integer("splits", 0);
+  Sizes wanted = weight_sizes(sizes, call.window, x.sizes.size());
+  binder.require(call.splits >= 0 && call.splits <= 64, quote("splits"), " is ", call.splits);
+  if (call.splits > 0) wanted.insert(wanted.begin(), call.splits);
+  if (call.splits == 0) call.splits = 1;
+  binder.require_dense(binder.result(), Dtype::f32, wanted);
+  const int64_t dw = binder.result().elements();
+  set_convolution_work(binder, sizes, call.window, static_cast<double>(x.elements() + dy.elements() + dw));
+  // What a part copies of x, with what lies around it.
+  const Window& w = call.window;
+  binder.require_product({w.batch, w.out_height * w.stride_height + w.kernel_height * w.dilation_height,
+                          w.out_width * w.stride_width + w.kernel_width * w.dilation_width, sizes.in_channels, 4,
+                          binder.parts()});
+  binder.require_product({w.out_width + kLinearPanel * kLinearPanel, kLinearPanel, 4, binder.parts()});
+  binder.set_call("conv_weight_f32", call);
+  binder.point_scratch(&ConvWeightF32Call::scratch, binder.parts() * conv_weight_f32_scratch(call) * 4);
+  binder.point(&ConvWeightF32Call::x, x);
+  binder.point(&ConvWeightF32Call::dy, dy);
+  binder.point(&ConvWeightF32Call::dw, binder.result());
+}
+
+namespace {
+
+int64_t read_pool_window(StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window) {
+  const WindowSizes sizes = read_window(binder, x, y, window);
+  binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
+  binder.require(x.dtype == Dtype::f32 && y.dtype == Dtype::f32, "x and y must be f32");
+  binder.require(window.kernel_height * window.kernel_width <= 255, "the window has more than 255 taps");
+  return sizes.in_channels;
+}
+
+void require_places(StepBinder& binder, const PlacedValue& places, const PlacedValue& y) {
+  binder.require_dtype(places, Dtype::u8);
+  binder.require_sizes(places, y.sizes);
+  binder.require(places.is_dense(Format::channels_last), "places are not channels-last");
+}
+
+}  // namespace
+
+void bind_max_pool_places(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  MaxPoolCall call;
+  call.channels = read_pool_window(binder, x, y, call.window);
+  require_places(binder, binder.result(1), y);
+  binder.set_call("max_pool_places", call);
+  binder.point(&MaxPoolCall::x, x);
+  binder.point(&MaxPoolCall::y, y);
+  binder.point(&MaxPoolCall::places, binder.result(1));
+  binder.set_work(0, static_cast<double>(4 * x.elements() + 5 * y.elements()));
+}
+
+void bind_max_pool_gradient(StepBinder& binder) {
+  const PlacedValue& dy = binder.operand(0);
+  const PlacedValue& dx = binder.result();
+  MaxPoolGradientCall call;
+  call.channels = read_pool_window(binder, dx, dy, call.window);
+  require_places(binder, binder.operand(1), dy);
+  binder.set_call("max_pool_gradient", call);
+  binder.point(&MaxPoolGradientCall::dy, dy);
+  binder.point(&MaxPoolGradientCall::places, binder.operand(1));
+  binder.point(&MaxPoolGradientCall::dx, dx);
+  binder.set_work(0, static_cast<double>(4 * dx.elements() + 5 * dy.elements()));
+}
+
+}  // namespace lissome
