@@ -4,6 +4,7 @@
 #pragma once
 
 #include "lissome/train/allocation_meter.h"
+#include "lissome/train/budget.h"
 #include "lissome/train/early_stop.h"
 #include "lissome/train/initialize.h"
 #include "lissome/train/loss.h"
@@ -13,4 +14,5 @@
 #include "lissome/train/precision.h"
 #include "lissome/train/schedule.h"
 #include "lissome/train/trainer.h"
+#include "lissome/train/training_bytes.h"
 #include "lissome/train/training_step.h"

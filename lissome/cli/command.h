@@ -25,6 +25,7 @@ int run_peaks(const std::vector<std::string>& arguments, Console& console);
 int run_inspect(const std::vector<std::string>& arguments, Console& console);
 int run_prepare(const std::vector<std::string>& arguments, Console& console);
 int run_optimize(const std::vector<std::string>& arguments, Console& console);
+int run_budget(const std::vector<std::string>& arguments, Console& console);
 int run_train(const std::vector<std::string>& arguments, Console& console);
 
 }  // namespace lissome

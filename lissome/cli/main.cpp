@@ -27,6 +27,7 @@ struct TorchCommand {
 constexpr TorchCommand kTorchCommands[] = {
     {"optimize", "make a model faster or smaller within a loss, measured on your data"},
     {"train", "train a .pt2 on your data, in eval form when done"},
+    {"budget", "how a model trains inside so much memory: what is kept, what is made again"},
     {"prepare", "the exact steps alone: eval form, folded, fused, laid out"},
     {"inspect", "inputs, outputs, dimensions, parameters, ops, program text"},
 };

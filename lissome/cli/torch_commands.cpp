@@ -16,6 +16,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"optimize", "make a model faster or smaller within a loss, measured on your data", run_optimize},
     {"train", "train a .pt2 on your data, in eval form when done", run_train},
+    {"budget", "how a model trains inside so much memory: what is kept, what is made again", run_budget},
     {"prepare", "the exact steps alone: eval form, folded, fused, laid out", run_prepare},
     {"inspect", "inputs, outputs, dimensions, parameters, ops, program text", run_inspect},
 };

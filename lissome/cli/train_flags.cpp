@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "lissome/cli/flags.h"
+#include "lissome/cli/optimizer_word.h"
 
 namespace lissome {
 namespace {
@@ -15,15 +16,6 @@ double parse_number(std::string_view text, const std::string& where) {
   const double number = std::strtod(word.c_str(), &end);
   if (word.empty() || *end != '\0') throw_error(ErrorKind::usage, where, ": ", quote(word), " is no number");
   return number;
-}
-
-OptimizerOptions find_optimizer(const std::string& name) {
-  if (name == "adamw") return AdamW{};
-  if (name == "adam") return Adam{};
-  if (name == "sgd") return Sgd{};
-  if (name == "lion") return Lion{};
-  if (name == "adafactor") return Adafactor{};
-  throw_error(ErrorKind::usage, "--optimizer is adamw, adam, sgd, lion or adafactor, not ", quote(name));
 }
 
 OptimizerOptions make_optimizer(const TrainFlags& flags) {

@@ -30,6 +30,7 @@ class Binding {
   int64_t arena_bytes() const { return arena_.bytes; }
   const PlannedArena& arena() const { return arena_; }
   const std::vector<PlannedBuffer>& buffers() const { return buffers_; }
+  std::span<const BindingParts::Scratch> scratch() const { return parts_.scratch; }
 
   static constexpr int kFaultBlock = StepBinder::kFaultBlock;
   // Writes the addresses of everything in the arena into the calls; needed once, and when the arena has moved.

@@ -29,19 +29,21 @@ std::vector<std::string> list_trainable(const Program& program) {
   return names;
 }
 
-Plan lower_step(const Lifted& lifted, const std::optional<at::Tensor>& seed, const TrainingStepOptions& options) {
-  Program optimized = lifted.program;
-  run_pipeline(optimized);
+// `lent` are the inputs after those of a batch.
+Plan lower_step(const Program& program, const std::vector<at::Tensor>& lent, const TrainingStepOptions& options) {
   LowerOptions lower;
   lower.effort = options.batch.empty() ? Effort::fast : Effort::normal;
   lower.whole_plans = false;
   lower.threads = options.threads;
   if (!options.batch.empty()) {
     lower.inputs.assign(options.batch.begin(), options.batch.end());
-    lower.inputs.insert(lower.inputs.end(), lifted.weights.begin(), lifted.weights.end());
-    if (seed) lower.inputs.emplace_back(*seed);
+    lower.inputs.insert(lower.inputs.end(), lent.begin(), lent.end());
   }
-  return lower_program(optimized, lower);
+  return lower_program(program, lower);
+}
+
+int choose_threads(const Plan& plan, const TrainingStepOptions& options) {
+  return options.threads > 0 ? options.threads : plan.machine.threads;
 }
 
 TensorView view_of(const at::Tensor& tensor) {
@@ -61,12 +63,21 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
                            const TrainingStepOptions& options)
     : names_(list_trainable(program)), program_(differentiate_program(program, names_, examples)) {
   Lifted lifted = lift_weights(program_);
-  if (count_dropout(lifted.program)) seed_ = at::zeros({}, at::kLong);
+  lent_ = std::move(lifted.weights);
+  written_ = std::move(lifted.written);
+  run_pipeline(lifted.program);
+  if (count_dropout(lifted.program)) lent_.push_back(seed_.emplace(at::zeros({}, at::kLong)));
+  Plan plan = lower_step(lifted.program, lent_, options);
+  if (options.budget) {
+    const StepSource source{&lifted.program, &plan, choose_threads(plan, options)};
+    const auto lower = [&](const Program& scheduled) { return lower_step(scheduled, lent_, options); };
+    BudgetedPlan fitted = plan_within_budget(source, examples, lent_, *options.budget, lower);
+    forecast_ = fitted.forecast;
+    plan = std::move(fitted.plan);
+  }
   SessionOptions session;
   session.threads = options.threads;
-  session_ = std::make_unique<Session>(std::make_shared<Plan>(lower_step(lifted, seed_, options)), session);
-  weights_ = std::move(lifted.weights);
-  written_ = std::move(lifted.written);
+  session_ = std::make_unique<Session>(std::make_shared<Plan>(std::move(plan)), session);
 }
 
 void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const StepSink* sink) {
@@ -92,11 +103,8 @@ std::vector<at::Tensor> TrainingStep::run(const std::vector<at::Tensor>& inputs,
   for (const at::Tensor& input : inputs) dense.push_back(input.contiguous());
   std::vector<TensorView> views;
   for (const at::Tensor& input : dense) views.push_back(view_of(input));
-  for (const at::Tensor& weight : weights_) views.push_back(view_of(weight));
-  if (seed_) {
-    seed_->random_();
-    views.push_back(view_of(*seed_));
-  }
+  if (seed_) seed_->random_();
+  for (const at::Tensor& tensor : lent_) views.push_back(view_of(tensor));
   run_into_kept(views, sink);
   const size_t first_written = results_.size() - written_.size();
   for (size_t i = 0; i < written_.size(); ++i) written_[i].detach().copy_(results_[first_written + i]);

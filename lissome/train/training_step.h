@@ -9,6 +9,7 @@
 
 #include "lissome/program.h"
 #include "lissome/runtime.h"
+#include "lissome/train/budget.h"
 
 namespace lissome {
 
@@ -16,13 +17,14 @@ struct TrainingStepOptions {
   int threads = 0;  // 0: all that this process may use
   // A whole batch: kernels are timed on its sizes. Without it the first that accepts a node is taken.
   std::vector<at::Tensor> batch;
+  std::optional<StepBudget> budget;  // recompute to stay inside it; none: everything is kept
 };
 
 class TrainingStep {
  public:
   // `program` gives its loss first. Its floating parameters train, each storage once; they, and the state that the
   // program writes, must be dense in row order. `examples` (small ones are best) tell the sizes that named dimensions
-  // cannot. Throws what differentiate_program() throws.
+  // cannot. Throws what differentiate_program() throws, and plan_within_budget() where there is a budget.
   TrainingStep(const Program& program, const std::vector<at::Tensor>& examples,
                const TrainingStepOptions& options = {});
 
@@ -37,14 +39,17 @@ class TrainingStep {
   // The program with its gradients as further outputs.
   const Program& program() const { return program_; }
   Session& session() { return *session_; }
+  // What was promised when the step was planned; nothing without a budget.
+  const std::optional<StepForecast>& forecast() const { return forecast_; }
 
  private:
   void run_into_kept(const std::vector<TensorView>& views, const StepSink* sink);
 
   std::vector<std::string> names_;
   Program program_;
-  std::vector<at::Tensor> weights_, written_;  // that are lent to each run; that each run ends with writing
-  std::optional<at::Tensor> seed_;             // of dropout
+  std::vector<at::Tensor> lent_, written_;  // weights and more that each run reads; that it ends with writing
+  std::optional<at::Tensor> seed_;          // of dropout
+  std::optional<StepForecast> forecast_;
   std::unique_ptr<Session> session_;
   std::vector<Sizes> sizes_;  // of the last inputs, for which these lie ready:
   std::vector<Array> outputs_;

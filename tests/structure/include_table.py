@@ -28,8 +28,8 @@ TORCH_PREFIXES = ("torch/", "ATen/", "c10/", "caffe2/")
 # A folder inside a module that is a library of its own: the modules that it may include, no torch.
 INNER_LIBRARIES = {"program/syntax": {"base"}}
 # Faces beside a module's main one: what needs the whole of torch, kept apart so that the main
-# face stays narrow, and what makes batches, kept apart from what reads files. Face -> its module.
-FURTHER_FACES = {"import_module": "program", "differentiate": "program", "loader": "data"}
+# face stays narrow, what makes batches, kept apart from what reads files, and what few need. Face -> its module.
+FURTHER_FACES = {"import_module": "program", "differentiate": "program", "loader": "data", "footprint": "runtime"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 

@@ -1,0 +1,176 @@
+// lissome budget: how a model trains inside so much memory. What each module keeps and makes again, what a step will
+// take and how long, and the same as it came true.
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/from_blob.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lissome/cli/command.h"
+#include "lissome/cli/flags.h"
+#include "lissome/cli/optimizer_word.h"
+#include "lissome/cli/program_file.h"
+#include "lissome/compare.h"
+#include "lissome/train.h"
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kExampleSamples = 3;
+constexpr int kSteps = 7;  // timed, in turns with the step that keeps everything where that fits too
+
+struct BudgetFlags {
+  std::string model, data, labels, loss = "cross_entropy", optimizer = "adamw", memory, recompute = "auto";
+  int64_t batch = 32;
+  int threads = 0;
+  bool json = false;
+};
+
+bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
+  Flags flags(
+      "budget",
+      "How a model trains inside a memory budget: what each module keeps for the backward pass and what it makes "
+      "again, told and measured.");
+  flags.require("MODEL", to.model, ".pt2 or .lissome");
+  flags.require("--data", to.data, ".npz of named arrays, an IDX file (.gz), or DIR:train of IDX files");
+  flags.require("--memory", to.memory, "for weights, gradients, optimizer states, a batch and activations: 2GiB");
+  flags.add("--labels", to.labels, "the array (or IDX file) with the labels");
+  flags.add("--loss", to.loss, "cross_entropy, mse, l1, huber, bce, bce_logits, or an output of the model");
+  flags.add("--optimizer", to.optimizer, "adamw, adam, sgd, lion or adafactor: its states count");
+  flags.add("--batch", to.batch, "samples of a step", 1);
+  flags.add("--recompute", to.recompute, "auto, none, every:N, modules:PATTERN or adaptive:SHARE");
+  flags.add("--threads", to.threads, "0: all that this process may use", 0, kMostThreads);
+  flags.add("--json", to.json, "print the result as JSON");
+  return flags.parse(arguments);
+}
+
+at::Tensor to_tensor(const Array& array) {
+  return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
+}
+
+// The inputs of the model, then labels where the loss wants them. Samples come round again where the data are fewer.
+std::vector<at::Tensor> take_inputs(Dataset data, int64_t count, size_t inputs) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < count; ++i) rows.push_back(data.rows[static_cast<size_t>(i) % data.rows.size()]);
+  data.rows = std::move(rows);
+  std::vector<at::Tensor> tensors;
+  for (const NamedArray& column : take_batch(data, 0, count)) tensors.push_back(to_tensor(column.array));
+  if (tensors.size() < inputs) tensors.push_back(to_tensor(take_labels(data, 0, count)));
+  return tensors;
+}
+
+Program attach(const Program& model, const LossOptions& loss, const Dataset& data) {
+  if (loss.kind == LossKind::output) return attach_loss(model, loss, Dtype::f32, {});
+  if (!data.labels) throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, which this loss needs");
+  const Sizes& sizes = data.labels->sizes;
+  return attach_loss(model, loss, data.labels->dtype, {sizes.begin() + 1, sizes.end()});
+}
+
+int64_t count_bytes_of(const std::vector<at::Tensor>& tensors) {
+  int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += tensor.numel() * static_cast<int64_t>(tensor.element_size());
+  return bytes;
+}
+
+// What the command found out.
+struct Findings {
+  TrainingBytes fixed;
+  int64_t batch_bytes = 0, memory = 0;
+  StepForecast told;
+  StepMemory measured;
+  Summary seconds;
+
+  int64_t beside() const { return fixed.total() + batch_bytes; }
+};
+
+Findings measure(const BudgetFlags& flags, const Program& model, const Dataset& data) {
+  const Program program = attach(model, parse_loss(flags.loss, model), data);
+  const std::vector<at::Tensor> inputs = take_inputs(data, flags.batch, program.inputs.size());
+  Findings found;
+  found.fixed = count_training_bytes(program, find_optimizer(flags.optimizer));
+  found.batch_bytes = count_bytes_of(inputs);
+  found.memory = parse_bytes(flags.memory);
+  StepBudget budget{
+      .recompute = parse_recompute(flags.recompute), .memory = found.memory - found.beside(), .sizes = {}};
+  if (budget.memory <= 0) {
+    throw_error(ErrorKind::over_budget, "a budget of ", format_bytes(found.memory),
+                ": weights, gradients, the states of ", flags.optimizer, " and a batch take ",
+                format_bytes(found.beside()), " before any activation.",
+                "\n      A smaller --batch, or an optimizer with fewer states (sgd) would help.");
+  }
+  for (const at::Tensor& input : inputs) budget.sizes.push_back(input.sizes().vec());
+  TrainingStep step(program, take_inputs(data, std::min(kExampleSamples, flags.batch), program.inputs.size()),
+                    {.threads = flags.threads, .budget = std::move(budget)});
+  found.told = *step.forecast();
+  step.run(inputs);
+  found.measured = measure_memory(step.session(), [&] { step.run(inputs); });
+  std::vector<double> seconds;
+  for (int i = 0; i < kSteps; ++i) {
+    const Stopwatch watch;
+    step.run(inputs);
+    seconds.push_back(watch.seconds());
+  }
+  found.seconds = summarize(seconds);
+  return found;
+}
+
+Table make_module_table(const Findings& found) {
+  Table table{"Modules", {{"module", ""}, {"kept", "B"}, {"made again", "B"}, {"takes", "s"}}, {}};
+  for (const ModuleForecast& row : found.told.modules) {
+    if (row.kept == 0 && row.again == 0 && row.again_seconds == 0) continue;
+    table.rows.push_back(
+        {row.module, static_cast<double>(row.kept), static_cast<double>(row.again), row.again_seconds});
+  }
+  return table;
+}
+
+Table make_memory_table(const Findings& found) {
+  Table table{"Memory", {{"what", ""}, {"keeping all", "B"}, {"told", "B"}, {"measured", "B"}}, {}};
+  const auto add = [&](const std::string& what, int64_t plain, int64_t told, int64_t measured) {
+    table.rows.push_back({what, static_cast<double>(plain), static_cast<double>(told), static_cast<double>(measured)});
+  };
+  const auto add_same = [&](const std::string& what, int64_t bytes) { add(what, bytes, bytes, bytes); };
+  add_same("weights", found.fixed.weights);
+  add_same("gradients", found.fixed.gradients);
+  add_same("optimizer states", found.fixed.states);
+  add_same("batch", found.batch_bytes);
+  add("activations and scratch", found.told.plain.total(), found.told.chosen.total(), found.measured.total());
+  add("all", found.beside() + found.told.plain.total(), found.beside() + found.told.chosen.total(),
+      found.beside() + found.measured.total());
+  return table;
+}
+
+void print(const Findings& found, const BudgetFlags& flags, Console& console) {
+  const Table memory = make_memory_table(found), modules = make_module_table(found);
+  if (flags.json) {
+    const Json json{{"budget", found.memory},
+                    {"method", found.told.method},
+                    {"nodes_run_again", found.told.runs_again},
+                    {"seconds_told", found.told.seconds},
+                    {"seconds_told_keeping_all", found.told.plain_seconds},
+                    {"seconds", found.seconds.median},
+                    {"memory", to_json(memory)},
+                    {"modules", to_json(modules)}};
+    return console.print(print_json(json) + "\n");
+  }
+  console.print(render_table(memory, console.terminal()) + "\n" + render_table(modules, console.terminal()) +
+                "\nschedule: " + found.told.method + ", " + std::to_string(found.told.runs_again) +
+                " nodes run again. One step was told to take " + format_duration(found.told.seconds) + " (" +
+                format_duration(found.told.plain_seconds) + " keeping all) and took " +
+                format_duration(found.seconds.median) + "\n");
+}
+
+}  // namespace
+
+int run_budget(const std::vector<std::string>& arguments, Console& console) {
+  BudgetFlags flags;
+  if (!read_flags(flags, arguments)) return 0;
+  parse_recompute(flags.recompute), parse_bytes(flags.memory);
+  const Program model = open_program(flags.model);
+  const Dataset data = fit_dataset(load_dataset(flags.data, {.labels = flags.labels}), describe_inputs(model));
+  if (data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
+  print(measure(flags, model, data), flags, console);
+  return 0;
+}
+
+}  // namespace lissome

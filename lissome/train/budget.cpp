@@ -1,0 +1,216 @@
+// See budget.h.
+#include "lissome/train/budget.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/index_select.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "lissome/train/chain_schedule.h"
+#include "lissome/train/drop_values.h"
+#include "lissome/train/keep_modules.h"
+#include "lissome/train/recompute.h"
+
+namespace lissome {
+namespace {
+
+// The model of memory and the planner's arena differ a little: limits are moved until the plan itself fits.
+constexpr int kFittings = 6;
+
+std::vector<Sizes> list_sizes(const std::vector<at::Tensor>& tensors) {
+  std::vector<Sizes> sizes;
+  for (const at::Tensor& tensor : tensors) sizes.push_back(tensor.sizes().vec());
+  return sizes;
+}
+
+// Samples again and again until there are enough.
+std::vector<at::Tensor> repeat_examples(const std::vector<at::Tensor>& examples, const std::vector<Sizes>& sizes) {
+  std::vector<at::Tensor> repeated;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    at::Tensor tensor = examples[i];
+    for (int64_t k = 0; k < tensor.dim(); ++k) {
+      const int64_t wanted = sizes[i][static_cast<size_t>(k)];
+      if (tensor.size(k) != wanted) tensor = tensor.index_select(k, at::arange(wanted).remainder(tensor.size(k)));
+    }
+    repeated.push_back(tensor.contiguous());
+  }
+  return repeated;
+}
+
+class BudgetPlanner {
+ public:
+  BudgetPlanner(const StepSource& source, const std::vector<at::Tensor>& examples,
+                const std::vector<at::Tensor>& weights, const StepBudget& budget,
+                const std::function<Plan(const Program&)>& lower)
+      : source_(source), budget_(budget), lower_(lower), sizes_(budget.sizes), weights_(weights) {
+    const std::vector<Sizes> more = list_sizes(weights);
+    sizes_.insert(sizes_.end(), more.begin(), more.end());
+    facts_ = measure(examples);
+    plain_ = make_plain_schedule(facts_.model);
+    forecast_.plain = predict_memory(facts_, plain_, *source_.plan, sizes_, source_.threads);
+    for (const int value : facts_.model.leaving) {
+      const int owner = facts_.model.owner[static_cast<size_t>(value)];
+      if (owner >= 0) forecast_.leaving += facts_.model.bytes[static_cast<size_t>(owner)];
+    }
+    forecast_.plain_seconds = judge_schedule(facts_.model, plain_, INT64_MAX).seconds;
+  }
+
+  BudgetedPlan run() {
+    if (std::holds_alternative<KeepAll>(budget_.recompute)) {
+      take("keep all", plain_);
+    } else if (const auto* every = std::get_if<RecomputeEvery>(&budget_.recompute)) {
+      take("every " + std::to_string(every->modules),
+           make_drop_schedule(facts_.model, plain_, drop_inside_modules(*source_.program, facts_.model, every->modules))
+               .schedule);
+    } else if (const auto* modules = std::get_if<RecomputeModules>(&budget_.recompute)) {
+      take("modules " + modules->pattern,
+           make_drop_schedule(facts_.model, plain_, drop_modules(*source_.program, facts_.model, modules->pattern))
+               .schedule);
+    } else {
+      fit(std::get<RecomputeToFit>(budget_.recompute).share);
+    }
+    if (budget_.memory > 0 && forecast_.chosen.total() > budget_.memory) refuse();
+    forecast_.modules = describe_modules(*source_.program, facts_.model, schedule_);
+    return {std::move(plan_), std::move(forecast_)};
+  }
+
+ private:
+  // On as many samples as fit the budget without recomputing anything, in halves of those wanted.
+  StepFacts measure(const std::vector<at::Tensor>& examples) const {
+    std::vector<Sizes> sizes = budget_.sizes;
+    std::vector<at::Tensor> inputs = examples;
+    inputs.insert(inputs.end(), weights_.begin(), weights_.end());
+    while (budget_.memory > 0 && halve_batch(sizes, examples)) {
+      std::vector<Sizes> all = sizes;
+      all.insert(all.end(), sizes_.begin() + std::ssize(budget_.sizes), sizes_.end());
+      const StepFacts facts = describe_step(source_, inputs, all);
+      const RunOrder plain = make_plain_schedule(facts.model);
+      if (predict_memory(facts, plain, *source_.plan, all, source_.threads).total() <= budget_.memory) break;
+    }
+    std::vector<at::Tensor> measured = repeat_examples(examples, sizes);
+    measured.insert(measured.end(), weights_.begin(), weights_.end());
+    return measure_step(source_, measured, sizes_);
+  }
+
+  // False when it is down to the examples.
+  bool halve_batch(std::vector<Sizes>& sizes, const std::vector<at::Tensor>& examples) const {
+    bool halved = false;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const ValueType& type = source_.program->value(source_.program->inputs[i].value).type;
+      if (type.sizes.empty() || type.sizes[0].constant()) continue;
+      const int64_t least = examples[i].size(0);
+      if (sizes[i][0] <= least) continue;
+      sizes[i][0] = std::max(least, sizes[i][0] / 2);
+      halved = true;
+    }
+    return halved;
+  }
+
+  // Lowers what the schedule makes of the step and keeps it when it is the best so far. Returns what it will take.
+  StepMemory take(const std::string& method, const RunOrder& schedule) {
+    const std::string wrong = check_schedule(facts_.model, schedule);
+    LISSOME_CHECK(wrong.empty(), method, ": ", wrong);
+    const bool is_plain = schedule == plain_;
+    Plan plan = is_plain ? *source_.plan : lower_(apply_schedule(*source_.program, schedule));
+    const StepMemory memory = predict_memory(facts_, schedule, plan, sizes_, source_.threads);
+    const double seconds = judge_schedule(facts_.model, schedule, INT64_MAX).seconds;
+    if (schedule_.empty() || is_better(memory, seconds)) {
+      plan_ = std::move(plan);
+      schedule_ = schedule;
+      forecast_.chosen = memory;
+      forecast_.seconds = seconds;
+      forecast_.runs_again = static_cast<int>(schedule.size() - facts_.model.nodes.size());
+      forecast_.method = method;
+    }
+    return memory;
+  }
+
+  // What fits is better than what does not, then what is faster; of two that do not fit, the smaller.
+  bool is_better(const StepMemory& memory, double seconds) const {
+    const bool fits = memory.total() <= budget_.memory, fitted = forecast_.chosen.total() <= budget_.memory;
+    if (fits != fitted) return fits;
+    return fits ? seconds < forecast_.seconds : memory.total() < forecast_.chosen.total();
+  }
+
+  void fit(double share) {
+    const auto wanted = static_cast<int64_t>(static_cast<double>(budget_.memory) * share);
+    if (take("keep all", plain_).total() <= wanted || budget_.memory <= 0) return;
+    schedule_.clear();
+    // What the judge of schedules sees, in place of what is planned: moved by what they differ.
+    int64_t limit = judge_schedule(facts_.model, plain_, INT64_MAX).peak - (forecast_.plain.total() - wanted);
+    for (int i = 0; i < kFittings; ++i) {
+      const FittedSchedule fitted = search(std::max<int64_t>(limit, 1));
+      const StepMemory memory = take(method_, fitted.schedule);
+      if (!fitted.fits || memory.total() <= wanted) break;
+      limit = std::min(limit, fitted.cost.peak) - (memory.total() - wanted);
+    }
+  }
+
+  // Single values dropped from the plain schedule, and from what the chain of stages gives: the fastest that fits.
+  FittedSchedule search(int64_t limit) {
+    method_ = "drops";
+    FittedSchedule best = fit_by_drops(facts_.model, plain_, limit);
+    for (const RunOrder& base : fit_by_chain(facts_.model, limit)) {
+      FittedSchedule fitted = fit_by_drops(facts_.model, base, limit);
+      const bool better = fitted.fits != best.fits ? fitted.fits
+                          : fitted.fits            ? fitted.cost.seconds < best.cost.seconds
+                                                   : fitted.cost.peak < best.cost.peak;
+      if (!better) continue;
+      best = std::move(fitted);
+      method_ = "chain and drops";
+    }
+    best.schedule = remove_unread_runs(facts_.model, best.schedule);
+    return best;
+  }
+
+  [[noreturn]] void refuse() const {
+    throw_error(ErrorKind::over_budget, "a training step at these sizes takes ", format_bytes(forecast_.plain.total()),
+                " for activations and scratch, ", format_bytes(forecast_.chosen.total()),
+                " at the least found by recomputing; the budget leaves ", format_bytes(budget_.memory), " for them.");
+  }
+
+  const StepSource& source_;
+  const StepBudget& budget_;
+  const std::function<Plan(const Program&)>& lower_;
+  std::vector<Sizes> sizes_;  // of all inputs, weights included
+  const std::vector<at::Tensor>& weights_;
+  StepFacts facts_;
+  RunOrder plain_, schedule_;
+  StepForecast forecast_;
+  std::string method_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Recompute parse_recompute(const std::string& text) {
+  const size_t colon = text.find(':');
+  const std::string word = text.substr(0, colon), rest = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (text == "none") return KeepAll{};
+  if (text == "auto") return RecomputeToFit{};
+  if (word == "modules" && !rest.empty()) return RecomputeModules{rest};
+  if (word == "every") {
+    int modules = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), modules);
+    if (error == std::errc() && end == rest.data() + rest.size() && modules > 0) return RecomputeEvery{modules};
+  }
+  if (word == "adaptive") {
+    double share = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), share);
+    if (error == std::errc() && end == rest.data() + rest.size() && share > 0 && share <= 1)
+      return RecomputeToFit{share};
+  }
+  throw_error(ErrorKind::usage, "--recompute is none, auto, every:N, modules:PATTERN or adaptive:SHARE (0 to 1), not ",
+              quote(text));
+}
+
+BudgetedPlan plan_within_budget(const StepSource& source, const std::vector<at::Tensor>& examples,
+                                const std::vector<at::Tensor>& weights, const StepBudget& budget,
+                                const std::function<Plan(const Program&)>& lower) {
+  return BudgetPlanner(source, examples, weights, budget, lower).run();
+}
+
+}  // namespace lissome

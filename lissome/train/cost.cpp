@@ -1,0 +1,374 @@
+// See cost.h.
+#include "lissome/train/cost.h"
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/Allocator.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "lissome/footprint.h"
+#include "lissome/measure.h"
+
+namespace lissome {
+namespace {
+
+constexpr int kRuns = 5;  // of which medians are taken; one more before them warms up
+
+// What libtorch's CPU allocator tells whoever listens on this thread.
+class AllocationMeter : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device) override {
+    bytes > 0 ? counter_.add(bytes) : counter_.remove(-bytes);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  MemoryCounter& counter() { return counter_; }
+
+ private:
+  MemoryCounter counter_;
+};
+
+class MeterGuard {
+ public:
+  explicit MeterGuard(const std::shared_ptr<AllocationMeter>& meter)
+      : guard_(c10::DebugInfoKind::PROFILER_STATE, meter) {}
+
+ private:
+  c10::DebugInfoGuard guard_;
+};
+
+using NamedNodes = std::unordered_map<std::string, int>;  // by the name of the first result
+
+NamedNodes name_nodes(const Program& program) {
+  NamedNodes nodes;
+  for (size_t i = 0; i < program.nodes.size(); ++i) {
+    const std::vector<ValueId>& results = program.nodes[i].results;
+    if (!results.empty() && results.front() != ValueId::none)
+      nodes[program.value(results.front()).name] = static_cast<int>(i);
+  }
+  return nodes;
+}
+
+TensorView view_of(const at::Tensor& tensor) {
+  return {dtype_of(tensor.scalar_type()), tensor.sizes().vec(), tensor.strides().vec(), tensor.data_ptr()};
+}
+
+// Seconds of each node, and by how much libtorch's memory rose while it ran: medians and the most over runs.
+class NodeMeter {
+ public:
+  NodeMeter(const Program& program, const Plan& plan, int threads)
+      : nodes_(name_nodes(program)),
+        plan_(plan),
+        session_(std::make_shared<Plan>(plan), {.threads = threads}),
+        times_(program.nodes.size()),
+        rise_(program.nodes.size(), 0) {}
+
+  void run(const std::vector<at::Tensor>& inputs) {
+    std::vector<TensorView> views;
+    for (const at::Tensor& input : inputs) views.push_back(view_of(input));
+    session_.run(views);
+    const auto meter = std::make_shared<AllocationMeter>();
+    const MeterGuard guard(meter);
+    for (int i = 0; i < kRuns; ++i) {
+      live_ = meter->counter().live();
+      const StepSink sink = [&](const StepTiming& timing) { note(timing, meter->counter()); };
+      meter->counter().reset_peak();
+      session_.run(views, &sink);
+    }
+  }
+
+  double seconds(size_t node) const { return times_[node].empty() ? 0 : summarize(times_[node]).median; }
+  int64_t rise(size_t node) const { return rise_[node]; }
+
+ private:
+  void note(const StepTiming& timing, MemoryCounter& counter) {
+    const PlanStep& step = plan_.steps[static_cast<size_t>(timing.step)];
+    const bool native = step.kernel != kReferenceStep;
+    // What several nodes were joined into is the work of the last.
+    const PlanOrigin& origin = native && !step.origins.empty() ? step.origins.back() : *timing.origin;
+    if (const auto found = nodes_.find(origin.node); found != nodes_.end()) {
+      const auto node = static_cast<size_t>(found->second);
+      times_[node].push_back(static_cast<double>(timing.nanoseconds) * 1e-9);
+      if (!native) rise_[node] = std::max(rise_[node], counter.peak() - live_);
+    }
+    live_ = counter.live();
+    counter.reset_peak();
+  }
+
+  const NamedNodes nodes_;
+  const Plan& plan_;
+  Session session_;
+  std::vector<std::vector<double>> times_;
+  std::vector<int64_t> rise_;
+  int64_t live_ = 0;
+};
+
+// Fills a model with who owns what: as the plan has it for its own steps, as libtorch did it for the others.
+class ModelMaker {
+ public:
+  ModelMaker(const StepSource& source, const std::vector<at::Tensor>& measured, const std::vector<Sizes>& sizes)
+      : program_(*source.program),
+        plan_(*source.plan),
+        footprint_(find_footprint(plan_, sizes, source.threads)),
+        bound_(bind_program(program_, {measured.begin(), measured.end()})),
+        dimensions_(bind_sizes(sizes)) {
+    for (size_t i = 0; i < plan_.values.size(); ++i) plan_values_[plan_.values[i].name] = static_cast<int>(i);
+    for (const PlanStep& step : plan_.steps) {
+      for (const int result : step.results) made_by_[result] = &step;
+    }
+  }
+
+  StepFacts make() {
+    StepModel& model = facts_.model;
+    const size_t count = program_.values.size();
+    model.producer.assign(count, -1);
+    model.bytes.assign(count, 0);
+    model.owner.assign(count, StepModel::kNowhere);
+    facts_.held.assign(count, false);
+    for (size_t i = 0; i < program_.nodes.size(); ++i) add_node(static_cast<int>(i));
+    for (const ProgramOutput& output : program_.outputs) {
+      if (output.value.is_value()) model.leaving.push_back(static_cast<int>(output.value.value()));
+    }
+    mark_forward();
+    add_scratch();
+    return facts_;
+  }
+
+  // Elements that a node makes at the sizes wanted, over those that it made when measured.
+  double scale(const Node& node) const {
+    double wanted = 0, made = 0;
+    for (const ValueId id : node.results) {
+      if (id == ValueId::none) continue;
+      const BoundValue& bound = bound_.values[static_cast<size_t>(id)];
+      int64_t elements = 1;
+      for (const int64_t size : bound.sizes) elements *= size;
+      if (bound.kind != ValueKind::tensor) continue;
+      made += static_cast<double>(elements);
+      wanted += static_cast<double>(count_elements(id));
+    }
+    // Gradients of weights have one size, whatever the batch is that they are summed over.
+    if (made == wanted) return batch_scale();
+    return made > 0 ? wanted / made : 1;
+  }
+
+  // Bytes of what the node made for libtorch to hold, when it was measured.
+  int64_t count_held(const Node& node) const {
+    int64_t bytes = 0;
+    for (const ValueId id : node.results) {
+      if (id == ValueId::none || !facts_.held[static_cast<size_t>(id)]) continue;
+      const BoundValue& bound = bound_.values[static_cast<size_t>(id)];
+      int64_t elements = 1;
+      for (const int64_t size : bound.sizes) elements *= size;
+      bytes += elements * item_size(bound.dtype);
+    }
+    return bytes;
+  }
+
+ private:
+  double batch_scale() const {
+    double scale = 1;
+    for (const auto& [name, size] : dimensions_) {
+      const auto found = bound_.dimensions.find(name);
+      if (found != bound_.dimensions.end() && found->second > 0)
+        scale *= static_cast<double>(size) / static_cast<double>(found->second);
+    }
+    return scale;
+  }
+
+  DimensionBindings bind_sizes(const std::vector<Sizes>& sizes) const {
+    DimensionBindings bindings;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const ValueType& type = program_.value(program_.inputs[i].value).type;
+      for (size_t k = 0; k < type.sizes.size() && k < sizes[i].size(); ++k) {
+        if (type.sizes[k].operation() == Dimension::Operation::name) bindings[type.sizes[k].name()] = sizes[i][k];
+      }
+    }
+    return bindings;
+  }
+
+  int64_t count_elements(ValueId id) const {
+    const ValueType& type = program_.value(id).type;
+    int64_t elements = 1;
+    if (!type.sized) {
+      for (const int64_t size : bound_.values[static_cast<size_t>(id)].sizes) elements *= size;
+      return elements;
+    }
+    for (size_t i = 0; i < type.sizes.size(); ++i) {
+      const auto size = type.sizes[i].try_evaluate(dimensions_);
+      elements *= size ? *size : bound_.values[static_cast<size_t>(id)].sizes.at(i);
+    }
+    return elements;
+  }
+
+  void add_node(int position) {
+    const Node& node = program_.nodes[static_cast<size_t>(position)];
+    StepNode made;
+    made.repeatable = is_pure(program_, node);
+    std::set<int> reads;
+    for (const Argument& argument : node.arguments) {
+      for_each_value(argument, [&](ValueId id) {
+        if (facts_.model.producer[static_cast<size_t>(id)] >= 0) reads.insert(static_cast<int>(id));
+      });
+    }
+    made.reads.assign(reads.begin(), reads.end());
+    for (const ValueId id : node.results) {
+      if (id == ValueId::none) continue;
+      made.results.push_back(static_cast<int>(id));
+      facts_.model.producer[static_cast<size_t>(id)] = position;
+      place(node, id);
+    }
+    facts_.model.nodes.push_back(std::move(made));
+  }
+
+  void place(const Node& node, ValueId id) {
+    const auto value = static_cast<size_t>(id);
+    const auto planned = plan_values_.find(program_.value(id).name);
+    const PlanStep* step = nullptr;
+    if (planned != plan_values_.end()) {
+      if (const auto found = made_by_.find(planned->second); found != made_by_.end()) step = found->second;
+    }
+    if (step != nullptr && step->kernel != kReferenceStep) {
+      const PlanValue& kept = plan_.values[static_cast<size_t>(planned->second)];
+      if (kept.storage == Storage::view) return take_owner(value, find_native_source(node, *step));
+      return own(value, footprint_.value_bytes[static_cast<size_t>(planned->second)], false);
+    }
+    const ValueId source = find_source(node, id);
+    if (source != ValueId::none) return take_owner(value, source);
+    const BoundValue& bound = bound_.values[value];
+    const bool tensor = bound.kind == ValueKind::tensor && bound.storage >= 0;
+    // Kept by libtorch, unless it was joined into a later step of ours and so lies nowhere.
+    const bool kept = tensor && is_kept(planned == plan_values_.end() ? -1 : planned->second);
+    if (bound.kind != ValueKind::tensor && bound.kind != ValueKind::list) return;
+    own(value, kept ? count_elements(id) * item_size(bound.dtype) : 0, kept);
+  }
+
+  bool is_kept(int plan_value) const {
+    return plan_value < 0 || plan_.values[static_cast<size_t>(plan_value)].storage == Storage::held;
+  }
+
+  void own(size_t value, int64_t bytes, bool held) {
+    facts_.model.owner[value] = static_cast<int>(value);
+    facts_.model.bytes[value] = bytes;
+    facts_.held[value] = held;
+  }
+
+  void take_owner(size_t value, ValueId source) {
+    if (source != ValueId::none) facts_.model.owner[value] = facts_.model.owner[static_cast<size_t>(source)];
+  }
+
+  // The operand of the node that the view step takes, which may be a copy of it in another layout.
+  ValueId find_native_source(const Node& node, const PlanStep& step) const {
+    const std::string& name = plan_.values[static_cast<size_t>(step.operands.at(0))].name;
+    ValueId first = ValueId::none, same = ValueId::none;
+    for (const Argument& argument : node.arguments) {
+      for_each_value(argument, [&](ValueId id) {
+        if (first == ValueId::none) first = id;
+        if (program_.value(id).name == name) same = id;
+      });
+    }
+    return same != ValueId::none ? same : first;
+  }
+
+  // The argument in whose memory a result of libtorch's lies; none when it has its own.
+  ValueId find_source(const Node& node, ValueId id) const {
+    const BoundValue& result = bound_.values[static_cast<size_t>(id)];
+    const bool is_list = result.kind == ValueKind::list;
+    const bool aliases = find_effects(program_, node).may_alias;
+    ValueId source = ValueId::none;
+    for (const Argument& argument : node.arguments) {
+      for_each_value(argument, [&](ValueId operand) {
+        const BoundValue& bound = bound_.values[static_cast<size_t>(operand)];
+        const bool list = bound.kind == ValueKind::list;
+        const bool same = result.storage >= 0 && bound.storage == result.storage;
+        if (source == ValueId::none && (same || (aliases && (is_list || list)))) source = operand;
+      });
+    }
+    return source;
+  }
+
+  // What the outputs that are no gradients need.
+  void mark_forward() {
+    StepModel& model = facts_.model;
+    std::vector<bool> needed(program_.values.size(), false);
+    for (const ProgramOutput& output : program_.outputs) {
+      if (output.value.is_value() && !output.name.starts_with("gradient."))
+        needed[static_cast<size_t>(output.value.value())] = true;
+    }
+    for (size_t i = model.nodes.size(); i-- > 0;) {
+      StepNode& node = model.nodes[i];
+      node.forward = std::any_of(node.results.begin(), node.results.end(),
+                                 [&](int value) { return needed[static_cast<size_t>(value)]; });
+      if (!node.forward) continue;
+      for (const int value : node.reads) needed[static_cast<size_t>(value)] = true;
+    }
+  }
+
+  void add_scratch() {
+    const NamedNodes nodes = name_nodes(program_);
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      if (plan_.steps[i].origins.empty()) continue;
+      const auto node = nodes.find(plan_.steps[i].origins.back().node);
+      if (node != nodes.end())
+        facts_.model.nodes[static_cast<size_t>(node->second)].scratch += footprint_.scratch_bytes[i];
+    }
+  }
+
+  const Program& program_;
+  const Plan& plan_;
+  const Footprint footprint_;
+  const Bound bound_;
+  const DimensionBindings dimensions_;
+  std::unordered_map<std::string, int> plan_values_;
+  std::unordered_map<int, const PlanStep*> made_by_;  // by plan value
+  StepFacts facts_;
+};
+
+}  // namespace
+
+StepFacts describe_step(const StepSource& source, const std::vector<at::Tensor>& examples,
+                        const std::vector<Sizes>& sizes) {
+  LISSOME_CHECK(examples.size() == source.program->inputs.size() && sizes.size() == examples.size());
+  return ModelMaker(source, examples, sizes).make();
+}
+
+StepFacts measure_step(const StepSource& source, const std::vector<at::Tensor>& measured,
+                       const std::vector<Sizes>& sizes) {
+  LISSOME_CHECK(measured.size() == source.program->inputs.size() && sizes.size() == measured.size());
+  ModelMaker maker(source, measured, sizes);
+  StepFacts facts = maker.make();
+  NodeMeter meter(*source.program, *source.plan, source.threads);
+  meter.run(measured);
+  for (size_t i = 0; i < facts.model.nodes.size(); ++i) {
+    const double scale = maker.scale(source.program->nodes[i]);
+    facts.model.nodes[i].seconds = meter.seconds(i) * scale;
+    const int64_t extra = std::max<int64_t>(meter.rise(i) - maker.count_held(source.program->nodes[i]), 0);
+    facts.model.nodes[i].scratch += static_cast<int64_t>(static_cast<double>(extra) * scale);
+  }
+  return facts;
+}
+
+StepMemory predict_memory(const StepFacts& facts, const RunOrder& schedule, const Plan& plan,
+                          const std::vector<Sizes>& sizes, int threads) {
+  StepModel held = facts.model;
+  for (size_t i = 0; i < held.bytes.size(); ++i) {
+    if (!facts.held[i]) held.bytes[i] = 0;
+  }
+  for (StepNode& node : held.nodes) {
+    const bool native = std::none_of(node.results.begin(), node.results.end(),
+                                     [&](int value) { return facts.held[static_cast<size_t>(value)]; });
+    if (native) node.scratch = 0;
+  }
+  return {find_footprint(plan, sizes, threads).arena_bytes, judge_schedule(held, schedule, INT64_MAX).peak};
+}
+
+StepMemory measure_memory(const Session& session, const std::function<void()>& work) {
+  const auto meter = std::make_shared<AllocationMeter>();
+  {
+    const MeterGuard guard(meter);
+    work();
+  }
+  return {session.memory().arena, meter->counter().peak()};
+}
+
+}  // namespace lissome

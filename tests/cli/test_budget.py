@@ -1,0 +1,96 @@
+"""lissome budget: what it tells is what comes true, and what cannot be met says what the least is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+Lissome = Callable[..., Any]
+
+SAMPLES, WIDTH, BLOCKS = 64, 64, 6
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(WIDTH)
+        self.up, self.down = torch.nn.Linear(WIDTH, 4 * WIDTH), torch.nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.down(torch.nn.functional.gelu(self.up(self.norm(x))))
+
+
+class Tower(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = torch.nn.Sequential(*[Block() for _ in range(BLOCKS)])
+        self.head = torch.nn.Linear(WIDTH, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.blocks(x).mean(1))
+
+
+@pytest.fixture()
+def tower(tmp_path: Path) -> Path:
+    torch.manual_seed(5)
+    x, labels = torch.randn(SAMPLES, 32, WIDTH), torch.arange(SAMPLES) % 5
+    shapes = ({0: torch.export.Dim("batch", min=2, max=512)},)
+    exported = torch.export.export(Tower().train(), (x[:4],), dynamic_shapes=shapes)
+    torch.export.save(exported, tmp_path / "tower.pt2")
+    np.savez(tmp_path / "data.npz", x=x.numpy(), labels=labels.numpy())
+    return tmp_path
+
+
+def run_budget(lissome: Lissome, memory: int, *more: str) -> dict[str, Any]:
+    words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
+    done = lissome(*words, "--memory", str(memory), "--json", *more)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def total(result: dict[str, Any]) -> tuple[float, float, float]:
+    """Keeping all, told, measured."""
+    return tuple(result["memory"]["rows"][-1][1:4])
+
+
+def test_a_budget_is_kept_and_told(lissome: Lissome, tower: Path):
+    everything = run_budget(lissome, 1 << 34)
+    plain, told, measured = total(everything)
+    assert everything["nodes_run_again"] == 0
+    assert plain == told == pytest.approx(measured, rel=0.03)
+    budget = int(0.6 * plain)
+    tight = run_budget(lissome, budget)
+    _, told, measured = total(tight)
+    assert tight["nodes_run_again"] > 0
+    assert told <= budget
+    assert measured <= budget
+    assert told == pytest.approx(measured, rel=0.03)
+    kept = [(row[1], row[2]) for row in tight["modules"]["rows"]]
+    assert sum(again for _, again in kept) > 0
+
+
+def test_every_module_made_again(lissome: Lissome, tower: Path):
+    plain = total(run_budget(lissome, 1 << 34))[0]
+    every = run_budget(lissome, 1 << 34, "--recompute", "every:1")
+    assert total(every)[1] < 0.7 * plain
+    assert total(every)[2] == pytest.approx(total(every)[1], rel=0.03)
+
+
+def test_out_of_reach(lissome: Lissome, tower: Path):
+    words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
+    weights = sum(p.numel() for p in Tower().parameters()) * 4
+    done = lissome(*words, "--memory", str(weights))
+    assert done.returncode == 3
+    assert "before any activation" in done.stderr
+    done = lissome(*words, "--memory", str(4 * weights + 900_000))
+    assert done.returncode == 3
+    assert "at the least" in done.stderr
+    done = lissome(*words, "--memory", "1GiB", "--recompute", "sometimes")
+    assert done.returncode == 2
+    assert "--recompute is" in done.stderr
