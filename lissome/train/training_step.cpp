@@ -65,8 +65,8 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   Lifted lifted = lift_weights(program_);
   lent_ = std::move(lifted.weights);
   written_ = std::move(lifted.written);
-  run_pipeline(lifted.program);
   if (count_dropout(lifted.program)) lent_.push_back(seed_.emplace(at::zeros({}, at::kLong)));
+  run_pipeline(lifted.program);
   Plan plan = lower_step(lifted.program, lent_, options);
   if (options.budget) {
     const StepSource source{&lifted.program, &plan, choose_threads(plan, options)};
