@@ -187,7 +187,9 @@ void read_line(CsvReader& reader, const std::string& path, const std::vector<std
 CsvTable load_csv(const std::string& path, const std::string& label_column) {
   const auto file = MappedFile::open(path);
   const auto bytes = file->bytes();
-  CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (!is_utf8(text)) throw_error(ErrorKind::invalid_input, quote(path), ": not text in UTF-8; save it as that.");
+  CsvReader reader(text, path);
   std::vector<std::string> names = read_header(reader, path);
   const size_t label = find_label(names, label_column, path);
   std::vector<float> features;

@@ -17,8 +17,8 @@ struct CsvTable {
 };
 
 // Fields are separated by commas and may stand in quotes (RFC 4180). `label_column` may be empty: no labels. Throws
-// usage (no such file or label column), invalid_input with the line: a field that is no finite number, a line with more
-// or fewer fields than the header, an open quote, no lines.
+// usage (no such file or label column), invalid_input (no UTF-8), and with the line: a field that is no finite number,
+// a line with more or fewer fields than the header, an open quote, no lines.
 CsvTable load_csv(const std::string& path, const std::string& label_column);
 
 }  // namespace lissome

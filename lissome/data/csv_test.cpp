@@ -58,6 +58,7 @@ TEST_CASE("tables that are wrong are refused with the line") {
   refuses("a,a\n1,2\n", "line 1", "two columns");
   refuses("a,\n1,2\n", "line 1", "column 2 has no name");
   refuses("1,2\n3,4\n", "line 1", "header");
+  EXPECT_ERROR(invalid_input, load("\xac,y\n1,2\n", "z"), "t.csv", "UTF-8");
   // Lines inside of quotes count.
   EXPECT_ERROR(invalid_input, load("x,y\n1,\"a\n\n\"\nz,b\n", "y"), "line 5", "'z'");
   EXPECT_ERROR(invalid_input, load("x,y\n1,\n", "y"), "line 2", "a label is needed");
