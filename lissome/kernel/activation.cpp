@@ -42,4 +42,28 @@ double activate(Epilogue epilogue, double x) {
   return x;
 }
 
+double find_slope(Epilogue epilogue, double x) {
+  const double alpha = epilogue.alpha;
+  const auto sigmoid = [](double t) { return 1 / (1 + std::exp(-t)); };
+  if (std::isnan(x) && epilogue.activation != Activation::none) return x;
+  switch (epilogue.activation) {
+    case Activation::none: return 1;
+    case Activation::relu: return x > 0 ? 1 : 0;
+    case Activation::gelu: return 0.5 * (1 + std::erf(x * M_SQRT1_2)) + x * std::exp(-0.5 * x * x) * 0.3989422804014327;
+    case Activation::gelu_tanh: {
+      const double t = std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+      return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+    }
+    case Activation::silu: return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
+    case Activation::sigmoid: return sigmoid(x) * (1 - sigmoid(x));
+    case Activation::tanh: return 1 - std::tanh(x) * std::tanh(x);
+    case Activation::hardswish: return x < -3 ? 0 : x <= 3 ? x / 3 + 0.5 : 1;
+    case Activation::hardsigmoid: return x > -3 && x < 3 ? 1.0 / 6 : 0;
+    case Activation::leaky_relu: return x > 0 ? 1 : alpha;
+    case Activation::elu: return x > 0 ? 1 : alpha * std::exp(x);
+    case Activation::clamp: return x > alpha && x < epilogue.beta ? 1 : 0;
+  }
+  return 1;
+}
+
 }  // namespace lissome

@@ -34,5 +34,7 @@ std::optional<Activation> parse_activation(std::string_view name);
 
 // The meaning, in double precision: the oracle of the vector forms.
 double activate(Epilogue epilogue, double x);
+// Its derivative at x; at a corner that of the left side, as PyTorch's formulas have it for relu and clamp.
+double find_slope(Epilogue epilogue, double x);
 
 }  // namespace lissome

@@ -28,7 +28,9 @@ struct AttentionCall : AttentionShape {
   const float* v = nullptr;    // [batch, key_heads, keys, value_size]
   const void* mask = nullptr;  // [batch, heads, queries, keys], broadcast by strides of zero; rows dense
   float* y = nullptr;          // [batch, heads, queries, value_size]
-  float* scratch = nullptr;    // parts times attention_scratch() floats
+  float* logarithms =
+      nullptr;               // [batch, heads, queries] dense, or null: the logarithm of each query's sum of exp(score)
+  float* scratch = nullptr;  // parts times attention_scratch() floats
 };
 
 // A query that sees no key at all gives zeros, as PyTorch's does.

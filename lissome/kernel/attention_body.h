@@ -14,6 +14,7 @@ struct Head {
   const float *q, *k, *v;
   const void* mask;
   float* y;
+  float* logarithms;  // of the head, or null
   float *key_panels, *value_panels, *scores, *sums;
   AttentionSizes sizes;
 };
@@ -170,6 +171,7 @@ void run_query_block(const AttentionCall& call, const Head& head, int64_t query,
     }
   }
   for (int64_t r = 0; r < rows; ++r) {
+    if (head.logarithms) head.logarithms[query + r] = running.largest[r] + __builtin_logf(running.total[r]);
     const Floats factor = fill(running.total[r] == 0 ? 0.0f : 1 / running.total[r]);
     const float* sums = head.sums + r * head.sizes.sum_stride;
     float* y = head.y + (query + r) * call.y_strides.row;
@@ -197,6 +199,7 @@ LISSOME_INLINE void run_attention(const AttentionCall& call, int part, int parts
     head.q = call.q + b * call.q_strides.batch + h * call.q_strides.head;
     head.k = call.k + b * call.k_strides.batch + key_head * call.k_strides.head;
     head.v = call.v + b * call.v_strides.batch + key_head * call.v_strides.head;
+    head.logarithms = call.logarithms ? call.logarithms + (b * call.heads + h) * call.queries : nullptr;
     head.y = call.y + b * call.y_strides.batch + h * call.y_strides.head;
     const int64_t mask_at = b * call.mask_strides.batch + h * call.mask_strides.head;
     head.mask = static_cast<const char*>(call.mask) + mask_at * (call.mask_kind == MaskKind::added ? 4 : 1);

@@ -20,7 +20,7 @@ constexpr std::string_view kOperations[] = {
     "round",       "floor",       "logarithm",       "sine",       "cosine",     "logical_not",
     "add",         "subtract",    "multiply",        "divide",     "maximum",    "minimum",
     "power",       "equal",       "unequal",         "less",       "less_equal", "logical_and",
-    "logical_or",  "select",      "quantize"};
+    "logical_or",  "select",      "slope",           "quantize"};
 static_assert(std::size(kOperations) == static_cast<size_t>(ElementOp::quantize) + 1);
 
 double quantize(double x, float inverse, float zero) {
@@ -45,11 +45,12 @@ double widen(Dtype dtype, const void* data, int64_t at) {
 
 double run_instruction(const ElementInstruction& i, const double* r) {
   const double a = i.op == ElementOp::logarithm ? r[i.a] : flush(r[i.a]);
-  const double b = i.op == ElementOp::activate ? 0 : flush(r[i.b]);  // there b is an activation, no register
+  const double b = names_activation(i.op) ? 0 : flush(r[i.b]);  // there b is an activation, no register
   const auto flag = [](bool value) { return value ? 1.0 : 0.0; };
   switch (i.op) {
     case ElementOp::constant: return i.alpha;
     case ElementOp::activate: return activate({static_cast<Activation>(i.b), i.alpha, i.beta}, a);
+    case ElementOp::slope: return find_slope({static_cast<Activation>(i.b), i.alpha, i.beta}, a);
     case ElementOp::negate: return -a;
     case ElementOp::absolute: return std::fabs(a);
     case ElementOp::exponential: return std::exp(a);
@@ -101,6 +102,8 @@ int count_registers(ElementOp op) {
   if (op == ElementOp::select) return 3;
   return op >= ElementOp::add && op <= ElementOp::logical_or ? 2 : 1;
 }
+
+bool names_activation(ElementOp op) { return op == ElementOp::activate || op == ElementOp::slope; }
 
 bool makes_flags(ElementOp op) {
   return op == ElementOp::logical_not || (op >= ElementOp::equal && op <= ElementOp::logical_or);

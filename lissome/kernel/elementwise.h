@@ -48,6 +48,7 @@ enum class ElementOp : uint8_t {
   logical_and,
   logical_or,
   select,    // a != 0 ? b : c
+  slope,     // the derivative, at register a, of the activation numbered b, with alpha and beta
   quantize,  // u8 of register a: inverse scale alpha, zero point beta; NaN becomes 0
 };
 
@@ -62,6 +63,8 @@ std::string_view element_op_name(ElementOp op);
 std::optional<ElementOp> parse_element_op(std::string_view name);
 // How many of a, b and c are registers.
 int count_registers(ElementOp op);
+// Whether b is an activation, no register.
+bool names_activation(ElementOp op);
 // Whether it gives 1 and 0 alone.
 bool makes_flags(ElementOp op);
 

@@ -4,6 +4,7 @@
 #include "lissome/kernel/vector_bf16.h"
 
 #include "lissome/kernel/activation_body.h"
+#include "lissome/kernel/activation_slope_body.h"
 #include "lissome/kernel/convert_element.h"
 #include "lissome/kernel/element_blocks.h"
 #include "lissome/kernel/elementwise.h"
@@ -31,6 +32,16 @@ LISSOME_INLINE void map_two(float* target, const float* a, const float* b, int64
 
 void run_activation(float* target, const float* a, int64_t count, Epilogue epilogue) {
   map_one(target, a, count, [epilogue](Floats x) { return activate_vector(epilogue, x); });
+}
+
+void run_slope(float* target, const float* a, int64_t count, Epilogue epilogue) {
+  switch (epilogue.activation) {
+    case Activation::gelu:
+      return map_one(target, a, count, [](Floats x) { return slope_of({Activation::gelu, 0, 0}, x); });
+    case Activation::gelu_tanh:
+      return map_one(target, a, count, [](Floats x) { return slope_of({Activation::gelu_tanh, 0, 0}, x); });
+    default: return map_one(target, a, count, [epilogue](Floats x) { return slope_of(epilogue, x); });
+  }
 }
 
 // Denormals are numbers here too, though arithmetic takes them for zero: through their bits, which count 2^-149.
@@ -88,6 +99,7 @@ void run_instruction(const ElementInstruction& i, float* target, const float* a,
   switch (i.op) {
     case ElementOp::constant: map_one(target, target, count, [&](Floats) { return fill(i.alpha); }); break;
     case ElementOp::activate: run_activation(target, a, count, {static_cast<Activation>(i.b), i.alpha, i.beta}); break;
+    case ElementOp::slope: run_slope(target, a, count, {static_cast<Activation>(i.b), i.alpha, i.beta}); break;
     case ElementOp::negate: map_one(target, a, count, [](Floats x) { return fill(-0.0f) - x; }); break;
     case ElementOp::absolute: map_one(target, a, count, [](Floats x) { return absolute_value(x); }); break;
     case ElementOp::exponential: map_one(target, a, count, [](Floats x) { return exponential(x); }); break;
@@ -176,7 +188,7 @@ void run_block(const ElementwiseCall& call, const int64_t* offsets, int64_t y_at
       registers[instruction.target] = target;
       continue;
     }
-    const bool activates = instruction.op == ElementOp::activate;
+    const bool activates = instruction.op == ElementOp::activate || instruction.op == ElementOp::slope;
     run_instruction(instruction, target, registers[instruction.a], activates ? nullptr : registers[instruction.b],
                     registers[instruction.c], count);
     registers[instruction.target] = target;

@@ -37,7 +37,7 @@ TEST_CASE("every element-wise operation agrees with the portable form") {
     if (count > 20) b[3] = a[0], b[7] = INFINITY, a[9] = -INFINITY, a[11] = b[11], a[12] = b[12];
     for (int op = static_cast<int>(ElementOp::constant); op <= static_cast<int>(ElementOp::quantize); ++op) {
       ElementwiseCall call = make_call(count, {&a, &b, &c});
-      const bool activates = static_cast<ElementOp>(op) == ElementOp::activate;
+      const bool activates = names_activation(static_cast<ElementOp>(op));
       for (int activation = 0; activation < (activates ? 12 : 1); ++activation) {
         const auto second = static_cast<uint8_t>(activates ? activation : 1);
         call.program[3] = {static_cast<ElementOp>(op), 4, 0, second, 2, 0.3f, 7};

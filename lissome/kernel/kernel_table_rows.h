@@ -5,6 +5,8 @@
 #include "lissome/kernel/attention.h"
 #include "lissome/kernel/attention_bf16.h"
 #include "lissome/kernel/batch_norm.h"
+#include "lissome/kernel/attention_gradient.h"
+#include "lissome/kernel/class_loss.h"
 #include "lissome/kernel/conv_bf16.h"
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/conv_gradient.h"
@@ -12,6 +14,7 @@
 #include "lissome/kernel/depthwise_u8s8.h"
 #include "lissome/kernel/dropout.h"
 #include "lissome/kernel/elementwise.h"
+#include "lissome/kernel/embedding_gradient.h"
 #include "lissome/kernel/fold_columns.h"
 #include "lissome/kernel/group_norm.h"
 #include "lissome/kernel/interpolate.h"
@@ -23,6 +26,7 @@
 #include "lissome/kernel/move.h"
 #include "lissome/kernel/normalize.h"
 #include "lissome/kernel/normalize_bf16.h"
+#include "lissome/kernel/normalize_gradient.h"
 #include "lissome/kernel/optimizer.h"
 #include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"
@@ -52,6 +56,16 @@ LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx512_bf16);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx512);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx2);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, portable);
+
+LISSOME_KERNEL(attention_gradient, AttentionGradientCall, avx512);
+LISSOME_KERNEL(attention_gradient, AttentionGradientCall, avx2);
+LISSOME_KERNEL(attention_gradient, AttentionGradientCall, portable);
+
+LISSOME_KERNEL(class_loss, ClassLossCall, portable);
+
+LISSOME_KERNEL(class_loss_gradient, ClassLossGradientCall, avx512);
+LISSOME_KERNEL(class_loss_gradient, ClassLossGradientCall, avx2);
+LISSOME_KERNEL(class_loss_gradient, ClassLossGradientCall, portable);
 
 LISSOME_KERNEL(conv_f32, ConvF32Call, amx);
 LISSOME_KERNEL(conv_bf16, ConvBf16Call, amx);
@@ -117,6 +131,10 @@ LISSOME_KERNEL(elementwise_integers, ElementwiseCall, avx512);
 LISSOME_KERNEL(elementwise_integers, ElementwiseCall, avx2);
 LISSOME_KERNEL(elementwise_integers, ElementwiseCall, portable);
 
+LISSOME_KERNEL(embedding_gradient, EmbeddingGradientCall, avx512);
+LISSOME_KERNEL(embedding_gradient, EmbeddingGradientCall, avx2);
+LISSOME_KERNEL(embedding_gradient, EmbeddingGradientCall, portable);
+
 LISSOME_KERNEL(find_largest, ReduceCall, portable);
 
 LISSOME_KERNEL(dropout, DropoutCall, avx512);
@@ -160,6 +178,10 @@ LISSOME_KERNEL(layer_norm, LayerNormCall, portable);
 LISSOME_KERNEL(layer_norm_bf16, LayerNormBf16Call, avx512);
 LISSOME_KERNEL(layer_norm_bf16, LayerNormBf16Call, avx2);
 LISSOME_KERNEL(layer_norm_bf16, LayerNormBf16Call, portable);
+
+LISSOME_KERNEL(layer_norm_gradient, LayerNormGradientCall, avx512);
+LISSOME_KERNEL(layer_norm_gradient, LayerNormGradientCall, avx2);
+LISSOME_KERNEL(layer_norm_gradient, LayerNormGradientCall, portable);
 
 LISSOME_KERNEL(linear_bf16, LinearBf16Call, amx);
 LISSOME_KERNEL(linear_bf16, LinearBf16Call, avx512_bf16);
@@ -259,6 +281,10 @@ LISSOME_KERNEL(softmax, SoftmaxCall, portable);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, avx512);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, avx2);
 LISSOME_KERNEL(softmax_bf16, SoftmaxBf16Call, portable);
+
+LISSOME_KERNEL(softmax_gradient, SoftmaxGradientCall, avx512);
+LISSOME_KERNEL(softmax_gradient, SoftmaxGradientCall, avx2);
+LISSOME_KERNEL(softmax_gradient, SoftmaxGradientCall, portable);
 
 LISSOME_KERNEL(sum_squares, SumSquaresCall, avx512);
 LISSOME_KERNEL(sum_squares, SumSquaresCall, avx2);

@@ -1,6 +1,7 @@
 // The portable forms, in double.
 #include "lissome/kernel/normalize.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "lissome/kernel/kernel_table_rows.h"
@@ -20,6 +21,8 @@ void layer_norm_portable(const LayerNormCall& call, int part, int parts) {
     for (int64_t k = 0; k < call.width; ++k) mean += call.root_mean_square ? 0 : value(k) / width;
     for (int64_t k = 0; k < call.width; ++k) variance += (value(k) - mean) * (value(k) - mean) / width;
     const double factor = 1 / std::sqrt(variance + call.epsilon);
+    if (call.mean) call.mean[m] = static_cast<float>(mean);
+    if (call.factor) call.factor[m] = static_cast<float>(factor);
     for (int64_t k = 0; k < call.width; ++k) {
       const float v = value(k);
       double y = (v - mean) * factor;
@@ -38,6 +41,10 @@ void softmax_portable(const SoftmaxCall& call, int part, int parts) {
     float* y = call.y + m * call.width;
     double largest = -INFINITY, sum = 0;
     for (int64_t k = 0; k < call.width; ++k) largest = x[k] > largest ? x[k] : largest;
+    if (call.zero_unseen && std::all_of(x, x + call.width, [](float value) { return value == -INFINITY; })) {
+      std::fill(y, y + call.width, 0.0f);
+      continue;
+    }
     for (int64_t k = 0; k < call.width; ++k) sum += std::exp(x[k] - largest);
     for (int64_t k = 0; k < call.width; ++k) {
       const double shifted = x[k] - largest;

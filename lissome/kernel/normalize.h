@@ -13,18 +13,21 @@ struct LayerNormCall {
   const float* weight = nullptr;    // [width], or null
   const float* bias = nullptr;      // [width], or null
   float* sum = nullptr;             // or null; may be x or residual itself
+  float* mean = nullptr;            // [rows], or null: what the gradient needs
+  float* factor = nullptr;          // [rows], or null: 1 / sqrt(variance + epsilon)
   float* y = nullptr;               // may be x or residual itself
   int64_t rows = 0, width = 0;      // all rows lie `width` apart
   float epsilon = 0;
   bool root_mean_square = false;
 };
 
-// y = exp(x - max) / sum of exp, or the logarithm of that. A row of only -infinity gives NaN, as everywhere.
+// y = exp(x - max) / sum of exp, or the logarithm of that. A row of only -infinity gives NaN, as everywhere, or zeros.
 struct SoftmaxCall {
   const float* x = nullptr;
   float* y = nullptr;  // may be x itself
   int64_t rows = 0, width = 0;
   bool logarithm = false;
+  bool zero_unseen = false;  // a row of only -infinity gives zeros
 };
 
 }  // namespace lissome

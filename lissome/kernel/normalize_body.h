@@ -41,6 +41,8 @@ LISSOME_INLINE void normalize_row(const LayerNormCall& call, int64_t m) {
     squares[k / Floats::kWidth % 2] = multiply_add(v, v, squares[k / Floats::kWidth % 2]);
   }
   const float factor = 1 / __builtin_sqrtf(sum_lanes(squares[0] + squares[1]) / width + call.epsilon);
+  if (call.mean) call.mean[m] = mean;
+  if (call.factor) call.factor[m] = factor;
   for (int64_t k = 0; k < call.width; k += Floats::kWidth) {
     const int64_t left = lanes_left(call.width, k);
     Floats y = (load_first(call.y + start + k, left) - fill(mean)) * fill(factor);
@@ -55,7 +57,9 @@ LISSOME_INLINE void run_layer_norm(const LayerNormCall& call, int part, int part
   for (int64_t m = rows.begin; m < rows.end; ++m) normalize_row(call, m);
 }
 
-LISSOME_INLINE void softmax_row(const float* x, float* y, int64_t width, bool logarithm) {
+LISSOME_INLINE void softmax_row(const SoftmaxCall& call, const float* x, float* y) {
+  const int64_t width = call.width;
+  const bool logarithm = call.logarithm;
   const Floats lowest = fill(-__builtin_inff());
   Floats largest = lowest;
   for (int64_t k = 0; k < width; k += Floats::kWidth) {
@@ -64,7 +68,10 @@ LISSOME_INLINE void softmax_row(const float* x, float* y, int64_t width, bool lo
     if (left < Floats::kWidth) v = first_of_or(v, left, -__builtin_inff());
     largest = max_with(v, largest);
   }
-  const Floats top = fill(max_lanes(largest));
+  const float highest = max_lanes(largest);
+  // Nothing seen: exponentials of -infinity, which are zeros, and a total that leaves them so.
+  const bool unseen = call.zero_unseen && highest == -__builtin_inff();
+  const Floats top = fill(unseen ? 0.0f : highest);
   Floats sum = zeros();
   for (int64_t k = 0; k < width; k += Floats::kWidth) {
     const int64_t left = lanes_left(width, k);
@@ -81,7 +88,8 @@ LISSOME_INLINE void softmax_row(const float* x, float* y, int64_t width, bool lo
     }
     return;
   }
-  const Floats factor = fill(1 / sum_lanes(sum));
+  const float total = sum_lanes(sum);
+  const Floats factor = fill(unseen && total == total ? 0.0f : 1 / total);
   for (int64_t k = 0; k < width; k += Floats::kWidth) {
     const int64_t left = lanes_left(width, k);
     store_first(y + k, load_first(y + k, left) * factor, left);
@@ -90,8 +98,7 @@ LISSOME_INLINE void softmax_row(const float* x, float* y, int64_t width, bool lo
 
 LISSOME_INLINE void run_softmax(const SoftmaxCall& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
-  for (int64_t m = rows.begin; m < rows.end; ++m)
-    softmax_row(call.x + m * call.width, call.y + m * call.width, call.width, call.logarithm);
+  for (int64_t m = rows.begin; m < rows.end; ++m) softmax_row(call, call.x + m * call.width, call.y + m * call.width);
 }
 
 }  // namespace

@@ -67,15 +67,29 @@ LISSOME_INLINE float reduce_row(const ReduceCallOf<T>& call, const T* x) {
   return call.reduction == Reduction::mean ? result / static_cast<float>(call.count) : result;
 }
 
-template <typename T>
+// Columns of whole registers side by side, so that each visit to a row reads several lines of cache.
+constexpr int kColumnVectors = 4;
+
+template <int Vectors, typename T>
 LISSOME_INLINE void reduce_columns(const ReduceCallOf<T>& call, int64_t outer, int64_t first, int64_t lanes) {
   const T* x = call.x + outer * call.count * call.inner + first;
-  Floats so_far = start_of(call.reduction);
-  for (int64_t k = 0; k < call.count; ++k)
-    so_far = combine(call.reduction, so_far, load_first(x + k * call.inner, lanes));
-  if (call.reduction == Reduction::mean) so_far = so_far / fill(static_cast<float>(call.count));
-  if (call.reduction == Reduction::norm) so_far = square_root(so_far);
-  store_first(call.y + outer * call.inner + first, so_far, lanes);
+  Floats so_far[Vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) so_far[v] = start_of(call.reduction);
+  const auto read = [&](int64_t k, int v) {
+    const T* at = x + k * call.inner + v * Floats::kWidth;
+    return Vectors > 1 ? load(at) : load_first(at, lanes);
+  };
+  for (int64_t k = 0; k < call.count; ++k) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) so_far[v] = combine(call.reduction, so_far[v], read(k, v));
+  }
+  for (int v = 0; v < Vectors; ++v) {
+    Floats result = so_far[v];
+    if (call.reduction == Reduction::mean) result = result / fill(static_cast<float>(call.count));
+    if (call.reduction == Reduction::norm) result = square_root(result);
+    store_first(call.y + outer * call.inner + first + v * Floats::kWidth, result, Vectors > 1 ? Floats::kWidth : lanes);
+  }
 }
 
 LISSOME_INLINE void store_one(float* to, float value) { *to = value; }
@@ -88,11 +102,19 @@ LISSOME_INLINE void reduce_share(const ReduceCallOf<T>& call, int part, int part
     for (int64_t i = range.begin; i < range.end; ++i) store_one(call.y + i, reduce_row(call, call.x + i * call.count));
     return;
   }
-  const int64_t blocks = (call.inner + Floats::kWidth - 1) / Floats::kWidth;
+  constexpr int64_t kColumn = kColumnVectors * Floats::kWidth;
+  const int64_t blocks = (call.inner + kColumn - 1) / kColumn;
   const Range range = split_evenly(call.outer * blocks, part, parts);
   for (int64_t i = range.begin; i < range.end; ++i) {
-    const int64_t first = i % blocks * Floats::kWidth;
-    reduce_columns(call, i / blocks, first, call.inner - first < Floats::kWidth ? call.inner - first : Floats::kWidth);
+    const int64_t first = i % blocks * kColumn, end = first + kColumn;
+    if (end <= call.inner) {
+      reduce_columns<kColumnVectors>(call, i / blocks, first, Floats::kWidth);
+      continue;
+    }
+    for (int64_t at = first; at < call.inner; at += Floats::kWidth) {
+      const int64_t left = call.inner - at;
+      reduce_columns<1>(call, i / blocks, at, left < Floats::kWidth ? left : Floats::kWidth);
+    }
   }
 }
 

@@ -81,6 +81,12 @@ constexpr Row kRows[] = {
     {"aten::where.Scalar", "select", "condition self other"},
     {"aten::masked_fill.Scalar", "select", "mask value self"},
     {"aten::masked_fill.Tensor", "select", "mask value self"},
+    {"aten::gelu_backward", "slope gelu", "grad_output self"},
+    {"aten::silu_backward", "slope silu", "grad_output self"},
+    {"aten::tanh_backward", "tanh_gradient", "grad_output output"},
+    {"aten::sigmoid_backward", "sigmoid_gradient", "grad_output output"},
+    {"aten::threshold_backward", "threshold_gradient", "grad_output self threshold"},
+    {"aten::scalar_tensor", "constant", "s"},
     {"aten::to.dtype", "", "self"},
     {"aten::_to_copy", "", "self"},
     {"aten::to.dtype_layout", "", "self"},
@@ -177,7 +183,8 @@ double optional_number(const Node& node, std::string_view name, double fallback)
 
 // Forms of ops that we do not know.
 std::string refuse_form(const PlanBuilder& builder, const Node& node, const Request& request, bool integers) {
-  if (node.is("aten::gelu") && !node.argument("approximate").get<std::string>()) return "the form is computed";
+  if (node.op.argument_index("approximate") >= 0 && !node.argument("approximate").get<std::string>())
+    return "the form is computed";
   if (node.is("aten::elu") && (optional_number(node, "scale", 1) != 1 || optional_number(node, "input_scale", 1) != 1))
     return "it is scaled";
   if (node.is("aten::leaky_relu") && !is_number(node.argument("negative_slope"))) return "the slope is computed";
@@ -227,6 +234,10 @@ std::string refuse_elementwise(const PlanBuilder& builder, const Node& node) {
 
 namespace {
 
+std::string find_gelu_form(const Node& node) {
+  return *node.argument("approximate").get<std::string>() == "tanh" ? "gelu_tanh" : "gelu";
+}
+
 // Writes the instructions of one step.
 class Composer {
  public:
@@ -271,6 +282,26 @@ class Composer {
   int next_ = 0;
 };
 
+// Gradients, from that of the result and what the operation read or gave. False for another operation.
+bool compose_gradient(Composer& composer, const Node& node, std::string_view operation, const std::vector<int>& from) {
+  if (operation.starts_with("slope ")) {
+    const bool gelu = operation == "slope gelu";
+    const auto activation = parse_activation(gelu ? find_gelu_form(node) : std::string(operation.substr(6)));
+    composer.run("multiply", from[0], composer.run("slope", from[1], static_cast<int>(*activation)));
+  } else if (operation == "tanh_gradient") {
+    const int rest = composer.run("subtract", composer.constant(1), composer.run("square", from[1]));
+    composer.run("multiply", from[0], rest);
+  } else if (operation == "sigmoid_gradient") {
+    const int rest = composer.run("subtract", composer.constant(1), from[1]);
+    composer.run("multiply", composer.run("multiply", from[0], rest), from[1]);
+  } else if (operation == "threshold_gradient") {
+    composer.run("select", composer.run("less_equal", from[1], from[2]), composer.constant(0), from[0]);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void compose(Composer& composer, const Node& node, const Request& request) {
   std::string operation(request.operation);
   if (operation == "zeros" || operation == "ones") {
@@ -286,6 +317,7 @@ void compose(Composer& composer, const Node& node, const Request& request) {
     registers.push_back(operand->is_none() ? -1 : composer.load(*operand));
   }
   if (operation.empty() || operation == "constant") return;
+  if (compose_gradient(composer, node, operation, registers)) return;
   if (operation == "clamp") {
     int x = registers[0];
     if (registers[1] >= 0) x = composer.run("maximum", x, registers[1]);
@@ -297,7 +329,7 @@ void compose(Composer& composer, const Node& node, const Request& request) {
     // What is added or taken away is scaled.
     registers[1] = composer.run("multiply", registers[1], composer.constant(alpha));
   }
-  if (operation == "gelu" && *node.argument("approximate").get<std::string>() == "tanh") operation = "gelu_tanh";
+  if (operation == "gelu") operation = find_gelu_form(node);
   if (operation == "power" && number_of(*request.operands[1]) == 2) {
     composer.run("square", registers[0]);
   } else if (const auto activation = parse_activation(operation)) {

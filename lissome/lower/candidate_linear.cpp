@@ -1,4 +1,5 @@
-// aten::linear and lissome::linear_act in f32.
+// aten::linear and lissome::linear_act in f32: with a weight that stays the same, packed once, or one that is computed,
+// as in training.
 #include "lissome/lower/candidate_rows.h"
 #include "lissome/lower/refusals.h"
 #include "lissome/lower/tensors.h"
@@ -22,21 +23,34 @@ LinearArguments read_linear(const Node& node) {
   return linear;
 }
 
-}  // namespace
-
-std::string refuse_linear_f32(const PlanBuilder& builder, const Node& node) {
+// All but the weight.
+std::string refuse_form(const PlanBuilder& builder, const Node& node) {
   if (!node.is("aten::linear")) {
     const std::string refusal = refuse_activation(node.argument("act"));
     if (!refusal.empty()) return refusal;
   }
   const LinearArguments linear = read_linear(node);
-  const std::string refusal = first_refusal(
-      {refuse_tensor(builder, linear.x, Dtype::f32), refuse_weight(builder, linear.weight, Dtype::f32, 2),
-       refuse_optional(builder, linear.bias, Dtype::f32), refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+  const std::string refusal =
+      first_refusal({refuse_tensor(builder, linear.x, Dtype::f32), refuse_optional(builder, linear.bias, Dtype::f32),
+                     refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
   if (!refusal.empty()) return refusal;
   if (builder.type(linear.x.value()).sizes.empty()) return "x has no dimensions";
   if (!linear.bias.is_none() && builder.type(linear.bias.value()).sizes.size() != 1) return "the bias is no vector";
   return refuse_residual(builder, node, linear.residual);
+}
+
+}  // namespace
+
+std::string refuse_linear_f32(const PlanBuilder& builder, const Node& node) {
+  return first_refusal({refuse_weight(builder, read_linear(node).weight, Dtype::f32, 2), refuse_form(builder, node)});
+}
+
+std::string refuse_linear_matmul(const PlanBuilder& builder, const Node& node) {
+  const Argument& weight = read_linear(node).weight;
+  const std::string refusal = first_refusal({refuse_tensor(builder, weight, Dtype::f32), refuse_form(builder, node)});
+  if (!refusal.empty()) return refusal;
+  if (builder.constant(weight.value())) return "the weight stays the same";
+  return builder.type(weight.value()).sizes.size() == 2 ? "" : "the weight is no matrix";
 }
 
 void emit_linear_f32(PlanBuilder& builder, const Node& node) {
@@ -56,6 +70,18 @@ void emit_linear_f32(PlanBuilder& builder, const Node& node) {
   if (is_finite(weight)) step.attributes.set("finite_weight", int64_t{1});
   set_activation(step, linear.activation);
   step.operands = {builder.use_dense(linear.x, node), builder.find_packed(name), builder.use(linear.bias),
+                   builder.use_dense(linear.residual, node)};
+  step.results = {builder.make(node.result())};
+  builder.add_step(std::move(step), node);
+}
+
+void emit_linear_matmul(PlanBuilder& builder, const Node& node) {
+  const LinearArguments linear = read_linear(node);
+  PlanStep step;
+  step.kernel = "matmul_f32";
+  step.attributes.set("linear", int64_t{1});
+  set_activation(step, linear.activation);
+  step.operands = {builder.use_dense(linear.x, node), builder.use(linear.weight), builder.use_dense(linear.bias, node),
                    builder.use_dense(linear.residual, node)};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);

@@ -1,4 +1,4 @@
-// aten::matmul and aten::bmm of two computed matrices on our own kernel.
+// Products of two computed matrices on our own kernel, which reads them in any order: aten::matmul, mm and bmm.
 #include "lissome/lower/candidate_rows.h"
 #include "lissome/lower/refusals.h"
 
@@ -15,8 +15,6 @@ std::string refuse_matmul(const PlanBuilder& builder, const Node& node) {
       first_refusal({refuse_tensor(builder, left, Dtype::f32), refuse_tensor(builder, right, Dtype::f32),
                      refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
   if (!refusal.empty()) return refusal;
-  if (builder.is_held(left.value()) && builder.is_held(right.value()))
-    return "the reference library holds both operands";
   for (const Argument* operand : {&left, &right}) {
     const size_t rank = builder.type(operand->value()).sizes.size();
     if (rank < 2 || rank > static_cast<size_t>(kMatmulBatchRank) + 2) return "an operand is no matrix";
@@ -25,11 +23,9 @@ std::string refuse_matmul(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_matmul(PlanBuilder& builder, const Node& node) {
-  const ValueId left = node.argument("self").value();
   PlanStep step;
   step.kernel = "matmul_f32";
-  step.operands = {builder.has_dense_rows(left) ? builder.use(left) : builder.use_dense(left, node),
-                   builder.use(right_of(node))};
+  step.operands = {builder.use(node.argument("self")), builder.use(right_of(node))};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);
 }

@@ -135,14 +135,22 @@ std::string refuse_embedding(const PlanBuilder& builder, const Node& node) {
   const Dtype dtype = builder.type(indices.value()).dtype;
   if (dtype != Dtype::i64 && dtype != Dtype::i32) return "indices are " + std::string(dtype_name(dtype));
   const Dtype rows = builder.type(node.result()).dtype == Dtype::bf16 ? Dtype::bf16 : Dtype::f32;
-  return first_refusal({refuse_weight(builder, node.argument("weight"), rows, 2),
-                        refuse_tensor(builder, indices, dtype), refuse_tensor(builder, Argument(node.result()), rows)});
+  const Argument& table = node.argument("weight");
+  if (builder.constant(table.value()) == nullptr) {
+    const std::string refusal = refuse_tensor(builder, table, rows);
+    if (!refusal.empty()) return refusal;
+    if (builder.type(table.value()).sizes.size() != 2) return "the table is no matrix";
+  } else {
+    const std::string refusal = refuse_weight(builder, table, rows, 2);
+    if (!refusal.empty()) return refusal;
+  }
+  return first_refusal({refuse_tensor(builder, indices, dtype), refuse_tensor(builder, Argument(node.result()), rows)});
 }
 
 void emit_embedding(PlanBuilder& builder, const Node& node) {
   PlanStep step;
   step.kernel = "gather";
-  step.operands = {builder.use(node.argument("weight")), builder.use_dense(node.argument("indices"), node)};
+  step.operands = {builder.use_dense(node.argument("weight"), node), builder.use_dense(node.argument("indices"), node)};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);
 }

@@ -7,6 +7,8 @@ namespace lissome {
 
 std::string refuse_linear_f32(const PlanBuilder& builder, const Node& node);
 void emit_linear_f32(PlanBuilder& builder, const Node& node);
+std::string refuse_linear_matmul(const PlanBuilder& builder, const Node& node);
+void emit_linear_matmul(PlanBuilder& builder, const Node& node);
 
 std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node);
 void emit_conv_f32(PlanBuilder& builder, const Node& node);
@@ -62,10 +64,24 @@ std::string refuse_layer_norm(const PlanBuilder& builder, const Node& node);
 void emit_layer_norm(PlanBuilder& builder, const Node& node);
 std::string refuse_softmax(const PlanBuilder& builder, const Node& node);
 void emit_softmax(PlanBuilder& builder, const Node& node);
+
+// candidate_attention.cpp
 std::string refuse_attention(const PlanBuilder& builder, const Node& node);
 // What no form of ours takes, whatever the dtypes, which are checked before.
 std::string refuse_attention_form(const PlanBuilder& builder, const Node& node);
 void emit_attention(PlanBuilder& builder, const Node& node);
+std::string refuse_attention_gradient(const PlanBuilder& builder, const Node& node);
+void emit_attention_gradient(PlanBuilder& builder, const Node& node);
+
+// candidate_gradient.cpp
+std::string refuse_layer_norm_gradient(const PlanBuilder& builder, const Node& node);
+void emit_layer_norm_gradient(PlanBuilder& builder, const Node& node);
+std::string refuse_softmax_gradient(const PlanBuilder& builder, const Node& node);
+void emit_softmax_gradient(PlanBuilder& builder, const Node& node);
+std::string refuse_class_loss(const PlanBuilder& builder, const Node& node);
+void emit_class_loss(PlanBuilder& builder, const Node& node);
+std::string refuse_embedding_gradient(const PlanBuilder& builder, const Node& node);
+void emit_embedding_gradient(PlanBuilder& builder, const Node& node);
 
 // candidate_bf16.cpp; attention and element-wise nodes are emitted as those of f32 are
 std::string refuse_linear_bf16(const PlanBuilder& builder, const Node& node);

@@ -15,6 +15,7 @@ constexpr Candidate make_libtorch_row(std::string_view name, decltype(Candidate:
 
 constexpr std::array kLinear = {
     Candidate{"linear_f32", refuse_linear_f32, emit_linear_f32},
+    Candidate{"matmul_f32", refuse_linear_matmul, emit_linear_matmul},
     Candidate{"linear_bf16", refuse_linear_bf16, emit_linear_bf16},
     make_libtorch_row("mkldnn_linear", refuse_mkldnn_linear, emit_mkldnn_linear),
 };
@@ -95,6 +96,21 @@ constexpr std::array kAttention = {
     Candidate{"attention_bf16", refuse_attention_bf16, emit_attention},
     make_libtorch_row("flash", refuse_flash_attention, emit_flash_attention),
     make_libtorch_row("math", refuse_math_attention, emit_math_attention),
+};
+constexpr std::array kAttentionF32 = {Candidate{"attention", refuse_attention, emit_attention}};
+constexpr std::array kAttentionGradient = {
+    Candidate{"attention_gradient", refuse_attention_gradient, emit_attention_gradient},
+};
+constexpr std::array kLayerNormF32 = {Candidate{"layer_norm", refuse_layer_norm, emit_layer_norm}};
+constexpr std::array kLayerNormGradient = {
+    Candidate{"layer_norm_gradient", refuse_layer_norm_gradient, emit_layer_norm_gradient},
+};
+constexpr std::array kSoftmaxGradient = {
+    Candidate{"softmax_gradient", refuse_softmax_gradient, emit_softmax_gradient, false},
+};
+constexpr std::array kClassLoss = {Candidate{"class_loss", refuse_class_loss, emit_class_loss}};
+constexpr std::array kEmbeddingGradient = {
+    Candidate{"embedding_gradient", refuse_embedding_gradient, emit_embedding_gradient},
 };
 constexpr std::array kPool = {Candidate{"pool", refuse_pool, emit_pool}};
 constexpr std::array kMean = {Candidate{"mean", refuse_mean, emit_mean}};
@@ -268,6 +284,21 @@ constexpr std::array kLists = {
     CandidateList{"aten::index_select", kTake},
     CandidateList{"aten::gather", kTake},
     CandidateList{"aten::argmax", kFindLargest},
+    CandidateList{"aten::native_layer_norm", kLayerNormF32},
+    CandidateList{"aten::native_layer_norm_backward", kLayerNormGradient},
+    CandidateList{"aten::_safe_softmax", kSoftmaxF32},
+    CandidateList{"aten::_softmax_backward_data", kSoftmaxGradient},
+    CandidateList{"aten::_log_softmax_backward_data", kSoftmaxGradient},
+    CandidateList{"aten::nll_loss_forward", kClassLoss},
+    CandidateList{"aten::_scaled_dot_product_flash_attention_for_cpu", kAttentionF32},
+    CandidateList{"aten::_scaled_dot_product_flash_attention_for_cpu_backward", kAttentionGradient},
+    CandidateList{"aten::embedding_dense_backward", kEmbeddingGradient},
+    CandidateList{"aten::gelu_backward", kElementwiseF32},
+    CandidateList{"aten::silu_backward", kElementwiseF32},
+    CandidateList{"aten::tanh_backward", kElementwiseF32},
+    CandidateList{"aten::sigmoid_backward", kElementwiseF32},
+    CandidateList{"aten::threshold_backward", kElementwiseF32},
+    CandidateList{"aten::scalar_tensor", kElementwiseF32},
 };
 
 }  // namespace

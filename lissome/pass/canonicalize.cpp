@@ -183,11 +183,12 @@ bool convert_permutation(Rewriter& rewriter, int position) {
   return true;
 }
 
-// flatten, unflatten and view_as name the sizes of their result in other ways; written out where they are known.
+// flatten, unflatten, view_as and _reshape_alias name the sizes of their result in other ways; written out where they
+// are known.
 bool convert_reshape(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
   const bool renames = node.is("aten::flatten.using_ints") || node.is("aten::unflatten.int") ||
-                       node.is("aten::view_as") || node.is("aten::reshape_as");
+                       node.is("aten::view_as") || node.is("aten::reshape_as") || node.is("aten::_reshape_alias");
   if (!renames || !rewriter.type_of(node.result()).sized) return false;
   const std::optional<ArgumentList> sizes = literal_sizes(rewriter.type_of(node.result()).sizes);
   if (!sizes) return false;

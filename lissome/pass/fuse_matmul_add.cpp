@@ -1,6 +1,6 @@
-// Products with constant weights become linear, with the bias that is added to them. The decomposed dialect flattens
-// the rows before each product; a linear takes them as they are, so the flattening moves behind it, where it meets the
-// reshape that undoes it.
+// Products with constant weights, and with any weight and a bias, become linear, with the bias that is added to them.
+// The decomposed dialect flattens the rows before each product; a linear takes them as they are, so the flattening
+// moves behind it, where it meets the reshape that undoes it.
 #include "lissome/pass/match.h"
 #include "lissome/pass/passes.h"
 
@@ -20,14 +20,39 @@ ValueId add_transposed(Rewriter& rewriter, const Argument& right_side, const at:
   return add_constant(rewriter.program(), name + ".transposed", weight.t().contiguous());
 }
 
+// [K, N] computed, as in training, as [N, K]: what it was permuted from, or permuted.
+Argument find_computed(Rewriter& rewriter, int position, const Argument& right_side) {
+  const Node* permute = rewriter.producer(right_side, "aten::permute");
+  const ValueType& type = rewriter.type_of(right_side);
+  if (permute != nullptr && literal_ints(permute->argument("dims")) == std::vector<int64_t>{1, 0})
+    return permute->argument("self");
+  const std::vector<int64_t> order = {1, 0};
+  return rewriter.insert_before(position, Op::find("aten::permute"),
+                                {right_side, ArgumentList(order.begin(), order.end())},
+                                {tensor_type(type.dtype, {type.sizes[1], type.sizes[0]})}, nullptr);
+}
+
+bool convert_computed_addmm(Rewriter& rewriter, int position) {
+  const Node& node = rewriter.node(position);
+  const ValueType &bias = rewriter.type_of(node.argument("self")), &weight = rewriter.type_of(node.argument("mat2"));
+  if (!is_sized_float(bias) || !is_sized_float(weight) || bias.sizes.size() != 1 || weight.sizes.size() != 2)
+    return false;
+  if (!(bias.sizes[0] == weight.sizes[1])) return false;
+  const Argument x = node.argument("mat1"), vector = node.argument("self");
+  const Argument transposed = find_computed(rewriter, position, node.argument("mat2"));
+  rewriter.replace_node(position, Op::find("aten::linear"), {x, transposed, vector});
+  return true;
+}
+
 bool convert_addmm(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
   if (!node.is("aten::addmm")) return false;
   if (constant_number(rewriter, node.argument("beta")) != 1.0) return false;
   if (constant_number(rewriter, node.argument("alpha")) != 1.0) return false;
+  if (!find_right_side(rewriter, node.argument("mat2")).defined()) return convert_computed_addmm(rewriter, position);
   const at::Tensor weight = find_right_side(rewriter, node.argument("mat2"));
   const at::Tensor bias = constant_tensor(rewriter, rewriter.resolve(node.argument("self")));
-  if (!weight.defined() || !bias.defined() || bias.dim() != 1 || bias.size(0) != weight.size(1)) return false;
+  if (!bias.defined() || bias.dim() != 1 || bias.size(0) != weight.size(1)) return false;
   const ValueId transposed = add_transposed(rewriter, node.argument("mat2"), weight);
   rewriter.replace_node(position, Op::find("aten::linear"), {node.argument("mat1"), transposed, node.argument("self")});
   return true;

@@ -1,7 +1,9 @@
 // attention, and attention_bf16, the same of bf16: operands q, k, v [batch, heads, rows, size], of any strides but
 // dense rows, and perhaps a mask that broadcasts to [batch, heads, queries, keys]: added in the dtype of q, or bool of
 // which false excludes. Attributes: scale, causal, heads_last (the result is [batch, queries, heads, size], as models
-// transpose it to next).
+// transpose it to next). attention may give the logarithms [batch, heads, queries] of sums too.
+// attention_gradient: operands q, k, v, mask or -1, y, the logarithms, dy; y and dy of any strides but dense rows.
+// Results dq, dk, dv.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -33,26 +35,30 @@ void read_mask(StepBinder& binder, Dtype dtype, AttentionShape& call) {
   call.mask_strides = {strides[0], strides[1], strides[2]};
 }
 
+// Of [batch, heads, rows, size], which may lie as [batch, rows, heads, size].
+HeadStrides read_dense(const StepBinder& binder, const PlacedValue& value, Dtype dtype, const Sizes& sizes) {
+  if (binder.attributes().integer("heads_last", 0) != 0) {
+    binder.require_dense(value, dtype, {sizes[0], sizes[2], sizes[1], sizes[3]});
+    return {value.strides[0], value.strides[2], value.strides[1]};
+  }
+  binder.require_dense(value, dtype, sizes);
+  return {value.strides[0], value.strides[1], value.strides[2]};
+}
+
 void read_shape(StepBinder& binder, Dtype dtype, AttentionShape& call) {
-  const PlacedValue &q = binder.operand(0), &k = binder.operand(1), &v = binder.operand(2), &y = binder.result();
+  const PlacedValue &q = binder.operand(0), &k = binder.operand(1), &v = binder.operand(2);
   call.q_strides = read_strides(binder, q, dtype);
   call.k_strides = read_strides(binder, k, dtype);
   call.v_strides = read_strides(binder, v, dtype);
   call.batch = q.sizes[0], call.heads = q.sizes[1], call.queries = q.sizes[2], call.size = q.sizes[3];
   call.key_heads = k.sizes[1], call.keys = k.sizes[2], call.value_size = v.sizes[3];
   binder.require(call.key_heads > 0, "there are no heads");
-  binder.require(y.elements() == 0 || (q.elements() > 0 && k.elements() > 0 && v.elements() > 0),
+  binder.require(call.batch * call.heads * call.queries * call.value_size == 0 ||
+                     (q.elements() > 0 && k.elements() > 0 && v.elements() > 0),
                  "an operand is empty");
   binder.require_sizes(k, {call.batch, call.key_heads, call.keys, call.size});
   binder.require_sizes(v, {call.batch, call.key_heads, call.keys, call.value_size});
   binder.require(call.heads % call.key_heads == 0, "heads do not divide into key heads");
-  if (binder.attributes().integer("heads_last", 0) != 0) {
-    binder.require_dense(y, dtype, {call.batch, call.queries, call.heads, call.value_size});
-    call.y_strides = {y.strides[0], y.strides[2], y.strides[1]};
-  } else {
-    binder.require_dense(y, dtype, {call.batch, call.heads, call.queries, call.value_size});
-    call.y_strides = {y.strides[0], y.strides[1], y.strides[2]};
-  }
   call.causal = binder.attributes().integer("causal", 0) != 0;
   call.scale = static_cast<float>(binder.attributes().number("scale", 1));
   if (binder.has_operand(3)) read_mask(binder, dtype, call);
@@ -64,6 +70,7 @@ void bind_form(StepBinder& binder, const char* kernel, Dtype dtype,
                int64_t (*scratch_bytes)(int64_t keys, int64_t size, int64_t value_size)) {
   Call call;
   read_shape(binder, dtype, call);
+  call.y_strides = read_dense(binder, binder.result(), dtype, {call.batch, call.heads, call.queries, call.value_size});
   binder.set_call(kernel, call);
   binder.point(&Call::q, binder.operand(0));
   binder.point(&Call::k, binder.operand(1));
@@ -82,6 +89,43 @@ void bind_attention(StepBinder& binder) {
   bind_form<AttentionCall>(binder, "attention", Dtype::f32, [](int64_t keys, int64_t size, int64_t value_size) {
     return attention_scratch(keys, size, value_size) * int64_t{sizeof(float)};
   });
+  if (binder.step().results.size() > 1) {
+    const Sizes& q = binder.operand(0).sizes;
+    binder.require_dense(binder.result(1), Dtype::f32, {q[0], q[1], q[2]});
+    binder.point(&AttentionCall::logarithms, binder.result(1));
+  }
+}
+
+void bind_attention_gradient(StepBinder& binder) {
+  AttentionGradientCall call;
+  read_shape(binder, Dtype::f32, call);
+  binder.require(call.heads == call.key_heads, "query heads share key heads");
+  const PlacedValue &q = binder.operand(0), &k = binder.operand(1), &v = binder.operand(2);
+  const Sizes y_sizes = {call.batch, call.heads, call.queries, call.value_size};
+  for (const size_t i : {size_t{4}, size_t{6}}) binder.require_sizes(binder.operand(i), y_sizes);
+  call.y_strides = read_strides(binder, binder.operand(4), Dtype::f32);
+  call.dy_strides = read_strides(binder, binder.operand(6), Dtype::f32);
+  binder.require_dense(binder.operand(5), Dtype::f32, {call.batch, call.heads, call.queries});
+  call.dq_strides = read_dense(binder, binder.result(0), Dtype::f32, q.sizes);
+  call.dk_strides = read_dense(binder, binder.result(1), Dtype::f32, k.sizes);
+  call.dv_strides = read_dense(binder, binder.result(2), Dtype::f32, v.sizes);
+  binder.set_call("attention_gradient", call);
+  binder.point(&AttentionGradientCall::q, q);
+  binder.point(&AttentionGradientCall::k, k);
+  binder.point(&AttentionGradientCall::v, v);
+  if (binder.has_operand(3)) binder.point(&AttentionGradientCall::mask, binder.operand(3));
+  binder.point(&AttentionGradientCall::y, binder.operand(4));
+  binder.point(&AttentionGradientCall::logarithms, binder.operand(5));
+  binder.point(&AttentionGradientCall::dy, binder.operand(6));
+  binder.point(&AttentionGradientCall::dq, binder.result(0));
+  binder.point(&AttentionGradientCall::dk, binder.result(1));
+  binder.point(&AttentionGradientCall::dv, binder.result(2));
+  const auto scores = static_cast<double>(call.batch * call.heads * call.queries) * static_cast<double>(call.keys);
+  const double products = scores * static_cast<double>(3 * call.size + 2 * call.value_size);
+  binder.set_products(products);
+  binder.set_work(products, 0);
+  const int64_t floats = attention_gradient_scratch(call.keys, call.size, call.value_size);
+  binder.point_scratch(&AttentionGradientCall::scratch, binder.parts() * floats * int64_t{sizeof(float)});
 }
 
 void bind_attention_bf16(StepBinder& binder) {

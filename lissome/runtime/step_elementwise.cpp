@@ -21,7 +21,7 @@ ElementInstruction read_instruction(const StepBinder& binder, const std::string&
   ElementInstruction instruction;
   const std::optional<ElementOp> known = parse_element_op(name);
   instruction.op = known.value_or(ElementOp::load);
-  const bool loads = instruction.op == ElementOp::load, activates = instruction.op == ElementOp::activate;
+  const bool loads = instruction.op == ElementOp::load, activates = names_activation(instruction.op);
   const int a_limit = loads ? static_cast<int>(operands) : kElementRegisters;
   const int b_limit = activates ? static_cast<int>(Activation::clamp) + 1 : kElementRegisters;
   binder.require(known && !stream.fail() && target >= 0 && target < kElementRegisters && a >= 0 && a < a_limit &&

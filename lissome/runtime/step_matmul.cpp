@@ -1,5 +1,6 @@
-// matmul_f32: operands a [batch..., rows, inner] with dense rows and b [batch..., inner, outputs] in any order; batch
-// dimensions broadcast.
+// matmul_f32: operands a [batch..., rows, inner] and b [batch..., inner, outputs] in any order, batch dimensions
+// broadcast; or, with attribute "linear", x [..., inner] dense and a weight [outputs, inner] in any order. Then a bias
+// [outputs] or -1 and a residual of the result's sizes or -1.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -18,39 +19,69 @@ void read_batch(const StepBinder& binder, const PlacedValue& value, const Placed
   }
 }
 
-}  // namespace
-
-void bind_matmul_f32(StepBinder& binder) {
-  const PlacedValue &a = binder.operand(0), &b = binder.operand(1), &y = binder.result();
+void read_matrices(const StepBinder& binder, const PlacedValue& y, MatmulF32Call& call) {
+  const PlacedValue &a = binder.operand(0), &b = binder.operand(1);
   for (const PlacedValue* value : {&a, &b, &y}) {
-    binder.require_dtype(*value, Dtype::f32);
     binder.require(value->sizes.size() >= 2 && value->sizes.size() <= kMatmulBatchRank + 2, "a value has ",
                    value->sizes.size(), " dimensions");
   }
-  binder.require_row_major(y);
   const size_t a_rank = a.sizes.size(), b_rank = b.sizes.size(), rank = y.sizes.size();
-  MatmulF32Call call;
   call.rows = a.sizes[a_rank - 2], call.inner = a.sizes[a_rank - 1], call.outputs = b.sizes[b_rank - 1];
   binder.require(
       b.sizes[b_rank - 2] == call.inner && y.sizes[rank - 2] == call.rows && y.sizes[rank - 1] == call.outputs,
       format_sizes(a.sizes), " times ", format_sizes(b.sizes), " is not ", format_sizes(y.sizes));
-  binder.require(call.inner <= 1 || a.strides[a_rank - 1] == 1, "rows of a must be dense");
-  call.a_row_stride = a.strides[a_rank - 2];
+  call.a_row_stride = a.strides[a_rank - 2], call.a_inner_stride = a.strides[a_rank - 1];
   call.b_inner_stride = b.strides[b_rank - 2], call.b_output_stride = b.strides[b_rank - 1];
   call.batch_rank = static_cast<int>(rank) - 2;
-  double matrices = 1;
-  for (size_t i = 0; i + 2 < rank; ++i) {
-    call.batch_sizes[i] = y.sizes[i];
-    matrices *= static_cast<double>(y.sizes[i]);
-  }
+  for (size_t i = 0; i + 2 < rank; ++i) call.batch_sizes[i] = y.sizes[i];
   read_batch(binder, a, y, call.a_batch_strides);
   read_batch(binder, b, y, call.b_batch_strides);
+}
+
+void read_rows(const StepBinder& binder, const PlacedValue& y, MatmulF32Call& call) {
+  const PlacedValue &x = binder.operand(0), &weight = binder.operand(1);
+  binder.require_row_major(x);
+  binder.require(!x.sizes.empty() && weight.sizes.size() == 2 && weight.sizes[1] == x.sizes.back(), "a weight of ",
+                 format_sizes(weight.sizes), " does not fit ", format_sizes(x.sizes));
+  call.inner = x.sizes.back(), call.outputs = weight.sizes[0];
+  Sizes y_sizes = x.sizes;
+  y_sizes.back() = call.outputs;
+  binder.require_sizes(y, y_sizes);
+  call.rows = 1;
+  for (size_t i = 0; i + 1 < x.sizes.size(); ++i) call.rows *= x.sizes[i];
+  call.a_row_stride = call.inner;
+  call.b_inner_stride = weight.strides[1], call.b_output_stride = weight.strides[0];
+}
+
+}  // namespace
+
+void bind_matmul_f32(StepBinder& binder) {
+  const PlacedValue &a = binder.operand(0), &b = binder.operand(1), &y = binder.result();
+  for (const PlacedValue* value : {&a, &b, &y}) binder.require_dtype(*value, Dtype::f32);
+  binder.require_row_major(y);
+  MatmulF32Call call;
+  if (binder.attributes().integer("linear", 0) != 0) {
+    read_rows(binder, y, call);
+  } else {
+    read_matrices(binder, y, call);
+  }
+  if (call.inner == 1) call.a_inner_stride = 1;
+  call.y_stride = call.residual_stride = call.outputs;
+  call.epilogue = read_epilogue(binder);
+  call.residual_place = read_residual_place(binder, 3);
   binder.set_call("matmul_f32", call);
   binder.point(&MatmulF32Call::a, a);
   binder.point(&MatmulF32Call::b, b);
   binder.point(&MatmulF32Call::y, y);
-  const double products =
-      matrices * static_cast<double>(call.rows) * static_cast<double>(call.inner) * static_cast<double>(call.outputs);
+  if (binder.has_operand(2)) {
+    binder.require_dense(binder.operand(2), Dtype::f32, {call.outputs});
+    binder.point(&MatmulF32Call::bias, binder.operand(2));
+  }
+  if (binder.has_operand(3)) {
+    binder.require_dense(binder.operand(3), Dtype::f32, y.sizes);
+    binder.point(&MatmulF32Call::residual, binder.operand(3));
+  }
+  const double products = static_cast<double>(y.elements()) * static_cast<double>(call.inner);
   binder.set_products(products);
   binder.set_work(products, 4.0 * static_cast<double>(a.elements() + b.elements() + y.elements()));
   binder.point_scratch(&MatmulF32Call::scratch,

@@ -1,5 +1,5 @@
-// layer_norm: operands x, residual, weight, bias; results y and perhaps x + residual. softmax: over the last dimension;
-// attribute logarithm.
+// layer_norm: operands x, residual, weight, bias; results y and perhaps x + residual, or with attribute "statistics"
+// the mean and the factor of each row. softmax: over the last dimension; attributes logarithm, zero_unseen.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -36,7 +36,12 @@ void bind_layer_norm(StepBinder& binder) {
     check(binder.operand(3), call.width);
     binder.point(&LayerNormCall::bias, binder.operand(3));
   }
-  if (binder.step().results.size() > 1) {
+  if (binder.attributes().integer("statistics", 0) != 0) {
+    check(binder.result(1), call.rows);
+    check(binder.result(2), call.rows);
+    binder.point(&LayerNormCall::mean, binder.result(1));
+    binder.point(&LayerNormCall::factor, binder.result(2));
+  } else if (binder.step().results.size() > 1) {
     check(binder.result(1), x.elements());
     binder.point(&LayerNormCall::sum, binder.result(1));
   }
@@ -55,6 +60,7 @@ void bind_softmax(StepBinder& binder) {
   call.width = x.sizes.empty() ? 1 : x.sizes.back();
   call.rows = call.width > 0 ? x.elements() / call.width : 0;
   call.logarithm = binder.attributes().integer("logarithm", 0) != 0;
+  call.zero_unseen = binder.attributes().integer("zero_unseen", 0) != 0;
   binder.set_call("softmax", call);
   binder.point(&SoftmaxCall::x, x);
   binder.point(&SoftmaxCall::y, y);

@@ -1,0 +1,106 @@
+// Products of two computed matrices over Floats: each panel of b is laid out as linear_f32 reads it, then tiles of rows
+// of a run against it; see tile_f32_body.h. A gradient of a weight reads a down its columns: neighbouring rows share
+// the lines of cache that its tiles fetch ahead.
+#pragma once
+
+#include "lissome/kernel/linear_f32_body.h"
+#include "lissome/kernel/matmul_places.h"
+#include "lissome/kernel/transpose_body.h"
+
+namespace lissome {
+namespace {
+
+// panel[k][n] = b[k][n], whose columns are dense, the outputs that are missing filled with zeros.
+LISSOME_INLINE void pack_columns(const MatmulF32Call& call, const MatmulPlace& place, float* panel) {
+  constexpr int64_t kWidth = Floats::kWidth;
+  for (int64_t n = 0; n < kLinearPanel; n += kWidth) {
+    const int64_t left = place.outputs - n, columns = left < 0 ? 0 : left < kWidth ? left : kWidth;
+    const float* from = place.b + n * call.b_output_stride;
+    int64_t k = 0;
+    for (; k + kWidth <= call.inner; k += kWidth) {
+      Floats lines[kWidth];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kWidth; ++i) lines[i] = i < columns ? load(from + i * call.b_output_stride + k) : zeros();
+      transpose(lines);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < kWidth; ++i) store(panel + (k + i) * kLinearPanel + n, lines[i]);
+    }
+    for (; k < call.inner; ++k) {
+      for (int64_t i = 0; i < kWidth; ++i) {
+        panel[k * kLinearPanel + n + i] = i < columns ? from[i * call.b_output_stride + k] : 0;
+      }
+    }
+  }
+}
+
+LISSOME_INLINE void pack_panel(const MatmulF32Call& call, const MatmulPlace& place, float* panel) {
+  if (call.b_inner_stride == 1) return pack_columns(call, place, panel);
+  for (int64_t k = 0; k < call.inner; ++k, panel += kLinearPanel) {
+    const float* row = place.b + k * call.b_inner_stride;
+    for (int64_t n = place.outputs; n < kLinearPanel; ++n) panel[n] = 0;
+    if (call.b_output_stride == 1) {
+      __builtin_memcpy(panel, row, static_cast<size_t>(place.outputs) * sizeof(float));
+    } else {
+      for (int64_t n = 0; n < place.outputs; ++n) panel[n] = row[n * call.b_output_stride];
+    }
+  }
+}
+
+// Rows of a that are not dense: as LinearF32Call, with a stride along the sum.
+struct StridedCall : LinearF32Call {
+  int64_t inner_stride = 0;
+};
+
+constexpr int64_t kStepsAhead = 12;  // along the sum, of the lines that hold the tile's rows
+
+template <int Rows, int Vectors>
+LISSOME_INLINE void accumulate_strided(const float* const (&rows)[Rows], int64_t stride, const float* weight,
+                                       int64_t count, Floats (&sums)[Rows][Vectors], Ahead& ahead) {
+  int64_t k = 0, at = 0;
+  const int64_t far = kStepsAhead * stride;
+  for (; k + kFetchSteps <= count; k += kFetchSteps) {
+    fetch_ahead(ahead);
+#pragma GCC unroll 8
+    for (int s = 0; s < kFetchSteps; ++s, weight += kLinearPanel, at += stride) {
+      _mm_prefetch(reinterpret_cast<const char*>(rows[Rows - 1] + at + far), _MM_HINT_T0);
+      add_products(rows, at, weight, sums);
+    }
+  }
+  for (; k < count; ++k, weight += kLinearPanel, at += stride) add_products(rows, at, weight, sums);
+}
+
+struct StridedTile {
+  template <int Rows, int Vectors>
+  static void run(const StridedCall& call, TilePlace place, Visit& visit) {
+    const float* rows[Rows];
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) rows[r] = call.x + (place.row + r) * call.x_stride + visit.begin * call.inner_stride;
+    const float* weight = call.weight + visit.begin * kLinearPanel + place.output % kLinearPanel;
+    Floats sums[Rows][Vectors];
+    start_tile(visit, place, sums);
+    accumulate_strided(rows, call.inner_stride, weight, visit.end - visit.begin, sums, visit.ahead);
+    finish_tile(call, visit, place, sums);
+  }
+};
+
+LISSOME_INLINE void run_matmul_f32(const MatmulF32Call& call, int part, int parts) {
+  float* panel = call.scratch + part * kLinearPanel * call.inner;
+  for_each_matmul_panel(call, part, parts, [&](const MatmulPlace& place) {
+    pack_panel(call, place, panel);
+    StridedCall linear;
+    static_cast<OutputF32&>(linear) = place.output;
+    linear.x = place.a, linear.weight = panel;
+    linear.rows = place.rows, linear.inputs = call.inner, linear.outputs = place.outputs;
+    linear.x_stride = call.a_row_stride, linear.inner_stride = call.a_inner_stride;
+    const TileSizes sizes = {linear.rows, linear.outputs, linear.inputs,
+                             linear.inputs * static_cast<int64_t>(sizeof(float))};
+    if (call.a_inner_stride == 1) {
+      run_tiles<LinearTile>(static_cast<const LinearF32Call&>(linear), sizes, panel, 0, 1);
+    } else {
+      run_tiles<StridedTile>(linear, sizes, panel, 0, 1);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace lissome

@@ -1,0 +1,123 @@
+// What training adds: layer_norm_gradient (operands dy, x, mean, factor, weight or -1; results dx and sums by shares of
+// the rows for weight and bias; attribute width), softmax_gradient (dy, y; attribute logarithm), class_loss (logarithms
+// [rows, classes], labels; results loss and number of labels counted), class_loss_gradient (logarithms, labels,
+// gradient of the loss, labels counted; both with attributes mean, ignored), embedding_gradient (dy, indices; attribute
+// padding).
+#include "lissome/runtime/step_rows.h"
+
+namespace lissome {
+namespace {
+
+void require_elements(const StepBinder& binder, const PlacedValue& value, int64_t elements, Dtype dtype = Dtype::f32) {
+  binder.require_dtype(value, dtype);
+  binder.require_row_major(value);
+  binder.require(value.elements() == elements, "an operand or result has ", value.elements(), " elements, must have ",
+                 elements);
+}
+
+// Rows of scores and a label for each.
+template <typename Call>
+void read_class_loss(const StepBinder& binder, Call& call) {
+  const PlacedValue &logarithms = binder.operand(0), &labels = binder.operand(1);
+  binder.require(logarithms.sizes.size() == 2, "the logarithms have ", logarithms.sizes.size(), " dimensions");
+  call.rows = logarithms.sizes[0], call.classes = logarithms.sizes[1];
+  binder.require_dense(logarithms, Dtype::f32, {call.rows, call.classes});
+  binder.require_dense(labels, Dtype::i64, {call.rows});
+  call.mean = binder.attributes().integer("mean") != 0;
+  call.ignored = binder.attributes().integer("ignored");
+}
+
+}  // namespace
+
+void bind_layer_norm_gradient(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(1);
+  LayerNormGradientCall call;
+  call.width = binder.attributes().integer("width");
+  binder.require(call.width > 0 && x.elements() % call.width == 0, "width is ", call.width);
+  call.rows = x.elements() / call.width;
+  require_elements(binder, binder.operand(0), x.elements());
+  require_elements(binder, x, x.elements());
+  require_elements(binder, binder.operand(2), call.rows);
+  require_elements(binder, binder.operand(3), call.rows);
+  require_elements(binder, binder.result(0), x.elements());
+  for (const size_t i : {size_t{1}, size_t{2}})
+    binder.require_dense(binder.result(i), Dtype::f32, {kGradientShares, call.width});
+  binder.set_call("layer_norm_gradient", call);
+  binder.point(&LayerNormGradientCall::dy, binder.operand(0));
+  binder.point(&LayerNormGradientCall::x, x);
+  binder.point(&LayerNormGradientCall::mean, binder.operand(2));
+  binder.point(&LayerNormGradientCall::factor, binder.operand(3));
+  if (binder.has_operand(4)) {
+    require_elements(binder, binder.operand(4), call.width);
+    binder.point(&LayerNormGradientCall::weight, binder.operand(4));
+  }
+  binder.point(&LayerNormGradientCall::dx, binder.result(0));
+  binder.point(&LayerNormGradientCall::weight_sums, binder.result(1));
+  binder.point(&LayerNormGradientCall::bias_sums, binder.result(2));
+  binder.set_work(0, 24.0 * static_cast<double>(x.elements()));
+}
+
+void bind_softmax_gradient(StepBinder& binder) {
+  const PlacedValue& y = binder.operand(1);
+  for (const PlacedValue* value : {&binder.operand(0), &y, static_cast<const PlacedValue*>(&binder.result())})
+    binder.require_dense(*value, Dtype::f32, y.sizes);
+  SoftmaxGradientCall call;
+  call.width = y.sizes.empty() ? 1 : y.sizes.back();
+  call.rows = call.width > 0 ? y.elements() / call.width : 0;
+  call.logarithm = binder.attributes().integer("logarithm", 0) != 0;
+  binder.set_call("softmax_gradient", call);
+  binder.point(&SoftmaxGradientCall::dy, binder.operand(0));
+  binder.point(&SoftmaxGradientCall::y, y);
+  binder.point(&SoftmaxGradientCall::dx, binder.result());
+  binder.set_work(0, 16.0 * static_cast<double>(y.elements()));
+}
+
+void bind_class_loss(StepBinder& binder) {
+  ClassLossCall call;
+  read_class_loss(binder, call);
+  for (const size_t i : {size_t{0}, size_t{1}}) require_elements(binder, binder.result(i), 1);
+  call.fault_code = binder.fault_code();
+  binder.set_call("class_loss", call);
+  binder.point(&ClassLossCall::logarithms, binder.operand(0));
+  binder.point(&ClassLossCall::labels, binder.operand(1));
+  binder.point(&ClassLossCall::loss, binder.result(0));
+  binder.point(&ClassLossCall::counted, binder.result(1));
+  binder.point_fault(&ClassLossCall::fault);
+  binder.set_work(0, 0);
+}
+
+void bind_class_loss_gradient(StepBinder& binder) {
+  ClassLossGradientCall call;
+  read_class_loss(binder, call);
+  for (const size_t i : {size_t{2}, size_t{3}}) require_elements(binder, binder.operand(i), 1);
+  binder.require_dense(binder.result(), Dtype::f32, {call.rows, call.classes});
+  binder.set_call("class_loss_gradient", call);
+  binder.point(&ClassLossGradientCall::logarithms, binder.operand(0));
+  binder.point(&ClassLossGradientCall::labels, binder.operand(1));
+  binder.point(&ClassLossGradientCall::dloss, binder.operand(2));
+  binder.point(&ClassLossGradientCall::counted, binder.operand(3));
+  binder.point(&ClassLossGradientCall::dx, binder.result());
+  binder.set_work(0, 16.0 * static_cast<double>(call.rows * call.classes));
+}
+
+void bind_embedding_gradient(StepBinder& binder) {
+  const PlacedValue &dy = binder.operand(0), &indices = binder.operand(1), &y = binder.result();
+  binder.require(y.sizes.size() == 2, "the table must have 2 dimensions");
+  EmbeddingGradientCall call;
+  call.rows = y.sizes[0], call.width = y.sizes[1], call.count = indices.elements();
+  Sizes sizes = indices.sizes;
+  sizes.push_back(call.width);
+  binder.require_dense(dy, Dtype::f32, sizes);
+  binder.require_dense(indices, Dtype::i64, indices.sizes);
+  binder.require_dense(y, Dtype::f32, y.sizes);
+  call.padding = binder.attributes().integer("padding");
+  call.fault_code = binder.fault_code();
+  binder.set_call("embedding_gradient", call);
+  binder.point(&EmbeddingGradientCall::dy, dy);
+  binder.point(&EmbeddingGradientCall::indices, indices);
+  binder.point(&EmbeddingGradientCall::y, y);
+  binder.point_fault(&EmbeddingGradientCall::fault);
+  binder.set_work(0, 4.0 * static_cast<double>(y.elements() + 2 * dy.elements()));
+}
+
+}  // namespace lissome
