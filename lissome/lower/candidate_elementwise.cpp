@@ -221,7 +221,8 @@ std::string refuse_elementwise(const PlanBuilder& builder, const Node& node) {
     const Argument& operand = *request.operands[i];
     if (request.operation == "clamp" && i > 0 && operand.is_none()) continue;
     if (refusal.empty()) refusal = refuse_operand(builder, operand, integers);
-    all_held = all_held && (!operand.is_value() || builder.is_held(operand.value()));
+    const ValueId value = operand.is_value() ? operand.value() : ValueId::none;
+    all_held = all_held && (!operand.is_value() || (builder.is_held(value) && !is_drawn(builder, value)));
   }
   if (!refusal.empty()) return refusal;
   if (all_held && request.operation != "constant") return "the reference library holds all operands";

@@ -5,16 +5,6 @@
 namespace lissome {
 namespace {
 
-// The node that makes a value; null for inputs and weights.
-const Node* find_maker(const PlanBuilder& builder, ValueId value) {
-  for (const Node& node : builder.program().nodes) {
-    for (const ValueId result : node.results) {
-      if (result == value) return &node;
-    }
-  }
-  return nullptr;
-}
-
 // Sums over kGradientShares shares of the rows, as one value of the program.
 void add_share_sum(PlanBuilder& builder, const Node& node, int shares, ValueId result) {
   PlanStep step;

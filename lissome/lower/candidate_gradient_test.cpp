@@ -128,3 +128,22 @@ TEST_CASE("rows of a table that changes, and the table's gradient") {
                   {}, {at::randn({11, 6}), at::randint(0, 11, {length, 2}, at::kLong), at::randn({length, 2, 6})});
   }
 }
+
+TEST_CASE("what multiplies random numbers leaves libtorch, which draws them") {
+  const Program program = parse_program(R"(
+    dim n in 1..64
+    input %x: f32[n, 6]
+    %like: f32[n, 6] = aten::empty_like(%x)
+    %drawn: f32[n, 6] = aten::bernoulli.p(%like, 0.5)
+    %mask: f32[n, 6] = aten::mul.Scalar(%drawn, 2)
+    %y: f32[n, 6] = aten::mul.Tensor(%x, %mask)
+    return %y, %mask
+  )");
+  LowerOptions options;
+  options.effort = Effort::fast;
+  const Plan plan = lower_program(program, options);
+  CHECK(plan.needs_reference());
+  for (const PlanChoice& choice : plan.choices) {
+    if (choice.op.starts_with("aten::mul")) CHECK(choice.chosen == "elementwise");
+  }
+}

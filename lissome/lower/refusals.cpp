@@ -84,6 +84,20 @@ int64_t read_dim(const Argument& argument, size_t rank) {
   return *dim < 0 ? *dim + limit : *dim;
 }
 
+const Node* find_maker(const PlanBuilder& builder, ValueId value) {
+  for (const Node& node : builder.program().nodes) {
+    for (const ValueId result : node.results) {
+      if (result == value) return &node;
+    }
+  }
+  return nullptr;
+}
+
+bool is_drawn(const PlanBuilder& builder, ValueId value) {
+  const Node* maker = builder.is_held(value) ? find_maker(builder, value) : nullptr;
+  return maker != nullptr && find_effects(builder.program(), *maker).random;
+}
+
 std::string first_refusal(std::initializer_list<std::string> refusals) {
   for (const std::string& refusal : refusals) {
     if (!refusal.empty()) return refusal;

@@ -28,6 +28,11 @@ std::optional<std::vector<int64_t>> read_integers(const Argument& argument);
 // A literal dimension inside the rank, counted from the front; -1 when it is none.
 int64_t read_dim(const Argument& argument, size_t rank);
 
+// The node that makes a value; null for inputs and weights.
+const Node* find_maker(const PlanBuilder& builder, ValueId value);
+// Made by a kept node that draws random numbers, and so could not be made elsewhere.
+bool is_drawn(const PlanBuilder& builder, ValueId value);
+
 // The first that is not empty.
 std::string first_refusal(std::initializer_list<std::string> refusals);
 
