@@ -196,6 +196,28 @@ bool convert_reshape(Rewriter& rewriter, int position) {
   return true;
 }
 
+// The gradient of a selected part is that part with zeros before and behind it.
+bool convert_select_gradient(Rewriter& rewriter, int position) {
+  const Node node = rewriter.node(position);
+  if (!node.is("aten::select_backward")) return false;
+  const ValueType type = rewriter.type_of(node.result()), part = rewriter.type_of(node.argument("grad_output"));
+  const auto *dim = node.argument("dim").get<int64_t>(), *index = node.argument("index").get<int64_t>();
+  if (!type.sized || !part.sized || part.sizes.size() + 1 != type.sizes.size() || !dim || !index) return false;
+  const auto rank = static_cast<int64_t>(type.sizes.size());
+  const int64_t at = *dim < 0 ? *dim + rank : *dim;
+  const auto size = type.sizes[static_cast<size_t>(at)].constant();
+  if (!size || *index < 0 || *index >= *size) return false;
+  ValueType wide = part;
+  wide.sizes.insert(wide.sizes.begin() + at, Dimension(1));
+  const ValueId whole = rewriter.insert_before(position, Op::find("aten::unsqueeze"),
+                                               {node.argument("grad_output"), at}, {wide}, node.origin);
+  std::vector<int64_t> around(static_cast<size_t>(2 * (rank - at)), 0);
+  around[around.size() - 2] = *index, around.back() = *size - 1 - *index;
+  rewriter.replace_node(position, Op::find("aten::constant_pad_nd"),
+                        {whole, ArgumentList(around.begin(), around.end()), int64_t{0}});
+  return true;
+}
+
 }  // namespace
 
 int canonicalize(Program& program) {
@@ -206,7 +228,7 @@ int canonicalize(Program& program) {
         convert_to_plain_form(rewriter, position) || convert_batch_norm(rewriter, position) ||
         convert_attention(rewriter, position) || convert_softmax(rewriter, position) ||
         convert_cast(rewriter, position) || convert_permutation(rewriter, position) ||
-        convert_reshape(rewriter, position);
+        convert_reshape(rewriter, position) || convert_select_gradient(rewriter, position);
   }
   return rewriter.finish();
 }
