@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "lissome/base.h"
+#include "tests/expect_error.h"
 
 using namespace lissome;
 
@@ -77,6 +78,10 @@ TEST_CASE("the memory counter keeps the peak and the resident set grows with tou
   CHECK(counter.peak() == 150);
   counter.reset_peak();
   CHECK(counter.peak() == 30);
+  counter.set_limit(100);
+  EXPECT_ERROR(over_budget, counter.take(71, "a block"), "a block of 71 B", "30 B are taken of 100 B");
+  counter.take(70, "a block");
+  CHECK(counter.live() == 100);
 
   const ResidentMemory before = read_resident_memory();
   constexpr size_t kBytes = 32 << 20;

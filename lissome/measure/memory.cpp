@@ -4,7 +4,16 @@
 #include <fstream>
 #include <string>
 
+#include "lissome/base.h"
+
 namespace lissome {
+
+void MemoryCounter::take(int64_t bytes, std::string_view what) {
+  if (!fits(bytes))
+    throw_error(ErrorKind::over_budget, what, " of ", format_bytes(bytes), " does not fit: ", format_bytes(live()),
+                " are taken of ", format_bytes(limit()));
+  add(bytes);
+}
 
 MemoryCounter& allocator_memory() {
   static MemoryCounter counter;

@@ -4,28 +4,39 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
+#include <string_view>
 
 namespace lissome {
 
-// Bytes live and their peak. Lock-free; one counter serves every allocator of the process.
+// Bytes live and their peak, and how many may be live. Lock-free; one counter serves every allocator of the process.
 class MemoryCounter {
  public:
+  static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
   void add(int64_t bytes) {
     const int64_t live = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     int64_t peak = peak_.load(std::memory_order_relaxed);
     while (live > peak && !peak_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
     }
   }
+  // The same, unless the limit would be passed: then throws over_budget, naming `what` does not fit.
+  void take(int64_t bytes, std::string_view what);
   void remove(int64_t bytes) { live_.fetch_sub(bytes, std::memory_order_relaxed); }
   int64_t live() const { return live_.load(std::memory_order_relaxed); }
   int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
   void reset_peak() { peak_.store(live(), std::memory_order_relaxed); }
 
+  // Of live bytes. Two threads that take at once may pass it by what one of them takes.
+  void set_limit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
+  int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+  bool fits(int64_t bytes) const { return bytes <= limit() - live(); }
+
  private:
-  std::atomic<int64_t> live_{0}, peak_{0};
+  std::atomic<int64_t> live_{0}, peak_{0}, limit_{kUnlimited};
 };
 
-// Of this process: arenas and arrays of lissome; libtorch's CPU allocator adds itself where it is hooked.
+// Of this process: arenas and outputs of sessions; libtorch's CPU allocator counts where it is metered (training).
 MemoryCounter& allocator_memory();
 
 struct ResidentMemory {

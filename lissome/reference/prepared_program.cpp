@@ -121,6 +121,8 @@ IValues PreparedProgram::run_node(const PreparedNode& prepared, IValues& environ
   if (!plain) return interpret_node(node, arguments);
   try {
     node.op.handle().callBoxed(arguments);
+  } catch (const c10::OutOfMemoryError& error) {
+    throw_error(ErrorKind::over_budget, describe_node(node), ": ", error.what_without_backtrace());
   } catch (const c10::Error& error) {
     throw_error(ErrorKind::invalid_input, describe_node(node), ": ", error.what_without_backtrace());
   }

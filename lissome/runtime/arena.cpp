@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lissome/base.h"
+#include "lissome/measure.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 extern "C" void __asan_poison_memory_region(const volatile void* address, size_t size);
@@ -35,6 +36,7 @@ void Arena::release() {
   if (data_) {
     mark_end(data_ + bytes_, mapped_ - bytes_, false);
     munmap(data_, static_cast<size_t>(mapped_));
+    allocator_memory().remove(mapped_);
   }
   data_ = nullptr;
   bytes_ = mapped_ = 0;
@@ -49,11 +51,13 @@ void Arena::reserve(int64_t bytes) {
   }
   const bool huge = bytes >= kHugePage / 2;
   const int64_t size = round_up(bytes, huge ? kHugePage : kPage);
+  allocator_memory().take(size, "the memory of a run's intermediate values");
   // Huge pages want an aligned block: map more and give the ends back.
   const int64_t extra = huge ? kHugePage : 0;
   void* mapped =
       mmap(nullptr, static_cast<size_t>(size + extra), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
+    allocator_memory().remove(size);
     throw_error(ErrorKind::over_budget, "planning the memory of a run: ", size,
                 " bytes for intermediate values: ", std::strerror(errno), ". Give smaller inputs.");
   }

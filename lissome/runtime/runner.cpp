@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "lissome/measure.h"
 #include "lissome/runtime/denormals.h"
 #include "lissome/runtime/input_check.h"
 
@@ -37,9 +38,16 @@ void run_native_steps(void* argument, int thread, int threads) {
 
 Array make_uninitialized(const PlacedValue& value) {
   const int64_t bytes = std::max<int64_t>(value.elements() * item_size(value.dtype), 1);
+  allocator_memory().take(bytes, "an output");
   void* memory = std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64));
-  if (!memory) throw_error(ErrorKind::over_budget, "no memory for an output of ", bytes, " bytes");
-  return {value.dtype, value.sizes, std::shared_ptr<void>(memory, std::free)};
+  if (!memory) {
+    allocator_memory().remove(bytes);
+    throw_error(ErrorKind::over_budget, "no memory for an output of ", bytes, " bytes");
+  }
+  return {value.dtype, value.sizes, std::shared_ptr<void>(memory, [bytes](void* block) {
+            std::free(block);
+            allocator_memory().remove(bytes);
+          })};
 }
 
 // Dtype and bytes of a literal that is a number; nothing for none and text, which do not leave a session.
@@ -145,7 +153,6 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
     const DimensionValues dimensions = match_inputs(*plan_, inputs);
     auto binding = std::make_unique<Binding>(*plan_, dimensions, threads_);
     if (stream_) fit_memory(binding.get());
-    arena_.reserve(binding->arena_bytes());
     for (size_t i = 0; i < plan_->values.size(); ++i) {
       const PlanValue& value = plan_->values[i];
       if (value.storage != Storage::constant && value.storage != Storage::state) continue;
@@ -156,6 +163,7 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
     bindings_.push_front({key_, std::move(binding)});
   }
   Binding& binding = *bindings_.front().binding;
+  arena_.reserve(binding.arena_bytes());  // for known shapes too: one that did not fit may have left nothing
   binding.place_arena(arena_.data());
   return binding;
 }

@@ -86,6 +86,30 @@ TEST_CASE("a plan made by hand runs for several sizes, and again after its text 
   }
 }
 
+TEST_CASE("what a run takes is counted, and a run that does not fit under a limit leaves the session as it was") {
+  MemoryCounter& counter = allocator_memory();
+  const int64_t before = counter.live();
+  {
+    Session session(std::make_shared<Plan>(make_plan()));
+    const Array x = make_input(3, 1.5f);
+    const auto run = [&] { return session.run(std::vector<TensorView>{x.view()}).at(0).data<float>()[2]; };
+    counter.set_limit(before);
+    CHECK(kind_of(run) == ErrorKind::over_budget);
+    CHECK(kind_of(run) == ErrorKind::over_budget);
+    CHECK(counter.live() == before);
+    counter.set_limit(MemoryCounter::kUnlimited);
+    CHECK(run() == 12);
+    CHECK(counter.live() - before >= session.memory().arena);
+    const int64_t idle = counter.live();
+    counter.set_limit(idle);
+    CHECK(kind_of(run) == ErrorKind::over_budget);  // its output
+    counter.set_limit(MemoryCounter::kUnlimited);
+    CHECK(run() == 12);
+    CHECK(counter.live() == idle);
+  }
+  CHECK(counter.live() == before);
+}
+
 TEST_CASE("infinities and NaN stay in the text form of a plan") {
   const double infinity = std::numeric_limits<double>::infinity();
   Plan plan = make_plan();

@@ -6,7 +6,6 @@
 #include <c10/util/Exception.h>
 
 #include <atomic>
-#include <limits>
 #include <mutex>
 #include <unordered_map>
 
@@ -16,15 +15,6 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
-
-std::atomic<int64_t>& limit() {
-  static std::atomic<int64_t> bytes{kUnlimited};
-  return bytes;
-}
-
-bool exceeds_limit(int64_t bytes) { return bytes > limit().load() - allocator_memory().live(); }
-
 class MeteredAllocator : public c10::Allocator {
  public:
   explicit MeteredAllocator(c10::Allocator* inner) : inner_(inner) {
@@ -33,9 +23,9 @@ class MeteredAllocator : public c10::Allocator {
 
   c10::DataPtr allocate(size_t bytes) override {
     const auto taken = static_cast<int64_t>(bytes);
-    TORCH_CHECK_WITH(OutOfMemoryError, !exceeds_limit(taken), "a tensor of ", format_bytes(taken),
+    TORCH_CHECK_WITH(OutOfMemoryError, allocator_memory().fits(taken), "a tensor of ", format_bytes(taken),
                      " does not fit: ", format_bytes(allocator_memory().live()), " are taken of ",
-                     format_bytes(limit().load()));
+                     format_bytes(allocator_memory().limit()));
     void* block = inner_->raw_allocate(bytes);
     if (block != nullptr) note_taken(block, taken);
     return {block, block, &release, c10::Device(c10::DeviceType::CPU)};
@@ -100,18 +90,11 @@ bool is_metered(const at::Tensor& tensor) {
 }
 
 AllocationLimit::AllocationLimit(int64_t bytes) {
-  LISSOME_CHECK(limit() == kUnlimited, "there is a limit on allocations already");
+  LISSOME_CHECK(allocator_memory().limit() == MemoryCounter::kUnlimited, "there is a limit on allocations already");
   meter_allocations();
-  limit() = bytes;
+  allocator_memory().set_limit(bytes);
 }
 
-AllocationLimit::~AllocationLimit() { limit() = kUnlimited; }
-
-void AllocationLimit::check(int64_t bytes, std::string_view what) {
-  if (!exceeds_limit(bytes)) return;
-  throw_error(ErrorKind::over_budget, what, " of ", format_bytes(bytes),
-              " does not fit: ", format_bytes(allocator_memory().live()), " are taken of ",
-              format_bytes(limit().load()));
-}
+AllocationLimit::~AllocationLimit() { allocator_memory().set_limit(MemoryCounter::kUnlimited); }
 
 }  // namespace lissome

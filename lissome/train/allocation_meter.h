@@ -15,18 +15,15 @@ void meter_allocations();
 // Whether the memory of this tensor is counted; views answer for what they look into.
 bool is_metered(const at::Tensor& tensor);
 
-// While it lives, what would take allocator_memory().live() above `bytes` is refused with c10::OutOfMemoryError, which
-// interpret() reports as over_budget. Meters allocations. One at a time in a process: a second is an internal error.
+// While it lives, allocator_memory() refuses to pass `bytes` live: arenas and outputs of sessions with over_budget,
+// tensors with c10::OutOfMemoryError, which interpret() reports as over_budget. Meters allocations. One at a time in a
+// process: a second is an internal error.
 class AllocationLimit {
  public:
   explicit AllocationLimit(int64_t bytes);
   ~AllocationLimit();
   AllocationLimit(const AllocationLimit&) = delete;
   AllocationLimit& operator=(const AllocationLimit&) = delete;
-
-  // For memory that is taken elsewhere (an arena): throws over_budget when so many bytes more are too many, `what`
-  // naming them. Nothing is counted.
-  static void check(int64_t bytes, std::string_view what);
 };
 
 }  // namespace lissome

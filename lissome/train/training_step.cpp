@@ -89,10 +89,10 @@ void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const Ste
     session_->run_into(views, places, sink);
     return;
   }
-  sizes_.clear();
+  // What the last sizes left goes first: two sets of gradients need not fit.
+  sizes_.clear(), results_.clear(), gradients_.clear(), outputs_.clear();
   outputs_ = session_->run(views, sink);
   sizes_ = std::move(sizes);
-  results_.clear();
   for (const Array& output : outputs_) results_.push_back(share(output));
   const auto first_gradient = results_.end() - std::ssize(names_) - std::ssize(written_);
   gradients_.assign(first_gradient, first_gradient + std::ssize(names_));
