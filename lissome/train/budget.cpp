@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -19,6 +20,8 @@ namespace {
 
 // The model of memory and the planner's arena differ a little: limits are moved until the plan itself fits.
 constexpr int kFittings = 6;
+constexpr double kLeastMove = 0.8;  // at once, by this factor at most
+constexpr double kCloseEnough = 1.02;
 
 std::vector<Sizes> list_sizes(const std::vector<at::Tensor>& tensors) {
   std::vector<Sizes> sizes;
@@ -139,13 +142,19 @@ class BudgetPlanner {
     const auto wanted = static_cast<int64_t>(static_cast<double>(budget_.memory) * share);
     if (take("keep all", plain_).total() <= wanted || budget_.memory <= 0) return;
     schedule_.clear();
-    // What the judge of schedules sees, in place of what is planned: moved by what they differ.
-    int64_t limit = judge_schedule(facts_.model, plain_, INT64_MAX).peak - (forecast_.plain.total() - wanted);
+    // What the judge of schedules sees is not what is planned: its limit is moved between what fitted and what did not.
+    auto limit = static_cast<double>(judge_schedule(facts_.model, plain_, INT64_MAX).peak) *
+                 static_cast<double>(wanted) / static_cast<double>(forecast_.plain.total());
+    double fits = 0, too_much = INFINITY;
     for (int i = 0; i < kFittings; ++i) {
-      const FittedSchedule fitted = search(std::max<int64_t>(limit, 1));
+      const FittedSchedule fitted = search(std::max<int64_t>(static_cast<int64_t>(limit), 1));
       const StepMemory memory = take(method_, fitted.schedule);
-      if (!fitted.fits || memory.total() <= wanted) break;
-      limit = std::min(limit, fitted.cost.peak) - (memory.total() - wanted);
+      const double room = static_cast<double>(wanted) / static_cast<double>(memory.total());
+      if (room >= 1) fits = limit;
+      if (room < 1) too_much = limit;
+      if (!fitted.fits || (room >= 1 && room < kCloseEnough)) break;
+      const double moved = limit * std::clamp(room, kLeastMove, 1 / kLeastMove);
+      limit = moved > fits && moved < too_much ? moved : (fits + std::min(too_much, 2 * limit)) / 2;
     }
   }
 
