@@ -3,6 +3,7 @@
 // MovingAverage stands beside.
 #pragma once
 
+#include "lissome/train/accumulate.h"
 #include "lissome/train/allocation_meter.h"
 #include "lissome/train/budget.h"
 #include "lissome/train/early_stop.h"

@@ -50,12 +50,9 @@ TrainCallbacks make_callbacks(std::optional<TrainLog>& log, Console& console) {
 }
 
 void save_report(const TrainFlags& flags, const TrainRecord& record, const std::vector<std::string>& arguments) {
-  const std::vector<std::pair<std::string, std::string>> facts = {{"Model", flags.model},
-                                                                  {"Data", flags.data},
-                                                                  {"Loss", flags.loss},
-                                                                  {"Optimizer", flags.optimizer},
-                                                                  {"Batch", std::to_string(flags.batch)},
-                                                                  {"Seed", std::to_string(flags.seed)}};
+  const std::vector<std::pair<std::string, std::string>> facts = {
+      {"Model", flags.model},         {"Data", flags.data},   {"Loss", flags.loss},
+      {"Optimizer", flags.optimizer}, {"Batch", flags.batch}, {"Seed", std::to_string(flags.seed)}};
   write_file(flags.report,
              render_page(make_train_page(record, flags.model, facts, "lissome train " + join(arguments, " "))));
 }
@@ -66,6 +63,8 @@ void print_record(const TrainRecord& record, bool json, Console& console) {
   Json printed = to_json(table);
   printed["steps"] = record.steps;
   printed["skipped_steps"] = record.skipped_steps;
+  printed["batch"] = record.batch;
+  printed["peak_memory"] = record.peak_memory;
   printed["stopped_early"] = record.stopped_early;
   printed["interrupted"] = record.interrupted;
   printed["notes"] = record.notes;
@@ -97,7 +96,7 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   if (!flags.weights_output.empty()) save_weights(trained.program, flags.weights_output);
   if (!flags.report.empty()) save_report(flags, record, arguments);
   print_record(record, flags.json, console);
-  console.say("written to " + flags.output);
+  console.say("at most " + format_bytes(record.peak_memory) + " held by allocators; written to " + flags.output);
   const std::string snapshots = choose_snapshot_folder(flags);
   if (record.interrupted) {
     if (options.snapshots) console.say("go on with --resume " + snapshots);

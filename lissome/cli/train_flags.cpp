@@ -1,6 +1,7 @@
 #include "lissome/cli/train_flags.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
@@ -80,6 +81,23 @@ std::vector<ParameterGroup> make_groups(const TrainFlags& flags, double learning
   return groups;
 }
 
+Dtype find_precision(const std::string& name) {
+  if (name == "f32") return Dtype::f32;
+  if (name == "bf16") return Dtype::bf16;
+  if (name == "fp16") return Dtype::f16;
+  throw_error(ErrorKind::usage, "--precision is f32, bf16 or fp16, not ", quote(name));
+}
+
+// 0 for auto.
+int64_t read_batch(const std::string& word) {
+  if (word == "auto") return 0;
+  int64_t batch = 0;
+  const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), batch);
+  if (problem != std::errc() || end != word.data() + word.size() || batch < 1)
+    throw_error(ErrorKind::usage, "--batch is a number of samples from 1 on or auto, not ", quote(word));
+  return batch;
+}
+
 LossOptions make_loss(const TrainFlags& flags, const Program& model) {
   LossOptions loss = parse_loss(flags.loss, model);
   const bool asked = flags.label_smoothing != 0 || flags.ignored_label != -100 || !flags.class_weights.empty();
@@ -142,7 +160,11 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
             "of the learning rate: constant, cosine:warmup=100, onecycle, step:size=30e, ...");
   flags.add("--epochs", to.epochs, "times that every sample is seen", 1);
   flags.add("--max-steps", to.max_steps, "optimizer steps that end training earlier; 0: none", 0);
-  flags.add("--batch", to.batch, "samples of a step", 1);
+  flags.add("--batch", to.batch, "samples that run at once; auto: as many as fit into memory");
+  flags.add("--accumulate", to.accumulate, "batches of an update, whose gradients are summed", 1);
+  flags.add("--no-scale-lr", to.keep_learning_rate, "do not multiply the learning rate by --accumulate");
+  flags.add("--precision", to.precision, "f32; bf16 or fp16: products and convolutions in it, weights stay f32");
+  flags.add("--memory", to.memory, "most bytes of weights, activations, gradients and states: 4GiB, 500MiB");
   flags.add("--clip", to.clip_norm, "global norm to which gradients are scaled down; 0: not", 0);
   flags.add("--init", to.initializer, "train from scratch: smart, uniform, normal, truncated_normal or orthogonal");
   flags.add("--average", to.average, "decay of a moving average of weights, which is validated and kept; 0: none", 0);
@@ -222,7 +244,11 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   options.schedule = flags.schedule;
   options.epochs = flags.epochs;
   if (flags.max_steps > 0) options.max_steps = flags.max_steps;
-  options.batch = flags.batch;
+  options.batch = read_batch(flags.batch);
+  options.accumulate = flags.accumulate;
+  options.scale_learning_rate = !flags.keep_learning_rate;
+  options.precision = find_precision(flags.precision);
+  if (!flags.memory.empty()) options.memory = parse_bytes(flags.memory);
   options.batches = make_batch_options(flags);
   options.clip_norm = flags.clip_norm;
   options.seed = flags.seed;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <memory>
 
 #include "lissome/measure.h"
 #include "lissome/runtime/denormals.h"
@@ -270,6 +271,16 @@ void Session::Runner::run_reference(Binding& binding, const Segment& segment, co
 }
 
 void Session::Runner::execute(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink) {
+  try {
+    run_segments(binding, inputs, sink);
+  } catch (const Error& error) {
+    // What it took is given back, so that a smaller run may fit; bind() takes anew.
+    if (error.kind() == ErrorKind::over_budget) std::destroy_at(&arena_), std::construct_at(&arena_);
+    throw;
+  }
+}
+
+void Session::Runner::run_segments(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink) {
   for (size_t i = 0; i < inputs.size(); ++i) place(binding, plan_->inputs[i].value, inputs[i].data);
   fault_ = 0;
   for (const Segment& segment : binding.segments()) {
@@ -377,8 +388,8 @@ void Session::Runner::store_state(const Binding& binding) {
 
 std::vector<Array> Session::Runner::run(std::span<const TensorView> inputs, const StepSink* sink) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (reference_run_) reference_run_->clear();  // first: what a run that failed holds may be what the arena lacks
   Binding& binding = bind(inputs);
-  if (reference_run_) reference_run_->clear();
   std::vector<Array> outputs(plan_->outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int value = plan_->outputs[i].value;
@@ -398,8 +409,8 @@ std::vector<Array> Session::Runner::run(std::span<const TensorView> inputs, cons
 void Session::Runner::run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                                const StepSink* sink) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (reference_run_) reference_run_->clear();  // first: what a run that failed holds may be what the arena lacks
   Binding& binding = bind(inputs);
-  if (reference_run_) reference_run_->clear();
   if (outputs.size() != plan_->outputs.size()) {
     throw_error(ErrorKind::invalid_input, outputs.size(), " places for outputs were given, the model makes ",
                 plan_->outputs.size());

@@ -38,6 +38,7 @@ class Session::Runner {
   void fit_memory(const Binding* binding);
   void place(Binding& binding, int block, void* address);
   void execute(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink);
+  void run_segments(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink);
   void run_native(Binding& binding, const Segment& segment, const StepSink* sink);
   void run_steps(std::span<const BoundStep> steps, const StepSink* sink);
   void run_reference(Binding& binding, const Segment& segment, const StepSink* sink);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "lissome/base.h"
 #include "lissome/measure.h"
@@ -96,5 +97,34 @@ AllocationLimit::AllocationLimit(int64_t bytes) {
 }
 
 AllocationLimit::~AllocationLimit() { allocator_memory().set_limit(MemoryCounter::kUnlimited); }
+
+namespace {
+
+// Tied weights count once.
+int64_t count_weight_bytes(const Program& model) {
+  std::unordered_set<const void*> seen;
+  int64_t bytes = 0;
+  for (const Weight& weight : model.weights) {
+    if (seen.insert(weight.tensor.const_data_ptr()).second) bytes += static_cast<int64_t>(weight.tensor.nbytes());
+  }
+  return bytes;
+}
+
+int64_t choose_bound() { return (total_memory_bytes() - read_resident_memory().now) / 5 * 4; }
+
+}  // namespace
+
+TrainingMemory::TrainingMemory(const Program& model, int64_t before, int64_t bytes, bool bound)
+    : weights_(count_weight_bytes(model)), before_(before) {
+  allocator_memory().reset_peak();
+  if (bytes == 0 && !bound) return;
+  const int64_t most = bytes == 0 ? choose_bound() + weights_ : bytes;
+  if (most < weights_)
+    throw_error(ErrorKind::over_budget, "training within ", format_bytes(most), ": the weights alone take ",
+                format_bytes(weights_), ". Give more with --memory");
+  limit_.emplace(before_ + most - weights_);
+}
+
+int64_t TrainingMemory::peak() const { return allocator_memory().peak() - before_ + weights_; }
 
 }  // namespace lissome

@@ -6,6 +6,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
+
+#include "lissome/program.h"
 
 namespace lissome {
 
@@ -24,6 +27,21 @@ class AllocationLimit {
   ~AllocationLimit();
   AllocationLimit(const AllocationLimit&) = delete;
   AllocationLimit& operator=(const AllocationLimit&) = delete;
+};
+
+// The memory of a training, from its making on, which comes when the step is prepared: what is live above what was
+// before anything of it was made, and the model's weights.
+class TrainingMemory {
+ public:
+  // `before` is allocator_memory().live() then. `bytes` is its limit, 0 for none; with `bound` a limit is set all the
+  // same: four fifths of what the machine has beside what this process holds. Throws over_budget when the weights alone
+  // are more.
+  TrainingMemory(const Program& model, int64_t before, int64_t bytes, bool bound);
+  int64_t peak() const;
+
+ private:
+  int64_t weights_, before_;
+  std::optional<AllocationLimit> limit_;
 };
 
 }  // namespace lissome

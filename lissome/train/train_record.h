@@ -47,6 +47,8 @@ struct TrainRecord {
   std::vector<EpochRecord> epochs;
   StepHistory history;
   int64_t steps = 0, skipped_steps = 0;  // skipped: a gradient was not finite
+  int64_t batch = 0;                     // samples that ran at once at most, at the end
+  int64_t peak_memory = 0;               // bytes of weights, activations, gradients, states, by the allocators' count
   std::vector<std::string> notes;        // what was done otherwise than one might expect, and what was noticed
   bool interrupted = false, stopped_early = false;
 };

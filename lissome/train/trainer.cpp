@@ -2,19 +2,22 @@
 #include "lissome/train/trainer.h"
 
 #include <ATen/Context.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
 
 #include "lissome/pass.h"
+#include "lissome/train/accumulate.h"
+#include "lissome/train/allocation_meter.h"
 #include "lissome/train/batches.h"
 #include "lissome/train/labels.h"
 #include "lissome/train/nonfinite.h"
 #include "lissome/train/schedule.h"
 #include "lissome/train/training_facts.h"
 #include "lissome/train/training_state.h"
-#include "lissome/train/training_step.h"
+#include "lissome/train/update.h"
 #include "lissome/train/validation.h"
 
 namespace lissome {
@@ -29,7 +32,28 @@ Program make_eval_form(Program program) {
 }
 
 double choose_learning_rate(const TrainOptions& options) {
-  return options.learning_rate.value_or(std::visit([](const auto& kind) { return kind.lr; }, options.optimizer));
+  const double own = std::visit([](const auto& kind) { return kind.lr; }, options.optimizer);
+  const auto factor = options.scale_learning_rate ? static_cast<double>(options.accumulate) : 1.0;
+  return options.learning_rate.value_or(own) * factor;
+}
+
+int64_t start_metering() {
+  meter_allocations();
+  return allocator_memory().live();
+}
+
+BatchStepOptions make_step_options(const Program& model, const TrainOptions& options, int64_t batch, bool fixed) {
+  BatchStepOptions step;
+  step.loss = options.loss;
+  if (options.loss_function) step.loss.kind = LossKind::output;
+  step.precision = options.precision;
+  step.at_once = batch;
+  if (fixed) step.fixed = batch;
+  for (const Weight& weight : model.weights) {
+    if (weight.role == WeightRole::parameter && weight.tensor.is_floating_point())
+      step.reserved += count_state_bytes(options.optimizer, weight.tensor);
+  }
+  return step;
 }
 
 // Weights and running statistics, each storage once, under the first of its names.
@@ -60,31 +84,40 @@ class Trainer {
  public:
   Trainer(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
           TrainingFacts facts, const WorkControl& control)
-      : validation_(validation),
+      : live_before_(start_metering()),
+        validation_(validation),
         options_(options),
         control_(control),
         facts_(std::move(facts)),
         fixed_(find_fixed_batch(model).has_value()),
-        batch_(choose_batch(model, data, options.batch)),
+        batch_(choose_batch(model, data, options.batch == 0 ? data.samples() : options.batch)),
         examples_(fixed_ ? batch_ : std::min(kExampleSamples, batch_)),
         with_loss_(attach_checked_loss(model, data, validation, options, examples_)),
         eval_(make_eval_form(with_loss_)),
-        step_(with_loss_, take_inputs(data, 0, examples_, with_loss_.inputs.size())),
-        tensors_(list_tensors(step_.program())),
-        optimizer_(list_parameters(step_), options.optimizer, options.groups),
-        batches_(data, batch_, fixed_, with_loss_.inputs.size(), options.seed, options.batches),
+        step_(with_loss_, take_inputs(data, 0, examples_, with_loss_.inputs.size()),
+              make_step_options(model, options, batch_, fixed_)),
+        tensors_(list_tensors(step_.step().program())),
+        optimizer_(list_parameters(step_.step()), options.optimizer, options.groups),
+        limit_(model, live_before_, options.memory, options.batch == 0),
+        update_(choose_update(data)),
+        batches_(data, update_, fixed_, with_loss_.inputs.size(), options.seed, options.batches),
         schedule_(
             parse_schedule(options.schedule, {choose_learning_rate(options), total_steps(), batches_.per_epoch()})),
         monitor_(options.monitor) {
     if (options.early_stop) early_stop_.emplace(drop_names(tensors_), *options.early_stop);
     if (options.average_decay) average_.emplace(drop_names(tensors_), *options.average_decay);
-    if (fixed_ && batch_ != options.batch)
+    if (fixed_ && options.batch != 0 && batch_ != options.batch)
       notice("the model has a fixed batch size of " + std::to_string(batch_) +
              ", which is taken; samples that fill no batch are left out of their epoch");
     if (!model.training)
       notice(
           "the model was exported in eval mode: batch norm stays as it is and dropout is absent. Export it in train "
           "mode to train them too: torch.export.export(model.train(), ...)");
+  }
+
+  void note_memory() {
+    record_.batch = step_.at_once();
+    record_.peak_memory = limit_.peak();
   }
 
   void save_to(SnapshotFolder* snapshots) { snapshots_ = snapshots; }
@@ -102,6 +135,7 @@ class Trainer {
       return;
     }
     restore_snapshot(found.snapshot, state());
+    if (step_.scaler() != nullptr) notice("the scale of the loss begins anew: snapshots do not hold it");
     first_step_ = record_.steps;
     notice("goes on from " + quote(found.path) + ", after step " + std::to_string(record_.steps));
   }
@@ -114,10 +148,26 @@ class Trainer {
     } else if (average_) {
       average_->swap();
     }
+    note_memory();
     return std::move(record_);
   }
 
  private:
+  // Samples of an update.
+  int64_t choose_update(const Dataset& data) {
+    if (options_.batch == 0) {
+      const std::vector<at::Tensor> samples = take_inputs(data, 0, examples_, with_loss_.inputs.size());
+      const int64_t found = step_.find_largest(samples, data.samples());
+      notice("batches of " + std::to_string(found) + " samples fit into memory and are taken" +
+             std::string(found == data.samples() ? ": all there are" : ""));
+    }
+    if (options_.accumulate > 1 && options_.scale_learning_rate)
+      notice("the learning rate is " + std::to_string(options_.accumulate) +
+             " times the one asked for, as are the samples of an update");
+    const int64_t usable = fixed_ ? data.samples() / batch_ * batch_ : data.samples();
+    return std::min(step_.at_once() * options_.accumulate, usable);
+  }
+
   int64_t total_steps() const {
     const int64_t all = options_.epochs * batches_.per_epoch();
     return std::min(options_.max_steps.value_or(all), all);
@@ -167,8 +217,9 @@ class Trainer {
     const std::vector<at::Tensor> inputs = batches_.take(place_.epoch, index);
     step.samples = inputs.front().size(0);
     step.seconds_data = watch.seconds();
-    step.loss = step_.run(inputs).at(0).item().toDouble();
-    if (!std::isfinite(step.loss)) refuse_loss(step, inputs);
+    step.loss = step_.run(inputs);
+    for (; told_ < step_.notes().size(); ++told_) notice(step_.notes()[told_]);
+    if (!std::isfinite(step.loss)) refuse_loss(step, step_.last_inputs());
     step.seconds_gradients = watch.seconds() - step.seconds_data;
     update_weights(step);
     step.seconds_update = watch.seconds() - step.seconds_data - step.seconds_gradients;
@@ -183,10 +234,13 @@ class Trainer {
 
   void update_weights(TrainStepRecord& step) {
     std::vector<at::Tensor> gradients = step_.gradients();
-    if (options_.gradient_hooks != nullptr) options_.gradient_hooks->apply(step_.names(), gradients);
+    if (options_.gradient_hooks != nullptr) options_.gradient_hooks->apply(step_.step().names(), gradients);
     const RatePoint rate = schedule_.at(record_.steps);
-    const StepResult result = optimizer_.step(
-        gradients, {.lr = rate.learning_rate, .momentum = rate.momentum, .clip_norm = options_.clip_norm});
+    const StepResult result = optimizer_.step(gradients, {.lr = rate.learning_rate,
+                                                          .momentum = rate.momentum,
+                                                          .clip_norm = options_.clip_norm,
+                                                          .loss_scale = step_.loss_scale()});
+    step_.note_update(result.skipped);
     if (average_ && !result.skipped) average_->update();
     step.learning_rate = rate.learning_rate;
     step.gradient_norm = result.gradient_norm;
@@ -199,7 +253,7 @@ class Trainer {
       good = "The last good state is that of step " + std::to_string(snapshots_->saved_step()) + " in " +
              quote(snapshots_->folder()) + ".";
     throw_error(ErrorKind::invalid_input, "the loss became ", step.loss, " at step ", step.step,
-                "; the first node that made it: ", find_nonfinite_node(step_.program(), inputs),
+                "; the first node that made it: ", find_nonfinite_node(step_.step().program(), inputs),
                 ". Lower --lr, or look at that batch.\n", good);
   }
 
@@ -224,7 +278,7 @@ class Trainer {
                   static_cast<long long>(step.epoch), static_cast<long long>(options_.epochs),
                   static_cast<long long>(place_.epoch_steps), static_cast<long long>(batches_.per_epoch()),
                   place_.losses / static_cast<double>(place_.samples), step.learning_rate,
-                  here * static_cast<double>(batch_) / watch_.seconds());
+                  here * static_cast<double>(update_) / watch_.seconds());
     control_.report({"training", std::string(message) + ", " + format_bytes(static_cast<int64_t>(step.memory)), done,
                      watch_.seconds() / here * (all - static_cast<double>(record_.steps))});
   }
@@ -243,7 +297,7 @@ class Trainer {
   void judge_epoch(EpochRecord& record) {
     if (average_) average_->swap();
     if (validation_ != nullptr) {
-      if (const auto result = validate(eval_, *validation_, batch_, fixed_, options_.metrics)) {
+      if (const auto result = validate(eval_, *validation_, step_.at_once(), fixed_, options_.metrics)) {
         record.validation_loss = result->loss;
         record.validation_metrics = result->metrics;
       }
@@ -257,6 +311,7 @@ class Trainer {
     if (average_) average_->swap();
   }
 
+  const int64_t live_before_;  // bytes
   const Dataset* validation_;
   const TrainOptions& options_;
   const WorkControl& control_;
@@ -267,9 +322,12 @@ class Trainer {
   const int64_t batch_, examples_;
   const Program with_loss_;
   const Program eval_;  // the same in eval form, over the same weights
-  TrainingStep step_;
+  BatchStep step_;
+  size_t told_ = 0;  // of its notes
   const NamedTensors tensors_;
   Optimizer optimizer_;
+  TrainingMemory limit_;
+  const int64_t update_;  // samples
   Batches batches_;
   Schedule schedule_;
   PerformanceMonitor monitor_;
@@ -301,7 +359,11 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   std::optional<SnapshotFolder> snapshots;
   if (options.snapshots) trainer.save_to(&snapshots.emplace(*options.snapshots));
   Trained trained;
-  trained.record = trainer.run();
+  try {
+    trained.record = trainer.run();
+  } catch (const c10::OutOfMemoryError& error) {
+    throw_error(ErrorKind::over_budget, "training: ", error.what_without_backtrace());
+  }
   trained.program = make_eval_form(model);
   return trained;
 }

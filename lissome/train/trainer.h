@@ -39,8 +39,12 @@ struct TrainOptions {
   std::optional<double> learning_rate;  // default: the optimizer's
   std::string schedule = "constant";    // see parse_schedule()
   int64_t epochs = 1;
-  std::optional<int64_t> max_steps;               // ends training earlier, and is the length of schedules
-  int64_t batch = 32;                             // a model of a fixed batch size takes that size alone
+  std::optional<int64_t> max_steps;  // ends training earlier, and is the length of schedules
+  int64_t batch = 32;                // samples that run at once; 0: as many as fit into memory
+  int64_t accumulate = 1;            // batches an update, whose gradients are summed
+  bool scale_learning_rate = true;   // by `accumulate`
+  Dtype precision = Dtype::f32;      // bf16, f16: mixed, see apply_autocast()
+  int64_t memory = 0;                // bytes for weights, activations, gradients, states; 0: no limit
   BatchOptions batches;
   double clip_norm = 1;                           // 0: gradients are not clipped
   std::optional<InitializeOptions> initialize;    // train from scratch; needs a model in train form

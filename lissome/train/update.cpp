@@ -136,6 +136,13 @@ std::vector<StateForm> list_states(const OptimizerOptions& options, const at::Te
   return {{"row_var", row, dtype}, {"col_var", column, dtype}};
 }
 
+int64_t count_state_bytes(const OptimizerOptions& options, const at::Tensor& weight) {
+  int64_t bytes = 0;
+  for (const StateForm& form : list_states(options, weight))
+    bytes += count_elements(form.sizes) * static_cast<int64_t>(c10::elementSize(form.dtype));
+  return bytes;
+}
+
 UpdateCall make_update(const OptimizerOptions& options, const UpdateMoment& moment, bool byte_states) {
   const UpdateCall call = std::visit([&](const auto& own) { return make(own, moment); }, options);
   if (!byte_states) return call;

@@ -31,6 +31,7 @@ struct StateForm {
   at::ScalarType dtype;
 };
 std::vector<StateForm> list_states(const OptimizerOptions& options, const at::Tensor& weight);
+int64_t count_state_bytes(const OptimizerOptions& options, const at::Tensor& weight);
 bool has_byte_states(const OptimizerOptions& options, const at::Tensor& weight);
 
 // The factors; pointers are still null. Adafactor has no call.
