@@ -1,0 +1,165 @@
+"""lissome train in less memory: parts of a batch, mixed precision, limits, and the largest batch that fits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+Lissome = Callable[..., Any]
+
+SAMPLES, CLASSES = 512, 4
+WORDS = ("--data", "data.npz", "--labels", "labels", "-o", "t.lissome", "--weights-out", "w.safetensors", "--json")
+
+
+def make_wide() -> torch.nn.Module:
+    """Activations far larger than weights."""
+    return torch.nn.Sequential(torch.nn.Linear(16, 2048), torch.nn.GELU(), torch.nn.Linear(2048, CLASSES))
+
+
+def make_normed() -> torch.nn.Module:
+    return torch.nn.Sequential(
+        torch.nn.Linear(16, 32), torch.nn.BatchNorm1d(32), torch.nn.ReLU(), torch.nn.Linear(32, CLASSES)
+    )
+
+
+@pytest.fixture()
+def nets(tmp_path: Path) -> dict[str, torch.nn.Module]:
+    """wide.pt2 and normed.pt2 in train form, and data.npz."""
+    torch.manual_seed(5)
+    nets = {"wide": make_wide(), "normed": make_normed()}
+    labels = torch.arange(SAMPLES) % CLASSES
+    x = torch.randn(SAMPLES, 16) + torch.eye(16)[labels] * 2
+    shapes = ({0: torch.export.Dim("batch", min=2, max=4096)},)
+    for name, net in nets.items():
+        torch.export.save(torch.export.export(net.train(), (x[:4],), dynamic_shapes=shapes), tmp_path / f"{name}.pt2")
+    np.savez(tmp_path / "data.npz", x=x.numpy(), labels=labels.numpy())
+    nets["x"], nets["labels"] = x, labels
+    return nets
+
+
+def train(lissome: Lissome, folder: Path, *words: object) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    done = lissome("train", *map(str, words), *WORDS)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), load_file(folder / "w.safetensors")
+
+
+def losses(record: dict[str, Any]) -> list[float]:
+    return [row[1] for row in record["rows"]]
+
+
+def check_same(seen: tuple[Any, Any], wanted: tuple[Any, Any], bound: float) -> None:
+    assert losses(seen[0]) == pytest.approx(losses(wanted[0]), rel=bound)
+    for name, tensor in wanted[1].items():
+        torch.testing.assert_close(seen[1][name], tensor, rtol=0, atol=bound)
+
+
+def test_accumulated_batches_train_as_one_large_batch(lissome: Lissome, nets: dict[str, Any], tmp_path: Path):
+    """SGD, because AdamW makes a step of a fixed size of a gradient that is rounding alone."""
+    words = ("wide.pt2", "--epochs", 3, "--optimizer", "sgd", "--lr", "0.1")
+    whole = train(lissome, tmp_path, *words, "--batch", 120)  # the last batch of an epoch is smaller
+    parts = train(lissome, tmp_path, *words, "--batch", 30, "--accumulate", 4, "--no-scale-lr")
+    assert parts[0]["steps"] == whole[0]["steps"] == 3 * 5
+    assert parts[0]["batch"] == 30
+    check_same(parts, whole, 1e-6)
+
+
+def test_the_learning_rate_follows_the_batch_and_says_so(lissome: Lissome, nets: dict[str, Any], tmp_path: Path):
+    words = ("wide.pt2", "--epochs", 1, "--batch", 64, "--accumulate", 2)
+    scaled = train(lissome, tmp_path, *words, "--lr", "0.001")
+    asked = train(lissome, tmp_path, *words, "--lr", "0.002", "--no-scale-lr")
+    assert any("the learning rate is 2 times the one asked for" in note for note in scaled[0]["notes"])
+    assert not any("learning rate" in note for note in asked[0]["notes"])
+    check_same(scaled, asked, 0)
+
+
+def test_batch_norm_in_parts_is_said_and_its_statistics_are_those_of_the_whole(
+    lissome: Lissome, nets: dict[str, Any], tmp_path: Path
+):
+    words = ("normed.pt2", "--epochs", 1, "--optimizer", "sgd", "--lr", "1e-9")
+    whole = train(lissome, tmp_path, *words, "--batch", SAMPLES)
+    parts = train(lissome, tmp_path, *words, "--batch", 50, "--accumulate", 11, "--no-scale-lr")
+    assert parts[0]["steps"] == whole[0]["steps"] == 1
+    assert any("normalizes by the statistics of the 47 samples" in note for note in parts[0]["notes"])
+    assert whole[0]["notes"] == []
+    for name in ("1.running_mean", "1.running_var"):
+        torch.testing.assert_close(parts[1][name], whole[1][name], rtol=1e-6, atol=1e-7)
+    assert parts[1]["1.num_batches_tracked"] == whole[1]["1.num_batches_tracked"] == 1
+
+
+def test_a_batch_that_does_not_fit_is_cut_and_training_stays_the_same(
+    lissome: Lissome, nets: dict[str, Any], tmp_path: Path
+):
+    words = ("wide.pt2", "--epochs", 3, "--optimizer", "sgd", "--lr", "0.1", "--batch", 256)
+    free = train(lissome, tmp_path, *words)
+    limit = free[0]["peak_memory"] // 2
+    bound = train(lissome, tmp_path, *words, "--memory", limit)
+    assert bound[0]["peak_memory"] <= limit < free[0]["peak_memory"]
+    assert bound[0]["batch"] < 256 and free[0]["batch"] == 256
+    assert any("256 samples at once do not fit into memory" in note for note in bound[0]["notes"])
+    check_same(bound, free, 1e-6)
+
+
+def test_the_largest_batch_that_fits_is_found(lissome: Lissome, nets: dict[str, Any], tmp_path: Path):
+    at = train(lissome, tmp_path, "wide.pt2", "--batch", 200)[0]["peak_memory"]
+    found = train(lissome, tmp_path, "wide.pt2", "--batch", "auto", "--memory", at)[0]
+    # Memory of intermediate values comes in steps of 2 MiB, which is that of 64 samples.
+    assert 188 <= found["batch"] <= 200 + 64 and found["peak_memory"] <= at
+    again = train(lissome, tmp_path, "wide.pt2", "--batch", found["batch"], "--memory", at)[0]
+    assert again["batch"] == found["batch"] and not any("do not fit" in note for note in again["notes"])
+    everything = train(lissome, tmp_path, "wide.pt2", "--batch", "auto")[0]
+    assert everything["batch"] == SAMPLES
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_mixed_precision_trains_as_autocast_does(
+    lissome: Lissome, nets: dict[str, Any], tmp_path: Path, precision: str
+):
+    """One batch an epoch, so that the order of samples has no say. The bound is that of products of 8 or 11 bits."""
+    words = ("normed.pt2", "--epochs", 8, "--lr", "0.01", "--batch", SAMPLES, "--precision", precision)
+    record, weights = train(lissome, tmp_path, *words)
+    net = nets["normed"]
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+    scaler = torch.amp.GradScaler("cpu", enabled=precision == "fp16")
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float16
+    wanted = []
+    for _ in range(8):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=dtype):
+            loss = torch.nn.functional.cross_entropy(net(nets["x"]), nets["labels"])
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        wanted.append(loss.item())
+    bound = 3e-3 if precision == "bf16" else 4e-4
+    assert losses(record) == pytest.approx(wanted, rel=bound)
+    assert all(tensor.dtype == torch.float32 for name, tensor in weights.items() if "tracked" not in name)
+    assert record["skipped_steps"] == 0 and wanted[-1] < 0.7 * wanted[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--precision", "int8"), 2, "f32, bf16 or fp16"),
+        (("--batch", "0"), 2, "from 1 on or auto"),
+        (("--batch", "many"), 2, "from 1 on or auto"),
+        (("--accumulate", "0"), 2, "accumulate"),
+        (("--memory", "much"), 2, "much"),
+        (("--memory", "10KiB"), 3, "the weights alone take"),
+        (("--memory", "400KiB"), 3, "does not fit"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    lissome: Lissome, nets: dict[str, Any], tmp_path: Path, words: tuple[str, ...], code: int, told: str
+):
+    done = lissome("train", "wide.pt2", *words, "--data", "data.npz", "--labels", "labels", "-o", "t.lissome")
+    assert done.returncode == code and told in done.stderr, done.stderr
+    assert not (tmp_path / "t.lissome").exists()
