@@ -40,11 +40,11 @@ struct DataColumn {
 };
 
 struct Dataset {
-  std::string source;                    // the path as given, for messages
-  std::vector<DataColumn> columns;       // inputs
-  std::optional<Array> labels;           // class numbers i64 [samples] or [samples, ...], or float targets [samples, ...]
-  std::vector<int64_t> rows;             // which samples of the arrays, in order; splits share the arrays
-  bool is_images = false;                // from IDX or image files: fit_dataset may scale and reshape
+  std::string source;               // the path as given, for messages
+  std::vector<DataColumn> columns;  // inputs
+  std::optional<Array> labels;      // class numbers i64 [samples] or [samples, ...], or float targets [samples, ...]
+  std::vector<int64_t> rows;        // which samples of the arrays, in order; splits share the arrays
+  bool is_images = false;           // from IDX or image files: fit_dataset may scale and reshape
   std::vector<std::string> image_files;  // of a folder of images, until fit_dataset knows their sizes and decodes them
   std::vector<std::string> classes;      // their names, where labels were words or folders
   std::vector<std::string> notes;        // what was converted or left out, for the user

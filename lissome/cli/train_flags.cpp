@@ -165,6 +165,8 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--no-scale-lr", to.keep_learning_rate, "do not multiply the learning rate by --accumulate");
   flags.add("--precision", to.precision, "f32; bf16 or fp16: products and convolutions in it, weights stay f32");
   flags.add("--memory", to.memory, "most bytes of weights, activations, gradients and states: 4GiB, 500MiB");
+  flags.add("--recompute", to.recompute,
+            "activations that are made again to fit --memory: none, auto, every:N, modules:PATTERN or adaptive:SHARE");
   flags.add("--clip", to.clip_norm, "global norm to which gradients are scaled down; 0: not", 0);
   flags.add("--init", to.initializer, "train from scratch: smart, uniform, normal, truncated_normal or orthogonal");
   flags.add("--average", to.average, "decay of a moving average of weights, which is validated and kept; 0: none", 0);
@@ -249,6 +251,9 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   options.scale_learning_rate = !flags.keep_learning_rate;
   options.precision = find_precision(flags.precision);
   if (!flags.memory.empty()) options.memory = parse_bytes(flags.memory);
+  options.recompute = parse_recompute(flags.recompute);
+  if (flags.memory.empty() && !std::holds_alternative<KeepAll>(options.recompute))
+    throw_error(ErrorKind::usage, "--recompute ", flags.recompute, " needs --memory, which it fits");
   options.batches = make_batch_options(flags);
   options.clip_norm = flags.clip_norm;
   options.seed = flags.seed;

@@ -37,6 +37,7 @@ constexpr std::array kBatchNormBackward = {
 };
 constexpr std::array kThresholdBackward = {
     Candidate{"elementwise", refuse_threshold_backward, emit_threshold_backward, false},
+    Candidate{"elementwise", refuse_elementwise, emit_elementwise, false},  // any other threshold
 };
 constexpr std::array kMaxPoolPlaces = {
     Candidate{"max_pool_places", refuse_max_pool_places, emit_max_pool_places, false}};
@@ -297,7 +298,6 @@ constexpr std::array kLists = {
     CandidateList{"aten::silu_backward", kElementwiseF32},
     CandidateList{"aten::tanh_backward", kElementwiseF32},
     CandidateList{"aten::sigmoid_backward", kElementwiseF32},
-    CandidateList{"aten::threshold_backward", kElementwiseF32},
     CandidateList{"aten::scalar_tensor", kElementwiseF32},
 };
 

@@ -55,8 +55,8 @@ int merge_common_subexpressions(Program& program);
 // baddbmm -> matmul. Before everything that reads products.
 int restore_matmul(Program& program);
 
-// matmul(x, w) + b, mm with a constant right side, addmm with any -> linear; rows flattened for a product -> flattened behind
-// it. Before every pass that reads linears.
+// matmul(x, w) + b, mm with a constant right side, addmm with any -> linear; rows flattened for a product -> flattened
+// behind it. Before every pass that reads linears.
 int fuse_matmul_add(Program& program);
 
 // linear(permute(x)), where the rows alone are permuted and layout follows -> permute(linear(x)); permute or reshape of

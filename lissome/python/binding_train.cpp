@@ -39,6 +39,13 @@ OptimizerOptions read_optimizer(const std::string& name, const py::dict& given) 
   throw_error(ErrorKind::usage, "optimizer is adamw, adam, sgd, lion or adafactor, not ", quote(name));
 }
 
+Dtype read_precision(const std::string& name) {
+  if (name == "f32") return Dtype::f32;
+  if (name == "bf16") return Dtype::bf16;
+  if (name == "fp16") return Dtype::f16;
+  throw_error(ErrorKind::usage, "precision is f32, bf16 or fp16, not ", quote(name));
+}
+
 TrainOptions read_options(const Program& model, const py::dict& given) {
   TrainOptions options;
   options.loss = parse_loss(given["loss"].cast<std::string>(), model);
@@ -46,7 +53,16 @@ TrainOptions read_options(const Program& model, const py::dict& given) {
   options.optimizer = read_optimizer(given["optimizer"].cast<std::string>(), given["optimizer_options"]);
   read_option(given, "schedule", options.schedule);
   read_option(given, "epochs", options.epochs);
-  read_option(given, "batch", options.batch);
+  if (!given["batch"].is_none()) options.batch = given["batch"].cast<int64_t>();
+  if (given["batch"].is_none()) options.batch = 0;  // as many as fit
+  read_option(given, "accumulate", options.accumulate);
+  options.precision = read_precision(given["precision"].cast<std::string>());
+  if (!given["memory"].is_none()) {
+    options.memory = static_cast<int64_t>(read_quantity(given["memory"].cast<Quantity>(), parse_bytes));
+    options.recompute = parse_recompute(given["recompute"].cast<std::string>());
+  }
+  if (!given["workers"].is_none()) options.batches.workers = given["workers"].cast<int>();
+  read_option(given, "transforms", options.batches.transforms);
   read_option(given, "clip", options.clip_norm);
   read_option(given, "seed", options.seed);
   if (!given["lr"].is_none()) options.learning_rate = given["lr"].cast<double>();
@@ -78,6 +94,8 @@ py::dict describe_record(const TrainRecord& record) {
   described["epochs"] = std::move(epochs);
   described["steps"] = record.steps;
   described["skipped_steps"] = record.skipped_steps;
+  described["batch"] = record.batch;
+  described["peak_memory"] = record.peak_memory;
   described["notes"] = record.notes;
   described["interrupted"] = record.interrupted;
   described["stopped_early"] = record.stopped_early;

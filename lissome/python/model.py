@@ -65,7 +65,7 @@ def load(path: str | PathLike[str], *, threads: int = 0, memory: str | int | Non
     with every call. OverBudgetError, from here or from a call with large inputs, names the least that is needed;
     UnsupportedError where a node runs in libtorch, as all of a .pt2 do.
     """
-    return FastModel(_lissome.load_model(fspath(path), threads, _to_quantity(memory)))
+    return FastModel(_lissome.load_model(fspath(path), threads, to_quantity(memory)))
 
 
 def prepare(model: Model, example_inputs: Any = None, *, example_kwargs: Any = None, threads: int = 0) -> FastModel:
@@ -107,10 +107,10 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     dataset = None if data is None else gather_samples(data, labels, program.input_names)
     arguments = _lissome.OptimizeArguments()
     arguments.metric = metric
-    arguments.latency = _to_quantity(latency)
-    arguments.memory = _to_quantity(memory)
-    arguments.max_loss = _to_quantity(max_loss)
-    arguments.time = _to_quantity(time)
+    arguments.latency = to_quantity(latency)
+    arguments.memory = to_quantity(memory)
+    arguments.max_loss = to_quantity(max_loss)
+    arguments.time = to_quantity(time)
     arguments.batch = batch
     arguments.threads = threads
     arguments.seed = seed
@@ -127,7 +127,7 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     return fast
 
 
-def _to_quantity(value: Any) -> Any:
+def to_quantity(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else float(value)
 
 

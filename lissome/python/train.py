@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from lissome import _lissome
-from lissome.model import Model, open_program
+from lissome.model import Model, open_program, to_quantity
 from lissome.samples import gather_samples
 
 
@@ -48,7 +48,13 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     lr: float | None = None,
     schedule: str = "constant",
     epochs: int = 1,
-    batch: int = 32,
+    batch: int | None = 32,
+    accumulate: int = 1,
+    precision: str = "f32",
+    memory: str | int | None = None,
+    recompute: str = "auto",
+    workers: int | None = None,
+    transforms: str = "",
     clip: float = 1.0,
     label_smoothing: float = 0.0,
     freeze: Sequence[str] = (),
@@ -63,6 +69,9 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     data, labels, and validation with validation_labels: see lissome.samples.gather_samples. loss: cross_entropy, mse, l1, huber, bce, bce_logits
     or the name of an output. optimizer: adamw, adam, sgd, lion, adafactor; optimizer_options: weight_decay, beta1,
     beta2, eps, momentum, nesterov, byte_states. schedule: see docs/training.md. freeze: patterns of parameter names.
+    batch: samples that run at once, None for as many as fit; accumulate: batches an update; precision: f32, bf16 or fp16.
+    memory: "2GiB" or bytes, what allocators may hold; recompute: which activations are made again for it, see
+    docs/budget.md. workers: threads that load ahead, None to have that found; transforms: of images, docs/data.md.
     progress: called with stage, message, fraction done, seconds left (-1: not known).
 
     Ctrl-C ends training; what was learned so far is kept.
@@ -81,6 +90,12 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
         "schedule": schedule,
         "epochs": epochs,
         "batch": batch,
+        "accumulate": accumulate,
+        "precision": precision,
+        "memory": to_quantity(memory),
+        "recompute": recompute,
+        "workers": workers,
+        "transforms": transforms,
         "clip": float(clip),
         "label_smoothing": float(label_smoothing),
         "freeze": list(freeze),

@@ -13,6 +13,7 @@
 #include "lissome/train/allocation_meter.h"
 #include "lissome/train/batches.h"
 #include "lissome/train/labels.h"
+#include "lissome/train/make_batch_step.h"
 #include "lissome/train/nonfinite.h"
 #include "lissome/train/schedule.h"
 #include "lissome/train/training_facts.h"
@@ -40,20 +41,6 @@ double choose_learning_rate(const TrainOptions& options) {
 int64_t start_metering() {
   meter_allocations();
   return allocator_memory().live();
-}
-
-BatchStepOptions make_step_options(const Program& model, const TrainOptions& options, int64_t batch, bool fixed) {
-  BatchStepOptions step;
-  step.loss = options.loss;
-  if (options.loss_function) step.loss.kind = LossKind::output;
-  step.precision = options.precision;
-  step.at_once = batch;
-  if (fixed) step.fixed = batch;
-  for (const Weight& weight : model.weights) {
-    if (weight.role == WeightRole::parameter && weight.tensor.is_floating_point())
-      step.reserved += count_state_bytes(options.optimizer, weight.tensor);
-  }
-  return step;
 }
 
 // Weights and running statistics, each storage once, under the first of its names.
@@ -94,8 +81,7 @@ class Trainer {
         examples_(fixed_ ? batch_ : std::min(kExampleSamples, batch_)),
         with_loss_(attach_checked_loss(model, data, validation, options, examples_)),
         eval_(make_eval_form(with_loss_)),
-        step_(with_loss_, take_inputs(data, 0, examples_, with_loss_.inputs.size()),
-              make_step_options(model, options, batch_, fixed_)),
+        step_(make_batch_step(model, with_loss_, data, options, batch_, examples_)),
         tensors_(list_tensors(step_.step().program())),
         optimizer_(list_parameters(step_.step()), options.optimizer, options.groups),
         limit_(model, live_before_, options.memory, options.batch == 0),
@@ -109,6 +95,8 @@ class Trainer {
     if (fixed_ && options.batch != 0 && batch_ != options.batch)
       notice("the model has a fixed batch size of " + std::to_string(batch_) +
              ", which is taken; samples that fill no batch are left out of their epoch");
+    if (const std::optional<StepForecast>& forecast = step_.step().forecast())
+      notice(describe_forecast(*forecast, step_.at_once()));
     if (!model.training)
       notice(
           "the model was exported in eval mode: batch norm stays as it is and dropout is absent. Export it in train "
@@ -135,7 +123,6 @@ class Trainer {
       return;
     }
     restore_snapshot(found.snapshot, state());
-    if (step_.scaler() != nullptr) notice("the scale of the loss begins anew: snapshots do not hold it");
     first_step_ = record_.steps;
     notice("goes on from " + quote(found.path) + ", after step " + std::to_string(record_.steps));
   }
@@ -165,7 +152,8 @@ class Trainer {
       notice("the learning rate is " + std::to_string(options_.accumulate) +
              " times the one asked for, as are the samples of an update");
     const int64_t usable = fixed_ ? data.samples() / batch_ * batch_ : data.samples();
-    return std::min(step_.at_once() * options_.accumulate, usable);
+    const int64_t asked = options_.batch == 0 ? step_.at_once() : batch_;
+    return std::min(asked * options_.accumulate, usable);
   }
 
   int64_t total_steps() const {
@@ -180,6 +168,7 @@ class Trainer {
             .schedule = schedule_,
             .early_stop = early_stop_ ? &*early_stop_ : nullptr,
             .average = average_ ? &*average_ : nullptr,
+            .scaler = step_.scaler(),
             .place = place_,
             .record = record_};
   }

@@ -11,6 +11,7 @@
 #include "lissome/measure.h"
 #include "lissome/program.h"
 #include "lissome/train/batches.h"
+#include "lissome/train/budget.h"
 #include "lissome/train/early_stop.h"
 #include "lissome/train/gradient_hooks.h"
 #include "lissome/train/initialize.h"
@@ -45,6 +46,7 @@ struct TrainOptions {
   bool scale_learning_rate = true;   // by `accumulate`
   Dtype precision = Dtype::f32;      // bf16, f16: mixed, see apply_autocast()
   int64_t memory = 0;                // bytes for weights, activations, gradients, states; 0: no limit
+  Recompute recompute = KeepAll{};   // what may be made again to fit `memory`
   BatchOptions batches;
   double clip_norm = 1;                           // 0: gradients are not clipped
   std::optional<InitializeOptions> initialize;    // train from scratch; needs a model in train form

@@ -149,6 +149,7 @@ Snapshot make_snapshot(const TrainingState& state, TrainingFacts facts) {
   snapshot.add("generator", at::detail::getDefaultCPUGenerator().get_state());
   snapshot.add_section("weight", state.tensors);
   snapshot.add_section("optimizer", state.optimizer.state());
+  if (state.scaler != nullptr) snapshot.add_section("scaler", state.scaler->state());
   if (state.average != nullptr) add_tensors(snapshot, "average", state.tensors, state.average->averages());
   if (state.early_stop != nullptr) {
     snapshot.add_number("early_stop/best", state.early_stop->best().value_or(kAbsent));
@@ -176,6 +177,7 @@ void restore_snapshot(const Snapshot& snapshot, const TrainingState& state) {
     bad_metrics = snapshot.require_count("early_stop/bad_metrics");
     if (best_metric) best = read_tensors(snapshot, "best", state.tensors);
   }
+  if (state.scaler != nullptr) state.scaler->restore_state(snapshot.read_section("scaler"));
   state.optimizer.restore_state(snapshot.read_section("optimizer"));  // changes nothing where it throws
 
   std::vector<at::Tensor> targets;

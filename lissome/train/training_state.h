@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lissome/train/early_stop.h"
+#include "lissome/train/loss_scaler.h"
 #include "lissome/train/moving_average.h"
 #include "lissome/train/schedule.h"
 #include "lissome/train/snapshot_file.h"
@@ -26,6 +27,7 @@ struct TrainingState {
   Schedule& schedule;
   EarlyStop* early_stop = nullptr;   // null: none
   MovingAverage* average = nullptr;  // null: none
+  LossScaler* scaler = nullptr;      // null: none
   TrainingPlace& place;
   TrainRecord& record;
 };

@@ -83,6 +83,20 @@ def test_the_same_seed_gives_the_same_weights():
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
+def test_memory_and_precision_are_kept_to():
+    module = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(12)))
+    x = torch.randn(256, 64)
+    trained = lissome.train(
+        module.train(), x, labels=x.sin(), loss="mse", example_inputs=(x[:4],), batch=256, memory="3MiB", precision="bf16"
+    )
+    assert any("told beforehand" in note for note in trained.record["notes"])
+    assert trained.record["peak_memory"] <= 3 << 20
+    with pytest.raises(lissome.OverBudgetError, match="1.0 KiB"):
+        lissome.train(module, x, labels=x.sin(), loss="mse", example_inputs=(x[:4],), memory=1024)
+    with pytest.raises(lissome.UsageError, match="precision is f32"):
+        train(make_classifier(), precision="f8")
+
+
 def test_bad_input_is_refused():
     module = make_classifier().train()
     before = copy_state(module)

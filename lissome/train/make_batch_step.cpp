@@ -1,0 +1,78 @@
+// See make_batch_step.h.
+#include "lissome/train/make_batch_step.h"
+
+#include <algorithm>
+
+#include "lissome/train/training_bytes.h"
+#include "lissome/train/update.h"
+
+namespace lissome {
+namespace {
+
+BatchStepOptions make_step_options(const Program& model, const TrainOptions& options, int64_t batch) {
+  BatchStepOptions step;
+  step.loss = options.loss;
+  if (options.loss_function) step.loss.kind = LossKind::output;
+  step.precision = options.precision;
+  step.at_once = batch;
+  if (find_fixed_batch(model)) step.fixed = batch;
+  for (const Weight& weight : model.weights) {
+    if (weight.role == WeightRole::parameter && weight.tensor.is_floating_point())
+      step.reserved += count_state_bytes(options.optimizer, weight.tensor);
+  }
+  return step;
+}
+
+bool is_planned(const TrainOptions& options) {
+  return options.memory > 0 && options.batch != 0 && !std::holds_alternative<KeepAll>(options.recompute);
+}
+
+// The inputs of so many samples, and what they leave of the memory.
+StepBudget make_budget(const Program& model, const TrainOptions& options, const std::vector<at::Tensor>& examples,
+                       int64_t batch) {
+  StepBudget budget{.recompute = options.recompute, .memory = options.memory, .sizes = {}};
+  budget.memory -= count_training_bytes(model, options.optimizer).total();
+  for (const at::Tensor& example : examples) {
+    Sizes sizes = example.sizes().vec();
+    sizes.at(0) = batch;
+    budget.memory -= count_elements(sizes) * static_cast<int64_t>(example.element_size());
+    budget.sizes.push_back(std::move(sizes));
+  }
+  if (budget.memory <= 0)
+    throw_error(ErrorKind::over_budget, "weights, gradients, the optimizer's states and ", batch,
+                " samples take more than the ", format_bytes(options.memory), " of memory");
+  return budget;
+}
+
+}  // namespace
+
+BatchStep make_batch_step(const Program& model, const Program& with_loss, const Dataset& data,
+                          const TrainOptions& options, int64_t batch, int64_t examples) {
+  const std::vector<at::Tensor> samples = take_inputs(data, 0, examples, with_loss.inputs.size());
+  BatchStepOptions step = make_step_options(model, options, batch);
+  for (;;) {
+    try {
+      if (is_planned(options)) step.step.budget = make_budget(model, options, samples, step.at_once);
+      return BatchStep(with_loss, samples, step);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::over_budget || !is_planned(options) || step.fixed || step.at_once == 1) throw;
+    }
+    step.at_once /= 2;
+  }
+}
+
+std::string describe_forecast(const StepForecast& forecast, int64_t batch) {
+  const double slower = forecast.plain_seconds > 0 ? 100 * (forecast.seconds / forecast.plain_seconds - 1) : 0;
+  char text[200];
+  std::snprintf(text, sizeof text, "%lld samples at once take %s for activations and scratch, told beforehand (%s)",
+                static_cast<long long>(batch), format_bytes(forecast.chosen.total()).c_str(), forecast.method.c_str());
+  std::string told = text;
+  if (forecast.runs_again > 0) {
+    std::snprintf(text, sizeof text, "; keeping all would take %s: %d nodes run again, for about %.0f %% more time",
+                  format_bytes(forecast.plain.total()).c_str(), forecast.runs_again, slower);
+    told += text;
+  }
+  return told;
+}
+
+}  // namespace lissome
