@@ -36,7 +36,7 @@ class Worker {
       : model_(import_pt2(model)),
         data_(fit_dataset(load_dataset(data, {.labels = "labels"}), describe_inputs(model_))),
         batch_(batch),
-        step_(attach(), take(0, std::min<int64_t>(3, batch)), {.threads = threads, .batch = take(0, batch)}),
+        step_(attach(), take(0, std::min<int64_t>(3, batch)), {.threads = threads}),
         optimizer_(list_parameters(), AdamW{}) {
     for (int64_t first = 0; first + batch <= data_.samples(); first += batch) batches_.push_back(take(first, batch));
     for (int i = 0; i < kWarmUpSteps; ++i) run();
