@@ -234,7 +234,7 @@ class ChainMaker {
     for (size_t value = 0; value < model_.owner.size(); ++value) {
       const int id = static_cast<int>(value), producer = model_.producer[value];
       if (producer < 0 || !is_owner(id) || node(producer).forward || inside.contains(producer)) continue;
-      if (producer < made_.backward[static_cast<size_t>(number)].front() && last[value] >= 0) {
+      if (!inside.empty() && producer < *inside.begin() && last[value] >= 0) {
         now += bytes(id);
         if (!is_read_after(id, number)) frees[static_cast<size_t>(last[value])] += bytes(id);
       }
