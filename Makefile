@@ -1,7 +1,7 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
 #   make demo | test | build | bench | format | sanitize | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test demo bench bench-full format sanitize fuzz clean
+.PHONY: help build test demo bench bench-full bench-train format sanitize fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
@@ -35,6 +35,12 @@ bench-full: ## the same with batch 8, one thread and TorchScript too; goes on wh
 	@tools/setup demo
 	@tools/build
 	@bench/run --full
+
+bench-train: ## compare steps of training with eager PyTorch and torch.compile, rounds interleaved
+	@tools/setup demo
+	@tools/build lissome_training_worker
+	$(python) bench/training_models.py build/bench/training
+	$(python) bench/compare_training.py build/bench/training
 
 format: ## clang-format over all C++ files
 	@tools/setup format

@@ -1,6 +1,6 @@
 """Steps of training, forward to optimizer: lissome against eager PyTorch and torch.compile, in turns on the same cores.
 
-    compare_training.py FOLDER [--only net,vit] [--precision f32,bf16] [--rounds 30] [--json FILE]
+    compare_training.py FOLDER [--only net,vit] [--rounds 30] [--json FILE]
 
 FOLDER is what training_models.py made. One process an engine, stopped while another is measured; a round is a few steps
 of each. Prints milliseconds a step, and the ratios with 99 % intervals.
@@ -60,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", default=",".join(COMPARED))
-    parser.add_argument("--precision", default="f32,bf16")
+    parser.add_argument("--precision", default="f32", choices=["f32"])
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
