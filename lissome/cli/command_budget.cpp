@@ -2,7 +2,6 @@
 // take and how long, and the same as it came true.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/from_blob.h>
 
 #include <nlohmann/json.hpp>
 
@@ -44,19 +43,12 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   return flags.parse(arguments);
 }
 
-at::Tensor to_tensor(const Array& array) {
-  return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
-}
-
-// The inputs of the model, then labels where the loss wants them. Samples come round again where the data are fewer.
-std::vector<at::Tensor> take_inputs(Dataset data, int64_t count, size_t inputs) {
+// Samples come round again where the data are fewer.
+std::vector<at::Tensor> repeat_inputs(Dataset data, int64_t count, size_t inputs) {
   std::vector<int64_t> rows;
   for (int64_t i = 0; i < count; ++i) rows.push_back(data.rows[static_cast<size_t>(i) % data.rows.size()]);
   data.rows = std::move(rows);
-  std::vector<at::Tensor> tensors;
-  for (const NamedArray& column : take_batch(data, 0, count)) tensors.push_back(to_tensor(column.array));
-  if (tensors.size() < inputs) tensors.push_back(to_tensor(take_labels(data, 0, count)));
-  return tensors;
+  return take_inputs(data, 0, count, inputs);
 }
 
 Program attach(const Program& model, const LossOptions& loss, const Dataset& data) {
@@ -85,7 +77,7 @@ struct Findings {
 
 Findings measure(const BudgetFlags& flags, const Program& model, const Dataset& data) {
   const Program program = attach(model, parse_loss(flags.loss, model), data);
-  const std::vector<at::Tensor> inputs = take_inputs(data, flags.batch, program.inputs.size());
+  const std::vector<at::Tensor> inputs = repeat_inputs(data, flags.batch, program.inputs.size());
   Findings found;
   found.fixed = count_training_bytes(program, find_optimizer(flags.optimizer));
   found.batch_bytes = count_bytes_of(inputs);
@@ -99,7 +91,7 @@ Findings measure(const BudgetFlags& flags, const Program& model, const Dataset& 
                 "\n      A smaller --batch, or an optimizer with fewer states (sgd) would help.");
   }
   for (const at::Tensor& input : inputs) budget.sizes.push_back(input.sizes().vec());
-  TrainingStep step(program, take_inputs(data, std::min(kExampleSamples, flags.batch), program.inputs.size()),
+  TrainingStep step(program, repeat_inputs(data, std::min(kExampleSamples, flags.batch), program.inputs.size()),
                     {.threads = flags.threads, .budget = std::move(budget)});
   found.told = *step.forecast();
   step.run(inputs);
