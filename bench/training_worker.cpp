@@ -1,5 +1,6 @@
 // Trains a model on batches of a file when told to: lissome's side of bench/compare_training.py, which starts it.
-//   lissome_training_worker MODEL.pt2 DATA.npz BATCH THREADS f32
+//   lissome_training_worker MODEL.pt2 DATA.npz BATCH THREADS PRECISION
+// PRECISION is f32, bf16 or f16: as autocast has it.
 // Says `ready` once a few steps have run, then answers each line on stdin with one on stdout:
 //   run N         N times of a step in nanoseconds: forward, backward and AdamW over the next batch
 //   loss 1        the loss of the last step
@@ -18,6 +19,7 @@
 #include "lissome/compare.h"
 #include "lissome/data.h"
 #include "lissome/train.h"
+#include "lissome/train/precision.h"
 
 namespace lissome {
 namespace {
@@ -30,13 +32,20 @@ at::Tensor to_tensor(const Array& array) {
       .clone();
 }
 
+Dtype parse_precision(const std::string& word) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
+    if (word == dtype_name(dtype)) return dtype;
+  }
+  throw std::runtime_error("unknown precision " + word);
+}
+
 class Worker {
  public:
-  Worker(const std::string& model, const std::string& data, int64_t batch, int threads)
+  Worker(const std::string& model, const std::string& data, int64_t batch, int threads, Dtype precision)
       : model_(import_pt2(model)),
         data_(fit_dataset(load_dataset(data, {.labels = "labels"}), describe_inputs(model_))),
         batch_(batch),
-        step_(attach(), take(0, std::min<int64_t>(3, batch)), {.threads = threads}),
+        step_(attach(precision), take(0, std::min<int64_t>(3, batch)), {.threads = threads}),
         optimizer_(list_parameters(), AdamW{}) {
     for (int64_t first = 0; first + batch <= data_.samples(); first += batch) batches_.push_back(take(first, batch));
     for (int i = 0; i < kWarmUpSteps; ++i) run();
@@ -81,9 +90,10 @@ class Worker {
   double loss() const { return loss_.item().toDouble(); }
 
  private:
-  Program attach() const {
+  Program attach(Dtype precision) const {
     const Sizes& sizes = data_.labels->sizes;
-    return attach_loss(model_, {}, data_.labels->dtype, {sizes.begin() + 1, sizes.end()});
+    const Program program = attach_loss(model_, {}, data_.labels->dtype, {sizes.begin() + 1, sizes.end()});
+    return precision == Dtype::f32 ? program : apply_autocast(program, precision);
   }
 
   std::vector<at::Tensor> take(int64_t first, int64_t count) const {
@@ -114,14 +124,15 @@ class Worker {
 }  // namespace lissome
 
 int main(int argument_count, char** arguments) {
-  if (argument_count != 6 || std::string(arguments[5]) != "f32") {
-    std::fprintf(stderr, "usage: lissome_training_worker MODEL.pt2 DATA.npz BATCH THREADS f32\n");
+  if (argument_count != 6) {
+    std::fprintf(stderr, "usage: lissome_training_worker MODEL.pt2 DATA.npz BATCH THREADS PRECISION\n");
     return 2;
   }
   try {
     const int threads = std::stoi(arguments[4]);
     at::set_num_threads(threads);
-    lissome::Worker worker(arguments[1], arguments[2], std::stoll(arguments[3]), threads);
+    lissome::Worker worker(arguments[1], arguments[2], std::stoll(arguments[3]), threads,
+                           lissome::parse_precision(arguments[5]));
     std::cout << "ready" << std::endl;
     std::string command;
     int64_t count = 0;
