@@ -5,13 +5,16 @@
 
 #include "lissome/kernel/finish_u8s8_amx_body.h"
 #include "lissome/kernel/image_band_body.h"
-#include "lissome/kernel/kernel_table_rows.h"
 #include "lissome/kernel/peak_int8_amx_body.h"
 #include "lissome/kernel/runs_u8s8.h"
 #include "lissome/kernel/split.h"
 #include "lissome/kernel/tiles_u8s8.h"
 
 namespace lissome {
+
+void linear_u8s8_avx512_vnni(const LinearU8S8Call& call, int part, int parts);
+void conv_u8s8_avx512_vnni(const ConvU8S8Call& call, int part, int parts);
+
 namespace {
 
 constexpr int64_t kMostSteps = 500;           // a sum of that many has parts of s16 in PanelNumbers

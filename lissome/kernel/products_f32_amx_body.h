@@ -2,12 +2,18 @@
 // tiles are multiplied, the vector units cut the weights that come next and finish the sums that are done.
 #pragma once
 
-#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/conv_f32.h"
+#include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/thirds_amx.h"
 #include "lissome/kernel/tile_f32_body.h"
 #include "lissome/kernel/tiles_bf16.h"
 
 namespace lissome {
+
+// For what tiles would not be faster for.
+void linear_f32_avx512(const LinearF32Call& call, int part, int parts);
+void conv_f32_avx512(const ConvF32Call& call, int part, int parts);
+
 namespace {
 
 // Cuts 32 numbers, in order or row by row, and notes whether they are finite: an infinity has no thirds.
