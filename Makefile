@@ -1,14 +1,14 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
-#   make demo | test | build | bench | format | sanitize | fuzz | clean
+#   make demo | demo-train | test | build | bench | format | sanitize | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test demo bench bench-full bench-train format sanitize fuzz clean
+.PHONY: help build test demo demo-train bench bench-full bench-train format sanitize fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
 release := build/release
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 build: ## the program (build/lissome) and the Python package (build/python)
 	@tools/setup build
@@ -24,6 +24,11 @@ demo: ## train, optimize and report two real models
 	@tools/setup demo
 	@tools/build
 	@examples/run_demo
+
+demo-train: ## train a real model beside plain PyTorch: throughput, memory, accuracy
+	@tools/setup demo
+	@tools/build
+	@examples/run_demo_train
 
 bench: ## compare with PyTorch, Inductor, ONNX Runtime and OpenVINO, rounds interleaved
 	@tools/setup demo

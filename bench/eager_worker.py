@@ -21,6 +21,7 @@ INPUT_NAMES = {"fashion_mnist": ["images"], "minilm": ["input_ids", "attention_m
 
 def load_model(name: str, weights: str) -> torch.nn.Module:
     if name == "fashion_mnist":
+        sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "examples" / "fashion_mnist"))
         from fashion_mnist_net import FashionMnistNet
         from safetensors.torch import load_file
 

@@ -182,6 +182,7 @@ def make_minilm() -> nn.Module:
 
 
 def make_fashion_mnist_net() -> nn.Module:
+    sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "examples" / "fashion_mnist"))
     from fashion_mnist_net import FashionMnistNet
 
     return FashionMnistNet()

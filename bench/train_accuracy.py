@@ -13,15 +13,17 @@ import argparse
 import gzip
 import json
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
-from fashion_mnist_net import FashionMnistNet
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "examples" / "fashion_mnist"))
+from fashion_mnist_net import FashionMnistNet  # noqa: E402
 MOST_DIFFERENCE = 0.003
 BATCH, RATE = 128, 1e-3
 

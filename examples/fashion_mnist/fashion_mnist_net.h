@@ -1,6 +1,6 @@
 // A plain convolutional classifier of 28 x 28 grey images, as one writes it against torch::nn: blocks of 3 x 3
 // convolution, batch norm and ReLU, max pooling between them, two linear layers at the end. It takes f32 images
-// [N, 1, 28, 28] with values in 0..1 and returns the logits of 10 classes. bench/compare_eager.py holds the same net in
+// [N, 1, 28, 28] with values in 0..1 and returns the logits of 10 classes. fashion_mnist_net.py is the same net in
 // Python, with the same parameter names.
 #pragma once
 

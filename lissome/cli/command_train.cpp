@@ -2,11 +2,13 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
 #include "lissome/cli/copy_tensor.h"
 #include "lissome/cli/program_file.h"
+#include "lissome/cli/read_train_log.h"
 #include "lissome/cli/train_flags.h"
 #include "lissome/cli/train_log.h"
 #include "lissome/cli/train_report.h"
@@ -49,12 +51,20 @@ TrainCallbacks make_callbacks(std::optional<TrainLog>& log, Console& console) {
               }};
 }
 
-void save_report(const TrainFlags& flags, const TrainRecord& record, const std::vector<std::string>& arguments) {
+std::optional<TrainBeside> read_beside(const TrainFlags& flags) {
+  if (flags.beside.empty()) return std::nullopt;
+  if (flags.report.empty())
+    throw_error(ErrorKind::usage, "--beside shows another training in the report: give --report too");
+  return TrainBeside{std::filesystem::path(flags.beside).stem().string(), read_train_log(flags.beside)};
+}
+
+void save_report(const TrainFlags& flags, const TrainRecord& record, const std::optional<TrainBeside>& beside,
+                 const std::vector<std::string>& arguments) {
   const std::vector<std::pair<std::string, std::string>> facts = {
       {"Model", flags.model},         {"Data", flags.data},   {"Loss", flags.loss},
       {"Optimizer", flags.optimizer}, {"Batch", flags.batch}, {"Seed", std::to_string(flags.seed)}};
   write_file(flags.report,
-             render_page(make_train_page(record, flags.model, facts, "lissome train " + join(arguments, " "))));
+             render_page(make_train_page(record, beside, flags.model, facts, "lissome train " + join(arguments, " "))));
 }
 
 void print_record(const TrainRecord& record, bool json, Console& console) {
@@ -77,6 +87,7 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   TrainFlags flags;
   if (!read_train_flags(flags, arguments)) return 0;
   for (const std::string& path : {flags.output, flags.weights_output, flags.report}) check_writable(path);
+  const std::optional<TrainBeside> beside = read_beside(flags);
   const Program model = open_program(flags.model);
   TrainOptions options = make_train_options(flags, model);
   const std::vector<DataSignature> signature = describe_inputs(model);
@@ -94,7 +105,7 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   const TrainRecord& record = trained.record;
   save_program(trained.program, flags.output);
   if (!flags.weights_output.empty()) save_weights(trained.program, flags.weights_output);
-  if (!flags.report.empty()) save_report(flags, record, arguments);
+  if (!flags.report.empty()) save_report(flags, record, beside, arguments);
   print_record(record, flags.json, console);
   console.say("at most " + format_bytes(record.peak_memory) + " held by allocators; written to " + flags.output);
   const std::string snapshots = choose_snapshot_folder(flags);

@@ -209,6 +209,7 @@ void add_watching_flags(Flags& flags, TrainFlags& to) {
   flags.add("--log", to.log, "a line of JSON for every step, epoch and notice is added to this file");
   flags.add("--tensorboard", to.events, "a folder for event files");
   flags.add("--report", to.report, "a page of curves: .html");
+  flags.add("--beside", to.beside, "the --log of another training, shown in the report beside this one");
   flags.add("--target-step", to.target_step, "told when steps take 1.2 times as long: 100ms");
 }
 

@@ -11,8 +11,9 @@ namespace lissome {
 struct TrainFlags {
   std::string model, data, labels, validation,
       loss = "cross_entropy", class_weights, optimizer = "adamw", schedule = "constant", initializer, output,
-      weights_output, snapshots, snapshot_every = "10min", resume, target_step, log, events, report, recompute = "none",
-      workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32", memory;
+      weights_output, snapshots, snapshot_every = "10min", resume, target_step, log, events, report, beside,
+      recompute = "none", workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32",
+      memory;
   std::vector<std::string> freeze, groups;
   double learning_rate = 0, weight_decay = -1, momentum = -1, clip_norm = 1, label_smoothing = 0, average = 0;
   int64_t epochs = 1, max_steps = 0, accumulate = 1, patience = 0, keep = 3, ignored_label = -100;

@@ -49,50 +49,87 @@ Series make_epoch_series(const TrainRecord& record, const std::string& name, con
   return series;
 }
 
-std::vector<PageChart> make_charts(const TrainRecord& record) {
-  using Step = TrainStepRecord;
-  std::vector<PageChart> charts;
-  PageChart loss{"Loss",
-                 "Of the batches as they were met; of the validation data after each epoch.",
-                 {make_series(record, "train", "", [](const Step& step) { return step.loss; })}};
+double read_throughput(const TrainStepRecord& step) { return static_cast<double>(step.samples) / step.seconds(); }
+
+Series make_metric_series(const TrainRecord& record, const std::string& metric, const std::string& name) {
+  return make_epoch_series(record, name, metric_unit(metric), [&](const EpochRecord& epoch) {
+    const Cell cell = find_metric(epoch, metric);
+    const double* value = std::get_if<double>(&cell);
+    return value != nullptr ? std::optional(*value) : std::nullopt;
+  });
+}
+
+PageChart make_loss_chart(const TrainRecord& record, const TrainBeside* beside) {
+  const auto loss = [](const TrainStepRecord& step) { return step.loss; };
+  PageChart chart{"Loss", "Of the batches as they were met; of the validation data after each epoch.", {}};
   Series validation =
       make_epoch_series(record, "validation", "", [](const EpochRecord& epoch) { return epoch.validation_loss; });
-  if (!validation.y.empty()) loss.series.insert(loss.series.begin(), std::move(validation));
-  charts.push_back(std::move(loss));
+  if (!validation.y.empty()) chart.series.push_back(std::move(validation));
+  chart.series.push_back(make_series(record, "train", "", loss));
+  if (beside != nullptr) chart.series.push_back(make_series(beside->record, beside->name + ", train", "", loss));
+  return chart;
+}
+
+// One curve, and that of the training beside.
+template <typename Number>
+PageChart make_step_chart(const std::string& title, const std::string& hint, const std::string& unit,
+                          const TrainRecord& record, const TrainBeside* beside, const Number& number) {
+  PageChart chart{title, hint, {make_series(record, beside != nullptr ? "this training" : title, unit, number)}};
+  if (beside != nullptr) chart.series.push_back(make_series(beside->record, beside->name, unit, number));
+  return chart;
+}
+
+std::vector<PageChart> make_charts(const TrainRecord& record, const TrainBeside* beside) {
+  using Step = TrainStepRecord;
+  std::vector<PageChart> charts = {make_loss_chart(record, beside)};
   for (const std::string& name : list_metrics(record)) {
-    charts.push_back({name,
-                      "Of the validation data.",
-                      {make_epoch_series(record, name, metric_unit(name), [&](const EpochRecord& epoch) {
-                        const Cell cell = find_metric(epoch, name);
-                        const double* value = std::get_if<double>(&cell);
-                        return value != nullptr ? std::optional(*value) : std::nullopt;
-                      })}});
+    PageChart chart{name, "Of the validation data.", {make_metric_series(record, name, name)}};
+    if (beside != nullptr) chart.series.push_back(make_metric_series(beside->record, name, beside->name));
+    charts.push_back(std::move(chart));
   }
-  charts.push_back({"Learning rate", "Of each step.", {make_series(record, "rate", "", [](const Step& step) {
-                      return step.learning_rate;
-                    })}});
-  charts.push_back(
-      {"Throughput", "Samples a second.", {make_series(record, "samples a second", "", [](const Step& step) {
-         return static_cast<double>(step.samples) / step.seconds();
-       })}});
+  charts.push_back(make_step_chart("Learning rate", "Of each step.", "", record, beside,
+                                   [](const Step& step) { return step.learning_rate; }));
+  charts.push_back(make_step_chart("Throughput", "Samples a second.", "", record, beside, read_throughput));
   charts.push_back(
       {"Time of a step",
        "What it goes into.",
        {make_series(record, "forward and backward", "s", [](const Step& step) { return step.seconds_gradients; }),
         make_series(record, "data", "s", [](const Step& step) { return step.seconds_data; }),
         make_series(record, "optimizer", "s", [](const Step& step) { return step.seconds_update; })}});
-  charts.push_back({"Gradient norm", "Global, before clipping.", {make_series(record, "norm", "", [](const Step& step) {
-                      return step.gradient_norm;
-                    })}});
-  charts.push_back({"Memory", "Resident set of the process.", {make_series(record, "memory", "B", [](const Step& step) {
-                      return step.memory;
-                    })}});
+  charts.push_back(make_step_chart("Gradient norm", "Global, before clipping.", "", record, beside,
+                                   [](const Step& step) { return step.gradient_norm; }));
+  charts.push_back(make_step_chart("Memory", "Resident set of the process.", "B", record, beside,
+                                   [](const Step& step) { return step.memory; }));
   return charts;
 }
 
 std::string print_plain(double number) { return format_cell(number, ""); }
 
-std::vector<PageTile> make_tiles(const TrainRecord& record) {
+struct Totals {
+  double seconds = 0, data = 0, samples = 0, steps = 0, memory = 0;  // memory: most
+  double throughput() const { return samples / seconds; }
+};
+Totals add_up(const TrainRecord& record) {
+  Totals totals;
+  for (const TrainStepRecord& step : record.history.points) {
+    totals.seconds += step.seconds(), totals.data += step.seconds_data;
+    totals.samples += static_cast<double>(step.samples), totals.steps += 1;
+    totals.memory = std::max(totals.memory, step.memory);
+  }
+  return totals;
+}
+
+// Of this training and the one beside.
+void add_compared_tiles(const Totals& totals, const TrainBeside& beside, std::vector<PageTile>& tiles) {
+  const Totals other = add_up(beside.record);
+  if (other.steps == 0 || totals.steps == 0) return;
+  tiles.push_back({"Throughput over " + beside.name, print_plain(totals.throughput() / other.throughput()) + "x",
+                   print_plain(other.throughput()) + " samples a second there"});
+  tiles.push_back({"Resident memory over " + beside.name, format_percent(totals.memory / other.memory),
+                   format_bytes(static_cast<int64_t>(other.memory)) + " there"});
+}
+
+std::vector<PageTile> make_tiles(const TrainRecord& record, const TrainBeside* beside) {
   std::vector<PageTile> tiles;
   if (record.epochs.empty()) return tiles;
   const EpochRecord &first = record.epochs.front(), &last = record.epochs.back();
@@ -103,15 +140,13 @@ std::vector<PageTile> make_tiles(const TrainRecord& record) {
   }
   for (const auto& [name, value] : last.validation_metrics)
     tiles.push_back({name, format_cell(value, metric_unit(name)), "of the validation data"});
-  double seconds = 0, data = 0, samples = 0, steps = 0;
-  for (const TrainStepRecord& step : record.history.points) {
-    seconds += step.seconds(), data += step.seconds_data;
-    samples += static_cast<double>(step.samples), steps += 1;
+  const Totals totals = add_up(record);
+  if (totals.steps > 0) {
+    tiles.push_back({"One step", format_duration(totals.seconds / totals.steps),
+                     format_percent(totals.data / totals.seconds) + " waits for data"});
+    tiles.push_back({"Samples a second", print_plain(totals.throughput()), std::to_string(record.steps) + " steps"});
   }
-  if (steps > 0) {
-    tiles.push_back({"One step", format_duration(seconds / steps), format_percent(data / seconds) + " waits for data"});
-    tiles.push_back({"Samples a second", print_plain(samples / seconds), std::to_string(record.steps) + " steps"});
-  }
+  if (beside != nullptr) add_compared_tiles(totals, *beside, tiles);
   return tiles;
 }
 
@@ -147,16 +182,23 @@ Table make_epoch_table(const TrainRecord& record) {
   return table;
 }
 
-ReportPage make_train_page(const TrainRecord& record, const std::string& model,
-                           std::vector<std::pair<std::string, std::string>> facts, const std::string& command) {
+ReportPage make_train_page(const TrainRecord& record, const std::optional<TrainBeside>& beside,
+                           const std::string& model, std::vector<std::pair<std::string, std::string>> facts,
+                           const std::string& command) {
+  const TrainBeside* other = beside ? &*beside : nullptr;
   Table epochs = make_epoch_table(record);
   epochs.title = "Epochs";
+  std::vector<Table> tables = {std::move(epochs)};
+  if (other != nullptr) {
+    tables.push_back(make_epoch_table(other->record));
+    tables.back().title = "Epochs of " + other->name;
+  }
   return {.title = model,
           .answer = make_answer(record),
-          .tiles = make_tiles(record),
-          .charts = make_charts(record),
+          .tiles = make_tiles(record, other),
+          .charts = make_charts(record, other),
           .notes = record.notes,
-          .tables = {std::move(epochs)},
+          .tables = std::move(tables),
           .facts = std::move(facts),
           .command = command};
 }

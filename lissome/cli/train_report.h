@@ -1,6 +1,7 @@
 // A training's record as people read it: the table of epochs, and the page of --report.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,8 +11,15 @@
 
 namespace lissome {
 
+// Another training whose curves and figures stand beside.
+struct TrainBeside {
+  std::string name;
+  TrainRecord record;
+};
+
 Table make_epoch_table(const TrainRecord& record);
-ReportPage make_train_page(const TrainRecord& record, const std::string& model,
-                           std::vector<std::pair<std::string, std::string>> facts, const std::string& command);
+ReportPage make_train_page(const TrainRecord& record, const std::optional<TrainBeside>& beside,
+                           const std::string& model, std::vector<std::pair<std::string, std::string>> facts,
+                           const std::string& command);
 
 }  // namespace lissome

@@ -59,6 +59,37 @@ def test_log_events_and_report_tell_the_same(train: Callable[..., Any], training
     assert "<script" not in html and "http" not in html.replace("http://www.w3.org", "")
 
 
+def test_the_report_shows_another_training_beside(train: Callable[..., Any], training: SimpleNamespace, tmp_path: Path):
+    first = train(*training.validation, "--epochs", 2, "--lr", 1e-4, "--log", "slow.jsonl")
+    assert first.returncode == 0, first.stderr
+    # The end of a run that was broken off and gone on with: what came last holds.
+    lines = (tmp_path / "slow.jsonl").read_text().splitlines()
+    (tmp_path / "slow.jsonl").write_text("\n".join(lines[:6] + lines) + "\n")
+    done = train(*training.validation, "--epochs", 2, "--beside", "slow.jsonl", "--report", "t.html")
+    assert done.returncode == 0, done.stderr
+    html = (tmp_path / "t.html").read_text()
+    for part in ("slow, train", "Throughput over slow", "Resident memory over slow", "Epochs of slow"):
+        assert part in html, part
+    losses = [line["loss"] for line in map(json.loads, lines) if line["event"] == "epoch"]
+    assert all(f"{loss:.4g}" in html for loss in losses)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ('{"event": "step", "epoch": 1}\n', 4, "line 1: this is no event of a training"),
+        ('{"event": "notice", "text": "a"}\nnot json\n', 4, "line 2"),
+        ('{"event": "notice", "text": "a"}\n', 4, "has no steps of a training"),
+    ],
+)
+def test_what_is_no_log_of_a_training_is_refused(
+    train: Callable[..., Any], tmp_path: Path, text: str, code: int, told: str
+):
+    (tmp_path / "odd.jsonl").write_text(text)
+    done = train("--beside", "odd.jsonl", "--report", "t.html")
+    assert done.returncode == code and told in done.stderr, done.stderr
+
+
 def test_slow_steps_are_told(train: Callable[..., Any], tmp_path: Path):
     done = train("--epochs", 12, "--target-step", "1us", "--log", "log.jsonl")
     assert done.returncode == 0, done.stderr
@@ -219,6 +250,8 @@ def test_bad_data_is_refused_before_training(
         (["--tensorboard", "no/where"], "no/where"),
         (["--log", "no/where.jsonl"], "no/where.jsonl"),
         (["--report", "no/where.html"], "no folder 'no'"),
+        (["--beside", "log.jsonl"], "give --report too"),
+        (["--beside", "log.jsonl", "--report", "t.html"], "log.jsonl"),
         (["--epoch", 3], "did you mean --epochs?"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The net of examples/fashion_mnist/fashion_mnist_net.h in Python: same layers, same parameter names."""
+"""The net of fashion_mnist_net.h in Python: same layers, same parameter names."""
 
 import torch
 from torch import nn

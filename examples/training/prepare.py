@@ -1,0 +1,38 @@
+"""What both sides train on: images and labels of Fashion-MNIST as train.npz and test.npz, the net in train form as
+net.pt2, its first weights as weights.pt.
+
+    prepare.py IMAGES FOLDER
+"""
+
+import gzip
+import pathlib
+import sys
+
+import numpy
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "fashion_mnist"))
+from fashion_mnist_net import FashionMnistNet  # noqa: E402
+
+
+def read_idx(path: pathlib.Path) -> numpy.ndarray:
+    data = gzip.decompress(path.read_bytes())
+    sizes = numpy.frombuffer(data, ">i4", count=data[3], offset=4)
+    return numpy.frombuffer(data, numpy.uint8, offset=4 + 4 * data[3]).reshape(sizes)
+
+
+def main() -> None:
+    source, folder = map(pathlib.Path, sys.argv[1:])
+    for part, name in {"train": "train", "t10k": "test"}.items():
+        images = read_idx(source / f"{part}-images-idx3-ubyte.gz")[:, None]
+        labels = read_idx(source / f"{part}-labels-idx1-ubyte.gz").astype(numpy.int64)
+        numpy.savez(folder / f"{name}.npz", images=images, labels=labels)
+    torch.manual_seed(0)
+    net = FashionMnistNet().train()
+    torch.save(net.state_dict(), folder / "weights.pt")
+    sizes = ({0: torch.export.Dim("batch", min=2, max=1024)},)
+    torch.export.save(torch.export.export(net, (torch.rand(4, 1, 28, 28),), dynamic_shapes=sizes), folder / "net.pt2")
+
+
+if __name__ == "__main__":
+    main()
