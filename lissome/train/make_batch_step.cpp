@@ -9,14 +9,15 @@
 namespace lissome {
 namespace {
 
-BatchStepOptions make_step_options(const Program& model, const TrainOptions& options, int64_t batch) {
+BatchStepOptions make_step_options(const Program& model, const Program& with_loss, const TrainOptions& options,
+                                   int64_t batch) {
   BatchStepOptions step;
   step.loss = options.loss;
   if (options.loss_function) step.loss.kind = LossKind::output;
   step.precision = options.precision;
   step.at_once = batch;
   if (find_fixed_batch(model)) step.fixed = batch;
-  for (const Weight& weight : model.weights) {
+  for (const Weight& weight : with_loss.weights) {
     if (weight.role == WeightRole::parameter && weight.tensor.is_floating_point())
       step.reserved += count_state_bytes(options.optimizer, weight.tensor);
   }
@@ -28,10 +29,10 @@ bool is_planned(const TrainOptions& options) {
 }
 
 // The inputs of so many samples, and what they leave of the memory.
-StepBudget make_budget(const Program& model, const TrainOptions& options, const std::vector<at::Tensor>& examples,
+StepBudget make_budget(const Program& with_loss, const TrainOptions& options, const std::vector<at::Tensor>& examples,
                        int64_t batch) {
   StepBudget budget{.recompute = options.recompute, .memory = options.memory, .sizes = {}};
-  budget.memory -= count_training_bytes(model, options.optimizer).total();
+  budget.memory -= count_training_bytes(with_loss, options.optimizer).total();
   for (const at::Tensor& example : examples) {
     Sizes sizes = example.sizes().vec();
     sizes.at(0) = batch;
@@ -49,10 +50,10 @@ StepBudget make_budget(const Program& model, const TrainOptions& options, const 
 BatchStep make_batch_step(const Program& model, const Program& with_loss, const Dataset& data,
                           const TrainOptions& options, int64_t batch, int64_t examples) {
   const std::vector<at::Tensor> samples = take_inputs(data, 0, examples, with_loss.inputs.size());
-  BatchStepOptions step = make_step_options(model, options, batch);
+  BatchStepOptions step = make_step_options(model, with_loss, options, batch);
   for (;;) {
     try {
-      if (is_planned(options)) step.step.budget = make_budget(model, options, samples, step.at_once);
+      if (is_planned(options)) step.step.budget = make_budget(with_loss, options, samples, step.at_once);
       return BatchStep(with_loss, samples, step);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::over_budget || !is_planned(options) || step.fixed || step.at_once == 1) throw;

@@ -12,6 +12,7 @@
 #include "lissome/train/accumulate.h"
 #include "lissome/train/allocation_meter.h"
 #include "lissome/train/batches.h"
+#include "lissome/train/freeze.h"
 #include "lissome/train/labels.h"
 #include "lissome/train/make_batch_step.h"
 #include "lissome/train/nonfinite.h"
@@ -79,11 +80,11 @@ class Trainer {
         fixed_(find_fixed_batch(model).has_value()),
         batch_(choose_batch(model, data, options.batch == 0 ? data.samples() : options.batch)),
         examples_(fixed_ ? batch_ : std::min(kExampleSamples, batch_)),
-        with_loss_(attach_checked_loss(model, data, validation, options, examples_)),
+        with_loss_(freeze_parameters(attach_checked_loss(model, data, validation, options, examples_), options.groups)),
         eval_(make_eval_form(with_loss_)),
         step_(make_batch_step(model, with_loss_, data, options, batch_, examples_)),
         tensors_(list_tensors(step_.step().program())),
-        optimizer_(list_parameters(step_.step()), options.optimizer, options.groups),
+        optimizer_(list_parameters(step_.step()), options.optimizer, list_training_groups(options.groups)),
         limit_(model, live_before_, options.memory, options.batch == 0),
         update_(choose_update(data)),
         batches_(data, update_, fixed_, with_loss_.inputs.size(), options.seed, options.batches),
