@@ -171,6 +171,7 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--init", to.initializer, "train from scratch: smart, uniform, normal, truncated_normal or orthogonal");
   flags.add("--average", to.average, "decay of a moving average of weights, which is validated and kept; 0: none", 0);
   flags.add("--early-stop", to.patience, "epochs without a better loss that end training; 0: none", 0);
+  flags.add("--threads", to.threads, "0: all that this process may use", 0, kMostThreads);
   flags.add("--seed", to.seed, "of the order of samples, of dropout and of first weights");
 }
 
@@ -257,6 +258,7 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
     throw_error(ErrorKind::usage, "--recompute ", flags.recompute, " needs --memory, which it fits");
   options.batches = make_batch_options(flags);
   options.clip_norm = flags.clip_norm;
+  options.threads = flags.threads;
   options.seed = flags.seed;
   options.initialize = make_initializer(flags);
   if (flags.patience > 0) options.early_stop = {.patience = flags.patience};

@@ -64,6 +64,7 @@ TrainOptions read_options(const Program& model, const py::dict& given) {
   if (!given["workers"].is_none()) options.batches.workers = given["workers"].cast<int>();
   read_option(given, "transforms", options.batches.transforms);
   read_option(given, "clip", options.clip_norm);
+  read_option(given, "threads", options.threads);
   read_option(given, "seed", options.seed);
   if (!given["lr"].is_none()) options.learning_rate = given["lr"].cast<double>();
   if (!given["early_stop"].is_none()) options.early_stop = {.patience = given["early_stop"].cast<int64_t>()};

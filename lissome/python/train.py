@@ -59,6 +59,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     label_smoothing: float = 0.0,
     freeze: Sequence[str] = (),
     early_stop: int | None = None,
+    threads: int = 0,
     seed: int = 0,
     progress: Callable[[str, str, float, float], None] | None = None,
 ) -> Trained:
@@ -72,6 +73,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     batch: samples that run at once, None for as many as fit; accumulate: batches an update; precision: f32, bf16 or fp16.
     memory: "2GiB" or bytes, what allocators may hold; recompute: which activations are made again for it, see
     docs/budget.md. workers: threads that load ahead, None to have that found; transforms: of images, docs/data.md.
+    threads: of steps, 0 for all that this process may use.
     progress: called with stage, message, fraction done, seconds left (-1: not known).
 
     Ctrl-C ends training; what was learned so far is kept.
@@ -100,6 +102,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
         "label_smoothing": float(label_smoothing),
         "freeze": list(freeze),
         "early_stop": early_stop,
+        "threads": threads,
         "seed": seed,
     }
     finished, record, weights = _lissome.train(program, dataset, held_out, options, progress)

@@ -15,6 +15,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   step.loss = options.loss;
   if (options.loss_function) step.loss.kind = LossKind::output;
   step.precision = options.precision;
+  step.step.threads = options.threads;
   step.at_once = batch;
   if (find_fixed_batch(model)) step.fixed = batch;
   for (const Weight& weight : with_loss.weights) {

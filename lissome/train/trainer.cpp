@@ -2,6 +2,7 @@
 #include "lissome/train/trainer.h"
 
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -341,6 +342,7 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   FoundSnapshot found;
   if (!options.resume.empty()) found = find_snapshot(options.resume, facts);
   if (options.snapshots && options.resume != options.snapshots->folder) refuse_used_folder(options.snapshots->folder);
+  if (options.threads > 0) at::set_num_threads(options.threads);
   at::manual_seed(options.seed);
   if (options.initialize) initialize_weights(model, *options.initialize);
   Trainer trainer(model, data, validation, options, facts, control);
