@@ -4,6 +4,7 @@
 
 #include "lissome/runtime/bucketed_session.h"
 #include "lissome/runtime/memory_plan.h"
+#include "lissome/runtime/memory_timeline.h"
 #include "lissome/runtime/peaks.h"
 #include "lissome/runtime/plan.h"
 #include "lissome/runtime/plan_io.h"

@@ -40,15 +40,18 @@ void write_log(std::optional<TrainLog>& log, Console& console, const auto& write
 }
 
 TrainCallbacks make_callbacks(std::optional<TrainLog>& log, Console& console) {
-  return {.on_step =
-              [&](const TrainStepRecord& step) { write_log(log, console, [&](TrainLog& to) { to.add_step(step); }); },
-          .on_epoch =
-              [&](const EpochRecord& epoch) { write_log(log, console, [&](TrainLog& to) { to.add_epoch(epoch); }); },
-          .on_notice =
-              [&](const std::string& text) {
-                console.say("note: " + text);
-                write_log(log, console, [&](TrainLog& to) { to.add_notice(text); });
-              }};
+  return {
+      .on_step =
+          [&](const TrainStepRecord& step) { write_log(log, console, [&](TrainLog& to) { to.add_step(step); }); },
+      .on_epoch =
+          [&](const EpochRecord& epoch) { write_log(log, console, [&](TrainLog& to) { to.add_epoch(epoch); }); },
+      .on_memory =
+          [&](const MemoryRecord& memory) { write_log(log, console, [&](TrainLog& to) { to.add_memory(memory); }); },
+      .on_notice =
+          [&](const std::string& text) {
+            console.say("note: " + text);
+            write_log(log, console, [&](TrainLog& to) { to.add_notice(text); });
+          }};
 }
 
 std::optional<TrainBeside> read_beside(const TrainFlags& flags) {

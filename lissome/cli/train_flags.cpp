@@ -211,6 +211,7 @@ void add_watching_flags(Flags& flags, TrainFlags& to) {
   flags.add("--tensorboard", to.events, "a folder for event files");
   flags.add("--report", to.report, "a page of curves: .html");
   flags.add("--beside", to.beside, "the --log of another training, shown in the report beside this one");
+  flags.add("--memory-every", to.memory_every, "steps between looks at where the memory goes, for --log; 0: none", 0);
   flags.add("--target-step", to.target_step, "told when steps take 1.2 times as long: 100ms");
 }
 
@@ -258,6 +259,7 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
     throw_error(ErrorKind::usage, "--recompute ", flags.recompute, " needs --memory, which it fits");
   options.batches = make_batch_options(flags);
   options.clip_norm = flags.clip_norm;
+  options.memory_every = flags.memory_every;
   options.threads = flags.threads;
   options.seed = flags.seed;
   options.initialize = make_initializer(flags);

@@ -16,7 +16,7 @@ struct TrainFlags {
       memory;
   std::vector<std::string> freeze, groups;
   double learning_rate = 0, weight_decay = -1, momentum = -1, clip_norm = 1, label_smoothing = 0, average = 0;
-  int64_t epochs = 1, max_steps = 0, accumulate = 1, patience = 0, keep = 3, ignored_label = -100;
+  int64_t epochs = 1, max_steps = 0, accumulate = 1, patience = 0, memory_every = 100, keep = 3, ignored_label = -100;
   int prefetch = 2, threads = 0;
   uint64_t seed = 0;
   bool byte_states = false, keep_learning_rate = false, json = false;

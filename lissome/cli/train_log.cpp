@@ -96,6 +96,26 @@ void TrainLog::add_epoch(const EpochRecord& epoch) {
   add_line(print_json(line), true);
 }
 
+void TrainLog::add_memory(const MemoryRecord& memory) {
+  if (files_->events) {
+    files_->events->add_scalar("memory/allocated", memory.step, static_cast<double>(memory.allocated));
+    files_->events->add_scalar("memory/resident", memory.step, static_cast<double>(memory.resident));
+  }
+  add_line(print_json({{"event", "memory"},
+                       {"step", memory.step},
+                       {"weights", memory.weights},
+                       {"gradients", memory.gradients},
+                       {"states", memory.states},
+                       {"batch", memory.batch},
+                       {"activations", memory.activations},
+                       {"scratch", memory.scratch},
+                       {"reserved", memory.reserved},
+                       {"allocated", memory.allocated},
+                       {"resident", memory.resident},
+                       {"resident_peak", memory.resident_peak}}),
+           true);
+}
+
 void TrainLog::add_notice(const std::string& text) {
   add_line(print_json({{"event", "notice"}, {"text", text}}), true);
 }

@@ -17,6 +17,7 @@ class TrainLog {
   // Throw io. What they write can be seen by others when they return, steps within a second.
   void add_step(const TrainStepRecord& step);
   void add_epoch(const EpochRecord& epoch);
+  void add_memory(const MemoryRecord& memory);
   void add_notice(const std::string& text);
 
  private:

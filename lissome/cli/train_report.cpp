@@ -100,7 +100,28 @@ std::vector<PageChart> make_charts(const TrainRecord& record, const TrainBeside*
                                    [](const Step& step) { return step.gradient_norm; }));
   charts.push_back(make_step_chart("Memory", "Resident set of the process.", "B", record, beside,
                                    [](const Step& step) { return step.memory; }));
+  if (record.step_memory.size() > 1) {
+    Series series{"activations and scratch", "kernel", "B", {}, {}};
+    for (const int64_t bytes : record.step_memory) {
+      series.x.push_back(static_cast<double>(series.x.size()));
+      series.y.push_back(static_cast<double>(bytes));
+    }
+    charts.push_back({"Memory over a step", "Alive at each kernel: forward, then backward.", {std::move(series)}});
+  }
   return charts;
+}
+
+// Of the values that are alive where a step takes most.
+Table make_place_table(const TrainRecord& record) {
+  constexpr size_t kMostPlaces = 20;
+  Table table{"Memory at the peak of a step", {{"module", ""}, {"source", ""}, {"values", ""}, {"bytes", "B"}}, {}};
+  for (const MemoryPlace& place : record.places) {
+    if (table.rows.size() == kMostPlaces) break;
+    table.rows.push_back({place.module.empty() ? std::string("-") : place.module,
+                          place.source.empty() ? std::string("-") : place.source, static_cast<double>(place.values),
+                          static_cast<double>(place.bytes)});
+  }
+  return table;
 }
 
 std::string print_plain(double number) { return format_cell(number, ""); }
@@ -189,6 +210,7 @@ ReportPage make_train_page(const TrainRecord& record, const std::optional<TrainB
   Table epochs = make_epoch_table(record);
   epochs.title = "Epochs";
   std::vector<Table> tables = {std::move(epochs)};
+  if (!record.places.empty()) tables.push_back(make_place_table(record));
   if (other != nullptr) {
     tables.push_back(make_epoch_table(other->record));
     tables.back().title = "Epochs of " + other->name;

@@ -69,6 +69,26 @@ TEST_CASE("spans are kept while a trace records and make a readable Chrome trace
   CHECK(json["traceEvents"][1]["dur"].get<double>() >= json["traceEvents"][0]["dur"].get<double>());
 }
 
+TEST_CASE("a probe tells the peak and what is kept, and one around it hears of both") {
+  MemoryCounter& counter = allocator_memory();
+  MemoryProbe outer;
+  counter.add(500);
+  counter.remove(400);
+  {
+    MemoryProbe inner;
+    CHECK(inner.finish().efficiency() == 1);
+    counter.add(300);
+    counter.remove(240);
+    const MemoryUse use = inner.finish();
+    CHECK(use.peak == 300);
+    CHECK(use.kept == 60);
+    CHECK(use.efficiency() == doctest::Approx(0.2));
+  }
+  CHECK(outer.finish().peak == 500);
+  CHECK(outer.finish().kept == 160);
+  counter.remove(160);
+}
+
 TEST_CASE("the memory counter keeps the peak and the resident set grows with touched pages") {
   MemoryCounter counter;
   counter.add(100);

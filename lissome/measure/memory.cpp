@@ -20,6 +20,15 @@ MemoryCounter& allocator_memory() {
   return counter;
 }
 
+MemoryProbe::MemoryProbe() : start_(allocator_memory().live()), peak_before_(allocator_memory().peak()) {
+  allocator_memory().reset_peak();
+}
+
+// The probe around this one hears of its own peak.
+MemoryProbe::~MemoryProbe() { allocator_memory().raise_peak(peak_before_); }
+
+MemoryUse MemoryProbe::finish() { return {allocator_memory().peak() - start_, allocator_memory().live() - start_}; }
+
 ResidentMemory read_resident_memory() {
   ResidentMemory memory;
   std::ifstream status("/proc/self/status");

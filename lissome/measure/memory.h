@@ -15,10 +15,7 @@ class MemoryCounter {
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
   void add(int64_t bytes) {
-    const int64_t live = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    int64_t peak = peak_.load(std::memory_order_relaxed);
-    while (live > peak && !peak_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {
-    }
+    raise_peak(live_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
   }
   // The same, unless the limit would be passed: then throws over_budget, naming `what` does not fit.
   void take(int64_t bytes, std::string_view what);
@@ -26,6 +23,12 @@ class MemoryCounter {
   int64_t live() const { return live_.load(std::memory_order_relaxed); }
   int64_t peak() const { return peak_.load(std::memory_order_relaxed); }
   void reset_peak() { peak_.store(live(), std::memory_order_relaxed); }
+  // After a time that had a peak of its own: the peak is at least `bytes`.
+  void raise_peak(int64_t bytes) {
+    int64_t peak = peak_.load(std::memory_order_relaxed);
+    while (bytes > peak && !peak_.compare_exchange_weak(peak, bytes, std::memory_order_relaxed)) {
+    }
+  }
 
   // Of live bytes. Two threads that take at once may pass it by what one of them takes.
   void set_limit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
@@ -38,6 +41,29 @@ class MemoryCounter {
 
 // Of this process: arenas and outputs of sessions; libtorch's CPU allocator counts where it is metered (training).
 MemoryCounter& allocator_memory();
+
+// Of a stretch of work: bytes above what was live when it began.
+struct MemoryUse {
+  int64_t peak = 0;  // the most
+  int64_t kept = 0;  // at its end
+  // What is kept over the peak: 1 where nothing was temporary, and where nothing was taken.
+  double efficiency() const { return peak > 0 ? static_cast<double>(kept) / static_cast<double>(peak) : 1; }
+};
+
+// Measures from where it is made to finish(); one within another is right for both. Counted is
+// what allocator_memory() counts: libtorch's tensors from meter_allocations() on.
+class MemoryProbe {
+ public:
+  MemoryProbe();
+  ~MemoryProbe();
+  MemoryProbe(const MemoryProbe&) = delete;
+  MemoryProbe& operator=(const MemoryProbe&) = delete;
+
+  MemoryUse finish();
+
+ private:
+  int64_t start_, peak_before_;
+};
 
 struct ResidentMemory {
   int64_t now = 0;   // VmRSS, bytes

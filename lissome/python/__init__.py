@@ -17,6 +17,7 @@ from lissome._lissome import (
     UnsupportedError,
     UsageError,
 )
+from lissome.memory import MemoryUse, memory_probe
 from lissome.model import FastModel, load, optimize, prepare
 from lissome.train import Trained, train
 
@@ -28,11 +29,13 @@ __all__ = [
     "InputOutputError",
     "InternalError",
     "InvalidInputError",
+    "MemoryUse",
     "OverBudgetError",
     "Trained",
     "UnsupportedError",
     "UsageError",
     "load",
+    "memory_probe",
     "optimize",
     "prepare",
     "train",

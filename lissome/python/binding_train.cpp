@@ -131,6 +131,15 @@ py::tuple train_program(const Program& model, const Dataset& data, const Dataset
 }  // namespace
 
 void bind_training(py::module_& module) {
+  py::class_<MemoryProbe>(module, "MemoryProbe")
+      .def(py::init([] {
+        meter_allocations();
+        return std::make_unique<MemoryProbe>();
+      }))
+      .def("finish", [](MemoryProbe& probe) {
+        const MemoryUse use = probe.finish();
+        return std::pair(use.peak, use.kept);
+      });
   module.def("train", &train_program);
   module.def("save_program", &save_program, py::call_guard<py::gil_scoped_release>());
 }

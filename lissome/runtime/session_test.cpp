@@ -11,6 +11,7 @@
 
 #include "lissome/kernel.h"
 #include "lissome/measure.h"
+#include "lissome/runtime/memory_timeline.h"
 #include "lissome/runtime/plan_io.h"
 #include "lissome/runtime/stream_pool.h"
 #include "lissome/runtime/team.h"
@@ -70,6 +71,16 @@ ErrorKind kind_of(const std::function<void()>& run) {
 }
 
 }  // namespace
+
+TEST_CASE("what lies in the arena is told step by step") {
+  const Plan plan = make_plan();
+  const MemoryTimeline timeline = trace_arena(plan, std::vector<Sizes>{{3, 4}}, 1);
+  CHECK(timeline.values == std::vector<int64_t>{3 * 4 * 4, 3 * 4 * 4});
+  REQUIRE(timeline.at_peak.size() == 1);
+  CHECK(timeline.at_peak[0].bytes == 3 * 4 * 4);
+  CHECK(timeline.at_peak[0].step == 0);
+  CHECK(timeline.reserved >= timeline.total(timeline.peak_step));
+}
 
 TEST_CASE("a plan made by hand runs for several sizes, and again after its text form") {
   ModelFile file;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "lissome/train/memory_view.h"
+
 namespace lissome {
 
 // One optimizer step, or the mean of several (StepHistory).
@@ -49,6 +51,8 @@ struct TrainRecord {
   int64_t steps = 0, skipped_steps = 0;  // skipped: a gradient was not finite
   int64_t batch = 0;                     // samples that ran at once at most, at the end
   int64_t peak_memory = 0;               // bytes of weights, activations, gradients, states, by the allocators' count
+  std::vector<int64_t> step_memory;      // activations and scratch over the kernels of a step, bytes
+  std::vector<MemoryPlace> places;       // what is alive where a step takes most
   std::vector<std::string> notes;        // what was done otherwise than one might expect, and what was noticed
   bool interrupted = false, stopped_early = false;
 };

@@ -18,6 +18,7 @@
 #include "lissome/train/make_batch_step.h"
 #include "lissome/train/nonfinite.h"
 #include "lissome/train/schedule.h"
+#include "lissome/train/training_bytes.h"
 #include "lissome/train/training_facts.h"
 #include "lissome/train/training_state.h"
 #include "lissome/train/update.h"
@@ -183,6 +184,8 @@ class Trainer {
       place_.learning_rate = step.learning_rate;
       place_.seconds = seconds_before + watch.seconds();
       tell_step(step);
+      if (options_.memory_every > 0 && (record_.places.empty() || record_.steps % options_.memory_every == 0))
+        look_at_memory();
       for (const std::string& text : batches_.list_new_bad_samples()) notice(text);
       if (const std::optional<std::string> settled = batches_.tune()) notice(*settled);
       record_.interrupted = control_.stopped();
@@ -246,6 +249,38 @@ class Trainer {
     throw_error(ErrorKind::invalid_input, "the loss became ", step.loss, " at step ", step.step,
                 "; the first node that made it: ", find_nonfinite_node(step_.step().program(), inputs),
                 ". Lower --lr, or look at that batch.\n", good);
+  }
+
+  void look_at_memory() {
+    TrainingStep& step = step_.step();
+    const std::vector<at::Tensor>& inputs = step_.last_inputs();
+    const MemoryTimeline timeline = step.trace_arena(inputs);
+    const TrainingBytes bytes = count_training_bytes(with_loss_, options_.optimizer);
+    const ResidentMemory resident = read_resident_memory();
+    MemoryRecord memory{.step = record_.steps,
+                        .weights = bytes.weights,
+                        .gradients = bytes.gradients,
+                        .states = bytes.states,
+                        .batch = 0,
+                        .reserved = timeline.reserved,
+                        .allocated = allocator_memory().live() - live_before_,
+                        .resident = resident.now,
+                        .resident_peak = resident.peak};
+    for (const at::Tensor& input : inputs) memory.batch += static_cast<int64_t>(input.nbytes());
+    if (timeline.peak_step >= 0) {
+      memory.activations = timeline.values[static_cast<size_t>(timeline.peak_step)];
+      memory.scratch = timeline.scratch[static_cast<size_t>(timeline.peak_step)];
+    }
+    if (record_.places.empty()) {
+      record_.places = list_memory_places(step.session().plan(), timeline);
+      for (int i = 0; i < static_cast<int>(timeline.values.size()); ++i)
+        record_.step_memory.push_back(timeline.total(i));
+    }
+    if (leak_.observe(memory.allocated))
+      notice("allocators hold " + format_bytes(leak_.growth()) + " more than " +
+             std::to_string(5 * options_.memory_every) +
+             " steps ago, and more each time: something is kept from step to step");
+    if (options_.callbacks.on_memory) options_.callbacks.on_memory(memory);
   }
 
   double read_memory() {
@@ -322,6 +357,7 @@ class Trainer {
   Batches batches_;
   Schedule schedule_;
   PerformanceMonitor monitor_;
+  LeakCheck leak_;
   std::optional<EarlyStop> early_stop_;
   std::optional<MovingAverage> average_;
   TrainingPlace place_;

@@ -29,7 +29,8 @@ namespace lissome {
 struct TrainCallbacks {
   std::function<void(const TrainStepRecord&)> on_step;
   std::function<void(const EpochRecord&)> on_epoch;
-  std::function<void(const std::string&)> on_notice;  // what lands in TrainRecord::notes, at once
+  std::function<void(const MemoryRecord&)> on_memory;  // every `memory_every` steps, and after the first
+  std::function<void(const std::string&)> on_notice;   // what lands in TrainRecord::notes, at once
 };
 
 struct TrainOptions {
@@ -58,6 +59,7 @@ struct TrainOptions {
   const GradientHooks* gradient_hooks = nullptr;  // must outlive training
   TrainCallbacks callbacks;
   MonitorOptions monitor;
+  int64_t memory_every = 100;  // steps between looks at the memory; 0: none
   std::optional<SnapshotOptions> snapshots;
   std::string resume;  // a folder of snapshots to go on from; empty: from the beginning
 };

@@ -98,6 +98,13 @@ void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const Ste
   gradients_.assign(first_gradient, first_gradient + std::ssize(names_));
 }
 
+MemoryTimeline TrainingStep::trace_arena(const std::vector<at::Tensor>& inputs) const {
+  std::vector<Sizes> sizes;
+  for (const at::Tensor& input : inputs) sizes.push_back(input.sizes().vec());
+  for (const at::Tensor& tensor : lent_) sizes.push_back(tensor.sizes().vec());
+  return lissome::trace_arena(session_->plan(), sizes, session_->threads());
+}
+
 std::vector<at::Tensor> TrainingStep::run(const std::vector<at::Tensor>& inputs, const StepSink* sink) {
   std::vector<at::Tensor> dense;
   for (const at::Tensor& input : inputs) dense.push_back(input.contiguous());

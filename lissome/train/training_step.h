@@ -39,6 +39,8 @@ class TrainingStep {
   // The program with its gradients as further outputs.
   const Program& program() const { return program_; }
   Session& session() { return *session_; }
+  // What a run with inputs of these sizes holds, node by node.
+  MemoryTimeline trace_arena(const std::vector<at::Tensor>& inputs) const;
   // What was promised when the step was planned; nothing without a budget.
   const std::optional<StepForecast>& forecast() const { return forecast_; }
 

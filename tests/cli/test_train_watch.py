@@ -32,7 +32,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_log_events_and_report_tell_the_same(train: Callable[..., Any], training: SimpleNamespace, tmp_path: Path):
-    words = ["--epochs", 3, "--log", "log.jsonl", "--tensorboard", "runs", "--report", "t.html", "--json"]
+    words = ["--epochs", 3, "--log", "log.jsonl", "--tensorboard", "runs", "--report", "t.html", "--json", "--memory-every", 10]
     done = train(*training.validation, *words, "--target-step", "1ns", "--schedule", "cosine")
     assert done.returncode == 0, done.stderr
     lines = read_lines(tmp_path / "log.jsonl")
@@ -53,7 +53,16 @@ def test_log_events_and_report_tell_the_same(train: Callable[..., Any], training
     assert scalars["learning_rate"] == {step["step"]: np.float32(step["learning_rate"]) for step in steps}
     assert scalars["loss/validation"] == {epoch["step"]: np.float32(epoch["validation_loss"]) for epoch in epochs}
     assert scalars["accuracy/validation"] == {epoch["step"]: np.float32(epoch["metrics"]["accuracy"]) for epoch in epochs}
+    memories = [line for line in lines if line["event"] == "memory"]
+    assert [line["step"] for line in memories] == [1, 10, 20]
+    parameters = sum(parameter.nbytes for parameter in training.net.parameters())
+    for line in memories:
+        assert line["gradients"] == parameters and line["states"] == 2 * parameters and line["weights"] >= parameters
+        assert 0 < line["activations"] and line["activations"] + line["scratch"] <= line["reserved"]
+        assert line["gradients"] + line["states"] + line["reserved"] <= line["allocated"] <= line["resident"]
+    assert memories[1]["allocated"] == memories[2]["allocated"]
     html = (tmp_path / "t.html").read_text()
+    assert "Memory over a step" in html and "Memory at the peak of a step" in html
     for part in ("Trained for 27 steps in 3 epochs", "Learning rate", "Throughput", "Time of a step", "Memory", "accuracy"):
         assert part in html
     assert "<script" not in html and "http" not in html.replace("http://www.w3.org", "")
