@@ -13,6 +13,7 @@
 #include "lissome/pass.h"
 #include "lissome/train/count_dropout.h"
 #include "lissome/train/lift_weights.h"
+#include "lissome/train/restore_attention.h"
 
 namespace lissome {
 namespace {
@@ -61,7 +62,7 @@ at::Tensor share(const Array& array) {
 
 TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>& examples,
                            const TrainingStepOptions& options)
-    : names_(list_trainable(program)), program_(differentiate_program(program, names_, examples)) {
+    : names_(list_trainable(program)), program_(differentiate_program(restore_attention(program), names_, examples)) {
   Lifted lifted = lift_weights(program_);
   lent_ = std::move(lifted.weights);
   written_ = std::move(lifted.written);
