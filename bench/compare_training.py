@@ -1,9 +1,10 @@
 """Steps of training, forward to optimizer: lissome against eager PyTorch and torch.compile, in turns on the same cores.
 
-    compare_training.py FOLDER [--only net,vit] [--rounds 30] [--json FILE]
+    compare_training.py FOLDER [--only net,vit] [--precision f32,bf16] [--rounds 30] [--json FILE]
 
 FOLDER is what training_models.py made. One process an engine, stopped while another is measured; a round is a few steps
-of each. Prints milliseconds a step, and the ratios with 99 % intervals.
+of each. Prints milliseconds a step, and the ratios with 99 % intervals. bf16 is autocast on all sides, by default only on
+processors that multiply it.
 """
 
 import argparse
@@ -19,6 +20,10 @@ WORKER = HERE.parent / "build" / "release" / "bin" / "lissome_training_worker"
 COMPARED = ("net", "vit", "resnet18", "minilm")
 THREADS = 2
 ROUND_SECONDS = 0.3
+
+
+def has_bf16() -> bool:
+    return "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
 
 
 def make_command(engine: str, folder: pathlib.Path, precision: str) -> list[str]:
@@ -60,7 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", default=",".join(COMPARED))
-    parser.add_argument("--precision", default="f32", choices=["f32"])
+    parser.add_argument("--precision", default="f32,bf16" if has_bf16() else "f32")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()

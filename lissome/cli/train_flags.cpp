@@ -81,11 +81,12 @@ std::vector<ParameterGroup> make_groups(const TrainFlags& flags, double learning
   return groups;
 }
 
-Dtype find_precision(const std::string& name) {
+std::optional<Dtype> find_precision(const std::string& name) {
+  if (name == "auto") return std::nullopt;
   if (name == "f32") return Dtype::f32;
   if (name == "bf16") return Dtype::bf16;
   if (name == "fp16") return Dtype::f16;
-  throw_error(ErrorKind::usage, "--precision is f32, bf16 or fp16, not ", quote(name));
+  throw_error(ErrorKind::usage, "--precision is f32, bf16, fp16 or auto, not ", quote(name));
 }
 
 // 0 for auto.
@@ -163,7 +164,9 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--batch", to.batch, "samples that run at once; auto: as many as fit into memory");
   flags.add("--accumulate", to.accumulate, "batches of an update, whose gradients are summed", 1);
   flags.add("--no-scale-lr", to.keep_learning_rate, "do not multiply the learning rate by --accumulate");
-  flags.add("--precision", to.precision, "f32; bf16 or fp16: products and convolutions in it, weights stay f32");
+  flags.add("--precision", to.precision,
+            "f32; bf16 or fp16: products and convolutions in it, weights stay f32; auto: f32 or bf16, whichever steps "
+            "are faster in");
   flags.add("--memory", to.memory, "most bytes of weights, activations, gradients and states: 4GiB, 500MiB");
   flags.add("--recompute", to.recompute,
             "activations that are made again to fit --memory: none, auto, every:N, modules:PATTERN or adaptive:SHARE");

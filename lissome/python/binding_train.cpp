@@ -39,11 +39,12 @@ OptimizerOptions read_optimizer(const std::string& name, const py::dict& given) 
   throw_error(ErrorKind::usage, "optimizer is adamw, adam, sgd, lion or adafactor, not ", quote(name));
 }
 
-Dtype read_precision(const std::string& name) {
+std::optional<Dtype> read_precision(const std::string& name) {
+  if (name == "auto") return std::nullopt;
   if (name == "f32") return Dtype::f32;
   if (name == "bf16") return Dtype::bf16;
   if (name == "fp16") return Dtype::f16;
-  throw_error(ErrorKind::usage, "precision is f32, bf16 or fp16, not ", quote(name));
+  throw_error(ErrorKind::usage, "precision is f32, bf16, fp16 or auto, not ", quote(name));
 }
 
 TrainOptions read_options(const Program& model, const py::dict& given) {

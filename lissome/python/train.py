@@ -70,7 +70,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     data, labels, and validation with validation_labels: see lissome.samples.gather_samples. loss: cross_entropy, mse, l1, huber, bce, bce_logits
     or the name of an output. optimizer: adamw, adam, sgd, lion, adafactor; optimizer_options: weight_decay, beta1,
     beta2, eps, momentum, nesterov, byte_states. schedule: see docs/training.md. freeze: patterns of parameter names.
-    batch: samples that run at once, None for as many as fit; accumulate: batches an update; precision: f32, bf16 or fp16.
+    batch: samples that run at once, None for as many as fit; accumulate: batches an update; precision: f32, bf16, fp16 or auto.
     memory: "2GiB" or bytes, what allocators may hold; recompute: which activations are made again for it, see
     docs/budget.md. workers: threads that load ahead, None to have that found; transforms: of images, docs/data.md.
     threads: of steps, 0 for all that this process may use.

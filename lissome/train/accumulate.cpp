@@ -216,6 +216,13 @@ bool BatchStep::try_size(const std::vector<at::Tensor>& batch, int64_t size) {
   return fits;
 }
 
+void BatchStep::rehearse(const std::vector<at::Tensor>& batch) {
+  RandomKeeper random;
+  run(batch);
+  state_.restore();
+  random.restore();
+}
+
 int64_t BatchStep::find_largest(const std::vector<at::Tensor>& batch, int64_t most) {
   if (fixed_) return *fixed_;
   most = std::min(most, range_.second);

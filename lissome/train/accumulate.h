@@ -39,6 +39,8 @@ class BatchStep {
   // Of the last run, multiplied by loss_scale(); undefined where the loss does not depend on the weight.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
+  // A run whose gradients nobody takes: state and random numbers stay as they were.
+  void rehearse(const std::vector<at::Tensor>& batch);
   // After each update.
   void note_update(bool skipped);
 

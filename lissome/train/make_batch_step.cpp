@@ -14,7 +14,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   BatchStepOptions step;
   step.loss = options.loss;
   if (options.loss_function) step.loss.kind = LossKind::output;
-  step.precision = options.precision;
+  step.precision = options.precision.value();
   step.step.threads = options.threads;
   step.at_once = batch;
   if (find_fixed_batch(model)) step.fixed = batch;

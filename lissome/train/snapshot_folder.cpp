@@ -78,7 +78,7 @@ void remove_snapshots(const std::string& folder) {
   fs::remove(folder, ignored);
 }
 
-FoundSnapshot find_snapshot(const std::string& folder, const TrainingFacts& facts) {
+FoundSnapshot find_snapshot(const std::string& folder) {
   FoundSnapshot found;
   const std::vector<std::string> paths = list_snapshots(folder);
   for (auto path = paths.rbegin(); path != paths.rend() && found.path.empty(); ++path) {
@@ -93,12 +93,15 @@ FoundSnapshot find_snapshot(const std::string& folder, const TrainingFacts& fact
   if (found.path.empty() && !paths.empty())
     throw_error(ErrorKind::invalid_input, "none of the ", paths.size(), " snapshots in ", quote(folder),
                 " is good. The newest: ", found.damaged.front());
-  if (found.path.empty()) return found;
+  return found;
+}
+
+void refuse_other_training(const FoundSnapshot& found, const TrainingFacts& facts) {
+  if (found.path.empty()) return;
   const std::string difference = describe_difference(found.snapshot.facts, facts);
   if (!difference.empty())
     throw_error(ErrorKind::invalid_input, "the snapshot ", quote(found.path), " is of another training: ", difference,
                 ".\nGive the same model, data and options, or begin anew with another --snapshots folder");
-  return found;
 }
 
 void refuse_used_folder(const std::string& folder) {

@@ -28,9 +28,10 @@ struct FoundSnapshot {
   std::string path;                  // empty: the folder holds none
   std::vector<std::string> damaged;  // newer ones that were passed over, and what is wrong with each
 };
-// The newest good one. Throws usage where there is no such folder, invalid_input when the newest good one differs in
-// its facts (what there, what here) or none of those there is good.
-FoundSnapshot find_snapshot(const std::string& folder, const TrainingFacts& facts);
+// The newest good one. Throws usage where there is no such folder, invalid_input when none of those there is good.
+FoundSnapshot find_snapshot(const std::string& folder);
+// Throws invalid_input when it differs in its facts: what there, what here.
+void refuse_other_training(const FoundSnapshot& found, const TrainingFacts& facts);
 
 // A training that begins anew needs a folder without snapshots, so that none is lost. Writes nothing, and is asked
 // before work begins. Throws usage, naming the newest one there.

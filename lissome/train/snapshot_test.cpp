@@ -76,27 +76,28 @@ TEST_CASE("a byte changed anywhere, or a file cut short, is refused") {
 TEST_CASE("the newest good one is found, the damaged are told, others are refused") {
   const TemporaryFolder folder;
   SnapshotFolder snapshots({.folder = folder.file("s"), .every_steps = 5, .every_seconds = 0, .keep = 2});
-  CHECK(find_snapshot(folder.file("s"), {}).path.empty());
+  CHECK(find_snapshot(folder.file("s")).path.empty());
   CHECK_FALSE(snapshots.is_due(4));
   CHECK(snapshots.is_due(15));
   for (const int64_t step : {5, 10, 15}) snapshots.save(step, make_some(step));
   CHECK(list_snapshots(folder.file("s")).size() == 2);
-  const TrainingFacts facts = make_some(0).facts;
-  CHECK(find_snapshot(folder.file("s"), facts).snapshot.require_count("place/step") == 15);
-  EXPECT_ERROR(invalid_input, find_snapshot(folder.file("s"), {{"batch", "16"}, {"seed", "1"}}), "another training",
+  const FoundSnapshot last = find_snapshot(folder.file("s"));
+  CHECK(last.snapshot.require_count("place/step") == 15);
+  refuse_other_training(last, make_some(0).facts);
+  EXPECT_ERROR(invalid_input, refuse_other_training(last, {{"batch", "16"}, {"seed", "1"}}), "another training",
                "batch '32' there, '16' here");
   EXPECT_ERROR(usage, refuse_used_folder(folder.file("s")), "did not end", "step-000000000015", "--resume");
   refuse_used_folder(folder.file("other"));
 
   const std::string newest = "s/" + list_snapshots(folder.file("s")).back().substr(folder.file("s/").size());
   folder.write(newest, folder.read(newest).substr(10));
-  const FoundSnapshot found = find_snapshot(folder.file("s"), facts);
+  const FoundSnapshot found = find_snapshot(folder.file("s"));
   CHECK(found.snapshot.require_count("place/step") == 10);
   CHECK(found.damaged.size() == 1);
   // Going on from step 10, the damaged one of step 15 crowds out no good one.
   SnapshotFolder resumed({.folder = folder.file("s"), .every_steps = 1, .every_seconds = 0, .keep = 1});
   resumed.save(11, make_some(11));
-  CHECK(find_snapshot(folder.file("s"), facts).snapshot.require_count("place/step") == 11);
+  CHECK(find_snapshot(folder.file("s")).snapshot.require_count("place/step") == 11);
   folder.write("s/.lissome-999999999-0.tmp", "half");
   SnapshotFolder({.folder = folder.file("s")});
   remove_snapshots(folder.file("s"));

@@ -13,6 +13,7 @@
 #include "lissome/train/accumulate.h"
 #include "lissome/train/allocation_meter.h"
 #include "lissome/train/batches.h"
+#include "lissome/train/choose_precision.h"
 #include "lissome/train/freeze.h"
 #include "lissome/train/labels.h"
 #include "lissome/train/make_batch_step.h"
@@ -368,21 +369,43 @@ class Trainer {
 
 }  // namespace
 
-Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
+namespace {
+
+// f32 or bf16: what the snapshot to go on from was trained in, else what was measured.
+PrecisionChoice complete_precision(const FoundSnapshot& found, const Program& model, const Dataset& data,
+                                   const Dataset* validation, const TrainOptions& options) {
+  for (const auto& [name, text] : found.snapshot.facts) {
+    if (name == "precision")
+      return {text == dtype_name(Dtype::bf16) ? Dtype::bf16 : Dtype::f32, text + " is taken, as in the snapshot"};
+  }
+  return choose_precision(model, data, validation, options);
+}
+
+}  // namespace
+
+Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& asked,
               const WorkControl& control) {
+  TrainOptions options = asked;
   if (options.initialize && !model.training)
     throw_error(
         ErrorKind::invalid_input,
         "training from scratch needs the model in train form: export it with torch.export.export(model.train(), ...)");
-  const TrainingFacts facts = list_facts(model, data, options);
-  FoundSnapshot found;
-  if (!options.resume.empty()) found = find_snapshot(options.resume, facts);
-  if (options.snapshots && options.resume != options.snapshots->folder) refuse_used_folder(options.snapshots->folder);
   if (options.threads > 0) at::set_num_threads(options.threads);
+  FoundSnapshot found;
+  if (!options.resume.empty()) found = find_snapshot(options.resume);
+  std::optional<PrecisionChoice> choice;
+  if (!options.precision) {
+    choice = complete_precision(found, model, data, validation, options);
+    options.precision = choice->precision;
+  }
+  const TrainingFacts facts = list_facts(model, data, options);
+  refuse_other_training(found, facts);
+  if (options.snapshots && options.resume != options.snapshots->folder) refuse_used_folder(options.snapshots->folder);
   at::manual_seed(options.seed);
   if (options.initialize) initialize_weights(model, *options.initialize);
   Trainer trainer(model, data, validation, options, facts, control);
   at::manual_seed(options.seed);  // recording may have drawn
+  if (choice) trainer.notice(choice->reason);
   if (!options.resume.empty()) trainer.resume(found);
   std::optional<SnapshotFolder> snapshots;
   if (options.snapshots) trainer.save_to(&snapshots.emplace(*options.snapshots));

@@ -45,9 +45,10 @@ struct TrainOptions {
   int64_t batch = 32;                // samples that run at once; 0: as many as fit into memory
   int64_t accumulate = 1;            // batches an update, whose gradients are summed
   bool scale_learning_rate = true;   // by `accumulate`
-  Dtype precision = Dtype::f32;      // bf16, f16: mixed, see apply_autocast()
-  int64_t memory = 0;                // bytes for weights, activations, gradients, states; 0: no limit
-  Recompute recompute = KeepAll{};   // what may be made again to fit `memory`
+  // bf16, f16: mixed, see apply_autocast(). None: f32 or bf16, see choose_precision().
+  std::optional<Dtype> precision = Dtype::f32;
+  int64_t memory = 0;               // bytes for weights, activations, gradients, states; 0: no limit
+  Recompute recompute = KeepAll{};  // what may be made again to fit `memory`
   BatchOptions batches;
   double clip_norm = 1;                           // 0: gradients are not clipped
   std::optional<InitializeOptions> initialize;    // train from scratch; needs a model in train form
@@ -74,7 +75,7 @@ struct Trained {
 // Interrupted, it saves a snapshot and returns what it has. A snapshot that cannot be saved is a notice, not an end.
 // Throws invalid_input: labels that do not fit the loss or are out of range (naming the sample), an empty dataset, an
 // eval-form model with `initialize`, a loss that became NaN (naming the step, the node and the last snapshot); and what
-// find_snapshot() and SnapshotFolder throw.
+// find_snapshot(), refuse_other_training() and SnapshotFolder throw.
 Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
               const WorkControl& control = {});
 

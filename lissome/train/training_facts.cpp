@@ -111,7 +111,7 @@ TrainingFacts list_facts(const Program& model, const Dataset& data, const TrainO
           {"schedule", options.schedule},
           {"batch", std::to_string(options.batch)},
           {"accumulate", std::to_string(options.accumulate)},
-          {"precision", std::string(dtype_name(options.precision))},
+          {"precision", std::string(dtype_name(options.precision.value()))},
           {"transforms", options.batches.transforms.empty() ? "none" : options.batches.transforms},
           {"clip norm", print_number(options.clip_norm)},
           {"moving average", options.average_decay ? print_number(*options.average_decay) : "none"},

@@ -146,10 +146,29 @@ def test_mixed_precision_trains_as_autocast_does(
     assert record["skipped_steps"] == 0 and wanted[-1] < 0.7 * wanted[0]
 
 
+def test_the_precision_is_measured_told_and_kept_by_snapshots(
+    lissome: Lissome, nets: dict[str, Any], tmp_path: Path
+):
+    words = ("normed.pt2", "--epochs", 2, "--batch", 64, "--lr", "0.01")
+    record, weights = train(lissome, tmp_path, *words, "--precision", "auto")
+    note = next(note for note in record["notes"] if "is taken: a step in bf16 takes" in note)
+    chosen = note.split()[0]
+    assert chosen in ("f32", "bf16")
+    # Measuring left weights, running statistics and random numbers as they were.
+    check_same((record, weights), train(lissome, tmp_path, *words, "--precision", chosen), 0)
+    other = "f32" if chosen == "bf16" else "bf16"
+    kept = ("--snapshots", "s", "--snapshot-every", 3)
+    whole = train(lissome, tmp_path, *words, "--precision", other, *kept)
+    resumed, weights = train(lissome, tmp_path, *words, "--precision", "auto", "--resume", "s")
+    assert any(f"{other} is taken, as in the snapshot" in note for note in resumed["notes"])
+    check_same((whole[0], weights), whole, 0)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("--precision", "int8"), 2, "f32, bf16 or fp16"),
+        (("--precision", "auto", "--memory", "1GiB"), 2, "give f32 or bf16"),
+        (("--precision", "int8"), 2, "f32, bf16, fp16 or auto"),
         (("--batch", "0"), 2, "from 1 on or auto"),
         (("--batch", "many"), 2, "from 1 on or auto"),
         (("--accumulate", "0"), 2, "accumulate"),
