@@ -11,7 +11,7 @@ namespace lissome {
 struct TrainFlags {
   std::string model, data, labels, validation,
       loss = "cross_entropy", class_weights, optimizer = "adamw", schedule = "constant", initializer, output,
-      weights_output, snapshots, snapshot_every = "10min", resume, target_step, log, events, report, beside,
+      weights_output, snapshots, snapshot_every = "10min", resume, target_step, log, events, report, beside, offload,
       recompute = "none", workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32",
       memory;
   std::vector<std::string> freeze, groups;

@@ -19,7 +19,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   step.at_once = batch;
   if (find_fixed_batch(model)) step.fixed = batch;
   for (const Weight& weight : with_loss.weights) {
-    if (weight.role == WeightRole::parameter && weight.tensor.is_floating_point())
+    if (options.offload.empty() && weight.role == WeightRole::parameter && weight.tensor.is_floating_point())
       step.reserved += count_state_bytes(options.optimizer, weight.tensor);
   }
   return step;
@@ -33,7 +33,8 @@ bool is_planned(const TrainOptions& options) {
 StepBudget make_budget(const Program& with_loss, const TrainOptions& options, const std::vector<at::Tensor>& examples,
                        int64_t batch) {
   StepBudget budget{.recompute = options.recompute, .memory = options.memory, .sizes = {}};
-  budget.memory -= count_training_bytes(with_loss, options.optimizer).total();
+  const TrainingBytes bytes = count_training_bytes(with_loss, options.optimizer);
+  budget.memory -= bytes.weights + bytes.gradients + (options.offload.empty() ? bytes.states : 0);
   for (const at::Tensor& example : examples) {
     Sizes sizes = example.sizes().vec();
     sizes.at(0) = batch;

@@ -1,6 +1,7 @@
 #include "lissome/train/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -99,6 +100,15 @@ void put_rows(const UpdateTensors& taken, const UpdateTensors& whole) {
   for (size_t i = 0; i < taken.states.size(); ++i) whole.states[i].index_copy_(0, rows, taken.states[i]);
 }
 
+constexpr int64_t kStretchBytes = 32 << 20;  // of states that lie in memory at once, twice
+constexpr int64_t kAlignment = 64;
+
+// In a file: aligned for the kernels.
+int64_t count_bytes(const StateForm& form) {
+  const int64_t bytes = count_elements(form.sizes) * static_cast<int64_t>(c10::elementSize(form.dtype));
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 at::TensorOptions state_options(const at::Tensor& weight, const StateForm& form) {
   return weight.options().requires_grad(false).dtype(form.dtype);
 }
@@ -106,7 +116,7 @@ at::TensorOptions state_options(const at::Tensor& weight, const StateForm& form)
 }  // namespace
 
 Optimizer::Optimizer(std::vector<Parameter> parameters, const OptimizerOptions& options,
-                     const std::vector<ParameterGroup>& groups)
+                     const std::vector<ParameterGroup>& groups, const std::string& offload)
     : options_(options) {
   check_options(options);
   const double weight_decay = std::visit([](const auto& own) { return own.weight_decay; }, options);
@@ -139,6 +149,41 @@ Optimizer::Optimizer(std::vector<Parameter> parameters, const OptimizerOptions& 
     throw_error(ErrorKind::invalid_input, "optimizer: no parameter fits the pattern ", quote(groups[i].pattern),
                 "; the first is named ", quote(names.empty() ? "" : *names.begin()));
   }
+  plan_stretches(offload);
+}
+
+void Optimizer::plan_stretches(const std::string& offload) {
+  if (offload.empty()) {
+    stretches_ = {{0, trained_.size(), {}}};
+    return;
+  }
+  int64_t offset = 0;
+  for (size_t i = 0; i < trained_.size(); ++i) {
+    Trained& trained = trained_[i];
+    if (!trained.parameter.weight.is_cpu())
+      throw_error(ErrorKind::unsupported, "optimizer: states are offloaded from main memory alone, and ",
+                  quote(trained.parameter.name), " is not there");
+    if (stretches_.empty() || offset - stretches_.back().bytes.begin >= kStretchBytes)
+      stretches_.push_back({i, i, {offset, offset}});
+    trained.offset = offset;
+    for (const StateForm& form : list_states(options_, trained.parameter.weight)) offset += count_bytes(form);
+    stretches_.back().last = i + 1, stretches_.back().bytes.end = offset;
+  }
+  file_ = std::make_shared<const OffloadFile>(offload, offset);
+}
+
+// Zeros.
+std::vector<at::Tensor> Optimizer::make_states(const Trained& trained) const {
+  std::vector<at::Tensor> states;
+  int64_t offset = trained.offset;
+  for (const StateForm& form : list_states(options_, trained.parameter.weight)) {
+    const at::TensorOptions options = state_options(trained.parameter.weight, form);
+    states.push_back(file_ ? at::from_blob(
+                                 file_->data() + offset, form.sizes, [kept = file_](void*) {}, options)
+                           : at::zeros(form.sizes, options));
+    offset += count_bytes(form);
+  }
+  return states;
 }
 
 StepResult Optimizer::step(const std::vector<at::Tensor>& gradients, const StepOptions& options) {
@@ -171,18 +216,24 @@ StepResult Optimizer::step(const std::vector<at::Tensor>& gradients, const StepO
 
 void Optimizer::update_all(const std::vector<at::Tensor>& gradients, const StepOptions& options,
                            double gradient_scale) {
+  for (size_t i = 0; i < stretches_.size(); ++i) {
+    if (file_ && i == 0) file_->fetch(stretches_[0].bytes);
+    if (file_ && i + 1 < stretches_.size()) file_->fetch(stretches_[i + 1].bytes);
+    update_stretch(stretches_[i], gradients, options, gradient_scale);
+    if (file_) file_->release(stretches_[i].bytes);
+  }
+}
+
+void Optimizer::update_stretch(const Stretch& stretch, const std::vector<at::Tensor>& gradients,
+                               const StepOptions& options, double gradient_scale) {
   const double lr = options.lr.value_or(std::visit([](const auto& own) { return own.lr; }, options_));
   std::deque<UpdateCall> calls;
   std::vector<KernelJob> jobs;
   std::vector<std::pair<UpdateTensors, UpdateTensors>> rows;  // taken, whole
-  for (size_t i = 0; i < trained_.size(); ++i) {
+  for (size_t i = stretch.first; i < stretch.last; ++i) {
     if (!gradients[i].defined()) continue;
     Trained& trained = trained_[i];
-    if (trained.steps == 0) {
-      for (const StateForm& form : list_states(options_, trained.parameter.weight)) {
-        trained.states.push_back(at::zeros(form.sizes, state_options(trained.parameter.weight, form)));
-      }
-    }
+    if (trained.steps == 0) trained.states = make_states(trained);
     const UpdateMoment moment = {++trained.steps, lr * trained.lr_factor, trained.weight_decay,
                                  gradient_scale,  options.momentum,       gradients[i].is_sparse()};
     UpdateTensors tensors = {trained.parameter.weight, gradients[i], trained.parameter.bf16_copy, trained.states};
@@ -245,13 +296,18 @@ void Optimizer::restore_state(const NamedTensors& state) {
     trained.steps = take(trained.parameter.name + "/step", {}, at::kLong).item<int64_t>();
     for (const StateForm& form : list_states(options_, weight)) {
       const std::string name = trained.parameter.name + "/" + std::string(form.name);
-      trained.states.push_back(
-          take(name, form.sizes, form.dtype).to(state_options(weight, form), false, true).contiguous());
+      trained.states.push_back(take(name, form.sizes, form.dtype));
     }
   }
   if (!unread.empty()) {
     throw_error(ErrorKind::invalid_input, "the optimizer's state ", quote(*unread.begin()),
                 " belongs to no parameter of this optimizer");
+  }
+  for (Trained& trained : restored) {
+    if (trained.steps == 0) continue;
+    const std::vector<at::Tensor> states = make_states(trained);
+    for (size_t i = 0; i < states.size(); ++i) states[i].copy_(trained.states[i]);
+    trained.states = states;
   }
   trained_ = std::move(restored);
 }

@@ -7,11 +7,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "lissome/train/offload_file.h"
 
 namespace lissome {
 
@@ -70,9 +73,11 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 class Optimizer {
  public:
   // Throws invalid_input: an option out of range, a name or memory twice, a pattern that fits no parameter, a weight
-  // that is not floating or not contiguous.
+  // that is not floating or not contiguous. With `offload`, a folder, states lie in a file there and are read and
+  // written a stretch ahead of the updates; throws what OffloadFile throws, unsupported where weights are not on the
+  // CPU.
   Optimizer(std::vector<Parameter> parameters, const OptimizerOptions& options,
-            const std::vector<ParameterGroup>& groups = {});
+            const std::vector<ParameterGroup>& groups = {}, const std::string& offload = {});
 
   // `gradients` in the order of the parameters; undefined where there is none: that weight stays. A sparse gradient
   // (COO over the rows, as embeddings give) changes the rows that it names alone, states too, as SparseAdam does.
@@ -92,11 +97,23 @@ class Optimizer {
     bool frozen = false;
     int64_t steps = 0;
     std::vector<at::Tensor> states;  // empty before the first step
+    int64_t offset = 0;              // of the states in the file
   };
+  // Parameters that are updated together, and their states in the file.
+  struct Stretch {
+    size_t first = 0, last = 0;
+    ByteRange bytes;
+  };
+  void plan_stretches(const std::string& offload);
+  std::vector<at::Tensor> make_states(const Trained& trained) const;
   void update_all(const std::vector<at::Tensor>& gradients, const StepOptions& options, double gradient_scale);
+  void update_stretch(const Stretch& stretch, const std::vector<at::Tensor>& gradients, const StepOptions& options,
+                      double gradient_scale);
 
   OptimizerOptions options_;
   std::vector<Trained> trained_;
+  std::vector<Stretch> stretches_;
+  std::shared_ptr<const OffloadFile> file_;  // null: states lie in memory
 };
 
 }  // namespace lissome

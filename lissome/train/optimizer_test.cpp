@@ -2,8 +2,10 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
 #include <ATen/ops/sparse_coo_tensor.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -12,6 +14,8 @@
 
 #include "lissome/base.h"
 #include "tests/expect_error.h"
+#include "tests/temporary_folder.h"
+#include "tests/temporary_folder.h"
 
 using namespace lissome;
 
@@ -45,6 +49,32 @@ double largest_difference(const at::Tensor& left, const at::Tensor& right) {
 bool same_bits(const at::Tensor& left, const at::Tensor& right) { return left.equal(right); }
 
 }  // namespace
+
+TEST_CASE("states in a file give the same bits, and can be saved and restored") {
+  const TemporaryFolder folder;
+  at::manual_seed(2);
+  std::vector<Parameter> plain, offloaded;
+  std::vector<at::Tensor> gradients;
+  // The second makes a stretch of its own.
+  for (const int64_t size : {int64_t{77}, int64_t{5} << 20, int64_t{1000}, int64_t{5} << 20}) {
+    const std::string name = "p" + std::to_string(plain.size());
+    const at::Tensor weight = at::randn({size});
+    plain.push_back({name, weight.clone(), {}}), offloaded.push_back({name, weight.clone(), {}});
+    gradients.push_back(at::randn({size}));
+  }
+  Optimizer memory(plain, AdamW{}), file(offloaded, AdamW{}, {}, folder.file("."));
+  for (int i = 0; i < 3; ++i) memory.step(gradients), file.step(gradients);
+  for (size_t i = 0; i < plain.size(); ++i) CHECK(at::equal(plain[i].weight, offloaded[i].weight));
+  const NamedTensors states = memory.state(), same = file.state();
+  REQUIRE(states.size() == same.size());
+  for (size_t i = 0; i < states.size(); ++i) CHECK(at::equal(states[i].second, same[i].second));
+  // From one to the other, and on.
+  memory.step(gradients);
+  file.restore_state(memory.state());
+  memory.step(gradients), file.step(gradients);
+  CHECK(at::equal(memory.state()[3].second, file.state()[3].second));
+  EXPECT_ERROR(usage, Optimizer(plain, AdamW{}, {}, folder.file("none")), "none");
+}
 
 TEST_CASE("kernels and ATen's ops do the same updates") {
   for (const OptimizerOptions& options : kAll) {

@@ -38,6 +38,7 @@ struct TrainOptions {
   LossFunction loss_function;  // in place of `loss`
   OptimizerOptions optimizer = AdamW{};
   std::vector<ParameterGroup> groups;
+  std::string offload;                  // a folder for the optimizer's states; empty: they lie in memory
   std::optional<double> learning_rate;  // default: the optimizer's
   std::string schedule = "constant";    // see parse_schedule()
   int64_t epochs = 1;

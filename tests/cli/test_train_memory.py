@@ -146,6 +146,17 @@ def test_mixed_precision_trains_as_autocast_does(
     assert record["skipped_steps"] == 0 and wanted[-1] < 0.7 * wanted[0]
 
 
+def test_states_on_disk_leave_the_bits_and_take_no_memory(lissome: Lissome, nets: dict[str, Any], tmp_path: Path):
+    words = ("wide.pt2", "--epochs", 2, "--batch", 64, "--lr", "0.01")
+    (tmp_path / "disk").mkdir()
+    plain = train(lissome, tmp_path, *words)
+    offloaded = train(lissome, tmp_path, *words, "--offload", "disk")
+    check_same(offloaded, plain, 0)
+    states = 2 * sum(parameter.nbytes for parameter in nets["wide"].parameters())
+    assert plain[0]["peak_memory"] - offloaded[0]["peak_memory"] == pytest.approx(states, rel=0.02)
+    assert list((tmp_path / "disk").iterdir()) == []
+
+
 def test_the_precision_is_measured_told_and_kept_by_snapshots(
     lissome: Lissome, nets: dict[str, Any], tmp_path: Path
 ):
@@ -168,6 +179,7 @@ def test_the_precision_is_measured_told_and_kept_by_snapshots(
     ("words", "code", "told"),
     [
         (("--precision", "auto", "--memory", "1GiB"), 2, "give f32 or bf16"),
+        (("--offload", "no/folder"), 2, "no/folder"),
         (("--precision", "int8"), 2, "f32, bf16, fp16 or auto"),
         (("--batch", "0"), 2, "from 1 on or auto"),
         (("--batch", "many"), 2, "from 1 on or auto"),
