@@ -2,8 +2,9 @@
 
     checkpoint_worker.py FOLDER BATCH THREADS ROUNDS
 
-Prints a line of JSON for each number of segments: the peak of activations over that of the plain step, and the ratio of
-times, in turns. Activations are what libtorch's allocator holds at most during a step, above weights and gradients.
+Prints a line of JSON for each number of segments, none first: the peak of activations in bytes and over that of the plain
+step, seconds, and the ratio of times, in turns. Activations are what libtorch's allocator holds at most during a step,
+above weights and gradients.
 """
 
 import json
@@ -27,26 +28,35 @@ def find_blocks(module: nn.Module) -> nn.ModuleList | nn.Sequential | None:
 
 
 class Segment(nn.Module):
-    """The first of several blocks runs all of them, checkpointed."""
+    """The first of several blocks runs all of them, checkpointed. A block that returns more than what goes on (keys and
+    values of its attention, which training leaves) returns a tuple, and so does its segment."""
 
     def __init__(self, blocks: list[nn.Module]):
         super().__init__()
         self.blocks = nn.ModuleList(blocks)
+        self.in_tuple = False
 
-    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        def run(x: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, *rest, **options):
+        def run(x: torch.Tensor) -> torch.Tensor:
             for block in self.blocks:
-                x = block(x, *rest)
+                result = block(x, *rest, **options)
+                self.in_tuple = isinstance(result, tuple)
+                x = result[0] if self.in_tuple else result
             return x
 
-        return checkpoint(run, *inputs, use_reentrant=False)
+        x = checkpoint(run, x, use_reentrant=False)
+        return (x, None) if self.in_tuple else x
 
 
 class Pass(nn.Module):
-    """Where a block stood that its segment has run."""
+    """Where a block stood that `segment` has run."""
 
-    def forward(self, x: torch.Tensor, *_: torch.Tensor) -> torch.Tensor:
-        return x
+    def __init__(self, segment: Segment):
+        super().__init__()
+        self.segment = [segment]  # in a list: no module of this one
+
+    def forward(self, x: torch.Tensor, *_, **__):
+        return (x, None) if self.segment[0].in_tuple else x
 
 
 def cut(blocks: nn.ModuleList | nn.Sequential, originals: list[nn.Module], segments: int) -> None:
@@ -57,10 +67,11 @@ def cut(blocks: nn.ModuleList | nn.Sequential, originals: list[nn.Module], segme
         return
     bounds = [round(i * len(originals) / segments) for i in range(segments + 1)]
     for first, last in zip(bounds, bounds[1:]):
-        if first < last:
-            blocks[first] = Segment(originals[first:last])
+        if first == last:
+            continue
+        blocks[first] = Segment(originals[first:last])
         for index in range(first + 1, last):
-            blocks[index] = Pass()
+            blocks[index] = Pass(blocks[first])
 
 
 def run_step(module: nn.Module, inputs: list[torch.Tensor], labels: torch.Tensor) -> None:
@@ -109,9 +120,10 @@ def main() -> None:
             start = time.perf_counter()
             work(n)
             list_of.append(time.perf_counter() - start)
-    for n in choices:
-        ratio = statistics.median(a / b for a, b in zip(times[n], times[0]))
-        print(json.dumps({"segments": n, "share": peaks[n] / peaks[0], "ratio": ratio}), flush=True)
+    for n in (0, *choices):
+        row = {"segments": n, "peak": peaks[n], "share": peaks[n] / peaks[0], "seconds": statistics.median(times[n])}
+        row["ratio"] = statistics.median(a / b for a, b in zip(times[n], times[0]))
+        print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":
