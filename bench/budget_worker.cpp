@@ -104,6 +104,7 @@ class Worker {
     TrainingStepOptions options;
     options.threads = threads_;
     options.budget = std::move(budget);
+    options.outputs = false;
     return std::make_unique<TrainingStep>(with_loss, take(std::min<int64_t>(3, inputs_[0].size(0))), options);
   }
 

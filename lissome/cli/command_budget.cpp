@@ -92,7 +92,7 @@ Findings measure(const BudgetFlags& flags, const Program& model, const Dataset& 
   }
   for (const at::Tensor& input : inputs) budget.sizes.push_back(input.sizes().vec());
   TrainingStep step(program, repeat_inputs(data, std::min(kExampleSamples, flags.batch), program.inputs.size()),
-                    {.threads = flags.threads, .budget = std::move(budget)});
+                    {.threads = flags.threads, .budget = std::move(budget), .outputs = false});
   found.told = *step.forecast();
   step.run(inputs);
   found.measured = measure_memory(step.session(), [&] { step.run(inputs); });

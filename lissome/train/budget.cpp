@@ -22,6 +22,7 @@ namespace {
 constexpr int kFittings = 6;
 constexpr double kLeastMove = 0.8;  // at once, by this factor at most
 constexpr double kCloseEnough = 1.02;
+constexpr double kOutOfReach = 0.9;  // of what the search reached: no other limit will mend that
 
 std::vector<Sizes> list_sizes(const std::vector<at::Tensor>& tensors) {
   std::vector<Sizes> sizes;
@@ -151,9 +152,12 @@ class BudgetPlanner {
       const StepMemory memory = take(method_, fitted.schedule);
       const double room = static_cast<double>(wanted) / static_cast<double>(memory.total());
       if (room >= 1) fits = limit;
-      if (room < 1) too_much = limit;
-      if (!fitted.fits || (room >= 1 && room < kCloseEnough)) break;
-      const double moved = limit * std::clamp(room, kLeastMove, 1 / kLeastMove);
+      if (room < 1 && fitted.fits) too_much = limit;
+      if (room >= 1 && room < kCloseEnough) break;
+      // Where the search found nothing so small, it may with a little more, and the plan may be smaller than thought.
+      const bool nothing = !fitted.fits && room < 1;
+      if (nothing && room < kOutOfReach) break;
+      const double moved = limit * (nothing ? kCloseEnough : std::clamp(room, kLeastMove, 1 / kLeastMove));
       limit = moved > fits && moved < too_much ? moved : (fits + std::min(too_much, 2 * limit)) / 2;
     }
   }

@@ -15,7 +15,7 @@ constexpr int64_t kSmallShare = 64;
 constexpr size_t kMostTried = 10;
 constexpr size_t kMostOptions = 10;
 // Of the limit that a chain is planned for, and how often its own is moved until what it makes fits.
-constexpr double kShares[] = {1, 1.5};
+constexpr double kShares[] = {1, 1.5, 2, 3};
 constexpr int kFittings = 4;
 
 // Who reads the memory of a value, by owner, each node once.

@@ -114,8 +114,15 @@ class ModelMaker {
         bound_(bind_program(program_, {measured.begin(), measured.end()})),
         dimensions_(bind_sizes(sizes)) {
     for (size_t i = 0; i < plan_.values.size(); ++i) plan_values_[plan_.values[i].name] = static_cast<int>(i);
+    for (size_t i = 0; i < plan_.values.size(); ++i) roots_.push_back(static_cast<int>(i));
     for (const PlanStep& step : plan_.steps) {
-      for (const int result : step.results) made_by_[result] = &step;
+      for (const int result : step.results) {
+        made_by_[result] = &step;
+        if (plan_.values[static_cast<size_t>(result)].storage == Storage::view)
+          roots_[static_cast<size_t>(result)] = roots_[static_cast<size_t>(step.operands.at(0))];
+      }
+      if (step.kernel != kReferenceStep) continue;
+      for (const PlanOrigin& origin : step.origins) in_libtorch_.insert(origin.node);
     }
   }
 
@@ -208,7 +215,12 @@ class ModelMaker {
     std::set<int> reads;
     for (const Argument& argument : node.arguments) {
       for_each_value(argument, [&](ValueId id) {
-        if (facts_.model.producer[static_cast<size_t>(id)] >= 0) reads.insert(static_cast<int>(id));
+        const int producer = facts_.model.producer[static_cast<size_t>(id)];
+        if (producer < 0) return;
+        reads.insert(static_cast<int>(id));
+        if (!joined_.contains(id)) return;
+        const std::vector<int>& more = facts_.model.nodes[static_cast<size_t>(producer)].reads;
+        reads.insert(more.begin(), more.end());
       });
     }
     made.reads.assign(reads.begin(), reads.end());
@@ -229,22 +241,36 @@ class ModelMaker {
       if (const auto found = made_by_.find(planned->second); found != made_by_.end()) step = found->second;
     }
     if (step != nullptr && step->kernel != kReferenceStep) {
-      const PlanValue& kept = plan_.values[static_cast<size_t>(planned->second)];
-      if (kept.storage == Storage::view) return take_owner(value, find_native_source(node, *step));
-      return own(value, footprint_.value_bytes[static_cast<size_t>(planned->second)], false);
+      return place_native(node, id, planned->second);
     }
     const ValueId source = find_source(node, id);
     if (source != ValueId::none) return take_owner(value, source);
     const BoundValue& bound = bound_.values[value];
     const bool tensor = bound.kind == ValueKind::tensor && bound.storage >= 0;
     // Kept by libtorch, unless it was joined into a later step of ours and so lies nowhere.
-    const bool kept = tensor && is_kept(planned == plan_values_.end() ? -1 : planned->second);
+    const bool kept = tensor && (step != nullptr ? is_held(planned->second) : is_inside_libtorch(node));
     if (bound.kind != ValueKind::tensor && bound.kind != ValueKind::list) return;
+    if (tensor && !kept) joined_.insert(id);
     own(value, kept ? count_elements(id) * item_size(bound.dtype) : 0, kept);
   }
 
-  bool is_kept(int plan_value) const {
-    return plan_value < 0 || plan_.values[static_cast<size_t>(plan_value)].storage == Storage::held;
+  // A step's result has memory of its own, or lies in that of an operand, or in that of a value which only the plan
+  // has: what attention writes, say, is a view of rows that no node names.
+  void place_native(const Node& node, ValueId id, int plan_value) {
+    const int root = roots_[static_cast<size_t>(plan_value)];
+    if (plan_.values[static_cast<size_t>(root)].storage != Storage::arena)
+      return take_owner(static_cast<size_t>(id), find_native_source(node, *made_by_.at(plan_value)));
+    const auto known = owner_of_root_.find(root);
+    if (known != owner_of_root_.end()) return take_owner(static_cast<size_t>(id), known->second);
+    owner_of_root_[root] = id;
+    own(static_cast<size_t>(id), footprint_.value_bytes[static_cast<size_t>(root)], false);
+  }
+
+  bool is_held(int plan_value) const { return plan_.values[static_cast<size_t>(plan_value)].storage == Storage::held; }
+
+  // Values between the nodes of one step of libtorch have no place in the plan.
+  bool is_inside_libtorch(const Node& node) const {
+    return in_libtorch_.contains(program_.value(node.results.front()).name);
   }
 
   void own(size_t value, int64_t bytes, bool held) {
@@ -309,8 +335,31 @@ class ModelMaker {
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       if (plan_.steps[i].origins.empty()) continue;
       const auto node = nodes.find(plan_.steps[i].origins.back().node);
-      if (node != nodes.end())
-        facts_.model.nodes[static_cast<size_t>(node->second)].scratch += footprint_.scratch_bytes[i];
+      if (node == nodes.end()) continue;
+      facts_.model.nodes[static_cast<size_t>(node->second)].scratch += footprint_.scratch_bytes[i] + count_unnamed(i);
+      add_in_place(i, facts_.model.nodes[static_cast<size_t>(node->second)]);
+    }
+  }
+
+  // What a step makes for a later step of the same node: packed weights, pieces of a sum.
+  int64_t count_unnamed(size_t step) const {
+    int64_t bytes = 0;
+    for (const int result : plan_.steps[step].results) {
+      if (!owner_of_root_.contains(result)) bytes += footprint_.value_bytes[static_cast<size_t>(result)];
+    }
+    return bytes;
+  }
+
+  // The step's result must be the one that the node is known by, and its operands values that other nodes made.
+  void add_in_place(size_t step, StepNode& node) {
+    for (const int operand : footprint_.in_place[step]) {
+      const auto made = owner_of_root_.find(plan_.steps[step].results[0]), read = owner_of_root_.find(operand);
+      if (made == owner_of_root_.end() || read == owner_of_root_.end()) continue;
+      const bool reads = std::any_of(node.reads.begin(), node.reads.end(), [&](int value) {
+        return facts_.model.owner[static_cast<size_t>(value)] == static_cast<int>(read->second);
+      });
+      const bool makes = std::count(node.results.begin(), node.results.end(), static_cast<int>(made->second)) > 0;
+      if (reads && makes) node.in_place.push_back(static_cast<int>(read->second));
     }
   }
 
@@ -321,6 +370,11 @@ class ModelMaker {
   const DimensionBindings dimensions_;
   std::unordered_map<std::string, int> plan_values_;
   std::unordered_map<int, const PlanStep*> made_by_;  // by plan value
+  std::vector<int> roots_;                            // by plan value: in whose memory it lies
+  std::unordered_map<int, ValueId> owner_of_root_;
+  std::set<std::string> in_libtorch_;  // nodes, by their first result
+  // Joined into the step of a later node, which reads what the node that makes it reads: they live as long.
+  std::set<ValueId> joined_;
   StepFacts facts_;
 };
 

@@ -177,14 +177,27 @@ class DropSearch {
   // Candidates are judged one by one; those that stay this near the best one go with it.
   static constexpr double kNearBest = 0.7;
 
-  ScheduleCost judge(const Drops& drops) const {
-    return judge_schedule(model_, walk(model_, base_, touches_, DropSet(model_, drops)).schedule, limit_);
+  ScheduleCost judge(const Drops& drops) const { return judge(walk(model_, base_, touches_, DropSet(model_, drops))); }
+
+  // Bytes above the limit count once for each node of the base: that something is made again is no fault in itself.
+  ScheduleCost judge(const DropSchedule& made) const {
+    std::vector<int64_t> live;
+    ScheduleCost cost = judge_schedule(model_, made.schedule, limit_, &live);
+    cost.excess = 0;
+    for (size_t at = 0; at < live.size();) {
+      const int purpose = made.purpose[at];
+      int64_t most = limit_;
+      for (; at < live.size() && made.purpose[at] == purpose; ++at) most = std::max(most, live[at]);
+      const double over = static_cast<double>(most - limit_);
+      cost.excess += over;
+    }
+    return cost;
   }
 
   void accept(Drops drops) {
     drops_ = std::move(drops);
     made_ = walk(model_, base_, touches_, DropSet(model_, drops_));
-    cost_ = judge_schedule(model_, made_.schedule, limit_);
+    cost_ = judge(made_);
   }
 
   FittedSchedule snapshot() const { return {made_.schedule, cost_, cost_.peak <= limit_}; }
@@ -202,8 +215,7 @@ class DropSearch {
     for (const IdleValue& idle : list_idle_values(model_, made_.schedule, peak)) {
       const int producer = model_.producer[static_cast<size_t>(idle.value)];
       const int after = made_.purpose[static_cast<size_t>(idle.touched)];
-      const bool same_node = after == made_.purpose[static_cast<size_t>(peak)];
-      if (same_node || !model_.nodes[static_cast<size_t>(producer)].repeatable) continue;
+      if (!model_.nodes[static_cast<size_t>(producer)].repeatable) continue;
       if (model_.bytes[static_cast<size_t>(idle.value)] == 0 || drops_.contains({idle.value, after})) continue;
       candidates.push_back({{idle.value, after}, 0});
     }

@@ -17,6 +17,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   step.precision = options.precision.value();
   step.step.threads = options.threads;
   step.at_once = batch;
+  step.step.outputs = false;
   if (find_fixed_batch(model)) step.fixed = batch;
   for (const Weight& weight : with_loss.weights) {
     if (options.offload.empty() && weight.role == WeightRole::parameter && weight.tensor.is_floating_point())

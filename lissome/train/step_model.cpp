@@ -42,6 +42,22 @@ std::vector<Life> find_lives(const StepModel& model, const RunOrder& schedule, b
   return lives;
 }
 
+std::vector<const Life*> sort_by_end(const std::vector<Life>& lives) {
+  std::vector<const Life*> sorted;
+  for (const Life& life : lives) sorted.push_back(&life);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Life* a, const Life* b) { return a->last < b->last; });
+  return sorted;
+}
+
+// Whether a value lies from its first moment in memory that ends there. `ends`: by owner, where its memory ended last.
+bool takes_over(const StepModel& model, const RunOrder& schedule, const Life& life, const std::vector<int>& ends) {
+  const StepNode& node = model.nodes[static_cast<size_t>(schedule[static_cast<size_t>(life.first)])];
+  return life.last > life.first && std::any_of(node.in_place.begin(), node.in_place.end(), [&](int value) {
+           const auto owner = static_cast<size_t>(model.owner[static_cast<size_t>(value)]);
+           return ends[owner] == life.first && model.bytes[owner] == model.bytes[static_cast<size_t>(life.value)];
+         });
+}
+
 }  // namespace
 
 RunOrder make_plain_schedule(const StepModel& model) {
@@ -53,9 +69,17 @@ RunOrder make_plain_schedule(const StepModel& model) {
 ScheduleCost judge_schedule(const StepModel& model, const RunOrder& schedule, int64_t limit,
                             std::vector<int64_t>* live) {
   std::vector<int64_t> change(schedule.size() + 2, 0);
-  for (const Life& life : find_lives(model, schedule, true)) {
+  const std::vector<Life> lives = find_lives(model, schedule, true);
+  // Memory that ends at a position, by owner: for results that take it over.
+  std::vector<int> ends(model.owner.size(), -1);
+  size_t ended = 0;
+  std::vector<const Life*> by_end = sort_by_end(lives);
+  for (const Life& life : lives) {
+    for (; ended < by_end.size() && by_end[ended]->last <= life.first; ++ended)
+      ends[static_cast<size_t>(by_end[ended]->value)] = by_end[ended]->last;
     const int64_t bytes = model.bytes[static_cast<size_t>(life.value)];
-    change[static_cast<size_t>(life.first)] += bytes;
+    const bool taken_over = takes_over(model, schedule, life, ends);
+    change[static_cast<size_t>(life.first) + (taken_over ? 1 : 0)] += bytes;
     change[static_cast<size_t>(life.last) + 1] -= bytes;
   }
   ScheduleCost cost;

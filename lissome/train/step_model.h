@@ -15,6 +15,8 @@ struct StepNode {
   bool forward = false;      // the outputs or the state need it, not the gradients alone
   std::vector<int> reads;    // values, each once; only of those that other nodes make
   std::vector<int> results;  // values
+  // Values in whose memory the only result that owns some may lie where this is their last reader; of its size.
+  std::vector<int> in_place;
 };
 
 struct StepModel {

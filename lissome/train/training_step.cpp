@@ -14,6 +14,7 @@
 #include "lissome/train/count_dropout.h"
 #include "lissome/train/lift_weights.h"
 #include "lissome/train/restore_attention.h"
+#include "lissome/train/split_gradients.h"
 
 namespace lissome {
 namespace {
@@ -43,6 +44,11 @@ Plan lower_step(const Program& program, const std::vector<at::Tensor>& lent, con
   return lower_program(program, lower);
 }
 
+Program keep_loss(Program program) {
+  program.outputs.erase(program.outputs.begin() + 1, program.outputs.end());
+  return program;
+}
+
 int choose_threads(const Plan& plan, const TrainingStepOptions& options) {
   return options.threads > 0 ? options.threads : plan.machine.threads;
 }
@@ -62,12 +68,15 @@ at::Tensor share(const Array& array) {
 
 TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>& examples,
                            const TrainingStepOptions& options)
-    : names_(list_trainable(program)), program_(differentiate_program(restore_attention(program), names_, examples)) {
+    : names_(list_trainable(program)),
+      program_(
+          differentiate_program(restore_attention(options.outputs ? program : keep_loss(program)), names_, examples)) {
   Lifted lifted = lift_weights(program_);
   lent_ = std::move(lifted.weights);
   written_ = std::move(lifted.written);
   if (count_dropout(lifted.program)) lent_.push_back(seed_.emplace(at::zeros({}, at::kLong)));
   run_pipeline(lifted.program);
+  if (options.budget) split_gradients(lifted.program);
   Plan plan = lower_step(lifted.program, lent_, options);
   if (options.budget) {
     const StepSource source{&lifted.program, &plan, choose_threads(plan, options)};

@@ -18,6 +18,7 @@ struct TrainingStepOptions {
   // A whole batch: kernels are timed on its sizes. Without it the first that accepts a node is taken.
   std::vector<at::Tensor> batch;
   std::optional<StepBudget> budget;  // recompute to stay inside it; none: everything is kept
+  bool outputs = true;  // beside the loss: training reads none, and each stays in memory to the end of a step
 };
 
 class TrainingStep {
@@ -29,8 +30,8 @@ class TrainingStep {
                const TrainingStepOptions& options = {});
 
   // Forward and backward with the weights as they are now; writes the program's state (running statistics). Dropout
-  // follows a seed that each run draws from the generator of the CPU. Returns the program's outputs, which the next run
-  // may overwrite.
+  // follows a seed that each run draws from the generator of the CPU. Returns the loss and, where they are wanted, the
+  // program's other outputs; the next run may overwrite them.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const StepSink* sink = nullptr);
 
   const std::vector<std::string>& names() const { return names_; }

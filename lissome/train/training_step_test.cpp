@@ -2,6 +2,7 @@
 #include "lissome/train/training_step.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
@@ -88,4 +89,16 @@ TEST_CASE("a step of a transformer runs on our own kernels and gives the gradien
       agree(step.gradients()[i], wanted[outputs.size() + i].toTensor());
     }
   }
+}
+
+TEST_CASE("a step that gives its loss alone has the same loss and gradients") {
+  const Program program = parse_program(kTransformer, make_weights());
+  TrainingStep all(program, make_batch(3)), loss(program, make_batch(3), {.outputs = false});
+  const std::vector<at::Tensor> batch = make_batch(20);
+  const std::vector<at::Tensor> wanted = all.run(batch), seen = loss.run(batch);
+  REQUIRE(wanted.size() == 2);
+  REQUIRE(seen.size() == 1);
+  CHECK(at::equal(seen[0], wanted[0]));
+  REQUIRE(loss.names() == all.names());
+  for (size_t i = 0; i < all.names().size(); ++i) CHECK(at::equal(loss.gradients()[i], all.gradients()[i]));
 }
