@@ -1,6 +1,6 @@
 // Trains a model on batches of a file when told to: lissome's side of bench/compare_training.py, which starts it.
 //   lissome_training_worker MODEL.pt2 DATA.npz BATCH THREADS PRECISION
-// PRECISION is f32, bf16 or f16: as autocast has it.
+// PRECISION is f32, bf16 or fp16: as autocast has it.
 // Says `ready` once a few steps have run, then answers each line on stdin with one on stdout:
 //   run N         N times of a step in nanoseconds: forward, backward and AdamW over the next batch
 //   loss 1        the loss of the last step
@@ -30,13 +30,6 @@ at::Tensor to_tensor(const Array& array) {
   return at::from_blob(
              array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype))
       .clone();
-}
-
-Dtype parse_precision(const std::string& word) {
-  for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f16}) {
-    if (word == dtype_name(dtype)) return dtype;
-  }
-  throw std::runtime_error("unknown precision " + word);
 }
 
 class Worker {
@@ -132,7 +125,7 @@ int main(int argument_count, char** arguments) {
     const int threads = std::stoi(arguments[4]);
     at::set_num_threads(threads);
     lissome::Worker worker(arguments[1], arguments[2], std::stoll(arguments[3]), threads,
-                           lissome::parse_precision(arguments[5]));
+                           lissome::parse_precision(arguments[5]).value());
     std::cout << "ready" << std::endl;
     std::string command;
     int64_t count = 0;

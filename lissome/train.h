@@ -17,3 +17,4 @@
 #include "lissome/train/trainer.h"
 #include "lissome/train/training_bytes.h"
 #include "lissome/train/training_step.h"
+#include "lissome/train/try_budget.h"

@@ -15,11 +15,9 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kExampleSamples = 3;
-constexpr int kSteps = 7;  // timed, in turns with the step that keeps everything where that fits too
-
 struct BudgetFlags {
-  std::string model, data, labels, loss = "cross_entropy", optimizer = "adamw", memory, recompute = "auto";
+  std::string model, data, labels, loss = "cross_entropy", optimizer = "adamw", memory, recompute = "auto",
+                                   precision = "f32";
   int64_t batch = 32;
   int threads = 0;
   bool json = false;
@@ -38,75 +36,27 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--optimizer", to.optimizer, "adamw, adam, sgd, lion or adafactor: its states count");
   flags.add("--batch", to.batch, "samples of a step", 1);
   flags.add("--recompute", to.recompute, "auto, none, every:N, modules:PATTERN or adaptive:SHARE");
+  flags.add("--precision", to.precision, "f32; bf16 or fp16: products and convolutions in it, weights stay f32");
   flags.add("--threads", to.threads, "0: all that this process may use", 0, kMostThreads);
   flags.add("--json", to.json, "print the result as JSON");
   return flags.parse(arguments);
 }
 
-// Samples come round again where the data are fewer.
-std::vector<at::Tensor> repeat_inputs(Dataset data, int64_t count, size_t inputs) {
-  std::vector<int64_t> rows;
-  for (int64_t i = 0; i < count; ++i) rows.push_back(data.rows[static_cast<size_t>(i) % data.rows.size()]);
-  data.rows = std::move(rows);
-  return take_inputs(data, 0, count, inputs);
+TrainOptions make_options(const BudgetFlags& flags, const Program& model) {
+  TrainOptions options;
+  options.loss = parse_loss(flags.loss, model);
+  options.optimizer = find_optimizer(flags.optimizer);
+  options.batch = flags.batch;
+  options.memory = parse_bytes(flags.memory);
+  options.recompute = parse_recompute(flags.recompute);
+  options.precision = parse_precision(flags.precision);
+  if (!options.precision)
+    throw_error(ErrorKind::usage, "--precision auto is for lissome train; a budget is that of f32, bf16 or fp16");
+  options.threads = flags.threads;
+  return options;
 }
 
-Program attach(const Program& model, const LossOptions& loss, const Dataset& data) {
-  if (loss.kind == LossKind::output) return attach_loss(model, loss, Dtype::f32, {});
-  if (!data.labels) throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, which this loss needs");
-  const Sizes& sizes = data.labels->sizes;
-  return attach_loss(model, loss, data.labels->dtype, {sizes.begin() + 1, sizes.end()});
-}
-
-int64_t count_bytes_of(const std::vector<at::Tensor>& tensors) {
-  int64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += tensor.numel() * static_cast<int64_t>(tensor.element_size());
-  return bytes;
-}
-
-// What the command found out.
-struct Findings {
-  TrainingBytes fixed;
-  int64_t batch_bytes = 0, memory = 0;
-  StepForecast told;
-  StepMemory measured;
-  Summary seconds;
-
-  int64_t beside() const { return fixed.total() + batch_bytes; }
-};
-
-Findings measure(const BudgetFlags& flags, const Program& model, const Dataset& data) {
-  const Program program = attach(model, parse_loss(flags.loss, model), data);
-  const std::vector<at::Tensor> inputs = repeat_inputs(data, flags.batch, program.inputs.size());
-  Findings found;
-  found.fixed = count_training_bytes(program, find_optimizer(flags.optimizer));
-  found.batch_bytes = count_bytes_of(inputs);
-  found.memory = parse_bytes(flags.memory);
-  StepBudget budget{
-      .recompute = parse_recompute(flags.recompute), .memory = found.memory - found.beside(), .sizes = {}};
-  if (budget.memory <= 0) {
-    throw_error(ErrorKind::over_budget, "a budget of ", format_bytes(found.memory),
-                ": weights, gradients, the states of ", flags.optimizer, " and a batch take ",
-                format_bytes(found.beside()), " before any activation.",
-                "\n      A smaller --batch, or an optimizer with fewer states (sgd) would help.");
-  }
-  for (const at::Tensor& input : inputs) budget.sizes.push_back(input.sizes().vec());
-  TrainingStep step(program, repeat_inputs(data, std::min(kExampleSamples, flags.batch), program.inputs.size()),
-                    {.threads = flags.threads, .budget = std::move(budget), .outputs = false});
-  found.told = *step.forecast();
-  step.run(inputs);
-  found.measured = measure_memory(step.session(), [&] { step.run(inputs); });
-  std::vector<double> seconds;
-  for (int i = 0; i < kSteps; ++i) {
-    const Stopwatch watch;
-    step.run(inputs);
-    seconds.push_back(watch.seconds());
-  }
-  found.seconds = summarize(seconds);
-  return found;
-}
-
-Table make_module_table(const Findings& found) {
+Table make_module_table(const BudgetTrial& found) {
   Table table{"Modules", {{"module", ""}, {"kept", "B"}, {"made again", "B"}, {"takes", "s"}}, {}};
   for (const ModuleForecast& row : found.told.modules) {
     if (row.kept == 0 && row.again == 0 && row.again_seconds == 0) continue;
@@ -116,7 +66,7 @@ Table make_module_table(const Findings& found) {
   return table;
 }
 
-Table make_memory_table(const Findings& found) {
+Table make_memory_table(const BudgetTrial& found) {
   Table table{"Memory", {{"what", ""}, {"keeping all", "B"}, {"told", "B"}, {"measured", "B"}}, {}};
   const auto add = [&](const std::string& what, int64_t plain, int64_t told, int64_t measured) {
     table.rows.push_back({what, static_cast<double>(plain), static_cast<double>(told), static_cast<double>(measured)});
@@ -132,7 +82,7 @@ Table make_memory_table(const Findings& found) {
   return table;
 }
 
-void print(const Findings& found, const BudgetFlags& flags, Console& console) {
+void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console) {
   const Table memory = make_memory_table(found), modules = make_module_table(found);
   if (flags.json) {
     const Json json{{"budget", found.memory},
@@ -157,11 +107,11 @@ void print(const Findings& found, const BudgetFlags& flags, Console& console) {
 int run_budget(const std::vector<std::string>& arguments, Console& console) {
   BudgetFlags flags;
   if (!read_flags(flags, arguments)) return 0;
-  parse_recompute(flags.recompute), parse_bytes(flags.memory);
   const Program model = open_program(flags.model);
+  const TrainOptions options = make_options(flags, model);
   const Dataset data = fit_dataset(load_dataset(flags.data, {.labels = flags.labels}), describe_inputs(model));
   if (data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
-  print(measure(flags, model, data), flags, console);
+  print(try_budget(model, data, options), flags, console);
   return 0;
 }
 

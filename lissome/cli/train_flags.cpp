@@ -81,14 +81,6 @@ std::vector<ParameterGroup> make_groups(const TrainFlags& flags, double learning
   return groups;
 }
 
-std::optional<Dtype> find_precision(const std::string& name) {
-  if (name == "auto") return std::nullopt;
-  if (name == "f32") return Dtype::f32;
-  if (name == "bf16") return Dtype::bf16;
-  if (name == "fp16") return Dtype::f16;
-  throw_error(ErrorKind::usage, "--precision is f32, bf16, fp16 or auto, not ", quote(name));
-}
-
 // 0 for auto.
 int64_t read_batch(const std::string& word) {
   if (word == "auto") return 0;
@@ -256,7 +248,7 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   options.batch = read_batch(flags.batch);
   options.accumulate = flags.accumulate;
   options.scale_learning_rate = !flags.keep_learning_rate;
-  options.precision = find_precision(flags.precision);
+  options.precision = parse_precision(flags.precision);
   if (!flags.memory.empty()) options.memory = parse_bytes(flags.memory);
   options.recompute = parse_recompute(flags.recompute);
   if (flags.memory.empty() && !std::holds_alternative<KeepAll>(options.recompute))

@@ -19,7 +19,7 @@ from lissome._lissome import (
 )
 from lissome.memory import MemoryUse, memory_probe
 from lissome.model import FastModel, load, optimize, prepare
-from lissome.train import Trained, train
+from lissome.train import Trained, budget, train
 
 version = __version__ = _lissome.version
 
@@ -34,6 +34,7 @@ __all__ = [
     "Trained",
     "UnsupportedError",
     "UsageError",
+    "budget",
     "load",
     "memory_probe",
     "optimize",

@@ -39,14 +39,6 @@ OptimizerOptions read_optimizer(const std::string& name, const py::dict& given) 
   throw_error(ErrorKind::usage, "optimizer is adamw, adam, sgd, lion or adafactor, not ", quote(name));
 }
 
-std::optional<Dtype> read_precision(const std::string& name) {
-  if (name == "auto") return std::nullopt;
-  if (name == "f32") return Dtype::f32;
-  if (name == "bf16") return Dtype::bf16;
-  if (name == "fp16") return Dtype::f16;
-  throw_error(ErrorKind::usage, "precision is f32, bf16, fp16 or auto, not ", quote(name));
-}
-
 TrainOptions read_options(const Program& model, const py::dict& given) {
   TrainOptions options;
   options.loss = parse_loss(given["loss"].cast<std::string>(), model);
@@ -57,7 +49,7 @@ TrainOptions read_options(const Program& model, const py::dict& given) {
   if (!given["batch"].is_none()) options.batch = given["batch"].cast<int64_t>();
   if (given["batch"].is_none()) options.batch = 0;  // as many as fit
   read_option(given, "accumulate", options.accumulate);
-  options.precision = read_precision(given["precision"].cast<std::string>());
+  options.precision = parse_precision(given["precision"].cast<std::string>());
   if (!given["memory"].is_none()) {
     options.memory = static_cast<int64_t>(read_quantity(given["memory"].cast<Quantity>(), parse_bytes));
     options.recompute = parse_recompute(given["recompute"].cast<std::string>());
@@ -104,6 +96,41 @@ py::dict describe_record(const TrainRecord& record) {
   return described;
 }
 
+py::dict describe_bytes(const BudgetTrial& trial, int64_t step) {
+  py::dict bytes;
+  bytes["weights"] = trial.fixed.weights;
+  bytes["gradients"] = trial.fixed.gradients;
+  bytes["states"] = trial.fixed.states;
+  bytes["batch"] = trial.batch_bytes;
+  bytes["activations"] = step;
+  bytes["all"] = trial.beside() + step;
+  return bytes;
+}
+
+py::dict describe_trial(const BudgetTrial& trial) {
+  py::dict described;
+  described["budget"] = trial.memory;
+  described["method"] = trial.told.method;
+  described["nodes_run_again"] = trial.told.runs_again;
+  described["seconds_told"] = trial.told.seconds;
+  described["seconds_told_keeping_all"] = trial.told.plain_seconds;
+  described["seconds"] = trial.seconds.median;
+  described["bytes_keeping_all"] = describe_bytes(trial, trial.told.plain.total());
+  described["bytes_told"] = describe_bytes(trial, trial.told.chosen.total());
+  described["bytes"] = describe_bytes(trial, trial.measured.total());
+  py::list modules;
+  for (const ModuleForecast& row : trial.told.modules) {
+    py::dict module;
+    module["module"] = row.module;
+    module["kept"] = row.kept;
+    module["made_again"] = row.again;
+    module["seconds"] = row.again_seconds;
+    modules.append(module);
+  }
+  described["modules"] = std::move(modules);
+  return described;
+}
+
 // Weights and state that training changed, under PyTorch's names.
 std::vector<std::pair<std::string, at::Tensor>> list_weights(const Program& model) {
   std::vector<std::pair<std::string, at::Tensor>> weights;
@@ -129,6 +156,16 @@ py::tuple train_program(const Program& model, const Dataset& data, const Dataset
   return py::make_tuple(std::move(trained->program), describe_record(trained->record), list_weights(model));
 }
 
+py::dict budget_program(const Program& model, const Dataset& data, const py::dict& given) {
+  const TrainOptions options = read_options(model, given);
+  BudgetTrial trial;
+  {
+    const py::gil_scoped_release released;
+    trial = try_budget(model, fit_dataset(data, describe_inputs(model)), options);
+  }
+  return describe_trial(trial);
+}
+
 }  // namespace
 
 void bind_training(py::module_& module) {
@@ -142,6 +179,7 @@ void bind_training(py::module_& module) {
         return std::pair(use.peak, use.kept);
       });
   module.def("train", &train_program);
+  module.def("budget", &budget_program);
   module.def("save_program", &save_program, py::call_guard<py::gil_scoped_release>());
 }
 

@@ -33,6 +33,30 @@ class Trained:
         _lissome.save_program(self.program, fspath(path))
 
 
+# One for each flag of `lissome train`.
+_OPTIONS: dict[str, Any] = {
+    "loss": "cross_entropy",
+    "optimizer": "adamw",
+    "optimizer_options": {},
+    "lr": None,
+    "schedule": "constant",
+    "epochs": 1,
+    "batch": 32,
+    "accumulate": 1,
+    "precision": "f32",
+    "memory": None,
+    "recompute": "auto",
+    "workers": None,
+    "transforms": "",
+    "clip": 1.0,
+    "label_smoothing": 0.0,
+    "freeze": [],
+    "early_stop": None,
+    "threads": 0,
+    "seed": 0,
+}
+
+
 def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     model: Model,
     data: Any,
@@ -84,7 +108,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     if validation_labels is None and isinstance(labels, str):
         validation_labels = labels
     held_out = None if validation is None else gather_samples(validation, validation_labels, names)
-    options = {
+    options = _OPTIONS | {
         "loss": loss,
         "optimizer": optimizer,
         "optimizer_options": dict(optimizer_options or {}),
@@ -112,6 +136,43 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     if record["interrupted"]:
         warnings.warn("interrupted: these are the weights so far", stacklevel=2)
     return trained
+
+
+def budget(
+    model: Model,
+    data: Any,
+    *,
+    memory: str | int,
+    loss: str = "cross_entropy",
+    example_inputs: Any = None,
+    example_kwargs: dict[str, Any] | None = None,
+    labels: Any = None,
+    optimizer: str = "adamw",
+    batch: int = 32,
+    precision: str = "f32",
+    recompute: str = "auto",
+    freeze: Sequence[str] = (),
+    threads: int = 0,
+) -> dict[str, Any]:
+    """Plans and runs a step of training inside `memory`: what it was told to take and what it took.
+
+    model, data and the rest: as in train(). Gives a dict: method, nodes_run_again; seconds_told, seconds_told_keeping_all
+    and seconds (measured); bytes_told, bytes_keeping_all and bytes (measured), each a dict of weights, gradients, states,
+    batch, activations (scratch included) and all; modules, a list of what each keeps and makes again. Raises
+    OverBudgetError, which names the least, where nothing fits. The module stays as it is.
+    """
+    program = open_program(model, example_inputs, example_kwargs, many=True, training=True)
+    options = _OPTIONS | {
+        "loss": loss,
+        "optimizer": optimizer,
+        "batch": batch,
+        "precision": precision,
+        "memory": to_quantity(memory),
+        "recompute": recompute,
+        "freeze": list(freeze),
+        "threads": threads,
+    }
+    return _lissome.budget(program, gather_samples(data, labels, program.input_names), options)
 
 
 def _put_back(module: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:

@@ -28,6 +28,14 @@ Program copy_face(const Program& program) {
 
 }  // namespace
 
+std::optional<Dtype> parse_precision(const std::string& word) {
+  if (word == "auto") return std::nullopt;
+  if (word == "f32") return Dtype::f32;
+  if (word == "bf16") return Dtype::bf16;
+  if (word == "fp16") return Dtype::f16;
+  throw_error(ErrorKind::usage, "the precision of a training is f32, bf16, fp16 or auto, not ", quote(word));
+}
+
 Program apply_autocast(const Program& program, Dtype dtype) {
   if (dtype != Dtype::bf16 && dtype != Dtype::f16)
     throw_error(ErrorKind::invalid_input, "mixed precision is bf16 or f16, not ", dtype_name(dtype));

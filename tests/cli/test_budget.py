@@ -82,6 +82,14 @@ def test_every_module_made_again(lissome: Lissome, tower: Path):
     assert total(every)[2] == pytest.approx(total(every)[1], rel=0.03)
 
 
+def test_mixed_precision_is_planned_too(lissome: Lissome, tower: Path):
+    plain = total(run_budget(lissome, 1 << 34, "--precision", "bf16"))[0]
+    assert plain < total(run_budget(lissome, 1 << 34))[0]
+    budget = int(0.7 * plain)
+    _, told, measured = total(run_budget(lissome, budget, "--precision", "bf16"))
+    assert measured <= budget and told == pytest.approx(measured, rel=0.03)
+
+
 def test_out_of_reach(lissome: Lissome, tower: Path):
     words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
     weights = sum(p.numel() for p in Tower().parameters()) * 4

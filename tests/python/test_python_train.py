@@ -93,7 +93,7 @@ def test_memory_and_precision_are_kept_to():
     assert trained.record["peak_memory"] <= 3 << 20
     with pytest.raises(lissome.OverBudgetError, match="1.0 KiB"):
         lissome.train(module, x, labels=x.sin(), loss="mse", example_inputs=(x[:4],), memory=1024)
-    with pytest.raises(lissome.UsageError, match="precision is f32"):
+    with pytest.raises(lissome.UsageError, match="precision of a training is f32"):
         train(make_classifier(), precision="f8")
 
 
@@ -109,3 +109,33 @@ def test_bad_input_is_refused():
     with pytest.raises(lissome.InvalidInputError, match="labels"):
         lissome.train(module, x, example_inputs=(x[:4],))
     assert all(torch.equal(module.state_dict()[name], before[name]) for name in before)
+
+
+class Tower(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()) for _ in range(8))
+        self.head = torch.nn.Linear(64, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x)
+
+
+def test_a_budget_is_told_and_kept():
+    torch.manual_seed(0)
+    module, x, labels = Tower().train(), torch.randn(512, 64), torch.arange(512) % 3
+    before = copy_state(module)
+    words = {"labels": labels, "example_inputs": (x[:4],), "batch": 512, "threads": 1}
+    plain = lissome.budget(module, x, memory="1GiB", **words)
+    assert plain["nodes_run_again"] == 0 and plain["bytes"] == pytest.approx(plain["bytes_told"], rel=0.03)
+    memory = int(plain["bytes"]["all"] - 0.3 * plain["bytes"]["activations"])
+    small = lissome.budget(module, x, memory=memory, **words)
+    assert small["nodes_run_again"] > 0
+    assert small["bytes"]["all"] <= memory < plain["bytes"]["all"]
+    assert sum(row["made_again"] for row in small["modules"]) > 0
+    assert small["seconds"] > 0 and small["seconds_told"] > small["seconds_told_keeping_all"]
+    assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
+    with pytest.raises(lissome.OverBudgetError, match="before any activation"):
+        lissome.budget(module, x, memory="100KiB", **words)

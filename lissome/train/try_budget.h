@@ -1,0 +1,27 @@
+// One step of a training inside a memory budget: what it was told to take, and what it took.
+#pragma once
+
+#include "lissome/data.h"
+#include "lissome/measure.h"
+#include "lissome/train/trainer.h"
+#include "lissome/train/training_bytes.h"
+
+namespace lissome {
+
+struct BudgetTrial {
+  TrainingBytes fixed;      // weights, gradients, states
+  int64_t batch_bytes = 0;  // the inputs
+  int64_t memory = 0;       // asked for
+  StepForecast told;        // of activations and scratch
+  StepMemory measured;      // of the same
+  Summary seconds;          // of a step
+  int64_t beside() const { return fixed.total() + batch_bytes; }
+};
+
+// Plans and runs steps of options.batch samples, which come round again where `data` has fewer, for options.memory
+// bytes in all. Of the options it reads the loss, optimizer, groups, precision (which must be given), recompute and
+// threads. Weights stay; running statistics do not. Throws over_budget: the message names the least that does; and what
+// attach_loss() throws.
+BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOptions& options);
+
+}  // namespace lissome
