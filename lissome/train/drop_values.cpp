@@ -2,6 +2,7 @@
 #include "lissome/train/drop_values.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lissome {
 namespace {
@@ -153,10 +154,17 @@ struct Candidate {
   double score = 0;  // bytes above the limit, over positions, that go for a second
 };
 
+// How candidates are weighed: a search that is greedy in one way ends elsewhere than in another, so several are tried.
+struct Greed {
+  double near_best = 0;  // candidates with this share of the best one's score go with it, 0 to 1
+  double power = 0;      // of seconds, by which bytes are divided: below 1, large gains come before cheap ones
+};
+constexpr Greed kGreeds[] = {{0.7, 1}, {1, 1}, {0.7, 0.5}, {1, 0.5}};
+
 class DropSearch {
  public:
-  DropSearch(const StepModel& model, const RunOrder& base, int64_t limit)
-      : model_(model), base_(base), touches_(model, base), limit_(limit) {
+  DropSearch(const StepModel& model, const RunOrder& base, int64_t limit, const Greed& greed)
+      : model_(model), base_(base), touches_(model, base), limit_(limit), greed_(greed) {
     accept(drops_);
   }
 
@@ -174,8 +182,6 @@ class DropSearch {
  private:
   // Less than this is gained by no drop: the time of a call of nothing.
   static constexpr double kLeastSeconds = 1e-7;
-  // Candidates are judged one by one; those that stay this near the best one go with it.
-  static constexpr double kNearBest = 0.7;
 
   ScheduleCost judge(const Drops& drops) const { return judge(walk(model_, base_, touches_, DropSet(model_, drops))); }
 
@@ -206,7 +212,7 @@ class DropSearch {
     Drops drops = drops_;
     drops.insert(drop);
     const ScheduleCost cost = judge(drops);
-    return (cost_.excess - cost.excess) / std::max(cost.seconds - cost_.seconds, kLeastSeconds);
+    return (cost_.excess - cost.excess) / std::pow(std::max(cost.seconds - cost_.seconds, kLeastSeconds), greed_.power);
   }
 
   std::vector<Candidate> list_candidates() const {
@@ -228,7 +234,7 @@ class DropSearch {
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
     if (candidates.empty() || candidates.front().score <= 0) return false;
-    const double least = candidates.front().score * kNearBest;
+    const double least = candidates.front().score * greed_.near_best;
     for (const Candidate& candidate : candidates) {
       if (candidate.score < least || cost_.peak <= limit_) break;
       if (&candidate != &candidates.front() && score(candidate.drop) < least) continue;
@@ -260,6 +266,7 @@ class DropSearch {
   const RunOrder& base_;
   const Touches touches_;
   const int64_t limit_;
+  const Greed greed_;
   Drops drops_;
   DropSchedule made_;
   ScheduleCost cost_;
@@ -272,7 +279,16 @@ DropSchedule make_drop_schedule(const StepModel& model, const RunOrder& base, co
 }
 
 FittedSchedule fit_by_drops(const StepModel& model, const RunOrder& base, int64_t limit) {
-  return DropSearch(model, base, limit).run();
+  FittedSchedule best;
+  for (const Greed& greed : kGreeds) {
+    FittedSchedule fitted = DropSearch(model, base, limit, greed).run();
+    const bool better = best.schedule.empty()      ? true
+                        : fitted.fits != best.fits ? fitted.fits
+                        : fitted.fits              ? fitted.cost.seconds < best.cost.seconds
+                                                   : fitted.cost.peak < best.cost.peak;
+    if (better) best = std::move(fitted);
+  }
+  return best;
 }
 
 }  // namespace lissome

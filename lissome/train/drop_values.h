@@ -26,7 +26,7 @@ struct FittedSchedule {
   bool fits = false;  // cost.peak <= limit; else nothing lower was found
 };
 
-// Greedy: at the peak, what frees most bytes above the limit for a second of recomputing goes first; then every drop
+// Greedy, in several ways: at the peak, what frees most bytes above the limit for a second goes first; then every drop
 // that the others made needless is taken back. Starts from `base`, which may recompute already.
 FittedSchedule fit_by_drops(const StepModel& model, const RunOrder& base, int64_t limit);
 
