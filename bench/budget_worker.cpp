@@ -1,6 +1,6 @@
 // One model at several memory budgets: lissome's side of bench/compare_budget.py.
 //   lissome_budget_worker MODEL.pt2 DATA.npz BATCH THREADS ROUNDS SHARE...
-// A share is of the bytes of activations that a step takes which keeps everything. For each, a line of JSON: bytes and
+// A share is of the bytes of activations that a step takes which keeps everything; above 1 it is such bytes. For each, a line of JSON: bytes and
 // time as told and as measured, in turns with the step that keeps everything, and whether gradients, state and the
 // generator have the same bits.
 #include <ATen/CPUGeneratorImpl.h>
@@ -44,8 +44,9 @@ class Worker {
 
   void answer(double share) {
     const StepForecast& all = *plain_->forecast();
-    const auto memory =
-        all.leaving + static_cast<int64_t>(share * static_cast<double>(all.plain.total() - all.leaving));
+    const double activations =
+        share > 1 ? share : share * static_cast<double>(all.plain.total() - all.leaving);
+    const auto memory = all.leaving + static_cast<int64_t>(activations);
     const Stopwatch watch;
     std::unique_ptr<TrainingStep> step;
     try {

@@ -4,7 +4,8 @@
 
 FOLDER is what training_models.py made. For each model and share of the activation bytes: peak told and measured, and
 the time of a step over that of the step that keeps everything, in turns. Beside it PyTorch with all of its blocks
-checkpointed, each way of cutting them into segments: its own ratio and peak, by libtorch's allocator.
+checkpointed, each way of cutting them into segments: its own ratio and peak, by libtorch's allocator, and how long a step
+of lissome takes that has as many bytes.
 """
 
 import argparse
@@ -47,8 +48,16 @@ def print_lissome(model: str, row: dict) -> None:
     )
 
 
-def print_checkpoint(model: str, row: dict) -> None:
-    print(f"{model:9} checkpoint {row['segments']:4}  activations {row['share']:5.1%}  time {row['ratio']:.3f}x", flush=True)
+def print_checkpoint(model: str, row: dict, ours: dict) -> None:
+    text = f"{model:9} checkpoint {row['segments']:4}  activations {row['share']:5.1%}  time {row['ratio']:.3f}x"
+    if "error" in ours:
+        text += f"  lissome does not fit into its {row['peak'] / 2**20:.0f} MiB"
+    else:
+        text += (
+            f"  {row['seconds']:.3f} s in {row['peak'] / 2**20:.0f} MiB; lissome {ours['seconds']:.3f} s in"
+            f" {(ours['measured'] - ours['leaving']) / 2**20:.0f} MiB"
+        )
+    print(text, flush=True)
 
 
 def main() -> None:
@@ -64,15 +73,17 @@ def main() -> None:
     results = {}
     for name in arguments.only.split(","):
         batch = arguments.batch or TRAININGS[name].batch
-        note(f"{name}: budgets")
-        ours = measure_lissome(arguments.folder / name, batch, arguments.rounds, arguments.shares.split(","))
         note(f"{name}: checkpoints")
-        theirs = measure_checkpoint(arguments.folder / name, batch, arguments.rounds)
+        theirs = [row for row in measure_checkpoint(arguments.folder / name, batch, arguments.rounds) if row["segments"]]
+        note(f"{name}: budgets")
+        shares = arguments.shares.split(",")
+        limits = [*shares, *(str(row["peak"]) for row in theirs)]
+        ours = measure_lissome(arguments.folder / name, batch, arguments.rounds, limits)
         print("\r\033[K", end="")
-        for row in ours:
+        for row in ours[: len(shares)]:
             print_lissome(name, row)
-        for row in theirs:
-            print_checkpoint(name, row)
+        for row, beside in zip(theirs, ours[len(shares) :]):
+            print_checkpoint(name, row, beside)
         results[name] = {"lissome": ours, "checkpoint": theirs}
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1), encoding="utf-8")
