@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
 
 namespace lissome {
@@ -15,17 +16,20 @@ double total_of(const double* sums, int64_t channels, int which, int64_t c) {
   return total;
 }
 
-float pass_where_positive(const float* mask, int64_t at, float value) { return mask && mask[at] <= 0 ? 0.0f : value; }
+template <typename T>
+double pass_where_positive(const T* mask, int64_t at, T value) {
+  return mask && widen_portable(mask[at]) <= 0 ? 0.0 : widen_portable(value);
+}
 
-}  // namespace
-
-void batch_norm_statistics_portable(const BatchNormStatisticsCall& call, int part, int parts) {
+template <typename T>
+void find_statistics(const BatchNormStatisticsCallOf<T>& call, int part, int parts) {
   const Range channels = split_evenly(call.channels, part, parts);
   const auto rows = static_cast<double>(call.rows);
   for (int64_t c = channels.begin; c < channels.end; ++c) {
     const double offset = total_of(call.sums, call.channels, 0, c) / rows;
     const double squares = total_of(call.sums, call.channels, 1, c) - rows * offset * offset;
-    const double variance = (squares > 0 || std::isnan(squares) ? squares : 0) / rows, mean = call.x[c] + offset;
+    const double variance = (squares > 0 || std::isnan(squares) ? squares : 0) / rows,
+                 mean = widen_portable(call.x[c]) + offset;
     const double reciprocal = 1 / std::sqrt(variance + call.epsilon), weight = call.weight ? call.weight[c] : 1.0;
     call.mean[c] = static_cast<float>(mean);
     call.reciprocal_deviation[c] = static_cast<float>(reciprocal);
@@ -35,6 +39,15 @@ void batch_norm_statistics_portable(const BatchNormStatisticsCall& call, int par
     call.new_mean[c] = static_cast<float>(call.momentum * mean + (1 - call.momentum) * call.running_mean[c]);
     call.new_var[c] = static_cast<float>(call.momentum * unbiased + (1 - call.momentum) * call.running_var[c]);
   }
+}
+
+}  // namespace
+
+void batch_norm_statistics_portable(const BatchNormStatisticsCall& call, int part, int parts) {
+  find_statistics(call, part, parts);
+}
+void batch_norm_statistics_bf16_portable(const BatchNormStatisticsBf16Call& call, int part, int parts) {
+  find_statistics(call, part, parts);
 }
 
 void batch_norm_gradients_portable(const BatchNormGradientsCall& call, int part, int parts) {
@@ -57,7 +70,10 @@ void channel_totals_portable(const ChannelTotalsCall& call, int part, int parts)
     call.total[c] = static_cast<float>(total_of(call.sums, call.channels, 0, c));
 }
 
-void channel_sums_portable(const ChannelSumsCall& call, int part, int parts) {
+namespace {
+
+template <typename T>
+void sum_channels(const ChannelSumsCallOf<T>& call, int part, int parts) {
   const Range blocks = split_evenly(kChannelBlocks, part, parts);
   for (int64_t block = blocks.begin; block < blocks.end; ++block) {
     const Range rows = split_evenly(call.rows, static_cast<int>(block), static_cast<int>(kChannelBlocks));
@@ -65,8 +81,8 @@ void channel_sums_portable(const ChannelSumsCall& call, int part, int parts) {
       double first = 0, second = 0;
       for (int64_t row = rows.begin; row < rows.end; ++row) {
         const int64_t at = row * call.channels + c;
-        const double center = !call.x ? 0 : call.dy ? call.mean[c] : call.x[c];
-        const double x = call.x ? static_cast<double>(call.x[at]) - center : 0;
+        const double center = !call.x ? 0 : call.dy ? call.mean[c] : widen_portable(call.x[c]);
+        const double x = call.x ? widen_portable(call.x[at]) - center : 0;
         const double one = call.dy ? pass_where_positive(call.mask, at, call.dy[at]) : x;
         first += one, second += one * x;
       }
@@ -76,17 +92,29 @@ void channel_sums_portable(const ChannelSumsCall& call, int part, int parts) {
   }
 }
 
-void channel_affine_portable(const ChannelAffineCall& call, int part, int parts) {
+template <typename T>
+void map_channels(const ChannelAffineCallOf<T>& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
   for (int64_t at = rows.begin * call.channels; at < rows.end * call.channels; ++at) {
     const int64_t c = at % call.channels;
     double y = static_cast<double>(call.scale[c]) * pass_where_positive(call.mask, at, call.x[at]) + call.shift[c];
     if (call.z) {
-      const double centered = call.z[at] - (call.z_center ? call.z_center[c] : 0.0);
+      const double centered = widen_portable(call.z[at]) - (call.z_center ? call.z_center[c] : 0.0);
       y += (call.z_scale ? call.z_scale[c] : 1.0) * centered;
     }
-    call.y[at] = static_cast<float>(call.relu && y < 0 ? 0 : y);
+    narrow_portable(call.relu && y < 0 ? 0 : y, call.y[at]);
   }
+}
+
+}  // namespace
+
+void channel_sums_portable(const ChannelSumsCall& call, int part, int parts) { sum_channels(call, part, parts); }
+void channel_sums_bf16_portable(const ChannelSumsBf16Call& call, int part, int parts) {
+  sum_channels(call, part, parts);
+}
+void channel_affine_portable(const ChannelAffineCall& call, int part, int parts) { map_channels(call, part, parts); }
+void channel_affine_bf16_portable(const ChannelAffineBf16Call& call, int part, int parts) {
+  map_channels(call, part, parts);
 }
 
 }  // namespace lissome

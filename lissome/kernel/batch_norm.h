@@ -1,5 +1,6 @@
 // Batch norm in training form over rows of channels (channels-last values, a row a pixel), cut into steps so that what
 // they pass on is a few numbers a channel: sums over rows -> statistics or gradients -> an affine map of each channel.
+// Rows are f32, or bf16 (uint16_t), which is widened before anything is computed and rounded once; all else is wide.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,23 @@ inline constexpr int64_t kChannelBlocks = 16;
 
 // Per block and channel, without dy: the sums of x - x[0] and of its square; with dy: of dy and of dy * (x - mean).
 // Where a mask is given and not above zero, dy counts as 0 (a NaN in the mask lets it pass, as threshold_backward).
-struct ChannelSumsCall {
-  const float* x = nullptr;     // [rows, channels]; null: dy alone is summed, the second sums are 0
-  const float* dy = nullptr;    // [rows, channels], or null
-  const float* mask = nullptr;  // [rows, channels], or null
+template <typename T>
+struct ChannelSumsCallOf {
+  const T* x = nullptr;         // [rows, channels]; null: dy alone is summed, the second sums are 0
+  const T* dy = nullptr;        // [rows, channels], or null
+  const T* mask = nullptr;      // [rows, channels], or null
   const float* mean = nullptr;  // [channels], with dy and x
   double* sums = nullptr;       // [kChannelBlocks, 2, channels]
   int64_t rows = 0, channels = 0;
 };
+using ChannelSumsCall = ChannelSumsCallOf<float>;
+using ChannelSumsBf16Call = ChannelSumsCallOf<uint16_t>;
 
 // Mean, 1 / sqrt(variance + epsilon), the running statistics after this batch, and y = scale * x + shift.
-struct BatchNormStatisticsCall {
+template <typename T>
+struct BatchNormStatisticsCallOf {
   const double* sums = nullptr;
-  const float* x = nullptr;                                     // its first row
+  const T* x = nullptr;                                         // its first row
   const float *weight = nullptr, *bias = nullptr;               // [channels], or null: 1 and 0
   const float *running_mean = nullptr, *running_var = nullptr;  // [channels]
   float *mean = nullptr, *reciprocal_deviation = nullptr;       // [channels], as the others
@@ -32,6 +37,8 @@ struct BatchNormStatisticsCall {
   double momentum = 0.1, epsilon = 1e-5;
   int64_t rows = 0, channels = 0;
 };
+using BatchNormStatisticsCall = BatchNormStatisticsCallOf<float>;
+using BatchNormStatisticsBf16Call = BatchNormStatisticsCallOf<uint16_t>;
 
 // Gradients of weight and bias, and dx = dy_scale * dy + x_scale * (x - mean) + shift.
 struct BatchNormGradientsCall {
@@ -52,12 +59,15 @@ struct ChannelTotalsCall {
 
 // y = activate(scale * (mask > 0 ? x : 0) + z_scale * (z - z_center) + shift), a row after the other. Where there is
 // no z_scale it counts as 1, without z_center as 0; without z that term is absent.
-struct ChannelAffineCall {
-  const float *x = nullptr, *z = nullptr, *mask = nullptr;  // [rows, channels]; z and mask may be null
+template <typename T>
+struct ChannelAffineCallOf {
+  const T *x = nullptr, *z = nullptr, *mask = nullptr;  // [rows, channels]; z and mask may be null
   const float *scale = nullptr, *shift = nullptr, *z_scale = nullptr, *z_center = nullptr;  // [channels]
-  float* y = nullptr;  // [rows, channels]; may be x or z
+  T* y = nullptr;  // [rows, channels]; may be x or z
   bool relu = false;
   int64_t rows = 0, channels = 0;
 };
+using ChannelAffineCall = ChannelAffineCallOf<float>;
+using ChannelAffineBf16Call = ChannelAffineCallOf<uint16_t>;
 
 }  // namespace lissome

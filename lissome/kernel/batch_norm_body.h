@@ -1,7 +1,7 @@
 // Batch norm over Floats, channels across registers.
 #pragma once
 
-#include "lissome/kernel/vector.h"
+#include "lissome/kernel/vector_bf16.h"
 
 #include "lissome/kernel/batch_norm.h"
 #include "lissome/kernel/split.h"
@@ -15,13 +15,15 @@ constexpr int64_t kSumRows = 32;  // summed in f32, then added to sums in f64
 template <int Vectors>
 struct ChannelLanes {
   int64_t channels;  // that exist
-  LISSOME_INLINE Floats load_at(const float* p, int v) const {
+  template <typename T>
+  LISSOME_INLINE Floats load_at(const T* p, int v) const {
     const int64_t left = channels - v * Floats::kWidth;
     return left >= Floats::kWidth ? load(p + v * Floats::kWidth)
            : left > 0             ? load_first(p + v * Floats::kWidth, left)
                                   : zeros();
   }
-  LISSOME_INLINE void store_at(float* p, int v, Floats value) const {
+  template <typename T>
+  LISSOME_INLINE void store_at(T* p, int v, Floats value) const {
     const int64_t left = channels - v * Floats::kWidth;
     if (left >= Floats::kWidth) {
       store(p + v * Floats::kWidth, value);
@@ -33,8 +35,14 @@ struct ChannelLanes {
 // All of Vectors registers.
 template <int Vectors>
 struct WholeLanes {
-  LISSOME_INLINE Floats load_at(const float* p, int v) const { return load(p + v * Floats::kWidth); }
-  LISSOME_INLINE void store_at(float* p, int v, Floats value) const { store(p + v * Floats::kWidth, value); }
+  template <typename T>
+  LISSOME_INLINE Floats load_at(const T* p, int v) const {
+    return load(p + v * Floats::kWidth);
+  }
+  template <typename T>
+  LISSOME_INLINE void store_at(T* p, int v, Floats value) const {
+    store(p + v * Floats::kWidth, value);
+  }
 };
 
 // 0 where mask <= 0.
@@ -47,13 +55,13 @@ LISSOME_INLINE Floats pass_where_positive(Floats mask, Floats value) {
 }
 
 // sums[2][Vectors] over rows [begin, end) of channels from c on.
-template <int Vectors, typename Lanes>
-LISSOME_INLINE void sum_rows(const ChannelSumsCall& call, const Lanes& lanes, int64_t c, int64_t begin, int64_t end,
-                             Floats (&sums)[2][Vectors]) {
+template <int Vectors, typename Lanes, typename T>
+LISSOME_INLINE void sum_rows(const ChannelSumsCallOf<T>& call, const Lanes& lanes, int64_t c, int64_t begin,
+                             int64_t end, Floats (&sums)[2][Vectors]) {
   Floats center[Vectors];
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) {
-    center[v] = !call.x ? zeros() : lanes.load_at((call.dy ? call.mean : call.x) + c, v);
+    center[v] = !call.x ? zeros() : call.dy ? lanes.load_at(call.mean + c, v) : lanes.load_at(call.x + c, v);
     sums[0][v] = sums[1][v] = zeros();
   }
   for (int64_t row = begin; row < end; ++row) {
@@ -72,9 +80,9 @@ LISSOME_INLINE void sum_rows(const ChannelSumsCall& call, const Lanes& lanes, in
   }
 }
 
-template <int Vectors, typename Lanes>
-LISSOME_INLINE void add_rows(const ChannelSumsCall& call, const Lanes& lanes, int64_t c, int64_t count, int64_t begin,
-                             int64_t end, double* totals) {
+template <int Vectors, typename Lanes, typename T>
+LISSOME_INLINE void add_rows(const ChannelSumsCallOf<T>& call, const Lanes& lanes, int64_t c, int64_t count,
+                             int64_t begin, int64_t end, double* totals) {
   Floats sums[2][Vectors];
   sum_rows<Vectors>(call, lanes, c, begin, end, sums);
   alignas(64) float numbers[2][Vectors * Floats::kWidth];
@@ -87,7 +95,8 @@ LISSOME_INLINE void add_rows(const ChannelSumsCall& call, const Lanes& lanes, in
   }
 }
 
-LISSOME_INLINE void run_channel_sums(const ChannelSumsCall& call, int part, int parts) {
+template <typename T>
+LISSOME_INLINE void sum_channels(const ChannelSumsCallOf<T>& call, int part, int parts) {
   constexpr int kVectors = 4;
   constexpr int64_t kColumn = kVectors * Floats::kWidth;
   const Range blocks = split_evenly(kChannelBlocks, part, parts);
@@ -110,8 +119,9 @@ LISSOME_INLINE void run_channel_sums(const ChannelSumsCall& call, int part, int 
 }
 
 // The channels from c on, of rows [begin, end).
-template <int Vectors, typename Lanes>
-LISSOME_INLINE void map_rows(const ChannelAffineCall& call, const Lanes& lanes, int64_t c, int64_t begin, int64_t end) {
+template <int Vectors, typename Lanes, typename T>
+LISSOME_INLINE void map_rows(const ChannelAffineCallOf<T>& call, const Lanes& lanes, int64_t c, int64_t begin,
+                             int64_t end) {
   Floats scale[Vectors], shift[Vectors], z_scale[Vectors], center[Vectors];
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) {
@@ -133,7 +143,8 @@ LISSOME_INLINE void map_rows(const ChannelAffineCall& call, const Lanes& lanes, 
   }
 }
 
-LISSOME_INLINE void run_channel_affine(const ChannelAffineCall& call, int part, int parts) {
+template <typename T>
+LISSOME_INLINE void map_channels(const ChannelAffineCallOf<T>& call, int part, int parts) {
   constexpr int kVectors = 4;
   constexpr int64_t kColumn = kVectors * Floats::kWidth;
   const Range rows = split_evenly(call.rows, part, parts);
@@ -146,6 +157,19 @@ LISSOME_INLINE void run_channel_affine(const ChannelAffineCall& call, int part, 
       map_rows<1>(call, ChannelLanes<1>{left < Floats::kWidth ? left : int64_t{Floats::kWidth}}, c, row, end);
     }
   }
+}
+
+LISSOME_INLINE void run_channel_sums(const ChannelSumsCall& call, int part, int parts) {
+  sum_channels(call, part, parts);
+}
+LISSOME_INLINE void run_channel_sums_bf16(const ChannelSumsBf16Call& call, int part, int parts) {
+  sum_channels(call, part, parts);
+}
+LISSOME_INLINE void run_channel_affine(const ChannelAffineCall& call, int part, int parts) {
+  map_channels(call, part, parts);
+}
+LISSOME_INLINE void run_channel_affine_bf16(const ChannelAffineBf16Call& call, int part, int parts) {
+  map_channels(call, part, parts);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // Every row of "channel_sums" and "channel_affine" against the portable one, and the steps together against batch norm
-// and its gradients as they are defined.
+// and its gradients as they are defined; in bf16 against the f32 form of the same numbers.
 #include "lissome/kernel/batch_norm.h"
 
 #include <doctest/doctest.h>
 
+#include "lissome/kernel/bf16_arrays.h"
 #include "lissome/kernel/kernel_table.h"
-#include "lissome/kernel/test_arrays.h"
 
 using namespace lissome;
 
@@ -160,6 +160,100 @@ void check_norm(const Norm& norm) {
   check_gradients(norm, dx, weight_gradient, bias_gradient, y);
 }
 
+// Rounds the rows, which stay f32 numbers.
+std::vector<uint16_t> round_rows(std::vector<float>& rows) {
+  std::vector<uint16_t> narrow;
+  for (float& value : rows) {
+    narrow.push_back(narrow_bf16(value));
+    value = widen_bf16(narrow.back());
+  }
+  return narrow;
+}
+
+template <typename Call>
+std::vector<float> sum_portable(std::string_view kernel, Call call, int64_t channels) {
+  std::vector<double> sums(static_cast<size_t>(kChannelBlocks * 2 * channels));
+  call.sums = sums.data();
+  kernel_rows(kernel).back().function(&call, 0, 1);
+  return blocks_together(sums, channels);
+}
+
+void check_bf16_sums(const ChannelSumsCall& wide, const ChannelSumsBf16Call& narrow) {
+  const auto wanted = sum_portable("channel_sums", wide, wide.channels);
+  const float tolerance = 1e-6f * std::sqrt(static_cast<float>(wide.rows)) + 2e-6f;
+  for (const KernelRow& row : kernel_rows("channel_sums_bf16")) {
+    if (!can_run(row.isa)) continue;
+    CAPTURE(isa_name(row.isa));
+    std::vector<double> sums(static_cast<size_t>(kChannelBlocks * 2 * wide.channels), 777);
+    ChannelSumsBf16Call call = narrow;
+    call.sums = sums.data();
+    for (int part = 0; part < 3; ++part) row.function(&call, part, 3);
+    CHECK(count_differences(blocks_together(sums, wide.channels), wanted, tolerance) == 0);
+  }
+}
+
+void check_bf16_affine(ChannelAffineCall wide, ChannelAffineBf16Call narrow) {
+  std::vector<float> wanted(static_cast<size_t>(wide.rows * wide.channels));
+  wide.y = wanted.data();
+  kernel_rows("channel_affine").back().function(&wide, 0, 1);
+  for (const KernelRow& row : kernel_rows("channel_affine_bf16")) {
+    if (!can_run(row.isa)) continue;
+    CAPTURE(isa_name(row.isa));
+    std::vector<uint16_t> y(wanted.size(), 777);
+    narrow.y = y.data();
+    for (int part = 0; part < 3; ++part) row.function(&narrow, part, 3);
+    int64_t wrong = 0;
+    for (size_t i = 0; i < y.size(); ++i) wrong += !is_rounded(y[i], wanted[i], 1e-6f);
+    CHECK(wrong == 0);
+  }
+}
+
+void check_bf16(Norm norm) {
+  const auto x = round_rows(norm.x), dy = round_rows(norm.dy), mask = round_rows(norm.mask);
+  for (int form = 0; form < 3; ++form) {
+    ChannelSumsCall wide;
+    ChannelSumsBf16Call narrow;
+    wide.x = norm.x.data(), narrow.x = x.data();
+    if (form > 0) wide.dy = norm.dy.data(), narrow.dy = dy.data(), wide.mean = narrow.mean = norm.bias.data();
+    if (form > 1) wide.mask = norm.mask.data(), narrow.mask = mask.data();
+    wide.rows = narrow.rows = norm.rows, wide.channels = narrow.channels = norm.channels;
+    check_bf16_sums(wide, narrow);
+  }
+  for (int form = 0; form < 8; ++form) {
+    ChannelAffineCall wide;
+    ChannelAffineBf16Call narrow;
+    wide.x = norm.x.data(), narrow.x = x.data();
+    wide.scale = narrow.scale = norm.weight.data(), wide.shift = narrow.shift = norm.bias.data();
+    wide.relu = narrow.relu = (form & 1) != 0;
+    if (form & 2) wide.mask = norm.mask.data(), narrow.mask = mask.data();
+    if (form & 4) wide.z = norm.dy.data(), narrow.z = dy.data(), wide.z_scale = narrow.z_scale = norm.bias.data();
+    wide.rows = narrow.rows = norm.rows, wide.channels = narrow.channels = norm.channels;
+    check_bf16_affine(wide, narrow);
+  }
+  const auto find_statistics = [&](auto call, std::string_view kernel, std::string_view sums, auto sum_call) {
+    std::vector<double> blocks(static_cast<size_t>(kChannelBlocks * 2 * norm.channels));
+    std::vector<float> results[6];
+    for (auto& result : results) result.resize(static_cast<size_t>(norm.channels));
+    sum_call.sums = blocks.data(), call.sums = blocks.data();
+    sum_call.rows = call.rows = norm.rows, sum_call.channels = call.channels = norm.channels;
+    kernel_rows(sums).back().function(&sum_call, 0, 1);
+    call.running_mean = norm.weight.data(), call.running_var = norm.bias.data();
+    call.mean = results[0].data(), call.reciprocal_deviation = results[1].data(), call.new_mean = results[2].data();
+    call.new_var = results[3].data(), call.scale = results[4].data(), call.shift = results[5].data();
+    kernel_rows(kernel).back().function(&call, 0, 1);
+    std::vector<float> all;
+    for (const auto& result : results) all.insert(all.end(), result.begin(), result.end());
+    return all;
+  };
+  BatchNormStatisticsCall wide;
+  BatchNormStatisticsBf16Call narrow;
+  ChannelSumsCall wide_sums;
+  ChannelSumsBf16Call narrow_sums;
+  wide.x = wide_sums.x = norm.x.data(), narrow.x = narrow_sums.x = x.data();
+  CHECK(find_statistics(narrow, "batch_norm_statistics_bf16", "channel_sums_bf16", narrow_sums) ==
+        find_statistics(wide, "batch_norm_statistics", "channel_sums", wide_sums));
+}
+
 }  // namespace
 
 TEST_CASE("sums and affine maps of channels agree with the portable form, whatever the number of parts") {
@@ -178,4 +272,12 @@ TEST_CASE("batch norm and its gradients are what they are defined to be, also fa
   check_norm(make_norm(40, 20, 1, 0));
   check_norm(make_norm(3000, 70, 2, 3));
   check_norm(make_norm(2, 5, 3, 0));
+}
+
+TEST_CASE("sums, statistics and affine maps of bf16 rows are those of the same numbers in f32, rounded once") {
+  for (const auto& [rows, channels] : {std::pair<int64_t, int64_t>{2, 1}, {5, 7}, {100, 64}, {700, 70}, {3001, 33}}) {
+    CAPTURE(rows);
+    CAPTURE(channels);
+    check_bf16(make_norm(rows, channels, static_cast<uint64_t>(rows), 0.5f));
+  }
 }

@@ -1,8 +1,7 @@
-// Packing, and the portable form.
+// Sizes, and the portable form.
 #include "lissome/kernel/conv_bf16.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "lissome/kernel/conv_bf16_pieces.h"
 #include "lissome/kernel/kernel_table_rows.h"
@@ -10,46 +9,10 @@
 #include "lissome/kernel/split.h"
 
 namespace lissome {
-namespace {
-
-// The inputs of a piece in the order in which linear_bf16 packs them.
-std::vector<uint16_t> gather_inputs(const ConvBf16Call& call, const ConvPiece& piece, PhaseAxis rows, PhaseAxis columns,
-                                    const uint16_t* weight) {
-  const Window &own = piece.window, &w = call.window;
-  const int64_t all_taps = w.kernel_height * w.kernel_width, all_inputs = piece.inputs * piece.taps();
-  std::vector<uint16_t> gathered(static_cast<size_t>(piece.outputs * all_inputs));
-  for (int64_t n = 0; n < piece.outputs; ++n) {
-    const int64_t oc = piece.y_offset + n;
-    for (int64_t tap = 0; tap < piece.taps(); ++tap) {
-      int64_t h = tap / own.kernel_width, v = tap % own.kernel_width;
-      if (call.transposed) {
-        h = rows.first + (rows.count - 1 - h) * w.stride_height;
-        v = columns.first + (columns.count - 1 - v) * w.stride_width;
-      }
-      for (int64_t ic = 0; ic < piece.inputs; ++ic) {
-        const int64_t row = call.transposed ? ic * call.out_channels + oc : oc * piece.inputs + ic;
-        gathered[static_cast<size_t>(n * all_inputs + piece.find_input(tap, ic))] =
-            weight[row * all_taps + h * w.kernel_width + v];
-      }
-    }
-  }
-  return gathered;
-}
-
-}  // namespace
-
 int64_t packed_conv_bf16_size(const ConvBf16Call& call) {
   int64_t size = 0;
   for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis, PhaseAxis) { size += piece.packed_size(); });
   return size;
-}
-
-void pack_conv_bf16(const ConvBf16Call& call, const uint16_t* weight, uint16_t* packed) {
-  for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis rows, PhaseAxis columns) {
-    const std::vector<uint16_t> gathered = gather_inputs(call, piece, rows, columns, weight);
-    const int64_t inputs = piece.inputs * piece.taps();
-    pack_linear_bf16(gathered.data(), piece.outputs, inputs, inputs, 1, packed + piece.weight_offset);
-  });
 }
 
 int64_t conv_bf16_scratch(const ConvBf16Call& call) {

@@ -32,6 +32,16 @@ int64_t packed_conv_bf16_size(const ConvBf16Call& call);  // elements
 // `weight` is [out_channels, in_channels / groups, kernel_height, kernel_width], or when transposed
 // [in_channels, out_channels, kernel_height, kernel_width], dense in row order.
 void pack_conv_bf16(const ConvBf16Call& call, const uint16_t* weight, uint16_t* packed);
+
+// The same as a step, for weights that change from call to call; of f32 they are rounded.
+struct PackConvBf16Call {
+  const uint16_t* weight = nullptr;
+  const float* wide_weight = nullptr;  // where weight is null
+  uint16_t* packed = nullptr;
+  int64_t in_channels = 0, out_channels = 0, groups = 1;
+  bool transposed = false;
+  Window window;  // kernel, stride and padding
+};
 int64_t conv_bf16_scratch(const ConvBf16Call& call);  // bytes a part
 
 }  // namespace lissome

@@ -6,6 +6,7 @@
 #include "lissome/kernel/conv_phases.h"
 #include "lissome/kernel/conv_weight_pieces.h"
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/portable_output.h"
 
 namespace lissome {
 
@@ -20,10 +21,18 @@ int64_t choose_conv_weight_splits(int64_t out_channels, int64_t in_channels, int
   return std::min(divide_up(kUnits, units), kMostSplits);
 }
 
-int64_t conv_weight_f32_scratch(const ConvWeightF32Call& call) {
+namespace {
+
+template <typename T>
+int64_t count_scratch(const ConvWeightCallOf<T>& call) {
   const ConvWeightPieces pieces = find_weight_pieces(call);
   return pieces.dy_size + pieces.band_size + pieces.sums_size;
 }
+
+}  // namespace
+
+int64_t conv_weight_scratch(const ConvWeightF32Call& call) { return count_scratch(call); }
+int64_t conv_weight_scratch(const ConvWeightBf16Call& call) { return count_scratch(call); }
 
 namespace {
 
@@ -124,7 +133,8 @@ double sum_data(const ConvDataF32Call& call, int64_t n, int64_t h, int64_t v, in
   return sum;
 }
 
-double sum_weight(const ConvWeightF32Call& call, int64_t oc, int64_t ic, int64_t kh, int64_t kw) {
+template <typename T>
+double sum_weight(const ConvWeightCallOf<T>& call, int64_t oc, int64_t ic, int64_t kh, int64_t kw) {
   const Window& w = call.window;
   const int64_t input = oc / (call.out_channels / call.groups) * (call.in_channels / call.groups) + ic;
   double sum = 0;
@@ -135,11 +145,26 @@ double sum_weight(const ConvWeightF32Call& call, int64_t oc, int64_t ic, int64_t
     for (int64_t ow = 0; ow < w.out_width; ++ow) {
       const int64_t v = ow * w.stride_width - w.pad_width + kw * w.dilation_width;
       if (v < 0 || v >= w.width) continue;
-      sum += static_cast<double>(call.dy[(row * w.out_width + ow) * call.out_channels + oc]) *
-             call.x[((n * w.height + h) * w.width + v) * call.in_channels + input];
+      sum += widen_portable(call.dy[(row * w.out_width + ow) * call.out_channels + oc]) *
+             widen_portable(call.x[((n * w.height + h) * w.width + v) * call.in_channels + input]);
     }
   }
   return sum;
+}
+
+// The whole sum is the first piece, the others are zero.
+template <typename T>
+void sum_weights(const ConvWeightCallOf<T>& call, int part, int parts) {
+  const int64_t taps = call.window.kernel_height * call.window.kernel_width, inputs = call.in_channels / call.groups;
+  const int64_t all = call.out_channels * inputs * taps;
+  const Range numbers = split_evenly(all, part, parts);
+  for (int64_t split = 1; split < call.splits; ++split)
+    std::fill(call.dw + split * all + numbers.begin, call.dw + split * all + numbers.end, 0.0f);
+  for (int64_t i = numbers.begin; i < numbers.end; ++i) {
+    const int64_t tap = i % taps;
+    call.dw[i] = static_cast<float>(sum_weight(call, i / taps / inputs, i / taps % inputs,
+                                               tap / call.window.kernel_width, tap % call.window.kernel_width));
+  }
 }
 
 }  // namespace
@@ -155,18 +180,7 @@ void conv_data_f32_portable(const ConvDataF32Call& call, int part, int parts) {
   }
 }
 
-// The whole sum is the first piece, the others are zero.
-void conv_weight_f32_portable(const ConvWeightF32Call& call, int part, int parts) {
-  const int64_t taps = call.window.kernel_height * call.window.kernel_width, inputs = call.in_channels / call.groups;
-  const int64_t all = call.out_channels * inputs * taps;
-  const Range numbers = split_evenly(all, part, parts);
-  for (int64_t split = 1; split < call.splits; ++split)
-    std::fill(call.dw + split * all + numbers.begin, call.dw + split * all + numbers.end, 0.0f);
-  for (int64_t i = numbers.begin; i < numbers.end; ++i) {
-    const int64_t tap = i % taps;
-    call.dw[i] = static_cast<float>(sum_weight(call, i / taps / inputs, i / taps % inputs,
-                                               tap / call.window.kernel_width, tap % call.window.kernel_width));
-  }
-}
+void conv_weight_f32_portable(const ConvWeightF32Call& call, int part, int parts) { sum_weights(call, part, parts); }
+void conv_weight_bf16_portable(const ConvWeightBf16Call& call, int part, int parts) { sum_weights(call, part, parts); }
 
 }  // namespace lissome

@@ -40,17 +40,22 @@ struct ConvDataF32Call {
 };
 int64_t packed_conv_data_f32_size(int64_t out_channels, int64_t in_channels, int64_t groups, int64_t taps);
 
-// The weight gradient, in `splits` pieces that share the pixels and add up to it: few outputs and inputs alone would
-// not keep all cores busy. Each sum goes over its pixels in one order, whatever the number of parts.
-struct ConvWeightF32Call {
-  const float* x = nullptr;   // [batch, height, width, in_channels]
-  const float* dy = nullptr;  // [batch, out_height, out_width, out_channels]
-  float* dw = nullptr;        // [splits, out_channels, in_channels / groups, kernel_height, kernel_width], in row order
-  float* scratch = nullptr;   // conv_weight_f32_scratch() for each part
+// The weight gradient of f32 or bf16 (uint16_t) values, in `splits` pieces that share the pixels and add up to it: few
+// outputs and inputs alone would not keep all cores busy. Each sum goes over its pixels in one order, whatever the
+// number of parts; with bf16 in pairs of neighbours of a line, where the instruction set has those.
+template <typename T>
+struct ConvWeightCallOf {
+  const T* x = nullptr;      // [batch, height, width, in_channels]
+  const T* dy = nullptr;     // [batch, out_height, out_width, out_channels]
+  float* dw = nullptr;       // [splits, out_channels, in_channels / groups, kernel_height, kernel_width], in row order
+  float* scratch = nullptr;  // conv_weight_scratch() for each part
   int64_t in_channels = 0, out_channels = 0, groups = 1, splits = 1;
   Window window;
 };
+using ConvWeightF32Call = ConvWeightCallOf<float>;
+using ConvWeightBf16Call = ConvWeightCallOf<uint16_t>;
 int64_t choose_conv_weight_splits(int64_t out_channels, int64_t in_channels, int64_t groups, int64_t taps);
-int64_t conv_weight_f32_scratch(const ConvWeightF32Call& call);  // elements, of one part
+int64_t conv_weight_scratch(const ConvWeightF32Call& call);  // elements, of one part
+int64_t conv_weight_scratch(const ConvWeightBf16Call& call);
 
 }  // namespace lissome

@@ -108,7 +108,7 @@ void check_weight(const Case& c, const Window& w, const std::vector<float>& x, c
   for (const KernelRow& row : kernel_rows("conv_weight_f32")) {
     if (!can_run(row.isa)) continue;
     for (const int parts : {1, 3}) {
-      std::vector<float> scratch(static_cast<size_t>(parts * conv_weight_f32_scratch(call)), NAN);
+      std::vector<float> scratch(static_cast<size_t>(parts * conv_weight_scratch(call)), NAN);
       call.scratch = scratch.data();
       CAPTURE(isa_name(row.isa));
       run_parts(row, call, parts, dw);

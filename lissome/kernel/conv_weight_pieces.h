@@ -17,7 +17,7 @@ struct ConvWeightPieces {
   int64_t images, lines;                  // of dy, of a chunk
   int64_t image_chunks, chunks;           // of an image, 1 where a chunk has several; of all
   int64_t band_lines, pitch;              // lines of x for those of one image, and pixels of a line, with padding
-  int64_t dy_size, band_size, sums_size;  // floats of scratch
+  int64_t dy_size, band_size, sums_size;  // floats of scratch, or pairs of bf16
 };
 
 inline int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
@@ -29,7 +29,8 @@ inline int64_t find_weight_block(int64_t inputs, int64_t taps) {
   return blocks == 1 ? inputs : round_up(divide_up(inputs, blocks), 16);
 }
 
-inline ConvWeightPieces find_weight_pieces(const ConvWeightF32Call& call) {
+template <typename T>
+inline ConvWeightPieces find_weight_pieces(const ConvWeightCallOf<T>& call) {
   const Window& w = call.window;
   const int64_t taps = w.kernel_height * w.kernel_width;
   ConvWeightPieces p;

@@ -85,6 +85,10 @@ LISSOME_KERNEL(conv_data_f32, ConvDataF32Call, portable);
 LISSOME_KERNEL(conv_weight_f32, ConvWeightF32Call, avx512);
 LISSOME_KERNEL(conv_weight_f32, ConvWeightF32Call, avx2);
 LISSOME_KERNEL(conv_weight_f32, ConvWeightF32Call, portable);
+LISSOME_KERNEL(conv_weight_bf16, ConvWeightBf16Call, avx512_bf16);
+LISSOME_KERNEL(conv_weight_bf16, ConvWeightBf16Call, avx512);
+LISSOME_KERNEL(conv_weight_bf16, ConvWeightBf16Call, avx2);
+LISSOME_KERNEL(conv_weight_bf16, ConvWeightBf16Call, portable);
 
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, amx);
 LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, avx512_vnni);
@@ -94,14 +98,21 @@ LISSOME_KERNEL(conv_u8s8, ConvU8S8Call, portable);
 LISSOME_KERNEL(batch_norm_gradients, BatchNormGradientsCall, portable);
 
 LISSOME_KERNEL(batch_norm_statistics, BatchNormStatisticsCall, portable);
+LISSOME_KERNEL(batch_norm_statistics_bf16, BatchNormStatisticsBf16Call, portable);
 
 LISSOME_KERNEL(channel_affine, ChannelAffineCall, avx512);
 LISSOME_KERNEL(channel_affine, ChannelAffineCall, avx2);
 LISSOME_KERNEL(channel_affine, ChannelAffineCall, portable);
+LISSOME_KERNEL(channel_affine_bf16, ChannelAffineBf16Call, avx512);
+LISSOME_KERNEL(channel_affine_bf16, ChannelAffineBf16Call, avx2);
+LISSOME_KERNEL(channel_affine_bf16, ChannelAffineBf16Call, portable);
 
 LISSOME_KERNEL(channel_sums, ChannelSumsCall, avx512);
 LISSOME_KERNEL(channel_sums, ChannelSumsCall, avx2);
 LISSOME_KERNEL(channel_sums, ChannelSumsCall, portable);
+LISSOME_KERNEL(channel_sums_bf16, ChannelSumsBf16Call, avx512);
+LISSOME_KERNEL(channel_sums_bf16, ChannelSumsBf16Call, avx2);
+LISSOME_KERNEL(channel_sums_bf16, ChannelSumsBf16Call, portable);
 
 LISSOME_KERNEL(channel_totals, ChannelTotalsCall, portable);
 
@@ -223,12 +234,19 @@ LISSOME_KERNEL(matmul_f32, MatmulF32Call, portable);
 LISSOME_KERNEL(max_pool_gradient, MaxPoolGradientCall, avx512);
 LISSOME_KERNEL(max_pool_gradient, MaxPoolGradientCall, avx2);
 LISSOME_KERNEL(max_pool_gradient, MaxPoolGradientCall, portable);
+LISSOME_KERNEL(max_pool_gradient_bf16, MaxPoolGradientBf16Call, avx512);
+LISSOME_KERNEL(max_pool_gradient_bf16, MaxPoolGradientBf16Call, avx2);
+LISSOME_KERNEL(max_pool_gradient_bf16, MaxPoolGradientBf16Call, portable);
 
 LISSOME_KERNEL(max_pool_places, MaxPoolCall, avx512);
 LISSOME_KERNEL(max_pool_places, MaxPoolCall, avx2);
 LISSOME_KERNEL(max_pool_places, MaxPoolCall, portable);
+LISSOME_KERNEL(max_pool_places_bf16, MaxPoolBf16Call, avx512);
+LISSOME_KERNEL(max_pool_places_bf16, MaxPoolBf16Call, avx2);
+LISSOME_KERNEL(max_pool_places_bf16, MaxPoolBf16Call, portable);
 
 LISSOME_KERNEL(pack_conv_f32, PackConvF32Call, portable);
+LISSOME_KERNEL(pack_conv_bf16, PackConvBf16Call, portable);
 
 LISSOME_KERNEL(pad, PadCall, portable);
 

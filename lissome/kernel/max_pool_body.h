@@ -1,7 +1,7 @@
 // Max pooling with places and its gradient over Floats, channels across registers.
 #pragma once
 
-#include "lissome/kernel/vector.h"
+#include "lissome/kernel/vector_bf16.h"
 
 #include "lissome/kernel/max_pool.h"
 #include "lissome/kernel/split.h"
@@ -59,7 +59,8 @@ LISSOME_INLINE Range find_inside(int64_t corner, int64_t size, int64_t kernel, i
   return {begin, end < kernel ? end : kernel};
 }
 
-LISSOME_INLINE void pool_max_pixel(const MaxPoolCall& call, const float* image, int64_t top, int64_t left,
+template <typename T>
+LISSOME_INLINE void pool_max_pixel(const MaxPoolCallOf<T>& call, const T* image, int64_t top, int64_t left,
                                    int64_t row) {
   const Window& w = call.window;
   const Range rows = find_inside(top, w.height, w.kernel_height, w.dilation_height);
@@ -71,7 +72,7 @@ LISSOME_INLINE void pool_max_pixel(const MaxPoolCall& call, const float* image, 
     Places places = fill_places(rows.begin * w.kernel_width + columns.begin);
     for (int64_t kh = rows.begin; kh < rows.end; ++kh) {
       for (int64_t kw = columns.begin; kw < columns.end; ++kw) {
-        const float* x =
+        const T* x =
             image + ((top + kh * w.dilation_height) * w.width + left + kw * w.dilation_width) * call.channels + c;
         take_larger(whole ? load(x) : load_first(x, count), fill_places(kh * w.kernel_width + kw), largest, places);
       }
@@ -89,12 +90,13 @@ LISSOME_INLINE void pool_max_pixel(const MaxPoolCall& call, const float* image, 
   }
 }
 
-LISSOME_INLINE void run_max_pool_places(const MaxPoolCall& call, int part, int parts) {
+template <typename T>
+LISSOME_INLINE void pool_max_lines(const MaxPoolCallOf<T>& call, int part, int parts) {
   const Window& w = call.window;
   const Range lines = split_evenly(w.batch * w.out_height, part, parts);
   for (int64_t line = lines.begin; line < lines.end; ++line) {
     const int64_t top = line % w.out_height * w.stride_height - w.pad_height;
-    const float* image = call.x + line / w.out_height * w.height * w.width * call.channels;
+    const T* image = call.x + line / w.out_height * w.height * w.width * call.channels;
     for (int64_t ow = 0; ow < w.out_width; ++ow)
       pool_max_pixel(call, image, top, ow * w.stride_width - w.pad_width, line * w.out_width + ow);
   }
@@ -108,11 +110,12 @@ LISSOME_INLINE Range find_windows(int64_t at, int64_t outputs, int64_t kernel, i
   return {begin, last + 1 < outputs ? last + 1 : outputs};
 }
 
-LISSOME_INLINE void gather_max_pixel(const MaxPoolGradientCall& call, int64_t n, int64_t h, int64_t v) {
+template <typename T>
+LISSOME_INLINE void gather_max_pixel(const MaxPoolGradientCallOf<T>& call, int64_t n, int64_t h, int64_t v) {
   const Window& w = call.window;
   const Range rows = find_windows(h, w.out_height, w.kernel_height, w.stride_height, w.pad_height, w.dilation_height);
   const Range columns = find_windows(v, w.out_width, w.kernel_width, w.stride_width, w.pad_width, w.dilation_width);
-  float* dx = call.dx + ((n * w.height + h) * w.width + v) * call.channels;
+  T* dx = call.dx + ((n * w.height + h) * w.width + v) * call.channels;
   for (int64_t c = 0; c < call.channels; c += Floats::kWidth) {
     const int64_t count = call.channels - c;
     const bool whole = count >= Floats::kWidth;
@@ -142,12 +145,26 @@ LISSOME_INLINE void gather_max_pixel(const MaxPoolGradientCall& call, int64_t n,
   }
 }
 
-LISSOME_INLINE void run_max_pool_gradient(const MaxPoolGradientCall& call, int part, int parts) {
+template <typename T>
+LISSOME_INLINE void gather_max_lines(const MaxPoolGradientCallOf<T>& call, int part, int parts) {
   const Window& w = call.window;
   const Range lines = split_evenly(w.batch * w.height, part, parts);
   for (int64_t line = lines.begin; line < lines.end; ++line) {
     for (int64_t v = 0; v < w.width; ++v) gather_max_pixel(call, line / w.height, line % w.height, v);
   }
+}
+
+LISSOME_INLINE void run_max_pool_places(const MaxPoolCall& call, int part, int parts) {
+  pool_max_lines(call, part, parts);
+}
+LISSOME_INLINE void run_max_pool_places_bf16(const MaxPoolBf16Call& call, int part, int parts) {
+  pool_max_lines(call, part, parts);
+}
+LISSOME_INLINE void run_max_pool_gradient(const MaxPoolGradientCall& call, int part, int parts) {
+  gather_max_lines(call, part, parts);
+}
+LISSOME_INLINE void run_max_pool_gradient_bf16(const MaxPoolGradientBf16Call& call, int part, int parts) {
+  gather_max_lines(call, part, parts);
 }
 
 }  // namespace

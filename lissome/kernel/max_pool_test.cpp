@@ -1,10 +1,10 @@
-// Every row of "max_pool_places" and "max_pool_gradient" against the portable one, exactly.
+// Every row of "max_pool_places" and "max_pool_gradient", f32 and bf16, against the portable one, exactly.
 #include "lissome/kernel/max_pool.h"
 
 #include <doctest/doctest.h>
 
+#include "lissome/kernel/bf16_arrays.h"
 #include "lissome/kernel/kernel_table.h"
-#include "lissome/kernel/test_arrays.h"
 #include "lissome/kernel/test_window.h"
 
 using namespace lissome;
@@ -14,29 +14,37 @@ namespace {
 bool same(const std::vector<float>& left, const std::vector<float>& right) {
   return count_differences(left, right, 0) == 0;
 }
+bool same(const std::vector<uint16_t>& left, const std::vector<uint16_t>& right) { return left == right; }
 
-void check_case(Window window, int64_t channels, uint64_t seed) {
+void convert(const std::vector<float>& from, std::vector<float>& to) { to = from; }
+void convert(const std::vector<float>& from, std::vector<uint16_t>& to) {
+  for (const float value : from) to.push_back(narrow_bf16(value));
+}
+
+template <typename T>
+void check_dtype(Window window, int64_t channels, uint64_t seed) {
+  const std::string suffix = sizeof(T) == 2 ? "_bf16" : "";
   const Window w = finish_window(window);
   CAPTURE(seed);
   TestNumbers numbers(seed);
-  auto x = numbers.reals(w.batch * w.height * w.width * channels);
+  auto wide = numbers.reals(w.batch * w.height * w.width * channels);
   // Equal numbers, infinities and NaN are among them.
-  for (float& value : x) value = std::round(value * 4);
-  if (x.size() > 20) x[3] = NAN, x[7] = -INFINITY, x[20] = NAN;
+  for (float& value : wide) value = std::round(value * 4);
+  if (wide.size() > 20) wide[3] = NAN, wide[7] = -INFINITY, wide[20] = NAN;
   const int64_t results = w.batch * w.out_height * w.out_width * channels;
-  const auto dy = numbers.reals(results);
-  std::vector<float> y(static_cast<size_t>(results)), dx(x.size()), wanted_y, wanted_dx;
+  std::vector<T> x, dy, y(static_cast<size_t>(results)), dx(wide.size()), wanted_y, wanted_dx;
+  convert(wide, x), convert(numbers.reals(results), dy);
   std::vector<uint8_t> places(static_cast<size_t>(results)), wanted_places;
-  MaxPoolCall pool;
+  MaxPoolCallOf<T> pool;
   pool.x = x.data(), pool.y = y.data(), pool.places = places.data(), pool.channels = channels, pool.window = w;
-  kernel_rows("max_pool_places").back().function(&pool, 0, 1);
+  kernel_rows("max_pool_places" + suffix).back().function(&pool, 0, 1);
   wanted_y = y, wanted_places = places;
-  MaxPoolGradientCall gradient;
+  MaxPoolGradientCallOf<T> gradient;
   gradient.dy = dy.data(), gradient.places = wanted_places.data(), gradient.dx = dx.data();
   gradient.channels = channels, gradient.window = w;
-  kernel_rows("max_pool_gradient").back().function(&gradient, 0, 1);
+  kernel_rows("max_pool_gradient" + suffix).back().function(&gradient, 0, 1);
   wanted_dx = dx;
-  for (const KernelRow& row : kernel_rows("max_pool_places")) {
+  for (const KernelRow& row : kernel_rows("max_pool_places" + suffix)) {
     if (!can_run(row.isa)) continue;
     CAPTURE(isa_name(row.isa));
     std::fill(places.begin(), places.end(), uint8_t{99});
@@ -44,13 +52,18 @@ void check_case(Window window, int64_t channels, uint64_t seed) {
     CHECK(same(y, wanted_y));
     CHECK(places == wanted_places);
   }
-  for (const KernelRow& row : kernel_rows("max_pool_gradient")) {
+  for (const KernelRow& row : kernel_rows("max_pool_gradient" + suffix)) {
     if (!can_run(row.isa)) continue;
     CAPTURE(isa_name(row.isa));
-    std::fill(dx.begin(), dx.end(), 777.0f);
+    std::fill(dx.begin(), dx.end(), T{77});
     for (int part = 0; part < 3; ++part) row.function(&gradient, part, 3);
     CHECK(same(dx, wanted_dx));
   }
+}
+
+void check_case(const Window& window, int64_t channels, uint64_t seed) {
+  check_dtype<float>(window, channels, seed);
+  check_dtype<uint16_t>(window, channels, seed);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The steps of batch norm in training form; values [N, C, ...] channels-last, sums [blocks, 2, C] f64, all else [C].
+// The steps of batch norm in training form; values [N, C, ...] channels-last, f32 or bf16, sums [blocks, 2, C] f64, all
+// else [C] in f32.
 //   channel_sums: operands x, dy, mask, mean (x or dy may be absent). channel_totals: operand sums; result total.
 //   batch_norm_statistics: operands sums, x, weight, bias, running mean and variance; results mean, reciprocal
 //   deviation, new running mean and variance, scale, shift. Attributes "momentum", "epsilon".
@@ -17,12 +18,13 @@ Rows read_rows(const StepBinder& binder, const PlacedValue& x) {
   binder.require(x.sizes.size() >= 2 && x.sizes[1] > 0 && x.elements() > 0, "x has no rows or no channels");
   binder.require(x.sizes.size() == 2 ? x.is_row_major() : x.is_dense(Format::channels_last),
                  "values are not channels-last");
-  binder.require_dtype(x, Dtype::f32);
+  binder.require(x.dtype == Dtype::f32 || x.dtype == Dtype::bf16, "values must be f32 or bf16");
   return {x.elements() / x.sizes[1], x.sizes[1]};
 }
 
 void require_rows_like(const StepBinder& binder, const PlacedValue& value, const PlacedValue& x) {
   binder.require_sizes(value, x.sizes);
+  binder.require_dtype(value, x.dtype);
   read_rows(binder, value);
 }
 
@@ -48,10 +50,13 @@ void point_sums(StepBinder& binder, int64_t channels) {
 
 }  // namespace
 
-void bind_channel_sums(StepBinder& binder) {
+namespace {
+
+template <typename T>
+void bind_sums(StepBinder& binder, const PlacedValue& first, std::string_view kernel) {
+  using Call = ChannelSumsCallOf<T>;
   const bool forward = !binder.has_operand(1);
-  const PlacedValue& first = binder.operand(forward ? 0 : 1);
-  ChannelSumsCall call;
+  Call call;
   const Rows rows = read_rows(binder, first);
   call.rows = rows.rows, call.channels = rows.channels;
   for (const size_t i : {0, 2}) {
@@ -59,13 +64,21 @@ void bind_channel_sums(StepBinder& binder) {
   }
   binder.require(forward || !binder.has_operand(0) || binder.has_operand(3), "dy and x need the mean");
   binder.require_dense(binder.result(), Dtype::f64, {kChannelBlocks, 2, rows.channels});
-  binder.set_call("channel_sums", call);
-  if (binder.has_operand(0)) binder.point(&ChannelSumsCall::x, binder.operand(0));
-  if (!forward) binder.point(&ChannelSumsCall::dy, binder.operand(1));
-  if (binder.has_operand(2)) binder.point(&ChannelSumsCall::mask, binder.operand(2));
-  point_channels(binder, 3, rows.channels, &ChannelSumsCall::mean);
-  binder.point(&ChannelSumsCall::sums, binder.result());
-  binder.set_work(0, 8.0 * static_cast<double>(first.elements()));
+  binder.set_call(kernel, call);
+  if (binder.has_operand(0)) binder.point(&Call::x, binder.operand(0));
+  if (!forward) binder.point(&Call::dy, binder.operand(1));
+  if (binder.has_operand(2)) binder.point(&Call::mask, binder.operand(2));
+  point_channels(binder, 3, rows.channels, &Call::mean);
+  binder.point(&Call::sums, binder.result());
+  binder.set_work(0, 2.0 * sizeof(T) * static_cast<double>(first.elements()));
+}
+
+}  // namespace
+
+void bind_channel_sums(StepBinder& binder) {
+  const PlacedValue& first = binder.operand(binder.has_operand(1) ? 1 : 0);
+  if (first.dtype == Dtype::bf16) return bind_sums<uint16_t>(binder, first, "channel_sums_bf16");
+  bind_sums<float>(binder, first, "channel_sums");
 }
 
 void bind_channel_totals(StepBinder& binder) {
@@ -78,15 +91,18 @@ void bind_channel_totals(StepBinder& binder) {
   binder.set_work(0, static_cast<double>(kChannelBlocks * call.channels * 8));
 }
 
-void bind_batch_norm_statistics(StepBinder& binder) {
-  using Call = BatchNormStatisticsCall;
+namespace {
+
+template <typename T>
+void bind_statistics(StepBinder& binder, std::string_view kernel) {
+  using Call = BatchNormStatisticsCallOf<T>;
   Call call;
   const Rows rows = read_rows(binder, binder.operand(1));
   call.rows = rows.rows, call.channels = rows.channels;
   call.momentum = binder.attributes().number("momentum", 0.1);
   call.epsilon = binder.attributes().number("epsilon", 1e-5);
   binder.require(binder.has_operand(4) && binder.has_operand(5), "there are no running statistics");
-  binder.set_call("batch_norm_statistics", call);
+  binder.set_call(kernel, call);
   point_sums<Call>(binder, rows.channels);
   binder.point(&Call::x, binder.operand(1));
   point_channels(binder, 2, rows.channels, &Call::weight);
@@ -97,6 +113,13 @@ void bind_batch_norm_statistics(StepBinder& binder) {
       &Call::mean, &Call::reciprocal_deviation, &Call::new_mean, &Call::new_var, &Call::scale, &Call::shift};
   for (size_t i = 0; i < 6; ++i) point_result(binder, i, rows.channels, results[i]);
   binder.set_work(0, static_cast<double>(2 * kChannelBlocks * rows.channels * 8));
+}
+
+}  // namespace
+
+void bind_batch_norm_statistics(StepBinder& binder) {
+  if (binder.operand(1).dtype == Dtype::bf16) return bind_statistics<uint16_t>(binder, "batch_norm_statistics_bf16");
+  bind_statistics<float>(binder, "batch_norm_statistics");
 }
 
 void bind_batch_norm_gradients(StepBinder& binder) {
@@ -115,8 +138,11 @@ void bind_batch_norm_gradients(StepBinder& binder) {
   binder.set_work(0, static_cast<double>(2 * kChannelBlocks * rows.channels * 8));
 }
 
-void bind_channel_affine(StepBinder& binder) {
-  using Call = ChannelAffineCall;
+namespace {
+
+template <typename T>
+void bind_affine(StepBinder& binder, std::string_view kernel) {
+  using Call = ChannelAffineCallOf<T>;
   const PlacedValue& x = binder.operand(0);
   Call call;
   const Rows rows = read_rows(binder, x);
@@ -127,7 +153,7 @@ void bind_channel_affine(StepBinder& binder) {
     if (binder.has_operand(i)) require_rows_like(binder, binder.operand(i), x);
   }
   binder.require(binder.has_operand(1) && binder.has_operand(2), "there is no scale or no shift");
-  binder.set_call("channel_affine", call);
+  binder.set_call(kernel, call);
   binder.point(&Call::x, x);
   point_channels(binder, 1, rows.channels, &Call::scale);
   point_channels(binder, 2, rows.channels, &Call::shift);
@@ -136,7 +162,14 @@ void bind_channel_affine(StepBinder& binder) {
   point_channels(binder, 5, rows.channels, &Call::z_center);
   if (binder.has_operand(6)) binder.point(&Call::mask, binder.operand(6));
   binder.point(&Call::y, binder.result());
-  binder.set_work(0, 12.0 * static_cast<double>(x.elements()));
+  binder.set_work(0, 3.0 * sizeof(T) * static_cast<double>(x.elements()));
+}
+
+}  // namespace
+
+void bind_channel_affine(StepBinder& binder) {
+  if (binder.operand(0).dtype == Dtype::bf16) return bind_affine<uint16_t>(binder, "channel_affine_bf16");
+  bind_affine<float>(binder, "channel_affine");
 }
 
 }  // namespace lissome

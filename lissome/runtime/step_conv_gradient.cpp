@@ -1,8 +1,10 @@
 // The training forms of convolutions and max pools; attributes as in step_conv.cpp, values channels-last.
 //   pack_conv_f32: operand weight [out, in / groups, window], result packed. Attribute "packing": forward or data.
-//   conv_data_f32: operands dy, packed weight, bias, zeros; result dx. conv_weight_f32: operands x, dy; result dw,
-//   or, with attribute "splits", [splits, ...] that add up to it.
-//   max_pool_places: operand x; results y and places (u8). max_pool_gradient: operands dy, places; result dx.
+//   pack_conv_bf16: the same in bf16 or f32, for conv_bf16; a "transposed" weight is [in, out, window].
+//   conv_data_f32: operands dy, packed weight, bias, zeros; result dx. conv_weight_f32, conv_weight_bf16: operands x,
+//   dy; result dw (f32), or, with attribute "splits", [splits, ...] that add up to it.
+//   max_pool_places: operand x; results y and places (u8). max_pool_gradient: operands dy, places; result dx. Values
+//   are f32 or bf16.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -26,11 +28,12 @@ Sizes weight_sizes(const WindowSizes& sizes, const Window& window, size_t rank) 
   return wanted;
 }
 
-void set_convolution_work(StepBinder& binder, const WindowSizes& sizes, const Window& window, double numbers) {
+void set_convolution_work(StepBinder& binder, const WindowSizes& sizes, const Window& window, double numbers,
+                          Dtype dtype = Dtype::f32) {
   const double products = static_cast<double>(window.batch * window.out_height * window.out_width) *
                           static_cast<double>(sizes.out_channels * sizes.in_channels / sizes.groups *
                                               window.kernel_height * window.kernel_width);
-  binder.set_products(products);
+  binder.set_products(products, dtype);
   binder.set_work(products, 4.0 * numbers);
 }
 
@@ -66,6 +69,47 @@ void bind_pack_conv_f32(StepBinder& binder) {
   binder.set_work(0, 8.0 * static_cast<double>(size));
 }
 
+void bind_pack_conv_bf16(StepBinder& binder) {
+  const PlacedValue& weight = binder.operand(0);
+  const size_t rank = weight.sizes.size();
+  binder.require(rank == 3 || rank == 4, "the weight must have 3 or 4 dimensions");
+  binder.require(weight.dtype == Dtype::bf16 || weight.dtype == Dtype::f32, "the weight must be bf16 or f32");
+  binder.require_row_major(weight);
+  PackConvBf16Call call;
+  call.groups = binder.attributes().integer("groups", 1);
+  call.transposed = binder.attributes().integer("transposed", 0) != 0;
+  binder.require(weight.elements() > 0 && call.groups > 0 && weight.sizes[0] % call.groups == 0,
+                 "channels do not divide into groups");
+  binder.require(!call.transposed || call.groups == 1, "it is transposed and has groups");
+  binder.require_product({call.groups, weight.sizes[1]});
+  call.out_channels = weight.sizes[call.transposed ? 1 : 0];
+  call.in_channels = weight.sizes[call.transposed ? 0 : 1] * call.groups;
+  read_window_numbers(binder, rank - 2, call.window);
+  call.window.out_height = call.window.out_width = 1;
+  require_window(binder, call.window);
+  const Window& w = call.window;
+  Sizes wanted = {weight.sizes[0], weight.sizes[1], w.kernel_height, w.kernel_width};
+  if (rank == 3) wanted.erase(wanted.begin() + 2);
+  binder.require_sizes(weight, wanted);
+  binder.require_product({call.out_channels + call.groups * kBf16Panel,
+                          (call.in_channels / call.groups + kBf16Step) *
+                              (w.kernel_height * w.kernel_width + kLargestStride * kLargestStride),
+                          32});
+  ConvBf16Call conv;
+  conv.in_channels = call.in_channels, conv.out_channels = call.out_channels, conv.groups = call.groups;
+  conv.transposed = call.transposed, conv.window = w;
+  const int64_t size = packed_conv_bf16_size(conv);
+  binder.require_dense(binder.result(), Dtype::bf16, {size});
+  binder.set_call("pack_conv_bf16", call);
+  if (weight.dtype == Dtype::f32) {
+    binder.point(&PackConvBf16Call::wide_weight, weight);
+  } else {
+    binder.point(&PackConvBf16Call::weight, weight);
+  }
+  binder.point(&PackConvBf16Call::packed, binder.result());
+  binder.set_work(8.0 * static_cast<double>(size), 4.0 * static_cast<double>(size));
+}
+
 void bind_conv_data_f32(StepBinder& binder) {
   const PlacedValue& dy = binder.operand(0);
   const PlacedValue& dx = binder.result();
@@ -89,12 +133,16 @@ void bind_conv_data_f32(StepBinder& binder) {
   binder.point(&ConvDataF32Call::dx, dx);
 }
 
-void bind_conv_weight_f32(StepBinder& binder) {
+namespace {
+
+template <typename T>
+void bind_conv_weight(StepBinder& binder, std::string_view kernel, Dtype dtype) {
+  using Call = ConvWeightCallOf<T>;
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& dy = binder.operand(1);
-  binder.require_dtype(x, Dtype::f32);
-  binder.require_dtype(dy, Dtype::f32);
-  ConvWeightF32Call call;
+  binder.require_dtype(x, dtype);
+  binder.require_dtype(dy, dtype);
+  Call call;
   const WindowSizes sizes = read_window(binder, x, dy, call.window);
   require_window(binder, call.window);
   call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
@@ -105,26 +153,32 @@ void bind_conv_weight_f32(StepBinder& binder) {
   if (call.splits == 0) call.splits = 1;
   binder.require_dense(binder.result(), Dtype::f32, wanted);
   const int64_t dw = binder.result().elements();
-  set_convolution_work(binder, sizes, call.window, static_cast<double>(x.elements() + dy.elements() + dw));
+  set_convolution_work(binder, sizes, call.window, static_cast<double>(x.elements() + dy.elements() + dw), dtype);
   // What a part copies of x, with what lies around it.
   const Window& w = call.window;
   binder.require_product({w.batch, w.out_height * w.stride_height + w.kernel_height * w.dilation_height,
                           w.out_width * w.stride_width + w.kernel_width * w.dilation_width, sizes.in_channels, 4,
                           binder.parts()});
   binder.require_product({w.out_width + kLinearPanel * kLinearPanel, kLinearPanel, 4, binder.parts()});
-  binder.set_call("conv_weight_f32", call);
-  binder.point_scratch(&ConvWeightF32Call::scratch, binder.parts() * conv_weight_f32_scratch(call) * 4);
-  binder.point(&ConvWeightF32Call::x, x);
-  binder.point(&ConvWeightF32Call::dy, dy);
-  binder.point(&ConvWeightF32Call::dw, binder.result());
+  binder.set_call(kernel, call);
+  binder.point_scratch(&Call::scratch, binder.parts() * conv_weight_scratch(call) * 4);
+  binder.point(&Call::x, x);
+  binder.point(&Call::dy, dy);
+  binder.point(&Call::dw, binder.result());
 }
+
+}  // namespace
+
+void bind_conv_weight_bf16(StepBinder& binder) { bind_conv_weight<uint16_t>(binder, "conv_weight_bf16", Dtype::bf16); }
+void bind_conv_weight_f32(StepBinder& binder) { bind_conv_weight<float>(binder, "conv_weight_f32", Dtype::f32); }
 
 namespace {
 
 int64_t read_pool_window(StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window) {
   const WindowSizes sizes = read_window(binder, x, y, window);
   binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
-  binder.require(x.dtype == Dtype::f32 && y.dtype == Dtype::f32, "x and y must be f32");
+  binder.require(x.dtype == y.dtype && (x.dtype == Dtype::f32 || x.dtype == Dtype::bf16),
+                 "x and y must be f32, or bf16");
   binder.require(window.kernel_height * window.kernel_width <= 255, "the window has more than 255 taps");
   return sizes.in_channels;
 }
@@ -135,32 +189,46 @@ void require_places(StepBinder& binder, const PlacedValue& places, const PlacedV
   binder.require(places.is_dense(Format::channels_last), "places are not channels-last");
 }
 
-}  // namespace
-
-void bind_max_pool_places(StepBinder& binder) {
+template <typename T>
+void bind_places(StepBinder& binder, std::string_view kernel) {
+  using Call = MaxPoolCallOf<T>;
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
-  MaxPoolCall call;
+  Call call;
   call.channels = read_pool_window(binder, x, y, call.window);
   require_places(binder, binder.result(1), y);
-  binder.set_call("max_pool_places", call);
-  binder.point(&MaxPoolCall::x, x);
-  binder.point(&MaxPoolCall::y, y);
-  binder.point(&MaxPoolCall::places, binder.result(1));
+  binder.set_call(kernel, call);
+  binder.point(&Call::x, x);
+  binder.point(&Call::y, y);
+  binder.point(&Call::places, binder.result(1));
   binder.set_work(0, static_cast<double>(4 * x.elements() + 5 * y.elements()));
 }
 
-void bind_max_pool_gradient(StepBinder& binder) {
+template <typename T>
+void bind_pool_gradient(StepBinder& binder, std::string_view kernel) {
+  using Call = MaxPoolGradientCallOf<T>;
   const PlacedValue& dy = binder.operand(0);
   const PlacedValue& dx = binder.result();
-  MaxPoolGradientCall call;
+  Call call;
   call.channels = read_pool_window(binder, dx, dy, call.window);
   require_places(binder, binder.operand(1), dy);
-  binder.set_call("max_pool_gradient", call);
-  binder.point(&MaxPoolGradientCall::dy, dy);
-  binder.point(&MaxPoolGradientCall::places, binder.operand(1));
-  binder.point(&MaxPoolGradientCall::dx, dx);
+  binder.set_call(kernel, call);
+  binder.point(&Call::dy, dy);
+  binder.point(&Call::places, binder.operand(1));
+  binder.point(&Call::dx, dx);
   binder.set_work(0, static_cast<double>(4 * dx.elements() + 5 * dy.elements()));
+}
+
+}  // namespace
+
+void bind_max_pool_places(StepBinder& binder) {
+  if (binder.operand(0).dtype == Dtype::bf16) return bind_places<uint16_t>(binder, "max_pool_places_bf16");
+  bind_places<float>(binder, "max_pool_places");
+}
+
+void bind_max_pool_gradient(StepBinder& binder) {
+  if (binder.operand(0).dtype == Dtype::bf16) return bind_pool_gradient<uint16_t>(binder, "max_pool_gradient_bf16");
+  bind_pool_gradient<float>(binder, "max_pool_gradient");
 }
 
 }  // namespace lissome
