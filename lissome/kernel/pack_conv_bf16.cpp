@@ -1,10 +1,9 @@
-// Packs the weight of a bf16 convolution, a square of 16 outputs and 32 inputs after the other.
+// Packs the weight of a bf16 convolution, a square of 16 outputs and 32 inputs after the other: the portable form.
 #include <algorithm>
 
-#include "lissome/kernel/conv_bf16.h"
-#include "lissome/kernel/conv_bf16_pieces.h"
 #include "lissome/kernel/convert_element.h"
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/pack_conv_bf16.h"
 #include "lissome/kernel/split.h"
 
 namespace lissome {
@@ -12,31 +11,6 @@ namespace {
 
 uint16_t round_weight(uint16_t value) { return value; }
 uint16_t round_weight(float value) { return narrow_bf16(value); }
-
-// One piece of a convolution: where its inputs lie in the weight.
-struct PieceWeight {
-  const ConvBf16Call& conv;
-  const ConvPiece& piece;
-  PhaseAxis rows, columns;  // when transposed
-
-  int64_t steps() const { return count_bf16_steps(piece.inputs * piece.taps()); }
-  int64_t all_taps() const { return conv.window.kernel_height * conv.window.kernel_width; }
-  int64_t output_stride() const { return conv.transposed ? all_taps() : piece.inputs * all_taps(); }
-  int64_t input_stride() const { return conv.transposed ? conv.out_channels * all_taps() : all_taps(); }
-
-  // From the weight of an output's first input and tap to that of packed input k; -1 beyond the last.
-  int64_t find_weight(int64_t k) const {
-    if (k >= piece.inputs * piece.taps()) return -1;
-    const int64_t run = piece.run(), rest = k % (run * piece.taps()), tap = rest / run;
-    int64_t h = tap / piece.window.kernel_width, v = tap % piece.window.kernel_width;
-    if (conv.transposed) {
-      h = rows.first + (rows.count - 1 - h) * conv.window.stride_height;
-      v = columns.first + (columns.count - 1 - v) * conv.window.stride_width;
-    }
-    const int64_t input = k / (run * piece.taps()) * run + rest % run;
-    return input * input_stride() + h * conv.window.kernel_width + v;
-  }
-};
 
 template <typename T>
 void pack_square(const PieceWeight& from, const T* weight, const int64_t (&inputs)[kBf16Step], int64_t first,
@@ -55,9 +29,7 @@ void pack_square(const PieceWeight& from, const T* weight, const int64_t (&input
 // Steps of all panels of all pieces are shared among the parts.
 template <typename T>
 void pack_pieces(const PackConvBf16Call& call, const T* weight, int part, int parts) {
-  ConvBf16Call conv;
-  conv.in_channels = call.in_channels, conv.out_channels = call.out_channels, conv.groups = call.groups;
-  conv.window = call.window, conv.transposed = call.transposed;
+  const ConvBf16Call conv = describe_packed(call);
   for_each_piece(conv, [&](const ConvPiece& piece, PhaseAxis rows, PhaseAxis columns) {
     const PieceWeight from = {conv, piece, rows, columns};
     const int64_t steps = from.steps(), panels = (piece.outputs + kBf16Panel - 1) / kBf16Panel;

@@ -21,8 +21,13 @@ std::string refuse_channels(const PlanBuilder& builder, const Argument& vector) 
   return refuse_optional(builder, vector, Dtype::f32);
 }
 
-std::string refuse_rows(const PlanBuilder& builder, const Argument& x) {
-  const std::string refusal = refuse_tensor(builder, x, Dtype::f32);
+// Values of images are f32 or bf16, all alike.
+Dtype dtype_of_rows(const PlanBuilder& builder, const Argument& x) {
+  return x.is_value() && builder.type(x.value()).dtype == Dtype::bf16 ? Dtype::bf16 : Dtype::f32;
+}
+
+std::string refuse_rows(const PlanBuilder& builder, const Argument& x, Dtype dtype) {
+  const std::string refusal = refuse_tensor(builder, x, dtype);
   if (!refusal.empty()) return refusal;
   const size_t rank = builder.type(x.value()).sizes.size();
   return rank >= 2 && rank <= 4 ? "" : "x has neither 2, 3 nor 4 dimensions";
@@ -62,10 +67,12 @@ std::string refuse_batch_norm(const PlanBuilder& builder, const Node& node) {
     const std::string refusal = refuse_number(node.argument(name), name);
     if (!refusal.empty()) return refusal;
   }
-  return first_refusal({refuse_rows(builder, node.argument("input")), refuse_channels(builder, node.argument("weight")),
-                        refuse_channels(builder, node.argument("bias")),
-                        refuse_tensor(builder, node.argument("running_mean"), Dtype::f32),
-                        refuse_tensor(builder, node.argument("running_var"), Dtype::f32)});
+  const Dtype dtype = dtype_of_rows(builder, node.argument("input"));
+  return first_refusal(
+      {refuse_rows(builder, node.argument("input"), dtype), refuse_tensor(builder, Argument(node.results.at(0)), dtype),
+       refuse_channels(builder, node.argument("weight")), refuse_channels(builder, node.argument("bias")),
+       refuse_tensor(builder, node.argument("running_mean"), Dtype::f32),
+       refuse_tensor(builder, node.argument("running_var"), Dtype::f32)});
 }
 
 void emit_batch_norm(PlanBuilder& builder, const Node& node) {
@@ -95,11 +102,13 @@ void emit_batch_norm(PlanBuilder& builder, const Node& node) {
 
 std::string refuse_batch_norm_backward(const PlanBuilder& builder, const Node& node) {
   if (node.argument("train") != Argument(true)) return "it did not take the statistics of the batch";
-  return first_refusal({refuse_rows(builder, node.argument("grad_out")), refuse_rows(builder, node.argument("input")),
+  const Dtype dtype = dtype_of_rows(builder, node.argument("input"));
+  return first_refusal({refuse_rows(builder, node.argument("grad_out"), dtype),
+                        refuse_rows(builder, node.argument("input"), dtype),
                         refuse_channels(builder, node.argument("weight")),
                         refuse_tensor(builder, node.argument("save_mean"), Dtype::f32),
                         refuse_tensor(builder, node.argument("save_invstd"), Dtype::f32),
-                        refuse_tensor(builder, Argument(node.results.at(0)), Dtype::f32)});
+                        refuse_tensor(builder, Argument(node.results.at(0)), dtype)});
 }
 
 void emit_batch_norm_backward(PlanBuilder& builder, const Node& node) {
@@ -128,9 +137,10 @@ void emit_batch_norm_backward(PlanBuilder& builder, const Node& node) {
 
 std::string refuse_threshold_backward(const PlanBuilder& builder, const Node& node) {
   const Argument &dy = node.argument("grad_output"), &y = node.argument("self");
-  const std::string refusal =
-      first_refusal({refuse_tensor(builder, dy, Dtype::f32), refuse_tensor(builder, y, Dtype::f32),
-                     refuse_number(node.argument("threshold"), "threshold")});
+  const Dtype dtype = dtype_of_rows(builder, y);
+  const std::string refusal = first_refusal({refuse_tensor(builder, dy, dtype), refuse_tensor(builder, y, dtype),
+                                             refuse_tensor(builder, Argument(node.result()), dtype),
+                                             refuse_number(node.argument("threshold"), "threshold")});
   if (!refusal.empty()) return refusal;
   const auto& sizes = builder.type(node.result()).sizes;
   if (builder.type(dy.value()).sizes != sizes || builder.type(y.value()).sizes != sizes) return "it is broadcast";
@@ -169,26 +179,6 @@ std::string refuse_pool_form(const PlanBuilder& builder, const Node& node) {
   return kernel[0] * kernel[1] <= 255 ? "" : "the window has more than 255 taps";
 }
 
-// Who reads `value` in the program, in whatever way.
-std::vector<const Node*> find_readers(const Program& program, ValueId value) {
-  std::vector<const Node*> readers;
-  for (const Node& node : program.nodes) {
-    for (const Argument& argument : node.arguments)
-      for_each_value(argument, [&](ValueId id) {
-        if (id == value) readers.push_back(&node);
-      });
-  }
-  return readers;
-}
-
-bool leaves_program(const Program& program, ValueId value) {
-  bool leaves = false;
-  for (const ProgramOutput& output : program.outputs)
-    for_each_value(output.value, [&](ValueId id) { leaves = leaves || id == value; });
-  for (const StateWrite& write : program.writes) leaves = leaves || write.value == value;
-  return leaves;
-}
-
 void set_pool_window(PlanStep& step, const Node& node) {
   const std::vector<int64_t> kernel = spread(*read_integers(node.argument("kernel_size")), 2);
   const std::vector<int64_t> stride = *read_integers(node.argument("stride"));
@@ -202,8 +192,9 @@ void set_pool_window(PlanStep& step, const Node& node) {
 
 // Indices as torch has them are not made: places in the window are, which only the gradient understands.
 std::string refuse_max_pool_places(const PlanBuilder& builder, const Node& node) {
-  const std::string refusal = first_refusal({refuse_tensor(builder, node.argument("self"), Dtype::f32),
-                                             refuse_tensor(builder, Argument(node.results.at(0)), Dtype::f32)});
+  const Dtype dtype = dtype_of_rows(builder, node.argument("self"));
+  const std::string refusal = first_refusal({refuse_tensor(builder, node.argument("self"), dtype),
+                                             refuse_tensor(builder, Argument(node.results.at(0)), dtype)});
   if (!refusal.empty()) return refusal;
   if (leaves_program(builder.program(), node.results.at(1))) return "its indices leave the program";
   for (const Node* reader : find_readers(builder.program(), node.results.at(1))) {
@@ -226,8 +217,9 @@ void emit_max_pool_places(PlanBuilder& builder, const Node& node) {
 }
 
 std::string refuse_max_pool_gradient_form(const PlanBuilder& builder, const Node& node) {
-  return first_refusal({refuse_tensor(builder, node.argument("grad_output"), Dtype::f32),
-                        refuse_tensor(builder, Argument(node.result()), Dtype::f32), refuse_pool_form(builder, node)});
+  const Dtype dtype = dtype_of_rows(builder, node.argument("self"));
+  return first_refusal({refuse_tensor(builder, node.argument("grad_output"), dtype),
+                        refuse_tensor(builder, Argument(node.result()), dtype), refuse_pool_form(builder, node)});
 }
 
 std::string refuse_max_pool_gradient(const PlanBuilder& builder, const Node& node) {

@@ -110,21 +110,6 @@ int pack_taps(PlanBuilder& builder, const Node& node, const at::Tensor& weight) 
   return builder.add_packed(name, std::move(packed));
 }
 
-// What a first layer reads: planes as they lie, before they were rounded where a cast just did that. Empty elsewhere.
-std::optional<ValueId> find_planes(const PlanBuilder& builder, const Node& node, const at::Tensor& weight,
-                                   bool transposed) {
-  const ValueId x = image_of(node).value();
-  if (transposed || weight.size(1) >= kBf16Step || node.argument("groups") != Argument(int64_t{1})) return {};
-  if (builder.format(x) != Format::row_major || builder.is_strided_view(x)) return {};
-  for (const Node& cast : builder.program().nodes) {
-    if (cast.results.size() != 1 || cast.result() != x || !cast.is("aten::to.dtype")) continue;
-    if (!refuse_cast_bf16(builder, cast).empty()) continue;
-    const ValueId source = input_of(cast).value();
-    if (builder.format(source) == Format::row_major && !builder.is_strided_view(source)) return source;
-  }
-  return x;
-}
-
 std::string refuse_transposed_form(const Node& node) {
   if (node.argument("groups") != Argument(int64_t{1})) return "it is transposed and has groups";
   const std::vector<int64_t> dilation = *read_integers(node.argument("dilation"));
@@ -139,6 +124,15 @@ std::string refuse_transposed_form(const Node& node) {
 }
 
 }  // namespace
+
+std::optional<ValueId> find_image_planes(const PlanBuilder& builder, const Node& node, ValueId x, int64_t inputs) {
+  if (inputs >= kBf16Step || node.argument("groups") != Argument(int64_t{1})) return {};
+  if (builder.format(x) != Format::row_major || builder.is_strided_view(x)) return {};
+  const Node* cast = find_maker(builder, x);
+  if (!cast || !cast->is("aten::to.dtype") || !refuse_cast_bf16(builder, *cast).empty()) return x;
+  const ValueId source = input_of(*cast).value();
+  return builder.format(source) == Format::row_major && !builder.is_strided_view(source) ? source : x;
+}
 
 std::string refuse_conv_bf16(const PlanBuilder& builder, const Node& node) {
   const bool fused = !node.is("aten::convolution");
@@ -174,7 +168,8 @@ void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
   step.kernel = depthwise ? "depthwise_bf16" : "conv_bf16";
   set_geometry(step, node, weight);
   if (transposed) step.attributes.set("transposed", int64_t{1});
-  const std::optional<ValueId> planes = find_planes(builder, node, weight, transposed);
+  const std::optional<ValueId> planes =
+      transposed ? std::nullopt : find_image_planes(builder, node, image_of(node).value(), weight.size(1));
   if (planes) step.attributes.set("planes", int64_t{1});
   if (fused) set_activation(step, *node.argument("act").get<std::string>());
   step.operands = {

@@ -1,9 +1,10 @@
 // Convolutions in f32 whose weight is computed, as in training, and their gradients: a step packs the weight in each
 // run, then the kernels of constant weights do the rest. Each gradient is a step of its own, so that what it reads may
-// die as early as can be.
+// die as early as can be. Also what those in bf16 share with them (candidate_conv_training_bf16.cpp).
 #include <algorithm>
 
 #include "lissome/lower/candidate_rows.h"
+#include "lissome/lower/conv_training.h"
 #include "lissome/lower/geometry.h"
 #include "lissome/lower/refusals.h"
 
@@ -14,13 +15,6 @@ const ValueType& type_of(const PlanBuilder& builder, const Node& node, const cha
   return builder.type(node.argument(name).value());
 }
 int64_t groups_of(const Node& node) { return *node.argument("groups").get<int64_t>(); }
-bool is_transposed(const Node& node) { return *node.argument("transposed").get<bool>(); }
-
-std::vector<int64_t> weight_sizes(const PlanBuilder& builder, const Node& node) {
-  std::vector<int64_t> sizes;
-  for (const Dimension& size : type_of(builder, node, "weight").sizes) sizes.push_back(size.constant().value_or(0));
-  return sizes;
-}
 
 int64_t count_taps(const std::vector<int64_t>& weight) {
   int64_t taps = 1;
@@ -36,14 +30,23 @@ std::vector<int64_t> spread_numbers(const Node& node, const char* name, size_t s
   return spread(*read_integers(node.argument(name)), spatial);
 }
 
-// What neither direction takes.
-std::string refuse_form(const PlanBuilder& builder, const Node& node) {
+}  // namespace
+
+bool is_conv_transposed(const Node& node) { return *node.argument("transposed").get<bool>(); }
+
+std::vector<int64_t> conv_weight_sizes(const PlanBuilder& builder, const Node& node) {
+  std::vector<int64_t> sizes;
+  for (const Dimension& size : type_of(builder, node, "weight").sizes) sizes.push_back(size.constant().value_or(0));
+  return sizes;
+}
+
+std::string refuse_conv_form(const PlanBuilder& builder, const Node& node, Dtype dtype) {
   const Argument &weight = node.argument("weight"), &input = node.argument("input");
   if (!node.argument("transposed").get<bool>()) return "the direction is computed";
   const std::string refusal = first_refusal(
-      {refuse_geometry(node), refuse_tensor(builder, weight, Dtype::f32), refuse_tensor(builder, input, Dtype::f32)});
+      {refuse_geometry(node), refuse_tensor(builder, weight, dtype), refuse_tensor(builder, input, dtype)});
   if (!refusal.empty()) return refusal;
-  const std::vector<int64_t> sizes = weight_sizes(builder, node);
+  const std::vector<int64_t> sizes = conv_weight_sizes(builder, node);
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return "the sizes of the weight vary, or it is empty";
   if (sizes.size() != 3 && sizes.size() != 4) return "it has neither one nor two spatial dimensions";
   if (type_of(builder, node, "input").sizes.size() != sizes.size()) return "x has no batch";
@@ -52,6 +55,8 @@ std::string refuse_form(const PlanBuilder& builder, const Node& node) {
   return {};
 }
 
+namespace {
+
 // What the data gradient does not take.
 std::string refuse_phases(const Node& node, size_t spatial) {
   const bool strided = !all_are(spread_numbers(node, "stride", spatial), 1);
@@ -59,7 +64,9 @@ std::string refuse_phases(const Node& node, size_t spatial) {
   return strided && dilated ? "it is strided and dilated" : "";
 }
 
-void set_window(PlanStep& step, const Node& node, const std::vector<int64_t>& weight) {
+}  // namespace
+
+void set_conv_window(PlanStep& step, const Node& node, const std::vector<int64_t>& weight) {
   const size_t spatial = weight.size() - 2;
   step.attributes.set("kernel", std::vector<int64_t>(weight.begin() + 2, weight.end()));
   for (const char* name : {"stride", "padding", "dilation"})
@@ -67,19 +74,21 @@ void set_window(PlanStep& step, const Node& node, const std::vector<int64_t>& we
   step.attributes.set("groups", groups_of(node));
 }
 
+std::string conv_part_name(const PlanBuilder& builder, const Node& node, const char* part) {
+  return builder.program().value(node.results.at(0)).name + part;
+}
+
+namespace {
+
 int pack_zeros(PlanBuilder& builder, int64_t channels) {
   const std::string name = "zeros.f32." + std::to_string(channels);
   return builder.has_packed(name) ? builder.find_packed(name)
                                   : builder.add_packed(name, make_array(Dtype::f32, {channels}));
 }
 
-std::string result_name(const PlanBuilder& builder, const Node& node, const char* what) {
-  return builder.program().value(node.results.at(0)).name + what;
-}
-
 // The packed weight, for the forward kernel or that of the data gradient.
 int pack_weight(PlanBuilder& builder, const Node& node, ConvPacking packing) {
-  const std::vector<int64_t> sizes = weight_sizes(builder, node);
+  const std::vector<int64_t> sizes = conv_weight_sizes(builder, node);
   const int64_t groups = groups_of(node), outputs = sizes[0], inputs = sizes[1] * groups;
   const int64_t taps = count_taps(sizes);
   const bool data = packing == ConvPacking::data;
@@ -87,10 +96,10 @@ int pack_weight(PlanBuilder& builder, const Node& node, ConvPacking packing) {
                             : packed_conv_f32_size(outputs, inputs, groups, taps);
   PlanStep step;
   step.kernel = "pack_conv_f32";
-  set_window(step, node, sizes);
+  set_conv_window(step, node, sizes);
   if (data) step.attributes.set("packing", std::string("data"));
   step.operands = {builder.use_dense(node.argument("weight"), node)};
-  step.results = {builder.make(builder.add_value(result_name(builder, node, ".packed"), Dtype::f32, {size}))};
+  step.results = {builder.make(builder.add_value(conv_part_name(builder, node, ".packed"), Dtype::f32, {size}))};
   const int packed = step.results[0];
   builder.add_step(std::move(step), node);
   return packed;
@@ -98,10 +107,10 @@ int pack_weight(PlanBuilder& builder, const Node& node, ConvPacking packing) {
 
 // y of `result` = the convolution of x, where weight [out, in / groups, ...].
 void add_forward(PlanBuilder& builder, const Node& node, const Argument& x, int bias, ValueId result) {
-  const std::vector<int64_t> weight = weight_sizes(builder, node);
+  const std::vector<int64_t> weight = conv_weight_sizes(builder, node);
   PlanStep step;
   step.kernel = "conv_f32";
-  set_window(step, node, weight);
+  set_conv_window(step, node, weight);
   step.operands = {builder.use_dense(x, node, Format::channels_last), pack_weight(builder, node, ConvPacking::forward),
                    bias, -1, pack_zeros(builder, weight[1] * groups_of(node))};
   step.results = {builder.make(result, Storage::arena, Format::channels_last)};
@@ -110,7 +119,7 @@ void add_forward(PlanBuilder& builder, const Node& node, const Argument& x, int 
 
 // The other way round. With stride 1 that is a plain convolution too.
 void add_data(PlanBuilder& builder, const Node& node, const Argument& dy, int bias, ValueId result) {
-  const std::vector<int64_t> weight = weight_sizes(builder, node);
+  const std::vector<int64_t> weight = conv_weight_sizes(builder, node);
   const size_t spatial = weight.size() - 2;
   std::vector<int64_t> padding = spread_numbers(node, "padding", spatial);
   const std::vector<int64_t> dilation = spread_numbers(node, "dilation", spatial);
@@ -119,7 +128,7 @@ void add_data(PlanBuilder& builder, const Node& node, const Argument& dy, int bi
       all_are(spread_numbers(node, "stride", spatial), 1) && *std::min_element(padding.begin(), padding.end()) >= 0;
   PlanStep step;
   step.kernel = plain ? "conv_f32" : "conv_data_f32";
-  set_window(step, node, weight);
+  set_conv_window(step, node, weight);
   if (plain) step.attributes.set("padding", padding);
   step.operands = {builder.use_dense(dy, node, Format::channels_last), pack_weight(builder, node, ConvPacking::data),
                    bias};
@@ -129,67 +138,117 @@ void add_data(PlanBuilder& builder, const Node& node, const Argument& dy, int bi
   builder.add_step(std::move(step), node);
 }
 
-void add_weight_gradient(PlanBuilder& builder, const Node& node, const Argument& x, const Argument& dy) {
-  const std::vector<int64_t> weight = weight_sizes(builder, node);
+bool only_widens(const Node& node) {
+  return node.is("aten::to.dtype") || node.is("aten::_to_copy") || node.is("aten::to.dtype_layout");
+}
+
+// The plan's value for the sums of result `i`: the result itself where it is f32, or may become it.
+int make_sums(PlanBuilder& builder, const Node& node, size_t i) {
+  const ValueId result = node.results.at(i);
+  ValueType& type = builder.program().value(result).type;
+  const std::vector<const Node*> readers = find_readers(builder.program(), result);
+  const bool may_widen = !leaves_program(builder.program(), result) &&
+                         std::all_of(readers.begin(), readers.end(), [&](const Node* reader) {
+                           return only_widens(*reader) && builder.type(reader->result()).dtype == Dtype::f32;
+                         });
+  if (may_widen) type.dtype = Dtype::f32;
+  if (type.dtype == Dtype::f32) return builder.make(result);
+  const std::string name = builder.program().value(result).name + ".sums";
+  return builder.make(builder.add_value(name, Dtype::f32, std::vector<Dimension>(type.sizes)));
+}
+
+void round_sums(PlanBuilder& builder, const Node& node, size_t i, int sums) {
+  if (builder.type(node.results.at(i)).dtype == Dtype::f32) return;
+  PlanStep step;
+  step.kernel = "elementwise";
+  step.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0"});
+  step.operands = {sums};
+  step.results = {builder.make(node.results.at(i))};
+  builder.add_step(std::move(step), node);
+}
+
+}  // namespace
+
+void add_conv_weight_gradient(PlanBuilder& builder, const Node& node, const Argument& x, const Argument& dy) {
+  const std::vector<int64_t> weight = conv_weight_sizes(builder, node);
   const int64_t groups = groups_of(node);
   const int64_t splits = choose_conv_weight_splits(weight[0], weight[1] * groups, groups, count_taps(weight));
   PlanStep step;
-  step.kernel = "conv_weight_f32";
-  set_window(step, node, weight);
+  step.kernel = builder.type(x.value()).dtype == Dtype::bf16 ? "conv_weight_bf16" : "conv_weight_f32";
+  set_conv_window(step, node, weight);
   step.operands = {builder.use_dense(x, node, Format::channels_last),
                    builder.use_dense(dy, node, Format::channels_last)};
+  const int sums = make_sums(builder, node, 1);
   if (splits == 1) {
-    step.results = {builder.make(node.results.at(1))};
-    return builder.add_step(std::move(step), node);
+    step.results = {sums};
+    builder.add_step(std::move(step), node);
+    return round_sums(builder, node, 1, sums);
   }
   step.attributes.set("splits", splits);
   std::vector<Dimension> sizes = {splits};
   sizes.insert(sizes.end(), weight.begin(), weight.end());
-  step.results = {builder.make(builder.add_value(result_name(builder, node, ".pieces"), Dtype::f32, sizes))};
+  step.results = {builder.make(builder.add_value(conv_part_name(builder, node, ".pieces"), Dtype::f32, sizes))};
   PlanStep sum;
   sum.kernel = "reduce";
   sum.attributes.set("reduction", std::string("sum"));
   sum.attributes.set("first", int64_t{0});
   sum.attributes.set("count", int64_t{1});
   sum.operands = {step.results[0]};
-  sum.results = {builder.make(node.results.at(1))};
+  sum.results = {sums};
   builder.add_step(std::move(step), node);
   builder.add_step(std::move(sum), node);
+  round_sums(builder, node, 1, sums);
 }
 
-void add_bias_gradient(PlanBuilder& builder, const Node& node, const Argument& dy) {
+void add_conv_bias_gradient(PlanBuilder& builder, const Node& node, const Argument& dy) {
   const Dimension channels = builder.type(node.results.at(2)).sizes.at(0);
   PlanStep sums;
   sums.kernel = "channel_sums";
   sums.operands = {-1, builder.use_dense(dy, node, Format::channels_last), -1, -1};
-  sums.results = {
-      builder.make(builder.add_value(result_name(builder, node, ".sums"), Dtype::f64, {kChannelBlocks, 2, channels}))};
+  sums.results = {builder.make(
+      builder.add_value(conv_part_name(builder, node, ".blocks"), Dtype::f64, {kChannelBlocks, 2, channels}))};
   PlanStep totals;
   totals.kernel = "channel_totals";
   totals.operands = {sums.results[0]};
-  totals.results = {builder.make(node.results.at(2))};
+  const int total = make_sums(builder, node, 2);
+  totals.results = {total};
   builder.add_step(std::move(sums), node);
   builder.add_step(std::move(totals), node);
+  round_sums(builder, node, 2, total);
 }
 
-// Whether result `i` of a backward node is asked for.
-bool wants(const Node& node, size_t i) { return *node.argument("output_mask").list().at(i).get<bool>(); }
+bool wants_conv_gradient(const Node& node, size_t i) { return *node.argument("output_mask").list().at(i).get<bool>(); }
 
-}  // namespace
+std::string refuse_conv_gradients(const PlanBuilder& builder, const Node& node, Dtype dtype) {
+  const Argument& mask = node.argument("output_mask");
+  if (!mask.is_list() || mask.list().size() != 3) return "the results that are wanted are computed";
+  for (const Argument& item : mask.list()) {
+    if (!item.get<bool>()) return "the results that are wanted are computed";
+  }
+  const std::string refusal = first_refusal(
+      {refuse_conv_form(builder, node, dtype), refuse_tensor(builder, node.argument("grad_output"), dtype)});
+  if (!refusal.empty()) return refusal;
+  for (size_t i = 0; i < 3; ++i) {
+    if (!wants_conv_gradient(node, i)) continue;
+    const std::string refused = refuse_tensor(builder, Argument(node.results.at(i)), dtype);
+    if (!refused.empty()) return refused;
+  }
+  return {};
+}
 
 std::string refuse_conv_computed(const PlanBuilder& builder, const Node& node) {
   const Argument& weight = node.argument("weight");
   if (weight.is_value() && builder.constant(weight.value())) return "the weight is constant: it is packed once";
-  const std::string refusal =
-      first_refusal({refuse_form(builder, node), refuse_optional(builder, node.argument("bias"), Dtype::f32),
-                     refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
-  if (!refusal.empty() || !is_transposed(node)) return refusal;
-  return refuse_phases(node, weight_sizes(builder, node).size() - 2);
+  const std::string refusal = first_refusal({refuse_conv_form(builder, node, Dtype::f32),
+                                             refuse_optional(builder, node.argument("bias"), Dtype::f32),
+                                             refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+  if (!refusal.empty() || !is_conv_transposed(node)) return refusal;
+  return refuse_phases(node, conv_weight_sizes(builder, node).size() - 2);
 }
 
 void emit_conv_computed(PlanBuilder& builder, const Node& node) {
   const int bias = builder.use_dense(node.argument("bias"), node);
-  if (is_transposed(node)) {
+  if (is_conv_transposed(node)) {
     add_data(builder, node, node.argument("input"), bias, node.result());
   } else {
     add_forward(builder, node, node.argument("input"), bias, node.result());
@@ -197,30 +256,20 @@ void emit_conv_computed(PlanBuilder& builder, const Node& node) {
 }
 
 std::string refuse_conv_backward(const PlanBuilder& builder, const Node& node) {
-  const Argument& mask = node.argument("output_mask");
-  if (!mask.is_list() || mask.list().size() != 3) return "the results that are wanted are computed";
-  for (const Argument& item : mask.list()) {
-    if (!item.get<bool>()) return "the results that are wanted are computed";
-  }
-  const std::string refusal =
-      first_refusal({refuse_form(builder, node), refuse_tensor(builder, node.argument("grad_output"), Dtype::f32)});
-  if (!refusal.empty()) return refusal;
-  for (size_t i = 0; i < 3; ++i) {
-    const std::string refused = wants(node, i) ? refuse_tensor(builder, Argument(node.results.at(i)), Dtype::f32) : "";
-    if (!refused.empty()) return refused;
-  }
-  if (is_transposed(node) || !wants(node, 0)) return {};
-  return refuse_phases(node, weight_sizes(builder, node).size() - 2);
+  const std::string refusal = refuse_conv_gradients(builder, node, Dtype::f32);
+  if (!refusal.empty() || is_conv_transposed(node) || !wants_conv_gradient(node, 0)) return refusal;
+  return refuse_phases(node, conv_weight_sizes(builder, node).size() - 2);
 }
 
 void emit_conv_backward(PlanBuilder& builder, const Node& node) {
   const Argument &x = node.argument("input"), &dy = node.argument("grad_output");
   // A transposed convolution is the data gradient of one that goes from its results to its input.
-  if (wants(node, 1)) {
-    add_weight_gradient(builder, node, is_transposed(node) ? dy : x, is_transposed(node) ? x : dy);
+  if (wants_conv_gradient(node, 1)) {
+    add_conv_weight_gradient(builder, node, is_conv_transposed(node) ? dy : x, is_conv_transposed(node) ? x : dy);
   }
-  if (wants(node, 2)) add_bias_gradient(builder, node, dy);
-  if (wants(node, 0)) (is_transposed(node) ? add_forward : add_data)(builder, node, dy, -1, node.results.at(0));
+  if (wants_conv_gradient(node, 2)) add_conv_bias_gradient(builder, node, dy);
+  if (wants_conv_gradient(node, 0))
+    (is_conv_transposed(node) ? add_forward : add_data)(builder, node, dy, -1, node.results.at(0));
 }
 
 }  // namespace lissome

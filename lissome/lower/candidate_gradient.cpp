@@ -22,7 +22,8 @@ std::string refuse_class_loss_form(const PlanBuilder& builder, const Node& node)
   const std::string refusal = first_refusal({refuse_tensor(builder, node.argument("self"), Dtype::f32),
                                              refuse_tensor(builder, node.argument("target"), Dtype::i64)});
   if (!refusal.empty()) return refusal;
-  if (builder.type(node.argument("self").value()).sizes.size() != 2) return "there are no rows of scores";
+  const size_t rank = builder.type(node.argument("self").value()).sizes.size();
+  if (rank != 2 && rank != 4) return "there are neither rows nor images of scores";
   if (!node.argument("weight").is_none()) return "classes have weights";
   const auto* reduction = node.argument("reduction").get<int64_t>();
   if (!reduction || (*reduction != 1 && *reduction != 2)) return "the loss is neither mean nor sum";
@@ -38,8 +39,8 @@ void set_class_loss_form(const Node& node, PlanStep& step) {
 const Node* find_class_loss_gradient(const PlanBuilder& builder, const Node& node) {
   if (!node.is("aten::_log_softmax_backward_data")) return nullptr;
   const Node* maker = find_maker(builder, node.argument("grad_output").value());
-  if (!maker || !maker->is("aten::nll_loss_backward") || !(maker->argument("self") == node.argument("output")))
-    return nullptr;
+  const bool loss = maker && (maker->is("aten::nll_loss_backward") || maker->is("aten::nll_loss2d_backward"));
+  if (!loss || !(maker->argument("self") == node.argument("output"))) return nullptr;
   return refuse_class_loss_form(builder, *maker).empty() ? maker : nullptr;
 }
 
@@ -84,25 +85,26 @@ std::string refuse_softmax_gradient(const PlanBuilder& builder, const Node& node
       first_refusal({refuse_tensor(builder, dy, Dtype::f32), refuse_tensor(builder, y, Dtype::f32),
                      refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
   if (!refusal.empty()) return refusal;
-  const auto rank = static_cast<int64_t>(builder.type(y.value()).sizes.size());
-  const auto* dim = node.argument("dim").get<int64_t>();
-  return dim && rank > 0 && (*dim == -1 || *dim == rank - 1) ? "" : "it is not over the last dimension";
+  return refuse_softmax_dim(builder, node);
 }
 
 void emit_softmax_gradient(PlanBuilder& builder, const Node& node) {
+  const Format format = softmax_format(builder, node);
   PlanStep step;
   if (const Node* loss = find_class_loss_gradient(builder, node)) {
     step.kernel = "class_loss_gradient";
     set_class_loss_form(*loss, step);
-    for (const char* name : {"self", "target", "grad_output", "total_weight"})
+    step.operands = {builder.use_dense(loss->argument("self"), node, format)};
+    for (const char* name : {"target", "grad_output", "total_weight"})
       step.operands.push_back(builder.use_dense(loss->argument(name), node));
   } else {
     step.kernel = "softmax_gradient";
+    if (format == Format::channels_last) step.attributes.set("channels", int64_t{1});
     if (node.is("aten::_log_softmax_backward_data")) step.attributes.set("logarithm", int64_t{1});
     for (const char* name : {"grad_output", "output"})
-      step.operands.push_back(builder.use_dense(node.argument(name), node));
+      step.operands.push_back(builder.use_dense(node.argument(name), node, format));
   }
-  step.results = {builder.make(node.result())};
+  step.results = {builder.make(node.result(), Storage::arena, format)};
   builder.add_step(std::move(step), node);
 }
 
@@ -114,7 +116,9 @@ void emit_class_loss(PlanBuilder& builder, const Node& node) {
   PlanStep step;
   step.kernel = "class_loss";
   set_class_loss_form(node, step);
-  for (const char* name : {"self", "target"}) step.operands.push_back(builder.use_dense(node.argument(name), node));
+  const bool images = builder.type(node.argument("self").value()).sizes.size() == 4;
+  step.operands = {builder.use_dense(node.argument("self"), node, images ? Format::channels_last : Format::row_major),
+                   builder.use_dense(node.argument("target"), node)};
   step.results = {builder.make(node.results[0]), builder.make(node.results[1])};
   builder.add_step(std::move(step), node);
 }

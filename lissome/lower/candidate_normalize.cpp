@@ -48,23 +48,36 @@ void emit_layer_norm(PlanBuilder& builder, const Node& node) {
   builder.add_step(std::move(step), node);
 }
 
+std::string refuse_softmax_dim(const PlanBuilder& builder, const Node& node) {
+  const auto rank = static_cast<int64_t>(builder.type(node.arguments[0].value()).sizes.size());
+  const auto* dim = node.argument("dim").get<int64_t>();
+  if (!dim || rank == 0) return "the dimension is computed";
+  const int64_t at = *dim < 0 ? *dim + rank : *dim;
+  return at == rank - 1 || (at == 1 && rank == 4) ? "" : "it is neither over the last dimension nor over channels";
+}
+
+Format softmax_format(const PlanBuilder& builder, const Node& node) {
+  const auto rank = static_cast<int64_t>(builder.type(node.arguments[0].value()).sizes.size());
+  const int64_t dim = *node.argument("dim").get<int64_t>();
+  return rank == 4 && (dim == 1 || dim == -3) ? Format::channels_last : Format::row_major;
+}
+
 std::string refuse_softmax(const PlanBuilder& builder, const Node& node) {
   const Argument& x = node.argument("self");
   const std::string refusal = refuse_same(builder, node, x);
   if (!refusal.empty()) return refusal;
-  const auto* dim = node.argument("dim").get<int64_t>();
-  const auto rank = static_cast<int64_t>(builder.type(x.value()).sizes.size());
-  if (!dim || rank == 0 || (*dim != -1 && *dim != rank - 1)) return "it is not over the last dimension";
-  return {};
+  return refuse_softmax_dim(builder, node);
 }
 
 void emit_softmax(PlanBuilder& builder, const Node& node) {
+  const Format format = softmax_format(builder, node);
   PlanStep step;
   step.kernel = "softmax";
   if (node.is("aten::_safe_softmax")) step.attributes.set("zero_unseen", int64_t{1});
   if (node.op.name().find("log_softmax") != std::string::npos) step.attributes.set("logarithm", int64_t{1});
-  step.operands = {builder.use_dense(node.argument("self"), node)};
-  step.results = {builder.make(node.result())};
+  if (format == Format::channels_last) step.attributes.set("channels", int64_t{1});
+  step.operands = {builder.use_dense(node.argument("self"), node, format)};
+  step.results = {builder.make(node.result(), Storage::arena, format)};
   builder.add_step(std::move(step), node);
 }
 

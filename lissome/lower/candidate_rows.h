@@ -1,6 +1,8 @@
 // Declarations of every candidate's two functions, for the table and for the files that define them.
 #pragma once
 
+#include <optional>
+
 #include "lissome/lower/candidate.h"
 
 namespace lissome {
@@ -22,6 +24,12 @@ std::string refuse_conv_computed(const PlanBuilder& builder, const Node& node);
 void emit_conv_computed(PlanBuilder& builder, const Node& node);
 std::string refuse_conv_backward(const PlanBuilder& builder, const Node& node);
 void emit_conv_backward(PlanBuilder& builder, const Node& node);
+
+// candidate_conv_training_bf16.cpp
+std::string refuse_conv_computed_bf16(const PlanBuilder& builder, const Node& node);
+void emit_conv_computed_bf16(PlanBuilder& builder, const Node& node);
+std::string refuse_conv_backward_bf16(const PlanBuilder& builder, const Node& node);
+void emit_conv_backward_bf16(PlanBuilder& builder, const Node& node);
 
 // candidate_batch_norm.cpp
 std::string refuse_batch_norm(const PlanBuilder& builder, const Node& node);
@@ -50,6 +58,7 @@ std::string refuse_piece(const PlanBuilder& builder, const Node& node);
 void emit_piece(PlanBuilder& builder, const Node& node);
 
 // candidate_view.cpp
+std::string refuse_same_cast(const PlanBuilder& builder, const Node& node);
 std::string refuse_reshape(const PlanBuilder& builder, const Node& node);
 void emit_reshape(PlanBuilder& builder, const Node& node);
 std::string refuse_permute(const PlanBuilder& builder, const Node& node);
@@ -62,6 +71,9 @@ void emit_expand(PlanBuilder& builder, const Node& node);
 // candidate_normalize.cpp
 std::string refuse_layer_norm(const PlanBuilder& builder, const Node& node);
 void emit_layer_norm(PlanBuilder& builder, const Node& node);
+// Softmax and its gradient are over the last dimension, or over the channels of images, which lie last in memory.
+std::string refuse_softmax_dim(const PlanBuilder& builder, const Node& node);
+Format softmax_format(const PlanBuilder& builder, const Node& node);
 std::string refuse_softmax(const PlanBuilder& builder, const Node& node);
 void emit_softmax(PlanBuilder& builder, const Node& node);
 
@@ -88,6 +100,9 @@ std::string refuse_linear_bf16(const PlanBuilder& builder, const Node& node);
 void emit_linear_bf16(PlanBuilder& builder, const Node& node);
 std::string refuse_conv_bf16(const PlanBuilder& builder, const Node& node);
 void emit_conv_bf16(PlanBuilder& builder, const Node& node);
+// What a first layer of so many channels reads: planes as they lie, before they were rounded where a cast just did
+// that. Empty elsewhere.
+std::optional<ValueId> find_image_planes(const PlanBuilder& builder, const Node& node, ValueId x, int64_t inputs);
 std::string refuse_layer_norm_bf16(const PlanBuilder& builder, const Node& node);
 void emit_layer_norm_bf16(PlanBuilder& builder, const Node& node);
 std::string refuse_softmax_bf16(const PlanBuilder& builder, const Node& node);

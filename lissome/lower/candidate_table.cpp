@@ -26,11 +26,15 @@ constexpr std::array kConv = {
     Candidate{"conv_transposed_f32", refuse_transposed, emit_transposed},
     Candidate{"conv_computed_f32", refuse_conv_computed, emit_conv_computed},
     Candidate{"conv_bf16", refuse_conv_bf16, emit_conv_bf16},
+    Candidate{"conv_computed_bf16", refuse_conv_computed_bf16, emit_conv_computed_bf16},
     Candidate{"winograd_bf16_4x4", refuse_winograd_bf16, emit_winograd_4x4},
     Candidate{"winograd_bf16_2x2", refuse_winograd_bf16, emit_winograd_2x2},
     make_libtorch_row("mkldnn_conv", refuse_mkldnn_conv, emit_mkldnn_conv),
 };
-constexpr std::array kConvBackward = {Candidate{"conv_backward_f32", refuse_conv_backward, emit_conv_backward}};
+constexpr std::array kConvBackward = {
+    Candidate{"conv_backward_f32", refuse_conv_backward, emit_conv_backward},
+    Candidate{"conv_backward_bf16", refuse_conv_backward_bf16, emit_conv_backward_bf16},
+};
 constexpr std::array kBatchNorm = {Candidate{"batch_norm", refuse_batch_norm, emit_batch_norm}};
 constexpr std::array kBatchNormBackward = {
     Candidate{"batch_norm_backward", refuse_batch_norm_backward, emit_batch_norm_backward},
@@ -79,6 +83,7 @@ constexpr std::array kElementwise = {
 };
 constexpr std::array kElementwiseF32 = {Candidate{"elementwise", refuse_elementwise, emit_elementwise, false}};
 constexpr std::array kCast = {
+    Candidate{"view", refuse_same_cast, emit_reshape, false},  // what it converts is made in its dtype already
     Candidate{"elementwise", refuse_elementwise, emit_elementwise, false},
     Candidate{"cast_bf16", refuse_cast_bf16, emit_cast_bf16, false},
 };
@@ -291,6 +296,7 @@ constexpr std::array kLists = {
     CandidateList{"aten::_softmax_backward_data", kSoftmaxGradient},
     CandidateList{"aten::_log_softmax_backward_data", kSoftmaxGradient},
     CandidateList{"aten::nll_loss_forward", kClassLoss},
+    CandidateList{"aten::nll_loss2d_forward", kClassLoss},
     CandidateList{"aten::_scaled_dot_product_flash_attention_for_cpu", kAttentionF32},
     CandidateList{"aten::_scaled_dot_product_flash_attention_for_cpu_backward", kAttentionGradient},
     CandidateList{"aten::embedding_dense_backward", kEmbeddingGradient},

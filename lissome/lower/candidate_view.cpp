@@ -68,6 +68,14 @@ bool merges_pixels(const PlanBuilder& builder, const Node& node) {
 
 }  // namespace
 
+std::string refuse_same_cast(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_view(builder, node);
+  if (!refusal.empty()) return refusal;
+  const ValueId x = input_of(node).value();
+  if (builder.type(x).dtype != builder.type(node.result()).dtype) return "it converts";
+  return builder.format(x) == Format::row_major && !builder.is_strided_view(x) ? "" : "x is not dense in row order";
+}
+
 std::string refuse_reshape(const PlanBuilder& builder, const Node& node) { return refuse_view(builder, node); }
 
 void emit_reshape(PlanBuilder& builder, const Node& node) {

@@ -93,6 +93,25 @@ const Node* find_maker(const PlanBuilder& builder, ValueId value) {
   return nullptr;
 }
 
+std::vector<const Node*> find_readers(const Program& program, ValueId value) {
+  std::vector<const Node*> readers;
+  for (const Node& node : program.nodes) {
+    for (const Argument& argument : node.arguments)
+      for_each_value(argument, [&](ValueId id) {
+        if (id == value) readers.push_back(&node);
+      });
+  }
+  return readers;
+}
+
+bool leaves_program(const Program& program, ValueId value) {
+  bool leaves = false;
+  for (const ProgramOutput& output : program.outputs)
+    for_each_value(output.value, [&](ValueId id) { leaves = leaves || id == value; });
+  for (const StateWrite& write : program.writes) leaves = leaves || write.value == value;
+  return leaves;
+}
+
 bool is_drawn(const PlanBuilder& builder, ValueId value) {
   const Node* maker = builder.is_held(value) ? find_maker(builder, value) : nullptr;
   return maker != nullptr && find_effects(builder.program(), *maker).random;

@@ -30,6 +30,10 @@ int64_t read_dim(const Argument& argument, size_t rank);
 
 // The node that makes a value; null for inputs and weights.
 const Node* find_maker(const PlanBuilder& builder, ValueId value);
+// Who reads a value in the program, in whatever way.
+std::vector<const Node*> find_readers(const Program& program, ValueId value);
+// Whether it is a result of the program, or written to its state.
+bool leaves_program(const Program& program, ValueId value);
 // Made by a kept node that draws random numbers, and so could not be made elsewhere.
 bool is_drawn(const PlanBuilder& builder, ValueId value);
 

@@ -15,14 +15,25 @@ void require_elements(const StepBinder& binder, const PlacedValue& value, int64_
                  elements);
 }
 
-// Rows of scores and a label for each.
+void require_scores(const StepBinder& binder, const PlacedValue& scores, const Sizes& sizes) {
+  binder.require_dtype(scores, Dtype::f32);
+  binder.require_sizes(scores, sizes);
+  binder.require(scores.is_dense(sizes.size() == 4 ? Format::channels_last : Format::row_major),
+                 "scores are not dense with their classes last");
+}
+
+// Rows of scores, or channels-last images of them, and a label for each.
 template <typename Call>
 void read_class_loss(const StepBinder& binder, Call& call) {
   const PlacedValue &logarithms = binder.operand(0), &labels = binder.operand(1);
-  binder.require(logarithms.sizes.size() == 2, "the logarithms have ", logarithms.sizes.size(), " dimensions");
-  call.rows = logarithms.sizes[0], call.classes = logarithms.sizes[1];
-  binder.require_dense(logarithms, Dtype::f32, {call.rows, call.classes});
-  binder.require_dense(labels, Dtype::i64, {call.rows});
+  const Sizes& sizes = logarithms.sizes;
+  binder.require(sizes.size() == 2 || sizes.size() == 4, "the logarithms have ", sizes.size(), " dimensions");
+  require_scores(binder, logarithms, sizes);
+  call.classes = sizes[1];
+  Sizes of_labels = sizes;
+  of_labels.erase(of_labels.begin() + 1);
+  binder.require_dense(labels, Dtype::i64, of_labels);
+  call.rows = labels.elements();
   call.mean = binder.attributes().integer("mean") != 0;
   call.ignored = binder.attributes().integer("ignored");
 }
@@ -59,10 +70,8 @@ void bind_layer_norm_gradient(StepBinder& binder) {
 
 void bind_softmax_gradient(StepBinder& binder) {
   const PlacedValue& y = binder.operand(1);
-  for (const PlacedValue* value : {&binder.operand(0), &y, static_cast<const PlacedValue*>(&binder.result())})
-    binder.require_dense(*value, Dtype::f32, y.sizes);
   SoftmaxGradientCall call;
-  call.width = y.sizes.empty() ? 1 : y.sizes.back();
+  call.width = read_softmax_width(binder, {&binder.operand(0), &y, &binder.result()});
   call.rows = call.width > 0 ? y.elements() / call.width : 0;
   call.logarithm = binder.attributes().integer("logarithm", 0) != 0;
   binder.set_call("softmax_gradient", call);
@@ -90,7 +99,7 @@ void bind_class_loss_gradient(StepBinder& binder) {
   ClassLossGradientCall call;
   read_class_loss(binder, call);
   for (const size_t i : {size_t{2}, size_t{3}}) require_elements(binder, binder.operand(i), 1);
-  binder.require_dense(binder.result(), Dtype::f32, {call.rows, call.classes});
+  require_scores(binder, binder.result(), binder.operand(0).sizes);
   binder.set_call("class_loss_gradient", call);
   binder.point(&ClassLossGradientCall::logarithms, binder.operand(0));
   binder.point(&ClassLossGradientCall::labels, binder.operand(1));

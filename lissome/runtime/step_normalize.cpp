@@ -1,5 +1,6 @@
 // layer_norm: operands x, residual, weight, bias; results y and perhaps x + residual, or with attribute "statistics"
-// the mean and the factor of each row. softmax: over the last dimension; attributes logarithm, zero_unseen.
+// the mean and the factor of each row. softmax: over the last dimension, or with attribute "channels" over those of
+// channels-last images; attributes logarithm, zero_unseen.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -48,16 +49,23 @@ void bind_layer_norm(StepBinder& binder) {
   binder.set_work(0, 16.0 * static_cast<double>(x.elements()));
 }
 
+int64_t read_softmax_width(const StepBinder& binder, std::initializer_list<const PlacedValue*> values) {
+  const Sizes& sizes = (*values.begin())->sizes;
+  const bool channels = binder.attributes().integer("channels", 0) != 0;
+  binder.require(!channels || sizes.size() == 4, "there are no images");
+  for (const PlacedValue* value : values) {
+    binder.require_dtype(*value, Dtype::f32);
+    binder.require_sizes(*value, sizes);
+    binder.require(value->is_dense(channels ? Format::channels_last : Format::row_major), "a value is not dense");
+  }
+  return channels ? sizes[1] : sizes.empty() ? 1 : sizes.back();
+}
+
 void bind_softmax(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
-  for (const PlacedValue* value : {&x, &y}) {
-    binder.require_dtype(*value, Dtype::f32);
-    binder.require_row_major(*value);
-    binder.require_sizes(*value, x.sizes);
-  }
   SoftmaxCall call;
-  call.width = x.sizes.empty() ? 1 : x.sizes.back();
+  call.width = read_softmax_width(binder, {&x, &y});
   call.rows = call.width > 0 ? x.elements() / call.width : 0;
   call.logarithm = binder.attributes().integer("logarithm", 0) != 0;
   call.zero_unseen = binder.attributes().integer("zero_unseen", 0) != 0;

@@ -31,6 +31,10 @@ void read_linear(StepBinder& binder, Call& call) {
   call.residual_place = read_residual_place(binder, 3);
 }
 
+// How many numbers a softmax or its gradient goes over: the last dimension, or with attribute "channels" those of
+// channels-last images. All values must be alike.
+int64_t read_softmax_width(const StepBinder& binder, std::initializer_list<const PlacedValue*> values);
+
 struct WindowSizes {
   int64_t in_channels, out_channels, groups;
 };
