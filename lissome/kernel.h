@@ -24,6 +24,7 @@
 #include "lissome/kernel/linear_bf16.h"
 #include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/linear_u8s8.h"
+#include "lissome/kernel/matmul_bf16.h"
 #include "lissome/kernel/matmul_f32.h"
 #include "lissome/kernel/max_pool.h"
 #include "lissome/kernel/move.h"

@@ -21,6 +21,7 @@
 #include "lissome/kernel/linear_bf16.h"
 #include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/linear_u8s8.h"
+#include "lissome/kernel/matmul_bf16.h"
 #include "lissome/kernel/matmul_f32.h"
 #include "lissome/kernel/max_pool.h"
 #include "lissome/kernel/move.h"
@@ -226,6 +227,11 @@ LISSOME_KERNEL(lstm_bf16, RecurrentBf16Call, portable);
 LISSOME_KERNEL(lstm_u8s8, RecurrentU8S8Call, avx512_vnni);
 LISSOME_KERNEL(lstm_u8s8, RecurrentU8S8Call, avx2);
 LISSOME_KERNEL(lstm_u8s8, RecurrentU8S8Call, portable);
+
+LISSOME_KERNEL(matmul_bf16, MatmulBf16Call, avx512_bf16);
+LISSOME_KERNEL(matmul_bf16, MatmulBf16Call, avx512);
+LISSOME_KERNEL(matmul_bf16, MatmulBf16Call, avx2);
+LISSOME_KERNEL(matmul_bf16, MatmulBf16Call, portable);
 
 LISSOME_KERNEL(matmul_f32, MatmulF32Call, avx512);
 LISSOME_KERNEL(matmul_f32, MatmulF32Call, avx2);

@@ -50,9 +50,9 @@ std::string refuse_activation(const Argument& argument) {
   return parse_activation(*name) ? std::string() : "no activation " + quote(*name);
 }
 
-std::string refuse_residual(const PlanBuilder& builder, const Node& node, const Argument& residual) {
+std::string refuse_residual(const PlanBuilder& builder, const Node& node, const Argument& residual, Dtype dtype) {
   if (residual.is_none()) return {};
-  const std::string refusal = refuse_tensor(builder, residual, Dtype::f32);
+  const std::string refusal = refuse_tensor(builder, residual, dtype);
   if (!refusal.empty()) return refusal;
   return builder.type(residual.value()).sizes != builder.type(node.result()).sizes ? "the residual is broadcast" : "";
 }

@@ -17,8 +17,9 @@ std::string refuse_weight(const PlanBuilder& builder, const Argument& argument, 
 // Not an activation that kernels know.
 std::string refuse_activation(const Argument& argument);
 
-// Not the sizes and dtype of the node's result, or not f32: what is added before the activation. None passes.
-std::string refuse_residual(const PlanBuilder& builder, const Node& node, const Argument& residual);
+// Not of this dtype or not of the sizes of the node's result: what is added before the activation. None passes.
+std::string refuse_residual(const PlanBuilder& builder, const Node& node, const Argument& residual,
+                            Dtype dtype = Dtype::f32);
 // Not a literal number.
 std::string refuse_number(const Argument& argument, std::string_view name);
 double read_number(const Argument& argument);

@@ -1,6 +1,7 @@
-// matmul_f32: operands a [batch..., rows, inner] and b [batch..., inner, outputs] in any order, batch dimensions
-// broadcast; or, with attribute "linear", x [..., inner] dense and a weight [outputs, inner] in any order. Then a bias
-// [outputs] or -1 and a residual of the result's sizes or -1.
+// matmul_f32 and matmul_bf16: operands a [batch..., rows, inner] and b [batch..., inner, outputs] in any order, batch
+// dimensions broadcast; or, with attribute "linear", x [..., inner], dense unless it is a matrix, and a weight
+// [outputs, inner] in any order. Then a bias [outputs] or -1 and a residual of the result's sizes or -1. All f32; or
+// each bf16 or f32, but the residual of the result's dtype.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -19,7 +20,8 @@ void read_batch(const StepBinder& binder, const PlacedValue& value, const Placed
   }
 }
 
-void read_matrices(const StepBinder& binder, const PlacedValue& y, MatmulF32Call& call) {
+template <typename Call>
+void read_matrices(const StepBinder& binder, const PlacedValue& y, Call& call) {
   const PlacedValue &a = binder.operand(0), &b = binder.operand(1);
   for (const PlacedValue* value : {&a, &b, &y}) {
     binder.require(value->sizes.size() >= 2 && value->sizes.size() <= kMatmulBatchRank + 2, "a value has ",
@@ -38,9 +40,11 @@ void read_matrices(const StepBinder& binder, const PlacedValue& y, MatmulF32Call
   read_batch(binder, b, y, call.b_batch_strides);
 }
 
-void read_rows(const StepBinder& binder, const PlacedValue& y, MatmulF32Call& call) {
+template <typename Call>
+void read_rows(const StepBinder& binder, const PlacedValue& y, Call& call) {
   const PlacedValue &x = binder.operand(0), &weight = binder.operand(1);
-  binder.require_row_major(x);
+  const bool is_matrix = x.sizes.size() == 2;
+  if (!is_matrix) binder.require_row_major(x);
   binder.require(!x.sizes.empty() && weight.sizes.size() == 2 && weight.sizes[1] == x.sizes.back(), "a weight of ",
                  format_sizes(weight.sizes), " does not fit ", format_sizes(x.sizes));
   call.inner = x.sizes.back(), call.outputs = weight.sizes[0];
@@ -49,43 +53,81 @@ void read_rows(const StepBinder& binder, const PlacedValue& y, MatmulF32Call& ca
   binder.require_sizes(y, y_sizes);
   call.rows = 1;
   for (size_t i = 0; i + 1 < x.sizes.size(); ++i) call.rows *= x.sizes[i];
-  call.a_row_stride = call.inner;
+  call.a_row_stride = is_matrix ? x.strides[0] : call.inner;
+  call.a_inner_stride = is_matrix ? x.strides[1] : 1;
   call.b_inner_stride = weight.strides[1], call.b_output_stride = weight.strides[0];
 }
 
-}  // namespace
-
-void bind_matmul_f32(StepBinder& binder) {
-  const PlacedValue &a = binder.operand(0), &b = binder.operand(1), &y = binder.result();
-  for (const PlacedValue* value : {&a, &b, &y}) binder.require_dtype(*value, Dtype::f32);
+template <typename Call>
+Call read_products(const StepBinder& binder, const PlacedValue& y) {
   binder.require_row_major(y);
-  MatmulF32Call call;
+  Call call;
   if (binder.attributes().integer("linear", 0) != 0) {
     read_rows(binder, y, call);
   } else {
     read_matrices(binder, y, call);
   }
   if (call.inner == 1) call.a_inner_stride = 1;
-  call.y_stride = call.residual_stride = call.outputs;
   call.epilogue = read_epilogue(binder);
   call.residual_place = read_residual_place(binder, 3);
-  binder.set_call("matmul_f32", call);
-  binder.point(&MatmulF32Call::a, a);
-  binder.point(&MatmulF32Call::b, b);
-  binder.point(&MatmulF32Call::y, y);
+  return call;
+}
+
+// Once the call is set.
+template <typename Call>
+void point_values(StepBinder& binder, Dtype bias_dtype, Dtype multiplied) {
+  const PlacedValue &a = binder.operand(0), &b = binder.operand(1), &y = binder.result();
+  binder.point(&Call::a, a);
+  binder.point(&Call::b, b);
+  binder.point(&Call::y, y);
   if (binder.has_operand(2)) {
-    binder.require_dense(binder.operand(2), Dtype::f32, {call.outputs});
-    binder.point(&MatmulF32Call::bias, binder.operand(2));
+    binder.require_dense(binder.operand(2), bias_dtype, {y.sizes.back()});
+    binder.point(&Call::bias, binder.operand(2));
   }
   if (binder.has_operand(3)) {
-    binder.require_dense(binder.operand(3), Dtype::f32, y.sizes);
-    binder.point(&MatmulF32Call::residual, binder.operand(3));
+    binder.require_dense(binder.operand(3), y.dtype, y.sizes);
+    binder.point(&Call::residual, binder.operand(3));
   }
-  const double products = static_cast<double>(y.elements()) * static_cast<double>(call.inner);
-  binder.set_products(products);
-  binder.set_work(products, 4.0 * static_cast<double>(a.elements() + b.elements() + y.elements()));
+  const bool is_linear = binder.attributes().integer("linear", 0) != 0;
+  const double inner = static_cast<double>(is_linear ? a.sizes.back() : b.sizes[b.sizes.size() - 2]);
+  const double products = static_cast<double>(y.elements()) * inner;
+  const auto bytes = [](const PlacedValue& value) {
+    return static_cast<double>(value.elements() * item_size(value.dtype));
+  };
+  binder.set_products(products, multiplied);
+  binder.set_work(products, bytes(a) + bytes(b) + bytes(y));
+}
+
+Dtype read_either(const StepBinder& binder, const PlacedValue& value) {
+  binder.require(value.dtype == Dtype::bf16 || value.dtype == Dtype::f32, "a value is neither bf16 nor f32");
+  return value.dtype;
+}
+
+}  // namespace
+
+void bind_matmul_f32(StepBinder& binder) {
+  const PlacedValue& y = binder.result();
+  for (const PlacedValue* value : {&binder.operand(0), &binder.operand(1), &y}) {
+    binder.require_dtype(*value, Dtype::f32);
+  }
+  auto call = read_products<MatmulF32Call>(binder, y);
+  call.y_stride = call.residual_stride = call.outputs;
+  binder.set_call("matmul_f32", call);
+  point_values<MatmulF32Call>(binder, Dtype::f32, Dtype::f32);
   binder.point_scratch(&MatmulF32Call::scratch,
                        binder.parts() * matmul_f32_scratch(call.inner) * int64_t{sizeof(float)});
+}
+
+void bind_matmul_bf16(StepBinder& binder) {
+  const PlacedValue& y = binder.result();
+  auto call = read_products<MatmulBf16Call>(binder, y);
+  call.a_dtype = read_either(binder, binder.operand(0));
+  call.b_dtype = read_either(binder, binder.operand(1));
+  call.y_dtype = read_either(binder, y);
+  if (binder.has_operand(2)) call.bias_dtype = read_either(binder, binder.operand(2));
+  binder.set_call("matmul_bf16", call);
+  point_values<MatmulBf16Call>(binder, call.bias_dtype, Dtype::bf16);
+  binder.point_scratch(&MatmulBf16Call::scratch, binder.parts() * matmul_bf16_scratch(call));
 }
 
 }  // namespace lissome

@@ -64,6 +64,7 @@ void bind_cumulate(StepBinder& binder);
 void bind_dropout(StepBinder& binder);
 void bind_group_norm(StepBinder& binder);
 void bind_interpolate(StepBinder& binder);
+void bind_matmul_bf16(StepBinder& binder);
 void bind_matmul_f32(StepBinder& binder);
 void bind_pad(StepBinder& binder);
 void bind_conv_bf16(StepBinder& binder);
