@@ -179,3 +179,29 @@ TEST_CASE("bf16 convolutions through Winograd are as near to f32 as PyTorch's ow
     check_levels(program, exact, {1, 24, 13, 11}, {1, 40, 1, 1}, {{"lissome::conv_act", kernel}});
   }
 }
+
+TEST_CASE(
+    "bf16 products of computed matrices need no libtorch, and are as near to f32 as PyTorch's own, on every level") {
+  // Products of two values, then a layer forward and backward.
+  const std::string text = R"(
+    input %x: f32[batch, 37, 48]
+    input %m: DTYPE[100, 48]
+    %h: DTYPE[batch, 37, 48] = aten::to.dtype(%x, DTYPE)
+    %wide: f32[100, 48] = aten::to.dtype(%m, f32)
+    %turned: DTYPE[batch, 48, 37] = aten::transpose.int(%h, 1, 2)
+    %scores: DTYPE[batch, 37, 37] = aten::bmm(%h, %turned)
+    %mixed: DTYPE[batch, 37, 48] = aten::matmul(%scores, %h)
+    %1: DTYPE[batch, 37, 100] = aten::linear(%mixed, %m, none)
+    %2: DTYPE[batch, 37, 100] = lissome::linear_bf16(%x, %wide, none, "gelu", %1, DTYPE)
+    %3: DTYPE[37*batch, 100] = aten::reshape(%2, [-1, 100])
+    %4: DTYPE[37*batch, 48] = aten::mm(%3, %m)
+    %5: DTYPE[100, 37*batch] = aten::transpose.int(%3, 0, 1)
+    %6: DTYPE[48, 37*batch] = aten::transpose.int(%4, 0, 1)
+    %7: f32[100, 48] = lissome::linear_bf16(%5, %6, none, "none", %wide, f32)
+    return %7, %4
+  )";
+  const std::string exact =
+      std::regex_replace(text, std::regex("linear_bf16\\((.*), (DTYPE|f32)\\)"), "linear_act($1)");
+  check_levels(make_block({}, "bf16", at::kBFloat16, text.c_str()), make_block({}, "f32", at::kFloat, exact.c_str()),
+               {1, 37, 48}, {100, 48});
+}

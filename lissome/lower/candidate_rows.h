@@ -10,6 +10,8 @@ namespace lissome {
 std::string refuse_linear_f32(const PlanBuilder& builder, const Node& node);
 void emit_linear_f32(PlanBuilder& builder, const Node& node);
 std::string refuse_linear_matmul(const PlanBuilder& builder, const Node& node);
+std::string refuse_linear_casts(const PlanBuilder& builder, const Node& node);
+std::string refuse_linear_matmul_bf16(const PlanBuilder& builder, const Node& node);
 void emit_linear_matmul(PlanBuilder& builder, const Node& node);
 
 std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node);
@@ -127,6 +129,7 @@ void emit_interpolate(PlanBuilder& builder, const Node& node);
 
 // candidate_matmul.cpp
 std::string refuse_matmul(const PlanBuilder& builder, const Node& node);
+std::string refuse_matmul_bf16(const PlanBuilder& builder, const Node& node);
 void emit_matmul(PlanBuilder& builder, const Node& node);
 
 // candidate_pad.cpp

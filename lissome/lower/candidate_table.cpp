@@ -17,8 +17,10 @@ constexpr std::array kLinear = {
     Candidate{"linear_f32", refuse_linear_f32, emit_linear_f32},
     Candidate{"matmul_f32", refuse_linear_matmul, emit_linear_matmul},
     Candidate{"linear_bf16", refuse_linear_bf16, emit_linear_bf16},
+    Candidate{"matmul_bf16", refuse_linear_matmul_bf16, emit_linear_matmul},
     make_libtorch_row("mkldnn_linear", refuse_mkldnn_linear, emit_mkldnn_linear),
 };
+constexpr std::array kLinearCasts = {Candidate{"matmul_bf16", refuse_linear_casts, emit_linear_matmul}};
 constexpr std::array kConv = {
     Candidate{"conv_f32", refuse_conv_f32, emit_conv_f32},
     Candidate{"winograd_f32_4x4", refuse_winograd_f32, emit_winograd_4x4},
@@ -124,7 +126,10 @@ constexpr std::array kTake = {Candidate{"take", refuse_take, emit_take}};
 constexpr std::array kFindLargest = {Candidate{"find_largest", refuse_find_largest, emit_find_largest}};
 constexpr std::array kGroupNorm = {Candidate{"group_norm", refuse_group_norm, emit_group_norm}};
 constexpr std::array kInterpolate = {Candidate{"interpolate", refuse_interpolate, emit_interpolate}};
-constexpr std::array kMatmul = {Candidate{"matmul_f32", refuse_matmul, emit_matmul}};
+constexpr std::array kMatmul = {
+    Candidate{"matmul_f32", refuse_matmul, emit_matmul},
+    Candidate{"matmul_bf16", refuse_matmul_bf16, emit_matmul},
+};
 constexpr std::array kPad = {Candidate{"pad", refuse_pad, emit_pad}};
 constexpr std::array kCumulate = {Candidate{"cumulate", refuse_cumulate, emit_cumulate}};
 constexpr std::array kDropout = {Candidate{"dropout", refuse_dropout, emit_dropout}};
@@ -133,6 +138,7 @@ constexpr std::array kEmbedding = {Candidate{"embedding", refuse_embedding, emit
 constexpr std::array kLists = {
     CandidateList{"aten::linear", kLinear},
     CandidateList{"lissome::linear_act", kLinear},
+    CandidateList{"lissome::linear_bf16", kLinearCasts},
     CandidateList{"aten::convolution", kConv},
     CandidateList{"lissome::conv_act", kConv},
     CandidateList{"aten::convolution_backward", kConvBackward},

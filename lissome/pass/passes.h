@@ -125,4 +125,8 @@ int merge_equal_weights(Program& program);
 int fuse_conv_activation(Program& program);
 int fuse_linear_activation(Program& program);
 
+// linear, linear_act or mm in bf16 of a computed weight: the cast of an operand from f32, and the cast of the result to
+// f32 or its addition to an f32 value -> lissome::linear_bf16. After all that reads linears.
+int fold_product_casts(Program& program);
+
 }  // namespace lissome

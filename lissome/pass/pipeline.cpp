@@ -42,6 +42,7 @@ constexpr Pass kPasses[] = {
     {"merge_equal_weights", merge_equal_weights, "one copy of equal weights"},
     {"fuse_conv_activation", fuse_conv_activation, "activation and residual into the convolution"},
     {"fuse_linear_activation", fuse_linear_activation, "activation and residual into the linear"},
+    {"fold_product_casts", fold_product_casts, "casts around bf16 products of computed weights into them"},
 };
 
 constexpr int kRounds = 4;  // far more than ever needed

@@ -50,6 +50,20 @@ TEST_CASE("linear_act is linear, plus the residual, then the activation") {
   CHECK_THROWS_AS(call("lissome::linear_act", {x, weight, bias, "reluu", {}}), Error);
 }
 
+TEST_CASE("linear_bf16 is a linear in bf16 with the casts around it") {
+  const at::Tensor x = at::randn({3, 5}, kF32), weight = at::randn({4, 5}, kF32), bias = at::randn({4}, kF32);
+  const at::Tensor residual = at::randn({3, 4}, kF32);
+  const auto narrow = [](const at::Tensor& tensor) { return tensor.to(at::kBFloat16); };
+  const at::Tensor plain = at::linear(narrow(x), narrow(weight), narrow(bias));
+  const at::Tensor seen = call("lissome::linear_bf16", {x, weight, bias, "none", {}, at::kBFloat16});
+  CHECK((seen.scalar_type() == at::kBFloat16));
+  CHECK(at::equal(seen, plain));
+  CHECK(at::equal(call("lissome::linear_bf16", {narrow(x), weight, bias, "relu", {}, at::kFloat}),
+                  at::relu(plain).to(at::kFloat)));
+  CHECK(at::equal(call("lissome::linear_bf16", {x, weight, bias, "none", residual, at::kFloat}),
+                  plain.to(at::kFloat).add(residual)));
+}
+
 TEST_CASE("conv_act is a convolution, plus the residual, then the activation") {
   const at::Tensor x = at::randn({2, 4, 6, 6}, kF32), weight = at::randn({8, 2, 3, 3}, kF32);
   const at::Tensor plain = at::convolution(x, weight, std::nullopt, {2, 2}, {1, 1}, {1, 1}, false, {0, 0}, 2);
