@@ -15,6 +15,7 @@ struct AttentionBf16Call : AttentionShape {
   const uint16_t* v = nullptr;   // [batch, key_heads, keys, value_size]
   const void* mask = nullptr;    // as in attention.h, but what is added is bf16
   uint16_t* y = nullptr;         // [batch, heads, queries, value_size]
+  float* logarithms = nullptr;   // as in attention.h
   std::byte* scratch = nullptr;  // parts times attention_bf16_scratch() bytes, aligned to 64
 };
 

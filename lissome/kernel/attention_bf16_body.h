@@ -2,22 +2,13 @@
 #pragma once
 
 #include "lissome/kernel/attention_body.h"
-#include "lissome/kernel/vector_bf16.h"
+#include "lissome/kernel/widen_rows_body.h"
 
 #include "lissome/kernel/attention_bf16.h"
 #include "lissome/kernel/attention_bf16_sizes.h"
 
 namespace lissome {
 namespace {
-
-void widen_rows(const uint16_t* from, int64_t stride, int64_t rows, int64_t width, float* to) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t k = 0; k < width; k += Floats::kWidth) {
-      const int64_t left = width - k < Floats::kWidth ? width - k : Floats::kWidth;
-      store_first(to + r * width + k, load_first(from + r * stride + k, left), left);
-    }
-  }
-}
 
 // The f32 call over one head whose rows are widened and dense.
 AttentionCall describe_widened(const AttentionBf16Call& call) {
@@ -52,7 +43,7 @@ LISSOME_INLINE void run_attention_bf16(const AttentionBf16Call& call, int part, 
   const Range range = split_evenly(call.batch * call.heads * blocks, part, parts);
   const AttentionCall widened = describe_widened(call);
   const WidenedScratch scratch(call, part);
-  Head head;
+  Head head = {};
   head.sizes = find_attention_sizes(call.keys, call.size, call.value_size);
   head.k = scratch.keys, head.v = scratch.values;
   head.key_panels = scratch.rest;
@@ -85,14 +76,11 @@ LISSOME_INLINE void run_attention_bf16(const AttentionBf16Call& call, int part, 
     // Only this block of rows is there; the f32 kernel counts rows from the head's first.
     head.q = scratch.queries - query * call.size;
     head.y = scratch.results - query * call.value_size;
+    head.logarithms = call.logarithms ? call.logarithms + (b * call.heads + h) * call.queries : nullptr;
     run_query_block(widened, head, query, rows);
-    uint16_t* y = call.y + b * call.y_strides.batch + h * call.y_strides.head + query * call.y_strides.row;
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t n = 0; n < call.value_size; n += Floats::kWidth) {
-        const int64_t left = call.value_size - n < Floats::kWidth ? call.value_size - n : Floats::kWidth;
-        store_first(y + r * call.y_strides.row + n, load_first(scratch.results + r * call.value_size + n, left), left);
-      }
-    }
+    narrow_rows(scratch.results, rows, call.value_size,
+                call.y + b * call.y_strides.batch + h * call.y_strides.head + query * call.y_strides.row,
+                call.y_strides.row);
   }
 }
 

@@ -18,6 +18,7 @@ struct TiledHead {
   const uint16_t *q, *k, *v;
   const void* mask;
   uint16_t* y;
+  float* logarithms;  // of the head, or null
   uint16_t *key_tiles, *value_tiles, *queries, *weights;
   float *scores, *sums;
   TiledSizes sizes;
@@ -66,49 +67,57 @@ LISSOME_INLINE __mmask32 first_items(int64_t count) {
   return count >= 32 ? ~__mmask32{0} : count > 0 ? (__mmask32{1} << count) - 1 : 0;
 }
 
-// Tile (16 keys, step of the size): pairs along the size, key beside key. Zeros beyond.
-void pack_key_tiles(const AttentionBf16Call& call, const TiledHead& head) {
-  for (int64_t first = 0; first < head.sizes.key_steps * 32; first += 16) {
-    for (int64_t step = 0; step < head.sizes.steps; ++step) {
-      const __mmask32 items = first_items(call.size - step * 32);
+// [count][width], `stride` elements from row to row. What is packed of it is filled with zeros to whole steps of 32.
+struct StridedRows {
+  const uint16_t* data;
+  int64_t stride, count, width;
+};
+
+// Pairs along a row, row beside row: tile (16 rows, step of the width), the steps of the same rows behind each other.
+void pack_across(const StridedRows& x, uint16_t* tiles) {
+  const int64_t steps = round_to_step(x.width) / 32;
+  for (int64_t first = 0; first < round_to_step(x.count); first += 16) {
+    for (int64_t step = 0; step < steps; ++step, tiles += kTile) {
+      const __mmask32 items = first_items(x.width - step * 32);
       Square rows, columns;
 #pragma GCC unroll 16
       for (int n = 0; n < 16; ++n) {
-        const bool exists = first + n < call.keys;
-        const uint16_t* from = head.k + (exists ? first + n : 0) * call.k_strides.row + step * 32;
+        const bool exists = first + n < x.count;
+        const uint16_t* from = x.data + (exists ? first + n : 0) * x.stride + step * 32;
         rows.rows[n] = _mm512_maskz_loadu_epi16(exists ? items : 0, from);
       }
       transpose(rows, columns);
-      uint16_t* tile = head.key_tiles + (first / 16 * head.sizes.steps + step) * kTile;
 #pragma GCC unroll 16
-      for (int n = 0; n < 16; ++n) _mm512_storeu_si512(tile + n * 32, columns.rows[n]);
+      for (int n = 0; n < 16; ++n) _mm512_storeu_si512(tiles + n * 32, columns.rows[n]);
     }
   }
 }
 
-// Tile (16 numbers of a value, step of 32 keys): pairs along the keys. Zeros beyond.
-void pack_value_tiles(const AttentionBf16Call& call, const TiledHead& head) {
-  const auto load_part = [&](int64_t key, int64_t n) {
-    if (key >= call.keys) return _mm512_setzero_si512();
-    const auto items = static_cast<__mmask16>(first_items(call.value_size - n));
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(items, head.v + key * call.v_strides.row + n));
+// Pairs down the rows: for each 32 of the width, and each 32 rows, two tiles of 16 columns.
+void pack_down(const StridedRows& x, uint16_t* tiles) {
+  const auto load_part = [&](int64_t row, int64_t n) {
+    if (row >= x.count) return _mm512_setzero_si512();
+    const auto items = static_cast<__mmask16>(first_items(x.width - n));
+    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(items, x.data + row * x.stride + n));
   };
-  for (int64_t n = 0; n < head.sizes.value_panels * 32; n += 16) {
-    for (int64_t key = 0; key < head.sizes.key_steps * 32; key += 2) {
-      const __m512i pairs = _mm512_or_si512(load_part(key, n), _mm512_slli_epi32(load_part(key + 1, n), 16));
-      const int64_t tile = (n / 32 * head.sizes.key_steps + key / 32) * 2 + n / 16 % 2;
-      _mm512_storeu_si512(head.value_tiles + tile * kTile + key % 32 * 16, pairs);
+  const int64_t steps = round_to_step(x.count) / 32;
+  for (int64_t n = 0; n < round_to_step(x.width); n += 16) {
+    for (int64_t row = 0; row < steps * 32; row += 2) {
+      const __m512i pairs = _mm512_or_si512(load_part(row, n), _mm512_slli_epi32(load_part(row + 1, n), 16));
+      const int64_t tile = (n / 32 * steps + row / 32) * 2 + n / 16 % 2;
+      _mm512_storeu_si512(tiles + tile * kTile + row % 32 * 16, pairs);
     }
   }
 }
 
-void copy_queries(const AttentionBf16Call& call, const TiledHead& head, int64_t query, int64_t rows) {
-  const int64_t width = head.sizes.steps * 32;
-  for (int64_t r = 0; r < kTileQueries; ++r) {
+// Rows as they are, `count` of them, zeros from those of x on.
+void copy_rows(const StridedRows& x, int64_t count, uint16_t* to) {
+  const int64_t width = round_to_step(x.width);
+  for (int64_t r = 0; r < count; ++r) {
     for (int64_t k = 0; k < width; k += 32) {
-      const __mmask32 items = r < rows ? first_items(call.size - k) : 0;
-      const uint16_t* from = head.q + (query + (r < rows ? r : 0)) * call.q_strides.row + k;
-      _mm512_storeu_si512(head.queries + r * width + k, _mm512_maskz_loadu_epi16(items, from));
+      const __mmask32 items = r < x.count ? first_items(x.width - k) : 0;
+      const uint16_t* from = x.data + (r < x.count ? r : 0) * x.stride + k;
+      _mm512_storeu_si512(to + r * width + k, _mm512_maskz_loadu_epi16(items, from));
     }
   }
 }
@@ -217,7 +226,7 @@ void run_query_block(const AttentionBf16Call& call, const TiledHead& head, int64
   RunningRows running;
   for (int64_t r = 0; r < rows; ++r) running.largest[r] = -__builtin_inff(), running.total[r] = 0;
   const TiledSizes& sizes = head.sizes;
-  copy_queries(call, head, query, rows);
+  copy_rows({head.q + query * call.q_strides.row, call.q_strides.row, rows, call.size}, kTileQueries, head.queries);
   const int64_t end = call.causal && query + rows < call.keys ? query + rows : call.keys;
   const int64_t item = call.mask_kind == MaskKind::added ? 2 : 1;
   for (int64_t key = 0; key < end; key += sizes.block) {
@@ -243,6 +252,7 @@ void run_query_block(const AttentionBf16Call& call, const TiledHead& head, int64
     }
   }
   for (int64_t r = 0; r < rows; ++r) {
+    if (head.logarithms) head.logarithms[query + r] = running.largest[r] + __builtin_logf(running.total[r]);
     const Floats factor = fill(running.total[r] == 0 ? 0.0f : 1 / running.total[r]);
     const float* sums = head.sums + r * sizes.value_panels * 32;
     uint16_t* y = head.y + (query + r) * call.y_strides.row;
@@ -281,12 +291,13 @@ LISSOME_INLINE void run_tiled_attention(const AttentionBf16Call& call, int part,
     head.k = call.k + b * call.k_strides.batch + key_head * call.k_strides.head;
     head.v = call.v + b * call.v_strides.batch + key_head * call.v_strides.head;
     head.y = call.y + b * call.y_strides.batch + h * call.y_strides.head;
+    head.logarithms = call.logarithms ? call.logarithms + (b * call.heads + h) * call.queries : nullptr;
     const int64_t mask_at = b * call.mask_strides.batch + h * call.mask_strides.head;
     head.mask = static_cast<const char*>(call.mask) + mask_at * (call.mask_kind == MaskKind::added ? 2 : 1);
     if (packed != b * call.key_heads + key_head) {
       packed = b * call.key_heads + key_head;
-      pack_key_tiles(call, head);
-      pack_value_tiles(call, head);
+      pack_across({head.k, call.k_strides.row, call.keys, call.size}, head.key_tiles);
+      pack_down({head.v, call.v_strides.row, call.keys, call.value_size}, head.value_tiles);
     }
     run_query_block<Multiply>(call, head, query,
                               call.queries - query < kTileQueries ? call.queries - query : kTileQueries);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-#include <type_traits>
 
 #include "lissome/kernel/attention.h"
 #include "lissome/kernel/convert_element.h"
@@ -52,9 +51,8 @@ void run_attention_portable(const Call& call, int part, int parts) {
       largest = s > largest ? s : largest;
     }
     for (int64_t key = 0; key < call.keys; ++key) total += std::exp(score<T>(call, at, key) - largest);
-    if constexpr (std::is_same_v<T, float>) {
-      if (call.logarithms) call.logarithms[i] = static_cast<float>(largest + std::log(total));
-    }
+    const bool sees_none = largest == -INFINITY && !unknown;
+    if (call.logarithms) call.logarithms[i] = sees_none ? -INFINITY : static_cast<float>(largest + std::log(total));
     T* y = call.y + place_row(call.y_strides, at.batch, at.head, at.row);
     const T* v = call.v + place_row(call.v_strides, at.batch, at.head / (call.heads / call.key_heads), 0);
     for (int64_t d = 0; d < call.value_size; ++d) {
@@ -62,7 +60,7 @@ void run_attention_portable(const Call& call, int part, int parts) {
       for (int64_t key = 0; key < call.keys; ++key) {
         sum += std::exp(score<T>(call, at, key) - largest) / total * widen_number(v[key * call.v_strides.row + d]);
       }
-      store_number(y + d, largest == -INFINITY && !unknown ? 0 : static_cast<float>(sum));
+      store_number(y + d, sees_none ? 0 : static_cast<float>(sum));
     }
   }
 }

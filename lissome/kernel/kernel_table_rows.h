@@ -5,6 +5,7 @@
 #include "lissome/kernel/attention.h"
 #include "lissome/kernel/attention_bf16.h"
 #include "lissome/kernel/attention_gradient.h"
+#include "lissome/kernel/attention_gradient_bf16.h"
 #include "lissome/kernel/batch_norm.h"
 #include "lissome/kernel/class_loss.h"
 #include "lissome/kernel/conv_bf16.h"
@@ -61,6 +62,11 @@ LISSOME_KERNEL(attention_bf16, AttentionBf16Call, portable);
 LISSOME_KERNEL(attention_gradient, AttentionGradientCall, avx512);
 LISSOME_KERNEL(attention_gradient, AttentionGradientCall, avx2);
 LISSOME_KERNEL(attention_gradient, AttentionGradientCall, portable);
+
+LISSOME_KERNEL(attention_gradient_bf16, AttentionGradientBf16Call, avx512_bf16);
+LISSOME_KERNEL(attention_gradient_bf16, AttentionGradientBf16Call, avx512);
+LISSOME_KERNEL(attention_gradient_bf16, AttentionGradientBf16Call, avx2);
+LISSOME_KERNEL(attention_gradient_bf16, AttentionGradientBf16Call, portable);
 
 LISSOME_KERNEL(class_loss, ClassLossCall, portable);
 

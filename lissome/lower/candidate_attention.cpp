@@ -99,21 +99,33 @@ void emit_attention(PlanBuilder& builder, const Node& node) {
   add_view(builder, node, y);
 }
 
-std::string refuse_attention_gradient(const PlanBuilder& builder, const Node& node) {
-  for (const char* name : {"grad_out", "out", "logsumexp"}) {
-    const std::string refusal = refuse_tensor(builder, node.argument(name), Dtype::f32);
-    if (!refusal.empty()) return refusal;
-  }
-  const std::string refusal = refuse_attention(builder, node);
+namespace {
+
+std::string refuse_gradient(const PlanBuilder& builder, const Node& node, Dtype dtype) {
+  const std::string refusal = first_refusal({refuse_tensor(builder, node.argument("grad_out"), dtype),
+                                             refuse_tensor(builder, node.argument("out"), dtype),
+                                             refuse_tensor(builder, node.argument("logsumexp"), Dtype::f32)});
   if (!refusal.empty()) return refusal;
   if (builder.is_strided_view(node.argument("logsumexp").value())) return "the logarithms are no values of their own";
   const auto& heads = builder.type(node.argument("query").value()).sizes[1];
   return builder.type(node.argument("key").value()).sizes[1] == heads ? "" : "query heads share key heads";
 }
 
+}  // namespace
+
+std::string refuse_attention_gradient(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_attention(builder, node);
+  return refusal.empty() ? refuse_gradient(builder, node, Dtype::f32) : refusal;
+}
+
+std::string refuse_attention_gradient_bf16(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_attention_bf16(builder, node);
+  return refusal.empty() ? refuse_gradient(builder, node, Dtype::bf16) : refusal;
+}
+
 void emit_attention_gradient(PlanBuilder& builder, const Node& node) {
   PlanStep step;
-  step.kernel = "attention_gradient";
+  step.kernel = builder.type(node.result()).dtype == Dtype::bf16 ? "attention_gradient_bf16" : "attention_gradient";
   set_form(builder, node, step);
   for (const char* name : {"query", "key", "value"}) step.operands.push_back(use_rows(builder, node, name));
   step.operands.push_back(node.argument("attn_mask").is_none() ? -1 : use_rows(builder, node, "attn_mask"));

@@ -17,13 +17,6 @@ std::string refuse_same(const PlanBuilder& builder, const Node& node) {
                         refuse_tensor(builder, Argument(node.result()), Dtype::bf16)});
 }
 
-// bf16 or f32: what element-wise steps convert on the way.
-std::string refuse_either(const PlanBuilder& builder, const Argument& operand) {
-  if (!operand.is_value()) return {};
-  const Dtype dtype = builder.type(operand.value()).dtype;
-  return refuse_tensor(builder, operand, dtype == Dtype::f32 ? Dtype::f32 : Dtype::bf16);
-}
-
 bool is_fused(const Node& node) { return !node.is("aten::linear"); }
 
 const uint16_t* read_bits(const at::Tensor& tensor) { return static_cast<const uint16_t*>(tensor.const_data_ptr()); }
@@ -221,26 +214,15 @@ void emit_softmax_bf16(PlanBuilder& builder, const Node& node) {
 
 std::string refuse_attention_bf16(const PlanBuilder& builder, const Node& node) {
   const Argument& mask = node.argument("attn_mask");
-  const std::string refusal = first_refusal(
-      {refuse_same(builder, node), refuse_tensor(builder, node.argument("key"), Dtype::bf16),
-       refuse_tensor(builder, node.argument("value"), Dtype::bf16), refuse_attention_form(builder, node)});
+  const std::string refusal = first_refusal({refuse_tensor(builder, Argument(node.result()), Dtype::bf16),
+                                             refuse_tensor(builder, node.argument("query"), Dtype::bf16),
+                                             refuse_tensor(builder, node.argument("key"), Dtype::bf16),
+                                             refuse_tensor(builder, node.argument("value"), Dtype::bf16),
+                                             refuse_attention_form(builder, node)});
   if (!refusal.empty() || mask.is_none()) return refusal;
   const Dtype dtype = builder.type(mask.value()).dtype;
   if (dtype != Dtype::bf16 && dtype != Dtype::boolean) return "the mask is neither bf16 nor bool";
   return refuse_tensor(builder, mask, dtype);
-}
-
-std::string refuse_elementwise_bf16(const PlanBuilder& builder, const Node& node) {
-  if (node.is("aten::gelu") && !node.argument("approximate").get<std::string>()) return "the form is computed";
-  std::string refusal = refuse_tensor(builder, Argument(node.result()), Dtype::bf16);
-  bool all_held = true;
-  for (const Argument& argument : node.arguments) {
-    if (refusal.empty()) refusal = refuse_either(builder, argument);
-    all_held = all_held && (!argument.is_value() || builder.is_held(argument.value()));
-  }
-  if (!refusal.empty()) return refusal;
-  if (all_held) return "the reference library holds all operands";
-  return builder.type(node.result()).sizes.size() <= 5 ? "" : "more than 5 dimensions";
 }
 
 std::string refuse_cast_bf16(const PlanBuilder& builder, const Node& node) {

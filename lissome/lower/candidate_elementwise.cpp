@@ -1,5 +1,7 @@
 // Element-wise nodes on our own kernels, any broadcast: activations, arithmetic, comparisons, choices, casts and fills.
 // Floats and flags run on registers of f32; what must stay an integer runs on registers of i64.
+#include <c10/util/BFloat16.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -160,7 +162,7 @@ std::string refuse_operand(const PlanBuilder& builder, const Argument& operand, 
   }
   if (!operand.is_value()) return "an operand is neither tensor nor number";
   const Dtype dtype = builder.type(operand.value()).dtype;
-  const bool known = integers ? is_integer_dtype(dtype) : dtype == Dtype::f32 || is_integer_dtype(dtype);
+  const bool known = is_integer_dtype(dtype) || (!integers && (dtype == Dtype::f32 || dtype == Dtype::bf16));
   if (!known) return "an operand is " + std::string(dtype_name(dtype));
   return refuse_tensor(builder, operand, dtype);
 }
@@ -181,6 +183,21 @@ double optional_number(const Node& node, std::string_view name, double fallback)
   return index < 0 ? fallback : number_of(node.arguments[static_cast<size_t>(index)]);
 }
 
+// A number is rounded to bf16 before it is compared with what is bf16.
+std::string refuse_compared(const PlanBuilder& builder, const Request& request) {
+  const auto op = parse_element_op(request.operation);
+  if (!op || *op < ElementOp::equal || *op > ElementOp::less_equal) return {};
+  const auto rounds = [&](const Argument* operand) {
+    return operand->is_value() && builder.type(operand->value()).dtype == Dtype::bf16;
+  };
+  if (std::none_of(request.operands.begin(), request.operands.end(), rounds)) return {};
+  for (const Argument* operand : request.operands) {
+    const double number = operand->is_value() ? 0 : number_of(*operand);
+    if (static_cast<double>(c10::BFloat16(static_cast<float>(number))) != number) return "a number is no bf16";
+  }
+  return {};
+}
+
 // Forms of ops that we do not know.
 std::string refuse_form(const PlanBuilder& builder, const Node& node, const Request& request, bool integers) {
   if (node.op.argument_index("approximate") >= 0 && !node.argument("approximate").get<std::string>())
@@ -193,13 +210,14 @@ std::string refuse_form(const PlanBuilder& builder, const Node& node, const Requ
   if (logical && !node.op.name().starts_with("aten::logical") && result != Dtype::boolean) return "it works on bits";
   if (request.operation == "subtract" && result == Dtype::boolean) return "flags are not subtracted";
   if (request.operation == "position") return refuse_position(node);
+  if (const std::string refusal = refuse_compared(builder, request); !refusal.empty()) return refusal;
   static const std::string_view kIntegers[] = {
       "negate",  "absolute", "square",  "add",  "subtract",    "multiply",    "maximum",
       "minimum", "equal",    "unequal", "less", "less_equal",  "select",      "constant",
       "zeros",   "ones",     "clamp",   "",     "logical_not", "logical_and", "logical_or"};
   const bool known = std::find(std::begin(kIntegers), std::end(kIntegers), request.operation) != std::end(kIntegers);
   if (integers && !known) return "there is no such operation on integers";
-  const bool floats_result = result == Dtype::f32 || result == Dtype::boolean;
+  const bool floats_result = result == Dtype::f32 || result == Dtype::bf16 || result == Dtype::boolean;
   // A cast truncates as it stores; nothing else makes integers on registers of f32.
   if (!integers && !floats_result && !(request.operation.empty() && is_integer_dtype(result))) {
     return "the result is " + std::string(dtype_name(result));

@@ -85,6 +85,7 @@ std::string refuse_attention(const PlanBuilder& builder, const Node& node);
 std::string refuse_attention_form(const PlanBuilder& builder, const Node& node);
 void emit_attention(PlanBuilder& builder, const Node& node);
 std::string refuse_attention_gradient(const PlanBuilder& builder, const Node& node);
+std::string refuse_attention_gradient_bf16(const PlanBuilder& builder, const Node& node);
 void emit_attention_gradient(PlanBuilder& builder, const Node& node);
 
 // candidate_gradient.cpp
@@ -97,7 +98,7 @@ void emit_class_loss(PlanBuilder& builder, const Node& node);
 std::string refuse_embedding_gradient(const PlanBuilder& builder, const Node& node);
 void emit_embedding_gradient(PlanBuilder& builder, const Node& node);
 
-// candidate_bf16.cpp; attention and element-wise nodes are emitted as those of f32 are
+// candidate_bf16.cpp; attention is emitted as that of f32 is
 std::string refuse_linear_bf16(const PlanBuilder& builder, const Node& node);
 void emit_linear_bf16(PlanBuilder& builder, const Node& node);
 std::string refuse_conv_bf16(const PlanBuilder& builder, const Node& node);
@@ -110,7 +111,6 @@ void emit_layer_norm_bf16(PlanBuilder& builder, const Node& node);
 std::string refuse_softmax_bf16(const PlanBuilder& builder, const Node& node);
 void emit_softmax_bf16(PlanBuilder& builder, const Node& node);
 std::string refuse_attention_bf16(const PlanBuilder& builder, const Node& node);
-std::string refuse_elementwise_bf16(const PlanBuilder& builder, const Node& node);
 std::string refuse_cast_bf16(const PlanBuilder& builder, const Node& node);
 void emit_cast_bf16(PlanBuilder& builder, const Node& node);
 // candidate_recurrent.cpp

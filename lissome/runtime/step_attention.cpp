@@ -1,9 +1,9 @@
 // attention, and attention_bf16, the same of bf16: operands q, k, v [batch, heads, rows, size], of any strides but
 // dense rows, and perhaps a mask that broadcasts to [batch, heads, queries, keys]: added in the dtype of q, or bool of
 // which false excludes. Attributes: scale, causal, heads_last (the result is [batch, queries, heads, size], as models
-// transpose it to next). attention may give the logarithms [batch, heads, queries] of sums too.
-// attention_gradient: operands q, k, v, mask or -1, y, the logarithms, dy; y and dy of any strides but dense rows.
-// Results dq, dk, dv.
+// transpose it to next). Either may give the logarithms [batch, heads, queries] of sums too, in f32.
+// attention_gradient, and attention_gradient_bf16: operands q, k, v, mask or -1, y, the logarithms, dy; y and dy of any
+// strides but dense rows. Results dq, dk, dv.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -83,53 +83,72 @@ void bind_form(StepBinder& binder, const char* kernel, Dtype dtype,
   binder.point_scratch(&Call::scratch, binder.parts() * scratch_bytes(call.keys, call.size, call.value_size));
 }
 
+template <typename Call>
+void bind_logarithms(StepBinder& binder) {
+  if (binder.step().results.size() < 2) return;
+  const Sizes& q = binder.operand(0).sizes;
+  binder.require_dense(binder.result(1), Dtype::f32, {q[0], q[1], q[2]});
+  binder.point(&Call::logarithms, binder.result(1));
+}
+
+// `scratch_bytes`: of one part.
+template <typename Call>
+void bind_gradient(StepBinder& binder, const char* kernel, Dtype dtype, int64_t (*scratch_bytes)(const Call& call)) {
+  Call call;
+  read_shape(binder, dtype, call);
+  binder.require(call.heads == call.key_heads, "query heads share key heads");
+  const PlacedValue &q = binder.operand(0), &k = binder.operand(1), &v = binder.operand(2);
+  const Sizes y_sizes = {call.batch, call.heads, call.queries, call.value_size};
+  for (const size_t i : {size_t{4}, size_t{6}}) binder.require_sizes(binder.operand(i), y_sizes);
+  call.y_strides = read_strides(binder, binder.operand(4), dtype);
+  call.dy_strides = read_strides(binder, binder.operand(6), dtype);
+  binder.require_dense(binder.operand(5), Dtype::f32, {call.batch, call.heads, call.queries});
+  call.dq_strides = read_dense(binder, binder.result(0), dtype, q.sizes);
+  call.dk_strides = read_dense(binder, binder.result(1), dtype, k.sizes);
+  call.dv_strides = read_dense(binder, binder.result(2), dtype, v.sizes);
+  binder.set_call(kernel, call);
+  binder.point(&Call::q, q);
+  binder.point(&Call::k, k);
+  binder.point(&Call::v, v);
+  if (binder.has_operand(3)) binder.point(&Call::mask, binder.operand(3));
+  binder.point(&Call::y, binder.operand(4));
+  binder.point(&Call::logarithms, binder.operand(5));
+  binder.point(&Call::dy, binder.operand(6));
+  binder.point(&Call::dq, binder.result(0));
+  binder.point(&Call::dk, binder.result(1));
+  binder.point(&Call::dv, binder.result(2));
+  const auto scores = static_cast<double>(call.batch * call.heads * call.queries) * static_cast<double>(call.keys);
+  const double products = scores * static_cast<double>(3 * call.size + 2 * call.value_size);
+  binder.set_products(products, dtype);
+  binder.set_work(products, 0);
+  binder.point_scratch(&Call::scratch, binder.parts() * scratch_bytes(call));
+}
+
 }  // namespace
 
 void bind_attention(StepBinder& binder) {
   bind_form<AttentionCall>(binder, "attention", Dtype::f32, [](int64_t keys, int64_t size, int64_t value_size) {
     return attention_scratch(keys, size, value_size) * int64_t{sizeof(float)};
   });
-  if (binder.step().results.size() > 1) {
-    const Sizes& q = binder.operand(0).sizes;
-    binder.require_dense(binder.result(1), Dtype::f32, {q[0], q[1], q[2]});
-    binder.point(&AttentionCall::logarithms, binder.result(1));
-  }
-}
-
-void bind_attention_gradient(StepBinder& binder) {
-  AttentionGradientCall call;
-  read_shape(binder, Dtype::f32, call);
-  binder.require(call.heads == call.key_heads, "query heads share key heads");
-  const PlacedValue &q = binder.operand(0), &k = binder.operand(1), &v = binder.operand(2);
-  const Sizes y_sizes = {call.batch, call.heads, call.queries, call.value_size};
-  for (const size_t i : {size_t{4}, size_t{6}}) binder.require_sizes(binder.operand(i), y_sizes);
-  call.y_strides = read_strides(binder, binder.operand(4), Dtype::f32);
-  call.dy_strides = read_strides(binder, binder.operand(6), Dtype::f32);
-  binder.require_dense(binder.operand(5), Dtype::f32, {call.batch, call.heads, call.queries});
-  call.dq_strides = read_dense(binder, binder.result(0), Dtype::f32, q.sizes);
-  call.dk_strides = read_dense(binder, binder.result(1), Dtype::f32, k.sizes);
-  call.dv_strides = read_dense(binder, binder.result(2), Dtype::f32, v.sizes);
-  binder.set_call("attention_gradient", call);
-  binder.point(&AttentionGradientCall::q, q);
-  binder.point(&AttentionGradientCall::k, k);
-  binder.point(&AttentionGradientCall::v, v);
-  if (binder.has_operand(3)) binder.point(&AttentionGradientCall::mask, binder.operand(3));
-  binder.point(&AttentionGradientCall::y, binder.operand(4));
-  binder.point(&AttentionGradientCall::logarithms, binder.operand(5));
-  binder.point(&AttentionGradientCall::dy, binder.operand(6));
-  binder.point(&AttentionGradientCall::dq, binder.result(0));
-  binder.point(&AttentionGradientCall::dk, binder.result(1));
-  binder.point(&AttentionGradientCall::dv, binder.result(2));
-  const auto scores = static_cast<double>(call.batch * call.heads * call.queries) * static_cast<double>(call.keys);
-  const double products = scores * static_cast<double>(3 * call.size + 2 * call.value_size);
-  binder.set_products(products);
-  binder.set_work(products, 0);
-  const int64_t floats = attention_gradient_scratch(call.keys, call.size, call.value_size);
-  binder.point_scratch(&AttentionGradientCall::scratch, binder.parts() * floats * int64_t{sizeof(float)});
+  bind_logarithms<AttentionCall>(binder);
 }
 
 void bind_attention_bf16(StepBinder& binder) {
   bind_form<AttentionBf16Call>(binder, "attention_bf16", Dtype::bf16, attention_bf16_scratch);
+  bind_logarithms<AttentionBf16Call>(binder);
+}
+
+void bind_attention_gradient(StepBinder& binder) {
+  bind_gradient<AttentionGradientCall>(binder, "attention_gradient", Dtype::f32, [](const AttentionGradientCall& call) {
+    return attention_gradient_scratch(call.keys, call.size, call.value_size) * int64_t{sizeof(float)};
+  });
+}
+
+void bind_attention_gradient_bf16(StepBinder& binder) {
+  bind_gradient<AttentionGradientBf16Call>(
+      binder, "attention_gradient_bf16", Dtype::bf16, [](const AttentionGradientBf16Call& call) {
+        return attention_gradient_bf16_scratch(call.queries, call.keys, call.size, call.value_size);
+      });
 }
 
 }  // namespace lissome

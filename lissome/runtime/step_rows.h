@@ -54,6 +54,7 @@ void bind_channel_affine(StepBinder& binder);
 void bind_channel_sums(StepBinder& binder);
 void bind_channel_totals(StepBinder& binder);
 void bind_attention_gradient(StepBinder& binder);
+void bind_attention_gradient_bf16(StepBinder& binder);
 void bind_class_loss(StepBinder& binder);
 void bind_class_loss_gradient(StepBinder& binder);
 void bind_embedding_gradient(StepBinder& binder);

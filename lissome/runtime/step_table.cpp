@@ -16,6 +16,7 @@ constexpr std::array kRows = {
     StepRow{"channel_sums", bind_channel_sums, false, 0},
     StepRow{"channel_totals", bind_channel_totals, false, 0},
     StepRow{"attention_gradient", bind_attention_gradient, false, 0},
+    StepRow{"attention_gradient_bf16", bind_attention_gradient_bf16, false, 0},
     StepRow{"class_loss", bind_class_loss, false, 0},
     StepRow{"class_loss_gradient", bind_class_loss_gradient, false, 1u},
     StepRow{"concat", bind_concat, false, 0},
