@@ -1,5 +1,5 @@
 // Every row of "conv_weight_bf16" against sums over the window as conv_gradient.h states them, also where lines are odd
-// and numbers infinite; and pack_conv_bf16 of f32 weights, cut into parts, against that of rounded ones.
+// and numbers infinite; and every row of "pack_conv_bf16".
 #include <doctest/doctest.h>
 
 #include "lissome/kernel/bf16_arrays.h"
@@ -99,6 +99,31 @@ Window square(int64_t batch, int64_t side, int64_t kernel, int64_t stride) {
           .pad_width = kernel / 2};
 }
 
+// Every row of "pack_conv_bf16", of bf16 and of f32 weights, against one part of the portable one.
+void check_packing(ConvBf16Call conv, uint64_t seed) {
+  CAPTURE(seed);
+  TestNumbers numbers(seed);
+  const int64_t taps = conv.window.kernel_height * conv.window.kernel_width;
+  const auto wide = numbers.reals(conv.in_channels / conv.groups * conv.out_channels * taps);
+  std::vector<uint16_t> rounded;
+  for (const float value : wide) rounded.push_back(narrow_bf16(value));
+  std::vector<uint16_t> wanted(static_cast<size_t>(packed_conv_bf16_size(conv)), 1);
+  pack_conv_bf16(conv, rounded.data(), wanted.data());
+  PackConvBf16Call pack;
+  pack.in_channels = conv.in_channels, pack.out_channels = conv.out_channels, pack.groups = conv.groups;
+  pack.transposed = conv.transposed, pack.window = conv.window;
+  for (const KernelRow& row : kernel_rows("pack_conv_bf16")) {
+    if (!can_run(row.isa)) continue;
+    CAPTURE(isa_name(row.isa));
+    for (const bool from_wide : {false, true}) {
+      std::vector<uint16_t> packed(wanted.size(), 2);
+      pack.weight = from_wide ? nullptr : rounded.data(), pack.wide_weight = wide.data(), pack.packed = packed.data();
+      for (int part = 0; part < 3; ++part) row.function(&pack, part, 3);
+      CHECK(packed == wanted);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("weight gradients in bf16 agree with their definition over windows, strides, dilations and groups") {
@@ -120,24 +145,16 @@ TEST_CASE("weight gradients in bf16 agree with their definition on the layers of
 
 TEST_CASE("weights of f32 are rounded and packed as bf16 ones are, whatever the number of parts") {
   TestNumbers numbers(6);
-  for (uint64_t seed = 10; seed < 40; ++seed) {
-    CAPTURE(seed);
+  for (uint64_t seed = 10; seed < 90; ++seed) {
     const Case c = draw_case(numbers, false);
     ConvBf16Call conv;
     conv.transposed = seed % 2 == 0;
     conv.groups = conv.transposed ? 1 : c.groups;
     conv.in_channels = c.in_channels, conv.out_channels = c.out_channels, conv.window = c.window;
-    const int64_t taps = c.window.kernel_height * c.window.kernel_width;
-    const auto wide = numbers.reals(conv.in_channels / conv.groups * conv.out_channels * taps);
-    std::vector<uint16_t> rounded;
-    for (const float value : wide) rounded.push_back(narrow_bf16(value));
-    std::vector<uint16_t> wanted(static_cast<size_t>(packed_conv_bf16_size(conv)), 1), packed(wanted.size(), 2);
-    pack_conv_bf16(conv, rounded.data(), wanted.data());
-    PackConvBf16Call pack;
-    pack.wide_weight = wide.data(), pack.packed = packed.data();
-    pack.in_channels = conv.in_channels, pack.out_channels = conv.out_channels, pack.groups = conv.groups;
-    pack.transposed = conv.transposed, pack.window = conv.window;
-    for (int part = 0; part < 3; ++part) find_kernel("pack_conv_bf16").function(&pack, part, 3);
-    CHECK(packed == wanted);
+    if (seed >= 40) {  // whole steps of inputs, and of outputs
+      conv.in_channels = conv.groups * 32 * numbers.between(1, 3);
+      if (conv.transposed) conv.out_channels = 16 * numbers.between(1, 5);
+    }
+    check_packing(conv, seed);
   }
 }

@@ -190,6 +190,7 @@ constexpr std::array kRows = {
     row<max_pool_places_bf16_avx2>("max_pool_places_bf16", Isa::avx2),
     row<max_pool_places_bf16_portable>("max_pool_places_bf16", Isa::portable),
     row<pack_conv_f32_portable>("pack_conv_f32", Isa::portable),
+    row<pack_conv_bf16_avx512_bf16>("pack_conv_bf16", Isa::avx512_bf16),
     row<pack_conv_bf16_portable>("pack_conv_bf16", Isa::portable),
     row<pad_portable>("pad", Isa::portable),
     row<pool_bf16_avx512>("pool_bf16", Isa::avx512),

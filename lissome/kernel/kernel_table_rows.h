@@ -258,6 +258,7 @@ LISSOME_KERNEL(max_pool_places_bf16, MaxPoolBf16Call, avx2);
 LISSOME_KERNEL(max_pool_places_bf16, MaxPoolBf16Call, portable);
 
 LISSOME_KERNEL(pack_conv_f32, PackConvF32Call, portable);
+LISSOME_KERNEL(pack_conv_bf16, PackConvBf16Call, avx512_bf16);
 LISSOME_KERNEL(pack_conv_bf16, PackConvBf16Call, portable);
 
 LISSOME_KERNEL(pad, PadCall, portable);
