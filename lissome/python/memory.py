@@ -83,7 +83,10 @@ def _list_storages() -> dict[int, tuple[str, int]]:
     """By address: the first tensor found in each storage of the CPU, and the bytes of the storage."""
     found: dict[int, tuple[str, int]] = {}
     for thing in gc.get_objects():
-        if not issubclass(type(thing), torch.Tensor) or thing.layout != torch.strided or thing.device.type != "cpu":
+        # Subclasses may stand for tensors without memory of their own.
+        if type(thing) not in (torch.Tensor, torch.nn.Parameter):
+            continue
+        if thing.layout != torch.strided or thing.device.type != "cpu":
             continue
         storage = thing.untyped_storage()
         if storage.data_ptr() not in found:

@@ -128,12 +128,12 @@ def distance(seen: np.ndarray, wanted: np.ndarray) -> float:
     return float(np.linalg.norm(seen.astype(np.float64) - wanted) / np.linalg.norm(wanted.astype(np.float64)))
 
 
-@pytest.mark.parametrize("precision", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("precision", ["f32", "f16"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_training_takes_the_same_way(
     kind: type[nn.Module], precision: str, run_train: Callable[..., str], tmp_path: Path
 ):
-    """Weights drift apart by rounding alone: by f32's, or by some of the 8 (bf16) or 11 (f16) bits of a product.
+    """Weights drift apart by rounding alone: by f32's, or by some of the 11 bits of a product in f16.
 
     The scale of f16 starts so high that steps are skipped, at the same places.
     """
@@ -143,7 +143,7 @@ def test_training_takes_the_same_way(
     words = (f"batch={BATCH}", f"steps={STEPS}", f"precision={precision}", f"scale={2**24}", "interval=3")
     run_train("steps", tmp_path / "model.pt2", tmp_path / "in.npz", tmp_path / "out.npz", *words)
     seen = np.load(tmp_path / "out.npz")
-    bound = {"f32": 1e-5, "bf16": 3e-2, "f16": 4e-3}[precision]
+    bound = {"f32": 1e-5, "f16": 4e-3}[precision]
     for step in range(STEPS):
         assert distance(seen[f"loss.{step}"], steps.arrays[f"loss.{step}"]) <= bound / 3
         if precision == "f16":
@@ -153,3 +153,25 @@ def test_training_takes_the_same_way(
         if not np.isfinite(wanted).all() or name.endswith("num_batches_tracked") or not np.any(wanted):
             continue
         assert distance(seen[name], wanted) <= bound, name
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_training_in_bf16_stays_as_near_to_f32_as_pytorch(
+    kind: type[nn.Module], run_train: Callable[..., str], tmp_path: Path
+):
+    """Products and sums on other kernels round elsewhere: what counts is how far both are from the same steps in f32."""
+    model, data = export(kind, tmp_path)
+    theirs = Steps(model, data, "bf16", scale=1.0, interval=3)
+    exact = Steps(*export(kind, tmp_path), "f32", scale=1.0, interval=3)
+    np.savez(tmp_path / "in.npz", **{name: tensor.numpy() for name, tensor in data.items()})
+    words = (f"batch={BATCH}", f"steps={STEPS}", "precision=bf16", "scale=1", "interval=3")
+    run_train("steps", tmp_path / "model.pt2", tmp_path / "in.npz", tmp_path / "out.npz", *words)
+    seen = np.load(tmp_path / "out.npz")
+    compared = 0
+    for name, wanted in exact.arrays.items():
+        if name.startswith("scale") or name.endswith("num_batches_tracked") or not np.any(wanted):
+            continue
+        own, other = distance(seen[name], wanted), distance(theirs.arrays[name], wanted)
+        assert own <= 1.25 * other + 3e-3, (name, own, other)
+        compared += 1
+    assert compared > 5 * STEPS
