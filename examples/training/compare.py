@@ -54,7 +54,7 @@ def train_with_lissome(folder: pathlib.Path, epochs: int, seed: int) -> dict:
     log = folder / "lissome.jsonl"
     log.unlink(missing_ok=True)
     command = [LISSOME, "train", folder / "net.pt2", "--data", folder / "train.npz", "--val", folder / "test.npz"]
-    command += ["--labels", "labels", "--transforms", "random_apply:0.5(flip),to_float", "--precision", "auto"]
+    command += ["--labels", "labels", "--transforms", "random_apply:0.5(flip)", "--precision", "auto"]
     command += ["--batch", BATCH // PARTS, "--accumulate", PARTS, "--lr", RATE, "--schedule", "onecycle"]
     command += ["--epochs", epochs, "--seed", seed, "-o", folder / "trained.lissome", "--log", log, "--json"]
     command += ["--report", folder / "report.html", "--beside", folder / "eager.jsonl"]

@@ -24,7 +24,7 @@ def read_idx(path: pathlib.Path) -> numpy.ndarray:
 def main() -> None:
     source, folder = map(pathlib.Path, sys.argv[1:])
     for part, name in {"train": "train", "t10k": "test"}.items():
-        images = read_idx(source / f"{part}-images-idx3-ubyte.gz")[:, None]
+        images = read_idx(source / f"{part}-images-idx3-ubyte.gz")[:, None].astype(numpy.float32) / 255
         labels = read_idx(source / f"{part}-labels-idx1-ubyte.gz").astype(numpy.int64)
         numpy.savez(folder / f"{name}.npz", images=images, labels=labels)
     torch.manual_seed(0)

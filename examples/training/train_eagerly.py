@@ -42,7 +42,7 @@ class Training:
     def step(self, pixels: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
         start = time.perf_counter()
         mirrored = torch.rand(len(pixels), 1, 1, 1) < 0.5
-        images = torch.where(mirrored, pixels.flip(3), pixels).float() / 255
+        images = torch.where(mirrored, pixels.flip(3), pixels)
         loaded = time.perf_counter()
         self.optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(self.net(images), labels)
@@ -67,7 +67,7 @@ class Training:
     def validate(self, images: torch.Tensor, labels: torch.Tensor) -> tuple[float, float]:
         """Loss and accuracy."""
         self.net.eval()
-        scores = torch.cat([self.net(part.float() / 255) for part in images.split(500)])
+        scores = torch.cat([self.net(part) for part in images.split(500)])
         self.net.train()
         return torch.nn.functional.cross_entropy(scores, labels).item(), (scores.argmax(1) == labels).float().mean().item()
 
