@@ -108,9 +108,10 @@ def test_prepared_programs_equal_pytorch(cases: Path) -> None:
     totals = re.search(r"(\d+) of (\d+) prepared cases agree", table)
     assert totals is not None
     assert totals[1] == totals[2]
-    # Every pass finds something in the exports of today; dead nodes have gone before the first one runs.
+    # Every pass finds something in the exports of today; dead nodes have gone before the first one runs, and casts around
+    # products come with training in mixed precision.
     idle = re.findall(r"^ *\d+ (\w+) +fired in +0 of", table, re.MULTILINE)
-    assert idle in ([], ["remove_dead_nodes"])
+    assert set(idle) <= {"remove_dead_nodes", "fold_product_casts"}
 
 
 def test_any_passes_in_any_order_keep_the_numbers(cases: Path) -> None:
