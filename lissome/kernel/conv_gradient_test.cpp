@@ -142,18 +142,6 @@ void check_case(const Case& c, uint64_t seed) {
   if (!strided || !dilated) check_data(c, w, dy, weight, bias);
 }
 
-Window square(int64_t batch, int64_t side, int64_t kernel, int64_t stride) {
-  return {.batch = batch,
-          .height = side,
-          .width = side,
-          .kernel_height = kernel,
-          .kernel_width = kernel,
-          .stride_height = stride,
-          .stride_width = stride,
-          .pad_height = kernel / 2,
-          .pad_width = kernel / 2};
-}
-
 }  // namespace
 
 TEST_CASE("gradients of convolutions agree with their definition over windows, strides, dilations and groups") {

@@ -87,18 +87,6 @@ Case draw_case(TestNumbers& numbers, bool dilated) {
   return c;
 }
 
-Window square(int64_t batch, int64_t side, int64_t kernel, int64_t stride) {
-  return {.batch = batch,
-          .height = side,
-          .width = side,
-          .kernel_height = kernel,
-          .kernel_width = kernel,
-          .stride_height = stride,
-          .stride_width = stride,
-          .pad_height = kernel / 2,
-          .pad_width = kernel / 2};
-}
-
 // Every row of "pack_conv_bf16", of bf16 and of f32 weights, against one part of the portable one.
 void check_packing(ConvBf16Call conv, uint64_t seed) {
   CAPTURE(seed);

@@ -10,15 +10,6 @@ using namespace lissome;
 
 namespace {
 
-// [rows, columns], dense along one or the other, or along neither.
-struct Strides {
-  int64_t row, column;
-};
-Strides choose_strides(int64_t order, int64_t rows, int64_t columns) {
-  if (order == 0) return {columns, 1};
-  return order == 1 ? Strides{1, rows} : Strides{2 * columns, 2};
-}
-
 // Numbers in either dtype.
 struct Numbers {
   std::vector<float> wide;
@@ -74,7 +65,7 @@ void check_rows(const MatmulBf16Call& call, int64_t count) {
   }
 }
 
-void set_strides(MatmulBf16Call& call, Strides a, Strides b) {
+void set_strides(MatmulBf16Call& call, MatrixStrides a, MatrixStrides b) {
   call.a_row_stride = a.row, call.a_inner_stride = a.column;
   call.b_inner_stride = b.row, call.b_output_stride = b.column;
 }
@@ -155,7 +146,7 @@ TEST_CASE("matmul_bf16 keeps NaN and infinities where they are, whatever lies be
       a[at(4, 0)] = 0x7f80;
       b[5] = 0xff80;
       call.a = a.data(), call.b = b.data();
-      set_strides(call, is_turned ? Strides{1, 40} : Strides{2 * inner, 1}, {37, 1});
+      set_strides(call, is_turned ? MatrixStrides{1, 40} : MatrixStrides{2 * inner, 1}, {37, 1});
       check_rows(call, call.rows * call.outputs);
     }
   }

@@ -6,15 +6,6 @@ using namespace lissome;
 
 namespace {
 
-// [rows, columns], dense along one or the other, or along neither.
-struct Strides {
-  int64_t row, column;
-};
-Strides choose_strides(int order, int64_t rows, int64_t columns) {
-  if (order == 0) return {columns, 1};
-  return order == 1 ? Strides{1, rows} : Strides{2 * columns, 2};
-}
-
 void check_matmul(MatmulF32Call call, TestNumbers& numbers, int64_t a_size, int64_t b_size, int64_t results) {
   auto a = numbers.reals(a_size);
   const auto b = numbers.reals(b_size);
@@ -36,8 +27,8 @@ TEST_CASE("matmul_f32 agrees with the portable form, whatever the order of a and
     call.rows = numbers.between(1, 20), call.inner = numbers.between(1, 90), call.outputs = numbers.between(1, 150);
     call.batch_rank = 2;
     call.batch_sizes[0] = numbers.between(1, 3), call.batch_sizes[1] = numbers.between(1, 3);
-    const Strides a = choose_strides(i % 3, call.rows, call.inner);
-    const Strides b = choose_strides(i / 3 % 3, call.inner, call.outputs);
+    const MatrixStrides a = choose_strides(i % 3, call.rows, call.inner);
+    const MatrixStrides b = choose_strides(i / 3 % 3, call.inner, call.outputs);
     call.a_row_stride = a.row, call.a_inner_stride = a.column;
     call.b_inner_stride = b.row, call.b_output_stride = b.column;
     const int64_t a_size = 2 * call.rows * call.inner, b_size = 2 * call.inner * call.outputs;
@@ -54,8 +45,8 @@ TEST_CASE("matmul_f32 sums in blocks, splits rows or outputs, and finishes as li
     MatmulF32Call call;
     call.rows = numbers.between(1, 300), call.inner = numbers.between(500, 1700),
     call.outputs = numbers.between(1, 200);
-    const Strides a = choose_strides(i % 2, call.rows, call.inner),
-                  b = choose_strides(i / 2 % 2, call.inner, call.outputs);
+    const MatrixStrides a = choose_strides(i % 2, call.rows, call.inner),
+                        b = choose_strides(i / 2 % 2, call.inner, call.outputs);
     call.a_row_stride = a.row, call.a_inner_stride = a.column;
     call.b_inner_stride = b.row, call.b_output_stride = b.column;
     const auto bias = numbers.reals(call.outputs), residual = numbers.reals(call.rows * call.outputs);

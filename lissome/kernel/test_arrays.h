@@ -43,4 +43,13 @@ inline int64_t count_differences(const std::vector<float>& left, const std::vect
   return count;
 }
 
+// [rows, columns], dense along one or the other, or along neither.
+struct MatrixStrides {
+  int64_t row, column;
+};
+inline MatrixStrides choose_strides(int64_t order, int64_t rows, int64_t columns) {
+  if (order == 0) return {columns, 1};
+  return order == 1 ? MatrixStrides{1, rows} : MatrixStrides{2 * columns, 2};
+}
+
 }  // namespace lissome

@@ -18,4 +18,17 @@ inline Window finish_window(Window w, bool transposed = false) {
   return w;
 }
 
+// Of a square image, with the border that keeps its side at stride 1 where the kernel is odd.
+inline Window square(int64_t batch, int64_t side, int64_t kernel, int64_t stride) {
+  return {.batch = batch,
+          .height = side,
+          .width = side,
+          .kernel_height = kernel,
+          .kernel_width = kernel,
+          .stride_height = stride,
+          .stride_width = stride,
+          .pad_height = kernel / 2,
+          .pad_width = kernel / 2};
+}
+
 }  // namespace lissome
