@@ -10,7 +10,6 @@ Ends with 1 where the means differ by more than 0.3 points.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import subprocess
 import sys
@@ -24,14 +23,9 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "examples" / "fashion_mnist"))
 from fashion_mnist_net import FashionMnistNet  # noqa: E402
+from read_idx import read_idx  # noqa: E402
 MOST_DIFFERENCE = 0.003
 BATCH, RATE = 128, 1e-3
-
-
-def read_idx(path: Path) -> np.ndarray:
-    data = gzip.decompress(path.read_bytes())
-    sizes = np.frombuffer(data, ">i4", count=data[3], offset=4)
-    return np.frombuffer(data, np.uint8, offset=4 + 4 * data[3]).reshape(sizes)
 
 
 def load(folder: Path, part: str, samples: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -4,7 +4,6 @@ net.pt2, its first weights as weights.pt.
     prepare.py IMAGES FOLDER
 """
 
-import gzip
 import pathlib
 import sys
 
@@ -13,12 +12,7 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "fashion_mnist"))
 from fashion_mnist_net import FashionMnistNet  # noqa: E402
-
-
-def read_idx(path: pathlib.Path) -> numpy.ndarray:
-    data = gzip.decompress(path.read_bytes())
-    sizes = numpy.frombuffer(data, ">i4", count=data[3], offset=4)
-    return numpy.frombuffer(data, numpy.uint8, offset=4 + 4 * data[3]).reshape(sizes)
+from read_idx import read_idx  # noqa: E402
 
 
 def main() -> None:

@@ -18,6 +18,11 @@ std::optional<int64_t> find_fixed_batch(const Program& model) {
   return type.sizes.empty() ? std::nullopt : type.sizes[0].constant();
 }
 
+int64_t choose_examples(const Program& model, int64_t batch) {
+  constexpr int64_t kExampleSamples = 3;
+  return find_fixed_batch(model) ? batch : std::min(kExampleSamples, batch);
+}
+
 int64_t choose_batch(const Program& model, const Dataset& data, int64_t asked) {
   if (data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
   const std::optional<int64_t> fixed = find_fixed_batch(model);

@@ -21,6 +21,8 @@ std::optional<int64_t> find_fixed_batch(const Program& model);
 
 // As asked, the model's fixed size, or all samples where there are fewer. Throws invalid_input where no batch is full.
 int64_t choose_batch(const Program& model, const Dataset& data, int64_t asked);
+// Samples that gradients are recorded with: a few of `batch`, or all where the model has a fixed batch.
+int64_t choose_examples(const Program& model, int64_t batch);
 
 // Samples first .. first + count - 1, the model's inputs and then labels where `inputs` counts one more.
 std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs);

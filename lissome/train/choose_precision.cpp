@@ -3,8 +3,6 @@
 
 #include <ATen/core/ivalue.h>
 
-#include <algorithm>
-
 #include "lissome/train/freeze.h"
 #include "lissome/train/labels.h"
 #include "lissome/train/make_batch_step.h"
@@ -15,7 +13,6 @@ namespace {
 constexpr int kRounds = 7;
 constexpr double kLeastGain = 0.9;  // of the time in f32
 constexpr int64_t kSamples = 32;    // where the batch is still to be found
-constexpr int64_t kExampleSamples = 3;
 
 TrainOptions with_precision(TrainOptions options, Dtype precision) {
   options.precision = precision;
@@ -31,7 +28,7 @@ PrecisionChoice choose_precision(const Program& model, const Dataset& data, cons
                 "the precision is chosen by measuring steps of both side by side, which a bound on the memory does not "
                 "leave room for; give f32 or bf16");
   const int64_t batch = choose_batch(model, data, options.batch == 0 ? kSamples : options.batch);
-  const int64_t examples = find_fixed_batch(model) ? batch : std::min(batch, kExampleSamples);
+  const int64_t examples = choose_examples(model, batch);
   const Program with_loss =
       freeze_parameters(attach_checked_loss(model, data, validation, options, examples), options.groups);
   const auto make_step = [&](Dtype precision) {

@@ -1,10 +1,7 @@
 // See make_batch_step.h.
 #include "lissome/train/make_batch_step.h"
 
-#include <algorithm>
-
 #include "lissome/train/training_bytes.h"
-#include "lissome/train/update.h"
 
 namespace lissome {
 namespace {
@@ -19,10 +16,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   step.at_once = batch;
   step.step.outputs = false;
   if (find_fixed_batch(model)) step.fixed = batch;
-  for (const Weight& weight : with_loss.weights) {
-    if (options.offload.empty() && weight.role == WeightRole::parameter && weight.tensor.is_floating_point())
-      step.reserved += count_state_bytes(options.optimizer, weight.tensor);
-  }
+  step.reserved = count_training_bytes(with_loss, options.optimizer, !options.offload.empty()).states;
   return step;
 }
 
@@ -34,8 +28,7 @@ bool is_planned(const TrainOptions& options) {
 StepBudget make_budget(const Program& with_loss, const TrainOptions& options, const std::vector<at::Tensor>& examples,
                        int64_t batch) {
   StepBudget budget{.recompute = options.recompute, .memory = options.memory, .sizes = {}};
-  const TrainingBytes bytes = count_training_bytes(with_loss, options.optimizer);
-  budget.memory -= bytes.weights + bytes.gradients + (options.offload.empty() ? bytes.states : 0);
+  budget.memory -= count_training_bytes(with_loss, options.optimizer, !options.offload.empty()).total();
   for (const at::Tensor& example : examples) {
     Sizes sizes = example.sizes().vec();
     sizes.at(0) = batch;

@@ -28,7 +28,6 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kExampleSamples = 3;         // with which gradients are recorded
 constexpr double kSecondsBetweenReads = 0.25;  // of the resident set, which costs as much as a small step
 
 Program make_eval_form(Program program) {
@@ -82,7 +81,7 @@ class Trainer {
         facts_(std::move(facts)),
         fixed_(find_fixed_batch(model).has_value()),
         batch_(choose_batch(model, data, options.batch == 0 ? data.samples() : options.batch)),
-        examples_(fixed_ ? batch_ : std::min(kExampleSamples, batch_)),
+        examples_(choose_examples(model, batch_)),
         with_loss_(freeze_parameters(attach_checked_loss(model, data, validation, options, examples_), options.groups)),
         eval_(make_eval_form(with_loss_)),
         step_(make_batch_step(model, with_loss_, data, options, batch_, examples_)),
@@ -257,12 +256,12 @@ class Trainer {
     TrainingStep& step = step_.step();
     const std::vector<at::Tensor>& inputs = step_.last_inputs();
     const MemoryTimeline timeline = step.trace_arena(inputs);
-    const TrainingBytes bytes = count_training_bytes(with_loss_, options_.optimizer);
+    const TrainingBytes bytes = count_training_bytes(with_loss_, options_.optimizer, !options_.offload.empty());
     const ResidentMemory resident = read_resident_memory();
     MemoryRecord memory{.step = record_.steps,
                         .weights = bytes.weights,
                         .gradients = bytes.gradients,
-                        .states = options_.offload.empty() ? bytes.states : 0,
+                        .states = bytes.states,
                         .batch = 0,
                         .reserved = timeline.reserved,
                         .allocated = allocator_memory().live() - live_before_,

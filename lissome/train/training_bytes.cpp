@@ -12,7 +12,7 @@ int64_t bytes_of(const at::Tensor& tensor) { return tensor.numel() * static_cast
 
 }  // namespace
 
-TrainingBytes count_training_bytes(const Program& program, const OptimizerOptions& optimizer) {
+TrainingBytes count_training_bytes(const Program& program, const OptimizerOptions& optimizer, bool offloaded) {
   TrainingBytes bytes;
   std::unordered_set<const void*> seen;
   for (const Weight& weight : program.weights) {
@@ -20,7 +20,7 @@ TrainingBytes count_training_bytes(const Program& program, const OptimizerOption
     bytes.weights += bytes_of(weight.tensor);
     if (weight.role != WeightRole::parameter || !weight.tensor.is_floating_point()) continue;
     bytes.gradients += bytes_of(weight.tensor);
-    bytes.states += count_state_bytes(optimizer, weight.tensor);
+    if (!offloaded) bytes.states += count_state_bytes(optimizer, weight.tensor);
   }
   return bytes;
 }

@@ -14,6 +14,7 @@ struct TrainingBytes {
   int64_t total() const { return weights + gradients + states; }
 };
 
-TrainingBytes count_training_bytes(const Program& program, const OptimizerOptions& optimizer);
+// `offloaded` states lie in a file and count for nothing.
+TrainingBytes count_training_bytes(const Program& program, const OptimizerOptions& optimizer, bool offloaded = false);
 
 }  // namespace lissome

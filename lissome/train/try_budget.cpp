@@ -3,8 +3,6 @@
 
 #include <ATen/core/ivalue.h>
 
-#include <algorithm>
-
 #include "lissome/train/accumulate.h"
 #include "lissome/train/freeze.h"
 #include "lissome/train/labels.h"
@@ -12,7 +10,6 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kExampleSamples = 3;
 constexpr int kSteps = 7;  // timed
 
 // Samples come round again where the data are fewer.
@@ -38,7 +35,7 @@ StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& 
 }  // namespace
 
 BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOptions& options) {
-  const int64_t examples = std::min(kExampleSamples, options.batch);
+  const int64_t examples = choose_examples(model, options.batch);
   const Program program =
       freeze_parameters(attach_checked_loss(model, data, nullptr, options, examples), options.groups);
   const std::vector<at::Tensor> inputs = repeat_inputs(data, options.batch, program.inputs.size());
