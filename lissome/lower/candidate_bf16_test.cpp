@@ -3,14 +3,12 @@
 // what PyTorch's own bf16 is.
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/randn.h>
-#include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <regex>
 #include <string>
 
-#include "lissome/lower.h"
+#include "lissome/lower/bf16_check.h"
 
 using namespace lissome;
 
@@ -84,12 +82,6 @@ Program make_block(const Weights& weights, const std::string& dtype, at::ScalarT
   Weights own;
   for (const auto& [name, tensor] : weights) own.emplace_back(name, tensor.to(type));
   return parse_program(std::regex_replace(std::string(text), std::regex("DTYPE"), dtype), own);
-}
-
-// The root of the mean square: the largest of few errors is a matter of chance.
-double measure_error(const c10::IValue& seen, const c10::IValue& wanted) {
-  const at::Tensor difference = seen.toTensor().to(at::kDouble).sub(wanted.toTensor().to(at::kDouble));
-  return std::sqrt(difference.square().mean().item().toDouble());
 }
 
 // The first input is f32 of these sizes, at several batches, the second bf16.

@@ -1,9 +1,11 @@
 // What a training step in bf16 asks for beside products: attention with its gradient, element-wise nodes of bf16 and
-// f32 together, and casts, against interpret() at the rounding of bf16, on every level of instruction sets.
+// f32 together, and casts, on every level of instruction sets: against interpret() at the rounding of bf16, attention,
+// which rounds what it multiplies, beside f32.
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 
+#include "lissome/lower/bf16_check.h"
 #include "lissome/lower/program_check.h"
 
 using namespace lissome;
@@ -12,8 +14,6 @@ namespace {
 
 // Two numbers that were rounded once from nearly the same one: a unit of 8 bits.
 constexpr double kOneRounding = 1.0 / 128;
-// Attention rounds its weights, and gradients of scores, before it multiplies them, here and in libtorch.
-constexpr double kAttention = 1.0 / 64;
 
 at::Tensor draw(std::vector<int64_t> sizes) { return at::randn(sizes).to(at::kBFloat16); }
 
@@ -49,14 +49,18 @@ void check_levels(const std::string& text, const std::vector<c10::IValue>& input
 TEST_CASE("attention in bf16 with the logarithms of its sums, and its gradient") {
   const std::string text = R"(
     dim n in 1..128
-    input %q: bf16[2, n, 3, 40]
-    input %k: bf16[2, n, 3, 40]
-    input %v: bf16[2, 3, n, 40]
-    input %dy: bf16[2, 3, n, 40]
-    %query: bf16[2, 3, n, 40] = aten::transpose.int(%q, 1, 2)
-    %key: bf16[2, 3, n, 40] = aten::transpose.int(%k, 1, 2)
-    %y: bf16[2, 3, n, 40], %sums: f32[2, 3, n] = aten::_scaled_dot_product_flash_attention_for_cpu(%query, %key, %v, is_causal=CAUSAL)
-    %dq: bf16[2, 3, n, 40], %dk: bf16[2, 3, n, 40], %dv: bf16[2, 3, n, 40] = aten::_scaled_dot_product_flash_attention_for_cpu_backward(%dy, %query, %key, %v, %y, %sums, 0.0, CAUSAL)
+    input %q32: f32[2, n, 3, 40]
+    input %k32: f32[2, n, 3, 40]
+    input %v32: f32[2, 3, n, 40]
+    input %dy32: f32[2, 3, n, 40]
+    %q: DTYPE[2, n, 3, 40] = aten::to.dtype(%q32, DTYPE)
+    %k: DTYPE[2, n, 3, 40] = aten::to.dtype(%k32, DTYPE)
+    %v: DTYPE[2, 3, n, 40] = aten::to.dtype(%v32, DTYPE)
+    %dy: DTYPE[2, 3, n, 40] = aten::to.dtype(%dy32, DTYPE)
+    %query: DTYPE[2, 3, n, 40] = aten::transpose.int(%q, 1, 2)
+    %key: DTYPE[2, 3, n, 40] = aten::transpose.int(%k, 1, 2)
+    %y: DTYPE[2, 3, n, 40], %sums: f32[2, 3, n] = aten::_scaled_dot_product_flash_attention_for_cpu(%query, %key, %v, is_causal=CAUSAL)
+    %dq: DTYPE[2, 3, n, 40], %dk: DTYPE[2, 3, n, 40], %dv: DTYPE[2, 3, n, 40] = aten::_scaled_dot_product_flash_attention_for_cpu_backward(%dy, %query, %key, %v, %y, %sums, 0.0, CAUSAL)
     return %y, %sums, %dq, %dk, %dv
   )";
   for (const std::string causal : {"true", "false"}) {
@@ -64,10 +68,9 @@ TEST_CASE("attention in bf16 with the logarithms of its sums, and its gradient")
     for (size_t at = form.find("CAUSAL"); at != std::string::npos; at = form.find("CAUSAL"))
       form.replace(at, 6, causal);
     for (const int64_t length : {2, 70}) {
-      check_levels(
-          form,
-          {draw({2, length, 3, 40}), draw({2, length, 3, 40}), draw({2, 3, length, 40}), draw({2, 3, length, 40})},
-          kAttention);
+      const auto exact = [](std::vector<int64_t> sizes) { return draw(std::move(sizes)).to(at::kFloat); };
+      check_beside_f32(form, {exact({2, length, 3, 40}), exact({2, length, 3, 40}), exact({2, 3, length, 40}),
+                              exact({2, 3, length, 40})});
     }
   }
 }
