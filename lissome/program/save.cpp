@@ -89,7 +89,7 @@ class Packer {
       }
       const auto group = by_storage.find(weight.tensor.numel() > 0 ? weight.tensor.storage().data() : nullptr);
       const bool shares = group != by_storage.end() && group->second.size() > 1;
-      if (shares && !is_one_array(group->second)) {
+      if ((shares && !is_one_array(group->second)) || is_permuted(weight.tensor)) {
         if (group->second.front() == &weight) add_views(file, group->second);
       } else {
         const at::Tensor dense = weight.tensor.contiguous();
@@ -107,6 +107,12 @@ class Packer {
     return std::all_of(group.begin(), group.end(), [&](const ScopedWeight* weight) {
       return weight->tensor.is_contiguous() && weight->tensor.data_ptr() == group.front()->tensor.data_ptr();
     });
+  }
+
+  // Dense, in another order than its dimensions', as channels-last: kept so, because libtorch chooses its kernels, and
+  // so the last bits of what they give, by that order.
+  static bool is_permuted(const at::Tensor& tensor) {
+    return tensor.numel() > 0 && !tensor.is_contiguous() && tensor.is_non_overlapping_and_dense();
   }
 
   static void add_array(ModelFile& file, std::string name, Array array) {

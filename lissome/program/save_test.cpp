@@ -132,6 +132,19 @@ TEST_CASE("views of one storage stay views") {
   CHECK(loaded.weights[1].tensor.sum().item<float>() == 0);
 }
 
+TEST_CASE("the order in memory of dense weights is kept") {
+  const TemporaryFolder folder;
+  const at::Tensor images = at::randn({4, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast);
+  const Program program =
+      parse_program("parameter @w: f32[4, 3, 5, 5] strides [75, 1, 15, 3]\nreturn @w", {{"w", images}});
+  const std::string path = folder.file("a.lissome");
+  save_program(program, path);
+  const at::Tensor loaded = load_program(path).weights[0].tensor;
+  CHECK(at::equal(loaded, images));
+  CHECK(loaded.is_contiguous(at::MemoryFormat::ChannelsLast));
+  CHECK(reinterpret_cast<uintptr_t>(loaded.data_ptr()) % 64 == 0);
+}
+
 TEST_CASE("every dtype and sparse layout is saved") {
   const TemporaryFolder folder;
   Program program;
