@@ -14,6 +14,7 @@
 #include "lissome/cli/train_report.h"
 #include "lissome/cli/writable.h"
 #include "lissome/compare.h"
+#include "lissome/loader.h"
 
 namespace lissome {
 namespace {
@@ -94,8 +95,11 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   const Program model = open_program(flags.model);
   TrainOptions options = make_train_options(flags, model);
   const std::vector<DataSignature> signature = describe_inputs(model);
+  const bool bytes_are_images = makes_floats(flags.transforms);
   const auto load = [&](const std::string& path) {
-    return fit_dataset(load_dataset(path, {.labels = flags.labels}), signature);
+    Dataset loaded = load_dataset(path, {.labels = flags.labels});
+    loaded.is_images |= bytes_are_images;
+    return fit_dataset(std::move(loaded), signature);
   };
   const Dataset data = load(flags.data);
   std::optional<Dataset> validation;

@@ -62,6 +62,10 @@ struct Transform {
 // several joined by commas. docs/data.md has the names and fields. Throws usage with what is allowed.
 std::vector<Transform> parse_transforms(std::string_view text);
 
+// Whether such a text, which may be empty, makes floats of bytes: then arrays of bytes are images to a model that takes
+// floats. Throws as parse_transforms().
+bool makes_floats(std::string_view text);
+
 // Of one image of a batch.
 struct ImageType {
   Dtype dtype = Dtype::u8;  // u8 or f32

@@ -207,4 +207,11 @@ std::vector<Transform> parse_list(std::string_view text, int depth) {
 
 std::vector<Transform> parse_transforms(std::string_view text) { return parse_list(text, 0); }
 
+bool makes_floats(std::string_view text) {
+  if (text.empty()) return false;
+  const std::vector<Transform> transforms = parse_transforms(text);
+  return std::any_of(transforms.begin(), transforms.end(),
+                     [](const Transform& transform) { return std::holds_alternative<ToFloat>(transform.kind); });
+}
+
 }  // namespace lissome

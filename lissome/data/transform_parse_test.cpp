@@ -21,6 +21,9 @@ ImageType infer(std::string_view text, const ImageType& type = {Dtype::u8, 3, 32
 }  // namespace
 
 TEST_CASE("transforms are read from text, with their defaults") {
+  CHECK(makes_floats("flip,to_float"));
+  CHECK(!makes_floats("flip"));
+  CHECK(!makes_floats(""));
   CHECK(parse_transforms("to_float,normalize,flip").size() == 3);
   CHECK(parse_as<Resize>("resize:12x34").width == 34);
   CHECK(parse_as<Resize>("resize:12").width == 12);

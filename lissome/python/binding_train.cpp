@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "lissome/compare.h"
+#include "lissome/loader.h"
 #include "lissome/python/binding.h"
 #include "lissome/train.h"
 
@@ -148,9 +149,14 @@ py::tuple train_program(const Program& model, const Dataset& data, const Dataset
   {
     const py::gil_scoped_release released;
     const std::vector<DataSignature> signature = describe_inputs(model);
-    const Dataset fitted = fit_dataset(data, signature);
+    const bool bytes_are_images = makes_floats(options.batches.transforms);
+    const auto fit = [&](Dataset dataset) {
+      dataset.is_images |= bytes_are_images;
+      return fit_dataset(std::move(dataset), signature);
+    };
+    const Dataset fitted = fit(data);
     std::optional<Dataset> fitted_validation;
-    if (validation != nullptr) fitted_validation = fit_dataset(*validation, signature);
+    if (validation != nullptr) fitted_validation = fit(*validation);
     trained = train(model, fitted, fitted_validation ? &*fitted_validation : nullptr, options, control);
   }
   return py::make_tuple(std::move(trained->program), describe_record(trained->record), list_weights(model));

@@ -66,6 +66,22 @@ def train_in_python(net: Net, epochs: int) -> list[float]:
     return losses
 
 
+def test_bytes_are_images_where_a_transform_makes_floats(lissome: Lissome, net: Net, tmp_path: Path):
+    levels = (net.images.clamp(0, 1) * 255).round().to(torch.uint8).numpy()
+    np.savez(tmp_path / "bytes.npz", images=levels, labels=net.labels.numpy())
+    np.savez(tmp_path / "floats.npz", images=levels / np.float32(255), labels=net.labels.numpy())
+    words = ("train", "net.pt2", "--labels", "labels", "--epochs", "2", "--batch", "32", "--json", "-o", "t.lissome")
+    refused = lissome(*words, "--data", "bytes.npz")
+    assert refused.returncode == 4
+    assert "has the type u8" in refused.stderr
+    losses = []
+    for data in ("bytes.npz", "floats.npz"):
+        done = lissome(*words, "--data", data, "--val", data, "--transforms", "to_float")
+        assert done.returncode == 0, done.stderr
+        losses.append([row[1] for row in json.loads(done.stdout)["rows"]])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
 def test_full_batches_give_what_python_gives(lissome: Lissome, net: Net, tmp_path: Path):
     words = ("train", "net.pt2", "--data", "data.npz", "--labels", "labels", "--epochs", "6", "--batch", str(SAMPLES))
     done = lissome(*words, "--lr", "0.01", "-o", "trained.lissome", "--weights-out", "w.safetensors", "--json")
