@@ -159,7 +159,8 @@ def test_training_takes_the_same_way(
 def test_training_in_bf16_stays_as_near_to_f32_as_pytorch(
     kind: type[nn.Module], run_train: Callable[..., str], tmp_path: Path
 ):
-    """Products and sums on other kernels round elsewhere: what counts is how far both are from the same steps in f32."""
+    """Products and sums on other kernels round elsewhere: what counts is how far both are from the same steps in f32. A
+    ReLU that rounding turns decides about a single tensor's distance, and steps go on from it; not about the mean."""
     model, data = export(kind, tmp_path)
     theirs = Steps(model, data, "bf16", scale=1.0, interval=3)
     exact = Steps(*export(kind, tmp_path), "f32", scale=1.0, interval=3)
@@ -167,11 +168,12 @@ def test_training_in_bf16_stays_as_near_to_f32_as_pytorch(
     words = (f"batch={BATCH}", f"steps={STEPS}", "precision=bf16", "scale=1", "interval=3")
     run_train("steps", tmp_path / "model.pt2", tmp_path / "in.npz", tmp_path / "out.npz", *words)
     seen = np.load(tmp_path / "out.npz")
-    compared = 0
+    ratios = []
     for name, wanted in exact.arrays.items():
         if name.startswith("scale") or name.endswith("num_batches_tracked") or not np.any(wanted):
             continue
         own, other = distance(seen[name], wanted), distance(theirs.arrays[name], wanted)
-        assert own <= 1.25 * other + 3e-3, (name, own, other)
-        compared += 1
-    assert compared > 5 * STEPS
+        assert own <= 2 * other + 3e-3, (name, own, other)
+        ratios.append((own + 1e-4) / (other + 1e-4))
+    assert len(ratios) > 5 * STEPS
+    assert np.exp(np.log(ratios).mean()) <= 1.05
