@@ -51,7 +51,10 @@ std::string make_path(const Series& series, const char* kind, const Extent& x, c
     path += (path.empty() ? "M" : "L") + print_number(1000 * place(series.x[i], x), 1) + "," +
             print_number(236 - 232 * place(series.y[i], y), 1);
   }
-  return std::string("<path class=\"") + kind + "\" d=\"" + path + "\"/>";
+  // One point has no line: a stroke of no length with round ends is a dot, whatever the axes' scales.
+  const bool is_point = series.y.size() == 1;
+  return std::string("<path class=\"") + kind + (is_point ? " point" : "") + "\" d=\"" + path + (is_point ? "h0" : "") +
+         "\"/>";
 }
 
 std::string make_key(const std::vector<Series>& series) {

@@ -46,6 +46,13 @@ TEST_CASE("curves have at most three lines, no NaN, and the page stays small") {
   CHECK(html.ends_with("</html>\n"));
 }
 
+TEST_CASE("a curve of one point is a dot") {
+  const std::string html = render_page({.charts = {make_chart_record(2)}});  // of which the first is no number
+  CHECK(count(html, " point\" d=\"M500") == 3);
+  CHECK(count(html, "h0\"/>") == 3);
+  CHECK(count(render_page({.charts = {make_chart_record(3)}}), "h0\"/>") == 0);
+}
+
 TEST_CASE("long tables end with their last rows, charts without points are left out") {
   Table table{"Epochs", {{"epoch", ""}}, {}};
   for (int i = 0; i < 60; ++i) table.rows.push_back({static_cast<double>(i)});

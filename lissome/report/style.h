@@ -68,6 +68,7 @@ th:first-child,td:first-child{text-align:left}
 .scale{display:flex;flex-direction:column;justify-content:space-between;font-size:.8rem;color:var(--soft);text-align:right;white-space:nowrap}
 svg{width:100%;height:200px;background:var(--card);border:1px solid var(--line);border-radius:8px;display:block}
 path{fill:none;stroke-width:2;vector-effect:non-scaling-stroke}
+path.point{stroke-width:9;stroke-linecap:round}
 path.before{stroke:var(--before)}path.after{stroke:var(--after)}path.third{stroke:var(--third)}
 dl{display:grid;grid-template-columns:minmax(96px,auto) minmax(0,1fr);gap:8px 20px;margin:0}
 dt{color:var(--soft)}dd{margin:0}
