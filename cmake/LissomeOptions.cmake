@@ -3,6 +3,7 @@
 
 option(LISSOME_TESTS "Build the unit tests" ON)
 option(LISSOME_TORCH "Build what stands on libtorch; off builds the runtime alone" ON)
+option(LISSOME_UNITY "Compile files that include torch several at a time; off compiles each alone" ON)
 option(LISSOME_FUZZ "Build the fuzz targets of tests/fuzz (clang)" OFF)
 option(LISSOME_WHEEL "Install as a Python wheel is laid out" OFF)
 set(LISSOME_SANITIZE "" CACHE STRING "Sanitizers for all of our code: address,undefined or thread")
@@ -30,6 +31,12 @@ add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 sees overlaps and overruns in its own std::string (GCC bug 105651 and its kin).
   add_compile_options(-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # The precompiled headers alone are larger than the heap at which g++ collects garbage, which it then does all the time.
+  add_compile_options("SHELL:--param ggc-min-heapsize=1000000")
+  # No function of ours is replaced by another library's when loading; clang takes that for granted.
+  add_compile_options(-fno-semantic-interposition)
 endif()
 if(LISSOME_SANITIZE)
   add_compile_options(-fsanitize=${LISSOME_SANITIZE} -fno-omit-frame-pointer)

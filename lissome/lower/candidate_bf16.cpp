@@ -10,10 +10,8 @@
 namespace lissome {
 namespace {
 
-const Argument& input_of(const Node& node) { return node.arguments.front(); }
-
 std::string refuse_same(const PlanBuilder& builder, const Node& node) {
-  return first_refusal({refuse_tensor(builder, input_of(node), Dtype::bf16),
+  return first_refusal({refuse_tensor(builder, node.arguments.front(), Dtype::bf16),
                         refuse_tensor(builder, Argument(node.result()), Dtype::bf16)});
 }
 
@@ -33,7 +31,7 @@ std::string refuse_linear_bf16(const PlanBuilder& builder, const Node& node) {
       first_refusal({refuse_same(builder, node), refuse_weight(builder, node.argument("weight"), Dtype::bf16, 2),
                      bias.is_none() ? std::string() : refuse_weight(builder, bias, Dtype::bf16, 1)});
   if (!refusal.empty()) return refusal;
-  if (builder.type(input_of(node).value()).sizes.empty()) return "x has no dimensions";
+  if (builder.type(node.arguments.front().value()).sizes.empty()) return "x has no dimensions";
   if (!is_fused(node) || node.argument("residual").is_none()) return {};
   const Argument& residual = node.argument("residual");
   const std::string refused = refuse_tensor(builder, residual, Dtype::bf16);
@@ -55,7 +53,7 @@ void emit_linear_bf16(PlanBuilder& builder, const Node& node) {
   step.kernel = "linear_bf16";
   step.attributes.set("outputs", outputs);
   if (is_fused(node)) set_activation(step, *node.argument("act").get<std::string>());
-  step.operands = {builder.use_dense(input_of(node), node), builder.find_packed(name),
+  step.operands = {builder.use_dense(node.arguments.front(), node), builder.find_packed(name),
                    builder.use_f32(node.argument("bias")),
                    is_fused(node) ? builder.use_dense(node.argument("residual"), node) : -1};
   step.results = {builder.make(node.result())};
@@ -63,8 +61,6 @@ void emit_linear_bf16(PlanBuilder& builder, const Node& node) {
 }
 
 namespace {
-
-const Argument& image_of(const Node& node) { return node.argument(node.is("aten::convolution") ? "input" : "x"); }
 
 int pack_conv(PlanBuilder& builder, const Node& node, const at::Tensor& weight, bool transposed) {
   ConvBf16Call call;
@@ -103,19 +99,6 @@ int pack_taps(PlanBuilder& builder, const Node& node, const at::Tensor& weight) 
   return builder.add_packed(name, std::move(packed));
 }
 
-std::string refuse_transposed_form(const Node& node) {
-  if (node.argument("groups") != Argument(int64_t{1})) return "it is transposed and has groups";
-  const std::vector<int64_t> dilation = *read_integers(node.argument("dilation"));
-  const std::vector<int64_t> stride = *read_integers(node.argument("stride"));
-  for (const int64_t number : dilation) {
-    if (number != 1) return "it is transposed and dilated";
-  }
-  for (const int64_t number : stride) {
-    if (number < 1 || number > 64) return "it is transposed by a stride above 64";
-  }
-  return {};
-}
-
 }  // namespace
 
 std::optional<ValueId> find_image_planes(const PlanBuilder& builder, const Node& node, ValueId x, int64_t inputs) {
@@ -123,7 +106,7 @@ std::optional<ValueId> find_image_planes(const PlanBuilder& builder, const Node&
   if (builder.format(x) != Format::row_major || builder.is_strided_view(x)) return {};
   const Node* cast = find_maker(builder, x);
   if (!cast || !cast->is("aten::to.dtype") || !refuse_cast_bf16(builder, *cast).empty()) return x;
-  const ValueId source = input_of(*cast).value();
+  const ValueId source = cast->arguments.front().value();
   return builder.format(source) == Format::row_major && !builder.is_strided_view(source) ? source : x;
 }
 
@@ -138,19 +121,20 @@ std::string refuse_conv_bf16(const PlanBuilder& builder, const Node& node) {
   const bool* transposed = node.argument("transposed").get<bool>();
   if (!transposed) return "whether it is transposed is computed";
   const std::string refusal =
-      first_refusal({refuse_geometry(node), refuse_tensor(builder, image_of(node), Dtype::bf16),
+      first_refusal({refuse_geometry(node), refuse_tensor(builder, conv_input(node), Dtype::bf16),
                      bias.is_none() ? std::string() : refuse_weight(builder, bias, Dtype::bf16, 1),
                      refuse_tensor(builder, Argument(node.result()), Dtype::bf16),
                      fused ? refuse_activation(node.argument("act")) : std::string()});
   if (!refusal.empty()) return refusal;
-  if (builder.type(image_of(node).value()).sizes.size() != static_cast<size_t>(tensor->dim())) return "x has no batch";
+  if (builder.type(conv_input(node).value()).sizes.size() != static_cast<size_t>(tensor->dim()))
+    return "x has no batch";
   if (fused && !node.argument("residual").is_none()) {
     const Argument& residual = node.argument("residual");
     const std::string refused = refuse_tensor(builder, residual, Dtype::bf16);
     if (!refused.empty()) return refused;
     if (builder.type(residual.value()).sizes != builder.type(node.result()).sizes) return "the residual is broadcast";
   }
-  return *transposed ? refuse_transposed_form(node) : std::string();
+  return *transposed ? refuse_scattered(node) : std::string();
 }
 
 void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
@@ -162,11 +146,11 @@ void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
   set_geometry(step, node, weight);
   if (transposed) step.attributes.set("transposed", int64_t{1});
   const std::optional<ValueId> planes =
-      transposed ? std::nullopt : find_image_planes(builder, node, image_of(node).value(), weight.size(1));
+      transposed ? std::nullopt : find_image_planes(builder, node, conv_input(node).value(), weight.size(1));
   if (planes) step.attributes.set("planes", int64_t{1});
   if (fused) set_activation(step, *node.argument("act").get<std::string>());
   step.operands = {
-      planes ? builder.use_dense(*planes, node) : builder.use_dense(image_of(node), node, Format::channels_last),
+      planes ? builder.use_dense(*planes, node) : builder.use_dense(conv_input(node), node, Format::channels_last),
       depthwise ? pack_taps(builder, node, weight) : pack_conv(builder, node, weight, transposed),
       builder.use_f32(node.argument("bias")),
       fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
@@ -189,7 +173,7 @@ void emit_layer_norm_bf16(PlanBuilder& builder, const Node& node) {
   step.kernel = "layer_norm_bf16";
   step.attributes.set("width", count_elements(*read_integers(node.argument("normalized_shape"))));
   step.attributes.set("epsilon", read_number(node.argument("eps")));
-  step.operands = {builder.use_dense(input_of(node), node), builder.use_dense(node.argument("weight"), node),
+  step.operands = {builder.use_dense(node.arguments.front(), node), builder.use_dense(node.argument("weight"), node),
                    builder.use_dense(node.argument("bias"), node)};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);
@@ -199,7 +183,7 @@ std::string refuse_softmax_bf16(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_same(builder, node);
   if (!refusal.empty()) return refusal;
   const auto* dim = node.argument("dim").get<int64_t>();
-  const auto rank = static_cast<int64_t>(builder.type(input_of(node).value()).sizes.size());
+  const auto rank = static_cast<int64_t>(builder.type(node.arguments.front().value()).sizes.size());
   if (!dim || rank == 0 || (*dim != -1 && *dim != rank - 1)) return "it is not over the last dimension";
   return {};
 }
@@ -207,7 +191,7 @@ std::string refuse_softmax_bf16(const PlanBuilder& builder, const Node& node) {
 void emit_softmax_bf16(PlanBuilder& builder, const Node& node) {
   PlanStep step;
   step.kernel = "softmax_bf16";
-  step.operands = {builder.use_dense(input_of(node), node)};
+  step.operands = {builder.use_dense(node.arguments.front(), node)};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);
 }
@@ -226,7 +210,7 @@ std::string refuse_attention_bf16(const PlanBuilder& builder, const Node& node) 
 }
 
 std::string refuse_cast_bf16(const PlanBuilder& builder, const Node& node) {
-  const Argument& x = input_of(node);
+  const Argument& x = node.arguments.front();
   if (!x.is_value() || node.results.size() != 1) return "the operand is no tensor";
   if (!node.argument("memory_format").is_none()) return "it asks for a memory format";
   const Dtype from = builder.type(x.value()).dtype, to = builder.type(node.result()).dtype;
@@ -240,8 +224,8 @@ void emit_cast_bf16(PlanBuilder& builder, const Node& node) {
   PlanStep step;
   step.kernel = "elementwise";
   step.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0"});
-  step.operands = {builder.use(input_of(node))};
-  step.results = {builder.make(node.result(), Storage::arena, builder.format(input_of(node).value()))};
+  step.operands = {builder.use(node.arguments.front())};
+  step.results = {builder.make(node.result(), Storage::arena, builder.format(node.arguments.front().value()))};
   builder.add_step(std::move(step), node);
 }
 

@@ -10,8 +10,6 @@
 namespace lissome {
 namespace {
 
-const Argument& input_of(const Node& node) { return node.argument(node.is("aten::convolution") ? "input" : "x"); }
-
 int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor, bool depthwise) {
   const int64_t groups = *node.argument("groups").get<int64_t>();
   const std::string name = builder.program().find_weight(node.argument("weight").value())->name +
@@ -59,7 +57,7 @@ void emit_step(PlanBuilder& builder, const Node& node, PlanStep step, int packed
   const Argument& bias = node.argument("bias");
   set_geometry(step, node, weight_of(builder, node));
   if (fused) set_activation(step, *node.argument("act").get<std::string>());
-  step.operands = {builder.use_dense(input_of(node), node, Format::channels_last), packed,
+  step.operands = {builder.use_dense(conv_input(node), node, Format::channels_last), packed,
                    dtype_of(builder, node) == Dtype::f32 ? builder.use(bias) : builder.use_f32(bias),
                    fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
   if (zeros >= 0) step.operands.push_back(zeros);
@@ -93,13 +91,14 @@ std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node) {
   if (node.argument("transposed") != Argument(false)) return "it is transposed";
   if (tensor->numel() == 0) return "the weight is empty";
   const std::string refusal =
-      first_refusal({refuse_geometry(node), refuse_tensor(builder, input_of(node), Dtype::f32),
+      first_refusal({refuse_geometry(node), refuse_tensor(builder, conv_input(node), Dtype::f32),
                      refuse_optional(builder, node.argument("bias"), Dtype::f32),
                      refuse_tensor(builder, Argument(node.result()), Dtype::f32),
                      fused ? refuse_activation(node.argument("act")) : std::string(),
                      fused ? refuse_residual(builder, node, node.argument("residual")) : std::string()});
   if (!refusal.empty()) return refusal;
-  if (builder.type(input_of(node).value()).sizes.size() != static_cast<size_t>(tensor->dim())) return "x has no batch";
+  if (builder.type(conv_input(node).value()).sizes.size() != static_cast<size_t>(tensor->dim()))
+    return "x has no batch";
   return {};
 }
 

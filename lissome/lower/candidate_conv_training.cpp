@@ -87,7 +87,7 @@ int pack_zeros(PlanBuilder& builder, int64_t channels) {
 }
 
 // The packed weight, for the forward kernel or that of the data gradient.
-int pack_weight(PlanBuilder& builder, const Node& node, ConvPacking packing) {
+int pack_f32_weight(PlanBuilder& builder, const Node& node, ConvPacking packing) {
   const std::vector<int64_t> sizes = conv_weight_sizes(builder, node);
   const int64_t groups = groups_of(node), outputs = sizes[0], inputs = sizes[1] * groups;
   const int64_t taps = count_taps(sizes);
@@ -111,8 +111,9 @@ void add_forward(PlanBuilder& builder, const Node& node, const Argument& x, int 
   PlanStep step;
   step.kernel = "conv_f32";
   set_conv_window(step, node, weight);
-  step.operands = {builder.use_dense(x, node, Format::channels_last), pack_weight(builder, node, ConvPacking::forward),
-                   bias, -1, pack_zeros(builder, weight[1] * groups_of(node))};
+  step.operands = {builder.use_dense(x, node, Format::channels_last),
+                   pack_f32_weight(builder, node, ConvPacking::forward), bias, -1,
+                   pack_zeros(builder, weight[1] * groups_of(node))};
   step.results = {builder.make(result, Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);
 }
@@ -130,8 +131,8 @@ void add_data(PlanBuilder& builder, const Node& node, const Argument& dy, int bi
   step.kernel = plain ? "conv_f32" : "conv_data_f32";
   set_conv_window(step, node, weight);
   if (plain) step.attributes.set("padding", padding);
-  step.operands = {builder.use_dense(dy, node, Format::channels_last), pack_weight(builder, node, ConvPacking::data),
-                   bias};
+  step.operands = {builder.use_dense(dy, node, Format::channels_last),
+                   pack_f32_weight(builder, node, ConvPacking::data), bias};
   if (plain) step.operands.push_back(-1);
   step.operands.push_back(pack_zeros(builder, weight[0]));
   step.results = {builder.make(result, Storage::arena, Format::channels_last)};

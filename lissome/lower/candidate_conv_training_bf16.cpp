@@ -10,19 +10,6 @@
 namespace lissome {
 namespace {
 
-std::string refuse_transposed_form(const Node& node) {
-  if (node.argument("groups") != Argument(int64_t{1})) return "it has groups where pixels spread";
-  const std::vector<int64_t> dilation = *read_integers(node.argument("dilation"));
-  const std::vector<int64_t> stride = *read_integers(node.argument("stride"));
-  for (const int64_t number : dilation) {
-    if (number != 1) return "it is dilated where pixels spread";
-  }
-  for (const int64_t number : stride) {
-    if (number < 1 || number > 64) return "its stride is above 64";
-  }
-  return {};
-}
-
 // The f32 value that a cast just rounded, or the value itself.
 ValueId find_unrounded(const PlanBuilder& builder, ValueId value) {
   const Node* maker = find_maker(builder, value);
@@ -30,7 +17,7 @@ ValueId find_unrounded(const PlanBuilder& builder, ValueId value) {
   return maker->arguments.front().value();
 }
 
-int pack_weight(PlanBuilder& builder, const Node& node, bool transposed) {
+int pack_bf16_weight(PlanBuilder& builder, const Node& node, bool transposed) {
   const std::vector<int64_t> sizes = conv_weight_sizes(builder, node);
   PlanStep step;
   step.kernel = "pack_conv_bf16";
@@ -78,7 +65,7 @@ void add_conv(PlanBuilder& builder, const Node& node, const Argument& x, bool tr
   if (transposed) step.attributes.set("transposed", int64_t{1});
   if (planes) step.attributes.set("planes", int64_t{1});
   step.operands = {planes ? builder.use_dense(*planes, node) : builder.use_dense(x, node, Format::channels_last),
-                   pack_weight(builder, node, transposed), bias, -1};
+                   pack_bf16_weight(builder, node, transposed), bias, -1};
   step.results = {builder.make(result, Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);
 }
@@ -91,7 +78,7 @@ std::string refuse_conv_computed_bf16(const PlanBuilder& builder, const Node& no
   const std::string refusal = first_refusal({refuse_conv_form(builder, node, Dtype::bf16),
                                              refuse_optional(builder, node.argument("bias"), Dtype::bf16),
                                              refuse_tensor(builder, Argument(node.result()), Dtype::bf16)});
-  return !refusal.empty() || !is_conv_transposed(node) ? refusal : refuse_transposed_form(node);
+  return !refusal.empty() || !is_conv_transposed(node) ? refusal : refuse_scattered(node);
 }
 
 void emit_conv_computed_bf16(PlanBuilder& builder, const Node& node) {
@@ -101,7 +88,7 @@ void emit_conv_computed_bf16(PlanBuilder& builder, const Node& node) {
 
 std::string refuse_conv_backward_bf16(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_conv_gradients(builder, node, Dtype::bf16);
-  return !refusal.empty() || !wants_conv_gradient(node, 0) ? refusal : refuse_transposed_form(node);
+  return !refusal.empty() || !wants_conv_gradient(node, 0) ? refusal : refuse_scattered(node);
 }
 
 void emit_conv_backward_bf16(PlanBuilder& builder, const Node& node) {

@@ -34,7 +34,6 @@ const Spelling* find_spelling(std::string_view activation) {
 
 bool is_fused(const Node& node) { return node.op.name().starts_with("lissome::"); }
 
-const Argument& input_of(const Node& node) { return node.arguments.front(); }
 std::string activation_of(const Node& node) {
   return is_fused(node) ? *node.argument("act").get<std::string>() : "none";
 }
@@ -101,7 +100,7 @@ std::string refuse_floats(const PlanBuilder& builder, const Node& node) {
   const at::Tensor* weight = builder.constant(node.argument("weight").value());
   if (weight == nullptr) return "the weight is not constant";
   if (weight->scalar_type() != scalar_type_of(dtype)) return "weight and result differ in dtype";
-  if (!input_of(node).is_value() || builder.type(input_of(node).value()).dtype != dtype)
+  if (!node.arguments.front().is_value() || builder.type(node.arguments.front().value()).dtype != dtype)
     return "x and result differ in dtype";
   return {};
 }
@@ -124,7 +123,7 @@ std::string refuse_mkldnn_linear(const PlanBuilder& builder, const Node& node) {
   if (const std::string refusal = refuse_floats(builder, node); !refusal.empty()) return refusal;
   const at::Tensor* weight = builder.constant(node.argument("weight").value());
   if (weight->dim() != 2) return "the weight is no matrix";
-  if (builder.type(input_of(node).value()).sizes.size() < 2) return "x is a vector";
+  if (builder.type(node.arguments.front().value()).sizes.size() < 2) return "x is a vector";
   return {};
 }
 
@@ -138,15 +137,15 @@ void emit_mkldnn_linear(PlanBuilder& builder, const Node& node) {
   const ValueType& type = builder.type(node.result());
   const Spelling* none = find_spelling("none");
   if (residual.is_none() && spelling != nullptr) {
-    ArgumentList arguments = {input_of(node), w, node.argument("bias")};
+    ArgumentList arguments = {node.arguments.front(), w, node.argument("bias")};
     append(arguments, pointwise_arguments(*spelling));
     return keep_last(builder, node, "mkldnn::_linear_pointwise", std::move(arguments));
   }
   if (!residual.is_none() && activation == "none") {
     return keep_last(builder, node, "mkldnn::_linear_pointwise.binary",
-                     {input_of(node), residual, w, node.argument("bias"), "add"});
+                     {node.arguments.front(), residual, w, node.argument("bias"), "add"});
   }
-  ArgumentList arguments = {input_of(node), w, node.argument("bias")};
+  ArgumentList arguments = {node.arguments.front(), w, node.argument("bias")};
   append(arguments, pointwise_arguments(*none));
   const ValueId product = keep(builder, node, "mkldnn::_linear_pointwise", std::move(arguments), type);
   keep_epilogue(builder, node, product, residual, activation, false);
@@ -163,8 +162,8 @@ std::string refuse_mkldnn_conv(const PlanBuilder& builder, const Node& node) {
 void emit_mkldnn_conv(PlanBuilder& builder, const Node& node) {
   ValueType packed;
   packed.kind = ValueKind::any;
-  const ValueId x = keep(builder, node, "aten::contiguous", {input_of(node), MemoryFormat::channels_last},
-                         builder.type(input_of(node).value()));
+  const ValueId x = keep(builder, node, "aten::contiguous", {node.arguments.front(), MemoryFormat::channels_last},
+                         builder.type(node.arguments.front().value()));
   const Argument &padding = node.argument("padding"), &stride = node.argument("stride"),
                  &dilation = node.argument("dilation"), &groups = node.argument("groups");
   const ValueId w = keep(builder, node, "mkldnn::_reorder_convolution_weight",

@@ -8,8 +8,6 @@
 namespace lissome {
 namespace {
 
-const Argument& input_of(const Node& node) { return node.argument(node.is("aten::convolution") ? "input" : "x"); }
-
 // Outputs of the linear layer: taps outermost, so that the channels of one tap lie beside each other.
 int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
   const std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".transposed_f32";
@@ -38,7 +36,7 @@ int view_pixels(PlanBuilder& builder, const Node& node, const std::vector<Dimens
   dims.push_back(1);
   std::vector<Dimension> ordered;
   for (const int64_t dim : dims) ordered.push_back(sizes[static_cast<size_t>(dim)]);
-  const ValueId x = input_of(node).value();
+  const ValueId x = conv_input(node).value();
   const ValueId pixels = builder.add_value(builder.program().value(x).name + ".pixels", Dtype::f32, ordered);
   PlanStep view;
   view.kernel = "view";
@@ -64,20 +62,21 @@ std::string refuse_transposed(const PlanBuilder& builder, const Node& node) {
   if (tensor->numel() == 0) return "the weight is empty";
   if (node.argument("groups") != Argument(1)) return "it has groups";
   const std::string refusal = first_refusal(
-      {refuse_geometry(node), refuse_tensor(builder, input_of(node), Dtype::f32),
+      {refuse_geometry(node), refuse_tensor(builder, conv_input(node), Dtype::f32),
        refuse_optional(builder, node.argument("bias"), Dtype::f32),
        refuse_tensor(builder, Argument(node.result()), Dtype::f32),
        fused ? refuse_activation(node.argument("act")) : std::string(),
        fused && !node.argument("residual").is_none() ? std::string("it adds a residual") : std::string()});
   if (!refusal.empty()) return refusal;
-  if (builder.type(input_of(node).value()).sizes.size() != static_cast<size_t>(tensor->dim())) return "x has no batch";
+  if (builder.type(conv_input(node).value()).sizes.size() != static_cast<size_t>(tensor->dim()))
+    return "x has no batch";
   return {};
 }
 
 void emit_transposed(PlanBuilder& builder, const Node& node) {
   const at::Tensor& weight = *builder.constant(node.argument("weight").value());
   const int64_t outputs = weight.numel() / weight.size(0);
-  const std::vector<Dimension> sizes = builder.type(input_of(node).value()).sizes;
+  const std::vector<Dimension> sizes = builder.type(conv_input(node).value()).sizes;
   const int pixels = view_pixels(builder, node, sizes);
   std::vector<Dimension> column_sizes = {sizes[0]};
   column_sizes.insert(column_sizes.end(), sizes.begin() + 2, sizes.end());

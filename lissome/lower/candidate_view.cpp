@@ -9,10 +9,8 @@
 namespace lissome {
 namespace {
 
-const Argument& input_of(const Node& node) { return node.arguments.front(); }
-
 std::string refuse_view(const PlanBuilder& builder, const Node& node) {
-  const Argument& x = input_of(node);
+  const Argument& x = node.arguments.front();
   if (!x.is_value()) return "an operand is no tensor";
   if (builder.is_held(x.value())) return "the reference library holds the operand";
   const ValueType& type = builder.type(x.value());
@@ -23,7 +21,7 @@ std::string refuse_view(const PlanBuilder& builder, const Node& node) {
 
 // The order of dimensions that transpose or permute asks for; empty when it is not literal.
 std::vector<int64_t> read_order(const PlanBuilder& builder, const Node& node) {
-  std::vector<int64_t> order(builder.type(input_of(node).value()).sizes.size());
+  std::vector<int64_t> order(builder.type(node.arguments.front().value()).sizes.size());
   std::iota(order.begin(), order.end(), int64_t{0});
   if (node.is("aten::transpose.int")) {
     const int64_t first = read_dim(node.argument("dim0"), order.size()),
@@ -53,14 +51,14 @@ void emit_view(PlanBuilder& builder, const Node& node, std::string form, Attribu
 
 // Only the last dimension is split: no order in memory matters for that.
 bool splits_last(const PlanBuilder& builder, const Node& node) {
-  const std::vector<Dimension>& from = builder.type(input_of(node).value()).sizes;
+  const std::vector<Dimension>& from = builder.type(node.arguments.front().value()).sizes;
   const std::vector<Dimension>& to = builder.type(node.result()).sizes;
   return !from.empty() && to.size() >= from.size() && std::equal(from.begin(), from.end() - 1, to.begin());
 }
 
 // Height and width of a channels-last value become one dimension: pixels lie one behind the other.
 bool merges_pixels(const PlanBuilder& builder, const Node& node) {
-  const ValueId x = input_of(node).value();
+  const ValueId x = node.arguments.front().value();
   const std::vector<Dimension>&from = builder.type(x).sizes, &to = builder.type(node.result()).sizes;
   return builder.format(x) == Format::channels_last && !builder.is_strided_view(x) && from.size() == 4 &&
          to.size() == 3 && from[0] == to[0] && from[1] == to[1];
@@ -71,7 +69,7 @@ bool merges_pixels(const PlanBuilder& builder, const Node& node) {
 std::string refuse_same_cast(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_view(builder, node);
   if (!refusal.empty()) return refusal;
-  const ValueId x = input_of(node).value();
+  const ValueId x = node.arguments.front().value();
   if (builder.type(x).dtype != builder.type(node.result()).dtype) return "it converts";
   return builder.format(x) == Format::row_major && !builder.is_strided_view(x) ? "" : "x is not dense in row order";
 }
@@ -79,7 +77,7 @@ std::string refuse_same_cast(const PlanBuilder& builder, const Node& node) {
 std::string refuse_reshape(const PlanBuilder& builder, const Node& node) { return refuse_view(builder, node); }
 
 void emit_reshape(PlanBuilder& builder, const Node& node) {
-  const ValueId x = input_of(node).value();
+  const ValueId x = node.arguments.front().value();
   if (builder.is_strided_view(x) && splits_last(builder, node)) {
     emit_view(builder, node, "split", {}, builder.use(x));
     builder.mark_strided(node.result(), {}, builder.has_dense_rows(x));
@@ -100,7 +98,7 @@ std::string refuse_permute(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_permute(PlanBuilder& builder, const Node& node) {
-  const ValueId x = input_of(node).value();
+  const ValueId x = node.arguments.front().value();
   const std::vector<int64_t> order = read_order(builder, node);
   Attributes attributes;
   attributes.set("dims", order);
@@ -142,7 +140,7 @@ Measured find_measured(const PlanBuilder& builder, const Argument& number) {
 std::string refuse_slice(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_view(builder, node);
   if (!refusal.empty()) return refusal;
-  if (read_dim(node.argument("dim"), builder.type(input_of(node).value()).sizes.size()) < 0)
+  if (read_dim(node.argument("dim"), builder.type(node.arguments.front().value()).sizes.size()) < 0)
     return "the dimension is computed";
   const bool select = node.is("aten::select.int");
   const Argument& start = node.argument(select ? "index" : "start");
@@ -157,7 +155,7 @@ std::string refuse_slice(const PlanBuilder& builder, const Node& node) {
 void emit_slice(PlanBuilder& builder, const Node& node) {
   const bool select = node.is("aten::select.int");
   const Argument& start = node.argument(select ? "index" : "start");
-  const ValueId x = input_of(node).value();
+  const ValueId x = node.arguments.front().value();
   const int64_t dim = read_dim(node.argument("dim"), builder.type(x).sizes.size());
   const bool has_dense_rows = builder.has_dense_rows(x);
   Attributes attributes;
@@ -183,7 +181,7 @@ void emit_slice(PlanBuilder& builder, const Node& node) {
 std::string refuse_expand(const PlanBuilder& builder, const Node& node) { return refuse_view(builder, node); }
 
 void emit_expand(PlanBuilder& builder, const Node& node) {
-  const ValueId x = input_of(node).value();
+  const ValueId x = node.arguments.front().value();
   const bool has_dense_rows = builder.has_dense_rows(x);
   const std::vector<Dimension>&from = builder.type(x).sizes, &to = builder.type(node.result()).sizes;
   const bool keeps_rows = !from.empty() && !to.empty() && from.back() == to.back();

@@ -45,9 +45,9 @@ bool is_threshold(const PlanStep& step) {
   return is_elementwise(step) && step.attributes.texts("program") == list_threshold_instructions();
 }
 
-class Fuser {
+class ChannelFuser {
  public:
-  explicit Fuser(Plan& plan) : plan_(plan), readers_(plan.values.size()), maker_(plan.values.size(), -1) {
+  explicit ChannelFuser(Plan& plan) : plan_(plan), readers_(plan.values.size()), maker_(plan.values.size(), -1) {
     for (size_t at = 0; at < plan.steps.size(); ++at) {
       for (const int operand : plan.steps[at].operands) {
         if (operand >= 0) readers_[static_cast<size_t>(operand)].push_back(static_cast<int>(at));
@@ -132,6 +132,6 @@ class Fuser {
 
 }  // namespace
 
-void fuse_channel_steps(Plan& plan) { Fuser(plan).run(); }
+void fuse_channel_steps(Plan& plan) { ChannelFuser(plan).run(); }
 
 }  // namespace lissome

@@ -89,9 +89,10 @@ bool same_sizes(const PlanValue& left, const PlanValue& right) {
                     });
 }
 
-class Fuser {
+class ElementwiseFuser {
  public:
-  explicit Fuser(Plan& plan) : plan_(plan), readers_(plan.values.size(), 0), maker_(plan.values.size(), -1) {}
+  explicit ElementwiseFuser(Plan& plan)
+      : plan_(plan), readers_(plan.values.size(), 0), maker_(plan.values.size(), -1) {}
 
   void run() {
     for (const PlanStep& step : plan_.steps) {
@@ -193,6 +194,6 @@ class Fuser {
 
 }  // namespace
 
-void fuse_elementwise_steps(Plan& plan) { Fuser(plan).run(); }
+void fuse_elementwise_steps(Plan& plan) { ElementwiseFuser(plan).run(); }
 
 }  // namespace lissome

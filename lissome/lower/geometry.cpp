@@ -25,6 +25,21 @@ bool is_depthwise(const Node& node, const at::Tensor& weight) {
   return groups > 1 && weight.size(1) == 1 && weight.size(0) == groups;
 }
 
+const Argument& conv_input(const Node& node) { return node.argument(node.is("aten::convolution") ? "input" : "x"); }
+
+std::string refuse_scattered(const Node& node) {
+  if (node.argument("groups") != Argument(int64_t{1})) return "it has groups where pixels spread";
+  const std::vector<int64_t> dilation = *read_integers(node.argument("dilation"));
+  const std::vector<int64_t> stride = *read_integers(node.argument("stride"));
+  for (const int64_t number : dilation) {
+    if (number != 1) return "it is dilated where pixels spread";
+  }
+  for (const int64_t number : stride) {
+    if (number < 1 || number > 64) return "its stride is above 64 where pixels spread";
+  }
+  return {};
+}
+
 void set_geometry(PlanStep& step, const Node& node, const at::Tensor& weight) {
   const auto spatial = static_cast<size_t>(weight.dim() - 2);
   step.attributes.set("kernel", std::vector<int64_t>(weight.sizes().begin() + 2, weight.sizes().end()));

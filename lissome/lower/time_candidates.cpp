@@ -12,12 +12,12 @@
 namespace lissome {
 namespace {
 
-struct Budget {
+struct TimingBudget {
   int rounds;
   double nanoseconds;  // for all runs of one candidate
 };
-constexpr Budget kNormal = {7, 6e6};
-constexpr Budget kLong = {31, 60e6};
+constexpr TimingBudget kNormalTiming = {7, 6e6};
+constexpr TimingBudget kLongTiming = {31, 60e6};
 
 at::Tensor make_input(const ValueType& type, const DimensionBindings& dimensions) {
   std::vector<int64_t> sizes;
@@ -170,7 +170,7 @@ std::map<std::string, CandidateTime> CandidateTimer::measure(const Node& node,
   const TimingInputs inputs = make_inputs_of(alone, dimensions_);
   std::vector<Trial> trials;
   for (const std::string& kernel : kernels) trials.push_back(prepare_trial(alone, find_row(node.op, kernel), options_));
-  const Budget budget = options_.effort == Effort::max ? kLong : kNormal;
+  const TimingBudget budget = options_.effort == Effort::max ? kLongTiming : kNormalTiming;
   int repeats = 1;
   for (int round = -2; round < budget.rounds; ++round) {
     for (Trial& trial : trials) {

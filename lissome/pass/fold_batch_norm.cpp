@@ -27,7 +27,7 @@ std::optional<ChannelAffine> read_batch_norm(Rewriter& rewriter, const Node& nod
   return ChannelAffine{factor, beta.to(at::kDouble).sub(mean.to(at::kDouble).mul(factor))};
 }
 
-bool fold(Rewriter& rewriter, int position) {
+bool fold_into_convolution(Rewriter& rewriter, int position) {
   const Node& norm = rewriter.node(position);
   const std::optional<ChannelAffine> affine = read_batch_norm(rewriter, norm);
   if (!affine) return false;
@@ -41,7 +41,7 @@ bool fold(Rewriter& rewriter, int position) {
 
 int fold_batch_norm(Program& program) {
   Rewriter rewriter(program);
-  for (int position = 0; position < rewriter.node_count(); ++position) fold(rewriter, position);
+  for (int position = 0; position < rewriter.node_count(); ++position) fold_into_convolution(rewriter, position);
   return rewriter.finish();
 }
 

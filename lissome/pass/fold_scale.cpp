@@ -26,7 +26,7 @@ at::Tensor read_channels(const Rewriter& rewriter, const Argument& argument, con
   return tensor.to(at::kDouble).reshape({producer.channels});
 }
 
-bool fold(Rewriter& rewriter, int position) {
+bool fold_into_producer(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
   const bool scales = node.is("aten::mul.Tensor");
   const bool shifts = node.is("aten::add.Tensor") || node.is("aten::sub.Tensor");
@@ -54,7 +54,7 @@ bool fold(Rewriter& rewriter, int position) {
 
 int fold_scale(Program& program) {
   Rewriter rewriter(program);
-  for (int position = 0; position < rewriter.node_count(); ++position) fold(rewriter, position);
+  for (int position = 0; position < rewriter.node_count(); ++position) fold_into_producer(rewriter, position);
   return rewriter.finish();
 }
 

@@ -65,7 +65,7 @@ std::optional<ValueId> match_ramp(Rewriter& rewriter, ValueId value) {
 }
 
 // ramp(x) / 6 -> hardsigmoid, x * ramp(x) / 6 or x * hardsigmoid(x) -> hardswish.
-bool fuse_product(Rewriter& rewriter, int position) {
+bool fuse_ramp_product(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
   if (!node.is("aten::mul.Tensor") || !is_sized_float(rewriter.type_of(node.result()))) return false;
   const ScaledValue whole = strip_scales(rewriter, node.result());
@@ -97,7 +97,7 @@ int fuse_hard_activation(Program& program) {
   for (int position = 0; position < rewriter.node_count(); ++position) {
     const Node& node = rewriter.node(position);
     if (node.results.size() != 1 || node.result() == ValueId::none || !node.op.has_schema()) continue;
-    convert_clamp(rewriter, position) || fuse_product(rewriter, position);
+    convert_clamp(rewriter, position) || fuse_ramp_product(rewriter, position);
   }
   return rewriter.finish();
 }

@@ -66,7 +66,8 @@ bool is_variance(Rewriter& rewriter, ValueId value, const Centered& centered) {
   return again && same_value(rewriter, again->input, centered.input) && again->dimensions == centered.dimensions;
 }
 
-bool rewrite_quotient(Rewriter& rewriter, int position, const RootQuotient& quotient, const Weighted& numerator) {
+bool rewrite_centered_quotient(Rewriter& rewriter, int position, const RootQuotient& quotient,
+                               const Weighted& numerator) {
   const auto centered = match_centered(rewriter, numerator.value);
   if (!centered || !is_variance(rewriter, quotient.value, *centered)) return false;
   const auto shape = find_normalized_shape(rewriter, centered->input, centered->dimensions);
@@ -77,10 +78,10 @@ bool rewrite_quotient(Rewriter& rewriter, int position, const RootQuotient& quot
   return true;
 }
 
-bool rewrite_norm(Rewriter& rewriter, int position) {
+bool rewrite_layer_norm(Rewriter& rewriter, int position) {
   for (const RootQuotient& quotient : match_root_quotient(rewriter, rewriter.node(position))) {
     for (const Weighted& numerator : match_weighted(rewriter, quotient.numerator)) {
-      if (rewrite_quotient(rewriter, position, quotient, numerator)) return true;
+      if (rewrite_centered_quotient(rewriter, position, quotient, numerator)) return true;
     }
   }
   return false;
@@ -106,7 +107,7 @@ bool absorb_affine(Rewriter& rewriter, int position) {
 int fuse_layer_norm(Program& program) {
   Rewriter rewriter(program);
   for (int position = 0; position < rewriter.node_count(); ++position) {
-    absorb_affine(rewriter, position) || rewrite_norm(rewriter, position);
+    absorb_affine(rewriter, position) || rewrite_layer_norm(rewriter, position);
   }
   return rewriter.finish();
 }

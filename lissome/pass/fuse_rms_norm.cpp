@@ -5,7 +5,7 @@
 namespace lissome {
 namespace {
 
-bool rewrite_quotient(Rewriter& rewriter, int position, const RootQuotient& quotient, const Weighted& numerator) {
+bool rewrite_root_quotient(Rewriter& rewriter, int position, const RootQuotient& quotient, const Weighted& numerator) {
   const Node* mean = rewriter.producer(Argument(quotient.value), "aten::mean.dim");
   if (mean == nullptr || !mean->argument("self").is_value()) return false;
   const ValueId squares = rewriter.resolve(mean->argument("self")).value();
@@ -19,10 +19,10 @@ bool rewrite_quotient(Rewriter& rewriter, int position, const RootQuotient& quot
   return true;
 }
 
-bool rewrite_norm(Rewriter& rewriter, int position) {
+bool rewrite_rms_norm(Rewriter& rewriter, int position) {
   for (const RootQuotient& quotient : match_root_quotient(rewriter, rewriter.node(position))) {
     for (const Weighted& numerator : match_weighted(rewriter, quotient.numerator)) {
-      if (rewrite_quotient(rewriter, position, quotient, numerator)) return true;
+      if (rewrite_root_quotient(rewriter, position, quotient, numerator)) return true;
     }
   }
   return false;
@@ -44,7 +44,7 @@ bool absorb_weight(Rewriter& rewriter, int position) {
 int fuse_rms_norm(Program& program) {
   Rewriter rewriter(program);
   for (int position = 0; position < rewriter.node_count(); ++position) {
-    absorb_weight(rewriter, position) || rewrite_norm(rewriter, position);
+    absorb_weight(rewriter, position) || rewrite_rms_norm(rewriter, position);
   }
   return rewriter.finish();
 }

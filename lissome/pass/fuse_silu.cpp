@@ -40,7 +40,7 @@ bool fuse_quotient(Rewriter& rewriter, int position) {
 }
 
 // x * sigmoid(x) -> silu(x).
-bool fuse_product(Rewriter& rewriter, int position) {
+bool fuse_gated_product(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
   const auto product = match_product(rewriter, Argument(node.result()));
   if (!product || !is_sized_float(rewriter.type_of(node.result()))) return false;
@@ -61,7 +61,7 @@ int fuse_silu(Program& program) {
   for (int position = 0; position < rewriter.node_count(); ++position) {
     const Node& node = rewriter.node(position);
     if (node.results.size() != 1 || node.result() == ValueId::none) continue;
-    fuse_sigmoid(rewriter, position) || fuse_quotient(rewriter, position) || fuse_product(rewriter, position);
+    fuse_sigmoid(rewriter, position) || fuse_quotient(rewriter, position) || fuse_gated_product(rewriter, position);
   }
   return rewriter.finish();
 }

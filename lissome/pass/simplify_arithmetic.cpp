@@ -35,7 +35,7 @@ constexpr std::array kSteps = {"aten::floor",
                                "aten::fmod",
                                "aten::fake_quantize_per_tensor_affine",
                                "aten::fake_quantize_per_channel_affine"};
-constexpr size_t kFarthest = 32;  // values that are looked at
+constexpr size_t kMostLookedAt = 32;  // values that are looked at
 
 // Makes a step where its input moves by an ulp: rounds, or gives integers and truths for floats.
 bool is_step(const Program& program, const Node& node) {
@@ -56,7 +56,7 @@ bool passes_elements(const Program& program, const Node& node) {
 bool leads_to_step(Rewriter& rewriter, ValueId value) {
   std::vector<ValueId> pending = {value};
   for (size_t next = 0; next < pending.size(); ++next) {
-    if (next == kFarthest) return true;
+    if (next == kMostLookedAt) return true;
     for (const int reader : rewriter.readers(pending[next])) {
       const Node& node = rewriter.node(reader);
       if (is_step(rewriter.program(), node)) return true;

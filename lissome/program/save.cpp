@@ -48,11 +48,11 @@ void collect_weights(const Program& program, const std::string& scope, std::vect
   }
 }
 
-struct Extent {  // of bytes in a storage
+struct ByteExtent {  // of bytes in a storage
   int64_t first = 0, last = 0;
 };
 
-Extent find_extent(const at::Tensor& tensor) {
+ByteExtent find_byte_extent(const at::Tensor& tensor) {
   int64_t last = tensor.storage_offset();
   for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
   const auto item = static_cast<int64_t>(tensor.element_size());
@@ -125,9 +125,9 @@ class Packer {
   }
 
   void add_views(ModelFile& file, const std::vector<const ScopedWeight*>& group) {
-    Extent all = find_extent(group.front()->tensor);
+    ByteExtent all = find_byte_extent(group.front()->tensor);
     for (const ScopedWeight* weight : group) {
-      const Extent extent = find_extent(weight->tensor);
+      const ByteExtent extent = find_byte_extent(weight->tensor);
       all = {std::min(all.first, extent.first), std::max(all.last, extent.last)};
     }
     all.first -= all.first % 64;  // so that every element stays aligned to its size
@@ -183,32 +183,33 @@ class Packer {
 
 // ---- unpacking -----------------------------------------------------------------------------------------------------
 template <typename... Parts>
-[[noreturn]] void refuse(const Parts&... parts) {
+[[noreturn]] void refuse_file(const Parts&... parts) {
   throw_error(ErrorKind::invalid_input, "not a program that lissome saved: ", parts...);
 }
 
 const Json& require(const Json& object, const char* key) {
-  if (!object.is_object()) refuse("the metadata of a weight is no object");
+  if (!object.is_object()) refuse_file("the metadata of a weight is no object");
   const auto found = object.find(key);
-  if (found == object.end()) refuse("the metadata of a weight lacks '", key, "'");
+  if (found == object.end()) refuse_file("the metadata of a weight lacks '", key, "'");
   return *found;
 }
 
 std::string require_text(const Json& object, const char* key) {
   const Json& text = require(object, key);
-  if (!text.is_string()) refuse("metadata: '", key, "' is no text");
+  if (!text.is_string()) refuse_file("metadata: '", key, "' is no text");
   return text.get<std::string>();
 }
 
 int64_t read_count(const Json& number, const char* key) {
-  if (!number.is_number_unsigned() || number.get<uint64_t>() > INT64_MAX) refuse("metadata: '", key, "' is no count");
+  if (!number.is_number_unsigned() || number.get<uint64_t>() > INT64_MAX)
+    refuse_file("metadata: '", key, "' is no count");
   return number.get<int64_t>();
 }
 
 Sizes require_counts(const Json& object, const char* key) {
   Sizes counts;
   const Json& list = require(object, key);
-  if (!list.is_array()) refuse("metadata: '", key, "' is no list");
+  if (!list.is_array()) refuse_file("metadata: '", key, "' is no list");
   for (const Json& number : list) counts.push_back(read_count(number, key));
   return counts;
 }
@@ -218,7 +219,7 @@ class Unpacker {
  public:
   explicit Unpacker(const ModelFile& file) {
     for (const NamedArray& named : file.weights) {
-      if (!arrays_.emplace(named.name, &named.array).second) refuse("two arrays are called '", named.name, "'");
+      if (!arrays_.emplace(named.name, &named.array).second) refuse_file("two arrays are called '", named.name, "'");
       if (named.array.bytes() == 0) continue;
       int64_t& bytes = storage_bytes_[named.array.storage.get()];
       bytes = std::max(bytes, named.array.bytes());
@@ -229,7 +230,7 @@ class Unpacker {
     GivenTensors given;
     given.complete = true;
     const auto add = [&given](const std::string& name, at::Tensor tensor) {
-      if (!given.by_name.emplace(name, std::move(tensor)).second) refuse("weight '", name, "' is there twice");
+      if (!given.by_name.emplace(name, std::move(tensor)).second) refuse_file("weight '", name, "' is there twice");
     };
     if (const auto found = metadata.find("program"); found != metadata.end()) {
       for (const Json& row : require(*found, "views")) add(require_text(row, "name"), read_view(row));
@@ -262,7 +263,7 @@ class Unpacker {
 
   const Array& take_array(const std::string& name) {
     const auto found = arrays_.find(name);
-    if (found == arrays_.end()) refuse("the array '", name, "' is missing");
+    if (found == arrays_.end()) refuse_file("the array '", name, "' is missing");
     used_.insert(name);
     return *found->second;
   }
@@ -272,7 +273,8 @@ class Unpacker {
     const auto dtype = parse_dtype(require_text(row, "dtype"));
     const Sizes sizes = require_counts(row, "sizes"), strides = require_counts(row, "strides");
     const int64_t offset = read_count(require(row, "offset"), "offset");
-    if (!dtype || sizes.size() != strides.size()) refuse("metadata: a view has no known dtype or a stride too few");
+    if (!dtype || sizes.size() != strides.size())
+      refuse_file("metadata: a view has no known dtype or a stride too few");
     int64_t last = offset;  // the last element that the view reads
     bool fits = count_elements(sizes) > 0;
     for (size_t i = 0; i < sizes.size() && fits; ++i) {
@@ -280,7 +282,7 @@ class Unpacker {
       fits = !__builtin_mul_overflow(sizes[i] - 1, strides[i], &span) && !__builtin_add_overflow(last, span, &last);
     }
     if (!fits || last >= array.bytes() / item_size(*dtype)) {
-      refuse("weight '", require_text(row, "name"), "' reaches beyond its storage of ", array.bytes(), " bytes");
+      refuse_file("weight '", require_text(row, "name"), "' reaches beyond its storage of ", array.bytes(), " bytes");
     }
     return at::empty({0}, at::TensorOptions().dtype(scalar_type_of(*dtype)))
         .set_(storage_of(array), offset, sizes, strides);
@@ -292,18 +294,19 @@ class Unpacker {
     const Layout* layout = word ? word->get<Layout>() : nullptr;
     const bool is_coo = layout != nullptr && *layout == Layout::sparse_coo;
     if (layout == nullptr || *layout == Layout::strided || *layout == Layout::mkldnn) {
-      refuse("metadata: '", layout_name, "' is no sparse layout");
+      refuse_file("metadata: '", layout_name, "' is no sparse layout");
     }
     std::vector<at::Tensor> parts;
     const Json& names = require(row, "arrays");
-    if (!names.is_array() || names.size() != (is_coo ? 2U : 3U)) refuse("metadata: a sparse weight needs its arrays");
+    if (!names.is_array() || names.size() != (is_coo ? 2U : 3U))
+      refuse_file("metadata: a sparse weight needs its arrays");
     for (const Json& name : names) {
-      if (!name.is_string()) refuse("metadata: 'arrays' holds no text");
+      if (!name.is_string()) refuse_file("metadata: 'arrays' holds no text");
       parts.push_back(make_tensor(take_array(name.get<std::string>())));
     }
     const Sizes sizes = require_counts(row, "sizes");
     const Json& coalesced = require(row, "coalesced");
-    if (!coalesced.is_boolean()) refuse("metadata: 'coalesced' is no truth value");
+    if (!coalesced.is_boolean()) refuse_file("metadata: 'coalesced' is no truth value");
     // Both check every index against the sizes.
     if (is_coo) {
       at::_validate_sparse_coo_tensor_args(parts[0], parts[1], sizes, coalesced.get<bool>());
@@ -352,20 +355,20 @@ ModelFile pack_program(const Program& program) {
 Program unpack_program(const ModelFile& file) {
   try {
     const Json metadata = file.metadata.empty() ? Json::object() : parse_json(file.metadata, "metadata.json");
-    if (!metadata.is_object()) refuse("metadata.json is no object");
+    if (!metadata.is_object()) refuse_file("metadata.json is no object");
     const GivenTensors given = Unpacker(file).unpack(metadata);
     Program program = parse_program_with(file.program, given);
     if (const size_t used = count_weights(program); used != given.by_name.size()) {
-      refuse("there are ", given.by_name.size(), " weights, the program names ", used);
+      refuse_file("there are ", given.by_name.size(), " weights, the program names ", used);
     }
     check_nodes(program);
     verify_program(program, Stage::imported);
     return program;
   } catch (const c10::Error& error) {
-    refuse(error.what_without_backtrace());
+    refuse_file(error.what_without_backtrace());
   } catch (const Error& error) {
     // Whatever does not verify came out of the file.
-    if (error.kind() == ErrorKind::internal) refuse(error.message());
+    if (error.kind() == ErrorKind::internal) refuse_file(error.message());
     throw;
   }
 }

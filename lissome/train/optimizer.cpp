@@ -16,37 +16,39 @@
 namespace lissome {
 namespace {
 
-void check_option(bool holds, std::string_view rule, double seen) {
+void check_optimizer_option(bool holds, std::string_view rule, double seen) {
   if (!holds) throw_error(ErrorKind::invalid_input, "optimizer: ", rule, ", not ", seen);
 }
 
 void check_betas(double beta1, double beta2) {
-  check_option(beta1 >= 0 && beta1 < 1, "beta1 is at least 0 and below 1", beta1);
-  check_option(beta2 >= 0 && beta2 < 1, "beta2 is at least 0 and below 1", beta2);
+  check_optimizer_option(beta1 >= 0 && beta1 < 1, "beta1 is at least 0 and below 1", beta1);
+  check_optimizer_option(beta2 >= 0 && beta2 < 1, "beta2 is at least 0 and below 1", beta2);
 }
 
 void check_own(const Lion& options) { check_betas(options.beta1, options.beta2); }
 void check_own(const Sgd& options) {
-  check_option(options.momentum >= 0, "momentum is at least 0", options.momentum);
-  check_option(!options.nesterov || options.momentum > 0, "nesterov needs a momentum above 0", options.momentum);
-  check_option(!options.nesterov || options.dampening == 0, "nesterov needs a dampening of 0", options.dampening);
+  check_optimizer_option(options.momentum >= 0, "momentum is at least 0", options.momentum);
+  check_optimizer_option(!options.nesterov || options.momentum > 0, "nesterov needs a momentum above 0",
+                         options.momentum);
+  check_optimizer_option(!options.nesterov || options.dampening == 0, "nesterov needs a dampening of 0",
+                         options.dampening);
 }
 void check_own(const Adafactor& options) {
-  check_option(options.beta2_decay <= 0, "beta2_decay is at most 0", options.beta2_decay);
-  check_option(options.eps1 >= 0 && options.eps2 >= 0, "eps1 and eps2 are at least 0",
-               std::min(options.eps1, options.eps2));
-  check_option(options.d >= 1, "d is at least 1", options.d);
+  check_optimizer_option(options.beta2_decay <= 0, "beta2_decay is at most 0", options.beta2_decay);
+  check_optimizer_option(options.eps1 >= 0 && options.eps2 >= 0, "eps1 and eps2 are at least 0",
+                         std::min(options.eps1, options.eps2));
+  check_optimizer_option(options.d >= 1, "d is at least 1", options.d);
 }
 void check_own(const auto& adam) {
   check_betas(adam.beta1, adam.beta2);
-  check_option(adam.eps >= 0, "eps is at least 0", adam.eps);
+  check_optimizer_option(adam.eps >= 0, "eps is at least 0", adam.eps);
 }
 
 void check_options(const OptimizerOptions& options) {
   std::visit(
       [](const auto& own) {
-        check_option(own.lr >= 0, "lr is at least 0", own.lr);
-        check_option(own.weight_decay >= 0, "weight_decay is at least 0", own.weight_decay);
+        check_optimizer_option(own.lr >= 0, "lr is at least 0", own.lr);
+        check_optimizer_option(own.weight_decay >= 0, "weight_decay is at least 0", own.weight_decay);
         check_own(own);
       },
       options);

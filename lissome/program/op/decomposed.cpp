@@ -20,6 +20,7 @@
 #include <tuple>
 
 #include "lissome/base.h"
+#include "lissome/program/op/check_arguments.h"
 #include "lissome/program/op/register.h"
 
 namespace lissome {
@@ -30,11 +31,6 @@ using at::Tensor;
 using OptionalTensor = std::optional<Tensor>;
 using OptionalType = std::optional<ScalarType>;
 
-template <typename... Parts>
-void check(bool condition, const Parts&... parts) {
-  if (!condition) throw_error(ErrorKind::invalid_input, parts...);
-}
-
 void check_range(int64_t low, int64_t high, ScalarType dtype) {
   const auto fits = [&](int64_t lowest, int64_t highest) { return lowest <= low && low <= high && high <= highest; };
   const bool fitting = dtype == at::kByte     ? fits(0, 255)
@@ -43,12 +39,12 @@ void check_range(int64_t low, int64_t high, ScalarType dtype) {
                        : dtype == at::kUInt16 ? fits(0, 65535)
                        : dtype == at::kInt    ? fits(INT32_MIN, INT32_MAX)
                                               : dtype == at::kFloat8_e4m3fn || dtype == at::kFloat8_e5m2;
-  check(fitting, "quantized values from ", low, " to ", high, " do not fit into ", at::toString(dtype));
+  check_arguments(fitting, "quantized values from ", low, " to ", high, " do not fit into ", at::toString(dtype));
 }
 
 Tensor widen(const Tensor& x) {
   const bool half = x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16;
-  check(half || x.scalar_type() == at::kFloat, "quantize takes f32, f16 or bf16");
+  check_arguments(half || x.scalar_type() == at::kFloat, "quantize takes f32, f16 or bf16");
   return half ? x.to(at::kFloat) : x;
 }
 
@@ -63,12 +59,12 @@ Tensor dequantize_per_tensor(const Tensor& q, double scale, int64_t zero, int64_
 }
 
 double read_scale(const Tensor& scale) {
-  check(scale.numel() == 1, "one scale is needed, not ", scale.numel());
+  check_arguments(scale.numel() == 1, "one scale is needed, not ", scale.numel());
   return scale.item().toDouble();
 }
 
 int64_t read_integer(const Tensor& number) {
-  check(number.numel() == 1, "one number is needed, not ", number.numel());
+  check_arguments(number.numel() == 1, "one number is needed, not ", number.numel());
   return number.item().toLong();
 }
 
@@ -95,7 +91,7 @@ Tensor dequantize_per_tensor_tensor2(const Tensor& q, const Tensor& scale, const
 
 // Per-channel numbers along dimension `axis` of `like`.
 Tensor along(const Tensor& channels, const Tensor& like, int64_t axis) {
-  check(axis >= 0 && axis < like.dim(), "axis ", axis, " of a tensor with ", like.dim(), " dimensions");
+  check_arguments(axis >= 0 && axis < like.dim(), "axis ", axis, " of a tensor with ", like.dim(), " dimensions");
   std::vector<int64_t> sizes(static_cast<size_t>(like.dim()), 1);
   sizes[static_cast<size_t>(axis)] = channels.size(0);
   return channels.view(sizes);
@@ -124,7 +120,7 @@ using ScaleAndZero = std::tuple<Tensor, Tensor>;
 
 // One scale and zero point for the whole tensor, which keep 0 exact.
 ScaleAndZero choose_qparams(const Tensor& x, int64_t low, int64_t high, double eps, bool symmetric, ScalarType dtype) {
-  check(low < high, "a range of quantized values from ", low, " to ", high);
+  check_arguments(low < high, "a range of quantized values from ", low, " to ", high);
   const auto [smallest, largest] = at::aminmax(x);
   const Tensor bottom = smallest.clamp_max(0), top = largest.clamp_min(0);
   const Tensor least = at::zeros({1}, x.options().dtype(at::kFloat)).fill_(eps);
@@ -148,7 +144,7 @@ ScaleAndZero choose_qparams_symmetric(const Tensor& x, int64_t low, int64_t high
 }
 
 ScaleAndZero choose_qparams_per_token(const Tensor& x, ScalarType dtype) {
-  check(dtype == at::kChar, "rows are quantized to s8 alone");
+  check_arguments(dtype == at::kChar, "rows are quantized to s8 alone");
   Tensor scales = x.abs().amax({-1}, true);
   if (scales.scalar_type() == at::kHalf) scales = scales.to(at::kFloat);
   scales = scales.clamp_min(1e-5).div(127);
@@ -179,10 +175,11 @@ Tensor dequantize_per_token(const Tensor& q, const Tensor& scales, const Tensor&
 
 // The matrix with one group a row.
 Tensor group(const Tensor& matrix, const Tensor& scales, int64_t group_size) {
-  check(matrix.dim() == 2, "groups are taken of matrices, this has ", matrix.dim(), " dimensions");
+  check_arguments(matrix.dim() == 2, "groups are taken of matrices, this has ", matrix.dim(), " dimensions");
   const int64_t columns = matrix.size(1);
   if (group_size > columns && scales.size(-1) == 1) group_size = columns;
-  check(group_size > 1 && columns % group_size == 0, columns, " columns are no whole number of groups of ", group_size);
+  check_arguments(group_size > 1 && columns % group_size == 0, columns, " columns are no whole number of groups of ",
+                  group_size);
   return matrix.reshape({-1, group_size});
 }
 

@@ -36,6 +36,7 @@
 
 #include "lissome/base.h"
 #include "lissome/program/activation.h"
+#include "lissome/program/op/check_arguments.h"
 #include "lissome/program/op/quantized.h"
 #include "lissome/program/op/register.h"
 
@@ -44,18 +45,14 @@ namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-void check(bool condition, std::string_view what) {
-  if (!condition) throw_error(ErrorKind::invalid_input, what);
-}
-
 // f32(1) / f32(scale), as a kernel has it.
 double invert_scale(double scale) {
   const float narrow = static_cast<float>(scale);
-  check(std::isfinite(narrow) && narrow > 0, "a scale must be a positive f32");
+  check_arguments(std::isfinite(narrow) && narrow > 0, "a scale must be a positive f32");
   return static_cast<double>(1.0f / narrow);
 }
 
-void check_zero(int64_t zero) { check(zero >= 0 && zero <= 255, "a zero point must lie in 0..255"); }
+void check_zero(int64_t zero) { check_arguments(zero >= 0 && zero <= 255, "a zero point must lie in 0..255"); }
 
 at::Tensor quantize(const at::Tensor& x, double scale, int64_t zero_point) {
   check_zero(zero_point);
@@ -66,7 +63,7 @@ at::Tensor quantize(const at::Tensor& x, double scale, int64_t zero_point) {
 }
 
 at::Tensor dequantize(const at::Tensor& x, double scale, int64_t zero_point) {
-  check(x.scalar_type() == at::kByte, "dequantize takes u8");
+  check_arguments(x.scalar_type() == at::kByte, "dequantize takes u8");
   check_zero(zero_point);
   return x.to(at::kFloat).sub(static_cast<double>(zero_point)).mul(static_cast<double>(static_cast<float>(scale)));
 }
@@ -101,9 +98,10 @@ at::Tensor scale_sums(const at::Tensor& sums, const at::Tensor& multiplier, cons
 }
 
 void check_operands(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scales, int64_t x_zero) {
-  check(x.scalar_type() == at::kByte, "the int8 ops take u8 activations");
-  check(weight.scalar_type() == at::kChar, "the int8 ops take s8 weights");
-  check(scales.dim() == 1 && scales.size(0) == weight.size(0), "there must be one weight scale an output channel");
+  check_arguments(x.scalar_type() == at::kByte, "the int8 ops take u8 activations");
+  check_arguments(weight.scalar_type() == at::kChar, "the int8 ops take s8 weights");
+  check_arguments(scales.dim() == 1 && scales.size(0) == weight.size(0),
+                  "there must be one weight scale an output channel");
   check_zero(x_zero);
 }
 
@@ -155,9 +153,9 @@ at::Tensor conv_int8_u8(const at::Tensor& x, double x_scale, int64_t x_zero, con
 // Windows beside each other: as large as the stride, nothing padded.
 at::Tensor conv_transposed_int8(const at::Tensor& x, double x_scale, int64_t x_zero, const at::Tensor& weight,
                                 const at::Tensor& weight_scales, const OptionalTensor& bias, std::string_view act) {
-  check(x.scalar_type() == at::kByte && weight.scalar_type() == at::kChar, "the int8 ops take u8 and s8");
-  check(weight.dim() == 4 && weight_scales.dim() == 1 && weight_scales.size(0) == weight.size(1),
-        "there must be one weight scale an output channel");
+  check_arguments(x.scalar_type() == at::kByte && weight.scalar_type() == at::kChar, "the int8 ops take u8 and s8");
+  check_arguments(weight.dim() == 4 && weight_scales.dim() == 1 && weight_scales.size(0) == weight.size(1),
+                  "there must be one weight scale an output channel");
   check_zero(x_zero);
   const at::IntArrayRef stride = weight.sizes().slice(2);
   const at::Tensor sums = at::convolution(x.to(at::kDouble).sub(static_cast<double>(x_zero)), weight.to(at::kDouble),
@@ -175,7 +173,7 @@ at::Tensor conv_transposed_int8_u8(const at::Tensor& x, double x_scale, int64_t 
 
 at::Tensor max_pool2d_u8(const at::Tensor& x, at::IntArrayRef kernel_size, at::IntArrayRef stride,
                          at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
-  check(x.scalar_type() == at::kByte, "max_pool2d_u8 takes u8");
+  check_arguments(x.scalar_type() == at::kByte, "max_pool2d_u8 takes u8");
   return at::max_pool2d(x.to(at::kFloat), kernel_size, stride, padding, dilation, ceil_mode).to(at::kByte);
 }
 
@@ -183,7 +181,7 @@ at::Tensor max_pool2d_u8(const at::Tensor& x, at::IntArrayRef kernel_size, at::I
 
 at::Tensor linear_dynamic_int8(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& weight_scales,
                                const OptionalTensor& bias, std::string_view act, const OptionalTensor& residual) {
-  check(weight.scalar_type() == at::kChar, "the int8 ops take s8 weights");
+  check_arguments(weight.scalar_type() == at::kChar, "the int8 ops take s8 weights");
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor low = at::amin(wide, {-1}, true).clamp_max(0), high = at::amax(wide, {-1}, true).clamp_min(0);
   const at::Tensor range = high.sub(low);

@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "lissome/base.h"
+#include "lissome/program/op/check_arguments.h"
 #include "lissome/program/op/quantized.h"
 #include "lissome/program/op/register.h"
 
@@ -22,10 +23,6 @@ namespace lissome {
 namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
-
-void check(bool condition, std::string_view what) {
-  if (!condition) throw_error(ErrorKind::invalid_input, what);
-}
 
 // h W^T of one direction.
 at::Tensor multiply_state(const at::Tensor& h, const at::Tensor& weight, const OptionalTensor& scales,
@@ -47,13 +44,13 @@ struct Layer {
         size(h0.size(-1)),
         wide(gate_count * size) {
     const std::vector<int64_t> sizes = {directions, wide, size};
-    check(gates.dim() == 3 && h0.dim() == 3 && directions <= 2 && gates.size(2) == directions * wide &&
-              gates.size(1 - step_dim) == h0.size(1) && weight.sizes() == sizes,
-          "gates, weight and states of a recurrent layer do not belong together");
+    check_arguments(gates.dim() == 3 && h0.dim() == 3 && directions <= 2 && gates.size(2) == directions * wide &&
+                        gates.size(1 - step_dim) == h0.size(1) && weight.sizes() == sizes,
+                    "gates, weight and states of a recurrent layer do not belong together");
     const bool has_scales = scales && scales->defined();
-    check((weight.scalar_type() == at::kChar) == has_scales, "weights of s8, and no others, have scales");
-    check(!has_scales || scales->sizes() == at::IntArrayRef(sizes).slice(0, 2),
-          "there must be one weight scale an output");
+    check_arguments((weight.scalar_type() == at::kChar) == has_scales, "weights of s8, and no others, have scales");
+    check_arguments(!has_scales || scales->sizes() == at::IntArrayRef(sizes).slice(0, 2),
+                    "there must be one weight scale an output");
   }
 
   // What the inputs contribute in this step and direction.
@@ -76,8 +73,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_layer(const at::Tensor& gate
                                                           const OptionalTensor& weight_scales, const at::Tensor& h0,
                                                           const at::Tensor& c0, bool batch_first) {
   const Layer layer(gates, weight, weight_scales, h0, 4, batch_first);
-  check(c0.sizes() == h0.sizes(), "both states of an LSTM have the same sizes");
-  check(layer.steps > 0, "a recurrent layer needs a step");
+  check_arguments(c0.sizes() == h0.sizes(), "both states of an LSTM have the same sizes");
+  check_arguments(layer.steps > 0, "a recurrent layer needs a step");
   std::vector<std::vector<at::Tensor>> outputs(static_cast<size_t>(layer.directions));
   std::vector<at::Tensor> hn, cn;
   for (int64_t d = 0; d < layer.directions; ++d) {
@@ -98,7 +95,7 @@ std::tuple<at::Tensor, at::Tensor> gru_layer(const at::Tensor& gates, const at::
                                              const OptionalTensor& weight_scales, const OptionalTensor& bias,
                                              const at::Tensor& h0, bool batch_first) {
   const Layer layer(gates, weight, weight_scales, h0, 3, batch_first);
-  check(layer.steps > 0, "a recurrent layer needs a step");
+  check_arguments(layer.steps > 0, "a recurrent layer needs a step");
   std::vector<std::vector<at::Tensor>> outputs(static_cast<size_t>(layer.directions));
   std::vector<at::Tensor> hn;
   for (int64_t d = 0; d < layer.directions; ++d) {
