@@ -46,10 +46,28 @@ LISSOME_INLINE void pack_panel(const MatmulF32Call& call, const MatmulPlace& pla
   }
 }
 
-// Rows of a that are not dense: as LinearF32Call, with a stride along the sum.
+// Rows of a that are not dense, or sums that go on: as LinearF32Call, with a stride along the sum and what it starts
+// from, whose rows lie as those of y.
 struct StridedCall : LinearF32Call {
   int64_t inner_stride = 0;
+  const float* start = nullptr;
 };
+
+template <int Rows, int Vectors>
+LISSOME_INLINE void start_strided(const StridedCall& call, const Visit& visit, TilePlace place,
+                                  Floats (&sums)[Rows][Vectors]) {
+  if (!visit.first || !call.start) return start_tile(visit, place, sums);
+  constexpr int64_t kWidth = Floats::kWidth;
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+    const float* from = call.start + (place.row + r) * call.y_stride + place.output;
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) {
+      const int64_t left = place.outputs - v * kWidth;
+      sums[r][v] = left >= kWidth ? load(from + v * kWidth) : left > 0 ? load_first(from + v * kWidth, left) : zeros();
+    }
+  }
+}
 
 constexpr int64_t kStepsAhead = 12;  // along the sum, of the lines that hold the tile's rows
 
@@ -77,7 +95,7 @@ struct StridedTile {
     for (int r = 0; r < Rows; ++r) rows[r] = call.x + (place.row + r) * call.x_stride + visit.begin * call.inner_stride;
     const float* weight = call.weight + visit.begin * kLinearPanel + place.output % kLinearPanel;
     Floats sums[Rows][Vectors];
-    start_tile(visit, place, sums);
+    start_strided(call, visit, place, sums);
     accumulate_strided(rows, call.inner_stride, weight, visit.end - visit.begin, sums, visit.ahead);
     finish_tile(call, visit, place, sums);
   }
@@ -91,10 +109,10 @@ LISSOME_INLINE void run_matmul_f32(const MatmulF32Call& call, int part, int part
     static_cast<OutputF32&>(linear) = place.output;
     linear.x = place.a, linear.weight = panel;
     linear.rows = place.rows, linear.inputs = call.inner, linear.outputs = place.outputs;
-    linear.x_stride = call.a_row_stride, linear.inner_stride = call.a_inner_stride;
+    linear.x_stride = call.a_row_stride, linear.inner_stride = call.a_inner_stride, linear.start = place.start;
     const TileSizes sizes = {linear.rows, linear.outputs, linear.inputs,
                              linear.inputs * static_cast<int64_t>(sizeof(float))};
-    if (call.a_inner_stride == 1) {
+    if (call.a_inner_stride == 1 && !place.start) {
       run_tiles<LinearTile>(static_cast<const LinearF32Call&>(linear), sizes, panel, 0, 1);
     } else {
       run_tiles<StridedTile>(linear, sizes, panel, 0, 1);

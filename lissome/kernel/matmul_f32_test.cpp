@@ -58,3 +58,48 @@ TEST_CASE("matmul_f32 sums in blocks, splits rows or outputs, and finishes as li
     check_matmul(call, numbers, call.rows * call.inner, call.inner * call.outputs, call.rows * call.outputs);
   }
 }
+
+TEST_CASE("a product that goes on from the sums of an earlier one has the bits of one long product") {
+  TestNumbers numbers(53);
+  for (int i = 0; i < 16; ++i) {
+    MatmulF32Call call;
+    call.rows = numbers.between(40, 300), call.inner = numbers.between(300, 900),
+    call.outputs = numbers.between(1, 150);
+    call.y_stride = call.outputs;
+    const auto a = numbers.reals(call.rows * call.inner), b = numbers.reals(call.inner * call.outputs);
+    const MatrixStrides order = choose_strides(i % 2, call.rows, call.inner);
+    call.a = a.data(), call.a_row_stride = order.row, call.a_inner_stride = order.column;
+    call.b = b.data(), call.b_inner_stride = call.outputs, call.b_output_stride = 1;
+    std::vector<float> scratch(static_cast<size_t>(3 * matmul_f32_scratch(call.inner)));
+    call.scratch = scratch.data();
+    MatmulF32Call first = call, rest = call;
+    first.inner = numbers.between(1, call.inner - 1), rest.inner = call.inner - first.inner;
+    rest.a += first.inner * call.a_inner_stride, rest.b += first.inner * call.b_inner_stride;
+    std::vector<float> whole(static_cast<size_t>(call.rows * call.outputs)), parts = whole;
+    call.y = whole.data(), first.y = rest.y = parts.data(), rest.start = parts.data();
+    for (const KernelRow& row : kernel_rows("matmul_f32")) {
+      // The portable form sums in double, and rounds each part.
+      if (!can_run(row.isa) || row.isa == Isa::portable) continue;
+      CAPTURE(isa_name(row.isa));
+      for (const MatmulF32Call* each : {&call, &first, &rest}) {
+        for (int part = 0; part < 3; ++part) row.function(each, part, 3);
+      }
+      CHECK(whole == parts);
+    }
+  }
+}
+
+TEST_CASE("sums that go on agree with the portable form") {
+  TestNumbers numbers(54);
+  for (int i = 0; i < 12; ++i) {
+    MatmulF32Call call;
+    call.rows = numbers.between(1, 20), call.inner = numbers.between(1, 90), call.outputs = numbers.between(1, 150);
+    const MatrixStrides a = choose_strides(i % 2, call.rows, call.inner),
+                        b = choose_strides(0, call.inner, call.outputs);
+    call.a_row_stride = a.row, call.a_inner_stride = a.column;
+    call.b_inner_stride = b.row, call.b_output_stride = b.column;
+    const auto start = numbers.reals(call.rows * call.outputs);
+    call.start = start.data();
+    check_matmul(call, numbers, call.rows * call.inner, call.inner * call.outputs, call.rows * call.outputs);
+  }
+}

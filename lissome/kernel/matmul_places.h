@@ -12,6 +12,7 @@ struct MatmulPlace {
   const float *a, *b;  // at the first row; at the first output
   OutputF32 output;    // at both
   int64_t rows, outputs;
+  const float* start = nullptr;  // at both
 };
 
 // A part has whole panels, or some rows against all panels, whichever leaves the parts more even: each part lays out
@@ -52,8 +53,9 @@ inline __attribute__((always_inline)) void for_each_matmul_panel(const MatmulF32
     if (call.residual) output.residual += row * call.residual_stride + first;
     if (call.bias) output.bias += first;
     const int64_t left = call.outputs - first;
+    const float* start = call.start ? call.start + row * call.y_stride + first : nullptr;
     run(MatmulPlace{call.a + a_at, call.b + b_at, output, share.rows.end - share.rows.begin,
-                    left < kLinearPanel ? left : kLinearPanel});
+                    left < kLinearPanel ? left : kLinearPanel, start});
   }
 }
 

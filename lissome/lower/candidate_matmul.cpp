@@ -37,4 +37,19 @@ void emit_matmul(PlanBuilder& builder, const Node& node) {
   builder.add_step(std::move(step), node);
 }
 
+std::string refuse_add_products(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_products(builder, node, Dtype::f32);
+  return refusal.empty() ? refuse_tensor(builder, node.argument("sum"), Dtype::f32) : refusal;
+}
+
+void emit_add_products(PlanBuilder& builder, const Node& node) {
+  constexpr int kAbsent = -1;
+  PlanStep step;
+  step.kernel = "matmul_f32";
+  step.operands = {builder.use(node.argument("self")), builder.use(right_of(node)), kAbsent, kAbsent,
+                   builder.use_dense(node.argument("sum"), node)};
+  step.results = {builder.make(node.result())};
+  builder.add_step(std::move(step), node);
+}
+
 }  // namespace lissome

@@ -131,6 +131,8 @@ void emit_interpolate(PlanBuilder& builder, const Node& node);
 std::string refuse_matmul(const PlanBuilder& builder, const Node& node);
 std::string refuse_matmul_bf16(const PlanBuilder& builder, const Node& node);
 void emit_matmul(PlanBuilder& builder, const Node& node);
+std::string refuse_add_products(const PlanBuilder& builder, const Node& node);
+void emit_add_products(PlanBuilder& builder, const Node& node);
 
 // candidate_pad.cpp
 std::string refuse_pad(const PlanBuilder& builder, const Node& node);

@@ -130,6 +130,7 @@ constexpr std::array kMatmul = {
     Candidate{"matmul_f32", refuse_matmul, emit_matmul},
     Candidate{"matmul_bf16", refuse_matmul_bf16, emit_matmul},
 };
+constexpr std::array kAddProducts = {Candidate{"matmul_f32", refuse_add_products, emit_add_products}};
 constexpr std::array kPad = {Candidate{"pad", refuse_pad, emit_pad}};
 constexpr std::array kCumulate = {Candidate{"cumulate", refuse_cumulate, emit_cumulate}};
 constexpr std::array kDropout = {Candidate{"dropout", refuse_dropout, emit_dropout}};
@@ -288,6 +289,7 @@ constexpr std::array kLists = {
     CandidateList{"aten::matmul", kMatmul},
     CandidateList{"aten::mm", kMatmul},
     CandidateList{"aten::bmm", kMatmul},
+    CandidateList{"lissome::add_products", kAddProducts},
     CandidateList{"aten::pad", kPad},
     CandidateList{"aten::constant_pad_nd", kPad},
     CandidateList{"aten::cumsum", kCumulate},

@@ -1,7 +1,7 @@
 // matmul_f32 and matmul_bf16: operands a [batch..., rows, inner] and b [batch..., inner, outputs] in any order, batch
 // dimensions broadcast; or, with attribute "linear", x [..., inner], dense unless it is a matrix, and a weight
 // [outputs, inner] in any order. Then a bias [outputs] or -1 and a residual of the result's sizes or -1. All f32; or
-// each bf16 or f32, but the residual of the result's dtype.
+// each bf16 or f32, but the residual of the result's dtype. matmul_f32 may go on from earlier sums: operand 4.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -114,6 +114,10 @@ void bind_matmul_f32(StepBinder& binder) {
   call.y_stride = call.residual_stride = call.outputs;
   binder.set_call("matmul_f32", call);
   point_values<MatmulF32Call>(binder, Dtype::f32, Dtype::f32);
+  if (binder.has_operand(4)) {
+    binder.require_dense(binder.operand(4), Dtype::f32, y.sizes);
+    binder.point(&MatmulF32Call::start, binder.operand(4));
+  }
   binder.point_scratch(&MatmulF32Call::scratch,
                        binder.parts() * matmul_f32_scratch(call.inner) * int64_t{sizeof(float)});
 }

@@ -53,7 +53,7 @@ constexpr std::array kRows = {
     StepRow{"lstm_bf16", bind_lstm_bf16, false, 0},
     StepRow{"lstm_u8s8", bind_lstm_u8s8, false, 0},
     StepRow{"matmul_bf16", bind_matmul_bf16, false, 1u << 3},
-    StepRow{"matmul_f32", bind_matmul_f32, false, 1u << 3},
+    StepRow{"matmul_f32", bind_matmul_f32, false, 1u << 3 | 1u << 4},
     StepRow{"max_pool_gradient", bind_max_pool_gradient, false, 0},
     StepRow{"max_pool_places", bind_max_pool_places, false, 0},
     StepRow{"pack_conv_bf16", bind_pack_conv_bf16, false, 0},

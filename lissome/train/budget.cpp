@@ -14,6 +14,7 @@
 #include "lissome/train/drop_values.h"
 #include "lissome/train/keep_modules.h"
 #include "lissome/train/recompute.h"
+#include "lissome/train/split_scores.h"
 
 namespace lissome {
 namespace {
@@ -44,15 +45,50 @@ std::vector<at::Tensor> repeat_examples(const std::vector<at::Tensor>& examples,
   return repeated;
 }
 
+// False when it is down to the examples.
+bool halve_batch(const Program& program, std::vector<Sizes>& sizes, const std::vector<at::Tensor>& examples) {
+  bool halved = false;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const ValueType& type = program.value(program.inputs[i].value).type;
+    if (type.sizes.empty() || type.sizes[0].constant()) continue;
+    const int64_t least = examples[i].size(0);
+    if (sizes[i][0] <= least) continue;
+    sizes[i][0] = std::max(least, sizes[i][0] / 2);
+    halved = true;
+  }
+  return halved;
+}
+
+// Inputs on which times are measured: as many samples as fit the budget without recomputing anything, in halves of
+// those wanted.
+std::vector<at::Tensor> choose_measured(const StepSource& source, const std::vector<at::Tensor>& examples,
+                                        const std::vector<at::Tensor>& weights, const StepBudget& budget) {
+  std::vector<Sizes> sizes = budget.sizes;
+  std::vector<at::Tensor> inputs = examples;
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  while (budget.memory > 0 && halve_batch(*source.program, sizes, examples)) {
+    std::vector<Sizes> all = sizes;
+    const std::vector<Sizes> more = list_sizes(weights);
+    all.insert(all.end(), more.begin(), more.end());
+    const StepFacts facts = describe_step(source, inputs, all);
+    const RunOrder plain = make_plain_schedule(facts.model);
+    if (predict_memory(facts, plain, *source.plan, all, source.threads).total() <= budget.memory) break;
+  }
+  std::vector<at::Tensor> measured = repeat_examples(examples, sizes);
+  measured.insert(measured.end(), weights.begin(), weights.end());
+  return measured;
+}
+
 class BudgetPlanner {
  public:
-  BudgetPlanner(const StepSource& source, const std::vector<at::Tensor>& examples,
-                const std::vector<at::Tensor>& weights, const StepBudget& budget,
-                const std::function<Plan(const Program&)>& lower)
-      : source_(source), budget_(budget), lower_(lower), sizes_(budget.sizes), weights_(weights) {
-    const std::vector<Sizes> more = list_sizes(weights);
-    sizes_.insert(sizes_.end(), more.begin(), more.end());
-    facts_ = measure(examples);
+  // `measured` are inputs, weights included, on which times are measured; `sizes` those of all inputs.
+  BudgetPlanner(const StepSource& source, const std::vector<at::Tensor>& measured, std::vector<Sizes> sizes,
+                const StepBudget& budget, const std::function<Plan(const Program&)>& lower)
+      : source_(source),
+        budget_(budget),
+        lower_(lower),
+        sizes_(std::move(sizes)),
+        facts_(measure_step(source, measured, sizes_)) {
     plain_ = make_plain_schedule(facts_.model);
     forecast_.plain = predict_memory(facts_, plain_, *source_.plan, sizes_, source_.threads);
     for (const int value : facts_.model.leaving) {
@@ -62,7 +98,7 @@ class BudgetPlanner {
     forecast_.plain_seconds = judge_schedule(facts_.model, plain_, INT64_MAX).seconds;
   }
 
-  BudgetedPlan run() {
+  void search() {
     if (std::holds_alternative<KeepAll>(budget_.recompute)) {
       take("keep all", plain_);
     } else if (const auto* every = std::get_if<RecomputeEvery>(&budget_.recompute)) {
@@ -76,43 +112,46 @@ class BudgetPlanner {
     } else {
       fit(std::get<RecomputeToFit>(budget_.recompute).share);
     }
-    if (budget_.memory > 0 && forecast_.chosen.total() > budget_.memory) refuse();
+  }
+
+  bool fits() const { return budget_.memory <= 0 || forecast_.chosen.total() <= budget_.memory; }
+  const StepForecast& forecast() const { return forecast_; }
+
+  // Where the machine was busier while this step was measured than while `other` was, nodes that both have tell: their
+  // times can then be set against each other.
+  void follow_clock(const BudgetPlanner& other) {
+    const auto name = [](const BudgetPlanner& planner, const Node& node) {
+      return node.results.empty() ? "" : node.op.name() + planner.source_.program->value(node.results.front()).name;
+    };
+    std::map<std::string, double> seconds;
+    for (size_t i = 0; i < other.facts_.model.nodes.size(); ++i)
+      seconds[name(other, other.source_.program->nodes[i])] = other.facts_.model.nodes[i].seconds;
+    double own = 0, others = 0;
+    for (size_t i = 0; i < facts_.model.nodes.size(); ++i) {
+      const auto found = seconds.find(name(*this, source_.program->nodes[i]));
+      if (found != seconds.end()) own += facts_.model.nodes[i].seconds, others += found->second;
+    }
+    if (own == 0 || others == 0) return;
+    for (StepNode& node : facts_.model.nodes) node.seconds *= others / own;
+    forecast_.plain_seconds *= others / own;
+  }
+
+  // The forecast becomes one against a step that keeps everything and makes it whole.
+  void compare_with(const StepForecast& whole) {
+    forecast_.plain = whole.plain;
+    forecast_.leaving = whole.leaving;
+    forecast_.plain_seconds = whole.plain_seconds;
+    forecast_.method = "scores in blocks, " + forecast_.method;
+  }
+
+  // over_budget where nothing fits.
+  BudgetedPlan finish() {
+    if (!fits()) refuse();
     forecast_.modules = describe_modules(*source_.program, facts_.model, schedule_);
     return {std::move(plan_), std::move(forecast_)};
   }
 
  private:
-  // On as many samples as fit the budget without recomputing anything, in halves of those wanted.
-  StepFacts measure(const std::vector<at::Tensor>& examples) const {
-    std::vector<Sizes> sizes = budget_.sizes;
-    std::vector<at::Tensor> inputs = examples;
-    inputs.insert(inputs.end(), weights_.begin(), weights_.end());
-    while (budget_.memory > 0 && halve_batch(sizes, examples)) {
-      std::vector<Sizes> all = sizes;
-      all.insert(all.end(), sizes_.begin() + std::ssize(budget_.sizes), sizes_.end());
-      const StepFacts facts = describe_step(source_, inputs, all);
-      const RunOrder plain = make_plain_schedule(facts.model);
-      if (predict_memory(facts, plain, *source_.plan, all, source_.threads).total() <= budget_.memory) break;
-    }
-    std::vector<at::Tensor> measured = repeat_examples(examples, sizes);
-    measured.insert(measured.end(), weights_.begin(), weights_.end());
-    return measure_step(source_, measured, sizes_);
-  }
-
-  // False when it is down to the examples.
-  bool halve_batch(std::vector<Sizes>& sizes, const std::vector<at::Tensor>& examples) const {
-    bool halved = false;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      const ValueType& type = source_.program->value(source_.program->inputs[i].value).type;
-      if (type.sizes.empty() || type.sizes[0].constant()) continue;
-      const int64_t least = examples[i].size(0);
-      if (sizes[i][0] <= least) continue;
-      sizes[i][0] = std::max(least, sizes[i][0] / 2);
-      halved = true;
-    }
-    return halved;
-  }
-
   // Lowers what the schedule makes of the step and keeps it when it is the best so far. Returns what it will take.
   StepMemory take(const std::string& method, const RunOrder& schedule) {
     const std::string wrong = check_schedule(facts_.model, schedule);
@@ -148,7 +187,7 @@ class BudgetPlanner {
                  static_cast<double>(wanted) / static_cast<double>(forecast_.plain.total());
     double fits = 0, too_much = INFINITY;
     for (int i = 0; i < kFittings; ++i) {
-      const FittedSchedule fitted = search(std::max<int64_t>(static_cast<int64_t>(limit), 1));
+      const FittedSchedule fitted = find_schedule(std::max<int64_t>(static_cast<int64_t>(limit), 1));
       const StepMemory memory = take(method_, fitted.schedule);
       const double room = static_cast<double>(wanted) / static_cast<double>(memory.total());
       if (room >= 1) fits = limit;
@@ -163,7 +202,7 @@ class BudgetPlanner {
   }
 
   // Single values dropped from the plain schedule, and from what the chain of stages gives: the fastest that fits.
-  FittedSchedule search(int64_t limit) {
+  FittedSchedule find_schedule(int64_t limit) {
     method_ = "drops";
     FittedSchedule best = fit_by_drops(facts_.model, plain_, limit);
     for (const RunOrder& base : fit_by_chain(facts_.model, limit)) {
@@ -185,17 +224,36 @@ class BudgetPlanner {
                 " at the least found by recomputing; the budget leaves ", format_bytes(budget_.memory), " for them.");
   }
 
-  const StepSource& source_;
+  const StepSource source_;
   const StepBudget& budget_;
   const std::function<Plan(const Program&)>& lower_;
   std::vector<Sizes> sizes_;  // of all inputs, weights included
-  const std::vector<at::Tensor>& weights_;
   StepFacts facts_;
   RunOrder plain_, schedule_;
   StepForecast forecast_;
   std::string method_;
   Plan plan_;
 };
+
+// Like `whole`, which makes again what does not fit, but the scores of a classifier are made in blocks: where that is
+// what it takes, or is faster.
+std::optional<BudgetedPlan> plan_in_blocks(const BudgetPlanner& whole, const StepSource& source,
+                                           const std::vector<at::Tensor>& measured, const std::vector<Sizes>& sizes,
+                                           const StepBudget& budget, const std::function<Plan(const Program&)>& lower) {
+  Program program = *source.program;
+  if (split_scores(program, *source.plan, bind_sizes(program, sizes)) == 0) return std::nullopt;
+  const Plan plan = lower(program);
+  BudgetPlanner blocks({&program, &plan, source.threads}, measured, sizes, budget, lower);
+  blocks.follow_clock(whole);
+  const StepForecast &told = blocks.forecast(), &wanted = whole.forecast();
+  if (whole.fits() && wanted.seconds <= told.plain_seconds) return std::nullopt;
+  blocks.search();
+  const bool better =
+      whole.fits() ? blocks.fits() && told.seconds < wanted.seconds : told.chosen.total() < wanted.chosen.total();
+  if (!better) return std::nullopt;
+  blocks.compare_with(wanted);
+  return blocks.finish();
+}
 
 }  // namespace
 
@@ -223,7 +281,18 @@ Recompute parse_recompute(const std::string& text) {
 BudgetedPlan plan_within_budget(const StepSource& source, const std::vector<at::Tensor>& examples,
                                 const std::vector<at::Tensor>& weights, const StepBudget& budget,
                                 const std::function<Plan(const Program&)>& lower) {
-  return BudgetPlanner(source, examples, weights, budget, lower).run();
+  std::vector<Sizes> sizes = budget.sizes;
+  const std::vector<Sizes> more = list_sizes(weights);
+  sizes.insert(sizes.end(), more.begin(), more.end());
+  const std::vector<at::Tensor> measured = choose_measured(source, examples, weights, budget);
+  BudgetPlanner whole(source, measured, sizes, budget, lower);
+  whole.search();
+  const bool keeps_all = whole.fits() && whole.forecast().runs_again == 0;
+  if (!keeps_all && std::holds_alternative<RecomputeToFit>(budget.recompute)) {
+    std::optional<BudgetedPlan> blocks = plan_in_blocks(whole, source, measured, sizes, budget, lower);
+    if (blocks) return std::move(*blocks);
+  }
+  return whole.finish();
 }
 
 }  // namespace lissome

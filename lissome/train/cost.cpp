@@ -112,7 +112,7 @@ class ModelMaker {
         plan_(*source.plan),
         footprint_(find_footprint(plan_, sizes, source.threads)),
         bound_(bind_program(program_, {measured.begin(), measured.end()})),
-        dimensions_(bind_sizes(sizes)) {
+        dimensions_(bind_sizes(program_, sizes)) {
     for (size_t i = 0; i < plan_.values.size(); ++i) plan_values_[plan_.values[i].name] = static_cast<int>(i);
     for (size_t i = 0; i < plan_.values.size(); ++i) roots_.push_back(static_cast<int>(i));
     for (const PlanStep& step : plan_.steps) {
@@ -181,17 +181,6 @@ class ModelMaker {
         scale *= static_cast<double>(size) / static_cast<double>(found->second);
     }
     return scale;
-  }
-
-  DimensionBindings bind_sizes(const std::vector<Sizes>& sizes) const {
-    DimensionBindings bindings;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      const ValueType& type = program_.value(program_.inputs[i].value).type;
-      for (size_t k = 0; k < type.sizes.size() && k < sizes[i].size(); ++k) {
-        if (type.sizes[k].operation() == Dimension::Operation::name) bindings[type.sizes[k].name()] = sizes[i][k];
-      }
-    }
-    return bindings;
   }
 
   int64_t count_elements(ValueId id) const {
@@ -379,6 +368,17 @@ class ModelMaker {
 };
 
 }  // namespace
+
+DimensionBindings bind_sizes(const Program& program, const std::vector<Sizes>& sizes) {
+  DimensionBindings bindings;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const ValueType& type = program.value(program.inputs[i].value).type;
+    for (size_t k = 0; k < type.sizes.size() && k < sizes[i].size(); ++k) {
+      if (type.sizes[k].operation() == Dimension::Operation::name) bindings[type.sizes[k].name()] = sizes[i][k];
+    }
+  }
+  return bindings;
+}
 
 StepFacts describe_step(const StepSource& source, const std::vector<at::Tensor>& examples,
                         const std::vector<Sizes>& sizes) {

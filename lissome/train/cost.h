@@ -23,6 +23,9 @@ struct StepFacts {
   std::vector<bool> held;  // by value: libtorch holds its memory, else the arena
 };
 
+// Sizes of the named dimensions where the program's inputs have these sizes.
+DimensionBindings bind_sizes(const Program& program, const std::vector<Sizes>& sizes);
+
 // What the step is without measuring: times and what libtorch needs inside a node are 0. `examples` are inputs of the
 // program, weights and state included, on which it is interpreted once; `sizes` as below.
 StepFacts describe_step(const StepSource& source, const std::vector<at::Tensor>& examples,

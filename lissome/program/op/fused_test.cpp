@@ -1,6 +1,7 @@
 // Fused and int8 ops against plain arithmetic written out here, and their gradients.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -48,6 +49,11 @@ TEST_CASE("linear_act is linear, plus the residual, then the activation") {
                   at::gelu(at::linear(x, weight).add(residual), "tanh")));
   CHECK(at::equal(call("lissome::linear_act", {x, weight, bias, "none", {}}), at::linear(x, weight, bias)));
   CHECK_THROWS_AS(call("lissome::linear_act", {x, weight, bias, "reluu", {}}), Error);
+}
+
+TEST_CASE("add_products is a product added to earlier sums") {
+  const at::Tensor left = at::randn({3, 5}, kF32), right = at::randn({5, 4}, kF32), sum = at::randn({3, 4}, kF32);
+  CHECK(at::equal(call("lissome::add_products", {sum, left, right}), at::addmm(sum, left, right)));
 }
 
 TEST_CASE("linear_bf16 is a linear in bf16 with the casts around it") {
