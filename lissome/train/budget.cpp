@@ -191,7 +191,8 @@ class BudgetPlanner {
       const StepMemory memory = take(method_, fitted.schedule);
       const double room = static_cast<double>(wanted) / static_cast<double>(memory.total());
       if (room >= 1) fits = limit;
-      if (room < 1 && fitted.fits) too_much = limit;
+      // Any limit down to what the search reached would give the same schedule.
+      if (room < 1 && fitted.fits) too_much = limit = std::min(limit, static_cast<double>(fitted.cost.peak));
       if (room >= 1 && room < kCloseEnough) break;
       // Where the search found nothing so small, it may with a little more, and the plan may be smaller than thought.
       const bool nothing = !fitted.fits && room < 1;
