@@ -14,7 +14,7 @@ struct MatmulF32Call : OutputF32 {  // y: [batch..., rows, outputs]
   const float* a = nullptr;
   const float* b = nullptr;
   const float* start = nullptr;  // as y, may be y itself, or null: what sums go on from, in the order of one long sum
-  float* scratch = nullptr;  // matmul_f32_scratch(inner) floats for each part
+  float* scratch = nullptr;      // matmul_f32_scratch(inner) floats for each part
   int64_t rows = 0, inner = 0, outputs = 0;
   int64_t batch_sizes[kMatmulBatchRank] = {};  // `batch_rank` of them, outermost first
   int64_t a_batch_strides[kMatmulBatchRank] = {}, b_batch_strides[kMatmulBatchRank] = {};

@@ -26,7 +26,8 @@ TEST_CASE("linears and their gradients with weights that are inputs") {
     %turned: f32[70, 3*n] = aten::permute(%grown, [1, 0])
     %dw: f32[70, 24] = aten::mm(%turned, %flat)
     %db: f32[1, 70] = aten::sum.dim_IntList(%grown, [0], keepdim=true)
-    return %y, %z, %dx, %dw, %db
+    %more: f32[70, 24] = lissome::add_products(%dw, %turned, %flat)
+    return %y, %z, %dx, %more, %db
   )",
                   {}, {at::randn({length, 3, 24}), at::randn({70, 24}), at::randn({70}), at::randn({length, 3, 70})});
   }

@@ -132,6 +132,12 @@ TEST_CASE("scores that others read, rows that are odd or few, and products of ot
   CHECK(split(make_step(make_trained()), 7) == 0);  // 224 rows
   CHECK(split(make_step(attach_loss(make_model("31"), {}, Dtype::i64, {31}), 31), kBatch) == 0);
   CHECK(split(make_step(attach_loss(make_model("32", "%half"), {}, Dtype::i64, {kLength})), kBatch) == 0);
+  Step told = make_step(make_trained());
+  for (Node& node : told.program.nodes) {
+    const bool loss = node.is("aten::nll_loss_forward") || node.is("aten::nll_loss_backward");
+    if (loss) node.argument("ignore_index") = 7;  // which is a class
+  }
+  CHECK(split(std::move(told), kBatch) == 0);
   Step other = make_step(make_trained());
   for (PlanStep& step : other.plan.steps) {
     if (step.kernel == "matmul_f32") step.kernel = kReferenceStep;
