@@ -55,6 +55,12 @@ class ScoresFinder {
     return makes(position, "aten::mm") && native_products_.contains(program_.value(node(position).result()).name);
   }
 
+  // A matrix whose width does not vary.
+  bool has_width(const Argument& matrix) const {
+    const ValueType& type = program_.value(matrix.value()).type;
+    return type.sizes.size() == 2 && type.sizes[1].constant();
+  }
+
   // The loss and its gradient read the same logarithms, and nobody else does.
   bool read_loss(Scores& found) const {
     const Node& gradient = node(found.gradient);
@@ -87,8 +93,8 @@ class ScoresFinder {
     const Node& logarithms = node(found.logarithms);
     found.product = producer(logarithms.argument("self"));
     const auto* dim = logarithms.argument("dim").get<int64_t>();
-    return is_product(found.product) && dim && (*dim == 1 || *dim == -1) &&
-           uses_.count(node(found.product).result()) == 1;
+    return is_product(found.product) && has_width(node(found.product).argument("self")) && dim &&
+           (*dim == 1 || *dim == -1) && uses_.count(node(found.product).result()) == 1;
   }
 
   bool read_gradients(Scores& found) const {
@@ -106,7 +112,7 @@ class ScoresFinder {
     found.turned.push_back(turned);
     const auto& uses = uses_.by_value[static_cast<size_t>(node(turned).result())];
     for (const auto& [position, argument] : uses) {
-      if (argument != 0 || !is_product(position)) return false;
+      if (argument != 0 || !is_product(position) || !has_width(node(position).argument("mat2"))) return false;
       found.weights.push_back(position);
     }
     return true;
@@ -198,14 +204,11 @@ class BlockWriter {
     made.sizes.insert(made.sizes.end(), sizes.begin(), sizes.end());
     return add("aten::reshape", {whole, std::move(wanted)}, std::move(made));
   }
-  // A matrix's rows; its width is read where it is no number.
   ValueId stack_rows(const Argument& whole) {
     const ValueId id = whole.value();
     if (const auto found = stacks_.find(id); found != stacks_.end()) return found->second;
     const Dimension width = type(id).sizes[1];
-    Argument size = width.constant() ? Argument(*width.constant()) : Argument();
-    if (!width.constant()) size = add("aten::sym_size.int", {id, 1}, {.kind = ValueKind::integer, .sizes = {}});
-    return stacks_[id] = stack(id, {size}, {width});
+    return stacks_[id] = stack(id, {Argument(*width.constant())}, {width});
   }
   ValueId select(ValueId stacked, int block) {
     ValueType made = type(stacked);
