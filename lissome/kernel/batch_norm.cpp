@@ -16,9 +16,15 @@ double total_of(const double* sums, int64_t channels, int which, int64_t c) {
   return total;
 }
 
-template <typename T>
-double pass_where_positive(const T* mask, int64_t at, T value) {
-  return mask && widen_portable(mask[at]) <= 0 ? 0.0 : widen_portable(value);
+// The mask of an affine map is rounded as that map rounds.
+template <typename Call, typename T>
+double pass_where_positive(const Call& call, int64_t at, T value) {
+  if (!call.mask) return widen_portable(value);
+  const int64_t c = at % call.channels;
+  T mask = call.mask[at];
+  if (call.mask_scale)
+    narrow_portable(static_cast<double>(call.mask_scale[c]) * widen_portable(mask) + call.mask_shift[c], mask);
+  return widen_portable(mask) <= 0 ? 0.0 : widen_portable(value);
 }
 
 template <typename T>
@@ -83,7 +89,7 @@ void sum_channels(const ChannelSumsCallOf<T>& call, int part, int parts) {
         const int64_t at = row * call.channels + c;
         const double center = !call.x ? 0 : call.dy ? call.mean[c] : widen_portable(call.x[c]);
         const double x = call.x ? widen_portable(call.x[at]) - center : 0;
-        const double one = call.dy ? pass_where_positive(call.mask, at, call.dy[at]) : x;
+        const double one = call.dy ? pass_where_positive(call, at, call.dy[at]) : x;
         first += one, second += one * x;
       }
       call.sums[block * 2 * call.channels + c] = first;
@@ -97,7 +103,7 @@ void map_channels(const ChannelAffineCallOf<T>& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
   for (int64_t at = rows.begin * call.channels; at < rows.end * call.channels; ++at) {
     const int64_t c = at % call.channels;
-    double y = static_cast<double>(call.scale[c]) * pass_where_positive(call.mask, at, call.x[at]) + call.shift[c];
+    double y = static_cast<double>(call.scale[c]) * pass_where_positive(call, at, call.x[at]) + call.shift[c];
     if (call.z) {
       const double centered = widen_portable(call.z[at]) - (call.z_center ? call.z_center[c] : 0.0);
       y += (call.z_scale ? call.z_scale[c] : 1.0) * centered;

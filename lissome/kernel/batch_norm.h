@@ -12,13 +12,15 @@ inline constexpr int64_t kChannelBlocks = 16;
 
 // Per block and channel, without dy: the sums of x - x[0] and of its square; with dy: of dy and of dy * (x - mean).
 // Where a mask is given and not above zero, dy counts as 0 (a NaN in the mask lets it pass, as threshold_backward).
+// With mask_scale, mask_scale * mask + mask_shift is asked, by the very arithmetic of the channel_affine that made it.
 template <typename T>
 struct ChannelSumsCallOf {
   const T* x = nullptr;         // [rows, channels]; null: dy alone is summed, the second sums are 0
   const T* dy = nullptr;        // [rows, channels], or null
   const T* mask = nullptr;      // [rows, channels], or null
   const float* mean = nullptr;  // [channels], with dy and x
-  double* sums = nullptr;       // [kChannelBlocks, 2, channels]
+  const float *mask_scale = nullptr, *mask_shift = nullptr;  // [channels], both or none
+  double* sums = nullptr;                                    // [kChannelBlocks, 2, channels]
   int64_t rows = 0, channels = 0;
 };
 using ChannelSumsCall = ChannelSumsCallOf<float>;
@@ -63,7 +65,8 @@ template <typename T>
 struct ChannelAffineCallOf {
   const T *x = nullptr, *z = nullptr, *mask = nullptr;  // [rows, channels]; z and mask may be null
   const float *scale = nullptr, *shift = nullptr, *z_scale = nullptr, *z_center = nullptr;  // [channels]
-  T* y = nullptr;  // [rows, channels]; may be x or z
+  const float *mask_scale = nullptr, *mask_shift = nullptr;  // [channels], both or none: as in sums
+  T* y = nullptr;                                            // [rows, channels]; may be x or z
   bool relu = false;
   int64_t rows = 0, channels = 0;
 };

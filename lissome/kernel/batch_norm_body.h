@@ -54,13 +54,21 @@ LISSOME_INLINE Floats pass_where_positive(Floats mask, Floats value) {
 #endif
 }
 
+template <typename Call, typename Lanes>
+LISSOME_INLINE void load_mask_map(const Call& call, const Lanes& lanes, int64_t c, int v, Floats& scale,
+                                  Floats& shift) {
+  scale = call.mask_scale ? lanes.load_at(call.mask_scale + c, v) : zeros();
+  shift = call.mask_scale ? lanes.load_at(call.mask_shift + c, v) : zeros();
+}
+
 // sums[2][Vectors] over rows [begin, end) of channels from c on.
 template <int Vectors, typename Lanes, typename T>
 LISSOME_INLINE void sum_rows(const ChannelSumsCallOf<T>& call, const Lanes& lanes, int64_t c, int64_t begin,
                              int64_t end, Floats (&sums)[2][Vectors]) {
-  Floats center[Vectors];
+  Floats center[Vectors], mask_scale[Vectors], mask_shift[Vectors];
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) {
+    load_mask_map(call, lanes, c, v, mask_scale[v], mask_shift[v]);
     center[v] = !call.x ? zeros() : call.dy ? lanes.load_at(call.mean + c, v) : lanes.load_at(call.x + c, v);
     sums[0][v] = sums[1][v] = zeros();
   }
@@ -74,7 +82,10 @@ LISSOME_INLINE void sum_rows(const ChannelSumsCallOf<T>& call, const Lanes& lane
         continue;
       }
       Floats dy = lanes.load_at(call.dy + at, v);
-      if (call.mask) dy = pass_where_positive(lanes.load_at(call.mask + at, v), dy);
+      if (call.mask) {
+        const Floats mask = lanes.load_at(call.mask + at, v);
+        dy = pass_where_positive(call.mask_scale ? multiply_add(mask_scale[v], mask, mask_shift[v]) : mask, dy);
+      }
       sums[0][v] = sums[0][v] + dy, sums[1][v] = multiply_add(dy, x, sums[1][v]);
     }
   }
@@ -122,9 +133,10 @@ LISSOME_INLINE void sum_channels(const ChannelSumsCallOf<T>& call, int part, int
 template <int Vectors, typename Lanes, typename T>
 LISSOME_INLINE void map_rows(const ChannelAffineCallOf<T>& call, const Lanes& lanes, int64_t c, int64_t begin,
                              int64_t end) {
-  Floats scale[Vectors], shift[Vectors], z_scale[Vectors], center[Vectors];
+  Floats scale[Vectors], shift[Vectors], z_scale[Vectors], center[Vectors], mask_scale[Vectors], mask_shift[Vectors];
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) {
+    load_mask_map(call, lanes, c, v, mask_scale[v], mask_shift[v]);
     scale[v] = lanes.load_at(call.scale + c, v), shift[v] = lanes.load_at(call.shift + c, v);
     z_scale[v] = call.z_scale ? lanes.load_at(call.z_scale + c, v) : fill(1.0f);
     center[v] = call.z_center ? lanes.load_at(call.z_center + c, v) : zeros();
@@ -135,7 +147,10 @@ LISSOME_INLINE void map_rows(const ChannelAffineCallOf<T>& call, const Lanes& la
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
       Floats x = lanes.load_at(call.x + at, v);
-      if (call.mask) x = pass_where_positive(lanes.load_at(call.mask + at, v), x);
+      if (call.mask) {
+        const Floats mask = lanes.load_at(call.mask + at, v);
+        x = pass_where_positive(call.mask_scale ? multiply_add(mask_scale[v], mask, mask_shift[v]) : mask, x);
+      }
       Floats y = multiply_add(scale[v], x, shift[v]);
       if (call.z) y = multiply_add(z_scale[v], lanes.load_at(call.z + at, v) - center[v], y);
       lanes.store_at(call.y + at, v, max_with(floor, y));

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include "lissome/kernel/bf16_arrays.h"
 #include "lissome/kernel/kernel_table.h"
 
@@ -83,6 +85,41 @@ void check_affine(const Norm& norm, bool relu, bool masked, bool second) {
     std::fill(y.begin(), y.end(), 777.0f);
     for (int part = 0; part < 3; ++part) row.function(&call, part, 3);
     CHECK(count_differences(y, wanted, 1e-6f) == 0);
+  }
+}
+
+// relu(scale * x + shift) as a mask, made by the kernel or asked of x: the same bits, in each row of the table.
+void check_rebuilt_mask(Norm norm) {
+  TestNumbers numbers(11);
+  const auto scale = numbers.reals(norm.channels), shift = numbers.reals(norm.channels);
+  norm.x[1] = NAN;
+  for (const KernelRow& affine_row : kernel_rows("channel_affine")) {
+    if (!can_run(affine_row.isa)) continue;
+    CAPTURE(isa_name(affine_row.isa));
+    std::vector<float> mask(norm.x.size()), dx[2] = {mask, mask};
+    ChannelAffineCall relu;
+    relu.x = norm.x.data(), relu.scale = scale.data(), relu.shift = shift.data(), relu.y = mask.data();
+    relu.relu = true, relu.rows = norm.rows, relu.channels = norm.channels;
+    affine_row.function(&relu, 0, 1);
+    std::vector<double> sums[2];
+    for (const bool rebuilt : {false, true}) {
+      sums[rebuilt].resize(static_cast<size_t>(kChannelBlocks * 2 * norm.channels));
+      ChannelSumsCall sum;
+      sum.x = norm.x.data(), sum.dy = norm.dy.data(), sum.mean = norm.bias.data(), sum.sums = sums[rebuilt].data();
+      sum.rows = norm.rows, sum.channels = norm.channels;
+      ChannelAffineCall affine;
+      affine.x = norm.dy.data(), affine.scale = norm.weight.data(), affine.shift = norm.bias.data();
+      affine.y = dx[rebuilt].data(), affine.rows = norm.rows, affine.channels = norm.channels;
+      sum.mask = affine.mask = rebuilt ? norm.x.data() : mask.data();
+      if (rebuilt) sum.mask_scale = affine.mask_scale = scale.data();
+      if (rebuilt) sum.mask_shift = affine.mask_shift = shift.data();
+      affine_row.function(&affine, 0, 1);
+      for (const KernelRow& row : kernel_rows("channel_sums")) {
+        if (row.isa == affine_row.isa) row.function(&sum, 0, 1);
+      }
+    }
+    CHECK(std::memcmp(dx[0].data(), dx[1].data(), dx[0].size() * sizeof(float)) == 0);
+    CHECK(std::memcmp(sums[0].data(), sums[1].data(), sums[0].size() * sizeof(double)) == 0);
   }
 }
 
@@ -266,6 +303,11 @@ TEST_CASE("sums and affine maps of channels agree with the portable form, whatev
     check_sums(norm, true, true);
     for (int form = 0; form < 8; ++form) check_affine(norm, (form & 1) != 0, (form & 2) != 0, (form & 4) != 0);
   }
+}
+
+TEST_CASE("a mask that is ReLU of an affine map gives the same bits when it is asked of what was mapped") {
+  check_rebuilt_mask(make_norm(5, 7, 3, 0));
+  check_rebuilt_mask(make_norm(700, 70, 4, 0.5f));
 }
 
 TEST_CASE("batch norm and its gradients are what they are defined to be, also far from zero") {

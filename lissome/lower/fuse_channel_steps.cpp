@@ -1,7 +1,9 @@
 #include "lissome/lower/fuse_channel_steps.h"
 
 #include <algorithm>
+#include <map>
 #include <sstream>
+#include <tuple>
 
 #include "lissome/kernel.h"
 #include "lissome/lower/candidate_rows.h"
@@ -11,9 +13,9 @@ namespace {
 
 constexpr std::string_view kAffine = "channel_affine", kSums = "channel_sums";
 // Operands of channel_affine.
-constexpr size_t kAffineX = 0, kAffineZ = 3, kAffineMask = 6;
+constexpr size_t kAffineX = 0, kAffineScale = 1, kAffineShift = 2, kAffineZ = 3, kAffineMask = 6, kAffineMaskMap = 7;
 // Operands of channel_sums.
-constexpr size_t kSumsDy = 1, kSumsMask = 2;
+constexpr size_t kSumsX = 0, kSumsDy = 1, kSumsMask = 2, kSumsMaskMap = 4;
 
 bool is_elementwise(const PlanStep& step) {
   return step.kernel == "elementwise" && step.attributes.integer("integers", 0) == 0;
@@ -130,8 +132,80 @@ class ChannelFuser {
   std::vector<int> maker_;                 // by value: the step that makes it, -1 for none
 };
 
+// Which values are equal bit by bit because equal steps made them of equal values: what runs again to save memory.
+class Numbering {
+ public:
+  explicit Numbering(const Plan& plan) : numbers_(plan.values.size(), -1) {
+    for (const PlanStep& step : plan.steps) number(plan, step);
+  }
+  bool are_equal(int left, int right) { return number_of(left) == number_of(right); }
+
+ private:
+  using Key = std::tuple<std::string, std::vector<std::pair<std::string, Attribute>>, std::vector<int>>;
+
+  int number_of(int value) {
+    if (value < 0) return value;
+    int& number = numbers_[static_cast<size_t>(value)];
+    if (number < 0) number = next_++;
+    return number;
+  }
+
+  void number(const Plan& plan, const PlanStep& step) {
+    if (step.kernel == kReferenceStep) return;
+    std::vector<int> read;
+    for (const int operand : step.operands) read.push_back(number_of(operand));
+    for (const int result : step.results)
+      read.push_back(static_cast<int>(plan.values[static_cast<size_t>(result)].format));
+    const auto [found, is_new] = made_.try_emplace({step.kernel, step.attributes.entries, std::move(read)}, next_);
+    if (is_new) next_ += static_cast<int>(step.results.size());
+    for (size_t i = 0; i < step.results.size(); ++i)
+      numbers_[static_cast<size_t>(step.results[i])] = found->second + static_cast<int>(i);
+  }
+
+  std::vector<int> numbers_;  // by value, -1 where it has none yet
+  std::map<Key, int> made_;   // by what a step does: the number of its first result
+  int next_ = 0;
+};
+
+// Masks that are ReLU of a batch norm whose input the same step reads: the step asks that input instead, so that the
+// mask is neither read nor kept for it.
+class MaskRebuilder {
+ public:
+  explicit MaskRebuilder(Plan& plan) : plan_(plan), numbering_(plan), maker_(plan.values.size(), nullptr) {}
+
+  void run() {
+    for (PlanStep& step : plan_.steps) {
+      if (step.kernel == kSums) ask_input(step, kSumsX, kSumsMask, kSumsMaskMap);
+      if (step.kernel == kAffine) ask_input(step, kAffineZ, kAffineMask, kAffineMaskMap);
+      for (const int result : step.results) maker_[static_cast<size_t>(result)] = &step;
+    }
+  }
+
+ private:
+  void ask_input(PlanStep& step, size_t input, size_t mask, size_t map) {
+    const int x = step.operands[input], y = step.operands[mask];
+    if (x < 0 || y < 0) return;
+    const PlanStep* norm = maker_[static_cast<size_t>(y)];
+    if (norm == nullptr || norm->kernel != kAffine || !norm->attributes.find("relu")) return;
+    if (norm->operands[kAffineZ] >= 0 || norm->operands[kAffineMask] >= 0) return;
+    // In bf16 the mask was rounded, so that less than the least number became zero.
+    const bool wide = plan_.values[static_cast<size_t>(y)].dtype == Dtype::f32;
+    if (!wide || !numbering_.are_equal(norm->operands[kAffineX], x)) return;
+    step.operands[mask] = x;
+    step.operands.resize(map, -1);
+    step.operands.insert(step.operands.end(), {norm->operands[kAffineScale], norm->operands[kAffineShift]});
+  }
+
+  Plan& plan_;
+  Numbering numbering_;
+  std::vector<const PlanStep*> maker_;  // by value: the step before that makes it
+};
+
 }  // namespace
 
-void fuse_channel_steps(Plan& plan) { ChannelFuser(plan).run(); }
+void fuse_channel_steps(Plan& plan) {
+  ChannelFuser(plan).run();
+  MaskRebuilder(plan).run();
+}
 
 }  // namespace lissome

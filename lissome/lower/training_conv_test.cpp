@@ -3,6 +3,8 @@
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
 
+#include <algorithm>
+
 #include "lissome/lower/program_check.h"
 
 using namespace lissome;
@@ -50,6 +52,54 @@ TEST_CASE("a residual block and its gradient stay with us, its norm reads masks 
   }
   CHECK(count_steps(kBlock, "elementwise") == 0);
   CHECK(count_steps(kBlock, "channel_affine") == 2);
+}
+
+// relu(batch_norm(conv(x))), then its gradient, for which the convolution runs again.
+constexpr const char* kPlainNorm = R"(
+    dim n in 2..64
+    input %x: f32[n, 20, 9, 8]
+    input %w: f32[20, 20, 3, 3]
+    input %other: f32[20, 20, 3, 3]
+    input %scale: f32[20]
+    input %shift: f32[20]
+    input %mean: f32[20]
+    input %var: f32[20]
+    %c: f32[n, 20, 9, 8] = aten::convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %b: f32[n, 20, 9, 8], %m: f32[20], %r: f32[20], %nm: f32[20], %nv: f32[20] = aten::_native_batch_norm_legit_functional(%c, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
+    %y: f32[n, 20, 9, 8] = aten::relu(%b)
+    %dy: f32[n, 20, 9, 8] = aten::convolution(%y, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %again: f32[n, 20, 9, 8] = aten::convolution(%x, WEIGHT, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %g: f32[n, 20, 9, 8] = aten::threshold_backward(%dy, %y, 0)
+    %dc: f32[n, 20, 9, 8], %dscale: f32[20], %dshift: f32[20] = aten::native_batch_norm_backward(%g, %again, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
+    %dw0: none, %dw: f32[20, 20, 3, 3], %none: none = aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [false, true, false])
+    return %dw, %dscale, %dshift, %nm, %nv
+)";
+
+// Steps of batch norm's gradient that make the mask of what was normalized.
+int64_t count_rebuilt_masks(const std::string& text) {
+  LowerOptions options;
+  options.effort = Effort::fast;
+  const Plan plan = lower_program(parse_program(text), options);
+  return std::count_if(plan.steps.begin(), plan.steps.end(), [](const PlanStep& step) {
+    return (step.kernel == "channel_sums" && step.operands.size() == 6) ||
+           (step.kernel == "channel_affine" && step.operands.size() == 9);
+  });
+}
+
+std::string replace_weight(const std::string& weight) {
+  std::string text = kPlainNorm;
+  return text.replace(text.find("WEIGHT"), 6, weight);
+}
+
+TEST_CASE("a norm's gradient makes ReLU's mask of what was normalized, also where that was made again") {
+  const std::string same = replace_weight("%w");
+  check_program(same.c_str(), {},
+                {at::randn({3, 20, 9, 8}), at::randn({20, 20, 3, 3}), at::randn({20, 20, 3, 3}), at::randn({20}),
+                 at::randn({20}), at::randn({20}), at::rand({20})});
+  CHECK(count_rebuilt_masks(same) == 2);
+  // Another input, with other weights or with a sum in between: the mask is read as it is.
+  CHECK(count_rebuilt_masks(replace_weight("%other")) == 0);
+  CHECK(count_rebuilt_masks(kBlock) == 0);
 }
 
 TEST_CASE("strided, grouped, dilated and transposed convolutions and their gradients stay with us") {

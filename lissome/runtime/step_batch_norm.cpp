@@ -1,10 +1,12 @@
 // The steps of batch norm in training form; values [N, C, ...] channels-last, f32 or bf16, sums [blocks, 2, C] f64, all
 // else [C] in f32.
-//   channel_sums: operands x, dy, mask, mean (x or dy may be absent). channel_totals: operand sums; result total.
+//   channel_sums: operands x, dy, mask, mean, scale and shift of the mask (x or dy may be absent, and all after them).
+//   channel_totals: operand sums; result total.
 //   batch_norm_statistics: operands sums, x, weight, bias, running mean and variance; results mean, reciprocal
 //   deviation, new running mean and variance, scale, shift. Attributes "momentum", "epsilon".
 //   batch_norm_gradients: operands sums, weight, reciprocal deviation, x; results gradients of weight and bias, scale
-//   of dy, scale of x, shift. channel_affine: operands x, scale, shift, z, scale of z, center of z, mask. "relu".
+//   of dy, scale of x, shift.
+//   channel_affine: operands x, scale, shift, z, scale of z, center of z, mask, scale and shift of the mask. "relu".
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -34,6 +36,14 @@ void point_channels(StepBinder& binder, size_t operand, int64_t channels, const 
   if (!binder.has_operand(operand)) return;
   binder.require_dense(binder.operand(operand), Dtype::f32, {channels});
   binder.point(member, binder.operand(operand));
+}
+
+// From this operand on; a mask without them is asked as it is.
+template <typename Call>
+void point_mask_map(StepBinder& binder, size_t operand, int64_t channels) {
+  binder.require(binder.has_operand(operand) == binder.has_operand(operand + 1), "a mask has a scale and a shift");
+  point_channels(binder, operand, channels, &Call::mask_scale);
+  point_channels(binder, operand + 1, channels, &Call::mask_shift);
 }
 
 template <typename Call>
@@ -69,6 +79,7 @@ void bind_sums(StepBinder& binder, const PlacedValue& first, std::string_view ke
   if (!forward) binder.point(&Call::dy, binder.operand(1));
   if (binder.has_operand(2)) binder.point(&Call::mask, binder.operand(2));
   point_channels(binder, 3, rows.channels, &Call::mean);
+  point_mask_map<Call>(binder, 4, rows.channels);
   binder.point(&Call::sums, binder.result());
   binder.set_work(0, 2.0 * sizeof(T) * static_cast<double>(first.elements()));
 }
@@ -161,6 +172,7 @@ void bind_affine(StepBinder& binder, std::string_view kernel) {
   point_channels(binder, 4, rows.channels, &Call::z_scale);
   point_channels(binder, 5, rows.channels, &Call::z_center);
   if (binder.has_operand(6)) binder.point(&Call::mask, binder.operand(6));
+  point_mask_map<Call>(binder, 7, rows.channels);
   binder.point(&Call::y, binder.result());
   binder.set_work(0, 3.0 * sizeof(T) * static_cast<double>(x.elements()));
 }
