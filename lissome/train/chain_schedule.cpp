@@ -425,6 +425,7 @@ RunOrder remove_unread_runs(const StepModel& model, const RunOrder& schedule) {
     }
     for (const int value : node.results) read[static_cast<size_t>(value)] = false;
     for (const int value : node.reads) read[static_cast<size_t>(value)] = true;
+    for (const int value : node.names) read[static_cast<size_t>(value)] = true;
     kept.push_back(schedule[i]);
   }
   std::reverse(kept.begin(), kept.end());

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "lissome/footprint.h"
 #include "lissome/measure.h"
@@ -115,7 +116,10 @@ class ModelMaker {
         dimensions_(bind_sizes(program_, sizes)) {
     for (size_t i = 0; i < plan_.values.size(); ++i) plan_values_[plan_.values[i].name] = static_cast<int>(i);
     for (size_t i = 0; i < plan_.values.size(); ++i) roots_.push_back(static_cast<int>(i));
+    for (const Value& value : program_.values) names_.insert(value.name);
+    sources_.resize(plan_.values.size());
     for (const PlanStep& step : plan_.steps) {
+      note_sources(step);
       for (const int result : step.results) {
         made_by_[result] = &step;
         if (plan_.values[static_cast<size_t>(result)].storage == Storage::view)
@@ -137,6 +141,7 @@ class ModelMaker {
     for (const ProgramOutput& output : program_.outputs) {
       if (output.value.is_value()) model.leaving.push_back(static_cast<int>(output.value.value()));
     }
+    relax_joined();
     mark_forward();
     add_scratch();
     return facts_;
@@ -212,7 +217,7 @@ class ModelMaker {
         reads.insert(more.begin(), more.end());
       });
     }
-    made.reads.assign(reads.begin(), reads.end());
+    for (const int value : reads) (is_read(node, value) ? made.reads : made.names).push_back(value);
     for (const ValueId id : node.results) {
       if (id == ValueId::none) continue;
       made.results.push_back(static_cast<int>(id));
@@ -220,6 +225,60 @@ class ModelMaker {
       place(node, id);
     }
     facts_.model.nodes.push_back(std::move(made));
+  }
+
+  // A node that was joined into those that read it needs nothing that they do not.
+  void relax_joined() {
+    std::vector<std::set<int>> wanted(program_.values.size());  // by joined value: what its readers read
+    for (size_t i = facts_.model.nodes.size(); i-- > 0;) {
+      StepNode& node = facts_.model.nodes[i];
+      const bool joined = !node.results.empty() &&
+                          !steps_of_.contains(program_.value(program_.nodes[i].results.front()).name) &&
+                          std::all_of(node.results.begin(), node.results.end(),
+                                      [&](int value) { return joined_.contains(static_cast<ValueId>(value)); });
+      if (joined) {
+        std::vector<int> kept;
+        for (const int value : node.reads) {
+          const bool read = std::any_of(node.results.begin(), node.results.end(), [&](int result) {
+            return wanted[static_cast<size_t>(result)].contains(value);
+          });
+          (read ? kept : node.names).push_back(value);
+        }
+        node.reads = std::move(kept);
+      }
+      for (const int value : node.reads) {
+        if (joined_.contains(static_cast<ValueId>(value)))
+          wanted[static_cast<size_t>(value)].insert(node.reads.begin(), node.reads.end());
+      }
+    }
+  }
+
+  // What a step reads through values that only the plan has, such as a copy in another layout.
+  void note_sources(const PlanStep& step) {
+    std::set<int> read;
+    for (const int operand : step.operands) {
+      if (operand < 0) continue;
+      const bool named = names_.contains(plan_.values[static_cast<size_t>(operand)].name);
+      const std::set<int>& more = sources_[static_cast<size_t>(operand)];
+      if (named) read.insert(roots_[static_cast<size_t>(operand)]);
+      if (!named) read.insert(more.begin(), more.end());
+    }
+    for (const int result : step.results) sources_[static_cast<size_t>(result)] = read;
+    for (const PlanOrigin& origin : step.origins) {
+      NodeSteps& steps = steps_of_[origin.node];
+      steps.read.insert(read.begin(), read.end());
+      steps.native = steps.native && step.kernel != kReferenceStep;
+    }
+  }
+
+  // Whether the steps of the node read the memory of its argument: our gradient of max pooling, say, takes no more of
+  // what was pooled than its sizes.
+  bool is_read(const Node& node, int value) const {
+    const auto steps = steps_of_.find(program_.value(node.results.front()).name);
+    if (steps == steps_of_.end() || !steps->second.native) return true;
+    const auto planned = plan_values_.find(program_.values[static_cast<size_t>(value)].name);
+    if (planned == plan_values_.end() || !made_by_.contains(planned->second)) return true;
+    return steps->second.read.contains(roots_[static_cast<size_t>(planned->second)]);
   }
 
   void place(const Node& node, ValueId id) {
@@ -360,6 +419,13 @@ class ModelMaker {
   std::unordered_map<std::string, int> plan_values_;
   std::unordered_map<int, const PlanStep*> made_by_;  // by plan value
   std::vector<int> roots_;                            // by plan value: in whose memory it lies
+  std::unordered_set<std::string> names_;             // of the program's values
+  std::vector<std::set<int>> sources_;                // by plan value: roots that the step which makes it reads
+  struct NodeSteps {
+    std::set<int> read;  // roots
+    bool native = true;
+  };
+  std::unordered_map<std::string, NodeSteps> steps_of_;  // by the first result of a node
   std::unordered_map<int, ValueId> owner_of_root_;
   std::set<std::string> in_libtorch_;  // nodes, by their first result
   // Joined into the step of a later node, which reads what the node that makes it reads: they live as long.

@@ -3,9 +3,12 @@
 #include "lissome/train/cost.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/abs.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
+
+#include <set>
 
 #include "lissome/differentiate.h"
 #include "lissome/footprint.h"
@@ -70,4 +73,51 @@ TEST_CASE("what is alive at most in the model of a step is what its plan lays ou
   const auto peak = static_cast<double>(judge_schedule(facts.model, make_plain_schedule(facts.model), 0).peak);
   CHECK(peak == doctest::Approx(static_cast<double>(find_footprint(plan, sizes, 2).arena_bytes)).epsilon(0.03));
   CHECK(predict_memory(facts, make_plain_schedule(facts.model), plan, sizes, 2).held == 0);
+}
+
+TEST_CASE("a node reads what its kernels read: sizes alone, and masks that are made anew, keep nothing") {
+  const Program program = parse_program(R"(
+    dim n in 2..64
+    input %images: f32[n, 8, 8, 8]
+    input %w: f32[8, 8, 3, 3]
+    input %scale: f32[8]
+    input %shift: f32[8]
+    input %mean: f32[8]
+    input %var: f32[8]
+    %x: f32[n, 8, 8, 8] = aten::exp(%images)
+    %c: f32[n, 8, 8, 8] = aten::convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %b: f32[n, 8, 8, 8], %m: f32[8], %r: f32[8], %nm: f32[8], %nv: f32[8] = aten::_native_batch_norm_legit_functional(%c, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
+    %y: f32[n, 8, 8, 8] = aten::relu(%b)
+    %p: f32[n, 8, 4, 4], %i: i64[n, 8, 4, 4] = aten::max_pool2d_with_indices(%y, [2, 2])
+    %dy: f32[n, 8, 8, 8] = aten::max_pool2d_with_indices_backward(%p, %y, [2, 2], [2, 2], [0, 0], [1, 1], false, %i)
+    %g: f32[n, 8, 8, 8] = aten::threshold_backward(%dy, %y, 0)
+    %dc: f32[n, 8, 8, 8], %dscale: f32[8], %dshift: f32[8] = aten::native_batch_norm_backward(%g, %c, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
+    %dx: f32[n, 8, 8, 8], %none: none, %nothing: none = aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, false, false])
+    return %dx, %dscale, %dshift
+  )");
+  LowerOptions options;
+  options.effort = Effort::fast;
+  const Plan plan = lower_program(program, options);
+  const std::vector<at::Tensor> inputs = {at::randn({4, 8, 8, 8}), at::randn({8, 8, 3, 3}), at::randn({8}),
+                                          at::randn({8}),          at::randn({8}),          at::randn({8}).abs()};
+  std::vector<Sizes> sizes;
+  for (const at::Tensor& input : inputs) sizes.push_back(input.sizes().vec());
+  const StepFacts facts = describe_step({&program, &plan, 2}, inputs, sizes);
+  const auto list = [&](const char* op, std::vector<int> StepNode::* values) {
+    std::set<std::string> listed;
+    for (size_t i = 0; i < program.nodes.size(); ++i) {
+      if (!program.nodes[i].is(op)) continue;
+      for (const int value : facts.model.nodes[i].*values)
+        listed.insert(program.values[static_cast<size_t>(value)].name);
+    }
+    return listed;
+  };
+  using Names = std::set<std::string>;
+  CHECK(list("aten::max_pool2d_with_indices_backward", &StepNode::reads) == Names{"p", "i"});
+  CHECK(list("aten::max_pool2d_with_indices_backward", &StepNode::names) == Names{"y"});
+  CHECK(list("aten::threshold_backward", &StepNode::reads) == Names{"dy"});
+  CHECK(list("aten::native_batch_norm_backward", &StepNode::reads) == Names{"c", "dy", "g", "m", "r"});
+  CHECK(list("aten::convolution_backward", &StepNode::reads) == Names{"dc"});
+  CHECK(list("aten::convolution_backward", &StepNode::names) == Names{"x"});
+  CHECK(check_schedule(facts.model, make_plain_schedule(facts.model)).empty());
 }

@@ -118,10 +118,12 @@ std::string check_schedule(const StepModel& model, const RunOrder& schedule) {
     if (position < 0 || static_cast<size_t>(position) >= runs.size()) return "there is no such node";
     const StepNode& node = model.nodes[static_cast<size_t>(position)];
     const std::string here = "node " + std::to_string(position) + " at " + std::to_string(at);
-    for (const int value : node.reads) {
+    const auto is_missing = [&](int value) {
       const int producer = model.producer[static_cast<size_t>(value)];
-      if (producer >= 0 && runs[static_cast<size_t>(producer)] == 0) return here + " reads what is not made yet";
-    }
+      return producer >= 0 && runs[static_cast<size_t>(producer)] == 0;
+    };
+    if (std::any_of(node.reads.begin(), node.reads.end(), is_missing)) return here + " reads what is not made yet";
+    if (std::any_of(node.names.begin(), node.names.end(), is_missing)) return here + " names what is not made yet";
     if (++runs[static_cast<size_t>(position)] > 1 && !node.repeatable) return here + " may not run again";
   }
   const auto missing = std::find(runs.begin(), runs.end(), 0);

@@ -10,10 +10,11 @@ namespace lissome {
 
 struct StepNode {
   double seconds = 0;
-  int64_t scratch = 0;       // bytes that only its own run needs
-  bool repeatable = true;    // gives the same values when it runs again: pure, and draws no random numbers
-  bool forward = false;      // the outputs or the state need it, not the gradients alone
-  std::vector<int> reads;    // values, each once; only of those that other nodes make
+  int64_t scratch = 0;     // bytes that only its own run needs
+  bool repeatable = true;  // gives the same values when it runs again: pure, and draws no random numbers
+  bool forward = false;    // the outputs or the state need it, not the gradients alone
+  std::vector<int> reads;  // values, each once; only of those that other nodes make
+  std::vector<int> names;  // values that are arguments but whose memory its run does not read, such as for their sizes
   std::vector<int> results;  // values
   // Values in whose memory the only result that owns some may lie where this is their last reader; of its size.
   std::vector<int> in_place;
