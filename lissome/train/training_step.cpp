@@ -13,6 +13,8 @@
 #include "lissome/pass.h"
 #include "lissome/train/count_dropout.h"
 #include "lissome/train/lift_weights.h"
+#include "lissome/train/mask_before_pool.h"
+#include "lissome/train/repeat_copies.h"
 #include "lissome/train/restore_attention.h"
 #include "lissome/train/split_gradients.h"
 
@@ -76,11 +78,16 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   written_ = std::move(lifted.written);
   if (count_dropout(lifted.program)) lent_.push_back(seed_.emplace(at::zeros({}, at::kLong)));
   run_pipeline(lifted.program);
+  mask_before_pool(lifted.program);
   if (options.budget) split_gradients(lifted.program);
   Plan plan = lower_step(lifted.program, lent_, options);
   if (options.budget) {
     const StepSource source{&lifted.program, &plan, choose_threads(plan, options)};
-    const auto lower = [&](const Program& scheduled) { return lower_step(scheduled, lent_, options); };
+    const auto lower = [&](const Program& scheduled) {
+      Plan made = lower_step(scheduled, lent_, options);
+      repeat_copies(made);
+      return made;
+    };
     BudgetedPlan fitted = plan_within_budget(source, examples, lent_, *options.budget, lower);
     forecast_ = fitted.forecast;
     plan = std::move(fitted.plan);
