@@ -197,9 +197,7 @@ class BudgetPlanner {
       // Where the search found nothing so small, it may with a little more, and the plan may be smaller than thought.
       const bool nothing = !fitted.fits && room < 1;
       if (nothing && room < kOutOfReach) break;
-      // From what was reached, which may lie below the limit: else a little less of it gives the same again.
-      const double from = fitted.fits && room < 1 ? static_cast<double>(fitted.cost.peak) : limit;
-      const double moved = from * (nothing ? kCloseEnough : std::clamp(room, kLeastMove, 1 / kLeastMove));
+      const double moved = limit * (nothing ? kCloseEnough : std::clamp(room, kLeastMove, 1 / kLeastMove));
       limit = moved > fits && moved < too_much ? moved : (fits + std::min(too_much, 2 * limit)) / 2;
     }
   }
