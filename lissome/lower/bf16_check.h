@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lissome/lower.h"
+#include "lissome/lower/program_check.h"
 
 namespace lissome {
 
@@ -30,13 +31,7 @@ inline std::shared_ptr<const Plan> lower_natively(const Program& program) {
   LowerOptions options;
   options.effort = Effort::fast;
   const auto plan = std::make_shared<const Plan>(lower_program(program, options));
-  std::string refusals;
-  for (const PlanChoice& choice : plan->choices) {
-    if (choice.chosen != "reference") continue;
-    for (const PlanCandidate& candidate : choice.candidates)
-      refusals += choice.node + " " + candidate.name + ": " + candidate.refused + "\n";
-  }
-  CAPTURE(refusals);
+  CAPTURE(list_refusals(*plan));
   REQUIRE(!plan->needs_reference());
   return plan;
 }

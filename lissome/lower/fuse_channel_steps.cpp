@@ -204,6 +204,8 @@ class MaskRebuilder {
 }  // namespace
 
 void fuse_channel_steps(Plan& plan) {
+  const auto is_channel_step = [](const PlanStep& step) { return step.kernel == kSums || step.kernel == kAffine; };
+  if (std::none_of(plan.steps.begin(), plan.steps.end(), is_channel_step)) return;
   ChannelFuser(plan).run();
   MaskRebuilder(plan).run();
 }

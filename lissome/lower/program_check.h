@@ -35,6 +35,17 @@ inline void check_same(const std::vector<c10::IValue>& seen, const std::vector<c
   }
 }
 
+// Where libtorch runs a node: what each of our kernels said.
+inline std::string list_refusals(const Plan& plan) {
+  std::string refusals;
+  for (const PlanChoice& choice : plan.choices) {
+    if (choice.chosen != "reference") continue;
+    for (const PlanCandidate& candidate : choice.candidates)
+      refusals += choice.node + " (" + choice.op + ") " + candidate.name + ": " + candidate.refused + "\n";
+  }
+  return refusals;
+}
+
 using Weights = std::vector<std::pair<std::string, at::Tensor>>;
 
 // Lowers without timing, so that our own kernels are taken wherever they accept; `native` says that they took all.
@@ -45,13 +56,7 @@ inline void check_program(const char* text, const Weights& weights, const std::v
   LowerOptions options;
   options.effort = Effort::fast;
   const auto plan = std::make_shared<Plan>(lower_program(program, options));
-  std::string refusals;
-  for (const PlanChoice& choice : plan->choices) {
-    if (choice.chosen != "reference") continue;
-    for (const PlanCandidate& candidate : choice.candidates)
-      refusals += choice.op + " " + candidate.name + ": " + candidate.refused + "\n";
-  }
-  CAPTURE(refusals);
+  CAPTURE(list_refusals(*plan));
   CHECK(plan->needs_reference() != native);
   for (const int threads : {1, 2}) {
     SessionOptions session_options;
