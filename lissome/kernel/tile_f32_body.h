@@ -74,7 +74,7 @@ LISSOME_INLINE void add_products(const float* const (&rows)[Rows], int64_t k, co
   for (int r = 0; r < Rows; ++r) {
     const Floats value = fill(rows[r][k]);
 #pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) sums[r][v] = multiply_add(value, columns[v], sums[r][v]);
+    for (int v = 0; v < Vectors; ++v) add_product(value, columns[v], sums[r][v]);
   }
 }
 

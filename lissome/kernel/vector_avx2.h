@@ -40,6 +40,10 @@ inline Floats operator-(Floats a, Floats b) { return {_mm256_sub_ps(a.v, b.v)}; 
 inline Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }
 inline Floats operator/(Floats a, Floats b) { return {_mm256_div_ps(a.v, b.v)}; }
 inline Floats multiply_add(Floats a, Floats b, Floats c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }       // a*b + c
+// sum += a * b, in the register of the sum: a tile leaves one of 16 free, and g++ moves and spills sums when it may choose.
+inline void add_product(Floats a, Floats b, Floats& sum) {
+  asm("vfmadd231ps %2, %1, %0" : "+x"(sum.v) : "x"(a.v), "x"(b.v));
+}
 inline Floats subtract_product(Floats a, Floats b, Floats c) { return {_mm256_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a*b
 // When x is NaN the result is NaN.
 inline Floats max_with(Floats bound, Floats x) { return {_mm256_max_ps(bound.v, x.v)}; }
