@@ -6,6 +6,7 @@
 
 #include "lissome/kernel/attention.h"
 #include "lissome/kernel/attention_sizes.h"
+#include "lissome/kernel/pack_columns_body.h"
 
 namespace lissome {
 namespace {
@@ -25,17 +26,16 @@ struct Running {
   float total[kQueryBlock];
 };
 
-void pack_keys(const AttentionCall& call, const Head& head) {
-  for (int64_t first = 0; first < call.keys; first += kLinearPanel) {
-    float* panel = head.key_panels + first * call.size;
-    const int64_t count = call.keys - first < kLinearPanel ? call.keys - first : kLinearPanel;
-    for (int64_t d = 0; d < call.size; ++d) {
-      const float* column = head.k + first * call.k_strides.row + d;
-      float* row = panel + d * kLinearPanel;
-      for (int64_t n = 0; n < count; ++n) row[n] = column[n * call.k_strides.row];
-      for (int64_t n = count; n < kLinearPanel; ++n) row[n] = 0;
-    }
+// Rows of [keys][width] as panels of 64 keys: [keys / 64][width][64].
+void pack_across(const float* from, int64_t stride, int64_t keys, int64_t width, float* panels) {
+  for (int64_t first = 0; first < keys; first += kLinearPanel) {
+    const int64_t count = keys - first < kLinearPanel ? keys - first : kLinearPanel;
+    pack_columns(from + first * stride, stride, count, width, panels + first * width);
   }
+}
+
+void pack_keys(const AttentionCall& call, const Head& head) {
+  pack_across(head.k, call.k_strides.row, call.keys, call.size, head.key_panels);
 }
 
 void pack_values(const AttentionCall& call, const Head& head) {
@@ -176,8 +176,13 @@ void run_query_block(const AttentionCall& call, const Head& head, int64_t query,
     const float* sums = head.sums + r * head.sizes.sum_stride;
     float* y = head.y + (query + r) * call.y_strides.row;
     for (int64_t n = 0; n < call.value_size; n += Floats::kWidth) {
-      const int64_t left = call.value_size - n < Floats::kWidth ? call.value_size - n : Floats::kWidth;
-      store_first(y + n, load(sums + n) * factor, left);
+      const int64_t left = call.value_size - n;
+      const Floats value = load(sums + n) * factor;
+      if (left >= Floats::kWidth) {
+        store(y + n, value);
+      } else {
+        store_first(y + n, value, left);
+      }
     }
   }
 }

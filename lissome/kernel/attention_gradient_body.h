@@ -36,14 +36,11 @@ void pack_rows(const float* from, int64_t stride, int64_t count, int64_t width, 
   }
 }
 
-// Rows of [keys][width] as panels of 64 keys: [keys / 64][width][64].
-void pack_across(const float* from, int64_t stride, int64_t keys, int64_t width, float* panels) {
-  MatmulF32Call call;
-  call.inner = width, call.b_inner_stride = 1, call.b_output_stride = stride;
-  for (int64_t first = 0; first < keys; first += kLinearPanel) {
-    const int64_t count = keys - first < kLinearPanel ? keys - first : kLinearPanel;
-    pack_columns(call, {nullptr, from + first * stride, {}, 0, count}, panels + first * width);
-  }
+// A few numbers: a call of memcpy would take longer than they do.
+LISSOME_INLINE void copy_row(const float* from, int64_t count, float* to) {
+  int64_t n = 0;
+  for (; n + Floats::kWidth <= count; n += Floats::kWidth) store(to + n, load(from + n));
+  for (; n < count; ++n) to[n] = from[n];
 }
 
 // y[m][...] += the sum over k of x[k][m] * panel[k][...].
@@ -69,12 +66,14 @@ struct ColumnTile {
 };
 
 void add_column_product(const HeadGradient& head, const float* x, int64_t queries, int64_t keys, float* y,
-                        int64_t stride) {
-  for (int64_t n = 0; n < stride; n += kLinearPanel) {
+                        int64_t width) {
+  const int64_t stride = round_to_panel(width);
+  for (int64_t n = 0; n < width; n += kLinearPanel) {
     const ColumnProduct product = {x, head.rows + n * queries, y + n, head.sizes.weight_stride, stride, queries};
+    const int64_t outputs = width - n < kLinearPanel ? width - n : kLinearPanel;
     Visit visit = {0, queries, true, true};
-    for (int64_t output = 0; output < kLinearPanel; output += kTileVectors * Floats::kWidth) {
-      run_tile_column<ColumnTile>(product, output, kLinearPanel, {0, keys}, visit);
+    for (int64_t output = 0; output < outputs; output += kTileVectors * Floats::kWidth) {
+      run_tile_column<ColumnTile>(product, output, outputs, {0, keys}, visit);
     }
   }
 }
@@ -88,10 +87,12 @@ void weigh_block(const AttentionGradientCall& call, const HeadGradient& head, in
     mask_scores(call, head.head, weights, query + r, {0, keys});
     const float *y = head.y + (query + r) * call.y_strides.row, *dy = head.dy + (query + r) * call.dy_strides.row;
     Floats products = zeros();
-    for (int64_t d = 0; d < call.value_size; d += Floats::kWidth) {
-      const int64_t left = call.value_size - d < Floats::kWidth ? call.value_size - d : Floats::kWidth;
-      products = multiply_add(load_first(y + d, left), load_first(dy + d, left), products);
+    int64_t d = 0;
+    for (; d + Floats::kWidth <= call.value_size; d += Floats::kWidth) {
+      products = multiply_add(load(y + d), load(dy + d), products);
     }
+    const int64_t left = call.value_size - d;
+    if (left > 0) products = multiply_add(load_first(y + d, left), load_first(dy + d, left), products);
     const float logarithm = head.logarithms[query + r];
     const Floats shift = fill(logarithm == -__builtin_inff() ? 0 : logarithm), mean = fill(sum_lanes(products));
     for (int64_t n = 0; n < keys; n += Floats::kWidth) {
@@ -117,17 +118,16 @@ void differentiate_block(const AttentionGradientCall& call, const HeadGradient& 
   }
   weigh_block(call, head, query, rows, keys);
   pack_rows(dy, call.dy_strides.row, rows, call.value_size, head.rows);
-  add_column_product(head, head.weights, rows, keys, head.value_sums, head.sizes.value_stride);
+  add_column_product(head, head.weights, rows, keys, head.value_sums, call.value_size);
   pack_rows(q, call.q_strides.row, rows, call.size, head.rows);
-  add_column_product(head, head.slopes, rows, keys, head.key_sums, head.sizes.size_stride);
+  add_column_product(head, head.slopes, rows, keys, head.key_sums, call.size);
   // The weights are read no more: dq is made in their place, [rows][64] for each panel.
   for (int64_t n = 0; n < call.size; n += kLinearPanel) {
     const int64_t count = call.size - n < kLinearPanel ? call.size - n : kLinearPanel;
     multiply_panel({head.slopes, head.keys_down + n * call.keys, head.weights, stride, kLinearPanel, keys, false}, rows,
                    count);
     for (int64_t r = 0; r < rows; ++r) {
-      __builtin_memcpy(head.dq + (query + r) * call.dq_strides.row + n, head.weights + r * kLinearPanel,
-                       static_cast<size_t>(count) * sizeof(float));
+      copy_row(head.weights + r * kLinearPanel, count, head.dq + (query + r) * call.dq_strides.row + n);
     }
   }
 }
@@ -142,10 +142,8 @@ void differentiate_head(const AttentionGradientCall& call, const HeadGradient& h
     differentiate_block(call, head, query, left < kGradientQueries ? left : kGradientQueries);
   }
   for (int64_t key = 0; key < call.keys; ++key) {
-    __builtin_memcpy(head.dk + key * call.dk_strides.row, head.key_sums + key * head.sizes.size_stride,
-                     static_cast<size_t>(call.size) * sizeof(float));
-    __builtin_memcpy(head.dv + key * call.dv_strides.row, head.value_sums + key * head.sizes.value_stride,
-                     static_cast<size_t>(call.value_size) * sizeof(float));
+    copy_row(head.key_sums + key * head.sizes.size_stride, call.size, head.dk + key * call.dk_strides.row);
+    copy_row(head.value_sums + key * head.sizes.value_stride, call.value_size, head.dv + key * call.dv_strides.row);
   }
 }
 

@@ -7,6 +7,7 @@ namespace lissome {
 namespace {
 
 constexpr int64_t kGradientQueries = 48;
+constexpr int64_t kLine = 16;  // of the cache, in floats
 
 struct AttentionGradientSizes {
   int64_t keys_across;    // [keys / 64][size][64]: keys are columns
@@ -22,10 +23,11 @@ struct AttentionGradientSizes {
 
 inline AttentionGradientSizes find_attention_gradient_sizes(int64_t keys, int64_t size, int64_t value_size) {
   AttentionGradientSizes sizes;
-  sizes.weight_stride = round_to_panel(keys);
+  // Not a power of two: columns are read down, and lines so far apart would share few places of the cache.
+  sizes.weight_stride = round_to_panel(keys) + kLine;
   sizes.size_stride = round_to_panel(size), sizes.value_stride = round_to_panel(value_size);
-  sizes.keys_across = sizes.weight_stride * size;
-  sizes.values_across = sizes.weight_stride * value_size;
+  sizes.keys_across = round_to_panel(keys) * size;
+  sizes.values_across = round_to_panel(keys) * value_size;
   sizes.keys_down = sizes.size_stride * keys;
   sizes.weights = kGradientQueries * sizes.weight_stride;
   const int64_t wider = sizes.size_stride > sizes.value_stride ? sizes.size_stride : sizes.value_stride;

@@ -5,33 +5,10 @@
 
 #include "lissome/kernel/linear_f32_body.h"
 #include "lissome/kernel/matmul_places.h"
-#include "lissome/kernel/transpose_body.h"
+#include "lissome/kernel/pack_columns_body.h"
 
 namespace lissome {
 namespace {
-
-// panel[k][n] = b[k][n], whose columns are dense, the outputs that are missing filled with zeros.
-LISSOME_INLINE void pack_columns(const MatmulF32Call& call, const MatmulPlace& place, float* panel) {
-  constexpr int64_t kWidth = Floats::kWidth;
-  for (int64_t n = 0; n < kLinearPanel; n += kWidth) {
-    const int64_t left = place.outputs - n, columns = left < 0 ? 0 : left < kWidth ? left : kWidth;
-    const float* from = place.b + n * call.b_output_stride;
-    int64_t k = 0;
-    for (; k + kWidth <= call.inner; k += kWidth) {
-      Floats lines[kWidth];
-#pragma GCC unroll 16
-      for (int64_t i = 0; i < kWidth; ++i) lines[i] = i < columns ? load(from + i * call.b_output_stride + k) : zeros();
-      transpose(lines);
-#pragma GCC unroll 16
-      for (int64_t i = 0; i < kWidth; ++i) store(panel + (k + i) * kLinearPanel + n, lines[i]);
-    }
-    for (; k < call.inner; ++k) {
-      for (int64_t i = 0; i < kWidth; ++i) {
-        panel[k * kLinearPanel + n + i] = i < columns ? from[i * call.b_output_stride + k] : 0;
-      }
-    }
-  }
-}
 
 // Each step along the sum may lie on a page of its own, which the processor does not foresee.
 LISSOME_INLINE void fetch_line_ahead(const float* at, int64_t stride, int64_t count) {
@@ -42,7 +19,9 @@ LISSOME_INLINE void fetch_line_ahead(const float* at, int64_t stride, int64_t co
 }
 
 LISSOME_INLINE void pack_panel(const MatmulF32Call& call, const MatmulPlace& place, float* panel) {
-  if (call.b_inner_stride == 1) return pack_columns(call, place, panel);
+  if (call.b_inner_stride == 1) {
+    return pack_columns(place.b, call.b_output_stride, place.outputs, call.inner, panel);
+  }
   for (int64_t k = 0; k < call.inner; ++k, panel += kLinearPanel) {
     const float* row = place.b + k * call.b_inner_stride;
     for (int64_t n = place.outputs; n < kLinearPanel; ++n) panel[n] = 0;
@@ -173,6 +152,12 @@ void run_packed_tiles(const StridedCall& strided) {
   }
 }
 
+LISSOME_INLINE void run_strided_tiles(const StridedCall& call) {
+  if (call.inner_stride != 1 && kTileVectors * Floats::kWidth < kLinearPanel) return run_packed_tiles(call);
+  const TileSizes sizes = {call.rows, call.outputs, call.inputs, call.inputs * static_cast<int64_t>(sizeof(float))};
+  run_tiles<StridedTile>(call, sizes, call.weight, 0, 1);
+}
+
 LISSOME_INLINE void run_matmul_f32(const MatmulF32Call& call, int part, int parts) {
   float* panel = call.scratch + part * kLinearPanel * call.inner;
   for_each_matmul_panel(call, part, parts, [&](const MatmulPlace& place) {
@@ -182,14 +167,10 @@ LISSOME_INLINE void run_matmul_f32(const MatmulF32Call& call, int part, int part
     linear.x = place.a, linear.weight = panel;
     linear.rows = place.rows, linear.inputs = call.inner, linear.outputs = place.outputs;
     linear.x_stride = call.a_row_stride, linear.inner_stride = call.a_inner_stride, linear.start = place.start;
-    const TileSizes sizes = {linear.rows, linear.outputs, linear.inputs,
-                             linear.inputs * static_cast<int64_t>(sizeof(float))};
     if (call.a_inner_stride == 1 && !place.start) {
-      run_tiles<LinearTile>(static_cast<const LinearF32Call&>(linear), sizes, panel, 0, 1);
-    } else if (call.a_inner_stride == 1 || kTileVectors * Floats::kWidth == kLinearPanel) {
-      run_tiles<StridedTile>(linear, sizes, panel, 0, 1);
+      run_linear_f32(linear, 0, 1);
     } else {
-      run_packed_tiles(linear);
+      run_strided_tiles(linear);
     }
   });
 }
