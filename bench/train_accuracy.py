@@ -1,10 +1,11 @@
 """Does `lissome train` learn what PyTorch learns? The convolutional net of the demo on Fashion-MNIST, in train form as
 Python exports it, trained by both with the same options from the same first weights, for several seeds; what is compared
-is the mean test accuracy.
+is the mean test accuracy, and the course of the loss: means of 50 steps at a time, the mean over the seeds of one against
+that of the other, beside how far the seeds of PyTorch lie apart.
 
     .venv/bin/python bench/train_accuracy.py [--seeds 3] [--epochs 2] [--samples 60000] [--images FOLDER]
 
-Ends with 1 where the means differ by more than 0.3 points.
+Ends with 1 where the means differ by more than 0.3 points, or the courses by more than the seeds (root mean square).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from fashion_mnist_net import FashionMnistNet  # noqa: E402
 from read_idx import read_idx  # noqa: E402
 MOST_DIFFERENCE = 0.003
 BATCH, RATE = 128, 1e-3
+STEPS_TOGETHER = 50
 
 
 def load(folder: Path, part: str, samples: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -34,7 +36,11 @@ def load(folder: Path, part: str, samples: int) -> tuple[torch.Tensor, torch.Ten
     return torch.from_numpy(images.copy()).unsqueeze(1).float() / 255, torch.from_numpy(labels.astype(np.int64))
 
 
-def train_in_python(net: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor, epochs: int, seed: int) -> None:
+def train_in_python(
+    net: torch.nn.Module, images: torch.Tensor, labels: torch.Tensor, epochs: int, seed: int
+) -> list[float]:
+    """The loss of each step."""
+    losses = []
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(net.parameters(), lr=RATE)
     steps = epochs * -(-len(labels) // BATCH)
@@ -43,10 +49,13 @@ def train_in_python(net: torch.nn.Module, images: torch.Tensor, labels: torch.Te
     for _ in range(epochs):
         for rows in torch.randperm(len(labels), generator=generator).split(BATCH):
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(net(images[rows]), labels[rows]).backward()
+            loss = torch.nn.functional.cross_entropy(net(images[rows]), labels[rows])
+            loss.backward()
+            losses.append(loss.item())
             torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
             optimizer.step()
             schedule.step()
+    return losses
 
 
 @torch.no_grad()
@@ -56,14 +65,29 @@ def measure_accuracy(net: torch.nn.Module, images: torch.Tensor, labels: torch.T
     return right / len(labels)
 
 
-def train_with_lissome(folder: Path, words: list[object]) -> float:
-    """The test accuracy after the last epoch."""
+def train_with_lissome(folder: Path, words: list[object]) -> tuple[list[float], float]:
+    """The loss of each step, and the test accuracy after the last epoch."""
+    log = folder / "log.jsonl"
+    log.unlink(missing_ok=True)
     command = [ROOT / "build" / "lissome", "train", folder / "net.pt2", "--data", folder / "train.npz", *words]
-    command += ["--labels", "labels", "--val", folder / "test.npz", "-o", folder / "trained.lissome", "--json"]
+    command += ["--labels", "labels", "--val", folder / "test.npz", "-o", folder / "trained.lissome", "--json", "--log", log]
     done = subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE, text=True)
     table = json.loads(done.stdout)
     names = [column["name"] for column in table["columns"]]
-    return dict(zip(names, table["rows"][-1], strict=True))["accuracy"]
+    steps = [record for record in map(json.loads, log.read_text().splitlines()) if record["event"] == "step"]
+    return [step["loss"] for step in steps], dict(zip(names, table["rows"][-1], strict=True))["accuracy"]
+
+
+def mean_course(losses: list[float]) -> list[float]:
+    return [float(np.mean(losses[at : at + STEPS_TOGETHER])) for at in range(0, len(losses), STEPS_TOGETHER)]
+
+
+def measure_courses(losses: dict[str, list[list[float]]]) -> tuple[float, float]:
+    """Root mean squares: of the distance between the mean courses, and of how far apart the seeds of PyTorch lie."""
+    courses = {name: np.array([mean_course(one) for one in seeds]) for name, seeds in losses.items()}
+    distance = courses["lissome"].mean(0) - courses["PyTorch"].mean(0)
+    spread = courses["PyTorch"].max(0) - courses["PyTorch"].min(0)
+    return float(np.sqrt(np.mean(distance**2))), float(np.sqrt(np.mean(spread**2)))
 
 
 def main() -> None:
@@ -76,6 +100,7 @@ def main() -> None:
     images, labels = load(options.images, "train", options.samples)
     test_images, test_labels = load(options.images, "t10k", 10000)
     accuracies: dict[str, list[float]] = {"PyTorch": [], "lissome": []}
+    losses: dict[str, list[list[float]]] = {"PyTorch": [], "lissome": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.savez(folder / "train.npz", images=images.numpy(), labels=labels.numpy())
@@ -87,9 +112,11 @@ def main() -> None:
             torch.export.save(torch.export.export(net, (images[:4],), dynamic_shapes=shapes), folder / "net.pt2")
             words = ["--epochs", options.epochs, "--batch", BATCH, "--lr", RATE, "--schedule", "cosine", "--seed", seed]
             times = [time.monotonic()]
-            accuracies["lissome"].append(train_with_lissome(folder, words))
+            course, accuracy = train_with_lissome(folder, words)
+            losses["lissome"].append(course)
+            accuracies["lissome"].append(accuracy)
             times.append(time.monotonic())
-            train_in_python(net, images, labels, options.epochs, seed)
+            losses["PyTorch"].append(train_in_python(net, images, labels, options.epochs, seed))
             accuracies["PyTorch"].append(measure_accuracy(net, test_images, test_labels))
             times.append(time.monotonic())
             print(f"seed {seed}: lissome {accuracies['lissome'][-1]:.4f} in {times[1] - times[0]:.0f} s, ", end="")
@@ -97,7 +124,9 @@ def main() -> None:
     means = {name: float(np.mean(values)) for name, values in accuracies.items()}
     difference = abs(means["lissome"] - means["PyTorch"])
     print(f"mean accuracy: lissome {means['lissome']:.4f}, PyTorch {means['PyTorch']:.4f}, {100 * difference:.2f} points apart")
-    raise SystemExit(difference > MOST_DIFFERENCE)
+    distance, spread = measure_courses(losses)
+    print(f"loss, means of {STEPS_TOGETHER} steps: mean courses {distance:.4f} apart, seeds of PyTorch {spread:.4f}")
+    raise SystemExit(difference > MOST_DIFFERENCE or distance > spread)
 
 
 if __name__ == "__main__":
