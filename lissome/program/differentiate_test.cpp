@@ -107,6 +107,24 @@ TEST_CASE("a classifier's gradients, at every batch size") {
   CHECK(joined.value(joined.inputs[0].value).type.sizes[0] == Dimension::named("n"));
 }
 
+TEST_CASE("labels among which some are ignored") {
+  at::manual_seed(6);
+  const Program program = parse_with_random_weights(
+      "dim n in 2..64\n"
+      "input %x: f32[n, 6]\n"
+      "input %labels: i64[n]\n"
+      "parameter @w: f32[40, 6]\n"
+      "%scores = aten::linear(%x, @w)\n"
+      "%loss = aten::cross_entropy_loss(%scores, %labels)\n"
+      "return %loss\n");
+  const auto batch = [](int64_t size) {
+    at::Tensor labels = at::randint(0, 40, {size}, at::kLong);
+    labels.narrow(0, 1, size / 2).fill_(-100);
+    return Tensors{at::randn({size, 6}), labels};
+  };
+  check_gradients(program, {"w"}, {batch(4), batch(4), batch(9)});
+}
+
 TEST_CASE("convolution, batch statistics and pooling: gradients and written state") {
   at::manual_seed(0);
   const Program program = parse_with_random_weights(

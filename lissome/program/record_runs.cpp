@@ -4,6 +4,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_unique.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones_like.h>
@@ -158,20 +159,25 @@ std::vector<at::Tensor> make_examples(const std::vector<TracedInput>& inputs, co
   return examples;
 }
 
-// Other values of the same kind in the same range: the largest become the smallest, or at random.
+// Other values of the same kind in the same range: the largest become the smallest, or at random. Whole numbers are
+// those that occur: between labels and the one that is ignored lie many that mean nothing.
+at::Tensor redraw_whole(const at::Tensor& example, const std::optional<at::Generator>& generator) {
+  const auto [values, places] = at::_unique(example, true, true);
+  if (!generator) return values.index({places.neg().add_(values.numel() - 1)});
+  return values.index({at::randint(0, values.numel(), example.sizes(), generator, example.options().dtype(at::kLong))});
+}
+
 at::Tensor redraw(const at::Tensor& example, const std::optional<at::Generator>& generator) {
   if (example.numel() == 0 || example.is_complex()) return example;
   if (example.scalar_type() == at::kBool) {
     return generator ? at::rand_like(example, generator, at::kFloat).gt(0.5) : example.logical_not();
   }
-  const at::Tensor plain = example.is_floating_point() ? example.nan_to_num(0, 0, 0) : example;
+  if (!example.is_floating_point()) return redraw_whole(example, generator);
+  const at::Tensor plain = example.nan_to_num(0, 0, 0);
   const at::Tensor low = plain.min(), high = plain.max();
   if (!generator) return low.sub(plain).add_(high);
-  if (example.is_floating_point()) {
-    const at::Tensor span = at::where(high.gt(low), high.sub(low), at::ones_like(low));
-    return at::rand_like(example, generator).mul_(span).add_(low);
-  }
-  return at::randint(low.item().toLong(), high.item().toLong() + 1, example.sizes(), generator, example.options());
+  const at::Tensor span = at::where(high.gt(low), high.sub(low), at::ones_like(low));
+  return at::rand_like(example, generator).mul_(span).add_(low);
 }
 
 class Runner {
@@ -261,6 +267,8 @@ ModuleRuns run_module(const RecordedModule& module, const std::vector<TracedInpu
       runs.recorded.push_back(runner.run(plan.recorded.front(), std::move(redrawn), true));
     } catch (const c10::Error&) {
       // Values that the module refuses tell nothing about those that it takes.
+    } catch (const Error& error) {  // so does a program that is recorded
+      if (error.kind() != ErrorKind::invalid_input) throw;
     }
   }
   return runs;
