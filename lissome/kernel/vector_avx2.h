@@ -22,9 +22,26 @@ inline __m256i first_lanes(int64_t count) {
 }
 
 inline Floats load(const float* p) { return {_mm256_loadu_ps(p)}; }
-inline Floats load_first(const float* p, int64_t count) { return {_mm256_maskload_ps(p, first_lanes(count))}; }
+inline Floats load_first(const float* p, int64_t count) {
+  return {count >= Floats::kWidth ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, first_lanes(count))};
+}
 inline void store(float* p, Floats a) { _mm256_storeu_ps(p, a.v); }
-inline void store_first(float* p, Floats a, int64_t count) { _mm256_maskstore_ps(p, first_lanes(count), a.v); }
+// Without masks: processors without AVX-512 may take a dozen cycles for a store with one, and cannot forward it to a
+// load.
+inline void store_first(float* p, Floats a, int64_t count) {
+  if (count >= Floats::kWidth) return store(p, a);
+  if (count <= 0) return;
+  __m128 part = _mm256_castps256_ps128(a.v);
+  if (count & 4) {
+    _mm_storeu_ps(p, part);
+    part = _mm256_extractf128_ps(a.v, 1), p += 4;
+  }
+  if (count & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(p), part);
+    part = _mm_movehl_ps(part, part), p += 2;
+  }
+  if (count & 1) _mm_store_ss(p, part);
+}
 // The first `count` lanes of a, zero (or `rest`) in the others.
 inline Floats first_of(Floats a, int64_t count) {
   return {_mm256_and_ps(_mm256_castsi256_ps(first_lanes(count)), a.v)};
@@ -39,8 +56,9 @@ inline Floats operator+(Floats a, Floats b) { return {_mm256_add_ps(a.v, b.v)}; 
 inline Floats operator-(Floats a, Floats b) { return {_mm256_sub_ps(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {_mm256_mul_ps(a.v, b.v)}; }
 inline Floats operator/(Floats a, Floats b) { return {_mm256_div_ps(a.v, b.v)}; }
-inline Floats multiply_add(Floats a, Floats b, Floats c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }       // a*b + c
-// sum += a * b, in the register of the sum: a tile leaves one of 16 free, and g++ moves and spills sums when it may choose.
+inline Floats multiply_add(Floats a, Floats b, Floats c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }  // a*b + c
+// sum += a * b, in the register of the sum: a tile leaves one of 16 free, and g++ moves and spills sums when it may
+// choose.
 inline void add_product(Floats a, Floats b, Floats& sum) {
   asm("vfmadd231ps %2, %1, %0" : "+x"(sum.v) : "x"(a.v), "x"(b.v));
 }
