@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/max_pool_portable.h"
 #include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
 
@@ -25,6 +26,16 @@ double pass_where_positive(const Call& call, int64_t at, T value) {
   if (call.mask_scale)
     narrow_portable(static_cast<double>(call.mask_scale[c]) * widen_portable(mask) + call.mask_shift[c], mask);
   return widen_portable(mask) <= 0 ? 0.0 : widen_portable(value);
+}
+
+// Of rows as they lie, or as the gradient of max pooling makes them.
+template <typename Call, typename T>
+T read_row(const Call& call, const T* rows, int64_t at) {
+  if (!call.places) return rows[at];
+  const MaxPoolGradientCallOf<T> pooled = {rows, call.places, nullptr, call.channels, call.window};
+  T value;
+  narrow_portable(sum_gradient(pooled, at / call.channels, at % call.channels), value);
+  return value;
 }
 
 template <typename T>
@@ -89,7 +100,7 @@ void sum_channels(const ChannelSumsCallOf<T>& call, int part, int parts) {
         const int64_t at = row * call.channels + c;
         const double center = !call.x ? 0 : call.dy ? call.mean[c] : widen_portable(call.x[c]);
         const double x = call.x ? widen_portable(call.x[at]) - center : 0;
-        const double one = call.dy ? pass_where_positive(call, at, call.dy[at]) : x;
+        const double one = call.dy ? pass_where_positive(call, at, read_row(call, call.dy, at)) : x;
         first += one, second += one * x;
       }
       call.sums[block * 2 * call.channels + c] = first;
@@ -103,7 +114,8 @@ void map_channels(const ChannelAffineCallOf<T>& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
   for (int64_t at = rows.begin * call.channels; at < rows.end * call.channels; ++at) {
     const int64_t c = at % call.channels;
-    double y = static_cast<double>(call.scale[c]) * pass_where_positive(call, at, call.x[at]) + call.shift[c];
+    const double x = pass_where_positive(call, at, read_row(call, call.x, at));
+    double y = static_cast<double>(call.scale[c]) * x + call.shift[c];
     if (call.z) {
       const double centered = widen_portable(call.z[at]) - (call.z_center ? call.z_center[c] : 0.0);
       y += (call.z_scale ? call.z_scale[c] : 1.0) * centered;

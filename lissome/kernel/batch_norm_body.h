@@ -4,6 +4,7 @@
 #include "lissome/kernel/vector_bf16.h"
 
 #include "lissome/kernel/batch_norm.h"
+#include "lissome/kernel/max_pool_body.h"
 #include "lissome/kernel/split.h"
 
 namespace lissome {
@@ -15,6 +16,7 @@ constexpr int64_t kSumRows = 32;  // summed in f32, then added to sums in f64
 template <int Vectors>
 struct ChannelLanes {
   int64_t channels;  // that exist
+  LISSOME_INLINE int64_t count() const { return channels; }
   template <typename T>
   LISSOME_INLINE Floats load_at(const T* p, int v) const {
     const int64_t left = channels - v * Floats::kWidth;
@@ -35,6 +37,7 @@ struct ChannelLanes {
 // All of Vectors registers.
 template <int Vectors>
 struct WholeLanes {
+  LISSOME_INLINE int64_t count() const { return Vectors * Floats::kWidth; }
   template <typename T>
   LISSOME_INLINE Floats load_at(const T* p, int v) const {
     return load(p + v * Floats::kWidth);
@@ -52,6 +55,30 @@ LISSOME_INLINE Floats pass_where_positive(Floats mask, Floats value) {
 #else
   return {_mm256_and_ps(_mm256_cmp_ps(mask.v, _mm256_setzero_ps(), _CMP_NLE_UQ), value.v)};
 #endif
+}
+
+// Some channels of rows that are worked on together: the first of them, and how far the next row lies.
+template <typename T>
+struct RowsInPlace {
+  const T* first = nullptr;
+  int64_t stride = 0;
+};
+
+// `channels` of rows [begin, end) of dy: where they lie, or gathered in `kept` of what was max pooled.
+template <int64_t Stride, typename Call, typename T>
+LISSOME_INLINE RowsInPlace<T> find_rows(const Call& call, const T* dy, Range channels, int64_t begin, int64_t end,
+                                        T (&kept)[kSumRows * Stride]) {
+  if (!call.places) return {dy + begin * call.channels + channels.begin, call.channels};
+  const Window& w = call.window;
+  const MaxPoolGradientCallOf<T> pooled = {dy, call.places, nullptr, call.channels, w};
+  int64_t v = begin % w.width, h = begin / w.width % w.height, n = begin / w.width / w.height;
+  for (int64_t row = begin; row < end; ++row) {
+    gather_max_pixel(pooled, n, h, v, channels, kept + (row - begin) * Stride);
+    if (++v < w.width) continue;
+    v = 0;
+    if (++h == w.height) h = 0, ++n;
+  }
+  return {kept, Stride};
 }
 
 template <typename Call, typename Lanes>
@@ -72,6 +99,10 @@ LISSOME_INLINE void sum_rows(const ChannelSumsCallOf<T>& call, const Lanes& lane
     center[v] = !call.x ? zeros() : call.dy ? lanes.load_at(call.mean + c, v) : lanes.load_at(call.x + c, v);
     sums[0][v] = sums[1][v] = zeros();
   }
+  constexpr int64_t kStride = Vectors * Floats::kWidth;
+  alignas(64) T kept[kSumRows * kStride];
+  RowsInPlace<T> dys;
+  if (call.dy) dys = find_rows<kStride>(call, call.dy, {c, c + lanes.count()}, begin, end, kept);
   for (int64_t row = begin; row < end; ++row) {
     const int64_t at = row * call.channels + c;
 #pragma GCC unroll 4
@@ -81,7 +112,7 @@ LISSOME_INLINE void sum_rows(const ChannelSumsCallOf<T>& call, const Lanes& lane
         sums[0][v] = sums[0][v] + x, sums[1][v] = multiply_add(x, x, sums[1][v]);
         continue;
       }
-      Floats dy = lanes.load_at(call.dy + at, v);
+      Floats dy = lanes.load_at(dys.first + (row - begin) * dys.stride, v);
       if (call.mask) {
         const Floats mask = lanes.load_at(call.mask + at, v);
         dy = pass_where_positive(call.mask_scale ? multiply_add(mask_scale[v], mask, mask_shift[v]) : mask, dy);
@@ -142,11 +173,14 @@ LISSOME_INLINE void map_rows(const ChannelAffineCallOf<T>& call, const Lanes& la
     center[v] = call.z_center ? lanes.load_at(call.z_center + c, v) : zeros();
   }
   const Floats floor = call.relu ? zeros() : fill(-__builtin_inff());
+  constexpr int64_t kStride = Vectors * Floats::kWidth;
+  alignas(64) T kept[kSumRows * kStride];
+  const RowsInPlace<T> xs = find_rows<kStride>(call, call.x, {c, c + lanes.count()}, begin, end, kept);
   for (int64_t row = begin; row < end; ++row) {
     const int64_t at = row * call.channels + c;
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
-      Floats x = lanes.load_at(call.x + at, v);
+      Floats x = lanes.load_at(xs.first + (row - begin) * xs.stride, v);
       if (call.mask) {
         const Floats mask = lanes.load_at(call.mask + at, v);
         x = pass_where_positive(call.mask_scale ? multiply_add(mask_scale[v], mask, mask_shift[v]) : mask, x);

@@ -8,6 +8,8 @@
 
 #include "lissome/kernel/bf16_arrays.h"
 #include "lissome/kernel/kernel_table.h"
+#include "lissome/kernel/portable_output.h"
+#include "lissome/kernel/test_window.h"
 
 using namespace lissome;
 
@@ -120,6 +122,45 @@ void check_rebuilt_mask(Norm norm) {
     }
     CHECK(std::memcmp(dx[0].data(), dx[1].data(), dx[0].size() * sizeof(float)) == 0);
     CHECK(std::memcmp(sums[0].data(), sums[1].data(), sums[0].size() * sizeof(double)) == 0);
+  }
+}
+
+// What was max pooled, gathered by the kernels or spread before them: the same bits, in each row of the table.
+template <typename T>
+void check_gathered(const Window& window, int64_t channels, const std::string& suffix) {
+  const Window w = finish_window(window);
+  const int64_t pooled = w.batch * w.out_height * w.out_width * channels, rows = w.batch * w.height * w.width;
+  TestNumbers numbers(13);
+  const auto scale = numbers.reals(channels), shift = numbers.reals(channels);
+  std::vector<T> x, dy;
+  for (const float value : numbers.reals(rows * channels)) narrow_portable(value, x.emplace_back());
+  for (const float value : numbers.reals(pooled)) narrow_portable(value, dy.emplace_back());
+  std::vector<T> spread(x.size()), y(static_cast<size_t>(pooled));
+  std::vector<uint8_t> places(y.size());
+  run("max_pool_places" + suffix, MaxPoolCallOf<T>{x.data(), y.data(), places.data(), channels, w});
+  run("max_pool_gradient" + suffix, MaxPoolGradientCallOf<T>{dy.data(), places.data(), spread.data(), channels, w});
+  for (const KernelRow& affine_row : kernel_rows("channel_affine" + suffix)) {
+    if (!can_run(affine_row.isa)) continue;
+    CAPTURE(isa_name(affine_row.isa));
+    std::vector<T> dx[2] = {y, y};
+    std::vector<double> sums[2];
+    for (const bool gathered : {false, true}) {
+      dx[gathered].resize(x.size()), sums[gathered].resize(static_cast<size_t>(kChannelBlocks * 2 * channels));
+      ChannelSumsCallOf<T> sum;
+      sum.x = x.data(), sum.mask = x.data(), sum.mean = shift.data(), sum.sums = sums[gathered].data();
+      sum.rows = rows, sum.channels = channels;
+      ChannelAffineCallOf<T> affine;
+      affine.scale = scale.data(), affine.shift = shift.data(), affine.z = x.data(), affine.y = dx[gathered].data();
+      affine.rows = rows, affine.channels = channels;
+      sum.dy = affine.x = gathered ? dy.data() : spread.data();
+      if (gathered) sum.places = affine.places = places.data(), sum.window = affine.window = w;
+      for (int part = 0; part < 3; ++part) affine_row.function(&affine, part, 3);
+      for (const KernelRow& row : kernel_rows("channel_sums" + suffix)) {
+        for (int part = 0; part < 3 && row.isa == affine_row.isa; ++part) row.function(&sum, part, 3);
+      }
+    }
+    CHECK(dx[0] == dx[1]);
+    CHECK(sums[0] == sums[1]);
   }
 }
 
@@ -321,5 +362,18 @@ TEST_CASE("sums, statistics and affine maps of bf16 rows are those of the same n
     CAPTURE(rows);
     CAPTURE(channels);
     check_bf16(make_norm(rows, channels, static_cast<uint64_t>(rows), 0.5f));
+  }
+}
+
+TEST_CASE("a gradient of what was max pooled is gathered by the steps of the norm") {
+  Window w;
+  w.batch = 2, w.height = 15, w.width = 13;
+  w.kernel_height = w.kernel_width = 3, w.stride_height = w.stride_width = 2, w.pad_height = w.pad_width = 1;
+  Window even = w;
+  even.height = even.width = 8, even.kernel_height = even.kernel_width = 2, even.pad_height = even.pad_width = 0;
+  for (const int64_t channels : {1, 20, 64, 100}) {
+    CAPTURE(channels);
+    check_gathered<float>(w, channels, ""), check_gathered<uint16_t>(w, channels, "_bf16");
+    check_gathered<float>(even, channels, ""), check_gathered<uint16_t>(even, channels, "_bf16");
   }
 }

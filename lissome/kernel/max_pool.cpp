@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/max_pool_portable.h"
 #include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
 
@@ -41,36 +42,13 @@ void find_places(const MaxPoolCallOf<T>& call, int part, int parts) {
   }
 }
 
-// The window along one dimension whose tap `tap` is position `at`; -1: none.
-int64_t find_window(int64_t at, int64_t tap, int64_t outputs, int64_t stride, int64_t pad, int64_t dilation) {
-  const int64_t corner = at + pad - tap * dilation;
-  return corner >= 0 && corner % stride == 0 && corner / stride < outputs ? corner / stride : -1;
-}
-
-// The last tap first: its window comes first.
-template <typename T>
-double sum_gradient(const MaxPoolGradientCallOf<T>& call, int64_t n, int64_t h, int64_t v, int64_t c) {
-  const Window& w = call.window;
-  float sum = 0;
-  for (int64_t tap = w.kernel_height * w.kernel_width - 1; tap >= 0; --tap) {
-    const int64_t oh =
-        find_window(h, tap / w.kernel_width, w.out_height, w.stride_height, w.pad_height, w.dilation_height);
-    const int64_t ow = find_window(v, tap % w.kernel_width, w.out_width, w.stride_width, w.pad_width, w.dilation_width);
-    if (oh < 0 || ow < 0) continue;
-    const int64_t at = ((n * w.out_height + oh) * w.out_width + ow) * call.channels + c;
-    if (call.places[at] == tap) sum += static_cast<float>(widen_portable(call.dy[at]));
-  }
-  return sum;
-}
-
 template <typename T>
 void spread_gradient(const MaxPoolGradientCallOf<T>& call, int part, int parts) {
   const Window& w = call.window;
   const Range pixels = split_evenly(w.batch * w.height * w.width, part, parts);
   for (int64_t pixel = pixels.begin; pixel < pixels.end; ++pixel) {
-    const int64_t v = pixel % w.width, h = pixel / w.width % w.height, n = pixel / w.width / w.height;
     for (int64_t c = 0; c < call.channels; ++c)
-      narrow_portable(sum_gradient(call, n, h, v, c), call.dx[pixel * call.channels + c]);
+      narrow_portable(sum_gradient(call, pixel, c), call.dx[pixel * call.channels + c]);
   }
 }
 

@@ -110,14 +110,15 @@ LISSOME_INLINE Range find_windows(int64_t at, int64_t outputs, int64_t kernel, i
   return {begin, last + 1 < outputs ? last + 1 : outputs};
 }
 
+// `channels` of one pixel of dx.
 template <typename T>
-LISSOME_INLINE void gather_max_pixel(const MaxPoolGradientCallOf<T>& call, int64_t n, int64_t h, int64_t v) {
+LISSOME_INLINE void gather_max_pixel(const MaxPoolGradientCallOf<T>& call, int64_t n, int64_t h, int64_t v,
+                                     Range channels, T* dx) {
   const Window& w = call.window;
   const Range rows = find_windows(h, w.out_height, w.kernel_height, w.stride_height, w.pad_height, w.dilation_height);
   const Range columns = find_windows(v, w.out_width, w.kernel_width, w.stride_width, w.pad_width, w.dilation_width);
-  T* dx = call.dx + ((n * w.height + h) * w.width + v) * call.channels;
-  for (int64_t c = 0; c < call.channels; c += Floats::kWidth) {
-    const int64_t count = call.channels - c;
+  for (int64_t c = channels.begin; c < channels.end; c += Floats::kWidth, dx += Floats::kWidth) {
+    const int64_t count = channels.end - c;
     const bool whole = count >= Floats::kWidth;
     Floats sum = zeros();
     for (int64_t oh = rows.begin; oh < rows.end; ++oh) {
@@ -138,9 +139,9 @@ LISSOME_INLINE void gather_max_pixel(const MaxPoolGradientCallOf<T>& call, int64
       }
     }
     if (whole) {
-      store(dx + c, sum);
+      store(dx, sum);
     } else {
-      store_first(dx + c, sum, count);
+      store_first(dx, sum, count);
     }
   }
 }
@@ -150,7 +151,9 @@ LISSOME_INLINE void gather_max_lines(const MaxPoolGradientCallOf<T>& call, int p
   const Window& w = call.window;
   const Range lines = split_evenly(w.batch * w.height, part, parts);
   for (int64_t line = lines.begin; line < lines.end; ++line) {
-    for (int64_t v = 0; v < w.width; ++v) gather_max_pixel(call, line / w.height, line % w.height, v);
+    for (int64_t v = 0; v < w.width; ++v)
+      gather_max_pixel(call, line / w.height, line % w.height, v, {0, call.channels},
+                       call.dx + (line * w.width + v) * call.channels);
   }
 }
 

@@ -13,9 +13,10 @@ namespace {
 
 constexpr std::string_view kAffine = "channel_affine", kSums = "channel_sums";
 // Operands of channel_affine.
-constexpr size_t kAffineX = 0, kAffineScale = 1, kAffineShift = 2, kAffineZ = 3, kAffineMask = 6, kAffineMaskMap = 7;
+constexpr size_t kAffineX = 0, kAffineScale = 1, kAffineShift = 2, kAffineZ = 3, kAffineMask = 6, kAffineMaskMap = 7,
+                 kAffinePooled = 9;
 // Operands of channel_sums.
-constexpr size_t kSumsX = 0, kSumsDy = 1, kSumsMask = 2, kSumsMaskMap = 4;
+constexpr size_t kSumsX = 0, kSumsDy = 1, kSumsMask = 2, kSumsMaskMap = 4, kSumsPlaces = 6;
 
 bool is_elementwise(const PlanStep& step) {
   return step.kernel == "elementwise" && step.attributes.integer("integers", 0) == 0;
@@ -67,6 +68,7 @@ class ChannelFuser {
       if (is_sum_of_two(step)) absorb_affine(step, 0) || absorb_affine(step, 1);
       if (is_relu(step)) absorb_affine(step, 0);
       if (is_threshold(step)) give_mask(step);
+      if (step.kernel == "max_pool_gradient") give_places(step);
     }
     std::erase_if(plan_.steps, [](const PlanStep& step) { return step.kernel.empty(); });
   }
@@ -113,18 +115,39 @@ class ChannelFuser {
     return true;
   }
 
-  // The gradient of relu whose readers are the two passes of one batch norm's gradient.
+  // The two passes of one batch norm's gradient, when nothing else reads what comes in there; null otherwise.
+  std::pair<PlanStep*, PlanStep*> find_norm_gradient(int dy) {
+    const std::vector<int>& readers = readers_[static_cast<size_t>(dy)];
+    if (readers.size() != 2 || std::find(readers.begin(), readers.end(), -1) != readers.end()) return {};
+    PlanStep &sums = step_of(readers[0]), &affine = step_of(readers[1]);
+    if (sums.kernel != kSums || sums.operands[kSumsDy] != dy || sums.operands[kSumsMask] >= 0) return {};
+    if (affine.kernel != kAffine || affine.operands[kAffineX] != dy || affine.operands[kAffineMask] >= 0) return {};
+    return {&sums, &affine};
+  }
+
+  // The gradient of relu.
   void give_mask(PlanStep& threshold) {
     const int masked = threshold.results[0], y = threshold.operands[0], dy = threshold.operands[1];
-    const std::vector<int>& readers = readers_[static_cast<size_t>(masked)];
-    if (readers.size() != 2 || std::find(readers.begin(), readers.end(), -1) != readers.end()) return;
-    if (!lie_alike(masked, y) || !lie_alike(masked, dy)) return;
-    PlanStep &sums = step_of(readers[0]), &affine = step_of(readers[1]);
-    if (sums.kernel != kSums || sums.operands[kSumsDy] != masked || sums.operands[kSumsMask] >= 0) return;
-    if (affine.kernel != kAffine || affine.operands[kAffineX] != masked || affine.operands[kAffineMask] >= 0) return;
-    sums.operands[kSumsDy] = affine.operands[kAffineX] = dy;
-    sums.operands[kSumsMask] = affine.operands[kAffineMask] = y;
+    const auto [sums, affine] = find_norm_gradient(masked);
+    if (sums == nullptr || !lie_alike(masked, y) || !lie_alike(masked, dy)) return;
+    sums->operands[kSumsDy] = affine->operands[kAffineX] = dy;
+    sums->operands[kSumsMask] = affine->operands[kAffineMask] = y;
     threshold = {};
+  }
+
+  // The gradient of max pooling.
+  void give_places(PlanStep& pool) {
+    const int dx = pool.results[0], dy = pool.operands[0], places = pool.operands[1];
+    const auto [sums, affine] = find_norm_gradient(dx);
+    if (sums == nullptr || !lie_alike(dx, affine->results[0])) return;
+    sums->operands.resize(kSumsPlaces, -1), affine->operands.resize(kAffinePooled, -1);
+    sums->operands[kSumsDy] = dy, sums->operands.push_back(places);
+    affine->operands[kAffineX] = -1;
+    affine->operands.insert(affine->operands.end(), {dy, places});
+    for (PlanStep* step : {sums, affine}) {
+      for (const auto& [name, attribute] : pool.attributes.entries) step->attributes.set(name, attribute);
+    }
+    pool = {};
   }
 
   Plan& plan_;
@@ -192,8 +215,8 @@ class MaskRebuilder {
     const bool wide = plan_.values[static_cast<size_t>(y)].dtype == Dtype::f32;
     if (!wide || !numbering_.are_equal(norm->operands[kAffineX], x)) return;
     step.operands[mask] = x;
-    step.operands.resize(map, -1);
-    step.operands.insert(step.operands.end(), {norm->operands[kAffineScale], norm->operands[kAffineShift]});
+    step.operands.resize(std::max(step.operands.size(), map + 2), -1);
+    step.operands[map] = norm->operands[kAffineScale], step.operands[map + 1] = norm->operands[kAffineShift];
   }
 
   Plan& plan_;

@@ -158,6 +158,29 @@ TEST_CASE("the first layer's gradient, a max pool's and a norm of rows stay with
                 {}, {at::randn({50, 40}), at::randn({40}), at::randn({40}), at::rand({40}), at::randn({50, 40})});
 }
 
+TEST_CASE("a norm's gradient gathers that of max pooling, which is never made") {
+  constexpr const char* kPooled = R"(
+    dim n in 2..64
+    input %x: f32[n, 16, 17, 16]
+    input %scale: f32[16]
+    input %mean: f32[16]
+    input %var: f32[16]
+    input %d: f32[n, 16, 9, 8]
+    %b: f32[n, 16, 17, 16], %m: f32[16], %r: f32[16], %nm: f32[16], %nv: f32[16] = aten::_native_batch_norm_legit_functional(%x, %scale, none, %mean, %var, true, 0.1, 1e-05)
+    %p: f32[n, 16, 9, 8], %i: i64[n, 16, 9, 8] = aten::max_pool2d_with_indices(%b, [3, 3], [2, 2], [1, 1])
+    %db: f32[n, 16, 17, 16] = aten::max_pool2d_with_indices_backward(%d, %b, [3, 3], [2, 2], [1, 1], [1, 1], false, %i)
+    %dx: f32[n, 16, 17, 16], %dscale: f32[16], %dshift: f32[16] = aten::native_batch_norm_backward(%db, %x, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
+    return %p, %dx, %dscale, %nm, %nv)";
+  const std::vector<c10::IValue> inputs = {at::randn({3, 16, 17, 16}), at::randn({16}), at::randn({16}), at::rand({16}),
+                                           at::randn({3, 16, 9, 8})};
+  const std::string gathered = kPooled + std::string("\n"), spread = kPooled + std::string(", %db\n");
+  check_program(gathered.c_str(), {}, inputs);
+  CHECK(count_steps(gathered.c_str(), "max_pool_gradient") == 0);
+  // What leaves is made.
+  check_program(spread.c_str(), {}, inputs);
+  CHECK(count_steps(spread.c_str(), "max_pool_gradient") == 1);
+}
+
 TEST_CASE("indices that others read are torch's") {
   check_program(R"(
     input %x: f32[2, 4, 8, 8]

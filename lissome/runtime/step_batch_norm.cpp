@@ -1,12 +1,14 @@
 // The steps of batch norm in training form; values [N, C, ...] channels-last, f32 or bf16, sums [blocks, 2, C] f64, all
 // else [C] in f32.
-//   channel_sums: operands x, dy, mask, mean, scale and shift of the mask (x or dy may be absent, and all after them).
+//   channel_sums: operands x, dy, mask, mean, scale and shift of the mask, places (x or dy may be absent, and all after
+//   them). With places (u8), which max_pool_places made, dy is that of what was pooled, and attributes tell the window.
 //   channel_totals: operand sums; result total.
 //   batch_norm_statistics: operands sums, x, weight, bias, running mean and variance; results mean, reciprocal
 //   deviation, new running mean and variance, scale, shift. Attributes "momentum", "epsilon".
 //   batch_norm_gradients: operands sums, weight, reciprocal deviation, x; results gradients of weight and bias, scale
 //   of dy, scale of x, shift.
-//   channel_affine: operands x, scale, shift, z, scale of z, center of z, mask, scale and shift of the mask. "relu".
+//   channel_affine: operands x, scale, shift, z, scale of z, center of z, mask, scale and shift of the mask, or without
+//   x further what was pooled and places, as above: over that no result may be written. "relu".
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -46,6 +48,19 @@ void point_mask_map(StepBinder& binder, size_t operand, int64_t channels) {
   point_channels(binder, operand + 1, channels, &Call::mask_shift);
 }
 
+// The window of the pooling that made something like `dy` of something like `x`.
+Window read_pooled(StepBinder& binder, const PlacedValue& dy, const PlacedValue& x, const PlacedValue& places) {
+  Window window;
+  const WindowSizes sizes = read_window(binder, x, dy, window);
+  binder.require(sizes.in_channels == sizes.out_channels, "channels differ");
+  binder.require(window.kernel_height * window.kernel_width <= 255, "the window has more than 255 taps");
+  binder.require_dtype(dy, x.dtype);
+  binder.require_dtype(places, Dtype::u8);
+  binder.require_sizes(places, dy.sizes);
+  binder.require(places.is_dense(Format::channels_last), "places are not channels-last");
+  return window;
+}
+
 template <typename Call>
 void point_result(StepBinder& binder, size_t result, int64_t channels, float* Call::* member) {
   binder.require_dense(binder.result(result), Dtype::f32, {channels});
@@ -65,10 +80,13 @@ namespace {
 template <typename T>
 void bind_sums(StepBinder& binder, const PlacedValue& first, std::string_view kernel) {
   using Call = ChannelSumsCallOf<T>;
-  const bool forward = !binder.has_operand(1);
+  const bool forward = !binder.has_operand(1), pooled = binder.has_operand(6);
   Call call;
   const Rows rows = read_rows(binder, first);
   call.rows = rows.rows, call.channels = rows.channels;
+  binder.require(!pooled || (!forward && binder.has_operand(0)), "places need x and dy");
+  if (pooled) call.window = read_pooled(binder, binder.operand(1), first, binder.operand(6));
+  if (!forward && !pooled) require_rows_like(binder, binder.operand(1), first);
   for (const size_t i : {0, 2}) {
     if (binder.has_operand(i)) require_rows_like(binder, binder.operand(i), first);
   }
@@ -80,6 +98,7 @@ void bind_sums(StepBinder& binder, const PlacedValue& first, std::string_view ke
   if (binder.has_operand(2)) binder.point(&Call::mask, binder.operand(2));
   point_channels(binder, 3, rows.channels, &Call::mean);
   point_mask_map<Call>(binder, 4, rows.channels);
+  if (pooled) binder.point(&Call::places, binder.operand(6));
   binder.point(&Call::sums, binder.result());
   binder.set_work(0, 2.0 * sizeof(T) * static_cast<double>(first.elements()));
 }
@@ -87,7 +106,7 @@ void bind_sums(StepBinder& binder, const PlacedValue& first, std::string_view ke
 }  // namespace
 
 void bind_channel_sums(StepBinder& binder) {
-  const PlacedValue& first = binder.operand(binder.has_operand(1) ? 1 : 0);
+  const PlacedValue& first = binder.operand(binder.has_operand(0) ? 0 : 1);
   if (first.dtype == Dtype::bf16) return bind_sums<uint16_t>(binder, first, "channel_sums_bf16");
   bind_sums<float>(binder, first, "channel_sums");
 }
@@ -154,14 +173,17 @@ namespace {
 template <typename T>
 void bind_affine(StepBinder& binder, std::string_view kernel) {
   using Call = ChannelAffineCallOf<T>;
-  const PlacedValue& x = binder.operand(0);
+  const bool pooled = !binder.has_operand(0);
+  const PlacedValue& x = binder.operand(pooled ? 9 : 0);
+  const PlacedValue& y = binder.result();
   Call call;
-  const Rows rows = read_rows(binder, x);
+  const Rows rows = read_rows(binder, y);
   call.rows = rows.rows, call.channels = rows.channels;
   call.relu = binder.attributes().integer("relu", 0) != 0;
-  require_rows_like(binder, binder.result(), x);
+  if (pooled) call.window = read_pooled(binder, x, y, binder.operand(10));
+  if (!pooled) require_rows_like(binder, x, y);
   for (const size_t i : {3, 6}) {
-    if (binder.has_operand(i)) require_rows_like(binder, binder.operand(i), x);
+    if (binder.has_operand(i)) require_rows_like(binder, binder.operand(i), y);
   }
   binder.require(binder.has_operand(1) && binder.has_operand(2), "there is no scale or no shift");
   binder.set_call(kernel, call);
@@ -173,14 +195,15 @@ void bind_affine(StepBinder& binder, std::string_view kernel) {
   point_channels(binder, 5, rows.channels, &Call::z_center);
   if (binder.has_operand(6)) binder.point(&Call::mask, binder.operand(6));
   point_mask_map<Call>(binder, 7, rows.channels);
-  binder.point(&Call::y, binder.result());
-  binder.set_work(0, 3.0 * sizeof(T) * static_cast<double>(x.elements()));
+  if (pooled) binder.point(&Call::places, binder.operand(10));
+  binder.point(&Call::y, y);
+  binder.set_work(0, 3.0 * sizeof(T) * static_cast<double>(y.elements()));
 }
 
 }  // namespace
 
 void bind_channel_affine(StepBinder& binder) {
-  if (binder.operand(0).dtype == Dtype::bf16) return bind_affine<uint16_t>(binder, "channel_affine_bf16");
+  if (binder.result().dtype == Dtype::bf16) return bind_affine<uint16_t>(binder, "channel_affine_bf16");
   bind_affine<float>(binder, "channel_affine");
 }
 
