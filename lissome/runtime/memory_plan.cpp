@@ -9,8 +9,10 @@ namespace lissome {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-// Work, in pairs of buffers looked at, that mending the order may take: about a millisecond.
+// Work, in pairs of buffers looked at, that mending one order may take: about a millisecond.
 constexpr int64_t kMendingPairs = 500'000;
+// Buffers below this share of the bound are placed when the others are: they fill what is left over.
+constexpr int64_t kSmallShare = 256;
 
 bool meet_in_time(const PlannedBuffer& left, const PlannedBuffer& right) {
   return left.first_step <= right.last_step && right.first_step <= left.last_step;
@@ -79,8 +81,13 @@ class Planner {
       : placement_(buffers), least_(placement_.largest_live()), best_bytes_(INT64_MAX) {}
 
   PlannedArena plan() {
-    try_orders();
-    if (!done()) mend_order();
+    list_orders();
+    for (const std::vector<size_t>& order : orders_) {
+      if (!done()) try_order(order);
+    }
+    for (const std::vector<size_t>& order : orders_) {
+      if (!done()) mend_order(order);
+    }
     bool searched = false;
     if (!done()) searched = search();
     return {best_bytes_, least_, done() || searched};
@@ -91,47 +98,60 @@ class Planner {
  private:
   bool done() const { return best_bytes_ == least_; }
 
-  int64_t try_order(const std::vector<size_t>& order) {
+  void try_order(const std::vector<size_t>& order) {
     const int64_t bytes = placement_.place(order);
-    if (bytes < best_bytes_) best_bytes_ = bytes, best_ = placement_.buffers(), best_order_ = order;
-    return bytes;
+    if (bytes < best_bytes_) best_bytes_ = bytes, best_ = placement_.buffers();
   }
 
   template <typename Key>
-  void try_sorted(const Key& key) {
-    if (done()) return;
+  void add_sorted(const Key& key) {
     const auto& buffers = placement_.buffers();
     std::vector<size_t> order(buffers.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t left, size_t right) { return key(buffers[left]) > key(buffers[right]); });
-    try_order(order);
+    orders_.push_back(std::move(order));
   }
 
-  void try_orders() {
+  void list_orders() {
     const auto length = [](const PlannedBuffer& buffer) { return int64_t{buffer.last_step} - buffer.first_step + 1; };
-    try_sorted([](const PlannedBuffer& buffer) { return buffer.bytes; });
-    try_sorted([&](const PlannedBuffer& buffer) {
+    add_sorted([](const PlannedBuffer& buffer) { return buffer.bytes; });
+    add_sorted([&](const PlannedBuffer& buffer) {
       return static_cast<double>(buffer.bytes) * static_cast<double>(length(buffer));
     });
-    try_sorted([&](const PlannedBuffer& buffer) { return length(buffer); });
-    try_sorted([](const PlannedBuffer& buffer) { return -buffer.first_step; });
+    add_sorted([&](const PlannedBuffer& buffer) { return length(buffer); });
+    add_sorted([](const PlannedBuffer& buffer) { return -buffer.first_step; });
   }
 
-  // What reaches the top was placed too late: it goes first, and everything is placed again.
-  void mend_order() {
-    std::vector<size_t> order = best_order_;
+  // What reaches the top was placed too late: it goes first, and everything is placed again. Large buffers alone, then
+  // the small ones among them.
+  void mend_order(const std::vector<size_t>& start) {
+    std::vector<size_t> order = list_by_size(start, true), best = order;
     const auto count = static_cast<int64_t>(order.size());
-    int64_t bytes = placement_.place(order);
-    for (int64_t left = kMendingPairs; left > 0 && !done(); left -= count * count) {
+    int64_t bytes = placement_.place(order), best_bytes = bytes;
+    for (int64_t left = kMendingPairs; left > 0 && best_bytes > least_; left -= count * count) {
       const auto top = std::find_if(order.begin(), order.end(), [&](size_t index) {
         const PlannedBuffer& buffer = placement_.buffers()[index];
         return buffer.offset + buffer.bytes == bytes;
       });
-      if (top == order.begin()) return;
+      if (top == order.begin()) break;
       std::rotate(order.begin(), top, top + 1);
-      bytes = try_order(order);
+      bytes = placement_.place(order);
+      if (bytes < best_bytes) best_bytes = bytes, best = order;
     }
+    if (best_bytes >= best_bytes_) return;
+    const std::vector<size_t> small = list_by_size(orders_.front(), false);
+    best.insert(best.end(), small.begin(), small.end());
+    try_order(best);
+  }
+
+  // Those of `order` that are large, or small.
+  std::vector<size_t> list_by_size(const std::vector<size_t>& order, bool large) const {
+    std::vector<size_t> listed;
+    for (const size_t index : order) {
+      if ((placement_.buffers()[index].bytes >= least_ / kSmallShare) == large) listed.push_back(index);
+    }
+    return listed;
   }
 
   // True when what is kept afterwards is proved to be the least. Asking for the bound itself rules out most at once,
@@ -154,7 +174,7 @@ class Planner {
   Placement placement_;
   int64_t least_, best_bytes_;
   std::vector<PlannedBuffer> best_;
-  std::vector<size_t> best_order_;
+  std::vector<std::vector<size_t>> orders_;
 };
 
 }  // namespace

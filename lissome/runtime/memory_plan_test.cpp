@@ -93,6 +93,20 @@ TEST_CASE("random lifetimes never overlap, and stay near the least possible") {
   CHECK(sum / 50 <= 1.03);
 }
 
+TEST_CASE("many small buffers do not keep the order of the large ones from being mended") {
+  std::mt19937 random(4);
+  double sum = 0;
+  for (int round = 0; round < 10; ++round) {
+    std::vector<PlannedBuffer> buffers = make_random(random, 60, 100, 12, 5'000'000);
+    const std::vector<PlannedBuffer> small = make_random(random, 540, 100, 30, 1000);
+    buffers.insert(buffers.end(), small.begin(), small.end());
+    const PlannedArena arena = plan_memory(buffers);
+    CHECK(verify_memory_plan(buffers, arena.bytes) == "");
+    sum += static_cast<double>(arena.bytes) / static_cast<double>(arena.least_bytes);
+  }
+  CHECK(sum / 10 <= 1.005);
+}
+
 TEST_CASE("few buffers that leave no byte free are placed in the least memory") {
   std::mt19937 random(5);
   for (int round = 0; round < 300; ++round) {
