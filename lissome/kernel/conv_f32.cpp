@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "lissome/kernel/conv_planes.h"
 #include "lissome/kernel/kernel_table_rows.h"
 #include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
@@ -34,6 +35,10 @@ int64_t conv_f32_scratch(const ConvF32Call& call) {
   return pays_on_tiles(call) ? find_conv_thirds(find_phases(call)).floats() : 0;
 }
 
+int64_t conv_f32_band(const ConvF32Call& call) {
+  return (count_seen_lines(call.window, kBandLines) * call.window.width * call.in_channels + 15) / 16 * 16;
+}
+
 namespace {
 
 double sum_window(const ConvF32Call& call, int64_t n, int64_t oh, int64_t ow, int64_t oc) {
@@ -48,9 +53,11 @@ double sum_window(const ConvF32Call& call, int64_t n, int64_t oh, int64_t ow, in
       const int64_t h = oh * w.stride_height - w.pad_height + kh * w.dilation_height;
       const int64_t v = ow * w.stride_width - w.pad_width + kw * w.dilation_width;
       if (h < 0 || h >= w.height || v < 0 || v >= w.width) continue;
-      const float* x = call.x + ((n * w.height + h) * w.width + v) * call.in_channels + group * inputs;
+      const int64_t pixel = h * w.width + v, image = w.height * w.width, step = call.band ? image : 1;
+      const float* x =
+          call.x + n * image * call.in_channels + (call.band ? pixel : pixel * call.in_channels + group * inputs);
       const float* weight = panel + (kh * w.kernel_width + kw) * inputs * kLinearPanel;
-      for (int64_t ic = 0; ic < inputs; ++ic) sum += static_cast<double>(x[ic]) * weight[ic * kLinearPanel];
+      for (int64_t ic = 0; ic < inputs; ++ic) sum += static_cast<double>(x[ic * step]) * weight[ic * kLinearPanel];
     }
   }
   return sum;

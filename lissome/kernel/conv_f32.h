@@ -23,16 +23,19 @@ struct Window {
 };
 
 struct ConvF32Call : OutputF32 {
-  const float* x = nullptr;       // [batch, height, width, in_channels]
+  const float* x = nullptr;  // [batch, height, width, in_channels]; with a band [batch, in_channels, height, width]
   const float* weight = nullptr;  // packed, see above
   const float* zeros = nullptr;   // in_channels zeros
   float* scratch = nullptr;       // conv_f32_scratch() for each part, or null: then tile registers are not used
+  float* band = nullptr;          // conv_f32_band() for each part, or null; one group, and no scratch
   int64_t in_channels = 0, out_channels = 0, groups = 1;
   Window window;
 };
 
 // As linear_f32_scratch().
 int64_t conv_f32_scratch(const ConvF32Call& call);
+// Floats in which a part lays lines of planes pixel by pixel.
+int64_t conv_f32_band(const ConvF32Call& call);
 
 int64_t packed_conv_f32_size(int64_t out_channels, int64_t in_channels, int64_t groups, int64_t taps);  // elements
 // `weight` is [out_channels, in_channels / groups, kernel_height, kernel_width], dense in row order.

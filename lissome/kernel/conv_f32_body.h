@@ -1,6 +1,7 @@
 // The f32 convolution over Floats: the tiles of tile_f32_body.h, whose rows are pixels and whose sums run over taps.
 #pragma once
 
+#include "lissome/kernel/conv_planes.h"
 #include "lissome/kernel/tile_f32_body.h"
 #include "lissome/kernel/window_rows.h"
 
@@ -122,7 +123,8 @@ LISSOME_INLINE void run_conv_groups(const ConvF32Call& call, const Group& start,
 }
 
 LISSOME_INLINE void run_conv_f32(const ConvF32Call& call, int part, int parts) {
-  run_conv_groups(call, ConvGroup{}, part, parts);
+  if (!call.band) return run_conv_groups(call, ConvGroup{}, part, parts);
+  run_bands(call, part, parts, [](const ConvF32Call& some) { run_conv_groups(some, ConvGroup{}, 0, 1); });
 }
 
 }  // namespace

@@ -18,6 +18,17 @@ struct Case {
   ResidualPlace residual = ResidualPlace::none;
 };
 
+// Channels-last images as planes.
+std::vector<float> lay_planes(const std::vector<float>& x, int64_t pixels, int64_t channels) {
+  std::vector<float> planes(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto at = static_cast<int64_t>(i), c = at % channels, pixel = at / channels % pixels;
+    const int64_t image = at / channels / pixels;
+    planes[static_cast<size_t>((image * channels + c) * pixels + pixel)] = x[i];
+  }
+  return planes;
+}
+
 void check_case(const Case& c, uint64_t seed) {
   const Window w = finish_window(c.window);
   REQUIRE(w.out_height > 0);
@@ -40,8 +51,16 @@ void check_case(const Case& c, uint64_t seed) {
     std::vector<float> y(static_cast<size_t>(pixels * c.out_channels), 777.0f);
     call.y = y.data();
     std::vector<float> scratch(static_cast<size_t>(parts * conv_f32_scratch(call)), 555.0f);
-    call.scratch = scratch.empty() ? nullptr : scratch.data();
+    call.scratch = scratch.empty() || call.band ? nullptr : scratch.data();
     for (int part = 0; part < parts; ++part) row.function(&call, part, parts);
+    return y;
+  };
+  const auto run_planes = [&](const KernelRow& row, int parts) {
+    const std::vector<float> planes = lay_planes(x, w.height * w.width, c.in_channels);
+    std::vector<float> band(static_cast<size_t>(parts * conv_f32_band(call)), 555.0f);
+    call.x = planes.data(), call.band = band.data();
+    const std::vector<float> y = run(row, parts);
+    call.x = x.data(), call.band = nullptr;
     return y;
   };
   const auto rows = kernel_rows("conv_f32");
@@ -53,6 +72,7 @@ void check_case(const Case& c, uint64_t seed) {
       CAPTURE(isa_name(row.isa));
       CAPTURE(seed);
       CHECK(count_differences(run(row, parts), wanted, tolerance) == 0);
+      if (c.groups == 1) CHECK(count_differences(run_planes(row, parts), wanted, tolerance) == 0);
     }
   }
 }

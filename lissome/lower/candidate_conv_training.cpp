@@ -105,13 +105,23 @@ int pack_f32_weight(PlanBuilder& builder, const Node& node, ConvPacking packing)
   return packed;
 }
 
+// An image as data hold it is read as it lies, so that no copy of it waits beside the much larger y. On tile registers
+// x must be channels-last.
+bool reads_planes(const PlanBuilder& builder, const Node& node, const Argument& x) {
+  constexpr int64_t kMostPlanes = 4;
+  return builder.format(x.value()) == Format::row_major && groups_of(node) == 1 &&
+         conv_weight_sizes(builder, node)[1] <= kMostPlanes && find_kernel("conv_f32").isa != Isa::amx;
+}
+
 // y of `result` = the convolution of x, where weight [out, in / groups, ...].
 void add_forward(PlanBuilder& builder, const Node& node, const Argument& x, int bias, ValueId result) {
   const std::vector<int64_t> weight = conv_weight_sizes(builder, node);
   PlanStep step;
   step.kernel = "conv_f32";
   set_conv_window(step, node, weight);
-  step.operands = {builder.use_dense(x, node, Format::channels_last),
+  const bool planes = reads_planes(builder, node, x);
+  if (planes) step.attributes.set("planes", int64_t{1});
+  step.operands = {builder.use_dense(x, node, planes ? Format::row_major : Format::channels_last),
                    pack_f32_weight(builder, node, ConvPacking::forward), bias, -1,
                    pack_zeros(builder, weight[1] * groups_of(node))};
   step.results = {builder.make(result, Storage::arena, Format::channels_last)};

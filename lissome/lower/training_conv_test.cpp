@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lissome/kernel.h"
 #include "lissome/lower/program_check.h"
 
 using namespace lissome;
@@ -156,6 +157,27 @@ TEST_CASE("the first layer's gradient, a max pool's and a norm of rows stay with
     return %y, %dx, %dscale, %dshift, %nm, %nv
   )",
                 {}, {at::randn({50, 40}), at::randn({40}), at::randn({40}), at::rand({40}), at::randn({50, 40})});
+}
+
+TEST_CASE("a first convolution reads the planes of its image as they lie") {
+  constexpr const char* kFirst = R"(
+    dim n in 2..64
+    input %x: f32[n, 3, 33, 32]
+    input %w: f32[16, 3, 7, 7]
+    %y: f32[n, 16, 17, 16] = aten::convolution(%x, %w, none, [2, 2], [3, 3], [1, 1], false, [0, 0], 1)
+    %z: f32[n, 16, 17, 16] = aten::exp(%y)
+    return %z
+)";
+  check_program(kFirst, {}, {at::randn({3, 3, 33, 32}), at::randn({16, 3, 7, 7})});
+  LowerOptions options;
+  options.effort = Effort::fast;
+  const Plan plan = lower_program(parse_program(kFirst), options);
+  const auto conv = std::find_if(plan.steps.begin(), plan.steps.end(),
+                                 [](const PlanStep& step) { return step.kernel == "conv_f32"; });
+  REQUIRE(conv != plan.steps.end());
+  const bool planes = conv->attributes.integer("planes", 0) != 0;
+  CHECK(planes == (find_kernel("conv_f32").isa != Isa::amx));
+  CHECK((conv->operands[0] == plan.inputs[0].value) == planes);
 }
 
 TEST_CASE("a norm's gradient gathers that of max pooling, which is never made") {

@@ -1,7 +1,8 @@
 // conv_f32, winograd_f32, depthwise_f32, depthwise_bf16, fold_columns and the pools: channels-last values of rank 4 (N,
 // C, H, W), or rank 3 (N, C, L) as height 1. conv: operands x, packed weight, bias, residual, zeros. Attributes:
 // kernel, stride, padding (before), dilation, groups; winograd_f32, whose x, residual and y may be bf16, also "tile".
-// fold_columns: operands columns [N, H, W, taps * C], bias. conv_f32 also "finite_weight", see step_linear.cpp.
+// fold_columns: operands columns [N, H, W, taps * C], bias. conv_f32 also "finite_weight", see step_linear.cpp, and
+// "planes": x is in row order.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -83,8 +84,10 @@ void bind_conv_f32(StepBinder& binder) {
   binder.require_dtype(x, Dtype::f32);
   binder.require_dtype(y, Dtype::f32);
   ConvF32Call call;
-  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  const bool planes = binder.attributes().integer("planes", 0) != 0;
+  const WindowSizes sizes = read_window(binder, x, y, call.window, planes ? Format::row_major : Format::channels_last);
   call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
+  binder.require(!planes || call.groups == 1, "planes are not cut into groups");
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
   const int64_t packed = packed_conv_f32_size(call.out_channels, call.in_channels, call.groups, taps);
   binder.require_dense(binder.operand(1), Dtype::f32, {packed});
@@ -95,7 +98,8 @@ void bind_conv_f32(StepBinder& binder) {
   binder.set_work(pixels * static_cast<double>(call.out_channels * call.in_channels / call.groups * taps),
                   4.0 * static_cast<double>(x.elements() + y.elements() + packed));
   binder.set_call("conv_f32", call);
-  const int64_t scratch = may_cut_into_thirds(binder, "conv_f32") ? conv_f32_scratch(call) : 0;
+  const int64_t scratch = !planes && may_cut_into_thirds(binder, "conv_f32") ? conv_f32_scratch(call) : 0;
+  if (planes) binder.point_scratch(&ConvF32Call::band, binder.parts() * conv_f32_band(call) * 4);
   if (scratch > 0) binder.point_scratch(&ConvF32Call::scratch, binder.parts() * scratch * 4);
   binder.point(&ConvF32Call::x, x);
   binder.point(&ConvF32Call::weight, binder.operand(1));

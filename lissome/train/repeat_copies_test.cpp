@@ -17,14 +17,14 @@ namespace {
 
 // Between the two readers of the image stands what takes most.
 constexpr const char* kText = R"(
-  input %x: f32[2, 3, 32, 32]
-  input %w: f32[16, 3, 3, 3]
+  input %x: f32[2, 8, 32, 32]
+  input %w: f32[16, 8, 3, 3]
   %y: f32[2, 16, 32, 32] = aten::convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
   %exp: f32[2, 16, 32, 32] = aten::exp(%y)
   %both: f32[2, 32, 32, 32] = aten::cat([%y, %exp], 1)
   %left: f32[2, 16, 32, 32] = aten::slice.Tensor(%both, 1, 0, 16)
   %part: f32[2, 16, 32, 32] = aten::mul.Tensor(%left, %exp)
-  %none: none, %dw: f32[16, 3, 3, 3], %nothing: none = aten::convolution_backward(%part, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [false, true, false])
+  %none: none, %dw: f32[16, 8, 3, 3], %nothing: none = aten::convolution_backward(%part, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [false, true, false])
   return %dw
 )";
 
@@ -51,7 +51,7 @@ Array run(const Plan& plan, const at::Tensor& x, const at::Tensor& w) {
 
 TEST_CASE("a copy of an input is made for each of its readers, and the bits stay") {
   at::manual_seed(3);
-  const at::Tensor x = at::randn({2, 3, 32, 32}), w = at::randn({16, 3, 3, 3});
+  const at::Tensor x = at::randn({2, 8, 32, 32}), w = at::randn({16, 8, 3, 3});
   const Plan before = make_plan();
   Plan after = before;
   CHECK(repeat_copies(after) == 1);
