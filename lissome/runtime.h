@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lissome/runtime/bucketed_session.h"
+#include "lissome/runtime/early_outputs.h"
 #include "lissome/runtime/memory_plan.h"
 #include "lissome/runtime/memory_timeline.h"
 #include "lissome/runtime/peaks.h"

@@ -20,7 +20,7 @@ struct BudgetFlags {
                                    precision = "f32";
   int64_t batch = 32;
   int threads = 0;
-  bool json = false;
+  bool update_in_backward = false, json = false;
 };
 
 bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
@@ -36,6 +36,8 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--optimizer", to.optimizer, "adamw, adam, sgd, lion or adafactor: its states count");
   flags.add("--batch", to.batch, "samples of a step", 1);
   flags.add("--recompute", to.recompute, "auto, none, every:N, modules:PATTERN or adaptive:SHARE");
+  flags.add("--update-in-backward", to.update_in_backward,
+            "gradients are used up inside the step, as in lissome train");
   flags.add("--precision", to.precision, "f32; bf16 or fp16: products and convolutions in it, weights stay f32");
   flags.add("--threads", to.threads, "0: all that this process may use", 0, kMostThreads);
   flags.add("--json", to.json, "print the result as JSON");
@@ -52,6 +54,7 @@ TrainOptions make_options(const BudgetFlags& flags, const Program& model) {
   options.precision = parse_precision(flags.precision);
   if (!options.precision)
     throw_error(ErrorKind::usage, "--precision auto is for lissome train; a budget is that of f32, bf16 or fp16");
+  options.update_in_backward = flags.update_in_backward;
   options.threads = flags.threads;
   return options;
 }

@@ -163,6 +163,9 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--memory", to.memory, "most bytes of weights, activations, gradients and states: 4GiB, 500MiB");
   flags.add("--recompute", to.recompute,
             "activations that are made again to fit --memory: none, auto, every:N, modules:PATTERN or adaptive:SHARE");
+  flags.add(
+      "--update-in-backward", to.update_in_backward,
+      "each weight as soon as its gradient is made, so that gradients take no memory of their own; needs --clip 0");
   flags.add("--clip", to.clip_norm, "global norm to which gradients are scaled down; 0: not", 0);
   flags.add("--init", to.initializer, "train from scratch: smart, uniform, normal, truncated_normal or orthogonal");
   flags.add("--average", to.average, "decay of a moving average of weights, which is validated and kept; 0: none", 0);
@@ -255,6 +258,7 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
     throw_error(ErrorKind::usage, "--recompute ", flags.recompute, " needs --memory, which it fits");
   options.batches = make_batch_options(flags);
   options.clip_norm = flags.clip_norm;
+  options.update_in_backward = flags.update_in_backward;
   options.memory_every = flags.memory_every;
   options.offload = flags.offload;
   options.threads = flags.threads;

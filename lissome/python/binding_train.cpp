@@ -58,6 +58,7 @@ TrainOptions read_options(const Program& model, const py::dict& given) {
   if (!given["workers"].is_none()) options.batches.workers = given["workers"].cast<int>();
   read_option(given, "transforms", options.batches.transforms);
   read_option(given, "clip", options.clip_norm);
+  read_option(given, "update_in_backward", options.update_in_backward);
   read_option(given, "threads", options.threads);
   read_option(given, "seed", options.seed);
   if (!given["lr"].is_none()) options.learning_rate = given["lr"].cast<double>();

@@ -49,6 +49,7 @@ _OPTIONS: dict[str, Any] = {
     "workers": None,
     "transforms": "",
     "clip": 1.0,
+    "update_in_backward": False,
     "label_smoothing": 0.0,
     "freeze": [],
     "early_stop": None,
@@ -80,6 +81,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     workers: int | None = None,
     transforms: str = "",
     clip: float = 1.0,
+    update_in_backward: bool = False,
     label_smoothing: float = 0.0,
     freeze: Sequence[str] = (),
     early_stop: int | None = None,
@@ -97,7 +99,8 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     batch: samples that run at once, None for as many as fit; accumulate: batches an update; precision: f32, bf16, fp16 or auto.
     memory: "2GiB" or bytes, what allocators may hold; recompute: which activations are made again for it, see
     docs/budget.md. workers: threads that load ahead, None to have that found; transforms: of images, docs/data.md.
-    threads: of steps, 0 for all that this process may use.
+    update_in_backward: each weight as soon as its gradient is made, so that gradients take no memory of their own; needs
+    clip=0. threads: of steps, 0 for all that this process may use.
     progress: called with stage, message, fraction done, seconds left (-1: not known).
 
     Ctrl-C ends training; what was learned so far is kept.
@@ -123,6 +126,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
         "workers": workers,
         "transforms": transforms,
         "clip": float(clip),
+        "update_in_backward": update_in_backward,
         "label_smoothing": float(label_smoothing),
         "freeze": list(freeze),
         "early_stop": early_stop,
@@ -151,6 +155,7 @@ def budget(
     batch: int = 32,
     precision: str = "f32",
     recompute: str = "auto",
+    update_in_backward: bool = False,
     freeze: Sequence[str] = (),
     threads: int = 0,
 ) -> dict[str, Any]:
@@ -169,6 +174,7 @@ def budget(
         "precision": precision,
         "memory": to_quantity(memory),
         "recompute": recompute,
+        "update_in_backward": update_in_backward,
         "freeze": list(freeze),
         "threads": threads,
     }

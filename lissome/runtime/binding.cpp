@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace lissome {
 namespace {
@@ -27,7 +28,8 @@ std::vector<int> find_in_place(const Plan& plan, const Lifetimes& lifetimes, con
       const bool once = std::count_if(step.operands.begin(), step.operands.end(), [&](int other) {
                           return other >= 0 && values[static_cast<size_t>(other)].block == operand;
                         }) == 1;
-      if (!owns || !once || lifetimes.last[at] != static_cast<int>(i)) continue;
+      const int now = static_cast<int>(i);
+      if (!owns || !once || lifetimes.last[at] != now || lifetimes.given[at] == now) continue;
       if (values[at].dtype != values[result].dtype || values[at].sizes != values[result].sizes ||
           values[at].strides != values[result].strides) {
         continue;
@@ -75,8 +77,14 @@ void Binding::size_values(const Plan& plan, const DimensionValues& dimensions) {
 }
 
 void Binding::bind_steps(const Plan& plan) {
+  std::vector<bool> leaves(plan.steps.size(), false);  // whether an output is given away behind a step
+  for (const PlanOutput& output : plan.outputs) {
+    if (output.leaves_after >= 0) leaves[static_cast<size_t>(output.leaves_after)] = true;
+  }
+  bool cut = false;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
+    cut = cut || (i > 0 && leaves[i - 1]);
     if (step.kernel == kReferenceStep) {
       segments_.push_back({true, static_cast<int>(i), static_cast<int>(i) + 1});
       continue;
@@ -102,7 +110,8 @@ void Binding::bind_steps(const Plan& plan) {
     }
     for (const int id : step.results) parts_.steps.back().bytes += value_bytes(value(id));
     const int position = static_cast<int>(parts_.steps.size()) - 1;
-    if (segments_.empty() || segments_.back().reference) segments_.push_back({false, position, position});
+    if (segments_.empty() || segments_.back().reference || std::exchange(cut, false))
+      segments_.push_back({false, position, position});
     segments_.back().last = position + 1;
   }
 }

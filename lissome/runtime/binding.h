@@ -61,6 +61,7 @@ class Binding {
 // may alias counted in. Same for every shape. -1 where a value owns none.
 struct Lifetimes {
   std::vector<int> first, last;  // by value
+  std::vector<int> given;        // by value: the step behind which an output that leaves early is last read from it; -1
 };
 Lifetimes find_lifetimes(const Plan& plan);
 // Which held values no later step, output or write needs once a step has run, by step.

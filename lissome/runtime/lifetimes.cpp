@@ -9,7 +9,7 @@ namespace lissome {
 std::vector<bool> find_direct_outputs(const Plan& plan) {
   std::vector<bool> direct(plan.values.size(), false);
   for (const PlanOutput& output : plan.outputs) {
-    if (output.value < 0) continue;
+    if (output.value < 0 || output.leaves_after >= 0) continue;
     const PlanValue& value = plan.values[static_cast<size_t>(output.value)];
     if (value.storage == Storage::arena && value.format == Format::row_major) {
       direct[static_cast<size_t>(output.value)] = true;
@@ -20,7 +20,7 @@ std::vector<bool> find_direct_outputs(const Plan& plan) {
 
 Lifetimes find_lifetimes(const Plan& plan) {
   const size_t count = plan.values.size();
-  Lifetimes lifetimes{std::vector<int>(count, -1), std::vector<int>(count, -1)};
+  Lifetimes lifetimes{std::vector<int>(count, -1), std::vector<int>(count, -1), std::vector<int>(count, -1)};
   // The arena values whose memory each value may lie in.
   std::vector<std::set<int>> roots(count);
   const auto touch = [&](int value, int step) {
@@ -53,7 +53,12 @@ Lifetimes find_lifetimes(const Plan& plan) {
   }
   const int end = static_cast<int>(plan.steps.size());
   for (const PlanOutput& output : plan.outputs) {
-    if (output.value >= 0) touch(output.value, end);
+    if (output.value < 0) continue;
+    touch(output.value, output.leaves_after >= 0 ? output.leaves_after : end);
+    for (const int root : roots[static_cast<size_t>(output.value)]) {
+      int& given = lifetimes.given[static_cast<size_t>(root)];
+      given = std::max(given, output.leaves_after);
+    }
   }
   for (const PlanWrite& write : plan.writes) touch(write.value, end);
   return lifetimes;
@@ -89,7 +94,14 @@ std::vector<std::vector<int>> find_held_drops(const Plan& plan) {
   const auto keep = [&](int value) {
     if (value >= 0) last[static_cast<size_t>(owners[static_cast<size_t>(value)])] = -1;
   };
-  for (const PlanOutput& output : plan.outputs) keep(output.value);
+  for (const PlanOutput& output : plan.outputs) {
+    if (output.leaves_after < 0) continue;
+    int& owner = last[static_cast<size_t>(owners[static_cast<size_t>(output.value)])];
+    owner = std::max(owner, output.leaves_after);
+  }
+  for (const PlanOutput& output : plan.outputs) {
+    if (output.leaves_after < 0) keep(output.value);
+  }
   for (const PlanWrite& write : plan.writes) keep(write.value);
   std::vector<std::vector<int>> drops(plan.steps.size());
   for (size_t i = 0; i < last.size(); ++i) {

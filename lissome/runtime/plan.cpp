@@ -54,9 +54,16 @@ class PlanChecker {
       define(input.value);
     }
     check_arrays();
-    for (size_t i = 0; i < plan_.steps.size(); ++i) check_step(plan_.steps[i]);
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      check_step(plan_.steps[i]);
+      for (const PlanOutput& output : plan_.outputs) {
+        if (output.leaves_after == static_cast<int>(i)) use(output.value);
+      }
+    }
     for (const PlanOutput& output : plan_.outputs) {
       if (output.value >= 0) use(output.value);
+      require(output.leaves_after < static_cast<int>(plan_.steps.size()), "output ", quote(output.name),
+              " leaves after the last step");
     }
     for (const PlanWrite& write : plan_.writes) {
       use(write.value);

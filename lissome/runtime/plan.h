@@ -93,6 +93,9 @@ struct PlanOutput {
   std::string name;
   int value = -1;   // -1: the output is the literal
   Literal literal;  // monostate is none
+  // The step behind which the run gives it away (OutputTaker), so that its memory is free for later steps;
+  // -1: it leaves when the run ends. Never of plans in files.
+  int leaves_after = -1;
 };
 
 // `target` (a state value, or an input) <- `value` when a run has ended.

@@ -76,6 +76,7 @@ Json write_step(const PlanStep& step) {
 }
 
 Json write_output(const PlanOutput& output) {
+  LISSOME_CHECK(output.leaves_after < 0, "the output ", quote(output.name), " leaves a run early");
   Json json = {{"name", output.name}};
   if (output.value >= 0) {
     json["value"] = output.value;

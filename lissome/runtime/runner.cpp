@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "lissome/measure.h"
 #include "lissome/runtime/denormals.h"
@@ -101,7 +102,8 @@ Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& 
     : plan_(std::move(plan)),
       threads_(choose_threads(*plan_, options.threads)),
       cached_shapes_(static_cast<size_t>(std::max(options.cached_shapes, 1))),
-      memory_limit_(options.memory) {
+      memory_limit_(options.memory),
+      leaving_(plan_->steps.size()) {
   check_plan(*plan_);
   for (const PlanArray& array : plan_->arrays) arrays_.push_back(array.array);
   for (const PlanValue& value : plan_->values) {
@@ -123,9 +125,13 @@ Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& 
   const std::vector<bool> direct = find_direct_outputs(*plan_);
   direct_output_.assign(plan_->values.size(), -1);
   for (size_t i = plan_->outputs.size(); i-- > 0;) {
-    const int value = plan_->outputs[i].value;
-    if (value >= 0 && direct[static_cast<size_t>(value)])
-      direct_output_[static_cast<size_t>(value)] = static_cast<int>(i);
+    const PlanOutput& output = plan_->outputs[i];
+    if (output.leaves_after >= 0) {
+      LISSOME_CHECK(memory_limit_ == 0, "a limit on memory, and outputs that leave early");
+      leaving_[static_cast<size_t>(output.leaves_after)].push_back(i);
+    } else if (output.value >= 0 && direct[static_cast<size_t>(output.value)]) {
+      direct_output_[static_cast<size_t>(output.value)] = static_cast<int>(i);
+    }
   }
   natively_read_ = find_natively_read(*plan_);
   leaves_again_ = find_leaving_again(*plan_);
@@ -270,9 +276,9 @@ void Session::Runner::run_reference(Binding& binding, const Segment& segment, co
   }
 }
 
-void Session::Runner::execute(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink) {
+void Session::Runner::execute(Binding& binding, std::span<const TensorView> inputs, const RunListeners& listeners) {
   try {
-    run_segments(binding, inputs, sink);
+    run_segments(binding, inputs, listeners);
   } catch (const Error& error) {
     // What it took is given back, so that a smaller run may fit; bind() takes anew.
     if (error.kind() == ErrorKind::over_budget) std::destroy_at(&arena_), std::construct_at(&arena_);
@@ -280,23 +286,41 @@ void Session::Runner::execute(Binding& binding, std::span<const TensorView> inpu
   }
 }
 
-void Session::Runner::run_segments(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink) {
+void Session::Runner::run_segments(Binding& binding, std::span<const TensorView> inputs,
+                                   const RunListeners& listeners) {
   for (size_t i = 0; i < inputs.size(); ++i) place(binding, plan_->inputs[i].value, inputs[i].data);
   fault_ = 0;
+  int done = 0;  // of the plan's steps; views are no part of segments
   for (const Segment& segment : binding.segments()) {
+    const int first = segment.reference ? segment.first : binding.steps()[static_cast<size_t>(segment.first)].plan_step;
+    finish_steps(binding, std::exchange(done, first), first, listeners.taker);
     if (segment.reference) {
-      run_reference(binding, segment, sink);
+      run_reference(binding, segment, listeners.sink);
     } else {
-      run_native(binding, segment, sink);
+      run_native(binding, segment, listeners.sink);
       check_fault();
     }
-    const int last =
-        segment.reference ? segment.first : binding.steps()[static_cast<size_t>(segment.last - 1)].plan_step;
-    const int first = segment.reference ? segment.first : binding.steps()[static_cast<size_t>(segment.first)].plan_step;
-    for (int step = first; step <= last; ++step) {
-      for (const int value : drops_[static_cast<size_t>(step)]) reference_run_->drop(value);
-    }
   }
+  finish_steps(binding, done, static_cast<int>(plan_->steps.size()), listeners.taker);
+}
+
+// [first, last) of the plan have run: what leaves behind them is given away, what nobody needs any more goes.
+void Session::Runner::finish_steps(const Binding& binding, int first, int last, const OutputTaker* taker) {
+  for (int step = first; step < last; ++step) {
+    if (taker != nullptr) {
+      for (const size_t output : leaving_[static_cast<size_t>(step)]) give_output(binding, output, *taker);
+    }
+    for (const int value : drops_[static_cast<size_t>(step)]) reference_run_->drop(value);
+  }
+}
+
+void Session::Runner::give_output(const Binding& binding, size_t output, const OutputTaker& taker) {
+  const auto& [name, value, literal, leaves_after] = plan_->outputs[output];
+  if (plan_->values[static_cast<size_t>(value)].storage != Storage::held) return taker(output, view_of(binding, value));
+  const std::vector<int>& drops = drops_[static_cast<size_t>(leaves_after)];
+  const bool last = !leaves_again_[output] && std::find(drops.begin(), drops.end(), value) != drops.end();
+  const Array array = last ? reference_run_->take(value) : reference_run_->copy(value);
+  if (array.storage) taker(output, array.view());
 }
 
 void Session::Runner::check_fault() {
@@ -337,6 +361,7 @@ void Session::Runner::check_place(size_t i, const TensorView& place, Dtype dtype
 
 void Session::Runner::store_output(const Binding& binding, size_t i, const TensorView& place) {
   const PlanOutput& output = plan_->outputs[i];
+  if (output.leaves_after >= 0) return;
   if (output.value < 0) {
     const LiteralView literal = view_literal(output.literal);
     if (!literal.data) return;
@@ -386,7 +411,7 @@ void Session::Runner::store_state(const Binding& binding) {
   }
 }
 
-std::vector<Array> Session::Runner::run(std::span<const TensorView> inputs, const StepSink* sink) {
+std::vector<Array> Session::Runner::run(std::span<const TensorView> inputs, const RunListeners& listeners) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (reference_run_) reference_run_->clear();  // first: what a run that failed holds may be what the arena lacks
   Binding& binding = bind(inputs);
@@ -397,9 +422,9 @@ std::vector<Array> Session::Runner::run(std::span<const TensorView> inputs, cons
     outputs[i] = make_uninitialized(binding.value(value));
     place(binding, value, outputs[i].storage.get());
   }
-  execute(binding, inputs, sink);
+  execute(binding, inputs, listeners);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].storage) outputs[i] = fetch_output(binding, i);
+    if (!outputs[i].storage && plan_->outputs[i].leaves_after < 0) outputs[i] = fetch_output(binding, i);
   }
   store_state(binding);
   if (reference_run_) reference_run_->clear();
@@ -407,7 +432,7 @@ std::vector<Array> Session::Runner::run(std::span<const TensorView> inputs, cons
 }
 
 void Session::Runner::run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-                               const StepSink* sink) {
+                               const RunListeners& listeners) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (reference_run_) reference_run_->clear();  // first: what a run that failed holds may be what the arena lacks
   Binding& binding = bind(inputs);
@@ -421,7 +446,7 @@ void Session::Runner::run_into(std::span<const TensorView> inputs, std::span<con
     check_place(i, outputs[i], binding.value(value).dtype, binding.value(value).sizes);
     place(binding, value, outputs[i].data);
   }
-  execute(binding, inputs, sink);
+  execute(binding, inputs, listeners);
   for (size_t i = 0; i < outputs.size(); ++i) store_output(binding, i, outputs[i]);
   store_state(binding);
   if (reference_run_) reference_run_->clear();

@@ -17,12 +17,18 @@ namespace lissome {
 // Those asked for; else those that the plan was made for, which was measured, at most all that this process may use.
 int choose_threads(const Plan& plan, int asked);
 
+// Who listens to a run; either may be null.
+struct RunListeners {
+  const StepSink* sink = nullptr;
+  const OutputTaker* taker = nullptr;
+};
+
 class Session::Runner {
  public:
   Runner(std::shared_ptr<const Plan> plan, const SessionOptions& options);
 
-  std::vector<Array> run(std::span<const TensorView> inputs, const StepSink* sink);
-  void run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const StepSink* sink);
+  std::vector<Array> run(std::span<const TensorView> inputs, const RunListeners& listeners);
+  void run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const RunListeners& listeners);
   MemoryFacts memory();
   StreamFacts stream();
   const Plan& plan() const { return *plan_; }
@@ -37,8 +43,8 @@ class Session::Runner {
   Binding& bind(std::span<const TensorView> inputs);
   void fit_memory(const Binding* binding);
   void place(Binding& binding, int block, void* address);
-  void execute(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink);
-  void run_segments(Binding& binding, std::span<const TensorView> inputs, const StepSink* sink);
+  void execute(Binding& binding, std::span<const TensorView> inputs, const RunListeners& listeners);
+  void run_segments(Binding& binding, std::span<const TensorView> inputs, const RunListeners& listeners);
   void run_native(Binding& binding, const Segment& segment, const StepSink* sink);
   void run_steps(std::span<const BoundStep> steps, const StepSink* sink);
   void run_reference(Binding& binding, const Segment& segment, const StepSink* sink);
@@ -48,6 +54,8 @@ class Session::Runner {
   TensorView view_of(const Binding& binding, int value) const;
   bool is_direct(size_t output) const;
   Array fetch_held(int value, size_t leaving);
+  void finish_steps(const Binding& binding, int first, int last, const OutputTaker* taker);
+  void give_output(const Binding& binding, size_t output, const OutputTaker& taker);
   Array fetch_output(const Binding& binding, size_t i);
   void check_place(size_t i, const TensorView& place, Dtype dtype, std::span<const int64_t> sizes) const;
   void store_output(const Binding& binding, size_t i, const TensorView& place);
@@ -64,6 +72,7 @@ class Session::Runner {
   std::vector<bool> leaves_again_;  // by output, then by write: a later one needs the same value
   std::vector<Array> news_;         // by write: the new state until all of it has been read
   std::vector<std::vector<int>> drops_;
+  std::vector<std::vector<size_t>> leaving_;  // by step: outputs that are given away behind it
   std::unique_ptr<Reference> reference_;
   std::unique_ptr<ReferenceRun> reference_run_;
   std::list<Entry> bindings_;  // the last used first

@@ -27,12 +27,13 @@ int Session::threads() const { return runner_->threads(); }
 MemoryFacts Session::memory() const { return runner_->memory(); }
 StreamFacts Session::stream() const { return runner_->stream(); }
 
-std::vector<Array> Session::run(std::span<const TensorView> inputs, const StepSink* sink) {
-  return runner_->run(inputs, sink);
+std::vector<Array> Session::run(std::span<const TensorView> inputs, const StepSink* sink, const OutputTaker* taker) {
+  return runner_->run(inputs, {sink, taker});
 }
 
-void Session::run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const StepSink* sink) {
-  runner_->run_into(inputs, outputs, sink);
+void Session::run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const StepSink* sink,
+                       const OutputTaker* taker) {
+  runner_->run_into(inputs, outputs, {sink, taker});
 }
 
 std::vector<TensorView> Session::order_inputs(std::span<const NamedArray> inputs) const {

@@ -2,6 +2,7 @@
 // its weights, and run at once.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,10 @@
 #include "lissome/runtime/reference.h"
 
 namespace lissome {
+
+// Gets an output that leaves early; its memory is used again once the call returns. Called between steps, by the thread
+// that runs the session.
+using OutputTaker = std::function<void(size_t output, const TensorView& view)>;
 
 struct SessionOptions {
   int threads = 0;         // 0: as many as the plan was made and measured with, at most all that this process may use
@@ -53,14 +58,16 @@ class Session {
 
   // Inputs in the plan's order, dense in row order. Outputs in the plan's order; one that is a literal number comes as
   // an array without dimensions, none as an array without storage. Throws invalid_input when an input does not fit or
-  // an index in the data is out of range; the session stays usable. `sink` is told what each step took.
-  std::vector<Array> run(std::span<const TensorView> inputs, const StepSink* sink = nullptr);
+  // an index in the data is out of range; the session stays usable. `sink` is told what each step took; `taker` gets
+  // the outputs that leave early (PlanOutput::leaves_after), which come as arrays without storage.
+  std::vector<Array> run(std::span<const TensorView> inputs, const StepSink* sink = nullptr,
+                         const OutputTaker* taker = nullptr);
   // The same by name; invalid_input names what is missing or unknown. A single unnamed input matches a single input.
   std::vector<NamedArray> run(std::span<const NamedArray> inputs, const StepSink* sink = nullptr);
-  // Into the caller's memory, one view per output, sizes as they will be; the place of an output that is none is left
-  // alone. Nothing is allocated once the shape is known and the plan has no reference steps.
-  void run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-                const StepSink* sink = nullptr);
+  // Into the caller's memory, one view per output, sizes as they will be; the place of an output that is none or leaves
+  // early is left alone. Nothing is allocated once the shape is known and the plan has no reference steps.
+  void run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const StepSink* sink = nullptr,
+                const OutputTaker* taker = nullptr);
   // Inputs by name brought into the plan's order.
   std::vector<TensorView> order_inputs(std::span<const NamedArray> inputs) const;
 

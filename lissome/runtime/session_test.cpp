@@ -11,6 +11,7 @@
 
 #include "lissome/kernel.h"
 #include "lissome/measure.h"
+#include "lissome/runtime/early_outputs.h"
 #include "lissome/runtime/memory_timeline.h"
 #include "lissome/runtime/plan_io.h"
 #include "lissome/runtime/stream_pool.h"
@@ -239,6 +240,63 @@ TEST_CASE("a warm run into the caller's memory allocates nothing, whatever leave
     CHECK(*kept[5].data<int64_t>() == 7);
     CHECK(session.memory().state == 32);
   }
+}
+
+// h = relu(x w^T), s = x + h, t = relu(s w^T), y = t w2^T; h and y leave.
+Plan make_plan_of_early_outputs() {
+  Plan plan = make_plan();
+  const SizeExpression batch = SizeExpression::parse("batch", plan.dimensions);
+  plan.values.push_back(make_value("s", Storage::arena, {batch, 4}));
+  plan.values.push_back(make_value("t", Storage::arena, {batch, 4}));
+  PlanStep add, linear = plan.steps[0];
+  add.kernel = "elementwise";
+  add.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0", "load 1 1 0 0 0 0", "add 2 0 1 0 0 0"});
+  add.operands = {3, 0}, add.results = {5};
+  linear.operands = {5, 1, -1, -1}, linear.results = {6};
+  plan.steps[1].operands[0] = 6;
+  plan.steps.insert(plan.steps.begin() + 1, {add, linear});
+  plan.outputs = {{"h", 3, {}}, {"y", 4, {}}};
+  return plan;
+}
+
+TEST_CASE("an output that leaves early is complete, its input is read no more, and its memory is used again") {
+  Plan plan = make_plan_of_early_outputs();
+  let_leave_early(plan, std::vector<EarlyOutput>{{0, {}}});
+  CHECK(plan.outputs[0].leaves_after == 0);
+  let_leave_early(plan, std::vector<EarlyOutput>{{0, {0}}});
+  CHECK(plan.outputs[0].leaves_after == 1);
+  for (const int threads : {1, 2}) {
+    Session session(std::make_shared<Plan>(plan), {.threads = threads});
+    Array x = make_input(1, 1.5f);
+    std::vector<size_t> taken;
+    const OutputTaker taker = [&](size_t output, const TensorView& view) {
+      taken.push_back(output);
+      CHECK(view.sizes == Sizes{1, 4});
+      for (int i = 0; i < 4; ++i) CHECK(static_cast<const float*>(view.data)[i] == 3);
+      for (int i = 0; i < 4; ++i) x.data<float>()[i] = 0;
+    };
+    const std::vector<TensorView> inputs = {x.view()};
+    const std::vector<Array> outputs = session.run(inputs, nullptr, &taker);
+    CHECK(taken == std::vector<size_t>{0});
+    CHECK(outputs[0].storage == nullptr);
+    CHECK(outputs[1].data<float>()[0] == 4 * 2 * 4.5f);
+    CHECK(x.data<float>()[0] == 0);
+    CHECK(session.memory().arena == 2 * 64);  // of three values
+    const std::vector<TensorView> places = {TensorView{}, outputs[1].view()};
+    session.run_into(inputs, places);  // nobody takes it
+    CHECK(outputs[1].data<float>()[0] == 0);
+    CHECK(taken.size() == 1);
+  }
+}
+
+TEST_CASE("an output may not leave before it is made") {
+  Plan plan = make_plan_of_early_outputs();
+  plan.outputs[1].leaves_after = 2;
+  CHECK(kind_of([&] { check_plan(plan); }) == ErrorKind::invalid_input);
+  plan.outputs[1].leaves_after = 4;
+  CHECK(kind_of([&] { check_plan(plan); }) == ErrorKind::invalid_input);
+  plan.outputs[1].leaves_after = 3;
+  check_plan(plan);
 }
 
 TEST_CASE("steps are timed when asked") {

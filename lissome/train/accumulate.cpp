@@ -96,6 +96,7 @@ BatchStep::BatchStep(const Program& program, const std::vector<at::Tensor>& exam
       state_(program),
       range_(find_batch_range(program)),
       fixed_(options.fixed),
+      gives_gradients_(options.step.give_gradients),
       at_once_(options.fixed.value_or(options.at_once)),
       reserved_(at::empty({options.reserved}, at::kByte)) {
   LISSOME_CHECK(at_once_ > 0, "a part of ", at_once_, " samples");
@@ -116,9 +117,9 @@ double BatchStep::weigh(const std::vector<at::Tensor>& inputs) const {
 }
 
 // Its loss, without the scale.
-double BatchStep::run_part(std::vector<at::Tensor> inputs) {
+double BatchStep::run_part(std::vector<at::Tensor> inputs, const GradientTaker* taker) {
   last_inputs_ = add_scale(std::move(inputs), scaler_);
-  return step_.run(last_inputs_).at(0).item().toDouble() / loss_scale();
+  return step_.run(last_inputs_, nullptr, taker).at(0).item().toDouble() / loss_scale();
 }
 
 void BatchStep::accumulate(double share) {
@@ -136,13 +137,15 @@ void BatchStep::accumulate(double share) {
   }
 }
 
-double BatchStep::run_parts(const std::vector<at::Tensor>& batch, const std::vector<Part>& parts) {
+double BatchStep::run_parts(const std::vector<at::Tensor>& batch, const std::vector<Part>& parts,
+                            const GradientTaker* taker) {
   gradients_.clear();
   if (parts.size() == 1) {
-    const double loss = run_part(batch);
+    const double loss = run_part(batch, taker);
     gradients_ = step_.gradients();
     return loss;
   }
+  LISSOME_CHECK(!gives_gradients_, "gradients that were given away cannot be summed over ", parts.size(), " parts");
   const double all = weigh(batch);
   double loss = 0;
   for (const Part& part : parts) {
@@ -150,7 +153,7 @@ double BatchStep::run_parts(const std::vector<at::Tensor>& batch, const std::vec
     const double weight = weigh(inputs);
     if (weight == 0 && all > 0) continue;  // a mean over nothing is no number, and counts for nothing
     state_.prepare();
-    loss += run_part(inputs) * (weight / all);
+    loss += run_part(inputs, nullptr) * (weight / all);
     state_.take(inputs);
     accumulate(weight / all);
   }
@@ -159,7 +162,8 @@ double BatchStep::run_parts(const std::vector<at::Tensor>& batch, const std::vec
 }
 
 // Nothing when memory does not suffice; then everything is as before.
-std::optional<double> BatchStep::try_parts(const std::vector<at::Tensor>& batch, const std::vector<Part>& parts) {
+std::optional<double> BatchStep::try_parts(const std::vector<at::Tensor>& batch, const std::vector<Part>& parts,
+                                           const GradientTaker* taker) {
   RandomKeeper random;
   state_.begin();
   const auto undo = [&] {
@@ -168,7 +172,7 @@ std::optional<double> BatchStep::try_parts(const std::vector<at::Tensor>& batch,
     gradients_.clear(), last_inputs_.clear();
   };
   try {
-    return run_parts(batch, parts);
+    return run_parts(batch, parts, taker);
   } catch (const Error& error) {
     undo();
     if (error.kind() != ErrorKind::over_budget) throw;
@@ -187,15 +191,20 @@ void BatchStep::note_parts(const std::vector<Part>& parts) {
                    "an update, pooled over its parts");
 }
 
-double BatchStep::run(const std::vector<at::Tensor>& batch) {
+double BatchStep::run(const std::vector<at::Tensor>& batch, const GradientTaker* taker) {
   for (;;) {
     const std::vector<Part> parts = split(batch.front().size(0));
-    if (const std::optional<double> loss = try_parts(batch, parts)) {
+    if (const std::optional<double> loss = try_parts(batch, parts, taker)) {
       note_parts(parts);
       reserved_ = at::Tensor();
       return *loss;
     }
     const int64_t largest = parts.back().count;
+    if (gives_gradients_)
+      throw_error(ErrorKind::over_budget, "a training step of ", largest,
+                  " samples does not fit into memory: ", refusal_,
+                  ".\n      Its weights are updated in the backward pass, so it cannot be run in parts: give a smaller "
+                  "batch or more memory");
     if (fixed_ || largest / 2 < range_.first)
       throw_error(ErrorKind::over_budget, "a training step of ", largest, " samples, the fewest that the model takes, ",
                   "does not fit into memory: ", refusal_, ". Give more memory");

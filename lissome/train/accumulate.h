@@ -35,7 +35,9 @@ class BatchStep {
   // Loss, the mean over the batch: the inputs of the program, samples along their first sizes, labels last. State is
   // written once. Parts are of equal sizes or differ by one. With a fixed size, the batch is a multiple of it. When no
   // part is small enough for the limit on memory, throws over_budget, and state and random numbers are as before.
-  double run(const std::vector<at::Tensor>& batch);
+  // `taker`: see TrainingStep::run(). A step that gives its gradients away runs a batch as a whole, or throws
+  // over_budget; weights may have been changed then.
+  double run(const std::vector<at::Tensor>& batch, const GradientTaker* taker = nullptr);
   // Of the last run, multiplied by loss_scale(); undefined where the loss does not depend on the weight.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
@@ -62,10 +64,11 @@ class BatchStep {
   };
   std::vector<Part> split(int64_t count) const;
   double weigh(const std::vector<at::Tensor>& inputs) const;
-  double run_part(std::vector<at::Tensor> inputs);
-  double run_parts(const std::vector<at::Tensor>& batch, const std::vector<Part>& parts);
+  double run_part(std::vector<at::Tensor> inputs, const GradientTaker* taker);
+  double run_parts(const std::vector<at::Tensor>& batch, const std::vector<Part>& parts, const GradientTaker* taker);
   void accumulate(double share);
-  std::optional<double> try_parts(const std::vector<at::Tensor>& batch, const std::vector<Part>& parts);
+  std::optional<double> try_parts(const std::vector<at::Tensor>& batch, const std::vector<Part>& parts,
+                                  const GradientTaker* taker = nullptr);
   bool try_size(const std::vector<at::Tensor>& batch, int64_t size);
   void note_parts(const std::vector<Part>& parts);
 
@@ -76,6 +79,7 @@ class BatchStep {
   PooledStatistics state_;
   std::pair<int64_t, int64_t> range_;  // of batches that the model takes
   std::optional<int64_t> fixed_;
+  const bool gives_gradients_;
   int64_t at_once_;
   at::Tensor reserved_;
   std::string refusal_;  // the last error that a part met

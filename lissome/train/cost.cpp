@@ -138,12 +138,15 @@ class ModelMaker {
     model.owner.assign(count, StepModel::kNowhere);
     facts_.held.assign(count, false);
     for (size_t i = 0; i < program_.nodes.size(); ++i) add_node(static_cast<int>(i));
-    for (const ProgramOutput& output : program_.outputs) {
-      if (output.value.is_value()) model.leaving.push_back(static_cast<int>(output.value.value()));
+    for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      const Argument& output = program_.outputs[i].value;
+      if (output.is_value() && plan_.outputs[i].leaves_after < 0)
+        model.leaving.push_back(static_cast<int>(output.value()));
     }
     relax_joined();
     mark_forward();
     add_scratch();
+    hold_early_outputs();
     return facts_;
   }
 
@@ -386,6 +389,21 @@ class ModelMaker {
       if (node == nodes.end()) continue;
       facts_.model.nodes[static_cast<size_t>(node->second)].scratch += footprint_.scratch_bytes[i] + count_unnamed(i);
       add_in_place(i, facts_.model.nodes[static_cast<size_t>(node->second)]);
+    }
+  }
+
+  // What leaves early stays for the node behind which it does, which is the last to read a weight.
+  void hold_early_outputs() {
+    const NamedNodes nodes = name_nodes(program_);
+    for (size_t i = 0; i < program_.outputs.size(); ++i) {
+      const int after = plan_.outputs[i].leaves_after;
+      if (after < 0 || !program_.outputs[i].value.is_value()) continue;
+      const auto value = static_cast<int>(program_.outputs[i].value.value());
+      const std::vector<PlanOrigin>& origins = plan_.steps[static_cast<size_t>(after)].origins;
+      const auto node = origins.empty() ? nodes.end() : nodes.find(origins.back().node);
+      if (node == nodes.end() || node->second <= facts_.model.producer[static_cast<size_t>(value)]) continue;
+      std::vector<int>& reads = facts_.model.nodes[static_cast<size_t>(node->second)].reads;
+      if (std::find(reads.begin(), reads.end(), value) == reads.end()) reads.push_back(value);
     }
   }
 

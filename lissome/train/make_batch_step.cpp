@@ -16,7 +16,9 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   step.at_once = batch;
   step.step.outputs = false;
   if (find_fixed_batch(model)) step.fixed = batch;
-  step.reserved = count_training_bytes(with_loss, options.optimizer, !options.offload.empty()).states;
+  step.step.give_gradients = options.update_in_backward;
+  // An update inside the step takes the memory of its states beforehand.
+  if (!options.update_in_backward) step.reserved = count_training_bytes(with_loss, options).states;
   return step;
 }
 
@@ -28,7 +30,7 @@ bool is_planned(const TrainOptions& options) {
 StepBudget make_budget(const Program& with_loss, const TrainOptions& options, const std::vector<at::Tensor>& examples,
                        int64_t batch) {
   StepBudget budget{.recompute = options.recompute, .memory = options.memory, .sizes = {}};
-  budget.memory -= count_training_bytes(with_loss, options.optimizer, !options.offload.empty()).total();
+  budget.memory -= count_training_bytes(with_loss, options).total();
   for (const at::Tensor& example : examples) {
     Sizes sizes = example.sizes().vec();
     sizes.at(0) = batch;
@@ -52,7 +54,9 @@ BatchStep make_batch_step(const Program& model, const Program& with_loss, const 
       if (is_planned(options)) step.step.budget = make_budget(with_loss, options, samples, step.at_once);
       return BatchStep(with_loss, samples, step);
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::over_budget || !is_planned(options) || step.fixed || step.at_once == 1) throw;
+      if (error.kind() != ErrorKind::over_budget || !is_planned(options) || step.fixed || step.at_once == 1 ||
+          options.update_in_backward)
+        throw;
     }
     step.at_once /= 2;
   }

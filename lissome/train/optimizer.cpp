@@ -167,8 +167,9 @@ void Optimizer::plan_stretches(const std::string& offload) {
                   quote(trained.parameter.name), " is not there");
     if (stretches_.empty() || offset - stretches_.back().bytes.begin >= kStretchBytes)
       stretches_.push_back({i, i, {offset, offset}});
-    trained.offset = offset;
+    trained.place.begin = offset;
     for (const StateForm& form : list_states(options_, trained.parameter.weight)) offset += count_bytes(form);
+    trained.place.end = offset;
     stretches_.back().last = i + 1, stretches_.back().bytes.end = offset;
   }
   file_ = std::make_shared<const OffloadFile>(offload, offset);
@@ -177,7 +178,7 @@ void Optimizer::plan_stretches(const std::string& offload) {
 // Zeros.
 std::vector<at::Tensor> Optimizer::make_states(const Trained& trained) const {
   std::vector<at::Tensor> states;
-  int64_t offset = trained.offset;
+  int64_t offset = trained.place.begin;
   for (const StateForm& form : list_states(options_, trained.parameter.weight)) {
     const at::TensorOptions options = state_options(trained.parameter.weight, form);
     states.push_back(file_ ? at::from_blob(
@@ -188,6 +189,18 @@ std::vector<at::Tensor> Optimizer::make_states(const Trained& trained) const {
   return states;
 }
 
+// Undefined where the parameter stays.
+at::Tensor Optimizer::prepare(const Trained& trained, const at::Tensor& gradient) const {
+  if (!gradient.defined() || trained.frozen || gradient.numel() == 0) return {};
+  const bool dense_only =
+      std::holds_alternative<Adafactor>(options_) || has_byte_states(options_, trained.parameter.weight);
+  if (gradient.is_sparse() && dense_only) {
+    throw_error(ErrorKind::unsupported, "optimizer: Adafactor and byte states take no sparse gradient, and that of ",
+                quote(trained.parameter.name), " is sparse");
+  }
+  return prepare_gradient(gradient, trained.parameter);
+}
+
 StepResult Optimizer::step(const std::vector<at::Tensor>& gradients, const StepOptions& options) {
   const at::NoGradGuard no_gradients;
   if (gradients.size() != trained_.size()) {
@@ -196,15 +209,8 @@ StepResult Optimizer::step(const std::vector<at::Tensor>& gradients, const StepO
   }
   std::vector<at::Tensor> prepared(gradients.size()), values;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    if (!gradients[i].defined() || trained_[i].frozen || gradients[i].numel() == 0) continue;
-    const bool dense_only =
-        std::holds_alternative<Adafactor>(options_) || has_byte_states(options_, trained_[i].parameter.weight);
-    if (gradients[i].is_sparse() && dense_only) {
-      throw_error(ErrorKind::unsupported, "optimizer: Adafactor and byte states take no sparse gradient, and that of ",
-                  quote(trained_[i].parameter.name), " is sparse");
-    }
-    prepared[i] = prepare_gradient(gradients[i], trained_[i].parameter);
-    values.push_back(values_of(prepared[i]));
+    prepared[i] = prepare(trained_[i], gradients[i]);
+    if (prepared[i].defined()) values.push_back(values_of(prepared[i]));
   }
   StepResult result;
   result.gradient_norm = std::sqrt(sum_all_squares(values)) / options.loss_scale;
@@ -216,26 +222,51 @@ StepResult Optimizer::step(const std::vector<at::Tensor>& gradients, const StepO
   return result;
 }
 
-void Optimizer::update_all(const std::vector<at::Tensor>& gradients, const StepOptions& options,
-                           double gradient_scale) {
-  for (size_t i = 0; i < stretches_.size(); ++i) {
-    if (file_ && i == 0) file_->fetch(stretches_[0].bytes);
-    if (file_ && i + 1 < stretches_.size()) file_->fetch(stretches_[i + 1].bytes);
-    update_stretch(stretches_[i], gradients, options, gradient_scale);
-    if (file_) file_->release(stretches_[i].bytes);
+double Optimizer::update(size_t parameter, const at::Tensor& gradient, const StepOptions& options) {
+  LISSOME_CHECK(options.clip_norm == 0, "one gradient alone cannot be clipped to a global norm");
+  const at::NoGradGuard no_gradients;
+  const Trained& trained = trained_.at(parameter);
+  const at::Tensor prepared = prepare(trained, gradient);
+  if (!prepared.defined()) return 0;
+  const at::Tensor values = values_of(prepared);
+  const double norm = std::sqrt(sum_all_squares({&values, 1})) / options.loss_scale;
+  if (!std::isfinite(norm)) return norm;
+  // Backward passes come to parameters from the last to the first, as a rule.
+  if (file_) file_->fetch(trained.place);
+  if (file_ && parameter > 0) file_->fetch(trained_[parameter - 1].place);
+  update_some(parameter, {&prepared, 1}, options, 1 / options.loss_scale);
+  if (file_) file_->release(trained.place);
+  return norm;
+}
+
+void Optimizer::reserve_states() {
+  const at::NoGradGuard no_gradients;
+  for (Trained& trained : trained_) {
+    if (trained.states.empty() && !trained.frozen) trained.states = make_states(trained);
   }
 }
 
-void Optimizer::update_stretch(const Stretch& stretch, const std::vector<at::Tensor>& gradients,
-                               const StepOptions& options, double gradient_scale) {
+void Optimizer::update_all(std::span<const at::Tensor> gradients, const StepOptions& options, double gradient_scale) {
+  for (size_t i = 0; i < stretches_.size(); ++i) {
+    const Stretch& stretch = stretches_[i];
+    if (file_ && i == 0) file_->fetch(stretch.bytes);
+    if (file_ && i + 1 < stretches_.size()) file_->fetch(stretches_[i + 1].bytes);
+    update_some(stretch.first, gradients.subspan(stretch.first, stretch.last - stretch.first), options, gradient_scale);
+    if (file_) file_->release(stretch.bytes);
+  }
+}
+
+// Of the parameters from `first` on, a gradient each.
+void Optimizer::update_some(size_t first, std::span<const at::Tensor> gradients, const StepOptions& options,
+                            double gradient_scale) {
   const double lr = options.lr.value_or(std::visit([](const auto& own) { return own.lr; }, options_));
   std::deque<UpdateCall> calls;
   std::vector<KernelJob> jobs;
   std::vector<std::pair<UpdateTensors, UpdateTensors>> rows;  // taken, whole
-  for (size_t i = stretch.first; i < stretch.last; ++i) {
+  for (size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;
-    Trained& trained = trained_[i];
-    if (trained.steps == 0) trained.states = make_states(trained);
+    Trained& trained = trained_[first + i];
+    if (trained.states.empty()) trained.states = make_states(trained);
     const UpdateMoment moment = {++trained.steps, lr * trained.lr_factor, trained.weight_decay,
                                  gradient_scale,  options.momentum,       gradients[i].is_sparse()};
     UpdateTensors tensors = {trained.parameter.weight, gradients[i], trained.parameter.bf16_copy, trained.states};

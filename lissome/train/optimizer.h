@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -83,6 +84,11 @@ class Optimizer {
   // (COO over the rows, as embeddings give) changes the rows that it names alone, states too, as SparseAdam does.
   // Throws invalid_input when sizes do not fit, unsupported for a sparse gradient with Adafactor or byte states.
   StepResult step(const std::vector<at::Tensor>& gradients, const StepOptions& options = {});
+  // The same for one parameter of that order alone, whose gradient is there before the others; without clipping, for
+  // which all are needed. Returns the norm of the gradient, unscaled; where it is not finite nothing was changed.
+  double update(size_t parameter, const at::Tensor& gradient, const StepOptions& options);
+  // Takes the memory of all states, which updates do otherwise.
+  void reserve_states();
 
   // "fc.weight/exp_avg", "fc.weight/step", ...: only what steps have made. They are the states themselves, not copies.
   NamedTensors state() const;
@@ -97,7 +103,7 @@ class Optimizer {
     bool frozen = false;
     int64_t steps = 0;
     std::vector<at::Tensor> states;  // empty before the first step
-    int64_t offset = 0;              // of the states in the file
+    ByteRange place;                 // of the states in the file
   };
   // Parameters that are updated together, and their states in the file.
   struct Stretch {
@@ -106,9 +112,10 @@ class Optimizer {
   };
   void plan_stretches(const std::string& offload);
   std::vector<at::Tensor> make_states(const Trained& trained) const;
-  void update_all(const std::vector<at::Tensor>& gradients, const StepOptions& options, double gradient_scale);
-  void update_stretch(const Stretch& stretch, const std::vector<at::Tensor>& gradients, const StepOptions& options,
-                      double gradient_scale);
+  at::Tensor prepare(const Trained& trained, const at::Tensor& gradient) const;
+  void update_all(std::span<const at::Tensor> gradients, const StepOptions& options, double gradient_scale);
+  void update_some(size_t first, std::span<const at::Tensor> gradients, const StepOptions& options,
+                   double gradient_scale);
 
   OptimizerOptions options_;
   std::vector<Trained> trained_;

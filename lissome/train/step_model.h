@@ -29,7 +29,7 @@ struct StepModel {
   // By value: the value in whose memory it lies, itself where it owns some; kNowhere for what takes no memory of the
   // step: numbers, inputs, weights and their views.
   std::vector<int> owner;
-  std::vector<int> leaving;  // values that the outputs name
+  std::vector<int> leaving;  // values that the outputs name, but for those that leave early
 };
 
 // Nodes in the order in which they run; a node that runs again stands there again. Each reader means the latest run of

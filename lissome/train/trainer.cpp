@@ -12,6 +12,7 @@
 #include "lissome/pass.h"
 #include "lissome/train/accumulate.h"
 #include "lissome/train/allocation_meter.h"
+#include "lissome/train/backward_update.h"
 #include "lissome/train/batches.h"
 #include "lissome/train/choose_precision.h"
 #include "lissome/train/freeze.h"
@@ -88,6 +89,7 @@ class Trainer {
         tensors_(list_tensors(step_.step().program())),
         optimizer_(list_parameters(step_.step()), options.optimizer, list_training_groups(options.groups),
                    options.offload),
+        backward_update_(make_backward_update()),
         limit_(model, live_before_, options.memory, options.batch == 0),
         update_(choose_update(data)),
         batches_(data, update_, fixed_, with_loss_.inputs.size(), options.seed, options.batches),
@@ -144,6 +146,11 @@ class Trainer {
   }
 
  private:
+  std::optional<BackwardUpdate> make_backward_update() {
+    if (!options_.update_in_backward) return std::nullopt;
+    return BackwardUpdate(optimizer_, step_.step().names(), options_.gradient_hooks);
+  }
+
   // Samples of an update.
   int64_t choose_update(const Dataset& data) {
     if (options_.batch == 0) {
@@ -212,12 +219,23 @@ class Trainer {
     const std::vector<at::Tensor> inputs = batches_.take(place_.epoch, index);
     step.samples = inputs.front().size(0);
     step.seconds_data = watch.seconds();
-    step.loss = step_.run(inputs);
+    const RatePoint rate = schedule_.at(record_.steps);
+    const StepOptions update = {.lr = rate.learning_rate, .momentum = rate.momentum};
+    step.loss = run_gradients(inputs, update);
     for (; told_ < step_.notes().size(); ++told_) notice(step_.notes()[told_]);
     if (!std::isfinite(step.loss)) refuse_loss(step, step_.last_inputs());
     step.seconds_gradients = watch.seconds() - step.seconds_data;
-    update_weights(step);
+    const StepResult result = update_weights(update);
     step.seconds_update = watch.seconds() - step.seconds_data - step.seconds_gradients;
+    if (backward_update_) {
+      step.seconds_update += backward_update_->seconds();
+      step.seconds_gradients -= backward_update_->seconds();
+    }
+    step_.note_update(result.skipped);
+    if (average_ && !result.skipped) average_->update();
+    step.learning_rate = rate.learning_rate;
+    step.gradient_norm = result.gradient_norm;
+    step.skipped = result.skipped;
     step.memory = read_memory();
     place_.losses += step.loss * static_cast<double>(step.samples);
     place_.samples += step.samples;
@@ -227,36 +245,43 @@ class Trainer {
     return step;
   }
 
-  void update_weights(TrainStepRecord& step) {
+  // The rate is the one for all updates of this step.
+  double run_gradients(const std::vector<at::Tensor>& inputs, const StepOptions& options) {
+    if (!backward_update_) return step_.run(inputs);
+    backward_update_->begin(options);
+    const GradientTaker taker = [&](size_t index, const at::Tensor& gradient) {
+      backward_update_->take(index, gradient);
+    };
+    return step_.run(inputs, &taker);
+  }
+
+  StepResult update_weights(StepOptions options) {
+    if (backward_update_) return backward_update_->finish(name_good_state());
     std::vector<at::Tensor> gradients = step_.gradients();
     if (options_.gradient_hooks != nullptr) options_.gradient_hooks->apply(step_.step().names(), gradients);
-    const RatePoint rate = schedule_.at(record_.steps);
-    const StepResult result = optimizer_.step(gradients, {.lr = rate.learning_rate,
-                                                          .momentum = rate.momentum,
-                                                          .clip_norm = options_.clip_norm,
-                                                          .loss_scale = step_.loss_scale()});
-    step_.note_update(result.skipped);
-    if (average_ && !result.skipped) average_->update();
-    step.learning_rate = rate.learning_rate;
-    step.gradient_norm = result.gradient_norm;
-    step.skipped = result.skipped;
+    options.clip_norm = options_.clip_norm;
+    options.loss_scale = step_.loss_scale();
+    return optimizer_.step(gradients, options);
+  }
+
+  std::string name_good_state() const {
+    if (snapshots_ == nullptr || snapshots_->saved_step() == 0)
+      return "No snapshot was saved before it (--snapshot-every).";
+    return "The last good state is that of step " + std::to_string(snapshots_->saved_step()) + " in " +
+           quote(snapshots_->folder()) + ".";
   }
 
   [[noreturn]] void refuse_loss(const TrainStepRecord& step, const std::vector<at::Tensor>& inputs) {
-    std::string good = "No snapshot was saved before it (--snapshot-every).";
-    if (snapshots_ != nullptr && snapshots_->saved_step() > 0)
-      good = "The last good state is that of step " + std::to_string(snapshots_->saved_step()) + " in " +
-             quote(snapshots_->folder()) + ".";
     throw_error(ErrorKind::invalid_input, "the loss became ", step.loss, " at step ", step.step,
                 "; the first node that made it: ", find_nonfinite_node(step_.step().program(), inputs),
-                ". Lower --lr, or look at that batch.\n", good);
+                ". Lower --lr, or look at that batch.\n", name_good_state());
   }
 
   void look_at_memory() {
     TrainingStep& step = step_.step();
     const std::vector<at::Tensor>& inputs = step_.last_inputs();
     const MemoryTimeline timeline = step.trace_arena(inputs);
-    const TrainingBytes bytes = count_training_bytes(with_loss_, options_.optimizer, !options_.offload.empty());
+    const TrainingBytes bytes = count_training_bytes(with_loss_, options_);
     const ResidentMemory resident = read_resident_memory();
     MemoryRecord memory{.step = record_.steps,
                         .weights = bytes.weights,
@@ -353,6 +378,7 @@ class Trainer {
   size_t told_ = 0;  // of its notes
   const NamedTensors tensors_;
   Optimizer optimizer_;
+  std::optional<BackwardUpdate> backward_update_;
   TrainingMemory limit_;
   const int64_t update_;  // samples
   Batches batches_;
@@ -367,9 +393,21 @@ class Trainer {
   double memory_ = 0, memory_read_ = 0;
 };
 
-}  // namespace
-
-namespace {
+// Which all want every gradient before the first update.
+void check_update_in_backward(const TrainOptions& options) {
+  const auto refuse = [](const char* why, const char* way) {
+    throw_error(ErrorKind::usage,
+                "weights that are updated in the backward pass change before all gradients are there, ", why,
+                ".\n      ", way);
+  };
+  if (options.clip_norm > 0)
+    refuse("so these cannot be clipped to a global norm", "Turn clipping off: --clip 0, or clip_norm = 0");
+  if (options.accumulate > 1)
+    refuse("so these cannot be summed over several batches", "Give a larger batch in place of --accumulate");
+  if (options.precision == Dtype::f16)
+    refuse("so a step cannot be left out where the scaled gradients of fp16 overflow",
+           "Use bf16, which needs no scale");
+}
 
 // f32 or bf16: what the snapshot to go on from was trained in, else what was measured.
 PrecisionChoice complete_precision(const FoundSnapshot& found, const Program& model, const Dataset& data,
@@ -386,6 +424,7 @@ PrecisionChoice complete_precision(const FoundSnapshot& found, const Program& mo
 Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& asked,
               const WorkControl& control) {
   TrainOptions options = asked;
+  if (options.update_in_backward) check_update_in_backward(options);
   if (options.initialize && !model.training)
     throw_error(
         ErrorKind::invalid_input,

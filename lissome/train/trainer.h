@@ -51,6 +51,10 @@ struct TrainOptions {
   int64_t memory = 0;               // bytes for weights, activations, gradients, states; 0: no limit
   Recompute recompute = KeepAll{};  // what may be made again to fit `memory`
   BatchOptions batches;
+  // Each weight as soon as the backward pass has made its gradient, whose memory is then used again: the same bits,
+  // less memory. Needs clip_norm 0 and accumulate 1, and not f16, which all look at every gradient before the first
+  // update.
+  bool update_in_backward = false;
   double clip_norm = 1;                           // 0: gradients are not clipped
   std::optional<InitializeOptions> initialize;    // train from scratch; needs a model in train form
   std::optional<EarlyStopOptions> early_stop;     // of the validation loss, or of the training loss without such data
@@ -75,8 +79,9 @@ struct Trained {
 // tensors of `model` in place. Same seed, threads and build, same weights, whether it ran through or was resumed.
 // Interrupted, it saves a snapshot and returns what it has. A snapshot that cannot be saved is a notice, not an end.
 // Throws invalid_input: labels that do not fit the loss or are out of range (naming the sample), an empty dataset, an
-// eval-form model with `initialize`, a loss that became NaN (naming the step, the node and the last snapshot); and what
-// find_snapshot(), refuse_other_training() and SnapshotFolder throw.
+// eval-form model with `initialize`, a loss that became NaN (naming the step, the node and the last snapshot), a
+// gradient that is not finite after weights of its step were updated in the backward pass; usage: update_in_backward
+// with options that it does not go with; and what find_snapshot(), refuse_other_training() and SnapshotFolder throw.
 Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
               const WorkControl& control = {});
 

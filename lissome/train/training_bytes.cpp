@@ -3,6 +3,7 @@
 
 #include <unordered_set>
 
+#include "lissome/train/trainer.h"
 #include "lissome/train/update.h"
 
 namespace lissome {
@@ -12,15 +13,15 @@ int64_t bytes_of(const at::Tensor& tensor) { return tensor.numel() * static_cast
 
 }  // namespace
 
-TrainingBytes count_training_bytes(const Program& program, const OptimizerOptions& optimizer, bool offloaded) {
+TrainingBytes count_training_bytes(const Program& program, const TrainOptions& options) {
   TrainingBytes bytes;
   std::unordered_set<const void*> seen;
   for (const Weight& weight : program.weights) {
     if (!seen.insert(weight.tensor.const_data_ptr()).second) continue;
     bytes.weights += bytes_of(weight.tensor);
     if (weight.role != WeightRole::parameter || !weight.tensor.is_floating_point()) continue;
-    bytes.gradients += bytes_of(weight.tensor);
-    if (!offloaded) bytes.states += count_state_bytes(optimizer, weight.tensor);
+    if (!options.update_in_backward) bytes.gradients += bytes_of(weight.tensor);
+    if (options.offload.empty()) bytes.states += count_state_bytes(options.optimizer, weight.tensor);
   }
   return bytes;
 }

@@ -80,12 +80,17 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   run_pipeline(lifted.program);
   mask_before_pool(lifted.program);
   if (options.budget) split_gradients(lifted.program);
+  const auto finish = [&](Plan& plan) {
+    if (options.give_gradients) let_gradients_leave(plan);
+  };
   Plan plan = lower_step(lifted.program, lent_, options);
+  finish(plan);
   if (options.budget) {
     const StepSource source{&lifted.program, &plan, choose_threads(plan, options)};
     const auto lower = [&](const Program& scheduled) {
       Plan made = lower_step(scheduled, lent_, options);
       repeat_copies(made);
+      finish(made);
       return made;
     };
     BudgetedPlan fitted = plan_within_budget(source, examples, lent_, *options.budget, lower);
@@ -97,18 +102,33 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   session_ = std::make_unique<Session>(std::make_shared<Plan>(std::move(plan)), session);
 }
 
-void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const StepSink* sink) {
+// A tied weight is lent under each of its names.
+void TrainingStep::let_gradients_leave(Plan& plan) const {
+  const size_t first_output = plan.outputs.size() - written_.size() - names_.size();
+  const size_t first_input = plan.inputs.size() - lent_.size();
+  std::vector<EarlyOutput> early;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    const at::Tensor& weight = program_.find_weight(names_[i])->tensor;
+    EarlyOutput& output = early.emplace_back(EarlyOutput{first_output + i, {}});
+    for (size_t k = 0; k < lent_.size(); ++k) {
+      if (lent_[k].is_alias_of(weight)) output.inputs.push_back(first_input + k);
+    }
+  }
+  let_leave_early(plan, early);
+}
+
+void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const StepSink* sink, const OutputTaker* taker) {
   std::vector<Sizes> sizes;
   for (const TensorView& view : views) sizes.push_back(view.sizes);
   if (sizes == sizes_) {
     std::vector<TensorView> places;
     for (const Array& output : outputs_) places.push_back(output.view());
-    session_->run_into(views, places, sink);
+    session_->run_into(views, places, sink, taker);
     return;
   }
   // What the last sizes left goes first: two sets of gradients need not fit.
   sizes_.clear(), results_.clear(), gradients_.clear(), outputs_.clear();
-  outputs_ = session_->run(views, sink);
+  outputs_ = session_->run(views, sink, taker);
   sizes_ = std::move(sizes);
   for (const Array& output : outputs_) results_.push_back(share(output));
   const auto first_gradient = results_.end() - std::ssize(names_) - std::ssize(written_);
@@ -122,14 +142,19 @@ MemoryTimeline TrainingStep::trace_arena(const std::vector<at::Tensor>& inputs) 
   return lissome::trace_arena(session_->plan(), sizes, session_->threads());
 }
 
-std::vector<at::Tensor> TrainingStep::run(const std::vector<at::Tensor>& inputs, const StepSink* sink) {
+std::vector<at::Tensor> TrainingStep::run(const std::vector<at::Tensor>& inputs, const StepSink* sink,
+                                          const GradientTaker* taker) {
   std::vector<at::Tensor> dense;
   for (const at::Tensor& input : inputs) dense.push_back(input.contiguous());
   std::vector<TensorView> views;
   for (const at::Tensor& input : dense) views.push_back(view_of(input));
   if (seed_) seed_->random_();
   for (const at::Tensor& tensor : lent_) views.push_back(view_of(tensor));
-  run_into_kept(views, sink);
+  const size_t first_gradient = session_->plan().outputs.size() - written_.size() - names_.size();
+  const OutputTaker give = [&](size_t output, const TensorView& view) {
+    (*taker)(output - first_gradient, at::from_blob(view.data, view.sizes, view.strides, scalar_type_of(view.dtype)));
+  };
+  run_into_kept(views, sink, taker != nullptr ? &give : nullptr);
   const size_t first_written = results_.size() - written_.size();
   for (size_t i = 0; i < written_.size(); ++i) written_[i].detach().copy_(results_[first_written + i]);
   return {results_.begin(), results_.end() - std::ssize(names_) - std::ssize(written_)};

@@ -2,6 +2,7 @@
 // like any other: weights and state are inputs of it, because they change from step to step.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +20,14 @@ struct TrainingStepOptions {
   std::vector<at::Tensor> batch;
   std::optional<StepBudget> budget;  // recompute to stay inside it; none: everything is kept
   bool outputs = true;  // beside the loss: training reads none, and each stays in memory to the end of a step
+  // Each gradient is given away as soon as it is complete and the step reads its weight no more, so that the memory of
+  // gradients is used again inside the step. None: they stay until the next run.
+  bool give_gradients = false;
 };
+
+// Gets the gradient of the weight `index`, counted as in TrainingStep::names(), and may change the weight. The memory
+// of the gradient is used again once the call returns.
+using GradientTaker = std::function<void(size_t index, const at::Tensor& gradient)>;
 
 class TrainingStep {
  public:
@@ -31,11 +39,14 @@ class TrainingStep {
 
   // Forward and backward with the weights as they are now; writes the program's state (running statistics). Dropout
   // follows a seed that each run draws from the generator of the CPU. Returns the loss and, where they are wanted, the
-  // program's other outputs; the next run may overwrite them.
-  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const StepSink* sink = nullptr);
+  // program's other outputs; the next run may overwrite them. `taker` is for steps that give their gradients away;
+  // null: nobody wants them.
+  std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const StepSink* sink = nullptr,
+                              const GradientTaker* taker = nullptr);
 
   const std::vector<std::string>& names() const { return names_; }
-  // Of the last run, in the order of the names; undefined where the loss does not depend on the weight.
+  // Of the last run, in the order of the names; undefined where the loss does not depend on the weight, and where they
+  // were given away.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
   // The program with its gradients as further outputs.
   const Program& program() const { return program_; }
@@ -46,7 +57,8 @@ class TrainingStep {
   const std::optional<StepForecast>& forecast() const { return forecast_; }
 
  private:
-  void run_into_kept(const std::vector<TensorView>& views, const StepSink* sink);
+  void let_gradients_leave(Plan& plan) const;
+  void run_into_kept(const std::vector<TensorView>& views, const StepSink* sink, const OutputTaker* taker);
 
   std::vector<std::string> names_;
   Program program_;

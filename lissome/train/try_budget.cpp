@@ -41,13 +41,16 @@ BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOpt
   const std::vector<at::Tensor> inputs = repeat_inputs(data, options.batch, program.inputs.size());
   BudgetTrial trial;
   trial.memory = options.memory;
-  trial.fixed = count_training_bytes(program, options.optimizer);
+  trial.fixed = count_training_bytes(program, options);
   for (const at::Tensor& input : inputs) trial.batch_bytes += static_cast<int64_t>(input.nbytes());
   BatchStepOptions step_options;
   step_options.loss = options.loss;
   step_options.precision = options.precision.value();
   step_options.at_once = options.batch;
-  step_options.step = {.threads = options.threads, .budget = make_budget(trial, inputs, options), .outputs = false};
+  step_options.step = {.threads = options.threads,
+                       .budget = make_budget(trial, inputs, options),
+                       .outputs = false,
+                       .give_gradients = options.update_in_backward};
   BatchStep step(program, repeat_inputs(data, examples, program.inputs.size()), step_options);
   trial.told = *step.step().forecast();
   step.run(inputs);

@@ -82,6 +82,17 @@ def test_every_module_made_again(lissome: Lissome, tower: Path):
     assert total(every)[2] == pytest.approx(total(every)[1], rel=0.03)
 
 
+def test_gradients_that_are_used_up_inside_the_step_do_not_count(lissome: Lissome, tower: Path):
+    kept, given = run_budget(lissome, 1 << 34), run_budget(lissome, 1 << 34, "--update-in-backward")
+    gradients = [dict((row[0], row[2]) for row in result["memory"]["rows"])["gradients"] for result in (kept, given)]
+    assert gradients[1] == 0
+    assert total(given)[1] < total(kept)[1] - 0.8 * gradients[0]
+    assert total(given)[2] == pytest.approx(total(given)[1], rel=0.03)
+    budget = int(0.7 * total(given)[0])
+    _, told, measured = total(run_budget(lissome, budget, "--update-in-backward"))
+    assert measured <= budget and told == pytest.approx(measured, rel=0.03)
+
+
 def test_mixed_precision_is_planned_too(lissome: Lissome, tower: Path):
     plain = total(run_budget(lissome, 1 << 34, "--precision", "bf16"))[0]
     assert plain < total(run_budget(lissome, 1 << 34))[0]

@@ -157,6 +157,22 @@ def test_states_on_disk_leave_the_bits_and_take_no_memory(lissome: Lissome, nets
     assert list((tmp_path / "disk").iterdir()) == []
 
 
+def test_updates_in_the_backward_pass_leave_the_bits_and_take_no_gradients(
+    lissome: Lissome, nets: dict[str, Any], tmp_path: Path
+):
+    deep = torch.nn.Sequential(*(torch.nn.Linear(256, 256) for _ in range(6)), torch.nn.Linear(256, CLASSES))
+    x = torch.randn(SAMPLES, 256)
+    shapes = ({0: torch.export.Dim("batch", min=2, max=4096)},)
+    torch.export.save(torch.export.export(deep.train(), (x[:4],), dynamic_shapes=shapes), tmp_path / "deep.pt2")
+    np.savez(tmp_path / "data.npz", x=x.numpy(), labels=nets["labels"].numpy())
+    words = ("deep.pt2", "--epochs", 2, "--batch", 64, "--clip", 0)
+    behind = train(lissome, tmp_path, *words)
+    inside = train(lissome, tmp_path, *words, "--update-in-backward")
+    check_same(inside, behind, 0)
+    matrix = 256 * 256 * 4
+    assert inside[0]["peak_memory"] <= behind[0]["peak_memory"] - 4 * matrix
+
+
 def test_the_precision_is_measured_told_and_kept_by_snapshots(
     lissome: Lissome, nets: dict[str, Any], tmp_path: Path
 ):
@@ -180,6 +196,9 @@ def test_the_precision_is_measured_told_and_kept_by_snapshots(
     [
         (("--precision", "auto", "--memory", "1GiB"), 2, "give f32 or bf16"),
         (("--offload", "no/folder"), 2, "no/folder"),
+        (("--update-in-backward",), 2, "--clip 0"),
+        (("--update-in-backward", "--clip", "0", "--accumulate", "2"), 2, "summed over several batches"),
+        (("--update-in-backward", "--clip", "0", "--precision", "fp16"), 2, "Use bf16"),
         (("--precision", "int8"), 2, "f32, bf16, fp16 or auto"),
         (("--batch", "0"), 2, "from 1 on or auto"),
         (("--batch", "many"), 2, "from 1 on or auto"),

@@ -83,6 +83,17 @@ def test_the_same_seed_gives_the_same_weights():
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
+def test_updates_in_the_backward_pass_give_the_same_weights():
+    states = []
+    for update_in_backward in (False, True):
+        module = make_classifier().train()
+        train(module, clip=0, update_in_backward=update_in_backward, epochs=2)
+        states.append(copy_state(module))
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    with pytest.raises(lissome.UsageError, match="clip_norm = 0"):
+        train(make_classifier(), update_in_backward=True)
+
+
 def test_memory_and_precision_are_kept_to():
     module = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(12)))
     x = torch.randn(256, 64)
@@ -136,6 +147,9 @@ def test_a_budget_is_told_and_kept():
     assert small["bytes"]["all"] <= memory < plain["bytes"]["all"]
     assert sum(row["made_again"] for row in small["modules"]) > 0
     assert small["seconds"] > 0 and small["seconds_told"] > small["seconds_told_keeping_all"]
+    given = lissome.budget(module, x, memory="1GiB", update_in_backward=True, **words)
+    assert given["bytes"]["gradients"] == 0
+    assert given["bytes"]["all"] < plain["bytes"]["all"] - 0.7 * plain["bytes"]["gradients"]
     assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
     with pytest.raises(lissome.OverBudgetError, match="before any activation"):
         lissome.budget(module, x, memory="100KiB", **words)
