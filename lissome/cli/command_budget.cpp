@@ -17,7 +17,7 @@ namespace {
 
 struct BudgetFlags {
   std::string model, data, labels, loss = "cross_entropy", optimizer = "adamw", memory, recompute = "auto",
-                                   precision = "f32";
+                                   precision = "f32", transforms;
   int64_t batch = 32;
   int threads = 0;
   bool update_in_backward = false, json = false;
@@ -32,6 +32,7 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   flags.require("--data", to.data, ".npz of named arrays, an IDX file (.gz), or DIR:train of IDX files");
   flags.require("--memory", to.memory, "for weights, gradients, optimizer states, a batch and activations: 2GiB");
   flags.add("--labels", to.labels, "the array (or IDX file) with the labels");
+  flags.add("--transforms", to.transforms, "of images, as in lissome train: with to_float, bytes are images");
   flags.add("--loss", to.loss, "cross_entropy, mse, l1, huber, bce, bce_logits, or an output of the model");
   flags.add("--optimizer", to.optimizer, "adamw, adam, sgd, lion or adafactor: its states count");
   flags.add("--batch", to.batch, "samples of a step", 1);
@@ -55,6 +56,7 @@ TrainOptions make_options(const BudgetFlags& flags, const Program& model) {
   if (!options.precision)
     throw_error(ErrorKind::usage, "--precision auto is for lissome train; a budget is that of f32, bf16 or fp16");
   options.update_in_backward = flags.update_in_backward;
+  options.batches.transforms = flags.transforms;
   options.threads = flags.threads;
   return options;
 }
@@ -112,7 +114,8 @@ int run_budget(const std::vector<std::string>& arguments, Console& console) {
   if (!read_flags(flags, arguments)) return 0;
   const Program model = open_program(flags.model);
   const TrainOptions options = make_options(flags, model);
-  const Dataset data = fit_dataset(load_dataset(flags.data, {.labels = flags.labels}), describe_inputs(model));
+  const Dataset data =
+      fit_batches(load_dataset(flags.data, {.labels = flags.labels}), describe_inputs(model), options.batches);
   if (data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
   print(try_budget(model, data, options), flags, console);
   return 0;

@@ -95,11 +95,8 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   const Program model = open_program(flags.model);
   TrainOptions options = make_train_options(flags, model);
   const std::vector<DataSignature> signature = describe_inputs(model);
-  const bool bytes_are_images = makes_floats(flags.transforms);
   const auto load = [&](const std::string& path) {
-    Dataset loaded = load_dataset(path, {.labels = flags.labels});
-    loaded.is_images |= bytes_are_images;
-    return fit_dataset(std::move(loaded), signature);
+    return fit_batches(load_dataset(path, {.labels = flags.labels}), signature, options.batches);
   };
   const Dataset data = load(flags.data);
   std::optional<Dataset> validation;

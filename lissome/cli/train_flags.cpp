@@ -180,6 +180,7 @@ void add_loading_flags(Flags& flags, TrainFlags& to) {
   flags.add("--transforms", to.transforms, "of images: 'random_crop:28x28:padding=2,random_apply:0.5(flip),to_float'");
   flags.add("--bad-samples", to.bad_samples, "that cannot be read or hold NaN: fatal, or skip");
   flags.add("--cache", to.cache, "memory for samples of a slow source: 1GiB");
+  flags.add("--pin-memory", to.pin_memory, "batches in page-locked memory; without a device that has no effect");
 }
 
 BatchOptions make_batch_options(const TrainFlags& flags) {
@@ -197,6 +198,7 @@ BatchOptions make_batch_options(const TrainFlags& flags) {
     throw_error(ErrorKind::usage, "--bad-samples is fatal or skip, not ", quote(flags.bad_samples));
   options.bad_samples = flags.bad_samples == "skip" ? BadSamples::skip : BadSamples::fatal;
   if (!flags.cache.empty()) options.cache_bytes = parse_bytes(flags.cache);
+  options.pin_memory = flags.pin_memory;
   return options;
 }
 

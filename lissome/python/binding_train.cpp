@@ -57,6 +57,7 @@ TrainOptions read_options(const Program& model, const py::dict& given) {
   }
   if (!given["workers"].is_none()) options.batches.workers = given["workers"].cast<int>();
   read_option(given, "transforms", options.batches.transforms);
+  read_option(given, "pin_memory", options.batches.pin_memory);
   read_option(given, "clip", options.clip_norm);
   read_option(given, "update_in_backward", options.update_in_backward);
   read_option(given, "threads", options.threads);
@@ -150,11 +151,7 @@ py::tuple train_program(const Program& model, const Dataset& data, const Dataset
   {
     const py::gil_scoped_release released;
     const std::vector<DataSignature> signature = describe_inputs(model);
-    const bool bytes_are_images = makes_floats(options.batches.transforms);
-    const auto fit = [&](Dataset dataset) {
-      dataset.is_images |= bytes_are_images;
-      return fit_dataset(std::move(dataset), signature);
-    };
+    const auto fit = [&](Dataset dataset) { return fit_batches(std::move(dataset), signature, options.batches); };
     const Dataset fitted = fit(data);
     std::optional<Dataset> fitted_validation;
     if (validation != nullptr) fitted_validation = fit(*validation);
@@ -168,7 +165,7 @@ py::dict budget_program(const Program& model, const Dataset& data, const py::dic
   BudgetTrial trial;
   {
     const py::gil_scoped_release released;
-    trial = try_budget(model, fit_dataset(data, describe_inputs(model)), options);
+    trial = try_budget(model, fit_batches(data, describe_inputs(model), options.batches), options);
   }
   return describe_trial(trial);
 }

@@ -48,6 +48,7 @@ _OPTIONS: dict[str, Any] = {
     "recompute": "auto",
     "workers": None,
     "transforms": "",
+    "pin_memory": False,
     "clip": 1.0,
     "update_in_backward": False,
     "label_smoothing": 0.0,
@@ -80,6 +81,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     recompute: str = "auto",
     workers: int | None = None,
     transforms: str = "",
+    pin_memory: bool = False,
     clip: float = 1.0,
     update_in_backward: bool = False,
     label_smoothing: float = 0.0,
@@ -99,6 +101,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     batch: samples that run at once, None for as many as fit; accumulate: batches an update; precision: f32, bf16, fp16 or auto.
     memory: "2GiB" or bytes, what allocators may hold; recompute: which activations are made again for it, see
     docs/budget.md. workers: threads that load ahead, None to have that found; transforms: of images, docs/data.md.
+    pin_memory: batches in page-locked memory, which has no effect (and is noted) without a device.
     update_in_backward: each weight as soon as its gradient is made, so that gradients take no memory of their own; needs
     clip=0. threads: of steps, 0 for all that this process may use.
     progress: called with stage, message, fraction done, seconds left (-1: not known).
@@ -125,6 +128,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
         "recompute": recompute,
         "workers": workers,
         "transforms": transforms,
+        "pin_memory": pin_memory,
         "clip": float(clip),
         "update_in_backward": update_in_backward,
         "label_smoothing": float(label_smoothing),
@@ -156,6 +160,7 @@ def budget(
     precision: str = "f32",
     recompute: str = "auto",
     update_in_backward: bool = False,
+    transforms: str = "",
     freeze: Sequence[str] = (),
     threads: int = 0,
 ) -> dict[str, Any]:
@@ -175,6 +180,7 @@ def budget(
         "memory": to_quantity(memory),
         "recompute": recompute,
         "update_in_backward": update_in_backward,
+        "transforms": transforms,
         "freeze": list(freeze),
         "threads": threads,
     }

@@ -1,5 +1,6 @@
 #include "lissome/train/batches.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
@@ -32,6 +33,13 @@ int64_t choose_batch(const Program& model, const Dataset& data, int64_t asked) {
   return fixed.value_or(std::min(asked, data.samples()));
 }
 
+bool can_pin_memory() { return at::hasCUDA(); }
+
+Dataset fit_batches(Dataset dataset, std::span<const DataSignature> inputs, const BatchOptions& options) {
+  dataset.is_images |= makes_floats(options.transforms);
+  return fit_dataset(std::move(dataset), inputs);
+}
+
 std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs) {
   std::vector<at::Tensor> tensors;
   for (const NamedArray& column : take_batch(data, first, count)) tensors.push_back(to_tensor(column.array));
@@ -41,7 +49,7 @@ std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t 
 
 Batches::Batches(const Dataset& data, int64_t batch, bool fixed, size_t inputs, uint64_t seed,
                  const BatchOptions& options)
-    : inputs_(inputs) {
+    : inputs_(inputs), pins_(options.pin_memory && can_pin_memory()) {
   SamplerOptions sampler;
   sampler.batch = batch;
   sampler.drop_last = fixed;
@@ -65,6 +73,9 @@ std::vector<at::Tensor> Batches::take(int64_t epoch, int64_t index) {
   std::vector<at::Tensor> tensors;
   for (const NamedArray& column : batch_.inputs) tensors.push_back(to_tensor(column.array));
   if (tensors.size() < inputs_ && batch_.labels) tensors.push_back(to_tensor(*batch_.labels));
+  if (pins_) {
+    for (at::Tensor& tensor : tensors) tensor = tensor.pin_memory();
+  }
   return tensors;
 }
 

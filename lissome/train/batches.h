@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,15 @@ struct BatchOptions {
   std::string transforms;  // of images: see parse_transforms()
   BadSamples bad_samples = BadSamples::fatal;
   int64_t cache_bytes = 0;  // samples kept as the source gave them
+  bool pin_memory = false;  // batches in page-locked memory, which a device copies from faster; see can_pin_memory()
 };
+
+// Whether libtorch sees a device that page-locked memory is for. Without one, pin_memory has no effect.
+bool can_pin_memory();
+
+// The dataset fitted to these inputs (see fit_dataset()) as these options mean it: where a transform makes floats of
+// bytes, bytes are images.
+Dataset fit_batches(Dataset dataset, std::span<const DataSignature> inputs, const BatchOptions& options);
 
 class Batches {
  public:
@@ -53,6 +62,7 @@ class Batches {
   std::unique_ptr<Loader> loader_;
   std::optional<LoaderTuner> tuner_;
   size_t inputs_;
+  bool pins_;
   Batch batch_;
   size_t told_ = 0;
 };

@@ -103,6 +103,8 @@ class Trainer {
              ", which is taken; samples that fill no batch are left out of their epoch");
     if (const std::optional<StepForecast>& forecast = step_.step().forecast())
       notice(describe_forecast(*forecast, step_.at_once()));
+    if (options.batches.pin_memory && !can_pin_memory())
+      notice("page-locked memory (--pin-memory) has no effect: it is for copies to a device, and libtorch sees none");
     if (!model.training)
       notice(
           "the model was exported in eval mode: batch norm stays as it is and dropout is absent. Export it in train "

@@ -80,6 +80,20 @@ def test_bytes_are_images_where_a_transform_makes_floats(lissome: Lissome, net: 
         assert done.returncode == 0, done.stderr
         losses.append([row[1] for row in json.loads(done.stdout)["rows"]])
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    words = ("budget", "net.pt2", "--data", "bytes.npz", "--labels", "labels", "--memory", "1GiB", "--json")
+    assert "has the type u8" in lissome(*words).stderr
+    done = lissome(*words, "--transforms", "to_float")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["nodes_run_again"] == 0
+
+
+def test_page_locked_memory_without_a_device_is_noted_and_changes_nothing(lissome: Lissome, net: Net, tmp_path: Path):
+    words = ("train", "net.pt2", "--data", "data.npz", "--labels", "labels", "-o", "t.lissome", "--json")
+    plain, pinned = (lissome(*words, *more) for more in ((), ("--pin-memory",)))
+    assert plain.returncode == pinned.returncode == 0, pinned.stderr
+    assert [row[1] for row in json.loads(pinned.stdout)["rows"]] == [row[1] for row in json.loads(plain.stdout)["rows"]]
+    if not torch.cuda.is_available():
+        assert any("--pin-memory) has no effect" in note for note in json.loads(pinned.stdout)["notes"])
 
 
 def test_full_batches_give_what_python_gives(lissome: Lissome, net: Net, tmp_path: Path):

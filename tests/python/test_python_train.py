@@ -94,6 +94,26 @@ def test_updates_in_the_backward_pass_give_the_same_weights():
         train(make_classifier(), update_in_backward=True)
 
 
+def test_page_locked_memory_without_a_device_is_noted_and_changes_nothing():
+    states = []
+    for pin_memory in (False, True):
+        module = make_classifier().train()
+        trained = train(module, pin_memory=pin_memory)
+        states.append(copy_state(module))
+        noted = any("has no effect" in note for note in trained.record["notes"])
+        assert noted == (pin_memory and not torch.cuda.is_available())
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+def test_bytes_are_images_for_a_budget_too_where_a_transform_makes_floats():
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 3)).train()
+    images, labels = torch.randint(0, 256, (16, 3, 2, 2), dtype=torch.uint8), torch.arange(16) % 3
+    words = {"labels": labels, "example_inputs": (torch.rand(4, 3, 2, 2),), "batch": 8, "memory": "1GiB"}
+    with pytest.raises(lissome.InvalidInputError, match="has the type u8"):
+        lissome.budget(module, images, **words)
+    assert lissome.budget(module, images, transforms="to_float", **words)["nodes_run_again"] == 0
+
+
 def test_memory_and_precision_are_kept_to():
     module = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(12)))
     x = torch.randn(256, 64)
