@@ -4,6 +4,7 @@
 #include "lissome/compare.h"
 #include "lissome/loader.h"
 #include "lissome/python/binding.h"
+#include "lissome/python/python_source.h"
 #include "lissome/train.h"
 
 namespace lissome {
@@ -40,6 +41,12 @@ OptimizerOptions read_optimizer(const std::string& name, const py::dict& given) 
   throw_error(ErrorKind::usage, "optimizer is adamw, adam, sgd, lion or adafactor, not ", quote(name));
 }
 
+BadSamples read_bad_samples(const std::string& word) {
+  if (word != "fatal" && word != "skip")
+    throw_error(ErrorKind::usage, "bad_samples is fatal or skip, not ", quote(word));
+  return word == "skip" ? BadSamples::skip : BadSamples::fatal;
+}
+
 TrainOptions read_options(const Program& model, const py::dict& given) {
   TrainOptions options;
   options.loss = parse_loss(given["loss"].cast<std::string>(), model);
@@ -58,6 +65,7 @@ TrainOptions read_options(const Program& model, const py::dict& given) {
   if (!given["workers"].is_none()) options.batches.workers = given["workers"].cast<int>();
   read_option(given, "transforms", options.batches.transforms);
   read_option(given, "pin_memory", options.batches.pin_memory);
+  options.batches.bad_samples = read_bad_samples(given["bad_samples"].cast<std::string>());
   read_option(given, "clip", options.clip_norm);
   read_option(given, "update_in_backward", options.update_in_backward);
   read_option(given, "threads", options.threads);
@@ -145,12 +153,14 @@ std::vector<std::pair<std::string, at::Tensor>> list_weights(const Program& mode
 
 py::tuple train_program(const Program& model, const Dataset& data, const Dataset* validation, const py::dict& given,
                         const py::object& progress) {
-  const TrainOptions options = read_options(model, given);
+  TrainOptions options = read_options(model, given);
   const WorkControl control = make_control(progress);
+  const py::object source = given["source"];
   std::optional<Trained> trained;
   {
     const py::gil_scoped_release released;
     const std::vector<DataSignature> signature = describe_inputs(model);
+    if (!source.is_none()) options.batches.source = make_python_source(source, signature, options.batches);
     const auto fit = [&](Dataset dataset) { return fit_batches(std::move(dataset), signature, options.batches); };
     const Dataset fitted = fit(data);
     std::optional<Dataset> fitted_validation;

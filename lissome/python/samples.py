@@ -26,7 +26,7 @@ def _is_whole(data: Any, names: list[str]) -> bool:
     return isinstance(data, tuple) and len(pytree.tree_leaves(data)) == len(names)
 
 
-def _to_tensor(name: str, value: Any) -> torch.Tensor:
+def to_tensor(name: str, value: Any) -> torch.Tensor:
     try:
         return torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -49,7 +49,7 @@ def gather_samples(data: Any, labels: Any, names: list[str]) -> _lissome.Dataset
     if isinstance(data, Mapping) and not all(_is_array(value) for value in data.values()):
         columns = _name_leaves(pytree.tree_leaves(data), names)
     elif isinstance(data, Mapping):
-        columns = {str(name): _to_tensor(str(name), value) for name, value in data.items()}
+        columns = {str(name): to_tensor(str(name), value) for name, value in data.items()}
     elif _is_array(data):
         columns = _name_leaves([data], names)
     elif _is_whole(data, names):
@@ -65,7 +65,7 @@ def gather_samples(data: Any, labels: Any, names: list[str]) -> _lissome.Dataset
     if isinstance(labels, str):
         return _lissome.make_dataset(list(columns.items()), labels)
     if labels is not None:
-        columns[LABELS] = _to_tensor(LABELS, labels)
+        columns[LABELS] = to_tensor(LABELS, labels)
         return _lissome.make_dataset(list(columns.items()), LABELS)
     return _lissome.make_dataset(list(columns.items()), "")
 
@@ -75,25 +75,25 @@ def _name_leaves(leaves: list[Any], names: list[str]) -> dict[str, torch.Tensor]
         raise InvalidInputError(
             f"data: {len(leaves)} arrays are given, the model takes {len(names)} ({', '.join(names)})"
         )
-    return {name: _to_tensor(name, leaf) for name, leaf in zip(names, leaves, strict=True)}
+    return {name: to_tensor(name, leaf) for name, leaf in zip(names, leaves, strict=True)}
 
 
-def _read_batch(batch: Any, names: list[str], labels: str) -> dict[str, torch.Tensor]:
+def read_batch(batch: Any, names: list[str], labels: str) -> dict[str, torch.Tensor]:
     if isinstance(batch, Mapping) and (labels in batch or set(names) <= set(batch)):
-        return {str(name): _to_tensor(str(name), value) for name, value in batch.items()}
+        return {str(name): to_tensor(str(name), value) for name, value in batch.items()}
     if isinstance(batch, tuple | list) and len(batch) == 2 and len(pytree.tree_leaves(batch[0])) == len(names):
         columns = _name_leaves(pytree.tree_leaves(batch[0]), names)
-        return {**columns, labels: _to_tensor(labels, batch[1])}
+        return {**columns, labels: to_tensor(labels, batch[1])}
     leaves = pytree.tree_leaves(batch)
     if len(leaves) == len(names) + 1:
-        return {**_name_leaves(leaves[:-1], names), labels: _to_tensor(labels, leaves[-1])}
+        return {**_name_leaves(leaves[:-1], names), labels: to_tensor(labels, leaves[-1])}
     return _name_leaves(leaves, names)
 
 
 def _join_batches(batches: Iterable[Any], names: list[str], labels: str) -> dict[str, torch.Tensor]:
     parts: dict[str, list[torch.Tensor]] = {}
     for batch in batches:
-        for name, tensor in _read_batch(batch, names, labels).items():
+        for name, tensor in read_batch(batch, names, labels).items():
             parts.setdefault(name, []).append(tensor)
     if not parts:
         raise InvalidInputError("data: there is no batch in it; at least two samples are needed")

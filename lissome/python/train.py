@@ -12,6 +12,7 @@ import torch
 from lissome import _lissome
 from lissome.model import Model, open_program, to_quantity
 from lissome.samples import gather_samples
+from lissome.workers import SampleWorkers, has_numbered_samples
 
 
 class Trained:
@@ -33,6 +34,8 @@ class Trained:
         _lissome.save_program(self.program, fspath(path))
 
 
+_FIRST_SAMPLES = 32  # that are looked at before training, at the least
+
 # One for each flag of `lissome train`.
 _OPTIONS: dict[str, Any] = {
     "loss": "cross_entropy",
@@ -49,6 +52,8 @@ _OPTIONS: dict[str, Any] = {
     "workers": None,
     "transforms": "",
     "pin_memory": False,
+    "bad_samples": "fatal",
+    "source": None,
     "clip": 1.0,
     "update_in_backward": False,
     "label_smoothing": 0.0,
@@ -82,6 +87,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     workers: int | None = None,
     transforms: str = "",
     pin_memory: bool = False,
+    bad_samples: str = "fatal",
     clip: float = 1.0,
     update_in_backward: bool = False,
     label_smoothing: float = 0.0,
@@ -100,7 +106,9 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     beta2, eps, momentum, nesterov, byte_states. schedule: see docs/training.md. freeze: patterns of parameter names.
     batch: samples that run at once, None for as many as fit; accumulate: batches an update; precision: f32, bf16, fp16 or auto.
     memory: "2GiB" or bytes, what allocators may hold; recompute: which activations are made again for it, see
-    docs/budget.md. workers: threads that load ahead, None to have that found; transforms: of images, docs/data.md.
+    docs/budget.md. workers: threads that load ahead, None to have that found; of a torch Dataset with numbered samples:
+    processes that call its __getitem__ anew in each epoch, None to read it once into memory, see docs/data.md.
+    bad_samples: "fatal", or "skip" for samples that cannot be had or hold NaN; transforms: of images, docs/data.md.
     pin_memory: batches in page-locked memory, which has no effect (and is noted) without a device.
     update_in_backward: each weight as soon as its gradient is made, so that gradients take no memory of their own; needs
     clip=0. threads: of steps, 0 for all that this process may use.
@@ -110,7 +118,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     """
     program = open_program(model, example_inputs, example_kwargs, many=True, training=True)
     names = program.input_names
-    dataset = gather_samples(data, labels, names)
+    streamed = bool(workers) and has_numbered_samples(data)
     if validation_labels is None and isinstance(labels, str):
         validation_labels = labels
     held_out = None if validation is None else gather_samples(validation, validation_labels, names)
@@ -129,6 +137,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
         "workers": workers,
         "transforms": transforms,
         "pin_memory": pin_memory,
+        "bad_samples": bad_samples,
         "clip": float(clip),
         "update_in_backward": update_in_backward,
         "label_smoothing": float(label_smoothing),
@@ -137,7 +146,13 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
         "threads": threads,
         "seed": seed,
     }
-    finished, record, weights = _lissome.train(program, dataset, held_out, options, progress)
+    if streamed:
+        with SampleWorkers(data, labels, names, workers, seed) as source:
+            first = source.read_first(max(batch or 0, _FIRST_SAMPLES), bad_samples == "skip")
+            finished, record, weights = _lissome.train(program, first, held_out, options | {"source": source}, progress)
+    else:
+        dataset = gather_samples(data, labels, names)
+        finished, record, weights = _lissome.train(program, dataset, held_out, options, progress)
     trained = Trained(finished, record, dict(weights))
     if isinstance(model, torch.nn.Module):
         _put_back(model, trained.weights)

@@ -24,13 +24,22 @@ int64_t choose_examples(const Program& model, int64_t batch) {
   return find_fixed_batch(model) ? batch : std::min(kExampleSamples, batch);
 }
 
-int64_t choose_batch(const Program& model, const Dataset& data, int64_t asked) {
-  if (data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
+int64_t count_samples(const Dataset& data, const BatchOptions& options) {
+  return options.source ? options.source->samples() : data.samples();
+}
+
+int64_t choose_batch(const Program& model, const Dataset& data, const BatchOptions& options, int64_t asked) {
+  const int64_t samples = count_samples(data, options);
+  if (samples == 0 || data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
   const std::optional<int64_t> fixed = find_fixed_batch(model);
-  if (fixed && *fixed > data.samples())
-    throw_error(ErrorKind::invalid_input, data.source, ": ", data.samples(), " samples fill no batch; the model takes ",
+  if (fixed && *fixed > samples)
+    throw_error(ErrorKind::invalid_input, data.source, ": ", samples, " samples fill no batch; the model takes ",
                 *fixed, " at once");
-  return fixed.value_or(std::min(asked, data.samples()));
+  const int64_t batch = fixed.value_or(asked == 0 ? samples : std::min(asked, samples));
+  if (options.source && asked != 0 && data.samples() < batch)
+    throw_error(ErrorKind::invalid_input, data.source, ": the first ", data.samples(),
+                " samples are given beside the source of batches; there must be at least a batch, ", batch);
+  return batch;
 }
 
 bool can_pin_memory() { return at::hasCUDA(); }
@@ -58,11 +67,13 @@ Batches::Batches(const Dataset& data, int64_t batch, bool fixed, size_t inputs, 
   loader.workers = options.workers.value_or(0);
   loader.prefetch = options.prefetch;
   loader.bad_samples = options.bad_samples;
-  loader.check_finite = options.bad_samples == BadSamples::skip;  // else fit_dataset() has looked
+  // Else fit_dataset() has looked.
+  loader.check_finite = options.source || options.bad_samples == BadSamples::skip;
   loader.cache_bytes = options.cache_bytes;
   TransformPipeline transforms;
   if (!options.transforms.empty()) transforms = TransformPipeline(parse_transforms(options.transforms), seed);
-  loader_ = std::make_unique<Loader>(make_source(data), std::move(sampler), std::move(transforms), loader);
+  loader_ = std::make_unique<Loader>(options.source ? options.source : make_source(data), std::move(sampler),
+                                     std::move(transforms), loader);
   if (!options.workers) tuner_.emplace(*loader_);
 }
 

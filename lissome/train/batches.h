@@ -20,8 +20,6 @@ namespace lissome {
 // The batch size that a model asks for; nothing where any will do.
 std::optional<int64_t> find_fixed_batch(const Program& model);
 
-// As asked, the model's fixed size, or all samples where there are fewer. Throws invalid_input where no batch is full.
-int64_t choose_batch(const Program& model, const Dataset& data, int64_t asked);
 // Samples that gradients are recorded with: a few of `batch`, or all where the model has a fixed batch.
 int64_t choose_examples(const Program& model, int64_t batch);
 
@@ -36,7 +34,17 @@ struct BatchOptions {
   BadSamples bad_samples = BadSamples::fatal;
   int64_t cache_bytes = 0;  // samples kept as the source gave them
   bool pin_memory = false;  // batches in page-locked memory, which a device copies from faster; see can_pin_memory()
+  // Where batches come from in place of the dataset, as fit_batches() would leave them; the dataset then holds the
+  // first samples, at least a batch of them, and its labels alone are checked beforehand.
+  std::shared_ptr<const BatchSource> source;
 };
+
+// Of the source, where there is one, else of the dataset.
+int64_t count_samples(const Dataset& data, const BatchOptions& options);
+
+// As asked (0: all), the model's fixed size, or all samples where there are fewer. Throws invalid_input where no batch
+// is full, or the dataset beside a source holds less than one.
+int64_t choose_batch(const Program& model, const Dataset& data, const BatchOptions& options, int64_t asked);
 
 // Whether libtorch sees a device that page-locked memory is for. Without one, pin_memory has no effect.
 bool can_pin_memory();

@@ -27,7 +27,7 @@ PrecisionChoice choose_precision(const Program& model, const Dataset& data, cons
     throw_error(ErrorKind::usage,
                 "the precision is chosen by measuring steps of both side by side, which a bound on the memory does not "
                 "leave room for; give f32 or bf16");
-  const int64_t batch = choose_batch(model, data, options.batch == 0 ? kSamples : options.batch);
+  const int64_t batch = choose_batch(model, data, options.batches, options.batch == 0 ? kSamples : options.batch);
   const int64_t examples = choose_examples(model, batch);
   const Program with_loss =
       freeze_parameters(attach_checked_loss(model, data, validation, options, examples), options.groups);

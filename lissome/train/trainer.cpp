@@ -81,7 +81,7 @@ class Trainer {
         control_(control),
         facts_(std::move(facts)),
         fixed_(find_fixed_batch(model).has_value()),
-        batch_(choose_batch(model, data, options.batch == 0 ? data.samples() : options.batch)),
+        batch_(choose_batch(model, data, options.batches, options.batch)),
         examples_(choose_examples(model, batch_)),
         with_loss_(freeze_parameters(attach_checked_loss(model, data, validation, options, examples_), options.groups)),
         eval_(make_eval_form(with_loss_)),
@@ -155,16 +155,17 @@ class Trainer {
 
   // Samples of an update.
   int64_t choose_update(const Dataset& data) {
+    const int64_t all = count_samples(data, options_.batches);
     if (options_.batch == 0) {
       const std::vector<at::Tensor> samples = take_inputs(data, 0, examples_, with_loss_.inputs.size());
-      const int64_t found = step_.find_largest(samples, data.samples());
+      const int64_t found = step_.find_largest(samples, all);
       notice("batches of " + std::to_string(found) + " samples fit into memory and are taken" +
-             std::string(found == data.samples() ? ": all there are" : ""));
+             std::string(found == all ? ": all there are" : ""));
     }
     if (options_.accumulate > 1 && options_.scale_learning_rate)
       notice("the learning rate is " + std::to_string(options_.accumulate) +
              " times the one asked for, as are the samples of an update");
-    const int64_t usable = fixed_ ? data.samples() / batch_ * batch_ : data.samples();
+    const int64_t usable = fixed_ ? all / batch_ * batch_ : all;
     const int64_t asked = options_.batch == 0 ? step_.at_once() : batch_;
     return std::min(asked * options_.accumulate, usable);
   }

@@ -74,6 +74,23 @@ TEST_CASE("a line is found, the same one with the same seed, another way with an
   CHECK(train_once() != first);
 }
 
+TEST_CASE("batches may come from a source, beside the first samples of it") {
+  const Dataset data = make_line();
+  TrainOptions options = make_options();
+  options.epochs = 3;
+  const Trained wanted = train(make_model(), data, nullptr, options);
+  Dataset first = data;
+  first.rows.resize(7);
+  options.batches.source = make_source(data);
+  options.batches.workers = 2;
+  const Trained seen = train(make_model(), first, nullptr, options);
+  CHECK(seen.record.steps == wanted.record.steps);
+  CHECK(read_one(seen.program, "w") == read_one(wanted.program, "w"));
+  first.rows.resize(6);
+  EXPECT_ERROR(invalid_input, train(make_model(), first, nullptr, options), "the first 6 samples",
+               "at least a batch, 7");
+}
+
 TEST_CASE("early stopping gives back the best weights; interrupted, what is there is returned") {
   const Dataset data = make_line(), other = make_line(0.5);
   TrainOptions options = make_options();

@@ -84,8 +84,8 @@ std::string print_groups(const std::vector<ParameterGroup>& groups) {
   return text;
 }
 
-std::string print_data(const Dataset& data) {
-  std::string text = std::to_string(data.samples()) + " samples";
+std::string print_data(const Dataset& data, const BatchOptions& options) {
+  std::string text = std::to_string(count_samples(data, options)) + " samples";
   for (const DataColumn& column : data.columns) text += ", " + column.name + format_sizes(column.sample_sizes);
   return text;
 }
@@ -103,7 +103,7 @@ TrainingFacts list_facts(const Program& model, const Dataset& data, const TrainO
   PrintOptions without_origins;
   without_origins.origins = false;
   return {{"model", hash_text(print_program(model, without_origins))},
-          {"data", print_data(data)},
+          {"data", print_data(data, options.batches)},
           {"loss", print_loss(options)},
           {"optimizer", std::visit([](const auto& own) { return print_kind(own); }, options.optimizer)},
           {"groups", print_groups(options.groups)},
