@@ -20,7 +20,7 @@ struct BudgetFlags {
                                    precision = "f32", transforms;
   int64_t batch = 32;
   int threads = 0;
-  bool update_in_backward = false, json = false;
+  bool update_in_backward = false, lossy_activations = false, json = false;
 };
 
 bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
@@ -37,6 +37,7 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--optimizer", to.optimizer, "adamw, adam, sgd, lion or adafactor: its states count");
   flags.add("--batch", to.batch, "samples of a step", 1);
   flags.add("--recompute", to.recompute, "auto, none, every:N, modules:PATTERN or adaptive:SHARE");
+  flags.add("--lossy-activations", to.lossy_activations, "some may wait in bf16 for the backward pass");
   flags.add("--update-in-backward", to.update_in_backward,
             "gradients are used up inside the step, as in lissome train");
   flags.add("--precision", to.precision, "f32; bf16 or fp16: products and convolutions in it, weights stay f32");
@@ -56,6 +57,7 @@ TrainOptions make_options(const BudgetFlags& flags, const Program& model) {
   if (!options.precision)
     throw_error(ErrorKind::usage, "--precision auto is for lissome train; a budget is that of f32, bf16 or fp16");
   options.update_in_backward = flags.update_in_backward;
+  options.lossy_activations = flags.lossy_activations;
   options.batches.transforms = flags.transforms;
   options.threads = flags.threads;
   return options;
@@ -93,6 +95,7 @@ void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console)
     const Json json{{"budget", found.memory},
                     {"method", found.told.method},
                     {"nodes_run_again", found.told.runs_again},
+                    {"stored_lossy", found.told.stored_lossy},
                     {"seconds_told", found.told.seconds},
                     {"seconds_told_keeping_all", found.told.plain_seconds},
                     {"seconds", found.seconds.median},

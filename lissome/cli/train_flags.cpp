@@ -163,6 +163,8 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--memory", to.memory, "most bytes of weights, activations, gradients and states: 4GiB, 500MiB");
   flags.add("--recompute", to.recompute,
             "activations that are made again to fit --memory: none, auto, every:N, modules:PATTERN or adaptive:SHARE");
+  flags.add("--lossy-activations", to.lossy_activations,
+            "some may wait in bf16 for the backward pass to fit --memory, if gradients stay as they are within 2 %");
   flags.add(
       "--update-in-backward", to.update_in_backward,
       "each weight as soon as its gradient is made, so that gradients take no memory of their own; needs --clip 0");
@@ -261,6 +263,7 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   options.batches = make_batch_options(flags);
   options.clip_norm = flags.clip_norm;
   options.update_in_backward = flags.update_in_backward;
+  options.lossy_activations = flags.lossy_activations;
   options.memory_every = flags.memory_every;
   options.offload = flags.offload;
   options.threads = flags.threads;

@@ -19,7 +19,8 @@ struct TrainFlags {
   int64_t epochs = 1, max_steps = 0, accumulate = 1, patience = 0, memory_every = 100, keep = 3, ignored_label = -100;
   int prefetch = 2, threads = 0;
   uint64_t seed = 0;
-  bool byte_states = false, keep_learning_rate = false, update_in_backward = false, pin_memory = false, json = false;
+  bool byte_states = false, keep_learning_rate = false, update_in_backward = false, pin_memory = false,
+       lossy_activations = false, json = false;
 };
 
 // False when help was printed. Throws usage.

@@ -68,6 +68,7 @@ TrainOptions read_options(const Program& model, const py::dict& given) {
   options.batches.bad_samples = read_bad_samples(given["bad_samples"].cast<std::string>());
   read_option(given, "clip", options.clip_norm);
   read_option(given, "update_in_backward", options.update_in_backward);
+  read_option(given, "lossy_activations", options.lossy_activations);
   read_option(given, "threads", options.threads);
   read_option(given, "seed", options.seed);
   if (!given["lr"].is_none()) options.learning_rate = given["lr"].cast<double>();
@@ -123,6 +124,7 @@ py::dict describe_trial(const BudgetTrial& trial) {
   described["budget"] = trial.memory;
   described["method"] = trial.told.method;
   described["nodes_run_again"] = trial.told.runs_again;
+  described["stored_lossy"] = trial.told.stored_lossy;
   described["seconds_told"] = trial.told.seconds;
   described["seconds_told_keeping_all"] = trial.told.plain_seconds;
   described["seconds"] = trial.seconds.median;

@@ -56,6 +56,7 @@ _OPTIONS: dict[str, Any] = {
     "source": None,
     "clip": 1.0,
     "update_in_backward": False,
+    "lossy_activations": False,
     "label_smoothing": 0.0,
     "freeze": [],
     "early_stop": None,
@@ -90,6 +91,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     bad_samples: str = "fatal",
     clip: float = 1.0,
     update_in_backward: bool = False,
+    lossy_activations: bool = False,
     label_smoothing: float = 0.0,
     freeze: Sequence[str] = (),
     early_stop: int | None = None,
@@ -111,7 +113,8 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     bad_samples: "fatal", or "skip" for samples that cannot be had or hold NaN; transforms: of images, docs/data.md.
     pin_memory: batches in page-locked memory, which has no effect (and is noted) without a device.
     update_in_backward: each weight as soon as its gradient is made, so that gradients take no memory of their own; needs
-    clip=0. threads: of steps, 0 for all that this process may use.
+    clip=0. lossy_activations: some may wait in bf16 for the backward pass to fit memory, see docs/budget.md.
+    threads: of steps, 0 for all that this process may use.
     progress: called with stage, message, fraction done, seconds left (-1: not known).
 
     Ctrl-C ends training; what was learned so far is kept.
@@ -140,6 +143,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
         "bad_samples": bad_samples,
         "clip": float(clip),
         "update_in_backward": update_in_backward,
+        "lossy_activations": lossy_activations,
         "label_smoothing": float(label_smoothing),
         "freeze": list(freeze),
         "early_stop": early_stop,
@@ -175,14 +179,15 @@ def budget(
     precision: str = "f32",
     recompute: str = "auto",
     update_in_backward: bool = False,
+    lossy_activations: bool = False,
     transforms: str = "",
     freeze: Sequence[str] = (),
     threads: int = 0,
 ) -> dict[str, Any]:
     """Plans and runs a step of training inside `memory`: what it was told to take and what it took.
 
-    model, data and the rest: as in train(). Gives a dict: method, nodes_run_again; seconds_told, seconds_told_keeping_all
-    and seconds (measured); bytes_told, bytes_keeping_all and bytes (measured), each a dict of weights, gradients, states,
+    model, data and the rest: as in train(). Gives a dict: method, nodes_run_again, stored_lossy; seconds_told,
+    seconds_told_keeping_all and seconds (measured); bytes_told, bytes_keeping_all and bytes (measured), each a dict of weights, gradients, states,
     batch, activations (scratch included) and all; modules, a list of what each keeps and makes again. Raises
     OverBudgetError, which names the least, where nothing fits. The module stays as it is.
     """
@@ -195,6 +200,7 @@ def budget(
         "memory": to_quantity(memory),
         "recompute": recompute,
         "update_in_backward": update_in_backward,
+        "lossy_activations": lossy_activations,
         "transforms": transforms,
         "freeze": list(freeze),
         "threads": threads,

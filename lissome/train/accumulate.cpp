@@ -226,11 +226,12 @@ bool BatchStep::try_size(const std::vector<at::Tensor>& batch, int64_t size) {
   return fits;
 }
 
-void BatchStep::rehearse(const std::vector<at::Tensor>& batch) {
+double BatchStep::rehearse(const std::vector<at::Tensor>& batch, const GradientTaker* taker) {
   RandomKeeper random;
-  run(batch);
+  const double loss = run(batch, taker);
   state_.restore();
   random.restore();
+  return loss;
 }
 
 int64_t BatchStep::find_largest(const std::vector<at::Tensor>& batch, int64_t most) {

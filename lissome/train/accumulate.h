@@ -41,8 +41,8 @@ class BatchStep {
   // Of the last run, multiplied by loss_scale(); undefined where the loss does not depend on the weight.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
-  // A run whose gradients nobody takes: state and random numbers stay as they were.
-  void rehearse(const std::vector<at::Tensor>& batch);
+  // A run whose gradients change nothing: state and random numbers stay as they were. Returns the loss.
+  double rehearse(const std::vector<at::Tensor>& batch, const GradientTaker* taker = nullptr);
   // After each update.
   void note_update(bool skipped);
 

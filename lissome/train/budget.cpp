@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "lissome/train/chain_schedule.h"
@@ -15,6 +17,7 @@
 #include "lissome/train/keep_modules.h"
 #include "lissome/train/recompute.h"
 #include "lissome/train/split_scores.h"
+#include "lissome/train/store_lossy.h"
 
 namespace lissome {
 namespace {
@@ -77,6 +80,19 @@ std::vector<at::Tensor> choose_measured(const StepSource& source, const std::vec
   std::vector<at::Tensor> measured = repeat_examples(examples, sizes);
   measured.insert(measured.end(), weights.begin(), weights.end());
   return measured;
+}
+
+// Bytes that a copy reads and writes in a second.
+double measure_copy_rate() {
+  constexpr size_t kBytes = 32 << 20;
+  const auto from = std::make_unique<std::byte[]>(kBytes), to = std::make_unique<std::byte[]>(kBytes);
+  double best = 0;
+  for (int i = 0; i < 3; ++i) {
+    const Stopwatch watch;
+    std::memcpy(to.get(), from.get(), kBytes);
+    best = std::max(best, 2 * static_cast<double>(kBytes) / watch.seconds());
+  }
+  return best;
 }
 
 class BudgetPlanner {
@@ -160,15 +176,42 @@ class BudgetPlanner {
     Plan plan = is_plain ? *source_.plan : lower_(apply_schedule(*source_.program, schedule));
     const StepMemory memory = predict_memory(facts_, schedule, plan, sizes_, source_.threads);
     const double seconds = judge_schedule(facts_.model, schedule, INT64_MAX).seconds;
-    if (schedule_.empty() || is_better(memory, seconds)) {
-      plan_ = std::move(plan);
-      schedule_ = schedule;
-      forecast_.chosen = memory;
-      forecast_.seconds = seconds;
-      forecast_.runs_again = static_cast<int>(schedule.size() - facts_.model.nodes.size());
-      forecast_.method = method;
+    if (budget_.lossy && budget_.memory > 0 && memory.total() > budget_.memory) {
+      Plan lossy = plan;
+      const LossyStorage stored = store_in_bf16(lossy, sizes_, source_.threads, budget_.memory - memory.held);
+      if (stored.values > 0) {
+        // To bf16 and back: six bytes each way.
+        const double casts = 12 * static_cast<double>(stored.elements) / copy_rate();
+        const StepMemory smaller = predict_memory(facts_, schedule, lossy, sizes_, source_.threads);
+        keep_better({std::move(lossy), smaller, seconds + casts, method + ", bf16 activations", stored.values},
+                    schedule);
+      }
     }
+    keep_better({std::move(plan), memory, seconds, method, 0}, schedule);
     return memory;
+  }
+
+  struct Candidate {
+    Plan plan;
+    StepMemory memory;
+    double seconds;
+    std::string method;
+    int stored_lossy;
+  };
+  void keep_better(Candidate candidate, const RunOrder& schedule) {
+    if (!schedule_.empty() && !is_better(candidate.memory, candidate.seconds)) return;
+    plan_ = std::move(candidate.plan);
+    schedule_ = schedule;
+    forecast_.chosen = candidate.memory;
+    forecast_.seconds = candidate.seconds;
+    forecast_.runs_again = static_cast<int>(schedule.size() - facts_.model.nodes.size());
+    forecast_.stored_lossy = candidate.stored_lossy;
+    forecast_.method = candidate.method;
+  }
+
+  double copy_rate() {
+    if (copy_rate_ == 0) copy_rate_ = measure_copy_rate();
+    return copy_rate_;
   }
 
   // What fits is better than what does not, then what is faster; of two that do not fit, the smaller.
@@ -181,7 +224,7 @@ class BudgetPlanner {
   void fit(double share) {
     const auto wanted = static_cast<int64_t>(static_cast<double>(budget_.memory) * share);
     if (take("keep all", plain_).total() <= wanted || budget_.memory <= 0) return;
-    schedule_.clear();
+    if (!budget_.lossy) schedule_.clear();
     // What the judge of schedules sees is not what is planned: its limit is moved between what fitted and what did not.
     auto limit = static_cast<double>(judge_schedule(facts_.model, plain_, INT64_MAX).peak) *
                  static_cast<double>(wanted) / static_cast<double>(forecast_.plain.total());
@@ -233,6 +276,7 @@ class BudgetPlanner {
   RunOrder plain_, schedule_;
   StepForecast forecast_;
   std::string method_;
+  double copy_rate_ = 0;  // bytes a second; 0: not measured yet
   Plan plan_;
 };
 

@@ -35,6 +35,7 @@ struct StepBudget {
   Recompute recompute = RecomputeToFit{};
   int64_t memory = 0;        // bytes for what lives inside a step: the arena and what libtorch holds; 0: no limit
   std::vector<Sizes> sizes;  // of the program's inputs, the largest batch; without weights
+  bool lossy = false;        // activations may be stored in bf16 where that helps, see store_in_bf16()
 };
 
 // What a step keeps and what it costs, as told before it ran.
@@ -43,6 +44,7 @@ struct StepForecast {
   int64_t leaving = 0;       // of these, outputs and gradients that are no activations and cannot be made again
   double plain_seconds = 0, seconds = 0;  // sums over nodes
   int runs_again = 0;                     // nodes that run more than once
+  int stored_lossy = 0;                   // activations that wait in bf16
   std::string method;                     // "keep all", "drops", "chain and drops", "every 2", "modules blocks.*"
   std::vector<ModuleForecast> modules;
 };

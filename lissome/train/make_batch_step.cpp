@@ -29,7 +29,8 @@ bool is_planned(const TrainOptions& options) {
 // The inputs of so many samples, and what they leave of the memory.
 StepBudget make_budget(const Program& with_loss, const TrainOptions& options, const std::vector<at::Tensor>& examples,
                        int64_t batch) {
-  StepBudget budget{.recompute = options.recompute, .memory = options.memory, .sizes = {}};
+  StepBudget budget{
+      .recompute = options.recompute, .memory = options.memory, .sizes = {}, .lossy = options.lossy_activations};
   budget.memory -= count_training_bytes(with_loss, options).total();
   for (const at::Tensor& example : examples) {
     Sizes sizes = example.sizes().vec();
@@ -73,6 +74,8 @@ std::string describe_forecast(const StepForecast& forecast, int64_t batch) {
                   format_bytes(forecast.plain.total()).c_str(), forecast.runs_again, slower);
     told += text;
   }
+  if (forecast.stored_lossy > 0)
+    told += "; " + std::to_string(forecast.stored_lossy) + " activations wait in bf16 for the backward pass";
   return told;
 }
 

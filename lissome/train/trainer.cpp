@@ -14,6 +14,7 @@
 #include "lissome/train/allocation_meter.h"
 #include "lissome/train/backward_update.h"
 #include "lissome/train/batches.h"
+#include "lissome/train/check_lossy.h"
 #include "lissome/train/choose_precision.h"
 #include "lissome/train/freeze.h"
 #include "lissome/train/labels.h"
@@ -441,6 +442,11 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
     options.precision = choice->precision;
   }
   const TrainingFacts facts = list_facts(model, data, options);
+  std::optional<LossyCheck> lossy;
+  if (options.lossy_activations) {
+    lossy = check_lossy(model, data, validation, options);
+    options.lossy_activations = lossy->allowed;
+  }
   refuse_other_training(found, facts);
   if (options.snapshots && options.resume != options.snapshots->folder) refuse_used_folder(options.snapshots->folder);
   at::manual_seed(options.seed);
@@ -448,6 +454,7 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   Trainer trainer(model, data, validation, options, facts, control);
   at::manual_seed(options.seed);  // recording may have drawn
   if (choice) trainer.notice(choice->reason);
+  if (lossy) trainer.notice(lossy->told);
   if (!options.resume.empty()) trainer.resume(found);
   std::optional<SnapshotFolder> snapshots;
   if (options.snapshots) trainer.save_to(&snapshots.emplace(*options.snapshots));

@@ -50,6 +50,9 @@ struct TrainOptions {
   std::optional<Dtype> precision = Dtype::f32;
   int64_t memory = 0;               // bytes for weights, activations, gradients, states; 0: no limit
   Recompute recompute = KeepAll{};  // what may be made again to fit `memory`
+  // Beside `recompute`, with `memory`: activations may wait in bf16 where that helps, unless check_lossy() finds that
+  // gradients change too much.
+  bool lossy_activations = false;
   BatchOptions batches;
   // Each weight as soon as the backward pass has made its gradient, whose memory is then used again: the same bits,
   // less memory. Needs clip_norm 0 and accumulate 1, and not f16, which all look at every gradient before the first
@@ -80,8 +83,9 @@ struct Trained {
 // Interrupted, it saves a snapshot and returns what it has. A snapshot that cannot be saved is a notice, not an end.
 // Throws invalid_input: labels that do not fit the loss or are out of range (naming the sample), an empty dataset, an
 // eval-form model with `initialize`, a loss that became NaN (naming the step, the node and the last snapshot), a
-// gradient that is not finite after weights of its step were updated in the backward pass; usage: update_in_backward
-// with options that it does not go with; and what find_snapshot(), refuse_other_training() and SnapshotFolder throw.
+// gradient that is not finite after weights of its step were updated in the backward pass; usage: update_in_backward or
+// lossy_activations with options that they do not go with; and what find_snapshot(), refuse_other_training() and
+// SnapshotFolder throw.
 Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
               const WorkControl& control = {});
 

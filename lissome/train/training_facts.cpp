@@ -112,6 +112,7 @@ TrainingFacts list_facts(const Program& model, const Dataset& data, const TrainO
           {"batch", std::to_string(options.batch)},
           {"accumulate", std::to_string(options.accumulate)},
           {"precision", std::string(dtype_name(options.precision.value()))},
+          {"lossy activations", options.lossy_activations ? "allowed" : "no"},
           {"transforms", options.batches.transforms.empty() ? "none" : options.batches.transforms},
           {"clip norm", print_number(options.clip_norm)},
           {"moving average", options.average_decay ? print_number(*options.average_decay) : "none"},

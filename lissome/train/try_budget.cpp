@@ -21,7 +21,10 @@ std::vector<at::Tensor> repeat_inputs(Dataset data, int64_t count, size_t inputs
 }
 
 StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& inputs, const TrainOptions& options) {
-  StepBudget budget{.recompute = options.recompute, .memory = trial.memory - trial.beside(), .sizes = {}};
+  StepBudget budget{.recompute = options.recompute,
+                    .memory = trial.memory - trial.beside(),
+                    .sizes = {},
+                    .lossy = options.lossy_activations};
   if (budget.memory <= 0) {
     throw_error(ErrorKind::over_budget, "a budget of ", format_bytes(trial.memory),
                 ": weights, gradients, the optimizer's states and a batch take ", format_bytes(trial.beside()),

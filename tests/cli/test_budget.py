@@ -93,6 +93,19 @@ def test_gradients_that_are_used_up_inside_the_step_do_not_count(lissome: Lissom
     assert measured <= budget and told == pytest.approx(measured, rel=0.03)
 
 
+def test_activations_in_bf16_meet_a_budget_in_which_nothing_runs_again(lissome: Lissome, tower: Path):
+    plain = run_budget(lissome, 1 << 34, "--recompute", "none", "--lossy-activations")
+    assert plain["stored_lossy"] == 0
+    budget = int(0.8 * total(plain)[0])
+    words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
+    exact = lissome(*words, "--memory", str(budget), "--recompute", "none")
+    assert exact.returncode == 3 and "the budget leaves" in exact.stderr
+    lossy = run_budget(lissome, budget, "--recompute", "none", "--lossy-activations")
+    _, told, measured = total(lossy)
+    assert lossy["stored_lossy"] > 0 and lossy["nodes_run_again"] == 0
+    assert told <= budget and measured == pytest.approx(told, rel=0.03)
+
+
 def test_mixed_precision_is_planned_too(lissome: Lissome, tower: Path):
     plain = total(run_budget(lissome, 1 << 34, "--precision", "bf16"))[0]
     assert plain < total(run_budget(lissome, 1 << 34))[0]

@@ -94,6 +94,13 @@ def test_updates_in_the_backward_pass_give_the_same_weights():
         train(make_classifier(), update_in_backward=True)
 
 
+def test_lossy_activations_are_for_a_budget_and_told():
+    with pytest.raises(lissome.UsageError, match="give --memory"):
+        train(make_classifier().train(), lossy_activations=True)
+    trained = train(make_classifier().train(), lossy_activations=True, memory="1GiB")
+    assert any("no activations are stored in bf16" in note for note in trained.record["notes"])
+
+
 def test_page_locked_memory_without_a_device_is_noted_and_changes_nothing():
     states = []
     for pin_memory in (False, True):

@@ -1,0 +1,170 @@
+// Values that wait in bf16: what is stored, what it saves, and how near the gradients stay.
+#include "lissome/train/store_lossy.h"
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "lissome/footprint.h"
+#include "lissome/train/check_lossy.h"
+#include "lissome/train/training_step.h"
+#include "lissome/train/try_budget.h"
+#include "tests/expect_error.h"
+
+using namespace lissome;
+
+namespace {
+
+constexpr int64_t kBatch = 8192, kWidth = 128;
+constexpr int64_t kHugePage = 2 << 20;  // an arena takes whole ones
+
+// Six blocks of a residual stream.
+Program make_tower() {
+  std::string text = "dim n in 2..16384\ntraining\ninput %x: f32[n, 128]\n", x = "%x", body;
+  for (int i = 0; i < 6; ++i) {
+    const std::string at = std::to_string(i);
+    text += "parameter @up" + at + ": f32[128, 128]\nparameter @down" + at + ": f32[128, 128]\n";
+    body += "%norm" + at + ": f32[n, 128] = aten::layer_norm(" + x + ", [128])\n";
+    body += "%up" + at + ": f32[n, 128] = aten::linear(%norm" + at + ", @up" + at + ")\n";
+    body += "%bent" + at + ": f32[n, 128] = aten::tanh(%up" + at + ")\n";
+    body += "%down" + at + ": f32[n, 128] = aten::linear(%bent" + at + ", @down" + at + ")\n";
+    body += "%sum" + at + ": f32[n, 128] = aten::add.Tensor(" + x + ", %down" + at + ")\n";
+    x = "%sum" + at;
+  }
+  text += "parameter @head: f32[5, 128]\n" + body + "%last: f32[n, 128] = aten::layer_norm(" + x + ", [128])\n";
+  Program program = parse_program(text + "%scores: f32[n, 5] = aten::linear(%last, @head)\nreturn %scores\n");
+  at::manual_seed(3);
+  for (Weight& weight : program.weights) weight.tensor.uniform_(-0.15, 0.15);
+  return program;
+}
+
+// Around `middle`: near 1000, bf16 has steps of 4.
+Dataset make_data(double middle = 0) {
+  NamedArray x{"x", make_array(Dtype::f32, {kBatch, kWidth})}, labels{"labels", make_array(Dtype::i64, {kBatch})};
+  for (int64_t i = 0; i < kBatch * kWidth; ++i)
+    x.array.data<float>()[i] = static_cast<float>(middle + std::sin(0.37 * static_cast<double>(i)));
+  for (int64_t i = 0; i < kBatch; ++i) labels.array.data<int64_t>()[i] = i % 5;
+  return make_dataset({x, labels}, {.labels = "labels"}, "waves");
+}
+
+TrainOptions make_lossy_options(int64_t memory) {
+  TrainOptions options;
+  options.batch = kBatch, options.epochs = 3;
+  options.memory = memory, options.recompute = RecomputeToFit{}, options.lossy_activations = true;
+  return options;
+}
+
+// Less than exact activations can do with, whatever runs again, even with a huge page more.
+TrainOptions search_tight_options() {
+  TrainOptions options = make_lossy_options(int64_t{1} << 30);
+  const BudgetTrial plain = try_budget(make_tower(), make_data(), options);
+  CHECK(plain.told.stored_lossy == 0);
+  const auto meets = [&](int64_t memory) {
+    TrainOptions exact = make_lossy_options(memory);
+    exact.lossy_activations = false;
+    try {
+      try_budget(make_tower(), make_data(), exact);
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::over_budget);
+      return false;
+    }
+    return true;
+  };
+  for (double share = 0.34; share > 0.1; share -= 0.06) {
+    options.memory = plain.beside() + static_cast<int64_t>(share * static_cast<double>(plain.told.chosen.total()));
+    if (!meets(options.memory + kHugePage)) return options;
+  }
+  FAIL("every budget was met");
+  return options;
+}
+
+// Searched for once.
+const TrainOptions& make_tight_options() {
+  static const TrainOptions options = search_tight_options();
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("what waits in bf16 takes half of its bytes, and gradients stay near") {
+  const Program program = attach_loss(make_tower(), {}, Dtype::i64, {});
+  const std::vector<at::Tensor> examples = {at::randn({3, kWidth}), at::randint(0, 5, {3}, at::kLong)};
+  TrainingStep step(program, examples);
+  at::manual_seed(7);
+  const std::vector<at::Tensor> batch = {at::randn({kBatch, kWidth}), at::randint(0, 5, {kBatch}, at::kLong)};
+  const at::Tensor loss = step.run(batch).at(0).clone();
+  std::vector<at::Tensor> inputs = batch, exact;
+  for (const at::Tensor& gradient : step.gradients()) exact.push_back(gradient.clone());
+  for (const std::string& name : step.names()) inputs.push_back(program.find_weight(name)->tensor);
+  std::vector<Sizes> sizes;
+  std::vector<TensorView> views;
+  for (const at::Tensor& input : inputs) {
+    sizes.push_back(input.sizes().vec());
+    views.push_back({dtype_of(input.scalar_type()), sizes.back(), input.strides().vec(), input.data_ptr()});
+  }
+  Plan plan = step.session().plan();
+  REQUIRE(plan.inputs.size() == inputs.size());
+  const int64_t before = find_footprint(plan, sizes, 2).arena_bytes;
+  const LossyStorage stored = store_in_bf16(plan, sizes, 2, before * 3 / 4);
+  CHECK(stored.values > 0);
+  CHECK(find_footprint(plan, sizes, 2).arena_bytes <= before * 3 / 4);
+  Session session(std::make_shared<Plan>(plan), {.threads = 2});
+  const std::vector<Array> outputs = session.run(views);
+  CHECK(*outputs[0].data<float>() == loss.item<float>());
+  int changed = 0;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    const Array& seen = outputs[outputs.size() - exact.size() + i];
+    const at::Tensor gradient = at::from_blob(seen.storage.get(), seen.sizes, at::kFloat);
+    const double error = gradient.sub(exact[i]).norm().item<double>() / exact[i].norm().item<double>();
+    CHECK(error < 0.01);
+    changed += error > 0 ? 1 : 0;
+  }
+  CHECK(changed > 0);
+  Plan same = step.session().plan();
+  CHECK(store_in_bf16(same, sizes, 2, before).values == 0);
+  CHECK(same.steps.size() == step.session().plan().steps.size());
+}
+
+TEST_CASE("a budget that exact activations cannot meet is met with some in bf16, as told, while gradients agree") {
+  TrainOptions options = make_tight_options();
+  const BudgetTrial trial = try_budget(make_tower(), make_data(), options);
+  CHECK(trial.told.stored_lossy > 0);
+  CHECK(trial.beside() + trial.told.chosen.total() <= options.memory);
+  CHECK(trial.measured.arena == trial.told.chosen.arena);
+  options.memory += kHugePage;
+  const Trained lossy = train(make_tower(), make_data(), nullptr, options);
+  const auto count_notes = [&](const char* words) {
+    return std::count_if(lossy.record.notes.begin(), lossy.record.notes.end(),
+                         [&](const std::string& note) { return note.find(words) != std::string::npos; });
+  };
+  CHECK(count_notes("within the limit of 2 %") == 1);
+  CHECK(count_notes("activations wait in bf16") == 1);
+  CHECK(lossy.record.peak_memory <= options.memory);
+  options.memory = 0, options.recompute = KeepAll{}, options.lossy_activations = false;
+  const Trained exact = train(make_tower(), make_data(), nullptr, options);
+  CHECK(lossy.record.epochs.back().loss == doctest::Approx(exact.record.epochs.back().loss).epsilon(0.01));
+}
+
+TEST_CASE("where gradients suffer, activations are kept exactly, and that is said") {
+  const TrainOptions options = make_tight_options();
+  const LossyCheck check = check_lossy(make_tower(), make_data(1000), nullptr, options);
+  CHECK_FALSE(check.allowed);
+  CHECK_MESSAGE(check.told.find("beyond the limit of 2 %: all activations are kept exactly") != std::string::npos,
+                check.told);
+}
+
+TEST_CASE("lossy storage is for a budget") {
+  TrainOptions options = make_lossy_options(0);
+  EXPECT_ERROR(usage, train(make_tower(), make_data(), nullptr, options), "give --memory");
+  options.memory = int64_t{1} << 30, options.recompute = KeepAll{};
+  EXPECT_ERROR(usage, train(make_tower(), make_data(), nullptr, options), "--recompute auto");
+  options.recompute = RecomputeToFit{};
+  const Trained trained = train(make_tower(), make_data(), nullptr, options);
+  CHECK(std::any_of(trained.record.notes.begin(), trained.record.notes.end(), [](const std::string& note) {
+    return note.find("no activations are stored") != std::string::npos;
+  }));
+}
