@@ -17,6 +17,7 @@
 #include "lissome/train/keep_modules.h"
 #include "lissome/train/recompute.h"
 #include "lissome/train/split_scores.h"
+#include "lissome/train/stage_drops.h"
 #include "lissome/train/store_lossy.h"
 
 namespace lissome {
@@ -245,19 +246,24 @@ class BudgetPlanner {
     }
   }
 
-  // Single values dropped from the plain schedule, and from what the chain of stages gives: the fastest that fits.
+  // Single values dropped from the plain schedule, from what the chain of stages gives, and from what drops all inside
+  // of stages: the fastest that fits.
   FittedSchedule find_schedule(int64_t limit) {
     method_ = "drops";
     FittedSchedule best = fit_by_drops(facts_.model, plain_, limit);
-    for (const RunOrder& base : fit_by_chain(facts_.model, limit)) {
-      FittedSchedule fitted = fit_by_drops(facts_.model, base, limit);
+    const auto take_better = [&](FittedSchedule fitted, const char* method) {
       const bool better = fitted.fits != best.fits ? fitted.fits
                           : fitted.fits            ? fitted.cost.seconds < best.cost.seconds
                                                    : fitted.cost.peak < best.cost.peak;
-      if (!better) continue;
+      if (!better) return;
       best = std::move(fitted);
-      method_ = "chain and drops";
-    }
+      method_ = method;
+    };
+    for (const RunOrder& base : fit_by_chain(facts_.model, limit))
+      take_better(fit_by_drops(facts_.model, base, limit), "chain and drops");
+    const StepModel steady = forbid_large_runs(facts_.model, limit);
+    for (const Drops& drops : list_stage_drops(steady))
+      take_better(fit_by_drops(steady, plain_, limit, drops), "stages and drops");
     best.schedule = remove_unread_runs(facts_.model, best.schedule);
     return best;
   }

@@ -163,9 +163,9 @@ constexpr Greed kGreeds[] = {{0.7, 1}, {1, 1}, {0.7, 0.5}, {1, 0.5}};
 
 class DropSearch {
  public:
-  DropSearch(const StepModel& model, const RunOrder& base, int64_t limit, const Greed& greed)
+  DropSearch(const StepModel& model, const RunOrder& base, int64_t limit, const Drops& drops, const Greed& greed)
       : model_(model), base_(base), touches_(model, base), limit_(limit), greed_(greed) {
-    accept(drops_);
+    accept(drops);
   }
 
   FittedSchedule run() {
@@ -278,10 +278,10 @@ DropSchedule make_drop_schedule(const StepModel& model, const RunOrder& base, co
   return walk(model, base, Touches(model, base), DropSet(model, drops));
 }
 
-FittedSchedule fit_by_drops(const StepModel& model, const RunOrder& base, int64_t limit) {
+FittedSchedule fit_by_drops(const StepModel& model, const RunOrder& base, int64_t limit, const Drops& drops) {
   FittedSchedule best;
   for (const Greed& greed : kGreeds) {
-    FittedSchedule fitted = DropSearch(model, base, limit, greed).run();
+    FittedSchedule fitted = DropSearch(model, base, limit, drops, greed).run();
     const bool better = best.schedule.empty()      ? true
                         : fitted.fits != best.fits ? fitted.fits
                         : fitted.fits              ? fitted.cost.seconds < best.cost.seconds

@@ -27,7 +27,7 @@ struct FittedSchedule {
 };
 
 // Greedy, in several ways: at the peak, what frees most bytes above the limit for a second goes first; then every drop
-// that the others made needless is taken back. Starts from `base`, which may recompute already.
-FittedSchedule fit_by_drops(const StepModel& model, const RunOrder& base, int64_t limit);
+// that the others made needless is taken back. Starts from `base`, which may recompute already, and from `drops` of it.
+FittedSchedule fit_by_drops(const StepModel& model, const RunOrder& base, int64_t limit, const Drops& drops = {});
 
 }  // namespace lissome

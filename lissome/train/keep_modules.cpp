@@ -9,14 +9,28 @@
 namespace lissome {
 namespace {
 
-constexpr int kOutside = -1;
-
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// By node: which group it belongs to, kOutside for none. What is read in the backward pass and by no forward node of
-// another group goes after its last forward reader.
+std::vector<int> group_nodes(const Program& program, const std::function<int(const std::string&)>& group_of) {
+  std::vector<int> groups;
+  for (const Node& node : program.nodes) groups.push_back(node.origin ? group_of(node.origin->module) : kNoGroup);
+  return groups;
+}
+
+}  // namespace
+
+std::string find_listed_module(const std::string& module) {
+  for (size_t start = 0; start < module.size();) {
+    const size_t end = std::min(module.find('.', start), module.size());
+    if (is_number(std::string_view(module).substr(start, end - start))) return module.substr(0, end);
+    start = end + 1;
+  }
+  return {};
+}
+
+// What is read in the backward pass and by no forward node of another group goes after its last forward reader.
 Drops drop_inside_groups(const StepModel& model, const std::vector<int>& groups) {
   std::vector<int> last_forward(model.owner.size(), -1);
   std::vector<bool> leaves(model.owner.size(), false), read_backward(model.owner.size(), false);
@@ -42,34 +56,17 @@ Drops drop_inside_groups(const StepModel& model, const std::vector<int>& groups)
     if (model.owner[value] != static_cast<int>(value) || !read_backward[value] || leaves[value]) continue;
     const auto producer = static_cast<size_t>(model.producer[value]);
     const StepNode& node = model.nodes[producer];
-    if (groups[producer] == kOutside || !node.forward || !node.repeatable) continue;
+    if (groups[producer] == kNoGroup || !node.forward || !node.repeatable) continue;
     drops.insert({static_cast<int>(value), last_forward[value]});
   }
   return drops;
-}
-
-std::vector<int> group_nodes(const Program& program, const std::function<int(const std::string&)>& group_of) {
-  std::vector<int> groups;
-  for (const Node& node : program.nodes) groups.push_back(node.origin ? group_of(node.origin->module) : kOutside);
-  return groups;
-}
-
-}  // namespace
-
-std::string find_listed_module(const std::string& module) {
-  for (size_t start = 0; start < module.size();) {
-    const size_t end = std::min(module.find('.', start), module.size());
-    if (is_number(std::string_view(module).substr(start, end - start))) return module.substr(0, end);
-    start = end + 1;
-  }
-  return {};
 }
 
 Drops drop_inside_modules(const Program& program, const StepModel& model, int modules) {
   std::map<std::string, int> numbers;
   const auto group_of = [&](const std::string& module) {
     const std::string listed = find_listed_module(module);
-    if (listed.empty()) return kOutside;
+    if (listed.empty()) return kNoGroup;
     return numbers.try_emplace(listed, static_cast<int>(numbers.size())).first->second / modules;
   };
   const std::vector<int> groups = group_nodes(program, group_of);
@@ -91,7 +88,7 @@ Drops drop_modules(const Program& program, const StepModel& model, const std::st
         found = true;
         return numbers.try_emplace(prefix, static_cast<int>(numbers.size())).first->second;
       }
-      if (end == std::string::npos) return kOutside;
+      if (end == std::string::npos) return kNoGroup;
     }
   };
   const std::vector<int> groups = group_nodes(program, group_of);

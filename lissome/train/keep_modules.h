@@ -17,4 +17,8 @@ Drops drop_inside_modules(const Program& program, const StepModel& model, int mo
 // Modules whose path matches this shell-style pattern, and what is inside them. Throws usage when none does.
 Drops drop_modules(const Program& program, const StepModel& model, const std::string& pattern);
 
+// Of values made inside a group of nodes: `groups` by node, kNoGroup for none. What other groups read is kept.
+constexpr int kNoGroup = -1;
+Drops drop_inside_groups(const StepModel& model, const std::vector<int>& groups);
+
 }  // namespace lissome
