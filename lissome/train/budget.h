@@ -45,7 +45,7 @@ struct StepForecast {
   double plain_seconds = 0, seconds = 0;  // sums over nodes
   int runs_again = 0;                     // nodes that run more than once
   int stored_lossy = 0;                   // activations that wait in bf16
-  std::string method;                     // "keep all", "drops", "chain and drops", "every 2", "modules blocks.*"
+  std::string method;                     // "keep all", "drops", "chain and drops", "stages and drops", "every 2", ...
   std::vector<ModuleForecast> modules;
 };
 
