@@ -61,13 +61,14 @@ class SampleWorkers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._executor is not None
-        self._executor.shutdown(wait=False, cancel_futures=True)
-        end = time.monotonic() + _SECONDS_TO_LEAVE
-        for process in self._processes:
-            process.join(max(end - time.monotonic(), 0))
-            if process.is_alive():
+        # The executor reaps its processes itself, in a thread of its own; two that wait for one get in each other's way.
+        leaving = threading.Thread(target=self._executor.shutdown, kwargs={"cancel_futures": True})
+        leaving.start()
+        leaving.join(_SECONDS_TO_LEAVE)
+        if leaving.is_alive():
+            for process in self._processes:
                 process.kill()
-                process.join()
+            leaving.join()
 
     def fetch(self, samples: Sequence[int]) -> list[tuple[str, torch.Tensor]] | str:
         """Arrays by name, or what is wrong. Called from several threads."""
