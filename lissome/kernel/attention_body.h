@@ -176,13 +176,8 @@ void run_query_block(const AttentionCall& call, const Head& head, int64_t query,
     const float* sums = head.sums + r * head.sizes.sum_stride;
     float* y = head.y + (query + r) * call.y_strides.row;
     for (int64_t n = 0; n < call.value_size; n += Floats::kWidth) {
-      const int64_t left = call.value_size - n;
-      const Floats value = load(sums + n) * factor;
-      if (left >= Floats::kWidth) {
-        store(y + n, value);
-      } else {
-        store_first(y + n, value, left);
-      }
+      const int64_t left = call.value_size - n < Floats::kWidth ? call.value_size - n : Floats::kWidth;
+      store_first(y + n, load(sums + n) * factor, left);
     }
   }
 }

@@ -87,12 +87,10 @@ void weigh_block(const AttentionGradientCall& call, const HeadGradient& head, in
     mask_scores(call, head.head, weights, query + r, {0, keys});
     const float *y = head.y + (query + r) * call.y_strides.row, *dy = head.dy + (query + r) * call.dy_strides.row;
     Floats products = zeros();
-    int64_t d = 0;
-    for (; d + Floats::kWidth <= call.value_size; d += Floats::kWidth) {
-      products = multiply_add(load(y + d), load(dy + d), products);
+    for (int64_t d = 0; d < call.value_size; d += Floats::kWidth) {
+      const int64_t left = call.value_size - d < Floats::kWidth ? call.value_size - d : Floats::kWidth;
+      products = multiply_add(load_first(y + d, left), load_first(dy + d, left), products);
     }
-    const int64_t left = call.value_size - d;
-    if (left > 0) products = multiply_add(load_first(y + d, left), load_first(dy + d, left), products);
     const float logarithm = head.logarithms[query + r];
     const Floats shift = fill(logarithm == -__builtin_inff() ? 0 : logarithm), mean = fill(sum_lanes(products));
     for (int64_t n = 0; n < keys; n += Floats::kWidth) {
