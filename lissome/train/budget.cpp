@@ -27,6 +27,7 @@ namespace {
 constexpr int kFittings = 6;
 constexpr double kLeastMove = 0.8;  // at once, by this factor at most
 constexpr double kCloseEnough = 1.02;
+constexpr int kLossyTries = 4;
 constexpr double kOutOfReach = 0.9;  // of what the search reached: no other limit will mend that
 
 std::vector<Sizes> list_sizes(const std::vector<at::Tensor>& tensors) {
@@ -226,12 +227,21 @@ class BudgetPlanner {
     const auto wanted = static_cast<int64_t>(static_cast<double>(budget_.memory) * share);
     if (take("keep all", plain_).total() <= wanted || budget_.memory <= 0) return;
     if (!budget_.lossy) schedule_.clear();
+    const auto plain = static_cast<double>(judge_schedule(facts_.model, plain_, INT64_MAX).peak);
+    const double reached = fit_exactly(wanted, plain);
+    // Values in bf16 make room beside schedules that keep more.
+    for (int i = 1; budget_.lossy && i <= kLossyTries; ++i)
+      take(method_, find_schedule(reached * std::pow(plain / reached, i / (kLossyTries + 1.0))).schedule);
+  }
+
+  // Returns the last limit that was tried, of which `plain` is what keeping everything takes.
+  double fit_exactly(int64_t wanted, double plain) {
     // What the judge of schedules sees is not what is planned: its limit is moved between what fitted and what did not.
-    auto limit = static_cast<double>(judge_schedule(facts_.model, plain_, INT64_MAX).peak) *
-                 static_cast<double>(wanted) / static_cast<double>(forecast_.plain.total());
+    double limit = plain * static_cast<double>(wanted) / static_cast<double>(forecast_.plain.total());
+    double tried = limit;
     double fits = 0, too_much = INFINITY;
     for (int i = 0; i < kFittings; ++i) {
-      const FittedSchedule fitted = find_schedule(std::max<int64_t>(static_cast<int64_t>(limit), 1));
+      const FittedSchedule fitted = find_schedule(tried = limit);
       const StepMemory memory = take(method_, fitted.schedule);
       const double room = static_cast<double>(wanted) / static_cast<double>(memory.total());
       if (room >= 1) fits = limit;
@@ -244,11 +254,13 @@ class BudgetPlanner {
       const double moved = limit * (nothing ? kCloseEnough : std::clamp(room, kLeastMove, 1 / kLeastMove));
       limit = moved > fits && moved < too_much ? moved : (fits + std::min(too_much, 2 * limit)) / 2;
     }
+    return tried;
   }
 
   // Single values dropped from the plain schedule, from what the chain of stages gives, and from what drops all inside
   // of stages: the fastest that fits.
-  FittedSchedule find_schedule(int64_t limit) {
+  FittedSchedule find_schedule(double most) {
+    const auto limit = std::max<int64_t>(static_cast<int64_t>(most), 1);
     method_ = "drops";
     FittedSchedule best = fit_by_drops(facts_.model, plain_, limit);
     const auto take_better = [&](FittedSchedule fitted, const char* method) {

@@ -60,7 +60,7 @@ TrainOptions make_exact(TrainOptions options) {
 }  // namespace
 
 LossyCheck check_lossy(const Program& model, const Dataset& data, const Dataset* validation,
-                       const TrainOptions& options) {
+                       const TrainOptions& options, double limit) {
   if (options.memory == 0 || options.batch == 0 || std::holds_alternative<KeepAll>(options.recompute))
     throw_error(ErrorKind::usage,
                 "activations are stored in bf16 to fit a budget: give --memory, --recompute auto and ",
@@ -80,13 +80,13 @@ LossyCheck check_lossy(const Program& model, const Dataset& data, const Dataset*
     worst = std::max(worst, compare_gradients(seen, wanted));
     loss = std::max(loss, std::abs(seen.loss - wanted.loss));
   }
-  const bool allowed = worst <= kLossyLimit;
+  const bool allowed = worst <= limit;
   char text[300];
   std::snprintf(
       text, sizeof text,
       "activations in bf16: in steps run both ways, losses differ by at most %.2g and gradients by %.2g %% of "
       "their norm, %s the limit of %.2g %%%s",
-      loss, 100 * worst, allowed ? "within" : "beyond", 100 * kLossyLimit,
+      loss, 100 * worst, allowed ? "within" : "beyond", 100 * limit,
       allowed ? "" : ": all activations are kept exactly");
   return {allowed, text};
 }

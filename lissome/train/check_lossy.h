@@ -16,9 +16,9 @@ struct LossyCheck {
 };
 
 // Runs the step that options.memory and options.recompute ask for with lossy storage, and an exact one, on a few
-// samples of the data, and compares losses and all gradients. Weights and state stay as they are. Throws usage without
-// a memory bound to fit or with recompute none, and what the steps throw.
+// samples of the data, and compares losses and all gradients, of whose norm `limit` may differ. Weights and state stay
+// as they are. Throws usage without a memory bound to fit or with recompute none, and what the steps throw.
 LossyCheck check_lossy(const Program& model, const Dataset& data, const Dataset* validation,
-                       const TrainOptions& options);
+                       const TrainOptions& options, double limit = kLossyLimit);
 
 }  // namespace lissome
