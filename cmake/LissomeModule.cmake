@@ -181,6 +181,13 @@ function(lissome_module_tests name)
   target_link_libraries(${objects} PUBLIC ${test_libraries})
 
   add_executable(test_${name} $<TARGET_OBJECTS:lissome_test_main>)
+  if(NOT module_TORCH STREQUAL "none")
+    if(NOT TARGET lissome_test_seed)
+      add_library(lissome_test_seed OBJECT "${PROJECT_SOURCE_DIR}/tests/seed_each_test.cpp")
+      lissome_compile_like_module(lissome_test_seed narrow)
+    endif()
+    target_sources(test_${name} PRIVATE $<TARGET_OBJECTS:lissome_test_seed>)
+  endif()
   set_target_properties(test_${name} PROPERTIES
     LINKER_LANGUAGE CXX RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   target_link_libraries(test_${name} PRIVATE ${objects} Threads::Threads ${CMAKE_DL_LIBS})
