@@ -10,7 +10,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <set>
+#include <numeric>
 
 #include "lissome/train/chain_schedule.h"
 #include "lissome/train/drop_values.h"
@@ -36,18 +36,20 @@ std::vector<Sizes> list_sizes(const std::vector<at::Tensor>& tensors) {
   return sizes;
 }
 
-// Samples again and again until there are enough.
-std::vector<at::Tensor> repeat_examples(const std::vector<at::Tensor>& examples, const std::vector<Sizes>& sizes) {
-  std::vector<at::Tensor> repeated;
+// Samples again and again until there are enough, and the weights behind them.
+std::vector<at::Tensor> make_inputs(const std::vector<at::Tensor>& examples, const std::vector<Sizes>& sizes,
+                                    const std::vector<at::Tensor>& weights) {
+  std::vector<at::Tensor> inputs;
   for (size_t i = 0; i < examples.size(); ++i) {
     at::Tensor tensor = examples[i];
     for (int64_t k = 0; k < tensor.dim(); ++k) {
       const int64_t wanted = sizes[i][static_cast<size_t>(k)];
       if (tensor.size(k) != wanted) tensor = tensor.index_select(k, at::arange(wanted).remainder(tensor.size(k)));
     }
-    repeated.push_back(tensor.contiguous());
+    inputs.push_back(tensor.contiguous());
   }
-  return repeated;
+  inputs.insert(inputs.end(), weights.begin(), weights.end());
+  return inputs;
 }
 
 // False when it is down to the examples.
@@ -79,9 +81,7 @@ std::vector<at::Tensor> choose_measured(const StepSource& source, const std::vec
     const RunOrder plain = make_plain_schedule(facts.model);
     if (predict_memory(facts, plain, *source.plan, all, source.threads).total() <= budget.memory) break;
   }
-  std::vector<at::Tensor> measured = repeat_examples(examples, sizes);
-  measured.insert(measured.end(), weights.begin(), weights.end());
-  return measured;
+  return make_inputs(examples, sizes, weights);
 }
 
 // Bytes that a copy reads and writes in a second.
@@ -138,20 +138,27 @@ class BudgetPlanner {
   // Where the machine was busier while this step was measured than while `other` was, nodes that both have tell: their
   // times can then be set against each other.
   void follow_clock(const BudgetPlanner& other) {
-    const auto name = [](const BudgetPlanner& planner, const Node& node) {
-      return node.results.empty() ? "" : node.op.name() + planner.source_.program->value(node.results.front()).name;
-    };
-    std::map<std::string, double> seconds;
-    for (size_t i = 0; i < other.facts_.model.nodes.size(); ++i)
-      seconds[name(other, other.source_.program->nodes[i])] = other.facts_.model.nodes[i].seconds;
-    double own = 0, others = 0;
-    for (size_t i = 0; i < facts_.model.nodes.size(); ++i) {
-      const auto found = seconds.find(name(*this, source_.program->nodes[i]));
-      if (found != seconds.end()) own += facts_.model.nodes[i].seconds, others += found->second;
+    const double pace = compare_seconds(other, list_seconds());
+    for (StepNode& node : facts_.model.nodes) node.seconds /= pace;
+    forecast_.plain_seconds /= pace;
+  }
+
+  // What was scaled from few samples, node by node, gives way to what the plan chosen takes on all of them; the step of
+  // `whole` that keeps everything, which may not fit, follows as far as their common nodes were misjudged.
+  void time_chosen(const BudgetPlanner& whole, const std::vector<at::Tensor>& inputs) {
+    if (!fits() || (this == &whole && schedule_ == plain_)) return;
+    if (forecast_.stored_lossy > 0) return;  // what stores in bf16 and back belongs to no node
+    const Program program = apply_schedule(*source_.program, schedule_);
+    const std::vector<double> seconds = measure_nodes({&program, &plan_, source_.threads}, inputs);
+    std::vector<double> first(facts_.model.nodes.size(), 0);
+    std::vector<bool> ran(first.size(), false);
+    for (size_t i = 0; i < schedule_.size(); ++i) {
+      const auto node = static_cast<size_t>(schedule_[i]);
+      if (!ran[node]) first[node] = seconds[i];
+      ran[node] = true;
     }
-    if (own == 0 || others == 0) return;
-    for (StepNode& node : facts_.model.nodes) node.seconds *= others / own;
-    forecast_.plain_seconds *= others / own;
+    forecast_.seconds = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    forecast_.plain_seconds *= compare_seconds(whole, first);
   }
 
   // The forecast becomes one against a step that keeps everything and makes it whole.
@@ -170,6 +177,28 @@ class BudgetPlanner {
   }
 
  private:
+  std::vector<double> list_seconds() const {
+    std::vector<double> seconds;
+    for (const StepNode& node : facts_.model.nodes) seconds.push_back(node.seconds);
+    return seconds;
+  }
+
+  // Of the nodes that both steps have: what those here take, by `seconds`, over what those of `other` were found to.
+  double compare_seconds(const BudgetPlanner& other, const std::vector<double>& seconds) const {
+    const auto name = [](const BudgetPlanner& planner, const Node& node) {
+      return node.results.empty() ? "" : node.op.name() + planner.source_.program->value(node.results.front()).name;
+    };
+    std::map<std::string, double> others;
+    for (size_t i = 0; i < other.facts_.model.nodes.size(); ++i)
+      others[name(other, other.source_.program->nodes[i])] = other.facts_.model.nodes[i].seconds;
+    double here = 0, there = 0;
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      const auto found = others.find(name(*this, source_.program->nodes[i]));
+      if (found != others.end()) here += seconds[i], there += found->second;
+    }
+    return here > 0 && there > 0 ? here / there : 1;
+  }
+
   // Lowers what the schedule makes of the step and keeps it when it is the best so far. Returns what it will take.
   StepMemory take(const std::string& method, const RunOrder& schedule) {
     const std::string wrong = check_schedule(facts_.model, schedule);
@@ -301,7 +330,8 @@ class BudgetPlanner {
 // Like `whole`, which makes again what does not fit, but the scores of a classifier are made in blocks: where that is
 // what it takes, or is faster.
 std::optional<BudgetedPlan> plan_in_blocks(const BudgetPlanner& whole, const StepSource& source,
-                                           const std::vector<at::Tensor>& measured, const std::vector<Sizes>& sizes,
+                                           const std::vector<at::Tensor>& measured,
+                                           const std::vector<at::Tensor>& inputs, const std::vector<Sizes>& sizes,
                                            const StepBudget& budget, const std::function<Plan(const Program&)>& lower) {
   Program program = *source.program;
   if (split_scores(program, *source.plan, bind_sizes(program, sizes)) == 0) return std::nullopt;
@@ -315,6 +345,7 @@ std::optional<BudgetedPlan> plan_in_blocks(const BudgetPlanner& whole, const Ste
       whole.fits() ? blocks.fits() && told.seconds < wanted.seconds : told.chosen.total() < wanted.chosen.total();
   if (!better) return std::nullopt;
   blocks.compare_with(wanted);
+  blocks.time_chosen(whole, inputs);
   return blocks.finish();
 }
 
@@ -350,11 +381,13 @@ BudgetedPlan plan_within_budget(const StepSource& source, const std::vector<at::
   const std::vector<at::Tensor> measured = choose_measured(source, examples, weights, budget);
   BudgetPlanner whole(source, measured, sizes, budget, lower);
   whole.search();
+  const std::vector<at::Tensor> inputs = make_inputs(examples, budget.sizes, weights);
   const bool keeps_all = whole.fits() && whole.forecast().runs_again == 0;
   if (!keeps_all && std::holds_alternative<RecomputeToFit>(budget.recompute)) {
-    std::optional<BudgetedPlan> blocks = plan_in_blocks(whole, source, measured, sizes, budget, lower);
+    std::optional<BudgetedPlan> blocks = plan_in_blocks(whole, source, measured, inputs, sizes, budget, lower);
     if (blocks) return std::move(*blocks);
   }
+  whole.time_chosen(whole, inputs);
   return whole.finish();
 }
 

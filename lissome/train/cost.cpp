@@ -75,11 +75,12 @@ class NodeMeter {
       live_ = meter->counter().live();
       const StepSink sink = [&](const StepTiming& timing) { note(timing, meter->counter()); };
       meter->counter().reset_peak();
+      for (std::vector<double>& times : times_) times.push_back(0);
       session_.run(views, &sink);
     }
   }
 
-  double seconds(size_t node) const { return times_[node].empty() ? 0 : summarize(times_[node]).median; }
+  double seconds(size_t node) const { return summarize(times_[node]).median; }
   int64_t rise(size_t node) const { return rise_[node]; }
 
  private:
@@ -90,7 +91,7 @@ class NodeMeter {
     const PlanOrigin& origin = native && !step.origins.empty() ? step.origins.back() : *timing.origin;
     if (const auto found = nodes_.find(origin.node); found != nodes_.end()) {
       const auto node = static_cast<size_t>(found->second);
-      times_[node].push_back(static_cast<double>(timing.nanoseconds) * 1e-9);
+      times_[node].back() += static_cast<double>(timing.nanoseconds) * 1e-9;  // of all its steps
       if (!native) rise_[node] = std::max(rise_[node], counter.peak() - live_);
     }
     live_ = counter.live();
@@ -100,7 +101,7 @@ class NodeMeter {
   const NamedNodes nodes_;
   const Plan& plan_;
   Session session_;
-  std::vector<std::vector<double>> times_;
+  std::vector<std::vector<double>> times_;  // by node, of each run
   std::vector<int64_t> rise_;
   int64_t live_ = 0;
 };
@@ -484,6 +485,15 @@ StepFacts measure_step(const StepSource& source, const std::vector<at::Tensor>& 
     facts.model.nodes[i].scratch += static_cast<int64_t>(static_cast<double>(extra) * scale);
   }
   return facts;
+}
+
+std::vector<double> measure_nodes(const StepSource& source, const std::vector<at::Tensor>& inputs) {
+  LISSOME_CHECK(inputs.size() == source.program->inputs.size());
+  NodeMeter meter(*source.program, *source.plan, source.threads);
+  meter.run(inputs);
+  std::vector<double> seconds;
+  for (size_t i = 0; i < source.program->nodes.size(); ++i) seconds.push_back(meter.seconds(i));
+  return seconds;
 }
 
 StepMemory predict_memory(const StepFacts& facts, const RunOrder& schedule, const Plan& plan,

@@ -36,6 +36,9 @@ StepFacts describe_step(const StepSource& source, const std::vector<at::Tensor>&
 StepFacts measure_step(const StepSource& source, const std::vector<at::Tensor>& measured,
                        const std::vector<Sizes>& sizes);
 
+// Seconds that each node takes on these inputs, weights and state included: medians over some runs.
+std::vector<double> measure_nodes(const StepSource& source, const std::vector<at::Tensor>& inputs);
+
 // The most that the arena and libtorch hold at once when `plan`, of the program that `schedule` makes of the step,
 // runs.
 struct StepMemory {
