@@ -5,6 +5,7 @@
 
 #include "lissome/kernel/vector_bf16.h"
 
+#include "lissome/kernel/activation_body.h"
 #include "lissome/kernel/attention_bf16.h"
 #include "lissome/kernel/attention_bf16_sizes.h"
 #include "lissome/kernel/split.h"
@@ -190,16 +191,19 @@ LISSOME_INLINE float mask_row(const AttentionBf16Call& call, const void* mask, f
   return max_lanes(max_with(largest[0], largest[1]));
 }
 
-// Turns a masked row of scores into weights against the running maximum, and rescales what was summed before.
+// Turns a masked row of scores into weights against the running maximum, and rescales what was summed before. `exact`:
+// the logarithms of the sums are wanted, which are no bf16.
+template <bool exact>
 LISSOME_INLINE void weigh_row(const TiledHead& head, float largest, int64_t r, RunningRows& running, bool first_block) {
   const float* scores = head.scores + r * head.sizes.block;
   uint16_t* weights = head.weights + r * head.sizes.block;
   const float before = running.largest[r];
   const float top = largest > before ? largest : before;
   const Floats shift = fill(top == -__builtin_inff() ? 0 : top);  // nothing seen yet: weights of zero
+  const auto weigh = [&](Floats score) { return exact ? exponential(score - shift) : find_weight(score - shift); };
   Floats totals[2] = {zeros(), zeros()};
   for (int64_t n = 0; n < head.sizes.block; n += 32) {
-    const Floats left = find_weight(load(scores + n) - shift), right = find_weight(load(scores + n + 16) - shift);
+    const Floats left = weigh(load(scores + n)), right = weigh(load(scores + n + 16));
     _mm512_storeu_si512(weights + n, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(right.v, left.v)));
     totals[0] = totals[0] + left, totals[1] = totals[1] + right;
   }
@@ -209,7 +213,7 @@ LISSOME_INLINE void weigh_row(const TiledHead& head, float largest, int64_t r, R
     running.total[r] = sum;
   } else if (top != before) {
     alignas(64) float factor[Floats::kWidth];
-    store(factor, find_weight(fill(before) - shift));
+    store(factor, weigh(fill(before)));
     running.total[r] = running.total[r] * factor[0] + sum;
     float* sums = head.sums + r * head.sizes.value_panels * 32;
     for (int64_t n = 0; n < head.sizes.value_panels * 32; n += Floats::kWidth) {
@@ -244,7 +248,8 @@ void run_query_block(const AttentionBf16Call& call, const TiledHead& head, int64
       largest[r] = mask_row(call, static_cast<const char*>(head.mask) + mask_at * item, head.scores + r * sizes.block,
                             sizes.block, allowed < count ? allowed : count);
     }
-    for (int64_t r = 0; r < rows; ++r) weigh_row(head, largest[r], r, running, key == 0);
+    for (int64_t r = 0; r < rows; ++r)
+      (head.logarithms ? weigh_row<true> : weigh_row<false>)(head, largest[r], r, running, key == 0);
     for (int64_t panel = 0; panel < sizes.value_panels; ++panel) {
       Multiply({head.weights, head.value_tiles + (panel * sizes.key_steps + key / 32) * 2 * kTile,
                 head.sums + panel * 32, sizes.block, kTile, 2 * kTile, sizes.value_panels * 32, (count + 31) / 32, rows,
