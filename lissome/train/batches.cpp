@@ -96,6 +96,12 @@ std::optional<std::string> Batches::tune() {
   return tuner_->done() ? std::optional(tuner_->result().summary) : std::nullopt;
 }
 
+bool Batches::tune_anew() {
+  if (!tuner_ || !tuner_->done()) return false;
+  tuner_.emplace(*loader_);
+  return true;
+}
+
 std::vector<std::string> Batches::list_new_bad_samples() {
   const LoaderStatistics statistics = loader_->statistics();
   std::vector<std::string> texts;

@@ -63,6 +63,8 @@ class Batches {
   std::vector<at::Tensor> take(int64_t epoch, int64_t index);
   // To be called after each step. Once, when that is settled: how batches are loaded from now on, and why.
   std::optional<std::string> tune();
+  // Where workers are found and were settled, looks for them once more; false elsewhere.
+  bool tune_anew();
   // Samples that could not be had, as far as not told before.
   std::vector<std::string> list_new_bad_samples();
 

@@ -1,5 +1,5 @@
 // Watches the last steps of a training and says what a person would want to know: too slow, waiting for data, memory
-// that creeps up. It changes nothing. Torch-free.
+// that creeps up. It changes nothing itself. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,8 @@ class PerformanceMonitor {
   // Of the last steps, at most a window of them: mean, deviation, median, percentiles.
   Summary step_seconds() const;
   Summary loss() const;
+  // Whether most of the last whole window went into waiting for batches.
+  bool starved() const { return starved_; }
 
  private:
   void check_speed(std::vector<std::string>& notices);

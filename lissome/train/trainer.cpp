@@ -324,7 +324,7 @@ class Trainer {
   void tell_step(const TrainStepRecord& step) {
     add_step(record_.history, step);
     if (options_.callbacks.on_step) options_.callbacks.on_step(step);
-    for (const std::string& text : monitor_.observe(step)) notice(text);
+    watch_performance(step);
     const double all = static_cast<double>(total_steps());
     const double here = static_cast<double>(record_.steps - first_step_);
     const double done = static_cast<double>(record_.steps) / all;
@@ -337,6 +337,14 @@ class Trainer {
                   here * static_cast<double>(update_) / watch_.seconds());
     control_.report({"training", std::string(message) + ", " + format_bytes(static_cast<int64_t>(step.memory)), done,
                      watch_.seconds() / here * (all - static_cast<double>(record_.steps))});
+  }
+
+  // A source may become slower than it was when its workers were found.
+  void watch_performance(const TrainStepRecord& step) {
+    const bool was_starved = monitor_.starved();
+    for (const std::string& text : monitor_.observe(step)) notice(text);
+    if (!was_starved && monitor_.starved() && batches_.tune_anew())
+      notice("workers and prefetch are tried anew, what is fastest stays");
   }
 
   void save_snapshot() {

@@ -7,6 +7,10 @@
 #include <ATen/ops/ones.h>
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "lissome/train/training_step.h"
 #include "tests/expect_error.h"
 #include "tests/temporary_folder.h"
@@ -89,6 +93,55 @@ TEST_CASE("batches may come from a source, beside the first samples of it") {
   first.rows.resize(6);
   EXPECT_ERROR(invalid_input, train(make_model(), first, nullptr, options), "the first 6 samples",
                "at least a batch, 7");
+}
+
+namespace {
+
+// A disk that becomes slow.
+class TiringSource : public BatchSource {
+ public:
+  explicit TiringSource(Dataset data) : source_(make_source(std::move(data))) {}
+  int64_t samples() const override { return source_->samples(); }
+  void take(std::span<const int64_t> samples, Batch& batch) const override {
+    if (++taken_ > 400) std::this_thread::sleep_for(std::chrono::milliseconds(8));
+    source_->take(samples, batch);
+  }
+
+ private:
+  std::shared_ptr<const BatchSource> source_;
+  mutable std::atomic<int> taken_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("workers are looked for once more where batches come to be waited for") {
+  const Dataset data = make_line();
+  TrainOptions options = make_options();
+  options.epochs = 80, options.batch = 2;
+  options.monitor.window = 10;
+  GradientHooks hooks;
+  hooks.add("w", [](const std::string&, const at::Tensor& gradient) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return gradient;
+  });
+  options.gradient_hooks = &hooks;
+  const auto list_notes = [&] {
+    options.batches.source = std::make_shared<TiringSource>(data);
+    std::string notes;
+    for (const std::string& note : train(make_model(), data, nullptr, options).record.notes) notes += note + "\n";
+    return notes;
+  };
+  const std::string notes = list_notes();
+  const size_t slow = notes.find("training waits for data"), anew = notes.find("tried anew");
+  REQUIRE(slow != std::string::npos);
+  REQUIRE(anew != std::string::npos);
+  CHECK(notes.find("in the training loop") < slow);
+  CHECK(notes.find("by 4 workers", anew) != std::string::npos);
+  options.batches.workers = 0;
+  options.epochs = 25;
+  const std::string asked = list_notes();
+  CHECK(asked.find("training waits for data") != std::string::npos);
+  CHECK(asked.find("tried anew") == std::string::npos);
 }
 
 TEST_CASE("early stopping gives back the best weights; interrupted, what is there is returned") {
