@@ -41,7 +41,7 @@ std::vector<int64_t> conv_weight_sizes(const PlanBuilder& builder, const Node& n
 }
 
 std::string refuse_conv_form(const PlanBuilder& builder, const Node& node, Dtype dtype) {
-  const Argument &weight = node.argument("weight"), &input = node.argument("input");
+  const Argument &weight = node.argument("weight"), &input = conv_input(node);
   if (!node.argument("transposed").get<bool>()) return "the direction is computed";
   const std::string refusal = first_refusal(
       {refuse_geometry(node), refuse_tensor(builder, weight, dtype), refuse_tensor(builder, input, dtype)});
@@ -49,7 +49,7 @@ std::string refuse_conv_form(const PlanBuilder& builder, const Node& node, Dtype
   const std::vector<int64_t> sizes = conv_weight_sizes(builder, node);
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return "the sizes of the weight vary, or it is empty";
   if (sizes.size() != 3 && sizes.size() != 4) return "it has neither one nor two spatial dimensions";
-  if (type_of(builder, node, "input").sizes.size() != sizes.size()) return "x has no batch";
+  if (builder.type(input.value()).sizes.size() != sizes.size()) return "x has no batch";
   // The products of a channel with itself do not fill registers of products.
   if (groups_of(node) > 1 && sizes[1] == 1) return "it is depthwise";
   return {};
@@ -72,6 +72,19 @@ void set_conv_window(PlanStep& step, const Node& node, const std::vector<int64_t
   for (const char* name : {"stride", "padding", "dilation"})
     step.attributes.set(name, spread_numbers(node, name, spatial));
   step.attributes.set("groups", groups_of(node));
+}
+
+std::string refuse_conv_epilogue(const PlanBuilder& builder, const Node& node, Dtype dtype) {
+  if (!node.is("lissome::conv_act")) return {};
+  if (is_conv_transposed(node)) return "it is transposed and fused";
+  return first_refusal(
+      {refuse_activation(node.argument("act")), refuse_residual(builder, node, node.argument("residual"), dtype)});
+}
+
+int set_conv_epilogue(PlanBuilder& builder, PlanStep& step, const Node& node) {
+  if (!node.is("lissome::conv_act")) return -1;
+  set_activation(step, *node.argument("act").get<std::string>());
+  return builder.use_dense(node.argument("residual"), node, Format::channels_last);
 }
 
 std::string conv_part_name(const PlanBuilder& builder, const Node& node, const char* part) {
@@ -113,7 +126,7 @@ bool reads_planes(const PlanBuilder& builder, const Node& node, const Argument& 
          conv_weight_sizes(builder, node)[1] <= kMostPlanes && find_kernel("conv_f32").isa != Isa::amx;
 }
 
-// y of `result` = the convolution of x, where weight [out, in / groups, ...].
+// y of `result` = the convolution of x, where weight [out, in / groups, ...]; with what a fused node adds.
 void add_forward(PlanBuilder& builder, const Node& node, const Argument& x, int bias, ValueId result) {
   const std::vector<int64_t> weight = conv_weight_sizes(builder, node);
   PlanStep step;
@@ -121,8 +134,9 @@ void add_forward(PlanBuilder& builder, const Node& node, const Argument& x, int 
   set_conv_window(step, node, weight);
   const bool planes = reads_planes(builder, node, x);
   if (planes) step.attributes.set("planes", int64_t{1});
+  const int residual = set_conv_epilogue(builder, step, node);
   step.operands = {builder.use_dense(x, node, planes ? Format::row_major : Format::channels_last),
-                   pack_f32_weight(builder, node, ConvPacking::forward), bias, -1,
+                   pack_f32_weight(builder, node, ConvPacking::forward), bias, residual,
                    pack_zeros(builder, weight[1] * groups_of(node))};
   step.results = {builder.make(result, Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);
@@ -250,9 +264,9 @@ std::string refuse_conv_gradients(const PlanBuilder& builder, const Node& node, 
 std::string refuse_conv_computed(const PlanBuilder& builder, const Node& node) {
   const Argument& weight = node.argument("weight");
   if (weight.is_value() && builder.constant(weight.value())) return "the weight is constant: it is packed once";
-  const std::string refusal = first_refusal({refuse_conv_form(builder, node, Dtype::f32),
-                                             refuse_optional(builder, node.argument("bias"), Dtype::f32),
-                                             refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+  const std::string refusal = first_refusal(
+      {refuse_conv_form(builder, node, Dtype::f32), refuse_optional(builder, node.argument("bias"), Dtype::f32),
+       refuse_tensor(builder, Argument(node.result()), Dtype::f32), refuse_conv_epilogue(builder, node, Dtype::f32)});
   if (!refusal.empty() || !is_conv_transposed(node)) return refusal;
   return refuse_phases(node, conv_weight_sizes(builder, node).size() - 2);
 }
@@ -260,9 +274,9 @@ std::string refuse_conv_computed(const PlanBuilder& builder, const Node& node) {
 void emit_conv_computed(PlanBuilder& builder, const Node& node) {
   const int bias = builder.use_dense(node.argument("bias"), node);
   if (is_conv_transposed(node)) {
-    add_data(builder, node, node.argument("input"), bias, node.result());
+    add_data(builder, node, conv_input(node), bias, node.result());
   } else {
-    add_forward(builder, node, node.argument("input"), bias, node.result());
+    add_forward(builder, node, conv_input(node), bias, node.result());
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "lissome/lower/candidate_rows.h"
 #include "lissome/lower/conv_training.h"
+#include "lissome/lower/geometry.h"
 #include "lissome/lower/refusals.h"
 
 namespace lissome {
@@ -64,8 +65,9 @@ void add_conv(PlanBuilder& builder, const Node& node, const Argument& x, bool tr
   set_conv_window(step, node, conv_weight_sizes(builder, node));
   if (transposed) step.attributes.set("transposed", int64_t{1});
   if (planes) step.attributes.set("planes", int64_t{1});
+  const int residual = set_conv_epilogue(builder, step, node);
   step.operands = {planes ? builder.use_dense(*planes, node) : builder.use_dense(x, node, Format::channels_last),
-                   pack_bf16_weight(builder, node, transposed), bias, -1};
+                   pack_bf16_weight(builder, node, transposed), bias, residual};
   step.results = {builder.make(result, Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);
 }
@@ -75,15 +77,15 @@ void add_conv(PlanBuilder& builder, const Node& node, const Argument& x, bool tr
 std::string refuse_conv_computed_bf16(const PlanBuilder& builder, const Node& node) {
   const Argument& weight = node.argument("weight");
   if (weight.is_value() && builder.constant(weight.value())) return "the weight is constant: it is packed once";
-  const std::string refusal = first_refusal({refuse_conv_form(builder, node, Dtype::bf16),
-                                             refuse_optional(builder, node.argument("bias"), Dtype::bf16),
-                                             refuse_tensor(builder, Argument(node.result()), Dtype::bf16)});
+  const std::string refusal = first_refusal(
+      {refuse_conv_form(builder, node, Dtype::bf16), refuse_optional(builder, node.argument("bias"), Dtype::bf16),
+       refuse_tensor(builder, Argument(node.result()), Dtype::bf16), refuse_conv_epilogue(builder, node, Dtype::bf16)});
   return !refusal.empty() || !is_conv_transposed(node) ? refusal : refuse_scattered(node);
 }
 
 void emit_conv_computed_bf16(PlanBuilder& builder, const Node& node) {
   const int bias = widen_bias(builder, node);
-  add_conv(builder, node, node.argument("input"), is_conv_transposed(node), bias, node.result());
+  add_conv(builder, node, conv_input(node), is_conv_transposed(node), bias, node.result());
 }
 
 std::string refuse_conv_backward_bf16(const PlanBuilder& builder, const Node& node) {

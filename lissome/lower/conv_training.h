@@ -16,6 +16,10 @@ bool is_conv_transposed(const Node& node);
 std::vector<int64_t> conv_weight_sizes(const PlanBuilder& builder, const Node& node);
 // Kernel, stride, padding, dilation and groups.
 void set_conv_window(PlanStep& step, const Node& node, const std::vector<int64_t>& weight);
+// What is added and bent behind the sums of a fused node; nothing of others. Only where it is not transposed.
+std::string refuse_conv_epilogue(const PlanBuilder& builder, const Node& node, Dtype dtype);
+// Sets the activation; returns the residual, -1 for none.
+int set_conv_epilogue(PlanBuilder& builder, PlanStep& step, const Node& node);
 // A name for what a node makes beside its results.
 std::string conv_part_name(const PlanBuilder& builder, const Node& node, const char* part);
 

@@ -25,7 +25,9 @@ bool is_depthwise(const Node& node, const at::Tensor& weight) {
   return groups > 1 && weight.size(1) == 1 && weight.size(0) == groups;
 }
 
-const Argument& conv_input(const Node& node) { return node.argument(node.is("aten::convolution") ? "input" : "x"); }
+const Argument& conv_input(const Node& node) {
+  return node.argument(node.op.argument_index("input") >= 0 ? "input" : "x");
+}
 
 std::string refuse_scattered(const Node& node) {
   if (node.argument("groups") != Argument(int64_t{1})) return "it has groups where pixels spread";

@@ -10,7 +10,7 @@ std::string refuse_geometry(const Node& node);
 // Empty when our bf16 kernels may spread each pixel over a window of results, as transposed convolutions and the
 // gradients of data do; of a node with literal geometry.
 std::string refuse_scattered(const Node& node);
-// x of aten::convolution or one of our forms of it.
+// x of aten::convolution, its gradient or one of our forms of it.
 const Argument& conv_input(const Node& node);
 // Sets kernel, stride, padding, dilation and groups for a weight [out, in / groups, spatial...].
 void set_geometry(PlanStep& step, const Node& node, const at::Tensor& weight);

@@ -97,6 +97,22 @@ TEST_CASE("strided, transposed and flat bf16 convolutions and their gradients st
                    {draw({3, 12, 30}), draw({9, 12, 5}, 0.2)});
 }
 
+TEST_CASE("bf16 convolutions of computed weights take what is added and bent behind their sums") {
+  check_beside_f32(R"(
+    input %x32: f32[2, 32, 9, 8]
+    input %w32: f32[24, 32, 3, 3]
+    input %bias32: f32[24]
+    input %sum32: f32[2, 24, 9, 8]
+    %x: DTYPE[2, 32, 9, 8] = aten::to.dtype(%x32, DTYPE)
+    %w: DTYPE[24, 32, 3, 3] = aten::to.dtype(%w32, DTYPE)
+    %bias: DTYPE[24] = aten::to.dtype(%bias32, DTYPE)
+    %sum: DTYPE[2, 24, 9, 8] = aten::to.dtype(%sum32, DTYPE)
+    %y: DTYPE[2, 24, 9, 8] = lissome::conv_act(%x, %w, %bias, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "sigmoid", %sum)
+    return %y
+)",
+                   {draw({2, 32, 9, 8}), draw({24, 32, 3, 3}, 0.1), draw({24}), draw({2, 24, 9, 8})});
+}
+
 TEST_CASE("a max pool in bf16, joined images and a loss over channels stay with us") {
   check_beside_f32(
       R"(

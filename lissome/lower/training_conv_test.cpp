@@ -212,3 +212,20 @@ TEST_CASE("indices that others read are torch's") {
   )",
                 {}, {at::randn({2, 4, 8, 8})}, false);
 }
+
+TEST_CASE("computed weights take what is added and bent behind their sums") {
+  constexpr const char* kText = R"(
+    dim n in 2..64
+    input %x: f32[n, 20, 9, 8]
+    input %w: f32[24, 20, 3, 3]
+    input %bias: f32[24]
+    input %sum: f32[n, 24, 9, 8]
+    %mixed: f32[n, 24, 9, 8] = aten::convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %added: f32[n, 24, 9, 8] = aten::mul.Tensor(%mixed, %sum)
+    %y: f32[n, 24, 9, 8] = lissome::conv_act(%x, %w, %bias, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu", %added)
+    return %y
+)";
+  CHECK(count_steps(kText, "conv_f32") == 2);
+  check_program(kText, {},
+                {at::randn({3, 20, 9, 8}), at::randn({24, 20, 3, 3}), at::randn({24}), at::randn({3, 24, 9, 8})});
+}

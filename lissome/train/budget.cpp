@@ -12,6 +12,7 @@
 #include <memory>
 #include <numeric>
 
+#include "lissome/train/anneal_drops.h"
 #include "lissome/train/chain_schedule.h"
 #include "lissome/train/drop_values.h"
 #include "lissome/train/keep_modules.h"
@@ -28,7 +29,13 @@ constexpr int kFittings = 6;
 constexpr double kLeastMove = 0.8;  // at once, by this factor at most
 constexpr double kCloseEnough = 1.02;
 constexpr int kLossyTries = 4;
-constexpr double kOutOfReach = 0.9;  // of what the search reached: no other limit will mend that
+constexpr double kWorthAnnealing = 1.1;           // times the step that keeps everything
+constexpr int kAnnealings = 9;                    // until one fits
+constexpr int kAnnealingsWhereFit = 5;            // and then
+constexpr double kLessRoom = 0.99;                // for the next schedule, of what one took whose plan does not fit
+constexpr double kMostOver = 0.05;                // of the budget: plans above that say nothing of others
+constexpr int64_t kAnnealingVisits = 25'000'000;  // of nodes: some seconds
+constexpr double kOutOfReach = 0.9;               // of what the search reached: no other limit will mend that
 
 std::vector<Sizes> list_sizes(const std::vector<at::Tensor>& tensors) {
   std::vector<Sizes> sizes;
@@ -258,6 +265,7 @@ class BudgetPlanner {
     if (!budget_.lossy) schedule_.clear();
     const auto plain = static_cast<double>(judge_schedule(facts_.model, plain_, INT64_MAX).peak);
     const double reached = fit_exactly(wanted, plain);
+    if (!budget_.lossy) anneal(wanted);
     // Values in bf16 make room beside schedules that keep more.
     for (int i = 1; budget_.lossy && i <= kLossyTries; ++i)
       take(method_, find_schedule(reached * std::pow(plain / reached, i / (kLossyTries + 1.0))).schedule);
@@ -284,6 +292,33 @@ class BudgetPlanner {
       limit = moved > fits && moved < too_much ? moved : (fits + std::min(too_much, 2 * limit)) / 2;
     }
     return tried;
+  }
+
+  // Where what the quick searches found does not fit, or costs much. A plan may take a little more than its schedule's
+  // judge sees: then there is less room the next time.
+  void anneal(int64_t wanted) {
+    const auto fits = [&] { return forecast_.chosen.total() <= wanted; };
+    if (fits() && forecast_.seconds < kWorthAnnealing * forecast_.plain_seconds) return;
+    int64_t limit = judge_schedule(facts_.model, schedule_, INT64_MAX).peak + wanted - forecast_.chosen.total();
+    std::vector<RunOrder> starts = list_annealing_starts(facts_.model, schedule_, limit);
+    int64_t fitting = 0, too_much = INT64_MAX;  // peaks of schedules whose plans do and do not fit
+    for (int left = kAnnealings, i = 0; left > 0; --left, ++i) {
+      RunOrder& start = starts[static_cast<size_t>(i) % starts.size()];
+      FittedSchedule found = anneal_drops(facts_.model, start, limit, kAnnealingVisits, static_cast<uint32_t>(i));
+      if (!found.fits) continue;
+      const int64_t over = take("annealed drops", remove_unread_runs(facts_.model, found.schedule)).total() - wanted;
+      if (static_cast<double>(over) > kMostOver * static_cast<double>(wanted)) continue;
+      start = found.schedule;
+      if (over <= 0) {
+        fitting = std::max(fitting, found.cost.peak);
+        left = std::min(left, kAnnealingsWhereFit);
+        starts = {std::move(found.schedule)};
+      } else {
+        too_much = std::min(too_much, found.cost.peak);
+      }
+      limit = std::min(limit - over, static_cast<int64_t>(kLessRoom * static_cast<double>(too_much)));
+      if (limit <= fitting) limit = (fitting + too_much) / 2;
+    }
   }
 
   // Single values dropped from the plain schedule, from what the chain of stages gives, and from what drops all inside

@@ -7,147 +7,6 @@
 namespace lissome {
 namespace {
 
-// When the memory of each value is made and read along a schedule: found once for many walks.
-class Touches {
- public:
-  Touches(const StepModel& model, const RunOrder& base) : by_value_(model.owner.size()) {
-    const auto note = [&](int value, const Touch& touch) {
-      const int owner = model.owner[static_cast<size_t>(value)];
-      if (owner >= 0) by_value_[static_cast<size_t>(owner)].push_back(touch);
-    };
-    for (size_t at = 0; at < base.size(); ++at) {
-      const StepNode& node = model.nodes[static_cast<size_t>(base[at])];
-      for (const int value : node.reads) note(value, {static_cast<int>(at), true});
-      for (const int value : node.results) {
-        if (model.owner[static_cast<size_t>(value)] == value) note(value, {static_cast<int>(at), false});
-      }
-    }
-    for (const int value : model.leaving) note(value, {static_cast<int>(base.size()), true});
-  }
-
-  // Whether it is read after this position before it is made anew.
-  bool is_read_next(int owner, int position) const {
-    const std::vector<Touch>& touches = by_value_[static_cast<size_t>(owner)];
-    const auto next = std::upper_bound(touches.begin(), touches.end(), position,
-                                       [](int at, const Touch& touch) { return at < touch.position; });
-    return next != touches.end() && next->reads;
-  }
-
- private:
-  struct Touch {
-    int position = 0;    // of the schedule
-    bool reads = false;  // else it is made there
-  };
-  std::vector<std::vector<Touch>> by_value_;  // in order
-};
-
-// What is dropped, with quick answers for the many values of which nothing is.
-class DropSet {
- public:
-  DropSet(const StepModel& model, Drops drops) : drops_(std::move(drops)), any_(model.owner.size(), 0) {
-    for (const auto& [value, position] : drops_) any_[static_cast<size_t>(value)] = 1;
-  }
-  bool contains(int value, int position) const {
-    return any_[static_cast<size_t>(value)] != 0 && drops_.contains({value, position});
-  }
-
- private:
-  Drops drops_;
-  std::vector<char> any_;
-};
-
-// One walk over a schedule, with runs put in where something is read that was dropped.
-class DropWalk {
- public:
-  DropWalk(const StepModel& model, const RunOrder& base, const Touches& touches, const DropSet& drops,
-           std::vector<int>& held_until)
-      : model_(model),
-        base_(base),
-        touches_(touches),
-        drops_(drops),
-        held_until_(held_until),
-        available_(model.owner.size(), 0),
-        runs_(model.owner.size(), 0) {}
-
-  // False when something unrepeatable has to be held longer than it was: to be walked again.
-  bool run(DropSchedule& made) {
-    made_ = &made;
-    for (size_t at = 0; at < base_.size(); ++at) {
-      purpose_ = static_cast<int>(at);
-      touched_.clear();
-      run_node(base_[at]);
-      if (blocked_) return false;
-      for (const int owner : touched_) available_[static_cast<size_t>(owner)] = stays(owner) ? 1 : 0;
-    }
-    return true;
-  }
-
- private:
-  int& runs(int value) { return runs_[static_cast<size_t>(value)]; }
-
-  bool stays(int owner) const {
-    if (held_until_[static_cast<size_t>(owner)] > purpose_) return true;
-    return !drops_.contains(owner, purpose_) && touches_.is_read_next(owner, purpose_);
-  }
-
-  void run_node(int position) {
-    const StepNode& node = model_.nodes[static_cast<size_t>(position)];
-    for (const int value : node.reads) {
-      provide(value);
-      if (blocked_) return;
-    }
-    made_->schedule.push_back(position);
-    made_->purpose.push_back(purpose_);
-    for (const int value : node.results) {
-      const int owner = model_.owner[static_cast<size_t>(value)];
-      if (owner < 0) continue;
-      touched_.push_back(owner);
-      if (owner == value) available_[static_cast<size_t>(value)] = 1;
-      runs(value) = owner == value ? runs(value) + 1 : runs(owner);
-    }
-  }
-
-  void provide(int value) {
-    const int owner = model_.owner[static_cast<size_t>(value)];
-    if (owner < 0) return;
-    touched_.push_back(owner);
-    if (available_[static_cast<size_t>(owner)] == 0) {
-      const int maker = model_.producer[static_cast<size_t>(owner)];
-      if (!model_.nodes[static_cast<size_t>(maker)].repeatable) {
-        held_until_[static_cast<size_t>(owner)] = purpose_;
-        blocked_ = true;
-        return;
-      }
-      run_node(maker);
-    }
-    // A view of memory that was made anew is taken anew.
-    if (!blocked_ && owner != value && runs(value) != runs(owner))
-      run_node(model_.producer[static_cast<size_t>(value)]);
-  }
-
-  const StepModel& model_;
-  const RunOrder& base_;
-  const Touches& touches_;
-  const DropSet& drops_;
-  std::vector<int>& held_until_;  // by owning value
-  std::vector<char> available_;   // by owning value
-  std::vector<int> runs_;         // by value: of the node that makes the memory; of a view: when it was taken
-  DropSchedule* made_ = nullptr;
-  int purpose_ = 0;
-  std::vector<int> touched_;  // owners, for the sake of the present node
-  bool blocked_ = false;
-};
-
-DropSchedule walk(const StepModel& model, const RunOrder& base, const Touches& touches, const DropSet& drops) {
-  std::vector<int> held_until(model.owner.size(), -1);
-  for (;;) {
-    DropSchedule made;
-    made.schedule.reserve(2 * base.size());
-    made.purpose.reserve(2 * base.size());
-    if (DropWalk(model, base, touches, drops, held_until).run(made)) return made;
-  }
-}
-
 // A drop that could be made, and what it would bring.
 struct Candidate {
   std::pair<int, int> drop;
@@ -164,7 +23,7 @@ constexpr Greed kGreeds[] = {{0.7, 1}, {1, 1}, {0.7, 0.5}, {1, 0.5}};
 class DropSearch {
  public:
   DropSearch(const StepModel& model, const RunOrder& base, int64_t limit, const Drops& drops, const Greed& greed)
-      : model_(model), base_(base), touches_(model, base), limit_(limit), greed_(greed) {
+      : model_(model), judge_(model, base, limit), limit_(limit), greed_(greed) {
     accept(drops);
   }
 
@@ -183,27 +42,12 @@ class DropSearch {
   // Less than this is gained by no drop: the time of a call of nothing.
   static constexpr double kLeastSeconds = 1e-7;
 
-  ScheduleCost judge(const Drops& drops) const { return judge(walk(model_, base_, touches_, DropSet(model_, drops))); }
-
-  // Bytes above the limit count once for each node of the base: that something is made again is no fault in itself.
-  ScheduleCost judge(const DropSchedule& made) const {
-    std::vector<int64_t> live;
-    ScheduleCost cost = judge_schedule(model_, made.schedule, limit_, &live);
-    cost.excess = 0;
-    for (size_t at = 0; at < live.size();) {
-      const int purpose = made.purpose[at];
-      int64_t most = limit_;
-      for (; at < live.size() && made.purpose[at] == purpose; ++at) most = std::max(most, live[at]);
-      const double over = static_cast<double>(most - limit_);
-      cost.excess += over;
-    }
-    return cost;
-  }
+  ScheduleCost judge(const Drops& drops) const { return judge_.judge(judge_.make(drops)); }
 
   void accept(Drops drops) {
     drops_ = std::move(drops);
-    made_ = walk(model_, base_, touches_, DropSet(model_, drops_));
-    cost_ = judge(made_);
+    made_ = judge_.make(drops_);
+    cost_ = judge_.judge(made_);
   }
 
   FittedSchedule snapshot() const { return {made_.schedule, cost_, cost_.peak <= limit_}; }
@@ -263,8 +107,7 @@ class DropSearch {
   }
 
   const StepModel& model_;
-  const RunOrder& base_;
-  const Touches touches_;
+  const DropJudge judge_;
   const int64_t limit_;
   const Greed greed_;
   Drops drops_;
@@ -273,10 +116,6 @@ class DropSearch {
 };
 
 }  // namespace
-
-DropSchedule make_drop_schedule(const StepModel& model, const RunOrder& base, const Drops& drops) {
-  return walk(model, base, Touches(model, base), DropSet(model, drops));
-}
 
 FittedSchedule fit_by_drops(const StepModel& model, const RunOrder& base, int64_t limit, const Drops& drops) {
   FittedSchedule best;

@@ -1,24 +1,9 @@
-// Schedules by what is given up: memory is freed after a node has touched it, and made again where it is read next.
+// A search for what to give up, so that a step fits memory.
 #pragma once
 
-#include <set>
-#include <utility>
-
-#include "lissome/train/step_model.h"
+#include "lissome/train/drop_walk.h"
 
 namespace lissome {
-
-// Owning value and the position of the schedule at hand after which it goes. Who reads it next has it made again, with
-// what that takes; from there it stays until its last reader, unless a drop after that position ends it again.
-using Drops = std::set<std::pair<int, int>>;
-
-struct DropSchedule {
-  RunOrder schedule;
-  std::vector<int> purpose;  // by position: that of the schedule at hand for whose sake it runs, itself among them
-};
-
-// What unrepeatable nodes made stays where making something again needs it.
-DropSchedule make_drop_schedule(const StepModel& model, const RunOrder& base, const Drops& drops);
 
 struct FittedSchedule {
   RunOrder schedule;

@@ -17,6 +17,7 @@
 #include "lissome/train/repeat_copies.h"
 #include "lissome/train/restore_attention.h"
 #include "lissome/train/split_gradients.h"
+#include "lissome/train/split_joined.h"
 
 namespace lissome {
 namespace {
@@ -79,6 +80,7 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   if (count_dropout(lifted.program)) lent_.push_back(seed_.emplace(at::zeros({}, at::kLong)));
   run_pipeline(lifted.program);
   mask_before_pool(lifted.program);
+  split_joined(lifted.program);
   if (options.budget) split_gradients(lifted.program);
   const auto finish = [&](Plan& plan) {
     if (options.give_gradients) let_gradients_leave(plan);

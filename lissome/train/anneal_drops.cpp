@@ -1,0 +1,175 @@
+// See anneal_drops.h.
+#include "lissome/train/anneal_drops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <random>
+
+#include "lissome/train/chain_schedule.h"
+
+namespace lissome {
+namespace {
+
+// Energies are shares of the plain schedule's time; a node that is above the limit by all of it weighs as `weight`.
+constexpr double kFirstWeight = 1, kLastWeight = 2;
+constexpr double kFirstHeat = 0.02, kLastHeat = 0.0005;
+constexpr int64_t kLeastShare = 256;  // values below this part of the limit are left alone
+
+constexpr size_t kMostStarts = 3;
+constexpr double kStartShares[] = {0.94, 0.96, 0.98, 1, 1.02, 1.05};  // of the limit
+constexpr double kOverWeight = 4;  // of bytes above the limit, by it, against seconds by those of the plain schedule
+
+class Annealing {
+ public:
+  Annealing(const StepModel& model, const RunOrder& start, int64_t limit, uint32_t seed)
+      : model_(model), plain_(make_plain_schedule(model)), limit_(limit), judge_(model, plain_, limit), random_(seed) {
+    plain_seconds_ = judge_schedule(model, plain_, limit).seconds;
+    best_.schedule = start;
+    best_.cost = judge_schedule(model, start, limit);
+    best_.fits = best_.cost.peak <= limit;
+    drops_ = find_drops(model, start);
+    accept(judge_.make(drops_));
+  }
+
+  FittedSchedule run(int64_t visits) {
+    for (int64_t visited = 0; visited < visits && !droppable_.empty();) {
+      const double done = static_cast<double>(visited) / static_cast<double>(visits);
+      weight_ = kFirstWeight * std::pow(kLastWeight / kFirstWeight, done);
+      const double heat = kFirstHeat * std::pow(kLastHeat / kFirstHeat, done);
+      Drops before = drops_;
+      change();
+      DropSchedule made = judge_.make(drops_);
+      visited += static_cast<int64_t>(made.schedule.size());
+      const double worse = energy(judge_.judge(made)) - energy(cost_);
+      if (worse <= 0 || draw() < std::exp(-worse / heat)) {
+        accept(std::move(made));
+      } else {
+        drops_ = std::move(before);
+      }
+    }
+    return best_;
+  }
+
+ private:
+  double draw() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+
+  template <typename Items>
+  auto pick(const Items& items) {
+    return *std::next(items.begin(), static_cast<std::ptrdiff_t>(random_() % items.size()));
+  }
+
+  double energy(const ScheduleCost& cost) const {
+    return cost.seconds / plain_seconds_ + weight_ * cost.excess / static_cast<double>(limit_);
+  }
+
+  void accept(DropSchedule made) {
+    cost_ = judge_.judge(made);
+    list_droppable(made);
+    const bool fits = cost_.peak <= limit_;
+    const bool better = fits != best_.fits ? fits
+                        : fits             ? cost_.seconds < best_.cost.seconds
+                                           : cost_.peak < best_.cost.peak;
+    if (better) best_ = {std::move(made.schedule), cost_, fits};
+  }
+
+  // Every drop that the schedule leaves room for.
+  void list_droppable(const DropSchedule& made) {
+    droppable_.clear();
+    for (size_t at = 0; at < made.schedule.size(); ++at) {
+      const StepNode& node = model_.nodes[static_cast<size_t>(made.schedule[at])];
+      for (const auto* values : {&node.reads, &node.results}) {
+        for (const int value : *values) {
+          const int owner = model_.owner[static_cast<size_t>(value)];
+          if (owner >= 0 && may_drop(owner) && judge_.is_read_next(owner, made.purpose[at]))
+            droppable_.push_back({owner, made.purpose[at]});
+        }
+      }
+    }
+  }
+
+  bool may_drop(int owner) const {
+    const int maker = model_.producer[static_cast<size_t>(owner)];
+    return maker >= 0 && model_.nodes[static_cast<size_t>(maker)].repeatable &&
+           model_.bytes[static_cast<size_t>(owner)] >= limit_ / kLeastShare;
+  }
+
+  void change() {
+    const double kind = draw();
+    if (kind < 0.35 || drops_.empty()) {
+      const auto drop = pick(droppable_);
+      if (drops_.erase(drop) == 0) drops_.insert(drop);
+    } else if (kind < 0.7) {
+      const auto drop = pick(droppable_);
+      drops_.insert(drop);
+      if (const std::set<int> dropped = list_dropped_sources(drop.first); !dropped.empty()) keep(pick(dropped));
+    } else {
+      drops_.erase(pick(drops_));
+      if (kind < 0.85) drops_.insert(pick(droppable_));
+    }
+  }
+
+  bool is_dropped(int owner) const {
+    const auto drop = drops_.lower_bound({owner, -1});
+    return drop != drops_.end() && drop->first == owner;
+  }
+  void keep(int owner) { drops_.erase(drops_.lower_bound({owner, -1}), drops_.lower_bound({owner + 1, -1})); }
+
+  // What is dropped of all that making this value anew may take.
+  std::set<int> list_dropped_sources(int value) const {
+    std::set<int> found;
+    std::vector<int> open = {value};
+    while (!open.empty()) {
+      const int maker = model_.producer[static_cast<size_t>(open.back())];
+      open.pop_back();
+      if (maker < 0) continue;
+      for (const int read : model_.nodes[static_cast<size_t>(maker)].reads) {
+        const int owner = model_.owner[static_cast<size_t>(read)];
+        if (owner >= 0 && owner != value && is_dropped(owner) && found.insert(owner).second) open.push_back(owner);
+      }
+    }
+    return found;
+  }
+
+  const StepModel& model_;
+  const RunOrder plain_;
+  const int64_t limit_;
+  const DropJudge judge_;
+  std::mt19937 random_;
+  double plain_seconds_ = 0, weight_ = kFirstWeight;
+  Drops drops_;
+  ScheduleCost cost_;  // of drops_
+  FittedSchedule best_;
+  std::vector<std::pair<int, int>> droppable_;
+};
+
+}  // namespace
+
+FittedSchedule anneal_drops(const StepModel& model, const RunOrder& schedule, int64_t limit, int64_t visits,
+                            uint32_t seed) {
+  return Annealing(model, schedule, limit, seed).run(visits);
+}
+
+std::vector<RunOrder> list_annealing_starts(const StepModel& model, const RunOrder& schedule, int64_t limit) {
+  std::vector<RunOrder> starts = {schedule};
+  for (const double share : kStartShares) {
+    for (const RunOrder& base : fit_by_chain(model, static_cast<int64_t>(share * static_cast<double>(limit)))) {
+      RunOrder found = fit_by_drops(model, base, limit).schedule;
+      if (std::find(starts.begin(), starts.end(), found) == starts.end()) starts.push_back(std::move(found));
+    }
+  }
+  const double plain_seconds = judge_schedule(model, make_plain_schedule(model), limit).seconds;
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const ScheduleCost cost = judge_schedule(model, starts[i], limit);
+    const double over = static_cast<double>(std::max<int64_t>(cost.peak - limit, 0)) / static_cast<double>(limit);
+    order.emplace_back(cost.seconds / plain_seconds + kOverWeight * over, i);
+  }
+  std::sort(order.begin(), order.end());
+  if (order.size() > kMostStarts) order.resize(kMostStarts);
+  std::vector<RunOrder> best;
+  for (const auto& [weight, i] : order) best.push_back(std::move(starts[i]));
+  return best;
+}
+
+}  // namespace lissome

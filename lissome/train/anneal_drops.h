@@ -1,0 +1,20 @@
+// A longer search than fit_by_drops(), for limits at which greedy ones end beside the goal or far from the best.
+#pragma once
+
+#include "lissome/train/drop_values.h"
+
+namespace lissome {
+
+// Simulated annealing over the drops of the plain schedule, from those of `schedule` (find_drops()). A drop comes or
+// goes, goes for another, or comes while something that its value is made of stays: alone neither of the two would pay.
+// Bytes above the limit weigh more and more. (S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi, "Optimization by Simulated
+// Annealing", Science 220, 1983.) The same for the same `seed`; `visits` bounds its work, in nodes of schedules that
+// are judged. The fastest that fits, else the smallest seen, `schedule` itself among them.
+FittedSchedule anneal_drops(const StepModel& model, const RunOrder& schedule, int64_t limit, int64_t visits,
+                            uint32_t seed);
+
+// Where to start for a limit: `schedule`, and what quick searches find from chains for a little less or more, which end
+// far from each other. A few, those first that cost little and exceed the limit by little.
+std::vector<RunOrder> list_annealing_starts(const StepModel& model, const RunOrder& schedule, int64_t limit);
+
+}  // namespace lissome
