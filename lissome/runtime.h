@@ -12,3 +12,4 @@
 #include "lissome/runtime/session.h"
 #include "lissome/runtime/stream_pool.h"
 #include "lissome/runtime/team.h"
+#include "lissome/runtime/unnamed_file.h"

@@ -86,7 +86,7 @@ void Binding::bind_steps(const Plan& plan) {
     const PlanStep& step = plan.steps[i];
     cut = cut || (i > 0 && leaves[i - 1]);
     if (step.kernel == kReferenceStep) {
-      segments_.push_back({true, static_cast<int>(i), static_cast<int>(i) + 1});
+      segments_.push_back({SegmentKind::reference, static_cast<int>(i), static_cast<int>(i) + 1});
       continue;
     }
     const StepRow& row = find_step_row(step.kernel);
@@ -102,6 +102,12 @@ void Binding::bind_steps(const Plan& plan) {
       row.bind(binder);
       continue;
     }
+    if (row.transfer) {
+      row.bind(binder);
+      const int position = static_cast<int>(parts_.transfers.size()) - 1;
+      segments_.push_back({SegmentKind::transfer, position, position + 1});
+      continue;
+    }
     parts_.steps.emplace_back();
     parts_.steps.back().plan_step = static_cast<int>(i);
     row.bind(binder);
@@ -110,10 +116,16 @@ void Binding::bind_steps(const Plan& plan) {
     }
     for (const int id : step.results) parts_.steps.back().bytes += value_bytes(value(id));
     const int position = static_cast<int>(parts_.steps.size()) - 1;
-    if (segments_.empty() || segments_.back().reference || std::exchange(cut, false))
-      segments_.push_back({false, position, position});
+    if (segments_.empty() || segments_.back().kind != SegmentKind::native || std::exchange(cut, false))
+      segments_.push_back({SegmentKind::native, position, position});
     segments_.back().last = position + 1;
   }
+}
+
+int Binding::first_step(const Segment& segment) const {
+  const auto first = static_cast<size_t>(segment.first);
+  if (segment.kind == SegmentKind::reference) return segment.first;
+  return segment.kind == SegmentKind::transfer ? parts_.transfers[first].plan_step : parts_.steps[first].plan_step;
 }
 
 void Binding::plan_arena(const Plan& plan) {

@@ -12,10 +12,13 @@
 
 namespace lissome {
 
-// Native steps that run in one parallel region, or one reference step.
+enum class SegmentKind : uint8_t { native, reference, transfer };
+
+// Native steps that run in one parallel region, one reference step, or one transfer.
 struct Segment {
-  bool reference = false;
-  int first = 0, last = 0;  // bound steps [first, last); for a reference, `first` is the step of the plan
+  SegmentKind kind = SegmentKind::native;
+  // Bound steps [first, last); of a reference `first` is the step of the plan, of a transfer its place among transfers.
+  int first = 0, last = 0;
 };
 
 class Binding {
@@ -31,6 +34,9 @@ class Binding {
   const PlannedArena& arena() const { return arena_; }
   const std::vector<PlannedBuffer>& buffers() const { return buffers_; }
   std::span<const BindingParts::Scratch> scratch() const { return parts_.scratch; }
+  std::span<const Transfer> transfers() const { return parts_.transfers; }
+  // The step of the plan that a segment begins with.
+  int first_step(const Segment& segment) const;
 
   static constexpr int kFaultBlock = StepBinder::kFaultBlock;
   // Writes the addresses of everything in the arena into the calls; needed once, and when the arena has moved.

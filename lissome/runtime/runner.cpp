@@ -122,6 +122,7 @@ Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& 
     stream_ = std::make_unique<WeightStream>(*plan_, arrays_);
     fit_memory(nullptr);
   }
+  open_file(options.offload_folder);
   const std::vector<bool> direct = find_direct_outputs(*plan_);
   direct_output_.assign(plan_->values.size(), -1);
   for (size_t i = plan_->outputs.size(); i-- > 0;) {
@@ -145,6 +146,17 @@ Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& 
   choose_executor();
 }
 
+void Session::Runner::open_file(const std::string& folder) {
+  const bool offloads = std::any_of(plan_->steps.begin(), plan_->steps.end(),
+                                    [](const PlanStep& step) { return step.kernel == kOffloadStep; });
+  if (!offloads) return;
+  if (folder.empty())
+    throw_error(ErrorKind::invalid_input, "plan: some values wait in a file, and there is no folder for it");
+  if (memory_limit_ > 0)
+    throw_error(ErrorKind::unsupported, "a limit on memory, and a plan of which some values wait in a file");
+  file_.emplace(folder);
+}
+
 Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
   key_.clear();
   for (const TensorView& input : inputs) {
@@ -160,6 +172,7 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
     const DimensionValues dimensions = match_inputs(*plan_, inputs);
     auto binding = std::make_unique<Binding>(*plan_, dimensions, threads_);
     if (stream_) fit_memory(binding.get());
+    if (file_) file_->reserve(file_bytes(binding->transfers()));
     for (size_t i = 0; i < plan_->values.size(); ++i) {
       const PlanValue& value = plan_->values[i];
       if (value.storage != Storage::constant && value.storage != Storage::state) continue;
@@ -276,6 +289,25 @@ void Session::Runner::run_reference(Binding& binding, const Segment& segment, co
   }
 }
 
+// What comes back next is read ahead from here on, while the steps before it compute.
+void Session::Runner::run_transfer(const Binding& binding, size_t position, const StepSink* sink) {
+  const std::span<const Transfer> transfers = binding.transfers();
+  const Transfer& transfer = transfers[position];
+  const int64_t before = sink ? read_clock() : 0;
+  std::byte* memory = address_of(binding, transfer.value);
+  if (transfer.out) {
+    file_->write(transfer.offset, memory, transfer.bytes);
+  } else {
+    file_->read(transfer.offset, memory, transfer.bytes);
+  }
+  if (position + 1 < transfers.size() && !transfers[position + 1].out)
+    file_->fetch({transfers[position + 1].offset, transfers[position + 1].end()});
+  if (!sink) return;
+  BoundStep moved;
+  moved.plan_step = transfer.plan_step, moved.bytes = transfer.bytes;
+  tell(*sink, moved, read_clock() - before);
+}
+
 void Session::Runner::execute(Binding& binding, std::span<const TensorView> inputs, const RunListeners& listeners) {
   try {
     run_segments(binding, inputs, listeners);
@@ -292,10 +324,12 @@ void Session::Runner::run_segments(Binding& binding, std::span<const TensorView>
   fault_ = 0;
   int done = 0;  // of the plan's steps; views are no part of segments
   for (const Segment& segment : binding.segments()) {
-    const int first = segment.reference ? segment.first : binding.steps()[static_cast<size_t>(segment.first)].plan_step;
+    const int first = binding.first_step(segment);
     finish_steps(binding, std::exchange(done, first), first, listeners.taker);
-    if (segment.reference) {
+    if (segment.kind == SegmentKind::reference) {
       run_reference(binding, segment, listeners.sink);
+    } else if (segment.kind == SegmentKind::transfer) {
+      run_transfer(binding, static_cast<size_t>(segment.first), listeners.sink);
     } else {
       run_native(binding, segment, listeners.sink);
       check_fault();

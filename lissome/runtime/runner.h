@@ -4,12 +4,14 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "lissome/runtime/arena.h"
 #include "lissome/runtime/binding.h"
 #include "lissome/runtime/session.h"
 #include "lissome/runtime/team.h"
+#include "lissome/runtime/unnamed_file.h"
 #include "lissome/runtime/weight_stream.h"
 
 namespace lissome {
@@ -41,6 +43,7 @@ class Session::Runner {
   };
 
   Binding& bind(std::span<const TensorView> inputs);
+  void open_file(const std::string& folder);
   void fit_memory(const Binding* binding);
   void place(Binding& binding, int block, void* address);
   void execute(Binding& binding, std::span<const TensorView> inputs, const RunListeners& listeners);
@@ -48,6 +51,7 @@ class Session::Runner {
   void run_native(Binding& binding, const Segment& segment, const StepSink* sink);
   void run_steps(std::span<const BoundStep> steps, const StepSink* sink);
   void run_reference(Binding& binding, const Segment& segment, const StepSink* sink);
+  void run_transfer(const Binding& binding, size_t position, const StepSink* sink);
   void tell(const StepSink& sink, const BoundStep& step, int64_t nanoseconds) const;
   void check_fault();
   std::byte* address_of(const Binding& binding, int value) const;
@@ -80,6 +84,7 @@ class Session::Runner {
   std::vector<void*> address_;  // by value: where blocks outside the arena lie in this run
   std::vector<int64_t> stamps_;
   std::unique_ptr<WeightStream> stream_;  // where there is a limit
+  std::optional<UnnamedFile> file_;       // of a plan that offloads values
   Arena arena_;
   RegionBarrier barrier_;
   int64_t fault_ = 0;

@@ -25,6 +25,9 @@ struct SessionOptions {
   // mapped file with every call, which needs a plan without nodes that run in libtorch (unsupported else). over_budget
   // when not even intermediate values and the largest layer fit: told before anything is allocated for them.
   int64_t memory = 0;
+  // Where the file lies that steps "offload" of a plan write to; its space is taken when sizes are first seen. Where it
+  // is missing or full, and where a write or read fails, runs throw io and the session stays usable.
+  std::string offload_folder;
 };
 
 struct MemoryFacts {

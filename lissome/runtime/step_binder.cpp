@@ -12,6 +12,12 @@ constexpr double kWorthSharing = 3000;  // nanoseconds
 
 }  // namespace
 
+int64_t file_bytes(std::span<const Transfer> transfers) {
+  int64_t bytes = 0;
+  for (const Transfer& transfer : transfers) bytes = std::max(bytes, transfer.end());
+  return bytes;
+}
+
 // As is_dense(Format::row_major), but allocates nothing: asked while a plan runs.
 bool PlacedValue::is_row_major() const {
   int64_t wanted = 1;
@@ -94,6 +100,25 @@ int StepBinder::add_scratch(int64_t bytes) {
   const int block = static_cast<int>(parts_.values.size() + parts_.scratch.size());
   parts_.scratch.push_back({static_cast<int>(parts_.steps.size()) - 1, block, bytes});
   return block;
+}
+
+void StepBinder::send_to_file(int value, int ticket) {
+  const PlacedValue& placed = parts_.values[static_cast<size_t>(value)];
+  const int64_t offset = (file_bytes(parts_.transfers) + kFilePage - 1) / kFilePage * kFilePage;
+  parts_.transfers.push_back({plan_step_, value, ticket, offset, placed.elements() * item_size(placed.dtype), true});
+  require(parts_.transfers.back().end() <= kLargestBytes, "the file would take more than ", kLargestBytes, " bytes");
+}
+
+void StepBinder::fetch_from_file(int ticket, int value) {
+  const auto sent = std::find_if(parts_.transfers.begin(), parts_.transfers.end(),
+                                 [&](const Transfer& transfer) { return transfer.out && transfer.ticket == ticket; });
+  require(sent != parts_.transfers.end(), "its operand is not what a step ", quote(kOffloadStep), " gave");
+  const PlacedValue &from = parts_.values[static_cast<size_t>(sent->value)],
+                    &to = parts_.values[static_cast<size_t>(value)];
+  require(from.dtype == to.dtype && from.sizes == to.sizes && from.strides == to.strides, "what comes back is ",
+          dtype_name(to.dtype), format_sizes(to.sizes), ", what was sent ", dtype_name(from.dtype),
+          format_sizes(from.sizes));
+  parts_.transfers.push_back({plan_step_, value, ticket, sent->offset, sent->bytes, false});
 }
 
 void StepBinder::set_work(double multiplications, double bytes) {

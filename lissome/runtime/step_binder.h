@@ -50,6 +50,20 @@ struct BoundPointer {
   int64_t offset = 0;  // bytes
 };
 
+// A value that goes to the session's file, or comes back.
+struct Transfer {
+  int plan_step = -1, value = -1;
+  int ticket = -1;                // the value that stands for the place in the file
+  int64_t offset = 0, bytes = 0;  // in the file
+  bool out = false;
+
+  int64_t end() const { return offset + bytes; }
+};
+
+// Places in the file lie whole pages apart.
+inline constexpr int64_t kFilePage = 4096;
+int64_t file_bytes(std::span<const Transfer> transfers);
+
 // Where binders put what they make. Blocks are numbered: first the values, then scratch, last the fault word.
 struct BindingParts {
   std::vector<PlacedValue> values;  // by plan value
@@ -60,6 +74,7 @@ struct BindingParts {
     int64_t bytes;
   };
   std::vector<Scratch> scratch;
+  std::vector<Transfer> transfers;
   int threads = 1;
 };
 
@@ -120,6 +135,9 @@ class StepBinder {
   void set_products(double count, Dtype of = Dtype::f32) { bound().products = count, bound().multiplied = of; }
   // For reports, where a step does not touch all of its operands.
   void subtract_bytes(int64_t bytes) { parts_.steps.back().bytes -= bytes; }
+  // In place of a kernel and its call.
+  void send_to_file(int value, int ticket);
+  void fetch_from_file(int ticket, int value);
   // Into how many parts set_work() cut it.
   int parts() const { return parts_.steps.back().parts; }
 
@@ -149,6 +167,7 @@ struct StepRow {
   void (*bind)(StepBinder&);
   bool view = false;      // computes nothing: gives its result a place in the memory of operand 0
   uint32_t in_place = 0;  // bit i: the result may lie in the memory of operand i, where sizes allow
+  bool transfer = false;  // has no kernel: the session moves bytes between memory and its file
 };
 std::span<const StepRow> step_rows();
 // Throws invalid_input when there is no such step.

@@ -7,7 +7,7 @@ namespace lissome {
 namespace {
 
 constexpr std::array kRows = {
-    // kernel, binder, view, operands whose memory the result may take
+    // kernel, binder, view, operands whose memory the result may take, transfer
     StepRow{"attention", bind_attention, false, 0},
     StepRow{"attention_bf16", bind_attention_bf16, false, 0},
     StepRow{"batch_norm_gradients", bind_batch_norm_gradients, false, 0},
@@ -56,6 +56,7 @@ constexpr std::array kRows = {
     StepRow{"matmul_f32", bind_matmul_f32, false, 1u << 3 | 1u << 4},
     StepRow{"max_pool_gradient", bind_max_pool_gradient, false, 0},
     StepRow{"max_pool_places", bind_max_pool_places, false, 0},
+    StepRow{kOffloadStep, bind_offload, false, 0, true},
     StepRow{"pack_conv_bf16", bind_pack_conv_bf16, false, 0},
     StepRow{"pack_conv_f32", bind_pack_conv_f32, false, 0},
     StepRow{"pad", bind_pad, false, 0},
@@ -63,6 +64,7 @@ constexpr std::array kRows = {
     StepRow{"quantize_image", bind_quantize_image, false, 0},
     StepRow{"quantize_rows", bind_quantize_rows, false, 0},
     StepRow{"reduce", bind_reduce, false, 0},
+    StepRow{kReloadStep, bind_reload, false, 0, true},
     StepRow{"softmax", bind_softmax, false, 1u},
     StepRow{"softmax_bf16", bind_softmax_bf16, false, 1u},
     StepRow{"softmax_gradient", bind_softmax_gradient, false, 3u},

@@ -5,16 +5,13 @@
 #include <cstdint>
 #include <string>
 
-namespace lissome {
+#include "lissome/runtime.h"
 
-struct ByteRange {
-  int64_t begin = 0, end = 0;
-};
+namespace lissome {
 
 class OffloadFile {
  public:
-  // Zeros, in a file without a name that goes with this object or the process. Its space is taken at once. Throws usage
-  // (no such folder) and io (no permission, no space).
+  // Zeros, in an unnamed file whose space is taken at once. Throws what UnnamedFile throws.
   OffloadFile(const std::string& folder, int64_t bytes);
   ~OffloadFile();
   OffloadFile(const OffloadFile&) = delete;
@@ -27,8 +24,7 @@ class OffloadFile {
   void release(ByteRange range) const;
 
  private:
-  int file_ = -1;
-  int64_t bytes_ = 0;
+  UnnamedFile file_;
   std::byte* data_ = nullptr;
 };
 
