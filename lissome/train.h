@@ -11,6 +11,7 @@
 #include "lissome/train/loss.h"
 #include "lissome/train/loss_scaler.h"
 #include "lissome/train/moving_average.h"
+#include "lissome/train/offload_file.h"
 #include "lissome/train/optimizer.h"
 #include "lissome/train/precision.h"
 #include "lissome/train/schedule.h"

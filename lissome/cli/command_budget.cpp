@@ -17,7 +17,7 @@ namespace {
 
 struct BudgetFlags {
   std::string model, data, labels, loss = "cross_entropy", optimizer = "adamw", memory, recompute = "auto",
-                                   precision = "f32", transforms;
+                                   precision = "f32", transforms, offload;
   int64_t batch = 32;
   int threads = 0;
   bool update_in_backward = false, lossy_activations = false, json = false;
@@ -38,6 +38,8 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--batch", to.batch, "samples of a step", 1);
   flags.add("--recompute", to.recompute, "auto, none, every:N, modules:PATTERN or adaptive:SHARE");
   flags.add("--lossy-activations", to.lossy_activations, "some may wait in bf16 for the backward pass");
+  flags.add("--offload", to.offload,
+            "a folder on disk where the optimizer's states lie in place of memory, and activations may wait");
   flags.add("--update-in-backward", to.update_in_backward,
             "gradients are used up inside the step, as in lissome train");
   flags.add("--precision", to.precision, "f32; bf16 or fp16: products and convolutions in it, weights stay f32");
@@ -58,6 +60,7 @@ TrainOptions make_options(const BudgetFlags& flags, const Program& model) {
     throw_error(ErrorKind::usage, "--precision auto is for lissome train; a budget is that of f32, bf16 or fp16");
   options.update_in_backward = flags.update_in_backward;
   options.lossy_activations = flags.lossy_activations;
+  options.offload = flags.offload;
   options.batches.transforms = flags.transforms;
   options.threads = flags.threads;
   return options;
@@ -89,6 +92,12 @@ Table make_memory_table(const BudgetTrial& found) {
   return table;
 }
 
+std::string describe_offloaded(const StepForecast& told) {
+  if (told.offloaded == 0) return "";
+  return ", " + std::to_string(told.offloaded) + " activations of " + format_bytes(told.offloaded_bytes) +
+         " wait in a file";
+}
+
 void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console) {
   const Table memory = make_memory_table(found), modules = make_module_table(found);
   if (flags.json) {
@@ -96,6 +105,8 @@ void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console)
                     {"method", found.told.method},
                     {"nodes_run_again", found.told.runs_again},
                     {"stored_lossy", found.told.stored_lossy},
+                    {"offloaded", found.told.offloaded},
+                    {"offloaded_bytes", found.told.offloaded_bytes},
                     {"seconds_told", found.told.seconds},
                     {"seconds_told_keeping_all", found.told.plain_seconds},
                     {"seconds", found.seconds.median},
@@ -105,7 +116,7 @@ void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console)
   }
   console.print(render_table(memory, console.terminal()) + "\n" + render_table(modules, console.terminal()) +
                 "\nschedule: " + found.told.method + ", " + std::to_string(found.told.runs_again) +
-                " nodes run again. One step was told to take " + format_duration(found.told.seconds) + " (" +
+                " nodes run again" + describe_offloaded(found.told) + ". One step was told to take " + format_duration(found.told.seconds) + " (" +
                 format_duration(found.told.plain_seconds) + " keeping all) and took " +
                 format_duration(found.seconds.median) + "\n");
 }
@@ -115,6 +126,7 @@ void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console)
 int run_budget(const std::vector<std::string>& arguments, Console& console) {
   BudgetFlags flags;
   if (!read_flags(flags, arguments)) return 0;
+  check_offload_folder(flags.offload);
   const Program model = open_program(flags.model);
   const TrainOptions options = make_options(flags, model);
   const Dataset data =

@@ -91,6 +91,7 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   TrainFlags flags;
   if (!read_train_flags(flags, arguments)) return 0;
   for (const std::string& path : {flags.output, flags.weights_output, flags.report}) check_writable(path);
+  check_offload_folder(flags.offload);
   const std::optional<TrainBeside> beside = read_beside(flags);
   const Program model = open_program(flags.model);
   TrainOptions options = make_train_options(flags, model);

@@ -69,6 +69,7 @@ TrainOptions read_options(const Program& model, const py::dict& given) {
   read_option(given, "clip", options.clip_norm);
   read_option(given, "update_in_backward", options.update_in_backward);
   read_option(given, "lossy_activations", options.lossy_activations);
+  read_option(given, "offload", options.offload);
   read_option(given, "threads", options.threads);
   read_option(given, "seed", options.seed);
   if (!given["lr"].is_none()) options.learning_rate = given["lr"].cast<double>();
@@ -125,6 +126,8 @@ py::dict describe_trial(const BudgetTrial& trial) {
   described["method"] = trial.told.method;
   described["nodes_run_again"] = trial.told.runs_again;
   described["stored_lossy"] = trial.told.stored_lossy;
+  described["offloaded"] = trial.told.offloaded;
+  described["offloaded_bytes"] = trial.told.offloaded_bytes;
   described["seconds_told"] = trial.told.seconds;
   described["seconds_told_keeping_all"] = trial.told.plain_seconds;
   described["seconds"] = trial.seconds.median;

@@ -57,6 +57,7 @@ _OPTIONS: dict[str, Any] = {
     "clip": 1.0,
     "update_in_backward": False,
     "lossy_activations": False,
+    "offload": None,
     "label_smoothing": 0.0,
     "freeze": [],
     "early_stop": None,
@@ -92,6 +93,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     clip: float = 1.0,
     update_in_backward: bool = False,
     lossy_activations: bool = False,
+    offload: str | PathLike[str] | None = None,
     label_smoothing: float = 0.0,
     freeze: Sequence[str] = (),
     early_stop: int | None = None,
@@ -114,6 +116,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     pin_memory: batches in page-locked memory, which has no effect (and is noted) without a device.
     update_in_backward: each weight as soon as its gradient is made, so that gradients take no memory of their own; needs
     clip=0. lossy_activations: some may wait in bf16 for the backward pass to fit memory, see docs/budget.md.
+    offload: a folder where optimizer states lie in place of memory and, to fit memory, activations wait.
     threads: of steps, 0 for all that this process may use.
     progress: called with stage, message, fraction done, seconds left (-1: not known).
 
@@ -144,6 +147,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
         "clip": float(clip),
         "update_in_backward": update_in_backward,
         "lossy_activations": lossy_activations,
+        "offload": None if offload is None else fspath(offload),
         "label_smoothing": float(label_smoothing),
         "freeze": list(freeze),
         "early_stop": early_stop,
@@ -180,13 +184,15 @@ def budget(
     recompute: str = "auto",
     update_in_backward: bool = False,
     lossy_activations: bool = False,
+    offload: str | PathLike[str] | None = None,
     transforms: str = "",
     freeze: Sequence[str] = (),
     threads: int = 0,
 ) -> dict[str, Any]:
     """Plans and runs a step of training inside `memory`: what it was told to take and what it took.
 
-    model, data and the rest: as in train(). Gives a dict: method, nodes_run_again, stored_lossy; seconds_told,
+    model, data and the rest: as in train(). Gives a dict: method, nodes_run_again, stored_lossy, offloaded,
+    offloaded_bytes; seconds_told,
     seconds_told_keeping_all and seconds (measured); bytes_told, bytes_keeping_all and bytes (measured), each a dict of weights, gradients, states,
     batch, activations (scratch included) and all; modules, a list of what each keeps and makes again. Raises
     OverBudgetError, which names the least, where nothing fits. The module stays as it is.
@@ -201,6 +207,7 @@ def budget(
         "recompute": recompute,
         "update_in_backward": update_in_backward,
         "lossy_activations": lossy_activations,
+        "offload": None if offload is None else fspath(offload),
         "transforms": transforms,
         "freeze": list(freeze),
         "threads": threads,

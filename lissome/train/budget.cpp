@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <map>
-#include <memory>
 #include <numeric>
 
 #include "lissome/train/anneal_drops.h"
@@ -19,7 +17,9 @@
 #include "lissome/train/recompute.h"
 #include "lissome/train/split_scores.h"
 #include "lissome/train/stage_drops.h"
+#include "lissome/train/store_in_file.h"
 #include "lissome/train/store_lossy.h"
+#include "lissome/train/transfer_rate.h"
 
 namespace lissome {
 namespace {
@@ -28,7 +28,7 @@ namespace {
 constexpr int kFittings = 6;
 constexpr double kLeastMove = 0.8;  // at once, by this factor at most
 constexpr double kCloseEnough = 1.02;
-constexpr int kLossyTries = 4;
+constexpr int kDetourTries = 4;
 constexpr double kWorthAnnealing = 1.1;           // times the step that keeps everything
 constexpr int kAnnealings = 9;                    // until one fits
 constexpr int kAnnealingsWhereFit = 5;            // and then
@@ -91,19 +91,6 @@ std::vector<at::Tensor> choose_measured(const StepSource& source, const std::vec
   return make_inputs(examples, sizes, weights);
 }
 
-// Bytes that a copy reads and writes in a second.
-double measure_copy_rate() {
-  constexpr size_t kBytes = 32 << 20;
-  const auto from = std::make_unique<std::byte[]>(kBytes), to = std::make_unique<std::byte[]>(kBytes);
-  double best = 0;
-  for (int i = 0; i < 3; ++i) {
-    const Stopwatch watch;
-    std::memcpy(to.get(), from.get(), kBytes);
-    best = std::max(best, 2 * static_cast<double>(kBytes) / watch.seconds());
-  }
-  return best;
-}
-
 class BudgetPlanner {
  public:
   // `measured` are inputs, weights included, on which times are measured; `sizes` those of all inputs.
@@ -153,18 +140,18 @@ class BudgetPlanner {
   // What was scaled from few samples, node by node, gives way to what the plan chosen takes on all of them; the step of
   // `whole` that keeps everything, which may not fit, follows as far as their common nodes were misjudged.
   void time_chosen(const BudgetPlanner& whole, const std::vector<at::Tensor>& inputs) {
-    if (!fits() || (this == &whole && schedule_ == plain_)) return;
+    if (!fits() || (this == &whole && schedule_ == plain_ && forecast_.offloaded == 0)) return;
     if (forecast_.stored_lossy > 0) return;  // what stores in bf16 and back belongs to no node
     const Program program = apply_schedule(*source_.program, schedule_);
-    const std::vector<double> seconds = measure_nodes({&program, &plan_, source_.threads}, inputs);
+    const NodeSeconds seconds = measure_nodes({&program, &plan_, source_.threads, budget_.offload_folder}, inputs);
     std::vector<double> first(facts_.model.nodes.size(), 0);
     std::vector<bool> ran(first.size(), false);
     for (size_t i = 0; i < schedule_.size(); ++i) {
       const auto node = static_cast<size_t>(schedule_[i]);
-      if (!ran[node]) first[node] = seconds[i];
+      if (!ran[node]) first[node] = seconds.nodes[i];
       ran[node] = true;
     }
-    forecast_.seconds = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    forecast_.seconds = std::accumulate(seconds.nodes.begin(), seconds.nodes.end(), seconds.moving);
     forecast_.plain_seconds *= compare_seconds(whole, first);
   }
 
@@ -214,18 +201,14 @@ class BudgetPlanner {
     Plan plan = is_plain ? *source_.plan : lower_(apply_schedule(*source_.program, schedule));
     const StepMemory memory = predict_memory(facts_, schedule, plan, sizes_, source_.threads);
     const double seconds = judge_schedule(facts_.model, schedule, INT64_MAX).seconds;
-    if (budget_.lossy && budget_.memory > 0 && memory.total() > budget_.memory) {
-      Plan lossy = plan;
-      const LossyStorage stored = store_in_bf16(lossy, sizes_, source_.threads, budget_.memory - memory.held);
-      if (stored.values > 0) {
-        // To bf16 and back: six bytes each way.
-        const double casts = 12 * static_cast<double>(stored.elements) / copy_rate();
-        const StepMemory smaller = predict_memory(facts_, schedule, lossy, sizes_, source_.threads);
-        keep_better({std::move(lossy), smaller, seconds + casts, method + ", bf16 activations", stored.values},
-                    schedule);
-      }
+    Candidate exact{std::move(plan), memory, seconds, method, {}, {}};
+    // What else a plan may do takes time: it can only be better where the schedule alone is faster.
+    const bool hopeless = !schedule_.empty() && fits() && seconds >= forecast_.seconds;
+    if (budget_.memory > 0 && memory.total() > budget_.memory && !hopeless) {
+      if (budget_.lossy) try_bf16(exact, schedule);
+      if (!budget_.offload_folder.empty()) try_file(exact, schedule);
     }
-    keep_better({std::move(plan), memory, seconds, method, 0}, schedule);
+    keep_better(std::move(exact), schedule);
     return memory;
   }
 
@@ -234,8 +217,30 @@ class BudgetPlanner {
     StepMemory memory;
     double seconds;
     std::string method;
-    int stored_lossy;
+    Detours lossy, offloaded;
   };
+
+  void try_bf16(Candidate candidate, const RunOrder& schedule) {
+    const int64_t wanted = budget_.memory - candidate.memory.held;
+    candidate.lossy = store_in_bf16(candidate.plan, sizes_, source_.threads, wanted);
+    if (candidate.lossy.values == 0) return;
+    // To bf16 and back: six bytes each way for four.
+    candidate.seconds += 3 * static_cast<double>(candidate.lossy.bytes) / copy_rate();
+    candidate.method += ", bf16 activations";
+    candidate.memory = predict_memory(facts_, schedule, candidate.plan, sizes_, source_.threads);
+    keep_better(std::move(candidate), schedule);
+  }
+
+  void try_file(Candidate candidate, const RunOrder& schedule) {
+    const int64_t wanted = budget_.memory - candidate.memory.held;
+    candidate.offloaded = store_in_file(candidate.plan, sizes_, source_.threads, wanted);
+    if (candidate.offloaded.values == 0) return;
+    candidate.seconds = folder_rates().predict(candidate.seconds, 2 * candidate.offloaded.bytes);
+    candidate.method += ", offloaded activations";
+    candidate.memory = predict_memory(facts_, schedule, candidate.plan, sizes_, source_.threads);
+    keep_better(std::move(candidate), schedule);
+  }
+
   void keep_better(Candidate candidate, const RunOrder& schedule) {
     if (!schedule_.empty() && !is_better(candidate.memory, candidate.seconds)) return;
     plan_ = std::move(candidate.plan);
@@ -243,13 +248,19 @@ class BudgetPlanner {
     forecast_.chosen = candidate.memory;
     forecast_.seconds = candidate.seconds;
     forecast_.runs_again = static_cast<int>(schedule.size() - facts_.model.nodes.size());
-    forecast_.stored_lossy = candidate.stored_lossy;
+    forecast_.stored_lossy = candidate.lossy.values;
+    forecast_.offloaded = candidate.offloaded.values;
+    forecast_.offloaded_bytes = candidate.offloaded.bytes;
     forecast_.method = candidate.method;
   }
 
   double copy_rate() {
     if (copy_rate_ == 0) copy_rate_ = measure_copy_rate();
     return copy_rate_;
+  }
+  const FolderRates& folder_rates() {
+    if (folder_rates_.cache == 0) folder_rates_ = measure_folder(budget_.offload_folder);
+    return folder_rates_;
   }
 
   // What fits is better than what does not, then what is faster; of two that do not fit, the smaller.
@@ -262,13 +273,14 @@ class BudgetPlanner {
   void fit(double share) {
     const auto wanted = static_cast<int64_t>(static_cast<double>(budget_.memory) * share);
     if (take("keep all", plain_).total() <= wanted || budget_.memory <= 0) return;
-    if (!budget_.lossy) schedule_.clear();
+    const bool detours = budget_.lossy || !budget_.offload_folder.empty();
+    if (!detours) schedule_.clear();
     const auto plain = static_cast<double>(judge_schedule(facts_.model, plain_, INT64_MAX).peak);
     const double reached = fit_exactly(wanted, plain);
-    if (!budget_.lossy) anneal(wanted);
-    // Values in bf16 make room beside schedules that keep more.
-    for (int i = 1; budget_.lossy && i <= kLossyTries; ++i)
-      take(method_, find_schedule(reached * std::pow(plain / reached, i / (kLossyTries + 1.0))).schedule);
+    if (!detours) anneal(wanted);
+    // Values in bf16 or in a file make room beside schedules that keep more.
+    for (int i = 1; detours && i <= kDetourTries; ++i)
+      take(method_, find_schedule(reached * std::pow(plain / reached, i / (kDetourTries + 1.0))).schedule);
   }
 
   // Returns the last limit that was tried, of which `plain` is what keeping everything takes.
@@ -347,7 +359,8 @@ class BudgetPlanner {
   [[noreturn]] void refuse() const {
     throw_error(ErrorKind::over_budget, "a training step at these sizes takes ", format_bytes(forecast_.plain.total()),
                 " for activations and scratch, ", format_bytes(forecast_.chosen.total()),
-                " at the least found by recomputing; the budget leaves ", format_bytes(budget_.memory), " for them.");
+                " at the least found by recomputing", budget_.offload_folder.empty() ? "" : " and in a file",
+                "; the budget leaves ", format_bytes(budget_.memory), " for them.");
   }
 
   const StepSource source_;
@@ -358,7 +371,8 @@ class BudgetPlanner {
   RunOrder plain_, schedule_;
   StepForecast forecast_;
   std::string method_;
-  double copy_rate_ = 0;  // bytes a second; 0: not measured yet
+  double copy_rate_ = 0;      // bytes a second; 0: not measured yet
+  FolderRates folder_rates_;  // likewise
   Plan plan_;
 };
 
@@ -417,7 +431,7 @@ BudgetedPlan plan_within_budget(const StepSource& source, const std::vector<at::
   BudgetPlanner whole(source, measured, sizes, budget, lower);
   whole.search();
   const std::vector<at::Tensor> inputs = make_inputs(examples, budget.sizes, weights);
-  const bool keeps_all = whole.fits() && whole.forecast().runs_again == 0;
+  const bool keeps_all = whole.fits() && whole.forecast().runs_again == 0 && whole.forecast().offloaded == 0;
   if (!keeps_all && std::holds_alternative<RecomputeToFit>(budget.recompute)) {
     std::optional<BudgetedPlan> blocks = plan_in_blocks(whole, source, measured, inputs, sizes, budget, lower);
     if (blocks) return std::move(*blocks);

@@ -36,6 +36,8 @@ struct StepBudget {
   int64_t memory = 0;        // bytes for what lives inside a step: the arena and what libtorch holds; 0: no limit
   std::vector<Sizes> sizes;  // of the program's inputs, the largest batch; without weights
   bool lossy = false;        // activations may be stored in bf16 where that helps, see store_in_bf16()
+  // Where activations may wait in a file, see store_in_file(); empty: nowhere. The session of the plan needs it too.
+  std::string offload_folder = {};
 };
 
 // What a step keeps and what it costs, as told before it ran.
@@ -45,7 +47,9 @@ struct StepForecast {
   double plain_seconds = 0, seconds = 0;  // sums over nodes
   int runs_again = 0;                     // nodes that run more than once
   int stored_lossy = 0;                   // activations that wait in bf16
-  std::string method;                     // "keep all", "drops", "chain and drops", "stages and drops", "every 2", ...
+  int offloaded = 0;                      // that wait in a file
+  int64_t offloaded_bytes = 0;
+  std::string method;  // "keep all", "drops", "chain and drops", "stages and drops", "every 2", ...
   std::vector<ModuleForecast> modules;
 };
 

@@ -58,12 +58,12 @@ TensorView view_of(const at::Tensor& tensor) {
 // Seconds of each node, and by how much libtorch's memory rose while it ran: medians and the most over runs.
 class NodeMeter {
  public:
-  NodeMeter(const Program& program, const Plan& plan, int threads)
-      : nodes_(name_nodes(program)),
-        plan_(plan),
-        session_(std::make_shared<Plan>(plan), {.threads = threads}),
-        times_(program.nodes.size()),
-        rise_(program.nodes.size(), 0) {}
+  explicit NodeMeter(const StepSource& source)
+      : nodes_(name_nodes(*source.program)),
+        plan_(*source.plan),
+        session_(std::make_shared<Plan>(plan_), {.threads = source.threads, .offload_folder = source.offload_folder}),
+        times_(source.program->nodes.size()),
+        rise_(source.program->nodes.size(), 0) {}
 
   void run(const std::vector<at::Tensor>& inputs) {
     std::vector<TensorView> views;
@@ -76,22 +76,29 @@ class NodeMeter {
       const StepSink sink = [&](const StepTiming& timing) { note(timing, meter->counter()); };
       meter->counter().reset_peak();
       for (std::vector<double>& times : times_) times.push_back(0);
+      moving_.push_back(0);
       session_.run(views, &sink);
     }
   }
 
   double seconds(size_t node) const { return summarize(times_[node]).median; }
+  double moving() const { return summarize(moving_).median; }
   int64_t rise(size_t node) const { return rise_[node]; }
 
  private:
   void note(const StepTiming& timing, MemoryCounter& counter) {
     const PlanStep& step = plan_.steps[static_cast<size_t>(timing.step)];
+    const double seconds = static_cast<double>(timing.nanoseconds) * 1e-9;
+    if (step.kernel == kOffloadStep || step.kernel == kReloadStep) {
+      moving_.back() += seconds;
+      return;
+    }
     const bool native = step.kernel != kReferenceStep;
     // What several nodes were joined into is the work of the last.
     const PlanOrigin& origin = native && !step.origins.empty() ? step.origins.back() : *timing.origin;
     if (const auto found = nodes_.find(origin.node); found != nodes_.end()) {
       const auto node = static_cast<size_t>(found->second);
-      times_[node].back() += static_cast<double>(timing.nanoseconds) * 1e-9;  // of all its steps
+      times_[node].back() += seconds;  // of all its steps
       if (!native) rise_[node] = std::max(rise_[node], counter.peak() - live_);
     }
     live_ = counter.live();
@@ -102,6 +109,7 @@ class NodeMeter {
   const Plan& plan_;
   Session session_;
   std::vector<std::vector<double>> times_;  // by node, of each run
+  std::vector<double> moving_;              // of each run
   std::vector<int64_t> rise_;
   int64_t live_ = 0;
 };
@@ -476,7 +484,7 @@ StepFacts measure_step(const StepSource& source, const std::vector<at::Tensor>& 
   LISSOME_CHECK(measured.size() == source.program->inputs.size() && sizes.size() == measured.size());
   ModelMaker maker(source, measured, sizes);
   StepFacts facts = maker.make();
-  NodeMeter meter(*source.program, *source.plan, source.threads);
+  NodeMeter meter(source);
   meter.run(measured);
   for (size_t i = 0; i < facts.model.nodes.size(); ++i) {
     const double scale = maker.scale(source.program->nodes[i]);
@@ -487,12 +495,12 @@ StepFacts measure_step(const StepSource& source, const std::vector<at::Tensor>& 
   return facts;
 }
 
-std::vector<double> measure_nodes(const StepSource& source, const std::vector<at::Tensor>& inputs) {
+NodeSeconds measure_nodes(const StepSource& source, const std::vector<at::Tensor>& inputs) {
   LISSOME_CHECK(inputs.size() == source.program->inputs.size());
-  NodeMeter meter(*source.program, *source.plan, source.threads);
+  NodeMeter meter(source);
   meter.run(inputs);
-  std::vector<double> seconds;
-  for (size_t i = 0; i < source.program->nodes.size(); ++i) seconds.push_back(meter.seconds(i));
+  NodeSeconds seconds{{}, meter.moving()};
+  for (size_t i = 0; i < source.program->nodes.size(); ++i) seconds.nodes.push_back(meter.seconds(i));
   return seconds;
 }
 

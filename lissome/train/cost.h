@@ -16,6 +16,7 @@ struct StepSource {
   const Program* program = nullptr;
   const Plan* plan = nullptr;  // of this program, as it stands
   int threads = 0;
+  std::string offload_folder;  // of a plan that stores values in a file
 };
 
 struct StepFacts {
@@ -36,8 +37,12 @@ StepFacts describe_step(const StepSource& source, const std::vector<at::Tensor>&
 StepFacts measure_step(const StepSource& source, const std::vector<at::Tensor>& measured,
                        const std::vector<Sizes>& sizes);
 
-// Seconds that each node takes on these inputs, weights and state included: medians over some runs.
-std::vector<double> measure_nodes(const StepSource& source, const std::vector<at::Tensor>& inputs);
+// Seconds on these inputs, weights and state included: medians over some runs.
+struct NodeSeconds {
+  std::vector<double> nodes;
+  double moving = 0;  // values to a file and back
+};
+NodeSeconds measure_nodes(const StepSource& source, const std::vector<at::Tensor>& inputs);
 
 // The most that the arena and libtorch hold at once when `plan`, of the program that `schedule` makes of the step,
 // runs.

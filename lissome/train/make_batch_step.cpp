@@ -23,14 +23,18 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
 }
 
 bool is_planned(const TrainOptions& options) {
-  return options.memory > 0 && options.batch != 0 && !std::holds_alternative<KeepAll>(options.recompute);
+  const bool may_fit = !std::holds_alternative<KeepAll>(options.recompute) || !options.offload.empty();
+  return options.memory > 0 && options.batch != 0 && may_fit;
 }
 
 // The inputs of so many samples, and what they leave of the memory.
 StepBudget make_budget(const Program& with_loss, const TrainOptions& options, const std::vector<at::Tensor>& examples,
                        int64_t batch) {
-  StepBudget budget{
-      .recompute = options.recompute, .memory = options.memory, .sizes = {}, .lossy = options.lossy_activations};
+  StepBudget budget{.recompute = options.recompute,
+                    .memory = options.memory,
+                    .sizes = {},
+                    .lossy = options.lossy_activations,
+                    .offload_folder = options.offload};
   budget.memory -= count_training_bytes(with_loss, options).total();
   for (const at::Tensor& example : examples) {
     Sizes sizes = example.sizes().vec();
@@ -76,6 +80,9 @@ std::string describe_forecast(const StepForecast& forecast, int64_t batch) {
   }
   if (forecast.stored_lossy > 0)
     told += "; " + std::to_string(forecast.stored_lossy) + " activations wait in bf16 for the backward pass";
+  if (forecast.offloaded > 0)
+    told += "; " + std::to_string(forecast.offloaded) + " activations of " + format_bytes(forecast.offloaded_bytes) +
+            " wait in a file for the backward pass";
   return told;
 }
 

@@ -21,6 +21,10 @@ ByteRange round_in(ByteRange range) {
 
 }  // namespace
 
+void check_offload_folder(const std::string& folder) {
+  if (!folder.empty()) const UnnamedFile probe(folder);
+}
+
 OffloadFile::OffloadFile(const std::string& folder, int64_t bytes) : file_(folder) {
   if (bytes == 0) return;
   file_.reserve(bytes);

@@ -9,6 +9,9 @@
 
 namespace lissome {
 
+// Before long work: throws what an UnnamedFile in this folder would throw; an empty one is none.
+void check_offload_folder(const std::string& folder);
+
 class OffloadFile {
  public:
   // Zeros, in an unnamed file whose space is taken at once. Throws what UnnamedFile throws.

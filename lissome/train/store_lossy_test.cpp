@@ -88,7 +88,7 @@ TEST_CASE("what waits in bf16 takes half of its bytes, and gradients stay near")
   Plan plan = step.session().plan();
   REQUIRE(plan.inputs.size() == inputs.size());
   const int64_t before = find_footprint(plan, sizes, 2).arena_bytes;
-  const LossyStorage stored = store_in_bf16(plan, sizes, 2, before * 3 / 4);
+  const Detours stored = store_in_bf16(plan, sizes, 2, before * 3 / 4);
   CHECK(stored.values > 0);
   CHECK(find_footprint(plan, sizes, 2).arena_bytes <= before * 3 / 4);
   Session session(std::make_shared<Plan>(plan), {.threads = 2});

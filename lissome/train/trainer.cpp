@@ -437,6 +437,7 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
               const WorkControl& control) {
   TrainOptions options = asked;
   if (options.update_in_backward) check_update_in_backward(options);
+  check_offload_folder(options.offload);
   if (options.initialize && !model.training)
     throw_error(
         ErrorKind::invalid_input,

@@ -38,7 +38,8 @@ struct TrainOptions {
   LossFunction loss_function;  // in place of `loss`
   OptimizerOptions optimizer = AdamW{};
   std::vector<ParameterGroup> groups;
-  std::string offload;                  // a folder for the optimizer's states; empty: they lie in memory
+  // A folder for the optimizer's states, and with `memory` for activations that wait; empty: all lies in memory.
+  std::string offload;
   std::optional<double> learning_rate;  // default: the optimizer's
   std::string schedule = "constant";    // see parse_schedule()
   int64_t epochs = 1;

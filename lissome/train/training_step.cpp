@@ -101,6 +101,7 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   }
   SessionOptions session;
   session.threads = options.threads;
+  if (options.budget) session.offload_folder = options.budget->offload_folder;
   session_ = std::make_unique<Session>(std::make_shared<Plan>(std::move(plan)), session);
 }
 

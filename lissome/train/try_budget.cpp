@@ -24,7 +24,8 @@ StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& 
   StepBudget budget{.recompute = options.recompute,
                     .memory = trial.memory - trial.beside(),
                     .sizes = {},
-                    .lossy = options.lossy_activations};
+                    .lossy = options.lossy_activations,
+                    .offload_folder = options.offload};
   if (budget.memory <= 0) {
     throw_error(ErrorKind::over_budget, "a budget of ", format_bytes(trial.memory),
                 ": weights, gradients, the optimizer's states and a batch take ", format_bytes(trial.beside()),
@@ -38,6 +39,7 @@ StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& 
 }  // namespace
 
 BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOptions& options) {
+  check_offload_folder(options.offload);
   const int64_t examples = choose_examples(model, options.batch);
   const Program program =
       freeze_parameters(attach_checked_loss(model, data, nullptr, options, examples), options.groups);

@@ -19,10 +19,9 @@ struct BudgetTrial {
 };
 
 // Plans and runs steps of options.batch samples, which come round again where `data` has fewer, for options.memory
-// bytes in all. Of the options it reads the loss, optimizer, groups, precision (which must be given), recompute,
-// update_in_backward,
-// lossy_activations and threads. Weights stay; running statistics do not. Throws over_budget: the message names the
-// least that does; and what attach_loss() throws.
+// bytes in all. Of the options it reads the loss, optimizer, groups, offload, precision (which must be given),
+// recompute, update_in_backward, lossy_activations and threads. Weights stay; running statistics do not. Throws
+// over_budget: the message names the least that does; what attach_loss() and check_offload_folder() throw.
 BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOptions& options);
 
 }  // namespace lissome

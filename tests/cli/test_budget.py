@@ -106,6 +106,28 @@ def test_activations_in_bf16_meet_a_budget_in_which_nothing_runs_again(lissome: 
     assert told <= budget and measured == pytest.approx(told, rel=0.03)
 
 
+def test_activations_in_a_file_meet_a_budget_in_which_nothing_runs_again(lissome: Lissome, tower: Path):
+    (tower / "disk").mkdir()
+    where = ("--recompute", "none", "--offload", "disk")
+    plain = run_budget(lissome, 1 << 34, *where)
+    assert plain["offloaded"] == plain["offloaded_bytes"] == 0
+    assert dict((row[0], row[2]) for row in plain["memory"]["rows"])["optimizer states"] == 0
+    budget = int(0.7 * total(plain)[0])
+    words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
+    exact = lissome(*words, "--memory", str(budget), "--recompute", "none")
+    assert exact.returncode == 3 and "the budget leaves" in exact.stderr
+    offloaded = run_budget(lissome, budget, *where)
+    _, told, measured = total(offloaded)
+    assert offloaded["offloaded"] > 0 and offloaded["nodes_run_again"] == 0
+    assert offloaded["offloaded_bytes"] >= total(plain)[0] - budget
+    assert told <= budget and measured == pytest.approx(told, rel=0.03)
+    said = lissome(*words, "--memory", str(budget), *where).stdout
+    assert f"{offloaded['offloaded']} activations of" in said and "wait in a file" in said
+    assert list((tower / "disk").iterdir()) == []
+    done = lissome(*words, "--memory", "1GiB", "--offload", "no/folder")
+    assert done.returncode == 2 and "no/folder" in done.stderr
+
+
 def test_mixed_precision_is_planned_too(lissome: Lissome, tower: Path):
     plain = total(run_budget(lissome, 1 << 34, "--precision", "bf16"))[0]
     assert plain < total(run_budget(lissome, 1 << 34))[0]

@@ -157,6 +157,27 @@ def test_states_on_disk_leave_the_bits_and_take_no_memory(lissome: Lissome, nets
     assert list((tmp_path / "disk").iterdir()) == []
 
 
+def test_activations_on_disk_leave_the_bits_and_fit_less_memory(
+    lissome: Lissome, nets: dict[str, Any], tmp_path: Path
+):
+    layers = [torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Tanh()) for _ in range(12)]
+    deep = torch.nn.Sequential(*layers, torch.nn.Linear(256, CLASSES))
+    samples = 4096
+    x, labels = torch.randn(samples, 256), torch.arange(samples) % CLASSES
+    shapes = ({0: torch.export.Dim("batch", min=2, max=samples)},)
+    torch.export.save(torch.export.export(deep.train(), (x[:4],), dynamic_shapes=shapes), tmp_path / "deep.pt2")
+    np.savez(tmp_path / "data.npz", x=x.numpy(), labels=labels.numpy())
+    (tmp_path / "disk").mkdir()
+    words = ("deep.pt2", "--epochs", 2, "--batch", samples, "--offload", "disk")
+    plain = train(lissome, tmp_path, *words)
+    budget = int(0.75 * plain[0]["peak_memory"])
+    offloaded = train(lissome, tmp_path, *words, "--memory", budget)
+    check_same(offloaded, plain, 0)
+    assert offloaded[0]["batch"] == samples and offloaded[0]["peak_memory"] <= budget
+    assert any("wait in a file for the backward pass" in note for note in offloaded[0]["notes"])
+    assert list((tmp_path / "disk").iterdir()) == []
+
+
 def test_updates_in_the_backward_pass_leave_the_bits_and_take_no_gradients(
     lissome: Lissome, nets: dict[str, Any], tmp_path: Path
 ):

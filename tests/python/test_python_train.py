@@ -101,6 +101,21 @@ def test_lossy_activations_are_for_a_budget_and_told():
     assert any("no activations are stored in bf16" in note for note in trained.record["notes"])
 
 
+def test_offloading_is_told_and_leaves_the_weights(tmp_path: Path):
+    states = []
+    for offload in (None, tmp_path):
+        module = make_classifier().train()
+        train(module, offload=offload, memory="1GiB")
+        states.append(copy_state(module))
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    with pytest.raises(lissome.UsageError, match="no/folder"):
+        train(make_classifier().train(), offload="no/folder")
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 3)).train()
+    words = {"labels": torch.arange(16) % 3, "example_inputs": (torch.rand(4, 12),), "batch": 8, "memory": "1GiB"}
+    told = lissome.budget(module, torch.rand(16, 12), offload=tmp_path, **words)
+    assert told["offloaded"] == told["offloaded_bytes"] == told["bytes_told"]["states"] == 0
+
+
 def test_page_locked_memory_without_a_device_is_noted_and_changes_nothing():
     states = []
     for pin_memory in (False, True):

@@ -1,0 +1,179 @@
+// Values that wait in a file: the same bits as when they wait in memory, in the memory that was told.
+#include "lissome/train/store_in_file.h"
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+
+#include "lissome/footprint.h"
+#include "lissome/train/training_step.h"
+#include "lissome/train/transfer_rate.h"
+#include "lissome/train/try_budget.h"
+#include "tests/expect_error.h"
+#include "tests/temporary_folder.h"
+
+using namespace lissome;
+
+namespace {
+
+constexpr int64_t kBatch = 8192, kWidth = 128;
+constexpr int64_t kHugePage = 2 << 20;
+
+// Six blocks of a residual stream, with a norm that is read again in the backward pass and a view of it.
+Program make_stack() {
+  std::string text = "dim n in 2..16384\ntraining\ninput %x: f32[n, 128]\n", x = "%x", body;
+  for (int i = 0; i < 6; ++i) {
+    const std::string at = std::to_string(i);
+    text += "parameter @blocks." + at + ".up: f32[128, 128]\nparameter @blocks." + at + ".down: f32[128, 128]\n";
+    body += "%norm" + at + ": f32[n, 128] = aten::layer_norm(" + x + ", [128])\n";
+    body += "%up" + at + ": f32[n, 128] = aten::linear(%norm" + at + ", @blocks." + at + ".up)\n";
+    body += "%bent" + at + ": f32[n, 128] = aten::tanh(%up" + at + ")\n";
+    body += "%down" + at + ": f32[n, 128] = aten::linear(%bent" + at + ", @blocks." + at + ".down)\n";
+    body += "%sum" + at + ": f32[n, 128] = aten::add.Tensor(" + x + ", %down" + at + ")\n";
+    x = "%sum" + at;
+  }
+  text += "parameter @head: f32[5, 128]\n" + body + "%last: f32[n, 128] = aten::layer_norm(" + x + ", [128])\n";
+  Program program = parse_program(text + "%scores: f32[n, 5] = aten::linear(%last, @head)\nreturn %scores\n");
+  at::manual_seed(3);
+  for (Weight& weight : program.weights) weight.tensor.uniform_(-0.15, 0.15);
+  return program;
+}
+
+Dataset make_waves() {
+  NamedArray x{"x", make_array(Dtype::f32, {kBatch, kWidth})}, labels{"labels", make_array(Dtype::i64, {kBatch})};
+  for (int64_t i = 0; i < kBatch * kWidth; ++i)
+    x.array.data<float>()[i] = static_cast<float>(std::sin(0.37 * static_cast<double>(i)));
+  for (int64_t i = 0; i < kBatch; ++i) labels.array.data<int64_t>()[i] = i % 5;
+  return make_dataset({x, labels}, {.labels = "labels"}, "waves");
+}
+
+TrainOptions make_options(int64_t memory, const std::string& folder) {
+  TrainOptions options;
+  options.batch = kBatch, options.epochs = 3;
+  options.memory = memory, options.recompute = RecomputeToFit{}, options.offload = folder;
+  return options;
+}
+
+// Every ticket is given once, behind the last touch of what it stands for, and read once, later.
+void check_tickets(const Plan& plan) {
+  std::map<int, size_t> given, taken;  // by ticket: the step
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const PlanStep& step = plan.steps[i];
+    if (step.kernel == kOffloadStep) CHECK(given.emplace(step.results.at(0), i).second);
+    if (step.kernel == kReloadStep) CHECK(taken.emplace(step.operands.at(0), i).second);
+  }
+  REQUIRE(given.size() == taken.size());
+  for (const auto& [ticket, at] : given) {
+    CHECK(at + 1 < taken.at(ticket));
+    const int value = plan.steps[at].operands.at(0);
+    for (size_t i = at + 1; i < plan.steps.size(); ++i) {
+      const std::vector<int>& operands = plan.steps[i].operands;
+      CHECK(std::find(operands.begin(), operands.end(), value) == operands.end());
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what waits in a file takes no arena meanwhile, and gradients keep their bits") {
+  const TemporaryFolder folder;
+  const Program program = attach_loss(make_stack(), {}, Dtype::i64, {});
+  const std::vector<at::Tensor> examples = {at::randn({3, kWidth}), at::randint(0, 5, {3}, at::kLong)};
+  TrainingStep step(program, examples);
+  const std::vector<at::Tensor> batch = {at::randn({kBatch, kWidth}), at::randint(0, 5, {kBatch}, at::kLong)};
+  const at::Tensor loss = step.run(batch).at(0).clone();
+  std::vector<at::Tensor> inputs = batch;
+  for (const std::string& name : step.names()) inputs.push_back(program.find_weight(name)->tensor);
+  std::vector<Sizes> sizes;
+  std::vector<TensorView> views;
+  for (const at::Tensor& input : inputs) {
+    sizes.push_back(input.sizes().vec());
+    views.push_back({dtype_of(input.scalar_type()), sizes.back(), input.strides().vec(), input.data_ptr()});
+  }
+  Plan plan = step.session().plan();
+  REQUIRE(plan.inputs.size() == inputs.size());
+  const int64_t before = find_footprint(plan, sizes, 2).arena_bytes;
+  const Detours sent = store_in_file(plan, sizes, 2, before / 2);
+  CHECK(sent.values > 0);
+  CHECK(sent.bytes >= before / 2 - (1 << 20));
+  const int64_t after = find_footprint(plan, sizes, 2).arena_bytes;
+  CHECK(after <= before / 2);
+  check_tickets(plan);
+  EXPECT_ERROR(invalid_input, Session(std::make_shared<Plan>(plan), {.threads = 2}), "no folder");
+  Session session(std::make_shared<Plan>(plan), {.threads = 2, .offload_folder = folder.file(".")});
+  for (int run = 0; run < 2; ++run) {
+    const std::vector<Array> outputs = session.run(views);
+    CHECK(*outputs[0].data<float>() == loss.item<float>());
+    for (size_t i = 0; i < step.gradients().size(); ++i) {
+      const Array& seen = outputs[outputs.size() - step.gradients().size() + i];
+      CHECK(at::equal(at::from_blob(seen.storage.get(), seen.sizes, at::kFloat), step.gradients()[i]));
+    }
+  }
+  CHECK(session.memory().arena >= after);
+  CHECK(session.memory().arena <= after + kHugePage);
+  Plan same = step.session().plan();
+  CHECK(store_in_file(same, sizes, 2, before).values == 0);
+  CHECK(same.steps.size() == step.session().plan().steps.size());
+}
+
+TEST_CASE("a budget that nothing kept in memory meets is met with activations in a file, as told, bit by bit") {
+  const TemporaryFolder folder;
+  TrainOptions options = make_options(int64_t{1} << 30, {});
+  options.recompute = KeepAll{};
+  const BudgetTrial plain = try_budget(make_stack(), make_waves(), options);
+  CHECK(plain.told.offloaded == 0);
+  options.memory = plain.beside() + plain.told.chosen.total() * 6 / 10;
+  EXPECT_ERROR(over_budget, try_budget(make_stack(), make_waves(), options), "at the least found");
+  options.offload = folder.file(".");
+  const BudgetTrial trial = try_budget(make_stack(), make_waves(), options);
+  CHECK(trial.told.offloaded > 0);
+  CHECK(trial.told.offloaded_bytes >= trial.told.offloaded * int64_t{1 << 20});
+  CHECK(trial.told.runs_again == 0);
+  CHECK(trial.told.method.find("offloaded activations") != std::string::npos);
+  CHECK(trial.beside() + trial.told.chosen.total() <= options.memory);
+  CHECK(trial.measured.arena == trial.told.chosen.arena);
+  CHECK(trial.fixed.states == 0);
+  options.memory += kHugePage;  // an arena takes whole ones
+  const Trained offloaded = train(make_stack(), make_waves(), nullptr, options);
+  CHECK(std::any_of(offloaded.record.notes.begin(), offloaded.record.notes.end(), [](const std::string& note) {
+    return note.find("wait in a file for the backward pass") != std::string::npos;
+  }));
+  options.memory = 0, options.offload.clear();
+  const Trained exact = train(make_stack(), make_waves(), nullptr, options);
+  CHECK(offloaded.record.epochs.back().loss == exact.record.epochs.back().loss);
+  for (size_t i = 0; i < exact.program.weights.size(); ++i)
+    CHECK(at::equal(offloaded.program.weights[i].tensor, exact.program.weights[i].tensor));
+}
+
+TEST_CASE("a search that may offload takes what it told, and offloads nothing that fits") {
+  const TemporaryFolder folder;
+  const BudgetTrial plain = try_budget(make_stack(), make_waves(), make_options(int64_t{1} << 30, folder.file(".")));
+  CHECK(plain.told.offloaded == 0);
+  CHECK(plain.told.runs_again == 0);
+  const int64_t memory = plain.beside() + plain.told.chosen.total() / 2;
+  const BudgetTrial trial = try_budget(make_stack(), make_waves(), make_options(memory, folder.file(".")));
+  CHECK(trial.beside() + trial.told.chosen.total() <= memory);
+  CHECK(trial.measured.arena == trial.told.chosen.arena);
+}
+
+TEST_CASE("a folder that cannot be written to is told before anything else") {
+  EXPECT_ERROR(usage, try_budget(make_stack(), make_waves(), make_options(1 << 30, "no/folder")), "no/folder");
+  EXPECT_ERROR(usage, train(make_stack(), make_waves(), nullptr, make_options(1 << 30, "no/folder")), "no/folder");
+  EXPECT_ERROR(usage, measure_folder("no/folder"), "no/folder");
+}
+
+TEST_CASE("a step takes the copies beside its work, and at least what the disk takes") {
+  const FolderRates rates{.cache = 4e9, .disk = 1e9};
+  CHECK(rates.predict(2, 1'000'000'000) == doctest::Approx(2.25));
+  CHECK(rates.predict(2, 4'000'000'000) == doctest::Approx(4));
+  const TemporaryFolder folder;
+  const FolderRates measured = measure_folder(folder.file("."));
+  CHECK(measured.disk > 0);
+  CHECK(measured.cache > 0);
+}
