@@ -115,9 +115,9 @@ void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console)
     return console.print(print_json(json) + "\n");
   }
   console.print(render_table(memory, console.terminal()) + "\n" + render_table(modules, console.terminal()) +
-                "\nschedule: " + found.told.method + ", " + std::to_string(found.told.runs_again) +
-                " nodes run again" + describe_offloaded(found.told) + ". One step was told to take " + format_duration(found.told.seconds) + " (" +
-                format_duration(found.told.plain_seconds) + " keeping all) and took " +
+                "\nschedule: " + found.told.method + ", " + std::to_string(found.told.runs_again) + " nodes run again" +
+                describe_offloaded(found.told) + ". One step was told to take " + format_duration(found.told.seconds) +
+                " (" + format_duration(found.told.plain_seconds) + " keeping all) and took " +
                 format_duration(found.seconds.median) + "\n");
 }
 

@@ -145,7 +145,9 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--weight-decay", to.weight_decay, "default: the optimizer's own", 0);
   flags.add("--momentum", to.momentum, "of sgd", 0);
   flags.add("--byte-states", to.byte_states, "moments of adamw and adam in a byte a number");
-  flags.add("--offload", to.offload, "a folder on disk where the optimizer's states lie in place of memory, and activations may wait to fit --memory");
+  flags.add(
+      "--offload", to.offload,
+      "a folder on disk where the optimizer's states lie in place of memory, and activations may wait to fit --memory");
   flags.add("--freeze", to.freeze, "parameters that stay, by pattern: 'encoder.*'; may be given again");
   flags.add("--group", to.groups,
             "PATTERN:lr=RATE,decay=DECAY of some parameters; lr=0.1x is a factor of --lr; may be given again, the "
