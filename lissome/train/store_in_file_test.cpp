@@ -60,6 +60,12 @@ TrainOptions make_options(int64_t memory, const std::string& folder) {
   return options;
 }
 
+bool tells_of_a_file(const Trained& trained) {
+  return std::any_of(trained.record.notes.begin(), trained.record.notes.end(), [](const std::string& note) {
+    return note.find("wait in a file for the backward pass") != std::string::npos;
+  });
+}
+
 // Every ticket is given once, behind the last touch of what it stands for, and read once, later.
 void check_tickets(const Plan& plan) {
   std::map<int, size_t> given, taken;  // by ticket: the step
@@ -141,14 +147,32 @@ TEST_CASE("a budget that nothing kept in memory meets is met with activations in
   CHECK(trial.fixed.states == 0);
   options.memory += kHugePage;  // an arena takes whole ones
   const Trained offloaded = train(make_stack(), make_waves(), nullptr, options);
-  CHECK(std::any_of(offloaded.record.notes.begin(), offloaded.record.notes.end(), [](const std::string& note) {
-    return note.find("wait in a file for the backward pass") != std::string::npos;
-  }));
+  CHECK(tells_of_a_file(offloaded));
   options.memory = 0, options.offload.clear();
   const Trained exact = train(make_stack(), make_waves(), nullptr, options);
   CHECK(offloaded.record.epochs.back().loss == exact.record.epochs.back().loss);
   for (size_t i = 0; i < exact.program.weights.size(); ++i)
     CHECK(at::equal(offloaded.program.weights[i].tensor, exact.program.weights[i].tensor));
+}
+
+TEST_CASE("activations of other dtypes wait in a file too, and beside gradients that leave early") {
+  const TemporaryFolder folder;
+  const auto check = [&](const auto& change) {
+    TrainOptions options = make_options(int64_t{1} << 30, folder.file("."));
+    options.recompute = KeepAll{}, options.epochs = 1;
+    change(options);
+    const BudgetTrial plain = try_budget(make_stack(), make_waves(), options);
+    options.memory = plain.beside() + plain.told.chosen.total() * 7 / 10 + kHugePage;
+    const Trained offloaded = train(make_stack(), make_waves(), nullptr, options);
+    CHECK(offloaded.record.batch == kBatch);
+    CHECK(tells_of_a_file(offloaded));
+    options.memory = 0, options.offload.clear();
+    const Trained exact = train(make_stack(), make_waves(), nullptr, options);
+    for (size_t i = 0; i < exact.program.weights.size(); ++i)
+      CHECK(at::equal(offloaded.program.weights[i].tensor, exact.program.weights[i].tensor));
+  };
+  check([](TrainOptions& options) { options.update_in_backward = true, options.clip_norm = 0; });
+  check([](TrainOptions& options) { options.precision = Dtype::bf16; });
 }
 
 TEST_CASE("a search that may offload takes what it told, and offloads nothing that fits") {
