@@ -8,7 +8,7 @@ namespace {
 constexpr double kSlowFactor = 1.2;
 constexpr double kStarvedShare = 0.5;        // of a step's time, spent on waiting for its batch
 constexpr size_t kRisingWindows = 5;         // in a row, until growth is called creeping
-constexpr double kLeastGrowth = 16 << 20;    // bytes over those windows
+constexpr double kCreepingBytes = 16 << 20;  // bytes over those windows
 constexpr double kLeastGrowthFactor = 1.05;  // as well
 constexpr size_t kSettlingWindows = 1;       // caches and pools fill
 
@@ -75,7 +75,7 @@ void PerformanceMonitor::check_memory(std::vector<std::string>& notices) {
   if (memory_.size() < kSettlingWindows + kRisingWindows + 1) return;
   const size_t first = memory_.size() - kRisingWindows - 1;
   bool creeping =
-      memory_.back() - memory_[first] > kLeastGrowth && memory_.back() > kLeastGrowthFactor * memory_[first];
+      memory_.back() - memory_[first] > kCreepingBytes && memory_.back() > kLeastGrowthFactor * memory_[first];
   for (size_t i = first; i + 1 < memory_.size(); ++i) creeping = creeping && memory_[i + 1] > memory_[i];
   if (creeping && !creeping_) {
     notices.push_back("memory creeps up: from " + format_bytes(static_cast<int64_t>(memory_[first])) + " to " +
