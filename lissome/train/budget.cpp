@@ -29,13 +29,15 @@ constexpr int kFittings = 6;
 constexpr double kLeastMove = 0.8;  // at once, by this factor at most
 constexpr double kCloseEnough = 1.02;
 constexpr int kDetourTries = 4;
-constexpr double kWorthAnnealing = 1.1;           // times the step that keeps everything
-constexpr int kAnnealings = 9;                    // until one fits
-constexpr int kAnnealingsWhereFit = 5;            // and then
-constexpr double kLessRoom = 0.99;                // for the next schedule, of what one took whose plan does not fit
-constexpr double kMostOver = 0.05;                // of the budget: plans above that say nothing of others
-constexpr int64_t kAnnealingVisits = 25'000'000;  // of nodes: some seconds
-constexpr double kOutOfReach = 0.9;               // of what the search reached: no other limit will mend that
+constexpr double kWorthAnnealing = 1.1;      // times the step that keeps everything
+constexpr double kFarBelow = 0.75;           // of what was found: no annealing reaches that
+constexpr int kAnnealings = 9;               // until one fits
+constexpr int kAnnealingsWhereFit = 5;       // and then
+constexpr double kLessRoom = 0.99;           // for the next schedule, of what one took whose plan does not fit
+constexpr double kMostOver = 0.05;           // of the budget: plans above that say nothing of others
+constexpr int64_t kMostVisits = 25'000'000;  // of nodes, in one annealing: some seconds
+constexpr int64_t kVisits = 1000;            // for every two nodes: of few it has soon seen what there is
+constexpr double kOutOfReach = 0.9;          // of what the search reached: no other limit will mend that
 
 std::vector<Sizes> list_sizes(const std::vector<at::Tensor>& tensors) {
   std::vector<Sizes> sizes;
@@ -311,12 +313,15 @@ class BudgetPlanner {
   void anneal(int64_t wanted) {
     const auto fits = [&] { return forecast_.chosen.total() <= wanted; };
     if (fits() && forecast_.seconds < kWorthAnnealing * forecast_.plain_seconds) return;
+    if (static_cast<double>(wanted) < kFarBelow * static_cast<double>(forecast_.chosen.total())) return;
     int64_t limit = judge_schedule(facts_.model, schedule_, INT64_MAX).peak + wanted - forecast_.chosen.total();
     std::vector<RunOrder> starts = list_annealing_starts(facts_.model, schedule_, limit);
+    const auto nodes = static_cast<int64_t>(facts_.model.nodes.size());
+    const int64_t visits = std::min(kMostVisits, kVisits * nodes * nodes);
     int64_t fitting = 0, too_much = INT64_MAX;  // peaks of schedules whose plans do and do not fit
     for (int left = kAnnealings, i = 0; left > 0; --left, ++i) {
       RunOrder& start = starts[static_cast<size_t>(i) % starts.size()];
-      FittedSchedule found = anneal_drops(facts_.model, start, limit, kAnnealingVisits, static_cast<uint32_t>(i));
+      FittedSchedule found = anneal_drops(facts_.model, start, limit, visits, static_cast<uint32_t>(i));
       if (!found.fits) continue;
       const int64_t over = take("annealed drops", remove_unread_runs(facts_.model, found.schedule)).total() - wanted;
       if (static_cast<double>(over) > kMostOver * static_cast<double>(wanted)) continue;
