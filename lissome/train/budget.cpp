@@ -33,7 +33,7 @@ constexpr double kWorthAnnealing = 1.1;      // times the step that keeps everyt
 constexpr double kFarBelow = 0.75;           // of what was found: no annealing reaches that
 constexpr int kAnnealings = 9;               // until one fits
 constexpr int kAnnealingsWhereFit = 5;       // and then
-constexpr double kLessRoom = 0.99;           // for the next schedule, of what one took whose plan does not fit
+constexpr double kLessRoom = 0.98;           // for the next schedule, of what one took whose plan does not fit
 constexpr double kMostOver = 0.05;           // of the budget: plans above that say nothing of others
 constexpr int64_t kMostVisits = 25'000'000;  // of nodes, in one annealing: some seconds
 constexpr int64_t kVisits = 1000;            // for every two nodes: of few it has soon seen what there is
@@ -314,13 +314,16 @@ class BudgetPlanner {
     const auto fits = [&] { return forecast_.chosen.total() <= wanted; };
     if (fits() && forecast_.seconds < kWorthAnnealing * forecast_.plain_seconds) return;
     if (static_cast<double>(wanted) < kFarBelow * static_cast<double>(forecast_.chosen.total())) return;
-    int64_t limit = judge_schedule(facts_.model, schedule_, INT64_MAX).peak + wanted - forecast_.chosen.total();
+    const int64_t peak = judge_schedule(facts_.model, schedule_, INT64_MAX).peak;
+    int64_t limit = peak + wanted - forecast_.chosen.total();
     std::vector<RunOrder> starts = list_annealing_starts(facts_.model, schedule_, limit);
     const auto nodes = static_cast<int64_t>(facts_.model.nodes.size());
     const int64_t visits = std::min(kMostVisits, kVisits * nodes * nodes);
-    int64_t fitting = 0, too_much = INT64_MAX;  // peaks of schedules whose plans do and do not fit
+    int64_t fitting = fits() ? peak : 0, too_much = INT64_MAX;  // peaks of schedules whose plans do and do not fit
     for (int left = kAnnealings, i = 0; left > 0; --left, ++i) {
-      RunOrder& start = starts[static_cast<size_t>(i) % starts.size()];
+      // Every other time from the best.
+      const size_t others = starts.size() - 1, step = static_cast<size_t>(i);
+      RunOrder& start = starts[step % 2 == 0 || others == 0 ? 0 : 1 + step / 2 % others];
       FittedSchedule found = anneal_drops(facts_.model, start, limit, visits, static_cast<uint32_t>(i));
       if (!found.fits) continue;
       const int64_t over = take("annealed drops", remove_unread_runs(facts_.model, found.schedule)).total() - wanted;
@@ -334,7 +337,7 @@ class BudgetPlanner {
         too_much = std::min(too_much, found.cost.peak);
       }
       limit = std::min(limit - over, static_cast<int64_t>(kLessRoom * static_cast<double>(too_much)));
-      if (limit <= fitting) limit = (fitting + too_much) / 2;
+      if (limit <= fitting && over > 0) limit = fitting + (too_much - fitting) / 2;
     }
   }
 
