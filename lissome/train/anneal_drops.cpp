@@ -29,7 +29,9 @@ class Annealing {
     best_.cost = judge_schedule(model, start, limit);
     best_.fits = best_.cost.peak <= limit;
     drops_ = find_drops(model, start);
-    accept(judge_.make(drops_));
+    DropSchedule made = judge_.make(drops_);
+    const ScheduleCost cost = judge_.judge(made);
+    accept(std::move(made), cost);
   }
 
   FittedSchedule run(int64_t visits) {
@@ -41,9 +43,10 @@ class Annealing {
       change();
       DropSchedule made = judge_.make(drops_);
       visited += static_cast<int64_t>(made.schedule.size());
-      const double worse = energy(judge_.judge(made)) - energy(cost_);
+      const ScheduleCost cost = judge_.judge(made);
+      const double worse = energy(cost) - energy(cost_);
       if (worse <= 0 || draw() < std::exp(-worse / heat)) {
-        accept(std::move(made));
+        accept(std::move(made), cost);
       } else {
         drops_ = std::move(before);
       }
@@ -63,14 +66,11 @@ class Annealing {
     return cost.seconds / plain_seconds_ + weight_ * cost.excess / static_cast<double>(limit_);
   }
 
-  void accept(DropSchedule made) {
-    cost_ = judge_.judge(made);
+  void accept(DropSchedule made, const ScheduleCost& cost) {
+    cost_ = cost;
     list_droppable(made);
-    const bool fits = cost_.peak <= limit_;
-    const bool better = fits != best_.fits ? fits
-                        : fits             ? cost_.seconds < best_.cost.seconds
-                                           : cost_.peak < best_.cost.peak;
-    if (better) best_ = {std::move(made.schedule), cost_, fits};
+    FittedSchedule fitted{std::move(made.schedule), cost, cost.peak <= limit_};
+    if (is_better_fit(fitted, best_)) best_ = std::move(fitted);
   }
 
   // Every drop that the schedule leaves room for.

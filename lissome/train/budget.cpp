@@ -348,10 +348,7 @@ class BudgetPlanner {
     method_ = "drops";
     FittedSchedule best = fit_by_drops(facts_.model, plain_, limit);
     const auto take_better = [&](FittedSchedule fitted, const char* method) {
-      const bool better = fitted.fits != best.fits ? fitted.fits
-                          : fitted.fits            ? fitted.cost.seconds < best.cost.seconds
-                                                   : fitted.cost.peak < best.cost.peak;
-      if (!better) return;
+      if (!is_better_fit(fitted, best)) return;
       best = std::move(fitted);
       method_ = method;
     };

@@ -117,15 +117,16 @@ class DropSearch {
 
 }  // namespace
 
+bool is_better_fit(const FittedSchedule& one, const FittedSchedule& other) {
+  if (one.fits != other.fits) return one.fits;
+  return one.fits ? one.cost.seconds < other.cost.seconds : one.cost.peak < other.cost.peak;
+}
+
 FittedSchedule fit_by_drops(const StepModel& model, const RunOrder& base, int64_t limit, const Drops& drops) {
   FittedSchedule best;
   for (const Greed& greed : kGreeds) {
     FittedSchedule fitted = DropSearch(model, base, limit, drops, greed).run();
-    const bool better = best.schedule.empty()      ? true
-                        : fitted.fits != best.fits ? fitted.fits
-                        : fitted.fits              ? fitted.cost.seconds < best.cost.seconds
-                                                   : fitted.cost.peak < best.cost.peak;
-    if (better) best = std::move(fitted);
+    if (best.schedule.empty() || is_better_fit(fitted, best)) best = std::move(fitted);
   }
   return best;
 }

@@ -9,7 +9,7 @@ namespace {
 // What is dropped, with quick answers for the many values of which nothing is.
 class DropSet {
  public:
-  DropSet(const StepModel& model, Drops drops) : drops_(std::move(drops)), any_(model.owner.size(), 0) {
+  DropSet(const StepModel& model, const Drops& drops) : drops_(drops), any_(model.owner.size(), 0) {
     for (const auto& [value, position] : drops_) any_[static_cast<size_t>(value)] = 1;
   }
   bool contains(int value, int position) const {
@@ -17,7 +17,7 @@ class DropSet {
   }
 
  private:
-  Drops drops_;
+  const Drops& drops_;
   std::vector<char> any_;
 };
 

@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "lissome/train/gradient_mask.h"
+
 namespace lissome {
 namespace {
 
@@ -27,6 +29,7 @@ struct PartGradient {
 
 struct Gradient {
   int position = 0;  // of a convolution_backward
+  GradientMask mask{};
   std::vector<PartGradient> parts;
 };
 
@@ -114,13 +117,10 @@ class JoinedFinder {
   }
 
   bool read_gradient(Joined& joined, int position, std::set<int>& slices) const {
-    const Argument& mask = node(position).argument("output_mask");
-    if (!mask.is_list() || mask.list().size() != 3) return false;
-    for (const Argument& wanted : mask.list()) {
-      if (!wanted.get<bool>()) return false;
-    }
-    Gradient gradient{position, std::vector<PartGradient>(joined.parts.size())};
-    if (*mask.list()[0].get<bool>()) {
+    const std::optional<GradientMask> mask = read_gradient_mask(node(position));
+    if (!mask) return false;
+    Gradient gradient{position, *mask, std::vector<PartGradient>(joined.parts.size())};
+    if (gradient.mask[0]) {
       for (const auto& [reader, argument] : uses_.by_value[static_cast<size_t>(node(position).results[0])]) {
         const std::optional<size_t> part = is_node(reader) ? find_part(node(reader), joined) : std::nullopt;
         if (!part || gradient.parts[*part].value) return false;
@@ -221,53 +221,42 @@ class JoinedWriter {
   // skip's gradient is wanted long after the others.
   void write_gradient(const Joined& joined, const Gradient& gradient) {
     const Node& whole = at(gradient.position);
-    const ArgumentList& mask = whole.argument("output_mask").list();
-    if (*mask[1].get<bool>()) {
-      write_weight_gradient(joined, whole);
-    } else if (*mask[2].get<bool>()) {
-      program_.nodes.push_back(take_part(whole, joined.parts[0], Wanted{{}, {}, whole.results[2]}));
+    if (gradient.mask[1]) {
+      write_weight_gradient(joined, gradient);
+    } else if (gradient.mask[2]) {
+      program_.nodes.push_back(take_part(whole, joined.parts[0], {false, false, true}));
     }
     std::vector<size_t> order(joined.parts.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return gradient.parts[a].read_at < gradient.parts[b].read_at; });
     for (const size_t part : order) {
-      if (const std::optional<ValueId>& data = gradient.parts[part].value)
-        program_.nodes.push_back(take_part(whole, joined.parts[part], Wanted{data, {}, {}}));
+      const std::optional<ValueId>& data = gradient.parts[part].value;
+      if (!data) continue;
+      Node some = take_part(whole, joined.parts[part], {true, false, false});
+      some.results[0] = *data;
+      program_.nodes.push_back(std::move(some));
     }
   }
 
   // The bias's comes with that of the first part.
-  void write_weight_gradient(const Joined& joined, const Node& whole) {
+  void write_weight_gradient(const Joined& joined, const Gradient& gradient) {
+    const Node& whole = at(gradient.position);
     ArgumentList gradients;
     for (const Part& part : joined.parts) {
-      const ValueId made = program_.add_value(type(part.weight));
-      const bool with_bias = gradients.empty() && *whole.argument("output_mask").list()[2].get<bool>();
-      program_.nodes.push_back(
-          take_part(whole, part, Wanted{{}, made, with_bias ? std::optional(whole.results[2]) : std::nullopt}));
-      gradients.emplace_back(made);
+      Node some = take_part(whole, part, {false, true, gradients.empty() && gradient.mask[2]});
+      some.results[1] = program_.add_value(type(part.weight));
+      gradients.emplace_back(some.results[1]);
+      program_.nodes.push_back(std::move(some));
     }
     const ValueType made = type(Argument(whole.results[1]));
     program_.add_node(Op::find("aten::cat"), {Argument(std::move(gradients)), int64_t{1}}, {made}, whole.origin)
         .results = {whole.results[1]};
   }
 
-  // Gradients of the data, the weight, the bias.
-  struct Wanted {
-    std::optional<ValueId> data, weight, bias;
-  };
-
-  // Of a convolution_backward, what it gives for one part.
-  Node take_part(const Node& whole, const Part& part, const Wanted& wanted) {
-    Node some = whole;
+  Node take_part(const Node& whole, const Part& part, const GradientMask& mask) {
+    Node some = take_gradients(program_, whole, mask);
     some.argument("input") = part.input, some.argument("weight") = part.weight;
-    ArgumentList mask;
-    some.results.clear();
-    for (const std::optional<ValueId>& value : {wanted.data, wanted.weight, wanted.bias}) {
-      mask.emplace_back(value.has_value());
-      some.results.push_back(value ? *value : program_.add_value({.kind = ValueKind::none, .sizes = {}}));
-    }
-    some.argument("output_mask") = Argument(std::move(mask));
     return some;
   }
 

@@ -8,50 +8,17 @@
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <map>
 
 #include "lissome/footprint.h"
-#include "lissome/train/training_step.h"
+#include "lissome/train/test_tower.h"
 #include "lissome/train/transfer_rate.h"
-#include "lissome/train/try_budget.h"
 #include "tests/expect_error.h"
 #include "tests/temporary_folder.h"
 
 using namespace lissome;
 
 namespace {
-
-constexpr int64_t kBatch = 8192, kWidth = 128;
-constexpr int64_t kHugePage = 2 << 20;
-
-// Six blocks of a residual stream, with a norm that is read again in the backward pass and a view of it.
-Program make_stack() {
-  std::string text = "dim n in 2..16384\ntraining\ninput %x: f32[n, 128]\n", x = "%x", body;
-  for (int i = 0; i < 6; ++i) {
-    const std::string at = std::to_string(i);
-    text += "parameter @blocks." + at + ".up: f32[128, 128]\nparameter @blocks." + at + ".down: f32[128, 128]\n";
-    body += "%norm" + at + ": f32[n, 128] = aten::layer_norm(" + x + ", [128])\n";
-    body += "%up" + at + ": f32[n, 128] = aten::linear(%norm" + at + ", @blocks." + at + ".up)\n";
-    body += "%bent" + at + ": f32[n, 128] = aten::tanh(%up" + at + ")\n";
-    body += "%down" + at + ": f32[n, 128] = aten::linear(%bent" + at + ", @blocks." + at + ".down)\n";
-    body += "%sum" + at + ": f32[n, 128] = aten::add.Tensor(" + x + ", %down" + at + ")\n";
-    x = "%sum" + at;
-  }
-  text += "parameter @head: f32[5, 128]\n" + body + "%last: f32[n, 128] = aten::layer_norm(" + x + ", [128])\n";
-  Program program = parse_program(text + "%scores: f32[n, 5] = aten::linear(%last, @head)\nreturn %scores\n");
-  at::manual_seed(3);
-  for (Weight& weight : program.weights) weight.tensor.uniform_(-0.15, 0.15);
-  return program;
-}
-
-Dataset make_waves() {
-  NamedArray x{"x", make_array(Dtype::f32, {kBatch, kWidth})}, labels{"labels", make_array(Dtype::i64, {kBatch})};
-  for (int64_t i = 0; i < kBatch * kWidth; ++i)
-    x.array.data<float>()[i] = static_cast<float>(std::sin(0.37 * static_cast<double>(i)));
-  for (int64_t i = 0; i < kBatch; ++i) labels.array.data<int64_t>()[i] = i % 5;
-  return make_dataset({x, labels}, {.labels = "labels"}, "waves");
-}
 
 TrainOptions make_options(int64_t memory, const std::string& folder) {
   TrainOptions options;
@@ -89,21 +56,12 @@ void check_tickets(const Plan& plan) {
 
 TEST_CASE("what waits in a file takes no arena meanwhile, and gradients keep their bits") {
   const TemporaryFolder folder;
-  const Program program = attach_loss(make_stack(), {}, Dtype::i64, {});
+  const Program program = attach_loss(make_tower(), {}, Dtype::i64, {});
   const std::vector<at::Tensor> examples = {at::randn({3, kWidth}), at::randint(0, 5, {3}, at::kLong)};
   TrainingStep step(program, examples);
   const std::vector<at::Tensor> batch = {at::randn({kBatch, kWidth}), at::randint(0, 5, {kBatch}, at::kLong)};
   const at::Tensor loss = step.run(batch).at(0).clone();
-  std::vector<at::Tensor> inputs = batch;
-  for (const std::string& name : step.names()) inputs.push_back(program.find_weight(name)->tensor);
-  std::vector<Sizes> sizes;
-  std::vector<TensorView> views;
-  for (const at::Tensor& input : inputs) {
-    sizes.push_back(input.sizes().vec());
-    views.push_back({dtype_of(input.scalar_type()), sizes.back(), input.strides().vec(), input.data_ptr()});
-  }
-  Plan plan = step.session().plan();
-  REQUIRE(plan.inputs.size() == inputs.size());
+  auto [plan, sizes, views] = list_step_inputs(step, program, batch);
   const int64_t before = find_footprint(plan, sizes, 2).arena_bytes;
   const Detours sent = store_in_file(plan, sizes, 2, before / 2);
   CHECK(sent.values > 0);
@@ -132,12 +90,12 @@ TEST_CASE("a budget that nothing kept in memory meets is met with activations in
   const TemporaryFolder folder;
   TrainOptions options = make_options(int64_t{1} << 30, {});
   options.recompute = KeepAll{};
-  const BudgetTrial plain = try_budget(make_stack(), make_waves(), options);
+  const BudgetTrial plain = try_budget(make_tower(), make_waves(), options);
   CHECK(plain.told.offloaded == 0);
   options.memory = plain.beside() + plain.told.chosen.total() * 6 / 10;
-  EXPECT_ERROR(over_budget, try_budget(make_stack(), make_waves(), options), "at the least found");
+  EXPECT_ERROR(over_budget, try_budget(make_tower(), make_waves(), options), "at the least found");
   options.offload = folder.file(".");
-  const BudgetTrial trial = try_budget(make_stack(), make_waves(), options);
+  const BudgetTrial trial = try_budget(make_tower(), make_waves(), options);
   CHECK(trial.told.offloaded > 0);
   CHECK(trial.told.offloaded_bytes >= trial.told.offloaded * int64_t{1 << 20});
   CHECK(trial.told.runs_again == 0);
@@ -146,10 +104,10 @@ TEST_CASE("a budget that nothing kept in memory meets is met with activations in
   CHECK(trial.measured.arena == trial.told.chosen.arena);
   CHECK(trial.fixed.states == 0);
   options.memory += kHugePage;  // an arena takes whole ones
-  const Trained offloaded = train(make_stack(), make_waves(), nullptr, options);
+  const Trained offloaded = train(make_tower(), make_waves(), nullptr, options);
   CHECK(tells_of_a_file(offloaded));
   options.memory = 0, options.offload.clear();
-  const Trained exact = train(make_stack(), make_waves(), nullptr, options);
+  const Trained exact = train(make_tower(), make_waves(), nullptr, options);
   CHECK(offloaded.record.epochs.back().loss == exact.record.epochs.back().loss);
   for (size_t i = 0; i < exact.program.weights.size(); ++i)
     CHECK(at::equal(offloaded.program.weights[i].tensor, exact.program.weights[i].tensor));
@@ -161,13 +119,13 @@ TEST_CASE("activations of other dtypes wait in a file too, and beside gradients 
     TrainOptions options = make_options(int64_t{1} << 30, folder.file("."));
     options.recompute = KeepAll{}, options.epochs = 1;
     change(options);
-    const BudgetTrial plain = try_budget(make_stack(), make_waves(), options);
+    const BudgetTrial plain = try_budget(make_tower(), make_waves(), options);
     options.memory = plain.beside() + plain.told.chosen.total() * 7 / 10 + kHugePage;
-    const Trained offloaded = train(make_stack(), make_waves(), nullptr, options);
+    const Trained offloaded = train(make_tower(), make_waves(), nullptr, options);
     CHECK(offloaded.record.batch == kBatch);
     CHECK(tells_of_a_file(offloaded));
     options.memory = 0, options.offload.clear();
-    const Trained exact = train(make_stack(), make_waves(), nullptr, options);
+    const Trained exact = train(make_tower(), make_waves(), nullptr, options);
     for (size_t i = 0; i < exact.program.weights.size(); ++i)
       CHECK(at::equal(offloaded.program.weights[i].tensor, exact.program.weights[i].tensor));
   };
@@ -177,18 +135,18 @@ TEST_CASE("activations of other dtypes wait in a file too, and beside gradients 
 
 TEST_CASE("a search that may offload takes what it told, and offloads nothing that fits") {
   const TemporaryFolder folder;
-  const BudgetTrial plain = try_budget(make_stack(), make_waves(), make_options(int64_t{1} << 30, folder.file(".")));
+  const BudgetTrial plain = try_budget(make_tower(), make_waves(), make_options(int64_t{1} << 30, folder.file(".")));
   CHECK(plain.told.offloaded == 0);
   CHECK(plain.told.runs_again == 0);
   const int64_t memory = plain.beside() + plain.told.chosen.total() / 2;
-  const BudgetTrial trial = try_budget(make_stack(), make_waves(), make_options(memory, folder.file(".")));
+  const BudgetTrial trial = try_budget(make_tower(), make_waves(), make_options(memory, folder.file(".")));
   CHECK(trial.beside() + trial.told.chosen.total() <= memory);
   CHECK(trial.measured.arena == trial.told.chosen.arena);
 }
 
 TEST_CASE("a folder that cannot be written to is told before anything else") {
-  EXPECT_ERROR(usage, try_budget(make_stack(), make_waves(), make_options(1 << 30, "no/folder")), "no/folder");
-  EXPECT_ERROR(usage, train(make_stack(), make_waves(), nullptr, make_options(1 << 30, "no/folder")), "no/folder");
+  EXPECT_ERROR(usage, try_budget(make_tower(), make_waves(), make_options(1 << 30, "no/folder")), "no/folder");
+  EXPECT_ERROR(usage, train(make_tower(), make_waves(), nullptr, make_options(1 << 30, "no/folder")), "no/folder");
   EXPECT_ERROR(usage, measure_folder("no/folder"), "no/folder");
 }
 

@@ -7,48 +7,14 @@
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 #include "lissome/footprint.h"
 #include "lissome/train/check_lossy.h"
-#include "lissome/train/training_step.h"
-#include "lissome/train/try_budget.h"
+#include "lissome/train/test_tower.h"
 #include "tests/expect_error.h"
 
 using namespace lissome;
 
 namespace {
-
-constexpr int64_t kBatch = 8192, kWidth = 128;
-constexpr int64_t kHugePage = 2 << 20;
-
-// Six blocks of a residual stream.
-Program make_tower() {
-  std::string text = "dim n in 2..16384\ntraining\ninput %x: f32[n, 128]\n", x = "%x", body;
-  for (int i = 0; i < 6; ++i) {
-    const std::string at = std::to_string(i);
-    text += "parameter @blocks." + at + ".up: f32[128, 128]\nparameter @blocks." + at + ".down: f32[128, 128]\n";
-    body += "%norm" + at + ": f32[n, 128] = aten::layer_norm(" + x + ", [128])\n";
-    body += "%up" + at + ": f32[n, 128] = aten::linear(%norm" + at + ", @blocks." + at + ".up)\n";
-    body += "%bent" + at + ": f32[n, 128] = aten::tanh(%up" + at + ")\n";
-    body += "%down" + at + ": f32[n, 128] = aten::linear(%bent" + at + ", @blocks." + at + ".down)\n";
-    body += "%sum" + at + ": f32[n, 128] = aten::add.Tensor(" + x + ", %down" + at + ")\n";
-    x = "%sum" + at;
-  }
-  text += "parameter @head: f32[5, 128]\n" + body + "%last: f32[n, 128] = aten::layer_norm(" + x + ", [128])\n";
-  Program program = parse_program(text + "%scores: f32[n, 5] = aten::linear(%last, @head)\nreturn %scores\n");
-  at::manual_seed(3);
-  for (Weight& weight : program.weights) weight.tensor.uniform_(-0.15, 0.15);
-  return program;
-}
-
-Dataset make_data() {
-  NamedArray x{"x", make_array(Dtype::f32, {kBatch, kWidth})}, labels{"labels", make_array(Dtype::i64, {kBatch})};
-  for (int64_t i = 0; i < kBatch * kWidth; ++i)
-    x.array.data<float>()[i] = static_cast<float>(std::sin(0.37 * static_cast<double>(i)));
-  for (int64_t i = 0; i < kBatch; ++i) labels.array.data<int64_t>()[i] = i % 5;
-  return make_dataset({x, labels}, {.labels = "labels"}, "waves");
-}
 
 TrainOptions make_lossy_options(int64_t memory) {
   TrainOptions options;
@@ -61,7 +27,7 @@ TrainOptions make_lossy_options(int64_t memory) {
 TrainOptions make_tight_options() {
   TrainOptions options = make_lossy_options(int64_t{1} << 30);
   options.recompute = RecomputeEvery{1};
-  const BudgetTrial plain = try_budget(make_tower(), make_data(), options);
+  const BudgetTrial plain = try_budget(make_tower(), make_waves(), options);
   CHECK(plain.told.stored_lossy == 0);
   options.memory = plain.beside() + plain.told.chosen.total() * 8 / 10;
   return options;
@@ -76,17 +42,9 @@ TEST_CASE("what waits in bf16 takes half of its bytes, and gradients stay near")
   at::manual_seed(7);
   const std::vector<at::Tensor> batch = {at::randn({kBatch, kWidth}), at::randint(0, 5, {kBatch}, at::kLong)};
   const at::Tensor loss = step.run(batch).at(0).clone();
-  std::vector<at::Tensor> inputs = batch, exact;
+  std::vector<at::Tensor> exact;
   for (const at::Tensor& gradient : step.gradients()) exact.push_back(gradient.clone());
-  for (const std::string& name : step.names()) inputs.push_back(program.find_weight(name)->tensor);
-  std::vector<Sizes> sizes;
-  std::vector<TensorView> views;
-  for (const at::Tensor& input : inputs) {
-    sizes.push_back(input.sizes().vec());
-    views.push_back({dtype_of(input.scalar_type()), sizes.back(), input.strides().vec(), input.data_ptr()});
-  }
-  Plan plan = step.session().plan();
-  REQUIRE(plan.inputs.size() == inputs.size());
+  auto [plan, sizes, views] = list_step_inputs(step, program, batch);
   const int64_t before = find_footprint(plan, sizes, 2).arena_bytes;
   const Detours stored = store_in_bf16(plan, sizes, 2, before * 3 / 4);
   CHECK(stored.values > 0);
@@ -111,14 +69,14 @@ TEST_CASE("what waits in bf16 takes half of its bytes, and gradients stay near")
 TEST_CASE("a budget that exact activations cannot meet is met with some in bf16, as told, while gradients agree") {
   TrainOptions options = make_tight_options();
   options.lossy_activations = false;
-  EXPECT_ERROR(over_budget, try_budget(make_tower(), make_data(), options), "at the least found");
+  EXPECT_ERROR(over_budget, try_budget(make_tower(), make_waves(), options), "at the least found");
   options.lossy_activations = true;
-  const BudgetTrial trial = try_budget(make_tower(), make_data(), options);
+  const BudgetTrial trial = try_budget(make_tower(), make_waves(), options);
   CHECK(trial.told.stored_lossy > 0);
   CHECK(trial.beside() + trial.told.chosen.total() <= options.memory);
   CHECK(trial.measured.arena == trial.told.chosen.arena);
   options.memory += kHugePage;  // an arena takes whole ones
-  const Trained lossy = train(make_tower(), make_data(), nullptr, options);
+  const Trained lossy = train(make_tower(), make_waves(), nullptr, options);
   const auto count_notes = [&](const char* words) {
     return std::count_if(lossy.record.notes.begin(), lossy.record.notes.end(),
                          [&](const std::string& note) { return note.find(words) != std::string::npos; });
@@ -127,21 +85,21 @@ TEST_CASE("a budget that exact activations cannot meet is met with some in bf16,
   CHECK(count_notes("activations wait in bf16") == 1);
   CHECK(lossy.record.peak_memory <= options.memory);
   options.memory = 0, options.recompute = KeepAll{}, options.lossy_activations = false;
-  const Trained exact = train(make_tower(), make_data(), nullptr, options);
+  const Trained exact = train(make_tower(), make_waves(), nullptr, options);
   CHECK(lossy.record.epochs.back().loss == doctest::Approx(exact.record.epochs.back().loss).epsilon(0.01));
 }
 
 TEST_CASE("a search that may store in bf16 takes what it told") {
   TrainOptions options = make_tight_options();
   options.recompute = RecomputeToFit{};
-  const BudgetTrial trial = try_budget(make_tower(), make_data(), options);
+  const BudgetTrial trial = try_budget(make_tower(), make_waves(), options);
   CHECK(trial.beside() + trial.told.chosen.total() <= options.memory);
   CHECK(trial.measured.arena == trial.told.chosen.arena);
 }
 
 TEST_CASE("where gradients suffer, activations are kept exactly, and that is said") {
   const TrainOptions options = make_tight_options();
-  const LossyCheck check = check_lossy(make_tower(), make_data(), nullptr, options, 1e-6);
+  const LossyCheck check = check_lossy(make_tower(), make_waves(), nullptr, options, 1e-6);
   CHECK_FALSE(check.allowed);
   CHECK_MESSAGE(check.told.find("beyond the limit of 0.0001 %: all activations are kept exactly") != std::string::npos,
                 check.told);
@@ -149,11 +107,11 @@ TEST_CASE("where gradients suffer, activations are kept exactly, and that is sai
 
 TEST_CASE("lossy storage is for a budget") {
   TrainOptions options = make_lossy_options(0);
-  EXPECT_ERROR(usage, train(make_tower(), make_data(), nullptr, options), "give --memory");
+  EXPECT_ERROR(usage, train(make_tower(), make_waves(), nullptr, options), "give --memory");
   options.memory = int64_t{1} << 30, options.recompute = KeepAll{};
-  EXPECT_ERROR(usage, train(make_tower(), make_data(), nullptr, options), "--recompute auto");
+  EXPECT_ERROR(usage, train(make_tower(), make_waves(), nullptr, options), "--recompute auto");
   options.recompute = RecomputeToFit{};
-  const Trained trained = train(make_tower(), make_data(), nullptr, options);
+  const Trained trained = train(make_tower(), make_waves(), nullptr, options);
   CHECK(std::any_of(trained.record.notes.begin(), trained.record.notes.end(), [](const std::string& note) {
     return note.find("no activations are stored") != std::string::npos;
   }));
