@@ -217,7 +217,8 @@ void add_watching_flags(Flags& flags, TrainFlags& to) {
   flags.add("--report", to.report, "a page of curves: .html");
   flags.add("--beside", to.beside, "the --log of another training, shown in the report beside this one");
   flags.add("--memory-every", to.memory_every, "steps between looks at where the memory goes, for --log; 0: none", 0);
-  flags.add("--target-step", to.target_step, "told when steps take 1.2 times as long: 100ms");
+  flags.add("--target-step", to.target_step,
+            "when steps take 1.2 times as long: told, and what is left open (auto) is tried anew: 100ms");
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ Interleaved compare_interleaved(const std::vector<Contender>& contenders, const 
   for (int round = 0; round < options.rounds; ++round) {
     for (size_t step = 0; step < contenders.size(); ++step) {
       const size_t index = round % 2 == 0 ? step : contenders.size() - 1 - step;
+      if (contenders[index].wake) contenders[index].wake();
       const Stopwatch watch;
       contenders[index].run();
       result.seconds[index].push_back(watch.seconds());

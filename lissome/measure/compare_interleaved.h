@@ -12,7 +12,8 @@ namespace lissome {
 
 struct Contender {
   std::string name;
-  std::function<void()> run;  // one call, timed from outside
+  std::function<void()> run;        // one call, timed from outside
+  std::function<void()> wake = {};  // before each of them, untimed: what changing over costs; empty: nothing
 };
 
 struct InterleaveOptions {

@@ -35,6 +35,19 @@ TEST_CASE("interleaved rounds alternate their order and rank the contenders") {
   CHECK(result.ratios[1].below_one());
 }
 
+TEST_CASE("what wakes a contender runs before each of its calls and is not timed") {
+  std::string order;
+  const auto sleep_long = [&] {
+    order += 'w';
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  const Interleaved result =
+      compare_interleaved({{"a", [&] { order += 'a'; }, sleep_long}, {"b", [&] { order += 'b'; }}},
+                          {.warmup = 0, .rounds = 2, .least_rounds = 2});
+  CHECK(order == "wabbwa");
+  CHECK(result.summaries[0].median < 10e-3);
+}
+
 TEST_CASE("an interleaved run stops when asked or when its time is over, never below the least rounds") {
   InterleaveOptions options;
   options.rounds = 1000;

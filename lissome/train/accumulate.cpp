@@ -112,6 +112,11 @@ std::vector<BatchStep::Part> BatchStep::split(int64_t count) const {
   return split;
 }
 
+void BatchStep::set_at_once(int64_t samples) {
+  LISSOME_CHECK(may_split() && samples >= range_.first, "parts of ", samples, " samples");
+  at_once_ = samples;
+}
+
 double BatchStep::weigh(const std::vector<at::Tensor>& inputs) const {
   return weigh_labels(loss_, inputs.back(), inputs.front().size(0));
 }

@@ -53,6 +53,11 @@ class BatchStep {
   TrainingStep& step() { return step_; }
   LossScaler* scaler() { return scaler_ ? &*scaler_ : nullptr; }  // null unless f16
   int64_t at_once() const { return at_once_; }
+  // Whether parts of any size mean the same: not with batch norm, nor where gradients are given away.
+  bool may_split() const { return !fixed_ && !gives_gradients_ && !state_.has_batch_norm(); }
+  int64_t least_at_once() const { return range_.first; }
+  // From the next run on; at least least_at_once(), and only of a step that may split.
+  void set_at_once(int64_t samples);
   // Inputs of the step of the last part that ran, for who asks where a number comes from.
   const std::vector<at::Tensor>& last_inputs() const { return last_inputs_; }
   // What memory made it do, and what parts change, each said once.

@@ -6,13 +6,12 @@
 #include "lissome/train/freeze.h"
 #include "lissome/train/labels.h"
 #include "lissome/train/make_batch_step.h"
+#include "lissome/train/race_steps.h"
 
 namespace lissome {
 namespace {
 
-constexpr int kRounds = 7;
-constexpr double kLeastGain = 0.9;  // of the time in f32
-constexpr int64_t kSamples = 32;    // where the batch is still to be found
+constexpr int64_t kSamples = 32;  // where the batch is still to be found
 
 TrainOptions with_precision(TrainOptions options, Dtype precision) {
   options.precision = precision;
@@ -36,15 +35,9 @@ PrecisionChoice choose_precision(const Program& model, const Dataset& data, cons
   };
   BatchStep plain = make_step(Dtype::f32), mixed = make_step(Dtype::bf16);
   const std::vector<at::Tensor> samples = take_inputs(data, 0, batch, with_loss.inputs.size());
-  const Interleaved times =
-      compare_interleaved({{"f32", [&] { plain.rehearse(samples); }}, {"bf16", [&] { mixed.rehearse(samples); }}},
-                          {.warmup = 1, .rounds = kRounds, .least_rounds = kRounds});
-  const Ratio& ratio = times.ratios[1];
-  const bool pays = ratio.interval.high <= kLeastGain;
-  char text[200];
-  std::snprintf(text, sizeof text, "%s is taken: a step in bf16 takes %.2f times as long as in f32 [%.2f, %.2f]",
-                pays ? "bf16" : "f32", ratio.median, ratio.interval.low, ratio.interval.high);
-  return {pays ? Dtype::bf16 : Dtype::f32, text};
+  const StepRace race = race_steps([&] { plain.rehearse(samples); }, [&] { mixed.rehearse(samples); });
+  return {race.pays ? Dtype::bf16 : Dtype::f32,
+          (race.pays ? "bf16" : "f32") + (" is taken: a step in bf16 takes " + race.factor) + " as in f32"};
 }
 
 }  // namespace lissome

@@ -31,6 +31,8 @@ class PerformanceMonitor {
   Summary loss() const;
   // Whether most of the last whole window went into waiting for batches.
   bool starved() const { return starved_; }
+  // Whether the steps of the last whole window were slower than the target allows.
+  bool slow() const { return slow_; }
 
  private:
   void check_speed(std::vector<std::string>& notices);

@@ -15,11 +15,13 @@
 #include "lissome/train/backward_update.h"
 #include "lissome/train/batches.h"
 #include "lissome/train/check_lossy.h"
+#include "lissome/train/choose_parts.h"
 #include "lissome/train/choose_precision.h"
 #include "lissome/train/freeze.h"
 #include "lissome/train/labels.h"
 #include "lissome/train/make_batch_step.h"
 #include "lissome/train/nonfinite.h"
+#include "lissome/train/race_steps.h"
 #include "lissome/train/schedule.h"
 #include "lissome/train/training_bytes.h"
 #include "lissome/train/training_facts.h"
@@ -77,6 +79,8 @@ class Trainer {
   Trainer(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
           TrainingFacts facts, const WorkControl& control)
       : live_before_(start_metering()),
+        model_(model),
+        data_(data),
         validation_(validation),
         options_(options),
         control_(control),
@@ -86,9 +90,10 @@ class Trainer {
         examples_(choose_examples(model, batch_)),
         with_loss_(freeze_parameters(attach_checked_loss(model, data, validation, options, examples_), options.groups)),
         eval_(make_eval_form(with_loss_)),
-        step_(make_batch_step(model, with_loss_, data, options, batch_, examples_)),
-        tensors_(list_tensors(step_.step().program())),
-        optimizer_(list_parameters(step_.step()), options.optimizer, list_training_groups(options.groups),
+        step_(make_step(options.precision.value())),
+        names_(step_->step().names()),
+        tensors_(list_tensors(step_->step().program())),
+        optimizer_(list_parameters(step_->step()), options.optimizer, list_training_groups(options.groups),
                    options.offload),
         backward_update_(make_backward_update()),
         limit_(model, live_before_, options.memory, options.batch == 0),
@@ -102,8 +107,8 @@ class Trainer {
     if (fixed_ && options.batch != 0 && batch_ != options.batch)
       notice("the model has a fixed batch size of " + std::to_string(batch_) +
              ", which is taken; samples that fill no batch are left out of their epoch");
-    if (const std::optional<StepForecast>& forecast = step_.step().forecast())
-      notice(describe_forecast(*forecast, step_.at_once()));
+    if (const std::optional<StepForecast>& forecast = step_->step().forecast())
+      notice(describe_forecast(*forecast, step_->at_once()));
     if (options.batches.pin_memory && !can_pin_memory())
       notice("page-locked memory (--pin-memory) has no effect: it is for copies to a device, and libtorch sees none");
     if (!model.training)
@@ -113,11 +118,17 @@ class Trainer {
   }
 
   void note_memory() {
-    record_.batch = step_.at_once();
+    record_.batch = step_->at_once();
     record_.peak_memory = limit_.peak();
   }
 
   void save_to(SnapshotFolder* snapshots) { snapshots_ = snapshots; }
+
+  // What was measured may be measured again, where steps become slow.
+  void leave_precision_open(const std::string& reason) {
+    open_precision_ = true;
+    notice(reason);
+  }
 
   void notice(const std::string& text) {
     record_.notes.push_back(text);
@@ -149,9 +160,15 @@ class Trainer {
   }
 
  private:
+  std::unique_ptr<BatchStep> make_step(Dtype precision) const {
+    TrainOptions options = options_;
+    options.precision = precision;
+    return std::make_unique<BatchStep>(make_batch_step(model_, with_loss_, data_, options, batch_, examples_));
+  }
+
   std::optional<BackwardUpdate> make_backward_update() {
     if (!options_.update_in_backward) return std::nullopt;
-    return BackwardUpdate(optimizer_, step_.step().names(), options_.gradient_hooks);
+    return BackwardUpdate(optimizer_, names_, options_.gradient_hooks);
   }
 
   // Samples of an update.
@@ -159,7 +176,7 @@ class Trainer {
     const int64_t all = count_samples(data, options_.batches);
     if (options_.batch == 0) {
       const std::vector<at::Tensor> samples = take_inputs(data, 0, examples_, with_loss_.inputs.size());
-      const int64_t found = step_.find_largest(samples, all);
+      const int64_t found = step_->find_largest(samples, all);
       notice("batches of " + std::to_string(found) + " samples fit into memory and are taken" +
              std::string(found == all ? ": all there are" : ""));
     }
@@ -167,7 +184,7 @@ class Trainer {
       notice("the learning rate is " + std::to_string(options_.accumulate) +
              " times the one asked for, as are the samples of an update");
     const int64_t usable = fixed_ ? all / batch_ * batch_ : all;
-    const int64_t asked = options_.batch == 0 ? step_.at_once() : batch_;
+    const int64_t asked = options_.batch == 0 ? step_->at_once() : batch_;
     return std::min(asked * options_.accumulate, usable);
   }
 
@@ -183,7 +200,7 @@ class Trainer {
             .schedule = schedule_,
             .early_stop = early_stop_ ? &*early_stop_ : nullptr,
             .average = average_ ? &*average_ : nullptr,
-            .scaler = step_.scaler(),
+            .scaler = step_->scaler(),
             .place = place_,
             .record = record_};
   }
@@ -220,14 +237,15 @@ class Trainer {
     const int64_t index = place_.epoch_steps;
     TrainStepRecord step{.epoch = place_.epoch, .step = record_.steps + 1};
     const Stopwatch watch;
-    const std::vector<at::Tensor> inputs = batches_.take(place_.epoch, index);
-    step.samples = inputs.front().size(0);
+    inputs_.clear();  // their memory is the loader's again
+    inputs_ = batches_.take(place_.epoch, index);
+    step.samples = inputs_.front().size(0);
     step.seconds_data = watch.seconds();
     const RatePoint rate = schedule_.at(record_.steps);
     const StepOptions update = {.lr = rate.learning_rate, .momentum = rate.momentum};
-    step.loss = run_gradients(inputs, update);
-    for (; told_ < step_.notes().size(); ++told_) notice(step_.notes()[told_]);
-    if (!std::isfinite(step.loss)) refuse_loss(step, step_.last_inputs());
+    step.loss = run_gradients(inputs_, update);
+    for (; told_ < step_->notes().size(); ++told_) notice(step_->notes()[told_]);
+    if (!std::isfinite(step.loss)) refuse_loss(step, step_->last_inputs());
     step.seconds_gradients = watch.seconds() - step.seconds_data;
     const StepResult result = update_weights(update);
     step.seconds_update = watch.seconds() - step.seconds_data - step.seconds_gradients;
@@ -235,7 +253,7 @@ class Trainer {
       step.seconds_update += backward_update_->seconds();
       step.seconds_gradients -= backward_update_->seconds();
     }
-    step_.note_update(result.skipped);
+    step_->note_update(result.skipped);
     if (average_ && !result.skipped) average_->update();
     step.learning_rate = rate.learning_rate;
     step.gradient_norm = result.gradient_norm;
@@ -251,20 +269,20 @@ class Trainer {
 
   // The rate is the one for all updates of this step.
   double run_gradients(const std::vector<at::Tensor>& inputs, const StepOptions& options) {
-    if (!backward_update_) return step_.run(inputs);
+    if (!backward_update_) return step_->run(inputs);
     backward_update_->begin(options);
     const GradientTaker taker = [&](size_t index, const at::Tensor& gradient) {
       backward_update_->take(index, gradient);
     };
-    return step_.run(inputs, &taker);
+    return step_->run(inputs, &taker);
   }
 
   StepResult update_weights(StepOptions options) {
     if (backward_update_) return backward_update_->finish(name_good_state());
-    std::vector<at::Tensor> gradients = step_.gradients();
-    if (options_.gradient_hooks != nullptr) options_.gradient_hooks->apply(step_.step().names(), gradients);
+    std::vector<at::Tensor> gradients = step_->gradients();
+    if (options_.gradient_hooks != nullptr) options_.gradient_hooks->apply(names_, gradients);
     options.clip_norm = options_.clip_norm;
-    options.loss_scale = step_.loss_scale();
+    options.loss_scale = step_->loss_scale();
     return optimizer_.step(gradients, options);
   }
 
@@ -277,13 +295,13 @@ class Trainer {
 
   [[noreturn]] void refuse_loss(const TrainStepRecord& step, const std::vector<at::Tensor>& inputs) {
     throw_error(ErrorKind::invalid_input, "the loss became ", step.loss, " at step ", step.step,
-                "; the first node that made it: ", find_nonfinite_node(step_.step().program(), inputs),
+                "; the first node that made it: ", find_nonfinite_node(step_->step().program(), inputs),
                 ". Lower --lr, or look at that batch.\n", name_good_state());
   }
 
   void look_at_memory() {
-    TrainingStep& step = step_.step();
-    const std::vector<at::Tensor>& inputs = step_.last_inputs();
+    TrainingStep& step = step_->step();
+    const std::vector<at::Tensor>& inputs = step_->last_inputs();
     const MemoryTimeline timeline = step.trace_arena(inputs);
     const TrainingBytes bytes = count_training_bytes(with_loss_, options_);
     const ResidentMemory resident = read_resident_memory();
@@ -339,12 +357,52 @@ class Trainer {
                      watch_.seconds() / here * (all - static_cast<double>(record_.steps))});
   }
 
-  // A source may become slower than it was when its workers were found.
+  // A source may become slower than it was when its workers were found, and so may the processor.
   void watch_performance(const TrainStepRecord& step) {
-    const bool was_starved = monitor_.starved();
+    const bool was_starved = monitor_.starved(), was_slow = monitor_.slow();
     for (const std::string& text : monitor_.observe(step)) notice(text);
     if (!was_starved && monitor_.starved() && batches_.tune_anew())
       notice("workers and prefetch are tried anew, what is fastest stays");
+    if (!was_slow && monitor_.slow() && !monitor_.starved()) look_for_faster_step();
+  }
+
+  // Only what was left open changes: what somebody asked for stays.
+  void look_for_faster_step() {
+    const bool open_parts = options_.batch == 0 && step_->may_split();
+    if (!open_parts && !open_precision_) {
+      notice("nothing about a step was left open that could make it faster (batch auto, precision auto)");
+      return;
+    }
+    try {
+      if (open_parts) notice(choose_parts(*step_, inputs_));
+      if (open_precision_) notice(choose_other_precision());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::over_budget) throw;
+      notice("there is no memory to try another step beside this one: " + error.message());
+    }
+  }
+
+  std::string choose_other_precision() {
+    const Dtype now = facts_precision() == dtype_name(Dtype::bf16) ? Dtype::bf16 : Dtype::f32;
+    const Dtype other = now == Dtype::f32 ? Dtype::bf16 : Dtype::f32;
+    std::unique_ptr<BatchStep> rival = make_step(other);
+    if (rival->may_split()) rival->set_at_once(step_->at_once());
+    const StepRace race = race_steps([&] { step_->rehearse(inputs_); }, [&] { rival->rehearse(inputs_); });
+    const std::string other_name(dtype_name(other)),
+        measured = ": a step in " + other_name + " takes " + race.factor + " as in " + facts_precision();
+    if (!race.pays) return facts_precision() + " stays" + measured;
+    step_ = std::move(rival);
+    told_ = 0;
+    facts_precision() = other_name;
+    return other_name + " from here on" + measured;
+  }
+
+  // Which snapshots name.
+  std::string& facts_precision() {
+    const auto found =
+        std::find_if(facts_.begin(), facts_.end(), [](const auto& fact) { return fact.first == "precision"; });
+    LISSOME_CHECK(found != facts_.end(), "no precision among the facts");
+    return found->second;
   }
 
   void save_snapshot() {
@@ -361,7 +419,7 @@ class Trainer {
   void judge_epoch(EpochRecord& record) {
     if (average_) average_->swap();
     if (validation_ != nullptr) {
-      if (const auto result = validate(eval_, *validation_, step_.at_once(), fixed_, options_.metrics)) {
+      if (const auto result = validate(eval_, *validation_, step_->at_once(), fixed_, options_.metrics)) {
         record.validation_loss = result->loss;
         record.validation_metrics = result->metrics;
       }
@@ -376,24 +434,29 @@ class Trainer {
   }
 
   const int64_t live_before_;  // bytes
+  const Program& model_;
+  const Dataset& data_;
   const Dataset* validation_;
   const TrainOptions& options_;
   const WorkControl& control_;
   SnapshotFolder* snapshots_ = nullptr;  // null: none
-  const TrainingFacts facts_;
+  TrainingFacts facts_;
   TrainRecord record_;
   const bool fixed_;
   const int64_t batch_, examples_;
   const Program with_loss_;
   const Program eval_;  // the same in eval form, over the same weights
-  BatchStep step_;
+  std::unique_ptr<BatchStep> step_;
   size_t told_ = 0;  // of its notes
+  bool open_precision_ = false;
+  const std::vector<std::string> names_;  // of what trains
   const NamedTensors tensors_;
   Optimizer optimizer_;
   std::optional<BackwardUpdate> backward_update_;
   TrainingMemory limit_;
   const int64_t update_;  // samples
   Batches batches_;
+  std::vector<at::Tensor> inputs_;  // the last batch
   Schedule schedule_;
   PerformanceMonitor monitor_;
   LeakCheck leak_;
@@ -462,7 +525,7 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   if (options.initialize) initialize_weights(model, *options.initialize);
   Trainer trainer(model, data, validation, options, facts, control);
   at::manual_seed(options.seed);  // recording may have drawn
-  if (choice) trainer.notice(choice->reason);
+  if (choice) trainer.leave_precision_open(choice->reason);
   if (lossy) trainer.notice(lossy->told);
   if (!options.resume.empty()) trainer.resume(found);
   std::optional<SnapshotFolder> snapshots;

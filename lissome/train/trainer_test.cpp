@@ -144,6 +144,92 @@ TEST_CASE("workers are looked for once more where batches come to be waited for"
   CHECK(asked.find("tried anew") == std::string::npos);
 }
 
+namespace {
+
+// A product of the batch with itself: twice the samples, four times the work.
+Program make_quadratic(int64_t width) {
+  const std::string wide = std::to_string(width);
+  return parse_program(
+      "dim n in 1..1024\n"
+      "input %x: f32[n, " +
+      wide +
+      "]\n"
+      "parameter @w: f32[1, " +
+      wide +
+      "] = 0.001\n"
+      "parameter @b: f32[1] = 0.0\n"
+      "%s: f32[n, n] = aten::linear(%x, %x, none)\n"
+      "%m: f32[n, " +
+      wide +
+      "] = aten::matmul(%s, %x)\n"
+      "%y: f32[n, 1] = aten::linear(%m, @w, @b)\n"
+      "return %y\n");
+}
+
+Dataset make_wide(int64_t samples, int64_t width) {
+  return make_dataset({make_floats("x", {samples, width}, [](int64_t i) { return static_cast<float>(i % 7) * 1e-3f; }),
+                       make_floats("labels", {samples, 1}, [](int64_t i) { return static_cast<float>(i % 3); })},
+                      {.labels = "labels"}, "wide");
+}
+
+std::string join(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += note + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("slower than wanted, fewer samples run at once where that is faster and was left open") {
+  const Dataset data = make_wide(1024, 512);
+  TrainOptions options = make_options();
+  options.optimizer = Sgd{.lr = 1e-6};
+  options.epochs = 3, options.batch = 0;
+  options.monitor = {.window = 2, .target_step_seconds = 1e-9};
+  const TrainRecord record = train(make_quadratic(512), data, nullptr, options).record;
+  const std::string notes = join(record.notes);
+  CHECK_MESSAGE(notes.find("a batch by 512 samples at once takes 0.") != std::string::npos, notes);
+  CHECK(record.batch < 1024);
+  CHECK(notes.find(std::to_string(record.batch) + " samples run at once from here on") != std::string::npos);
+  CHECK(record.steps == 3);  // an update sees as many samples as before
+  options.batch = 1024;
+  const TrainRecord asked = train(make_quadratic(512), data, nullptr, options).record;
+  CHECK(join(asked.notes).find("nothing about a step was left open") != std::string::npos);
+  CHECK(asked.batch == 1024);
+}
+
+TEST_CASE(
+    "slower than wanted, the precision that was left open is measured again, and a snapshot names what is taken") {
+  const Dataset data = make_wide(256, 512);
+  const TemporaryFolder folder;
+  const auto make_wide_model = [] {
+    return parse_program(
+        "dim n in 1..64\n"
+        "input %x: f32[n, 512]\n"
+        "parameter @v: f32[1024, 512] = 0.001\n"
+        "parameter @w: f32[1, 1024] = 0.001\n"
+        "%h: f32[n, 1024] = aten::linear(%x, @v, none)\n"
+        "%y: f32[n, 1] = aten::linear(%h, @w, none)\n"
+        "return %y\n");
+  };
+  TrainOptions options = make_options();
+  options.optimizer = Sgd{.lr = 1e-6};
+  options.epochs = 1, options.batch = 64;
+  options.snapshots = SnapshotOptions{.folder = folder.path() + "/s", .every_steps = 1};
+  train(make_wide_model(), data, nullptr, options);
+  options.precision.reset();
+  options.resume = options.snapshots->folder;
+  options.epochs = 3;
+  options.monitor = {.window = 2, .target_step_seconds = 1e-9};
+  const std::string notes = join(train(make_wide_model(), data, nullptr, options).record.notes);
+  CHECK_MESSAGE(notes.find("f32 is taken, as in the snapshot") != std::string::npos, notes);
+  const bool changed = notes.find("bf16 from here on: a step in bf16 takes 0.") != std::string::npos;
+  CHECK_MESSAGE(changed != (notes.find("f32 stays: a step in bf16 takes") != std::string::npos), notes);
+  options.epochs = 4;
+  const std::string later = join(train(make_wide_model(), data, nullptr, options).record.notes);
+  CHECK(later.find((changed ? "bf16" : "f32") + std::string(" is taken, as in the snapshot")) != std::string::npos);
+}
+
 TEST_CASE("early stopping gives back the best weights; interrupted, what is there is returned") {
   const Dataset data = make_line(), other = make_line(0.5);
   TrainOptions options = make_options();
