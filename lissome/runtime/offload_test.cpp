@@ -1,8 +1,6 @@
 // Plans made by hand of which a value waits in a file, and files that fail.
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -10,6 +8,7 @@
 #include "lissome/runtime/session.h"
 #include "lissome/runtime/unnamed_file.h"
 #include "tests/expect_error.h"
+#include "tests/file_limit.h"
 #include "tests/temporary_folder.h"
 
 using namespace lissome;
@@ -71,26 +70,6 @@ std::vector<Array> run(Session& session, const Array& x) {
 bool same_bits(const Array& a, const Array& b) {
   return a.bytes() == b.bytes() && std::memcmp(a.storage.get(), b.storage.get(), static_cast<size_t>(a.bytes())) == 0;
 }
-
-// No file of this process may be longer while it stands: what a full disk does to a write, without filling one.
-class FileLimit {
- public:
-  explicit FileLimit(int64_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{static_cast<rlim_t>(bytes), before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, signal_);
-  }
-  FileLimit(const FileLimit&) = delete;
-  FileLimit& operator=(const FileLimit&) = delete;
-
- private:
-  rlimit before_{};
-  void (*signal_)(int);
-};
 
 }  // namespace
 

@@ -38,6 +38,14 @@ void run_native_steps(void* argument, int thread, int threads) {
   }
 }
 
+// Ends the stream's run however the session's ends.
+struct StreamedRun {
+  WeightStream* stream;
+  ~StreamedRun() {
+    if (stream != nullptr) stream->finish();
+  }
+};
+
 Array make_uninitialized(const PlacedValue& value) {
   const int64_t bytes = std::max<int64_t>(value.elements() * item_size(value.dtype), 1);
   allocator_memory().take(bytes, "an output");
@@ -171,7 +179,8 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
   } else {
     const DimensionValues dimensions = match_inputs(*plan_, inputs);
     auto binding = std::make_unique<Binding>(*plan_, dimensions, threads_);
-    if (stream_) fit_memory(binding.get());
+    if (stream_) book_rows(*binding);
+    if (memory_limit_ > 0) fit_memory(binding.get());
     if (file_) file_->reserve(file_bytes(binding->transfers()));
     for (size_t i = 0; i < plan_->values.size(); ++i) {
       const PlanValue& value = plan_->values[i];
@@ -186,22 +195,6 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
   arena_.reserve(binding.arena_bytes());  // for known shapes too: one that did not fit may have left nothing
   binding.place_arena(arena_.data());
   return binding;
-}
-
-// Before the arena is made: what it leaves of the limit is for weights. Null while no shape is known.
-void Session::Runner::fit_memory(const Binding* binding) {
-  const int64_t arena_bytes = std::max(binding ? binding->arena_bytes() : 0, arena_.bytes());
-  for (const BoundStep& step : binding ? binding->steps() : std::span<const BoundStep>()) {
-    const PlanStep& planned = plan_->steps[static_cast<size_t>(step.plan_step)];
-    if (planned.kernel == "gather") stream_->book_rows(step.plan_step, binding->value(planned.operands[1]).elements());
-  }
-  const int64_t least = arena_bytes + state_bytes_ + stream_->least_bytes();
-  if (memory_limit_ < least) {
-    throw_error(ErrorKind::over_budget, "a limit of ", format_bytes(memory_limit_), " on memory: at least ", least,
-                " bytes are needed: ", format_bytes(stream_->least_bytes()), " for the weights of the largest layer, ",
-                format_bytes(arena_bytes), " for intermediate values, ", format_bytes(state_bytes_), " for state.");
-  }
-  if (binding) stream_->set_limit(memory_limit_ - arena_bytes - state_bytes_);
 }
 
 void Session::Runner::place(Binding& binding, int block, void* address) {
@@ -233,14 +226,14 @@ TensorView Session::Runner::view_of(const Binding& binding, int value) const {
 void Session::Runner::run_native(Binding& binding, const Segment& segment, const StepSink* sink) {
   const auto steps =
       binding.steps().subspan(static_cast<size_t>(segment.first), static_cast<size_t>(segment.last - segment.first));
-  if (!stream_) return run_steps(steps, sink);
-  size_t first = 0;
-  for (size_t i = 0; i < stream_->windows().size(); ++i) {
-    size_t last = first;
-    while (last < steps.size() && steps[last].plan_step < stream_->windows()[i].last) ++last;
-    stream_->enter(i);
+  for (size_t first = 0; first < steps.size();) {
+    size_t last = steps.size();
+    if (stream_) {
+      const int end = stream_->advance(steps[first].plan_step);
+      last = first + 1;
+      while (last < steps.size() && steps[last].plan_step < end) ++last;
+    }
     run_steps(steps.subspan(first, last - first), sink);
-    stream_->leave(i);
     first = last;
   }
 }
@@ -309,6 +302,8 @@ void Session::Runner::run_transfer(const Binding& binding, size_t position, cons
 }
 
 void Session::Runner::execute(Binding& binding, std::span<const TensorView> inputs, const RunListeners& listeners) {
+  if (stream_ && memory_limit_ == 0) fit_inputs(inputs);
+  const StreamedRun streamed{stream_.get()};
   try {
     run_segments(binding, inputs, listeners);
   } catch (const Error& error) {
@@ -326,6 +321,7 @@ void Session::Runner::run_segments(Binding& binding, std::span<const TensorView>
   for (const Segment& segment : binding.segments()) {
     const int first = binding.first_step(segment);
     finish_steps(binding, std::exchange(done, first), first, listeners.taker);
+    if (stream_ && segment.kind == SegmentKind::reference) stream_->advance(first);
     if (segment.kind == SegmentKind::reference) {
       run_reference(binding, segment, listeners.sink);
     } else if (segment.kind == SegmentKind::transfer) {
@@ -484,27 +480,6 @@ void Session::Runner::run_into(std::span<const TensorView> inputs, std::span<con
   for (size_t i = 0; i < outputs.size(); ++i) store_output(binding, i, outputs[i]);
   store_state(binding);
   if (reference_run_) reference_run_->clear();
-}
-
-StreamFacts Session::Runner::stream() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return stream_ ? stream_->facts() : StreamFacts{};
-}
-
-MemoryFacts Session::Runner::memory() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  MemoryFacts facts;
-  std::vector<bool> counted(arrays_.size(), false);
-  for (const PlanValue& value : plan_->values) {
-    if (value.array < 0 || counted[static_cast<size_t>(value.array)]) continue;
-    counted[static_cast<size_t>(value.array)] = true;
-    const int64_t bytes = arrays_[static_cast<size_t>(value.array)].bytes();
-    (value.storage == Storage::state ? facts.state : facts.weights) += bytes;
-  }
-  for (const Array& array : news_) facts.state += array.storage ? array.bytes() : 0;
-  facts.arena = arena_.bytes();
-  facts.reference = reference_ ? reference_->packed_bytes() : 0;
-  return facts;
 }
 
 }  // namespace lissome

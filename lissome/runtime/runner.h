@@ -33,6 +33,7 @@ class Session::Runner {
   void run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const RunListeners& listeners);
   MemoryFacts memory();
   StreamFacts stream();
+  void stream_inputs(std::span<const size_t> inputs, int64_t bytes);
   const Plan& plan() const { return *plan_; }
   int threads() const { return threads_; }
 
@@ -45,6 +46,8 @@ class Session::Runner {
   Binding& bind(std::span<const TensorView> inputs);
   void open_file(const std::string& folder);
   void fit_memory(const Binding* binding);
+  void book_rows(const Binding& binding);
+  void fit_inputs(std::span<const TensorView> inputs);
   void place(Binding& binding, int block, void* address);
   void execute(Binding& binding, std::span<const TensorView> inputs, const RunListeners& listeners);
   void run_segments(Binding& binding, std::span<const TensorView> inputs, const RunListeners& listeners);
@@ -69,6 +72,7 @@ class Session::Runner {
   int threads_ = 1;
   size_t cached_shapes_ = 16;
   int64_t memory_limit_ = 0, state_bytes_ = 0;
+  int64_t input_memory_ = 0;  // bytes of inputs that stream
   std::mutex mutex_;
   std::vector<Array> arrays_;  // by Plan::arrays; own copies where they are state
   std::vector<bool> natively_read_;
@@ -83,7 +87,7 @@ class Session::Runner {
   std::vector<int64_t> key_;
   std::vector<void*> address_;  // by value: where blocks outside the arena lie in this run
   std::vector<int64_t> stamps_;
-  std::unique_ptr<WeightStream> stream_;  // where there is a limit
+  std::unique_ptr<WeightStream> stream_;  // where there is a limit on memory, or inputs stream
   std::optional<UnnamedFile> file_;       // of a plan that offloads values
   Arena arena_;
   RegionBarrier barrier_;

@@ -26,6 +26,7 @@ const Plan& Session::plan() const { return runner_->plan(); }
 int Session::threads() const { return runner_->threads(); }
 MemoryFacts Session::memory() const { return runner_->memory(); }
 StreamFacts Session::stream() const { return runner_->stream(); }
+void Session::stream_inputs(std::span<const size_t> inputs, int64_t bytes) { runner_->stream_inputs(inputs, bytes); }
 
 std::vector<Array> Session::run(std::span<const TensorView> inputs, const StepSink* sink, const OutputTaker* taker) {
   return runner_->run(inputs, {sink, taker});

@@ -37,7 +37,7 @@ struct MemoryFacts {
   int64_t reference = 0;  // bytes that libtorch prepacked for itself
 };
 
-// Of a session with a limit on memory, as the last shape has it.
+// Of a session with a limit on memory, or whose inputs stream, as the last shape has it.
 struct StreamFacts {
   int64_t weights = 0;          // bytes of all weights, whole pages
   int64_t streamed = 0;         // of these, what each call reads anew
@@ -71,6 +71,12 @@ class Session {
   // early is left alone. Nothing is allocated once the shape is known and the plan has no reference steps.
   void run_into(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const StepSink* sink = nullptr,
                 const OutputTaker* taker = nullptr);
+  // From the next run on these inputs, by their places in the plan, come from a file step by step, as constants do
+  // under a limit on memory: each must lie in a shared mapping of one, on pages of its own, at every run until this is
+  // called again (with none: they lie in memory). At most `bytes` of them are in memory during a run, none between
+  // runs. A run whose largest step reads more throws over_budget. Throws unsupported where SessionOptions::memory is
+  // set.
+  void stream_inputs(std::span<const size_t> inputs, int64_t bytes);
   // Inputs by name brought into the plan's order.
   std::vector<TensorView> order_inputs(std::span<const NamedArray> inputs) const;
 

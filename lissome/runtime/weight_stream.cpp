@@ -36,11 +36,10 @@ std::vector<std::pair<uintptr_t, uintptr_t>> list_mapped_files() {
 }
 
 // Outwards to whole pages: a neighbour that shares one is read again when it is needed.
-Pages find_pages(const Array& array) {
-  const auto first = reinterpret_cast<uintptr_t>(array.storage.get()) / static_cast<uintptr_t>(kPage);
+Pages find_pages(const void* data, int64_t bytes) {
+  const auto first = reinterpret_cast<uintptr_t>(data) / static_cast<uintptr_t>(kPage);
   const auto last =
-      (reinterpret_cast<uintptr_t>(array.storage.get()) + static_cast<uintptr_t>(array.bytes() + kPage - 1)) /
-      static_cast<uintptr_t>(kPage);
+      (reinterpret_cast<uintptr_t>(data) + static_cast<uintptr_t>(bytes + kPage - 1)) / static_cast<uintptr_t>(kPage);
   return {reinterpret_cast<const std::byte*>(first * static_cast<uintptr_t>(kPage)),
           (last - first) * static_cast<size_t>(kPage)};
 }
@@ -71,30 +70,84 @@ void drop_pages(const std::vector<Pages>& list) {
 // With a page the system maps its neighbours, as far as they are in its cache.
 constexpr int64_t kMappedAtOnce = 64 << 10;
 
+int64_t count_bytes(const std::vector<Pages>& list) {
+  int64_t bytes = 0;
+  for (const Pages& pages : list) bytes += static_cast<int64_t>(pages.size());
+  return bytes;
+}
+
+// Those of `list` that `others` do not hold.
+std::vector<Pages> list_others(const std::vector<Pages>& list, const std::vector<Pages>& others) {
+  std::vector<Pages> rest;
+  for (const Pages& pages : list) {
+    const bool held =
+        std::any_of(others.begin(), others.end(), [&](const Pages& other) { return other.data() == pages.data(); });
+    if (!held) rest.push_back(pages);
+  }
+  return rest;
+}
+
+// By step: the constants and inputs whose memory it reads, through views and what libtorch may alias.
+std::vector<std::vector<int>> list_reads(const Plan& plan) {
+  std::vector<std::vector<int>> lies_in(plan.values.size()), reads(plan.steps.size());
+  for (size_t i = 0; i < plan.values.size(); ++i) {
+    const Storage storage = plan.values[i].storage;
+    if (storage == Storage::constant || storage == Storage::input) lies_in[i] = {static_cast<int>(i)};
+  }
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const PlanStep& step = plan.steps[i];
+    for (const int operand : step.operands) {
+      if (operand < 0) continue;
+      for (const int value : lies_in[static_cast<size_t>(operand)]) {
+        if (std::find(reads[i].begin(), reads[i].end(), value) == reads[i].end()) reads[i].push_back(value);
+      }
+    }
+    bool is_view = false;
+    for (const int result : step.results) {
+      is_view = plan.values[static_cast<size_t>(result)].storage == Storage::view;
+      if (is_view || step.keeps_operands) lies_in[static_cast<size_t>(result)] = reads[i];
+    }
+    if (is_view) reads[i].clear();  // it only names memory
+  }
+  return reads;
+}
+
 }  // namespace
 
-WeightStream::WeightStream(const Plan& plan, std::span<const Array> arrays) : steps_(plan.steps.size()) {
+WeightStream::WeightStream(const Plan& plan, bool comes_again)
+    : steps_(plan.steps.size()), places_(plan.values.size()), comes_again_(comes_again) {
+  std::vector<std::vector<int>> reads = list_reads(plan);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    steps_[i].reads = std::move(reads[i]);
+    steps_[i].chooses_rows = plan.steps[i].kernel == "gather";
+  }
+  reader_ = std::thread([this] { serve(); });
+}
+
+WeightStream::WeightStream(const Plan& plan, std::span<const Array> arrays) : WeightStream(plan, true) {
   const auto mapped = list_mapped_files();
   std::set<const void*> fixed;
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    Step& step = steps_[i];
-    step.chooses_rows = plan.steps[i].kernel == "gather";
-    for (const int operand : plan.steps[i].operands) {
-      if (operand < 0) continue;
-      const PlanValue& value = plan.values[static_cast<size_t>(operand)];
-      if (value.storage != Storage::constant) continue;
-      const Array& array = arrays[static_cast<size_t>(value.array)];
+  for (const Step& step : steps_) {
+    for (const int value : step.reads) {
+      const auto at = static_cast<size_t>(value);
+      if (plan.values[at].storage != Storage::constant) continue;
+      const Array& array = arrays[static_cast<size_t>(plan.values[at].array)];
       if (array.bytes() == 0) continue;
-      const Pages pages = find_pages(array);
+      const Pages pages = find_pages(array.storage.get(), array.bytes());
       if (lies_in(pages, mapped)) {
-        step.pages.push_back(pages);
-        if (!step.chooses_rows) step.bytes += static_cast<int64_t>(pages.size());
+        places_[at] = pages;
       } else if (fixed.insert(array.storage.get()).second) {
         fixed_bytes_ += array.bytes();
       }
     }
   }
-  reader_ = std::thread([this] { serve(); });
+  place_steps();
+}
+
+WeightStream::WeightStream(const Plan& plan, std::span<const size_t> inputs) : WeightStream(plan, false) {
+  inputs_.assign(inputs.begin(), inputs.end());
+  for (const size_t input : inputs_) input_values_.push_back(plan.inputs.at(input).value);
+  lie_at_.assign(inputs_.size(), nullptr);
 }
 
 WeightStream::~WeightStream() {
@@ -106,14 +159,44 @@ WeightStream::~WeightStream() {
   reader_.join();
 }
 
+void WeightStream::follow(std::span<const TensorView> inputs) {
+  const auto lies_as_before = [&] {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (lie_at_[i] != inputs[inputs_[i]].data) return false;
+    }
+    return true;
+  };
+  if (lies_as_before()) return;
+  // The old places may hold something else by now.
+  settle();
+  windows_.clear(), current_ = -1;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const TensorView& view = inputs[inputs_[i]];
+    lie_at_[i] = view.data;
+    places_[static_cast<size_t>(input_values_[i])] = find_pages(view.data, view.elements() * item_size(view.dtype));
+  }
+  place_steps();
+}
+
+void WeightStream::place_steps() {
+  for (Step& step : steps_) {
+    step.pages.clear();
+    for (const int value : step.reads) {
+      const Pages& pages = places_[static_cast<size_t>(value)];
+      if (!pages.empty()) step.pages.push_back(pages);
+    }
+    const int64_t whole = count_bytes(step.pages);
+    const bool all = !step.chooses_rows || step.rows > whole / kMappedAtOnce;
+    step.bytes = all ? whole : step.rows * kMappedAtOnce;
+  }
+  limit_ = -1;
+}
+
 void WeightStream::book_rows(int step, int64_t rows) {
   Step& booked = steps_[static_cast<size_t>(step)];
-  int64_t whole = 0;
-  for (const Pages& pages : booked.pages) whole += static_cast<int64_t>(pages.size());
-  const int64_t bytes = std::min(whole, rows > whole / kMappedAtOnce ? whole : rows * kMappedAtOnce);
-  if (!booked.chooses_rows || bytes <= booked.bytes) return;
-  booked.bytes = bytes;
-  limit_ = -1;
+  if (!booked.chooses_rows || rows <= booked.rows) return;
+  booked.rows = rows;
+  place_steps();
 }
 
 int64_t WeightStream::total_bytes() const {
@@ -133,12 +216,8 @@ int64_t WeightStream::least_bytes() const { return fixed_bytes_ + largest_step()
 void WeightStream::set_limit(int64_t bytes) {
   if (bytes == limit_) return;
   limit_ = bytes;
-  {
-    // The reader looks at windows only while it is asked for one.
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return wanted_ == there_; });
-    wanted_ = there_ = -1;
-  }
+  settle();
+  current_ = -1;
   const int64_t file_bytes = bytes - fixed_bytes_;
   const int64_t total = total_bytes();
   if (total <= file_bytes) {
@@ -146,18 +225,15 @@ void WeightStream::set_limit(int64_t bytes) {
   } else {
     // Small windows leave more room for what stays; 1 MiB takes long beside handing it over.
     constexpr int64_t kSmallWindow = int64_t{1} << 20;
-    const int64_t window = std::max(largest_step(), std::min(file_bytes / 4, kSmallWindow));
+    const int64_t wanted = comes_again_ ? std::min(file_bytes / 4, kSmallWindow) : file_bytes / 2;
+    const int64_t window = std::max(largest_step(), wanted);
     ahead_ = 2 * window <= file_bytes;
-    cut(ahead_ ? window : file_bytes, ahead_ ? file_bytes - 2 * window : 0);
+    cut(ahead_ ? window : file_bytes, ahead_ && comes_again_ ? file_bytes - 2 * window : 0);
   }
   for (const Step& step : steps_) drop_pages(step.pages);
   facts_ = {fixed_bytes_, 0, 0};
-  for (const Step& step : steps_) {
-    for (const Pages& pages : step.pages) facts_.weights += static_cast<int64_t>(pages.size());
-  }
-  for (const Window& window : windows_) {
-    for (const Pages& pages : window.pages) facts_.streamed += static_cast<int64_t>(pages.size());
-  }
+  for (const Step& step : steps_) facts_.weights += count_bytes(step.pages);
+  for (const Window& window : windows_) facts_.streamed += count_bytes(window.pages);
   facts_.bytes_per_second = facts_.streamed > 0 ? measure_rate() : 0;
 }
 
@@ -175,15 +251,27 @@ void WeightStream::cut(int64_t most, int64_t kept) {
     // Of a table other rows are read with every call: it would grow whole.
     const bool stays = !step.chooses_rows && staying + step.bytes <= kept && in_time;
     if (stays) staying += step.bytes;
-    if (!stays && windows_.back().bytes + step.bytes > most) {
-      windows_.push_back({static_cast<int>(i), static_cast<int>(i), {}, {}, 0});
+    const auto list_news = [&] {
+      return step.chooses_rows ? step.pages : list_others(step.pages, windows_.back().pages);
+    };
+    const auto count_news = [&](const std::vector<Pages>& news) {
+      return step.chooses_rows ? step.bytes : count_bytes(news);
+    };
+    std::vector<Pages> news = list_news();
+    if (!stays && windows_.back().bytes + count_news(news) > most) {
+      windows_.push_back({static_cast<int>(i), static_cast<int>(i), {}, {}, {}, 0});
+      news = list_news();
     }
     Window& window = windows_.back();
     window.last = static_cast<int>(i) + 1;
     if (stays) continue;
-    window.bytes += step.bytes;
+    window.bytes += count_news(news);
     auto& pages = step.chooses_rows ? window.tables : window.pages;
-    pages.insert(pages.end(), step.pages.begin(), step.pages.end());
+    pages.insert(pages.end(), news.begin(), news.end());
+  }
+  for (size_t i = 0; i < windows_.size(); ++i) {
+    const bool last = i + 1 == windows_.size();
+    windows_[i].leaving = last ? windows_[i].pages : list_others(windows_[i].pages, windows_[i + 1].pages);
   }
 }
 
@@ -195,7 +283,7 @@ double WeightStream::measure_rate() {
   for (size_t i = 0; i < windows_.size() && bytes < kEnough; ++i) {
     enter(i);
     leave(i);
-    for (const Pages& pages : windows_[i].pages) bytes += static_cast<int64_t>(pages.size());
+    bytes += count_bytes(windows_[i].pages);
   }
   return static_cast<double>(bytes) / watch.seconds();
 }
@@ -206,6 +294,13 @@ void WeightStream::request(size_t window) {
     wanted_ = static_cast<std::ptrdiff_t>(window);
   }
   changed_.notify_all();
+}
+
+// The reader looks at windows only while it is asked for one.
+void WeightStream::settle() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return wanted_ == there_; });
+  wanted_ = there_ = -1;
 }
 
 void WeightStream::serve() {
@@ -239,14 +334,36 @@ void WeightStream::enter(size_t window) {
     changed_.wait(lock, [&] { return there_ == at; });
   }
   if (!ahead_) return;
-  size_t next = (window + 1) % windows_.size();
-  while (windows_[next].pages.empty()) next = (next + 1) % windows_.size();
+  size_t next = window + 1;
+  while (next < windows_.size() && windows_[next].pages.empty()) ++next;
+  if (next == windows_.size()) {
+    if (!comes_again_) return;
+    for (next = 0; windows_[next].pages.empty();) ++next;
+  }
   if (next != window) request(next);
 }
 
 void WeightStream::leave(size_t window) {
-  drop_pages(windows_[window].pages);
+  drop_pages(windows_[window].leaving);
   drop_pages(windows_[window].tables);
+}
+
+int WeightStream::advance(int step) {
+  const auto holds = [&](const Window& window) { return window.first <= step && step < window.last; };
+  if (current_ < 0 || !holds(windows_[static_cast<size_t>(current_)])) {
+    if (current_ >= 0) leave(static_cast<size_t>(current_));
+    const auto found = std::find_if(windows_.begin(), windows_.end(), holds);
+    LISSOME_CHECK(found != windows_.end(), "no window holds step ", step);
+    current_ = found - windows_.begin();
+    enter(static_cast<size_t>(current_));
+  }
+  return windows_[static_cast<size_t>(current_)].last;
+}
+
+void WeightStream::finish() {
+  if (current_ >= 0) leave(static_cast<size_t>(current_));
+  current_ = -1;
+  if (!comes_again_) settle();
 }
 
 }  // namespace lissome

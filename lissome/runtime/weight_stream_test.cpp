@@ -2,13 +2,20 @@
 #include "lissome/runtime/weight_stream.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include "lissome/kernel.h"
 #include "lissome/runtime/plan_io.h"
 #include "tests/count_allocations.h"
+#include "tests/expect_error.h"
 #include "tests/temporary_folder.h"
 
 using namespace lissome;
@@ -52,22 +59,24 @@ ModelFile make_model() {
   return file;
 }
 
+// Bytes of a mapped file that are in this process's memory now.
+int64_t count_resident(const std::string& path) {
+  std::ifstream maps("/proc/self/smaps");
+  int64_t bytes = 0;
+  bool ours = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("-") < line.find(" ") && line.find(":") > line.find(" ")) ours = line.ends_with(path);
+    if (ours && line.starts_with("Rss:")) bytes += std::stoll(line.substr(4)) * 1024;
+  }
+  return bytes;
+}
+
 class Model {
  public:
   Model() : path_(folder_.file("wide.lissome")) { save_model_file(path_, make_model()); }
   const std::string& path() const { return path_; }
 
-  // Bytes of the file that are in this process's memory now.
-  int64_t resident() const {
-    std::ifstream maps("/proc/self/smaps");
-    int64_t bytes = 0;
-    bool ours = false;
-    for (std::string line; std::getline(maps, line);) {
-      if (line.find("-") < line.find(" ") && line.find(":") > line.find(" ")) ours = line.ends_with(path_);
-      if (ours && line.starts_with("Rss:")) bytes += std::stoll(line.substr(4)) * 1024;
-    }
-    return bytes;
-  }
+  int64_t resident() const { return count_resident(path_); }
 
  private:
   TemporaryFolder folder_;
@@ -84,6 +93,53 @@ Array make_input(int64_t batch) {
   for (int64_t i = 0; i < x.elements(); ++i) x.data<float>()[i] = static_cast<float>(i % 97) - 40;
   return x;
 }
+
+// The same plan, whose weights are inputs behind x, and a shared mapping of a file that they lie in, as training has
+// it.
+class WeightsAsInputs {
+ public:
+  WeightsAsInputs() : plan_(read_plan(make_model())), path_(folder_.write("weights", "")) {
+    std::filesystem::resize_file(path_, static_cast<uintmax_t>(kLayers * kLayerBytes));
+    const int file = open(path_.c_str(), O_RDWR | O_CLOEXEC);
+    data_ = static_cast<std::byte*>(mmap(nullptr, kLayers * kLayerBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    close(file);
+    REQUIRE(data_ != MAP_FAILED);
+    for (size_t i = 0; i < plan_.values.size(); ++i) {
+      PlanValue& value = plan_.values[i];
+      if (value.storage != Storage::constant) continue;
+      std::memcpy(place(value.array), plan_.arrays[static_cast<size_t>(value.array)].array.storage.get(), kLayerBytes);
+      value.storage = Storage::input, value.array = -1;
+      plan_.inputs.push_back({value.name, static_cast<int>(i)});
+    }
+    plan_.arrays.clear();
+    forget();
+  }
+  ~WeightsAsInputs() { munmap(data_, kLayers * kLayerBytes); }
+  WeightsAsInputs(const WeightsAsInputs&) = delete;
+  WeightsAsInputs& operator=(const WeightsAsInputs&) = delete;
+
+  const Plan& plan() const { return plan_; }
+  std::byte* place(int layer) const { return data_ + layer * kLayerBytes; }
+  void forget() const { madvise(data_, kLayers * kLayerBytes, MADV_DONTNEED); }
+  int64_t resident() const { return count_resident(path_); }
+
+  std::vector<size_t> places() const {
+    std::vector<size_t> places(kLayers);
+    std::iota(places.begin(), places.end(), 1);
+    return places;
+  }
+  std::vector<TensorView> list_inputs(const Array& x) const {
+    std::vector<TensorView> views = {x.view()};
+    for (int i = 0; i < kLayers; ++i) views.push_back({Dtype::f32, {kWide * kWide}, {1}, place(i)});
+    return views;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  Plan plan_;
+  std::string path_;
+  std::byte* data_ = nullptr;
+};
 
 std::string refuse(const Model& model, int64_t memory, int64_t batch) {
   try {
@@ -213,4 +269,51 @@ TEST_CASE("of a table only the chosen rows are in memory") {
   CHECK_THROWS_AS(Session::load(folder.file("table.lissome"), {.threads = 1, .memory = kBytes / 4})
                       .run(std::vector<TensorView>{many.view()}),
                   Error);
+}
+
+TEST_CASE("inputs come from their file inside the limit, and what is written between runs is read") {
+  const WeightsAsInputs model;
+  const Array x = make_input(8);
+  const std::vector<TensorView> inputs = model.list_inputs(x);
+  for (const int threads : {1, 2}) {
+    Session free(std::make_shared<Plan>(model.plan()), {.threads = threads});
+    Session session(std::make_shared<Plan>(model.plan()), {.threads = threads});
+    for (const int64_t mebibytes : {1, 2, 7}) {
+      CAPTURE(mebibytes);
+      session.stream_inputs(model.places(), mebibytes << 20);
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        // As an update does.
+        reinterpret_cast<float*>(model.place(5))[0] += 1;
+        const Array wanted = free.run(inputs)[0];
+        model.forget();
+        int64_t most = 0;
+        const StepSink sink = [&](const StepTiming&) { most = std::max(most, model.resident()); };
+        const Array seen = session.run(inputs, &sink)[0];
+        CHECK(std::memcmp(seen.storage.get(), wanted.storage.get(), static_cast<size_t>(wanted.bytes())) == 0);
+        CHECK(most <= mebibytes << 20);
+        CHECK(most >= kLayerBytes);
+        CHECK(model.resident() == 0);
+      }
+      CHECK(session.stream().streamed == kLayers * kLayerBytes);
+    }
+    session.stream_inputs(model.places(), kLayerBytes / 2);
+    EXPECT_ERROR(over_budget, session.run(inputs), "a step reads 1.0 MiB");
+    session.stream_inputs({}, 0);
+    session.run(inputs);
+    CHECK(model.resident() == kLayers * kLayerBytes);
+    model.forget();
+  }
+}
+
+TEST_CASE("inputs that lie elsewhere in the next run are left alone where they lay") {
+  const WeightsAsInputs first, second;
+  const Array x = make_input(8);
+  Session session(std::make_shared<Plan>(first.plan()), {.threads = 2});
+  session.stream_inputs(first.places(), int64_t{4} << 20);
+  const Array wanted = session.run(first.list_inputs(x))[0];
+  std::memset(first.place(0), 0, kLayerBytes);
+  const int64_t touched = first.resident();
+  const Array seen = session.run(second.list_inputs(x))[0];
+  CHECK(first.resident() == touched);
+  CHECK(std::memcmp(seen.storage.get(), wanted.storage.get(), static_cast<size_t>(wanted.bytes())) == 0);
 }
