@@ -39,7 +39,8 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--recompute", to.recompute, "auto, none, every:N, modules:PATTERN or adaptive:SHARE");
   flags.add("--lossy-activations", to.lossy_activations, "some may wait in bf16 for the backward pass");
   flags.add("--offload", to.offload,
-            "a folder on disk where the optimizer's states lie in place of memory, and activations may wait");
+            "a folder on disk where the optimizer's states lie in place of memory, and activations and weights may "
+            "wait");
   flags.add("--update-in-backward", to.update_in_backward,
             "gradients are used up inside the step, as in lissome train");
   flags.add("--precision", to.precision, "f32; bf16 or fp16: products and convolutions in it, weights stay f32");
@@ -82,13 +83,12 @@ Table make_memory_table(const BudgetTrial& found) {
     table.rows.push_back({what, static_cast<double>(plain), static_cast<double>(told), static_cast<double>(measured)});
   };
   const auto add_same = [&](const std::string& what, int64_t bytes) { add(what, bytes, bytes, bytes); };
-  add_same("weights", found.fixed.weights);
+  add("weights", found.fixed.weights + found.fixed.saved(), found.fixed.weights, found.weights_measured);
   add_same("gradients", found.fixed.gradients);
   add_same("optimizer states", found.fixed.states);
   add_same("batch", found.batch_bytes);
   add("activations and scratch", found.told.plain.total(), found.told.chosen.total(), found.measured.total());
-  add("all", found.beside() + found.told.plain.total(), found.beside() + found.told.chosen.total(),
-      found.beside() + found.measured.total());
+  add("all", found.keeping_all(), found.all_told(), found.all_measured());
   return table;
 }
 
@@ -107,6 +107,8 @@ void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console)
                     {"stored_lossy", found.told.stored_lossy},
                     {"offloaded", found.told.offloaded},
                     {"offloaded_bytes", found.told.offloaded_bytes},
+                    {"weights_in_file", found.fixed.waiting},
+                    {"weights_in_file_at_once", found.fixed.waiting_at_once},
                     {"seconds_told", found.told.seconds},
                     {"seconds_told_keeping_all", found.told.plain_seconds},
                     {"seconds", found.seconds.median},
@@ -114,11 +116,12 @@ void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console)
                     {"modules", to_json(modules)}};
     return console.print(print_json(json) + "\n");
   }
+  const std::string waiting = found.fixed.waiting > 0 ? ", " + describe_waiting(found.fixed) : "";
   console.print(render_table(memory, console.terminal()) + "\n" + render_table(modules, console.terminal()) +
                 "\nschedule: " + found.told.method + ", " + std::to_string(found.told.runs_again) + " nodes run again" +
-                describe_offloaded(found.told) + ". One step was told to take " + format_duration(found.told.seconds) +
-                " (" + format_duration(found.told.plain_seconds) + " keeping all) and took " +
-                format_duration(found.seconds.median) + "\n");
+                describe_offloaded(found.told) + waiting + ". One step was told to take " +
+                format_duration(found.told.seconds) + " (" + format_duration(found.told.plain_seconds) +
+                " keeping all) and took " + format_duration(found.seconds.median) + "\n");
 }
 
 }  // namespace

@@ -147,7 +147,8 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--byte-states", to.byte_states, "moments of adamw and adam in a byte a number");
   flags.add(
       "--offload", to.offload,
-      "a folder on disk where the optimizer's states lie in place of memory, and activations may wait to fit --memory");
+      "a folder on disk where the optimizer's states lie in place of memory; to fit --memory, activations and weights "
+      "may wait there, too");
   flags.add("--freeze", to.freeze, "parameters that stay, by pattern: 'encoder.*'; may be given again");
   flags.add("--group", to.groups,
             "PATTERN:lr=RATE,decay=DECAY of some parameters; lr=0.1x is a factor of --lr; may be given again, the "

@@ -15,6 +15,7 @@
 #include <ATen/ops/set.h>
 #include <ATen/ops/sparse_compressed_tensor.h>
 #include <ATen/ops/sparse_coo_tensor.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -257,7 +258,7 @@ class Unpacker {
         owner->get(), owner, [](void* context) { delete static_cast<std::shared_ptr<void>*>(context); },
         at::Device(at::kCPU));
     storage = c10::Storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(storage_bytes_.at(array.storage.get())),
-                           std::move(data), nullptr, /*resizable=*/false);
+                           std::move(data), c10::GetCPUAllocator(), /*resizable=*/true);
     return storage;
   }
 

@@ -109,14 +109,14 @@ py::dict describe_record(const TrainRecord& record) {
   return described;
 }
 
-py::dict describe_bytes(const BudgetTrial& trial, int64_t step) {
+py::dict describe_bytes(const BudgetTrial& trial, int64_t weights, int64_t step, int64_t all) {
   py::dict bytes;
-  bytes["weights"] = trial.fixed.weights;
+  bytes["weights"] = weights;
   bytes["gradients"] = trial.fixed.gradients;
   bytes["states"] = trial.fixed.states;
   bytes["batch"] = trial.batch_bytes;
   bytes["activations"] = step;
-  bytes["all"] = trial.beside() + step;
+  bytes["all"] = all;
   return bytes;
 }
 
@@ -128,12 +128,15 @@ py::dict describe_trial(const BudgetTrial& trial) {
   described["stored_lossy"] = trial.told.stored_lossy;
   described["offloaded"] = trial.told.offloaded;
   described["offloaded_bytes"] = trial.told.offloaded_bytes;
+  described["weights_in_file"] = trial.fixed.waiting;
+  described["weights_in_file_at_once"] = trial.fixed.waiting_at_once;
   described["seconds_told"] = trial.told.seconds;
   described["seconds_told_keeping_all"] = trial.told.plain_seconds;
   described["seconds"] = trial.seconds.median;
-  described["bytes_keeping_all"] = describe_bytes(trial, trial.told.plain.total());
-  described["bytes_told"] = describe_bytes(trial, trial.told.chosen.total());
-  described["bytes"] = describe_bytes(trial, trial.measured.total());
+  const int64_t weights = trial.fixed.weights + trial.fixed.saved();
+  described["bytes_keeping_all"] = describe_bytes(trial, weights, trial.told.plain.total(), trial.keeping_all());
+  described["bytes_told"] = describe_bytes(trial, trial.fixed.weights, trial.told.chosen.total(), trial.all_told());
+  described["bytes"] = describe_bytes(trial, trial.weights_measured, trial.measured.total(), trial.all_measured());
   py::list modules;
   for (const ModuleForecast& row : trial.told.modules) {
     py::dict module;

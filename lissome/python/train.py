@@ -116,7 +116,8 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     pin_memory: batches in page-locked memory, which has no effect (and is noted) without a device.
     update_in_backward: each weight as soon as its gradient is made, so that gradients take no memory of their own; needs
     clip=0. lossy_activations: some may wait in bf16 for the backward pass to fit memory, see docs/budget.md.
-    offload: a folder where optimizer states lie in place of memory and, to fit memory, activations wait.
+    offload: a folder where optimizer states lie in place of memory and, to fit memory, activations and
+    weights wait.
     threads: of steps, 0 for all that this process may use.
     progress: called with stage, message, fraction done, seconds left (-1: not known).
 
@@ -192,7 +193,7 @@ def budget(
     """Plans and runs a step of training inside `memory`: what it was told to take and what it took.
 
     model, data and the rest: as in train(). Gives a dict: method, nodes_run_again, stored_lossy, offloaded,
-    offloaded_bytes; seconds_told,
+    offloaded_bytes, weights_in_file and weights_in_file_at_once (bytes); seconds_told,
     seconds_told_keeping_all and seconds (measured); bytes_told, bytes_keeping_all and bytes (measured), each a dict of weights, gradients, states,
     batch, activations (scratch included) and all; modules, a list of what each keeps and makes again. Raises
     OverBudgetError, which names the least, where nothing fits. The module stays as it is.

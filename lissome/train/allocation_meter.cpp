@@ -114,8 +114,8 @@ int64_t choose_bound() { return (total_memory_bytes() - read_resident_memory().n
 
 }  // namespace
 
-TrainingMemory::TrainingMemory(const Program& model, int64_t before, int64_t bytes, bool bound)
-    : weights_(count_weight_bytes(model)), before_(before) {
+TrainingMemory::TrainingMemory(const Program& model, int64_t before, int64_t bytes, bool bound, int64_t in_file)
+    : weights_(count_weight_bytes(model) - in_file), before_(before) {
   allocator_memory().reset_peak();
   if (bytes == 0 && !bound) return;
   const int64_t most = bytes == 0 ? choose_bound() + weights_ : bytes;

@@ -34,9 +34,9 @@ class AllocationLimit {
 class TrainingMemory {
  public:
   // `before` is allocator_memory().live() then. `bytes` is its limit, 0 for none; with `bound` a limit is set all the
-  // same: four fifths of what the machine has beside what this process holds. Throws over_budget when the weights alone
-  // are more.
-  TrainingMemory(const Program& model, int64_t before, int64_t bytes, bool bound);
+  // same: four fifths of what the machine has beside what this process holds. Of the weights, `in_file` bytes take no
+  // memory. Throws over_budget when the others alone are more than the limit.
+  TrainingMemory(const Program& model, int64_t before, int64_t bytes, bool bound, int64_t in_file);
   int64_t peak() const;
 
  private:

@@ -31,6 +31,11 @@ using Recompute = std::variant<KeepAll, RecomputeEvery, RecomputeModules, Recomp
 // "none", "every:2", "modules:blocks.*", "auto", "adaptive:0.8". Throws usage for other words.
 Recompute parse_recompute(const std::string& text);
 
+// Weights that lie in a file: how many bytes, and how many of them a step may have in memory at once.
+struct StreamedWeights {
+  int64_t bytes = 0, at_once = 0;
+};
+
 struct StepBudget {
   Recompute recompute = RecomputeToFit{};
   int64_t memory = 0;        // bytes for what lives inside a step: the arena and what libtorch holds; 0: no limit
@@ -38,6 +43,7 @@ struct StepBudget {
   bool lossy = false;        // activations may be stored in bf16 where that helps, see store_in_bf16()
   // Where activations may wait in a file, see store_in_file(); empty: nowhere. The session of the plan needs it too.
   std::string offload_folder = {};
+  StreamedWeights weights = {};  // beside `memory`; none: weights lie in memory
 };
 
 // What a step keeps and what it costs, as told before it ran.

@@ -5,13 +5,17 @@
 #include <cmath>
 
 #include "lissome/base.h"
+#include "lissome/train/offload_weights.h"
 
 namespace lissome {
 namespace {
 
 void copy_all(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>& to) {
   const at::NoGradGuard no_gradients;
-  for (size_t i = 0; i < from.size(); ++i) to[i].copy_(from[i]);
+  for (size_t i = 0; i < from.size(); ++i) {
+    to[i].copy_(from[i]);
+    release_weight(from[i]), release_weight(to[i]);
+  }
 }
 
 }  // namespace
@@ -34,7 +38,10 @@ bool EarlyStop::observe(double metric) {
   best_ = metric;
   bad_metrics_ = 0;
   if (kept_.empty()) {
-    for (const at::Tensor& tensor : tensors_) kept_.push_back(tensor.detach().clone());
+    for (const at::Tensor& tensor : tensors_) {
+      kept_.push_back(tensor.detach().clone());
+      release_weight(tensor);
+    }
   } else {
     copy_all(tensors_, kept_);
   }

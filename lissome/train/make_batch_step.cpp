@@ -18,7 +18,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   if (find_fixed_batch(model)) step.fixed = batch;
   step.step.give_gradients = options.update_in_backward;
   // An update inside the step takes the memory of its states beforehand.
-  if (!options.update_in_backward) step.reserved = count_training_bytes(with_loss, options).states;
+  if (!options.update_in_backward) step.reserved = count_training_bytes(with_loss, options, WeightPlace::memory).states;
   return step;
 }
 
@@ -29,13 +29,15 @@ bool is_planned(const TrainOptions& options) {
 
 // The inputs of so many samples, and what they leave of the memory.
 StepBudget make_budget(const Program& with_loss, const TrainOptions& options, const std::vector<at::Tensor>& examples,
-                       int64_t batch) {
+                       int64_t batch, WeightPlace place) {
   StepBudget budget{.recompute = options.recompute,
                     .memory = options.memory,
                     .sizes = {},
                     .lossy = options.lossy_activations,
-                    .offload_folder = options.offload};
-  budget.memory -= count_training_bytes(with_loss, options).total();
+                    .offload_folder = options.offload,
+                    .weights = find_streamed_weights(with_loss, options, place)};
+  const TrainingBytes beside = count_training_bytes(with_loss, options, place);
+  budget.memory -= beside.total();
   for (const at::Tensor& example : examples) {
     Sizes sizes = example.sizes().vec();
     sizes.at(0) = batch;
@@ -44,7 +46,9 @@ StepBudget make_budget(const Program& with_loss, const TrainOptions& options, co
   }
   if (budget.memory <= 0)
     throw_error(ErrorKind::over_budget, "weights, gradients, the optimizer's states and ", batch,
-                " samples take more than the ", format_bytes(options.memory), " of memory");
+                " samples take more than the ", format_bytes(options.memory),
+                " of memory: ", format_bytes(options.memory - budget.memory),
+                place == WeightPlace::file ? ", though " : "", describe_waiting(beside));
   return budget;
 }
 
@@ -54,16 +58,18 @@ BatchStep make_batch_step(const Program& model, const Program& with_loss, const 
                           const TrainOptions& options, int64_t batch, int64_t examples) {
   const std::vector<at::Tensor> samples = take_inputs(data, 0, examples, with_loss.inputs.size());
   BatchStepOptions step = make_step_options(model, with_loss, options, batch);
-  for (;;) {
-    try {
-      if (is_planned(options)) step.step.budget = make_budget(with_loss, options, samples, step.at_once);
-      return BatchStep(with_loss, samples, step);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::over_budget || !is_planned(options) || step.fixed || step.at_once == 1 ||
-          options.update_in_backward)
-        throw;
+  if (!is_planned(options)) return BatchStep(with_loss, samples, step);
+  const std::vector<WeightPlace> places = list_weight_places(with_loss, options);
+  for (;; step.at_once /= 2) {
+    const bool smallest = step.fixed || step.at_once == 1 || options.update_in_backward;
+    for (const WeightPlace place : places) {
+      try {
+        step.step.budget = make_budget(with_loss, options, samples, step.at_once, place);
+        return BatchStep(with_loss, samples, step);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::over_budget || (smallest && place == places.back())) throw;
+      }
     }
-    step.at_once /= 2;
   }
 }
 

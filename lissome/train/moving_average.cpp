@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "lissome/base.h"
+#include "lissome/train/offload_weights.h"
 
 namespace lissome {
 
@@ -22,6 +23,7 @@ void MovingAverage::update() {
     } else {
       averages_[i].copy_(tensors_[i]);
     }
+    release_weight(tensors_[i]);
   }
 }
 
@@ -31,6 +33,7 @@ void MovingAverage::swap() {
     const at::Tensor trained = tensors_[i].clone();
     tensors_[i].copy_(averages_[i]);
     averages_[i].copy_(trained);
+    release_weight(tensors_[i]);
   }
 }
 

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <fstream>
 #include <system_error>
 
 #include "lissome/base.h"
@@ -45,7 +47,29 @@ void OffloadFile::release(ByteRange range) const {
   const ByteRange pages = round_in(range);
   if (data_ == nullptr || pages.begin >= pages.end) return;
   sync_file_range(file_.descriptor(), pages.begin, pages.end - pages.begin, SYNC_FILE_RANGE_WRITE);
+  drop(range);
+}
+
+void OffloadFile::drop(ByteRange range) const {
+  const ByteRange pages = round_in(range);
+  if (data_ == nullptr || pages.begin >= pages.end) return;
   madvise(data_ + pages.begin, static_cast<size_t>(pages.end - pages.begin), MADV_DONTNEED);
+}
+
+int64_t OffloadFile::resident() const {
+  std::ifstream maps("/proc/self/smaps");
+  int64_t bytes = 0;
+  bool ours = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long first = 0, last = 0, kilobytes = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &first, &last) == 2) {
+      const auto begin = reinterpret_cast<uintptr_t>(data_), end = begin + static_cast<uintptr_t>(file_.bytes());
+      ours = first < end && begin < last;
+    } else if (ours && std::sscanf(line.c_str(), "Rss: %llu kB", &kilobytes) == 1) {
+      bytes += static_cast<int64_t>(kilobytes) << 10;
+    }
+  }
+  return bytes;
 }
 
 }  // namespace lissome

@@ -25,6 +25,10 @@ class OffloadFile {
   void fetch(ByteRange range) const;
   // Starts to write a stretch back and takes it out of the process's memory. It can be used again at any time.
   void release(ByteRange range) const;
+  // The same of a stretch whose contents nobody wants any more, or that was only read.
+  void drop(ByteRange range) const;
+  // Bytes of it that are in the process's memory now.
+  int64_t resident() const;
 
  private:
   UnnamedFile file_;

@@ -11,6 +11,7 @@
 
 #include "lissome/base.h"
 #include "lissome/program.h"
+#include "lissome/train/offload_weights.h"
 #include "lissome/train/update.h"
 
 namespace lissome {
@@ -102,7 +103,7 @@ void put_rows(const UpdateTensors& taken, const UpdateTensors& whole) {
   for (size_t i = 0; i < taken.states.size(); ++i) whole.states[i].index_copy_(0, rows, taken.states[i]);
 }
 
-constexpr int64_t kStretchBytes = 32 << 20;  // of states that lie in memory at once, twice
+constexpr int64_t kStretchBytes = 32 << 20;  // of states, and of weights, that lie in memory at once, twice
 constexpr int64_t kAlignment = 64;
 
 // In a file: aligned for the kernels.
@@ -159,14 +160,20 @@ void Optimizer::plan_stretches(const std::string& offload) {
     stretches_ = {{0, trained_.size(), {}}};
     return;
   }
-  int64_t offset = 0;
+  int64_t offset = 0, waiting = 0;  // of states; bytes of the stretch's weights that lie in a file
   for (size_t i = 0; i < trained_.size(); ++i) {
     Trained& trained = trained_[i];
     if (!trained.parameter.weight.is_cpu())
       throw_error(ErrorKind::unsupported, "optimizer: states are offloaded from main memory alone, and ",
                   quote(trained.parameter.name), " is not there");
-    if (stretches_.empty() || offset - stretches_.back().bytes.begin >= kStretchBytes)
+    const at::Tensor& weight = trained.parameter.weight;
+    const int64_t more = waits_in_file(weight) ? static_cast<int64_t>(weight.nbytes()) : 0;
+    if (stretches_.empty() || offset - stretches_.back().bytes.begin >= kStretchBytes ||
+        waiting + more > kStretchBytes) {
       stretches_.push_back({i, i, {offset, offset}});
+      waiting = 0;
+    }
+    waiting += more;
     trained.place.begin = offset;
     for (const StateForm& form : list_states(options_, trained.parameter.weight)) offset += count_bytes(form);
     trained.place.end = offset;
@@ -236,6 +243,7 @@ double Optimizer::update(size_t parameter, const at::Tensor& gradient, const Ste
   if (file_ && parameter > 0) file_->fetch(trained_[parameter - 1].place);
   update_some(parameter, {&prepared, 1}, options, 1 / options.loss_scale);
   if (file_) file_->release(trained.place);
+  release_weight(trained.parameter.weight);
   return norm;
 }
 
@@ -249,11 +257,18 @@ void Optimizer::reserve_states() {
 void Optimizer::update_all(std::span<const at::Tensor> gradients, const StepOptions& options, double gradient_scale) {
   for (size_t i = 0; i < stretches_.size(); ++i) {
     const Stretch& stretch = stretches_[i];
-    if (file_ && i == 0) file_->fetch(stretch.bytes);
-    if (file_ && i + 1 < stretches_.size()) file_->fetch(stretches_[i + 1].bytes);
+    if (file_ && i == 0) fetch(stretch);
+    if (file_ && i + 1 < stretches_.size()) fetch(stretches_[i + 1]);
     update_some(stretch.first, gradients.subspan(stretch.first, stretch.last - stretch.first), options, gradient_scale);
     if (file_) file_->release(stretch.bytes);
+    for (size_t k = stretch.first; k < stretch.last; ++k) release_weight(trained_[k].parameter.weight);
   }
+}
+
+// Ahead of its updates.
+void Optimizer::fetch(const Stretch& stretch) const {
+  file_->fetch(stretch.bytes);
+  for (size_t i = stretch.first; i < stretch.last; ++i) fetch_weight(trained_[i].parameter.weight);
 }
 
 // Of the parameters from `first` on, a gradient each.

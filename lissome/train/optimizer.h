@@ -75,8 +75,8 @@ class Optimizer {
  public:
   // Throws invalid_input: an option out of range, a name or memory twice, a pattern that fits no parameter, a weight
   // that is not floating or not contiguous. With `offload`, a folder, states lie in a file there and are read and
-  // written a stretch ahead of the updates; throws what OffloadFile throws, unsupported where weights are not on the
-  // CPU.
+  // written a stretch ahead of the updates, and weights that lie in a file leave the memory behind them; throws what
+  // OffloadFile throws, unsupported where weights are not on the CPU.
   Optimizer(std::vector<Parameter> parameters, const OptimizerOptions& options,
             const std::vector<ParameterGroup>& groups = {}, const std::string& offload = {});
 
@@ -111,6 +111,7 @@ class Optimizer {
     ByteRange bytes;
   };
   void plan_stretches(const std::string& offload);
+  void fetch(const Stretch& stretch) const;
   std::vector<at::Tensor> make_states(const Trained& trained) const;
   at::Tensor prepare(const Trained& trained, const at::Tensor& gradient) const;
   void update_all(std::span<const at::Tensor> gradients, const StepOptions& options, double gradient_scale);

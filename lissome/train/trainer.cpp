@@ -21,6 +21,7 @@
 #include "lissome/train/labels.h"
 #include "lissome/train/make_batch_step.h"
 #include "lissome/train/nonfinite.h"
+#include "lissome/train/offload_weights.h"
 #include "lissome/train/race_steps.h"
 #include "lissome/train/schedule.h"
 #include "lissome/train/training_bytes.h"
@@ -96,7 +97,7 @@ class Trainer {
         optimizer_(list_parameters(step_->step()), options.optimizer, list_training_groups(options.groups),
                    options.offload),
         backward_update_(make_backward_update()),
-        limit_(model, live_before_, options.memory, options.batch == 0),
+        limit_(model, live_before_ - weights_.metered(), options.memory, options.batch == 0, weights_.saved()),
         update_(choose_update(data)),
         batches_(data, update_, fixed_, with_loss_.inputs.size(), options.seed, options.batches),
         schedule_(
@@ -109,6 +110,7 @@ class Trainer {
              ", which is taken; samples that fill no batch are left out of their epoch");
     if (const std::optional<StepForecast>& forecast = step_->step().forecast())
       notice(describe_forecast(*forecast, step_->at_once()));
+    if (step_->step().streams_weights()) notice(describe_waiting(count_bytes()));
     if (options.batches.pin_memory && !can_pin_memory())
       notice("page-locked memory (--pin-memory) has no effect: it is for copies to a device, and libtorch sees none");
     if (!model.training)
@@ -143,6 +145,7 @@ class Trainer {
       return;
     }
     restore_snapshot(found.snapshot, state());
+    weights_.release();
     first_step_ = record_.steps;
     notice("goes on from " + quote(found.path) + ", after step " + std::to_string(record_.steps));
   }
@@ -160,10 +163,18 @@ class Trainer {
   }
 
  private:
-  std::unique_ptr<BatchStep> make_step(Dtype precision) const {
+  std::unique_ptr<BatchStep> make_step(Dtype precision) {
     TrainOptions options = options_;
     options.precision = precision;
-    return std::make_unique<BatchStep>(make_batch_step(model_, with_loss_, data_, options, batch_, examples_));
+    auto step = std::make_unique<BatchStep>(make_batch_step(model_, with_loss_, data_, options, batch_, examples_));
+    if (step->step().streams_weights())
+      weights_.move(find_waiting_weights(with_loss_, options_.update_in_backward), options_.offload);
+    return step;
+  }
+
+  TrainingBytes count_bytes() {
+    const WeightPlace place = step_->step().streams_weights() ? WeightPlace::file : WeightPlace::memory;
+    return count_training_bytes(with_loss_, options_, place);
   }
 
   std::optional<BackwardUpdate> make_backward_update() {
@@ -303,7 +314,7 @@ class Trainer {
     TrainingStep& step = step_->step();
     const std::vector<at::Tensor>& inputs = step_->last_inputs();
     const MemoryTimeline timeline = step.trace_arena(inputs);
-    const TrainingBytes bytes = count_training_bytes(with_loss_, options_);
+    const TrainingBytes bytes = count_bytes();
     const ResidentMemory resident = read_resident_memory();
     MemoryRecord memory{.step = record_.steps,
                         .weights = bytes.weights,
@@ -413,6 +424,7 @@ class Trainer {
       notice("the snapshot of step " + std::to_string(record_.steps) +
              " was not saved, training goes on: " + error.message());
     }
+    weights_.release();
   }
 
   // Validation, and what follows from it, with the averages of weights where they are kept.
@@ -423,6 +435,7 @@ class Trainer {
         record.validation_loss = result->loss;
         record.validation_metrics = result->metrics;
       }
+      weights_.release();
     }
     const double metric = record.validation_loss.value_or(record.loss);
     schedule_.observe(metric);
@@ -433,6 +446,7 @@ class Trainer {
     if (average_) average_->swap();
   }
 
+  OffloadedWeights weights_;   // before all that takes memory: they come back when that has gone
   const int64_t live_before_;  // bytes
   const Program& model_;
   const Dataset& data_;

@@ -38,7 +38,8 @@ struct TrainOptions {
   LossFunction loss_function;  // in place of `loss`
   OptimizerOptions optimizer = AdamW{};
   std::vector<ParameterGroup> groups;
-  // A folder for the optimizer's states, and with `memory` for activations that wait; empty: all lies in memory.
+  // A folder for the optimizer's states, and with `memory` for activations and weights that wait where it takes that;
+  // empty: all lies in memory.
   std::string offload;
   std::optional<double> learning_rate;  // default: the optimizer's
   std::string schedule = "constant";    // see parse_schedule()

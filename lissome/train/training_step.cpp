@@ -14,10 +14,12 @@
 #include "lissome/train/count_dropout.h"
 #include "lissome/train/lift_weights.h"
 #include "lissome/train/mask_before_pool.h"
+#include "lissome/train/offload_weights.h"
 #include "lissome/train/repeat_copies.h"
 #include "lissome/train/restore_attention.h"
 #include "lissome/train/split_gradients.h"
 #include "lissome/train/split_joined.h"
+#include "lissome/train/transfer_rate.h"
 
 namespace lissome {
 namespace {
@@ -98,6 +100,11 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
     BudgetedPlan fitted = plan_within_budget(source, examples, lent_, *options.budget, lower);
     forecast_ = fitted.forecast;
     plan = std::move(fitted.plan);
+    streamed_ = options.budget->weights;
+    // Read in the forward pass and in the backward pass.
+    if (streams_weights())
+      forecast_->seconds =
+          measure_folder(options.budget->offload_folder).predict(forecast_->seconds, 2 * streamed_.bytes);
   }
   SessionOptions session;
   session.threads = options.threads;
@@ -118,6 +125,19 @@ void TrainingStep::let_gradients_leave(Plan& plan) const {
     }
   }
   let_leave_early(plan, early);
+}
+
+// Weights may have been moved into the file, or out of it, since the last run.
+void TrainingStep::stream_weights() {
+  if (!streams_weights()) return;
+  const size_t first_input = session_->plan().inputs.size() - lent_.size();
+  std::vector<size_t> streaming;
+  for (size_t i = 0; i < lent_.size(); ++i) {
+    if (waits_in_file(lent_[i])) streaming.push_back(first_input + i);
+  }
+  if (streaming == streaming_) return;
+  session_->stream_inputs(streaming, streamed_.at_once);
+  streaming_ = std::move(streaming);
 }
 
 void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const StepSink* sink, const OutputTaker* taker) {
@@ -151,6 +171,7 @@ std::vector<at::Tensor> TrainingStep::run(const std::vector<at::Tensor>& inputs,
   for (const at::Tensor& input : inputs) dense.push_back(input.contiguous());
   std::vector<TensorView> views;
   for (const at::Tensor& input : dense) views.push_back(view_of(input));
+  stream_weights();
   if (seed_) seed_->random_();
   for (const at::Tensor& tensor : lent_) views.push_back(view_of(tensor));
   const size_t first_gradient = session_->plan().outputs.size() - written_.size() - names_.size();

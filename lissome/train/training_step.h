@@ -53,11 +53,14 @@ class TrainingStep {
   Session& session() { return *session_; }
   // What a run with inputs of these sizes holds, node by node.
   MemoryTimeline trace_arena(const std::vector<at::Tensor>& inputs) const;
+  // Whether the step was planned for weights that lie in a file; it may run before they do.
+  bool streams_weights() const { return streamed_.at_once > 0; }
   // What was promised when the step was planned; nothing without a budget.
   const std::optional<StepForecast>& forecast() const { return forecast_; }
 
  private:
   void let_gradients_leave(Plan& plan) const;
+  void stream_weights();
   void run_into_kept(const std::vector<TensorView>& views, const StepSink* sink, const OutputTaker* taker);
 
   std::vector<std::string> names_;
@@ -65,6 +68,8 @@ class TrainingStep {
   std::vector<at::Tensor> lent_, written_;  // weights and more that each run reads; that it ends with writing
   std::optional<at::Tensor> seed_;          // of dropout
   std::optional<StepForecast> forecast_;
+  StreamedWeights streamed_;
+  std::vector<size_t> streaming_;  // inputs of the plan
   std::unique_ptr<Session> session_;
   std::vector<Sizes> sizes_;  // of the last inputs, for which these lie ready:
   std::vector<Array> outputs_;

@@ -6,6 +6,7 @@
 #include "lissome/train/accumulate.h"
 #include "lissome/train/freeze.h"
 #include "lissome/train/labels.h"
+#include "lissome/train/offload_weights.h"
 
 namespace lissome {
 namespace {
@@ -20,20 +21,64 @@ std::vector<at::Tensor> repeat_inputs(Dataset data, int64_t count, size_t inputs
   return take_inputs(data, 0, count, inputs);
 }
 
-StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& inputs, const TrainOptions& options) {
+StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& inputs, const TrainOptions& options,
+                       StreamedWeights weights) {
   StepBudget budget{.recompute = options.recompute,
                     .memory = trial.memory - trial.beside(),
                     .sizes = {},
                     .lossy = options.lossy_activations,
-                    .offload_folder = options.offload};
+                    .offload_folder = options.offload,
+                    .weights = weights};
   if (budget.memory <= 0) {
     throw_error(ErrorKind::over_budget, "a budget of ", format_bytes(trial.memory),
                 ": weights, gradients, the optimizer's states and a batch take ", format_bytes(trial.beside()),
-                " before any activation.",
-                "\n      A smaller batch, or an optimizer with fewer states (sgd) would help.");
+                " before any activation", trial.fixed.waiting > 0 ? ", though " : "", describe_waiting(trial.fixed),
+                ".", "\n      A smaller batch, or an optimizer with fewer states (sgd) would help.");
   }
   for (const at::Tensor& input : inputs) budget.sizes.push_back(input.sizes().vec());
   return budget;
+}
+
+// The most of the weights in their file that is in memory between the steps of the plan.
+int64_t measure_resident(BatchStep& step, const OffloadedWeights& weights) {
+  int64_t most = 0;
+  const StepSink look = [&](const StepTiming&) { most = std::max(most, weights.resident()); };
+  step.step().run(step.last_inputs(), &look);
+  return most;
+}
+
+BudgetTrial try_with_weights(const Program& program, const std::vector<at::Tensor>& examples,
+                             const std::vector<at::Tensor>& inputs, const TrainOptions& options, WeightPlace place) {
+  BudgetTrial trial;
+  trial.memory = options.memory;
+  trial.fixed = count_training_bytes(program, options, place);
+  for (const at::Tensor& input : inputs) trial.batch_bytes += static_cast<int64_t>(input.nbytes());
+  BatchStepOptions step_options;
+  step_options.loss = options.loss;
+  step_options.precision = options.precision.value();
+  step_options.at_once = options.batch;
+  step_options.step = {.threads = options.threads,
+                       .budget = make_budget(trial, inputs, options, find_streamed_weights(program, options, place)),
+                       .outputs = false,
+                       .give_gradients = options.update_in_backward};
+  OffloadedWeights weights;  // goes last: steps read them
+  BatchStep step(program, examples, step_options);
+  if (place == WeightPlace::file)
+    weights.move(find_waiting_weights(program, options.update_in_backward), options.offload);
+  trial.told = *step.step().forecast();
+  step.run(inputs);
+  trial.measured = measure_memory(step.step().session(), [&] { step.run(inputs); });
+  trial.weights_measured = trial.fixed.weights;
+  if (place == WeightPlace::file)
+    trial.weights_measured += measure_resident(step, weights) - trial.fixed.waiting_at_once;
+  std::vector<double> seconds;
+  for (int i = 0; i < kSteps; ++i) {
+    const Stopwatch watch;
+    step.run(inputs);
+    seconds.push_back(watch.seconds());
+  }
+  trial.seconds = summarize(seconds);
+  return trial;
 }
 
 }  // namespace
@@ -43,31 +88,17 @@ BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOpt
   const int64_t examples = choose_examples(model, options.batch);
   const Program program =
       freeze_parameters(attach_checked_loss(model, data, nullptr, options, examples), options.groups);
-  const std::vector<at::Tensor> inputs = repeat_inputs(data, options.batch, program.inputs.size());
-  BudgetTrial trial;
-  trial.memory = options.memory;
-  trial.fixed = count_training_bytes(program, options);
-  for (const at::Tensor& input : inputs) trial.batch_bytes += static_cast<int64_t>(input.nbytes());
-  BatchStepOptions step_options;
-  step_options.loss = options.loss;
-  step_options.precision = options.precision.value();
-  step_options.at_once = options.batch;
-  step_options.step = {.threads = options.threads,
-                       .budget = make_budget(trial, inputs, options),
-                       .outputs = false,
-                       .give_gradients = options.update_in_backward};
-  BatchStep step(program, repeat_inputs(data, examples, program.inputs.size()), step_options);
-  trial.told = *step.step().forecast();
-  step.run(inputs);
-  trial.measured = measure_memory(step.step().session(), [&] { step.run(inputs); });
-  std::vector<double> seconds;
-  for (int i = 0; i < kSteps; ++i) {
-    const Stopwatch watch;
-    step.run(inputs);
-    seconds.push_back(watch.seconds());
+  const std::vector<at::Tensor> inputs = repeat_inputs(data, options.batch, program.inputs.size()),
+                                samples = repeat_inputs(data, examples, program.inputs.size());
+  const std::vector<WeightPlace> places = list_weight_places(program, options);
+  if (places.size() > 1) {
+    try {
+      return try_with_weights(program, samples, inputs, options, places.front());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::over_budget) throw;
+    }
   }
-  trial.seconds = summarize(seconds);
-  return trial;
+  return try_with_weights(program, samples, inputs, options, places.back());
 }
 
 }  // namespace lissome

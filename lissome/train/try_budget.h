@@ -14,14 +14,19 @@ struct BudgetTrial {
   int64_t memory = 0;       // asked for
   StepForecast told;        // of activations and scratch
   StepMemory measured;      // of the same
-  Summary seconds;          // of a step
+  int64_t weights_measured = 0;
+  Summary seconds;  // of a step
   int64_t beside() const { return fixed.total() + batch_bytes; }
+  int64_t keeping_all() const { return beside() + fixed.saved() + told.plain.total(); }
+  int64_t all_told() const { return beside() + told.chosen.total(); }
+  int64_t all_measured() const { return beside() - fixed.weights + weights_measured + measured.total(); }
 };
 
 // Plans and runs steps of options.batch samples, which come round again where `data` has fewer, for options.memory
 // bytes in all. Of the options it reads the loss, optimizer, groups, offload, precision (which must be given),
 // recompute, update_in_backward, lossy_activations and threads. Weights stay; running statistics do not. Throws
-// over_budget: the message names the least that does; what attach_loss() and check_offload_folder() throw.
+// over_budget: the message names the least that does; what attach_loss() and check_offload_folder() throw. Where
+// weights in memory do not fit and there is a folder to offload to, they lie in a file there meanwhile.
 BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOptions& options);
 
 }  // namespace lissome

@@ -128,6 +128,35 @@ def test_activations_in_a_file_meet_a_budget_in_which_nothing_runs_again(lissome
     assert done.returncode == 2 and "no/folder" in done.stderr
 
 
+def test_weights_in_a_file_meet_a_budget_that_weights_in_memory_exceed(lissome: Lissome, tmp_path: Path):
+    wide = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024) for _ in range(16)), torch.nn.Linear(1024, 5))
+    x, labels = torch.randn(8, 1024), torch.arange(8) % 5
+    shapes = ({0: torch.export.Dim("batch", min=2, max=64)},)
+    torch.export.save(torch.export.export(wide.train(), (x[:4],), dynamic_shapes=shapes), tmp_path / "tower.pt2")
+    np.savez(tmp_path / "data.npz", x=x.numpy(), labels=labels.numpy())
+    (tmp_path / "disk").mkdir()
+    where, batch = ("--offload", "disk"), ("--batch", "8")
+    plain = run_budget(lissome, 1 << 34, *where, *batch)
+    assert plain["weights_in_file"] == plain["weights_in_file_at_once"] == 0
+    budget = int(total(plain)[1]) - (16 << 20)
+    words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", *batch)
+    done = lissome(*words, "--memory", str(budget))
+    assert done.returncode == 3 and "before any activation" in done.stderr
+    waiting = run_budget(lissome, budget, *where, *batch)
+    assert waiting["weights_in_file"] == 16 * 1024 * 1024 * 4
+    assert waiting["weights_in_file_at_once"] == 32 << 20
+    _, told, measured = total(waiting)
+    assert measured <= told + (1 << 20) and told <= budget < total(plain)[1]
+    rows = {row[0]: row[1:] for row in waiting["memory"]["rows"]}
+    assert rows["weights"][0] - rows["weights"][1] == 32 << 20
+    assert rows["weights"][2] <= rows["weights"][1]
+    said = lissome(*words, "--memory", str(budget), *where).stdout
+    assert "weights of 64.0 MiB wait in a file, of which 32.0 MiB at most are in memory" in said
+    assert list((tmp_path / "disk").iterdir()) == []
+    done = lissome(*words, "--memory", "90MiB", *where)
+    assert done.returncode == 3 and "though weights of 64.0 MiB wait in a file" in done.stderr
+
+
 def test_mixed_precision_is_planned_too(lissome: Lissome, tower: Path):
     plain = total(run_budget(lissome, 1 << 34, "--precision", "bf16"))[0]
     assert plain < total(run_budget(lissome, 1 << 34))[0]

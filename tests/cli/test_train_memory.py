@@ -178,6 +178,30 @@ def test_activations_on_disk_leave_the_bits_and_fit_less_memory(
     assert list((tmp_path / "disk").iterdir()) == []
 
 
+def test_weights_on_disk_leave_the_bits_and_fit_less_memory(lissome: Lissome, nets: dict[str, Any], tmp_path: Path):
+    layers = [torch.nn.Sequential(torch.nn.Linear(1024, 1024), torch.nn.Tanh()) for _ in range(16)]
+    heavy = torch.nn.Sequential(*layers, torch.nn.Dropout(0.2), torch.nn.Linear(1024, CLASSES))
+    x, labels = torch.randn(48, 1024), torch.arange(48) % CLASSES
+    shapes = ({0: torch.export.Dim("batch", min=2, max=64)},)
+    torch.export.save(torch.export.export(heavy.train(), (x[:4],), dynamic_shapes=shapes), tmp_path / "heavy.pt2")
+    np.savez(tmp_path / "data.npz", x=x.numpy(), labels=labels.numpy())
+    (tmp_path / "disk").mkdir()
+    words = ("heavy.pt2", "--epochs", 2, "--batch", 16)
+    plain = train(lissome, tmp_path, *words)
+    states = 2 * sum(parameter.nbytes for parameter in heavy.parameters())
+    budget = plain[0]["peak_memory"] - states - (20 << 20)
+    offloaded = train(lissome, tmp_path, *words, "--offload", "disk", "--memory", budget)
+    check_same(offloaded, plain, 0)
+    assert offloaded[0]["batch"] == 16 and offloaded[0]["peak_memory"] <= budget
+    note = "weights of 64.0 MiB wait in a file, of which 32.0 MiB at most are in memory"
+    assert note in offloaded[0]["notes"]
+    assert list((tmp_path / "disk").iterdir()) == []
+    log = tmp_path / "log.jsonl"
+    train(lissome, tmp_path, *words, "--offload", "disk", "--memory", budget, "--log", log)
+    looks = [line for line in map(json.loads, log.read_text().splitlines()) if "weights" in line]
+    assert looks and all(look["weights"] < 33 << 20 for look in looks)
+
+
 def test_updates_in_the_backward_pass_leave_the_bits_and_take_no_gradients(
     lissome: Lissome, nets: dict[str, Any], tmp_path: Path
 ):

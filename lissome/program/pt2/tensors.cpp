@@ -3,6 +3,7 @@
 
 #include <ATen/ops/empty.h>
 #include <c10/core/CPUAllocator.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <cstring>
@@ -98,19 +99,36 @@ void check_length(const std::string& name, const Extent& extent, int64_t bytes, 
          ". If it was cut out of a greater tensor, clone() it before the export");
 }
 
+// Nobody else holds a pointer into these: they can be given other memory while a model trains.
+constexpr bool kResizable = true;
+
+// A part of the mapped archive that a storage lies in, and no other storage.
+struct BorrowedBytes {
+  std::shared_ptr<const MappedFile> file;
+  std::span<const std::byte> bytes;
+};
+
+// Its pages go with the storage: the archive stays mapped as long as any other tensor of it is there.
+void give_back(void* context) {
+  const std::unique_ptr<BorrowedBytes> borrowed(static_cast<BorrowedBytes*>(context));
+  constexpr uintptr_t kPage = 4096;
+  const auto begin = reinterpret_cast<uintptr_t>(borrowed->bytes.data());
+  const uintptr_t first = (begin + kPage - 1) / kPage * kPage, last = (begin + borrowed->bytes.size()) / kPage * kPage;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 c10::Storage borrow_storage(std::span<const std::byte> bytes, std::shared_ptr<const MappedFile> file) {
   auto* data = const_cast<std::byte*>(bytes.data());  // private pages: a write makes a copy of the page
-  auto* keeper = new std::shared_ptr<const MappedFile>(std::move(file));
-  c10::DataPtr pointer(
-      data, keeper, [](void* context) { delete static_cast<std::shared_ptr<const MappedFile>*>(context); },
-      c10::Device(c10::DeviceType::CPU));
-  return c10::Storage(c10::Storage::use_byte_size_t(), bytes.size(), std::move(pointer), nullptr, false);
+  c10::DataPtr pointer(data, new BorrowedBytes{std::move(file), bytes}, &give_back, c10::Device(c10::DeviceType::CPU));
+  return c10::Storage(c10::Storage::use_byte_size_t(), bytes.size(), std::move(pointer), c10::GetCPUAllocator(),
+                      kResizable);
 }
 
 c10::Storage copy_storage(std::span<const std::byte> bytes) {
   c10::DataPtr pointer = c10::GetCPUAllocator()->allocate(bytes.size());
   if (!bytes.empty()) std::memcpy(pointer.get(), bytes.data(), bytes.size());
-  return c10::Storage(c10::Storage::use_byte_size_t(), bytes.size(), std::move(pointer), c10::GetCPUAllocator(), false);
+  return c10::Storage(c10::Storage::use_byte_size_t(), bytes.size(), std::move(pointer), c10::GetCPUAllocator(),
+                      kResizable);
 }
 
 }  // namespace
