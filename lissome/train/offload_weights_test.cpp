@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "lissome/train/early_stop.h"
+#include "lissome/train/freeze.h"
 #include "lissome/train/moving_average.h"
 #include "lissome/train/trainer.h"
 #include "lissome/train/training_step.h"
@@ -64,11 +65,9 @@ TrainOptions make_heavy_options(int64_t memory, const std::string& folder) {
 }
 
 // Bytes in which such a training has to have weights in a file.
-int64_t find_tight_memory(TrainOptions options) {
-  options.memory = int64_t{2} << 30;
-  const BudgetTrial free = try_budget(make_heavy(), make_data(), options);
-  CHECK(free.fixed.waiting == 0);
-  return free.fixed.total() - 8 * kMebibyte;
+int64_t find_tight_memory(const TrainOptions& options) {
+  const Program program = freeze_parameters(attach_loss(make_heavy(), {}, Dtype::i64, {}), options.groups);
+  return count_training_bytes(program, options, WeightPlace::memory).total() - 8 * kMebibyte;
 }
 
 bool tells_of_weights(const Trained& trained) {

@@ -135,14 +135,14 @@ def test_weights_in_a_file_meet_a_budget_that_weights_in_memory_exceed(lissome: 
     torch.export.save(torch.export.export(wide.train(), (x[:4],), dynamic_shapes=shapes), tmp_path / "tower.pt2")
     np.savez(tmp_path / "data.npz", x=x.numpy(), labels=labels.numpy())
     (tmp_path / "disk").mkdir()
-    where, batch = ("--offload", "disk"), ("--batch", "8")
-    plain = run_budget(lissome, 1 << 34, *where, *batch)
+    where = ("--offload", "disk")
+    plain = run_budget(lissome, 1 << 34, *where)
     assert plain["weights_in_file"] == plain["weights_in_file_at_once"] == 0
     budget = int(total(plain)[1]) - (16 << 20)
-    words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", *batch)
+    words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
     done = lissome(*words, "--memory", str(budget))
     assert done.returncode == 3 and "before any activation" in done.stderr
-    waiting = run_budget(lissome, budget, *where, *batch)
+    waiting = run_budget(lissome, budget, *where)
     assert waiting["weights_in_file"] == 16 * 1024 * 1024 * 4
     assert waiting["weights_in_file_at_once"] == 32 << 20
     _, told, measured = total(waiting)
