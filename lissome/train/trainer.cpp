@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
@@ -539,6 +540,7 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   if (options.initialize) initialize_weights(model, *options.initialize);
   Trainer trainer(model, data, validation, options, facts, control);
   at::manual_seed(options.seed);  // recording may have drawn
+  malloc_trim(0);  // what recording and planning freed, several times the weights, goes back to the system
   if (choice) trainer.leave_precision_open(choice->reason);
   if (lossy) trainer.notice(lossy->told);
   if (!options.resume.empty()) trainer.resume(found);
