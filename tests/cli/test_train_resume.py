@@ -97,7 +97,7 @@ def test_ctrl_c_leaves_a_snapshot_to_go_on_from(program: Path, train: Callable[.
     (step,) = steps_in(tmp_path / "t.lissome.snapshots")
     anew = train(epochs=1)
     assert anew.returncode == 2 and "holds snapshots of a training that did not end" in anew.stderr
-    done = train("--resume", "t.lissome.snapshots", "--max-steps", step + 5, "--json")
+    done = train("--resume", "t.lissome.snapshots", "--max-steps", step + 5, "--json", epochs=100000)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["steps"] == step + 5
     assert not (tmp_path / "t.lissome.snapshots").exists()  # nobody asked for it, and training has ended
