@@ -5,8 +5,7 @@
 #include <ATen/ops/equal.h>
 #include <doctest/doctest.h>
 
-#include <cmath>
-
+#include "lissome/train/test_waves.h"
 #include "lissome/train/trainer.h"
 #include "lissome/train/try_budget.h"
 #include "tests/expect_error.h"
@@ -55,13 +54,7 @@ Program make_deep() {
   return program;
 }
 
-Dataset make_data() {
-  NamedArray x{"x", make_array(Dtype::f32, {kSamples, kWidth})}, labels{"labels", make_array(Dtype::i64, {kSamples})};
-  for (int64_t i = 0; i < kSamples * kWidth; ++i)
-    x.array.data<float>()[i] = static_cast<float>(std::sin(0.37 * static_cast<double>(i)));
-  for (int64_t i = 0; i < kSamples; ++i) labels.array.data<int64_t>()[i] = i % 5;
-  return make_dataset({x, labels}, {.labels = "labels"}, "waves");
-}
+Dataset make_data() { return make_waves(kSamples, kWidth); }
 
 TrainOptions make_deep_options(bool in_backward) {
   TrainOptions options;

@@ -9,12 +9,12 @@
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <filesystem>
 
 #include "lissome/train/early_stop.h"
 #include "lissome/train/freeze.h"
 #include "lissome/train/moving_average.h"
+#include "lissome/train/test_waves.h"
 #include "lissome/train/trainer.h"
 #include "lissome/train/training_step.h"
 #include "lissome/train/try_budget.h"
@@ -49,13 +49,7 @@ Program make_heavy() {
   return program;
 }
 
-Dataset make_data() {
-  NamedArray x{"x", make_array(Dtype::f32, {kSamples, kWide})}, labels{"labels", make_array(Dtype::i64, {kSamples})};
-  for (int64_t i = 0; i < kSamples * kWide; ++i)
-    x.array.data<float>()[i] = static_cast<float>(std::sin(0.37 * static_cast<double>(i)));
-  for (int64_t i = 0; i < kSamples; ++i) labels.array.data<int64_t>()[i] = i % 5;
-  return make_dataset({x, labels}, {.labels = "labels"}, "waves");
-}
+Dataset make_data() { return make_waves(kSamples, kWide); }
 
 TrainOptions make_heavy_options(int64_t memory, const std::string& folder) {
   TrainOptions options;

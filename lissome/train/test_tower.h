@@ -4,10 +4,10 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <string>
 #include <vector>
 
+#include "lissome/train/test_waves.h"
 #include "lissome/train/training_step.h"
 #include "lissome/train/try_budget.h"
 
@@ -34,14 +34,6 @@ inline Program make_tower() {
   at::manual_seed(3);
   for (Weight& weight : program.weights) weight.tensor.uniform_(-0.15, 0.15);
   return program;
-}
-
-inline Dataset make_waves() {
-  NamedArray x{"x", make_array(Dtype::f32, {kBatch, kWidth})}, labels{"labels", make_array(Dtype::i64, {kBatch})};
-  for (int64_t i = 0; i < kBatch * kWidth; ++i)
-    x.array.data<float>()[i] = static_cast<float>(std::sin(0.37 * static_cast<double>(i)));
-  for (int64_t i = 0; i < kBatch; ++i) labels.array.data<int64_t>()[i] = i % 5;
-  return make_dataset({x, labels}, {.labels = "labels"}, "waves");
 }
 
 // The step's own plan, and the inputs that it takes: a batch, then weights. Views are of memory that `program` and
