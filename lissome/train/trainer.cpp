@@ -385,12 +385,17 @@ class Trainer {
       notice("nothing about a step was left open that could make it faster (batch auto, precision auto)");
       return;
     }
+    const auto tell_no_memory = [&](const std::string& why) {
+      notice("there is no memory to try another step beside this one: " + why);
+    };
     try {
       if (open_parts) notice(choose_parts(*step_, inputs_));
       if (open_precision_) notice(choose_other_precision());
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::over_budget) throw;
-      notice("there is no memory to try another step beside this one: " + error.message());
+      tell_no_memory(error.message());
+    } catch (const c10::OutOfMemoryError& error) {
+      tell_no_memory(error.what_without_backtrace());
     }
   }
 
