@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "lissome/measure.h"
 #include "tests/expect_error.h"
 
 using namespace lissome;
@@ -214,6 +215,24 @@ TEST_CASE("weights beside each other in one storage are not tied; those that ove
   check_gradients(program, {"a", "b"}, {{at::randn({2, 3})}});
   program.weights[1].tensor = storage.narrow(0, 11, 4);
   EXPECT_ERROR(unsupported, differentiate_program(program, {"a", "b"}, {at::ones({2, 3})}), "'a' and 'b' share memory");
+}
+
+TEST_CASE("gradients of several runs are not in memory at once") {
+  const Program program = parse_with_random_weights(
+      "dim n in 2..64\n"
+      "input %x: f32[n, 2048]\n"
+      "parameter @w: f32[4096, 2048]\n"
+      "%h = aten::linear(%x, @w)\n"
+      "%loss = aten::sum(%h)\n"
+      "return %loss\n");
+  const int64_t weight = find_tensor(program, "w").nbytes();
+  const Tensors example{at::ones({4, 2048})};
+  differentiate_program(program, {"w"}, example);  // libtorch's own buffers
+  REQUIRE(reset_resident_peak());
+  const int64_t before = read_resident_memory().now;
+  differentiate_program(program, {"w"}, example);
+  // The state as it was, what the original gives and what the program gives, a copy while it is taken.
+  CHECK(read_resident_memory().peak - before < 5 * weight);
 }
 
 TEST_CASE("what cannot be differentiated is refused by name") {

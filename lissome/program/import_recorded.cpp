@@ -3,12 +3,10 @@
 // expressions over sizes (convert_recording). At last the program must give what the code gave, in every run.
 #include "lissome/program/import_recorded.h"
 
-#include <ATen/Context.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/allclose.h>
 
 #include <algorithm>
-#include <mutex>
 
 #include "lissome/program/alias_sets.h"
 #include "lissome/program/convert_recording.h"
@@ -19,37 +17,30 @@ namespace {
 
 // The same ops in the same order: differences are of rounding alone, where memory is laid out in another way.
 constexpr double kRelativeTolerance = 1e-4;
+// Elements that are compared at a time: comparing makes several copies.
+constexpr int64_t kPiece = int64_t{1} << 20;
+
+double find_largest(const at::Tensor& tensor) {
+  double largest = 0;
+  for (const at::Tensor& piece : tensor.split(kPiece)) {
+    largest = std::max(largest, piece.abs().nan_to_num(0, 0, 0).max().item().toDouble());
+  }
+  return largest;
+}
 
 bool is_close(const at::Tensor& got, const at::Tensor& expected) {
   if (!got.defined() || !expected.defined()) return got.defined() == expected.defined();
   if (got.sizes() != expected.sizes() || got.scalar_type() != expected.scalar_type()) return false;
   if (got.numel() == 0) return true;
+  const at::Tensor flat = got.reshape(-1), flat_expected = expected.reshape(-1);
   const bool exact = !got.is_floating_point() && !got.is_complex();
-  const double scale = exact ? 0 : expected.abs().nan_to_num(0, 0, 0).max().item().toDouble();
-  return at::allclose(got, expected, 0, exact ? 0 : kRelativeTolerance * scale, true);
+  const double tolerance = exact ? 0 : kRelativeTolerance * find_largest(flat_expected);
+  const std::vector<at::Tensor> pieces = flat.split(kPiece), expected_pieces = flat_expected.split(kPiece);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (!at::allclose(pieces[i], expected_pieces[i], 0, tolerance, true)) return false;
+  }
+  return true;
 }
-
-class GeneratorKeeper {
- public:
-  GeneratorKeeper() : generator_(at::globalContext().defaultGenerator(at::kCPU)), before_(read()) {}
-  GeneratorKeeper(const GeneratorKeeper&) = delete;
-  GeneratorKeeper& operator=(const GeneratorKeeper&) = delete;
-  ~GeneratorKeeper() { write(before_); }
-
-  void write(const at::Tensor& state) {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_.set_state(state);
-  }
-
- private:
-  at::Tensor read() {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    return generator_.get_state();
-  }
-
-  at::Generator generator_;
-  at::Tensor before_;
-};
 
 [[noreturn]] void refuse_result(const ModuleRun& run, const std::string& what) {
   const std::string sizes = run.sizes.empty() ? "" : " at " + print_sizes(run.sizes);
@@ -59,8 +50,8 @@ class GeneratorKeeper {
 }
 
 // What the program writes is what the module wrote.
-void check_writes(const Program& program, const std::vector<at::Tensor>& written, const ModuleRun& run) {
-  std::map<std::string, at::Tensor> expected = run.written;
+void check_writes(const Program& program, const std::vector<at::Tensor>& written, const ModuleRun& run,
+                  std::map<std::string, at::Tensor> expected) {
   for (size_t i = 0; i < written.size(); ++i) {
     const ValueId target = program.writes[i].target;
     const Weight* weight = program.find_weight(target);
@@ -86,7 +77,8 @@ void check_writes(const Program& program, const std::vector<at::Tensor>& written
   }
 }
 
-void check_run(const Program& program, const ModuleRun& run) {
+void check_run(const Program& program, const ModuleRun& run, ModuleRunner& runner) {
+  RunResults expected = runner.repeat(run);
   std::vector<at::Tensor> written;
   InterpretOptions options;
   options.written = &written;
@@ -99,19 +91,10 @@ void check_run(const Program& program, const ModuleRun& run) {
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const at::Tensor got = outputs[i].isNone() ? at::Tensor() : outputs[i].toTensor();
-    if (!is_close(got, run.outputs.at(i))) refuse_result(run, program.outputs[i].name);
+    if (!is_close(got, expected.outputs.at(i))) refuse_result(run, program.outputs[i].name);
   }
-  check_writes(program, written, run);
-}
-
-void check_runs(const Program& program, const ModuleRuns& runs) {
-  GeneratorKeeper generator;
-  for (const auto* list : {&runs.recorded, &runs.held_out}) {
-    for (const ModuleRun& run : *list) {
-      generator.write(runs.generator);
-      check_run(program, run);
-    }
-  }
+  check_writes(program, written, run, std::move(expected.written));
+  runner.restore();
 }
 
 }  // namespace
@@ -119,11 +102,14 @@ void check_runs(const Program& program, const ModuleRuns& runs) {
 Program import_recorded(const RecordedModule& module, const std::vector<TracedInput>& inputs,
                         const ForwardMany& forward) {
   register_ops();
-  const ModuleRuns runs = run_module(module, inputs, forward);
+  ModuleRunner runner(module, inputs, forward);
+  const ModuleRuns runs = runner.record();
   Program program = convert_recordings(module, inputs, runs.recorded);
   verify_program(program, Stage::imported);
   purify(program);
-  check_runs(program, runs);
+  for (const auto* list : {&runs.recorded, &runs.held_out}) {
+    for (const ModuleRun& run : *list) check_run(program, run, runner);
+  }
   std::vector<c10::IValue> examples;
   for (const at::Tensor& input : runs.recorded.front().inputs) examples.emplace_back(input);
   infer_types(program, examples);

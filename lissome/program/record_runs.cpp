@@ -16,7 +16,6 @@
 #include <algorithm>
 
 namespace lissome {
-namespace {
 
 // Parameters, buffers and the random state as they were, whatever the runs do to them.
 class StateKeeper {
@@ -31,8 +30,6 @@ class StateKeeper {
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
   ~StateKeeper() { restore(); }
-
-  const at::Tensor& generator() const { return random_; }
 
   // What has changed since, as it is now.
   std::map<std::string, at::Tensor> list_changes() const {
@@ -61,6 +58,8 @@ class StateKeeper {
   at::Generator generator_;
   at::Tensor random_;
 };
+
+namespace {
 
 // Sizes of the named dimensions that the examples have.
 DimensionBindings read_sizes(const std::vector<TracedInput>& inputs) {
@@ -115,8 +114,7 @@ struct SizePlan {
   std::vector<DimensionBindings> recorded, held_out;
 };
 
-SizePlan plan_sizes(const std::vector<TracedInput>& inputs) {
-  const DimensionBindings base = read_sizes(inputs);
+SizePlan plan_sizes(const std::vector<TracedInput>& inputs, const DimensionBindings& base) {
   SizePlan plan{{base}, {}};
   DimensionBindings all = base, smallest = base, last = base;
   int64_t seed = 0;
@@ -180,44 +178,24 @@ at::Tensor redraw(const at::Tensor& example, const std::optional<at::Generator>&
   return at::rand_like(example, generator).mul_(span).add_(low);
 }
 
-class Runner {
+// Whatever happens in its scope.
+class RestoredAtEnd {
  public:
-  Runner(const RecordedModule& module, const std::vector<TracedInput>& inputs, const ForwardMany& forward)
-      : module_(module), inputs_(inputs), forward_(forward), keeper_(module) {}
-
-  const at::Tensor& generator() const { return keeper_.generator(); }
-
-  ModuleRun run(const DimensionBindings& sizes, std::vector<at::Tensor> examples, bool record) {
-    ModuleRun run{sizes, {}, {}, {}, examples.size() + module_.state.size(), {}};
-    for (const at::Tensor& example : examples) run.inputs.push_back(example.clone());
-    std::vector<at::Tensor> known = examples, outputs;
-    for (const StateTensor& state : module_.state) known.push_back(state.tensor);
-    const auto code = [&] { return outputs = forward_(examples); };
-    try {
-      const c10::AutoGradMode gradients(module_.level == RecordingLevel::differentiated);
-      if (record) run.recording = record_calls(known, module_.level, code);
-      if (!record) code();
-    } catch (...) {
-      keeper_.restore();
-      throw;
-    }
-    for (const at::Tensor& output : outputs) {
-      run.outputs.push_back(output.defined() ? output.detach().clone() : output);
-    }
-    run.written = keeper_.list_changes();
-    for (size_t i = 0; i < examples.size(); ++i) {
-      if (!same_contents(examples[i], run.inputs[i])) run.written.emplace(inputs_[i].name, examples[i].clone());
-    }
-    keeper_.restore();
-    return run;
-  }
+  explicit RestoredAtEnd(StateKeeper& keeper) : keeper_(keeper) {}
+  RestoredAtEnd(const RestoredAtEnd&) = delete;
+  RestoredAtEnd& operator=(const RestoredAtEnd&) = delete;
+  ~RestoredAtEnd() { keeper_.restore(); }
 
  private:
-  const RecordedModule& module_;
-  const std::vector<TracedInput>& inputs_;
-  const ForwardMany& forward_;
-  StateKeeper keeper_;
+  StateKeeper& keeper_;
 };
+
+ModuleRun start_run(const RecordedModule& module, const DimensionBindings& sizes,
+                    const std::vector<at::Tensor>& examples) {
+  ModuleRun run{sizes, {}, examples.size() + module.state.size(), {}};
+  for (const at::Tensor& example : examples) run.inputs.push_back(example.clone());  // the module may write to it
+  return run;
+}
 
 }  // namespace
 
@@ -235,36 +213,55 @@ std::string print_sizes(const DimensionBindings& sizes) {
   return text;
 }
 
-ModuleRuns run_module(const RecordedModule& module, const std::vector<TracedInput>& inputs,
-                      const ForwardMany& forward) {
-  const SizePlan plan = plan_sizes(inputs);
-  Runner runner(module, inputs, forward);
+ModuleRunner::ModuleRunner(const RecordedModule& module, const std::vector<TracedInput>& inputs,
+                           const ForwardMany& forward)
+    : module_(module),
+      inputs_(inputs),
+      forward_(forward),
+      example_sizes_(read_sizes(inputs)),
+      keeper_(std::make_unique<StateKeeper>(module)) {}
+
+ModuleRunner::~ModuleRunner() = default;
+
+void ModuleRunner::restore() { keeper_->restore(); }
+
+void ModuleRunner::refuse(const DimensionBindings& sizes, const std::string& reason) const {
+  if (sizes == example_sizes_) throw_error(ErrorKind::invalid_input, "the module cannot run on its examples: ", reason);
+  throw_error(ErrorKind::invalid_input, "the module cannot run at ", print_sizes(sizes),
+              ", which its dimensions' ranges allow: ", reason, ". Narrow the ranges");
+}
+
+ModuleRun ModuleRunner::record_run(const DimensionBindings& sizes, const std::vector<at::Tensor>& examples) {
+  ModuleRun run = start_run(module_, sizes, examples);
+  std::vector<at::Tensor> known = examples;
+  for (const StateTensor& state : module_.state) known.push_back(state.tensor);
+  const RestoredAtEnd restored(*keeper_);
+  run.recording = record_calls(known, module_.level, [&] { return forward_(examples); });
+  return run;
+}
+
+ModuleRuns ModuleRunner::record() {
+  const SizePlan plan = plan_sizes(inputs_, example_sizes_);
   ModuleRuns runs;
-  runs.generator = runner.generator();
-  const auto run_at = [&](const DimensionBindings& sizes, bool record) {
+  for (const DimensionBindings& sizes : plan.recorded) {
     try {
-      return runner.run(sizes, make_examples(inputs, sizes), record);
+      runs.recorded.push_back(record_run(sizes, make_examples(inputs_, sizes)));
     } catch (const c10::Error& error) {
-      if (sizes == plan.recorded.front())
-        throw_error(ErrorKind::invalid_input,
-                    "the module cannot run on its examples: ", error.what_without_backtrace());
-      throw_error(ErrorKind::invalid_input, "the module cannot run at ", print_sizes(sizes),
-                  ", which its dimensions' ranges "
-                  "allow: ",
-                  error.what_without_backtrace(), ". Narrow the ranges");
+      refuse(sizes, error.what_without_backtrace());
     }
-  };
-  for (const DimensionBindings& sizes : plan.recorded) runs.recorded.push_back(run_at(sizes, true));
-  for (const DimensionBindings& sizes : plan.held_out) runs.held_out.push_back(run_at(sizes, false));
+  }
+  for (const DimensionBindings& sizes : plan.held_out) {
+    runs.held_out.push_back(start_run(module_, sizes, make_examples(inputs_, sizes)));
+  }
   for (const bool mirrored : {true, false}) {
     std::optional<at::Generator> generator;
     if (!mirrored) generator = at::globalContext().defaultGenerator(at::kCPU).clone();
     std::vector<at::Tensor> redrawn;
-    for (const at::Tensor& example : make_examples(inputs, plan.recorded.front())) {
+    for (const at::Tensor& example : make_examples(inputs_, example_sizes_)) {
       redrawn.push_back(redraw(example, generator));
     }
     try {
-      runs.recorded.push_back(runner.run(plan.recorded.front(), std::move(redrawn), true));
+      runs.recorded.push_back(record_run(example_sizes_, redrawn));
     } catch (const c10::Error&) {
       // Values that the module refuses tell nothing about those that it takes.
     } catch (const Error& error) {  // so does a program that is recorded
@@ -272,6 +269,27 @@ ModuleRuns run_module(const RecordedModule& module, const std::vector<TracedInpu
     }
   }
   return runs;
+}
+
+RunResults ModuleRunner::repeat(const ModuleRun& run) {
+  std::vector<at::Tensor> examples;
+  for (const at::Tensor& input : run.inputs) examples.push_back(input.clone());
+  RunResults results;
+  const RestoredAtEnd restored(*keeper_);
+  try {
+    const c10::AutoGradMode gradients(module_.level == RecordingLevel::differentiated);
+    results.outputs = forward_(examples);
+  } catch (const c10::Error& error) {
+    refuse(run.sizes, error.what_without_backtrace());
+  }
+  for (at::Tensor& output : results.outputs) {  // one at a time: they may be as large as the state that they share
+    if (output.defined()) output = output.detach().clone();
+  }
+  results.written = keeper_->list_changes();
+  for (size_t i = 0; i < examples.size(); ++i) {
+    if (!same_contents(examples[i], run.inputs[i])) results.written.emplace(inputs_[i].name, examples[i]);
+  }
+  return results;
 }
 
 }  // namespace lissome
