@@ -88,9 +88,20 @@ std::shared_ptr<const BatchSource> make_source(Dataset dataset) {
   return std::make_shared<DatasetSource>(std::move(dataset));
 }
 
+namespace {
+
+// Whether nobody else holds the storage, nor reads it any more. A count of one is read without order; giving up a share
+// sees what the holders before did until they gave up theirs.
+bool is_alone(const Array& array) {
+  if (array.storage.use_count() != 1) return false;
+  std::shared_ptr<const void>(array.storage).reset();
+  return true;
+}
+
+}  // namespace
+
 Array& reuse_array(Array& array, Dtype dtype, Sizes sizes) {
-  const bool alone = array.storage.use_count() == 1;
-  if (alone && count_bytes(dtype, sizes) == array.bytes()) {
+  if (is_alone(array) && count_bytes(dtype, sizes) == array.bytes()) {
     array.dtype = dtype;
     array.sizes = std::move(sizes);
   } else {
