@@ -29,6 +29,7 @@ constexpr int kFittings = 6;
 constexpr double kLeastMove = 0.8;  // at once, by this factor at most
 constexpr double kCloseEnough = 1.02;
 constexpr int kDetourTries = 4;
+constexpr int kTurns = 3;
 constexpr double kWorthAnnealing = 1.1;      // times the step that keeps everything
 constexpr double kFarBelow = 0.75;           // of what was found: no annealing reaches that
 constexpr int kAnnealings = 9;               // until one fits
@@ -134,27 +135,40 @@ class BudgetPlanner {
   // Where the machine was busier while this step was measured than while `other` was, nodes that both have tell: their
   // times can then be set against each other.
   void follow_clock(const BudgetPlanner& other) {
-    const double pace = compare_seconds(other, list_seconds());
+    const double pace = compare_seconds(list_seconds(facts_.model), other, list_seconds(other.facts_.model));
     for (StepNode& node : facts_.model.nodes) node.seconds /= pace;
     forecast_.plain_seconds /= pace;
   }
 
   // What was scaled from few samples, node by node, gives way to what the plan chosen takes on all of them; the step of
-  // `whole` that keeps everything, which may not fit, follows as far as their common nodes were misjudged.
-  void time_chosen(const BudgetPlanner& whole, const std::vector<at::Tensor>& inputs) {
-    if (!fits() || (this == &whole && schedule_ == plain_ && forecast_.offloaded == 0)) return;
+  // `whole` that keeps everything, which may not fit, follows as far as their common nodes were misjudged. Where it has
+  // others besides, it is timed again on the samples `measured`, in turns with the plan, neither in memory during the
+  // other's turn: then the machine is as busy for both. The turn whose ratio is the middle one counts.
+  void time_chosen(const BudgetPlanner& whole, const std::vector<at::Tensor>& measured,
+                   const std::vector<at::Tensor>& inputs) {
+    const bool alone = &whole == this;
+    if (!fits() || (alone && schedule_ == plain_ && forecast_.offloaded == 0)) return;
     if (forecast_.stored_lossy > 0) return;  // what stores in bf16 and back belongs to no node
     const Program program = apply_schedule(*source_.program, schedule_);
-    const NodeSeconds seconds = measure_nodes({&program, &plan_, source_.threads, budget_.offload_folder}, inputs);
-    std::vector<double> first(facts_.model.nodes.size(), 0);
-    std::vector<bool> ran(first.size(), false);
-    for (size_t i = 0; i < schedule_.size(); ++i) {
-      const auto node = static_cast<size_t>(schedule_[i]);
-      if (!ran[node]) first[node] = seconds.nodes[i];
-      ran[node] = true;
+    const StepSource chosen{&program, &plan_, source_.threads, budget_.offload_folder};
+    struct Turn {
+      double seconds, plain_seconds;
+    };
+    std::vector<Turn> turns;
+    for (int i = 0; i < (alone ? 1 : kTurns); ++i) {
+      const std::vector<double> few =
+          list_seconds(alone ? facts_.model : measure_step(whole.source_, measured, sizes_).model);
+      const NodeSeconds all = measure_nodes(chosen, inputs);
+      turns.push_back(
+          {std::accumulate(all.nodes.begin(), all.nodes.end(), all.moving),
+           std::accumulate(few.begin(), few.end(), 0.0) * compare_seconds(list_first_runs(all.nodes), whole, few)});
     }
-    forecast_.seconds = std::accumulate(seconds.nodes.begin(), seconds.nodes.end(), seconds.moving);
-    forecast_.plain_seconds *= compare_seconds(whole, first);
+    const auto middle = turns.begin() + std::ssize(turns) / 2;
+    std::nth_element(turns.begin(), middle, turns.end(), [](const Turn& left, const Turn& right) {
+      return left.seconds * right.plain_seconds < right.seconds * left.plain_seconds;
+    });
+    forecast_.seconds = middle->seconds;
+    forecast_.plain_seconds = middle->plain_seconds;
   }
 
   // The forecast becomes one against a step that keeps everything and makes it whole.
@@ -173,24 +187,37 @@ class BudgetPlanner {
   }
 
  private:
-  std::vector<double> list_seconds() const {
+  static std::vector<double> list_seconds(const StepModel& model) {
     std::vector<double> seconds;
-    for (const StepNode& node : facts_.model.nodes) seconds.push_back(node.seconds);
+    for (const StepNode& node : model.nodes) seconds.push_back(node.seconds);
     return seconds;
   }
 
-  // Of the nodes that both steps have: what those here take, by `seconds`, over what those of `other` were found to.
-  double compare_seconds(const BudgetPlanner& other, const std::vector<double>& seconds) const {
+  // Of what the places of the schedule take: what each node of the step takes when it runs for the first time.
+  std::vector<double> list_first_runs(const std::vector<double>& places) const {
+    std::vector<double> first(facts_.model.nodes.size(), 0);
+    std::vector<bool> ran(first.size(), false);
+    for (size_t i = 0; i < schedule_.size(); ++i) {
+      const auto node = static_cast<size_t>(schedule_[i]);
+      if (!ran[node]) first[node] = places[i];
+      ran[node] = true;
+    }
+    return first;
+  }
+
+  // Of the nodes that both steps have: what those here take, by `seconds`, over what those of `other` take, by
+  // `others`.
+  double compare_seconds(const std::vector<double>& seconds, const BudgetPlanner& other,
+                         const std::vector<double>& others) const {
     const auto name = [](const BudgetPlanner& planner, const Node& node) {
       return node.results.empty() ? "" : node.op.name() + planner.source_.program->value(node.results.front()).name;
     };
-    std::map<std::string, double> others;
-    for (size_t i = 0; i < other.facts_.model.nodes.size(); ++i)
-      others[name(other, other.source_.program->nodes[i])] = other.facts_.model.nodes[i].seconds;
+    std::map<std::string, double> known;
+    for (size_t i = 0; i < others.size(); ++i) known[name(other, other.source_.program->nodes[i])] = others[i];
     double here = 0, there = 0;
     for (size_t i = 0; i < seconds.size(); ++i) {
-      const auto found = others.find(name(*this, source_.program->nodes[i]));
-      if (found != others.end()) here += seconds[i], there += found->second;
+      const auto found = known.find(name(*this, source_.program->nodes[i]));
+      if (found != known.end()) here += seconds[i], there += found->second;
     }
     return here > 0 && there > 0 ? here / there : 1;
   }
@@ -399,7 +426,7 @@ std::optional<BudgetedPlan> plan_in_blocks(const BudgetPlanner& whole, const Ste
       whole.fits() ? blocks.fits() && told.seconds < wanted.seconds : told.chosen.total() < wanted.chosen.total();
   if (!better) return std::nullopt;
   blocks.compare_with(wanted);
-  blocks.time_chosen(whole, inputs);
+  blocks.time_chosen(whole, measured, inputs);
   return blocks.finish();
 }
 
@@ -441,7 +468,7 @@ BudgetedPlan plan_within_budget(const StepSource& source, const std::vector<at::
     std::optional<BudgetedPlan> blocks = plan_in_blocks(whole, source, measured, inputs, sizes, budget, lower);
     if (blocks) return std::move(*blocks);
   }
-  whole.time_chosen(whole, inputs);
+  whole.time_chosen(whole, measured, inputs);
   return whole.finish();
 }
 
