@@ -142,6 +142,8 @@ std::string describe_features() {
   return names.empty() ? "none" : join(names, " ");
 }
 
+bool is_intel() { return read_cpuid(0, 0).ebx == signature_INTEL_ebx; }
+
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

@@ -18,6 +18,7 @@ bool has(Feature feature);
 void mask_features(const std::string& highest);
 std::string describe_features();  // "avx2 fma f16c avx512 avx512_vnni ...", "none" when there is nothing
 
+bool is_intel();               // for what was measured to differ between makers with the same features
 std::string processor_name();  // from /proc/cpuinfo
 // Processors this process may really use at once: the smaller of the affinity mask and the cgroup quota (rounded up),
 // at least 1.

@@ -65,6 +65,9 @@ TEST_CASE("features agree with the kernel's list") {
 
 TEST_CASE("this machine has a name, threads and memory") {
   CHECK_FALSE(processor_name().empty());
+  std::ifstream file("/proc/cpuinfo");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  CHECK(is_intel() == (text.find("GenuineIntel") != std::string::npos));
   CHECK(usable_threads() >= 1);
   CHECK(total_memory_bytes() > 1 << 20);
 }

@@ -16,13 +16,20 @@ struct LinearTile {
                           visit.begin * kLinearPanel + place.output % kLinearPanel;
     Floats sums[Rows][Vectors];
     start_tile(visit, place, sums);
+    if constexpr (Rows == 1) {
+      if (visit.streams) {
+        accumulate_streams(rows[0], weight, visit.end - visit.begin, sums);
+        return finish_tile(call, visit, place, sums);
+      }
+    }
     accumulate(rows, weight, visit.end - visit.begin, sums, visit.ahead);
     finish_tile(call, visit, place, sums);
   }
 };
 
 LISSOME_INLINE void run_linear_f32(const LinearF32Call& call, int part, int parts) {
-  const TileSizes sizes = {call.rows, call.outputs, call.inputs, call.inputs * static_cast<int64_t>(sizeof(float))};
+  const TileSizes sizes = {call.rows, call.outputs, call.inputs, call.inputs * static_cast<int64_t>(sizeof(float)),
+                           call.streams && call.rows == 1};
   run_tiles<LinearTile>(call, sizes, call.weight, part, parts);
 }
 

@@ -19,6 +19,7 @@ struct Case {
   ResidualPlace residual = ResidualPlace::none;
   bool bias = true;
   int64_t padding = 0;  // extra elements between rows
+  bool streams = false;
 };
 
 struct Arrays {
@@ -51,6 +52,7 @@ std::vector<float> run_row(const KernelRow& row, const Case& c, const Arrays& ar
   call.y_stride = call.residual_stride = c.outputs + c.padding;
   call.epilogue = c.epilogue;
   call.residual_place = c.residual;
+  call.streams = c.streams;
   std::vector<float> scratch(static_cast<size_t>(parts * linear_f32_scratch(call)), 555.0f);
   call.scratch = scratch.empty() ? nullptr : scratch.data();
   for (int part = 0; part < parts; ++part) row.function(&call, part, parts);
@@ -116,6 +118,15 @@ TEST_CASE("linear_f32 agrees with the portable form on large and random shapes")
                 numbers.between(0, 5)},
                static_cast<uint64_t>(i));
   }
+}
+
+TEST_CASE("linear_f32 reads the weights of a single row from several places") {
+  for (const int64_t inputs : {97, 700, 4099}) {
+    check_case({1, inputs, 3001, {Activation::relu}, ResidualPlace::none, true, 0, true}, 8);
+    check_case({1, inputs, 3001, {}, ResidualPlace::before_activation, false, 3, true}, 9);
+  }
+  check_case({1, 1 << 17, 5, {}, ResidualPlace::none, true, 0, true}, 10);
+  check_case({7, 700, 600, {}, ResidualPlace::none, true, 0, true}, 11);
 }
 
 TEST_CASE("linear_f32 applies every activation and residual place") {

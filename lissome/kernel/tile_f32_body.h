@@ -117,6 +117,33 @@ LISSOME_INLINE void accumulate(const float* const (&rows)[1], const float* weigh
   }
 }
 
+// One row alone reads each weight once, as fast as memory gives them: here from several places at once, each a little
+// ahead. See LinearF32Call::streams for where.
+constexpr int kStreams = 8;
+constexpr int64_t kStreamAhead = 2;  // rows of the panel
+template <int Vectors>
+LISSOME_INLINE void accumulate_streams(const float* row, const float* weight, int64_t count,
+                                       Floats (&sums)[1][Vectors]) {
+  const int64_t length = count / kStreams;
+  Floats other[1][Vectors];
+  clear_sums(other);
+  for (int64_t k = 0; k < length; ++k) {
+#pragma GCC unroll 8
+    for (int s = 0; s < kStreams; ++s) {
+      const float* const rows[1] = {row + s * length};
+      const float* from = weight + (s * length + k) * kLinearPanel;
+#pragma GCC unroll 8
+      for (int64_t line = 0; line < Vectors * Floats::kWidth; line += 16)
+        _mm_prefetch(reinterpret_cast<const char*>(from + kStreamAhead * kLinearPanel + line), _MM_HINT_T0);
+      add_products(rows, k, from, s % 2 == 0 ? sums : other);
+    }
+  }
+  const float* const rows[1] = {row};
+  for (int64_t k = kStreams * length; k < count; ++k) add_products(rows, k, weight + k * kLinearPanel, sums);
+#pragma GCC unroll 8
+  for (int v = 0; v < Vectors; ++v) sums[0][v] = sums[0][v] + other[0][v];
+}
+
 // One register of outputs after the other, each for all rows: what they share is loaded once. OutputF32 or OutputBf16.
 template <typename Output, typename Function>
 LISSOME_INLINE void finish_columns(const Output& output, const float* sums, int64_t sums_stride, int64_t rows,
@@ -202,6 +229,7 @@ struct Visit {
   float* kept = nullptr;
   int64_t kept_row = 0, kept_output = 0;  // which row and output lie first in `kept`
   Ahead ahead = {};
+  bool streams = false;  // one row, whose weights come from memory, from several places at once
 
   LISSOME_INLINE float* kept_at(TilePlace place) const {
     return kept + (place.row - kept_row) * kLinearPanel + place.output - kept_output;
@@ -270,7 +298,8 @@ constexpr int64_t kNearBytes = 1024 * 1024;  // weights that a part may well fin
 
 struct TileSizes {
   int64_t rows, outputs, inputs;
-  int64_t row_bytes;  // of x that a row adds to those before
+  int64_t row_bytes;     // of x that a row adds to those before
+  bool streams = false;  // there is one row, which may read weights from several places at once
 };
 
 // One chunk of rows against the outputs of one panel, or a part's share of them.
@@ -285,7 +314,8 @@ void run_panel(const Call& call, const TileSizes& sizes, const float* panel, Ran
     Visit visit = {sizes.inputs * block / blocks, sizes.inputs * (block + 1) / blocks, block == 0, block + 1 == blocks};
     visit.kept = kept, visit.kept_row = rows.begin;
     visit.kept_output = columns.begin * kColumn / kLinearPanel * kLinearPanel;
-    if (fetches && (more || !visit.last))
+    visit.streams = fetches && sizes.streams && kColumn == kLinearPanel;
+    if (fetches && !visit.streams && (more || !visit.last))
       visit.ahead = look_ahead(panel + visit.end * kLinearPanel, visit.end - visit.begin, visits);
     for (int64_t column = columns.begin; column < columns.end; ++column) {
       run_tile_column<Kernel>(call, column * kColumn, sizes.outputs, rows, visit);

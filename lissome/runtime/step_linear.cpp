@@ -32,6 +32,7 @@ void bind_linear_f32(StepBinder& binder) {
   }
   LinearF32Call call;
   read_linear(binder, call);
+  call.streams = is_intel();
   binder.require_product({call.outputs + kLinearPanel, call.inputs, 4});
   binder.require_sizes(weight, {packed_linear_f32_size(call.outputs, call.inputs)});
   const double rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
