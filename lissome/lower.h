@@ -27,9 +27,6 @@ struct ForcedKernel {
 
 struct LowerOptions {
   Effort effort = Effort::normal;
-  // Off: kernels are chosen by their time alone and the whole plan is never run, for programs that take too long or too
-  // much memory to run twice side by side, as a step of training.
-  bool whole_plans = true;
   int threads = 0;  // 0: all that this process may use
   std::vector<ForcedKernel> forced;
   // Another than "cpu", such as "cuda" or "cuda:1": every node runs there through libtorch, captured as one graph

@@ -19,8 +19,6 @@ namespace {
 constexpr double kFasterBy = 0.99;
 // So much faster where a plan that did without libtorch would need it, which costs a quarter of a second and 100 MiB.
 constexpr double kWorthLibtorch = 0.8;
-// Where whole plans are not run: what a node in libtorch forces on its neighbours, moves and held memory, is not seen.
-constexpr double kWorthLayout = 0.85;
 constexpr double kClearlyFaster = 0.97;  // of one node alone
 // A kernel that alone takes so much longer cannot win by what it spares its neighbours.
 constexpr double kHopeless = 2;
@@ -56,7 +54,6 @@ class KernelChooser {
     if (take_kept_choice()) return std::move(best_.plan);
     best_ = lower_({});
     if (best_.open.empty()) return std::move(best_.plan);
-    if (!options_.whole_plans) return choose_alone();
     inputs_ = timer_.make_inputs();
     try {
       session_ = open(best_.plan);
@@ -82,13 +79,6 @@ class KernelChooser {
     std::string kind, kernel;
     double gain;  // nanoseconds that the nodes alone would save
   };
-
-  Plan choose_alone() {
-    time_kinds();
-    preferences_ = find_fastest_alone(kWorthLayout);
-    best_ = lower_(preferences_);
-    return finish();
-  }
 
   Plan finish() {
     note_times();
@@ -177,10 +167,7 @@ class KernelChooser {
 
   // Every kind by the fastest of our kernels at once: many gains show together that drown in noise one by one. Those of
   // libtorch change layouts around them, which their time alone does not tell.
-  void try_fastest_alone() { try_preferences(find_fastest_alone(0)); }  // as below
-
-  // Those of libtorch count when they take less than this share of the time; none does for a share of 0.
-  Preferences find_fastest_alone(double share_of_libtorch) const {
+  void try_fastest_alone() {
     Preferences wanted = preferences_;
     for (const auto& [name, kind] : kinds_) {
       const Op& op = nodes_.at(kind.nodes.front())->op;
@@ -188,13 +175,12 @@ class KernelChooser {
       const bool works = first != kind.times.end() && first->second.failure.empty();
       double least = works ? kClearlyFaster * first->second.nanoseconds : std::numeric_limits<double>::max();
       for (const auto& [kernel, time] : kind.times) {
-        const double share = runs_in_libtorch(op, kernel) ? share_of_libtorch : 1;
-        if (!time.failure.empty() || share == 0 || time.nanoseconds / share >= least) continue;
-        least = time.nanoseconds / share;
+        if (!time.failure.empty() || runs_in_libtorch(op, kernel) || time.nanoseconds >= least) continue;
+        least = time.nanoseconds;
         for (const std::string& node : kind.nodes) wanted[node] = kernel;
       }
     }
-    return wanted;
+    try_preferences(std::move(wanted));  // what fails here is found and named kind by kind
   }
 
   void try_everywhere(const std::string& kernel) {
@@ -204,7 +190,7 @@ class KernelChooser {
       if (found == kind.times.end() || !found->second.failure.empty()) continue;
       for (const std::string& node : kind.nodes) wanted[node] = kernel;
     }
-    try_preferences(std::move(wanted));  // what fails here is found and named kind by kind
+    try_preferences(std::move(wanted));  // as above
   }
 
   void try_kind(const Move& move) {

@@ -151,7 +151,6 @@ std::string CandidateTimer::describe(const Node& node) const {
 
 std::string CandidateTimer::describe_choice() const {
   std::string text = options_.effort == Effort::max ? "long" : "";
-  if (!options_.whole_plans) text += " alone";
   for (const auto& [name, size] : dimensions_) text += " " + name + "=" + std::to_string(size);
   for (const ForcedKernel& forced : options_.forced) text += " " + forced.pattern + ":" + forced.kernel;
   return text;

@@ -29,9 +29,8 @@ std::vector<at::Tensor> add_scale(std::vector<at::Tensor> inputs, const std::opt
   return inputs;
 }
 
-// A step that is timed on a whole batch, or planned for one, gets the scale beside it.
+// A step that is planned for a whole batch gets the scale beside it.
 TrainingStepOptions complete(TrainingStepOptions options, const std::optional<LossScaler>& scaler) {
-  if (!options.batch.empty()) options.batch = add_scale(std::move(options.batch), scaler);
   if (options.budget && scaler) options.budget->sizes.push_back({});
   return options;
 }

@@ -36,16 +36,12 @@ std::vector<std::string> list_trainable(const Program& program) {
   return names;
 }
 
-// `lent` are the inputs after those of a batch.
-Plan lower_step(const Program& program, const std::vector<at::Tensor>& lent, const TrainingStepOptions& options) {
+// Kernels timed one by one are no better than the first that accept: what libtorch's convolutions force on their
+// neighbours, moves and held memory, is not seen.
+Plan lower_step(const Program& program, int threads) {
   LowerOptions lower;
-  lower.effort = options.batch.empty() ? Effort::fast : Effort::normal;
-  lower.whole_plans = false;
-  lower.threads = options.threads;
-  if (!options.batch.empty()) {
-    lower.inputs.assign(options.batch.begin(), options.batch.end());
-    lower.inputs.insert(lower.inputs.end(), lent.begin(), lent.end());
-  }
+  lower.effort = Effort::fast;
+  lower.threads = threads;
   return lower_program(program, lower);
 }
 
@@ -87,12 +83,12 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   const auto finish = [&](Plan& plan) {
     if (options.give_gradients) let_gradients_leave(plan);
   };
-  Plan plan = lower_step(lifted.program, lent_, options);
+  Plan plan = lower_step(lifted.program, options.threads);
   finish(plan);
   if (options.budget) {
     const StepSource source{&lifted.program, &plan, choose_threads(plan, options)};
     const auto lower = [&](const Program& scheduled) {
-      Plan made = lower_step(scheduled, lent_, options);
+      Plan made = lower_step(scheduled, options.threads);
       repeat_copies(made);
       finish(made);
       return made;
