@@ -156,8 +156,7 @@ class BudgetPlanner {
     };
     std::vector<Turn> turns;
     for (int i = 0; i < (alone ? 1 : kTurns); ++i) {
-      const std::vector<double> few =
-          list_seconds(alone ? facts_.model : measure_step(whole.source_, measured, sizes_).model);
+      const std::vector<double> few = alone ? list_seconds(facts_.model) : whole.measure_again(measured);
       const NodeSeconds all = measure_nodes(chosen, inputs);
       turns.push_back(
           {std::accumulate(all.nodes.begin(), all.nodes.end(), all.moving),
@@ -187,6 +186,13 @@ class BudgetPlanner {
   }
 
  private:
+  // As the seconds of its nodes were measured at first.
+  std::vector<double> measure_again(const std::vector<at::Tensor>& measured) const {
+    std::vector<double> seconds = measure_nodes(source_, measured).nodes;
+    for (size_t i = 0; i < seconds.size(); ++i) seconds[i] *= facts_.scales[i];
+    return seconds;
+  }
+
   static std::vector<double> list_seconds(const StepModel& model) {
     std::vector<double> seconds;
     for (const StepNode& node : model.nodes) seconds.push_back(node.seconds);

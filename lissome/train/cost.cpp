@@ -487,7 +487,7 @@ StepFacts measure_step(const StepSource& source, const std::vector<at::Tensor>& 
   NodeMeter meter(source);
   meter.run(measured);
   for (size_t i = 0; i < facts.model.nodes.size(); ++i) {
-    const double scale = maker.scale(source.program->nodes[i]);
+    const double scale = facts.scales.emplace_back(maker.scale(source.program->nodes[i]));
     facts.model.nodes[i].seconds = meter.seconds(i) * scale;
     const int64_t extra = std::max<int64_t>(meter.rise(i) - maker.count_held(source.program->nodes[i]), 0);
     facts.model.nodes[i].scratch += static_cast<int64_t>(static_cast<double>(extra) * scale);

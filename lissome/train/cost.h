@@ -22,6 +22,8 @@ struct StepSource {
 struct StepFacts {
   StepModel model;         // at the sizes asked for
   std::vector<bool> held;  // by value: libtorch holds its memory, else the arena
+  // By node: how many times as long it takes at those sizes as at the measured ones. Empty where nothing was measured.
+  std::vector<double> scales;
 };
 
 // Sizes of the named dimensions where the program's inputs have these sizes.

@@ -90,12 +90,12 @@ TEST_CASE("a budget that nothing kept in memory meets is met with activations in
   const TemporaryFolder folder;
   TrainOptions options = make_options(int64_t{1} << 30, {});
   options.recompute = KeepAll{};
-  const BudgetTrial plain = try_budget(make_tower(), make_waves(kBatch, kWidth), options);
+  const BudgetTrial plain = try_budget(make_tower(), make_tower_data(), options);
   CHECK(plain.told.offloaded == 0);
   options.memory = plain.beside() + plain.told.chosen.total() * 6 / 10;
-  EXPECT_ERROR(over_budget, try_budget(make_tower(), make_waves(kBatch, kWidth), options), "at the least found");
+  EXPECT_ERROR(over_budget, try_budget(make_tower(), make_tower_data(), options), "at the least found");
   options.offload = folder.file(".");
-  const BudgetTrial trial = try_budget(make_tower(), make_waves(kBatch, kWidth), options);
+  const BudgetTrial trial = try_budget(make_tower(), make_tower_data(), options);
   CHECK(trial.told.offloaded > 0);
   CHECK(trial.told.offloaded_bytes >= trial.told.offloaded * int64_t{1 << 20});
   CHECK(trial.told.runs_again == 0);
@@ -104,10 +104,10 @@ TEST_CASE("a budget that nothing kept in memory meets is met with activations in
   CHECK(trial.measured.arena == trial.told.chosen.arena);
   CHECK(trial.fixed.states == 0);
   options.memory += kHugePage;  // an arena takes whole ones
-  const Trained offloaded = train(make_tower(), make_waves(kBatch, kWidth), nullptr, options);
+  const Trained offloaded = train(make_tower(), make_tower_data(), nullptr, options);
   CHECK(tells_of_a_file(offloaded));
   options.memory = 0, options.offload.clear();
-  const Trained exact = train(make_tower(), make_waves(kBatch, kWidth), nullptr, options);
+  const Trained exact = train(make_tower(), make_tower_data(), nullptr, options);
   CHECK(offloaded.record.epochs.back().loss == exact.record.epochs.back().loss);
   for (size_t i = 0; i < exact.program.weights.size(); ++i)
     CHECK(at::equal(offloaded.program.weights[i].tensor, exact.program.weights[i].tensor));
@@ -119,13 +119,13 @@ TEST_CASE("activations of other dtypes wait in a file too, and beside gradients 
     TrainOptions options = make_options(int64_t{1} << 30, folder.file("."));
     options.recompute = KeepAll{}, options.epochs = 1;
     change(options);
-    const BudgetTrial plain = try_budget(make_tower(), make_waves(kBatch, kWidth), options);
+    const BudgetTrial plain = try_budget(make_tower(), make_tower_data(), options);
     options.memory = plain.beside() + plain.told.chosen.total() * 7 / 10 + kHugePage;
-    const Trained offloaded = train(make_tower(), make_waves(kBatch, kWidth), nullptr, options);
+    const Trained offloaded = train(make_tower(), make_tower_data(), nullptr, options);
     CHECK(offloaded.record.batch == kBatch);
     CHECK(tells_of_a_file(offloaded));
     options.memory = 0, options.offload.clear();
-    const Trained exact = train(make_tower(), make_waves(kBatch, kWidth), nullptr, options);
+    const Trained exact = train(make_tower(), make_tower_data(), nullptr, options);
     for (size_t i = 0; i < exact.program.weights.size(); ++i)
       CHECK(at::equal(offloaded.program.weights[i].tensor, exact.program.weights[i].tensor));
   };
@@ -136,21 +136,18 @@ TEST_CASE("activations of other dtypes wait in a file too, and beside gradients 
 TEST_CASE("a search that may offload takes what it told, and offloads nothing that fits") {
   const TemporaryFolder folder;
   const BudgetTrial plain =
-      try_budget(make_tower(), make_waves(kBatch, kWidth), make_options(int64_t{1} << 30, folder.file(".")));
+      try_budget(make_tower(), make_tower_data(), make_options(int64_t{1} << 30, folder.file(".")));
   CHECK(plain.told.offloaded == 0);
   CHECK(plain.told.runs_again == 0);
   const int64_t memory = plain.beside() + plain.told.chosen.total() / 2;
-  const BudgetTrial trial =
-      try_budget(make_tower(), make_waves(kBatch, kWidth), make_options(memory, folder.file(".")));
+  const BudgetTrial trial = try_budget(make_tower(), make_tower_data(), make_options(memory, folder.file(".")));
   CHECK(trial.beside() + trial.told.chosen.total() <= memory);
   CHECK(trial.measured.arena == trial.told.chosen.arena);
 }
 
 TEST_CASE("a folder that cannot be written to is told before anything else") {
-  EXPECT_ERROR(usage, try_budget(make_tower(), make_waves(kBatch, kWidth), make_options(1 << 30, "no/folder")),
-               "no/folder");
-  EXPECT_ERROR(usage, train(make_tower(), make_waves(kBatch, kWidth), nullptr, make_options(1 << 30, "no/folder")),
-               "no/folder");
+  EXPECT_ERROR(usage, try_budget(make_tower(), make_tower_data(), make_options(1 << 30, "no/folder")), "no/folder");
+  EXPECT_ERROR(usage, train(make_tower(), make_tower_data(), nullptr, make_options(1 << 30, "no/folder")), "no/folder");
   EXPECT_ERROR(usage, measure_folder("no/folder"), "no/folder");
 }
 

@@ -27,7 +27,7 @@ TrainOptions make_lossy_options(int64_t memory) {
 TrainOptions make_tight_options() {
   TrainOptions options = make_lossy_options(int64_t{1} << 30);
   options.recompute = RecomputeEvery{1};
-  const BudgetTrial plain = try_budget(make_tower(), make_waves(kBatch, kWidth), options);
+  const BudgetTrial plain = try_budget(make_tower(), make_tower_data(), options);
   CHECK(plain.told.stored_lossy == 0);
   options.memory = plain.beside() + plain.told.chosen.total() * 8 / 10;
   return options;
@@ -69,14 +69,14 @@ TEST_CASE("what waits in bf16 takes half of its bytes, and gradients stay near")
 TEST_CASE("a budget that exact activations cannot meet is met with some in bf16, as told, while gradients agree") {
   TrainOptions options = make_tight_options();
   options.lossy_activations = false;
-  EXPECT_ERROR(over_budget, try_budget(make_tower(), make_waves(kBatch, kWidth), options), "at the least found");
+  EXPECT_ERROR(over_budget, try_budget(make_tower(), make_tower_data(), options), "at the least found");
   options.lossy_activations = true;
-  const BudgetTrial trial = try_budget(make_tower(), make_waves(kBatch, kWidth), options);
+  const BudgetTrial trial = try_budget(make_tower(), make_tower_data(), options);
   CHECK(trial.told.stored_lossy > 0);
   CHECK(trial.beside() + trial.told.chosen.total() <= options.memory);
   CHECK(trial.measured.arena == trial.told.chosen.arena);
   options.memory += kHugePage;  // an arena takes whole ones
-  const Trained lossy = train(make_tower(), make_waves(kBatch, kWidth), nullptr, options);
+  const Trained lossy = train(make_tower(), make_tower_data(), nullptr, options);
   const auto count_notes = [&](const char* words) {
     return std::count_if(lossy.record.notes.begin(), lossy.record.notes.end(),
                          [&](const std::string& note) { return note.find(words) != std::string::npos; });
@@ -85,21 +85,21 @@ TEST_CASE("a budget that exact activations cannot meet is met with some in bf16,
   CHECK(count_notes("activations wait in bf16") == 1);
   CHECK(lossy.record.peak_memory <= options.memory);
   options.memory = 0, options.recompute = KeepAll{}, options.lossy_activations = false;
-  const Trained exact = train(make_tower(), make_waves(kBatch, kWidth), nullptr, options);
+  const Trained exact = train(make_tower(), make_tower_data(), nullptr, options);
   CHECK(lossy.record.epochs.back().loss == doctest::Approx(exact.record.epochs.back().loss).epsilon(0.01));
 }
 
 TEST_CASE("a search that may store in bf16 takes what it told") {
   TrainOptions options = make_tight_options();
   options.recompute = RecomputeToFit{};
-  const BudgetTrial trial = try_budget(make_tower(), make_waves(kBatch, kWidth), options);
+  const BudgetTrial trial = try_budget(make_tower(), make_tower_data(), options);
   CHECK(trial.beside() + trial.told.chosen.total() <= options.memory);
   CHECK(trial.measured.arena == trial.told.chosen.arena);
 }
 
 TEST_CASE("where gradients suffer, activations are kept exactly, and that is said") {
   const TrainOptions options = make_tight_options();
-  const LossyCheck check = check_lossy(make_tower(), make_waves(kBatch, kWidth), nullptr, options, 1e-6);
+  const LossyCheck check = check_lossy(make_tower(), make_tower_data(), nullptr, options, 1e-6);
   CHECK_FALSE(check.allowed);
   CHECK_MESSAGE(check.told.find("beyond the limit of 0.0001 %: all activations are kept exactly") != std::string::npos,
                 check.told);
@@ -107,11 +107,11 @@ TEST_CASE("where gradients suffer, activations are kept exactly, and that is sai
 
 TEST_CASE("lossy storage is for a budget") {
   TrainOptions options = make_lossy_options(0);
-  EXPECT_ERROR(usage, train(make_tower(), make_waves(kBatch, kWidth), nullptr, options), "give --memory");
+  EXPECT_ERROR(usage, train(make_tower(), make_tower_data(), nullptr, options), "give --memory");
   options.memory = int64_t{1} << 30, options.recompute = KeepAll{};
-  EXPECT_ERROR(usage, train(make_tower(), make_waves(kBatch, kWidth), nullptr, options), "--recompute auto");
+  EXPECT_ERROR(usage, train(make_tower(), make_tower_data(), nullptr, options), "--recompute auto");
   options.recompute = RecomputeToFit{};
-  const Trained trained = train(make_tower(), make_waves(kBatch, kWidth), nullptr, options);
+  const Trained trained = train(make_tower(), make_tower_data(), nullptr, options);
   CHECK(std::any_of(trained.record.notes.begin(), trained.record.notes.end(), [](const std::string& note) {
     return note.find("no activations are stored") != std::string::npos;
   }));

@@ -36,6 +36,8 @@ inline Program make_tower() {
   return program;
 }
 
+inline Dataset make_tower_data() { return make_waves(kBatch, kWidth); }
+
 // The step's own plan, and the inputs that it takes: a batch, then weights. Views are of memory that `program` and
 // `batch` hold.
 struct StepInputs {
