@@ -38,3 +38,4 @@
 #include "lissome/kernel/recurrent.h"
 #include "lissome/kernel/take.h"
 #include "lissome/kernel/winograd_f32.h"
+#include "lissome/kernel/winograd_u8s8.h"

@@ -35,6 +35,7 @@
 #include "lissome/kernel/recurrent.h"
 #include "lissome/kernel/take.h"
 #include "lissome/kernel/winograd_f32.h"
+#include "lissome/kernel/winograd_u8s8.h"
 
 namespace lissome {
 
@@ -329,6 +330,9 @@ LISSOME_KERNEL(winograd_bf16, WinogradBf16Call, portable);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx512);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx2);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, portable);
+
+LISSOME_KERNEL(winograd_u8s8, WinogradU8S8Call, avx2);
+LISSOME_KERNEL(winograd_u8s8, WinogradU8S8Call, portable);
 
 #undef LISSOME_KERNEL
 

@@ -113,9 +113,6 @@ void emit_conv_f32(PlanBuilder& builder, const Node& node) {
   emit_step(builder, node, std::move(step), packed, depthwise ? -1 : pack_zeros(builder, Dtype::f32, channels));
 }
 
-namespace {
-
-// What Winograd does not take of a convolution that is constant and of known types.
 std::string refuse_winograd_form(const PlanBuilder& builder, const Node& node) {
   constexpr int64_t kLeastChannels = 16;  // below, the transforms cost more than they save
   const at::Tensor& weight = weight_of(builder, node);
@@ -125,8 +122,6 @@ std::string refuse_winograd_form(const PlanBuilder& builder, const Node& node) {
   if (weight.size(0) < kLeastChannels || weight.size(1) < kLeastChannels) return "it has few channels";
   return {};
 }
-
-}  // namespace
 
 std::string refuse_winograd_f32(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_conv_f32(builder, node);

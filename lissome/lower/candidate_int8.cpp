@@ -202,16 +202,29 @@ int pack_border(PlanBuilder& builder, int64_t channels, int64_t zero) {
 
 }  // namespace
 
-void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
+namespace {
+
+PackedInt8 pack_winograd(PlanBuilder& builder, const Node& node) {
+  const std::string name = weight_name(builder, node) + ".winograd_u8s8", sums_name = name + ".sums";
+  if (!builder.has_packed(name)) {
+    const Array weight = share_tensor(*builder.constant(node.argument("weight").value()));
+    const int64_t outputs = weight.sizes[0], inputs = weight.sizes[1];
+    Array packed = make_array(Dtype::i16, {packed_winograd_u8s8_size(outputs, inputs)});
+    Array sums = make_array(Dtype::i32, {outputs});
+    pack_winograd_u8s8(weight.data<int8_t>(), outputs, inputs, packed.data<int16_t>(), sums.data<int32_t>());
+    builder.add_packed(name, std::move(packed));
+    builder.add_packed(sums_name, std::move(sums));
+  }
+  return {builder.find_packed(name), builder.find_packed(sums_name)};
+}
+
+// `kernel` is that of the packed weight. Where outside of x is read, it needs a border to read.
+void emit_conv_step(PlanBuilder& builder, const Node& node, const char* kernel, PackedInt8 packed, bool needs_border) {
   const int64_t groups = *node.argument("groups").get<int64_t>();
   const at::Tensor& weight = *builder.constant(node.argument("weight").value());
-  const Window window = read_window(node, weight);
-  const bool depthwise = is_depthwise(node, weight) && takes_depthwise_u8s8(window);
-  const PackedInt8 packed = depthwise ? pack_depthwise(builder, node, window)
-                                      : pack_weight(builder, node, groups, choose_runs(window, groups));
   const int64_t zero = static_cast<int64_t>(read_number(node.argument("x_zero")));
   PlanStep step;
-  step.kernel = depthwise ? "depthwise_u8s8" : "conv_u8s8";
+  step.kernel = kernel;
   set_geometry(step, node, weight);
   step.attributes.set("x_zero", zero);
   if (has_u8_residual(builder, node)) {
@@ -225,10 +238,38 @@ void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
                    packed.sums,
                    builder.use(node.argument("bias")),
                    builder.use_dense(node.argument("residual"), node, Format::channels_last)};
-  if (!depthwise)
+  if (needs_border)
     step.operands.insert(step.operands.end(), {-1, -1, pack_border(builder, weight.size(1) * groups, zero)});
   step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);
+}
+
+}  // namespace
+
+void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
+  const int64_t groups = *node.argument("groups").get<int64_t>();
+  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+  const Window window = read_window(node, weight);
+  if (is_depthwise(node, weight) && takes_depthwise_u8s8(window)) {
+    emit_conv_step(builder, node, "depthwise_u8s8", pack_depthwise(builder, node, window), false);
+  } else {
+    emit_conv_step(builder, node, "conv_u8s8", pack_weight(builder, node, groups, choose_runs(window, groups)), true);
+  }
+}
+
+std::string refuse_winograd_u8s8(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_conv_u8s8(builder, node);
+  if (!refusal.empty()) return refusal;
+  const std::string form = refuse_winograd_form(builder, node);
+  if (!form.empty()) return form;
+  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+  if (weight.size(0) % kWinogradBytes != 0 || weight.size(1) % kWinogradBytes != 0)
+    return "channels are no multiples of 16";
+  return weight.size(1) > kMostWinogradInputs ? "its sums would not fit 32 bits" : "";
+}
+
+void emit_winograd_u8s8(PlanBuilder& builder, const Node& node) {
+  emit_conv_step(builder, node, "winograd_u8s8", pack_winograd(builder, node), true);
 }
 
 std::string refuse_conv_transposed_u8s8(const PlanBuilder& builder, const Node& node) {

@@ -16,6 +16,8 @@ void emit_linear_matmul(PlanBuilder& builder, const Node& node);
 
 std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node);
 void emit_conv_f32(PlanBuilder& builder, const Node& node);
+// What Winograd does not take of a convolution that is constant and of known types.
+std::string refuse_winograd_form(const PlanBuilder& builder, const Node& node);
 std::string refuse_winograd_f32(const PlanBuilder& builder, const Node& node);
 std::string refuse_winograd_bf16(const PlanBuilder& builder, const Node& node);
 void emit_winograd_2x2(PlanBuilder& builder, const Node& node);
@@ -170,6 +172,8 @@ std::string refuse_conv_transposed_u8s8(const PlanBuilder& builder, const Node& 
 void emit_conv_transposed_u8s8(PlanBuilder& builder, const Node& node);
 std::string refuse_conv_u8s8(const PlanBuilder& builder, const Node& node);
 void emit_conv_u8s8(PlanBuilder& builder, const Node& node);
+std::string refuse_winograd_u8s8(const PlanBuilder& builder, const Node& node);
+void emit_winograd_u8s8(PlanBuilder& builder, const Node& node);
 std::string refuse_quantize(const PlanBuilder& builder, const Node& node);
 void emit_quantize(PlanBuilder& builder, const Node& node);
 std::string refuse_dequantize(const PlanBuilder& builder, const Node& node);

@@ -56,6 +56,7 @@ constexpr std::array kLinearInt8 = {
 };
 constexpr std::array kConvInt8 = {
     Candidate{"conv_u8s8", refuse_conv_u8s8, emit_conv_u8s8},
+    Candidate{"winograd_u8s8", refuse_winograd_u8s8, emit_winograd_u8s8},
     make_libtorch_row("onednn_conv_int8", refuse_onednn_conv_int8, emit_onednn_conv_int8),
 };
 constexpr std::array kConvTransposedInt8 = {

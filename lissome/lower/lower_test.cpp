@@ -215,6 +215,48 @@ TEST_CASE("int8 layers give what their composites give, u8 from layer to layer")
                 {at::randn({2, 5, 9, 9})});
 }
 
+TEST_CASE("3x3 convolutions in int8 go through Winograd with the bits of the direct form, for any batch and size") {
+  const Program program = parse_program(R"(
+    dim batch in 1..8
+    dim height in 2..64
+    input %x: f32[batch, 32, height, 9]
+    parameter @w1: i8[48, 32, 3, 3]
+    parameter @w2: i8[48, 48, 3, 3]
+    parameter @s: f32[48]
+    parameter @b: f32[48]
+    %0: u8[batch, 32, height, 9] = lissome::quantize(%x, 0.02, 120)
+    %1: u8[batch, 48, height, 9] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s, @b, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+    %2: u8[batch, 48, height, 9] = lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s, none, [1, 1], [1, 1], [1, 1], 1, "relu", %1, 0.05, 0, 0.1, 3)
+    %3: f32[batch, 48, height, 9] = lissome::conv_int8(%2, 0.1, 3, @w2, @s, @b, [1, 1], [1, 1], [1, 1], 1, "none", none)
+    return %3
+  )",
+                                        {{"w1", random_i8({48, 32, 3, 3})},
+                                         {"w2", random_i8({48, 48, 3, 3})},
+                                         {"s", at::rand({48}).mul(0.001)},
+                                         {"b", at::randn({48})}});
+  const auto lower_with = [&](const char* kernel) {
+    LowerOptions options;
+    options.effort = Effort::fast;
+    options.forced = {{"*", kernel}};
+    return std::make_shared<Plan>(lower_program(program, options));
+  };
+  const auto winograd = lower_with("winograd_u8s8"), direct = lower_with("conv_u8s8");
+  CHECK(count_steps(*winograd, "winograd_u8s8") == 3);
+  CHECK(count_steps(*direct, "conv_u8s8") == 3);
+  for (const int threads : {1, 2}) {
+    const SessionOptions options{.threads = threads};
+    Session through_winograd(winograd, options), directly(direct, options);
+    for (const int64_t batch : {1, 3}) {
+      for (const int64_t height : {2, 13, 64}) {
+        const std::vector<c10::IValue> inputs = {at::randn({batch, 32, height, 9})};
+        const at::Tensor seen = run_session(through_winograd, inputs)[0].toTensor();
+        CHECK(at::equal(seen, run_session(directly, inputs)[0].toTensor()));
+        CHECK(at::equal(seen, interpret(program, inputs)[0].toTensor()));
+      }
+    }
+  }
+}
+
 TEST_CASE("int8 linears that find their scales read and give bf16") {
   check_program(R"(
     input %x: f32[3, 70, 96]

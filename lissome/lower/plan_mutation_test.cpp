@@ -22,12 +22,12 @@ using Weights = std::vector<std::pair<std::string, at::Tensor>>;
 constexpr int64_t kNumbers[] = {-2, -1, 0, 1, 2, 3, 7, 64, 65, 300, int64_t{1} << 44, INT64_MAX};
 constexpr const char* kWords[] = {"input",         "constant",      "state",         "arena",         "view",
                                   "held",          "integer",       "boolean",       "f32",           "u8",
-                                  "i64",           "c128",          "channels_last", "reshape",       "split",
+                                  "i64",           "i16",           "channels_last", "reshape",       "split",
                                   "permute",       "expand",        "slice",         "select",        "copy",
                                   "gather",        "reduce",        "pool",          "elementwise",   "softmax",
                                   "layer_norm",    "linear_f32",    "conv_f32",      "depthwise_f32", "depthwise_bf16",
                                   "attention",     "quantize_rows", "batch",         "concat",        "take",
-                                  "lstm",          "gru",           "lstm_bf16",     "gru_u8s8",      "find_largest",
+                                  "lstm",          "gru",           "winograd_u8s8", "gru_u8s8",      "find_largest",
                                   "merge",         "winograd_f32",  "fold_columns",  "linear_bf16",   "conv_bf16",
                                   "depthwise_u8s8"};
 
@@ -195,6 +195,20 @@ TEST_CASE("changed plans of int8 layers are refused or stay inside their memory"
                       {"w3", at::randint(-127, 128, {6, 108}, at::kChar)},
                       {"s3", at::rand({6}).mul(0.01)}},
                      {at::randn({2, 5, 6, 6})});
+}
+
+TEST_CASE("changed plans of Winograd convolutions of bytes are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    input %x: f32[1, 16, 7, 6]
+    parameter @w: i8[32, 16, 3, 3]
+    parameter @s: f32[32]
+    %0: u8[1, 16, 7, 6] = lissome::quantize(%x, 0.02, 120)
+    %1: u8[1, 32, 7, 6] = lissome::conv_int8_u8(%0, 0.02, 120, @w, @s, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+    %2: f32[1, 32, 7, 6] = lissome::dequantize(%1, 0.05, 0)
+    return %2
+  )",
+                     {{"w", at::randint(-127, 128, {32, 16, 3, 3}, at::kChar)}, {"s", at::rand({32}).mul(0.01)}},
+                     {at::randn({1, 16, 7, 6})}, {{"lissome::conv_int8_u8", "winograd_u8s8"}});
 }
 
 TEST_CASE("changed plans of recurrent layers are refused or stay inside their memory") {

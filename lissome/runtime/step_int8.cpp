@@ -1,5 +1,5 @@
 // quantize_rows: x f32 or bf16 -> u8, scales f32, zeros i32. quantize_image: x f32 [batch, channels, ...] -> u8
-// channels-last, with attributes inverse (1 / scale) and zero. linear_u8s8, conv_u8s8 and depthwise_u8s8: operands x,
+// channels-last, with attributes inverse (1 / scale) and zero. linear_u8s8, conv_u8s8 and so on: operands x,
 // packed weight, multiplier, weight sums, bias, residual, and for a linear over quantized rows their scales and zeros;
 // -1 where absent. Attributes: outputs, x_zero, activation, for u8 results out_inverse and out_zero, for a u8 residual
 // residual_scale and residual_zero.
@@ -183,6 +183,41 @@ void bind_conv_u8s8(StepBinder& binder) {
                   static_cast<double>(x.elements() + 4 * y.elements()));
   const int64_t scratch = conv_u8s8_scratch(call.window, call.in_channels);
   if (can_run(Isa::avx2)) binder.point_scratch(&ConvU8S8Call::scratch, binder.parts() * scratch);
+}
+
+void bind_winograd_u8s8(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  binder.require_dtype(x, Dtype::u8);
+  WinogradU8S8Call call;
+  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  const Window& w = call.window;
+  binder.require(w.kernel_height == 3 && w.kernel_width == 3 && w.stride_height == 1 && w.stride_width == 1 &&
+                     w.dilation_height == 1 && w.dilation_width == 1 && sizes.groups == 1,
+                 "it takes 3x3 windows of stride 1, one group");
+  binder.require(sizes.in_channels % kWinogradBytes == 0 && sizes.out_channels % kWinogradBytes == 0 &&
+                     sizes.in_channels <= kMostWinogradInputs,
+                 "it takes multiples of ", kWinogradBytes, " channels, of x at most ", kMostWinogradInputs);
+  call.tile = 2, call.in_channels = sizes.in_channels;
+  call.out_channels = call.y_stride = call.residual_stride = sizes.out_channels;
+  const int64_t packed = packed_winograd_u8s8_size(call.out_channels, call.in_channels);
+  binder.require_dense(binder.operand(1), Dtype::i16, {packed});
+  read_output(binder, call, y.elements() / call.out_channels, call.out_channels);
+  call.narrows = y.dtype == Dtype::bf16;
+  binder.require(!binder.has_operand(6), "a convolution takes no scales of rows");
+  binder.require(binder.has_operand(8), "the border is missing");
+  binder.require_dense(binder.operand(8), Dtype::u8, {call.in_channels});
+  check_result(binder, y, y.sizes, call.out_inverse != 0, Format::channels_last);
+  const auto products = static_cast<double>(y.elements()) * static_cast<double>(call.in_channels * 9);
+  binder.set_products(products, Dtype::u8);
+  binder.set_work(products / 4, static_cast<double>(x.elements() + 4 * y.elements() + 2 * packed));
+  choose_winograd_u8s8_blocks(call, binder.parts());
+  binder.set_call("winograd_u8s8", call);
+  binder.point(&WinogradU8S8Call::x, x);
+  binder.point(&WinogradU8S8Call::weight, binder.operand(1));
+  binder.point(&WinogradU8S8Call::zeros, binder.operand(8));
+  binder.point_scratch(&WinogradU8S8Call::scratch, binder.parts() * winograd_u8s8_scratch(call));
+  point_output<WinogradU8S8Call>(binder, y);
 }
 
 void bind_depthwise_u8s8(StepBinder& binder) {

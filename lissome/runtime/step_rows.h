@@ -109,5 +109,6 @@ void bind_softmax_bf16(StepBinder& binder);
 void bind_take(StepBinder& binder);
 void bind_view(StepBinder& binder);
 void bind_winograd_f32(StepBinder& binder);
+void bind_winograd_u8s8(StepBinder& binder);
 
 }  // namespace lissome

@@ -71,6 +71,7 @@ constexpr std::array kRows = {
     StepRow{"take", bind_take, false, 0},
     StepRow{"view", bind_view, true, 0},
     StepRow{"winograd_f32", bind_winograd_f32, false, 1u << 3},
+    StepRow{"winograd_u8s8", bind_winograd_u8s8, false, 1u << 5},
 };
 
 }  // namespace

@@ -1,0 +1,102 @@
+// Every row of "winograd_u8s8" against the direct form, conv_u8s8: the same bits, as long as no activation rounds.
+#include "lissome/kernel/winograd_u8s8.h"
+
+#include <doctest/doctest.h>
+
+#include "lissome/kernel/test_u8s8.h"
+#include "lissome/kernel/test_window.h"
+
+using namespace lissome;
+
+namespace {
+
+struct Convolution {
+  Window window;
+  int64_t inputs, outputs;
+};
+
+std::vector<float> convolve_directly(const Convolution& c, const OutputU8S8& output, const Bytes& bytes,
+                                     const std::vector<uint8_t>& border, int64_t count) {
+  const RunsU8S8 runs = choose_runs(c.window, 1);
+  std::vector<int8_t> packed(static_cast<size_t>(packed_u8s8_size(c.outputs, c.inputs, runs)));
+  std::vector<int32_t> sums(static_cast<size_t>(c.outputs));
+  pack_u8s8(bytes.weight.data(), c.outputs, c.inputs, runs, packed.data(), sums.data());
+  ConvU8S8Call call;
+  static_cast<OutputU8S8&>(call) = output;
+  call.x = bytes.x.data(), call.weight = packed.data(), call.weight_sums = sums.data(), call.border = border.data();
+  call.in_channels = c.inputs, call.out_channels = c.outputs, call.window = c.window;
+  return run_row(kernel_rows("conv_u8s8").back(), call, count, 1);
+}
+
+// What is far off, or unequal where nothing rounds.
+int64_t count_wrong(const std::vector<float>& seen, const std::vector<float>& wanted, const OutputU8S8& output) {
+  const Activation activation = output.epilogue.activation;
+  const bool exact =
+      activation == Activation::none || activation == Activation::relu || activation == Activation::clamp;
+  if (exact) return count_differences(seen, wanted, 0);
+  if (output.out_inverse == 0) return count_differences(seen, wanted, output.narrows ? 8e-3f : 2e-6f);
+  int64_t far = 0;
+  for (size_t i = 0; i < seen.size(); ++i) far += std::fabs(seen[i] - wanted[i]) > 1;
+  return far;
+}
+
+void check_winograd(const Convolution& c, const Bytes& bytes, uint64_t seed) {
+  TestNumbers numbers(seed);
+  const int64_t rows = c.window.batch * c.window.out_height * c.window.out_width, count = rows * c.outputs;
+  const Surroundings around(numbers, rows, c.outputs);
+  WinogradU8S8Call call;
+  around.fill(numbers, call, c.outputs, false);
+  const std::vector<uint8_t> border(static_cast<size_t>(c.inputs), static_cast<uint8_t>(call.x_zero));
+  const std::vector<float> wanted = convolve_directly(c, call, bytes, border, count);
+  // As weights of plans lie in memory.
+  std::vector<int16_t> room(static_cast<size_t>(packed_winograd_u8s8_size(c.outputs, c.inputs)) + 32);
+  int16_t* packed = room.data() + (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) % 64 / 2;
+  std::vector<int32_t> sums(static_cast<size_t>(c.outputs));
+  pack_winograd_u8s8(bytes.weight.data(), c.outputs, c.inputs, packed, sums.data());
+  call.x = bytes.x.data(), call.zeros = border.data(), call.weight = packed, call.weight_sums = sums.data();
+  call.tile = 2, call.in_channels = c.inputs, call.out_channels = c.outputs, call.window = c.window;
+  for (const KernelRow& row : kernel_rows("winograd_u8s8")) {
+    if (!can_run(row.isa)) continue;
+    for (const int parts : {1, 3}) {
+      for (const bool split_outputs : {false, true}) {
+        choose_winograd_u8s8_blocks(call, parts);
+        call.split_outputs = split_outputs;
+        std::vector<std::byte> scratch(static_cast<size_t>(parts * winograd_u8s8_scratch(call)) + 64);
+        call.scratch = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+        CAPTURE(isa_name(row.isa));
+        CAPTURE(seed);
+        CHECK(count_wrong(run_row(row, call, count, parts), wanted, call) == 0);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("winograd_u8s8 gives the bits of the direct form over odd shapes") {
+  TestNumbers numbers(7);
+  for (uint64_t seed = 500; seed < 560; ++seed) {
+    Window w;
+    w.batch = numbers.between(1, 2), w.height = numbers.between(1, 15), w.width = numbers.between(1, 15);
+    w.kernel_height = w.kernel_width = 3;
+    w.pad_height = numbers.between(w.height < 3 ? 1 : 0, 2), w.pad_width = numbers.between(w.width < 3 ? 1 : 0, 2);
+    const Convolution c = {finish_window(w), 16 * numbers.between(1, 4), 16 * numbers.between(1, 5)};
+    check_winograd(c, make_bytes(numbers, w.batch * w.height * w.width * c.inputs, c.outputs * c.inputs * 9), seed);
+  }
+}
+
+TEST_CASE("winograd_u8s8 over several blocks of tiles") {
+  TestNumbers numbers(8);
+  const Convolution c = {square(1, 61, 3, 1), 96, 48};
+  check_winograd(c, make_bytes(numbers, 61 * 61 * c.inputs, c.outputs * c.inputs * 9), 561);
+}
+
+TEST_CASE("winograd_u8s8 does not overflow on extreme numbers") {
+  for (const int8_t weight : {int8_t{127}, int8_t{-128}}) {
+    const Convolution c = {square(1, 3, 3, 1), kMostWinogradInputs, 16};
+    Bytes bytes;
+    bytes.x.assign(static_cast<size_t>(9 * c.inputs), 255);
+    bytes.weight.assign(static_cast<size_t>(9 * c.inputs * c.outputs), weight);
+    check_winograd(c, bytes, 562);
+  }
+}
