@@ -1,8 +1,11 @@
 // One model at several memory budgets: lissome's side of bench/compare_budget.py.
 //   lissome_budget_worker MODEL.pt2 DATA.npz BATCH THREADS ROUNDS SHARE...
-// A share is of the bytes of activations that a step takes which keeps everything; above 1 it is such bytes. For each, a line of JSON: bytes and
+// A share is of the bytes of activations that a step takes which keeps everything. For each, a line of JSON: bytes and
 // time as told and as measured, in turns with the step that keeps everything, and whether gradients, state and the
 // generator have the same bits.
+// Without shares it says "ready" and answers lines, for turns with another process:
+//   plan BYTES  ok and JSON: bytes told and measured of a step planned into so many bytes of activations
+//   run N       nanoseconds of each of N such steps
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -42,50 +45,70 @@ class Worker {
     plain_bits_ = run_once(*plain_);
   }
 
-  void answer(double share) {
+  nlohmann::json answer(double share) {
     const StepForecast& all = *plain_->forecast();
-    const double activations =
-        share > 1 ? share : share * static_cast<double>(all.plain.total() - all.leaving);
-    const auto memory = all.leaving + static_cast<int64_t>(activations);
-    const Stopwatch watch;
-    std::unique_ptr<TrainingStep> step;
-    try {
-      step = make_step(StepBudget{.memory = memory, .sizes = list_sizes()});
-    } catch (const Error& error) {
-      std::cout << nlohmann::json{{"share", share}, {"error", error.what()}}.dump() << std::endl;
-      return;
-    }
-    const double planning = watch.seconds();
-    const bool equal = same_bits(run_once(*step));
-    const StepMemory plain_measured = measure_memory(plain_->session(), [&] { plain_->run(inputs_); });
-    const StepMemory measured = measure_memory(step->session(), [&] { step->run(inputs_); });
-    const StepForecast& told = *step->forecast();
+    nlohmann::json row = plan(share * static_cast<double>(all.plain.total() - all.leaving));
+    row["share"] = share;
+    if (row.contains("error")) return row;
     const Interleaved times =
-        compare_interleaved({{"plain", [&] { plain_->run(inputs_); }}, {"budget", [&] { step->run(inputs_); }}},
+        compare_interleaved({{"plain", [&] { plain_->run(inputs_); }}, {"budget", [&] { step_->run(inputs_); }}},
                             {.warmup = 1, .rounds = rounds_, .least_rounds = rounds_});
-    std::cout << nlohmann::json{{"share", share},
-                                {"method", told.method},
-                                {"runs_again", told.runs_again},
-                                {"leaving", told.leaving},
-                                {"planning_seconds", planning},
-                                {"budget", memory},
-                                {"plain_told", told.plain.total()},
-                                {"plain_measured", plain_measured.total()},
-                                {"told", told.chosen.total()},
-                                {"measured", measured.total()},
-                                {"arena", measured.arena},
-                                {"plain_seconds", times.summaries[0].median},
-                                {"seconds", times.summaries[1].median},
-                                {"ratio", times.ratios[1].median},
-                                {"ratio_low", times.ratios[1].interval.low},
-                                {"ratio_high", times.ratios[1].interval.high},
-                                {"ratio_told", told.seconds / told.plain_seconds},
-                                {"same_bits", equal}}
-                     .dump()
-              << std::endl;
+    row["plain_seconds"] = times.summaries[0].median;
+    row["seconds"] = times.summaries[1].median;
+    row["ratio"] = times.ratios[1].median;
+    row["ratio_low"] = times.ratios[1].interval.low;
+    row["ratio_high"] = times.ratios[1].interval.high;
+    return row;
+  }
+
+  void serve() {
+    std::cout << "ready" << std::endl;
+    for (std::string word; std::cin >> word;) {
+      int64_t number = 0;
+      std::cin >> number;
+      if (word == "plan") {
+        std::cout << "ok " << plan(static_cast<double>(number)).dump() << std::endl;
+        continue;
+      }
+      for (int64_t i = 0; i < number; ++i) {
+        const Stopwatch watch;
+        step_->run(inputs_);
+        std::cout << static_cast<int64_t>(watch.seconds() * 1e9) << " ";
+      }
+      std::cout << std::endl;
+    }
   }
 
  private:
+  // A step in so many bytes of activations.
+  nlohmann::json plan(double activations) {
+    const int64_t memory = plain_->forecast()->leaving + static_cast<int64_t>(activations);
+    const Stopwatch watch;
+    step_.reset();
+    try {
+      step_ = make_step(StepBudget{.memory = memory, .sizes = list_sizes()});
+    } catch (const Error& error) {
+      return {{"error", error.what()}};
+    }
+    const double planning = watch.seconds();
+    const bool equal = same_bits(run_once(*step_));
+    const StepMemory plain_measured = measure_memory(plain_->session(), [&] { plain_->run(inputs_); });
+    const StepMemory measured = measure_memory(step_->session(), [&] { step_->run(inputs_); });
+    const StepForecast& told = *step_->forecast();
+    return {{"method", told.method},
+            {"runs_again", told.runs_again},
+            {"leaving", told.leaving},
+            {"planning_seconds", planning},
+            {"budget", memory},
+            {"plain_told", told.plain.total()},
+            {"plain_measured", plain_measured.total()},
+            {"told", told.chosen.total()},
+            {"measured", measured.total()},
+            {"arena", measured.arena},
+            {"ratio_told", told.seconds / told.plain_seconds},
+            {"same_bits", equal}};
+  }
+
   std::vector<at::Tensor> take(int64_t count) const {
     std::vector<at::Tensor> tensors;
     for (const NamedArray& column : take_batch(data_, 0, count)) tensors.push_back(to_tensor(column.array));
@@ -132,7 +155,7 @@ class Worker {
   Dataset data_;
   int threads_, rounds_;
   std::vector<at::Tensor> inputs_;
-  std::unique_ptr<TrainingStep> plain_;
+  std::unique_ptr<TrainingStep> plain_, step_;
   std::vector<std::pair<at::Tensor, at::Tensor>> first_state_;
   std::vector<at::Tensor> plain_bits_;
 };
@@ -141,15 +164,16 @@ class Worker {
 }  // namespace lissome
 
 int main(int argument_count, char** arguments) {
-  if (argument_count < 7) {
-    std::fprintf(stderr, "usage: lissome_budget_worker MODEL.pt2 DATA.npz BATCH THREADS ROUNDS SHARE...\n");
+  if (argument_count < 6) {
+    std::fprintf(stderr, "usage: lissome_budget_worker MODEL.pt2 DATA.npz BATCH THREADS ROUNDS [SHARE...]\n");
     return 2;
   }
   try {
     const int threads = std::stoi(arguments[4]);
     at::set_num_threads(threads);
     lissome::Worker worker(arguments[1], arguments[2], std::stoll(arguments[3]), threads, std::stoi(arguments[5]));
-    for (int i = 6; i < argument_count; ++i) worker.answer(std::stod(arguments[i]));
+    if (argument_count == 6) worker.serve();
+    for (int i = 6; i < argument_count; ++i) std::cout << worker.answer(std::stod(arguments[i])).dump() << std::endl;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

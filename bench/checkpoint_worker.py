@@ -1,15 +1,15 @@
 """torch.utils.checkpoint over uniform segments of a network's blocks: the peer of bench/compare_budget.py, which starts it.
 
-    checkpoint_worker.py FOLDER BATCH THREADS ROUNDS
+    checkpoint_worker.py FOLDER BATCH THREADS
 
-Prints a line of JSON for each number of segments, none first: the peak of activations in bytes and over that of the plain
-step, seconds, and the ratio of times, in turns. Activations are what libtorch's allocator holds at most during a step,
-above weights and gradients.
+Says "ready" and answers lines:
+    peaks           ok and JSON: bytes of activations by the number of segments, 0 the plain step
+    run SEGMENTS N  nanoseconds of each of N steps
+Activations are what libtorch's allocator holds at most during a step, above weights and gradients.
 """
 
 import json
 import pathlib
-import statistics
 import sys
 import time
 
@@ -96,7 +96,7 @@ def measure_peak(work) -> int:
 
 
 def main() -> None:
-    folder, batch, threads, rounds = pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:5])
+    folder, batch, threads = pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:4])
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     module = TRAININGS[folder.name].make().train()
@@ -114,16 +114,18 @@ def main() -> None:
 
     choices = [n for n in (1, 2, 3, 4, 6, 12) if n <= len(originals)]
     peaks = {n: measure_peak(lambda n=n: work(n)) for n in (0, *choices)}
-    times = {n: [] for n in (0, *choices)}
-    for _ in range(rounds):
-        for n, list_of in times.items():
-            start = time.perf_counter()
-            work(n)
-            list_of.append(time.perf_counter() - start)
-    for n in (0, *choices):
-        row = {"segments": n, "peak": peaks[n], "share": peaks[n] / peaks[0], "seconds": statistics.median(times[n])}
-        row["ratio"] = statistics.median(a / b for a, b in zip(times[n], times[0]))
-        print(json.dumps(row), flush=True)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        match line.split():
+            case ["peaks"]:
+                print("ok", json.dumps(peaks), flush=True)
+            case ["run", segments, steps]:
+                nanoseconds = []
+                for _ in range(int(steps)):
+                    start = time.perf_counter_ns()
+                    work(int(segments))
+                    nanoseconds.append(time.perf_counter_ns() - start)
+                print(*nanoseconds, flush=True)
 
 
 if __name__ == "__main__":

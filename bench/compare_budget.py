@@ -4,17 +4,19 @@
 
 FOLDER is what training_models.py made. For each model and share of the activation bytes: peak told and measured, and
 the time of a step over that of the step that keeps everything, in turns. Beside it PyTorch with all of its blocks
-checkpointed, each way of cutting them into segments: its own ratio and peak, by libtorch's allocator, and how long a step
-of lissome takes that has as many bytes.
+checkpointed, each way of cutting them into segments: its peak, by libtorch's allocator, the time of a step over that of its
+own plain step, and over that of a step of lissome that has as many bytes, each in turns, with 99 % intervals.
 """
 
 import argparse
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 
-from engines import HERE, note, pin_to
+import figures
+from engines import HERE, Process, note, pin_to
 from training_nets import TRAININGS
 
 WORKER = HERE.parent / "build" / "release" / "bin" / "lissome_budget_worker"
@@ -28,10 +30,44 @@ def measure_lissome(folder: pathlib.Path, batch: int, rounds: int, shares: list[
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def measure_checkpoint(folder: pathlib.Path, batch: int, rounds: int) -> list[dict]:
-    command = [sys.executable, HERE / "checkpoint_worker.py", folder, batch, THREADS, rounds]
-    done = subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, text=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def time_in_turns(first, second, rounds: int) -> dict:
+    """Median seconds of both, and the ratio of the first's with its interval; functions that run two steps and return the
+    milliseconds of the latter."""
+    times: tuple[list, list] = ([], [])
+    for index in range(rounds):
+        for which in (0, 1) if index % 2 == 0 else (1, 0):
+            times[which].append([(first, second)[which]()])
+    low, high = figures.bootstrap_ratio(*times)
+    medians = [statistics.median(value for (value,) in side) for side in times]
+    return {"seconds": [median / 1e3 for median in medians], "ratio": medians[0] / medians[1], "low": low, "high": high}
+
+
+def compare_checkpoints(folder: pathlib.Path, batch: int, rounds: int) -> list[dict]:
+    """A row for each number of segments."""
+    peer = Process([sys.executable, str(HERE / "checkpoint_worker.py"), str(folder), str(batch), str(THREADS)])
+    command = [WORKER, folder / "model.pt2", folder / "data.npz", batch, THREADS, rounds]
+    ours = Process([str(word) for word in command])
+
+    def run_peer(segments: int) -> float:
+        return int(peer.ask("run", segments, 2).split()[-1]) / 1e6
+
+    rows = []
+    try:
+        peaks = {int(segments): peak for segments, peak in json.loads(peer.ask("peaks")[3:]).items()}
+        for segments in sorted(set(peaks) - {0}):
+            note(f"{folder.name}: {segments} segments")
+            row = {"segments": segments, "peak": peaks[segments], "share": peaks[segments] / peaks[0]}
+            row["plain"] = time_in_turns(lambda: run_peer(segments), lambda: run_peer(0), rounds)
+            row["lissome"] = json.loads(ours.ask("plan", peaks[segments])[3:])
+            if "error" not in row["lissome"]:
+                row["beside"] = time_in_turns(
+                    lambda: run_peer(segments), lambda: int(ours.ask("run", 2).split()[-1]) / 1e6, rounds
+                )
+            rows.append(row)
+    finally:
+        peer.stop()
+        ours.stop()
+    return rows
 
 
 def print_lissome(model: str, row: dict) -> None:
@@ -48,14 +84,17 @@ def print_lissome(model: str, row: dict) -> None:
     )
 
 
-def print_checkpoint(model: str, row: dict, ours: dict) -> None:
-    text = f"{model:9} checkpoint {row['segments']:4}  activations {row['share']:5.1%}  time {row['ratio']:.3f}x"
+def print_checkpoint(model: str, row: dict) -> None:
+    ours = row["lissome"]
+    text = f"{model:9} checkpoint {row['segments']:4}  activations {row['share']:5.1%}  time {row['plain']['ratio']:.3f}x"
     if "error" in ours:
         text += f"  lissome does not fit into its {row['peak'] / 2**20:.0f} MiB"
     else:
+        beside = row["beside"]
         text += (
-            f"  {row['seconds']:.3f} s in {row['peak'] / 2**20:.0f} MiB; lissome {ours['seconds']:.3f} s in"
-            f" {(ours['measured'] - ours['leaving']) / 2**20:.0f} MiB"
+            f"  {beside['seconds'][0]:.3f} s in {row['peak'] / 2**20:.0f} MiB; lissome {beside['seconds'][1]:.3f} s in"
+            f" {(ours['measured'] - ours['leaving']) / 2**20:.0f} MiB,"
+            f" {beside['ratio']:.2f}x as fast [{beside['low']:.2f}, {beside['high']:.2f}]"
         )
     print(text, flush=True)
 
@@ -64,26 +103,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", default=",".join(COMPARED))
-    parser.add_argument("--shares", default="0.5,0.25")
+    parser.add_argument("--shares", default="0.5,0.25", help="none: beside checkpoints alone")
     parser.add_argument("--batch", type=int, default=0, help="0: that of training_nets.py")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     pin_to(list(range(THREADS)))
     results = {}
+    shares = [share for share in arguments.shares.split(",") if share]
     for name in arguments.only.split(","):
         batch = arguments.batch or TRAININGS[name].batch
-        note(f"{name}: checkpoints")
-        theirs = [row for row in measure_checkpoint(arguments.folder / name, batch, arguments.rounds) if row["segments"]]
         note(f"{name}: budgets")
-        shares = arguments.shares.split(",")
-        limits = [*shares, *(str(row["peak"]) for row in theirs)]
-        ours = measure_lissome(arguments.folder / name, batch, arguments.rounds, limits)
+        ours = measure_lissome(arguments.folder / name, batch, arguments.rounds, shares) if shares else []
         print("\r\033[K", end="")
-        for row in ours[: len(shares)]:
+        for row in ours:
             print_lissome(name, row)
-        for row, beside in zip(theirs, ours[len(shares) :]):
-            print_checkpoint(name, row, beside)
+        theirs = compare_checkpoints(arguments.folder / name, batch, arguments.rounds)
+        print("\r\033[K", end="")
+        for row in theirs:
+            print_checkpoint(name, row)
         results[name] = {"lissome": ours, "checkpoint": theirs}
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1), encoding="utf-8")
