@@ -22,8 +22,13 @@ constexpr double kOverWeight = 4;  // of bytes above the limit, by it, against s
 
 class Annealing {
  public:
-  Annealing(const StepModel& model, const RunOrder& start, int64_t limit, uint32_t seed)
-      : model_(model), plain_(make_plain_schedule(model)), limit_(limit), judge_(model, plain_, limit), random_(seed) {
+  Annealing(const StepModel& model, const RunOrder& start, int64_t limit, const AnnealingOptions& options)
+      : model_(model),
+        plain_(make_plain_schedule(model)),
+        limit_(limit),
+        judge_(model, plain_, limit),
+        options_(options),
+        random_(options.seed) {
     plain_seconds_ = judge_schedule(model, plain_, limit).seconds;
     best_.schedule = start;
     best_.cost = judge_schedule(model, start, limit);
@@ -34,10 +39,10 @@ class Annealing {
     accept(std::move(made), cost);
   }
 
-  FittedSchedule run(int64_t visits) {
-    for (int64_t visited = 0; visited < visits && !droppable_.empty();) {
-      const double done = static_cast<double>(visited) / static_cast<double>(visits);
-      weight_ = kFirstWeight * std::pow(kLastWeight / kFirstWeight, done);
+  FittedSchedule run() {
+    for (int64_t visited = 0; visited < options_.visits && !droppable_.empty();) {
+      const double done = static_cast<double>(visited) / static_cast<double>(options_.visits);
+      weight_ = options_.weight * kFirstWeight * std::pow(kLastWeight / kFirstWeight, done);
       const double heat = kFirstHeat * std::pow(kLastHeat / kFirstHeat, done);
       Drops before = drops_;
       change();
@@ -135,6 +140,7 @@ class Annealing {
   const RunOrder plain_;
   const int64_t limit_;
   const DropJudge judge_;
+  const AnnealingOptions options_;
   std::mt19937 random_;
   double plain_seconds_ = 0, weight_ = kFirstWeight;
   Drops drops_;
@@ -145,9 +151,9 @@ class Annealing {
 
 }  // namespace
 
-FittedSchedule anneal_drops(const StepModel& model, const RunOrder& schedule, int64_t limit, int64_t visits,
-                            uint32_t seed) {
-  return Annealing(model, schedule, limit, seed).run(visits);
+FittedSchedule anneal_drops(const StepModel& model, const RunOrder& schedule, int64_t limit,
+                            const AnnealingOptions& options) {
+  return Annealing(model, schedule, limit, options).run();
 }
 
 std::vector<RunOrder> list_annealing_starts(const StepModel& model, const RunOrder& schedule, int64_t limit) {

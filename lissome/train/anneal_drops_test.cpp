@@ -50,6 +50,17 @@ StepModel make_swap() {
   return step.model;
 }
 
+// What costs nearly all of the time stands a little above the limit beside a large value.
+StepModel make_costly() {
+  Builder step;
+  const int costly = step.add({}, 30, 100);
+  const int between = step.add({costly}, 10, 1);
+  const int large = step.add({between}, 970, 1);
+  const int after = step.add({large}, 10, 1);
+  step.model.leaving = {step.add({costly, after}, 10, 1)};
+  return step.model;
+}
+
 }  // namespace
 
 TEST_CASE("from everything dropped, annealing comes to no slower a schedule than greedy searches do") {
@@ -63,13 +74,13 @@ TEST_CASE("from everything dropped, annealing comes to no slower a schedule than
   REQUIRE(judge_schedule(model, plain, kLimit).peak > kLimit);
   const FittedSchedule greedy = fit_by_drops(model, plain, kLimit);
   REQUIRE(greedy.fits);
-  const FittedSchedule found = anneal_drops(model, worst, kLimit, kVisits, 1);
+  const FittedSchedule found = anneal_drops(model, worst, kLimit, {.visits = kVisits, .seed = 1});
   CHECK(found.fits);
   CHECK(found.cost.peak <= kLimit);
   CHECK(found.cost.seconds <= greedy.cost.seconds);
   CHECK(check_schedule(model, found.schedule) == "");
   CHECK(judge_schedule(model, found.schedule, kLimit).seconds == found.cost.seconds);
-  CHECK(anneal_drops(model, worst, kLimit, kVisits, 1).schedule == found.schedule);
+  CHECK(anneal_drops(model, worst, kLimit, {.visits = kVisits, .seed = 1}).schedule == found.schedule);
 }
 
 TEST_CASE("a value goes while the one that it is made of comes to stay") {
@@ -80,9 +91,18 @@ TEST_CASE("a value goes while the one that it is made of comes to stay") {
   const ScheduleCost before = judge_schedule(model, start, kLimit);
   REQUIRE(before.peak > kLimit);
   REQUIRE(start[static_cast<size_t>(before.peak_position)] == kLarge);
-  const FittedSchedule found = anneal_drops(model, start, kLimit, kVisits / 20, 1);
+  const FittedSchedule found = anneal_drops(model, start, kLimit, {.visits = kVisits / 20, .seed = 1});
   CHECK(found.fits);
   CHECK(found.cost.seconds == doctest::Approx(seconds + 1));  // the wide value alone is made twice
+}
+
+TEST_CASE("what fits only at great cost is found where bytes weigh more") {
+  const StepModel model = make_costly();
+  const RunOrder plain = make_plain_schedule(model);
+  REQUIRE(judge_schedule(model, plain, kLimit).peak == kLimit + 10);
+  const AnnealingOptions options{.visits = kVisits / 20, .seed = 1};
+  CHECK_FALSE(anneal_drops(model, plain, kLimit, options).fits);
+  CHECK(anneal_drops(model, plain, kLimit, {.visits = options.visits, .seed = 1, .weight = 200}).fits);
 }
 
 TEST_CASE("the drops of a schedule make it again, but lazily") {

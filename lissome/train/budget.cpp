@@ -32,7 +32,8 @@ constexpr int kDetourTries = 4;
 constexpr int kTurns = 3;
 constexpr double kWorthAnnealing = 1.1;      // times the step that keeps everything
 constexpr double kFarBelow = 0.75;           // of what was found: no annealing reaches that
-constexpr int kAnnealings = 9;               // until one fits
+constexpr int kAnnealings = 18;              // until one fits
+constexpr double kMoreWeight = 1.5;          // of bytes above the limit, after each that did not fit
 constexpr int kAnnealingsWhereFit = 5;       // and then
 constexpr double kLessRoom = 0.98;           // for the next schedule, of what one took whose plan does not fit
 constexpr double kMostOver = 0.05;           // of the budget: plans above that say nothing of others
@@ -352,13 +353,20 @@ class BudgetPlanner {
     std::vector<RunOrder> starts = list_annealing_starts(facts_.model, schedule_, limit);
     const auto nodes = static_cast<int64_t>(facts_.model.nodes.size());
     const int64_t visits = std::min(kMostVisits, kVisits * nodes * nodes);
+    double weight = 1;
     int64_t fitting = fits() ? peak : 0, too_much = INT64_MAX;  // peaks of schedules whose plans do and do not fit
     for (int left = kAnnealings, i = 0; left > 0; --left, ++i) {
       // Every other time from the best.
       const size_t others = starts.size() - 1, step = static_cast<size_t>(i);
       RunOrder& start = starts[step % 2 == 0 || others == 0 ? 0 : 1 + step / 2 % others];
-      FittedSchedule found = anneal_drops(facts_.model, start, limit, visits, static_cast<uint32_t>(i));
-      if (!found.fits) continue;
+      FittedSchedule found = anneal_drops(facts_.model, start, limit,
+                                          {.visits = visits, .seed = static_cast<uint32_t>(i), .weight = weight});
+      if (!found.fits) {
+        // The next ones begin where this one ended, and mind seconds less: runs that cost much may be what it takes.
+        start = std::move(found.schedule);
+        weight *= kMoreWeight;
+        continue;
+      }
       const int64_t over = take("annealed drops", remove_unread_runs(facts_.model, found.schedule)).total() - wanted;
       if (static_cast<double>(over) > kMostOver * static_cast<double>(wanted)) continue;
       start = found.schedule;
