@@ -60,9 +60,7 @@ def compare_checkpoints(folder: pathlib.Path, batch: int, rounds: int) -> list[d
             row["plain"] = time_in_turns(lambda: run_peer(segments), lambda: run_peer(0), rounds)
             row["lissome"] = json.loads(ours.ask("plan", peaks[segments])[3:])
             if "error" not in row["lissome"]:
-                row["beside"] = time_in_turns(
-                    lambda: run_peer(segments), lambda: int(ours.ask("run", 2).split()[-1]) / 1e6, rounds
-                )
+                row["beside"] = time_in_turns(lambda: run_peer(segments), lambda: ours.run(1, 1)[0], rounds)
             rows.append(row)
     finally:
         peer.stop()

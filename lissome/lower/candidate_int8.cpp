@@ -200,10 +200,6 @@ int pack_border(PlanBuilder& builder, int64_t channels, int64_t zero) {
   return builder.add_packed(name, std::move(border));
 }
 
-}  // namespace
-
-namespace {
-
 PackedInt8 pack_winograd(PlanBuilder& builder, const Node& node) {
   const std::string name = weight_name(builder, node) + ".winograd_u8s8", sums_name = name + ".sums";
   if (!builder.has_packed(name)) {

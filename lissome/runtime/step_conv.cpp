@@ -107,6 +107,12 @@ void bind_conv_f32(StepBinder& binder) {
   point_output<ConvF32Call>(binder, y);
 }
 
+void require_winograd_window(const StepBinder& binder, const Window& w, int64_t groups) {
+  binder.require(w.kernel_height == 3 && w.kernel_width == 3 && w.stride_height == 1 && w.stride_width == 1 &&
+                     w.dilation_height == 1 && w.dilation_width == 1 && groups == 1,
+                 "it takes 3x3 windows of stride 1, one group");
+}
+
 namespace {
 
 template <typename Call, typename Item>
@@ -117,10 +123,7 @@ void bind_winograd(StepBinder& binder, std::string_view kernel, Dtype dtype) {
   binder.require_dtype(y, dtype);
   Call call;
   const WindowSizes sizes = read_window(binder, x, y, call.window);
-  const Window& w = call.window;
-  binder.require(w.kernel_height == 3 && w.kernel_width == 3 && w.stride_height == 1 && w.stride_width == 1 &&
-                     w.dilation_height == 1 && w.dilation_width == 1 && sizes.groups == 1,
-                 "it takes 3x3 windows of stride 1, one group");
+  require_winograd_window(binder, call.window, sizes.groups);
   call.tile = binder.attributes().integer("tile", 0);
   binder.require(call.tile == 2 || call.tile == 4, quote("tile"), " is ", call.tile, ", must be 2 or 4");
   call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels;

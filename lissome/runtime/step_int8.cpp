@@ -70,6 +70,21 @@ void check_result(const StepBinder& binder, const PlacedValue& y, const Sizes& s
   binder.require(binder.operand(5).is_dense(format), "the residual is not dense");
 }
 
+// The same for a convolution, whose rows are the pixels of y.
+template <typename Call>
+void read_conv_output(const StepBinder& binder, Call& call, const PlacedValue& y, int64_t channels) {
+  read_output(binder, call, y.elements() / channels, channels);
+  call.narrows = y.dtype == Dtype::bf16;
+  binder.require(!binder.has_operand(6), "a convolution takes no scales of rows");
+  check_result(binder, y, y.sizes, call.out_inverse != 0, Format::channels_last);
+}
+
+// What is read outside of x.
+void require_border(const StepBinder& binder, int64_t channels) {
+  binder.require(binder.has_operand(8), "the border is missing");
+  binder.require_dense(binder.operand(8), Dtype::u8, {channels});
+}
+
 }  // namespace
 
 void bind_quantize_rows(StepBinder& binder) {
@@ -164,13 +179,8 @@ void bind_conv_u8s8(StepBinder& binder) {
                                          choose_runs(call.window, call.groups));
   binder.require_dtype(binder.operand(1), Dtype::i8);
   binder.require_sizes(binder.operand(1), {call.groups * block});
-  read_output(binder, call, rows, call.out_channels);
-  call.narrows = y.dtype == Dtype::bf16;
-  binder.require(!binder.has_operand(6), "a convolution takes no scales of rows");
-  binder.require(binder.has_operand(8), "the border is missing");
-  binder.require_dtype(binder.operand(8), Dtype::u8);
-  binder.require_sizes(binder.operand(8), {call.in_channels});
-  check_result(binder, y, y.sizes, call.out_inverse != 0, Format::channels_last);
+  read_conv_output(binder, call, y, call.out_channels);
+  require_border(binder, call.in_channels);
   binder.set_call("conv_u8s8", call);
   binder.point(&ConvU8S8Call::x, x);
   binder.point(&ConvU8S8Call::weight, binder.operand(1));
@@ -191,10 +201,7 @@ void bind_winograd_u8s8(StepBinder& binder) {
   binder.require_dtype(x, Dtype::u8);
   WinogradU8S8Call call;
   const WindowSizes sizes = read_window(binder, x, y, call.window);
-  const Window& w = call.window;
-  binder.require(w.kernel_height == 3 && w.kernel_width == 3 && w.stride_height == 1 && w.stride_width == 1 &&
-                     w.dilation_height == 1 && w.dilation_width == 1 && sizes.groups == 1,
-                 "it takes 3x3 windows of stride 1, one group");
+  require_winograd_window(binder, call.window, sizes.groups);
   binder.require(sizes.in_channels % kWinogradBytes == 0 && sizes.out_channels % kWinogradBytes == 0 &&
                      sizes.in_channels <= kMostWinogradInputs,
                  "it takes multiples of ", kWinogradBytes, " channels, of x at most ", kMostWinogradInputs);
@@ -202,12 +209,8 @@ void bind_winograd_u8s8(StepBinder& binder) {
   call.out_channels = call.y_stride = call.residual_stride = sizes.out_channels;
   const int64_t packed = packed_winograd_u8s8_size(call.out_channels, call.in_channels);
   binder.require_dense(binder.operand(1), Dtype::i16, {packed});
-  read_output(binder, call, y.elements() / call.out_channels, call.out_channels);
-  call.narrows = y.dtype == Dtype::bf16;
-  binder.require(!binder.has_operand(6), "a convolution takes no scales of rows");
-  binder.require(binder.has_operand(8), "the border is missing");
-  binder.require_dense(binder.operand(8), Dtype::u8, {call.in_channels});
-  check_result(binder, y, y.sizes, call.out_inverse != 0, Format::channels_last);
+  read_conv_output(binder, call, y, call.out_channels);
+  require_border(binder, call.in_channels);
   const auto products = static_cast<double>(y.elements()) * static_cast<double>(call.in_channels * 9);
   binder.set_products(products, Dtype::u8);
   binder.set_work(products / 4, static_cast<double>(x.elements() + 4 * y.elements() + 2 * packed));
@@ -232,10 +235,7 @@ void bind_depthwise_u8s8(StepBinder& binder) {
                  w.dilation_width, ": too large");
   call.channels = call.y_stride = call.residual_stride = sizes.in_channels;
   binder.require_dense(binder.operand(1), Dtype::i8, {packed_depthwise_u8s8_size(call.channels, w)});
-  read_output(binder, call, y.elements() / call.channels, call.channels);
-  call.narrows = y.dtype == Dtype::bf16;
-  binder.require(!binder.has_operand(6), "a convolution takes no scales of rows");
-  check_result(binder, y, y.sizes, call.out_inverse != 0, Format::channels_last);
+  read_conv_output(binder, call, y, call.channels);
   binder.set_call("depthwise_u8s8", call);
   binder.point(&DepthwiseU8S8Call::x, x);
   binder.point(&DepthwiseU8S8Call::weight, binder.operand(1));

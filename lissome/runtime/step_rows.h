@@ -43,6 +43,8 @@ struct WindowSizes {
 WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window,
                         Format x_format = Format::channels_last);
 
+void require_winograd_window(const StepBinder& binder, const Window& window, int64_t groups);
+
 // Its numbers alone, from attributes with one number for each of `spatial` dimensions.
 void read_window_numbers(const StepBinder& binder, size_t spatial, Window& window);
 
