@@ -1,7 +1,9 @@
 #include "lissome/runtime/memory_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <random>
 
 #include "lissome/runtime/search_memory.h"
 
@@ -11,6 +13,8 @@ namespace {
 constexpr int64_t kAlignment = 64;
 // Work, in pairs of buffers looked at, that mending one order may take: about a millisecond.
 constexpr int64_t kMendingPairs = 500'000;
+constexpr int64_t kAnnealingPairs = 2'000'000;  // likewise, of an order that mending left above the bound
+constexpr double kAnnealingHeat = 0.01;         // of the bound
 // Buffers below this share of the bound are placed when the others are: they fill what is left over.
 constexpr int64_t kSmallShare = 256;
 
@@ -88,6 +92,9 @@ class Planner {
     for (const std::vector<size_t>& order : orders_) {
       if (!done()) mend_order(order);
     }
+    for (const std::vector<size_t>& order : orders_) {
+      if (!done()) anneal_order(order);
+    }
     bool searched = false;
     if (!done()) searched = search();
     return {best_bytes_, least_, done() || searched};
@@ -130,19 +137,58 @@ class Planner {
     const auto count = static_cast<int64_t>(order.size());
     int64_t bytes = placement_.place(order), best_bytes = bytes;
     for (int64_t left = kMendingPairs; left > 0 && best_bytes > least_; left -= count * count) {
-      const auto top = std::find_if(order.begin(), order.end(), [&](size_t index) {
-        const PlannedBuffer& buffer = placement_.buffers()[index];
-        return buffer.offset + buffer.bytes == bytes;
-      });
-      if (top == order.begin()) break;
-      std::rotate(order.begin(), top, top + 1);
+      const size_t top = find_top(order, bytes);
+      if (top == 0) break;
+      move_before(order, top, 0);
       bytes = placement_.place(order);
       if (bytes < best_bytes) best_bytes = bytes, best = order;
     }
-    if (best_bytes >= best_bytes_) return;
+    if (best_bytes < best_bytes_) try_with_small(std::move(best));
+  }
+
+  // Where the same ones reach the top again and again: what does so goes before anything else, now and then two trade
+  // places, and at times the arena may grow (simulated annealing at one heat).
+  void anneal_order(const std::vector<size_t>& start) {
+    std::vector<size_t> order = list_by_size(start, true), best = order;
+    if (order.empty()) return;
+    const auto count = static_cast<int64_t>(order.size());
+    int64_t bytes = placement_.place(order), best_bytes = bytes;
+    size_t top = find_top(order, bytes);
+    const double heat = kAnnealingHeat * static_cast<double>(least_);
+    std::mt19937 random;
+    for (int64_t left = kAnnealingPairs; left > 0 && best_bytes > least_; left -= count * count) {
+      std::vector<size_t> changed = order;
+      move_before(changed, top, random() % (top + 1));
+      if (random() % 2 == 0) std::swap(changed[random() % changed.size()], changed[random() % changed.size()]);
+      const int64_t reached = placement_.place(changed);
+      const double chance = std::exp(static_cast<double>(bytes - reached) / heat);
+      if (static_cast<double>(random()) >= chance * static_cast<double>(std::mt19937::max())) continue;
+      order = std::move(changed);
+      bytes = reached;
+      top = find_top(order, bytes);
+      if (bytes < best_bytes) best_bytes = bytes, best = order;
+    }
+    if (best_bytes < best_bytes_) try_with_small(std::move(best));
+  }
+
+  void try_with_small(std::vector<size_t> order) {
     const std::vector<size_t> small = list_by_size(orders_.front(), false);
-    best.insert(best.end(), small.begin(), small.end());
-    try_order(best);
+    order.insert(order.end(), small.begin(), small.end());
+    try_order(order);
+  }
+
+  static void move_before(std::vector<size_t>& order, size_t from, size_t to) {
+    const auto at = [&](size_t place) { return order.begin() + static_cast<std::ptrdiff_t>(place); };
+    std::rotate(at(to), at(from), at(from + 1));
+  }
+
+  // The place in `order`, as it was just placed, of what reaches the top.
+  size_t find_top(const std::vector<size_t>& order, int64_t bytes) const {
+    const auto top = std::find_if(order.begin(), order.end(), [&](size_t index) {
+      const PlannedBuffer& buffer = placement_.buffers()[index];
+      return buffer.offset + buffer.bytes == bytes;
+    });
+    return static_cast<size_t>(top - order.begin());
   }
 
   // Those of `order` that are large, or small.
