@@ -1,6 +1,6 @@
 """Training inside memory budgets: what lissome keeps, against torch.utils.checkpoint over uniform segments.
 
-    compare_budget.py FOLDER [--only vit,gpt2] [--shares 0.5,0.25] [--batch 8] [--rounds 7] [--json FILE]
+    compare_budget.py FOLDER [--only vit,gpt2] [--shares 0.5,0.25] [--batch 8] [--rounds 30] [--json FILE]
 
 FOLDER is what training_models.py made. For each model and share of the activation bytes: peak told and measured, and
 the time of a step over that of the step that keeps everything, in turns. Beside it PyTorch with all of its blocks
@@ -30,15 +30,19 @@ def measure_lissome(folder: pathlib.Path, batch: int, rounds: int, shares: list[
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def time_in_turns(first, second, rounds: int) -> dict:
-    """Median seconds of both, and the ratio of the first's with its interval; functions that run two steps and return the
-    milliseconds of the latter."""
-    times: tuple[list, list] = ([], [])
+def time_in_turns(runs: list, rounds: int) -> list[list]:
+    """The milliseconds of each of the functions, which run two steps and return those of the latter, round by round."""
+    times: list[list] = [[] for _ in runs]
     for index in range(rounds):
-        for which in (0, 1) if index % 2 == 0 else (1, 0):
-            times[which].append([(first, second)[which]()])
-    low, high = figures.bootstrap_ratio(*times)
-    medians = [statistics.median(value for (value,) in side) for side in times]
+        for which in range(index, index + len(runs)):
+            times[which % len(runs)].append([runs[which % len(runs)]()])
+    return times
+
+
+def compare(first: list, second: list) -> dict:
+    """Median seconds of both, and the ratio of the first's with its interval."""
+    low, high = figures.bootstrap_ratio(first, second)
+    medians = [statistics.median(value for (value,) in side) for side in (first, second)]
     return {"seconds": [median / 1e3 for median in medians], "ratio": medians[0] / medians[1], "low": low, "high": high}
 
 
@@ -57,10 +61,14 @@ def compare_checkpoints(folder: pathlib.Path, batch: int, rounds: int) -> list[d
         for segments in sorted(set(peaks) - {0}):
             note(f"{folder.name}: {segments} segments")
             row = {"segments": segments, "peak": peaks[segments], "share": peaks[segments] / peaks[0]}
-            row["plain"] = time_in_turns(lambda: run_peer(segments), lambda: run_peer(0), rounds)
             row["lissome"] = json.loads(ours.ask("plan", peaks[segments])[3:])
+            runs = [lambda: run_peer(segments), lambda: run_peer(0)]
             if "error" not in row["lissome"]:
-                row["beside"] = time_in_turns(lambda: run_peer(segments), lambda: ours.run(1, 1)[0], rounds)
+                runs.append(lambda: ours.run(1, 1)[0])
+            times = time_in_turns(runs, rounds)
+            row["plain"] = compare(times[0], times[1])
+            if "error" not in row["lissome"]:
+                row["beside"] = compare(times[0], times[2])
             rows.append(row)
     finally:
         peer.stop()
@@ -103,7 +111,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(COMPARED))
     parser.add_argument("--shares", default="0.5,0.25", help="none: beside checkpoints alone")
     parser.add_argument("--batch", type=int, default=0, help="0: that of training_nets.py")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     pin_to(list(range(THREADS)))
@@ -111,7 +119,7 @@ def main() -> None:
     shares = [share for share in arguments.shares.split(",") if share]
     for name in arguments.only.split(","):
         batch = arguments.batch or TRAININGS[name].batch
-        note(f"{name}: budgets")
+        note(f"{name}: budgets {', '.join(shares)}")
         ours = measure_lissome(arguments.folder / name, batch, arguments.rounds, shares) if shares else []
         print("\r\033[K", end="")
         for row in ours:

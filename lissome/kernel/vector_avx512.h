@@ -35,8 +35,8 @@ inline Floats operator+(Floats a, Floats b) { return {_mm512_add_ps(a.v, b.v)}; 
 inline Floats operator-(Floats a, Floats b) { return {_mm512_sub_ps(a.v, b.v)}; }
 inline Floats operator*(Floats a, Floats b) { return {_mm512_mul_ps(a.v, b.v)}; }
 inline Floats operator/(Floats a, Floats b) { return {_mm512_div_ps(a.v, b.v)}; }
-inline Floats multiply_add(Floats a, Floats b, Floats c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }       // a*b + c
-inline void add_product(Floats a, Floats b, Floats& sum) { sum = multiply_add(a, b, sum); }  // sum += a * b
+inline Floats multiply_add(Floats a, Floats b, Floats c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }  // a*b + c
+inline void add_product(Floats a, Floats b, Floats& sum) { sum = multiply_add(a, b, sum); }            // sum += a * b
 inline Floats subtract_product(Floats a, Floats b, Floats c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a*b
 // When x is NaN the result is NaN.
 inline Floats max_with(Floats bound, Floats x) { return {_mm512_max_ps(bound.v, x.v)}; }

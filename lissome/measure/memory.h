@@ -14,9 +14,7 @@ class MemoryCounter {
  public:
   static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
-  void add(int64_t bytes) {
-    raise_peak(live_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
-  }
+  void add(int64_t bytes) { raise_peak(live_.fetch_add(bytes, std::memory_order_relaxed) + bytes); }
   // The same, unless the limit would be passed: then throws over_budget, naming `what` does not fit.
   void take(int64_t bytes, std::string_view what);
   void remove(int64_t bytes) { live_.fetch_sub(bytes, std::memory_order_relaxed); }

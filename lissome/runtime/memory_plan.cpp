@@ -11,10 +11,8 @@ namespace lissome {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-// Work, in pairs of buffers looked at, that mending one order may take: about a millisecond.
-constexpr int64_t kMendingPairs = 500'000;
-constexpr int64_t kAnnealingPairs = 2'000'000;  // likewise, of an order that mending left above the bound
-constexpr double kAnnealingHeat = 0.01;         // of the bound
+constexpr int kAnnealingMoves = 1000;    // of one order: thirty milliseconds where it has 140 large buffers
+constexpr double kAnnealingHeat = 0.05;  // of the bound
 // Buffers below this share of the bound are placed when the others are: they fill what is left over.
 constexpr int64_t kSmallShare = 256;
 
@@ -90,9 +88,6 @@ class Planner {
       if (!done()) try_order(order);
     }
     for (const std::vector<size_t>& order : orders_) {
-      if (!done()) mend_order(order);
-    }
-    for (const std::vector<size_t>& order : orders_) {
       if (!done()) anneal_order(order);
     }
     bool searched = false;
@@ -130,39 +125,22 @@ class Planner {
     add_sorted([](const PlannedBuffer& buffer) { return -buffer.first_step; });
   }
 
-  // What reaches the top was placed too late: it goes first, and everything is placed again. Large buffers alone, then
-  // the small ones among them.
-  void mend_order(const std::vector<size_t>& start) {
-    std::vector<size_t> order = list_by_size(start, true), best = order;
-    const auto count = static_cast<int64_t>(order.size());
-    int64_t bytes = placement_.place(order), best_bytes = bytes;
-    for (int64_t left = kMendingPairs; left > 0 && best_bytes > least_; left -= count * count) {
-      const size_t top = find_top(order, bytes);
-      if (top == 0) break;
-      move_before(order, top, 0);
-      bytes = placement_.place(order);
-      if (bytes < best_bytes) best_bytes = bytes, best = order;
-    }
-    if (best_bytes < best_bytes_) try_with_small(std::move(best));
-  }
-
-  // Where the same ones reach the top again and again: what does so goes before anything else, now and then two trade
-  // places, and at times the arena may grow (simulated annealing at one heat).
+  // What reaches the top was placed too late: it goes before any other, now and then two trade places, everything is
+  // placed again, and at times the arena may grow (simulated annealing at one heat). Large buffers alone, then the
+  // small ones among them.
   void anneal_order(const std::vector<size_t>& start) {
     std::vector<size_t> order = list_by_size(start, true), best = order;
     if (order.empty()) return;
-    const auto count = static_cast<int64_t>(order.size());
     int64_t bytes = placement_.place(order), best_bytes = bytes;
     size_t top = find_top(order, bytes);
     const double heat = kAnnealingHeat * static_cast<double>(least_);
-    std::mt19937 random;
-    for (int64_t left = kAnnealingPairs; left > 0 && best_bytes > least_; left -= count * count) {
+    for (int left = kAnnealingMoves; left > 0 && best_bytes > least_; --left) {
       std::vector<size_t> changed = order;
-      move_before(changed, top, random() % (top + 1));
-      if (random() % 2 == 0) std::swap(changed[random() % changed.size()], changed[random() % changed.size()]);
+      move_before(changed, top, random_() % (top + 1));
+      if (random_() % 2 == 0) std::swap(changed[random_() % changed.size()], changed[random_() % changed.size()]);
       const int64_t reached = placement_.place(changed);
       const double chance = std::exp(static_cast<double>(bytes - reached) / heat);
-      if (static_cast<double>(random()) >= chance * static_cast<double>(std::mt19937::max())) continue;
+      if (static_cast<double>(random_()) >= chance * static_cast<double>(std::mt19937::max())) continue;
       order = std::move(changed);
       bytes = reached;
       top = find_top(order, bytes);
@@ -218,6 +196,7 @@ class Planner {
   }
 
   Placement placement_;
+  std::mt19937 random_;
   int64_t least_, best_bytes_;
   std::vector<PlannedBuffer> best_;
   std::vector<std::vector<size_t>> orders_;

@@ -20,9 +20,9 @@ struct PlannedArena {
   bool optimal = false;     // proved: bytes == least_bytes, or an exhaustive search found nothing smaller
 };
 
-// Greedy placements in several orders; where the best is above the bound, the order is mended from what stood out, then
-// annealed, and few buffers are searched exhaustively. Deterministic; some hundred buffers take about a millisecond, and
-// a dozen where they have to be annealed.
+// Greedy placements in several orders; where the best is above the bound, the orders are annealed, and few buffers are
+// searched exhaustively. Deterministic; some hundred buffers take about a millisecond, and up to a hundred where they
+// have to be annealed.
 PlannedArena plan_memory(std::vector<PlannedBuffer>& buffers);
 
 // The independent judge, written apart from the planner: empty when nothing alive at the same time shares a byte, else

@@ -93,7 +93,7 @@ TEST_CASE("random lifetimes never overlap, and stay near the least possible") {
   CHECK(sum / 50 <= 1.0002);
 }
 
-TEST_CASE("many small buffers do not keep the order of the large ones from being mended") {
+TEST_CASE("many small buffers do not keep the order of the large ones from being annealed") {
   std::mt19937 random(4);
   double sum = 0;
   for (int round = 0; round < 10; ++round) {
@@ -107,7 +107,7 @@ TEST_CASE("many small buffers do not keep the order of the large ones from being
   CHECK(sum / 10 <= 1.005);
 }
 
-TEST_CASE("small buffers alone are placed without an order to mend") {
+TEST_CASE("small buffers alone are placed without an order to anneal") {
   std::mt19937 random(7);
   std::vector<PlannedBuffer> buffers = make_random(random, 2000, 100, 90, 1000);
   const PlannedArena arena = plan_memory(buffers);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 #include <iterator>
 #include <random>
 
@@ -154,6 +155,23 @@ class Annealing {
 FittedSchedule anneal_drops(const StepModel& model, const RunOrder& schedule, int64_t limit,
                             const AnnealingOptions& options) {
   return Annealing(model, schedule, limit, options).run();
+}
+
+std::vector<Annealed> anneal_at_once(const StepModel& model, const std::vector<RunOrder>& starts, int64_t limit,
+                                     const AnnealingOptions& options, int count) {
+  std::vector<Annealed> annealed;
+  std::vector<std::future<FittedSchedule>> running;
+  for (int i = 0; i < count; ++i) {
+    AnnealingOptions seeded = options;
+    seeded.seed += static_cast<uint32_t>(i);
+    const size_t others = starts.size() - 1;
+    const size_t start = seeded.seed % 2 == 0 || others == 0 ? 0 : 1 + seeded.seed / 2 % others;
+    annealed.push_back({start, {}});
+    running.push_back(
+        std::async(std::launch::async, anneal_drops, std::cref(model), std::cref(starts[start]), limit, seeded));
+  }
+  for (size_t i = 0; i < running.size(); ++i) annealed[i].found = running[i].get();
+  return annealed;
 }
 
 std::vector<RunOrder> list_annealing_starts(const StepModel& model, const RunOrder& schedule, int64_t limit) {

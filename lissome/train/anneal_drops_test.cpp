@@ -105,6 +105,22 @@ TEST_CASE("what fits only at great cost is found where bytes weigh more") {
   CHECK(anneal_drops(model, plain, kLimit, {.visits = options.visits, .seed = 1, .weight = 200}).fits);
 }
 
+TEST_CASE("annealings at once find what each finds alone, one half of them from the first start") {
+  const StepModel model = make_layers();
+  const RunOrder plain = make_plain_schedule(model);
+  const std::vector<RunOrder> starts = {plain, make_drop_schedule(model, plain, {{2, 4}}).schedule,
+                                        make_drop_schedule(model, plain, {{8, 9}}).schedule};
+  const AnnealingOptions options{.visits = kVisits / 20, .seed = 4};
+  const std::vector<Annealed> annealed = anneal_at_once(model, starts, kLimit, options, 4);
+  REQUIRE(annealed.size() == 4);
+  const size_t begun[] = {0, 1, 0, 2};
+  for (size_t i = 0; i < annealed.size(); ++i) {
+    CHECK(annealed[i].start == begun[i]);
+    const AnnealingOptions alone{.visits = options.visits, .seed = options.seed + static_cast<uint32_t>(i)};
+    CHECK(annealed[i].found.schedule == anneal_drops(model, starts[begun[i]], kLimit, alone).schedule);
+  }
+}
+
 TEST_CASE("the drops of a schedule make it again, but lazily") {
   const StepModel model = make_layers();
   const RunOrder plain = make_plain_schedule(model);

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "lissome/train/anneal_drops.h"
+#include "lissome/train/annealing_limit.h"
 #include "lissome/train/chain_schedule.h"
 #include "lissome/train/drop_values.h"
 #include "lissome/train/keep_modules.h"
@@ -30,13 +31,13 @@ constexpr double kLeastMove = 0.8;  // at once, by this factor at most
 constexpr double kCloseEnough = 1.02;
 constexpr int kDetourTries = 4;
 constexpr int kTurns = 3;
-constexpr double kWorthAnnealing = 1.1;      // times the step that keeps everything
-constexpr double kFarBelow = 0.75;           // of what was found: no annealing reaches that
-constexpr int kAnnealings = 18;              // until one fits
-constexpr double kMoreWeight = 1.5;          // of bytes above the limit, after each that did not fit
-constexpr int kAnnealingsWhereFit = 5;       // and then
-constexpr double kLessRoom = 0.98;           // for the next schedule, of what one took whose plan does not fit
-constexpr double kMostOver = 0.05;           // of the budget: plans above that say nothing of others
+constexpr double kWorthAnnealing = 1.1;  // times the step that keeps everything
+constexpr double kFarBelow = 0.75;       // of what was found: no annealing reaches that
+constexpr int kMostAnnealingsAtOnce = 4;
+constexpr int kAnnealingRounds = 9;          // until one fits
+constexpr int kAnnealingRoundsWhereFit = 3;  // and then
+constexpr double kMoreWeight = 1.5;          // of bytes above the limit, after a round in which none got below it
+constexpr double kMostOver = 1.05;           // times the budget: plans above that say nothing of others
 constexpr int64_t kMostVisits = 25'000'000;  // of nodes, in one annealing: some seconds
 constexpr int64_t kVisits = 1000;            // for every two nodes: of few it has soon seen what there is
 constexpr double kOutOfReach = 0.9;          // of what the search reached: no other limit will mend that
@@ -342,44 +343,42 @@ class BudgetPlanner {
     return tried;
   }
 
-  // Where what the quick searches found does not fit, or costs much. A plan may take a little more than its schedule's
-  // judge sees: then there is less room the next time.
+  // Where what the quick searches found does not fit, or costs much: rounds of annealings at once.
   void anneal(int64_t wanted) {
     const auto fits = [&] { return forecast_.chosen.total() <= wanted; };
     if (fits() && forecast_.seconds < kWorthAnnealing * forecast_.plain_seconds) return;
     if (static_cast<double>(wanted) < kFarBelow * static_cast<double>(forecast_.chosen.total())) return;
-    const int64_t peak = judge_schedule(facts_.model, schedule_, INT64_MAX).peak;
-    int64_t limit = peak + wanted - forecast_.chosen.total();
-    std::vector<RunOrder> starts = list_annealing_starts(facts_.model, schedule_, limit);
+    AnnealingLimit limit(wanted);
+    limit.note(judge_schedule(facts_.model, plain_, INT64_MAX).peak, forecast_.plain.total());
+    limit.note(judge_schedule(facts_.model, schedule_, INT64_MAX).peak, forecast_.chosen.total());
+    std::vector<RunOrder> starts = list_annealing_starts(facts_.model, schedule_, limit.most());
     const auto nodes = static_cast<int64_t>(facts_.model.nodes.size());
-    const int64_t visits = std::min(kMostVisits, kVisits * nodes * nodes);
-    double weight = 1;
-    int64_t fitting = fits() ? peak : 0, too_much = INT64_MAX;  // peaks of schedules whose plans do and do not fit
-    for (int left = kAnnealings, i = 0; left > 0; --left, ++i) {
-      // Every other time from the best.
-      const size_t others = starts.size() - 1, step = static_cast<size_t>(i);
-      RunOrder& start = starts[step % 2 == 0 || others == 0 ? 0 : 1 + step / 2 % others];
-      FittedSchedule found = anneal_drops(facts_.model, start, limit,
-                                          {.visits = visits, .seed = static_cast<uint32_t>(i), .weight = weight});
-      if (!found.fits) {
-        // The next ones begin where this one ended, and mind seconds less: runs that cost much may be what it takes.
-        start = std::move(found.schedule);
-        weight *= kMoreWeight;
-        continue;
+    AnnealingOptions options{.visits = std::min(kMostVisits, kVisits * nodes * nodes)};
+    const int at_once = std::clamp(source_.threads, 1, kMostAnnealingsAtOnce);
+    bool fitted = false;
+    for (int left = kAnnealingRounds, round = 0; left > 0; --left, ++round) {
+      const int64_t bytes = round % 2 == 0 ? limit.most() : limit.careful();
+      std::vector<Annealed> annealed = anneal_at_once(facts_.model, starts, bytes, options, at_once);
+      options.seed += static_cast<uint32_t>(at_once);
+      bool reached = false;
+      for (Annealed& one : annealed) {
+        reached = reached || one.found.fits;
+        if (one.found.fits) fitted = take_annealed(one.found, limit, wanted) || fitted;
+        starts[one.start] = std::move(one.found.schedule);  // the next ones begin where this one ended
       }
-      const int64_t over = take("annealed drops", remove_unread_runs(facts_.model, found.schedule)).total() - wanted;
-      if (static_cast<double>(over) > kMostOver * static_cast<double>(wanted)) continue;
-      start = found.schedule;
-      if (over <= 0) {
-        fitting = std::max(fitting, found.cost.peak);
-        left = std::min(left, kAnnealingsWhereFit);
-        starts = {std::move(found.schedule)};
-      } else {
-        too_much = std::min(too_much, found.cost.peak);
-      }
-      limit = std::min(limit - over, static_cast<int64_t>(kLessRoom * static_cast<double>(too_much)));
-      if (limit <= fitting && over > 0) limit = fitting + (too_much - fitting) / 2;
+      // Seconds count for less: runs that cost much may be what it takes.
+      if (!reached) options.weight *= kMoreWeight;
+      if (!fitted) continue;
+      left = std::min(left, kAnnealingRoundsWhereFit);
+      starts.front() = schedule_;
     }
+  }
+
+  // Whether the plan fits.
+  bool take_annealed(const FittedSchedule& found, AnnealingLimit& limit, int64_t wanted) {
+    const int64_t planned = take("annealed drops", remove_unread_runs(facts_.model, found.schedule)).total();
+    if (static_cast<double>(planned) <= kMostOver * static_cast<double>(wanted)) limit.note(found.cost.peak, planned);
+    return planned <= wanted;
   }
 
   // Single values dropped from the plain schedule, from what the chain of stages gives, and from what drops all inside

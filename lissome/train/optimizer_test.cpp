@@ -15,7 +15,6 @@
 #include "lissome/base.h"
 #include "tests/expect_error.h"
 #include "tests/temporary_folder.h"
-#include "tests/temporary_folder.h"
 
 using namespace lissome;
 

@@ -3,8 +3,8 @@
 // and a linear in bf16 with the casts around it: to bf16 of what is f32, of the result to `dtype`. Where that is f32,
 // kernels may leave sums as they are instead of rounding them to bf16 in between. The residual, where there is one, is
 // added before the activation and broadcasts as `+` does. add_products is a product of matrices whose sums go on from
-// those of an earlier one: where a long sum is made in parts, our kernel adds in the order of the whole one. Composed of
-// ATen's ops, so gradients, autocast and every device are ATen's.
+// those of an earlier one: where a long sum is made in parts, our kernel adds in the order of the whole one. Composed
+// of ATen's ops, so gradients, autocast and every device are ATen's.
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/linear.h>
