@@ -18,8 +18,8 @@ constexpr double kFirstHeat = 0.02, kLastHeat = 0.0005;
 constexpr int64_t kLeastShare = 256;  // values below this part of the limit are left alone
 
 constexpr size_t kMostStarts = 3;
-constexpr double kStartShares[] = {0.94, 0.96, 0.98, 1, 1.02, 1.05};  // of the limit
-constexpr double kOverWeight = 4;  // of bytes above the limit, by it, against seconds by those of the plain schedule
+// Of the limit. Chains for much less than it cost more, but what many nodes have above it no annealing mends.
+constexpr double kStartShares[] = {0.8, 0.9, 0.94, 0.96, 0.98, 1, 1.02, 1.05};
 
 class Annealing {
  public:
@@ -186,8 +186,7 @@ std::vector<RunOrder> list_annealing_starts(const StepModel& model, const RunOrd
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < starts.size(); ++i) {
     const ScheduleCost cost = judge_schedule(model, starts[i], limit);
-    const double over = static_cast<double>(std::max<int64_t>(cost.peak - limit, 0)) / static_cast<double>(limit);
-    order.emplace_back(cost.seconds / plain_seconds + kOverWeight * over, i);
+    order.emplace_back(cost.seconds / plain_seconds + kFirstWeight * cost.excess / static_cast<double>(limit), i);
   }
   std::sort(order.begin(), order.end());
   if (order.size() > kMostStarts) order.resize(kMostStarts);

@@ -29,8 +29,8 @@ struct Annealed {
 std::vector<Annealed> anneal_at_once(const StepModel& model, const std::vector<RunOrder>& starts, int64_t limit,
                                      const AnnealingOptions& options, int count);
 
-// Where to start for a limit: `schedule`, and what quick searches find from chains for a little less or more, which end
-// far from each other. A few, those first that cost little and exceed the limit by little.
+// Where to start for a limit: `schedule`, and what quick searches find from chains for less or a little more, which end
+// far from each other. A few, those first that cost little and exceed the limit by little, as annealing weighs it.
 std::vector<RunOrder> list_annealing_starts(const StepModel& model, const RunOrder& schedule, int64_t limit);
 
 }  // namespace lissome
