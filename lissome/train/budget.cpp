@@ -35,7 +35,7 @@ constexpr double kWorthAnnealing = 1.1;  // times the step that keeps everything
 constexpr double kFarBelow = 0.75;       // of what was found: no annealing reaches that
 constexpr int kMostAnnealingsAtOnce = 4;
 constexpr int kAnnealingRounds = 9;          // until one fits
-constexpr int kAnnealingRoundsWhereFit = 3;  // and then
+constexpr int kAnnealingRoundsWhereFit = 4;  // and then
 constexpr double kMoreWeight = 1.5;          // of bytes above the limit, after a round in which none got below it
 constexpr double kMostOver = 1.05;           // times the budget: plans above that say nothing of others
 constexpr int64_t kMostVisits = 25'000'000;  // of nodes, in one annealing: some seconds
@@ -370,7 +370,7 @@ class BudgetPlanner {
       if (!reached) options.weight *= kMoreWeight;
       if (!fitted) continue;
       left = std::min(left, kAnnealingRoundsWhereFit);
-      starts.front() = schedule_;
+      if (left == 2) starts = {schedule_};  // the last round goes on from the best
     }
   }
 
