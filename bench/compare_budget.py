@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 import figures
-from engines import HERE, Process, note, pin_to
+from engines import HERE, Process, note, order_turns, pin_to
 from training_nets import TRAININGS
 
 WORKER = HERE.parent / "build" / "release" / "bin" / "lissome_budget_worker"
@@ -34,8 +34,8 @@ def time_in_turns(runs: list, rounds: int) -> list[list]:
     """The milliseconds of each of the functions, which run two steps and return those of the latter, round by round."""
     times: list[list] = [[] for _ in runs]
     for index in range(rounds):
-        for which in range(index, index + len(runs)):
-            times[which % len(runs)].append([runs[which % len(runs)]()])
+        for which in order_turns(list(range(len(runs))), index):
+            times[which].append([runs[which]()])
     return times
 
 
@@ -65,10 +65,9 @@ def compare_checkpoints(folder: pathlib.Path, batch: int, rounds: int) -> list[d
             runs = [lambda: run_peer(segments), lambda: run_peer(0)]
             if "error" not in row["lissome"]:
                 runs.append(lambda: ours.run(1, 1)[0])
-            times = time_in_turns(runs, rounds)
-            row["plain"] = compare(times[0], times[1])
-            if "error" not in row["lissome"]:
-                row["beside"] = compare(times[0], times[2])
+            checkpointed, *others = time_in_turns(runs, rounds)
+            for key, times in zip(("plain", "beside"), others):
+                row[key] = compare(checkpointed, times)
             rows.append(row)
     finally:
         peer.stop()

@@ -18,7 +18,7 @@ import time
 import figures
 import picture
 from convolutions import judge_convolutions
-from engines import ENGINES, Engine, Missing, Place, Process, measure_lean, note, pin_to
+from engines import ENGINES, Engine, Missing, Place, Process, measure_lean, note, order_turns, pin_to
 from models import MODELS, Model, folder_name
 
 HERE = pathlib.Path(__file__).parent
@@ -41,16 +41,12 @@ def choose_runs(process: Process) -> tuple[int, int]:
 def measure_rounds(processes: dict[str, Process], title: str, seconds: float) -> dict[str, figures.Rounds]:
     runs = {name: choose_runs(process) for name, process in processes.items()}
     rounds: dict[str, figures.Rounds] = {name: [] for name in processes}
-    order = list(processes)
     end = time.monotonic() + seconds
     for index in range(MOST_ROUNDS):
         if index >= LEAST_ROUNDS and time.monotonic() > end:
             break
         note(f"{title}: round {index + 1} of at most {MOST_ROUNDS}")
-        # Each round starts with another engine and alternates the direction, so that nobody has a steady neighbour.
-        shift = index // 2 % len(order)
-        turn = order[shift:] + order[:shift]
-        for name in turn if index % 2 == 0 else reversed(turn):
+        for name in order_turns(list(processes), index):
             rounds[name].append(processes[name].run(*runs[name]))
     return rounds
 

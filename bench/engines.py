@@ -166,5 +166,13 @@ def pin_to(cores: list[int]) -> None:
     os.sched_setaffinity(0, cores)
 
 
+def order_turns(items: list, index: int) -> list:
+    """Who runs when in round `index`: each starts with another one and alternates the direction, so that nobody has a
+    steady neighbour."""
+    shift = index // 2 % len(items)
+    turn = items[shift:] + items[:shift]
+    return turn if index % 2 == 0 else turn[::-1]
+
+
 def note(text: str, end: str = "") -> None:
     print(f"\r\033[K{text}", end=end, file=sys.stderr, flush=True)

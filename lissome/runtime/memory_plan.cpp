@@ -132,11 +132,12 @@ class Planner {
     std::vector<size_t> order = list_by_size(start, true), best = order;
     if (order.empty()) return;
     int64_t bytes = placement_.place(order), best_bytes = bytes;
-    size_t top = find_top(order, bytes);
+    std::ptrdiff_t top = find_top(order, bytes);
     const double heat = kAnnealingHeat * static_cast<double>(least_);
     for (int left = kAnnealingMoves; left > 0 && best_bytes > least_; --left) {
       std::vector<size_t> changed = order;
-      move_before(changed, top, random_() % (top + 1));
+      const auto place = static_cast<std::ptrdiff_t>(random_() % static_cast<size_t>(top + 1));
+      std::rotate(changed.begin() + place, changed.begin() + top, changed.begin() + top + 1);
       if (random_() % 2 == 0) std::swap(changed[random_() % changed.size()], changed[random_() % changed.size()]);
       const int64_t reached = placement_.place(changed);
       const double chance = std::exp(static_cast<double>(bytes - reached) / heat);
@@ -146,27 +147,19 @@ class Planner {
       top = find_top(order, bytes);
       if (bytes < best_bytes) best_bytes = bytes, best = order;
     }
-    if (best_bytes < best_bytes_) try_with_small(std::move(best));
-  }
-
-  void try_with_small(std::vector<size_t> order) {
+    if (best_bytes >= best_bytes_) return;
     const std::vector<size_t> small = list_by_size(orders_.front(), false);
-    order.insert(order.end(), small.begin(), small.end());
-    try_order(order);
-  }
-
-  static void move_before(std::vector<size_t>& order, size_t from, size_t to) {
-    const auto at = [&](size_t place) { return order.begin() + static_cast<std::ptrdiff_t>(place); };
-    std::rotate(at(to), at(from), at(from + 1));
+    best.insert(best.end(), small.begin(), small.end());
+    try_order(best);
   }
 
   // The place in `order`, as it was just placed, of what reaches the top.
-  size_t find_top(const std::vector<size_t>& order, int64_t bytes) const {
+  std::ptrdiff_t find_top(const std::vector<size_t>& order, int64_t bytes) const {
     const auto top = std::find_if(order.begin(), order.end(), [&](size_t index) {
       const PlannedBuffer& buffer = placement_.buffers()[index];
       return buffer.offset + buffer.bytes == bytes;
     });
-    return static_cast<size_t>(top - order.begin());
+    return top - order.begin();
   }
 
   // Those of `order` that are large, or small.

@@ -21,6 +21,10 @@ constexpr size_t kMostStarts = 3;
 // Of the limit. Chains for much less than it cost more, but what many nodes have above it no annealing mends.
 constexpr double kStartShares[] = {0.8, 0.9, 0.94, 0.96, 0.98, 1, 1.02, 1.05};
 
+double find_energy(const ScheduleCost& cost, double plain_seconds, int64_t limit, double weight) {
+  return cost.seconds / plain_seconds + weight * cost.excess / static_cast<double>(limit);
+}
+
 class Annealing {
  public:
   Annealing(const StepModel& model, const RunOrder& start, int64_t limit, const AnnealingOptions& options)
@@ -68,9 +72,7 @@ class Annealing {
     return *std::next(items.begin(), static_cast<std::ptrdiff_t>(random_() % items.size()));
   }
 
-  double energy(const ScheduleCost& cost) const {
-    return cost.seconds / plain_seconds_ + weight_ * cost.excess / static_cast<double>(limit_);
-  }
+  double energy(const ScheduleCost& cost) const { return find_energy(cost, plain_seconds_, limit_, weight_); }
 
   void accept(DropSchedule made, const ScheduleCost& cost) {
     cost_ = cost;
@@ -185,8 +187,7 @@ std::vector<RunOrder> list_annealing_starts(const StepModel& model, const RunOrd
   const double plain_seconds = judge_schedule(model, make_plain_schedule(model), limit).seconds;
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < starts.size(); ++i) {
-    const ScheduleCost cost = judge_schedule(model, starts[i], limit);
-    order.emplace_back(cost.seconds / plain_seconds + kFirstWeight * cost.excess / static_cast<double>(limit), i);
+    order.emplace_back(find_energy(judge_schedule(model, starts[i], limit), plain_seconds, limit, kFirstWeight), i);
   }
   std::sort(order.begin(), order.end());
   if (order.size() > kMostStarts) order.resize(kMostStarts);

@@ -345,8 +345,8 @@ class BudgetPlanner {
 
   // Where what the quick searches found does not fit, or costs much: rounds of annealings at once.
   void anneal(int64_t wanted) {
-    const auto fits = [&] { return forecast_.chosen.total() <= wanted; };
-    if (fits() && forecast_.seconds < kWorthAnnealing * forecast_.plain_seconds) return;
+    const bool fits = forecast_.chosen.total() <= wanted;
+    if (fits && forecast_.seconds < kWorthAnnealing * forecast_.plain_seconds) return;
     if (static_cast<double>(wanted) < kFarBelow * static_cast<double>(forecast_.chosen.total())) return;
     AnnealingLimit limit(wanted);
     limit.note(judge_schedule(facts_.model, plain_, INT64_MAX).peak, forecast_.plain.total());
