@@ -4,8 +4,8 @@
 
 FOLDER is what training_models.py made. For each model and share of the activation bytes: peak told and measured, and
 the time of a step over that of the step that keeps everything, in turns. Beside it PyTorch with all of its blocks
-checkpointed, each way of cutting them into segments: its peak, by libtorch's allocator, the time of a step over that of its
-own plain step, and over that of a step of lissome that has as many bytes, each in turns, with 99 % intervals.
+checkpointed, each way of cutting them into segments: its peak, by libtorch's allocator, and the time of a step over that of
+a step of lissome that has as many bytes, in turns, with 99 % intervals.
 """
 
 import argparse
@@ -30,19 +30,15 @@ def measure_lissome(folder: pathlib.Path, batch: int, rounds: int, shares: list[
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def time_in_turns(runs: list, rounds: int) -> list[list]:
-    """The milliseconds of each of the functions, which run two steps and return those of the latter, round by round."""
+def compare_in_turns(runs: list, rounds: int) -> dict:
+    """Median seconds of both functions, and the ratio of the first's with its interval. They run two steps and return the
+    milliseconds of the latter."""
     times: list[list] = [[] for _ in runs]
     for index in range(rounds):
         for which in order_turns(list(range(len(runs))), index):
             times[which].append([runs[which]()])
-    return times
-
-
-def compare(first: list, second: list) -> dict:
-    """Median seconds of both, and the ratio of the first's with its interval."""
-    low, high = figures.bootstrap_ratio(first, second)
-    medians = [statistics.median(value for (value,) in side) for side in (first, second)]
+    low, high = figures.bootstrap_ratio(*times)
+    medians = [statistics.median(value for (value,) in side) for side in times]
     return {"seconds": [median / 1e3 for median in medians], "ratio": medians[0] / medians[1], "low": low, "high": high}
 
 
@@ -62,12 +58,8 @@ def compare_checkpoints(folder: pathlib.Path, batch: int, rounds: int) -> list[d
             note(f"{folder.name}: {segments} segments")
             row = {"segments": segments, "peak": peaks[segments], "share": peaks[segments] / peaks[0]}
             row["lissome"] = json.loads(ours.ask("plan", peaks[segments])[3:])
-            runs = [lambda: run_peer(segments), lambda: run_peer(0)]
             if "error" not in row["lissome"]:
-                runs.append(lambda: ours.run(1, 1)[0])
-            checkpointed, *others = time_in_turns(runs, rounds)
-            for key, times in zip(("plain", "beside"), others):
-                row[key] = compare(checkpointed, times)
+                row["beside"] = compare_in_turns([lambda: run_peer(segments), lambda: ours.run(1, 1)[0]], rounds)
             rows.append(row)
     finally:
         peer.stop()
@@ -91,7 +83,7 @@ def print_lissome(model: str, row: dict) -> None:
 
 def print_checkpoint(model: str, row: dict) -> None:
     ours = row["lissome"]
-    text = f"{model:9} checkpoint {row['segments']:4}  activations {row['share']:5.1%}  time {row['plain']['ratio']:.3f}x"
+    text = f"{model:9} checkpoint {row['segments']:4}  activations {row['share']:5.1%}"
     if "error" in ours:
         text += f"  lissome does not fit into its {row['peak'] / 2**20:.0f} MiB"
     else:

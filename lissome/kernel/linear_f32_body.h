@@ -27,10 +27,23 @@ struct LinearTile {
   }
 };
 
+constexpr int kPanelVectors = static_cast<int>(kLinearPanel / Floats::kWidth);
+
+// Whether whole panels leave the parts about as even as columns of tiles do.
+LISSOME_INLINE bool split_panels_evenly(int64_t outputs, int parts) {
+  constexpr int64_t kColumn = kTileVectors * Floats::kWidth;
+  const int64_t columns = (outputs + kColumn - 1) / kColumn, panels = (outputs + kLinearPanel - 1) / kLinearPanel;
+  const int64_t most_columns = (columns + parts - 1) / parts, most_panels = (panels + parts - 1) / parts;
+  return 8 * most_panels * (kLinearPanel / kColumn) <= 9 * most_columns;
+}
+
 LISSOME_INLINE void run_linear_f32(const LinearF32Call& call, int part, int parts) {
-  const TileSizes sizes = {call.rows, call.outputs, call.inputs, call.inputs * static_cast<int64_t>(sizeof(float)),
-                           call.streams && call.rows == 1};
-  run_tiles<LinearTile>(call, sizes, call.weight, part, parts);
+  TileSizes sizes = {call.rows, call.outputs, call.inputs, call.inputs * static_cast<int64_t>(sizeof(float))};
+  if (call.rows > 1 || !split_panels_evenly(call.outputs, parts))
+    return run_tiles<LinearTile>(call, sizes, call.weight, part, parts);
+  sizes.streams = call.streams;
+  sizes.backwards = call.run != nullptr && *call.run % 2 != 0;
+  run_tiles<LinearTile, kPanelVectors>(call, sizes, call.weight, part, parts);
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ LISSOME_INLINE void accumulate(const float* const (&rows)[Rows], const float* we
 template <int Vectors>
 LISSOME_INLINE void accumulate(const float* const (&rows)[1], const float* weight, int64_t count,
                                Floats (&sums)[1][Vectors], Ahead& ahead) {
-  constexpr int kSums = Vectors >= 4 ? 2 : 4;
+  constexpr int kSums = Vectors >= 8 ? 1 : Vectors >= 4 ? 2 : 4;
   Floats partial[kSums][1][Vectors];
 #pragma GCC unroll 8
   for (int s = 0; s < kSums; ++s) clear_sums(partial[s]);
@@ -276,19 +276,25 @@ void run_tile_rows(const Call& call, TilePlace place, int64_t rows, Visit& visit
   }
 }
 
-// Three registers are done as four: panels are filled with zeros.
-template <typename Kernel, typename Call>
+// Columns are `Vectors` registers wide; three registers are done as four: panels are filled with zeros. Those wider
+// than a tile have one row.
+template <typename Kernel, int Vectors = kTileVectors, typename Call>
 void run_tile_column(const Call& call, int64_t output, int64_t outputs, Range rows, Visit& visit) {
-  constexpr int64_t kColumn = kTileVectors * Floats::kWidth;
+  constexpr int64_t kColumn = Vectors * Floats::kWidth;
   const int64_t left = outputs - output;
   const int64_t vectors = (left + Floats::kWidth - 1) / Floats::kWidth;
   const TilePlace place = {rows.begin, output, left < kColumn ? left : kColumn};
   const int64_t count = rows.end - rows.begin;
-  if constexpr (kTileVectors > 2) {
+  if constexpr (Vectors > 2) {
     if (vectors == 2) return run_tile_rows<Kernel, 2>(call, place, count, visit);
   }
   if (vectors == 1) return run_tile_rows<Kernel, 1>(call, place, count, visit);
-  run_tile_rows<Kernel, kTileVectors>(call, place, count, visit);
+  if constexpr (Vectors > kTileVectors) {
+    stop_at_end(visit.ahead);
+    Kernel::template run<1, Vectors>(call, place, visit);
+  } else {
+    run_tile_rows<Kernel, Vectors>(call, place, count, visit);
+  }
 }
 
 constexpr int64_t kBlockInputs = 512;        // of a sum in one visit: 128 KiB of a panel
@@ -298,15 +304,16 @@ constexpr int64_t kNearBytes = 1024 * 1024;  // weights that a part may well fin
 
 struct TileSizes {
   int64_t rows, outputs, inputs;
-  int64_t row_bytes;     // of x that a row adds to those before
-  bool streams = false;  // there is one row, which may read weights from several places at once
+  int64_t row_bytes;       // of x that a row adds to those before
+  bool streams = false;    // there is one row, which may read weights from several places at once
+  bool backwards = false;  // weights that are near are read from the last panel to the first
 };
 
 // One chunk of rows against the outputs of one panel, or a part's share of them.
-template <typename Kernel, typename Call>
+template <typename Kernel, int Vectors, typename Call>
 void run_panel(const Call& call, const TileSizes& sizes, const float* panel, Range columns, Range rows, bool more,
                bool fetches) {
-  constexpr int64_t kColumn = kTileVectors * Floats::kWidth;
+  constexpr int64_t kColumn = Vectors * Floats::kWidth;
   alignas(64) float kept[kKeptRows * kLinearPanel];
   const int64_t blocks = sizes.inputs <= kBlockInputs * 5 / 4 ? 1 : (sizes.inputs + kBlockInputs - 1) / kBlockInputs;
   const int64_t visits = (rows.end - rows.begin + kTileRows - 1) / kTileRows * (columns.end - columns.begin);
@@ -314,19 +321,19 @@ void run_panel(const Call& call, const TileSizes& sizes, const float* panel, Ran
     Visit visit = {sizes.inputs * block / blocks, sizes.inputs * (block + 1) / blocks, block == 0, block + 1 == blocks};
     visit.kept = kept, visit.kept_row = rows.begin;
     visit.kept_output = columns.begin * kColumn / kLinearPanel * kLinearPanel;
-    visit.streams = fetches && sizes.streams && kColumn == kLinearPanel;
+    visit.streams = fetches && sizes.streams && kTileVectors * Floats::kWidth == kLinearPanel;
     if (fetches && !visit.streams && (more || !visit.last))
       visit.ahead = look_ahead(panel + visit.end * kLinearPanel, visit.end - visit.begin, visits);
     for (int64_t column = columns.begin; column < columns.end; ++column) {
-      run_tile_column<Kernel>(call, column * kColumn, sizes.outputs, rows, visit);
+      run_tile_column<Kernel, Vectors>(call, column * kColumn, sizes.outputs, rows, visit);
     }
   }
 }
 
 // The share of one part. Rows are taken in chunks that stay in cache from panel to panel.
-template <typename Kernel, typename Call>
+template <typename Kernel, int Vectors = kTileVectors, typename Call>
 LISSOME_INLINE void run_tiles(const Call& call, const TileSizes& sizes, const float* weight, int part, int parts) {
-  constexpr int64_t kColumn = kTileVectors * Floats::kWidth, kColumns = kLinearPanel / kColumn;
+  constexpr int64_t kColumn = Vectors * Floats::kWidth, kColumns = kLinearPanel / kColumn;
   const int64_t columns = (sizes.outputs + kColumn - 1) / kColumn;
   const int64_t blocks = (sizes.rows + kTileRows - 1) / kTileRows;
   // Split whichever side leaves the parts more even; outputs when equal, so that each core keeps its own weights.
@@ -341,17 +348,22 @@ LISSOME_INLINE void run_tiles(const Call& call, const TileSizes& sizes, const fl
   }
   // One tile of rows reads each weight once: fetching what is near would cost as much as reading it.
   const bool far = (my_columns.end - my_columns.begin) * kColumn * sizes.inputs * 4 > kNearBytes;
+  const bool backwards = sizes.backwards && !far;
+  const int64_t first_panel = my_columns.begin / kColumns;
+  const int64_t panels =
+      my_columns.begin < my_columns.end ? (my_columns.end + kColumns - 1) / kColumns - first_panel : 0;
   const int64_t fitting = kChunkBytes / (sizes.row_bytes + 1) / kTileRows * kTileRows;
   const int64_t chunk = fitting > kKeptRows ? kKeptRows : fitting < 16 * kTileRows ? 16 * kTileRows : fitting;
   const int64_t count = my_rows.end - my_rows.begin, chunks = (count + chunk - 1) / chunk;
   for (int64_t i = 0; i < chunks; ++i) {
     const Range rows = {my_rows.begin + count * i / chunks, my_rows.begin + count * (i + 1) / chunks};
-    for (int64_t column = my_columns.begin; column < my_columns.end;) {
-      const int64_t panel = column / kColumns, next = (panel + 1) * kColumns;
-      const Range taken = {column, next < my_columns.end ? next : my_columns.end};
-      run_panel<Kernel>(call, sizes, weight + panel * kLinearPanel * sizes.inputs, taken, rows,
-                        taken.end < my_columns.end, far || blocks > 1);
-      column = taken.end;
+    for (int64_t visited = 0; visited < panels; ++visited) {
+      const int64_t panel = first_panel + (backwards ? panels - 1 - visited : visited);
+      const int64_t begin = panel * kColumns, end = begin + kColumns;
+      const Range taken = {begin > my_columns.begin ? begin : my_columns.begin,
+                           end < my_columns.end ? end : my_columns.end};
+      run_panel<Kernel, Vectors>(call, sizes, weight + panel * kLinearPanel * sizes.inputs, taken, rows,
+                                 !backwards && taken.end < my_columns.end, far || blocks > 1);
     }
   }
 }

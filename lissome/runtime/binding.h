@@ -38,10 +38,10 @@ class Binding {
   // The step of the plan that a segment begins with.
   int first_step(const Segment& segment) const;
 
-  static constexpr int kFaultBlock = StepBinder::kFaultBlock;
+  static constexpr int kRunBlock = StepBinder::kRunBlock;
   // Writes the addresses of everything in the arena into the calls; needed once, and when the arena has moved.
   void place_arena(std::byte* base);
-  // The same for one block outside the arena: an input, constant, state, output or held value, or the fault word.
+  // The same for one block outside the arena: an input, constant, state, output or held value, or the RunWords.
   void place_block(int block, const void* address);
   // Where the first element of an arena value lies.
   std::byte* arena_address(int block) const { return arena_base_ + block_offset_[static_cast<size_t>(block)]; }
@@ -58,7 +58,7 @@ class Binding {
   std::vector<Segment> segments_;
   std::vector<PlannedBuffer> buffers_;
   std::vector<int64_t> block_offset_;  // by block; -1 outside the arena
-  std::vector<int> first_pointer_;     // by block + 1 (the fault word first): into parts_.pointers, sorted by block
+  std::vector<int> first_pointer_;     // by block + 1 (RunWords first): into parts_.pointers, sorted by block
   PlannedArena arena_;
   std::byte* arena_base_ = nullptr;
 };

@@ -187,7 +187,7 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
       if (value.storage != Storage::constant && value.storage != Storage::state) continue;
       binding->place_block(static_cast<int>(i), arrays_[static_cast<size_t>(value.array)].storage.get());
     }
-    binding->place_block(Binding::kFaultBlock, &fault_);
+    binding->place_block(Binding::kRunBlock, &words_);
     if (bindings_.size() >= cached_shapes_) bindings_.pop_back();
     bindings_.push_front({key_, std::move(binding)});
   }
@@ -316,7 +316,8 @@ void Session::Runner::execute(Binding& binding, std::span<const TensorView> inpu
 void Session::Runner::run_segments(Binding& binding, std::span<const TensorView> inputs,
                                    const RunListeners& listeners) {
   for (size_t i = 0; i < inputs.size(); ++i) place(binding, plan_->inputs[i].value, inputs[i].data);
-  fault_ = 0;
+  words_.fault = 0;
+  ++words_.run;
   int done = 0;  // of the plan's steps; views are no part of segments
   for (const Segment& segment : binding.segments()) {
     const int first = binding.first_step(segment);
@@ -354,8 +355,8 @@ void Session::Runner::give_output(const Binding& binding, size_t output, const O
 }
 
 void Session::Runner::check_fault() {
-  if (fault_ == 0) return;
-  const PlanStep& step = plan_->steps[static_cast<size_t>(fault_ - 1)];
+  if (words_.fault == 0) return;
+  const PlanStep& step = plan_->steps[static_cast<size_t>(words_.fault - 1)];
   const PlanOrigin origin = step.origins.empty() ? PlanOrigin{} : step.origins.front();
   throw_error(ErrorKind::invalid_input, "an index in the data is out of range: ", origin.op, " (%", origin.node, ")",
               origin.source.empty() ? "" : " at ", origin.source);

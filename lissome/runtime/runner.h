@@ -91,7 +91,7 @@ class Session::Runner {
   std::optional<UnnamedFile> file_;       // of a plan that offloads values
   Arena arena_;
   RegionBarrier barrier_;
-  int64_t fault_ = 0;
+  RunWords words_;
 };
 
 }  // namespace lissome

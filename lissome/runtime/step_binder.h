@@ -64,7 +64,7 @@ struct Transfer {
 inline constexpr int64_t kFilePage = 4096;
 int64_t file_bytes(std::span<const Transfer> transfers);
 
-// Where binders put what they make. Blocks are numbered: first the values, then scratch, last the fault word.
+// Where binders put what they make. Blocks are numbered: first the values, then scratch, last the run's words.
 struct BindingParts {
   std::vector<PlacedValue> values;  // by plan value
   std::vector<BoundStep> steps;
@@ -76,6 +76,13 @@ struct BindingParts {
   std::vector<Scratch> scratch;
   std::vector<Transfer> transfers;
   int threads = 1;
+};
+
+// What kernels and the session that runs them tell each other.
+struct RunWords {
+  int64_t fault =
+      0;            // set by a kernel to its fault_code() when the data themselves are at fault: an index out of range
+  int64_t run = 0;  // how many there were before this one
 };
 
 class StepBinder {
@@ -123,10 +130,13 @@ class StepBinder {
   void point_scratch(T* Call::* member, int64_t bytes) {
     add_pointer(member_offset(member), add_scratch(bytes), 0);
   }
-  // A word that the kernel sets to fault_code() when the data themselves are at fault: an index out of range.
   template <typename Call>
   void point_fault(int64_t* Call::* member) {
-    add_pointer(member_offset(member), kFaultBlock, 0);
+    add_pointer(member_offset(member), kRunBlock, offsetof(RunWords, fault));
+  }
+  template <typename Call>
+  void point_run(const int64_t* Call::* member) {
+    add_pointer(member_offset(member), kRunBlock, offsetof(RunWords, run));
   }
   int64_t fault_code() const { return plan_step_ + 1; }
   // How much there is to do decides whether one thread does it alone.
@@ -141,7 +151,7 @@ class StepBinder {
   // Into how many parts set_work() cut it.
   int parts() const { return parts_.steps.back().parts; }
 
-  static constexpr int kFaultBlock = -1;
+  static constexpr int kRunBlock = -1;
 
  private:
   template <typename Call, typename T>

@@ -42,6 +42,7 @@ void bind_linear_f32(StepBinder& binder) {
   binder.set_call("linear_f32", call);
   const int64_t scratch = may_cut_into_thirds(binder, "linear_f32") ? linear_f32_scratch(call) : 0;
   if (scratch > 0) binder.point_scratch(&LinearF32Call::scratch, binder.parts() * scratch * 4);
+  binder.point_run(&LinearF32Call::run);
   binder.point(&LinearF32Call::x, x);
   binder.point(&LinearF32Call::weight, weight);
   binder.point(&LinearF32Call::y, y);
