@@ -32,8 +32,8 @@ void LoaderTuner::begin(Phase phase, int workers, int prefetch) {
   phase_ = phase;
   loader_.set_workers(workers, prefetch);
   trial_ = {workers, prefetch};
-  // The queue starts empty: so long until every worker has brought a batch, and one more for the threads to start.
-  warm_up_ = workers + 1;
+  // The queue starts empty, and while it fills, loading ahead looks like work for nothing.
+  warm_up_ = workers * (prefetch + 1) + 1;
   epoch_ = loader_.position().epoch;
   last_nanoseconds_ = now_nanoseconds();
   last_stall_ = loader_.statistics().stall_seconds;
@@ -78,10 +78,11 @@ void LoaderTuner::finish() {
 
 void LoaderTuner::judge() {
   const double around = (best_.seconds + trial_.seconds) / 2;
-  const bool faster = candidate_.seconds < around * (1 - options_.least_gain);
-  best_ = faster ? candidate_ : trial_;
-  if (faster) speedup_ *= around / candidate_.seconds;
-  failures_ = faster ? 0 : failures_ + 1;
+  const double gain = search_ == Search::fewer_workers ? 0 : options_.least_gain;
+  const bool better = candidate_.seconds <= around * (1 - gain);
+  best_ = better ? candidate_ : trial_;
+  if (better) speedup_ *= around / candidate_.seconds;
+  failures_ = better ? 0 : failures_ + 1;
   propose();
 }
 
@@ -89,17 +90,18 @@ void LoaderTuner::judge() {
 void LoaderTuner::propose() {
   tuning_.workers = best_.workers;
   tuning_.prefetch = best_.prefetch;
-  if (best_.stall_seconds < kHardlyWaits * best_.seconds) return settle();
-  if (on_workers_) {
+  const bool waits = best_.stall_seconds >= kHardlyWaits * best_.seconds;
+  if (search_ == Search::more_workers && waits) {
     const int workers = settings_ == 1 ? 1 : candidate_.workers * 2;
     if (workers <= options_.most_workers && failures_ < kMostFailures)
       return begin(Phase::candidate, workers, kFirstPrefetch);
-    on_workers_ = false;
-    if (best_.workers == 0) return settle();
-    return begin(Phase::candidate, best_.workers, 2 * kFirstPrefetch);
+    search_ = Search::longer_prefetch;
+    if (best_.workers > 0) return begin(Phase::candidate, best_.workers, 2 * kFirstPrefetch);
   }
-  if (failures_ == 0 && candidate_.prefetch < kMostPrefetch)
+  if (search_ == Search::longer_prefetch && waits && failures_ == 0 && candidate_.prefetch < kMostPrefetch)
     return begin(Phase::candidate, candidate_.workers, 2 * candidate_.prefetch);
+  if (search_ != Search::fewer_workers) search_ = Search::fewer_workers, failures_ = 0;
+  if (failures_ == 0 && best_.workers > 1) return begin(Phase::candidate, best_.workers / 2, best_.prefetch);
   settle();
 }
 

@@ -31,9 +31,10 @@ struct LoaderTuning {
   std::string summary;              // one sentence
 };
 
-// Begins with loading in the caller, then 1, 2, 4 ... workers, then a longer prefetch. Each setting is timed between
-// two stretches of the best so far, so that a machine that changes its pace decides nothing. Goes no further once
-// nearly nothing is waited for, or two settings in a row were no faster.
+// Begins with loading in the caller, then 1, 2, 4 ... workers, then a longer prefetch; at last half as many workers,
+// which stay where they are as fast: they take processors from the steps. Each setting is timed between two stretches
+// of the best so far, so that a machine that changes its pace decides nothing. Goes no further once nearly nothing is
+// waited for, or two settings in a row were no faster.
 class LoaderTuner {
  public:
   // `loader` outlives the tuner.
@@ -46,6 +47,7 @@ class LoaderTuner {
 
  private:
   enum class Phase : uint8_t { first, candidate, best_again };
+  enum class Search : uint8_t { more_workers, longer_prefetch, fewer_workers };
 
   void begin(Phase phase, int workers, int prefetch);
   void finish();
@@ -57,13 +59,13 @@ class LoaderTuner {
   LoaderTunerOptions options_;
   LoaderTuning tuning_;
   Phase phase_ = Phase::first;
+  Search search_ = Search::more_workers;
   LoaderTrial trial_;             // that runs
   LoaderTrial best_, candidate_;  // as last timed
   double speedup_ = 1;  // of the best over loading in the caller, each step of it timed against its neighbours
   int settings_ = 0;    // that were timed
   int failures_ = 0;    // settings in a row that were no faster
   int warm_up_ = 0;     // steps that are not counted yet
-  bool on_workers_ = true;
   bool done_ = false;
   int64_t epoch_ = 0;
   int64_t last_nanoseconds_ = 0;

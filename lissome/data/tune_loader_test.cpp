@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -60,6 +61,22 @@ TEST_CASE("where loading costs next to nothing it stays in the training loop") {
   CHECK(tuning.workers == 0);
   CHECK(tuning.trials.size() == 1);
   CHECK(loader.options().workers == 0);
+}
+
+TEST_CASE("workers that looked faster only at first are given up") {
+  Loader loader(std::make_shared<SlowSource>(std::chrono::milliseconds(8)), {.order = SequentialOrder{}, .batch = 10});
+  LoaderTuner tuner(loader, {.most_workers = 2});
+  Batch batch;
+  while (!tuner.done()) {
+    if (!loader.next(batch)) continue;
+    // Once both workers were found to be worth it, they hold up the steps.
+    const bool held_up = loader.options().workers == 2 && tuner.result().workers == 2;
+    std::this_thread::sleep_for(std::chrono::milliseconds(held_up ? 12 : 2));
+    tuner.observe();
+  }
+  CHECK(tuner.result().workers == 1);
+  CHECK(loader.options().workers == 1);
+  CHECK(std::ranges::any_of(tuner.result().trials, [](const LoaderTrial& trial) { return trial.workers == 2; }));
 }
 
 TEST_CASE("what lies between epochs is not counted, and time runs out") {

@@ -24,10 +24,7 @@ int run_transform(const std::vector<std::string>& words) {
 
 int run(const std::vector<std::string>& words) {
   if (words.size() == 6 && words[0] == "transform") return run_transform({words.begin() + 1, words.end()});
-  if (words.size() == 2 && words[0] == "tune") {
-    run_tune_grid(words[1]);
-    return 0;
-  }
+  if (words.size() == 2 && words[0] == "tune") return run_tune_grid(words[1]) ? 0 : 1;
   throw_error(ErrorKind::usage, "run_data transform IN.npy TRANSFORMS SEED EPOCH OUT.npz | tune storage|transform");
 }
 

@@ -6,7 +6,7 @@
 namespace lissome {
 
 // Prints the steps a second of each setting of the grid, of the automatic one and of the grid's best, and the ratio of
-// both. Throws usage for another workload.
-void run_tune_grid(const std::string& workload);
+// both; false where that lies wholly below 0.95. Throws usage for another workload.
+bool run_tune_grid(const std::string& workload);
 
 }  // namespace lissome
