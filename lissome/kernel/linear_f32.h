@@ -30,8 +30,8 @@ struct LinearF32Call : OutputF32 {
   float* scratch = nullptr;       // linear_f32_scratch() for each part, or null: then tile registers are not used
   int64_t rows = 0, inputs = 0, outputs = 0;
   int64_t x_stride = 0;
-  // How many runs there were before, or null. A single row reads weights that nearly fit the second-level cache by
-  // turns from the first and from the last: those read last are still there.
+  // The number of this run, or null. A single row reads weights that nearly fit the second-level cache from the last in
+  // runs of odd number, else from the first: those that were read last are still there.
   const int64_t* run = nullptr;
   // A single row reads weights that come from memory from several places at once. Intel's cores that read one place
   // each, with the next block fetched, ask the same banks of memory by turns or at once, as their pace and the pages

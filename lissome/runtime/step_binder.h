@@ -80,9 +80,9 @@ struct BindingParts {
 
 // What kernels and the session that runs them tell each other.
 struct RunWords {
-  int64_t fault =
-      0;            // set by a kernel to its fault_code() when the data themselves are at fault: an index out of range
-  int64_t run = 0;  // how many there were before this one
+  // Set by a kernel to its fault_code() when the data themselves are at fault: an index out of range.
+  int64_t fault = 0;
+  int64_t run = 0;  // the number of this one, from 1
 };
 
 class StepBinder {
