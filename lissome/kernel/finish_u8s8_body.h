@@ -65,7 +65,7 @@ LISSOME_INLINE void add_residuals(const OutputU8S8& output, int64_t from, int64_
     if (output.residual_u8) {
       const uint8_t* bytes = output.residual_u8 + from;
       const Ints wide = Vectors > 1 ? load_u8(bytes) : load_u8_first(bytes, left);
-      const Floats steps = to_floats(subtract(wide, fill_ints(output.residual_zero)));
+      const Floats steps = to_floats(wide - fill_ints(output.residual_zero));
       y[v] = multiply_add(steps, fill(output.residual_scale), y[v]);
     }
   }
@@ -179,7 +179,7 @@ LISSOME_INLINE void store_bytes(const OutputU8S8& output, TilePlace place, Ints 
       const uint8_t* from = output.residual_u8 + place.row * output.residual_stride + n;
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r, from += output.residual_stride) {
-        y[r] = multiply_add(to_floats(subtract(load_u8(from), zero)), scale, y[r]);
+        y[r] = multiply_add(to_floats(load_u8(from) - zero), scale, y[r]);
       }
     }
     if (stops) {

@@ -236,6 +236,7 @@ constexpr std::array kRows = {
     row<winograd_f32_avx512>("winograd_f32", Isa::avx512),
     row<winograd_f32_avx2>("winograd_f32", Isa::avx2),
     row<winograd_f32_portable>("winograd_f32", Isa::portable),
+    row<winograd_u8s8_avx512_vnni>("winograd_u8s8", Isa::avx512_vnni),
     row<winograd_u8s8_avx2>("winograd_u8s8", Isa::avx2),
     row<winograd_u8s8_portable>("winograd_u8s8", Isa::portable),
 };

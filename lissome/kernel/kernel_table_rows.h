@@ -331,6 +331,7 @@ LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx512);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, avx2);
 LISSOME_KERNEL(winograd_f32, WinogradF32Call, portable);
 
+LISSOME_KERNEL(winograd_u8s8, WinogradU8S8Call, avx512_vnni);
 LISSOME_KERNEL(winograd_u8s8, WinogradU8S8Call, avx2);
 LISSOME_KERNEL(winograd_u8s8, WinogradU8S8Call, portable);
 

@@ -31,7 +31,9 @@ inline Ints load_u8(const uint8_t* p) {
 inline void store_ints(int32_t* p, Ints a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v); }
 inline Ints load_ints(const int32_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
 inline Ints multiply(Ints a, Ints b) { return {_mm256_mullo_epi32(a.v, b.v)}; }
-inline Ints subtract(Ints a, Ints b) { return {_mm256_sub_epi32(a.v, b.v)}; }
+inline Ints operator+(Ints a, Ints b) { return {_mm256_add_epi32(a.v, b.v)}; }
+inline Ints operator-(Ints a, Ints b) { return {_mm256_sub_epi32(a.v, b.v)}; }
+inline Ints shift_right(Ints a, int bits) { return {_mm256_sra_epi32(a.v, _mm_cvtsi32_si128(bits))}; }
 // Half to even; NaN and what does not fit become the smallest number.
 inline Ints round_to_ints(Floats a) { return {_mm256_cvtps_epi32(a.v)}; }
 inline Floats to_floats(Ints a) { return {_mm256_cvtepi32_ps(a.v)}; }
@@ -91,6 +93,30 @@ inline void store_u8(uint8_t* p, const Ints (&a)[2], int32_t zero) {
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5);
   const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(words, words), order);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(bytes));
+}
+
+// 16 numbers of 16 bits.
+struct Shorts {
+  static constexpr int kWidth = 16;
+  __m256i v;
+};
+inline Shorts fill_shorts(int16_t x) { return {_mm256_set1_epi16(x)}; }
+inline Shorts load_bytes(const uint8_t* p) {
+  return {_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+inline Shorts load_shorts(const int16_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
+inline Shorts broadcast_pair(const int16_t* p) {
+  return {_mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const float*>(p)))};
+}
+inline void store_shorts(int16_t* p, Shorts a) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a.v); }
+inline Shorts operator+(Shorts a, Shorts b) { return {_mm256_add_epi16(a.v, b.v)}; }
+inline Shorts operator-(Shorts a, Shorts b) { return {_mm256_sub_epi16(a.v, b.v)}; }
+inline Shorts times_four(Shorts a) { return {_mm256_slli_epi16(a.v, 2)}; }
+// sums += pairs of x times pairs of w, modulo 2^32, in the register of the sums: of 16, tiles leave one free besides
+// (vector_avx2.h).
+inline void add_pairs(Shorts x, Shorts w, Ints& sums) {
+  const __m256i products = _mm256_madd_epi16(x.v, w.v);
+  asm("vpaddd %1, %0, %0" : "+x"(sums.v) : "x"(products));
 }
 
 }  // namespace

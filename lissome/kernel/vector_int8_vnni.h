@@ -31,7 +31,9 @@ inline Ints load_u8(const uint8_t* p) {
 inline void store_ints(int32_t* p, Ints a) { _mm512_storeu_si512(p, a.v); }
 inline Ints load_ints(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
 inline Ints multiply(Ints a, Ints b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
-inline Ints subtract(Ints a, Ints b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+inline Ints operator+(Ints a, Ints b) { return {_mm512_add_epi32(a.v, b.v)}; }
+inline Ints operator-(Ints a, Ints b) { return {_mm512_sub_epi32(a.v, b.v)}; }
+inline Ints shift_right(Ints a, int bits) { return {_mm512_sra_epi32(a.v, _mm_cvtsi32_si128(bits))}; }
 // Half to even; NaN and what does not fit become the smallest number.
 inline Ints round_to_ints(Floats a) { return {_mm512_cvtps_epi32(a.v)}; }
 inline Floats to_floats(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
@@ -79,6 +81,30 @@ inline void store_u8(uint8_t* p, const Ints (&a)[4], int32_t zero) {
   const __m512i second = _mm512_adds_epi16(_mm512_packs_epi32(a[2].v, a[3].v), zeros);
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   _mm512_storeu_si512(p, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(first, second)));
+}
+
+// 32 numbers of 16 bits.
+struct Shorts {
+  static constexpr int kWidth = 32;
+  __m512i v;
+};
+inline Shorts fill_shorts(int16_t x) { return {_mm512_set1_epi16(x)}; }
+inline Shorts load_bytes(const uint8_t* p) {
+  return {_mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+inline Shorts load_shorts(const int16_t* p) { return {_mm512_loadu_si512(p)}; }
+inline Shorts broadcast_pair(const int16_t* p) {
+  int32_t pair;
+  __builtin_memcpy(&pair, p, 4);
+  return {_mm512_set1_epi32(pair)};
+}
+inline void store_shorts(int16_t* p, Shorts a) { _mm512_storeu_si512(p, a.v); }
+inline Shorts operator+(Shorts a, Shorts b) { return {_mm512_add_epi16(a.v, b.v)}; }
+inline Shorts operator-(Shorts a, Shorts b) { return {_mm512_sub_epi16(a.v, b.v)}; }
+inline Shorts times_four(Shorts a) { return {_mm512_slli_epi16(a.v, 2)}; }
+// sums += pairs of x times pairs of w, modulo 2^32.
+inline void add_pairs(Shorts x, Shorts w, Ints& sums) {
+  asm("vpdpwssd %2, %1, %0" : "+v"(sums.v) : "v"(x.v), "v"(w.v));
 }
 
 }  // namespace

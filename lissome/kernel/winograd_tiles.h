@@ -41,11 +41,11 @@ inline __attribute__((always_inline)) auto find_input(const Call& call, const Ti
 inline __attribute__((always_inline)) int64_t point_stride(int64_t block, int64_t channels) {
   return block * channels + 16;
 }
-// The same for the bytes of winograd_u8s8.h: of 16-bit inputs, and of 32-bit sums of 16 outputs.
+// The same for the bytes of winograd_u8s8.h: of 16-bit inputs, and of 32-bit sums of 32 outputs.
 inline __attribute__((always_inline)) int64_t words_stride(const WinogradShape& shape) {
   return shape.block * shape.in_channels + 32;
 }
-inline __attribute__((always_inline)) int64_t sums_stride(const WinogradShape& shape) { return shape.block * 16 + 16; }
+inline __attribute__((always_inline)) int64_t sums_stride(const WinogradShape& shape) { return shape.block * 32 + 16; }
 
 }  // namespace
 }  // namespace lissome

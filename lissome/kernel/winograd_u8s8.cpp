@@ -2,6 +2,7 @@
 #include "lissome/kernel/winograd_u8s8.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "lissome/kernel/kernel_table_rows.h"
@@ -12,57 +13,57 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kPoints = 16;
+constexpr int kTile = 4, kSide = 6;
+constexpr int64_t kPoints = kSide * kSide;
+constexpr int64_t kPanel = 16;  // outputs
 // Transformed inputs and sums of a block stay in the second-level cache.
-constexpr int64_t kBlockBytes = 320 * 1024;
+constexpr int64_t kBlockBytes = 384 * 1024;
 // Weights beyond this do not stay there beside them: each part then keeps its own share of the outputs.
 constexpr int64_t kSharedWeightBytes = 1024 * 1024;
 
-// 2 * G * g * G^T * 2, see the header.
-void transform_weight(const int8_t* window, int (&points)[4][4]) {
-  int half[4][3];
-  for (int j = 0; j < 3; ++j) {
-    const int a = window[j], b = window[3 + j], c = window[6 + j];
-    half[0][j] = 2 * a, half[1][j] = a + b + c, half[2][j] = a - b + c, half[3][j] = 2 * c;
-  }
-  for (int i = 0; i < 4; ++i) {
-    const auto [a, b, c] = half[i];
-    points[i][0] = 2 * a, points[i][1] = a + b + c, points[i][2] = a - b + c, points[i][3] = 2 * c;
-  }
-}
+// The matrices of the paper; the rows of G times 24, 6, 6, 24, 24, 6, those of A^T so divided and multiplied that what
+// they give is 24, 12, 6, 6 times the results.
+constexpr int kWeightRows[kSide][3] = {{6, 0, 0}, {-1, -1, -1}, {-1, 1, -1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 6}};
+constexpr int kInputRows[kSide][kSide] = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0}, {0, 4, -4, -1, 1, 0},
+                                          {0, -2, -1, 2, 1, 0}, {0, 2, -1, -2, 1, 0}, {0, 4, 0, -5, 0, 1}};
+constexpr int kOutputRows[kTile][kSide] = {
+    {1, 4, 4, 1, 1, 0}, {0, 2, -2, 1, -1, 0}, {0, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 1}};
+constexpr int64_t kMostSum = (int64_t{1} << 25) - 1;  // of 26 bits
 
-// B^T * d * B.
-void transform_input(const int (&d)[4][4], int (&t)[4][4]) {
-  int half[4][4];
-  for (int j = 0; j < 4; ++j) {
-    half[0][j] = d[0][j] - d[2][j], half[1][j] = d[1][j] + d[2][j];
-    half[2][j] = d[2][j] - d[1][j], half[3][j] = d[1][j] - d[3][j];
+// left * from * left^T, modulo 2^32.
+template <int Rows, int Columns>
+void transform(const int (&left)[Rows][Columns], const uint32_t (&from)[Columns][Columns], uint32_t (&to)[Rows][Rows]) {
+  uint32_t half[Rows][Columns] = {};
+  for (int i = 0; i < Rows; ++i) {
+    for (int k = 0; k < Columns; ++k) {
+      for (int j = 0; j < Columns; ++j) half[i][j] += static_cast<uint32_t>(left[i][k]) * from[k][j];
+    }
   }
-  for (int i = 0; i < 4; ++i) {
-    const auto [a, b, c, e] = half[i];
-    t[i][0] = a - c, t[i][1] = b + c, t[i][2] = c - b, t[i][3] = b - e;
-  }
-}
-
-// A^T * m * A, which is four times the sums of the window.
-void transform_output(const int (&m)[4][4], int (&y)[2][2]) {
-  int half[2][4];
-  for (int j = 0; j < 4; ++j) {
-    half[0][j] = m[0][j] + m[1][j] + m[2][j];
-    half[1][j] = m[1][j] - m[2][j] - m[3][j];
-  }
-  for (int i = 0; i < 2; ++i) {
-    const auto [a, b, c, e] = half[i];
-    y[i][0] = a + b + c, y[i][1] = b - c - e;
+  for (int i = 0; i < Rows; ++i) {
+    for (int j = 0; j < Rows; ++j) {
+      to[i][j] = 0;
+      for (int k = 0; k < Columns; ++k) to[i][j] += half[i][k] * static_cast<uint32_t>(left[j][k]);
+    }
   }
 }
 
 int64_t weight_offset(int64_t in_channels, int64_t oc, int64_t ic, int64_t point) {
-  const int64_t pair = (oc / kWinogradBytes * kPoints + point) * (in_channels / 2) + ic / 2;
-  return (pair * kWinogradBytes + oc % kWinogradBytes) * 2 + ic % 2;
+  const int64_t pair = (oc / kPanel * kPoints + point) * (in_channels / 2) + ic / 2;
+  return (pair * kPanel + oc % kPanel) * 2 + ic % 2;
 }
 
 }  // namespace
+
+bool fits_winograd_u8s8(const int8_t* weight, int64_t out_channels, int64_t in_channels) {
+  const int64_t count = in_channels * 9;
+  for (int64_t oc = 0; oc < out_channels; ++oc, weight += count) {
+    int64_t up = 0, down = 0;
+    for (int64_t i = 0; i < count; ++i) (weight[i] > 0 ? up : down) += std::abs(int{weight[i]});
+    // x - x_zero spans 255: what its range has above 0 it has not below.
+    if (255 * std::max(up, down) > kMostSum) return false;
+  }
+  return true;
+}
 
 int64_t packed_winograd_u8s8_size(int64_t out_channels, int64_t in_channels) {
   return kPoints * out_channels * in_channels;
@@ -73,13 +74,17 @@ void pack_winograd_u8s8(const int8_t* weight, int64_t out_channels, int64_t in_c
   for (int64_t oc = 0; oc < out_channels; ++oc) {
     weight_sums[oc] = 0;
     for (int64_t ic = 0; ic < in_channels; ++ic) {
-      const int8_t* window = weight + (oc * in_channels + ic) * 9;
-      int points[4][4];
-      transform_weight(window, points);
-      for (int point = 0; point < kPoints; ++point) {
-        packed[weight_offset(in_channels, oc, ic, point)] = static_cast<int16_t>(points[point / 4][point % 4]);
+      const int8_t* from = weight + (oc * in_channels + ic) * 9;
+      uint32_t window[3][3], points[kSide][kSide];
+      for (int tap = 0; tap < 9; ++tap) {
+        window[tap / 3][tap % 3] = static_cast<uint32_t>(int{from[tap]});
+        weight_sums[oc] += from[tap];
       }
-      for (int tap = 0; tap < 9; ++tap) weight_sums[oc] += window[tap];
+      transform(kWeightRows, window, points);
+      for (int point = 0; point < kPoints; ++point) {
+        packed[weight_offset(in_channels, oc, ic, point)] =
+            static_cast<int16_t>(static_cast<int32_t>(points[point / kSide][point % kSide]));
+      }
     }
   }
 }
@@ -100,32 +105,34 @@ int64_t winograd_u8s8_scratch(const WinogradShape& shape) {
 
 void winograd_u8s8_portable(const WinogradU8S8Call& call, int part, int parts) {
   const Window& w = call.window;
-  const TileCounts counts = count_tiles(w, 2);
+  const TileCounts counts = count_tiles(w, kTile);
   const Range tiles = split_evenly(counts.all(), part, parts);
-  std::vector<int> inputs(static_cast<size_t>(kPoints * call.in_channels));
+  std::vector<uint32_t> inputs(static_cast<size_t>(kPoints * call.in_channels));
   for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
-    const TileCorner corner = find_corner(counts, 2, tile);
+    const TileCorner corner = find_corner(counts, kTile, tile);
     for (int64_t ic = 0; ic < call.in_channels; ++ic) {
-      int window[4][4], points[4][4];
-      for (int i = 0; i < 4; ++i) {
-        for (int j = 0; j < 4; ++j) window[i][j] = find_input(call, corner, i, j)[ic];
+      uint32_t window[kSide][kSide], points[kSide][kSide];
+      for (int i = 0; i < kSide; ++i) {
+        for (int j = 0; j < kSide; ++j) window[i][j] = find_input(call, corner, i, j)[ic];
       }
-      transform_input(window, points);
+      transform(kInputRows, window, points);
       std::copy_n(&points[0][0], kPoints, inputs.begin() + ic * kPoints);
     }
     for (int64_t oc = 0; oc < call.out_channels; ++oc) {
-      int sums[4][4] = {}, y[2][2];
+      uint32_t sums[kSide][kSide] = {}, y[kTile][kTile];
       for (int point = 0; point < kPoints; ++point) {
         for (int64_t ic = 0; ic < call.in_channels; ++ic) {
-          sums[point / 4][point % 4] += inputs[static_cast<size_t>(ic * kPoints + point)] *
-                                        call.weight[weight_offset(call.in_channels, oc, ic, point)];
+          const int32_t weight = call.weight[weight_offset(call.in_channels, oc, ic, point)];
+          sums[point / kSide][point % kSide] +=
+              inputs[static_cast<size_t>(ic * kPoints + point)] * static_cast<uint32_t>(weight);
         }
       }
-      transform_output(sums, y);
-      for (int64_t i = 0; i < std::min<int64_t>(2, w.out_height - corner.top); ++i) {
-        for (int64_t j = 0; j < std::min<int64_t>(2, w.out_width - corner.left); ++j) {
+      transform(kOutputRows, sums, y);
+      for (int64_t i = 0; i < std::min<int64_t>(kTile, w.out_height - corner.top); ++i) {
+        for (int64_t j = 0; j < std::min<int64_t>(kTile, w.out_width - corner.left); ++j) {
           const int64_t row = (corner.image * w.out_height + corner.top + i) * w.out_width + corner.left + j;
-          finish_one(call, row, oc, y[i][j] / 4);
+          const auto sum = static_cast<int32_t>(y[i][j] * static_cast<uint32_t>(kInverseOfNine));
+          finish_one(call, row, oc, sum >> (kWinogradShifts[i] + kWinogradShifts[j]));
         }
       }
     }

@@ -42,7 +42,7 @@ void check_winograd(const Convolution& c, const Bytes& bytes, uint64_t seed) {
   std::vector<int32_t> sums(static_cast<size_t>(c.outputs));
   pack_winograd_u8s8(bytes.weight.data(), c.outputs, c.inputs, packed, sums.data());
   call.x = bytes.x.data(), call.zeros = border.data(), call.weight = packed, call.weight_sums = sums.data();
-  call.tile = 2, call.in_channels = c.inputs, call.out_channels = c.outputs, call.window = c.window;
+  call.tile = 4, call.in_channels = c.inputs, call.out_channels = c.outputs, call.window = c.window;
   for (const KernelRow& row : kernel_rows("winograd_u8s8")) {
     if (!can_run(row.isa)) continue;
     for (const int parts : {1, 3}) {
@@ -68,23 +68,28 @@ TEST_CASE("winograd_u8s8 gives the bits of the direct form over odd shapes") {
     w.batch = numbers.between(1, 2), w.height = numbers.between(1, 15), w.width = numbers.between(1, 15);
     w.kernel_height = w.kernel_width = 3;
     w.pad_height = numbers.between(w.height < 3 ? 1 : 0, 2), w.pad_width = numbers.between(w.width < 3 ? 1 : 0, 2);
-    const Convolution c = {finish_window(w), 16 * numbers.between(1, 4), 16 * numbers.between(1, 5)};
+    const Convolution c = {finish_window(w), 32 * numbers.between(1, 3), 32 * numbers.between(1, 3)};
     check_winograd(c, make_bytes(numbers, w.batch * w.height * w.width * c.inputs, c.outputs * c.inputs * 9), seed);
   }
 }
 
 TEST_CASE("winograd_u8s8 over several blocks of tiles") {
   TestNumbers numbers(8);
-  const Convolution c = {square(1, 61, 3, 1), 96, 48};
+  const Convolution c = {square(1, 61, 3, 1), 96, 64};
   check_winograd(c, make_bytes(numbers, 61 * 61 * c.inputs, c.outputs * c.inputs * 9), 561);
 }
 
-TEST_CASE("winograd_u8s8 does not overflow on extreme numbers") {
-  for (const int8_t weight : {int8_t{127}, int8_t{-128}}) {
-    const Convolution c = {square(1, 3, 3, 1), kMostWinogradInputs, 16};
+TEST_CASE("winograd_u8s8 gives the bits of the direct form at the largest sums that it takes") {
+  // 255 * 131586 fits 26 bits, and 255 more does not.
+  constexpr int64_t kInputs = 128, kTaps = 9 * kInputs;
+  for (const int sign : {1, -1}) {
     Bytes bytes;
-    bytes.x.assign(static_cast<size_t>(9 * c.inputs), 255);
-    bytes.weight.assign(static_cast<size_t>(9 * c.inputs * c.outputs), weight);
-    check_winograd(c, bytes, 562);
+    bytes.x.assign(static_cast<size_t>(8 * 8 * kInputs), 255);
+    bytes.weight.assign(static_cast<size_t>(kTaps * 32), static_cast<int8_t>(114 * sign));
+    for (int i = 0; i < 131586 - 114 * kTaps; ++i) bytes.weight[static_cast<size_t>(i)] += static_cast<int8_t>(sign);
+    CHECK(fits_winograd_u8s8(bytes.weight.data(), 32, kInputs));
+    check_winograd({square(1, 8, 3, 1), kInputs, 32}, bytes, 562);
+    bytes.weight[0] += static_cast<int8_t>(sign);
+    CHECK_FALSE(fits_winograd_u8s8(bytes.weight.data(), 32, kInputs));
   }
 }

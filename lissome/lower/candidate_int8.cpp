@@ -260,8 +260,10 @@ std::string refuse_winograd_u8s8(const PlanBuilder& builder, const Node& node) {
   if (!form.empty()) return form;
   const at::Tensor& weight = *builder.constant(node.argument("weight").value());
   if (weight.size(0) % kWinogradBytes != 0 || weight.size(1) % kWinogradBytes != 0)
-    return "channels are no multiples of 16";
-  return weight.size(1) > kMostWinogradInputs ? "its sums would not fit 32 bits" : "";
+    return "channels are no multiples of 32";
+  const Array numbers = share_tensor(weight);
+  return fits_winograd_u8s8(numbers.data<int8_t>(), weight.size(0), weight.size(1)) ? ""
+                                                                                    : "its sums would not fit 26 bits";
 }
 
 void emit_winograd_u8s8(PlanBuilder& builder, const Node& node) {

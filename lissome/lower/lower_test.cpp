@@ -220,20 +220,20 @@ TEST_CASE("3x3 convolutions in int8 go through Winograd with the bits of the dir
     dim batch in 1..8
     dim height in 2..64
     input %x: f32[batch, 32, height, 9]
-    parameter @w1: i8[48, 32, 3, 3]
-    parameter @w2: i8[48, 48, 3, 3]
-    parameter @s: f32[48]
-    parameter @b: f32[48]
+    parameter @w1: i8[64, 32, 3, 3]
+    parameter @w2: i8[64, 64, 3, 3]
+    parameter @s: f32[64]
+    parameter @b: f32[64]
     %0: u8[batch, 32, height, 9] = lissome::quantize(%x, 0.02, 120)
-    %1: u8[batch, 48, height, 9] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s, @b, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
-    %2: u8[batch, 48, height, 9] = lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s, none, [1, 1], [1, 1], [1, 1], 1, "relu", %1, 0.05, 0, 0.1, 3)
-    %3: f32[batch, 48, height, 9] = lissome::conv_int8(%2, 0.1, 3, @w2, @s, @b, [1, 1], [1, 1], [1, 1], 1, "none", none)
+    %1: u8[batch, 64, height, 9] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s, @b, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+    %2: u8[batch, 64, height, 9] = lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s, none, [1, 1], [1, 1], [1, 1], 1, "relu", %1, 0.05, 0, 0.1, 3)
+    %3: f32[batch, 64, height, 9] = lissome::conv_int8(%2, 0.1, 3, @w2, @s, @b, [1, 1], [1, 1], [1, 1], 1, "none", none)
     return %3
   )",
-                                        {{"w1", random_i8({48, 32, 3, 3})},
-                                         {"w2", random_i8({48, 48, 3, 3})},
-                                         {"s", at::rand({48}).mul(0.001)},
-                                         {"b", at::randn({48})}});
+                                        {{"w1", random_i8({64, 32, 3, 3})},
+                                         {"w2", random_i8({64, 64, 3, 3})},
+                                         {"s", at::rand({64}).mul(0.001)},
+                                         {"b", at::randn({64})}});
   const auto lower_with = [&](const char* kernel) {
     LowerOptions options;
     options.effort = Effort::fast;

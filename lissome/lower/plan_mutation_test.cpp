@@ -199,16 +199,16 @@ TEST_CASE("changed plans of int8 layers are refused or stay inside their memory"
 
 TEST_CASE("changed plans of Winograd convolutions of bytes are refused or stay inside their memory") {
   check_plan_changes(R"(
-    input %x: f32[1, 16, 7, 6]
-    parameter @w: i8[32, 16, 3, 3]
+    input %x: f32[1, 32, 7, 6]
+    parameter @w: i8[32, 32, 3, 3]
     parameter @s: f32[32]
-    %0: u8[1, 16, 7, 6] = lissome::quantize(%x, 0.02, 120)
+    %0: u8[1, 32, 7, 6] = lissome::quantize(%x, 0.02, 120)
     %1: u8[1, 32, 7, 6] = lissome::conv_int8_u8(%0, 0.02, 120, @w, @s, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
     %2: f32[1, 32, 7, 6] = lissome::dequantize(%1, 0.05, 0)
     return %2
   )",
-                     {{"w", at::randint(-127, 128, {32, 16, 3, 3}, at::kChar)}, {"s", at::rand({32}).mul(0.01)}},
-                     {at::randn({1, 16, 7, 6})}, {{"lissome::conv_int8_u8", "winograd_u8s8"}});
+                     {{"w", at::randint(-127, 128, {32, 32, 3, 3}, at::kChar)}, {"s", at::rand({32}).mul(0.01)}},
+                     {at::randn({1, 32, 7, 6})}, {{"lissome::conv_int8_u8", "winograd_u8s8"}});
 }
 
 TEST_CASE("changed plans of recurrent layers are refused or stay inside their memory") {

@@ -37,7 +37,7 @@ class PeakRun {
     call_.numbers = numbers;
     call_.count = count;
     call_.rounds = 1;
-    while (run_once().first < kTrySeconds && call_.rounds < int64_t{1} << 40) call_.rounds *= 2;
+    while (quickest_seconds() < kTrySeconds && call_.rounds < int64_t{1} << 40) call_.rounds *= 2;
     double best = 0;
     for (int i = 0; i < kTries; ++i) {
       const auto [seconds, units] = run_once();
@@ -60,6 +60,13 @@ class PeakRun {
     double units = 0;
     for (int i = 0; i < threads_; ++i) units += static_cast<double>(done_[static_cast<size_t>(i)]);
     return {seconds, units};
+  }
+
+  // Of a few: a neighbour on the cores makes a run of few rounds look long enough.
+  double quickest_seconds() {
+    double quickest = run_once().first;
+    for (int i = 1; i < 3; ++i) quickest = std::min(quickest, run_once().first);
+    return quickest;
   }
 
   KernelFunction kernel_;
