@@ -35,19 +35,23 @@ double choose_read_rate(const MachinePeaks& peaks, int64_t working_set, const Ca
   return peaks.read_memory;
 }
 
+// Timed ones first; those refused for the same reason together.
 std::string describe_others(const PlanChoice& choice) {
-  std::vector<std::string> others;
+  std::vector<std::string> accepted, reasons;
+  std::map<std::string, std::vector<std::string>> refused;
   for (const PlanCandidate& candidate : choice.candidates) {
     if (candidate.name == choice.chosen) continue;
-    std::string text = candidate.name;
-    if (!candidate.refused.empty()) {
-      text += ": " + candidate.refused;
-    } else if (candidate.nanoseconds > 0) {
-      text += ": " + format_duration(candidate.nanoseconds * 1e-9) + " alone";
+    if (candidate.refused.empty()) {
+      const double seconds = candidate.nanoseconds * 1e-9;
+      accepted.push_back(candidate.name + (seconds > 0 ? " (" + format_duration(seconds) + " alone)" : ""));
+      continue;
     }
-    others.push_back(std::move(text));
+    std::vector<std::string>& names = refused[candidate.refused];
+    if (names.empty()) reasons.push_back(candidate.refused);
+    names.push_back(candidate.name);
   }
-  return join(others, "; ");
+  for (const std::string& reason : reasons) accepted.push_back("not " + join(refused[reason], ", ") + ": " + reason);
+  return join(accepted, "; ");
 }
 
 }  // namespace
@@ -66,12 +70,14 @@ Table explain_nodes(const Plan& plan, const Profile& profile, const MachinePeaks
                {"of limit", "%"},
                {"held back by", ""},
                {"chosen", ""},
-               {"others", ""}},
+               {"others", "", true}},
               {}};
+  std::string last;  // what concerns a node is told once, with the first of its steps
   for (const NodeTime& node : profile.nodes) {
     const Limit limit = find_limit(node, peaks, read_rate);
     const auto choice = choices.find(node.origin.node);
-    const bool known = choice != choices.end();
+    const bool known = choice != choices.end() && node.origin.node != last;
+    last = node.origin.node;
     table.rows.push_back({node.origin.node, node.origin.op, node.kernel, node.isa, static_cast<double>(node.parts),
                           node.typical, limit.seconds > 0 ? Cell(limit.seconds / node.typical) : Cell("-"), limit.what,
                           known ? choice->second->reason : "", known ? describe_others(*choice->second) : ""});

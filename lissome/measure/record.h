@@ -16,6 +16,7 @@ using Cell = std::variant<std::string, double>;
 struct Column {
   std::string name;
   std::string unit;
+  bool below = false;  // long text, which the terminal shows under the row, across all columns
 };
 struct Table {
   std::string title;

@@ -1,4 +1,4 @@
-// Tables for the terminal: columns as wide as their content, the last text column wrapped at the width.
+// Tables for the terminal: columns as wide as their content, the widest text columns wrapped where that is too much.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +11,7 @@ namespace lissome {
 namespace {
 
 constexpr size_t kLeastWidth = 16;  // of a text column that gives way
+constexpr size_t kIndent = 4;       // of text below a row
 
 std::string format_plain(double number) {
   char text[48];
@@ -61,8 +62,12 @@ bool is_numeric(const Table& table, size_t column) {
 
 class TableRenderer {
  public:
-  TableRenderer(const Table& table, const TerminalOptions& options) : table_(table), options_(options) {
+  TableRenderer(const Table& table, const TerminalOptions& options)
+      : table_(table), options_(options), limit_(static_cast<size_t>(std::max(options.width, 40))) {
     for (size_t i = 0; i < table.columns.size(); ++i) {
+      (table.columns[i].below ? below_ : beside_).push_back(i);
+    }
+    for (const size_t i : beside_) {
       size_t width = count_columns(table.columns[i].name);
       for (const auto& row : table.rows) width = std::max(width, count_columns(cell(row, i)));
       widths_.push_back(width);
@@ -71,8 +76,7 @@ class TableRenderer {
     // The widest text columns give way, a column at a time, when the table is wider than the terminal.
     size_t total = 2 * (widths_.empty() ? 0 : widths_.size() - 1);
     for (size_t width : widths_) total += width;
-    const size_t limit = static_cast<size_t>(std::max(options.width, 40));
-    for (; total > limit; --total) {
+    for (; total > limit_; --total) {
       size_t widest = widths_.size();
       for (size_t i = 0; i < widths_.size(); ++i) {
         if (!numeric_[i] && (widest == widths_.size() || widths_[i] > widths_[widest])) widest = i;
@@ -85,12 +89,13 @@ class TableRenderer {
   std::string run() {
     if (!table_.title.empty()) text_ += paint("1", table_.title) + "\n";
     std::vector<std::string> names;
-    for (const Column& column : table_.columns) names.push_back(column.name);
+    for (const size_t i : beside_) names.push_back(table_.columns[i].name);
     add_line(names, "2");
     for (const auto& row : table_.rows) {
       std::vector<std::string> cells;
-      for (size_t i = 0; i < table_.columns.size(); ++i) cells.push_back(cell(row, i));
+      for (const size_t i : beside_) cells.push_back(cell(row, i));
       add_line(cells, "");
+      for (const size_t i : below_) add_below(table_.columns[i].name, cell(row, i));
     }
     return std::move(text_);
   }
@@ -124,9 +129,18 @@ class TableRenderer {
     }
   }
 
+  void add_below(const std::string& name, const std::string& text) {
+    if (text.empty()) return;
+    const std::string indent(kIndent, ' ');
+    for (const std::string& line : wrap(name + ": " + text, limit_ - kIndent))
+      text_ += indent + paint("2", line) + "\n";
+  }
+
   const Table& table_;
   const TerminalOptions& options_;
-  std::vector<size_t> widths_;
+  const size_t limit_;
+  std::vector<size_t> beside_, below_;  // columns
+  std::vector<size_t> widths_;          // of those beside each other
   std::vector<bool> numeric_;
   std::string text_;
 };

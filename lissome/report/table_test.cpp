@@ -47,6 +47,14 @@ TEST_CASE("long text wraps inside the width") {
   for (const std::string& line : lines_of(render_table(table, {.width = 80}))) CHECK(line.size() <= 80);
 }
 
+TEST_CASE("a column below takes lines of its own, across the width, where it has text") {
+  const Table table{"", {{"node", ""}, {"n", ""}, {"others", "", true}}, {{"a", 1.0, "one or two"}, {"b", 2.0, ""}}};
+  const std::vector<std::string> lines = lines_of(render_table(table, {.width = 40}));
+  CHECK(lines == std::vector<std::string>{"node  n", "a     1", "    others: one or two", "b     2", ""});
+  const Table wide{"", {{"node", ""}, {"why", "", true}}, {{"a", std::string(30, 'x') + " " + std::string(30, 'y')}}};
+  for (const std::string& line : lines_of(render_table(wide, {.width = 40}))) CHECK(line.size() <= 40);
+}
+
 TEST_CASE("colour only when asked for") {
   const Table table{"T", {{"a", ""}}, {{"b"}}};
   CHECK(render_table(table).find('\x1b') == std::string::npos);
