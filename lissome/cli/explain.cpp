@@ -37,21 +37,21 @@ double choose_read_rate(const MachinePeaks& peaks, int64_t working_set, const Ca
 
 // Timed ones first; those refused for the same reason together.
 std::string describe_others(const PlanChoice& choice) {
-  std::vector<std::string> accepted, reasons;
+  std::vector<std::string> others, reasons;
   std::map<std::string, std::vector<std::string>> refused;
   for (const PlanCandidate& candidate : choice.candidates) {
     if (candidate.name == choice.chosen) continue;
     if (candidate.refused.empty()) {
       const double seconds = candidate.nanoseconds * 1e-9;
-      accepted.push_back(candidate.name + (seconds > 0 ? " (" + format_duration(seconds) + " alone)" : ""));
+      others.push_back(candidate.name + (seconds > 0 ? " (" + format_duration(seconds) + " alone)" : ""));
       continue;
     }
     std::vector<std::string>& names = refused[candidate.refused];
     if (names.empty()) reasons.push_back(candidate.refused);
     names.push_back(candidate.name);
   }
-  for (const std::string& reason : reasons) accepted.push_back("not " + join(refused[reason], ", ") + ": " + reason);
-  return join(accepted, "; ");
+  for (const std::string& reason : reasons) others.push_back("not " + join(refused[reason], ", ") + ": " + reason);
+  return join(others, "; ");
 }
 
 }  // namespace

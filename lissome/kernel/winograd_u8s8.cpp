@@ -13,9 +13,8 @@
 namespace lissome {
 namespace {
 
-constexpr int kTile = 4, kSide = 6;
-constexpr int64_t kPoints = kSide * kSide;
-constexpr int64_t kPanel = 16;  // outputs
+constexpr int kTile = kWinogradByteTile, kSide = kTile + 2, kPoints = kSide * kSide;
+constexpr int64_t kPanel = kWinogradBytePanel;
 // Transformed inputs and sums of a block stay in the second-level cache.
 constexpr int64_t kBlockBytes = 384 * 1024;
 // Weights beyond this do not stay there beside them: each part then keeps its own share of the outputs.

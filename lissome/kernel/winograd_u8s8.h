@@ -16,7 +16,9 @@
 
 namespace lissome {
 
-inline constexpr int64_t kWinogradBytes = 32;  // inputs and outputs are multiples of this
+inline constexpr int64_t kWinogradBytes = 32;      // inputs and outputs are multiples of this
+inline constexpr int64_t kWinogradBytePanel = 16;  // outputs of a packed panel
+inline constexpr int kWinogradByteTile = 4;        // results of a tile, along each side
 // The sum of output (i, j) of a tile from what the transform leaves: times this, shifted by [i] + [j].
 inline constexpr int32_t kInverseOfNine = 954437177;
 inline constexpr int kWinogradShifts[4] = {3, 2, 1, 1};

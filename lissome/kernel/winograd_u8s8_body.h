@@ -9,8 +9,8 @@
 namespace lissome {
 namespace {
 
-constexpr int kTile = 4, kSide = 6, kPoints = kSide * kSide;
-constexpr int64_t kPanel = 16;                       // outputs of a packed panel
+constexpr int kTile = kWinogradByteTile, kSide = kTile + 2, kPoints = kSide * kSide;
+constexpr int64_t kPanel = kWinogradBytePanel;
 constexpr int64_t kPieceWidth = 2 * Floats::kWidth;  // outputs that are summed and finished together
 // Two registers of 32 hold a row of sums: there is room for more rows.
 constexpr int kPointRows = kTileVectors > 2 ? 2 * kTileRows : kTileRows;

@@ -204,7 +204,7 @@ void bind_winograd_u8s8(StepBinder& binder) {
   require_winograd_window(binder, call.window, sizes.groups);
   binder.require(sizes.in_channels % kWinogradBytes == 0 && sizes.out_channels % kWinogradBytes == 0,
                  "it takes multiples of ", kWinogradBytes, " channels");
-  call.tile = 4, call.in_channels = sizes.in_channels;
+  call.tile = kWinogradByteTile, call.in_channels = sizes.in_channels;
   call.out_channels = call.y_stride = call.residual_stride = sizes.out_channels;
   const int64_t packed = packed_winograd_u8s8_size(call.out_channels, call.in_channels);
   binder.require_dense(binder.operand(1), Dtype::i16, {packed});
