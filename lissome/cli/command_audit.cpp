@@ -52,8 +52,12 @@ bool multiplies(const std::string& op) {
   return false;
 }
 
-// Of the data that the step multiplies: its first operand, for nodes inside a reference step their result. "-" where
-// the plan does not say.
+std::string name_dtype(Dtype dtype) {
+  return dtype == Dtype::u8 || dtype == Dtype::i8 ? "int8" : std::string(dtype_name(dtype));
+}
+
+// Of what the step multiplies, whatever it reads: layers of int8 may read floats and quantize them. Where it multiplies
+// nothing: of its first operand; of nodes inside a reference step: of their result. "-" where the plan does not say.
 std::string find_dtype(const Plan& plan, const StepTiming& timing,
                        const std::map<std::string, const PlanValue*>& values) {
   const PlanStep& step = plan.steps[static_cast<size_t>(timing.step)];
@@ -61,11 +65,13 @@ std::string find_dtype(const Plan& plan, const StepTiming& timing,
   if (step.kernel == kReferenceStep) {
     const auto found = timing.origin != nullptr ? values.find(timing.origin->node) : values.end();
     if (found != values.end()) value = found->second;
+  } else if (timing.products > 0) {
+    return name_dtype(timing.multiplied);
   } else if (!step.operands.empty() && step.operands.front() >= 0) {
     value = &plan.values[static_cast<size_t>(step.operands.front())];
   }
   if (value == nullptr || !value->sized || value->kind != PlanKind::tensor) return "-";
-  return value->dtype == Dtype::u8 || value->dtype == Dtype::i8 ? "int8" : std::string(dtype_name(value->dtype));
+  return name_dtype(value->dtype);
 }
 
 std::vector<Ran> watch_run(Session& session, const std::vector<NamedArray>& inputs) {

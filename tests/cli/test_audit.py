@@ -7,7 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 Lissome = Callable[..., Any]
 
@@ -30,6 +32,22 @@ def test_another_dtype_and_isa_are_named(lissome: Lissome, prepared: Path):
     done = lissome("audit", prepared, "--isa", "avx2", "--expect", "dtype=int8,isa=avx512")
     assert done.returncode == 3
     assert "dtype=int8" in done.stdout and "multiplied f32" in done.stdout and "ran on avx2" in done.stdout
+
+
+def test_layers_that_quantize_the_floats_they_read_are_int8(lissome: Lissome, read_json: Lissome, tmp_path: Path):
+    # Weights of a quarter of the bytes are read in a quarter of the time, on every processor.
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(1024, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 1024)).eval()
+    samples = torch.randn(64, 1024)
+    torch.export.save(torch.export.export(net, (samples[:1],)), tmp_path / "net.pt2")
+    np.savez(tmp_path / "x.npz", input=samples.numpy())
+    words = ("--data", "x.npz", "--precision", "int8", "--max-loss", "5%", "--threads", "1", "-o", "int8.lissome")
+    done = lissome("optimize", "net.pt2", *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = read_json("audit", "int8.lissome", "--expect", "dtype=int8,fallback=none")
+    assert result["met"] and result["breaches"] == []
+    done = lissome("audit", "int8.lissome", "--expect", "dtype=f32")
+    assert done.returncode == 3 and "multiplied int8" in done.stdout
 
 
 @pytest.mark.parametrize("expect", ["speed=fast", "dtype=int4", "fallback", "dtype=f32,dtype=f32"])
