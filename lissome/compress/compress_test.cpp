@@ -136,6 +136,29 @@ TEST_CASE("pooling between convolutions works on u8") {
   CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
 }
 
+TEST_CASE("convolutions over one dimension hand over u8") {
+  const Program program = prepare_inference(parse_program(R"(
+    input %x: f32[batch, 4, 32]
+    parameter @a: f32[8, 4, 3]
+    parameter @b: f32[8, 1, 5]
+    parameter @c: f32[6, 8, 1]
+    %1: f32[batch, 8, 16] = aten::convolution(%x, @a, none, [2], [1], [1], false, [0], 1)
+    %2: f32[batch, 8, 16] = aten::relu(%1)
+    %3: f32[batch, 8, 16] = aten::convolution(%2, @b, none, [1], [2], [1], false, [0], 8)
+    %4: f32[batch, 6, 16] = aten::convolution(%3, @c, none, [1], [0], [1], false, [0], 1)
+    return %4
+  )",
+                                                          {{"a", at::randn({8, 4, 3}).mul(0.3)},
+                                                           {"b", at::randn({8, 1, 5}).mul(0.4)},
+                                                           {"c", at::randn({6, 8, 1}).mul(0.4)}}));
+  const Quantized quantized = quantize_int8(program, make_batches({4, 4, 32}), {}, 10);
+  verify_program(quantized.program, Stage::compressed);
+  CHECK(count_ops(quantized.program, "lissome::conv_int8_u8") == 2);
+  CHECK(count_ops(quantized.program, "lissome::conv_int8") == 1);
+  const at::Tensor x = at::randn({8, 4, 32});
+  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
+}
+
 TEST_CASE("residuals, and what is joined, stay in u8 from convolution to convolution") {
   const Program program = prepare_inference(parse_program(R"(
     input %x: f32[batch, 4, 12, 12]

@@ -51,7 +51,7 @@ std::string find_refusal(const Program& program, const Node& node, const Quantiz
   if (!node.argument("bias").is_none() && !find_constant(program, node.argument("bias")).defined())
     return "its bias is not constant";
   if (is_conv(node)) {
-    if (weight.dim() != 4) return "only two-dimensional convolutions have an int8 form";
+    if (weight.dim() > 4) return "of convolutions only those over one and two dimensions have an int8 form";
     if (is_transposed(node) && !has_windows_beside(node, weight))
       return "of transposed convolutions only those have an int8 form whose stride is their window, 32 outputs at a "
              "time";

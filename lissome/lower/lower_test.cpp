@@ -305,7 +305,7 @@ TEST_CASE("int8 images, residuals and transposed convolutions agree") {
                 {at::randn({2, 3, 9, 12})});
 }
 
-TEST_CASE("int8 depthwise convolutions agree, of one and two dimensions") {
+TEST_CASE("int8 depthwise convolutions agree, and all over one dimension") {
   check_program(R"(
     input %x: f32[2, 37, 9, 12]
     input %line: f32[2, 5, 30]
@@ -315,20 +315,30 @@ TEST_CASE("int8 depthwise convolutions agree, of one and two dimensions") {
     parameter @w2: i8[37, 1, 5, 5]
     parameter @w3: i8[5, 1, 7]
     parameter @s3: f32[5]
+    parameter @w4: i8[40, 5, 3]
+    parameter @s4: f32[40]
+    parameter @b4: f32[40]
+    parameter @w5: i8[40, 40, 1]
     %0: u8[2, 37, 9, 12] = lissome::quantize(%x, 0.02, 120)
     %1: u8[2, 37, 5, 6] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, @b1, [2, 2], [1, 1], [1, 1], 37, "relu6", none, 0.05, 0)
     %2: u8[2, 37, 5, 6] = lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s1, none, [1, 1], [2, 2], [1, 1], 37, "relu", %1, 0.05, 0, 0.1, 3)
     %3: f32[2, 37, 5, 6] = lissome::conv_int8(%2, 0.1, 3, @w1, @s1, none, [1, 1], [1, 1], [1, 1], 37, "none", none)
     %4: u8[2, 5, 30] = lissome::quantize(%line, 0.02, 120)
     %5: f32[2, 5, 30] = lissome::conv_int8(%4, 0.02, 120, @w3, @s3, none, [1], [6], [2], 5, "relu", none)
-    return %3, %5
+    %6: u8[2, 40, 15] = lissome::conv_int8_u8(%4, 0.02, 120, @w4, @s4, @b4, [2], [1], [1], 1, "relu", none, 0.05, 0)
+    %7: f32[2, 40, 15] = lissome::conv_int8(%6, 0.05, 0, @w5, @s4, none, [1], [0], [1], 1, "none", none)
+    return %3, %5, %7
   )",
                 {{"w1", random_i8({37, 1, 3, 3})},
                  {"s1", at::rand({37}).mul(0.01)},
                  {"b1", at::randn({37})},
                  {"w2", random_i8({37, 1, 5, 5})},
                  {"w3", random_i8({5, 1, 7})},
-                 {"s3", at::rand({5}).mul(0.01)}},
+                 {"s3", at::rand({5}).mul(0.01)},
+                 {"w4", random_i8({40, 5, 3})},
+                 {"s4", at::rand({40}).mul(0.01)},
+                 {"b4", at::randn({40})},
+                 {"w5", random_i8({40, 40, 1})}},
                 {at::randn({2, 37, 9, 12}), at::randn({2, 5, 30})});
 }
 

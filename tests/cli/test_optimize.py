@@ -74,6 +74,7 @@ def test_a_processor_without_vnni_is_told_what_int8_can_win(lissome: Lissome, mo
     )
     found = re.search("note: " + told, done.stderr)
     assert found, done.stderr
+    assert found.start() < done.stderr.index("measuring the original"), "told before anything is tried"
     assert (float(found[2]) < 1.5) == ("hardly" in found[1])
     notes = [note for step in json.loads(done.stdout)["steps"] if step["name"] == "int8" for note in step["notes"]]
     assert any(re.search(told, note) for note in notes)
