@@ -58,9 +58,8 @@ class QualityJudge {
   double original_quality_ = 0;
 };
 
-// ---- between programs, files and data
-// -------------------------------------------------------------------------------- The inputs of a program as data sees
-// them; integers that index an embedding carry its range.
+// ---- between programs, files and data ----
+// The inputs of a program as data sees them; integers that index an embedding carry its range.
 std::vector<DataSignature> describe_inputs(const Program& program);
 // Borrowed tensors over arrays that outlive them.
 std::vector<c10::IValue> to_ivalues(const std::vector<NamedArray>& arrays);

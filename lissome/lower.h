@@ -15,7 +15,7 @@ namespace lissome {
 enum class Effort : uint8_t {
   fast,    // nothing is timed: the first kernel that accepts
   normal,  // kernels that accept are timed once per distinct node
-  max,     // longer
+  max,     // longer, and wider: equal nodes may get different kernels, as their neighbours suit
 };
 
 // Where a kernel accepts a node that matches, it is taken unmeasured; the first pattern that matches counts. Unknown
@@ -27,7 +27,7 @@ struct ForcedKernel {
 
 struct LowerOptions {
   Effort effort = Effort::normal;
-  int threads = 0;  // 0: all that this process may use
+  int threads = 0;  // 0: one for each core that it may use
   std::vector<ForcedKernel> forced;
   // Another than "cpu", such as "cuda" or "cuda:1": every node runs there through libtorch, captured as one graph
   // for each set of input sizes where the program allows it. See check_device().

@@ -25,7 +25,7 @@ struct OptimizeOptions {
   Goal goal;
   std::optional<Metric> metric;  // default: top1 with class labels, else cosine
   int64_t batch = 1;             // samples of one call, for latency
-  int threads = 0;               // 0: all that this process may use are tried
+  int threads = 0;               // 0: what is fastest is measured
   double seconds = 600;          // bound on the whole search; steps that would not fit are left out and said so
   uint64_t seed = 0;             // of the split and of generated inputs
   std::string model_name;        // for the record

@@ -17,6 +17,7 @@
 #include "lissome/base/environment.h"
 #include "lissome/base/error.h"
 #include "lissome/base/processor_quota.h"
+#include "lissome/base/processor_topology.h"
 #include "lissome/base/text.h"
 
 namespace lissome {
@@ -114,6 +115,23 @@ FeatureSet detected_features() {
   return detected;
 }
 
+// The processors that the affinity mask allows, by the kernel's numbers; empty where it does not tell.
+std::vector<int> list_processors() {
+  std::vector<int> processors;
+  // The mask has one bit a processor; the kernel refuses a set that is too small for the machine.
+  for (int capacity = CPU_SETSIZE; processors.empty() && capacity <= 1 << 20; capacity *= 2) {
+    cpu_set_t* set = CPU_ALLOC(static_cast<size_t>(capacity));
+    if (set == nullptr) break;
+    const size_t size = CPU_ALLOC_SIZE(static_cast<size_t>(capacity));
+    if (sched_getaffinity(0, size, set) == 0) {
+      for (int i = 0; i < capacity; ++i)
+        if (CPU_ISSET_S(static_cast<size_t>(i), size, set)) processors.push_back(i);
+    }
+    CPU_FREE(set);
+  }
+  return processors;
+}
+
 // What has() may answer; ~0 stands for "not read yet".
 std::atomic<FeatureSet> usable_features{~FeatureSet{0}};
 
@@ -155,19 +173,16 @@ std::string processor_name() {
 }
 
 int usable_threads() {
-  int threads = 0;
-  // The mask has one bit a processor; the kernel refuses a set that is too small for the machine.
-  for (int capacity = CPU_SETSIZE; threads == 0 && capacity <= 1 << 20; capacity *= 2) {
-    cpu_set_t* set = CPU_ALLOC(static_cast<size_t>(capacity));
-    if (set == nullptr) break;
-    const size_t size = CPU_ALLOC_SIZE(static_cast<size_t>(capacity));
-    if (sched_getaffinity(0, size, set) == 0) threads = CPU_COUNT_S(size, set);
-    CPU_FREE(set);
-  }
-  if (threads == 0) threads = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  const auto processors = static_cast<int>(list_processors().size());
+  int threads = processors > 0 ? processors : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   if (const auto quota = read_processor_quota(""))
     threads = std::min(threads, static_cast<int>(std::ceil(std::min(*quota, 1e6))));
   return std::max(threads, 1);
+}
+
+int usable_cores() {
+  const int cores = count_cores("", list_processors());
+  return cores > 0 ? std::min(cores, usable_threads()) : usable_threads();
 }
 
 int64_t total_memory_bytes() {

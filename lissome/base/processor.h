@@ -23,6 +23,9 @@ std::string processor_name();  // from /proc/cpuinfo
 // Processors this process may really use at once: the smaller of the affinity mask and the cgroup quota (rounded up),
 // at least 1.
 int usable_threads();
+// The cores that these are threads of, at most usable_threads(). Two threads of one core share its multipliers, so that
+// this many threads is where everything starts; `optimize` measures whether more or fewer are faster.
+int usable_cores();
 // The machine's memory, or the cgroup's limit where that is smaller.
 int64_t total_memory_bytes();
 

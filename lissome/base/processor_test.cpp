@@ -8,6 +8,7 @@
 #include "lissome/base/environment.h"
 #include "lissome/base/file.h"
 #include "lissome/base/processor_quota.h"
+#include "lissome/base/processor_topology.h"
 #include "tests/expect_error.h"
 #include "tests/temporary_folder.h"
 
@@ -69,7 +70,24 @@ TEST_CASE("this machine has a name, threads and memory") {
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   CHECK(is_intel() == (text.find("GenuineIntel") != std::string::npos));
   CHECK(usable_threads() >= 1);
+  CHECK(usable_cores() >= 1);
+  CHECK(usable_cores() <= usable_threads());
   CHECK(total_memory_bytes() > 1 << 20);
+}
+
+TEST_CASE("threads of one core count once, and those of which nothing is told by themselves") {
+  const TemporaryFolder root;
+  CHECK(count_cores(root.path(), {}) == 0);
+  CHECK(count_cores(root.path(), {0, 3}) == 2);
+  const std::string folder = "sys/devices/system/cpu/cpu", file = "/topology/thread_siblings_list";
+  write_tree(root, {{folder + "0" + file, "0,2\n"},
+                    {folder + "1" + file, "1,3\n"},
+                    {folder + "2" + file, "0,2\n"},
+                    {folder + "3" + file, "1,3\n"}});
+  CHECK(count_cores(root.path(), {0, 1, 2, 3}) == 2);
+  CHECK(count_cores(root.path(), {0, 2}) == 1);
+  CHECK(count_cores(root.path(), {0, 3}) == 2);
+  CHECK(count_cores(root.path(), {1, 2, 3, 4}) == 3);
 }
 
 TEST_CASE("quotas of control groups, version 2") {

@@ -44,7 +44,7 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--update-in-backward", to.update_in_backward,
             "gradients are used up inside the step, as in lissome train");
   flags.add("--precision", to.precision, "f32; bf16 or fp16: products and convolutions in it, weights stay f32");
-  flags.add("--threads", to.threads, "0: all that this process may use", 0, kMostThreads);
+  flags.add("--threads", to.threads, "0: one for each core that this process may use", 0, kMostThreads);
   flags.add("--json", to.json, "print the result as JSON");
   return flags.parse(arguments);
 }

@@ -39,7 +39,7 @@ bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--max-loss", to.max_loss, "what the metric may lose, absolute; default 0.5%");
   flags.add("--precision", to.precision, "f32, bf16 or int8: no smaller numbers but these are tried; default: all");
   flags.add("--batch", to.batch, "samples of one call", 1);
-  flags.add("--threads", to.threads, "0: all that this process may use are tried", 0, kMostThreads);
+  flags.add("--threads", to.threads, "0: what is fastest is measured", 0, kMostThreads);
   add_lower_flags(flags, to.lower);
   flags.add("--time", to.time, "bound on the whole search, such as 10min");
   flags.add("--seed", to.seed, "of the split into calibration and validation, and of generated inputs");

@@ -1,4 +1,5 @@
 // lissome peaks: what this machine can do at most.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
@@ -50,13 +51,14 @@ int run_peaks(const std::vector<std::string>& arguments, Console& console) {
   Flags flags("peaks", "What this machine can do at most, with one thread and with all. Measured once, then kept.");
   int threads = 0;
   bool again = false, json = false;
-  flags.add("--threads", threads, "0: one, and all that this process may use", 0, kMostThreads);
+  flags.add("--threads", threads, "0: one, one for each core, and all that this process may use", 0, kMostThreads);
   flags.add("--again", again, "measure anew");
   flags.add("--json", json, "print the result as JSON");
   if (!flags.parse(arguments)) return 0;
 
   std::vector<int> counts = {threads};
-  if (threads == 0) counts = usable_threads() == 1 ? std::vector{1} : std::vector{1, usable_threads()};
+  if (threads == 0) counts = {1, usable_cores(), usable_threads()};
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   std::vector<MachinePeaks> columns;
   for (int count : counts) columns.push_back(again ? measure_peaks(count) : find_peaks(count));
   if (json) {

@@ -7,6 +7,8 @@
 #include "lissome/cli/flags.h"
 #include "lissome/cli/lower_flags.h"
 #include "lissome/cli/program_file.h"
+#include "lissome/compare.h"
+#include "lissome/data.h"
 #include "lissome/lower.h"
 #include "lissome/pass.h"
 
@@ -14,7 +16,7 @@ namespace lissome {
 
 int run_prepare(const std::vector<std::string>& arguments, Console& console) {
   Flags flags("prepare", "Eval form, folded, fused, laid out, saved. Exact up to rounding; no data, no search.");
-  std::string model, output;
+  std::string model, output, input;
   std::vector<std::string> disabled;
   LowerFlags lower{.effort = "fast", .kernels = {}};
   int threads = 0;
@@ -22,7 +24,8 @@ int run_prepare(const std::vector<std::string>& arguments, Console& console) {
   flags.require("MODEL", model, ".pt2 or .lissome");
   flags.require("-o,--output", output, "the finished model, a .lissome");
   flags.add("--disable", disabled, "passes to leave out, by name");
-  flags.add("--threads", threads, "0: all that this process may use", 0, kMostThreads);
+  flags.add("--input", input, ".npz or .npy: sizes to time kernels at; default: the smallest that the model takes");
+  flags.add("--threads", threads, "0: one for each core that this process may use", 0, kMostThreads);
   add_lower_flags(flags, lower);
   flags.add("--diff", diff, "print what each pass changed");
   flags.add("--json", json, "print the result as JSON");
@@ -36,6 +39,15 @@ int run_prepare(const std::vector<std::string>& arguments, Console& console) {
   pipeline.disabled = disabled;
   std::vector<PassResult> results;
   const Program program = prepare_inference(open_program(model), pipeline, &results);
+  std::vector<NamedArray> example;  // the tensors of `lowering` share its memory
+  if (!input.empty()) {
+    std::vector<std::string> notes;
+    example = fit_inputs(load_arrays(input), describe_inputs(program), input, &notes);
+    for (const std::string& note : notes) console.say("note: " + note);
+    lowering.inputs = to_ivalues(example);
+  } else if (lowering.effort != Effort::fast && !program.dimensions.empty()) {
+    console.say("note: sizes that vary are timed at their smallest; --input tells those that count");
+  }
   const Plan plan = lower_program(program, lowering);
   for (const std::string& note : list_lowering_notes(plan, lower)) console.say("note: " + note);
   save_prepared(program, plan, output);

@@ -1,4 +1,5 @@
 // lissome run: arrays in, arrays out.
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -56,6 +57,8 @@ int run_run(const std::vector<std::string>& arguments, Console& console) {
   std::vector<std::string> notes;
   const std::vector<NamedArray> inputs = choose_inputs(*plan, input, 1, 0, &notes);
   for (const std::string& note : notes) console.say("note: " + note);
+  const std::string other = describe_other_machine(plan->machine, std::min(plan->machine.threads, usable_threads()));
+  if (!other.empty()) console.say("note: " + other);
   const std::vector<TensorView> views = view_arrays(inputs);
   AskedSession session(plan, threads, asked, views);
   const std::vector<NamedArray> outputs = name_outputs(*plan, session.run(views));

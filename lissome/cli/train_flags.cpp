@@ -175,7 +175,7 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--init", to.initializer, "train from scratch: smart, uniform, normal, truncated_normal or orthogonal");
   flags.add("--average", to.average, "decay of a moving average of weights, which is validated and kept; 0: none", 0);
   flags.add("--early-stop", to.patience, "epochs without a better loss that end training; 0: none", 0);
-  flags.add("--threads", to.threads, "0: all that this process may use", 0, kMostThreads);
+  flags.add("--threads", to.threads, "0: one for each core that this process may use", 0, kMostThreads);
   flags.add("--seed", to.seed, "of the order of samples, of dropout and of first weights");
 }
 

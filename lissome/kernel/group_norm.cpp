@@ -4,11 +4,15 @@
 #include <cmath>
 
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
 
 namespace lissome {
 
-void group_norm_portable(const GroupNormCall& call, int part, int parts) {
+namespace {
+
+template <typename T>
+void normalize_groups(const GroupNormCallOf<T>& call, int part, int parts) {
   const Range mine = split_evenly(call.batch * call.groups, part, parts);
   const int64_t channels = call.channels / call.groups;
   const auto count = static_cast<double>(channels * call.positions);
@@ -17,11 +21,11 @@ void group_norm_portable(const GroupNormCall& call, int part, int parts) {
                   start = at / call.groups * call.positions * call.channels + channel;
     double mean = 0, variance = 0;
     for (int64_t p = 0; p < call.positions; ++p) {
-      for (int64_t c = 0; c < channels; ++c) mean += call.x[start + p * call.channels + c] / count;
+      for (int64_t c = 0; c < channels; ++c) mean += widen_portable(call.x[start + p * call.channels + c]) / count;
     }
     for (int64_t p = 0; p < call.positions; ++p) {
       for (int64_t c = 0; c < channels; ++c) {
-        const double distance = call.x[start + p * call.channels + c] - mean;
+        const double distance = widen_portable(call.x[start + p * call.channels + c]) - mean;
         variance += distance * distance / count;
       }
     }
@@ -29,13 +33,20 @@ void group_norm_portable(const GroupNormCall& call, int part, int parts) {
     for (int64_t p = 0; p < call.positions; ++p) {
       for (int64_t c = 0; c < channels; ++c) {
         const int64_t place = start + p * call.channels + c;
-        double v = (call.x[place] - mean) * factor;
-        if (call.weight) v *= static_cast<double>(call.weight[channel + c]);
-        if (call.bias) v += static_cast<double>(call.bias[channel + c]);
-        call.y[place] = static_cast<float>(v);
+        double v = (widen_portable(call.x[place]) - mean) * factor;
+        if (call.weight) v *= widen_portable(call.weight[channel + c]);
+        if (call.bias) v += widen_portable(call.bias[channel + c]);
+        narrow_portable(activate(call.epilogue, v), call.y[place]);
       }
     }
   }
+}
+
+}  // namespace
+
+void group_norm_portable(const GroupNormCall& call, int part, int parts) { normalize_groups(call, part, parts); }
+void group_norm_bf16_portable(const GroupNormBf16Call& call, int part, int parts) {
+  normalize_groups(call, part, parts);
 }
 
 }  // namespace lissome

@@ -1,8 +1,9 @@
 // Group norm over Floats: channels across registers, so that groups of few channels fill them too.
 #pragma once
 
-#include "lissome/kernel/vector.h"
+#include "lissome/kernel/vector_bf16.h"
 
+#include "lissome/kernel/activation_body.h"
 #include "lissome/kernel/group_norm.h"
 #include "lissome/kernel/split.h"
 
@@ -12,14 +13,15 @@ namespace {
 // Sums of so many positions stay f32; those sums are added up in double.
 constexpr int64_t kPositionBlock = 256;
 
+template <typename T>
 struct GroupChannels {
-  const float* x;  // position 0
+  const T* x;  // position 0
   int64_t positions, stride, channels;
 };
 
 // totals[c] = the sum of f(x[p][c], c, lanes) over all positions p.
-template <typename Function>
-LISSOME_INLINE void sum_channels(const GroupChannels& of, double* totals, const Function& f) {
+template <typename T, typename Function>
+LISSOME_INLINE void sum_channels(const GroupChannels<T>& of, double* totals, const Function& f) {
   alignas(64) float sums[kMostGroupChannels];
   for (int64_t c = 0; c < of.channels; ++c) totals[c] = 0;
   for (int64_t first = 0; first < of.positions; first += kPositionBlock) {
@@ -40,10 +42,11 @@ LISSOME_INLINE double sum_doubles(const double* values, int64_t count) {
   return sum;
 }
 
-LISSOME_INLINE void normalize_group(const GroupNormCall& call, int64_t image, int64_t group) {
+template <typename T>
+LISSOME_INLINE void normalize_group(const GroupNormCallOf<T>& call, int64_t image, int64_t group) {
   const int64_t channels = call.channels / call.groups, channel = group * channels;
   const int64_t start = image * call.positions * call.channels + channel;
-  const GroupChannels of = {call.x + start, call.positions, call.channels, channels};
+  const GroupChannels<T> of = {call.x + start, call.positions, call.channels, channels};
   double totals[kMostGroupChannels];
   sum_channels(of, totals, [](Floats v, int64_t) { return v; });
   const double count = static_cast<double>(channels * call.positions);
@@ -55,21 +58,30 @@ LISSOME_INLINE void normalize_group(const GroupNormCall& call, int64_t image, in
   const float variance = static_cast<float>(sum_doubles(totals, channels) / count);
   const Floats factor = fill(1 / __builtin_sqrtf(variance + call.epsilon));
   for (int64_t p = 0; p < call.positions; ++p) {
-    const float* x = of.x + p * of.stride;
-    float* y = call.y + start + p * of.stride;
+    const T* x = of.x + p * of.stride;
+    T* y = call.y + start + p * of.stride;
     for (int64_t c = 0; c < channels; c += Floats::kWidth) {
       const int64_t left = channels - c < Floats::kWidth ? channels - c : Floats::kWidth;
       Floats v = (load_first(x + c, left) - fill(mean)) * factor;
       if (call.weight) v = v * load_first(call.weight + channel + c, left);
       if (call.bias) v = v + load_first(call.bias + channel + c, left);
+      if (call.epilogue.activation != Activation::none) v = activate_vector(call.epilogue, v);
       store_first(y + c, v, left);
     }
   }
 }
 
-LISSOME_INLINE void run_group_norm(const GroupNormCall& call, int part, int parts) {
+template <typename T>
+LISSOME_INLINE void normalize_groups(const GroupNormCallOf<T>& call, int part, int parts) {
   const Range mine = split_evenly(call.batch * call.groups, part, parts);
   for (int64_t at = mine.begin; at < mine.end; ++at) normalize_group(call, at / call.groups, at % call.groups);
+}
+
+LISSOME_INLINE void run_group_norm(const GroupNormCall& call, int part, int parts) {
+  normalize_groups(call, part, parts);
+}
+LISSOME_INLINE void run_group_norm_bf16(const GroupNormBf16Call& call, int part, int parts) {
+  normalize_groups(call, part, parts);
 }
 
 }  // namespace

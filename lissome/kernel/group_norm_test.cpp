@@ -1,5 +1,6 @@
 #include "lissome/kernel/group_norm.h"
 
+#include "lissome/kernel/bf16_arrays.h"
 #include "lissome/kernel/row_check.h"
 
 using namespace lissome;
@@ -17,8 +18,40 @@ TEST_CASE("group_norm agrees with the portable form") {
     call.x = x.data();
     if (i % 2 == 0) call.weight = weight.data();
     if (i % 4 < 2) call.bias = bias.data();
+    if (i % 3 == 0) call.epilogue = {i % 2 == 0 ? Activation::silu : Activation::clamp, -0.5f, 0.75f};
     check_rows("group_norm", call, static_cast<int64_t>(x.size()), 2e-5f,
                [](GroupNormCall& filled, float* y) { filled.y = y; });
+  }
+}
+
+TEST_CASE("group_norm_bf16 rounds what group_norm gives for the same numbers") {
+  TestNumbers numbers(33);
+  const auto widen = [](const std::vector<uint16_t>& narrow) {
+    std::vector<float> wide;
+    for (const uint16_t value : narrow) wide.push_back(widen_bf16(value));
+    return wide;
+  };
+  for (int i = 0; i < 30; ++i) {
+    GroupNormBf16Call call;
+    call.batch = numbers.between(1, 3), call.positions = numbers.between(1, 300);
+    call.groups = numbers.between(1, 5), call.channels = call.groups * numbers.between(1, 40);
+    call.epsilon = 1e-5f;
+    if (i % 3 == 0) call.epilogue.activation = Activation::silu;
+    const auto x = make_bf16(numbers, call.batch * call.positions * call.channels);
+    const auto weight = make_bf16(numbers, call.channels), bias = make_bf16(numbers, call.channels);
+    const auto wide_x = widen(x), wide_weight = widen(weight), wide_bias = widen(bias);
+    std::vector<float> exact(x.size());
+    GroupNormCall judge{wide_x.data(),  wide_weight.data(), wide_bias.data(), exact.data(), call.batch,
+                        call.positions, call.channels,      call.groups,      call.epsilon, call.epilogue};
+    kernel_rows("group_norm").back().function(&judge, 0, 1);
+    call.x = x.data(), call.weight = weight.data(), call.bias = bias.data();
+    for (const KernelRow& row : kernel_rows("group_norm_bf16")) {
+      if (!can_run(row.isa)) continue;
+      std::vector<uint16_t> y(x.size());
+      call.y = y.data();
+      for (int part = 0; part < 2; ++part) row.function(&call, part, 2);
+      for (size_t k = 0; k < y.size(); ++k) CHECK(is_rounded(y[k], exact[k], 2e-5f));
+    }
   }
 }
 

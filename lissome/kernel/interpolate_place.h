@@ -11,7 +11,7 @@ struct InterpolatePlace {
   float share;            // of the second
 };
 
-inline __attribute__((always_inline)) InterpolatePlace find_place(const InterpolateCall& call, int64_t out,
+inline __attribute__((always_inline)) InterpolatePlace find_place(const InterpolateShape& call, int64_t out,
                                                                   int64_t size, float scale) {
   const float at = static_cast<float>(out);
   float exact = call.aligned_corners || !call.bilinear ? at * scale : (at + 0.5f) * scale - 0.5f;

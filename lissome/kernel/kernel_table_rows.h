@@ -172,6 +172,9 @@ LISSOME_KERNEL(gather, GatherCall, portable);
 LISSOME_KERNEL(group_norm, GroupNormCall, avx512);
 LISSOME_KERNEL(group_norm, GroupNormCall, avx2);
 LISSOME_KERNEL(group_norm, GroupNormCall, portable);
+LISSOME_KERNEL(group_norm_bf16, GroupNormBf16Call, avx512);
+LISSOME_KERNEL(group_norm_bf16, GroupNormBf16Call, avx2);
+LISSOME_KERNEL(group_norm_bf16, GroupNormBf16Call, portable);
 
 LISSOME_KERNEL(gru, RecurrentCall, avx512);
 LISSOME_KERNEL(gru, RecurrentCall, avx2);
@@ -189,6 +192,9 @@ LISSOME_KERNEL(gru_u8s8, RecurrentU8S8Call, portable);
 LISSOME_KERNEL(interpolate, InterpolateCall, avx512);
 LISSOME_KERNEL(interpolate, InterpolateCall, avx2);
 LISSOME_KERNEL(interpolate, InterpolateCall, portable);
+LISSOME_KERNEL(interpolate_bf16, InterpolateBf16Call, avx512);
+LISSOME_KERNEL(interpolate_bf16, InterpolateBf16Call, avx2);
+LISSOME_KERNEL(interpolate_bf16, InterpolateBf16Call, portable);
 
 LISSOME_KERNEL(layer_norm, LayerNormCall, avx512);
 LISSOME_KERNEL(layer_norm, LayerNormCall, avx2);

@@ -15,7 +15,7 @@ void layer_norm_bf16_portable(const LayerNormBf16Call& call, int part, int parts
   for (int64_t m = rows.begin; m < rows.end; ++m) {
     const uint16_t* x = call.x + m * call.width;
     double mean = 0, variance = 0;
-    for (int64_t k = 0; k < call.width; ++k) mean += widen_bf16(x[k]) / width;
+    for (int64_t k = 0; k < call.width && !call.root_mean_square; ++k) mean += widen_bf16(x[k]) / width;
     for (int64_t k = 0; k < call.width; ++k) variance += (widen_bf16(x[k]) - mean) * (widen_bf16(x[k]) - mean) / width;
     const double factor = 1 / std::sqrt(variance + call.epsilon);
     for (int64_t k = 0; k < call.width; ++k) {

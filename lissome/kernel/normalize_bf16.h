@@ -12,6 +12,7 @@ struct LayerNormBf16Call {
   uint16_t* y = nullptr;             // may be x itself
   int64_t rows = 0, width = 0;       // all rows lie `width` apart
   float epsilon = 0;
+  bool root_mean_square = false;
 };
 
 struct SoftmaxBf16Call {

@@ -45,7 +45,8 @@ LISSOME_INLINE void run_layer_norm_bf16(const LayerNormBf16Call& call, int part,
   for (int64_t m = rows.begin; m < rows.end; ++m) {
     const uint16_t* x = call.x + m * call.width;
     uint16_t* y = call.y + m * call.width;
-    const Floats mean = fill(sum_row(x, call.width, [](Floats v) { return v; }) / width);
+    const bool centred = !call.root_mean_square;
+    const Floats mean = centred ? fill(sum_row(x, call.width, [](Floats v) { return v; }) / width) : zeros();
     const float square = sum_row(x, call.width, [mean](Floats v) { return (v - mean) * (v - mean); });
     const Floats factor = fill(1 / __builtin_sqrtf(square / width + call.epsilon));
     for (int64_t k = 0; k < call.width; k += Floats::kWidth) {

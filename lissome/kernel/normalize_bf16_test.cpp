@@ -16,7 +16,7 @@ std::vector<float> find_layer_norm(const LayerNormBf16Call& call) {
     std::vector<double> row;
     double mean = 0, variance = 0;
     for (int64_t k = 0; k < call.width; ++k) row.push_back(widen_bf16(call.x[m * call.width + k]));
-    for (const double v : row) mean += v / static_cast<double>(call.width);
+    for (const double v : row) mean += call.root_mean_square ? 0 : v / static_cast<double>(call.width);
     for (const double v : row) variance += (v - mean) * (v - mean) / static_cast<double>(call.width);
     for (int64_t k = 0; k < call.width; ++k) {
       const double weight = call.weight ? widen_bf16(call.weight[k]) : 1,
@@ -74,6 +74,7 @@ TEST_CASE("layer_norm_bf16 and softmax_bf16 agree with plain loops") {
       norm.x = x.data(), norm.rows = rows, norm.width = width, norm.epsilon = 1e-5f;
       if (seed % 3 != 0) norm.weight = weight.data();
       if (seed % 2 != 0) norm.bias = bias.data();
+      norm.root_mean_square = seed % 5 == 0;
       SoftmaxBf16Call softmax;
       softmax.x = x.data(), softmax.rows = rows, softmax.width = width;
       check_rows("layer_norm_bf16", norm, find_layer_norm(norm));

@@ -1,5 +1,6 @@
 // Nodes that give bf16 on our own kernels, and casts between bf16 and f32. What is not constant or not bf16 where the
 // kernels want it so goes to the candidates behind.
+#include <cfloat>
 #include <utility>
 
 #include "lissome/lower/candidate_rows.h"
@@ -159,9 +160,12 @@ void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
 }
 
 std::string refuse_layer_norm_bf16(const PlanBuilder& builder, const Node& node) {
-  const std::string refusal = first_refusal(
-      {refuse_same(builder, node), refuse_optional(builder, node.argument("weight"), Dtype::bf16),
-       refuse_optional(builder, node.argument("bias"), Dtype::bf16), refuse_number(node.argument("eps"), "eps")});
+  const bool root_mean_square = node.is("aten::rms_norm");
+  const Argument& epsilon = node.argument("eps");
+  const std::string refusal =
+      first_refusal({refuse_same(builder, node), refuse_optional(builder, node.argument("weight"), Dtype::bf16),
+                     root_mean_square ? "" : refuse_optional(builder, node.argument("bias"), Dtype::bf16),
+                     root_mean_square && epsilon.is_none() ? "" : refuse_number(epsilon, "eps")});
   if (!refusal.empty()) return refusal;
   const auto shape = read_integers(node.argument("normalized_shape"));
   if (!shape) return "the width is computed";
@@ -172,9 +176,13 @@ void emit_layer_norm_bf16(PlanBuilder& builder, const Node& node) {
   PlanStep step;
   step.kernel = "layer_norm_bf16";
   step.attributes.set("width", count_elements(*read_integers(node.argument("normalized_shape"))));
-  step.attributes.set("epsilon", read_number(node.argument("eps")));
+  const bool root_mean_square = node.is("aten::rms_norm");
+  const Argument& epsilon = node.argument("eps");
+  // Where none is given, rms_norm adds the distance of one to the next number of the dtype that it computes in.
+  step.attributes.set("epsilon", epsilon.is_none() ? FLT_EPSILON : read_number(epsilon));
+  if (root_mean_square) step.attributes.set("root_mean_square", int64_t{1});
   step.operands = {builder.use_dense(node.arguments.front(), node), builder.use_dense(node.argument("weight"), node),
-                   builder.use_dense(node.argument("bias"), node)};
+                   root_mean_square ? -1 : builder.use_dense(node.argument("bias"), node)};
   step.results = {builder.make(node.result())};
   builder.add_step(std::move(step), node);
 }

@@ -4,12 +4,14 @@
 
 namespace lissome {
 
-std::string refuse_group_norm(const PlanBuilder& builder, const Node& node) {
+namespace {
+
+std::string refuse_group_norm_of(const PlanBuilder& builder, const Node& node, Dtype dtype) {
   const Argument& x = node.argument("input");
-  const std::string refusal = first_refusal(
-      {refuse_tensor(builder, x, Dtype::f32), refuse_optional(builder, node.argument("weight"), Dtype::f32),
-       refuse_optional(builder, node.argument("bias"), Dtype::f32), refuse_number(node.argument("eps"), "eps"),
-       refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+  const std::string refusal =
+      first_refusal({refuse_tensor(builder, x, dtype), refuse_optional(builder, node.argument("weight"), dtype),
+                     refuse_optional(builder, node.argument("bias"), dtype), refuse_number(node.argument("eps"), "eps"),
+                     refuse_tensor(builder, Argument(node.result()), dtype)});
   if (!refusal.empty()) return refusal;
   const std::vector<Dimension>& sizes = builder.type(x.value()).sizes;
   const auto* groups = node.argument("num_groups").get<int64_t>();
@@ -19,9 +21,18 @@ std::string refuse_group_norm(const PlanBuilder& builder, const Node& node) {
   return *channels / *groups <= kMostGroupChannels ? "" : "a group has too many channels";
 }
 
+}  // namespace
+
+std::string refuse_group_norm(const PlanBuilder& builder, const Node& node) {
+  return refuse_group_norm_of(builder, node, Dtype::f32);
+}
+std::string refuse_group_norm_bf16(const PlanBuilder& builder, const Node& node) {
+  return refuse_group_norm_of(builder, node, Dtype::bf16);
+}
+
 void emit_group_norm(PlanBuilder& builder, const Node& node) {
   PlanStep step;
-  step.kernel = "group_norm";
+  step.kernel = builder.type(node.result()).dtype == Dtype::bf16 ? "group_norm_bf16" : "group_norm";
   step.attributes.set("groups", *node.argument("num_groups").get<int64_t>());
   step.attributes.set("epsilon", read_number(node.argument("eps")));
   step.operands = {builder.use_dense(node.argument("input"), node, Format::channels_last),
@@ -59,11 +70,9 @@ std::optional<std::vector<double>> read_scales(const Node& node) {
 
 bool is_bilinear(const Node& node) { return node.op.name().starts_with("aten::upsample_bilinear2d"); }
 
-}  // namespace
-
-std::string refuse_interpolate(const PlanBuilder& builder, const Node& node) {
-  const std::string refusal = first_refusal({refuse_tensor(builder, image_of(node), Dtype::f32),
-                                             refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+std::string refuse_interpolate_of(const PlanBuilder& builder, const Node& node, Dtype dtype) {
+  const std::string refusal = first_refusal(
+      {refuse_tensor(builder, image_of(node), dtype), refuse_tensor(builder, Argument(node.result()), dtype)});
   if (!refusal.empty()) return refusal;
   if (builder.is_held(image_of(node).value())) return "the reference library holds the operand";
   if (is_bilinear(node) && !node.argument("align_corners").get<bool>()) return "align_corners is computed";
@@ -72,10 +81,19 @@ std::string refuse_interpolate(const PlanBuilder& builder, const Node& node) {
   return (*scales)[0] >= 0 && (*scales)[1] >= 0 ? "" : "a scale is negative";
 }
 
+}  // namespace
+
+std::string refuse_interpolate(const PlanBuilder& builder, const Node& node) {
+  return refuse_interpolate_of(builder, node, Dtype::f32);
+}
+std::string refuse_interpolate_bf16(const PlanBuilder& builder, const Node& node) {
+  return refuse_interpolate_of(builder, node, Dtype::bf16);
+}
+
 void emit_interpolate(PlanBuilder& builder, const Node& node) {
   const std::vector<double> scales = *read_scales(node);
   PlanStep step;
-  step.kernel = "interpolate";
+  step.kernel = builder.type(node.result()).dtype == Dtype::bf16 ? "interpolate_bf16" : "interpolate";
   if (is_bilinear(node)) step.attributes.set("bilinear", int64_t{1});
   if (is_bilinear(node) && *node.argument("align_corners").get<bool>())
     step.attributes.set("aligned_corners", int64_t{1});

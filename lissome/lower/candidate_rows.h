@@ -125,8 +125,10 @@ void emit_recurrent_layer(PlanBuilder& builder, const Node& node);
 
 // candidate_image.cpp
 std::string refuse_group_norm(const PlanBuilder& builder, const Node& node);
+std::string refuse_group_norm_bf16(const PlanBuilder& builder, const Node& node);
 void emit_group_norm(PlanBuilder& builder, const Node& node);
 std::string refuse_interpolate(const PlanBuilder& builder, const Node& node);
+std::string refuse_interpolate_bf16(const PlanBuilder& builder, const Node& node);
 void emit_interpolate(PlanBuilder& builder, const Node& node);
 
 // candidate_matmul.cpp

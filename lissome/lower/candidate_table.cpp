@@ -90,7 +90,6 @@ constexpr std::array kLayerNorm = {
     Candidate{"layer_norm", refuse_layer_norm, emit_layer_norm},
     Candidate{"layer_norm_bf16", refuse_layer_norm_bf16, emit_layer_norm_bf16},
 };
-constexpr std::array kRmsNorm = {Candidate{"layer_norm", refuse_layer_norm, emit_layer_norm}};
 constexpr std::array kSoftmax = {
     Candidate{"softmax", refuse_softmax, emit_softmax},
     Candidate{"softmax_bf16", refuse_softmax_bf16, emit_softmax_bf16},
@@ -125,8 +124,14 @@ constexpr std::array kPool = {Candidate{"pool", refuse_pool, emit_pool}};
 constexpr std::array kMean = {Candidate{"mean", refuse_mean, emit_mean}};
 constexpr std::array kTake = {Candidate{"take", refuse_take, emit_take}};
 constexpr std::array kFindLargest = {Candidate{"find_largest", refuse_find_largest, emit_find_largest}};
-constexpr std::array kGroupNorm = {Candidate{"group_norm", refuse_group_norm, emit_group_norm}};
-constexpr std::array kInterpolate = {Candidate{"interpolate", refuse_interpolate, emit_interpolate}};
+constexpr std::array kGroupNorm = {
+    Candidate{"group_norm", refuse_group_norm, emit_group_norm},
+    Candidate{"group_norm_bf16", refuse_group_norm_bf16, emit_group_norm},
+};
+constexpr std::array kInterpolate = {
+    Candidate{"interpolate", refuse_interpolate, emit_interpolate},
+    Candidate{"interpolate_bf16", refuse_interpolate_bf16, emit_interpolate},
+};
 constexpr std::array kMatmul = {
     Candidate{"matmul_f32", refuse_matmul, emit_matmul},
     Candidate{"matmul_bf16", refuse_matmul_bf16, emit_matmul},
@@ -263,7 +268,7 @@ constexpr std::array kLists = {
     CandidateList{"lissome::lstm_layer", kRecurrentLayer},
     CandidateList{"lissome::gru_layer", kRecurrentLayer},
     CandidateList{"aten::layer_norm", kLayerNorm},
-    CandidateList{"aten::rms_norm", kRmsNorm},
+    CandidateList{"aten::rms_norm", kLayerNorm},
     CandidateList{"aten::softmax.int", kSoftmax},
     CandidateList{"aten::_softmax", kSoftmaxF32},
     CandidateList{"aten::log_softmax.int", kSoftmaxF32},

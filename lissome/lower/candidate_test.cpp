@@ -324,6 +324,40 @@ TEST_CASE("norms over the root of mean squares and over groups") {
                 {at::randn({5, 48}), at::randn({2, 12, 7, 5}).add(3), at::randn({2, 12, 9})});
 }
 
+TEST_CASE("norms add what comes in and activate what goes out") {
+  const char* text = R"(
+    dim n in 1..9
+    input %x: f32[n, 5, 48]
+    input %more: f32[n, 5, 48]
+    input %image: f32[2, 12, 7, 5]
+    parameter @w: f32[48]
+    %sum: f32[n, 5, 48] = aten::add.Tensor(%x, %more)
+    %norm: f32[n, 5, 48] = aten::layer_norm(%sum, [48], @w)
+    %again: f32[n, 5, 48] = aten::add.Tensor(%norm, %sum)
+    %last: f32[n, 5, 48] = aten::rms_norm(%again, [48], @w, 0.001)
+    %early: f32[n, 5, 48] = aten::add.Tensor(%last, %x)
+    %read: f32[n, 5, 48] = aten::exp(%early)
+    %late: f32[n, 5, 48] = aten::layer_norm(%early, [48])
+    %group: f32[2, 12, 7, 5] = aten::group_norm(%image, 3)
+    %bent: f32[2, 12, 7, 5] = aten::silu(%group)
+    %groups: f32[2, 12, 7, 5] = aten::group_norm(%bent, 4)
+    %cut: f32[2, 12, 7, 5] = aten::relu(%groups)
+    return %last, %read, %late, %cut
+  )";
+  const Weights weights = {{"w", at::randn({48})}};
+  check_program(text, weights, {at::randn({3, 5, 48}), at::randn({3, 5, 48}), at::randn({2, 12, 7, 5})});
+  LowerOptions options;
+  options.effort = Effort::fast;
+  const Plan plan = lower_program(parse_program(text, weights), options);
+  const auto count = [&](const char* kernel) {
+    return std::count_if(plan.steps.begin(), plan.steps.end(),
+                         [&](const PlanStep& step) { return step.kernel == kernel; });
+  };
+  CHECK(count("elementwise") == 2);  // %early, which is read before its norm, and %read
+  CHECK(count("layer_norm") == 3);
+  CHECK(count("group_norm") == 2);
+}
+
 TEST_CASE("images at other sizes") {
   check_program(R"(
     input %x: f32[2, 5, 6, 4]

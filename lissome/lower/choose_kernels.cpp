@@ -66,6 +66,9 @@ class KernelChooser {
     try_fastest_alone();
     for (const std::string& kernel : list_kernels()) try_everywhere(kernel);
     for (const Move& move : list_moves()) try_kind(move);
+    if (options_.effort == Effort::max) {
+      for (const Move& move : list_moves()) try_nodes(move);
+    }
     return finish();
   }
 
@@ -198,6 +201,17 @@ class KernelChooser {
     Kind& kind = kinds_.at(move.kind);
     for (const std::string& node : kind.nodes) wanted[node] = move.kernel;
     kind.times.at(move.kernel).failure = try_preferences(std::move(wanted));
+  }
+
+  // Equal nodes need not stand among equal neighbours.
+  void try_nodes(const Move& move) {
+    const std::vector<std::string>& nodes = kinds_.at(move.kind).nodes;
+    if (nodes.size() == 1) return;
+    for (const std::string& node : nodes) {
+      Preferences wanted = preferences_;
+      wanted[node] = move.kernel;
+      try_preferences(std::move(wanted));  // what fails has failed for the kind too
+    }
   }
 
   // Returns why the plan could not be made or run, though each part ran alone; empty when it was.

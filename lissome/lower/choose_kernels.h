@@ -29,7 +29,7 @@ struct Lowered {
 };
 
 // Starts from the first that accept, tries one change after the other (all nodes at once to one kernel, then kind by
-// kind of node, the most promising first) and keeps those that make the plan faster beyond noise. Ends when nothing is
+// kind of node, the most promising first; with Effort::max then node by node) and keeps those that make the plan faster beyond noise. Ends when nothing is
 // left to try or the effort's time is up.
 Plan choose_kernels(const Program& program, const LowerOptions& options,
                     const std::function<Lowered(const Preferences&)>& lower);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lissome/lower/choose_kernels.h"
 #include "lissome/lower/program_check.h"
 #include "lissome/lower/timing_cache.h"
 #include "tests/temporary_folder.h"
@@ -79,6 +80,44 @@ TEST_CASE("each kernel is timed once for each kind of node, and a program once")
   lower_program(make_layers("64"), other.options());
   CHECK(std::count(other.tried.begin(), other.tried.end(), "linear_f32 of 1") == 1);
   CHECK(std::count(other.tried.begin(), other.tried.end(), "softmax of 4") == 0);
+}
+
+TEST_CASE("the longest effort is wider too: equal nodes get kernels of their own") {
+  set_cache_folder("none");
+  const Program program = parse_program(R"(
+    input %x: f32[1, 32, 16, 16]
+    parameter @first: f32[32, 32, 3, 3]
+    parameter @second: f32[32, 32, 3, 3]
+    %1: f32[1, 32, 16, 16] = aten::convolution(%x, @first, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %2: f32[1, 32, 16, 16] = aten::convolution(%1, @second, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    return %2
+  )",
+                                        {{"first", at::randn({32, 32, 3, 3})}, {"second", at::randn({32, 32, 3, 3})}});
+  LowerOptions options;
+  options.threads = 1;
+  std::set<Preferences> tried;
+  const auto lower = [&](const Preferences& preferences) {
+    tried.insert(preferences);
+    LowerOptions alone = options;
+    alone.effort = Effort::fast;
+    for (const auto& [node, kernel] : preferences) alone.forced.push_back({node, kernel});
+    Lowered lowered{lower_program(program, alone), {}};
+    for (const PlanChoice& choice : lowered.plan.choices)
+      lowered.open.push_back({choice.node, choice.chosen, {"conv_f32", "winograd_f32_4x4", "winograd_f32_2x2"}});
+    return lowered;
+  };
+  const auto count_mixed = [&] {
+    return std::count_if(tried.begin(), tried.end(), [](const Preferences& wanted) {
+      return wanted.size() == 1 || (wanted.size() == 2 && wanted.begin()->second != wanted.rbegin()->second);
+    });
+  };
+  options.effort = Effort::normal;
+  choose_kernels(program, options, lower);
+  CHECK(count_mixed() == 0);
+  options.effort = Effort::max;
+  const Plan plan = choose_kernels(program, options, lower);
+  CHECK(count_mixed() >= 2);
+  CHECK(plan.steps.size() > 0);
 }
 
 TEST_CASE("a cache that is damaged or of another machine is ignored and replaced") {

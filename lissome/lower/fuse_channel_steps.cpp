@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 #include <tuple>
 
-#include "lissome/kernel.h"
 #include "lissome/lower/candidate_rows.h"
+#include "lissome/lower/plan_links.h"
 
 namespace lissome {
 namespace {
@@ -18,30 +17,9 @@ constexpr size_t kAffineX = 0, kAffineScale = 1, kAffineShift = 2, kAffineZ = 3,
 // Operands of channel_sums.
 constexpr size_t kSumsX = 0, kSumsDy = 1, kSumsMask = 2, kSumsMaskMap = 4, kSumsPlaces = 6;
 
-bool is_elementwise(const PlanStep& step) {
-  return step.kernel == "elementwise" && step.attributes.integer("integers", 0) == 0;
-}
-
-// The operations of an element-wise step, by name.
-std::vector<std::string> list_operations(const PlanStep& step) {
-  std::vector<std::string> operations;
-  for (const std::string& text : step.attributes.texts("program")) operations.push_back(text.substr(0, text.find(' ')));
-  return operations;
-}
-
 bool is_relu(const PlanStep& step) {
-  if (!is_elementwise(step) || step.operands.size() != 1) return false;
-  if (list_operations(step) != std::vector<std::string>{"load", "activate"}) return false;
-  std::istringstream stream(step.attributes.texts("program")[1]);
-  std::string name;
-  int target = 0, x = 0, activation = 0;
-  stream >> name >> target >> x >> activation;
-  return static_cast<Activation>(activation) == Activation::relu;
-}
-
-bool is_sum_of_two(const PlanStep& step) {
-  return is_elementwise(step) && step.operands.size() == 2 && step.operands[0] != step.operands[1] &&
-         list_operations(step) == std::vector<std::string>{"load", "load", "add"};
+  const auto activation = find_activation(step);
+  return activation && activation->activation == Activation::relu;
 }
 
 bool is_threshold(const PlanStep& step) {
@@ -50,18 +28,8 @@ bool is_threshold(const PlanStep& step) {
 
 class ChannelFuser {
  public:
-  explicit ChannelFuser(Plan& plan) : plan_(plan), readers_(plan.values.size()), maker_(plan.values.size(), -1) {
-    for (size_t at = 0; at < plan.steps.size(); ++at) {
-      for (const int operand : plan.steps[at].operands) {
-        if (operand >= 0) readers_[static_cast<size_t>(operand)].push_back(static_cast<int>(at));
-      }
-      for (const int result : plan.steps[at].results) maker_[static_cast<size_t>(result)] = static_cast<int>(at);
-    }
-    for (const PlanOutput& output : plan.outputs) {
-      if (output.value >= 0) readers_[static_cast<size_t>(output.value)].push_back(-1);
-    }
-    for (const PlanWrite& write : plan.writes) readers_[static_cast<size_t>(write.value)].push_back(-1);
-  }
+  explicit ChannelFuser(Plan& plan)
+      : plan_(plan), links_(link_plan(plan)), readers_(links_.readers), maker_(links_.makers) {}
 
   void run() {
     for (PlanStep& step : plan_.steps) {
@@ -77,16 +45,7 @@ class ChannelFuser {
   PlanStep& step_of(int at) { return plan_.steps[static_cast<size_t>(at)]; }
   const PlanValue& value_of(int id) const { return plan_.values[static_cast<size_t>(id)]; }
 
-  // Of one size and order in memory.
-  bool lie_alike(int left, int right) const {
-    const PlanValue &a = value_of(left), &b = value_of(right);
-    return a.dtype == b.dtype && a.storage != Storage::view && b.storage != Storage::view && a.format == b.format &&
-           a.storage != Storage::held && b.storage != Storage::held &&
-           std::equal(a.sizes.begin(), a.sizes.end(), b.sizes.begin(), b.sizes.end(),
-                      [](const SizeExpression& x, const SizeExpression& y) {
-                        return x.constant() == y.constant() && x.text() == y.text();
-                      });
-  }
+  bool lie_alike(int left, int right) const { return lissome::lie_alike(value_of(left), value_of(right)); }
 
   // `reader` reads, as operand `position`, what a channel_affine makes for it alone: both become one step there.
   bool absorb_affine(PlanStep& reader, size_t position) {
@@ -151,8 +110,9 @@ class ChannelFuser {
   }
 
   Plan& plan_;
-  std::vector<std::vector<int>> readers_;  // by value: steps, -1 for outputs and writes
-  std::vector<int> maker_;                 // by value: the step that makes it, -1 for none
+  PlanLinks links_;
+  std::vector<std::vector<int>>& readers_;
+  std::vector<int>& maker_;
 };
 
 // Which values are equal bit by bit because equal steps made them of equal values: what runs again to save memory.

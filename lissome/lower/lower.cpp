@@ -10,6 +10,7 @@
 #include "lissome/lower/device.h"
 #include "lissome/lower/fuse_channel_steps.h"
 #include "lissome/lower/fuse_elementwise.h"
+#include "lissome/lower/fuse_norm_steps.h"
 
 namespace lissome {
 namespace {
@@ -52,6 +53,7 @@ class Lowering {
     for (const Node& node : nodes) lower_node(node);
     lowered_.plan = builder_.finish();
     fuse_channel_steps(lowered_.plan);
+    fuse_norm_steps(lowered_.plan);
     fuse_elementwise_steps(lowered_.plan);
     lowered_.plan.choices = std::move(choices_);
     check_plan(lowered_.plan);

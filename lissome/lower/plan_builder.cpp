@@ -23,7 +23,7 @@ PlanKind kind_of(ValueKind kind) {
 }  // namespace
 
 PlanBuilder::PlanBuilder(Program program, int threads) : program_(std::move(program)) {
-  plan_.machine = {processor_name(), describe_features(), threads > 0 ? threads : usable_threads()};
+  plan_.machine = {processor_name(), describe_features(), threads > 0 ? threads : usable_cores()};
   for (const NamedDimension& dimension : program_.dimensions) {
     plan_.dimensions.push_back({dimension.name, dimension.minimum, dimension.maximum});
   }

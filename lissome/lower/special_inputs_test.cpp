@@ -304,11 +304,16 @@ TEST_CASE("norms and softmax on special inputs") {
          .tolerance = 1e-4});
   sweep({.text = R"(
     input %x: bf16[{n}, {k}]
+    input %image: bf16[2, {2c}, {h}, {w}]
     parameter @w: bf16[{k}]
     parameter @b: bf16[{k}]
+    parameter @c: bf16[{2c}]
     %layer: bf16[{n}, {k}] = aten::layer_norm(%x, [{k}], @w, @b, 0.001)
     %soft: bf16[{n}, {k}] = aten::softmax.int(%x, -1)
-    return %layer, %soft
+    %root: bf16[{n}, {k}] = aten::rms_norm(%x, [{k}], @w, 0.001)
+    %group: bf16[2, {2c}, {h}, {w}] = aten::group_norm(%image, {c}, @c, @c, 0.001)
+    %bent: bf16[2, {2c}, {h}, {w}] = aten::silu(%group)
+    return %layer, %soft, %root, %bent
   )",
          .tolerance = kBf16});
 }
@@ -333,7 +338,9 @@ TEST_CASE("pools, reductions and other sizes on special inputs") {
     %largest: bf16[2, {c}, {h/2}, {w/2}] = aten::max_pool2d(%x, [3, 3], [2, 2], [1, 1])
     %mean: bf16[2, {c}] = aten::mean.dim(%x, [2, 3])
     %both: bf16[2, {2c}, {h}, {w}] = aten::cat([%x, %x], 1)
-    return %largest, %mean, %both
+    %near: bf16[2, {c}, {2h}, {2w}] = aten::upsample_nearest2d.vec(%x, none, [2.0, 2.0])
+    %smooth: bf16[2, {c}, {2h}, {2w}] = aten::upsample_bilinear2d.vec(%x, none, false, [2.0, 2.0])
+    return %largest, %mean, %both, %near, %smooth
   )",
          .tolerance = kBf16});
 }

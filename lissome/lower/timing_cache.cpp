@@ -87,7 +87,7 @@ std::string hash_text(const std::string& text) { return print_hash(hash_bytes(te
 TimingCache::TimingCache(int threads) {
   const std::string folder = cache_folder();
   if (folder.empty()) return;
-  if (threads == 0) threads = usable_threads();
+  if (threads == 0) threads = usable_cores();
   path_ = folder + "/timings-" + std::to_string(threads) + ".json";
   machine_ = describe_machine(threads);
   const Json json = read_file(path_, machine_);

@@ -59,7 +59,7 @@ class FastModel:
 
 
 def load(path: str | PathLike[str], *, threads: int = 0, memory: str | int | None = None) -> FastModel:
-    """A .lissome file as it was saved; a .pt2 is run as it is. threads: 0 for all that this process may use.
+    """A .lissome file as it was saved; a .pt2 is run as it is. threads: 0 for one on each core that this process may use.
 
     memory: what weights and intermediate values may take, "64MiB" or bytes; weights beyond it are read from the file
     with every call. OverBudgetError, from here or from a call with large inputs, names the least that is needed;

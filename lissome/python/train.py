@@ -118,7 +118,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     clip=0. lossy_activations: some may wait in bf16 for the backward pass to fit memory, see docs/budget.md.
     offload: a folder where optimizer states lie in place of memory and, to fit memory, activations and
     weights wait.
-    threads: of steps, 0 for all that this process may use.
+    threads: of steps, 0 for one on each core that this process may use.
     progress: called with stage, message, fraction done, seconds left (-1: not known).
 
     Ctrl-C ends training; what was learned so far is kept.

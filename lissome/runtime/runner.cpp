@@ -103,7 +103,7 @@ std::vector<bool> find_leaving_again(const Plan& plan) {
 
 int choose_threads(const Plan& plan, int asked) {
   if (asked > 0) return asked;
-  return plan.machine.threads > 0 ? std::min(plan.machine.threads, usable_threads()) : usable_threads();
+  return plan.machine.threads > 0 ? std::min(plan.machine.threads, usable_threads()) : usable_cores();
 }
 
 Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& options)

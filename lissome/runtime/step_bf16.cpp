@@ -109,6 +109,7 @@ void bind_layer_norm_bf16(StepBinder& binder) {
   binder.require(call.width > 0 && x.elements() % call.width == 0, "width is ", call.width);
   call.rows = x.elements() / call.width;
   call.epsilon = static_cast<float>(binder.attributes().number("epsilon", 0));
+  call.root_mean_square = binder.attributes().integer("root_mean_square", 0) != 0;
   require_bf16_rows(binder, x, x.elements());
   require_bf16_rows(binder, y, x.elements());
   binder.set_call("layer_norm_bf16", call);

@@ -1,21 +1,23 @@
-// group_norm: operands x, weight or -1, bias or -1; attributes groups, epsilon. interpolate: attributes
-// bilinear, aligned_corners, scale_height and scale_width (inputs per output; absent: from the sizes). All
-// channels-last; rank 3 is height 1.
+// group_norm, group_norm_bf16: operands x, weight or -1, bias or -1; attributes groups, epsilon, activation, alpha,
+// beta. interpolate, interpolate_bf16: attributes bilinear, aligned_corners, scale_height and scale_width (inputs per
+// output; absent: from the sizes). All channels-last; rank 3 is height 1.
 #include <algorithm>
 
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
+namespace {
 
-void bind_group_norm(StepBinder& binder) {
+template <typename Call>
+void bind_group_norm_of(StepBinder& binder, std::string_view kernel, Dtype dtype) {
   const PlacedValue &x = binder.operand(0), &y = binder.result();
   binder.require(x.sizes.size() >= 2, "x has ", x.sizes.size(), " dimensions");
-  binder.require_dtype(x, Dtype::f32);
-  binder.require_dtype(y, Dtype::f32);
+  binder.require_dtype(x, dtype);
+  binder.require_dtype(y, dtype);
   binder.require_sizes(y, x.sizes);
   binder.require(x.is_dense(Format::channels_last) && y.is_dense(Format::channels_last),
                  "values must be channels-last");
-  GroupNormCall call;
+  Call call;
   call.batch = x.sizes[0], call.channels = x.sizes[1];
   call.positions = 1;
   for (size_t i = 2; i < x.sizes.size(); ++i) call.positions *= x.sizes[i];
@@ -25,28 +27,30 @@ void bind_group_norm(StepBinder& binder) {
                  call.channels, " channels in ", call.groups, " groups");
   if (call.positions == 0) call.batch = 0;
   call.epsilon = static_cast<float>(binder.attributes().number("epsilon", 0));
-  binder.set_call("group_norm", call);
-  binder.point(&GroupNormCall::x, x);
-  binder.point(&GroupNormCall::y, y);
+  call.epilogue = read_epilogue(binder);
+  binder.set_call(kernel, call);
+  binder.point(&Call::x, x);
+  binder.point(&Call::y, y);
   if (binder.has_operand(1)) {
-    binder.require_dense(binder.operand(1), Dtype::f32, {call.channels});
-    binder.point(&GroupNormCall::weight, binder.operand(1));
+    binder.require_dense(binder.operand(1), dtype, {call.channels});
+    binder.point(&Call::weight, binder.operand(1));
   }
   if (binder.has_operand(2)) {
-    binder.require_dense(binder.operand(2), Dtype::f32, {call.channels});
-    binder.point(&GroupNormCall::bias, binder.operand(2));
+    binder.require_dense(binder.operand(2), dtype, {call.channels});
+    binder.point(&Call::bias, binder.operand(2));
   }
   binder.set_work(0, 16.0 * static_cast<double>(x.elements()));
 }
 
-void bind_interpolate(StepBinder& binder) {
+template <typename Call>
+void bind_interpolate_of(StepBinder& binder, std::string_view kernel, Dtype dtype) {
   const PlacedValue &x = binder.operand(0), &y = binder.result();
   binder.require(x.sizes.size() == 4 && y.sizes.size() == 4, "values must have 4 dimensions");
-  binder.require_dtype(x, Dtype::f32);
-  binder.require_dtype(y, Dtype::f32);
+  binder.require_dtype(x, dtype);
+  binder.require_dtype(y, dtype);
   binder.require(x.is_dense(Format::channels_last) && y.is_dense(Format::channels_last),
                  "values must be channels-last");
-  InterpolateCall call;
+  Call call;
   call.batch = x.sizes[0], call.channels = x.sizes[1], call.height = x.sizes[2], call.width = x.sizes[3];
   call.out_height = y.sizes[2], call.out_width = y.sizes[3];
   binder.require_sizes(y, {call.batch, call.channels, call.out_height, call.out_width});
@@ -63,11 +67,22 @@ void bind_interpolate(StepBinder& binder) {
   };
   call.scale_height = find_scale("scale_height", call.height, call.out_height);
   call.scale_width = find_scale("scale_width", call.width, call.out_width);
-  binder.set_call("interpolate", call);
-  binder.point(&InterpolateCall::x, x);
-  binder.point(&InterpolateCall::y, y);
+  binder.set_call(kernel, call);
+  binder.point(&Call::x, x);
+  binder.point(&Call::y, y);
   binder.set_work((call.bilinear ? 12.0 : 2.0) * static_cast<double>(y.elements()),
-                  4.0 * static_cast<double>(x.elements() + y.elements()));
+                  static_cast<double>((x.elements() + y.elements()) * item_size(dtype)));
+}
+
+}  // namespace
+
+void bind_group_norm(StepBinder& binder) { bind_group_norm_of<GroupNormCall>(binder, "group_norm", Dtype::f32); }
+void bind_group_norm_bf16(StepBinder& binder) {
+  bind_group_norm_of<GroupNormBf16Call>(binder, "group_norm_bf16", Dtype::bf16);
+}
+void bind_interpolate(StepBinder& binder) { bind_interpolate_of<InterpolateCall>(binder, "interpolate", Dtype::f32); }
+void bind_interpolate_bf16(StepBinder& binder) {
+  bind_interpolate_of<InterpolateBf16Call>(binder, "interpolate_bf16", Dtype::bf16);
 }
 
 }  // namespace lissome

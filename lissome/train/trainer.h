@@ -64,7 +64,7 @@ struct TrainOptions {
   std::optional<InitializeOptions> initialize;    // train from scratch; needs a model in train form
   std::optional<EarlyStopOptions> early_stop;     // of the validation loss, or of the training loss without such data
   std::optional<double> average_decay;            // of a moving average of weights, which is validated and returned
-  int threads = 0;                                // of steps and updates; 0: all that this process may use
+  int threads = 0;                                // of steps and updates; 0: one for each core that it may use
   uint64_t seed = 0;                              // of the order of samples, of dropout and of first weights
   std::vector<TrainMetric> metrics;               // of the validation data, beside the ready ones that fit
   const GradientHooks* gradient_hooks = nullptr;  // must outlive training

@@ -15,7 +15,7 @@
 namespace lissome {
 
 struct TrainingStepOptions {
-  int threads = 0;                   // 0: all that this process may use
+  int threads = 0;                   // 0: one for each core that it may use
   std::optional<StepBudget> budget;  // recompute to stay inside it; none: everything is kept
   bool outputs = true;  // beside the loss: training reads none, and each stays in memory to the end of a step
   // Each gradient is given away as soon as it is complete and the step reads its weight no more, so that the memory of

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "lissome/compress.h"
 #include "lissome/pass.h"
@@ -176,13 +177,17 @@ void run_compilation_stage(Search& search) {
 }
 
 void run_deployment_stage(Search& search) {
-  const int most = usable_threads();
-  if (search.options().threads != 0 || most == 1) return;
-  search.try_step("deployment", "one thread", false, [&] {
-    Proposal proposal{search.best().program, search.best().lowering, {}};
-    proposal.lowering.threads = 1;
-    return proposal;
-  });
+  if (search.options().threads != 0) return;
+  // What came before ran on a thread for each core.
+  std::set<int> counts = {1, (usable_cores() + 1) / 2, usable_threads()};
+  counts.erase(usable_cores());
+  for (const int count : counts) {
+    search.try_step("deployment", count == 1 ? "one thread" : std::to_string(count) + " threads", false, [&] {
+      Proposal proposal{search.best().program, search.best().lowering, {}};
+      proposal.lowering.threads = count;
+      return proposal;
+    });
+  }
 }
 
 }  // namespace lissome

@@ -92,6 +92,24 @@ def test_timing_is_kept(
     assert kept.stat().st_mtime_ns == before, "nothing was measured, so nothing is written"
 
 
+def test_kernels_are_timed_at_the_sizes_of_the_input(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
+    def prepare(*words: object) -> tuple[str, str]:
+        cache = tmp_path / f"cache{len(list(tmp_path.iterdir()))}"
+        done = lissome("prepare", models.classifier, "-o", "m.lissome", "--effort", "normal", "--cache", cache, *words)
+        assert done.returncode == 0, done.stderr
+        (kept,) = cache.glob("timings-*.json")
+        return done.stderr, kept.read_text()
+
+    np.savez(tmp_path / "wide.npz", input=np.zeros((33, 64), np.float32))
+    told, kept = prepare()
+    assert "timed at their smallest" in told and "f32,1,64" in kept and "f32,33,64" not in kept
+    told, kept = prepare("--input", tmp_path / "wide.npz")
+    assert "smallest" not in told and "f32,33,64" in kept and "f32,1,64" not in kept
+    np.savez(tmp_path / "wrong.npz", input=np.zeros((33, 65), np.float32))
+    done = lissome("prepare", models.classifier, "-o", "w.lissome", "--input", tmp_path / "wrong.npz")
+    assert done.returncode == 1 and "65" in done.stderr and not (tmp_path / "w.lissome").exists()
+
+
 def test_effort_fast_times_nothing(lissome: Lissome, attention: SimpleNamespace, tmp_path: Path):
     done = lissome("prepare", attention.model, "-o", "m.lissome", "--effort", "fast", "--cache", tmp_path / "cache")
     assert done.returncode == 0 and not list(tmp_path.glob("cache/timings-*"))
@@ -111,6 +129,9 @@ def test_another_machine_is_named_and_the_answers_are_the_same(
     facts = read_json("inspect", made, "--isa", "none")["plan"]
     assert "(here: none)" in facts["other_machine"] and facts["features"] in facts["other_machine"]
     assert "Another machine" in succeed("inspect", made, "--isa", "none")
+    told = lissome("run", made, "--input", attention.input, "--isa", "none").stderr
+    assert "(here: none)" in told and "lissome prepare chooses them anew" in told
+    assert "chosen on" not in lissome("run", made, "--input", attention.input).stderr
     assert "(here: none)" in lissome("bench", made, "--runs", "2", "--isa", "none").stderr
     assert "(here: none)" in read_json("profile", made, "--runs", "2", "--explain", "--isa", "none")["other_machine"]
     # Prepared again there, it is a plan of that machine.
