@@ -107,7 +107,7 @@ def test_kernels_are_timed_at_the_sizes_of_the_input(lissome: Lissome, models: S
     assert "smallest" not in told and "f32,33,64" in kept and "f32,1,64" not in kept
     np.savez(tmp_path / "wrong.npz", input=np.zeros((33, 65), np.float32))
     done = lissome("prepare", models.classifier, "-o", "w.lissome", "--input", tmp_path / "wrong.npz")
-    assert done.returncode == 1 and "65" in done.stderr and not (tmp_path / "w.lissome").exists()
+    assert done.returncode == 4 and "65" in done.stderr and not (tmp_path / "w.lissome").exists()
 
 
 def test_effort_fast_times_nothing(lissome: Lissome, attention: SimpleNamespace, tmp_path: Path):
