@@ -82,6 +82,10 @@ constexpr double kLeastSignalToNoise = 18;
 Quantized quantize_int8(const Program& program, const CalibrationBatches& batches, const QuantizeOptions& options = {},
                         double least_signal_to_noise = kLeastSignalToNoise);
 
+// Attention of f32 operands becomes lissome::attention_int8, whose products are of bytes with scales that are found
+// while running. Returns how many did. Nothing is measured here: it is a step of its own, to be judged as one.
+int quantize_attention(Program& program);
+
 // bf16 where it pays: products, convolutions and what stands between them; sums over many terms stay in f32 inside the
 // ops. Casts are explicit nodes; outputs keep their dtype.
 struct Bf16Options {

@@ -8,6 +8,7 @@
 #include "lissome/kernel/attention_bf16.h"
 #include "lissome/kernel/attention_gradient.h"
 #include "lissome/kernel/attention_gradient_bf16.h"
+#include "lissome/kernel/attention_u8s8.h"
 #include "lissome/kernel/batch_norm.h"
 #include "lissome/kernel/class_loss.h"
 #include "lissome/kernel/conv_bf16.h"

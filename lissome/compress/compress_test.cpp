@@ -124,6 +124,28 @@ TEST_CASE("dynamic linears find their scales while running") {
   CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.04);
 }
 
+TEST_CASE("attention of f32 multiplies bytes, other attention stays") {
+  Program program = parse_program(R"(
+    input %q: f32[2, 4, 9, 16]
+    input %k: f32[2, 4, 7, 16]
+    input %h: bf16[2, 4, 9, 16]
+    %1: f32[2, 4, 9, 16] = aten::scaled_dot_product_attention(%q, %k, %k)
+    %2: f32[2, 4, 9, 16] = aten::scaled_dot_product_attention(%1, %k, %k, none, 0.5)
+    %3: bf16[2, 4, 9, 16] = aten::scaled_dot_product_attention(%h, %h, %h)
+    return %1, %2, %3
+  )");
+  const std::vector<c10::IValue> inputs = {at::randn({2, 4, 9, 16}), at::randn({2, 4, 7, 16}),
+                                           at::randn({2, 4, 9, 16}).to(at::kBFloat16)};
+  const at::Tensor exact = interpret(program, inputs).at(0).toTensor();
+  CHECK(quantize_attention(program) == 1);
+  verify_program(program, Stage::compressed);
+  CHECK(count_ops(program, "lissome::attention_int8") == 1);
+  CHECK(count_ops(program, "aten::scaled_dot_product_attention") == 2);
+  const double error = relative_error(interpret(program, inputs).at(0).toTensor(), exact);
+  CHECK(error < 0.02);
+  CHECK(error > 0);
+}
+
 TEST_CASE("pooling between convolutions works on u8") {
   const Program program = make_net();
   const Quantized quantized = quantize_int8(program, make_batches({4, 3, 16, 16}), {}, 10);

@@ -6,6 +6,7 @@
 
 #include "lissome/kernel/attention.h"
 #include "lissome/kernel/attention_sizes.h"
+#include "lissome/kernel/mask_scores_body.h"
 #include "lissome/kernel/pack_columns_body.h"
 
 namespace lissome {
@@ -91,31 +92,6 @@ void multiply_panel(const PanelProduct& product, int64_t rows, int64_t outputs) 
   }
 }
 
-// Scales one row of scores, adds the mask, excludes what causality excludes; returns the largest.
-float mask_scores(const AttentionCall& call, const Head& head, float* scores, int64_t query, Range keys) {
-  const int64_t count = keys.end - keys.begin;
-  const int64_t seen =
-      call.causal && query + 1 < keys.end ? (query + 1 > keys.begin ? query + 1 - keys.begin : 0) : count;
-  const int64_t mask_at = query * call.mask_strides.row + keys.begin;
-  if (call.mask_kind == MaskKind::chosen) {
-    const uint8_t* chosen = static_cast<const uint8_t*>(head.mask) + mask_at;
-    for (int64_t n = 0; n < seen; ++n) scores[n] = chosen[n] ? scores[n] : -__builtin_inff();
-  }
-  Floats largest = fill(-__builtin_inff());
-  for (int64_t n = 0; n < count; n += Floats::kWidth) {
-    const int64_t left = seen - n;
-    Floats value = load(scores + n) * fill(call.scale);
-    if (call.mask_kind == MaskKind::added && left > 0) {
-      value = value + load_first(static_cast<const float*>(head.mask) + mask_at + n,
-                                 left < Floats::kWidth ? left : Floats::kWidth);
-    }
-    if (left < Floats::kWidth) value = first_of_or(value, left > 0 ? left : 0, -__builtin_inff());
-    store(scores + n, value);
-    largest = max_with(value, largest);
-  }
-  return max_lanes(largest);
-}
-
 // Turns a row of scores into weights against the running maximum, and rescales what was summed before.
 void weigh_row(const Head& head, float* scores, int64_t count, int64_t r, float largest, Running& running,
                bool first_block) {
@@ -159,7 +135,7 @@ void run_query_block(const AttentionCall& call, const Head& head, int64_t query,
     }
     for (int64_t r = 0; r < rows; ++r) {
       float* scores = head.scores + r * head.sizes.score_stride;
-      const float largest = mask_scores(call, head, scores, query + r, keys);
+      const float largest = mask_scores(call, head.mask, scores, query + r, keys);
       const int64_t whole = (count + Floats::kWidth - 1) / Floats::kWidth * Floats::kWidth;
       weigh_row(head, scores, whole, r, largest, running, key == 0);
     }

@@ -84,7 +84,7 @@ void weigh_block(const AttentionGradientCall& call, const HeadGradient& head, in
   for (int64_t r = 0; r < rows; ++r) {
     float* weights = head.weights + r * head.sizes.weight_stride;
     float* slopes = head.slopes + r * head.sizes.weight_stride;
-    mask_scores(call, head.head, weights, query + r, {0, keys});
+    mask_scores(call, head.head.mask, weights, query + r, {0, keys});
     const float *y = head.y + (query + r) * call.y_strides.row, *dy = head.dy + (query + r) * call.dy_strides.row;
     Floats products = zeros();
     for (int64_t d = 0; d < call.value_size; d += Floats::kWidth) {

@@ -6,6 +6,7 @@
 #include "lissome/kernel/attention_bf16.h"
 #include "lissome/kernel/attention_gradient.h"
 #include "lissome/kernel/attention_gradient_bf16.h"
+#include "lissome/kernel/attention_u8s8.h"
 #include "lissome/kernel/batch_norm.h"
 #include "lissome/kernel/class_loss.h"
 #include "lissome/kernel/conv_bf16.h"
@@ -59,6 +60,10 @@ LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx512_bf16);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx512);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, avx2);
 LISSOME_KERNEL(attention_bf16, AttentionBf16Call, portable);
+
+LISSOME_KERNEL(attention_u8s8, AttentionU8S8Call, avx512_vnni);
+LISSOME_KERNEL(attention_u8s8, AttentionU8S8Call, avx2);
+LISSOME_KERNEL(attention_u8s8, AttentionU8S8Call, portable);
 
 LISSOME_KERNEL(attention_gradient, AttentionGradientCall, avx512);
 LISSOME_KERNEL(attention_gradient, AttentionGradientCall, avx2);

@@ -70,8 +70,10 @@ std::string refuse_attention_form(const PlanBuilder& builder, const Node& node) 
   const auto& sizes = builder.type(q.value()).sizes;
   if (builder.type(k.value()).sizes[0] != sizes[0] || builder.type(v.value()).sizes[0] != sizes[0])
     return "batches are broadcast";
-  const Argument& dropout = node.argument("dropout_p");
-  if (!dropout.get<double>() || *dropout.get<double>() != 0) return "it drops out";
+  if (node.op.argument_index("dropout_p") >= 0) {
+    const auto* dropout = node.argument("dropout_p").get<double>();
+    if (!dropout || *dropout != 0) return "it drops out";
+  }
   if (!node.argument("is_causal").get<bool>()) return "causality is computed";
   if (!scale.is_none() && !refuse_number(scale, "scale").empty()) return "the scale is computed";
   if (scale.is_none() && !builder.type(q.value()).sizes.back().constant()) return "the size of a head varies";
@@ -88,7 +90,9 @@ std::string refuse_attention_form(const PlanBuilder& builder, const Node& node) 
 
 void emit_attention(PlanBuilder& builder, const Node& node) {
   PlanStep step;
-  step.kernel = builder.type(node.result()).dtype == Dtype::bf16 ? "attention_bf16" : "attention";
+  step.kernel = builder.type(node.result()).dtype == Dtype::bf16 ? "attention_bf16"
+                : node.is("lissome::attention_int8")             ? "attention_u8s8"
+                                                                 : "attention";
   set_form(builder, node, step);
   for (const char* name : {"query", "key", "value"}) step.operands.push_back(use_rows(builder, node, name));
   if (!node.argument("attn_mask").is_none()) step.operands.push_back(use_rows(builder, node, "attn_mask"));

@@ -101,6 +101,7 @@ constexpr std::array kAttention = {
     make_libtorch_row("flash", refuse_flash_attention, emit_flash_attention),
     make_libtorch_row("math", refuse_math_attention, emit_math_attention),
 };
+constexpr std::array kAttentionInt8 = {Candidate{"attention_u8s8", refuse_attention, emit_attention}};
 constexpr std::array kAttentionTraining = {
     Candidate{"attention", refuse_attention, emit_attention},
     Candidate{"attention_bf16", refuse_attention_bf16, emit_attention},
@@ -274,6 +275,7 @@ constexpr std::array kLists = {
     CandidateList{"aten::log_softmax.int", kSoftmaxF32},
     CandidateList{"aten::_log_softmax", kSoftmaxF32},
     CandidateList{"aten::scaled_dot_product_attention", kAttention},
+    CandidateList{"lissome::attention_int8", kAttentionInt8},
     CandidateList{"aten::max_pool1d", kPool},
     CandidateList{"aten::max_pool2d", kPool},
     CandidateList{"lissome::max_pool2d_u8", kPool},

@@ -257,6 +257,42 @@ TEST_CASE("3x3 convolutions in int8 go through Winograd with the bits of the dir
   }
 }
 
+TEST_CASE("attention of bytes needs no libtorch and gives what its op says, on every level") {
+  const char* text = R"(
+    dim n in 1..64
+    input %q: f32[2, n, 4, 16]
+    input %k: f32[2, 40, 2, 16]
+    input %v: f32[2, 40, 2, 24]
+    input %added: f32[2, 1, n, 40]
+    input %seen: bool[2, 1, 1, 40]
+    %qt: f32[2, 4, n, 16] = aten::transpose.int(%q, 1, 2)
+    %kt: f32[2, 2, 40, 16] = aten::transpose.int(%k, 1, 2)
+    %vt: f32[2, 2, 40, 24] = aten::transpose.int(%v, 1, 2)
+    %plain: f32[2, 4, n, 24] = lissome::attention_int8(%qt, %kt, %vt, none, false, 0.25)
+    %causal: f32[2, 4, n, 24] = lissome::attention_int8(%qt, %kt, %vt, %added, true, 0.25)
+    %chosen: f32[2, 4, n, 24] = lissome::attention_int8(%qt, %kt, %vt, %seen, false, 0.25)
+    return %plain, %causal, %chosen
+  )";
+  const Program program = parse_program(text, {});
+  for (const char* level : {"none", "avx2", "avx512", "amx"}) {
+    mask_features(level);
+    LowerOptions options;
+    options.effort = Effort::fast;
+    const auto plan = std::make_shared<Plan>(lower_program(program, options));
+    CHECK_FALSE(plan->needs_reference());
+    CHECK(count_steps(*plan, "attention_u8s8") == 3);
+    for (const int64_t length : {1, 7, 50}) {
+      const std::vector<c10::IValue> inputs = {at::randn({2, length, 4, 16}), at::randn({2, 40, 2, 16}),
+                                               at::randn({2, 40, 2, 24}), at::randn({2, 1, length, 40}),
+                                               at::randint(0, 2, {2, 1, 1, 40}, at::kBool)};
+      Session session(plan);
+      // A weight on the edge between two bytes may become either.
+      check_same(run_session(session, inputs), interpret(program, inputs), 1.0 / 255);
+    }
+  }
+  mask_features("amx");
+}
+
 TEST_CASE("int8 linears that find their scales read and give bf16") {
   check_program(R"(
     input %x: f32[3, 70, 96]

@@ -211,6 +211,26 @@ TEST_CASE("changed plans of Winograd convolutions of bytes are refused or stay i
                      {at::randn({1, 32, 7, 6})}, {{"lissome::conv_int8_u8", "winograd_u8s8"}});
 }
 
+TEST_CASE(
+    "changed plans of norms with their surroundings and attention of bytes are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    input %x: f32[1, 2, 5, 16]
+    input %image: bf16[1, 6, 4, 3]
+    input %hides: f32[1, 1, 5, 5]
+    parameter @c: bf16[6]
+    %a: f32[1, 2, 5, 16] = lissome::attention_int8(%x, %x, %x, %hides, true, 0.25)
+    %sum: f32[1, 2, 5, 16] = aten::add.Tensor(%a, %x)
+    %norm: f32[1, 2, 5, 16] = aten::layer_norm(%sum, [16])
+    %more: f32[1, 2, 5, 16] = aten::mul.Tensor(%norm, %sum)
+    %group: bf16[1, 6, 4, 3] = aten::group_norm(%image, 2, @c, @c)
+    %bent: bf16[1, 6, 4, 3] = aten::silu(%group)
+    %large: bf16[1, 6, 8, 6] = aten::upsample_bilinear2d.vec(%bent, none, false, [2.0, 2.0])
+    return %more, %large
+  )",
+                     {{"c", at::randn({6}).to(at::kBFloat16)}},
+                     {at::randn({1, 2, 5, 16}), at::randn({1, 6, 4, 3}).to(at::kBFloat16), at::randn({1, 1, 5, 5})});
+}
+
 TEST_CASE("changed plans of recurrent layers are refused or stay inside their memory") {
   check_plan_changes(R"(
     input %x: f32[3, 2, 6]

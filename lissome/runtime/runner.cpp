@@ -152,6 +152,22 @@ Session::Runner::Runner(std::shared_ptr<const Plan> plan, const SessionOptions& 
     reference_run_ = reference_->make_run();
   }
   choose_executor();
+  bind_fixed_sizes();
+}
+
+void Session::Runner::bind_fixed_sizes() {
+  if (!plan_->dimensions.empty()) return;
+  std::vector<TensorView> inputs;
+  for (const PlanInput& input : plan_->inputs) {
+    const PlanValue& value = plan_->values[static_cast<size_t>(input.value)];
+    Sizes sizes;
+    for (const SizeExpression& size : value.sizes) {
+      if (!size.constant()) return;
+      sizes.push_back(*size.constant());
+    }
+    inputs.push_back({value.dtype, sizes, contiguous_strides(sizes), nullptr});
+  }
+  bind(inputs);
 }
 
 void Session::Runner::open_file(const std::string& folder) {

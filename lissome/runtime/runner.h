@@ -45,6 +45,8 @@ class Session::Runner {
 
   Binding& bind(std::span<const TensorView> inputs);
   void open_file(const std::string& folder);
+  // Where no size varies, so that the first run finds its memory planned and faulted in.
+  void bind_fixed_sizes();
   void fit_memory(const Binding* binding);
   void book_rows(const Binding& binding);
   void fit_inputs(std::span<const TensorView> inputs);

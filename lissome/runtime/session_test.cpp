@@ -142,6 +142,23 @@ TEST_CASE("infinities and NaN stay in the text form of a plan") {
   CHECK_THROWS_AS(read_plan(file), Error);
 }
 
+TEST_CASE("where no size varies, memory is there before the first run") {
+  Plan plan = make_plan();
+  CHECK(Session(std::make_shared<const Plan>(plan)).memory().arena == 0);
+  for (PlanValue& value : plan.values) {
+    if (value.storage == Storage::constant) continue;
+    value.sizes[0] = SizeExpression::parse("3", {});
+  }
+  plan.dimensions.clear();
+  Session session(std::make_shared<const Plan>(plan));
+  const int64_t arena = session.memory().arena;
+  CHECK(arena > 0);
+  const Array x = make_input(3, 1);
+  const TensorView view = x.view();
+  CHECK(session.run({&view, 1}).at(0).data<float>()[2] == 8);
+  CHECK(session.memory().arena == arena);
+}
+
 TEST_CASE("inputs that do not fit are refused by name and the session goes on") {
   Session session(std::make_shared<Plan>(make_plan()));
   const auto run = [&](const Array& x) { session.run(std::vector<TensorView>{x.view()}); };

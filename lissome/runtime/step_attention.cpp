@@ -1,9 +1,9 @@
-// attention, and attention_bf16, the same of bf16: operands q, k, v [batch, heads, rows, size], of any strides but
-// dense rows, and perhaps a mask that broadcasts to [batch, heads, queries, keys]: added in the dtype of q, or bool of
-// which false excludes. Attributes: scale, causal, heads_last (the result is [batch, queries, heads, size], as models
-// transpose it to next). Either may give the logarithms [batch, heads, queries] of sums too, in f32.
-// attention_gradient, and attention_gradient_bf16: operands q, k, v, mask or -1, y, the logarithms, dy; y and dy of any
-// strides but dense rows. Results dq, dk, dv.
+// attention, attention_u8s8, which multiplies bytes, and attention_bf16, the same of bf16: operands q, k, v [batch,
+// heads, rows, size], of any strides but dense rows, and perhaps a mask that broadcasts to [batch, heads, queries,
+// keys]: added in the dtype of q, or bool of which false excludes. Attributes: scale, causal, heads_last (the result is
+// [batch, queries, heads, size], as models transpose it to next). Either may give the logarithms [batch, heads,
+// queries] of sums too, in f32. attention_gradient, and attention_gradient_bf16: operands q, k, v, mask or -1, y, the
+// logarithms, dy; y and dy of any strides but dense rows. Results dq, dk, dv.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -66,7 +66,7 @@ void read_shape(StepBinder& binder, Dtype dtype, AttentionShape& call) {
 
 // `scratch_bytes`: of one part, by keys, size and value size.
 template <typename Call>
-void bind_form(StepBinder& binder, const char* kernel, Dtype dtype,
+void bind_form(StepBinder& binder, const char* kernel, Dtype dtype, Dtype multiplied,
                int64_t (*scratch_bytes)(int64_t keys, int64_t size, int64_t value_size)) {
   Call call;
   read_shape(binder, dtype, call);
@@ -78,7 +78,7 @@ void bind_form(StepBinder& binder, const char* kernel, Dtype dtype,
   binder.point(&Call::y, binder.result());
   if (binder.has_operand(3)) binder.point(&Call::mask, binder.operand(3));
   const auto products = static_cast<double>(call.batch * call.heads * call.queries) * static_cast<double>(call.keys);
-  binder.set_products(products * static_cast<double>(call.size + call.value_size), dtype);
+  binder.set_products(products * static_cast<double>(call.size + call.value_size), multiplied);
   binder.set_work(products * static_cast<double>(call.size + call.value_size + 16), 0);
   binder.point_scratch(&Call::scratch, binder.parts() * scratch_bytes(call.keys, call.size, call.value_size));
 }
@@ -127,15 +127,20 @@ void bind_gradient(StepBinder& binder, const char* kernel, Dtype dtype, int64_t 
 }  // namespace
 
 void bind_attention(StepBinder& binder) {
-  bind_form<AttentionCall>(binder, "attention", Dtype::f32, [](int64_t keys, int64_t size, int64_t value_size) {
-    return attention_scratch(keys, size, value_size) * int64_t{sizeof(float)};
-  });
+  bind_form<AttentionCall>(binder, "attention", Dtype::f32, Dtype::f32,
+                           [](int64_t keys, int64_t size, int64_t value_size) {
+                             return attention_scratch(keys, size, value_size) * int64_t{sizeof(float)};
+                           });
   bind_logarithms<AttentionCall>(binder);
 }
 
 void bind_attention_bf16(StepBinder& binder) {
-  bind_form<AttentionBf16Call>(binder, "attention_bf16", Dtype::bf16, attention_bf16_scratch);
+  bind_form<AttentionBf16Call>(binder, "attention_bf16", Dtype::bf16, Dtype::bf16, attention_bf16_scratch);
   bind_logarithms<AttentionBf16Call>(binder);
+}
+
+void bind_attention_u8s8(StepBinder& binder) {
+  bind_form<AttentionU8S8Call>(binder, "attention_u8s8", Dtype::f32, Dtype::u8, attention_u8s8_scratch);
 }
 
 void bind_attention_gradient(StepBinder& binder) {

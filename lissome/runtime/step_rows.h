@@ -65,6 +65,7 @@ void bind_softmax_gradient(StepBinder& binder);
 void bind_concat(StepBinder& binder);
 void bind_cumulate(StepBinder& binder);
 void bind_dropout(StepBinder& binder);
+void bind_attention_u8s8(StepBinder& binder);
 void bind_group_norm(StepBinder& binder);
 void bind_group_norm_bf16(StepBinder& binder);
 void bind_interpolate(StepBinder& binder);

@@ -15,6 +15,7 @@ constexpr std::array kRows = {
     StepRow{"channel_affine", bind_channel_affine, false, 1u | 1u << 3 | 1u << 6},
     StepRow{"channel_sums", bind_channel_sums, false, 0},
     StepRow{"channel_totals", bind_channel_totals, false, 0},
+    StepRow{"attention_u8s8", bind_attention_u8s8, false, 0},
     StepRow{"attention_gradient", bind_attention_gradient, false, 0},
     StepRow{"attention_gradient_bf16", bind_attention_gradient_bf16, false, 0},
     StepRow{"class_loss", bind_class_loss, false, 0},

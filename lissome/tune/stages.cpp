@@ -123,6 +123,22 @@ class PrecisionTrials {
   std::vector<QuantizedLayer> layers_;  // of the last try
 };
 
+// Behind int8 layers alone: attention that stays in f32 beside them weighs the more.
+void try_byte_attention(Search& search) {
+  const auto& nodes = search.best().program->nodes;
+  const bool has_int8 = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return node.op.name().starts_with("lissome::") && node.op.name().find("_int8") != std::string::npos;
+  });
+  Program program = *search.best().program;
+  const int count = has_int8 ? quantize_attention(program) : 0;
+  if (count == 0) return;
+  search.try_step("computation", "int8 products in attention", true, [&] {
+    Proposal proposal{std::make_shared<const Program>(program), search.best().lowering, {}};
+    proposal.notes = {std::to_string(count) + " nodes of attention multiply bytes"};
+    return proposal;
+  });
+}
+
 }  // namespace
 
 void run_basic_stage(Search& search) {
@@ -161,6 +177,7 @@ void run_computation_stage(Search& search) {
     }
     PrecisionTrials(search, precision, precision.dynamic ? dynamic : fixed, int8_warning).run();
   }
+  try_byte_attention(search);
 }
 
 void run_compilation_stage(Search& search) {

@@ -7,10 +7,14 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/relu.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
@@ -197,6 +201,27 @@ TEST_CASE("linear_dynamic_int8 scales each row by itself") {
     sum += (quantize_one(x[0][k].item<float>(), scale, zero) - zero) * weight[0][k].item<int8_t>();
   }
   CHECK(y[0][0].item<float>() == static_cast<float>(sum) * (scale * 0.01f));
+}
+
+TEST_CASE("attention_int8 is near to attention, hides what it must, and gives zeros where nothing is seen") {
+  const at::Tensor q = at::randn({2, 4, 9, 16}, kF32), k = at::randn({2, 2, 7, 16}, kF32),
+                   v = at::randn({2, 2, 7, 5}, kF32);
+  at::Tensor mask = at::randn({2, 1, 9, 7}, kF32);
+  mask.select(2, 3).fill_(-std::numeric_limits<float>::infinity());
+  const auto compare = [&](const c10::IValue& hides, bool causal) {
+    const at::Tensor y = call("lissome::attention_int8", {q, k, v, hides, causal, 0.25});
+    at::Tensor scores = at::matmul(q, k.repeat_interleave(2, 1).transpose(-1, -2)).mul(0.25);
+    if (hides.isTensor()) scores = scores.add(hides.toTensor());
+    const at::Tensor later = at::ones({9, 7}, kF32.dtype(at::kBool)).triu(1);
+    if (causal) scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
+    const at::Tensor weights = at::softmax(scores, -1);
+    const at::Tensor exact = at::matmul(at::where(weights.isnan(), 0.0, weights), v.repeat_interleave(2, 1));
+    CHECK(y.sub(exact).norm().item<float>() < 0.02f * exact.norm().item<float>());
+    return y;
+  };
+  compare({}, false);
+  compare({}, true);
+  CHECK(at::equal(compare(mask, false).select(2, 3), at::zeros({2, 4, 5}, kF32)));
 }
 
 TEST_CASE("a row that is not finite gives NaN, its neighbours do not") {

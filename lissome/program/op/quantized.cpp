@@ -18,6 +18,12 @@
 //   conv_transposed_int8         the same for a transposed convolution of weight s8 [in, out, height, width] whose
 //   stride
 //                                is its window: no two products meet in one result
+//   attention_int8               softmax(q k^T * scale + mask) v of f32 operands [batch, heads, rows, size]: q as rows
+//                                of linear_dynamic_int8; k symmetric s8 row by row, v column by column: scale =
+//                                largest / 127, 1 where that is below 1e-30, round half to even(x * (1 / scale)); NaN
+//                                or infinity gives the scale NaN. Scores f32(acc) * (scale of k * scale of q), then
+//                                * scale + mask; weights round half to even(255 * exp(score - largest)); y =
+//                                f32(acc) * (scale of v * (1 / sum of weights)), zeros where nothing is seen
 //   max_pool2d_u8                aten::max_pool2d of the numbers behind u8
 //
 // Weights are s8 [out, in] or [out, in / groups, ...], symmetric, one f32 scale an output channel. With weights of at
@@ -29,6 +35,7 @@
 #include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/where.h>
 
 #include <cmath>
@@ -177,24 +184,68 @@ at::Tensor max_pool2d_u8(const at::Tensor& x, at::IntArrayRef kernel_size, at::I
   return at::max_pool2d(x.to(at::kFloat), kernel_size, stride, padding, dilation, ceil_mode).to(at::kByte);
 }
 
+// What bytes stand for, without their zero point, in f64, and their scales; NaN where a number is not finite.
+struct Bytes {
+  at::Tensor values, scales;
+};
+// Around zero, with one scale along `dim`.
+Bytes quantize_evenly(const at::Tensor& x, int64_t dim) {
+  const at::Tensor largest = at::amax(x.abs(), {dim}, true);
+  at::Tensor scale = largest.div(127);
+  scale = at::where(scale.lt(1e-30f), 1.0, scale).to(at::kFloat);
+  const at::Tensor rounded = x.mul(scale.reciprocal()).round().to(at::kDouble);
+  const at::Tensor known = largest.isfinite();
+  return {at::where(known, rounded, 0.0),
+          at::where(known, scale, std::numeric_limits<double>::quiet_NaN()).to(at::kFloat)};
+}
+
+// As linear_dynamic_int8 has them.
+Bytes quantize_rows(const at::Tensor& x) {
+  const at::Tensor low = at::amin(x, {-1}, true).clamp_max(0), high = at::amax(x, {-1}, true).clamp_min(0);
+  const at::Tensor range = high.sub(low);
+  at::Tensor scale = range.div(255);
+  scale = at::where(scale.lt(1e-30f), 1.0, scale).to(at::kFloat);
+  const at::Tensor inverse = scale.reciprocal(), zero = low.neg().mul(inverse).round().clamp(0, 255);
+  const at::Tensor shifted = at::minimum(at::maximum(x.mul(inverse), zero.neg()), zero.neg().add(255)).round();
+  return {at::where(range.isfinite(), shifted.to(at::kDouble), 0.0),
+          at::where(range.isfinite(), scale, std::numeric_limits<double>::quiet_NaN()).to(at::kFloat)};
+}
+
+at::Tensor attention_int8(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                          const OptionalTensor& attn_mask, bool is_causal, double scale) {
+  check_arguments(
+      query.dim() == 4 && query.scalar_type() == at::kFloat && key.size(1) > 0 && query.size(1) % key.size(1) == 0,
+      "attention_int8 takes f32 of 4 dimensions, heads that divide into key heads");
+  const int64_t shared = query.size(1) / key.size(1);
+  const Bytes q = quantize_rows(query), k = quantize_evenly(key.repeat_interleave(shared, 1), -1),
+              v = quantize_evenly(value.repeat_interleave(shared, 1), -2);
+  const at::Tensor multiplier = q.scales.mul(k.scales.transpose(-1, -2));
+  at::Tensor scores = at::matmul(q.values, k.values.transpose(-1, -2)).to(at::kFloat).mul(multiplier);
+  scores = scores.mul(static_cast<double>(static_cast<float>(scale)));
+  const double hidden = -std::numeric_limits<double>::infinity();
+  if (attn_mask && attn_mask->scalar_type() == at::kBool) {
+    scores = scores.masked_fill(attn_mask->logical_not(), hidden);
+  } else if (attn_mask) {
+    scores = scores.add(*attn_mask);
+  }
+  if (is_causal) scores = scores.masked_fill(at::ones_like(scores, at::kBool).triu(1), hidden);
+  const at::Tensor largest = at::amax(scores, {-1}, true);
+  const at::Tensor shift = at::where(largest.eq(hidden), 0.0, largest);
+  const at::Tensor weights = scores.to(at::kDouble).sub(shift).exp().mul(255).round();
+  const at::Tensor total = weights.sum(-1, true).to(at::kFloat);
+  const at::Tensor share = at::where(total.eq(0), 0.0, total.reciprocal()).to(at::kFloat);
+  const at::Tensor sums = at::matmul(at::where(weights.isnan(), 0.0, weights), v.values);
+  return sums.to(at::kFloat).mul(v.scales.mul(share));
+}
+
 }  // namespace
 
 at::Tensor linear_dynamic_int8(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& weight_scales,
                                const OptionalTensor& bias, std::string_view act, const OptionalTensor& residual) {
   check_arguments(weight.scalar_type() == at::kChar, "the int8 ops take s8 weights");
-  const at::Tensor wide = x.to(at::kFloat);
-  const at::Tensor low = at::amin(wide, {-1}, true).clamp_max(0), high = at::amax(wide, {-1}, true).clamp_min(0);
-  const at::Tensor range = high.sub(low);
-  at::Tensor scale = range.div(255);
-  scale = at::where(scale.lt(1e-30f), 1.0, scale).to(at::kFloat);
-  const at::Tensor inverse = scale.reciprocal();
-  const at::Tensor zero = low.neg().mul(inverse).round().clamp(0, 255);
-  const at::Tensor shifted =
-      at::minimum(at::maximum(wide.mul(inverse), zero.neg()), zero.neg().add(255)).round().to(at::kDouble);
-  const at::Tensor sums = multiply_exactly(at::where(range.isfinite(), shifted, 0.0), weight);
-  const at::Tensor multiplier = scale.mul(weight_scales);  // f32 times f32, [..., 1] x [out]
-  const at::Tensor known =
-      at::where(range.isfinite(), multiplier, std::numeric_limits<double>::quiet_NaN()).to(at::kFloat);
+  const Bytes rows = quantize_rows(x.to(at::kFloat));
+  const at::Tensor sums = multiply_exactly(rows.values, weight);
+  const at::Tensor known = rows.scales.mul(weight_scales);  // f32 times f32, [..., 1] x [out]
   const at::Tensor y = scale_sums(sums, known, bias, sums.dim() - 1, act, residual);
   return x.scalar_type() == at::kBFloat16 ? y.to(at::kBFloat16) : y;
 }
@@ -215,6 +266,9 @@ std::vector<OpRow> list_quantized_ops() {
       {"conv_transposed_int8_u8" + input + "str act" + range + ") -> Tensor", wrap_kernel(conv_transposed_int8_u8)},
       {"linear_dynamic_int8(Tensor x, Tensor weight, Tensor weight_scales, Tensor? bias, " + finish + ") -> Tensor",
        wrap_kernel(linear_dynamic_int8)},
+      {"attention_int8(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> "
+       "Tensor",
+       wrap_kernel(attention_int8)},
       {"max_pool2d_u8(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
        "bool ceil_mode=False) -> Tensor",
        wrap_kernel(max_pool2d_u8)},
