@@ -59,7 +59,8 @@ class Maker {
     judge(made);
     return made;
   }
-  // Both kinds of scales, then the better of them with bf16 between its layers; empty where no layer can be int8.
+  // Both kinds of scales, then the better of them with attention of bytes and with bf16 between its layers; empty where
+  // no layer can be int8.
   std::vector<Made> make_int8() {
     std::vector<Made> all;
     for (const bool dynamic : {false, true}) {
@@ -81,9 +82,17 @@ class Maker {
                          std::move(quantized.program)));
       judge(all.back());
     }
-    if (!all.empty() && has(Feature::avx512_bf16)) {
-      const Made& better = all[choose(all)];
-      all.push_back(make(better.how + ", the rest bf16", convert_bf16(better.program)));
+    if (all.empty()) return all;
+    const Made& better = all[choose(all)];
+    const std::string how = better.how;
+    const Program program = better.program;
+    Program bytes = program;
+    if (quantize_attention(bytes) > 0) {
+      all.push_back(make(how + ", attention of bytes", std::move(bytes)));
+      judge(all.back());
+    }
+    if (has(Feature::avx512_bf16)) {
+      all.push_back(make(how + ", the rest bf16", convert_bf16(program)));
       judge(all.back());
     }
     return all;

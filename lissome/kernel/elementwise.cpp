@@ -30,8 +30,8 @@ double quantize(double x, float inverse, float zero) {
   return std::nearbyint(t) + zero;
 }
 
-// Denormals of f32 count as zero, as in the vector forms.
-double flush(double x) { return std::fabs(x) < static_cast<double>(FLT_MIN) ? 0 : x; }
+// Denormals of f32 count as zero, whose sign stays, as in the vector forms.
+double flush(double x) { return std::fabs(x) < static_cast<double>(FLT_MIN) ? std::copysign(0.0, x) : x; }
 
 // But a logarithm sees them: arithmetic would have lost them here already, integers do not.
 double widen(Dtype dtype, const void* data, int64_t at) {
@@ -40,7 +40,7 @@ double widen(Dtype dtype, const void* data, int64_t at) {
   std::memcpy(&bits, static_cast<const float*>(data) + at, sizeof(bits));
   const int32_t magnitude = bits & INT32_MAX;
   if (magnitude > 0x7fffff) return static_cast<const float*>(data)[at];
-  return std::ldexp(bits < 0 ? -magnitude : magnitude, -149);
+  return std::copysign(std::ldexp(magnitude, -149), bits);  // a zero has a sign too
 }
 
 double run_instruction(const ElementInstruction& i, const double* r) {

@@ -35,6 +35,7 @@ struct SweepCase {
 };
 
 constexpr double kSmallest = std::numeric_limits<float>::min();
+constexpr const char* kLevels[] = {"none", "avx2", "avx512", "vnni", "bf16", "amx"};
 constexpr int64_t kSizes[] = {1, 2, 3, 7, 16, 17, 31, 64, 97};
 
 using Sizes = std::map<std::string, int64_t>;
@@ -123,7 +124,8 @@ void check_inputs(const Program& exact, const std::vector<std::unique_ptr<Sessio
     wide.emplace_back(of.sees_denormals ? input.toTensor().to(at::kDouble) : flush(input.toTensor()));
   const auto wanted = interpret(exact, wide);
   for (size_t s = 0; s < sessions.size(); ++s) {
-    CAPTURE(s);
+    CAPTURE(std::string(kLevels[s]));
+    mask_features(kLevels[s]);  // kernels are looked up when sizes are first seen
     const auto seen = run_session(*sessions[s], inputs);
     REQUIRE(seen.size() == wanted.size());
     for (size_t i = 0; i < seen.size(); ++i) {
@@ -136,7 +138,7 @@ void check_inputs(const Program& exact, const std::vector<std::unique_ptr<Sessio
 
 std::vector<std::unique_ptr<Session>> lower_on_all_levels(const Program& program, const SweepCase& of) {
   std::vector<std::unique_ptr<Session>> sessions;
-  for (const char* level : {"none", "avx2", "avx512", "vnni", "bf16", "amx"}) {
+  for (const char* level : kLevels) {
     mask_features(level);
     LowerOptions options;
     options.effort = Effort::fast;

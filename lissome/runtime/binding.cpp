@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 namespace lissome {
 namespace {
+
+constexpr int64_t kAlignment = 64;  // of every value
 
 int64_t value_bytes(const PlacedValue& value) { return value.elements() * item_size(value.dtype); }
 
@@ -39,6 +42,53 @@ std::vector<int> find_in_place(const Plan& plan, const Lifetimes& lifetimes, con
     }
   }
   return source;
+}
+
+// Whether what comes before dimension `dim` in memory counts 1, so that what a concatenation joins lies in one run.
+bool joins_runs(const PlacedValue& joined, size_t dim) {
+  for (size_t i = 0; i < joined.sizes.size(); ++i) {
+    if (joined.sizes[i] != 1 && joined.strides[i] > joined.strides[dim]) return false;
+  }
+  return true;
+}
+
+// Arena values that are made where a concatenation wants them, in its result: those that nobody reads after it, whole,
+// and at an aligned place. `source`: see find_in_place().
+std::vector<Piece> find_pieces(const Plan& plan, const Lifetimes& lifetimes, const std::vector<PlacedValue>& values,
+                               const std::vector<bool>& direct, const std::vector<int>& source) {
+  std::vector<Piece> pieces(plan.values.size());
+  const auto is_shared = [&](int block) { return std::find(source.begin(), source.end(), block) != source.end(); };
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const PlanStep& step = plan.steps[i];
+    if (step.kernel != "concat") continue;
+    const auto joined = static_cast<size_t>(step.results[0]);
+    if (plan.values[joined].storage != Storage::arena || direct[joined]) continue;
+    if (!joins_runs(values[joined], static_cast<size_t>(step.attributes.integer("dim")))) continue;
+    int64_t offset = 0;
+    for (const int operand : step.operands) {
+      const PlacedValue& piece = values[static_cast<size_t>(operand)];
+      const int64_t place = std::exchange(offset, offset + value_bytes(piece));
+      if (piece.block < 0 || static_cast<size_t>(piece.block) >= plan.values.size()) continue;
+      const auto root = static_cast<size_t>(piece.block);
+      const bool owns = plan.values[root].storage == Storage::arena && !direct[root] && pieces[root].joined < 0;
+      const bool whole = piece.offset == 0 && value_bytes(piece) == value_bytes(values[root]);
+      const bool ends_here = lifetimes.last[root] == static_cast<int>(i) && lifetimes.given[root] < 0;
+      if (!owns || !whole || !ends_here || place % kAlignment != 0) continue;
+      if (source[root] >= 0 || is_shared(piece.block)) continue;
+      pieces[root] = {static_cast<int>(joined), place};
+    }
+  }
+  return pieces;
+}
+
+// In the outermost value, where what is joined is joined again.
+Piece find_place(const std::vector<Piece>& pieces, size_t value) {
+  Piece place = pieces[value];
+  for (Piece next = pieces[static_cast<size_t>(place.joined)]; next.joined >= 0;
+       next = pieces[static_cast<size_t>(place.joined)]) {
+    place = {next.joined, place.offset + next.offset};
+  }
+  return place;
 }
 
 }  // namespace
@@ -132,10 +182,28 @@ void Binding::plan_arena(const Plan& plan) {
   const Lifetimes lifetimes = find_lifetimes(plan);
   const std::vector<bool> direct = find_direct_outputs(plan);
   const std::vector<int> source = find_in_place(plan, lifetimes, parts_.values, direct);
+  const std::vector<Piece> pieces = find_pieces(plan, lifetimes, parts_.values, direct, source);
+  place_buffers(plan, lifetimes, direct, source, std::vector<Piece>(pieces.size()));
+  if (std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.joined >= 0; })) {
+    // What is joined needs its place from the first piece on: that may not cost memory.
+    auto apart = std::make_tuple(std::move(buffers_), std::move(block_offset_), arena_);
+    place_buffers(plan, lifetimes, direct, source, pieces);
+    if (arena_.bytes > std::get<PlannedArena>(apart).bytes)
+      std::tie(buffers_, block_offset_, arena_) = std::move(apart);
+  }
+  if (arena_.bytes > kLargestBytes) {
+    throw_error(ErrorKind::over_budget, "intermediate values of ", arena_.bytes, " bytes: give smaller inputs");
+  }
+}
+
+void Binding::place_buffers(const Plan& plan, const Lifetimes& lifetimes, const std::vector<bool>& direct,
+                            const std::vector<int>& source, const std::vector<Piece>& pieces) {
+  buffers_.clear();
   block_offset_.assign(plan.values.size() + parts_.scratch.size(), -1);
   std::vector<int> buffer_of(block_offset_.size(), -1);
   for (size_t i = 0; i < plan.values.size(); ++i) {
     if (plan.values[i].storage != Storage::arena || direct[i] || lifetimes.first[i] < 0 || source[i] >= 0) continue;
+    if (pieces[i].joined >= 0) continue;
     buffer_of[i] = static_cast<int>(buffers_.size());
     buffers_.push_back({value_bytes(parts_.values[i]), lifetimes.first[i], lifetimes.last[i], 0});
   }
@@ -149,17 +217,25 @@ void Binding::plan_arena(const Plan& plan) {
       buffer.last_step = std::max(buffer.last_step, lifetimes.last[at]);
     }
   }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].joined < 0) continue;
+    const auto whole = static_cast<size_t>(find_place(pieces, i).joined);
+    PlannedBuffer& buffer = buffers_[static_cast<size_t>(buffer_of[whole])];
+    buffer.first_step = std::min(buffer.first_step, lifetimes.first[i]);
+  }
   for (const BindingParts::Scratch& scratch : parts_.scratch) {
     const int step = parts_.steps[static_cast<size_t>(scratch.step)].plan_step;
     buffer_of[static_cast<size_t>(scratch.block)] = static_cast<int>(buffers_.size());
     buffers_.push_back({scratch.bytes, step, step, 0});
   }
   arena_ = plan_memory(buffers_);
-  if (arena_.bytes > kLargestBytes) {
-    throw_error(ErrorKind::over_budget, "intermediate values of ", arena_.bytes, " bytes: give smaller inputs");
-  }
   for (size_t block = 0; block < buffer_of.size(); ++block) {
     if (buffer_of[block] >= 0) block_offset_[block] = buffers_[static_cast<size_t>(buffer_of[block])].offset;
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].joined < 0) continue;
+    const Piece place = find_place(pieces, i);
+    block_offset_[i] = block_offset_[static_cast<size_t>(place.joined)] + place.offset;
   }
 }
 

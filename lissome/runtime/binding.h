@@ -21,6 +21,12 @@ struct Segment {
   int first = 0, last = 0;
 };
 
+// Where a value lies that is made inside another, which a concatenation makes of it: bytes from that one's first.
+struct Piece {
+  int joined = -1;
+  int64_t offset = 0;
+};
+
 class Binding {
  public:
   // Throws invalid_input when the plan does not fit together, over_budget when sizes are absurd.
@@ -51,6 +57,9 @@ class Binding {
   void size_values(const Plan& plan, const DimensionValues& dimensions);
   void bind_steps(const Plan& plan);
   void plan_arena(const Plan& plan);
+  // `source`: the operand whose memory a value takes over, or -1.
+  void place_buffers(const Plan& plan, const struct Lifetimes& lifetimes, const std::vector<bool>& direct,
+                     const std::vector<int>& source, const std::vector<Piece>& pieces);
   void sort_pointers();
   void write_pointer(const BoundPointer& pointer, std::byte* base);
 

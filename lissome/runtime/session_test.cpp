@@ -11,6 +11,7 @@
 
 #include "lissome/kernel.h"
 #include "lissome/measure.h"
+#include "lissome/runtime/binding.h"
 #include "lissome/runtime/early_outputs.h"
 #include "lissome/runtime/memory_timeline.h"
 #include "lissome/runtime/plan_io.h"
@@ -140,6 +141,65 @@ TEST_CASE("infinities and NaN stay in the text form of a plan") {
   REQUIRE(place != std::string::npos);
   file.plan.replace(place, 6, "\"much\"");
   CHECK_THROWS_AS(read_plan(file), Error);
+}
+
+TEST_CASE("what is joined is made in its place where it lies in one run and nobody reads it later") {
+  // [batch, 64 + 64] of two linears, then [batch, 1].
+  Plan plan;
+  plan.dimensions = {{"batch", 1, 8}};
+  const SizeExpression batch = SizeExpression::parse("batch", plan.dimensions);
+  Array wide = make_array(Dtype::f32, {packed_linear_f32_size(64, 4)});
+  Array narrow = make_array(Dtype::f32, {packed_linear_f32_size(1, 128)});
+  for (int64_t k = 0; k < 4 * kLinearPanel; ++k) wide.data<float>()[k] = static_cast<float>(k % 7);
+  for (int64_t k = 0; k < 128; ++k) narrow.data<float>()[k * kLinearPanel] = static_cast<float>(k % 5);
+  plan.arrays = {{"wide", true, wide}, {"narrow", true, narrow}};
+  plan.values = {make_value("x", Storage::input, {batch, 4}),
+                 make_value("wide", Storage::constant, {wide.elements()}, 0),
+                 make_value("narrow", Storage::constant, {narrow.elements()}, 1),
+                 make_value("a", Storage::arena, {batch, 64}),
+                 make_value("b", Storage::arena, {batch, 64}),
+                 make_value("both", Storage::arena, {batch, 128}),
+                 make_value("y", Storage::arena, {batch, 1})};
+  plan.inputs = {{"x", 0}};
+  plan.outputs = {{"y", 6, {}}};
+  const auto add_linear = [&](int x, int weight, int y, int64_t outputs) {
+    PlanStep& step = plan.steps.emplace_back();
+    step.kernel = "linear_f32";
+    step.attributes.set("outputs", outputs);
+    if (y == 4) step.attributes.set("activation", std::string("sigmoid"));
+    step.operands = {x, weight, -1, -1}, step.results = {y};
+  };
+  add_linear(0, 1, 3, 64), add_linear(0, 1, 4, 64);
+  PlanStep& concat = plan.steps.emplace_back();
+  concat.kernel = "concat";
+  concat.attributes.set("dim", int64_t{1});
+  concat.operands = {3, 4}, concat.results = {5};
+  add_linear(5, 2, 6, 1);
+  const auto check = [&](const Plan& tried, int64_t rows, bool in_place) {
+    Binding binding(tried, {rows}, 1);
+    alignas(64) std::byte memory[1 << 13];
+    binding.place_arena(memory);
+    CHECK((binding.arena_address(3) == binding.arena_address(5)) == in_place);
+    CHECK((binding.arena_address(4) == binding.arena_address(5) + 256) == in_place);
+    CHECK(binding.arena_bytes() == (in_place ? 512 : 1024 * rows));
+    CHECK(verify_memory_plan(binding.buffers(), binding.arena_bytes()).empty());
+    Session session(std::make_shared<const Plan>(tried));
+    const Array x = make_input(rows, 0.25f);
+    const auto y = session.run(std::vector<TensorView>{x.view()});
+    double wanted = 0;
+    for (int64_t n = 0; n < 64; ++n) {
+      double sum = 0;
+      for (int64_t k = 0; k < 4; ++k) sum += 0.25 * static_cast<double>((k * kLinearPanel + n) % 7);
+      wanted += sum * static_cast<double>(n % 5) + static_cast<double>((64 + n) % 5) / (1 + std::exp(-sum));
+    }
+    for (int64_t i = 0; i < rows; ++i) CHECK(y[0].data<float>()[i] == doctest::Approx(wanted));
+  };
+  check(plan, 1, true);
+  check(plan, 3, false);  // rows of both lie between each other
+  Plan read_later = plan;
+  read_later.outputs.push_back({"a", 3, {}});
+  const Binding binding(read_later, {1}, 1);
+  CHECK_FALSE(binding.in_arena(3));  // in the caller's memory
 }
 
 TEST_CASE("where no size varies, memory is there before the first run") {
