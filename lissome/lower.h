@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,20 @@ std::vector<std::string> list_kernel_names();
 
 // Program, plan and packed weights into one .lissome file that Session::load runs.
 void save_prepared(const Program& program, const Plan& plan, const std::string& path);
+
+// Torch's tensors and numbers as a session takes them, in the plan's order. Dense tensors are lent, others copied;
+// throws invalid_input for other values.
+class LentInputs {
+ public:
+  explicit LentInputs(const std::vector<c10::IValue>& inputs);
+  std::span<const TensorView> views() const { return views_; }
+
+ private:
+  std::vector<Array> kept_;  // of numbers, and of tensors that are not dense
+  std::vector<TensorView> views_;
+};
+// What a session returned, as torch's values; none for outputs that are none.
+std::vector<c10::IValue> read_outputs(const Plan& plan, const std::vector<Array>& arrays);
 
 // A session driven with torch tensors, without copying: inputs are lent (made dense first where they are not), outputs
 // own their memory. None for outputs that are none.

@@ -62,14 +62,19 @@ c10::IValue read_output(const Plan& plan, size_t i, const Array& array) {
 
 }  // namespace
 
-std::vector<c10::IValue> run_session(Session& session, const std::vector<c10::IValue>& inputs, const StepSink* sink) {
-  std::vector<Array> kept(inputs.size());
-  std::vector<TensorView> views;
-  for (size_t i = 0; i < inputs.size(); ++i) views.push_back(view_input(inputs[i], kept[i]));
-  const std::vector<Array> arrays = session.run(views, sink);
+LentInputs::LentInputs(const std::vector<c10::IValue>& inputs) : kept_(inputs.size()) {
+  for (size_t i = 0; i < inputs.size(); ++i) views_.push_back(view_input(inputs[i], kept_[i]));
+}
+
+std::vector<c10::IValue> read_outputs(const Plan& plan, const std::vector<Array>& arrays) {
   std::vector<c10::IValue> outputs;
-  for (size_t i = 0; i < arrays.size(); ++i) outputs.push_back(read_output(session.plan(), i, arrays[i]));
+  for (size_t i = 0; i < arrays.size(); ++i) outputs.push_back(read_output(plan, i, arrays[i]));
   return outputs;
+}
+
+std::vector<c10::IValue> run_session(Session& session, const std::vector<c10::IValue>& inputs, const StepSink* sink) {
+  const LentInputs lent(inputs);
+  return read_outputs(session.plan(), session.run(lent.views(), sink));
 }
 
 bool is_finite(const at::Tensor& tensor) {

@@ -5,7 +5,9 @@
 
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "lissome/lower.h"
 #include "lissome/pass.h"
@@ -92,14 +94,28 @@ py::object write_value(const c10::IValue& value) {
 class Model {
  public:
   Model(ModelFile file, std::shared_ptr<const Plan> plan, const SessionOptions& options)
-      : file_(std::move(file)), session_(std::move(plan), options) {}
+      : file_(std::move(file)), plan_(std::move(plan)), options_(options), session_(Session(plan_, options)) {}
+
+  // The same model and weights, padding one dimension up to buckets that `sample` proves.
+  std::unique_ptr<Model> pad_to(const std::string& dimension, std::vector<int64_t> sizes,
+                                std::map<std::string, double> pads, const py::list& sample) const {
+    const std::vector<c10::IValue> inputs = read_values(sample);
+    const py::gil_scoped_release released;
+    const LentInputs lent(inputs);
+    auto padded = std::make_unique<Model>(file_, plan_, options_);
+    padded->session_ =
+        BucketedSession(std::get<Session>(std::move(padded->session_)),
+                        {.dimension = dimension, .sizes = std::move(sizes), .pads = std::move(pads)}, lent.views());
+    return padded;
+  }
 
   py::list run(const py::list& values) {
-    std::vector<c10::IValue> inputs, outputs;
-    for (const py::handle& value : values) inputs.push_back(read_value(value));
+    const std::vector<c10::IValue> inputs = read_values(values);
+    std::vector<c10::IValue> outputs;
     {
       const py::gil_scoped_release released;
-      outputs = run_session(session_, inputs);
+      const LentInputs lent(inputs);
+      outputs = read_outputs(*plan_, std::visit([&](auto& session) { return session.run(lent.views()); }, session_));
     }
     py::list results;
     for (const c10::IValue& output : outputs) results.append(write_value(output));
@@ -113,20 +129,37 @@ class Model {
 
   std::vector<std::string> input_names() const {
     std::vector<std::string> names;
-    for (const PlanInput& input : session_.plan().inputs) names.push_back(input.name);
+    for (const PlanInput& input : plan_->inputs) names.push_back(input.name);
     return names;
   }
-  const Plan& plan() const { return session_.plan(); }
-  int threads() const { return session_.threads(); }
+  const Plan& plan() const { return *plan_; }
+  int threads() const { return session().threads(); }
+  // Of the sample that proved the buckets, relative to its largest element; none without buckets.
+  std::optional<double> seen_difference() const {
+    const auto* bucketed = std::get_if<BucketedSession>(&session_);
+    return bucketed == nullptr ? std::nullopt : std::optional(bucketed->seen_difference());
+  }
   StreamFacts stream() const {
     const py::gil_scoped_release released;  // a call of another thread may be in the way
-    return session_.stream();
+    return session().stream();
   }
   const std::string& metadata() const { return file_.metadata; }
 
  private:
+  static std::vector<c10::IValue> read_values(const py::list& values) {
+    std::vector<c10::IValue> inputs;
+    for (const py::handle& value : values) inputs.push_back(read_value(value));
+    return inputs;
+  }
+  const Session& session() const {
+    const auto* bucketed = std::get_if<BucketedSession>(&session_);
+    return bucketed == nullptr ? std::get<Session>(session_) : bucketed->session();
+  }
+
   ModelFile file_;
-  Session session_;
+  std::shared_ptr<const Plan> plan_;
+  SessionOptions options_;
+  std::variant<Session, BucketedSession> session_;
 };
 
 std::unique_ptr<Model> make_model(const Program& program, const Plan& plan, const Json& record,
@@ -275,6 +308,8 @@ PYBIND11_MODULE(_lissome, module) {
 
   py::class_<Model>(module, "Model")
       .def("run", &Model::run)
+      .def("pad_to", &Model::pad_to)
+      .def_property_readonly("seen_difference", &Model::seen_difference)
       .def("save", &Model::save)
       .def_property_readonly("input_names", &Model::input_names)
       .def_property_readonly("input_tree", [](const Model& model) { return model.plan().input_tree; })

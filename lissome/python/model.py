@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from os import PathLike, fspath
 from pathlib import Path
@@ -50,8 +50,34 @@ class FastModel:
     @property
     def stream(self) -> _lissome.StreamFacts:
         """What a limit on memory costs: bytes of all `weights`, of these the bytes `streamed` from the file with every
-        call, and at how many `bytes_per_second`. All 0 before the first call, and without a limit."""
+        call, and at how many `bytes_per_second`. All 0 without a limit, and until sizes are known: from the first call
+        on, or at once where the model has fixed ones."""
         return self._model.stream
+
+    def pad_to(  # noqa: PLR0913
+        self,
+        dimension: str,
+        sizes: Sequence[int],
+        example_inputs: Any = (),
+        *,
+        example_kwargs: dict[str, Any] | None = None,
+        pads: Mapping[str, float],
+    ) -> FastModel:
+        """The same model with `dimension` ("sequence", or "ids.1": dimension 1 of input ids) padded up to the next of
+        `sizes` and outputs cut back, so that few sizes are planned. pads: what fills the new places, for every input
+        with that dimension.
+
+        Only right where the model takes no notice of what is padded, which the example proves: fewer of the dimension
+        than the largest size, run as it is and in every size above it. UnsupportedError, with the figure, where answers
+        differ. `seen_difference` of the result says by how much they did.
+        """
+        example = self._inputs.flatten(_as_tuple(example_inputs), example_kwargs or {})
+        return FastModel(self._model.pad_to(dimension, list(sizes), dict(pads), example), self.report)
+
+    @property
+    def seen_difference(self) -> float | None:
+        """What padding changed in the example's answers, relative to their largest element; None without buckets."""
+        return self._model.seen_difference
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes a .lissome file: program, plan, weights and record."""
@@ -127,6 +153,10 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     return fast
 
 
+def _as_tuple(arguments: Any) -> tuple[Any, ...]:
+    return tuple(arguments) if isinstance(arguments, tuple | list) else (arguments,)
+
+
 def to_quantity(value: Any) -> Any:
     return value if value is None or isinstance(value, str) else float(value)
 
@@ -140,9 +170,7 @@ def open_program(
         return _lissome.open_program(fspath(model))
     if example_inputs is None:
         raise _lissome.UsageError("example_inputs: a module is exported with them; give a tuple of its arguments")
-    if not isinstance(example_inputs, tuple | list):
-        example_inputs = (example_inputs,)
-    exported = _export(model, tuple(example_inputs), example_kwargs or {}, many=many, training=training)
+    exported = _export(model, _as_tuple(example_inputs), example_kwargs or {}, many=many, training=training)
     with tempfile.TemporaryDirectory(prefix="lissome-") as folder:
         path = Path(folder) / "module.pt2"
         try:

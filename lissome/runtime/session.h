@@ -81,7 +81,7 @@ class Session {
   std::vector<TensorView> order_inputs(std::span<const NamedArray> inputs) const;
 
   MemoryFacts memory() const;
-  StreamFacts stream() const;  // all 0 without a limit, and before the first call
+  StreamFacts stream() const;  // all 0 without a limit, and before sizes are known: by the first call, or fixed
 
  private:
   class Runner;

@@ -234,6 +234,38 @@ def test_inputs_are_not_copied():
     assert time_of(lambda: fast(large)) < time_of(large.clone) / 4
 
 
+class Masked(torch.nn.Module):
+    """A mean over the words that count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = torch.nn.Embedding(50, 16)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> dict[str, torch.Tensor]:
+        words = self.words(ids)
+        return {"mean": (words * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True), "words": words}
+
+
+def test_padding_up_to_buckets(tmp_path: Path):
+    module, words = Masked().eval(), torch.export.Dim("words", min=1, max=64)
+    example = (torch.arange(14).reshape(2, 7), torch.ones(2, 7))
+    torch.export.save(torch.export.export(module, example, dynamic_shapes=({1: words}, {1: words})), tmp_path / "m.pt2")
+    plain = lissome.prepare(tmp_path / "m.pt2")
+    padded = plain.pad_to("ids.1", [8, 32], example, pads={"ids": 0, "mask": 0})
+    assert plain.seen_difference is None and 0 <= padded.seen_difference <= 1e-3
+    for length in (1, 7, 8, 20, 32, 40):
+        inputs = (torch.randint(0, 50, (2, length)), torch.ones(2, length))
+        seen = padded(*inputs)
+        assert seen["words"].shape == (2, length, 16)
+        assert_same(seen, module(*inputs))
+    with pytest.raises(lissome.UnsupportedError, match="changes output"):
+        plain.pad_to("ids.1", [8, 32], example, pads={"ids": 0, "mask": 1})
+    with pytest.raises(lissome.UsageError, match="'mask' is not given"):
+        plain.pad_to("ids.1", [8, 32], example, pads={"ids": 0})
+    padded.save(tmp_path / "m.lissome")
+    assert lissome.load(tmp_path / "m.lissome").seen_difference is None
+
+
 def test_strided_inputs_and_gradients(fast: lissome.FastModel, samples: torch.Tensor):
     expected = fast(samples[:8])
     strided = torch.stack([samples[:8], samples[:8]], dim=2)[:, :, 0]
