@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -75,6 +76,7 @@ class Int8Calibration {
   std::shared_ptr<const Program> program_;
   std::shared_ptr<const std::vector<struct ChannelDivision>> divisions_;  // of the values that smoothing pays for
   std::shared_ptr<const std::vector<struct Layer>> layers_;               // of the program with all of them
+  std::shared_ptr<const std::map<std::string, struct ActivationRange>> byte_ranges_;  // of what lies between layers
 };
 // Below this a layer is hardly worth its noise.
 constexpr double kLeastSignalToNoise = 18;

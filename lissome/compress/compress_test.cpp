@@ -158,6 +158,55 @@ TEST_CASE("pooling between convolutions works on u8") {
   CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
 }
 
+TEST_CASE("activations and average pools between layers work on u8") {
+  const Program program = prepare_inference(parse_program(R"(
+    input %x: f32[batch, 4, 16, 16]
+    parameter @a: f32[8, 4, 3, 3]
+    parameter @b: f32[8, 8, 3, 3]
+    parameter @c: f32[6, 8]
+    %1: f32[batch, 8, 16, 16] = aten::convolution(%x, @a, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %2: f32[batch, 8, 8, 8] = aten::max_pool2d(%1, [2, 2])
+    %3: f32[batch, 8, 8, 8] = aten::mish(%2)
+    %4: f32[batch, 8, 8, 8] = aten::convolution(%3, @b, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %5: f32[batch, 8, 8, 8] = aten::leaky_relu(%4, 0.2)
+    %6: f32[batch, 8, 4, 4] = aten::avg_pool2d(%5, [2, 2])
+    %7: f32[batch, 8, 4, 4] = aten::convolution(%6, @b, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %8: f32[batch, 8] = aten::mean.dim(%7, [2, 3])
+    %9: f32[batch, 6] = aten::linear(%8, @c)
+    return %9
+  )",
+                                                          {{"a", at::randn({8, 4, 3, 3}).mul(0.3)},
+                                                           {"b", at::randn({8, 8, 3, 3}).mul(0.2)},
+                                                           {"c", at::randn({6, 8}).mul(0.4)}}));
+  const Quantized quantized = quantize_int8(program, make_batches({4, 4, 16, 16}), {}, 10);
+  verify_program(quantized.program, Stage::compressed);
+  CHECK(count_ops(quantized.program, "lissome::conv_int8_u8") == 3);
+  CHECK(count_ops(quantized.program, "lissome::table_u8") == 2);
+  CHECK(count_ops(quantized.program, "lissome::avg_pool2d_u8") == 2);
+  CHECK(count_ops(quantized.program, "lissome::quantize") == 1);
+  const at::Tensor x = at::randn({8, 4, 16, 16});
+  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.06);
+}
+
+TEST_CASE("an activation stays in float where its input or its result is read as such") {
+  const Program program = prepare_inference(
+      parse_program(R"(
+    input %x: f32[batch, 4, 16, 16]
+    parameter @a: f32[8, 4, 3, 3]
+    parameter @b: f32[8, 8, 3, 3]
+    %1: f32[batch, 8, 16, 16] = aten::convolution(%x, @a, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %2: f32[batch, 8, 16, 16] = aten::mish(%1)
+    %3: f32[batch, 8, 16, 16] = aten::convolution(%2, @b, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %4: f32[batch, 8, 16, 16] = aten::mish(%3)
+    return %1, %4
+  )",
+                    {{"a", at::randn({8, 4, 3, 3}).mul(0.3)}, {"b", at::randn({8, 8, 3, 3}).mul(0.2)}}));
+  const Quantized quantized = quantize_int8(program, make_batches({4, 4, 16, 16}), {}, 10);
+  CHECK(count_ops(quantized.program, "lissome::conv_int8") == 2);
+  CHECK(count_ops(quantized.program, "aten::mish") == 2);
+  CHECK(count_ops(quantized.program, "lissome::table_u8") == 0);
+}
+
 TEST_CASE("convolutions over one dimension hand over u8") {
   const Program program = prepare_inference(parse_program(R"(
     input %x: f32[batch, 4, 32]

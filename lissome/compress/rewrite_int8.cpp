@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "lissome/compress/byte_nodes.h"
 #include "lissome/compress/int8_ops.h"
 #include "lissome/pass.h"
 
@@ -36,8 +37,8 @@ std::vector<ValueId> list_sources(const Node& node) {
 
 class Int8Rewriter {
  public:
-  Int8Rewriter(const Program& program, const std::vector<Layer>& layers)
-      : source_(program), uses_(find_uses(program)), result_(program) {
+  Int8Rewriter(const Program& program, const std::vector<Layer>& layers, const ByteRanges& ranges)
+      : source_(program), uses_(find_uses(program)), ranges_(ranges), result_(program) {
     for (const Layer& layer : layers) {
       if (layer.reason.empty()) layers_[static_cast<int>(layer.position)] = &layer;
     }
@@ -57,8 +58,8 @@ class Int8Rewriter {
     return entry == layers_.end() ? nullptr : entry->second;
   }
 
-  // Whether this reader takes u8: a static layer through its input or its residual, or a transparent node that was
-  // converted.
+  // Whether this reader takes u8: a static layer through its input or its residual, or a transparent or byte node that
+  // was converted.
   bool takes_u8(int position, int argument) const {
     if (position >= static_cast<int>(source_.nodes.size())) return false;
     const Layer* layer = find_layer(position);
@@ -67,8 +68,10 @@ class Int8Rewriter {
     return argument == 0 || (has_u8_residual(*layer) && is_residual(position, argument));
   }
 
+  const Node& node_at(int position) const { return source_.nodes[static_cast<size_t>(position)]; }
+
   bool is_residual(int position, int argument) const {
-    return source_.nodes[static_cast<size_t>(position)].op.argument_index("residual") == argument;
+    return node_at(position).op.argument_index("residual") == argument;
   }
 
   // A residual is read as u8 where u8 of it is made anyhow, for another reader or by the layer that gives it.
@@ -101,7 +104,30 @@ class Int8Rewriter {
         }
       }
       if (layer == nullptr && is_transparent(node)) want_through(node, position);
+      if (layer == nullptr && is_byte_node(source_, node)) want_before(node, position);
     }
+  }
+
+  // Layers give what it is made of, so that u8 costs no step of its own.
+  bool is_made_by_layers(ValueId value) const {
+    if (is_given_by_layer(value)) return true;
+    const int producer = uses_.producer[static_cast<size_t>(value)];
+    if (producer < 0) return false;
+    const Node& node = node_at(producer);
+    if (!is_transparent(node) && !is_byte_node(source_, node)) return false;
+    const std::vector<ValueId> sources = list_sources(node);
+    return !sources.empty() &&
+           std::all_of(sources.begin(), sources.end(), [&](ValueId source) { return is_made_by_layers(source); });
+  }
+
+  // A byte node whose readers all want u8 takes u8, if nobody else reads what it reads.
+  void want_before(const Node& node, int position) {
+    const ValueId source = node.arguments.front().value();
+    const auto known = ranges_.find(source_.value(source).name);
+    if (known == ranges_.end() || wanted_.count(node.result()) == 0 || !all_readers_take_u8(node.result())) return;
+    if (uses_.by_value[static_cast<size_t>(source)].size() != 1 || !is_made_by_layers(source)) return;
+    wanted_.emplace(source, known->second);
+    converted_.emplace(position, true);
   }
 
   void want_through(const Node& node, int position) {
@@ -114,7 +140,7 @@ class Int8Rewriter {
     };
     const auto& readers = uses_.by_value[static_cast<size_t>(node.result())];
     const bool adapts = sources.size() == 1 && std::all_of(readers.begin(), readers.end(), [&](const auto& use) {
-                          return find_layer(use.first) != nullptr;
+                          return find_layer(use.first) != nullptr || is_byte_node(source_, node_at(use.first));
                         });
     if (!adapts && !std::all_of(sources.begin(), sources.end(), fits)) return;
     const ActivationRange wanted = range->second;
@@ -141,7 +167,7 @@ class Int8Rewriter {
     if (const Layer* layer = find_layer(position)) {
       emit_layer(node, *layer);
     } else if (converted_.count(position) > 0) {
-      emit_transparent(node);
+      is_transparent(node) ? emit_transparent(node) : emit_bytes(node);
     } else {
       result_.nodes.push_back(node);
     }
@@ -154,6 +180,12 @@ class Int8Rewriter {
     type.dtype = Dtype::u8;
     const Op op = node.is("aten::max_pool2d") ? Op::find("lissome::max_pool2d_u8") : node.op;
     u8_[node.result()] = result_.add_node(op, std::move(arguments), {std::move(type)}, node.origin).result();
+  }
+
+  void emit_bytes(const Node& node) {
+    const ValueId source = node.arguments.front().value();
+    const ValueId x = read_u8(source);
+    u8_[node.result()] = add_byte_node(result_, node, x, wanted_.at(source), wanted_.at(node.result()));
   }
 
   void emit_recurrent(const Node& node, const Layer& layer) {
@@ -190,17 +222,18 @@ class Int8Rewriter {
 
   const Program& source_;
   const Uses uses_;
+  const ByteRanges& ranges_;
   Program result_;
   std::map<int, const Layer*> layers_;         // chosen, by node position
   std::map<ValueId, ActivationRange> wanted_;  // values that somebody reads as u8
-  std::map<int, bool> converted_;              // transparent nodes that work on u8
+  std::map<int, bool> converted_;              // transparent and byte nodes that work on u8
   std::map<ValueId, ValueId> u8_;              // the u8 twin of a value
 };
 
 }  // namespace
 
-Program rewrite_int8(const Program& program, const std::vector<Layer>& layers) {
-  return Int8Rewriter(program, layers).run();
+Program rewrite_int8(const Program& program, const std::vector<Layer>& layers, const ByteRanges& ranges) {
+  return Int8Rewriter(program, layers, ranges).run();
 }
 
 }  // namespace lissome

@@ -8,6 +8,7 @@
 #include "lissome/kernel/vector_bf16.h"
 
 #include "lissome/kernel/activation_body.h"
+#include "lissome/kernel/quantize_body.h"
 #include "lissome/kernel/runs_u8s8.h"
 
 namespace lissome {
@@ -39,14 +40,6 @@ LISSOME_INLINE void start_sums(const OutputU8S8& output, TilePlace place, Ints (
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) sums[r][v] = multiply(zero, weights[v]);
   }
-}
-
-// Round half to even, zero point added; NaN becomes 0.
-LISSOME_INLINE Floats quantize_vector(Floats y, float inverse, float zero) {
-  const Floats low = fill(-zero), high = fill(255 - zero);
-  // As the second operand of the maximum the bound wins over NaN.
-  const Floats clamped = min_with(high, max_with(y * fill(inverse), low));
-  return round_to_nearest(clamped) + fill(zero);
 }
 
 // Several registers are whole ones, a single one may be the last of a row.

@@ -7,6 +7,7 @@
 #include "lissome/kernel/attention_gradient.h"
 #include "lissome/kernel/attention_gradient_bf16.h"
 #include "lissome/kernel/attention_u8s8.h"
+#include "lissome/kernel/average_pool_u8.h"
 #include "lissome/kernel/batch_norm.h"
 #include "lissome/kernel/class_loss.h"
 #include "lissome/kernel/conv_bf16.h"
@@ -34,6 +35,7 @@
 #include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"
 #include "lissome/kernel/recurrent.h"
+#include "lissome/kernel/table_u8.h"
 #include "lissome/kernel/take.h"
 #include "lissome/kernel/winograd_f32.h"
 #include "lissome/kernel/winograd_u8s8.h"
@@ -112,6 +114,10 @@ LISSOME_KERNEL(batch_norm_gradients, BatchNormGradientsCall, portable);
 
 LISSOME_KERNEL(batch_norm_statistics, BatchNormStatisticsCall, portable);
 LISSOME_KERNEL(batch_norm_statistics_bf16, BatchNormStatisticsBf16Call, portable);
+
+LISSOME_KERNEL(average_pool_u8, AveragePoolU8Call, avx512_vnni);
+LISSOME_KERNEL(average_pool_u8, AveragePoolU8Call, avx2);
+LISSOME_KERNEL(average_pool_u8, AveragePoolU8Call, portable);
 
 LISSOME_KERNEL(channel_affine, ChannelAffineCall, avx512);
 LISSOME_KERNEL(channel_affine, ChannelAffineCall, avx2);
@@ -332,6 +338,10 @@ LISSOME_KERNEL(softmax_gradient, SoftmaxGradientCall, portable);
 LISSOME_KERNEL(sum_squares, SumSquaresCall, avx512);
 LISSOME_KERNEL(sum_squares, SumSquaresCall, avx2);
 LISSOME_KERNEL(sum_squares, SumSquaresCall, portable);
+
+LISSOME_KERNEL(table_u8, TableU8Call, avx512_vnni);
+LISSOME_KERNEL(table_u8, TableU8Call, avx2);
+LISSOME_KERNEL(table_u8, TableU8Call, portable);
 
 LISSOME_KERNEL(take, TakeCall, portable);
 

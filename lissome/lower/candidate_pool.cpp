@@ -37,21 +37,29 @@ std::string refuse_pool(const PlanBuilder& builder, const Node& node) {
   return read_integers(node.argument("dilation")) ? "" : "dilation is computed";
 }
 
-void emit_pool(PlanBuilder& builder, const Node& node) {
-  const size_t spatial = spatial_of(node);
+void set_pool_window(PlanStep& step, const Node& node, size_t spatial) {
   const std::vector<int64_t> kernel = spread(*read_integers(node.argument("kernel_size")), spatial);
   const std::vector<int64_t> stride = *read_integers(node.argument("stride"));
-  PlanStep step;
-  step.kernel = "pool";
   step.attributes.set("kernel", kernel);
   step.attributes.set("stride", stride.empty() ? kernel : spread(stride, spatial));
   step.attributes.set("padding", spread(*read_integers(node.argument("padding")), spatial));
+}
+
+void set_average(PlanStep& step, const Node& node, size_t spatial) {
+  step.attributes.set("counts_padding", int64_t{*node.argument("count_include_pad").get<bool>()});
+  if (spatial == 2 && !node.argument("divisor_override").is_none()) {
+    step.attributes.set("divisor", *node.argument("divisor_override").get<int64_t>());
+  }
+}
+
+void emit_pool(PlanBuilder& builder, const Node& node) {
+  const size_t spatial = spatial_of(node);
+  PlanStep step;
+  step.kernel = "pool";
+  set_pool_window(step, node, spatial);
   if (is_average(node)) {
     step.attributes.set("average", int64_t{1});
-    step.attributes.set("counts_padding", int64_t{*node.argument("count_include_pad").get<bool>()});
-    if (spatial == 2 && !node.argument("divisor_override").is_none()) {
-      step.attributes.set("divisor", *node.argument("divisor_override").get<int64_t>());
-    }
+    set_average(step, node, spatial);
   } else {
     step.attributes.set("dilation", spread(*read_integers(node.argument("dilation")), spatial));
   }

@@ -160,6 +160,9 @@ void emit_elementwise(PlanBuilder& builder, const Node& node);
 // candidate_pool.cpp
 std::string refuse_pool(const PlanBuilder& builder, const Node& node);
 void emit_pool(PlanBuilder& builder, const Node& node);
+// The window of a pooling whose numbers are literal, and what an average divides by.
+void set_pool_window(PlanStep& step, const Node& node, size_t spatial);
+void set_average(PlanStep& step, const Node& node, size_t spatial);
 std::string refuse_mean(const PlanBuilder& builder, const Node& node);
 void emit_mean(PlanBuilder& builder, const Node& node);
 std::string refuse_embedding(const PlanBuilder& builder, const Node& node);
@@ -180,6 +183,12 @@ std::string refuse_quantize(const PlanBuilder& builder, const Node& node);
 void emit_quantize(PlanBuilder& builder, const Node& node);
 std::string refuse_dequantize(const PlanBuilder& builder, const Node& node);
 void emit_dequantize(PlanBuilder& builder, const Node& node);
+
+// candidate_bytes.cpp
+std::string refuse_average_u8(const PlanBuilder& builder, const Node& node);
+void emit_average_u8(PlanBuilder& builder, const Node& node);
+std::string refuse_table_u8(const PlanBuilder& builder, const Node& node);
+void emit_table_u8(PlanBuilder& builder, const Node& node);
 
 // candidate_libtorch.cpp
 std::string refuse_flash_attention(const PlanBuilder& builder, const Node& node);

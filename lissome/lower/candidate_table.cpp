@@ -68,6 +68,8 @@ constexpr std::array kLinearDynamic = {
 constexpr std::array kQuantize = {
     Candidate{"quantize", refuse_quantize, emit_quantize},
 };
+constexpr std::array kAverageInt8 = {Candidate{"average_pool_u8", refuse_average_u8, emit_average_u8}};
+constexpr std::array kTableInt8 = {Candidate{"table_u8", refuse_table_u8, emit_table_u8}};
 constexpr std::array kDequantize = {
     Candidate{"dequantize", refuse_dequantize, emit_dequantize},
 };
@@ -279,6 +281,8 @@ constexpr std::array kLists = {
     CandidateList{"aten::max_pool1d", kPool},
     CandidateList{"aten::max_pool2d", kPool},
     CandidateList{"lissome::max_pool2d_u8", kPool},
+    CandidateList{"lissome::avg_pool2d_u8", kAverageInt8},
+    CandidateList{"lissome::table_u8", kTableInt8},
     CandidateList{"aten::avg_pool1d", kPool},
     CandidateList{"aten::avg_pool2d", kPool},
     CandidateList{"aten::mean.dim", kMean},

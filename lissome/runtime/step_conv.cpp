@@ -219,6 +219,12 @@ void bind_fold_columns(StepBinder& binder) {
   binder.set_work(0, 4.0 * static_cast<double>(x.elements() + y.elements()));
 }
 
+void read_average(const StepBinder& binder, PoolCall& call) {
+  call.counts_padding = binder.attributes().integer("counts_padding", 1) != 0;
+  call.divisor = binder.attributes().integer("divisor", 0);
+  call.pad_bottom = call.window.pad_height, call.pad_right = call.window.pad_width;
+}
+
 void bind_pool(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
@@ -227,9 +233,7 @@ void bind_pool(StepBinder& binder) {
   binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
   call.channels = sizes.in_channels;
   call.average = binder.attributes().integer("average", 0) != 0;
-  call.counts_padding = binder.attributes().integer("counts_padding", 1) != 0;
-  call.divisor = binder.attributes().integer("divisor", 0);
-  call.pad_bottom = call.window.pad_height, call.pad_right = call.window.pad_width;
+  read_average(binder, call);
   const bool bytes = x.dtype == Dtype::u8 && !call.average, narrow = x.dtype == Dtype::bf16;
   binder.require((bytes || narrow || x.dtype == Dtype::f32) && y.dtype == x.dtype,
                  "pooling takes f32, bf16, or the maximum of u8");

@@ -48,7 +48,11 @@ void require_winograd_window(const StepBinder& binder, const Window& window, int
 // Its numbers alone, from attributes with one number for each of `spatial` dimensions.
 void read_window_numbers(const StepBinder& binder, size_t spatial, Window& window);
 
+// What an average divides by: attributes counts_padding and divisor.
+void read_average(const StepBinder& binder, PoolCall& call);
+
 void bind_attention(StepBinder& binder);
+void bind_average_pool_u8(StepBinder& binder);
 void bind_attention_bf16(StepBinder& binder);
 void bind_batch_norm_gradients(StepBinder& binder);
 void bind_batch_norm_statistics(StepBinder& binder);
@@ -111,6 +115,7 @@ void bind_reduce(StepBinder& binder);
 void bind_reload(StepBinder& binder);
 void bind_softmax(StepBinder& binder);
 void bind_softmax_bf16(StepBinder& binder);
+void bind_table_u8(StepBinder& binder);
 void bind_take(StepBinder& binder);
 void bind_view(StepBinder& binder);
 void bind_winograd_f32(StepBinder& binder);

@@ -10,6 +10,7 @@ constexpr std::array kRows = {
     // kernel, binder, view, operands whose memory the result may take, transfer
     StepRow{"attention", bind_attention, false, 0},
     StepRow{"attention_bf16", bind_attention_bf16, false, 0},
+    StepRow{"average_pool_u8", bind_average_pool_u8, false, 0},
     StepRow{"batch_norm_gradients", bind_batch_norm_gradients, false, 0},
     StepRow{"batch_norm_statistics", bind_batch_norm_statistics, false, 0},
     StepRow{"channel_affine", bind_channel_affine, false, 1u | 1u << 3 | 1u << 6},
@@ -71,6 +72,7 @@ constexpr std::array kRows = {
     StepRow{"softmax", bind_softmax, false, 1u},
     StepRow{"softmax_bf16", bind_softmax_bf16, false, 1u},
     StepRow{"softmax_gradient", bind_softmax_gradient, false, 3u},
+    StepRow{"table_u8", bind_table_u8, false, 1u},
     StepRow{"take", bind_take, false, 0},
     StepRow{"view", bind_view, true, 0},
     StepRow{"winograd_f32", bind_winograd_f32, false, 1u << 3},

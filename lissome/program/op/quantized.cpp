@@ -24,7 +24,6 @@
 //                                or infinity gives the scale NaN. Scores f32(acc) * (scale of k * scale of q), then
 //                                * scale + mask; weights round half to even(255 * exp(score - largest)); y =
 //                                f32(acc) * (scale of v * (1 / sum of weights)), zeros where nothing is seen
-//   max_pool2d_u8                aten::max_pool2d of the numbers behind u8
 //
 // Weights are s8 [out, in] or [out, in / groups, ...], symmetric, one f32 scale an output channel. With weights of at
 // least -127 an s32 holds every acc of up to 66,311 products.
@@ -32,7 +31,6 @@
 #include <ATen/ops/amin.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/ones_like.h>
@@ -59,6 +57,8 @@ double invert_scale(double scale) {
   return static_cast<double>(1.0f / narrow);
 }
 
+}  // namespace
+
 void check_zero(int64_t zero) { check_arguments(zero >= 0 && zero <= 255, "a zero point must lie in 0..255"); }
 
 at::Tensor quantize(const at::Tensor& x, double scale, int64_t zero_point) {
@@ -68,6 +68,8 @@ at::Tensor quantize(const at::Tensor& x, double scale, int64_t zero_point) {
   const at::Tensor clamped = at::where(scaled.isnan(), low, scaled.clamp(low, low + 255));
   return clamped.round().add(static_cast<double>(zero_point)).to(at::kByte);
 }
+
+namespace {
 
 at::Tensor dequantize(const at::Tensor& x, double scale, int64_t zero_point) {
   check_arguments(x.scalar_type() == at::kByte, "dequantize takes u8");
@@ -178,12 +180,6 @@ at::Tensor conv_transposed_int8_u8(const at::Tensor& x, double x_scale, int64_t 
   return quantize(conv_transposed_int8(x, x_scale, x_zero, weight, weight_scales, bias, act), out_scale, out_zero);
 }
 
-at::Tensor max_pool2d_u8(const at::Tensor& x, at::IntArrayRef kernel_size, at::IntArrayRef stride,
-                         at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
-  check_arguments(x.scalar_type() == at::kByte, "max_pool2d_u8 takes u8");
-  return at::max_pool2d(x.to(at::kFloat), kernel_size, stride, padding, dilation, ceil_mode).to(at::kByte);
-}
-
 // What bytes stand for, without their zero point, in f64, and their scales; NaN where a number is not finite.
 struct Bytes {
   at::Tensor values, scales;
@@ -269,9 +265,6 @@ std::vector<OpRow> list_quantized_ops() {
       {"attention_int8(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> "
        "Tensor",
        wrap_kernel(attention_int8)},
-      {"max_pool2d_u8(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
-       "bool ceil_mode=False) -> Tensor",
-       wrap_kernel(max_pool2d_u8)},
   };
 }
 

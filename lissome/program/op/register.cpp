@@ -56,6 +56,7 @@ void register_ops() {
     register_rows(list_functional_ops());
     register_rows(list_fused_ops());
     register_rows(list_quantized_ops());
+    register_rows(list_byte_ops());
     register_rows(list_recurrent_ops());
     register_rows(list_random_ops());
     register_rows(list_decomposed_ops());

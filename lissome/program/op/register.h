@@ -35,6 +35,7 @@ std::vector<OpRow> list_scalar_ops();      // op/scalar.cpp
 std::vector<OpRow> list_functional_ops();  // op/functional.cpp
 std::vector<OpRow> list_fused_ops();       // op/fused.cpp
 std::vector<OpRow> list_quantized_ops();   // op/quantized.cpp
+std::vector<OpRow> list_byte_ops();        // op/bytes.cpp
 std::vector<OpRow> list_recurrent_ops();   // op/recurrent.cpp
 std::vector<OpRow> list_random_ops();      // op/random.cpp
 std::vector<OpRow> list_decomposed_ops();  // op/decomposed.cpp
