@@ -38,6 +38,7 @@
 #include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"
 #include "lissome/kernel/recurrent.h"
+#include "lissome/kernel/separable_f32.h"
 #include "lissome/kernel/table_u8.h"
 #include "lissome/kernel/take.h"
 #include "lissome/kernel/winograd_f32.h"

@@ -35,6 +35,7 @@
 #include "lissome/kernel/peak.h"
 #include "lissome/kernel/pool.h"
 #include "lissome/kernel/recurrent.h"
+#include "lissome/kernel/separable_f32.h"
 #include "lissome/kernel/table_u8.h"
 #include "lissome/kernel/take.h"
 #include "lissome/kernel/winograd_f32.h"
@@ -318,6 +319,10 @@ LISSOME_KERNEL(reduce, ReduceCall, portable);
 LISSOME_KERNEL(reduce_bf16, ReduceBf16Call, avx512);
 LISSOME_KERNEL(reduce_bf16, ReduceBf16Call, avx2);
 LISSOME_KERNEL(reduce_bf16, ReduceBf16Call, portable);
+
+LISSOME_KERNEL(separable_f32, SeparableF32Call, avx512);
+LISSOME_KERNEL(separable_f32, SeparableF32Call, avx2);
+LISSOME_KERNEL(separable_f32, SeparableF32Call, portable);
 
 LISSOME_KERNEL(sgd, SgdCall, avx512);
 LISSOME_KERNEL(sgd, SgdCall, avx2);

@@ -20,6 +20,10 @@ struct Candidate {
   bool timed = true;
   // Keeps nodes for libtorch.
   bool libtorch = false;
+  // Of what joins the node with another: the kernel that it is apart, whose time is its own where the node is alone.
+  std::string_view apart = {};
+  // A rule in place of timing: listed with Effort::fast alone.
+  bool guesses = false;
 };
 
 struct CandidateList {

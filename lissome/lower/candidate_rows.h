@@ -16,6 +16,11 @@ void emit_linear_matmul(PlanBuilder& builder, const Node& node);
 
 std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node);
 void emit_conv_f32(PlanBuilder& builder, const Node& node);
+// A depthwise convolution that becomes one step with the 1x1 that reads it, if conv_f32 takes that one too.
+std::string refuse_separable_f32(const PlanBuilder& builder, const Node& node);
+std::string refuse_large_separable_f32(const PlanBuilder& builder,
+                                       const Node& node);  // the rule where nothing is timed
+void emit_separable_f32(PlanBuilder& builder, const Node& node);
 // What Winograd does not take of a convolution that is constant and of known types.
 std::string refuse_winograd_form(const PlanBuilder& builder, const Node& node);
 std::string refuse_winograd_f32(const PlanBuilder& builder, const Node& node);

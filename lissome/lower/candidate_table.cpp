@@ -13,6 +13,11 @@ constexpr Candidate make_libtorch_row(std::string_view name, decltype(Candidate:
   return {.name = name, .refuse = refuse, .emit = emit, .libtorch = true};
 }
 
+constexpr Candidate make_joining_row(std::string_view name, std::string_view apart, decltype(Candidate::refuse) refuse,
+                                     decltype(Candidate::emit) emit, bool guesses) {
+  return {.name = name, .refuse = refuse, .emit = emit, .apart = apart, .guesses = guesses};
+}
+
 constexpr std::array kLinear = {
     Candidate{"linear_f32", refuse_linear_f32, emit_linear_f32},
     Candidate{"matmul_f32", refuse_linear_matmul, emit_linear_matmul},
@@ -22,7 +27,9 @@ constexpr std::array kLinear = {
 };
 constexpr std::array kLinearCasts = {Candidate{"matmul_bf16", refuse_linear_casts, emit_linear_matmul}};
 constexpr std::array kConv = {
+    make_joining_row("separable_f32", "conv_f32", refuse_large_separable_f32, emit_separable_f32, true),
     Candidate{"conv_f32", refuse_conv_f32, emit_conv_f32},
+    make_joining_row("separable_f32", "conv_f32", refuse_separable_f32, emit_separable_f32, false),
     Candidate{"winograd_f32_4x4", refuse_winograd_f32, emit_winograd_4x4},
     Candidate{"winograd_f32_2x2", refuse_winograd_f32, emit_winograd_2x2},
     Candidate{"conv_transposed_f32", refuse_transposed, emit_transposed},

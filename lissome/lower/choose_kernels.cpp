@@ -29,10 +29,22 @@ struct Budget {
 constexpr Budget kNormal = {15, 0.3};
 constexpr Budget kLong = {120, 2};
 
-bool runs_in_libtorch(const Op& op, std::string_view kernel) {
+// Null is the reference.
+const Candidate* find_candidate(const Op& op, std::string_view kernel) {
   const std::span<const Candidate> rows = find_candidates(op);
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const Candidate& r) { return r.name == kernel; });
-  return row == rows.end() || row->libtorch;
+  return row == rows.end() ? nullptr : &*row;
+}
+
+bool runs_in_libtorch(const Op& op, std::string_view kernel) {
+  const Candidate* row = find_candidate(op, kernel);
+  return row == nullptr || row->libtorch;
+}
+
+// Empty for what joins no nodes.
+std::string find_apart(const Op& op, std::string_view kernel) {
+  const Candidate* row = find_candidate(op, kernel);
+  return row == nullptr ? std::string() : std::string(row->apart);
 }
 
 class KernelChooser {
@@ -124,22 +136,30 @@ class KernelChooser {
     list_kinds();
     for (const OpenChoice& choice : best_.open) {
       Kind& kind = kinds_.at(kind_of_.at(choice.node));
+      const Node& node = *nodes_.at(choice.node);
       std::vector<std::string> untimed;
       for (const std::string& kernel : choice.accepted) {
-        if (!kind.times.contains(kernel)) untimed.push_back(kernel);
+        if (!kind.times.contains(kernel) && find_apart(node.op, kernel).empty()) untimed.push_back(kernel);
       }
-      if (!untimed.empty()) kind.times.merge(timer_.measure(*nodes_.at(choice.node), untimed));
+      if (!untimed.empty()) kind.times.merge(timer_.measure(node, untimed));
+      for (const std::string& kernel : choice.accepted) {
+        const std::string apart = find_apart(node.op, kernel);
+        if (!apart.empty()) kind.times.try_emplace(kernel, kind.times.at(apart));
+      }
     }
   }
 
+  // Those that join nodes first: what brings libtorch must gain much more.
   std::vector<std::string> list_kernels() const {
-    std::set<std::string> kernels;
+    std::set<std::pair<bool, std::string>> found;
     for (const OpenChoice& choice : best_.open) {
       for (const std::string& kernel : choice.accepted) {
-        if (kernel != choice.chosen) kernels.insert(kernel);
+        if (kernel != choice.chosen) found.emplace(find_apart(nodes_.at(choice.node)->op, kernel).empty(), kernel);
       }
     }
-    return {kernels.begin(), kernels.end()};
+    std::vector<std::string> kernels;
+    for (const auto& [stands_alone, kernel] : found) kernels.push_back(kernel);
+    return kernels;
   }
 
   std::vector<Move> list_moves() const {

@@ -9,6 +9,7 @@
 #include "lissome/lower/choose_kernels.h"
 #include "lissome/lower/device.h"
 #include "lissome/lower/fuse_channel_steps.h"
+#include "lissome/lower/fuse_depthwise_steps.h"
 #include "lissome/lower/fuse_elementwise.h"
 #include "lissome/lower/fuse_norm_steps.h"
 
@@ -55,6 +56,7 @@ class Lowering {
     fuse_channel_steps(lowered_.plan);
     fuse_norm_steps(lowered_.plan);
     fuse_elementwise_steps(lowered_.plan);
+    fuse_depthwise_steps(lowered_.plan);
     lowered_.plan.choices = std::move(choices_);
     check_plan(lowered_.plan);
     return std::move(lowered_);
@@ -73,6 +75,7 @@ class Lowering {
     choice.op = node.op.name();
     std::vector<const Candidate*> accepted;
     for (const Candidate& row : rows) {
+      if (row.guesses && options_.effort != Effort::fast) continue;
       std::string refused = barriers_ ? "the program writes into tensors in place" : row.refuse(builder_, node);
       if (refused.empty()) accepted.push_back(&row);
       choice.candidates.push_back({std::string(row.name), std::move(refused), 0});

@@ -64,6 +64,7 @@ constexpr const char* kWords[] = {"input",
                                   "winograd_f32",
                                   "fold_columns",
                                   "linear_bf16",
+                                  "separable_f32",
                                   "conv_bf16",
                                   "depthwise_u8s8",
                                   "average_pool_u8",
@@ -208,6 +209,26 @@ TEST_CASE("changed plans of a transformer are refused or stay inside their memor
   )",
                      {{"table", at::randn({11, 12})}, {"n", at::randn({12})}, {"qkv", at::randn({36, 12})}},
                      {at::randint(0, 11, {2, 5}, at::kLong), at::randn({2, 1, 1, 5})});
+}
+
+TEST_CASE("changed plans of a depthwise convolution joined with a 1x1 are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    dim batch in 1..4
+    input %x: f32[batch, 20, 9, 8]
+    input %z: f32[batch, 12, 5, 4]
+    parameter @d: f32[20, 1, 3, 3]
+    parameter @db: f32[20]
+    parameter @p: f32[12, 20, 1, 1]
+    parameter @pb: f32[12]
+    %1: f32[batch, 20, 5, 4] = lissome::conv_act(%x, @d, @db, [2, 2], [1, 1], [1, 1], false, [0, 0], 20, "relu6")
+    %2: f32[batch, 12, 5, 4] = lissome::conv_act(%1, @p, @pb, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%z)
+    return %2
+  )",
+                     {{"d", at::randn({20, 1, 3, 3})},
+                      {"db", at::randn({20})},
+                      {"p", at::randn({12, 20, 1, 1})},
+                      {"pb", at::randn({12})}},
+                     {at::randn({2, 20, 9, 8}), at::randn({2, 12, 5, 4})}, {{"*", "separable_f32"}});
 }
 
 TEST_CASE("changed plans of int8 layers are refused or stay inside their memory") {

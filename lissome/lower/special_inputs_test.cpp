@@ -245,6 +245,20 @@ TEST_CASE("convolutions on special inputs") {
          .tolerance = kBf16});
 }
 
+TEST_CASE("depthwise convolutions joined with the 1x1 behind them on special inputs") {
+  sweep({.text = R"(
+    input %x: f32[2, {2c}, {h}, {w}]
+    parameter @d: f32[{2c}, 1, 3, 3]
+    parameter @b: f32[{2c}]
+    parameter @p: f32[{o}, {2c}, 1, 1]
+    parameter @bias: f32[{o}]
+    %deep: f32[2, {2c}, {h/2}, {w/2}] = aten::convolution(%x, @d, @b, [2, 2], [1, 1], [1, 1], false, [0, 0], {2c})
+    %point: f32[2, {o}, {h/2}, {w/2}] = aten::convolution(%deep, @p, @bias, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
+    return %point
+  )",
+         .forced = {{"*", "separable_f32"}}});
+}
+
 TEST_CASE("convolutions through Winograd on special inputs") {
   for (const char* tile : {"2x2", "4x4"}) {
     for (const std::string dtype : {"f32", "bf16"}) {

@@ -1,8 +1,10 @@
-// conv_f32, winograd_f32, depthwise_f32, depthwise_bf16, fold_columns and the pools: channels-last values of rank 4 (N,
-// C, H, W), or rank 3 (N, C, L) as height 1. conv: operands x, packed weight, bias, residual, zeros. Attributes:
-// kernel, stride, padding (before), dilation, groups; winograd_f32, whose x, residual and y may be bf16, also "tile".
-// fold_columns: operands columns [N, H, W, taps * C], bias. conv_f32 also "finite_weight", see step_linear.cpp, and
-// "planes": x is in row order.
+// conv_f32, winograd_f32, depthwise_f32, depthwise_bf16, separable_f32, fold_columns and the pools: channels-last
+// values of rank 4 (N, C, H, W), or rank 3 (N, C, L) as height 1. conv: operands x, packed weight, bias, residual,
+// zeros. Attributes: kernel, stride, padding (before), dilation, groups; winograd_f32, whose x, residual and y may be
+// bf16, also "tile". separable_f32: those of the product, whose window is none, then weight and bias of the depthwise
+// convolution, whose window the attributes tell, and whose activation is "first_activation", "first_alpha",
+// "first_beta". fold_columns: operands columns [N, H, W, taps * C], bias. conv_f32 also "finite_weight", see
+// step_linear.cpp, and "planes": x is in row order.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -188,6 +190,36 @@ void bind_depthwise_bf16(StepBinder& binder) {
 
 void bind_depthwise_f32(StepBinder& binder) {
   bind_depthwise<DepthwiseF32Call, float>(binder, "depthwise_f32", Dtype::f32);
+}
+
+void bind_separable_f32(StepBinder& binder) {
+  const PlacedValue& x = binder.operand(0);
+  const PlacedValue& y = binder.result();
+  binder.require_dtype(x, Dtype::f32);
+  binder.require_dtype(y, Dtype::f32);
+  SeparableF32Call call;
+  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  const Window& w = call.window;
+  call.channels = sizes.in_channels, call.outputs = sizes.out_channels;
+  const int64_t packed = packed_linear_f32_size(call.outputs, call.channels);
+  const int64_t taps = w.kernel_height * w.kernel_width;
+  binder.require(sizes.groups == 1, "the product has groups");
+  binder.require_dense(binder.operand(1), Dtype::f32, {packed});
+  binder.require_dense(binder.operand(4), Dtype::f32, {taps * call.channels});
+  if (binder.has_operand(5)) binder.require_dense(binder.operand(5), Dtype::f32, {call.channels});
+  read_output(binder, call, y, call.outputs);
+  call.first_epilogue = read_epilogue(binder, "first_");
+  const auto product = static_cast<double>(y.elements()) * static_cast<double>(call.channels);
+  const auto first = product / static_cast<double>(call.outputs) * static_cast<double>(taps);
+  binder.set_products(first + product);
+  binder.set_work(4 * first + product, 4.0 * static_cast<double>(x.elements() + y.elements() + packed));
+  binder.set_call("separable_f32", call);
+  binder.point_scratch(&SeparableF32Call::scratch, binder.parts() * separable_f32_scratch(call) * 4);
+  binder.point(&SeparableF32Call::x, x);
+  binder.point(&SeparableF32Call::weight, binder.operand(1));
+  binder.point(&SeparableF32Call::first_weight, binder.operand(4));
+  if (binder.has_operand(5)) binder.point(&SeparableF32Call::first_bias, binder.operand(5));
+  point_output<SeparableF32Call>(binder, y);
 }
 
 void bind_fold_columns(StepBinder& binder) {

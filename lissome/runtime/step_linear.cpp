@@ -4,12 +4,12 @@
 
 namespace lissome {
 
-Epilogue read_epilogue(const StepBinder& binder) {
-  const std::string name = binder.attributes().text("activation", "none");
+Epilogue read_epilogue(const StepBinder& binder, const std::string& prefix) {
+  const std::string name = binder.attributes().text(prefix + "activation", "none");
   const auto activation = parse_activation(name);
   binder.require(activation.has_value(), "there is no activation ", quote(name));
-  return {*activation, static_cast<float>(binder.attributes().number("alpha", 0)),
-          static_cast<float>(binder.attributes().number("beta", 0))};
+  return {*activation, static_cast<float>(binder.attributes().number(prefix + "alpha", 0)),
+          static_cast<float>(binder.attributes().number(prefix + "beta", 0))};
 }
 
 ResidualPlace read_residual_place(const StepBinder& binder, size_t operand) {

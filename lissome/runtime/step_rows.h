@@ -5,8 +5,8 @@
 
 namespace lissome {
 
-// Attributes "activation", "alpha", "beta".
-Epilogue read_epilogue(const StepBinder& binder);
+// Attributes "activation", "alpha", "beta", each behind `prefix`.
+Epilogue read_epilogue(const StepBinder& binder, const std::string& prefix = {});
 // Whether f32 products may run on tile registers: the machine has them, and the weight is finite.
 bool may_cut_into_thirds(const StepBinder& binder, std::string_view kernel);
 // none without the operand; attribute "residual_last" puts it after the activation.
@@ -113,6 +113,7 @@ void bind_quantize_image(StepBinder& binder);
 void bind_quantize_rows(StepBinder& binder);
 void bind_reduce(StepBinder& binder);
 void bind_reload(StepBinder& binder);
+void bind_separable_f32(StepBinder& binder);
 void bind_softmax(StepBinder& binder);
 void bind_softmax_bf16(StepBinder& binder);
 void bind_table_u8(StepBinder& binder);

@@ -69,6 +69,7 @@ constexpr std::array kRows = {
     StepRow{"quantize_rows", bind_quantize_rows, false, 0},
     StepRow{"reduce", bind_reduce, false, 0},
     StepRow{kReloadStep, bind_reload, false, 0, true},
+    StepRow{"separable_f32", bind_separable_f32, false, 1u << 3},
     StepRow{"softmax", bind_softmax, false, 1u},
     StepRow{"softmax_bf16", bind_softmax_bf16, false, 1u},
     StepRow{"softmax_gradient", bind_softmax_gradient, false, 3u},
