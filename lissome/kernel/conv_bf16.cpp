@@ -11,13 +11,13 @@
 namespace lissome {
 int64_t packed_conv_bf16_size(const ConvBf16Call& call) {
   int64_t size = 0;
-  for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis, PhaseAxis) { size += piece.packed_size(); });
+  for_each_piece(call, [&](const ConvPiece& piece, const Phase&) { size += piece.packed_size(); });
   return size;
 }
 
 int64_t conv_bf16_scratch(const ConvBf16Call& call) {
   int64_t most = 0;
-  for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis, PhaseAxis) {
+  for_each_piece(call, [&](const ConvPiece& piece, const Phase&) {
     // Columns in f32, of the longest chunk that any form takes.
     const int64_t row = count_bf16_steps(piece.inputs * piece.taps()) * kBf16Step * 4;
     const int64_t pixels = piece.window.batch * piece.window.out_height * piece.window.out_width;
@@ -61,7 +61,7 @@ double sum_window(const ConvBf16Call& call, const ConvPiece& piece, int64_t n, i
 }  // namespace
 
 void conv_bf16_portable(const ConvBf16Call& call, int part, int parts) {
-  for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis, PhaseAxis) {
+  for_each_piece(call, [&](const ConvPiece& piece, const Phase&) {
     const Window& w = piece.window;
     const Range pixels = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
     for (int64_t pixel = pixels.begin; pixel < pixels.end; ++pixel) {

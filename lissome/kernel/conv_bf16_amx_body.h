@@ -108,7 +108,7 @@ void run_image(const ConvBf16Call& call, const ConvPiece& piece, const StagedIma
 LISSOME_INLINE void run_conv_bf16(const ConvBf16Call& call, int part, int parts) {
   choose_activation(call.epilogue, [&](const auto& activation) {
     TileRunner runner(activation);
-    for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis, PhaseAxis) {
+    for_each_piece(call, [&](const ConvPiece& piece, const Phase&) {
       const StagedImage image = call.planes ? StagedImage{} : plan_image(piece, call.in_channels);
       if (image.usable) return run_image(call, piece, image, runner, part, parts);
       const OutputBf16 output = output_of(call, piece);

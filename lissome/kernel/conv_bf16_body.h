@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kColumnStep = 400;  // cycles of a step of a tile of rows and a panel, roughly
 
 LISSOME_INLINE void run_conv_bf16(const ConvBf16Call& call, int part, int parts) {
-  for_each_piece(call, [&](const ConvPiece& piece, PhaseAxis, PhaseAxis) {
+  for_each_piece(call, [&](const ConvPiece& piece, const Phase&) {
     const OutputBf16 output = output_of(call, piece);
     const int64_t steps = count_bf16_steps(piece.inputs * piece.taps());
     const auto multiply = [&](StagedRows<StagedItem> x, const PixelMap& map, int64_t rows, Range panels) {

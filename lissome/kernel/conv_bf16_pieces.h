@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lissome/kernel/conv_bf16.h"
+#include "lissome/kernel/conv_phases.h"
 #include "lissome/kernel/linear_bf16_sizes.h"
 #include "lissome/kernel/pixel_map.h"
 
@@ -30,52 +31,37 @@ struct ConvPiece {
   }
 };
 
-// One axis of a phase of a transposed convolution: pixel t of the phase, pixel phase + t * stride of y, meets the taps
-// first, first + stride, ... of the window; tap first + j * stride at pixel t - pad + count - 1 - j of x.
-struct PhaseAxis {
-  int64_t first, count, pad, pixels;
-};
-inline PhaseAxis find_phase(int64_t phase, int64_t kernel, int64_t stride, int64_t pad, int64_t out) {
-  PhaseAxis axis;
-  axis.first = (phase + pad) % stride;
-  axis.count = axis.first < kernel ? (kernel - axis.first + stride - 1) / stride : 0;
-  axis.pad = axis.count - 1 - (phase + pad - axis.first) / stride;
-  axis.pixels = phase < out ? (out - phase + stride - 1) / stride : 0;
-  return axis;
-}
-
-// visit(piece, phase of height, phase of width); the phases are those of a transposed convolution.
+// visit(piece, phase); the phase is that of a transposed convolution.
 template <typename Visit>
 inline void for_each_piece(const ConvBf16Call& call, const Visit& visit) {
   const Window& w = call.window;
   ConvPiece piece;
   piece.window = w;
   piece.inputs = call.in_channels / call.groups, piece.outputs = call.out_channels / call.groups;
-  if (!call.transposed) {
-    piece.map.height = w.out_height, piece.map.width = w.out_width;
-    piece.map.image = w.out_height * w.out_width, piece.map.line = w.out_width;
+  piece.map.image = w.out_height * w.out_width;
+  const auto visit_groups = [&](const Phase& phase) {
     for (int64_t g = 0; g < call.groups; ++g) {
       piece.x_offset = g * piece.inputs, piece.y_offset = g * piece.outputs;
-      piece.weight_offset = g * piece.packed_size();
-      visit(piece, PhaseAxis{}, PhaseAxis{});
-    }
-    return;
-  }
-  for (int64_t top = 0; top < w.stride_height; ++top) {
-    for (int64_t left = 0; left < w.stride_width; ++left) {
-      const PhaseAxis rows = find_phase(top, w.kernel_height, w.stride_height, w.pad_height, w.out_height);
-      const PhaseAxis columns = find_phase(left, w.kernel_width, w.stride_width, w.pad_width, w.out_width);
-      Window& own = piece.window;
-      own.kernel_height = rows.count, own.pad_height = rows.pad, own.out_height = rows.pixels;
-      own.kernel_width = columns.count, own.pad_width = columns.pad, own.out_width = columns.pixels;
-      own.stride_height = own.stride_width = 1;
-      piece.map.height = rows.pixels, piece.map.width = columns.pixels;
-      piece.map.base = top * w.out_width + left, piece.map.image = w.out_height * w.out_width;
-      piece.map.line = w.stride_height * w.out_width, piece.map.column = w.stride_width;
-      visit(piece, rows, columns);
+      visit(piece, phase);
       piece.weight_offset += piece.packed_size();
     }
+  };
+  if (!call.transposed) {
+    piece.map.height = w.out_height, piece.map.width = w.out_width;
+    piece.map.line = w.out_width;
+    return visit_groups(Phase{});
   }
+  for_each_phase(w, w.out_height, w.out_width, [&](const Phase& phase, int64_t top, int64_t left, int64_t) {
+    const PhaseAxis &rows = phase.rows, &columns = phase.columns;
+    Window& own = piece.window;
+    own.kernel_height = rows.taps, own.pad_height = rows.pad, own.out_height = rows.pixels;
+    own.kernel_width = columns.taps, own.pad_width = columns.pad, own.out_width = columns.pixels;
+    own.dilation_height = rows.dilation, own.dilation_width = columns.dilation;
+    own.stride_height = own.stride_width = 1;
+    piece.map.height = rows.pixels, piece.map.width = columns.pixels, piece.map.base = top * w.out_width + left;
+    piece.map.line = w.stride_height * w.out_width, piece.map.column = w.stride_width;
+    visit_groups(phase);
+  });
 }
 
 // One axis of x as it is staged: a slot for each phase of the stride that taps fall on, the padding between lines

@@ -48,7 +48,8 @@ std::vector<double> find_sums(const ConvBf16Call& call, const std::vector<uint16
       const int64_t in = call.transposed ? place : other, out = call.transposed ? other : place;
       for (int64_t oc = 0; oc < call.out_channels; ++oc) {
         for (int64_t ic = 0; ic < inputs; ++ic) {
-          const int64_t row = call.transposed ? ic * call.out_channels + oc : oc * inputs + ic;
+          const int64_t row =
+              call.transposed ? (oc / outputs * inputs + ic) * outputs + oc % outputs : oc * inputs + ic;
           y[static_cast<size_t>(out * call.out_channels + oc)] +=
               static_cast<double>(widen_bf16(call.x[in * call.in_channels + oc / outputs * inputs + ic])) *
               widen_bf16(weight[static_cast<size_t>(row * w.kernel_height * w.kernel_width + tap)]);
@@ -235,9 +236,10 @@ TEST_CASE("conv_bf16 agrees with plain sums when transposed") {
     Window& w = c.window;
     w.kernel_height = numbers.between(1, 5), w.kernel_width = numbers.between(1, 5);
     w.pad_height = numbers.between(0, w.kernel_height - 1), w.pad_width = numbers.between(0, w.kernel_width - 1);
-    w.dilation_height = w.dilation_width = 1;
-    c.groups = 1, c.transposed = true;
-    c.in_channels = seed % 2 == 0 ? 32 : numbers.between(1, 40), c.out_channels = numbers.between(1, 40);
+    w.dilation_height = numbers.between(1, 3), w.dilation_width = numbers.between(1, 3);
+    c.groups = seed % 3 == 0 ? numbers.between(2, 3) : 1, c.transposed = true;
+    c.in_channels = c.groups * (seed % 2 == 0 ? 32 : numbers.between(1, 40));
+    c.out_channels = c.groups * (seed % 4 == 0 ? 16 : numbers.between(1, 40));
     c.special = seed % 8 == 0;
     check_case(c, seed);
   }

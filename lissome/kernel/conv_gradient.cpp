@@ -73,12 +73,12 @@ void pack_data(const PackConvF32Call& call, int64_t group, int64_t panel, int64_
   const int64_t first = panel * kLinearPanel, inputs = std::min(kLinearPanel, all_inputs - first);
   const float* from = call.weight + ((group * all_outputs + oc) * all_inputs + first) * taps;
   const int64_t tap_size = call.groups * panels * kLinearPanel * all_outputs;
-  for_each_phase(w, [&](const Phase& phase, int64_t, int64_t, int64_t first_tap) {
+  for_each_phase(w, w.height, w.width, [&](const Phase& phase, int64_t, int64_t, int64_t first_tap) {
     float* packed =
         call.packed + first_tap * tap_size + (group * panels + panel) * kLinearPanel * all_outputs * phase.taps();
     for (int64_t i = 0; i < phase.taps(); ++i) {
-      const int64_t kh = phase.rows.first + w.stride_height * (phase.rows.taps - 1 - i / phase.columns.taps);
-      const int64_t kw = phase.columns.first + w.stride_width * (phase.columns.taps - 1 - i % phase.columns.taps);
+      const int64_t kh = phase.rows.find_tap(i / phase.columns.taps);
+      const int64_t kw = phase.columns.find_tap(i % phase.columns.taps);
       const float* tap = from + kh * w.kernel_width + kw;
       float* to = packed + (i * all_outputs + oc) * kLinearPanel;
       for (int64_t n = 0; n < inputs; ++n) to[n] = tap[n * taps];
@@ -117,13 +117,13 @@ double sum_data(const ConvDataF32Call& call, int64_t n, int64_t h, int64_t v, in
   const int64_t group = ic / inputs, panels = divide_up(inputs, kLinearPanel);
   const int64_t panel = group * panels + ic % inputs / kLinearPanel;
   double sum = call.bias ? call.bias[ic] : 0;
-  for_each_phase(w, [&](const Phase& phase, int64_t row, int64_t column, int64_t first_tap) {
+  for_each_phase(w, w.height, w.width, [&](const Phase& phase, int64_t row, int64_t column, int64_t first_tap) {
     if (h % w.stride_height != row || v % w.stride_width != column) return;
     const float* weight = call.weight + first_tap * call.groups * panels * kLinearPanel * outputs +
                           panel * kLinearPanel * outputs * phase.taps() + ic % inputs % kLinearPanel;
     for (int64_t i = 0; i < phase.taps(); ++i) {
-      const int64_t oh = h / w.stride_height - phase.rows.pad + i / phase.columns.taps * w.dilation_height;
-      const int64_t ow = v / w.stride_width - phase.columns.pad + i % phase.columns.taps * w.dilation_width;
+      const int64_t oh = h / w.stride_height - phase.rows.pad + i / phase.columns.taps * phase.rows.dilation;
+      const int64_t ow = v / w.stride_width - phase.columns.pad + i % phase.columns.taps * phase.columns.dilation;
       if (oh < 0 || oh >= w.out_height || ow < 0 || ow >= w.out_width) continue;
       const float* dy = call.dy + ((n * w.out_height + oh) * w.out_width + ow) * call.out_channels + group * outputs;
       for (int64_t oc = 0; oc < outputs; ++oc)
@@ -174,8 +174,8 @@ void conv_data_f32_portable(const ConvDataF32Call& call, int part, int parts) {
   const Range rows = split_evenly(w.batch * w.height * w.width, part, parts);
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     for (int64_t ic = 0; ic < call.in_channels; ++ic) {
-      call.dx[row * call.in_channels + ic] =
-          static_cast<float>(sum_data(call, row / w.width / w.height, row / w.width % w.height, row % w.width, ic));
+      const double sum = sum_data(call, row / w.width / w.height, row / w.width % w.height, row % w.width, ic);
+      call.dx[row * call.in_channels + ic] = static_cast<float>(activate(call.epilogue, sum));
     }
   }
 }

@@ -28,7 +28,8 @@ struct PackConvF32Call {
 
 // The data gradient. The pixels of dx whose h and v leave the same rest modulo the stride are one phase: a convolution
 // of dy of stride 1 with those taps that meet them. Packed weight: phases (rests of h, then of v) after each other,
-// each as for conv_f32 with in and out channels swapped and its taps backwards. Stride or dilation must be 1.
+// each as for conv_f32 with in and out channels swapped and its taps backwards. What it gives as a transposed
+// convolution may be bent behind the sums.
 struct ConvDataF32Call {
   const float* dy = nullptr;      // [batch, out_height, out_width, out_channels]
   const float* weight = nullptr;  // packed
@@ -37,6 +38,7 @@ struct ConvDataF32Call {
   float* dx = nullptr;            // [batch, height, width, in_channels]
   int64_t in_channels = 0, out_channels = 0, groups = 1;
   Window window;
+  Epilogue epilogue;
 };
 int64_t packed_conv_data_f32_size(int64_t out_channels, int64_t in_channels, int64_t groups, int64_t taps);
 

@@ -31,22 +31,27 @@ LISSOME_INLINE void finish_tile(const PhaseGroup& group, const Visit& visit, Til
     for (int r = 0; r < Rows; ++r) {
       float* y = group.y + rows[r] * group.y_stride + place.output + v * Floats::kWidth;
       if (whole) {
-        store(y, sums[r][v] + shift);
+        store(y, activate_vector(group.epilogue, sums[r][v] + shift));
       } else {
-        store_first(y, sums[r][v] + shift, left);
+        store_first(y, activate_vector(group.epilogue, sums[r][v] + shift), left);
       }
     }
   }
 }
 
 // Pixels that no tap meets.
-void fill_phase(const ConvDataF32Call& call, const PixelMap& map, int64_t pixels, int part, int parts) {
+LISSOME_INLINE void fill_phase(const ConvDataF32Call& call, const PixelMap& map, int64_t pixels, int part, int parts) {
   const Range range = split_evenly(pixels, part, parts);
   for (int64_t i = range.begin; i < range.end; ++i) {
     int64_t row;
     find_rows(map, i, 1, &row);
     float* dx = call.dx + row * call.in_channels;
-    for (int64_t c = 0; c < call.in_channels; ++c) dx[c] = call.bias ? call.bias[c] : 0.0f;
+    for (int64_t c = 0; c < call.in_channels; c += Floats::kWidth) {
+      const int64_t left = call.in_channels - c;
+      const int64_t count = left < Floats::kWidth ? left : Floats::kWidth;
+      const Floats shift = call.bias ? load_first(call.bias + c, count) : zeros();
+      store_first(dx + c, activate_vector(call.epilogue, shift), count);
+    }
   }
 }
 
@@ -54,7 +59,7 @@ LISSOME_INLINE void run_conv_data_f32(const ConvDataF32Call& call, int part, int
   const Window& w = call.window;
   const int64_t inputs = call.in_channels / call.groups, panels = divide_up(inputs, kLinearPanel);
   const int64_t tap_size = call.groups * panels * kLinearPanel * (call.out_channels / call.groups);
-  for_each_phase(w, [&](const Phase& phase, int64_t row, int64_t column, int64_t first_tap) {
+  for_each_phase(w, w.height, w.width, [&](const Phase& phase, int64_t row, int64_t column, int64_t first_tap) {
     const int64_t lines = phase.rows.pixels, width = phase.columns.pixels;
     if (lines == 0 || width == 0) return;
     PhaseGroup start;
@@ -72,7 +77,7 @@ LISSOME_INLINE void run_conv_data_f32(const ConvDataF32Call& call, int part, int
     conv.x = call.dy, conv.y = call.dx, conv.bias = call.bias, conv.zeros = call.zeros;
     conv.weight = call.weight + first_tap * tap_size;
     conv.in_channels = call.out_channels, conv.out_channels = call.in_channels, conv.groups = call.groups;
-    conv.y_stride = call.in_channels;
+    conv.y_stride = call.in_channels, conv.epilogue = call.epilogue;
     conv.window = {.batch = w.batch,
                    .height = w.out_height,
                    .width = w.out_width,
@@ -82,8 +87,8 @@ LISSOME_INLINE void run_conv_data_f32(const ConvDataF32Call& call, int part, int
                    .kernel_width = phase.columns.taps,
                    .pad_height = phase.rows.pad,
                    .pad_width = phase.columns.pad,
-                   .dilation_height = w.dilation_height,
-                   .dilation_width = w.dilation_width};
+                   .dilation_height = phase.rows.dilation,
+                   .dilation_width = phase.columns.dilation};
     run_conv_groups(conv, start, part, parts);
   });
 }

@@ -17,7 +17,7 @@ void pack_square(const PieceWeight& from, const T* weight, const int64_t (&input
                  uint16_t* to) {
   const int64_t outputs = std::clamp<int64_t>(from.piece.outputs - first, 0, 16);
   for (int64_t n = 0; n < outputs; ++n) {
-    const T* row = weight + (from.piece.y_offset + first + n) * from.output_stride();
+    const T* row = weight + from.first() + (first + n) * from.output_stride();
     for (int64_t k = 0; k < kBf16Step; ++k)
       to[k / 2 * 32 + n * 2 + k % 2] = inputs[k] < 0 ? 0 : round_weight(row[inputs[k]]);
   }
@@ -30,8 +30,8 @@ void pack_square(const PieceWeight& from, const T* weight, const int64_t (&input
 template <typename T>
 void pack_pieces(const PackConvBf16Call& call, const T* weight, int part, int parts) {
   const ConvBf16Call conv = describe_packed(call);
-  for_each_piece(conv, [&](const ConvPiece& piece, PhaseAxis rows, PhaseAxis columns) {
-    const PieceWeight from = {conv, piece, rows, columns};
+  for_each_piece(conv, [&](const ConvPiece& piece, const Phase& phase) {
+    const PieceWeight from = {conv, piece, phase};
     const int64_t steps = from.steps(), panels = (piece.outputs + kBf16Panel - 1) / kBf16Panel;
     const Range range = split_evenly(panels * steps, part, parts);
     for (int64_t i = range.begin; i < range.end; ++i) {

@@ -87,8 +87,8 @@ template <typename T>
 LISSOME_INLINE void pack_pieces(const PackConvBf16Call& call, const T* weight, int part, int parts) {
   alignas(64) float turned[kBf16Step * kMostPackedTaps * 16];
   const ConvBf16Call conv = describe_packed(call);
-  for_each_piece(conv, [&](const ConvPiece& piece, PhaseAxis rows, PhaseAxis columns) {
-    const PieceWeight from = {conv, piece, rows, columns};
+  for_each_piece(conv, [&](const ConvPiece& piece, const Phase& phase) {
+    const PieceWeight from = {conv, piece, phase};
     if (piece.taps() == 0) return;
     const int64_t blocks = piece.inputs / kBf16Step, squares = (piece.outputs + kBf16Panel - 1) / kBf16Panel * 2;
     const Range range = split_evenly(squares * blocks, part, parts);
@@ -97,7 +97,7 @@ LISSOME_INLINE void pack_pieces(const PackConvBf16Call& call, const T* weight, i
       uint16_t* to = call.packed + piece.weight_offset + square % 2 * 512 +
                      (square / 2 * from.steps() + block * piece.taps()) * kBf16Panel * kBf16Step;
       const T* first =
-          weight + (piece.y_offset + square * 16) * from.output_stride() + block * kBf16Step * from.input_stride();
+          weight + from.first() + square * 16 * from.output_stride() + block * kBf16Step * from.input_stride();
       const PackedSquares<T> squares_of = {from, first, left < 16 ? left < 0 ? 0 : left : 16, to};
       if (call.transposed) {
         squares_of.pack_transposed(turned);
@@ -112,7 +112,7 @@ LISSOME_INLINE void pack_pieces(const PackConvBf16Call& call, const T* weight, i
 inline bool turns_whole(const PackConvBf16Call& call) {
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
   return call.in_channels / call.groups % kBf16Step == 0 && taps <= kMostPackedTaps &&
-         (!call.transposed || call.out_channels % 16 == 0);
+         (!call.transposed || call.out_channels / call.groups % 16 == 0);
 }
 
 LISSOME_INLINE void run_pack_conv_bf16(const PackConvBf16Call& call, int part, int parts) {

@@ -64,22 +64,14 @@ void emit_linear_bf16(PlanBuilder& builder, const Node& node) {
 namespace {
 
 int pack_conv(PlanBuilder& builder, const Node& node, const at::Tensor& weight, bool transposed) {
-  ConvBf16Call call;
-  Window& w = call.window;
-  call.transposed = transposed, call.groups = *node.argument("groups").get<int64_t>();
-  call.out_channels = weight.size(transposed ? 1 : 0);
-  call.in_channels = transposed ? weight.size(0) : weight.size(1) * call.groups;
-  const bool flat = weight.dim() == 3;
-  w.kernel_height = flat ? 1 : weight.size(2), w.kernel_width = weight.size(flat ? 2 : 3);
-  const std::vector<int64_t> stride = spread(*read_integers(node.argument("stride")), flat ? 1 : 2);
-  const std::vector<int64_t> padding = spread(*read_integers(node.argument("padding")), flat ? 1 : 2);
-  w.stride_height = flat ? 1 : stride[0], w.stride_width = stride.back();
-  w.pad_height = flat ? 0 : padding[0], w.pad_width = padding.back();
+  const ConvBf16Call call = describe_conv_bf16(node, weight.sizes().vec(), transposed);
+  const Window& w = call.window;
   std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".conv_bf16." +
                      std::to_string(call.groups);
   // Which taps meet depends on where the phases begin.
   if (transposed) {
-    for (const int64_t number : {w.stride_height, w.stride_width, w.pad_height, w.pad_width}) {
+    for (const int64_t number :
+         {w.stride_height, w.stride_width, w.pad_height, w.pad_width, w.dilation_height, w.dilation_width}) {
       name += "." + std::to_string(number);
     }
   }

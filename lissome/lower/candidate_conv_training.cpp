@@ -55,17 +55,6 @@ std::string refuse_conv_form(const PlanBuilder& builder, const Node& node, Dtype
   return {};
 }
 
-namespace {
-
-// What the data gradient does not take.
-std::string refuse_phases(const Node& node, size_t spatial) {
-  const bool strided = !all_are(spread_numbers(node, "stride", spatial), 1);
-  const bool dilated = !all_are(spread_numbers(node, "dilation", spatial), 1);
-  return strided && dilated ? "it is strided and dilated" : "";
-}
-
-}  // namespace
-
 void set_conv_window(PlanStep& step, const Node& node, const std::vector<int64_t>& weight) {
   const size_t spatial = weight.size() - 2;
   step.attributes.set("kernel", std::vector<int64_t>(weight.begin() + 2, weight.end()));
@@ -267,8 +256,7 @@ std::string refuse_conv_computed(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = first_refusal(
       {refuse_conv_form(builder, node, Dtype::f32), refuse_optional(builder, node.argument("bias"), Dtype::f32),
        refuse_tensor(builder, Argument(node.result()), Dtype::f32), refuse_conv_epilogue(builder, node, Dtype::f32)});
-  if (!refusal.empty() || !is_conv_transposed(node)) return refusal;
-  return refuse_phases(node, conv_weight_sizes(builder, node).size() - 2);
+  return !refusal.empty() || !is_conv_transposed(node) ? refusal : refuse_scattered(node);
 }
 
 void emit_conv_computed(PlanBuilder& builder, const Node& node) {
@@ -283,7 +271,7 @@ void emit_conv_computed(PlanBuilder& builder, const Node& node) {
 std::string refuse_conv_backward(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_conv_gradients(builder, node, Dtype::f32);
   if (!refusal.empty() || is_conv_transposed(node) || !wants_conv_gradient(node, 0)) return refusal;
-  return refuse_phases(node, conv_weight_sizes(builder, node).size() - 2);
+  return refuse_scattered(node);
 }
 
 void emit_conv_backward(PlanBuilder& builder, const Node& node) {

@@ -24,18 +24,9 @@ int pack_bf16_weight(PlanBuilder& builder, const Node& node, bool transposed) {
   step.kernel = "pack_conv_bf16";
   set_conv_window(step, node, sizes);
   if (transposed) step.attributes.set("transposed", int64_t{1});
-  ConvBf16Call call;
-  call.transposed = transposed, call.groups = step.attributes.integer("groups");
-  call.out_channels = sizes[transposed ? 1 : 0], call.in_channels = sizes[transposed ? 0 : 1] * call.groups;
-  const bool flat = sizes.size() == 3;
-  Window& w = call.window;
-  w.kernel_height = flat ? 1 : sizes[2], w.kernel_width = sizes.back();
-  const std::vector<int64_t> stride = step.attributes.integers("stride"), padding = step.attributes.integers("padding");
-  w.stride_height = flat ? 1 : stride[0], w.stride_width = stride.back();
-  w.pad_height = flat ? 0 : padding[0], w.pad_width = padding.back();
   step.operands = {builder.use_dense(find_unrounded(builder, node.argument("weight").value()), node)};
-  const ValueId packed =
-      builder.add_value(conv_part_name(builder, node, ".packed"), Dtype::bf16, {packed_conv_bf16_size(call)});
+  const int64_t size = packed_conv_bf16_size(describe_conv_bf16(node, sizes, transposed));
+  const ValueId packed = builder.add_value(conv_part_name(builder, node, ".packed"), Dtype::bf16, {size});
   step.results = {builder.make(packed)};
   const int made = step.results[0];
   builder.add_step(std::move(step), node);

@@ -130,6 +130,32 @@ TEST_CASE("a slice begins where a growing cache ends") {
   }
 }
 
+TEST_CASE("transposed convolutions of several groups, depthwise too") {
+  check_program(R"(
+    dim n in 1..8
+    input %x: f32[n, 12, 7, 6]
+    input %sound: f32[n, 6, 9]
+    parameter @groups: f32[12, 20, 3, 4]
+    parameter @taps: f32[12, 1, 3, 4]
+    parameter @twice: f32[12, 2, 2, 2]
+    parameter @line: f32[6, 1, 5]
+    parameter @bias: f32[12]
+    parameter @wide: f32[60]
+    %1: f32[n, 60, 24, 15] = lissome::conv_act(%x, @groups, @wide, [3, 2], [0, 1], [2, 2], true, [1, 0], 3, "gelu")
+    %2: f32[n, 12, 24, 15] = lissome::conv_act(%x, @taps, @bias, [3, 2], [0, 1], [2, 2], true, [1, 0], 12, "relu")
+    %3: f32[n, 24, 14, 12] = aten::convolution(%x, @twice, none, [2, 2], [0, 0], [1, 1], true, [0, 0], 12)
+    %4: f32[n, 6, 19] = aten::convolution(%sound, @line, none, [2], [1], [1], true, [0], 6)
+    return %1, %2, %3, %4
+  )",
+                {{"groups", at::randn({12, 20, 3, 4})},
+                 {"taps", at::randn({12, 1, 3, 4})},
+                 {"twice", at::randn({12, 2, 2, 2})},
+                 {"line", at::randn({6, 1, 5})},
+                 {"bias", at::randn({12})},
+                 {"wide", at::randn({60})}},
+                {at::randn({3, 12, 7, 6}), at::randn({3, 6, 9})});
+}
+
 TEST_CASE("transposed convolutions of any stride, padding and dilation") {
   check_program(R"(
     dim n in 1..8

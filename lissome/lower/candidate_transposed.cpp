@@ -1,5 +1,8 @@
-// Transposed convolutions in f32: a linear layer gives each pixel's products with every tap of the kernel, fold_columns
-// gathers what falls on each pixel of the result.
+// Transposed convolutions in f32. One group: a linear layer gives each pixel's products with every tap of the kernel,
+// fold_columns gathers what falls on each pixel of the result. Depthwise: fold_columns makes the products too. Groups
+// of several channels: conv_data_f32, a plain convolution for each phase of the stride.
+#include <algorithm>
+
 #include "lissome/lower/candidate_rows.h"
 #include "lissome/lower/geometry.h"
 #include "lissome/lower/refusals.h"
@@ -27,6 +30,49 @@ int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor
   Array packed = make_array(Dtype::f32, {packed_linear_f32_size(taps * channels, inputs)});
   pack_linear_f32(rows.data(), taps * channels, inputs, inputs, 1, packed.data<float>());
   return builder.add_packed(name, std::move(packed));
+}
+
+int64_t groups_of(const Node& node) { return *node.argument("groups").get<int64_t>(); }
+
+// [taps, channels] of a depthwise one.
+int pack_taps(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
+  const std::string name =
+      builder.program().find_weight(node.argument("weight").value())->name + ".transposed_taps_f32";
+  if (builder.has_packed(name)) return builder.find_packed(name);
+  const Array weight = share_tensor(tensor);
+  const int64_t channels = weight.sizes[0], taps = weight.elements() / channels;
+  Array packed = make_array(Dtype::f32, {weight.elements()});
+  for (int64_t i = 0; i < weight.elements(); ++i)
+    packed.data<float>()[i % taps * channels + i / taps] = weight.data<float>()[i];
+  return builder.add_packed(name, std::move(packed));
+}
+
+// Of the convolution whose data gradient this is: from the channels of the result to those of x.
+int pack_phases(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
+  const Array weight = share_tensor(tensor);
+  const ConvBf16Call described = describe_conv_bf16(node, weight.sizes, true);
+  PackConvF32Call call;
+  call.in_channels = described.out_channels, call.out_channels = described.in_channels;
+  call.groups = described.groups, call.window = described.window, call.packing = ConvPacking::data;
+  const Window& w = call.window;
+  std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".transposed_f32";
+  // Which taps meet depends on where the phases begin.
+  for (const int64_t number :
+       {call.groups, w.stride_height, w.stride_width, w.pad_height, w.pad_width, w.dilation_height, w.dilation_width}) {
+    name += "." + std::to_string(number);
+  }
+  if (builder.has_packed(name)) return builder.find_packed(name);
+  Array packed = make_array(Dtype::f32, {packed_conv_data_f32_size(call.out_channels, call.in_channels, call.groups,
+                                                                   w.kernel_height * w.kernel_width)});
+  call.weight = weight.data<float>(), call.packed = packed.data<float>();
+  find_kernel("pack_conv_f32").function(&call, 0, 1);
+  return builder.add_packed(name, std::move(packed));
+}
+
+int pack_zeros(PlanBuilder& builder, int64_t channels) {
+  const std::string name = "zeros.f32." + std::to_string(channels);
+  return builder.has_packed(name) ? builder.find_packed(name)
+                                  : builder.add_packed(name, make_array(Dtype::f32, {channels}));
 }
 
 // x with the channels last, as rows of pixels: a view.
@@ -60,7 +106,6 @@ std::string refuse_transposed(const PlanBuilder& builder, const Node& node) {
   if (tensor->scalar_type() != at::kFloat) return "the weight is not f32";
   if (tensor->dim() != 3 && tensor->dim() != 4) return "it has neither one nor two spatial dimensions";
   if (tensor->numel() == 0) return "the weight is empty";
-  if (node.argument("groups") != Argument(1)) return "it has groups";
   const std::string refusal = first_refusal(
       {refuse_geometry(node), refuse_tensor(builder, conv_input(node), Dtype::f32),
        refuse_optional(builder, node.argument("bias"), Dtype::f32),
@@ -70,14 +115,16 @@ std::string refuse_transposed(const PlanBuilder& builder, const Node& node) {
   if (!refusal.empty()) return refusal;
   if (builder.type(conv_input(node).value()).sizes.size() != static_cast<size_t>(tensor->dim()))
     return "x has no batch";
-  return {};
+  const bool whole = node.argument("groups") == Argument(int64_t{1}) || is_depthwise(node, *tensor);
+  return whole ? std::string() : refuse_scattered(node);
 }
 
-void emit_transposed(PlanBuilder& builder, const Node& node) {
-  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+namespace {
+
+// One group.
+void emit_columns(PlanBuilder& builder, const Node& node, PlanStep fold, const at::Tensor& weight) {
   const int64_t outputs = weight.numel() / weight.size(0);
   const std::vector<Dimension> sizes = builder.type(conv_input(node).value()).sizes;
-  const int pixels = view_pixels(builder, node, sizes);
   std::vector<Dimension> column_sizes = {sizes[0]};
   column_sizes.insert(column_sizes.end(), sizes.begin() + 2, sizes.end());
   column_sizes.emplace_back(outputs);
@@ -86,16 +133,34 @@ void emit_transposed(PlanBuilder& builder, const Node& node) {
   PlanStep product;
   product.kernel = "linear_f32";
   product.attributes.set("outputs", outputs);
-  product.operands = {pixels, pack_weight(builder, node, weight), -1, -1};
+  product.operands = {view_pixels(builder, node, sizes), pack_weight(builder, node, weight), -1, -1};
   product.results = {builder.make(columns)};
-  PlanStep fold;
   fold.kernel = "fold_columns";
-  set_geometry(fold, node, weight);
-  if (!node.is("aten::convolution")) set_activation(fold, *node.argument("act").get<std::string>());
   fold.operands = {product.results[0], builder.use(node.argument("bias"))};
-  fold.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
   builder.add_step(std::move(product), node);
   builder.add_step(std::move(fold), node);
+}
+
+}  // namespace
+
+void emit_transposed(PlanBuilder& builder, const Node& node) {
+  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+  PlanStep step;
+  set_geometry(step, node, weight);
+  if (!node.is("aten::convolution")) set_activation(step, *node.argument("act").get<std::string>());
+  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
+  if (groups_of(node) == 1) return emit_columns(builder, node, std::move(step), weight);
+  const int bias = builder.use(node.argument("bias"));
+  if (is_depthwise(node, weight)) {
+    step.kernel = "fold_columns";
+    step.operands = {view_pixels(builder, node, builder.type(conv_input(node).value()).sizes), bias,
+                     pack_taps(builder, node, weight)};
+  } else {
+    step.kernel = "conv_data_f32";
+    step.operands = {builder.use_dense(conv_input(node), node, Format::channels_last),
+                     pack_phases(builder, node, weight), bias, pack_zeros(builder, weight.size(0))};
+  }
+  builder.add_step(std::move(step), node);
 }
 
 }  // namespace lissome

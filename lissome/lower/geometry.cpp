@@ -25,17 +25,31 @@ bool is_depthwise(const Node& node, const at::Tensor& weight) {
   return groups > 1 && weight.size(1) == 1 && weight.size(0) == groups;
 }
 
+ConvBf16Call describe_conv_bf16(const Node& node, const std::vector<int64_t>& weight, bool transposed) {
+  ConvBf16Call call;
+  call.transposed = transposed, call.groups = *node.argument("groups").get<int64_t>();
+  call.out_channels = transposed ? weight[1] * call.groups : weight[0];
+  call.in_channels = transposed ? weight[0] : weight[1] * call.groups;
+  const size_t spatial = weight.size() - 2;
+  const auto read = [&](std::vector<int64_t> numbers, int64_t& height, int64_t& width) {
+    numbers = spread(std::move(numbers), spatial);
+    width = numbers.back();
+    if (spatial == 2) height = numbers.front();
+  };
+  Window& w = call.window;
+  read({weight.begin() + 2, weight.end()}, w.kernel_height, w.kernel_width);
+  read(*read_integers(node.argument("stride")), w.stride_height, w.stride_width);
+  read(*read_integers(node.argument("padding")), w.pad_height, w.pad_width);
+  read(*read_integers(node.argument("dilation")), w.dilation_height, w.dilation_width);
+  return call;
+}
+
 const Argument& conv_input(const Node& node) {
   return node.argument(node.op.argument_index("input") >= 0 ? "input" : "x");
 }
 
 std::string refuse_scattered(const Node& node) {
-  if (node.argument("groups") != Argument(int64_t{1})) return "it has groups where pixels spread";
-  const std::vector<int64_t> dilation = *read_integers(node.argument("dilation"));
   const std::vector<int64_t> stride = *read_integers(node.argument("stride"));
-  for (const int64_t number : dilation) {
-    if (number != 1) return "it is dilated where pixels spread";
-  }
   for (const int64_t number : stride) {
     if (number < 1 || number > 64) return "its stride is above 64 where pixels spread";
   }

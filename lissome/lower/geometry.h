@@ -1,13 +1,14 @@
 // The numbers of a convolution or pooling window, from nodes to the attributes of steps.
 #pragma once
 
+#include "lissome/kernel.h"
 #include "lissome/lower/plan_builder.h"
 
 namespace lissome {
 
 // Empty when stride, padding, dilation and groups are literal.
 std::string refuse_geometry(const Node& node);
-// Empty when our bf16 kernels may spread each pixel over a window of results, as transposed convolutions and the
+// Empty when the kernels of phases may spread each pixel over a window of results, as transposed convolutions and the
 // gradients of data do; of a node with literal geometry.
 std::string refuse_scattered(const Node& node);
 // x of aten::convolution, its gradient or one of our forms of it.
@@ -16,6 +17,8 @@ const Argument& conv_input(const Node& node);
 void set_geometry(PlanStep& step, const Node& node, const at::Tensor& weight);
 // Whether every channel has a window of its own.
 bool is_depthwise(const Node& node, const at::Tensor& weight);
+// What packed_conv_bf16_size() reads, for a weight of such sizes, or [in, out / groups, spatial...] when transposed.
+ConvBf16Call describe_conv_bf16(const Node& node, const std::vector<int64_t>& weight, bool transposed);
 // `numbers` for each of `spatial` dimensions: a single one counts for all.
 std::vector<int64_t> spread(std::vector<int64_t> numbers, size_t spatial);
 

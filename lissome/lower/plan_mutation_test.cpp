@@ -334,12 +334,19 @@ TEST_CASE("changed plans of transposed and Winograd convolutions are refused or 
     input %x: f32[1, 18, 7, 6]
     parameter @c: f32[20, 18, 3, 3]
     parameter @t: f32[20, 3, 2, 2]
+    parameter @g: f32[20, 3, 2, 2]
+    parameter @d: f32[20, 1, 2, 2]
     %1: f32[1, 20, 7, 6] = lissome::conv_act(%x, @c, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu")
     %2: f32[1, 3, 14, 12] = aten::convolution(%1, @t, none, [2, 2], [0, 0], [1, 1], true, [0, 0], 1)
-    return %2
+    %3: f32[1, 6, 14, 12] = aten::convolution(%1, @g, none, [2, 2], [0, 0], [1, 1], true, [0, 0], 2)
+    %4: f32[1, 20, 14, 12] = aten::convolution(%1, @d, none, [2, 2], [0, 0], [1, 1], true, [0, 0], 20)
+    return %2, %3, %4
   )",
-                     {{"c", at::randn({20, 18, 3, 3})}, {"t", at::randn({20, 3, 2, 2})}}, {at::randn({1, 18, 7, 6})},
-                     {{"lissome::conv_act", "winograd_f32_4x4"}});
+                     {{"c", at::randn({20, 18, 3, 3})},
+                      {"t", at::randn({20, 3, 2, 2})},
+                      {"g", at::randn({20, 3, 2, 2})},
+                      {"d", at::randn({20, 1, 2, 2})}},
+                     {at::randn({1, 18, 7, 6})}, {{"lissome::conv_act", "winograd_f32_4x4"}});
 }
 
 TEST_CASE("changed plans of Winograd convolutions of bf16 are refused or stay inside their memory") {

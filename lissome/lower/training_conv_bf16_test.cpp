@@ -95,6 +95,16 @@ TEST_CASE("strided, transposed and flat bf16 convolutions and their gradients st
     return %y, %dx, %dw, %db
   )",
                    {draw({3, 12, 30}), draw({9, 12, 5}, 0.2)});
+  check_beside_f32(R"(
+    input %x32: f32[2, 12, 13, 11]
+    input %w32: f32[18, 4, 3, 3]
+    %x: DTYPE[2, 12, 13, 11] = aten::to.dtype(%x32, DTYPE)
+    %w: DTYPE[18, 4, 3, 3] = aten::to.dtype(%w32, DTYPE)
+    %y: DTYPE[2, 18, 6, 5] = aten::convolution(%x, %w, none, [2, 2], [1, 1], [2, 2], false, [0, 0], 3)
+    %dx: DTYPE[2, 12, 13, 11], %dw: DTYPE[18, 4, 3, 3], %db: DTYPE[18] = aten::convolution_backward(%y, %x, %w, [18], [2, 2], [1, 1], [2, 2], false, [0, 0], 3, [true, true, true])
+    return %y, %dx, %dw, %db
+  )",
+                   {draw({2, 12, 13, 11}), draw({18, 4, 3, 3}, 0.2)});
 }
 
 TEST_CASE("bf16 convolutions of computed weights take what is added and bent behind their sums") {

@@ -130,6 +130,14 @@ TEST_CASE("strided, grouped, dilated and transposed convolutions and their gradi
     return %y, %dx, %dw, %db
   )",
                 {}, {at::randn({3, 12, 30}), at::randn({9, 4, 5})});
+  check_program(R"(
+    input %x: f32[2, 12, 13, 11]
+    input %w: f32[18, 4, 3, 3]
+    %y: f32[2, 18, 6, 5] = aten::convolution(%x, %w, none, [2, 2], [1, 1], [2, 2], false, [0, 0], 3)
+    %dx: f32[2, 12, 13, 11], %dw: f32[18, 4, 3, 3], %db: f32[18] = aten::convolution_backward(%y, %x, %w, [18], [2, 2], [1, 1], [2, 2], false, [0, 0], 3, [true, true, true])
+    return %y, %dx, %dw, %db
+  )",
+                {}, {at::randn({2, 12, 13, 11}), at::randn({18, 4, 3, 3})});
 }
 
 TEST_CASE("the first layer's gradient, a max pool's and a norm of rows stay with us") {

@@ -61,9 +61,8 @@ void bind_conv_bf16(StepBinder& binder) {
   const Window& w = call.window;
   call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
   call.transposed = binder.attributes().integer("transposed", 0) != 0;
-  binder.require(!call.transposed || (call.groups == 1 && w.dilation_height == 1 && w.dilation_width == 1 &&
-                                      w.stride_height <= kMostPhases && w.stride_width <= kMostPhases),
-                 "it is transposed and has groups, a dilation, or a stride above ", kMostPhases);
+  binder.require(!call.transposed || (w.stride_height <= kMostPhases && w.stride_width <= kMostPhases),
+                 "it is transposed and has a stride above ", kMostPhases);
   binder.require(!call.planes || (call.groups == 1 && !call.transposed && call.in_channels < kBf16Step),
                  "planes are those of one group of less than ", kBf16Step, " channels");
   const int64_t taps = w.kernel_height * w.kernel_width;

@@ -3,8 +3,8 @@
 // zeros. Attributes: kernel, stride, padding (before), dilation, groups; winograd_f32, whose x, residual and y may be
 // bf16, also "tile". separable_f32: those of the product, whose window is none, then weight and bias of the depthwise
 // convolution, whose window the attributes tell, and whose activation is "first_activation", "first_alpha",
-// "first_beta". fold_columns: operands columns [N, H, W, taps * C], bias. conv_f32 also "finite_weight", see
-// step_linear.cpp, and "planes": x is in row order.
+// "first_beta". fold_columns: operands columns [N, H, W, taps * C], bias; or pixels [N, H, W, C], bias and weight
+// [taps * C]. conv_f32 also "finite_weight", see step_linear.cpp, and "planes": x is in row order.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -240,15 +240,19 @@ void bind_fold_columns(StepBinder& binder) {
   const int64_t taps = w.kernel_height * w.kernel_width;
   binder.require_product({taps, call.channels, 4});
   binder.require(y.sizes[0] == w.batch, "batches differ");
-  binder.require(x.sizes[rank - 1] == taps * call.channels, "there are ", x.sizes[rank - 1], " columns, must be ",
-                 taps * call.channels);
+  const bool depthwise = binder.has_operand(2);
+  const int64_t columns = depthwise ? call.channels : taps * call.channels;
+  binder.require(x.sizes[rank - 1] == columns, "there are ", x.sizes[rank - 1], " columns, must be ", columns);
+  if (depthwise) binder.require_dense(binder.operand(2), Dtype::f32, {taps * call.channels});
   call.epilogue = read_epilogue(binder);
   if (binder.has_operand(1)) binder.require_dense(binder.operand(1), Dtype::f32, {call.channels});
   binder.set_call("fold_columns", call);
   binder.point(&FoldColumnsCall::columns, x);
   if (binder.has_operand(1)) binder.point(&FoldColumnsCall::bias, binder.operand(1));
+  if (depthwise) binder.point(&FoldColumnsCall::weight, binder.operand(2));
   binder.point(&FoldColumnsCall::y, y);
-  binder.set_work(0, 4.0 * static_cast<double>(x.elements() + y.elements()));
+  const double products = depthwise ? static_cast<double>(x.elements()) * static_cast<double>(taps) : 0;
+  binder.set_work(products, 4.0 * static_cast<double>(x.elements() + y.elements()));
 }
 
 void read_average(const StepBinder& binder, PoolCall& call) {

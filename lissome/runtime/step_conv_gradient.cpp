@@ -14,9 +14,6 @@ constexpr int64_t kLargestStride = 64;  // of which the phases are counted
 
 void require_window(const StepBinder& binder, const Window& window) {
   binder.require(window.out_height > 0 && window.out_width > 0, "there are no pixels");
-  const bool strided = window.stride_height > 1 || window.stride_width > 1;
-  const bool dilated = window.dilation_height > 1 || window.dilation_width > 1;
-  binder.require(!strided || !dilated || binder.step().kernel != "conv_data_f32", "it is strided and dilated");
   binder.require(window.stride_height <= kLargestStride && window.stride_width <= kLargestStride,
                  "strides are larger than ", kLargestStride);
 }
@@ -80,10 +77,9 @@ void bind_pack_conv_bf16(StepBinder& binder) {
   call.transposed = binder.attributes().integer("transposed", 0) != 0;
   binder.require(weight.elements() > 0 && call.groups > 0 && weight.sizes[0] % call.groups == 0,
                  "channels do not divide into groups");
-  binder.require(!call.transposed || call.groups == 1, "it is transposed and has groups");
   binder.require_product({call.groups, weight.sizes[1]});
-  call.out_channels = weight.sizes[call.transposed ? 1 : 0];
-  call.in_channels = weight.sizes[call.transposed ? 0 : 1] * call.groups;
+  call.out_channels = call.transposed ? weight.sizes[1] * call.groups : weight.sizes[0];
+  call.in_channels = call.transposed ? weight.sizes[0] : weight.sizes[1] * call.groups;
   read_window_numbers(binder, rank - 2, call.window);
   call.window.out_height = call.window.out_width = 1;
   require_window(binder, call.window);
@@ -119,6 +115,7 @@ void bind_conv_data_f32(StepBinder& binder) {
   const WindowSizes sizes = read_window(binder, dx, dy, call.window);
   require_window(binder, call.window);
   call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
+  call.epilogue = read_epilogue(binder);
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
   const int64_t packed = packed_conv_data_f32_size(call.out_channels, call.in_channels, call.groups, taps);
   binder.require_dense(binder.operand(1), Dtype::f32, {packed});
