@@ -16,6 +16,7 @@
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/conv_gradient.h"
 #include "lissome/kernel/depthwise.h"
+#include "lissome/kernel/depthwise_transposed.h"
 #include "lissome/kernel/depthwise_u8s8.h"
 #include "lissome/kernel/dropout.h"
 #include "lissome/kernel/elementwise.h"

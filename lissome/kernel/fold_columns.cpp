@@ -20,10 +20,7 @@ void fold_columns_portable(const FoldColumnsCall& call, int part, int parts) {
         const int64_t iw =
             find_source(ow, tap % w.kernel_width, w.stride_width, w.pad_width, w.dilation_width, w.width);
         if (ih < 0 || iw < 0) continue;
-        const int64_t pixel = (n * w.height + ih) * w.width + iw;
-        sum += call.weight
-                   ? static_cast<double>(call.columns[pixel * call.channels + c]) * call.weight[tap * call.channels + c]
-                   : call.columns[(pixel * taps + tap) * call.channels + c];
+        sum += call.columns[(((n * w.height + ih) * w.width + iw) * taps + tap) * call.channels + c];
       }
       call.y[row * call.channels + c] = static_cast<float>(activate(call.epilogue, sum));
     }

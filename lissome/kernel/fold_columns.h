@@ -3,7 +3,6 @@
 // gathers, for each pixel of y, the products that fall on it:
 //   y[n, oh, ow, c] = act(bias[c] + sum of columns[n, ih, iw, kh, kw, c] over all
 //                         oh = ih*stride_h - pad_h + kh*dilation_h, ow = ...)
-// Of a depthwise one the products are made here: columns[n, ih, iw, kh, kw, c] = x[n, ih, iw, c] * weight[kh, kw, c].
 #pragma once
 
 #include "lissome/kernel/conv_f32.h"
@@ -11,8 +10,7 @@
 namespace lissome {
 
 struct FoldColumnsCall {
-  const float* columns = nullptr;  // [batch, height, width, kernel_height * kernel_width, channels], or with a weight x
-  const float* weight = nullptr;   // [kernel_height * kernel_width, channels], or null
+  const float* columns = nullptr;  // [batch, height, width, kernel_height * kernel_width, channels]
   const float* bias = nullptr;     // [channels], or null
   float* y = nullptr;              // [batch, out_height, out_width, channels]
   int64_t channels = 0;

@@ -14,6 +14,7 @@
 #include "lissome/kernel/conv_f32.h"
 #include "lissome/kernel/conv_gradient.h"
 #include "lissome/kernel/depthwise.h"
+#include "lissome/kernel/depthwise_transposed.h"
 #include "lissome/kernel/depthwise_u8s8.h"
 #include "lissome/kernel/dropout.h"
 #include "lissome/kernel/elementwise.h"
@@ -149,6 +150,12 @@ LISSOME_KERNEL(depthwise_bf16, DepthwiseBf16Call, portable);
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, avx512);
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, avx2);
 LISSOME_KERNEL(depthwise_f32, DepthwiseF32Call, portable);
+LISSOME_KERNEL(depthwise_transposed_bf16, DepthwiseBf16Call, avx512);
+LISSOME_KERNEL(depthwise_transposed_bf16, DepthwiseBf16Call, avx2);
+LISSOME_KERNEL(depthwise_transposed_bf16, DepthwiseBf16Call, portable);
+LISSOME_KERNEL(depthwise_transposed_f32, DepthwiseF32Call, avx512);
+LISSOME_KERNEL(depthwise_transposed_f32, DepthwiseF32Call, avx2);
+LISSOME_KERNEL(depthwise_transposed_f32, DepthwiseF32Call, portable);
 
 LISSOME_KERNEL(depthwise_u8s8, DepthwiseU8S8Call, avx512_vnni);
 LISSOME_KERNEL(depthwise_u8s8, DepthwiseU8S8Call, avx2);

@@ -134,10 +134,10 @@ void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
   const bool fused = !node.is("aten::convolution"), transposed = *node.argument("transposed").get<bool>();
   const at::Tensor& weight = *builder.constant(node.argument("weight").value());
   PlanStep step;
-  const bool depthwise = !transposed && is_depthwise(node, weight);
-  step.kernel = depthwise ? "depthwise_bf16" : "conv_bf16";
+  const bool depthwise = is_depthwise(node, weight);
+  step.kernel = !depthwise ? "conv_bf16" : transposed ? "depthwise_transposed_bf16" : "depthwise_bf16";
   set_geometry(step, node, weight);
-  if (transposed) step.attributes.set("transposed", int64_t{1});
+  if (transposed && !depthwise) step.attributes.set("transposed", int64_t{1});
   const std::optional<ValueId> planes =
       transposed ? std::nullopt : find_image_planes(builder, node, conv_input(node).value(), weight.size(1));
   if (planes) step.attributes.set("planes", int64_t{1});

@@ -63,6 +63,7 @@ constexpr const char* kImages = R"(
     parameter @up.weight: DTYPE[40, 32, 3, 3]
     parameter @up.bias: DTYPE[32]
     parameter @spread.weight: DTYPE[40, 8, 3, 4]
+    parameter @apart.weight: DTYPE[32, 1, 4, 4]
     %h: DTYPE[batch, 3, 19, 17] = aten::to.dtype(%x, DTYPE)
     %1: DTYPE[batch, 32, 19, 17] = lissome::conv_act(%h, @stem.weight, @stem.bias, [1, 1], [2, 2], [1, 1], false, [0, 0], 1, "silu")
     %2: DTYPE[batch, 40, 10, 9] = aten::convolution(%1, @half.weight, none, [2, 2], [1, 1], [1, 1], false, [0, 0], 1)
@@ -77,7 +78,8 @@ constexpr const char* kImages = R"(
     %10: DTYPE[batch, 64, 1, 1] = aten::adaptive_avg_pool2d(%9, [1, 1])
     %11: f32[batch, 64, 1, 1] = aten::to.dtype(%10, f32)
     %spread: DTYPE[batch, 32, 30, 19] = lissome::conv_act(%each, @spread.weight, @up.bias, [3, 2], [1, 2], [2, 2], true, [0, 0], 4, "relu")
-    return %11, %spread
+    %apart: DTYPE[batch, 32, 60, 38] = lissome::conv_act(%spread, @apart.weight, none, [2, 2], [1, 1], [1, 1], true, [0, 0], 32, "silu")
+    return %11, %apart
 )";
 
 Program make_block(const Weights& weights, const std::string& dtype, at::ScalarType type, const char* text = kBlock) {
@@ -147,7 +149,7 @@ TEST_CASE("bf16 convolutions need no libtorch, and are as near to f32 as PyTorch
                            {"half.weight", draw({40, 32, 3, 3}, 0.1)},  {"same.weight", draw({40, 40, 3, 3}, 0.1)},
                            {"group.weight", draw({40, 10, 1, 3}, 0.2)}, {"each.weight", draw({40, 1, 3, 3}, 0.2)},
                            {"up.weight", draw({40, 32, 3, 3}, 0.1)},    {"up.bias", draw({32}, 0.2)},
-                           {"spread.weight", draw({40, 8, 3, 4}, 0.1)}};
+                           {"spread.weight", draw({40, 8, 3, 4}, 0.1)}, {"apart.weight", draw({32, 1, 4, 4}, 0.3)}};
   check_levels(make_block(weights, "bf16", at::kBFloat16, kImages), make_block(weights, "f32", at::kFloat, kImages),
                {1, 3, 19, 17}, {1, 32, 1, 1});
 }

@@ -1,6 +1,6 @@
 // Transposed convolutions in f32. One group: a linear layer gives each pixel's products with every tap of the kernel,
-// fold_columns gathers what falls on each pixel of the result. Depthwise: fold_columns makes the products too. Groups
-// of several channels: conv_data_f32, a plain convolution for each phase of the stride.
+// fold_columns gathers what falls on each pixel of the result. Depthwise has a kernel of its own. Groups of several
+// channels: conv_data_f32, a plain convolution for each phase of the stride.
 #include <algorithm>
 
 #include "lissome/lower/candidate_rows.h"
@@ -36,14 +36,12 @@ int64_t groups_of(const Node& node) { return *node.argument("groups").get<int64_
 
 // [taps, channels] of a depthwise one.
 int pack_taps(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
-  const std::string name =
-      builder.program().find_weight(node.argument("weight").value())->name + ".transposed_taps_f32";
+  const std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".depthwise_f32";
   if (builder.has_packed(name)) return builder.find_packed(name);
   const Array weight = share_tensor(tensor);
   const int64_t channels = weight.sizes[0], taps = weight.elements() / channels;
   Array packed = make_array(Dtype::f32, {weight.elements()});
-  for (int64_t i = 0; i < weight.elements(); ++i)
-    packed.data<float>()[i % taps * channels + i / taps] = weight.data<float>()[i];
+  pack_depthwise(weight.data<float>(), channels, taps, packed.data<float>());
   return builder.add_packed(name, std::move(packed));
 }
 
@@ -115,8 +113,7 @@ std::string refuse_transposed(const PlanBuilder& builder, const Node& node) {
   if (!refusal.empty()) return refusal;
   if (builder.type(conv_input(node).value()).sizes.size() != static_cast<size_t>(tensor->dim()))
     return "x has no batch";
-  const bool whole = node.argument("groups") == Argument(int64_t{1}) || is_depthwise(node, *tensor);
-  return whole ? std::string() : refuse_scattered(node);
+  return refuse_scattered(node);
 }
 
 namespace {
@@ -152,9 +149,9 @@ void emit_transposed(PlanBuilder& builder, const Node& node) {
   if (groups_of(node) == 1) return emit_columns(builder, node, std::move(step), weight);
   const int bias = builder.use(node.argument("bias"));
   if (is_depthwise(node, weight)) {
-    step.kernel = "fold_columns";
-    step.operands = {view_pixels(builder, node, builder.type(conv_input(node).value()).sizes), bias,
-                     pack_taps(builder, node, weight)};
+    step.kernel = "depthwise_transposed_f32";
+    step.operands = {builder.use_dense(conv_input(node), node, Format::channels_last), pack_taps(builder, node, weight),
+                     bias, -1};
   } else {
     step.kernel = "conv_data_f32";
     step.operands = {builder.use_dense(conv_input(node), node, Format::channels_last),

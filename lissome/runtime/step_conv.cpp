@@ -1,10 +1,10 @@
-// conv_f32, winograd_f32, depthwise_f32, depthwise_bf16, separable_f32, fold_columns and the pools: channels-last
-// values of rank 4 (N, C, H, W), or rank 3 (N, C, L) as height 1. conv: operands x, packed weight, bias, residual,
-// zeros. Attributes: kernel, stride, padding (before), dilation, groups; winograd_f32, whose x, residual and y may be
-// bf16, also "tile". separable_f32: those of the product, whose window is none, then weight and bias of the depthwise
-// convolution, whose window the attributes tell, and whose activation is "first_activation", "first_alpha",
-// "first_beta". fold_columns: operands columns [N, H, W, taps * C], bias; or pixels [N, H, W, C], bias and weight
-// [taps * C]. conv_f32 also "finite_weight", see step_linear.cpp, and "planes": x is in row order.
+// conv_f32, winograd_f32, depthwise and depthwise_transposed in f32 and bf16, separable_f32, fold_columns and the
+// pools: channels-last values of rank 4 (N, C, H, W), or rank 3 (N, C, L) as height 1. conv: operands x, packed weight,
+// bias, residual, zeros. Attributes: kernel, stride, padding (before), dilation, groups; winograd_f32, whose x,
+// residual and y may be bf16, also "tile". separable_f32: those of the product, whose window is none, then weight and
+// bias of the depthwise convolution, whose window the attributes tell, and whose activation is "first_activation",
+// "first_alpha", "first_beta". fold_columns: operands columns [N, H, W, taps * C], bias. conv_f32 also "finite_weight",
+// see step_linear.cpp, and "planes": x is in row order.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -192,6 +192,37 @@ void bind_depthwise_f32(StepBinder& binder) {
   bind_depthwise<DepthwiseF32Call, float>(binder, "depthwise_f32", Dtype::f32);
 }
 
+namespace {
+
+// Phases are walked through one by one.
+void require_few_phases(const StepBinder& binder, const Window& w) {
+  constexpr int64_t kMostPhases = 64;
+  binder.require(w.stride_height <= kMostPhases && w.stride_width <= kMostPhases, "strides are larger than ",
+                 kMostPhases);
+}
+
+template <typename Call, typename Item>
+void bind_depthwise_transposed(StepBinder& binder, std::string_view kernel, Dtype dtype) {
+  bind_depthwise<Call, Item>(binder, kernel, dtype);
+  Window window;
+  read_window_numbers(binder, binder.result().sizes.size() - 2, window);
+  require_few_phases(binder, window);
+  const auto products = static_cast<double>(binder.operand(0).elements() * window.kernel_height * window.kernel_width);
+  binder.set_products(products);
+  binder.set_work(4.0 * products,
+                  static_cast<double>((binder.operand(0).elements() + binder.result().elements()) * item_size(dtype)));
+}
+
+}  // namespace
+
+void bind_depthwise_transposed_bf16(StepBinder& binder) {
+  bind_depthwise_transposed<DepthwiseBf16Call, uint16_t>(binder, "depthwise_transposed_bf16", Dtype::bf16);
+}
+
+void bind_depthwise_transposed_f32(StepBinder& binder) {
+  bind_depthwise_transposed<DepthwiseF32Call, float>(binder, "depthwise_transposed_f32", Dtype::f32);
+}
+
 void bind_separable_f32(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
@@ -234,25 +265,22 @@ void bind_fold_columns(StepBinder& binder) {
   FoldColumnsCall call;
   Window& w = call.window;
   read_window_numbers(binder, rank - 2, w);
+  require_few_phases(binder, w);
   call.channels = y.sizes[1];
   w.batch = x.sizes[0], w.width = x.sizes[rank - 2], w.out_width = y.sizes[rank - 1];
   if (rank == 4) w.height = x.sizes[1], w.out_height = y.sizes[2];
   const int64_t taps = w.kernel_height * w.kernel_width;
   binder.require_product({taps, call.channels, 4});
   binder.require(y.sizes[0] == w.batch, "batches differ");
-  const bool depthwise = binder.has_operand(2);
-  const int64_t columns = depthwise ? call.channels : taps * call.channels;
-  binder.require(x.sizes[rank - 1] == columns, "there are ", x.sizes[rank - 1], " columns, must be ", columns);
-  if (depthwise) binder.require_dense(binder.operand(2), Dtype::f32, {taps * call.channels});
+  binder.require(x.sizes[rank - 1] == taps * call.channels, "there are ", x.sizes[rank - 1], " columns, must be ",
+                 taps * call.channels);
   call.epilogue = read_epilogue(binder);
   if (binder.has_operand(1)) binder.require_dense(binder.operand(1), Dtype::f32, {call.channels});
   binder.set_call("fold_columns", call);
   binder.point(&FoldColumnsCall::columns, x);
   if (binder.has_operand(1)) binder.point(&FoldColumnsCall::bias, binder.operand(1));
-  if (depthwise) binder.point(&FoldColumnsCall::weight, binder.operand(2));
   binder.point(&FoldColumnsCall::y, y);
-  const double products = depthwise ? static_cast<double>(x.elements()) * static_cast<double>(taps) : 0;
-  binder.set_work(products, 4.0 * static_cast<double>(x.elements() + y.elements()));
+  binder.set_work(0, 4.0 * static_cast<double>(x.elements() + y.elements()));
 }
 
 void read_average(const StepBinder& binder, PoolCall& call) {

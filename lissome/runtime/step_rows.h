@@ -87,6 +87,8 @@ void bind_conv_weight_f32(StepBinder& binder);
 void bind_copy(StepBinder& binder);
 void bind_depthwise_bf16(StepBinder& binder);
 void bind_depthwise_f32(StepBinder& binder);
+void bind_depthwise_transposed_bf16(StepBinder& binder);
+void bind_depthwise_transposed_f32(StepBinder& binder);
 void bind_depthwise_u8s8(StepBinder& binder);
 void bind_elementwise(StepBinder& binder);
 void bind_find_largest(StepBinder& binder);

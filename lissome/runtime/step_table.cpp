@@ -33,6 +33,8 @@ constexpr std::array kRows = {
     StepRow{"cumulate", bind_cumulate, false, 1u},
     StepRow{"depthwise_bf16", bind_depthwise_bf16, false, 1u << 3},
     StepRow{"depthwise_f32", bind_depthwise_f32, false, 1u << 3},
+    StepRow{"depthwise_transposed_bf16", bind_depthwise_transposed_bf16, false, 1u << 3},
+    StepRow{"depthwise_transposed_f32", bind_depthwise_transposed_f32, false, 1u << 3},
     StepRow{"depthwise_u8s8", bind_depthwise_u8s8, false, 1u << 5},
     StepRow{"dropout", bind_dropout, false, 1u},
     StepRow{"elementwise", bind_elementwise, false, ~0u},

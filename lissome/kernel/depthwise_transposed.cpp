@@ -1,0 +1,43 @@
+// The portable form, in double.
+#include "lissome/kernel/depthwise_transposed.h"
+
+#include "lissome/kernel/fold_columns.h"
+#include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/portable_output.h"
+#include "lissome/kernel/split.h"
+
+namespace lissome {
+namespace {
+
+template <typename Call>
+void run_portable(const Call& call, int part, int parts) {
+  const Window& w = call.window;
+  const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
+    for (int64_t c = 0; c < call.channels; ++c) {
+      double sum = call.bias ? call.bias[c] : 0;
+      for (int64_t tap = 0; tap < w.kernel_height * w.kernel_width; ++tap) {
+        const int64_t ih =
+            find_source(oh, tap / w.kernel_width, w.stride_height, w.pad_height, w.dilation_height, w.height);
+        const int64_t iw =
+            find_source(ow, tap % w.kernel_width, w.stride_width, w.pad_width, w.dilation_width, w.width);
+        if (ih < 0 || iw < 0) continue;
+        sum += widen_portable(call.x[((n * w.height + ih) * w.width + iw) * call.channels + c]) *
+               call.weight[tap * call.channels + c];
+      }
+      store_portable(call, row, c, sum);
+    }
+  }
+}
+
+}  // namespace
+
+void depthwise_transposed_f32_portable(const DepthwiseF32Call& call, int part, int parts) {
+  run_portable(call, part, parts);
+}
+void depthwise_transposed_bf16_portable(const DepthwiseBf16Call& call, int part, int parts) {
+  run_portable(call, part, parts);
+}
+
+}  // namespace lissome
