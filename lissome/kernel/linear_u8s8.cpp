@@ -95,7 +95,10 @@ void quantize_rows_portable(const QuantizeRowsCall& call, int part, int parts) {
   for (int64_t m = rows.begin; m < rows.end; ++m) {
     const auto x = [&](int64_t k) {
       const int64_t at = m * call.x_stride + k;
-      return call.x_bf16 ? widen_bf16(call.x_bf16[at]) : call.x[at];
+      const float value = call.x_bf16 ? widen_bf16(call.x_bf16[at]) : call.x[at];
+      return call.factors        ? value * call.factors[k]
+             : call.factors_bf16 ? value * widen_bf16(call.factors_bf16[k])
+                                 : value;
     };
     uint8_t* y = call.y + m * call.y_stride;
     float low = 0, high = 0;

@@ -83,12 +83,14 @@ void pack_u8s8(const int8_t* weight, int64_t outputs, int64_t inputs, RunsU8S8 r
 
 int64_t conv_u8s8_scratch(const Window& window, int64_t in_channels);  // bytes a part
 
-// Rows of f32 -> u8 with a scale and zero point a row:
+// Rows of f32, with a factor for each column where there are factors -> u8 with a scale and zero point a row:
 //   low = min(0, smallest), high = max(0, largest), scale = (high - low) / 255, 1 where that is below 1e-30;
 //   zero = round half to even(-low / scale) within 0..255; q as above. NaN or infinity in a row: scale NaN, q 0.
 struct QuantizeRowsCall {
   const float* x = nullptr;
-  const uint16_t* x_bf16 = nullptr;  // in place of x
+  const uint16_t* x_bf16 = nullptr;        // in place of x
+  const float* factors = nullptr;          // [inputs], or null
+  const uint16_t* factors_bf16 = nullptr;  // those of x_bf16
   uint8_t* y = nullptr;
   float* scales = nullptr;
   int32_t* zeros = nullptr;

@@ -136,14 +136,23 @@ LISSOME_INLINE void run_conv_u8s8(const ConvU8S8Call& call, int part, int parts)
   }
 }
 
+LISSOME_INLINE const float* find_factors(const QuantizeRowsCall& call, const float*) { return call.factors; }
+LISSOME_INLINE const uint16_t* find_factors(const QuantizeRowsCall& call, const uint16_t*) { return call.factors_bf16; }
+
 // `x` is f32 or bf16.
-template <typename Item>
+template <bool Scaled = false, typename Item>
 LISSOME_INLINE void quantize_row(const QuantizeRowsCall& call, const Item* x, int64_t m) {
+  const Item* factors = find_factors(call, x);
   uint8_t* y = call.y + m * call.y_stride;
+  const auto read = [&](int64_t k, int64_t left) {
+    const Floats value = load_first(x + k, left);
+    if constexpr (Scaled) return value * load_first(factors + k, left);
+    return value;
+  };
   Floats low = zeros(), high = zeros(), probe = zeros();
   for (int64_t k = 0; k < call.inputs; k += Floats::kWidth) {
     const int64_t left = call.inputs - k < Floats::kWidth ? call.inputs - k : Floats::kWidth;
-    const Floats value = load_first(x + k, left);
+    const Floats value = read(k, left);
     low = min_with(value, low);
     high = max_with(value, high);
     probe = multiply_add(value, zeros(), probe);  // NaN as soon as a value is NaN or infinite
@@ -164,18 +173,28 @@ LISSOME_INLINE void quantize_row(const QuantizeRowsCall& call, const Item* x, in
   call.zeros[m] = static_cast<int32_t>(zero);
   for (int64_t k = 0; k < call.inputs; k += Floats::kWidth) {
     const int64_t left = call.inputs - k < Floats::kWidth ? call.inputs - k : Floats::kWidth;
-    store_u8_first(y + k, quantize_vector(load_first(x + k, left), inverse, zero), left);
+    store_u8_first(y + k, quantize_vector(read(k, left), inverse, zero), left);
+  }
+}
+
+template <typename Item>
+LISSOME_INLINE void quantize_rows_of(const QuantizeRowsCall& call, const Item* x, Range rows) {
+  const bool scaled = find_factors(call, x) != nullptr;
+  for (int64_t m = rows.begin; m < rows.end; ++m) {
+    if (scaled) {
+      quantize_row<true>(call, x + m * call.x_stride, m);
+    } else {
+      quantize_row(call, x + m * call.x_stride, m);
+    }
   }
 }
 
 LISSOME_INLINE void run_quantize_rows(const QuantizeRowsCall& call, int part, int parts) {
   const Range rows = split_evenly(call.rows, part, parts);
-  for (int64_t m = rows.begin; m < rows.end; ++m) {
-    if (call.x_bf16 != nullptr) {
-      quantize_row(call, call.x_bf16 + m * call.x_stride, m);
-    } else {
-      quantize_row(call, call.x + m * call.x_stride, m);
-    }
+  if (call.x_bf16 != nullptr) {
+    quantize_rows_of(call, call.x_bf16, rows);
+  } else {
+    quantize_rows_of(call, call.x, rows);
   }
 }
 

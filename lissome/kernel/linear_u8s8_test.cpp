@@ -177,16 +177,19 @@ TEST_CASE("quantize_rows gives the bits of the portable form, special rows inclu
     if (inputs > 1) row(7)[1] = 3.4e38f;
     std::vector<uint16_t> halves;
     for (const float value : x) halves.push_back(narrow_bf16(value));
-    bool narrow = false;
+    const std::vector<float> factors = numbers.reals(inputs);
+    std::vector<uint16_t> half_factors;
+    for (const float factor : factors) half_factors.push_back(narrow_bf16(factor));
+    bool narrow = false, scaled = false;
     const auto run = [&](const KernelRow& kernel) {
       std::vector<uint8_t> y(x.size(), 99);
       std::vector<float> scales(static_cast<size_t>(rows));
       std::vector<int32_t> zeros(static_cast<size_t>(rows));
       QuantizeRowsCall call;
       if (narrow) {
-        call.x_bf16 = halves.data();
+        call.x_bf16 = halves.data(), call.factors_bf16 = scaled ? half_factors.data() : nullptr;
       } else {
-        call.x = x.data();
+        call.x = x.data(), call.factors = scaled ? factors.data() : nullptr;
       }
       call.y = y.data(), call.scales = scales.data(), call.zeros = zeros.data();
       call.rows = rows, call.inputs = call.x_stride = call.y_stride = inputs;
@@ -197,8 +200,17 @@ TEST_CASE("quantize_rows gives the bits of the portable form, special rows inclu
       return all;
     };
     const auto kernels = kernel_rows("quantize_rows");
-    for (const bool from_bf16 : {false, true}) {
-      narrow = from_bf16;
+    // What the factors do: the same as rows that were multiplied before.
+    scaled = true;
+    const auto multiplied = run(kernels.back());
+    std::vector<float> plain = x;
+    for (size_t i = 0; i < plain.size(); ++i) plain[i] *= factors[i % static_cast<size_t>(inputs)];
+    std::swap(x, plain);
+    scaled = false;
+    CHECK(count_differences(run(kernels.back()), multiplied, 0) == 0);
+    std::swap(x, plain);
+    for (const int form : {0, 1, 2, 3}) {
+      narrow = form % 2 != 0, scaled = form / 2 != 0;
       const auto wanted = run(kernels.back());
       for (const KernelRow& kernel : kernels) {
         if (!can_run(kernel.isa)) continue;

@@ -16,6 +16,7 @@ class NormFuser {
   void run() {
     for (size_t at = 0; at < plan_.steps.size(); ++at) {
       if (plan_.steps[at].kernel == "layer_norm") absorb_sum(static_cast<int>(at));
+      if (plan_.steps[at].kernel == "quantize_rows") absorb_factors(plan_.steps[at]);
       if (const auto activation = find_activation(plan_.steps[at])) move_into_norm(plan_.steps[at], *activation);
     }
     std::erase_if(plan_.steps, [](const PlanStep& step) { return step.kernel.empty(); });
@@ -49,6 +50,29 @@ class NormFuser {
     for (const int operand : add->operands) links_.readers[static_cast<size_t>(operand)].push_back(at);
     norm.origins.insert(norm.origins.begin(), add->origins.begin(), add->origins.end());
     *add = {};
+  }
+
+  // One factor for each column of rows.
+  bool are_factors(int factors, int rows) const {
+    const PlanValue &vector = value_of(factors), &value = value_of(rows);
+    return vector.storage == Storage::constant && vector.dtype == value.dtype && vector.sizes.size() == 1 &&
+           vector.sizes[0].constant() == value.sizes.back().constant();
+  }
+
+  void absorb_factors(PlanStep& quantize) {
+    const int product = quantize.operands[0];
+    PlanStep* multiply = find_maker(product);
+    if (multiply == nullptr || !is_product_of_two(*multiply) || readers_of(product).size() != 1) return;
+    int x = multiply->operands[0], factors = multiply->operands[1];
+    if (are_factors(x, product)) std::swap(x, factors);
+    if (!are_factors(factors, product) || value_of(x).format != Format::row_major ||
+        !lie_alike(value_of(x), value_of(product))) {
+      return;
+    }
+    quantize.operands = {x, factors};
+    links_.readers[static_cast<size_t>(x)].push_back(static_cast<int>(&quantize - plan_.steps.data()));
+    quantize.origins.insert(quantize.origins.begin(), multiply->origins.begin(), multiply->origins.end());
+    *multiply = {};
   }
 
   void move_into_norm(PlanStep& reader, const Epilogue& epilogue) {

@@ -30,10 +30,17 @@ std::vector<std::string> list_operations(const PlanStep& step) {
   return operations;
 }
 
-bool is_sum_of_two(const PlanStep& step) {
+namespace {
+
+bool combines_two(const PlanStep& step, const char* operation) {
   return is_elementwise(step) && step.operands.size() == 2 && step.operands[0] != step.operands[1] &&
-         list_operations(step) == std::vector<std::string>{"load", "load", "add"};
+         list_operations(step) == std::vector<std::string>{"load", "load", operation};
 }
+
+}  // namespace
+
+bool is_sum_of_two(const PlanStep& step) { return combines_two(step, "add"); }
+bool is_product_of_two(const PlanStep& step) { return combines_two(step, "multiply"); }
 
 std::optional<Epilogue> find_activation(const PlanStep& step) {
   if (!is_elementwise(step) || step.operands.size() != 1) return std::nullopt;

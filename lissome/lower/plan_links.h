@@ -22,6 +22,8 @@ bool is_elementwise(const PlanStep& step);
 std::vector<std::string> list_operations(const PlanStep& step);
 // x + y of two different values.
 bool is_sum_of_two(const PlanStep& step);
+// x * y of two different values.
+bool is_product_of_two(const PlanStep& step);
 // What a step of one operand does that is an activation and no more.
 std::optional<Epilogue> find_activation(const PlanStep& step);
 

@@ -1,8 +1,8 @@
-// quantize_rows: x f32 or bf16 -> u8, scales f32, zeros i32. quantize_image: x f32 [batch, channels, ...] -> u8
-// channels-last, with attributes inverse (1 / scale) and zero. linear_u8s8, conv_u8s8 and so on: operands x,
-// packed weight, multiplier, weight sums, bias, residual, and for a linear over quantized rows their scales and zeros;
-// -1 where absent. Attributes: outputs, x_zero, activation, for u8 results out_inverse and out_zero, for a u8 residual
-// residual_scale and residual_zero.
+// quantize_rows: x f32 or bf16, factors alike or none -> u8, scales f32, zeros i32. quantize_image: x f32 [batch,
+// channels, ...] -> u8 channels-last, with attributes inverse (1 / scale) and zero. linear_u8s8, conv_u8s8 and so on:
+// operands x, packed weight, multiplier, weight sums, bias, residual, and for a linear over quantized rows their scales
+// and zeros; -1 where absent. Attributes: outputs, x_zero, activation, for u8 results out_inverse and out_zero, for a
+// u8 residual residual_scale and residual_zero.
 #include "lissome/runtime/step_rows.h"
 
 namespace lissome {
@@ -102,11 +102,14 @@ void bind_quantize_rows(StepBinder& binder) {
                  "there must be one scale and zero point a row");
   binder.require_dtype(binder.result(1), Dtype::f32);
   binder.require_dtype(binder.result(2), Dtype::i32);
+  if (binder.has_operand(1)) binder.require_dense(binder.operand(1), x.dtype, {call.inputs});
   binder.set_call("quantize_rows", call);
   if (x.dtype == Dtype::bf16) {
     binder.point(&QuantizeRowsCall::x_bf16, x);
+    if (binder.has_operand(1)) binder.point(&QuantizeRowsCall::factors_bf16, binder.operand(1));
   } else {
     binder.point(&QuantizeRowsCall::x, x);
+    if (binder.has_operand(1)) binder.point(&QuantizeRowsCall::factors, binder.operand(1));
   }
   binder.point(&QuantizeRowsCall::y, y);
   binder.point(&QuantizeRowsCall::scales, binder.result(1));
