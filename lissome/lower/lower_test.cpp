@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <regex>
 
 #include "lissome/lower/program_check.h"
 
@@ -291,6 +292,51 @@ TEST_CASE("attention of bytes needs no libtorch and gives what its op says, on e
     }
   }
   mask_features("amx");
+}
+
+TEST_CASE("quantized rows take their smoothing factors themselves") {
+  for (const char* dtype : {"f32", "bf16"}) {
+    const bool narrow = std::string(dtype) == "bf16";
+    const auto cast = [&](const at::Tensor& tensor) { return narrow ? tensor.to(at::kBFloat16) : tensor; };
+    const Program program = parse_program(std::regex_replace(std::string(R"(
+    dim n in 1..64
+    input %x: f32[n, 7, 96]
+    parameter @w1: i8[64, 96]
+    parameter @s1: f32[64]
+    parameter @w2: i8[96, 64]
+    parameter @s2: f32[96]
+    parameter @g: DTYPE[96]
+    parameter @b: DTYPE[96]
+    parameter @f: DTYPE[96]
+    %0: DTYPE[n, 7, 96] = aten::to.dtype(%x, DTYPE)
+    %1: DTYPE[n, 7, 96] = aten::layer_norm(%0, [96], @g, @b)
+    %2: DTYPE[n, 7, 96] = aten::mul.Tensor(%1, @f)
+    %3: DTYPE[n, 7, 64] = lissome::linear_dynamic_int8(%2, @w1, @s1, none, "relu", none)
+    %4: DTYPE[n, 7, 96] = lissome::linear_dynamic_int8(%3, @w2, @s2, none, "none", none)
+    %5: DTYPE[n, 7, 96] = aten::add.Tensor(%4, %1)
+    %6: DTYPE[n, 7, 96] = aten::layer_norm(%5, [96], @g)
+    %7: DTYPE[n, 7, 64] = lissome::linear_dynamic_int8(%6, @w1, @s1, none, "none", none)
+    %8: f32[n, 7, 64] = aten::to.dtype(%7, f32)
+    return %8
+  )"),
+                                                             std::regex("DTYPE"), dtype),
+                                          {{"w1", random_i8({64, 96})},
+                                           {"s1", at::rand({64}).mul(0.01)},
+                                           {"w2", random_i8({96, 64})},
+                                           {"s2", at::rand({96}).mul(0.01)},
+                                           {"g", cast(at::randn({96}))},
+                                           {"b", cast(at::randn({96}))},
+                                           {"f", cast(at::rand({96}).add(0.5))}});
+    LowerOptions options;
+    options.effort = Effort::fast;
+    const auto plan = std::make_shared<const Plan>(lower_program(program, options));
+    CHECK(count_steps(*plan, "quantize_rows") == 3);
+    CHECK(count_steps(*plan, "elementwise") == (narrow ? 3 : 0));  // casts and a sum, no product
+    Session session(plan, {});
+    const at::Tensor x = at::randn({5, 7, 96});
+    // In bf16 the composites round once more, which may move a byte.
+    check_same(run_session(session, {x}), interpret(program, {x}), narrow ? 0.02 : 1e-5);
+  }
 }
 
 TEST_CASE("int8 linears that find their scales read and give bf16") {
