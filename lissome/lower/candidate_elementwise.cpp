@@ -3,10 +3,10 @@
 #include <c10/util/BFloat16.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "lissome/lower/candidate_rows.h"
+#include "lissome/lower/compose_elementwise.h"
 #include "lissome/lower/refusals.h"
 
 namespace lissome {
@@ -39,6 +39,25 @@ constexpr Row kRows[] = {
     {"aten::log", "logarithm", "self"},
     {"aten::leaky_relu", "leaky_relu", "self"},
     {"aten::elu", "elu", "self"},
+    {"aten::relu6", "relu6", "self"},
+    {"aten::mish", "mish", "self"},
+    {"aten::softplus", "softplus", "self"},
+    {"aten::log_sigmoid", "log_sigmoid", "self"},
+    {"aten::selu", "selu", "self"},
+    {"aten::celu", "celu", "self"},
+    {"aten::prelu", "prelu", "self weight"},
+    {"aten::hardshrink", "hardshrink", "self"},
+    {"aten::softshrink", "softshrink", "self"},
+    {"aten::threshold", "threshold", "self threshold value"},
+    {"aten::log1p", "log1p", "self"},
+    {"aten::expm1", "expm1", "self"},
+    {"aten::ceil", "ceil", "self"},
+    {"aten::trunc", "trunc", "self"},
+    {"aten::sign", "sign", "self"},
+    {"aten::isnan", "isnan", "self"},
+    {"aten::lerp.Scalar", "lerp", "self end weight"},
+    {"aten::addcmul", "addcmul", "self tensor1 tensor2"},
+    {"aten::addcdiv", "addcdiv", "self tensor1 tensor2"},
     {"aten::square", "square", "self"},
     {"aten::add.Tensor", "add", "self other"},
     {"aten::add.Scalar", "add", "self other"},
@@ -126,13 +145,6 @@ Request read_request(const Node& node) {
   return request;
 }
 
-// NaN for what is no literal number.
-double number_of(const Argument& argument) {
-  if (const auto* flag = argument.get<bool>()) return *flag ? 1 : 0;
-  if (argument.get<double>() || argument.get<int64_t>()) return read_number(argument);
-  return std::nan("");
-}
-
 bool is_number(const Argument& argument) {
   return argument.get<double>() || argument.get<int64_t>() || argument.get<bool>();
 }
@@ -155,7 +167,7 @@ bool needs_integers(const PlanBuilder& builder, const Node& node, const Request&
 
 std::string refuse_operand(const PlanBuilder& builder, const Argument& operand, bool integers) {
   if (is_number(operand)) {
-    const double number = number_of(operand);
+    const double number = read_literal(operand);
     if (!integers) return {};
     if (number != std::floor(number)) return "a number is not whole";
     return std::fabs(number) <= 1 << 24 ? "" : "a number is beyond 2^24";
@@ -172,15 +184,25 @@ std::string refuse_position(const Node& node) {
   for (const char* name : {"start", "step"}) {
     const int index = node.op.argument_index(name);
     if (index < 0) continue;
-    const double number = number_of(node.arguments[static_cast<size_t>(index)]);
+    const double number = read_literal(node.arguments[static_cast<size_t>(index)]);
     if (number != std::floor(number) || std::fabs(number) > 1 << 24) return "start or step are computed, or not whole";
   }
   return {};
 }
 
-double optional_number(const Node& node, std::string_view name, double fallback) {
-  const int index = node.op.argument_index(name);
-  return index < 0 ? fallback : number_of(node.arguments[static_cast<size_t>(index)]);
+// Whether an operation is composed of several instructions, with literal numbers among them.
+bool composes_numbers(std::string_view operation) {
+  static constexpr std::string_view kNames[] = {"elu",        "softplus",  "selu", "celu",    "hardshrink",
+                                                "softshrink", "threshold", "lerp", "addcmul", "addcdiv"};
+  return std::find(std::begin(kNames), std::end(kNames), operation) != std::end(kNames);
+}
+
+// Slopes are laid along dimension 1.
+std::string refuse_slopes(const PlanBuilder& builder, const Node& node) {
+  const Argument& weight = node.argument("weight");
+  if (!weight.is_value() || !builder.constant(weight.value())) return "the slopes are computed";
+  if (builder.type(node.argument("self").value()).sizes.size() < 2) return "x has no channels";
+  return {};
 }
 
 // A number is rounded to bf16 before it is compared with what is bf16.
@@ -192,7 +214,7 @@ std::string refuse_compared(const PlanBuilder& builder, const Request& request) 
   };
   if (std::none_of(request.operands.begin(), request.operands.end(), rounds)) return {};
   for (const Argument* operand : request.operands) {
-    const double number = operand->is_value() ? 0 : number_of(*operand);
+    const double number = operand->is_value() ? 0 : read_literal(*operand);
     if (static_cast<double>(c10::BFloat16(static_cast<float>(number))) != number) return "a number is no bf16";
   }
   return {};
@@ -202,8 +224,15 @@ std::string refuse_compared(const PlanBuilder& builder, const Request& request) 
 std::string refuse_form(const PlanBuilder& builder, const Node& node, const Request& request, bool integers) {
   if (node.op.argument_index("approximate") >= 0 && !node.argument("approximate").get<std::string>())
     return "the form is computed";
-  if (node.is("aten::elu") && (optional_number(node, "scale", 1) != 1 || optional_number(node, "input_scale", 1) != 1))
-    return "it is scaled";
+  if (node.is("aten::elu") && read_optional_number(node, "input_scale", 1) != 1) return "its input is scaled";
+  if (node.is("aten::prelu")) {
+    const std::string refusal = refuse_slopes(builder, node);
+    if (!refusal.empty()) return refusal;
+  }
+  for (const char* name : {"alpha", "scale", "beta", "threshold", "lambd", "value", "weight"}) {
+    const int index = composes_numbers(request.operation) ? node.op.argument_index(name) : -1;
+    if (index >= 0 && !is_number(node.arguments[static_cast<size_t>(index)])) return std::string(name) + " is computed";
+  }
   if (node.is("aten::leaky_relu") && !is_number(node.argument("negative_slope"))) return "the slope is computed";
   const Dtype result = builder.type(node.result()).dtype;
   const bool logical = request.operation.starts_with("logical_");
@@ -251,122 +280,9 @@ std::string refuse_elementwise(const PlanBuilder& builder, const Node& node) {
   return type.sizes.size() <= 5 ? "" : "more than 5 dimensions";
 }
 
-namespace {
-
-std::string find_gelu_form(const Node& node) {
-  return *node.argument("approximate").get<std::string>() == "tanh" ? "gelu_tanh" : "gelu";
-}
-
-// Writes the instructions of one step.
-class Composer {
- public:
-  Composer(PlanBuilder& builder, const Node& node) : builder_(builder), node_(node) { step.kernel = "elementwise"; }
-
-  int load(const Argument& operand) {
-    if (!operand.is_value()) return constant(number_of(operand));
-    const int position = static_cast<int>(step.operands.size());
-    step.operands.push_back(builder_.use(operand));
-    const bool whole = builder_.type(operand.value()).sizes == builder_.type(node_.result()).sizes;
-    if (whole && builder_.format(operand.value()) == Format::channels_last) format = Format::channels_last;
-    return run("load", position);
-  }
-  int constant(double number) { return run("constant", 0, 0, 0, number); }
-  int run(std::string_view operation, int a, int b = 0, int c = 0, double alpha = 0, double beta = 0) {
-    const int target = next_++;
-    program_.push_back(std::string(operation) + " " + std::to_string(target) + " " + std::to_string(a) + " " +
-                       std::to_string(b) + " " + std::to_string(c) + " " + format_number(alpha) + " " +
-                       format_number(beta));
-    return target;
-  }
-
-  void finish(bool integers) {
-    step.attributes.set("program", std::move(program_));
-    if (integers) step.attributes.set("integers", int64_t{1});
-    step.results = {builder_.make(node_.result(), Storage::arena, format)};
-    builder_.add_step(std::move(step), node_);
-  }
-
-  PlanStep step;
-  Format format = Format::row_major;
-
- private:
-  static std::string format_number(double number) {
-    char text[32];
-    return std::string(text, std::to_chars(text, text + sizeof(text), number).ptr);
-  }
-
-  PlanBuilder& builder_;
-  const Node& node_;
-  std::vector<std::string> program_;
-  int next_ = 0;
-};
-
-// Gradients, from that of the result and what the operation read or gave. False for another operation.
-bool compose_gradient(Composer& composer, const Node& node, std::string_view operation, const std::vector<int>& from) {
-  if (operation.starts_with("slope ")) {
-    const bool gelu = operation == "slope gelu";
-    const auto activation = parse_activation(gelu ? find_gelu_form(node) : std::string(operation.substr(6)));
-    composer.run("multiply", from[0], composer.run("slope", from[1], static_cast<int>(*activation)));
-  } else if (operation == "tanh_gradient") {
-    const int rest = composer.run("subtract", composer.constant(1), composer.run("square", from[1]));
-    composer.run("multiply", from[0], rest);
-  } else if (operation == "sigmoid_gradient") {
-    const int rest = composer.run("subtract", composer.constant(1), from[1]);
-    composer.run("multiply", composer.run("multiply", from[0], rest), from[1]);
-  } else if (operation == "threshold_gradient") {
-    composer.run("select", composer.run("less_equal", from[1], from[2]), composer.constant(0), from[0]);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-void compose(Composer& composer, const Node& node, const Request& request) {
-  std::string operation(request.operation);
-  if (operation == "zeros" || operation == "ones") {
-    composer.constant(operation == "ones" ? 1 : 0);
-    return;
-  }
-  if (operation == "position") {
-    composer.run("position", 0, 0, 0, optional_number(node, "start", 0), optional_number(node, "step", 1));
-    return;
-  }
-  std::vector<int> registers;
-  for (const Argument* operand : request.operands) {
-    registers.push_back(operand->is_none() ? -1 : composer.load(*operand));
-  }
-  if (operation.empty() || operation == "constant") return;
-  if (compose_gradient(composer, node, operation, registers)) return;
-  if (operation == "clamp") {
-    int x = registers[0];
-    if (registers[1] >= 0) x = composer.run("maximum", x, registers[1]);
-    if (registers[2] >= 0) composer.run("minimum", x, registers[2]);
-    return;
-  }
-  const double alpha = optional_number(node, "alpha", 1);
-  if (alpha != 1 && registers.size() == 2) {
-    // What is added or taken away is scaled.
-    registers[1] = composer.run("multiply", registers[1], composer.constant(alpha));
-  }
-  if (operation == "gelu") operation = find_gelu_form(node);
-  if (operation == "power" && number_of(*request.operands[1]) == 2) {
-    composer.run("square", registers[0]);
-  } else if (const auto activation = parse_activation(operation)) {
-    const double slope = optional_number(node, operation == "elu" ? "alpha" : "negative_slope", 0);
-    composer.run("activate", registers[0], static_cast<int>(*activation), 0, slope);
-  } else {
-    registers.resize(3, 0);
-    composer.run(operation, registers[0], registers[1], registers[2]);
-  }
-}
-
-}  // namespace
-
 void emit_elementwise(PlanBuilder& builder, const Node& node) {
   const Request request = read_request(node);
-  Composer composer(builder, node);
-  compose(composer, node, request);
-  composer.finish(needs_integers(builder, node, request));
+  compose_elementwise(builder, node, request.operation, request.operands, needs_integers(builder, node, request));
 }
 
 }  // namespace lissome

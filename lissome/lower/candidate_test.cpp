@@ -430,3 +430,44 @@ TEST_CASE("products of two computed matrices") {
                   {}, {at::randn({2, 3, length, 10}), at::randn({2, 3, length, 10}), at::randn({10, 70})});
   }
 }
+
+TEST_CASE("activations and functions without an instruction of their own are composed") {
+  const at::Tensor x = at::randn({3, 5, 4, 6}).mul(4);
+  at::Tensor special = at::randn({3, 5, 4, 6}).mul(1e-4);
+  special.flatten()[1] = 30, special.flatten()[2] = -30, special.flatten()[3] = 0, special.flatten()[4] = 60;
+  for (const at::Tensor& input : {x, special}) {
+    check_program(R"(
+    input %x: f32[3, 5, 4, 6]
+    parameter @one: f32[1]
+    parameter @slopes: f32[5]
+    %1: f32[3, 5, 4, 6] = aten::relu6(%x)
+    %2: f32[3, 5, 4, 6] = aten::mish(%x)
+    %3: f32[3, 5, 4, 6] = aten::softplus(%x, 2, 5)
+    %4: f32[3, 5, 4, 6] = aten::softplus(%x)
+    %5: f32[3, 5, 4, 6] = aten::log_sigmoid(%x)
+    %6: f32[3, 5, 4, 6] = aten::selu(%x)
+    %7: f32[3, 5, 4, 6] = aten::celu(%x, 1.3)
+    %8: f32[3, 5, 4, 6] = aten::elu(%x, 0.7, 1.5)
+    %9: f32[3, 5, 4, 6] = aten::prelu(%x, @slopes)
+    %10: f32[3, 5, 4, 6] = aten::prelu(%x, @one)
+    %11: f32[3, 5, 4, 6] = aten::hardshrink(%x, 0.6)
+    %12: f32[3, 5, 4, 6] = aten::softshrink(%x, 0.7)
+    %13: f32[3, 5, 4, 6] = aten::threshold(%x, 0.1, 2)
+    %14: f32[3, 5, 4, 6] = aten::expm1(%12)
+    %15: f32[3, 5, 4, 6] = aten::ceil(%x)
+    %16: f32[3, 5, 4, 6] = aten::trunc(%x)
+    %17: f32[3, 5, 4, 6] = aten::sign(%x)
+    %18: bool[3, 5, 4, 6] = aten::isnan(%x)
+    %19: f32[3, 5, 4, 6] = aten::lerp.Scalar(%x, %1, 0.3)
+    %20: f32[3, 5, 4, 6] = aten::addcmul(%x, %1, %11, value=0.5)
+    %21: f32[3, 5, 4, 6] = aten::addcdiv(%1, %x, %4)
+    %22: f32[3, 5, 4, 6] = aten::abs(%x)
+    %23: f32[3, 5, 4, 6] = aten::log1p(%22)
+    %24: f32[3, 5, 4, 6] = aten::mul.Tensor(%x, 0.01)
+    %25: f32[3, 5, 4, 6] = aten::expm1(%24)
+    %26: f32[3, 5, 4, 6] = aten::log1p(%24)
+    return %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %13, %14, %15, %16, %17, %18, %19, %20, %21, %23, %25, %26
+  )",
+                  {{"one", at::randn({1})}, {"slopes", at::randn({5})}}, {input});
+  }
+}

@@ -3,84 +3,13 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <sstream>
 
-#include "lissome/base.h"
-#include "lissome/kernel.h"
+#include "lissome/lower/element_program.h"
 
 namespace lissome {
 namespace {
 
 constexpr std::string_view kElementwiseStep = "elementwise";
-
-// As in the attribute "program", see runtime/step_elementwise.cpp.
-struct Instruction {
-  ElementOp op = ElementOp::load;
-  int target = 0, a = 0, b = 0, c = 0;
-  std::string alpha, beta;
-};
-
-std::vector<Instruction> read_program(const PlanStep& step) {
-  std::vector<Instruction> program;
-  for (const std::string& text : step.attributes.texts("program")) {
-    std::istringstream stream(text);
-    Instruction& i = program.emplace_back();
-    std::string name;
-    stream >> name >> i.target >> i.a >> i.b >> i.c >> i.alpha >> i.beta;
-    const std::optional<ElementOp> op = parse_element_op(name);
-    LISSOME_CHECK(op.has_value(), "there is no operation ", name);
-    i.op = *op;
-  }
-  return program;
-}
-
-void write_program(PlanStep& step, const std::vector<Instruction>& program) {
-  std::vector<std::string> texts;
-  for (const Instruction& i : program) {
-    texts.push_back(std::string(element_op_name(i.op)) + " " + std::to_string(i.target) + " " + std::to_string(i.a) +
-                    " " + std::to_string(i.b) + " " + std::to_string(i.c) + " " + i.alpha + " " + i.beta);
-  }
-  step.attributes.set("program", std::move(texts));
-}
-
-// Each target a number of its own, in order: what follows needs no register twice.
-void number_anew(std::vector<Instruction>& program) {
-  std::vector<int> now(kElementRegisters, 0);
-  for (size_t at = 0; at < program.size(); ++at) {
-    Instruction& i = program[at];
-    int* const reads[] = {&i.a, &i.b, &i.c};
-    for (int k = 0; k < count_registers(i.op); ++k) *reads[k] = now[static_cast<size_t>(*reads[k])];
-    now[static_cast<size_t>(i.target)] = static_cast<int>(at);
-    i.target = static_cast<int>(at);
-  }
-}
-
-// Registers for numbered values, by their last reading; false when there are too few.
-bool allocate_registers(std::vector<Instruction>& program) {
-  std::vector<size_t> last(program.size(), 0);
-  for (size_t at = 0; at < program.size(); ++at) {
-    const Instruction& i = program[at];
-    const int reads[] = {i.a, i.b, i.c};
-    for (int k = 0; k < count_registers(i.op); ++k) last[static_cast<size_t>(reads[k])] = at;
-  }
-  std::vector<int> register_of(program.size(), -1);
-  std::vector<bool> taken(kElementRegisters, false);
-  for (size_t at = 0; at < program.size(); ++at) {
-    Instruction& i = program[at];
-    int* const reads[] = {&i.a, &i.b, &i.c};
-    const int count = count_registers(i.op);
-    for (int k = 0; k < count; ++k) {
-      const auto value = static_cast<size_t>(*reads[k]);
-      *reads[k] = register_of[value];
-      if (last[value] == at) taken[static_cast<size_t>(register_of[value])] = false;
-    }
-    const auto free = std::find(taken.begin(), taken.end(), false);
-    if (free == taken.end()) return false;
-    *free = true;
-    i.target = register_of[at] = static_cast<int>(free - taken.begin());
-  }
-  return true;
-}
 
 bool same_sizes(const PlanValue& left, const PlanValue& right) {
   return std::equal(left.sizes.begin(), left.sizes.end(), right.sizes.begin(), right.sizes.end(),
@@ -138,7 +67,7 @@ class ElementwiseFuser {
       return false;
     const bool integers = step.attributes.integer("integers", 0) != 0;
     if (integers != (reader.attributes.integer("integers", 0) != 0)) return false;
-    if (between.dtype == Dtype::boolean) return makes_flags(read_program(step).back().op);
+    if (between.dtype == Dtype::boolean) return makes_flags(read_element_program(step).back().op);
     return integers ? between.dtype == Dtype::i64 : between.dtype == Dtype::f32 || between.dtype == Dtype::bf16;
   }
 
@@ -148,12 +77,12 @@ class ElementwiseFuser {
     joined.operands = step.operands;
     joined.operands.insert(joined.operands.end(), reader.operands.begin(), reader.operands.end());
     const int shift = static_cast<int>(step.operands.size());
-    std::vector<Instruction> program = read_program(step), rest = read_program(reader);
+    ElementProgram program = read_element_program(step), rest = read_element_program(reader);
     number_anew(program), number_anew(rest);
     const int made = static_cast<int>(program.size()) - 1;
     std::vector<int> number(rest.size(), made);  // in the joined program, by instruction of the reader
     for (size_t at = 0; at < rest.size(); ++at) {
-      Instruction i = rest[at];
+      ElementProgramLine i = rest[at];
       if (i.op == ElementOp::load) {
         if (reader.operands[static_cast<size_t>(i.a)] == step.results[0]) continue;
         i.a += shift;
@@ -167,16 +96,16 @@ class ElementwiseFuser {
     if (number.back() != static_cast<int>(program.size()) - 1) return std::nullopt;
     if (!merge_operands(joined.operands, program) || program.size() > kElementInstructions) return std::nullopt;
     if (!allocate_registers(program)) return std::nullopt;
-    write_program(joined, program);
+    write_element_program(joined, program);
     joined.origins = step.origins;
     joined.origins.insert(joined.origins.end(), reader.origins.begin(), reader.origins.end());
     return joined;
   }
 
   // Each value once; false when there are too many.
-  static bool merge_operands(std::vector<int>& operands, std::vector<Instruction>& program) {
+  static bool merge_operands(std::vector<int>& operands, ElementProgram& program) {
     std::vector<int> kept;
-    for (Instruction& i : program) {
+    for (ElementProgramLine& i : program) {
       if (i.op != ElementOp::load) continue;
       const int value = operands[static_cast<size_t>(i.a)];
       const auto found = std::find(kept.begin(), kept.end(), value);

@@ -212,6 +212,33 @@ TEST_CASE("products on special inputs") {
          .tolerance = kBf16});
 }
 
+TEST_CASE("composed activations and functions on special inputs") {
+  sweep({.text = R"(
+    input %x: f32[{n}, {k}]
+    input %z: f32[{n}, {k}]
+    parameter @slopes: f32[{k}]
+    %1: f32[{n}, {k}] = aten::relu6(%x)
+    %2: f32[{n}, {k}] = aten::mish(%x)
+    %3: f32[{n}, {k}] = aten::softplus(%x, 2, 5)
+    %4: f32[{n}, {k}] = aten::log_sigmoid(%x)
+    %5: f32[{n}, {k}] = aten::selu(%x)
+    %6: f32[{n}, {k}] = aten::celu(%x, 1.3)
+    %7: f32[{n}, {k}] = aten::prelu(%x, @slopes)
+    %8: f32[{n}, {k}] = aten::hardshrink(%x, 0.6)
+    %9: f32[{n}, {k}] = aten::softshrink(%x, 0.7)
+    %10: f32[{n}, {k}] = aten::threshold(%x, 0.1, 2)
+    %11: f32[{n}, {k}] = aten::expm1(%x)
+    %12: f32[{n}, {k}] = aten::ceil(%x)
+    %13: f32[{n}, {k}] = aten::trunc(%x)
+    %14: bool[{n}, {k}] = aten::isnan(%x)
+    %15: f32[{n}, {k}] = aten::lerp.Scalar(%x, %z, 0.3)
+    %16: f32[{n}, {k}] = aten::addcmul(%x, %z, %z, value=0.5)
+    %17: f32[{n}, {k}] = aten::abs(%x)
+    %18: f32[{n}, {k}] = aten::log1p(%17)
+    return %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %18
+  )"});
+}
+
 TEST_CASE("convolutions on special inputs") {
   sweep({.text = R"(
     input %x: f32[2, {c}, {h}, {w}]
