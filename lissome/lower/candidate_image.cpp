@@ -1,4 +1,4 @@
-// Group norm and interpolation on our own kernels, both of channels-last values.
+// Group norm, instance norm and interpolation on our own kernels, both of channels-last values.
 #include "lissome/lower/candidate_rows.h"
 #include "lissome/lower/refusals.h"
 
@@ -6,15 +6,30 @@ namespace lissome {
 
 namespace {
 
+// Instance norm is group norm with a group for each channel.
+std::optional<int64_t> find_groups(const PlanBuilder& builder, const Node& node) {
+  if (node.is("aten::instance_norm")) {
+    const std::vector<Dimension>& sizes = builder.type(node.argument("input").value()).sizes;
+    return sizes.size() < 2 ? std::nullopt : sizes[1].constant();
+  }
+  const auto* groups = node.argument("num_groups").get<int64_t>();
+  return groups ? std::optional(*groups) : std::nullopt;
+}
+
+std::string refuse_instance_form(const Node& node) {
+  if (!node.is("aten::instance_norm")) return {};
+  return node.argument("use_input_stats") == Argument(true) ? "" : "it does not use the statistics of its input";
+}
+
 std::string refuse_group_norm_of(const PlanBuilder& builder, const Node& node, Dtype dtype) {
   const Argument& x = node.argument("input");
-  const std::string refusal =
-      first_refusal({refuse_tensor(builder, x, dtype), refuse_optional(builder, node.argument("weight"), dtype),
-                     refuse_optional(builder, node.argument("bias"), dtype), refuse_number(node.argument("eps"), "eps"),
-                     refuse_tensor(builder, Argument(node.result()), dtype)});
+  const std::string refusal = first_refusal(
+      {refuse_instance_form(node), refuse_tensor(builder, x, dtype),
+       refuse_optional(builder, node.argument("weight"), dtype), refuse_optional(builder, node.argument("bias"), dtype),
+       refuse_number(node.argument("eps"), "eps"), refuse_tensor(builder, Argument(node.result()), dtype)});
   if (!refusal.empty()) return refusal;
   const std::vector<Dimension>& sizes = builder.type(x.value()).sizes;
-  const auto* groups = node.argument("num_groups").get<int64_t>();
+  const std::optional<int64_t> groups = find_groups(builder, node);
   if (!groups || sizes.size() < 2 || sizes.size() > 5) return "its groups are computed, or it has an odd rank";
   const auto channels = sizes[1].constant();
   if (!channels || *groups <= 0 || *channels % *groups != 0) return "channels do not divide into groups";
@@ -33,7 +48,7 @@ std::string refuse_group_norm_bf16(const PlanBuilder& builder, const Node& node)
 void emit_group_norm(PlanBuilder& builder, const Node& node) {
   PlanStep step;
   step.kernel = builder.type(node.result()).dtype == Dtype::bf16 ? "group_norm_bf16" : "group_norm";
-  step.attributes.set("groups", *node.argument("num_groups").get<int64_t>());
+  step.attributes.set("groups", *find_groups(builder, node));
   step.attributes.set("epsilon", read_number(node.argument("eps")));
   step.operands = {builder.use_dense(node.argument("input"), node, Format::channels_last),
                    builder.use_dense(node.argument("weight"), node), builder.use_dense(node.argument("bias"), node)};

@@ -129,6 +129,14 @@ std::string refuse_recurrent_layer(const PlanBuilder& builder, const Node& node)
 void emit_recurrent_layer(PlanBuilder& builder, const Node& node);
 
 // candidate_image.cpp
+// candidate_glu.cpp
+std::string refuse_glu(const PlanBuilder& builder, const Node& node);
+void emit_glu(PlanBuilder& builder, const Node& node);
+
+// candidate_shuffle.cpp
+std::string refuse_shuffle(const PlanBuilder& builder, const Node& node);
+void emit_shuffle(PlanBuilder& builder, const Node& node);
+
 std::string refuse_group_norm(const PlanBuilder& builder, const Node& node);
 std::string refuse_group_norm_bf16(const PlanBuilder& builder, const Node& node);
 void emit_group_norm(PlanBuilder& builder, const Node& node);

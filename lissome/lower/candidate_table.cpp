@@ -134,6 +134,8 @@ constexpr std::array kPool = {Candidate{"pool", refuse_pool, emit_pool}};
 constexpr std::array kMean = {Candidate{"mean", refuse_mean, emit_mean}};
 constexpr std::array kTake = {Candidate{"take", refuse_take, emit_take}};
 constexpr std::array kFindLargest = {Candidate{"find_largest", refuse_find_largest, emit_find_largest}};
+constexpr std::array kGlu = {Candidate{"elementwise", refuse_glu, emit_glu, false}};
+constexpr std::array kShuffle = {Candidate{"copy", refuse_shuffle, emit_shuffle, false}};
 constexpr std::array kGroupNorm = {
     Candidate{"group_norm", refuse_group_norm, emit_group_norm},
     Candidate{"group_norm_bf16", refuse_group_norm_bf16, emit_group_norm},
@@ -320,6 +322,10 @@ constexpr std::array kLists = {
     CandidateList{"aten::linalg_vector_norm", kMean},
     CandidateList{"aten::adaptive_avg_pool2d", kMean},
     CandidateList{"aten::group_norm", kGroupNorm},
+    CandidateList{"aten::instance_norm", kGroupNorm},
+    CandidateList{"aten::glu", kGlu},
+    CandidateList{"aten::pixel_shuffle", kShuffle},
+    CandidateList{"aten::pixel_unshuffle", kShuffle},
     CandidateList{"aten::upsample_nearest2d.vec", kInterpolate},
     CandidateList{"aten::upsample_nearest2d", kInterpolate},
     CandidateList{"aten::upsample_bilinear2d.vec", kInterpolate},

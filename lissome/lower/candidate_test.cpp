@@ -471,3 +471,23 @@ TEST_CASE("activations and functions without an instruction of their own are com
                   {{"one", at::randn({1})}, {"slopes", at::randn({5})}}, {input});
   }
 }
+
+TEST_CASE("shuffled pixels, gated halves and instance norms") {
+  check_program(R"(
+    dim n in 1..8
+    input %x: f32[n, 12, 4, 6]
+    parameter @w: f32[12, 12, 1, 1]
+    parameter @g: f32[12]
+    parameter @b: f32[12]
+    %c: f32[n, 12, 4, 6] = aten::convolution(%x, @w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
+    %1: f32[n, 3, 8, 12] = aten::pixel_shuffle(%c, 2)
+    %2: f32[n, 12, 4, 6] = aten::pixel_unshuffle(%1, 2)
+    %3: f32[n, 6, 4, 6] = aten::glu(%c, 1)
+    %4: f32[n, 12, 4, 3] = aten::glu(%2, -1)
+    %5: f32[n, 12, 4, 6] = aten::instance_norm(%c, @g, @b, none, none, true, 0.1, 1e-05, false)
+    %6: f32[n, 12, 4, 6] = aten::instance_norm(%2, none, none, none, none, true, 0.1, 1e-05, false)
+    return %1, %2, %3, %4, %5, %6
+  )",
+                {{"w", at::randn({12, 12, 1, 1})}, {"g", at::randn({12})}, {"b", at::randn({12})}},
+                {at::randn({3, 12, 4, 6})});
+}
