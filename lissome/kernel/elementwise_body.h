@@ -30,6 +30,16 @@ LISSOME_INLINE void map_two(float* target, const float* a, const float* b, int64
   }
 }
 
+void select_block(float* target, const float* a, const float* b, const float* c, int64_t count) {
+  int64_t i = 0;
+  for (; i + Floats::kWidth <= count; i += Floats::kWidth)
+    store(target + i, select_nonzero(load(a + i), load(b + i), load(c + i)));
+  if (i == count) return;
+  const int64_t left = count - i;
+  const Floats chosen = select_nonzero(load_first(a + i, left), load_first(b + i, left), load_first(c + i, left));
+  store_first(target + i, chosen, left);
+}
+
 void run_activation(float* target, const float* a, int64_t count, Epilogue epilogue) {
   map_one(target, a, count, [epilogue](Floats x) { return activate_vector(epilogue, x); });
 }
@@ -44,52 +54,42 @@ void run_slope(float* target, const float* a, int64_t count, Epilogue epilogue) 
   }
 }
 
-// Denormals are numbers here too, though arithmetic takes them for zero: through their bits, which count 2^-149.
-LISSOME_INLINE float logarithm(float x) {
-  uint32_t bits;
-  __builtin_memcpy(&bits, &x, sizeof(bits));
-  const bool denormal = bits - 1 < 0x7fffff;
-  return denormal ? __builtin_logf(static_cast<float>(bits)) - 103.278929904f : __builtin_logf(x);
+// The natural logarithm, to one or two last places: of the power of two and, by a polynomial, of what is left in
+// [sqrt(1/2), sqrt(2)) (the scheme and coefficients of Cephes' logf). Denormals are numbers here too.
+LISSOME_INLINE Floats logarithm(Floats x) {
+  const Parts parts = split_power(x);
+  const Floats above = are_less(fill(1.41421356f), parts.mantissa);
+  const Floats f = select_nonzero(above, parts.mantissa * fill(0.5f), parts.mantissa) - fill(1.0f);
+  const Floats power = parts.power + above, square = f * f;
+  Floats p = fill(7.0376836292e-2f);
+  p = multiply_add(p, f, fill(-1.1514610310e-1f));
+  p = multiply_add(p, f, fill(1.1676998740e-1f));
+  p = multiply_add(p, f, fill(-1.2420140846e-1f));
+  p = multiply_add(p, f, fill(1.4249322787e-1f));
+  p = multiply_add(p, f, fill(-1.6668057665e-1f));
+  p = multiply_add(p, f, fill(2.0000714765e-1f));
+  p = multiply_add(p, f, fill(-2.4999993993e-1f));
+  p = multiply_add(p, f, fill(3.3333331174e-1f));
+  Floats y = multiply_add(power, fill(-2.12194440e-4f), p * f * square);
+  y = subtract_product(fill(0.5f), square, y);
+  const Floats finite = multiply_add(power, fill(0.693359375f), f + y);
+  const Floats infinity = fill(__builtin_inff()), normal = parts.normal;
+  Floats result = select_nonzero(are_less(normal, infinity), finite, normal);  // infinity and NaN as they are
+  result = select_nonzero(are_equal(normal, zeros()), zeros() - infinity, result);
+  return select_negative(normal, fill(__builtin_nanf("")), result);
 }
 
-void run_logic(const ElementInstruction& i, float* target, const float* a, const float* b, const float* c,
-               int64_t count) {
+// What has no vector form.
+void run_one_by_one(const ElementInstruction& i, float* target, const float* a, const float* b, int64_t count) {
   switch (i.op) {
-    case ElementOp::logical_not:
-      for (int64_t k = 0; k < count; ++k) target[k] = a[k] == 0 ? 1.0f : 0.0f;
-      break;
-    case ElementOp::logarithm:
-      for (int64_t k = 0; k < count; ++k) target[k] = logarithm(a[k]);
-      break;
     case ElementOp::sine:
       for (int64_t k = 0; k < count; ++k) target[k] = __builtin_sinf(a[k]);
       break;
     case ElementOp::cosine:
       for (int64_t k = 0; k < count; ++k) target[k] = __builtin_cosf(a[k]);
       break;
-    case ElementOp::power:
-      for (int64_t k = 0; k < count; ++k) target[k] = __builtin_powf(a[k], b[k]);
-      break;
-    case ElementOp::equal:
-      for (int64_t k = 0; k < count; ++k) target[k] = a[k] == b[k] ? 1.0f : 0.0f;
-      break;
-    case ElementOp::unequal:
-      for (int64_t k = 0; k < count; ++k) target[k] = a[k] != b[k] ? 1.0f : 0.0f;
-      break;
-    case ElementOp::less:
-      for (int64_t k = 0; k < count; ++k) target[k] = a[k] < b[k] ? 1.0f : 0.0f;
-      break;
-    case ElementOp::less_equal:
-      for (int64_t k = 0; k < count; ++k) target[k] = a[k] <= b[k] ? 1.0f : 0.0f;
-      break;
-    case ElementOp::logical_and:
-      for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 && b[k] != 0 ? 1.0f : 0.0f;
-      break;
-    case ElementOp::logical_or:
-      for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 || b[k] != 0 ? 1.0f : 0.0f;
-      break;
     default:
-      for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 ? b[k] : c[k];
+      for (int64_t k = 0; k < count; ++k) target[k] = __builtin_powf(a[k], b[k]);
       break;
   }
 }
@@ -129,7 +129,22 @@ void run_instruction(const ElementInstruction& i, float* target, const float* a,
         return round_to_nearest(min_with(high, max_with(x * fill(i.alpha), low))) + fill(i.beta);
       });
       break;
-    default: run_logic(i, target, a, b, c, count); break;
+    case ElementOp::logarithm: map_one(target, a, count, [](Floats x) { return logarithm(x); }); break;
+    case ElementOp::logical_not: map_one(target, a, count, [](Floats x) { return are_equal(x, zeros()); }); break;
+    case ElementOp::equal: map_two(target, a, b, count, are_equal); break;
+    case ElementOp::unequal: map_two(target, a, b, count, are_unequal); break;
+    case ElementOp::less: map_two(target, a, b, count, are_less); break;
+    case ElementOp::less_equal: map_two(target, a, b, count, are_less_equal); break;
+    case ElementOp::logical_and:
+      map_two(target, a, b, count,
+              [](Floats x, Floats y) { return select_nonzero(x, are_unequal(y, zeros()), zeros()); });
+      break;
+    case ElementOp::logical_or:
+      map_two(target, a, b, count,
+              [](Floats x, Floats y) { return select_nonzero(x, fill(1.0f), are_unequal(y, zeros())); });
+      break;
+    case ElementOp::select: select_block(target, a, b, c, count); break;
+    default: run_one_by_one(i, target, a, b, count); break;
   }
 }
 

@@ -71,8 +71,39 @@ LISSOME_INLINE void normalize_group(const GroupNormCallOf<T>& call, int64_t imag
   }
 }
 
+// Groups of one channel each: so many of them at once as a register has lanes, from `channel` on.
+template <typename T>
+LISSOME_INLINE void normalize_lanes(const GroupNormCallOf<T>& call, int64_t image, int64_t channel) {
+  const int64_t left = call.channels - channel, lanes = left < Floats::kWidth ? left : Floats::kWidth;
+  const int64_t start = image * call.positions * call.channels + channel;
+  const GroupChannels<T> of = {call.x + start, call.positions, call.channels, lanes};
+  double totals[Floats::kWidth];
+  alignas(64) float means[Floats::kWidth] = {}, factors[Floats::kWidth] = {};
+  sum_channels(of, totals, [](Floats v, int64_t) { return v; });
+  const auto count = static_cast<double>(call.positions);
+  for (int64_t c = 0; c < lanes; ++c) means[c] = static_cast<float>(totals[c] / count);
+  const Floats mean = load(means);
+  sum_channels(of, totals, [mean](Floats v, int64_t) { return (v - mean) * (v - mean); });
+  for (int64_t c = 0; c < lanes; ++c)
+    factors[c] = 1 / __builtin_sqrtf(static_cast<float>(totals[c] / count) + call.epsilon);
+  const Floats factor = load(factors);
+  const Floats weight = call.weight ? load_first(call.weight + channel, lanes) : fill(1.0f);
+  const Floats bias = call.bias ? load_first(call.bias + channel, lanes) : zeros();
+  for (int64_t p = 0; p < call.positions; ++p) {
+    Floats v = (load_first(of.x + p * of.stride, lanes) - mean) * factor * weight + bias;
+    if (call.epilogue.activation != Activation::none) v = activate_vector(call.epilogue, v);
+    store_first(call.y + start + p * of.stride, v, lanes);
+  }
+}
+
 template <typename T>
 LISSOME_INLINE void normalize_groups(const GroupNormCallOf<T>& call, int part, int parts) {
+  if (call.groups == call.channels) {
+    const int64_t blocks = (call.channels + Floats::kWidth - 1) / Floats::kWidth;
+    const Range own = split_evenly(call.batch * blocks, part, parts);
+    for (int64_t at = own.begin; at < own.end; ++at) normalize_lanes(call, at / blocks, at % blocks * Floats::kWidth);
+    return;
+  }
   const Range mine = split_evenly(call.batch * call.groups, part, parts);
   for (int64_t at = mine.begin; at < mine.end; ++at) normalize_group(call, at / call.groups, at % call.groups);
 }

@@ -80,6 +80,35 @@ inline Floats absolute_value(Floats a) { return {_mm256_andnot_ps(_mm256_set1_ps
 inline Floats keep_nan(Floats x, Floats other) {
   return {_mm256_blendv_ps(other.v, x.v, _mm256_cmp_ps(x.v, x.v, _CMP_UNORD_Q))};
 }
+// 1 where it holds, else 0. Nothing but unequal holds for NaN.
+inline Floats make_flags(__m256 holds) { return {_mm256_and_ps(holds, _mm256_set1_ps(1))}; }
+inline Floats are_equal(Floats a, Floats b) { return make_flags(_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)); }
+inline Floats are_unequal(Floats a, Floats b) { return make_flags(_mm256_cmp_ps(a.v, b.v, _CMP_NEQ_UQ)); }
+inline Floats are_less(Floats a, Floats b) { return make_flags(_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)); }
+inline Floats are_less_equal(Floats a, Floats b) { return make_flags(_mm256_cmp_ps(a.v, b.v, _CMP_LE_OQ)); }
+// x != 0 ? nonzero : other.
+inline Floats select_nonzero(Floats x, Floats nonzero, Floats other) {
+  return {_mm256_blendv_ps(other.v, nonzero.v, _mm256_cmp_ps(x.v, _mm256_setzero_ps(), _CMP_NEQ_UQ))};
+}
+// |x| = mantissa * 2^power with a mantissa in [1, 2), where x is neither zero, infinite nor NaN; `normal` is x, times
+// 2^149 where it is a denormal, so that arithmetic sees its sign and whether it is zero.
+struct Parts {
+  Floats normal, mantissa, power;
+};
+inline Parts split_power(Floats x) {
+  const __m256i bits = _mm256_castps_si256(x.v), magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff));
+  const __m256i denormal = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x00800000), magnitude);
+  const __m256i sign = _mm256_andnot_si256(_mm256_set1_epi32(0x7fffffff), bits);
+  const __m256i grown = _mm256_or_si256(_mm256_castps_si256(_mm256_cvtepi32_ps(magnitude)), sign);
+  const __m256i normal = _mm256_blendv_epi8(bits, grown, denormal);
+  const __m256i exponent = _mm256_and_si256(_mm256_srli_epi32(normal, 23), _mm256_set1_epi32(0xff));
+  const __m256i bias = _mm256_blendv_epi8(_mm256_set1_epi32(127), _mm256_set1_epi32(127 + 149), denormal);
+  const __m256i mantissa =
+      _mm256_or_si256(_mm256_and_si256(normal, _mm256_set1_epi32(0x007fffff)), _mm256_set1_epi32(0x3f800000));
+  return {{_mm256_castsi256_ps(normal)},
+          {_mm256_castsi256_ps(mantissa)},
+          {_mm256_cvtepi32_ps(_mm256_sub_epi32(exponent, bias))}};
+}
 // a * 2^n for whole n in [-300, 300]; overflows to infinity, underflows to zero. In two halves, each a normal number.
 inline Floats scale_by_power(Floats a, Floats n) {
   const __m256i exponent = _mm256_cvtps_epi32(n.v);

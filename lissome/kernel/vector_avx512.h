@@ -55,6 +55,35 @@ inline Floats absolute_value(Floats a) { return {_mm512_abs_ps(a.v)}; }
 inline Floats keep_nan(Floats x, Floats other) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q), other.v, x.v)};
 }
+// 1 where it holds, else 0. Nothing but unequal holds for NaN.
+inline Floats make_flags(__mmask16 holds) { return {_mm512_maskz_mov_ps(holds, _mm512_set1_ps(1))}; }
+inline Floats are_equal(Floats a, Floats b) { return make_flags(_mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ)); }
+inline Floats are_unequal(Floats a, Floats b) { return make_flags(_mm512_cmp_ps_mask(a.v, b.v, _CMP_NEQ_UQ)); }
+inline Floats are_less(Floats a, Floats b) { return make_flags(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)); }
+inline Floats are_less_equal(Floats a, Floats b) { return make_flags(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ)); }
+// x != 0 ? nonzero : other.
+inline Floats select_nonzero(Floats x, Floats nonzero, Floats other) {
+  return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.v, _mm512_setzero_ps(), _CMP_NEQ_UQ), other.v, nonzero.v)};
+}
+// |x| = mantissa * 2^power with a mantissa in [1, 2), where x is neither zero, infinite nor NaN; `normal` is x, times
+// 2^149 where it is a denormal, so that arithmetic sees its sign and whether it is zero.
+struct Parts {
+  Floats normal, mantissa, power;
+};
+inline Parts split_power(Floats x) {
+  const __m512i bits = _mm512_castps_si512(x.v), magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
+  const __mmask16 denormal = _mm512_cmplt_epi32_mask(magnitude, _mm512_set1_epi32(0x00800000));
+  const __m512i sign = _mm512_andnot_si512(_mm512_set1_epi32(0x7fffffff), bits);
+  const __m512i grown = _mm512_or_si512(_mm512_castps_si512(_mm512_cvtepi32_ps(magnitude)), sign);
+  const __m512i normal = _mm512_mask_blend_epi32(denormal, bits, grown);
+  const __m512i exponent = _mm512_and_si512(_mm512_srli_epi32(normal, 23), _mm512_set1_epi32(0xff));
+  const __m512i bias = _mm512_mask_blend_epi32(denormal, _mm512_set1_epi32(127), _mm512_set1_epi32(127 + 149));
+  const __m512i mantissa =
+      _mm512_or_si512(_mm512_and_si512(normal, _mm512_set1_epi32(0x007fffff)), _mm512_set1_epi32(0x3f800000));
+  return {{_mm512_castsi512_ps(normal)},
+          {_mm512_castsi512_ps(mantissa)},
+          {_mm512_cvtepi32_ps(_mm512_sub_epi32(exponent, bias))}};
+}
 // a * 2^n for whole n; overflows to infinity, underflows to zero.
 inline Floats scale_by_power(Floats a, Floats n) { return {_mm512_scalef_ps(a.v, n.v)}; }
 inline float sum_lanes(Floats a) { return _mm512_reduce_add_ps(a.v); }

@@ -49,14 +49,14 @@ class Composer {
   size_t rank() const { return builder_.type(node_.result()).sizes.size(); }
 
   int constant(double number) { return run("constant", 0, 0, 0, number); }
-  int activate(int x, Activation activation, double alpha = 0) {
-    return run("activate", x, static_cast<int>(activation), 0, alpha);
+  int activate(int x, Activation activation, double alpha = 0, double beta = 0) {
+    return run("activate", x, static_cast<int>(activation), 0, alpha, beta);
   }
-  int run(std::string_view operation, int a, int b = 0, int c = 0, double alpha = 0) {
+  int run(std::string_view operation, int a, int b = 0, int c = 0, double alpha = 0, double beta = 0) {
     const std::optional<ElementOp> op = parse_element_op(operation);
     LISSOME_CHECK(op.has_value(), "there is no operation ", operation);
     const int target = static_cast<int>(program_.size());
-    program_.push_back({*op, target, a, b, c, format_number(alpha), "0"});
+    program_.push_back({*op, target, a, b, c, format_number(alpha), format_number(beta)});
     return target;
   }
   void number_positions(double start, double step) {
@@ -158,7 +158,7 @@ bool compose_activation(Composer& composer, const Node& node, std::string_view o
                         const std::vector<int>& from) {
   const int x = from[0];
   if (operation == "relu6") {
-    clamp(composer, x, 0, 6);
+    composer.activate(x, Activation::clamp, 0, 6);
   } else if (operation == "mish") {
     compose_mish(composer, x);
   } else if (operation == "softplus") {
