@@ -52,7 +52,7 @@ enum class ElementOp : uint8_t {
   quantize,  // u8 of register a: inverse scale alpha, zero point beta; NaN becomes 0
 };
 
-inline constexpr int kElementBlock = 256;
+inline constexpr int kElementBlock = 1024;
 inline constexpr int kElementRank = 5;
 inline constexpr int kElementOperands = 6;
 inline constexpr int kElementRegisters = 10;
