@@ -1,4 +1,5 @@
-#include "lissome/kernel/depthwise.h"
+#include "lissome/kernel/depthwise_transposed.h"
+#include "lissome/kernel/fold_columns.h"
 
 #include "lissome/kernel/kernel_table_rows.h"
 #include "lissome/kernel/portable_output.h"
@@ -14,7 +15,14 @@ void pack_depthwise(const float* weight, int64_t channels, int64_t taps, float* 
 
 namespace {
 
-template <typename Call>
+// Along one axis: the place in x that `tap` reads for `out`; negative outside of x.
+int64_t find_read(int64_t out, int64_t tap, int64_t stride, int64_t pad, int64_t dilation, int64_t size) {
+  const int64_t at = out * stride - pad + tap * dilation;
+  return at < size ? at : -1;
+}
+
+// `Find` is find_read(), or find_source() of transposed ones.
+template <auto Find, typename Call>
 void run_portable(const Call& call, int part, int parts) {
   const Window& w = call.window;
   const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
@@ -23,9 +31,9 @@ void run_portable(const Call& call, int part, int parts) {
     for (int64_t c = 0; c < call.channels; ++c) {
       double sum = call.bias ? call.bias[c] : 0;
       for (int64_t tap = 0; tap < w.kernel_height * w.kernel_width; ++tap) {
-        const int64_t h = oh * w.stride_height - w.pad_height + tap / w.kernel_width * w.dilation_height;
-        const int64_t v = ow * w.stride_width - w.pad_width + tap % w.kernel_width * w.dilation_width;
-        if (h < 0 || h >= w.height || v < 0 || v >= w.width) continue;
+        const int64_t h = Find(oh, tap / w.kernel_width, w.stride_height, w.pad_height, w.dilation_height, w.height);
+        const int64_t v = Find(ow, tap % w.kernel_width, w.stride_width, w.pad_width, w.dilation_width, w.width);
+        if (h < 0 || v < 0) continue;
         sum += widen_portable(call.x[((n * w.height + h) * w.width + v) * call.channels + c]) *
                call.weight[tap * call.channels + c];
       }
@@ -36,7 +44,17 @@ void run_portable(const Call& call, int part, int parts) {
 
 }  // namespace
 
-void depthwise_f32_portable(const DepthwiseF32Call& call, int part, int parts) { run_portable(call, part, parts); }
-void depthwise_bf16_portable(const DepthwiseBf16Call& call, int part, int parts) { run_portable(call, part, parts); }
+void depthwise_f32_portable(const DepthwiseF32Call& call, int part, int parts) {
+  run_portable<find_read>(call, part, parts);
+}
+void depthwise_bf16_portable(const DepthwiseBf16Call& call, int part, int parts) {
+  run_portable<find_read>(call, part, parts);
+}
+void depthwise_transposed_f32_portable(const DepthwiseF32Call& call, int part, int parts) {
+  run_portable<find_source>(call, part, parts);
+}
+void depthwise_transposed_bf16_portable(const DepthwiseBf16Call& call, int part, int parts) {
+  run_portable<find_source>(call, part, parts);
+}
 
 }  // namespace lissome

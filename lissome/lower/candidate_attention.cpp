@@ -35,13 +35,9 @@ HeadsLast make_heads_last(PlanBuilder& builder, ValueId value) {
   return {builder.make(stored), value};
 }
 void add_view(PlanBuilder& builder, const Node& node, const HeadsLast& made) {
-  PlanStep view;
-  view.kernel = "view";
-  view.attributes.set("form", std::string("permute"));
-  view.attributes.set("dims", std::vector<int64_t>{0, 2, 1, 3});
-  view.operands = {made.stored};
-  view.results = {builder.make(made.value, Storage::view)};
-  builder.add_step(std::move(view), node);
+  Attributes order;
+  order.set("dims", std::vector<int64_t>{0, 2, 1, 3});
+  builder.add_view(node, "permute", std::move(order), made.stored, made.value);
   builder.mark_strided(made.value, {0, 2, 1, 3}, true);
 }
 

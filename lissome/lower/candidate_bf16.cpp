@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lissome/lower/candidate_rows.h"
+#include "lissome/lower/conv_constants.h"
 #include "lissome/lower/geometry.h"
 #include "lissome/lower/refusals.h"
 #include "lissome/lower/tensors.h"
@@ -65,30 +66,13 @@ namespace {
 
 int pack_conv(PlanBuilder& builder, const Node& node, const at::Tensor& weight, bool transposed) {
   const ConvBf16Call call = describe_conv_bf16(node, weight.sizes().vec(), transposed);
-  const Window& w = call.window;
   std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".conv_bf16." +
                      std::to_string(call.groups);
-  // Which taps meet depends on where the phases begin.
-  if (transposed) {
-    for (const int64_t number :
-         {w.stride_height, w.stride_width, w.pad_height, w.pad_width, w.dilation_height, w.dilation_width}) {
-      name += "." + std::to_string(number);
-    }
-  }
+  if (transposed) name += name_phases(call.window);
   if (builder.has_packed(name)) return builder.find_packed(name);
   Array packed = make_array(Dtype::bf16, {packed_conv_bf16_size(call)});
   const at::Tensor dense = weight.contiguous();
   pack_conv_bf16(call, read_bits(dense), packed.data<uint16_t>());
-  return builder.add_packed(name, std::move(packed));
-}
-
-// In f32: there are few, and sums are too.
-int pack_taps(PlanBuilder& builder, const Node& node, const at::Tensor& weight) {
-  const std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".depthwise_bf16";
-  if (builder.has_packed(name)) return builder.find_packed(name);
-  const at::Tensor wide = weight.to(at::kFloat).contiguous();
-  Array packed = make_array(Dtype::f32, {wide.numel()});
-  pack_depthwise(wide.const_data_ptr<float>(), wide.size(0), wide.numel() / wide.size(0), packed.data<float>());
   return builder.add_packed(name, std::move(packed));
 }
 
@@ -144,7 +128,7 @@ void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
   if (fused) set_activation(step, *node.argument("act").get<std::string>());
   step.operands = {
       planes ? builder.use_dense(*planes, node) : builder.use_dense(conv_input(node), node, Format::channels_last),
-      depthwise ? pack_taps(builder, node, weight) : pack_conv(builder, node, weight, transposed),
+      depthwise ? pack_taps(builder, node) : pack_conv(builder, node, weight, transposed),
       builder.use_f32(node.argument("bias")),
       fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
   step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};

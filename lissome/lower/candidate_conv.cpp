@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lissome/lower/candidate_rows.h"
+#include "lissome/lower/conv_constants.h"
 #include "lissome/lower/fuse_depthwise_steps.h"
 #include "lissome/lower/geometry.h"
 #include "lissome/lower/refusals.h"
@@ -12,19 +13,14 @@
 namespace lissome {
 namespace {
 
-int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor, bool depthwise) {
+int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
   const int64_t groups = *node.argument("groups").get<int64_t>();
-  const std::string name = builder.program().find_weight(node.argument("weight").value())->name +
-                           (depthwise ? ".depthwise_f32" : ".conv_f32." + std::to_string(groups));
+  const std::string name =
+      builder.program().find_weight(node.argument("weight").value())->name + ".conv_f32." + std::to_string(groups);
   if (builder.has_packed(name)) return builder.find_packed(name);
   const Array weight = share_tensor(tensor);
   const int64_t outputs = weight.sizes[0], inputs = weight.sizes[1];
   const int64_t taps = weight.elements() / (outputs * inputs);
-  if (depthwise) {
-    Array packed = make_array(Dtype::f32, {weight.elements()});
-    pack_depthwise(weight.data<float>(), outputs, taps, packed.data<float>());
-    return builder.add_packed(name, std::move(packed));
-  }
   Array packed = make_array(Dtype::f32, {packed_conv_f32_size(outputs, inputs * groups, groups, taps)});
   pack_conv_f32(weight.data<float>(), outputs, inputs * groups, groups, taps, packed.data<float>());
   return builder.add_packed(name, std::move(packed));
@@ -39,12 +35,6 @@ int pack_winograd(PlanBuilder& builder, const Node& node, const at::Tensor& tens
   Array packed = make_array(Dtype::f32, {packed_winograd_f32_size(outputs, inputs, tile)});
   pack_winograd_f32(weight.data<float>(), outputs, inputs, tile, packed.data<float>());
   return builder.add_packed(name, std::move(packed));
-}
-
-// Where a tile at the border of x reads.
-int pack_zeros(PlanBuilder& builder, Dtype dtype, int64_t channels) {
-  const std::string name = "zeros." + std::string(dtype_name(dtype)) + "." + std::to_string(channels);
-  return builder.has_packed(name) ? builder.find_packed(name) : builder.add_packed(name, make_array(dtype, {channels}));
 }
 
 Dtype dtype_of(const PlanBuilder& builder, const Node& node) { return builder.type(node.result()).dtype; }
@@ -84,7 +74,7 @@ bool all_are(const Argument& numbers, int64_t wanted) {
 void emit_direct(PlanBuilder& builder, const Node& node, bool joins_next) {
   const at::Tensor& weight = weight_of(builder, node);
   const bool depthwise = is_depthwise(node, weight);
-  const int packed = pack_weight(builder, node, weight, depthwise);
+  const int packed = depthwise ? pack_taps(builder, node) : pack_weight(builder, node, weight);
   const int64_t channels = weight.size(1) * *node.argument("groups").get<int64_t>();
   PlanStep step;
   step.kernel = depthwise ? "depthwise_f32" : "conv_f32";

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lissome/lower/candidate_rows.h"
+#include "lissome/lower/conv_constants.h"
 #include "lissome/lower/conv_training.h"
 #include "lissome/lower/geometry.h"
 #include "lissome/lower/refusals.h"
@@ -82,12 +83,6 @@ std::string conv_part_name(const PlanBuilder& builder, const Node& node, const c
 
 namespace {
 
-int pack_zeros(PlanBuilder& builder, int64_t channels) {
-  const std::string name = "zeros.f32." + std::to_string(channels);
-  return builder.has_packed(name) ? builder.find_packed(name)
-                                  : builder.add_packed(name, make_array(Dtype::f32, {channels}));
-}
-
 // The packed weight, for the forward kernel or that of the data gradient.
 int pack_f32_weight(PlanBuilder& builder, const Node& node, ConvPacking packing) {
   const std::vector<int64_t> sizes = conv_weight_sizes(builder, node);
@@ -126,7 +121,7 @@ void add_forward(PlanBuilder& builder, const Node& node, const Argument& x, int 
   const int residual = set_conv_epilogue(builder, step, node);
   step.operands = {builder.use_dense(x, node, planes ? Format::row_major : Format::channels_last),
                    pack_f32_weight(builder, node, ConvPacking::forward), bias, residual,
-                   pack_zeros(builder, weight[1] * groups_of(node))};
+                   pack_zeros(builder, Dtype::f32, weight[1] * groups_of(node))};
   step.results = {builder.make(result, Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);
 }
@@ -147,7 +142,7 @@ void add_data(PlanBuilder& builder, const Node& node, const Argument& dy, int bi
   step.operands = {builder.use_dense(dy, node, Format::channels_last),
                    pack_f32_weight(builder, node, ConvPacking::data), bias};
   if (plain) step.operands.push_back(-1);
-  step.operands.push_back(pack_zeros(builder, weight[0]));
+  step.operands.push_back(pack_zeros(builder, Dtype::f32, weight[0]));
   step.results = {builder.make(result, Storage::arena, Format::channels_last)};
   builder.add_step(std::move(step), node);
 }

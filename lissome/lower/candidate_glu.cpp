@@ -26,19 +26,14 @@ void emit_glu(PlanBuilder& builder, const Node& node) {
   product.kernel = "elementwise";
   const int whole = builder.use(x);
   for (const int64_t half : {0, 1}) {
-    PlanStep slice;
-    slice.kernel = "view";
-    slice.attributes.set("form", std::string("slice"));
-    slice.attributes.set("dim", dim);
-    slice.attributes.set("start", half * *sizes[static_cast<size_t>(dim)].constant());
-    slice.attributes.set("step", int64_t{1});
-    slice.operands = {whole};
+    Attributes part_of;
+    part_of.set("dim", dim);
+    part_of.set("start", half * *sizes[static_cast<size_t>(dim)].constant());
+    part_of.set("step", int64_t{1});
     const std::string name = builder.program().value(node.result()).name + (half == 0 ? ".values" : ".gates");
     const ValueId part = builder.add_value(name, dtype, std::vector<Dimension>(sizes));
-    slice.results = {builder.make(part, Storage::view)};
+    product.operands.push_back(builder.add_view(node, "slice", std::move(part_of), whole, part));
     builder.mark_strided(part, {}, false);
-    product.operands.push_back(slice.results[0]);
-    builder.add_step(std::move(slice), node);
   }
   const std::string sigmoid = std::to_string(static_cast<int>(Activation::sigmoid));
   product.attributes.set(

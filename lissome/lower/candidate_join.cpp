@@ -122,14 +122,10 @@ std::string refuse_piece(const PlanBuilder& builder, const Node& node) {
 
 void emit_piece(PlanBuilder& builder, const Node& node) {
   const Cut cut = find_cut(builder, node);
-  PlanStep step;
-  step.kernel = "view";
-  step.attributes.set("form", std::string(cut.selects ? "select" : "slice"));
-  step.attributes.set("dim", cut.dim);
-  step.attributes.set(cut.selects ? "index" : "start", cut.start);
-  step.operands = {builder.use(cut.x)};
-  step.results = {builder.make(node.result(), Storage::view)};
-  builder.add_step(std::move(step), node);
+  Attributes part;
+  part.set("dim", cut.dim);
+  part.set(cut.selects ? "index" : "start", cut.start);
+  builder.add_view(node, cut.selects ? "select" : "slice", std::move(part), builder.use(cut.x), node.result());
   const bool cuts_last = cut.dim + 1 == static_cast<int64_t>(builder.type(cut.x).sizes.size());
   builder.mark_strided(node.result(), {}, !(cuts_last && cut.selects) && builder.has_dense_rows(cut.x));
 }

@@ -139,17 +139,11 @@ class RecurrentEmitter {
   int view_state(int64_t layer, size_t which) {
     const int all = builder_.use_dense(states_[which], node_);
     if (layers_.count == 1) return all;
-    PlanStep view;
-    view.kernel = "view";
-    view.attributes.set("form", std::string("slice"));
-    view.attributes.set("dim", int64_t{0});
-    view.attributes.set("start", layer * layers_.directions);
-    view.operands = {all};
+    Attributes part_of;
+    part_of.set("dim", int64_t{0});
+    part_of.set("start", layer * layers_.directions);
     const ValueId part = builder_.add_value(name(layer, which == 0 ? ".h0" : ".c0"), Dtype::f32, layer_state());
-    view.results = {builder_.make(part, Storage::view)};
-    const int made = view.results[0];
-    builder_.add_step(std::move(view), node_);
-    return made;
+    return builder_.add_view(node_, "slice", std::move(part_of), all, part);
   }
   std::vector<Dimension> layer_state() const {
     return {Dimension(layers_.directions), state_sizes_[1], state_sizes_[2]};

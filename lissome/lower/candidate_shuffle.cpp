@@ -1,6 +1,4 @@
 // pixel_shuffle and pixel_unshuffle: the image is seen with the blocks of pixels as dimensions, reordered, copied once.
-#include <algorithm>
-
 #include "lissome/lower/candidate_rows.h"
 #include "lissome/lower/refusals.h"
 
@@ -10,17 +8,6 @@ namespace {
 bool gathers_blocks(const Node& node) { return node.is("aten::pixel_unshuffle"); }
 int64_t factor_of(const Node& node) {
   return *node.argument(gathers_blocks(node) ? "downscale_factor" : "upscale_factor").get<int64_t>();
-}
-
-void add_view(PlanBuilder& builder, const Node& node, Attributes attributes, std::string form, int operand,
-              ValueId result) {
-  PlanStep step;
-  step.kernel = "view";
-  step.attributes = std::move(attributes);
-  step.attributes.set("form", std::move(form));
-  step.operands = {operand};
-  step.results = {builder.make(result, Storage::view)};
-  builder.add_step(std::move(step), node);
 }
 
 }  // namespace
@@ -50,12 +37,12 @@ void emit_shuffle(PlanBuilder& builder, const Node& node) {
   const Dtype dtype = builder.type(x).dtype;
   const ValueId split = builder.add_value(name + ".split", dtype, gathers ? woven : apart);
   const ValueId moved = builder.add_value(name + ".moved", dtype, gathers ? apart : woven);
-  add_view(builder, node, {}, "reshape", builder.use_dense(x, node), split);
+  builder.add_view(node, "reshape", {}, builder.use_dense(x, node), split);
   Attributes order;
   order.set("dims", gathers ? std::vector<int64_t>{0, 1, 3, 5, 2, 4} : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
-  add_view(builder, node, std::move(order), "permute", builder.use(split), moved);
+  builder.add_view(node, "permute", std::move(order), builder.use(split), moved);
   builder.mark_strided(moved, {}, false);
-  add_view(builder, node, {}, "reshape", builder.use_dense(moved, node), node.result());
+  builder.add_view(node, "reshape", {}, builder.use_dense(moved, node), node.result());
 }
 
 }  // namespace lissome

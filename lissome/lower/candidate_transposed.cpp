@@ -1,9 +1,8 @@
 // Transposed convolutions in f32. One group: a linear layer gives each pixel's products with every tap of the kernel,
 // fold_columns gathers what falls on each pixel of the result. Depthwise has a kernel of its own. Groups of several
 // channels: conv_data_f32, a plain convolution for each phase of the stride.
-#include <algorithm>
-
 #include "lissome/lower/candidate_rows.h"
+#include "lissome/lower/conv_constants.h"
 #include "lissome/lower/geometry.h"
 #include "lissome/lower/refusals.h"
 #include "lissome/lower/tensors.h"
@@ -34,17 +33,6 @@ int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor
 
 int64_t groups_of(const Node& node) { return *node.argument("groups").get<int64_t>(); }
 
-// [taps, channels] of a depthwise one.
-int pack_taps(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
-  const std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".depthwise_f32";
-  if (builder.has_packed(name)) return builder.find_packed(name);
-  const Array weight = share_tensor(tensor);
-  const int64_t channels = weight.sizes[0], taps = weight.elements() / channels;
-  Array packed = make_array(Dtype::f32, {weight.elements()});
-  pack_depthwise(weight.data<float>(), channels, taps, packed.data<float>());
-  return builder.add_packed(name, std::move(packed));
-}
-
 // Of the convolution whose data gradient this is: from the channels of the result to those of x.
 int pack_phases(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
   const Array weight = share_tensor(tensor);
@@ -53,24 +41,14 @@ int pack_phases(PlanBuilder& builder, const Node& node, const at::Tensor& tensor
   call.in_channels = described.out_channels, call.out_channels = described.in_channels;
   call.groups = described.groups, call.window = described.window, call.packing = ConvPacking::data;
   const Window& w = call.window;
-  std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".transposed_f32";
-  // Which taps meet depends on where the phases begin.
-  for (const int64_t number :
-       {call.groups, w.stride_height, w.stride_width, w.pad_height, w.pad_width, w.dilation_height, w.dilation_width}) {
-    name += "." + std::to_string(number);
-  }
+  const std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".transposed_f32." +
+                           std::to_string(call.groups) + name_phases(w);
   if (builder.has_packed(name)) return builder.find_packed(name);
   Array packed = make_array(Dtype::f32, {packed_conv_data_f32_size(call.out_channels, call.in_channels, call.groups,
                                                                    w.kernel_height * w.kernel_width)});
   call.weight = weight.data<float>(), call.packed = packed.data<float>();
   find_kernel("pack_conv_f32").function(&call, 0, 1);
   return builder.add_packed(name, std::move(packed));
-}
-
-int pack_zeros(PlanBuilder& builder, int64_t channels) {
-  const std::string name = "zeros.f32." + std::to_string(channels);
-  return builder.has_packed(name) ? builder.find_packed(name)
-                                  : builder.add_packed(name, make_array(Dtype::f32, {channels}));
 }
 
 // x with the channels last, as rows of pixels: a view.
@@ -82,15 +60,9 @@ int view_pixels(PlanBuilder& builder, const Node& node, const std::vector<Dimens
   for (const int64_t dim : dims) ordered.push_back(sizes[static_cast<size_t>(dim)]);
   const ValueId x = conv_input(node).value();
   const ValueId pixels = builder.add_value(builder.program().value(x).name + ".pixels", Dtype::f32, ordered);
-  PlanStep view;
-  view.kernel = "view";
-  view.attributes.set("form", std::string("permute"));
-  view.attributes.set("dims", dims);
-  view.operands = {builder.use_dense(x, node, Format::channels_last)};
-  view.results = {builder.make(pixels, Storage::view)};
-  const int value = view.results[0];
-  builder.add_step(std::move(view), node);
-  return value;
+  Attributes order;
+  order.set("dims", dims);
+  return builder.add_view(node, "permute", std::move(order), builder.use_dense(x, node, Format::channels_last), pixels);
 }
 
 }  // namespace
@@ -150,12 +122,12 @@ void emit_transposed(PlanBuilder& builder, const Node& node) {
   const int bias = builder.use(node.argument("bias"));
   if (is_depthwise(node, weight)) {
     step.kernel = "depthwise_transposed_f32";
-    step.operands = {builder.use_dense(conv_input(node), node, Format::channels_last), pack_taps(builder, node, weight),
-                     bias, -1};
+    step.operands = {builder.use_dense(conv_input(node), node, Format::channels_last), pack_taps(builder, node), bias,
+                     -1};
   } else {
     step.kernel = "conv_data_f32";
     step.operands = {builder.use_dense(conv_input(node), node, Format::channels_last),
-                     pack_phases(builder, node, weight), bias, pack_zeros(builder, weight.size(0))};
+                     pack_phases(builder, node, weight), bias, pack_zeros(builder, Dtype::f32, weight.size(0))};
   }
   builder.add_step(std::move(step), node);
 }

@@ -40,13 +40,7 @@ std::vector<int64_t> read_order(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_view(PlanBuilder& builder, const Node& node, std::string form, Attributes attributes, int operand) {
-  PlanStep step;
-  step.kernel = "view";
-  step.attributes = std::move(attributes);
-  step.attributes.set("form", std::move(form));
-  step.operands = {operand};
-  step.results = {builder.make(node.result(), Storage::view)};
-  builder.add_step(std::move(step), node);
+  builder.add_view(node, std::move(form), std::move(attributes), operand, node.result());
 }
 
 // Only the last dimension is split: no order in memory matters for that.

@@ -93,10 +93,6 @@ int load_operand(Composer& composer, const Node& node, const Argument& operand) 
   return slopes ? composer.load_slopes(operand, composer.rank()) : composer.load(operand);
 }
 
-int clamp(Composer& composer, int x, double low, double high) {
-  return composer.run("minimum", composer.run("maximum", x, composer.constant(low)), composer.constant(high));
-}
-
 // log(1 + x), as exact as log is: the rounding of 1 + x is taken out again (Higham, Accuracy and Stability of Numerical
 // Algorithms, 1.14.1).
 int compose_log1p(Composer& composer, int x) {
@@ -174,7 +170,7 @@ bool compose_activation(Composer& composer, const Node& node, std::string_view o
     composer.run("select", composer.run("less_equal", composer.run("absolute", x), limit), composer.constant(0), x);
   } else if (operation == "softshrink") {
     const double limit = read_optional_number(node, "lambd", 0.5);
-    composer.run("subtract", x, clamp(composer, x, -limit, limit));
+    composer.run("subtract", x, composer.activate(x, Activation::clamp, -limit, limit));
   } else if (operation == "threshold") {
     composer.run("select", composer.run("less_equal", x, from[1]), from[2], x);
   } else {

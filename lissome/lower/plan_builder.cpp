@@ -209,6 +209,18 @@ int PlanBuilder::make(ValueId id, Storage storage, Format format) {
   return plan_values_[id] = static_cast<int>(plan_.values.size()) - 1;
 }
 
+int PlanBuilder::add_view(const Node& node, std::string form, Attributes attributes, int operand, ValueId result) {
+  PlanStep step;
+  step.kernel = "view";
+  step.attributes = std::move(attributes);
+  step.attributes.set("form", std::move(form));
+  step.operands = {operand};
+  step.results = {make(result, Storage::view)};
+  const int made = step.results[0];
+  add_step(std::move(step), node);
+  return made;
+}
+
 int PlanBuilder::add_packed(const std::string& name, Array array) {
   PlanValue value;
   value.name = name;

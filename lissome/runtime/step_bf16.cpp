@@ -7,8 +7,7 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kMostPhases = 64;  // of one axis of a transposed convolution
-constexpr double kTileSpeed = 8;     // of products on tile registers, roughly, against those of f32
+constexpr double kTileSpeed = 8;  // of products on tile registers, roughly, against those of f32
 
 void require_bf16_rows(const StepBinder& binder, const PlacedValue& value, int64_t elements) {
   binder.require_dtype(value, Dtype::bf16);
@@ -61,8 +60,7 @@ void bind_conv_bf16(StepBinder& binder) {
   const Window& w = call.window;
   call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
   call.transposed = binder.attributes().integer("transposed", 0) != 0;
-  binder.require(!call.transposed || (w.stride_height <= kMostPhases && w.stride_width <= kMostPhases),
-                 "it is transposed and has a stride above ", kMostPhases);
+  if (call.transposed) require_few_phases(binder, w);
   binder.require(!call.planes || (call.groups == 1 && !call.transposed && call.in_channels < kBf16Step),
                  "planes are those of one group of less than ", kBf16Step, " channels");
   const int64_t taps = w.kernel_height * w.kernel_width;

@@ -109,6 +109,11 @@ void bind_conv_f32(StepBinder& binder) {
   point_output<ConvF32Call>(binder, y);
 }
 
+void require_few_phases(const StepBinder& binder, const Window& window) {
+  binder.require(window.stride_height <= kMostPhases && window.stride_width <= kMostPhases, "strides are larger than ",
+                 kMostPhases);
+}
+
 void require_winograd_window(const StepBinder& binder, const Window& w, int64_t groups) {
   binder.require(w.kernel_height == 3 && w.kernel_width == 3 && w.stride_height == 1 && w.stride_width == 1 &&
                      w.dilation_height == 1 && w.dilation_width == 1 && groups == 1,
@@ -161,13 +166,14 @@ void bind_winograd_f32(StepBinder& binder) {
 namespace {
 
 template <typename Call, typename Item>
-void bind_depthwise(StepBinder& binder, std::string_view kernel, Dtype dtype) {
+void bind_depthwise(StepBinder& binder, std::string_view kernel, Dtype dtype, bool transposed = false) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
   binder.require_dtype(x, dtype);
   binder.require_dtype(y, dtype);
   Call call;
   const WindowSizes sizes = read_window(binder, x, y, call.window);
+  if (transposed) require_few_phases(binder, call.window);
   binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
   call.channels = sizes.in_channels;
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
@@ -177,9 +183,10 @@ void bind_depthwise(StepBinder& binder, std::string_view kernel, Dtype dtype) {
   binder.point(&Call::x, x);
   binder.point(&Call::weight, binder.operand(1));
   point_output<Call, Item>(binder, y);
-  binder.set_products(static_cast<double>(y.elements() * taps));
-  binder.set_work(4.0 * static_cast<double>(y.elements() * taps),
-                  static_cast<double>((x.elements() + y.elements()) * item_size(dtype)));
+  // Each pixel meets every tap: of y, or transposed of x.
+  const auto products = static_cast<double>((transposed ? x : y).elements() * taps);
+  binder.set_products(products);
+  binder.set_work(4.0 * products, static_cast<double>((x.elements() + y.elements()) * item_size(dtype)));
 }
 
 }  // namespace
@@ -192,35 +199,12 @@ void bind_depthwise_f32(StepBinder& binder) {
   bind_depthwise<DepthwiseF32Call, float>(binder, "depthwise_f32", Dtype::f32);
 }
 
-namespace {
-
-// Phases are walked through one by one.
-void require_few_phases(const StepBinder& binder, const Window& w) {
-  constexpr int64_t kMostPhases = 64;
-  binder.require(w.stride_height <= kMostPhases && w.stride_width <= kMostPhases, "strides are larger than ",
-                 kMostPhases);
-}
-
-template <typename Call, typename Item>
-void bind_depthwise_transposed(StepBinder& binder, std::string_view kernel, Dtype dtype) {
-  bind_depthwise<Call, Item>(binder, kernel, dtype);
-  Window window;
-  read_window_numbers(binder, binder.result().sizes.size() - 2, window);
-  require_few_phases(binder, window);
-  const auto products = static_cast<double>(binder.operand(0).elements() * window.kernel_height * window.kernel_width);
-  binder.set_products(products);
-  binder.set_work(4.0 * products,
-                  static_cast<double>((binder.operand(0).elements() + binder.result().elements()) * item_size(dtype)));
-}
-
-}  // namespace
-
 void bind_depthwise_transposed_bf16(StepBinder& binder) {
-  bind_depthwise_transposed<DepthwiseBf16Call, uint16_t>(binder, "depthwise_transposed_bf16", Dtype::bf16);
+  bind_depthwise<DepthwiseBf16Call, uint16_t>(binder, "depthwise_transposed_bf16", Dtype::bf16, true);
 }
 
 void bind_depthwise_transposed_f32(StepBinder& binder) {
-  bind_depthwise_transposed<DepthwiseF32Call, float>(binder, "depthwise_transposed_f32", Dtype::f32);
+  bind_depthwise<DepthwiseF32Call, float>(binder, "depthwise_transposed_f32", Dtype::f32, true);
 }
 
 void bind_separable_f32(StepBinder& binder) {

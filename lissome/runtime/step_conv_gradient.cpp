@@ -10,12 +10,9 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kLargestStride = 64;  // of which the phases are counted
-
 void require_window(const StepBinder& binder, const Window& window) {
   binder.require(window.out_height > 0 && window.out_width > 0, "there are no pixels");
-  binder.require(window.stride_height <= kLargestStride && window.stride_width <= kLargestStride,
-                 "strides are larger than ", kLargestStride);
+  require_few_phases(binder, window);
 }
 
 // The sizes of a weight that fits the window.
@@ -87,10 +84,10 @@ void bind_pack_conv_bf16(StepBinder& binder) {
   Sizes wanted = {weight.sizes[0], weight.sizes[1], w.kernel_height, w.kernel_width};
   if (rank == 3) wanted.erase(wanted.begin() + 2);
   binder.require_sizes(weight, wanted);
-  binder.require_product({call.out_channels + call.groups * kBf16Panel,
-                          (call.in_channels / call.groups + kBf16Step) *
-                              (w.kernel_height * w.kernel_width + kLargestStride * kLargestStride),
-                          32});
+  binder.require_product(
+      {call.out_channels + call.groups * kBf16Panel,
+       (call.in_channels / call.groups + kBf16Step) * (w.kernel_height * w.kernel_width + kMostPhases * kMostPhases),
+       32});
   ConvBf16Call conv;
   conv.in_channels = call.in_channels, conv.out_channels = call.out_channels, conv.groups = call.groups;
   conv.transposed = call.transposed, conv.window = w;

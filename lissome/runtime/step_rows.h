@@ -43,6 +43,10 @@ struct WindowSizes {
 WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window,
                         Format x_format = Format::channels_last);
 
+// Of one axis of a transposed convolution or a data gradient: they are walked through one by one.
+inline constexpr int64_t kMostPhases = 64;
+void require_few_phases(const StepBinder& binder, const Window& window);
+
 void require_winograd_window(const StepBinder& binder, const Window& window, int64_t groups);
 
 // Its numbers alone, from attributes with one number for each of `spatial` dimensions.
