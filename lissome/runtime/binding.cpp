@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "lissome/runtime/step_schema.h"
+
 namespace lissome {
 namespace {
 
@@ -145,6 +147,8 @@ void Binding::bind_steps(const Plan& plan) {
       binder.require(row.view == (plan.values[static_cast<size_t>(id)].storage == Storage::view), "its result is ",
                      storage_name(plan.values[static_cast<size_t>(id)].storage));
     }
+    const StepSchema* schema = find_step_schema(step.kernel);
+    if (schema != nullptr) check_layouts(binder, *schema);
     if (row.view) {
       PlacedValue& result = binder.result();
       result.block = binder.operand(0).block;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lissome/runtime/step_schema.h"
+
 namespace lissome {
 namespace {
 
@@ -55,7 +57,8 @@ class PlanChecker {
     }
     check_arrays();
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      check_step(plan_.steps[i]);
+      check_values(plan_.steps[i]);
+      if (plan_.steps[i].kernel != kReferenceStep) check_step(plan_, static_cast<int>(i));
       for (const PlanOutput& output : plan_.outputs) {
         if (output.leaves_after == static_cast<int>(i)) use(output.value);
       }
@@ -109,7 +112,7 @@ class PlanChecker {
     }
   }
 
-  void check_step(const PlanStep& step) {
+  void check_values(const PlanStep& step) {
     for (const int id : step.operands) {
       if (id != -1) use(id);
     }

@@ -39,9 +39,9 @@ bool PlacedValue::is_dense(Format format) const {
 StepBinder::StepBinder(const Plan& plan, int plan_step, BindingParts& parts)
     : step_(plan.steps[static_cast<size_t>(plan_step)]), plan_step_(plan_step), parts_(parts) {}
 
-std::string StepBinder::describe() const {
-  std::string text = "step " + std::to_string(plan_step_) + " (" + step_.kernel;
-  if (!step_.origins.empty()) text += ", %" + step_.origins.front().node;
+std::string describe_step(const PlanStep& step, int position) {
+  std::string text = "step " + std::to_string(position) + " (" + step.kernel;
+  if (!step.origins.empty()) text += ", %" + step.origins.front().node;
   return text + ")";
 }
 
@@ -52,6 +52,11 @@ bool StepBinder::has_operand(size_t position) const {
 const PlacedValue& StepBinder::operand(size_t position) const {
   require(has_operand(position), "operand ", position, " is missing");
   return parts_.values[static_cast<size_t>(step_.operands[position])];
+}
+
+const PlacedValue& StepBinder::result(size_t position) const {
+  require(position < step_.results.size(), "result ", position, " is missing");
+  return parts_.values[static_cast<size_t>(step_.results[position])];
 }
 
 PlacedValue& StepBinder::result(size_t position) {

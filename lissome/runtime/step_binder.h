@@ -85,6 +85,9 @@ struct RunWords {
   int64_t run = 0;  // the number of this one, from 1
 };
 
+// "step 3 (linear_f32, %y)", for messages.
+std::string describe_step(const PlanStep& step, int position);
+
 class StepBinder {
  public:
   StepBinder(const Plan& plan, int plan_step, BindingParts& parts);
@@ -94,11 +97,12 @@ class StepBinder {
   bool has_operand(size_t position) const;
   const PlacedValue& operand(size_t position) const;  // invalid_input when absent
   PlacedValue& result(size_t position = 0);
+  const PlacedValue& result(size_t position = 0) const;
 
   // Throws invalid_input naming the step.
   template <typename... Parts>
   void require(bool condition, const Parts&... parts) const {
-    if (!condition) throw_error(ErrorKind::invalid_input, "plan: ", describe(), ": ", parts...);
+    if (!condition) throw_error(ErrorKind::invalid_input, "plan: ", describe_step(step_, plan_step_), ": ", parts...);
   }
   void require_dtype(const PlacedValue& value, Dtype dtype) const;
   void require_sizes(const PlacedValue& value, const Sizes& sizes) const;
@@ -160,7 +164,6 @@ class StepBinder {
     return static_cast<uint32_t>(reinterpret_cast<const std::byte*>(&(call.*member)) -
                                  reinterpret_cast<const std::byte*>(&call));
   }
-  std::string describe() const;
   BoundStep& bound() { return parts_.steps.back(); }
   void set_kernel(std::string_view kernel);
   void add_pointer(uint32_t call_offset, int block, int64_t offset);

@@ -4,9 +4,44 @@
 #include <algorithm>
 
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_schema.h"
 
 namespace lissome {
 namespace {
+
+constexpr int64_t kMostChannels = int64_t{1} << 31;
+constexpr double kLargestScale = 1 << 20;  // inputs per output
+
+constexpr ValueRule kGroupNormOperands[] = {
+    {"x", {Dtype::f32}, Layout::channels_last},
+    {"weight", {Dtype::f32}, Layout::row_major, Presence::optional},
+    {"bias", {Dtype::f32}, Layout::row_major, Presence::optional},
+};
+constexpr ValueRule kGroupNormBf16Operands[] = {
+    {"x", {Dtype::bf16}, Layout::channels_last},
+    {"weight", {Dtype::bf16}, Layout::row_major, Presence::optional},
+    {"bias", {Dtype::bf16}, Layout::row_major, Presence::optional},
+};
+constexpr AttributeRule kGroupNormAttributes[] = {
+    integer_rule("groups", 1, kMostChannels, true), number_rule("epsilon", 0, 1e30),
+    text_rule("activation", is_activation),         any_number_rule("alpha"),
+    any_number_rule("beta"),
+};
+constexpr ValueRule kImageF32[] = {{"image", {Dtype::f32}, Layout::channels_last}};
+constexpr ValueRule kImageBf16[] = {{"image", {Dtype::bf16}, Layout::channels_last}};
+constexpr AttributeRule kInterpolateAttributes[] = {
+    flag_rule("bilinear"),
+    flag_rule("aligned_corners"),
+    number_rule("scale_height", 0, kLargestScale),
+    number_rule("scale_width", 0, kLargestScale),
+};
+
+constexpr StepSchema kImageSchemas[] = {
+    {"group_norm", kGroupNormOperands, kImageF32, kGroupNormAttributes},
+    {"group_norm_bf16", kGroupNormBf16Operands, kImageBf16, kGroupNormAttributes},
+    {"interpolate", kImageF32, kImageF32, kInterpolateAttributes},
+    {"interpolate_bf16", kImageBf16, kImageBf16, kInterpolateAttributes},
+};
 
 template <typename Call>
 void bind_group_norm_of(StepBinder& binder, std::string_view kernel, Dtype dtype) {
@@ -75,6 +110,8 @@ void bind_interpolate_of(StepBinder& binder, std::string_view kernel, Dtype dtyp
 }
 
 }  // namespace
+
+std::span<const StepSchema> image_schemas() { return kImageSchemas; }
 
 void bind_group_norm(StepBinder& binder) { bind_group_norm_of<GroupNormCall>(binder, "group_norm", Dtype::f32); }
 void bind_group_norm_bf16(StepBinder& binder) {

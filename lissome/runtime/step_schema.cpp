@@ -1,0 +1,170 @@
+#include "lissome/runtime/step_schema.h"
+
+#include <algorithm>
+#include <array>
+
+namespace lissome {
+namespace {
+
+constexpr std::array kFamilies = {image_schemas};
+
+constexpr std::array kTypeNames = {"an integer", "a number", "a text", "a list of integers", "a list of texts"};
+
+// Holds one step against its schema.
+class StepChecker {
+ public:
+  StepChecker(const Plan& plan, int position, const StepSchema& schema)
+      : plan_(plan), step_(plan.steps[static_cast<size_t>(position)]), position_(position), schema_(schema) {}
+
+  void check() const {
+    check_values("operand", step_.operands, schema_.operands);
+    check_values("result", step_.results, schema_.results);
+    for (const AttributeRule& rule : schema_.attributes) check_attribute(rule);
+    for (const auto& [name, value] : step_.attributes.entries) {
+      const bool is_known = std::any_of(schema_.attributes.begin(), schema_.attributes.end(),
+                                        [&](const AttributeRule& rule) { return rule.name == name; });
+      require(is_known, "it has no attribute ", quote(name));
+    }
+  }
+
+ private:
+  template <typename... Parts>
+  void require(bool condition, const Parts&... parts) const {
+    if (!condition) throw_error(ErrorKind::invalid_input, "plan: ", describe_step(step_, position_), ": ", parts...);
+  }
+
+  void check_values(std::string_view what, const std::vector<int>& values, std::span<const ValueRule> rules) const {
+    for (size_t i = 0; i < rules.size(); ++i) {
+      const ValueRule& rule = rules[i];
+      if (rule.presence == Presence::repeated) {
+        for (size_t k = i; k < values.size(); ++k) check_value(what, rule, values[k]);
+        return;
+      }
+      if (i < values.size() && values[i] >= 0) {
+        check_value(what, rule, values[i]);
+      } else {
+        require(rule.presence == Presence::optional, what, " ", quote(rule.name), " is missing");
+      }
+    }
+    require(values.size() <= rules.size(), values.size(), " ", what, "s are given, it takes ", rules.size());
+  }
+
+  void check_value(std::string_view what, const ValueRule& rule, int id) const {
+    require(id >= 0, what, " ", quote(rule.name), " is missing");
+    const PlanValue& value = plan_.values[static_cast<size_t>(id)];
+    require(value.kind == PlanKind::tensor, what, " ", quote(rule.name), " is of kind ", plan_kind_name(value.kind),
+            ", must be a tensor");
+    require(value.sized, what, " ", quote(rule.name), " has no dtype and sizes");
+    require(rule.dtypes.holds(value.dtype), what, " ", quote(rule.name), " is ", dtype_name(value.dtype), ", must be ",
+            rule.dtypes.describe());
+  }
+
+  void check_attribute(const AttributeRule& rule) const {
+    const Attribute* attribute = step_.attributes.find(rule.name);
+    if (attribute == nullptr) return require(!rule.required, "attribute ", quote(rule.name), " is missing");
+    require(has_type(*attribute, rule.type), "attribute ", quote(rule.name), " must be ",
+            kTypeNames[static_cast<size_t>(rule.type)]);
+    const auto check_integer = [&](int64_t number) {
+      require(number >= rule.least && number <= rule.most, "attribute ", quote(rule.name), " is ", number,
+              ", must lie in ", rule.least, "..", rule.most);
+    };
+    if (rule.type == AttributeType::integer) check_integer(std::get<int64_t>(*attribute));
+    if (rule.type == AttributeType::integers) {
+      if (const auto* numbers = std::get_if<std::vector<int64_t>>(attribute)) {
+        for (const int64_t number : *numbers) check_integer(number);
+      }
+    }
+    if (rule.type == AttributeType::number) {
+      const double number = step_.attributes.number(rule.name, 0);
+      require(rule.nan_allowed || (number >= rule.smallest && number <= rule.largest), "attribute ", quote(rule.name),
+              " is ", number, ", must lie in ", rule.smallest, "..", rule.largest);
+    }
+    if (rule.type == AttributeType::text && rule.known != nullptr) {
+      const std::string& word = std::get<std::string>(*attribute);
+      require(rule.known(word), "attribute ", quote(rule.name), " is ", quote(word), ", which is unknown");
+    }
+  }
+
+  static bool has_type(const Attribute& attribute, AttributeType type) {
+    const auto* numbers = std::get_if<std::vector<int64_t>>(&attribute);
+    switch (type) {
+      case AttributeType::integer: return std::holds_alternative<int64_t>(attribute);
+      case AttributeType::number:
+        return std::holds_alternative<int64_t>(attribute) || std::holds_alternative<double>(attribute);
+      case AttributeType::text: return std::holds_alternative<std::string>(attribute);
+      case AttributeType::integers: return numbers != nullptr;
+      // A file says nothing about what an empty list holds.
+      case AttributeType::texts:
+        return std::holds_alternative<std::vector<std::string>>(attribute) || (numbers != nullptr && numbers->empty());
+    }
+    return false;
+  }
+
+  const Plan& plan_;
+  const PlanStep& step_;
+  const int position_;
+  const StepSchema& schema_;
+};
+
+bool lies_as(const PlacedValue& value, Layout layout) {
+  switch (layout) {
+    case Layout::row_major: return value.is_row_major();
+    case Layout::channels_last: return value.is_dense(Format::channels_last);
+    case Layout::dense: return value.is_row_major() || value.is_dense(Format::channels_last);
+    case Layout::dense_rows: return value.sizes.empty() || value.sizes.back() <= 1 || value.strides.back() == 1;
+    case Layout::any: return true;
+  }
+  return false;
+}
+
+std::string_view describe_layout(Layout layout) {
+  switch (layout) {
+    case Layout::row_major: return "dense in row order";
+    case Layout::channels_last: return "dense with channels last";
+    case Layout::dense: return "dense";
+    default: return "dense along its last dimension";
+  }
+}
+
+}  // namespace
+
+std::string DtypeSet::describe() const {
+  std::vector<std::string> names;
+  for (int i = 0; i <= static_cast<int>(Dtype::f8_e5m2fnuz); ++i) {
+    if (holds(static_cast<Dtype>(i))) names.emplace_back(dtype_name(static_cast<Dtype>(i)));
+  }
+  return join(names, " or ");
+}
+
+bool is_activation(std::string_view word) { return parse_activation(word).has_value(); }
+
+const StepSchema* find_step_schema(std::string_view kernel) {
+  for (const auto schemas : kFamilies) {
+    for (const StepSchema& schema : schemas()) {
+      if (schema.kernel == kernel) return &schema;
+    }
+  }
+  return nullptr;
+}
+
+void check_step(const Plan& plan, int step) {
+  const std::string& kernel = plan.steps[static_cast<size_t>(step)].kernel;
+  const StepSchema* schema = find_step_schema(kernel);
+  if (schema == nullptr) return static_cast<void>(find_step_row(kernel));
+  StepChecker(plan, step, *schema).check();
+}
+
+void check_layouts(const StepBinder& binder, const StepSchema& schema) {
+  const auto check = [&](std::string_view what, const ValueRule& rule, const PlacedValue& value) {
+    binder.require(lies_as(value, rule.layout), what, " ", quote(rule.name), " of ", format_sizes(value.sizes),
+                   " with strides ", format_sizes(value.strides), " is not ", describe_layout(rule.layout));
+  };
+  const PlanStep& step = binder.step();
+  for (size_t i = 0; i < step.operands.size(); ++i) {
+    const size_t rule = std::min(i, schema.operands.size() - 1);  // of repeated ones the last
+    if (binder.has_operand(i)) check("operand", schema.operands[rule], binder.operand(i));
+  }
+  for (size_t i = 0; i < step.results.size(); ++i) check("result", schema.results[i], binder.result(i));
+}
+
+}  // namespace lissome
