@@ -6,7 +6,11 @@ is an argument whose value the export froze: it may be given, the model does not
 
 from __future__ import annotations
 
+import builtins
 import json
+import sys
+from enum import Enum
+from types import ModuleType
 from typing import Any
 
 from torch.utils import _pytree as pytree
@@ -14,16 +18,70 @@ from torch.utils import _pytree as pytree
 from lissome._lissome import InvalidInputError, UnsupportedError
 
 
+# What a default dictionary of a model may be made with.
+_FACTORIES = ("bool", "dict", "float", "int", "list", "set", "str", "tuple")
+
+
+def _check_enum(name: Any) -> None:
+    """`name` is "module:Class" of an enum; torch would import the module and take any attribute of it."""
+    module, _, path = name.partition(":") if isinstance(name, str) else ("", "", "")
+    found: Any = sys.modules.get(module)
+    for part in path.split("."):
+        found = vars(found).get(part) if isinstance(found, ModuleType | type) else None
+    if not (isinstance(found, type) and issubclass(found, Enum)):
+        raise UnsupportedError(
+            f"the model's arguments or results name the enum {name!r}, which no imported module defines\n"
+            "      Import the library that defines it before lissome.load"
+        )
+
+
+def _check_spec(spec: Any) -> None:
+    """Refuses what makes torch import modules that the file names: its reader of trees trusts its text."""
+    waiting = [spec]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "__enum__" in node:
+                _check_enum(node.get("fqn"))
+            if "default_factory_module" in node or "default_factory_name" in node:
+                factory = (node.get("default_factory_module"), node.get("default_factory_name"))
+                if factory[0] != builtins.__name__ or factory[1] not in _FACTORIES:
+                    raise UnsupportedError(
+                        f"the model's arguments or results hold a default dictionary made with {factory[0]}.{factory[1]}\n"
+                        f"      A model file may name these of builtins: {', '.join(_FACTORIES)}"
+                    )
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
+        elif isinstance(node, str) and node.lstrip()[:1] in ("[", "{"):
+            # A context is JSON inside of JSON.
+            try:
+                waiting.append(json.loads(node))
+            except ValueError:
+                continue
+
+
 def _read_spec(tree: dict[str, Any]) -> pytree.TreeSpec | None:
     if "spec" not in tree:
         return None
+    _check_spec(tree["spec"])
     try:
         return pytree.treespec_loads(json.dumps([1, tree["spec"]]))
-    except (NotImplementedError, KeyError, ValueError) as error:
+    except (NotImplementedError, KeyError, ValueError, TypeError, AssertionError, RecursionError) as error:
         raise UnsupportedError(
             f"the model's arguments or results hold a type that is not known here: {error}\n"
             "      Import the library that defines it, such as transformers, before lissome.load"
         ) from error
+
+
+def _read_tree(text: str) -> dict[str, Any]:
+    try:
+        tree = json.loads(text) if text else {}
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"how the model's arguments nest is no JSON: {error}") from error
+    if not isinstance(tree, dict) or not isinstance(tree.get("leaves", []), list):
+        raise InvalidInputError("how the model's arguments nest is no object with a list of leaves")
+    return tree
 
 
 def _is_fixed(leaf: Any) -> bool:
@@ -34,12 +92,14 @@ class InputTree:
     """From the arguments of a call to the flat inputs of a plan."""
 
     def __init__(self, text: str, names: list[str]):
-        tree = json.loads(text) if text else {}
+        tree = _read_tree(text)
         self.names = names
         self.leaves: list[Any] = tree.get("leaves") or list(names)
         self.spec = _read_spec(tree)
         self._plain = 0
         if self.spec is not None:
+            if self.spec.num_children != 2:
+                raise InvalidInputError("how the model's arguments nest is not positional ones and keywords")
             arguments, keywords = self.spec.children()
             self._keys = list(keywords.context or [])
             self._parameters = self._list_parameters(arguments)
@@ -104,8 +164,7 @@ class OutputTree:
     """From the flat outputs of a plan to what the module returns."""
 
     def __init__(self, text: str):
-        tree = json.loads(text) if text else {}
-        self.spec = _read_spec(tree)
+        self.spec = _read_spec(_read_tree(text))
         self._single = self.spec is not None and self.spec.is_leaf()
 
     def unflatten(self, outputs: list[Any]) -> Any:

@@ -1,0 +1,70 @@
+"""How arguments nest comes from the model file: reading it imports nothing and calls nothing that the file names."""
+
+from __future__ import annotations
+
+import enum
+import json
+import sys
+
+import lissome
+import pytest
+from lissome.tree import InputTree, OutputTree
+from torch.utils import _pytree as pytree
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+def write_tree(value: object) -> dict:
+    _, spec = pytree.tree_flatten(value)
+    return {"spec": json.loads(pytree.treespec_dumps(spec))[1]}
+
+
+def name_factory(module: str, name: str) -> dict:
+    tree = write_tree({"a": 1})
+    tree["spec"]["type"] = "collections.defaultdict"
+    tree["spec"]["context"] = {"default_factory_module": module, "default_factory_name": name, "dict_context": ["a"]}
+    return tree
+
+
+def name_enum(name: str, space: str = "") -> dict:
+    tree = write_tree({"a": 1})
+    tree["spec"]["context"] = space + json.dumps([{"__enum__": True, "fqn": name, "name": "RED"}])
+    return tree
+
+
+def test_a_default_dictionary_of_a_builtin_type_is_read():
+    assert OutputTree(json.dumps(name_factory("builtins", "list"))).unflatten([5]) == {"a": 5}
+
+
+@pytest.mark.parametrize(("module", "name"), [("os", "system"), ("builtins", "exec"), ("planted_module", "make")])
+def test_a_factory_that_the_file_names_is_not_looked_up(tmp_path, monkeypatch, module, name):
+    (tmp_path / "planted_module.py").write_text(f"open({str(tmp_path / 'touched')!r}, 'w')\nmake = list\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(lissome.UnsupportedError, match=f"{module}.{name}"):
+        OutputTree(json.dumps(name_factory(module, name)))
+    assert not (tmp_path / "touched").exists()
+
+
+@pytest.mark.parametrize("space", ["", " \n"])
+def test_an_enum_of_a_module_that_is_not_imported_is_refused(tmp_path, monkeypatch, space):
+    (tmp_path / "planted_enum.py").write_text(f"open({str(tmp_path / 'touched')!r}, 'w')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("planted_enum:Colour", "os:environ", "sys:modules", "json:JSONDecoder.decode"):
+        with pytest.raises(lissome.UnsupportedError, match="enum"):
+            OutputTree(json.dumps(name_enum(name, space)))
+    assert not (tmp_path / "touched").exists()
+    assert "planted_enum" not in sys.modules
+
+
+def test_an_enum_of_an_imported_module_is_read():
+    tree = OutputTree(json.dumps(name_enum(f"{__name__}:Colour")))
+    assert tree.unflatten([5]) == {Colour.RED: 5}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"leaves": 3}', '{"spec": {}}', '{"spec": null}', "[" * 100_000])
+def test_a_broken_tree_is_refused(text):
+    for read in (lambda: InputTree(text, ["x"]), lambda: OutputTree(text)):
+        with pytest.raises((lissome.InvalidInputError, lissome.UnsupportedError)):
+            read()
