@@ -119,8 +119,12 @@ void Binding::size_values(const Plan& plan, const DimensionValues& dimensions) {
       }
       bound.sizes.push_back(*number);
     }
-    const auto bytes = count_bytes(bound.dtype, bound.sizes);
-    if (!bytes || *bytes > kLargestBytes) {
+    // A size of 0 counts as 1: loops go over the others.
+    int64_t bytes = item_size(bound.dtype);
+    bool fits = true;
+    for (const int64_t size : bound.sizes)
+      fits = fits && !__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes) && bytes <= kLargestBytes;
+    if (!fits) {
       throw_error(ErrorKind::over_budget, "plan: value %", value.name, " would be ", dtype_name(bound.dtype),
                   format_sizes(bound.sizes), ": give smaller inputs");
     }
@@ -231,6 +235,12 @@ void Binding::place_buffers(const Plan& plan, const Lifetimes& lifetimes, const 
     const int step = parts_.steps[static_cast<size_t>(scratch.step)].plan_step;
     buffer_of[static_cast<size_t>(scratch.block)] = static_cast<int>(buffers_.size());
     buffers_.push_back({scratch.bytes, step, step, 0});
+  }
+  // Planning adds sizes up; sums of what a machine holds never overflow, those of a hostile plan may.
+  int64_t total = 0;
+  for (const PlannedBuffer& buffer : buffers_) {
+    if (__builtin_add_overflow(total, buffer.bytes, &total) || total > INT64_MAX / 2)
+      throw_error(ErrorKind::over_budget, "plan: intermediate values take more than 2^62 bytes: give smaller inputs");
   }
   arena_ = plan_memory(buffers_);
   for (size_t block = 0; block < buffer_of.size(); ++block) {

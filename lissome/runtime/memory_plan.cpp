@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 constexpr int kAnnealingMoves = 1000;    // of one order: thirty milliseconds where it has 140 large buffers
+constexpr int64_t kAnnealingWork = 300'000'000;  // pairs of buffers that one order may look at: less than a second
 constexpr double kAnnealingHeat = 0.05;  // of the bound
 // Buffers below this share of the bound are placed when the others are: they fill what is left over.
 constexpr int64_t kSmallShare = 256;
@@ -134,7 +135,9 @@ class Planner {
     int64_t bytes = placement_.place(order), best_bytes = bytes;
     std::ptrdiff_t top = find_top(order, bytes);
     const double heat = kAnnealingHeat * static_cast<double>(least_);
-    for (int left = kAnnealingMoves; left > 0 && best_bytes > least_; --left) {
+    const auto count = static_cast<int64_t>(order.size());
+    const int64_t moves = std::min<int64_t>(kAnnealingMoves, kAnnealingWork / (count * count));
+    for (int64_t left = moves; left > 0 && best_bytes > least_; --left) {
       std::vector<size_t> changed = order;
       const auto place = static_cast<std::ptrdiff_t>(random_() % static_cast<size_t>(top + 1));
       std::rotate(changed.begin() + place, changed.begin() + top, changed.begin() + top + 1);

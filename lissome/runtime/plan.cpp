@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "lissome/runtime/step_schema.h"
 
@@ -42,19 +43,30 @@ const T* read(const Attributes& attributes, std::string_view name, std::string_v
   return value;
 }
 
+// Far above what models have; what is planned over them takes time that grows with their square.
+constexpr size_t kMostSteps = size_t{1} << 17, kMostValues = size_t{1} << 18;
+constexpr size_t kMostSizes = 64;  // dimensions of one value
+
+// "cpu", or what PyTorch calls a CUDA device: "cuda", "cuda:1".
+bool is_device(std::string_view name) {
+  if (name == "cpu" || name == "cuda") return true;
+  constexpr std::string_view kNumbered = "cuda:";
+  if (!name.starts_with(kNumbered)) return false;
+  name.remove_prefix(kNumbered.size());
+  return !name.empty() && name.size() <= 3 && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 class PlanChecker {
  public:
   explicit PlanChecker(const Plan& plan) : plan_(plan), defined_(plan.values.size(), false) {}
 
   void check() {
-    for (const PlanInput& input : plan_.inputs) {
-      const PlanValue& value = at(input.value);
-      require(value.storage == Storage::input, "input ", quote(input.name), " is stored as something else");
-      require(value.kind == PlanKind::tensor || (value.sizes.empty() && value.dtype == number_dtype(value.kind)),
-              "input ", quote(input.name), " is a ", plan_kind_name(value.kind), " stored as ",
-              dtype_name(value.dtype));
-      define(input.value);
-    }
+    require(is_device(plan_.device), "there is no device ", quote(plan_.device), ", only cpu, cuda and cuda:N");
+    require(plan_.steps.size() <= kMostSteps && plan_.values.size() <= kMostValues, plan_.steps.size(), " steps and ",
+            plan_.values.size(), " values, at most ", kMostSteps, " and ", kMostValues, " are taken");
+    check_dimensions();
+    for (const PlanValue& value : plan_.values) check_value(value);
+    check_inputs();
     check_arrays();
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       check_values(plan_.steps[i]);
@@ -63,18 +75,8 @@ class PlanChecker {
         if (output.leaves_after == static_cast<int>(i)) use(output.value);
       }
     }
-    for (const PlanOutput& output : plan_.outputs) {
-      if (output.value >= 0) use(output.value);
-      require(output.leaves_after < static_cast<int>(plan_.steps.size()), "output ", quote(output.name),
-              " leaves after the last step");
-    }
-    for (const PlanWrite& write : plan_.writes) {
-      use(write.value);
-      use(write.target);
-      const Storage storage = at(write.target).storage;
-      require(storage == Storage::state || storage == Storage::input, "a write goes to ", at(write.target).name,
-              ", which is neither state nor an input");
-    }
+    check_outputs();
+    for (const PlanWrite& write : plan_.writes) check_write(write);
   }
 
  private:
@@ -97,26 +99,78 @@ class PlanChecker {
     require(defined_[static_cast<size_t>(id)], "value ", at(id).name, " is used before it is made");
   }
 
+  void check_dimensions() {
+    std::set<std::string_view> names;
+    for (const PlanDimension& dimension : plan_.dimensions) {
+      require(!dimension.name.empty() && names.insert(dimension.name).second, "two dimensions are called ",
+              quote(dimension.name), ", or one has no name");
+      require(dimension.minimum >= 0 && dimension.minimum <= dimension.maximum, "dimension ", quote(dimension.name),
+              " lies in ", dimension.minimum, "..", dimension.maximum);
+      smallest_.push_back(dimension.minimum);
+    }
+  }
+
+  // The bytes that the smallest inputs give it: a value that no machine holds even then is the plan's fault. Each size
+  // counts as 1 at least: loops go over the others where one is 0.
+  void check_value(const PlanValue& value) const {
+    require(value.kind == PlanKind::tensor || value.storage == Storage::input || value.storage == Storage::held,
+            "value ", value.name, " is a ", plan_kind_name(value.kind), " and stored as ", storage_name(value.storage),
+            "; only inputs and held values are numbers");
+    require(value.sizes.size() <= kMostSizes, "value ", value.name, " has ", value.sizes.size(), " dimensions, at most ",
+            kMostSizes, " are taken");
+    int64_t bytes = item_size(value.dtype);
+    for (const SizeExpression& size : value.sizes) {
+      const auto number = size.evaluate(smallest_);
+      require(!size.constant() || *number >= 0, "value ", value.name, " has a size of ", size.text());
+      if (!number || *number < 0) return;  // n - 3 of the smallest n: judged with the inputs
+      require(!__builtin_mul_overflow(bytes, std::max<int64_t>(*number, 1), &bytes) && bytes <= kLargestBytes, "value ",
+              value.name, " is larger than ", kLargestBytes, " bytes, sizes of 0 counted as 1");
+    }
+  }
+
+  void check_inputs() {
+    std::set<std::string_view> names;
+    for (const PlanInput& input : plan_.inputs) {
+      const PlanValue& value = at(input.value);
+      require(names.insert(input.name).second, "two inputs are called ", quote(input.name));
+      require(value.storage == Storage::input, "input ", quote(input.name), " is stored as something else");
+      require(value.sized || value.kind != PlanKind::tensor, "input ", quote(input.name), " has no sizes");
+      require(value.kind == PlanKind::tensor || (value.sizes.empty() && value.dtype == number_dtype(value.kind)),
+              "input ", quote(input.name), " is a ", plan_kind_name(value.kind), " stored as ",
+              dtype_name(value.dtype));
+      define(input.value);
+    }
+  }
+
   void check_arrays() {
+    std::vector<int> readers(plan_.arrays.size(), 0);
     for (size_t i = 0; i < plan_.values.size(); ++i) {
       const PlanValue& value = plan_.values[i];
       if (value.storage != Storage::constant && value.storage != Storage::state) continue;
       require(value.array >= 0 && static_cast<size_t>(value.array) < plan_.arrays.size(), "value ", value.name,
               " has no array");
-      const Array& array = plan_.arrays[static_cast<size_t>(value.array)].array;
+      const auto array_at = static_cast<size_t>(value.array);
+      const Array& array = plan_.arrays[array_at].array;
       Sizes sizes;
       for (const SizeExpression& size : value.sizes) sizes.push_back(size.constant().value_or(-1));
       require(array.dtype == value.dtype && array.sizes == sizes, "value ", value.name, " is ", dtype_name(value.dtype),
               format_sizes(sizes), ", its array ", dtype_name(array.dtype), format_sizes(array.sizes));
+      ++readers[array_at];
       define(static_cast<int>(i));
+    }
+    // A session writes into its copy of the array, which nothing else may read as a constant.
+    for (const PlanValue& value : plan_.values) {
+      require(value.storage != Storage::state || readers[static_cast<size_t>(value.array)] == 1, "the array of state ",
+              value.name, " belongs to another value too");
     }
   }
 
   void check_values(const PlanStep& step) {
+    const bool reference = step.kernel == kReferenceStep;
     for (const int id : step.operands) {
+      require(id >= 0 || !reference, "an operand of a step of ", quote(step.kernel), " is missing");
       if (id != -1) use(id);
     }
-    const bool reference = step.kernel == kReferenceStep;
     require(reference || plan_.device == "cpu", "a step of ", quote(step.kernel), " cannot run on ", plan_.device);
     require(reference || !step.results.empty(), "a step of ", quote(step.kernel), " makes nothing");
     for (const int id : step.results) {
@@ -130,8 +184,27 @@ class PlanChecker {
     }
   }
 
+  void check_outputs() const {
+    for (const PlanOutput& output : plan_.outputs) {
+      if (output.value >= 0) use(output.value);
+      require(output.leaves_after < static_cast<int>(plan_.steps.size()), "output ", quote(output.name),
+              " leaves after the last step");
+    }
+  }
+
+  void check_write(const PlanWrite& write) const {
+    use(write.value);
+    use(write.target);
+    const PlanValue &target = at(write.target), &value = at(write.value);
+    require(target.storage == Storage::state || target.storage == Storage::input, "a write goes to ", target.name,
+            ", which is neither state nor an input");
+    require(!value.sized || value.dtype == target.dtype, "a write of ", dtype_name(value.dtype), " goes to ",
+            target.name, ", which is ", dtype_name(target.dtype));
+  }
+
   const Plan& plan_;
   std::vector<bool> defined_;
+  DimensionValues smallest_;
 };
 
 }  // namespace

@@ -446,8 +446,10 @@ void Session::Runner::store_state(const Binding& binding) {
       }
       copy_strided(value, address_of(binding, write.value), fresh.data<std::byte>());
     }
-    LISSOME_CHECK(fresh.dtype == state.dtype && fresh.elements() == state.elements(), "state ", target.name,
-                  " would change its form");
+    if (!fresh.storage || fresh.dtype != state.dtype || fresh.elements() != state.elements()) {
+      throw_error(ErrorKind::invalid_input, "plan: a write gives ", dtype_name(fresh.dtype), format_sizes(fresh.sizes),
+                  " to state ", target.name, ", which is ", dtype_name(state.dtype), format_sizes(state.sizes));
+    }
   }
   for (size_t i = 0; i < plan_->writes.size(); ++i) {
     const PlanValue& target = plan_->values[static_cast<size_t>(plan_->writes[i].target)];
