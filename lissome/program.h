@@ -40,6 +40,9 @@ std::string describe_place(std::string name, const Origin* origin);
 // without `return` the values that nothing reads leave. Throws invalid_input with line and column, unsupported for an
 // unknown op.
 Program parse_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights = {});
+// The same for text that came out of a file: every weight must be there, the program is verified (invalid_input) and
+// judged (judge_program).
+Program parse_judged_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights);
 // Same structure, names, types and literals (tensors of weights by identity of dtype and sizes, not by content).
 bool same_program(const Program& left, const Program& right);
 // Line-wise, unified: what a pass did. Empty when equal but for the numbers of anonymous values.
@@ -53,6 +56,10 @@ std::string diff_lines(std::string_view before, std::string_view after);
 enum class Stage : uint8_t { imported, optimized, compressed, ready };
 // Throws internal, naming the node.
 void verify_program(const Program& program, Stage stage);
+// The gate for what comes from files and recorded modules: throws unsupported, naming op, module path and source line,
+// when the program or a body of it calls an op that is neither on the list of ops that a model file may call
+// (allowed_ops.inc), nor ours, nor the user's own and allowed by allow_op(). Nothing of the program may run before.
+void judge_program(const Program& program);
 
 // ---- effects -------------------------------------------------------------------------------------------------------
 // What a node does beyond computing its results, from schema annotations, tags and a short list of ops whose schema
@@ -64,14 +71,15 @@ struct Effects {
   bool random = false;           // draws from the generator
   bool shape_from_data = false;  // a result's sizes depend on values, or a number is read out of a tensor
   bool check = false;            // computes nothing but refuses bad values: stays although nothing reads it
-  bool outside = false;          // touches files, processes or the like: never imported
   bool barrier() const { return !writes.empty(); }
 };
 Effects find_effects(const Program& program, const Node& node);
 // Which values, by ValueId, may share storage with something that a node writes in place: what reads them may not be
 // moved or merged with another reader. Empty when no node writes.
 std::vector<bool> find_written_values(const Program& program);
-// No writes, not random, no check, nothing outside; bodies included: may be merged, recomputed and dropped when unread.
+// By ValueId: equal numbers for values that may share storage.
+std::vector<int> find_alias_classes(const Program& program);
+// No writes, not random, no check; bodies included: may be merged, recomputed and dropped when unread.
 bool is_pure(const Program& program, const Node& node);
 
 // ---- meaning -------------------------------------------------------------------------------------------------------
@@ -90,6 +98,16 @@ std::vector<c10::IValue> interpret(const Program& program, std::vector<c10::IVal
                                    const InterpretOptions& options = {});
 // One node on given argument values, through the dispatcher.
 std::vector<c10::IValue> interpret_node(const Node& node, std::span<const c10::IValue> arguments);
+// What is looked at in the arguments of an op's call, in schema form, right before it: tensors that must be there, sparse
+// indices, dtypes, and what kernels of ATen's take at their word. A handle to interned facts. Throws invalid_input.
+class CallCheck {
+ public:
+  explicit CallCheck(const Op& op);
+  void operator()(std::span<const c10::IValue> arguments) const;
+
+ private:
+  const struct CallFacts* facts_;
+};
 // A literal as the dispatcher takes it.
 c10::IValue to_ivalue(const Argument& literal);
 // An argument with its values looked up; lists stay generic lists of what they hold.

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "lissome/allow_op.h"
 #include "lissome/base.h"
 #include "lissome/cli/command.h"
 #include "lissome/cli/model.h"
+#include "lissome/op_library.h"
 
 namespace lissome {
 namespace {
@@ -35,7 +37,8 @@ constexpr TorchCommand kTorchCommands[] = {
 std::string make_help() {
   std::string text = "lissome " + std::string(lissome_version()) + ": makes PyTorch models thin, supple, quick\n\n" +
                      "  lissome COMMAND MODEL [flags]        lissome COMMAND --help\n\n";
-  text += "Of every command: --json, --no-color, --isa LEVEL (use lesser kernels), --cache FOLDER.\n\n";
+  text += "Of every command: --json, --no-color, --isa LEVEL (use lesser kernels), --cache FOLDER,\n";
+  text += "--op-library FILE (ops of your own), --allow-op NAME (models may call this one of them).\n\n";
   const auto add = [&](std::string_view name, std::string_view summary) {
     text += "  " + std::string(name) + std::string(12 - name.size(), ' ') + std::string(summary) + "\n";
   };
@@ -47,7 +50,7 @@ std::string make_help() {
          "4 a model or data file refused, 130 interrupted.\n";
 }
 
-// Flags of every command, wherever they stand: --no-color, --isa LEVEL, --cache FOLDER. Returns the other arguments.
+// Flags of every command, wherever they stand: see make_help(). Returns the other arguments.
 std::vector<std::string> apply_common_flags(const std::vector<std::string>& arguments, Console& console) {
   std::vector<std::string> others;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -61,6 +64,10 @@ std::vector<std::string> apply_common_flags(const std::vector<std::string>& argu
       mask_features(take_value("a level: none, avx2, avx512, vnni, bf16 or amx"));
     } else if (arguments[i] == "--cache") {
       set_cache_folder(take_value("a folder, or none"));
+    } else if (arguments[i] == "--op-library") {
+      load_op_library(take_value("a shared library that defines ops (TORCH_LIBRARY)"));
+    } else if (arguments[i] == "--allow-op") {
+      allow_op(take_value("the full name of an op of yours: mylib::my_op"));
     } else {
       others.push_back(arguments[i]);
     }

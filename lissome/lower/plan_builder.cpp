@@ -319,10 +319,6 @@ Plan PlanBuilder::finish() {
   }
   for (const StateWrite& write : program_.writes) need(write.value, items_.size());
 
-  const bool writes_arguments = std::any_of(items_.begin(), items_.end(), [&](const Item& item) {
-    const auto* node = std::get_if<Node>(&item);
-    return node && find_effects(program_, *node).barrier();
-  });
   for (size_t i = 0; i < items_.size();) {
     if (auto* step = std::get_if<PlanStep>(&items_[i])) {
       plan_.steps.push_back(std::move(*step));
@@ -346,7 +342,6 @@ Plan PlanBuilder::finish() {
     step.program = std::move(group.program);
     step.origins = std::move(group.origins);
     step.keeps_operands = group.keeps_operands;
-    if (writes_arguments) step.attributes.set("copies_inputs", int64_t{1});
     plan_.steps.push_back(std::move(step));
     for (const Node& node : nodes) {
       for (const Argument& argument : node.arguments) {
@@ -357,6 +352,7 @@ Plan PlanBuilder::finish() {
     }
   }
   add_outputs();
+  plan_.made_here = true;
   return std::move(plan_);
 }
 

@@ -52,6 +52,13 @@ bool AliasSets::may_share(ValueId left, ValueId right) const {
 
 bool AliasSets::is_written(ValueId id) const { return written_[static_cast<size_t>(find_root(static_cast<int>(id)))]; }
 
+std::vector<int> find_alias_classes(const Program& program) {
+  const AliasSets sets(program);
+  std::vector<int> classes;
+  for (size_t i = 0; i < program.values.size(); ++i) classes.push_back(sets.find_class(static_cast<ValueId>(i)));
+  return classes;
+}
+
 std::vector<bool> find_written_values(const Program& program) {
   const AliasSets sets(program);
   std::vector<bool> written;

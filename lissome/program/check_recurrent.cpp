@@ -45,6 +45,8 @@ void check_cell(std::span<const at::Tensor> weights, const CellSizes& sizes, boo
   if (sizes.projected != sizes.hidden) require_sizes("projection", weights.back(), {sizes.projected, sizes.hidden});
 }
 
+}  // namespace
+
 // (input, states, weights, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 void check_lstm(std::span<const c10::IValue> arguments) {
   const at::Tensor& input = arguments[0].toTensor();
@@ -69,15 +71,6 @@ void check_lstm(std::span<const c10::IValue> arguments) {
     check_cell(std::span(weights).subspan(cell * each, each), sizes, biases);
     if ((cell + 1) % static_cast<size_t>(directions) == 0) sizes.inputs = directions * sizes.projected;
   }
-}
-
-}  // namespace
-
-void check_recurrent(const Node& node, std::span<const c10::IValue> arguments) {
-  if (node.op.is("aten::lstm.input")) check_lstm(arguments);
-  if (node.op.name().starts_with("aten::mkldnn_rnn_layer"))
-    throw_error(ErrorKind::unsupported,
-                "the inner op of aten::lstm; it checks no sizes. Export the model with aten::lstm");
 }
 
 }  // namespace lissome

@@ -176,8 +176,6 @@ class RecordingConverter {
       node.arguments.push_back(merge(call.arguments[i], places));
     }
     const Effects effects = find_effects(program_, node);
-    if (effects.outside)
-      throw_error(ErrorKind::unsupported, "it reaches outside of its tensors, which a program may not do");
     for (const int position : effects.writes) check_write(call.arguments[static_cast<size_t>(position)]);
     if (gives_numbers(call)) return note_read(node, effects, call);
     node.origin = find_origin(node.arguments);

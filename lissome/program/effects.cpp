@@ -116,14 +116,6 @@ const Names kChecks = {"aten::_assert_async",
                        "aten::sym_constrain_range",
                        "aten::sym_constrain_range_for_size"};
 
-// Files, processes, printing, other machines: nothing a model file may ask for.
-const Names kOutside = {"aten::save",          "aten::from_file",   "aten::_print",   "aten::_nnpack_available",
-                        "aten::record_stream", "aten::manual_seed", "aten::set_data", "aten::_wrapped_linear_prepack"};
-constexpr std::string_view kOutsideNamespaces[] = {"c10d::",     "_c10d_functional::", "_c10d_functional_autograd::",
-                                                   "symm_mem::", "_dtensor::",         "rpc::",
-                                                   "profiler::", "inductor::",         "static_runtime::",
-                                                   "_test::",    "streams::"};
-
 bool is_random_tag(const c10::OperatorHandle& handle) { return handle.hasTag(at::Tag::nondeterministic_seeded); }
 
 bool holds_tensors(const c10::Type& type) {
@@ -163,9 +155,6 @@ OpEffects read_schema(const Op& op) {
   effects.shape_from_data = op.handle().hasTag(at::Tag::dynamic_output_shape) ||
                             op.handle().hasTag(at::Tag::data_dependent_output) || kQuietDataShapes.contains(op.name());
   effects.check = kChecks.contains(op.name());
-  effects.outside =
-      kOutside.contains(op.name()) || std::any_of(std::begin(kOutsideNamespaces), std::end(kOutsideNamespaces),
-                                                  [&](std::string_view space) { return op.name().starts_with(space); });
   for (const QuietWrite& row : kQuietWrites) {
     if (row.op == op.name()) facts.quiet_write = &row;
   }
@@ -247,7 +236,6 @@ void add_body_effects(const Program& body, size_t first, std::set<int>& writes, 
     effects.random |= one.random;
     effects.shape_from_data |= one.shape_from_data;
     effects.check |= one.check;
-    effects.outside |= one.outside;
   }
   const AliasSets sets(body);
   for (size_t i = 0; i < body.inputs.size(); ++i) {
@@ -299,7 +287,7 @@ Effects find_effects(const Program& program, const Node& node) {
 
 bool is_pure(const Program& program, const Node& node) {
   const Effects effects = find_effects(program, node);
-  return effects.writes.empty() && !effects.random && !effects.check && !effects.outside;
+  return effects.writes.empty() && !effects.random && !effects.check;
 }
 
 }  // namespace lissome

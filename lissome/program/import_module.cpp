@@ -28,7 +28,9 @@ RecordedModule describe_module(const torch::nn::Module& module) {
 
 Program import_module(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,
                       const ForwardMany& forward) {
-  return import_recorded(describe_module(module), inputs, forward);
+  Program program = import_recorded(describe_module(module), inputs, forward);
+  judge_program(program);
+  return program;
 }
 
 Program import_module(const torch::nn::Module& module, const std::vector<TracedInput>& inputs,

@@ -79,6 +79,7 @@ Program import_pt2(const std::string& path) {
     archive.zip.file()->check_unchanged();
     purify(program);
     verify_program(program, Stage::imported);
+    judge_program(program);
     return program;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal || error.message().find(path) != std::string::npos) throw;

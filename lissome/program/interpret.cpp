@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "lissome/program/check_recurrent.h"
 #include "lissome/program/convert.h"
 #include "lissome/program/interpreter.h"
 #include "lissome/program/state.h"
@@ -65,7 +64,7 @@ IValues Interpreter::run_node(const Node& node, IValues arguments) {
       if (options_.device && is_deviceless_factory(schema, i, arguments[i])) arguments[i] = *options_.device;
       arguments[i] = fit_to_schema(std::move(arguments[i]), schema.arguments()[i]);
     }
-    check_recurrent(node, arguments);
+    CallCheck{node.op}(arguments);
     node.op.handle().callBoxed(arguments);
     return arguments;
   } catch (...) {

@@ -45,10 +45,17 @@ VmapMode parse_mode(const std::string& text) {
 }
 
 int64_t find_batch_size(const Dimensions& dimensions, const std::vector<c10::IValue>& operands) {
+  std::optional<int64_t> batch;
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (dimensions[i]) return operands[i].toTensor().size(*dimensions[i]);
+    if (!dimensions[i]) continue;
+    const int64_t size = operands[i].toTensor().size(*dimensions[i]);
+    if (batch.value_or(size) != size) {
+      throw_error(ErrorKind::invalid_input, "a vmapped region takes operands of ", *batch, " and ", size, " examples");
+    }
+    batch = size;
   }
-  throw_error(ErrorKind::internal, "a vmapped region takes no batched operand");
+  if (!batch) throw_error(ErrorKind::internal, "a vmapped region takes no batched operand");
+  return *batch;
 }
 
 class VmapLevel {

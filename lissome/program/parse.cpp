@@ -270,6 +270,20 @@ Program parse_program_with(std::string_view text, const GivenTensors& given) {
   return ProgramResolver(read_program_text(text), given, "").resolve();
 }
 
+Program parse_judged_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights) {
+  GivenTensors given;
+  given.complete = true;
+  for (const auto& [name, tensor] : weights) given.by_name.insert_or_assign(name, tensor);
+  Program program = parse_program_with(text, given);
+  try {
+    verify_program(program, Stage::imported);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::invalid_input, error.message());
+  }
+  judge_program(program);
+  return program;
+}
+
 Program parse_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights) {
   GivenTensors given;
   for (const auto& [name, tensor] : weights) given.by_name.insert_or_assign(name, tensor);

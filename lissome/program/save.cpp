@@ -333,15 +333,6 @@ size_t count_weights(const Program& program) {
   return count;
 }
 
-void check_nodes(const Program& program) {
-  for (const Node& node : program.nodes) {
-    if (find_effects(program, node).outside) {
-      throw_error(ErrorKind::unsupported, node.op.name(),
-                  " reaches outside of its tensors (files, processes or the console), which no program may");
-    }
-  }
-}
-
 }  // namespace
 
 ModelFile pack_program(const Program& program) {
@@ -362,8 +353,8 @@ Program unpack_program(const ModelFile& file) {
     if (const size_t used = count_weights(program); used != given.by_name.size()) {
       refuse_file("there are ", given.by_name.size(), " weights, the program names ", used);
     }
-    check_nodes(program);
     verify_program(program, Stage::imported);
+    judge_program(program);
     return program;
   } catch (const c10::Error& error) {
     refuse_file(error.what_without_backtrace());

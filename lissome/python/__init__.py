@@ -16,6 +16,7 @@ from lissome._lissome import (
     OverBudgetError,
     UnsupportedError,
     UsageError,
+    allow_op,
 )
 from lissome.memory import MemoryUse, memory_probe
 from lissome.model import FastModel, load, optimize, prepare
@@ -34,6 +35,7 @@ __all__ = [
     "Trained",
     "UnsupportedError",
     "UsageError",
+    "allow_op",
     "budget",
     "load",
     "memory_probe",

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
+#include "lissome/allow_op.h"
 #include "lissome/lower.h"
 #include "lissome/pass.h"
 #include "lissome/report.h"
@@ -351,6 +352,10 @@ PYBIND11_MODULE(_lissome, module) {
       [](const std::string& path, const std::string& labels) { return load_dataset(path, {.labels = labels}); },
       unlocked);
   module.def("make_dataset", &gather_data);
+  module.def("allow_op", &allow_op, py::arg("name"),
+             "Lets models call an op of your own by its exact name, such as 'mylib::my_op' or 'mylib::my_op.overload', "
+             "from now on in this process. Define it first: torch.library, or torch.ops.load_library(file). Ops of "
+             "PyTorch's own namespaces cannot be allowed.");
   module.def("write_file", [](const std::string& path, const std::string& text) { write_file(path, text); });
   module.def("optimize", [](const Program& program, const Dataset* data, const OptimizeArguments& arguments,
                             const py::object& progress) {

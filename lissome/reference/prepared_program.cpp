@@ -88,7 +88,7 @@ bool PreparedProgram::is_constant(const Node& node, const std::vector<bool>& kno
 
 PreparedProgram::PreparedNode PreparedProgram::prepare(size_t position, const std::vector<ValueId>& dying) const {
   const Node& node = program_.nodes[position];
-  PreparedNode prepared{position, IValues(node.arguments.size()), {}, dying};
+  PreparedNode prepared{position, IValues(node.arguments.size()), {}, dying, CallCheck(node.op)};
   for (size_t i = 0; i < node.arguments.size(); ++i) {
     const Argument& argument = node.arguments[i];
     if (holds_value(argument)) {
@@ -120,7 +120,10 @@ IValues PreparedProgram::run_node(const PreparedNode& prepared, IValues& environ
   for (const ValueId id : prepared.dying) environment[static_cast<size_t>(id)] = c10::IValue();
   if (!plain) return interpret_node(node, arguments);
   try {
+    prepared.check(arguments);
     node.op.handle().callBoxed(arguments);
+  } catch (const Error& error) {
+    throw_error(error.kind(), describe_node(node), ": ", error.message());
   } catch (const c10::OutOfMemoryError& error) {
     throw_error(ErrorKind::over_budget, describe_node(node), ": ", error.what_without_backtrace());
   } catch (const c10::Error& error) {
@@ -144,8 +147,10 @@ IValues PreparedProgram::run(IValues inputs, IValues& environment,
       (*told)(prepared.node, results, read_clock() - before);
     }
     const std::vector<ValueId>& ids = program_.nodes[prepared.node].results;
-    LISSOME_CHECK(results.size() == ids.size(), program_.nodes[prepared.node].op.name(), " gave ", results.size(),
+    if (results.size() != ids.size()) {
+      throw_error(ErrorKind::invalid_input, describe_node(program_.nodes[prepared.node]), " gave ", results.size(),
                   " results, the program has ", ids.size());
+    }
     for (size_t k = 0; k < results.size(); ++k) {
       if (ids[k] != ValueId::none) environment[static_cast<size_t>(ids[k])] = std::move(results[k]);
     }

@@ -40,6 +40,7 @@ class PreparedProgram {
     IValues arguments;
     std::vector<Open> open;
     std::vector<ValueId> dying;
+    CallCheck check;
   };
 
   PreparedNode prepare(size_t position, const std::vector<ValueId>& dying) const;

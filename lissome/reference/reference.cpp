@@ -7,9 +7,11 @@
 #include <c10/core/Device.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <map>
 
 #include "lissome/reference/device.h"
+#include "lissome/reference/judged_steps.h"
 #include "lissome/reference/prepared_program.h"
 #include "lissome/runtime.h"
 
@@ -20,7 +22,16 @@ at::Tensor wrap(const TensorView& view) {
   return at::from_blob(view.data, view.sizes, view.strides, scalar_type_of(view.dtype));
 }
 
+Dtype dtype_of_number(PlanKind kind) {
+  if (kind == PlanKind::integer) return Dtype::i64;
+  return kind == PlanKind::floating ? Dtype::f64 : Dtype::boolean;
+}
+
 c10::IValue read_number(PlanKind kind, const TensorView& view) {
+  if (view.dtype != dtype_of_number(kind) || view.elements() != 1) {
+    throw_error(ErrorKind::invalid_input, "plan: a value of kind ", plan_kind_name(kind), " is ",
+                dtype_name(view.dtype), format_sizes(view.sizes), ", not one ", dtype_name(dtype_of_number(kind)));
+  }
   switch (kind) {
     case PlanKind::integer: return *static_cast<const int64_t*>(view.data);
     case PlanKind::floating: return *static_cast<const double*>(view.data);
@@ -69,7 +80,6 @@ constexpr size_t kMostRecordings = 16;
 struct PreparedStep {
   std::unique_ptr<const PreparedProgram> program;  // null for native steps
   const PlanStep* step = nullptr;
-  bool copies_inputs = false;  // a node writes into its arguments: the caller's memory is not for that
   bool recordable = false;     // see can_be_recorded
 };
 
@@ -102,6 +112,8 @@ class LibtorchRun : public ReferenceRun {
   IValues run_recorded(int step, const IValues& inputs);
   IValues run_nodes(int step, IValues inputs, const StepSink* sink);
   void tell(int step, size_t node, const IValues& results, int64_t nanoseconds, const StepSink& sink) const;
+  c10::IValue own(c10::IValue value) const;
+  at::Tensor own(const at::Tensor& tensor) const;
 
   const LibtorchReference& reference_;
   IValues held_;  // by plan value; what was lent lies here too
@@ -119,15 +131,14 @@ class LibtorchReference : public Reference {
     for (size_t i = 0; i < plan_.arrays.size(); ++i) {
       weights.emplace_back(plan_.arrays[i].name, wrap(arrays_[i].view()));
     }
-    for (const PlanStep& step : plan_.steps) {
+    judged_ = judge_steps(plan_, weights);
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
       PreparedStep prepared;
-      prepared.step = &step;
-      if (step.kernel == kReferenceStep) {
-        Program program = parse_program(step.program, weights);
-        check_step(step, program);
-        prepared.recordable = device_.is_cuda() && can_be_recorded(program);
-        prepared.program = std::make_unique<PreparedProgram>(std::move(program), device_);
-        prepared.copies_inputs = step.attributes.integer("copies_inputs", 0) != 0;
+      prepared.step = &plan_.steps[i];
+      if (std::optional<Program>& program = judged_.programs[i]) {
+        prepared.recordable = device_.is_cuda() && can_be_recorded(*program);
+        prepared.program = std::make_unique<PreparedProgram>(std::move(*program), device_);
+        program.reset();
       }
       steps_.push_back(std::move(prepared));
     }
@@ -144,6 +155,17 @@ class LibtorchReference : public Reference {
   const PreparedStep& step(int position) const { return steps_[static_cast<size_t>(position)]; }
   size_t step_count() const { return steps_.size(); }
   const c10::Device& device() const { return device_; }
+  // A program writes somewhere, and this value may be the caller's, whose memory is not for that.
+  bool must_copy(int value) const {
+    return judged_.copies_inputs && judged_.callers[static_cast<size_t>(value)] &&
+           plan_.values[static_cast<size_t>(value)].storage != Storage::held;
+  }
+  bool is_array(const void* data) const {
+    return std::any_of(arrays_.begin(), arrays_.end(), [&](const Array& array) {
+      const auto* const first = static_cast<const std::byte*>(array.storage.get());
+      return data >= first && data < first + array.bytes();
+    });
+  }
   // Other code of the process may have chosen another number; ours holds for our runs.
   void set_threads() const {
     if (at::get_num_threads() != threads_) at::set_num_threads(threads_);
@@ -158,20 +180,11 @@ class LibtorchReference : public Reference {
                 "\n      Make it anew for the processor: lissome prepare");
   }
 
-  static void check_step(const PlanStep& step, const Program& program) {
-    if (program.inputs.size() == step.operands.size() && program.outputs.size() == step.results.size() &&
-        program.nodes.size() == step.origins.size()) {
-      return;
-    }
-    throw_error(ErrorKind::invalid_input, "plan: a reference step has ", step.operands.size(), " operands, ",
-                step.results.size(), " results and ", step.origins.size(), " origins, its program ",
-                program.inputs.size(), ", ", program.outputs.size(), " and ", program.nodes.size());
-  }
-
   const Plan& plan_;
   const std::vector<Array> arrays_;
   int threads_;
   c10::Device device_;
+  JudgedSteps judged_;
   std::vector<PreparedStep> steps_;
 };
 
@@ -193,16 +206,45 @@ void LibtorchRun::run_step(int position, const StepSink* sink) {
                         std::all_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.isTensor(); });
   IValues results = recorded ? run_recorded(position, inputs) : run_nodes(position, std::move(inputs), sink);
   for (size_t i = 0; i < results.size(); ++i) {
-    held_[static_cast<size_t>(prepared.step->results[i])] = std::move(results[i]);
+    const auto at = static_cast<size_t>(prepared.step->results[i]);
+    check_held(reference_.plan().values[at], results[i]);
+    held_[at] = prepared.step->keeps_operands ? std::move(results[i]) : own(std::move(results[i]));
   }
+}
+
+// A plan that says of a step that its results share nothing with its operands frees the operands' memory behind it. A
+// result that lies there all the same is copied.
+c10::IValue LibtorchRun::own(c10::IValue value) const {
+  if (value.isTensor() && value.toTensor().defined()) return own(value.toTensor());
+  if (value.isTensorList() || (value.isList() && !value.isIntList() && !value.isDoubleList() && !value.isBoolList())) {
+    c10::impl::GenericList items(c10::AnyType::get());
+    for (const c10::IValue& item : value.toListRef()) items.push_back(own(item));
+    return items;
+  }
+  return value;
+}
+
+at::Tensor LibtorchRun::own(const at::Tensor& tensor) const {
+  const auto lies_elsewhere = [&](const at::Tensor& part) {
+    return part.has_storage() && part.storage().data_ptr().get_context() == nullptr && part.numel() > 0 &&
+           !reference_.is_array(part.const_data_ptr());
+  };
+  bool borrowed = false;
+  if (tensor.layout() == at::kStrided) {
+    borrowed = lies_elsewhere(tensor);
+  } else if (tensor.layout() == at::kSparse) {
+    borrowed = lies_elsewhere(tensor._indices()) || lies_elsewhere(tensor._values());
+  } else if (tensor.layout() != at::kMkldnn) {
+    borrowed = true;  // compressed forms have four parts; they are rare
+  }
+  return borrowed ? tensor.clone() : tensor;
 }
 
 IValues LibtorchRun::gather_inputs(const PreparedStep& prepared) const {
   IValues inputs;
   for (const int operand : prepared.step->operands) {
     c10::IValue value = held_[static_cast<size_t>(operand)];
-    const bool own = reference_.plan().values[static_cast<size_t>(operand)].storage != Storage::input;
-    if (prepared.copies_inputs && !own && value.isTensor()) value = value.toTensor().clone();
+    if (reference_.must_copy(operand) && value.isTensor()) value = value.toTensor().clone();
     inputs.push_back(std::move(value));
   }
   return inputs;
@@ -257,11 +299,15 @@ void* LibtorchRun::read(int value, Dtype dtype, const Sizes& sizes, Format forma
   const c10::InferenceMode mode;
   const PlanValue& planned = reference_.plan().values[static_cast<size_t>(value)];
   c10::IValue& held = held_[static_cast<size_t>(value)];
-  LISSOME_CHECK(held.isTensor() && held.toTensor().defined(), "%", planned.name, " is no tensor");
+  if (!held.isTensor() || !held.toTensor().defined() || held.toTensor().layout() != at::kStrided ||
+      !held.toTensor().device().is_cpu()) {
+    throw_error(ErrorKind::invalid_input, "plan: %", planned.name, " is no dense tensor");
+  }
   at::Tensor tensor = held.toTensor().resolve_conj().resolve_neg();
-  LISSOME_CHECK(dtype_of(tensor.scalar_type()) == dtype && tensor.sizes() == sizes, "%", planned.name, " is ",
-                dtype_name(dtype_of(tensor.scalar_type())), format_sizes(tensor.sizes().vec()), ", planned were ",
-                dtype_name(dtype), format_sizes(sizes));
+  if (dtype_of(tensor.scalar_type()) != dtype || tensor.sizes() != sizes) {
+    throw_error(ErrorKind::invalid_input, "plan: %", planned.name, " is ", dtype_name(dtype_of(tensor.scalar_type())),
+                format_sizes(tensor.sizes().vec()), ", planned were ", dtype_name(dtype), format_sizes(sizes));
+  }
   const Sizes strides = dense_strides(sizes, format);
   bool dense = true;
   for (size_t i = 0; i < sizes.size(); ++i)

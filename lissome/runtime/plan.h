@@ -134,6 +134,9 @@ struct Plan {
   std::vector<PlanStep> steps;
   std::vector<PlanWrite> writes;
   std::vector<PlanChoice> choices;
+  // Lowered in this process, from a program that passed the gate: the programs of its reference steps are not judged
+  // again (a training step's gradients would not pass). Never of plans in files.
+  bool made_here = false;
 
   bool needs_reference() const;
 };

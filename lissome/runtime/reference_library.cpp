@@ -1,8 +1,11 @@
-// Finds and loads liblissome_reference.so.
+// Finds and loads liblissome_reference.so, and libraries with ops of the user's own.
 #include <dlfcn.h>
+#include <sys/stat.h>
 
+#include <cstdlib>
 #include <string>
 
+#include "lissome/op_library.h"
 #include "lissome/runtime/reference.h"
 
 namespace lissome {
@@ -47,6 +50,25 @@ std::unique_ptr<Reference> open_reference(const ReferenceSetup& setup) {
                 "\n      Install lissome with torch, or make a model whose nodes all have kernels of their own.");
   }
   return std::unique_ptr<Reference>(reinterpret_cast<OpenReference>(symbol)(setup));
+}
+
+void load_op_library(const std::string& path) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+    throw_error(ErrorKind::usage, "there is no library ", quote(path));
+  }
+  // Ops register themselves with libtorch, which the library need not know where to find.
+  const std::string torch = own_folder() + "liblissome_reference.so";
+  const auto load = [](const std::string& file, const std::string& what) {
+    if (dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
+    const char* const reason = dlerror();
+    throw_error(ErrorKind::unsupported, what, " could not be loaded: ", reason ? reason : "no reason given");
+  };
+  load(torch, "ops of your own need libtorch, which");
+  char* const full = realpath(path.c_str(), nullptr);  // a name without a slash would be searched for
+  const std::string found = full != nullptr ? full : path;
+  std::free(full);
+  load(found, "the library " + quote(path));
 }
 
 }  // namespace lissome

@@ -4,6 +4,8 @@
 #include <memory>
 #include <new>
 
+#include "lissome/allow_op.h"
+#include "lissome/op_library.h"
 #include "lissome/runtime/session.h"
 
 using namespace lissome;
@@ -112,6 +114,20 @@ lissome_status lissome_session_load_within(const char* path, int threads, int64_
     *session = nullptr;
     require(memory > 0, "lissome_session_load_within needs a limit on memory above 0 bytes");
     *session = load_session(path, {.threads = threads, .memory = memory});
+  });
+}
+
+lissome_status lissome_load_op_library(const char* path) {
+  return guard([&] {
+    require(path, "lissome_load_op_library needs a path");
+    load_op_library(path);
+  });
+}
+
+lissome_status lissome_allow_op(const char* name) {
+  return guard([&] {
+    require(name, "lissome_allow_op needs a name");
+    allow_op(name);
   });
 }
 

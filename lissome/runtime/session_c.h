@@ -68,6 +68,11 @@ lissome_status lissome_session_load(const char* path, int threads, lissome_sessi
  * from the file with every run. LISSOME_OVER_BUDGET, from here or from a run whose inputs are large, names the least
  * that is needed. */
 lissome_status lissome_session_load_within(const char* path, int threads, int64_t memory, lissome_session** session);
+/* Ops of the caller's own, for every model that is loaded afterwards: `path` is a library that defines some
+ * (TORCH_LIBRARY), `name` the full name of one that models may call ("mylib::my_op", "mylib::my_op.overload"). Ops of
+ * PyTorch's own namespaces cannot be allowed: LISSOME_USAGE. */
+lissome_status lissome_load_op_library(const char* path);
+lissome_status lissome_allow_op(const char* name);
 void lissome_session_free(lissome_session* session); /* null is allowed */
 
 size_t lissome_session_input_count(const lissome_session* session);

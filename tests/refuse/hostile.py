@@ -374,7 +374,7 @@ def unknown_op_names_module_and_line(archive: Archive) -> None:
     edit_graph(archive, lambda graph: graph["nodes"][0].update(target="torch.ops.aten.no_such_op.default"))
 
 
-@row("outside")
+@row("not on the list of ops")
 def op_that_reads_files(archive: Archive) -> None:
     def change(graph: dict) -> None:
         graph["nodes"][0].update(target="torch.ops.aten.from_file.default", inputs=[

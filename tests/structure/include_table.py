@@ -29,7 +29,8 @@ TORCH_PREFIXES = ("torch/", "ATen/", "c10/", "caffe2/")
 INNER_LIBRARIES = {"program/syntax": {"base"}}
 # Faces beside a module's main one: what needs the whole of torch, kept apart so that the main
 # face stays narrow, what makes batches, kept apart from what reads files, and what few need. Face -> its module.
-FURTHER_FACES = {"import_module": "program", "differentiate": "program", "loader": "data", "footprint": "runtime"}
+FURTHER_FACES = {"import_module": "program", "differentiate": "program", "loader": "data", "footprint": "runtime",
+                 "allow_op": "base", "op_library": "runtime"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 

@@ -9,6 +9,7 @@
 
 #include "lissome/program.h"
 #include "lissome/program/convert.h"
+#include "lissome/program/gate.h"
 #include "lissome/program/op/register.h"
 #include "lissome/program/op/scalar.h"
 #include "lissome/program/pt2/mend_types.h"
@@ -201,11 +202,10 @@ ArgumentList GraphReader::read_schema_arguments(const Json& node, const Op& op) 
 
 void GraphReader::read_operator(const Json& node, const std::string& name) {
   const Op op = Op::find(name);
+  if (const std::string refusal = refuse_op(op, true); !refusal.empty()) {
+    throw_error(ErrorKind::unsupported, op.name(), " ", refusal);
+  }
   Node made{op, read_schema_arguments(node, op), {}, {}, nullptr};
-  if (find_effects(program(), made).outside)
-    throw_error(ErrorKind::unsupported, op.name(),
-                " reaches outside of its tensors (files, processes or the console),"
-                " which a model file may not do");
   finish_node(std::move(made), node);
 }
 

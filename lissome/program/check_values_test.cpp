@@ -1,0 +1,153 @@
+// What is refused right before a call because the kernel would take it at its word: each check with a call that runs and
+// one that differs in one value.
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/tensor.h>
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "lissome/program.h"
+#include "tests/expect_error.h"
+
+namespace lissome {
+namespace {
+
+using Inputs = std::vector<c10::IValue>;
+
+at::Tensor integers(std::vector<int64_t> numbers) { return at::tensor(numbers, at::kLong); }
+
+Inputs run(const std::string& text, Inputs inputs) { return interpret(parse_program(text), std::move(inputs)); }
+
+// `text` calls one op over its inputs.
+void check_pair(const std::string& text, const Inputs& good, const Inputs& bad, const std::string& words) {
+  CAPTURE(text);
+  CHECK_NOTHROW(run(text, good));
+  EXPECT_ERROR(invalid_input, run(text, bad), words);
+}
+
+TEST_CASE("indices and offsets of bags") {
+  const std::string text =
+      "input %w: f32[4, 2]\ninput %i: i64[3]\ninput %o: i64[2]\n"
+      "%y: f32[2, 2], %a, %b, %c = aten::embedding_bag(%w, %i, %o)\nreturn %y\n";
+  const at::Tensor table = at::ones({4, 2});
+  check_pair(text, {table, integers({0, 3, 1}), integers({0, 2})}, {table, integers({0, 4, 1}), integers({0, 2})},
+             "'indices' holds 4");
+  check_pair(text, {table, integers({0, 3, 1}), integers({0, 3})}, {table, integers({0, 3, 1}), integers({0, 1 << 30})},
+             "'offsets' holds");
+}
+
+TEST_CASE("labels and lengths of CTC") {
+  const std::string text =
+      "input %p: f32[5, 2, 4]\ninput %t: i64[2, 3]\ninput %n: i64[2]\ninput %m: i64[2]\n"
+      "%y: f32[] = aten::ctc_loss.Tensor(%p, %t, %n, %m)\nreturn %y\n";
+  const at::Tensor scores = at::rand({5, 2, 4}).log(), labels = integers({1, 2, 3, 3, 2, -100}).view({2, 3});
+  const at::Tensor steps = integers({5, 5}), counts = integers({3, 2});
+  check_pair(text, {scores, labels, steps, counts}, {scores, labels, steps, integers({3, 3})}, "'targets' holds -100");
+  check_pair(text, {scores, labels, steps, counts}, {scores, labels, integers({5, 6}), counts}, "6 long, of 5");
+  check_pair(text, {scores, labels, steps, counts}, {scores, labels, steps, integers({3, 4})}, "4 long, of 3");
+}
+
+TEST_CASE("lengths and batch sizes of packed sequences") {
+  const std::string pack =
+      "input %x: f32[4, 2, 3]\ninput %n: i64[2]\n"
+      "%y, %b: i64[...] = aten::_pack_padded_sequence(%x, %n, false)\nreturn %y\n";
+  check_pair(pack, {at::ones({4, 2, 3}), integers({4, 2})}, {at::ones({4, 2, 3}), integers({5, 2})}, "'lengths'");
+  const std::string unpack =
+      "input %x: f32[6, 3]\ninput %b: i64[4]\n"
+      "%y, %n = aten::_pad_packed_sequence(%x, %b, false, 0.0, 4)\nreturn %y\n";
+  check_pair(unpack, {at::ones({6, 3}), integers({2, 2, 1, 1})}, {at::ones({6, 3}), integers({2, 2, 2, 1})},
+             "batch_sizes");
+}
+
+TEST_CASE("segments") {
+  const std::string text =
+      "input %x: f32[4]\ninput %n: i64[2]\n%y = aten::segment_reduce(%x, \"sum\", lengths=%n)\nreturn %y\n";
+  check_pair(text, {at::ones({4}), integers({1, 3})}, {at::ones({4}), integers({-1, 5})}, "'lengths'");
+  EXPECT_ERROR(invalid_input,
+               run("input %x: f32[4]\ninput %n: i64[2]\n"
+                   "%y = aten::segment_reduce(%x, \"sum\", lengths=%n, unsafe=true)\nreturn %y\n",
+                   {at::ones({4}), integers({1, 3})}),
+               "unsafe=true");
+}
+
+TEST_CASE("sparse indices are looked at when they are used") {
+  // The tensor shares its indices: a write in place behind the constructor's check.
+  const std::string text =
+      "input %i: i64[1, 2]\ninput %v: f32[2]\ninput %to: i64[1, 2]\n"
+      "%s = aten::sparse_coo_tensor.indices_size(%i, %v, [4])\n"
+      "%j: i64[1, 2] = aten::copy_(%i, %to)\n%y: f32[4] = aten::_to_dense(%s)\nreturn %y\n";
+  const at::Tensor values = at::ones({2});
+  check_pair(text, {integers({0, 1}).view({1, 2}), values, integers({2, 3}).view({1, 2})},
+             {integers({0, 1}).view({1, 2}), values, integers({2, int64_t{1} << 40}).view({1, 2})}, "sparse tensor");
+}
+
+TEST_CASE("scales of resampling, samples of pools, dimensions of transforms") {
+  const auto resample = [](const std::string& scale) {
+    return "input %x: f32[1, 1, 4]\n%y = aten::upsample_nearest1d(%x, [8], " + scale + ")\nreturn %y\n";
+  };
+  CHECK_NOTHROW(run(resample("2.0"), {at::ones({1, 1, 4})}));
+  EXPECT_ERROR(invalid_input, run(resample("1e-300"), {at::ones({1, 1, 4})}), "a scale is");
+  const std::string pool =
+      "input %x: f32[1, 1, 4, 4]\ninput %r: f32[1, 1, 2]\n"
+      "%y, %i = aten::fractional_max_pool2d(%x, [2, 2], [2, 2], %r)\nreturn %y\n";
+  check_pair(pool, {at::ones({1, 1, 4, 4}), at::tensor({0.5F, 0.5F}).view({1, 1, 2})},
+             {at::ones({1, 1, 4, 4}), at::tensor({1e10F, 0.5F}).view({1, 1, 2})}, "the samples hold");
+  const auto transform = [](const std::string& dimension) {
+    return "input %x: f32[4]\n%y = aten::_fft_r2c(%x, [" + dimension + "], 0, true)\nreturn %y\n";
+  };
+  CHECK_NOTHROW(run(transform("0"), {at::ones({4})}));
+  EXPECT_ERROR(invalid_input, run(transform("7"), {at::ones({4})}), "dimension 7");
+}
+
+TEST_CASE("channels of batch norms and sizes of attention") {
+  const std::string norm =
+      "input %x: f32[2, 3]\ninput %w: f32[n]\n"
+      "%y, %a, %b = aten::native_batch_norm(%x, %w, none, none, none, true, 0.1, 1e-5)\nreturn %y\n";
+  check_pair(norm, {at::ones({2, 3}), at::ones({3})}, {at::ones({2, 3}), at::ones({1})}, "3 channels");
+  const std::string attention =
+      "input %q: f32[1, 2, 4, 8]\ninput %k: f32[1, 2, n, 8]\ninput %v: f32[1, 2, m, 8]\n"
+      "%y, %l = aten::_scaled_dot_product_flash_attention_for_cpu(%q, %k, %v)\nreturn %y\n";
+  const at::Tensor four = at::ones({1, 2, 4, 8});
+  check_pair(attention, {four, four, four}, {four, four, at::ones({1, 2, 1, 8})}, "do not fit together");
+}
+
+TEST_CASE("pivots") {
+  const std::string text =
+      "input %a: f32[2, 2]\ninput %p: i32[2]\ninput %b: f32[2, 1]\n"
+      "%y = aten::linalg_lu_solve(%a, %p, %b)\nreturn %y\n";
+  const auto pivots = [](int a, int b) { return at::tensor({a, b}, at::kInt); };
+  check_pair(text, {at::ones({2, 2}).triu(), pivots(1, 2), at::ones({2, 1})},
+             {at::ones({2, 2}).triu(), pivots(1, 1 << 30), at::ones({2, 1})}, "'pivots' holds");
+}
+
+TEST_CASE("dtypes, devices and tensors that hold nothing") {
+  EXPECT_ERROR(invalid_input, run("input %x: f32[2]\n%y = aten::to.dtype(%x, 99)\nreturn %y\n", {at::ones({2})}),
+               "no dtype");
+  EXPECT_ERROR(invalid_input, run("input %x: f32[2]\n%y = aten::to.device(%x, meta, f32)\nreturn %y\n", {at::ones({2})}),
+               "allowed are cpu and cuda");
+  EXPECT_ERROR(invalid_input, run("input %x: f32[2]\n%y = aten::add.Tensor(%x, none)\nreturn %y\n", {at::ones({2})}),
+               "'other' is absent");
+  EXPECT_ERROR(invalid_input,
+               run("%x = aten::empty.memory_format([1073741824, 1073741824, 0])\n%y = aten::cumsum(%x, 0)\nreturn %y\n",
+                   {}),
+               "2^32");
+}
+
+TEST_CASE("weights packed for oneDNN go to the op that they were packed for") {
+  const std::string text =
+      "input %x: f32[3, 8]\ninput %w: f32[4, n]\n%p = mkldnn::_reorder_linear_weight(%w)\n"
+      "%y = mkldnn::_linear_pointwise(%x, %p, none, \"relu\", [], none)\nreturn %y\n";
+  check_pair(text, {at::ones({3, 8}), at::ones({4, 8})}, {at::ones({3, 8}), at::ones({4, 9})}, "for inputs");
+  EXPECT_ERROR(invalid_input,
+               run("input %w: f32[4, 8]\n%p = mkldnn::_reorder_linear_weight(%w)\n%y = aten::relu(%p)\nreturn %y\n",
+                   {at::ones({4, 8})}),
+               "packed for another op");
+}
+
+}  // namespace
+}  // namespace lissome

@@ -1,0 +1,60 @@
+// See gate.h. An op passes by being on the list of ATen's ops (allowed_ops.inc), by being one of ours, whose references
+// check their arguments, or by the user's word (allow_op). Everything else is refused, whatever it would do.
+#include "lissome/program/gate.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "lissome/allow_op.h"
+#include "lissome/base.h"
+#include "lissome/program.h"
+
+namespace lissome {
+namespace {
+
+constexpr std::string_view kAllowedOps[] = {
+#include "lissome/program/allowed_ops.inc"
+};
+static_assert(std::is_sorted(std::begin(kAllowedOps), std::end(kAllowedOps)));
+
+bool is_listed(std::string_view name) {
+  return std::binary_search(std::begin(kAllowedOps), std::end(kAllowedOps), name);
+}
+
+// Some overload of aten::add is on the list.
+bool is_word_listed(std::string_view word) {
+  const auto* const found = std::lower_bound(std::begin(kAllowedOps), std::end(kAllowedOps), word);
+  if (found == std::end(kAllowedOps)) return false;
+  return *found == word || (found->starts_with(word) && (*found)[word.size()] == '.');
+}
+
+// purify() makes of these what is on the list, or leaves them for judge_program() to refuse.
+bool is_rewritten_by_import(std::string_view name) {
+  for (const std::string_view look : {"aten::resize_", "aten::resize_as_", "aten::as_strided_"}) {
+    if (name == look) return true;
+  }
+  const size_t dot = name.find('.');
+  return dot != std::string_view::npos && (name.ends_with(".out") || name.ends_with("_out")) && is_word_listed(name.substr(0, dot));
+}
+
+}  // namespace
+
+std::string refuse_op(const Op& op, bool is_rewritten) {
+  const std::string& name = op.name();
+  if (!op.has_schema() || is_listed(name) || name.starts_with("lissome::")) return {};
+  if (is_rewritten && is_rewritten_by_import(name)) return {};
+  if (!is_own_namespace(name) && is_op_allowed(name)) return {};
+  return "is not on the list of ops that a model file may call; an op of your own is allowed by --allow-op NAME";
+}
+
+void judge_program(const Program& program) {
+  for (const Node& node : program.nodes) {
+    if (const std::string refusal = refuse_op(node.op, false); !refusal.empty()) {
+      throw_error(ErrorKind::unsupported, describe_node(node), " ", refusal);
+    }
+    judge_control(node);
+    for (const auto& body : node.bodies) judge_program(*body);
+  }
+}
+
+}  // namespace lissome
