@@ -38,29 +38,27 @@ namespace {
 
 constexpr int64_t kPackedRun = 512;  // numbers of a row of the weight that are copied together
 
-// Inputs [first, last) of one panel of 64 outputs: rows of the weight side by side, then a column after the other.
-void pack_forward(const PackConvF32Call& call, int64_t group, int64_t panel, Range inputs) {
-  const int64_t taps = call.window.kernel_height * call.window.kernel_width;
+// Numbers [run.begin, run.end) of each row of one panel of 64 outputs, at most kPackedRun: rows of the weight side by
+// side, then a column after the other.
+void pack_forward(const PackConvF32Call& call, int64_t group, int64_t panel, Range run) {
+  const int64_t taps = call.window.kernel_height * call.window.kernel_width, count = run.end - run.begin;
   const int64_t all_inputs = call.in_channels / call.groups, all_outputs = call.out_channels / call.groups;
   const int64_t first = panel * kLinearPanel, outputs = std::min(kLinearPanel, all_outputs - first);
-  const int64_t run = (inputs.end - inputs.begin) * taps;
   float rows[kLinearPanel][kPackedRun + 1];
   for (int64_t n = 0; n < kLinearPanel; ++n) {
-    const float* from = call.weight + ((group * all_outputs + first + n) * all_inputs + inputs.begin) * taps;
+    const float* from = call.weight + (group * all_outputs + first + n) * all_inputs * taps + run.begin;
     if (n < outputs) {
-      std::copy_n(from, run, rows[n]);
+      std::copy_n(from, count, rows[n]);
     } else {
-      std::fill_n(rows[n], run, 0.0f);
+      std::fill_n(rows[n], count, 0.0f);
     }
   }
   float* packed =
       call.packed + (group * divide_up(all_outputs, kLinearPanel) + panel) * kLinearPanel * all_inputs * taps;
-  for (int64_t tap = 0; tap < taps; ++tap) {
-    for (int64_t ic = inputs.begin; ic < inputs.end; ++ic) {
-      float* to = packed + (tap * all_inputs + ic) * kLinearPanel;
-      const int64_t column = (ic - inputs.begin) * taps + tap;
-      for (int64_t n = 0; n < kLinearPanel; ++n) to[n] = rows[n][column];
-    }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t ic = (run.begin + i) / taps, tap = (run.begin + i) % taps;
+    float* to = packed + (tap * all_inputs + ic) * kLinearPanel;
+    for (int64_t n = 0; n < kLinearPanel; ++n) to[n] = rows[n][i];
   }
 }
 
@@ -99,12 +97,12 @@ void pack_conv_f32_portable(const PackConvF32Call& call, int part, int parts) {
       pack_data(call, row / outputs / panels, row / outputs % panels, row % outputs);
     return;
   }
-  const int64_t run = std::max<int64_t>(kPackedRun / taps, 1), runs = divide_up(inputs, run);
+  const int64_t all = inputs * taps, runs = divide_up(all, kPackedRun);
   const int64_t panels = divide_up(outputs, kLinearPanel);
   const Range pieces = split_evenly(call.groups * panels * runs, part, parts);
   for (int64_t i = pieces.begin; i < pieces.end; ++i) {
-    const int64_t first = i % runs * run;
-    pack_forward(call, i / runs / panels, i / runs % panels, {first, std::min(first + run, inputs)});
+    const int64_t first = i % runs * kPackedRun;
+    pack_forward(call, i / runs / panels, i / runs % panels, {first, std::min(first + kPackedRun, all)});
   }
 }
 

@@ -46,14 +46,14 @@ void depthwise_u8s8_portable(const DepthwiseU8S8Call& call, int part, int parts)
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
     for (int64_t c = 0; c < call.channels; ++c) {
-      int32_t sum = 0;
+      uint32_t sum = 0;
       for (int64_t tap = 0; tap < w.kernel_height * w.kernel_width; ++tap) {
         const int64_t kh = tap / w.kernel_width, kw = tap % w.kernel_width;
         const int64_t h = oh * w.stride_height - w.pad_height + kh * w.dilation_height;
         const int64_t v = ow * w.stride_width - w.pad_width + kw * w.dilation_width;
         const bool inside = h >= 0 && h < w.height && v >= 0 && v < w.width;
         const int32_t x = inside ? call.x[((n * w.height + h) * w.width + v) * call.channels + c] : call.x_zero;
-        sum += x * call.weight[weight_offset(w, c, kh, kw)];
+        sum += static_cast<uint32_t>(x * call.weight[weight_offset(w, c, kh, kw)]);
       }
       finish_one(call, row, c, sum);
     }

@@ -37,7 +37,7 @@ LISSOME_INLINE void read_panel(const OutputU8S8& from, int64_t output, int64_t o
 
 // The pair of s16 that goes with PanelNumbers::sums.
 LISSOME_INLINE __m512i pair_zero(int32_t zero) {
-  const uint32_t low = static_cast<uint32_t>(-zero) & 0xffff, high = static_cast<uint32_t>(-zero * 128) << 16;
+  const uint32_t taken = 0u - static_cast<uint32_t>(zero), low = taken & 0xffff, high = taken * 128 << 16;
   return _mm512_set1_epi32(static_cast<int32_t>(high | low));
 }
 

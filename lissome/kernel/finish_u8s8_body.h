@@ -36,7 +36,8 @@ LISSOME_INLINE void start_sums(const OutputU8S8& output, TilePlace place, Ints (
   }
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
-    const Ints zero = fill_ints(output.row_scales ? -output.row_zeros[place.row + r] : -output.x_zero);
+    const int32_t taken = output.row_scales ? output.row_zeros[place.row + r] : output.x_zero;
+    const Ints zero = fill_ints(static_cast<int32_t>(0u - static_cast<uint32_t>(taken)));
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) sums[r][v] = multiply(zero, weights[v]);
   }

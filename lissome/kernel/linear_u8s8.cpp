@@ -54,9 +54,9 @@ void linear_u8s8_portable(const LinearU8S8Call& call, int part, int parts) {
   const PanelU8S8 panel = measure_panel(call.inputs, {});
   for (int64_t m = rows.begin; m < rows.end; ++m) {
     for (int64_t n = 0; n < call.outputs; ++n) {
-      int32_t sum = 0;
+      uint32_t sum = 0;
       for (int64_t k = 0; k < call.inputs; ++k) {
-        sum += call.x[m * call.x_stride + k] * call.weight[weight_offset(panel, {}, n, 0, k)];
+        sum += static_cast<uint32_t>(call.x[m * call.x_stride + k] * call.weight[weight_offset(panel, {}, n, 0, k)]);
       }
       finish_one(call, m, n, sum);
     }
@@ -74,7 +74,7 @@ void conv_u8s8_portable(const ConvU8S8Call& call, int part, int parts) {
     const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
     for (int64_t oc = 0; oc < call.out_channels; ++oc) {
       const int64_t group = oc / outputs;
-      int32_t sum = 0;
+      uint32_t sum = 0;
       for (int64_t tap = 0; tap < runs.taps; ++tap) {
         const int64_t h = oh * w.stride_height - w.pad_height + tap / w.kernel_width * w.dilation_height;
         const int64_t v = ow * w.stride_width - w.pad_width + tap % w.kernel_width * w.dilation_width;
@@ -82,7 +82,8 @@ void conv_u8s8_portable(const ConvU8S8Call& call, int part, int parts) {
         const uint8_t* x =
             (inside ? call.x + ((n * w.height + h) * w.width + v) * call.in_channels : call.border) + group * inputs;
         for (int64_t k = 0; k < inputs; ++k) {
-          sum += x[k] * call.weight[group * block + weight_offset(panel, runs, oc % outputs, tap, k)];
+          sum += static_cast<uint32_t>(x[k] *
+                                       call.weight[group * block + weight_offset(panel, runs, oc % outputs, tap, k)]);
         }
       }
       finish_one(call, row, oc, sum);

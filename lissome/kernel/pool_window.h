@@ -15,8 +15,10 @@ struct PoolWindow {
 
 inline Range clip_window(int64_t corner, int64_t size, int64_t kernel, int64_t dilation) {
   Range range = {0, kernel};
-  while (range.begin < kernel && corner + range.begin * dilation < 0) ++range.begin;
-  while (range.end > range.begin && corner + (range.end - 1) * dilation >= size) --range.end;
+  if (corner < 0) range.begin = (-corner + dilation - 1) / dilation;
+  if (corner + (kernel - 1) * dilation >= size) range.end = corner < size ? (size - 1 - corner) / dilation + 1 : 0;
+  // Windows outside of x hold nothing.
+  if (range.begin >= range.end) return {0, 0};
   return range;
 }
 

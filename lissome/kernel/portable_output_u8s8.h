@@ -17,10 +17,11 @@ inline uint8_t quantize_one(float y, float inverse, int32_t zero) {
   return static_cast<uint8_t>(std::nearbyint(t) + static_cast<float>(zero));
 }
 
-// `sum` is of x * weight; x_zero is taken out here.
-inline void finish_one(const OutputU8S8& output, int64_t row, int64_t n, int32_t sum) {
+// `sum` is of x * weight; x_zero is taken out here. Sums wrap around as those of registers do.
+inline void finish_one(const OutputU8S8& output, int64_t row, int64_t n, uint32_t sum) {
   const int32_t zero = output.row_scales ? output.row_zeros[row] : output.x_zero;
-  const int32_t acc = sum - zero * output.weight_sums[n];
+  const auto acc =
+      static_cast<int32_t>(sum - static_cast<uint32_t>(zero) * static_cast<uint32_t>(output.weight_sums[n]));
   const float multiplier = output.row_scales ? output.multiplier[n] * output.row_scales[row] : output.multiplier[n];
   float y = std::fma(static_cast<float>(acc), multiplier, output.bias ? output.bias[n] : 0.0f);
   const int64_t residual_at = row * output.residual_stride + n;

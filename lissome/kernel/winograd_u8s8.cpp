@@ -131,7 +131,7 @@ void winograd_u8s8_portable(const WinogradU8S8Call& call, int part, int parts) {
         for (int64_t j = 0; j < std::min<int64_t>(kTile, w.out_width - corner.left); ++j) {
           const int64_t row = (corner.image * w.out_height + corner.top + i) * w.out_width + corner.left + j;
           const auto sum = static_cast<int32_t>(y[i][j] * static_cast<uint32_t>(kInverseOfNine));
-          finish_one(call, row, oc, sum >> (kWinogradShifts[i] + kWinogradShifts[j]));
+          finish_one(call, row, oc, static_cast<uint32_t>(sum >> (kWinogradShifts[i] + kWinogradShifts[j])));
         }
       }
     }

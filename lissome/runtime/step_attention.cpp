@@ -80,7 +80,7 @@ void bind_form(StepBinder& binder, const char* kernel, Dtype dtype, Dtype multip
   const auto products = static_cast<double>(call.batch * call.heads * call.queries) * static_cast<double>(call.keys);
   binder.set_products(products * static_cast<double>(call.size + call.value_size), multiplied);
   binder.set_work(products * static_cast<double>(call.size + call.value_size + 16), 0);
-  binder.point_scratch(&Call::scratch, binder.parts() * scratch_bytes(call.keys, call.size, call.value_size));
+  binder.point_scratch(&Call::scratch, {binder.parts(), scratch_bytes(call.keys, call.size, call.value_size)});
 }
 
 template <typename Call>
@@ -121,7 +121,7 @@ void bind_gradient(StepBinder& binder, const char* kernel, Dtype dtype, int64_t 
   const double products = scores * static_cast<double>(3 * call.size + 2 * call.value_size);
   binder.set_products(products, dtype);
   binder.set_work(products, 0);
-  binder.point_scratch(&Call::scratch, binder.parts() * scratch_bytes(call));
+  binder.point_scratch(&Call::scratch, {binder.parts(), scratch_bytes(call)});
 }
 
 }  // namespace

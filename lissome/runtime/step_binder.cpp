@@ -1,6 +1,7 @@
 #include "lissome/runtime/step_binder.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace lissome {
 namespace {
@@ -9,6 +10,15 @@ namespace {
 constexpr double kMultiplicationsPerNanosecond = 40;
 constexpr double kBytesPerNanosecond = 12;
 constexpr double kWorthSharing = 3000;  // nanoseconds
+
+// Empty where a factor is negative, or the product is more than any machine has.
+std::optional<int64_t> multiply_bounded(std::initializer_list<int64_t> factors) {
+  int64_t product = 1;
+  for (const int64_t factor : factors) {
+    if (factor < 0 || __builtin_mul_overflow(product, factor, &product) || product > kLargestBytes) return {};
+  }
+  return product;
+}
 
 }  // namespace
 
@@ -84,11 +94,7 @@ void StepBinder::require_dense(const PlacedValue& value, Dtype dtype, const Size
 }
 
 void StepBinder::require_product(std::initializer_list<int64_t> factors) const {
-  int64_t product = 1;
-  for (const int64_t factor : factors) {
-    require(factor >= 0 && !__builtin_mul_overflow(product, factor, &product) && product <= kLargestBytes,
-            "sizes multiply to more than ", kLargestBytes);
-  }
+  require(multiply_bounded(factors).has_value(), "sizes multiply to more than ", kLargestBytes);
 }
 
 void StepBinder::set_kernel(std::string_view kernel) {
@@ -101,9 +107,11 @@ void StepBinder::add_pointer(uint32_t call_offset, int block, int64_t offset) {
   parts_.pointers.push_back({static_cast<int>(parts_.steps.size()) - 1, call_offset, block, offset});
 }
 
-int StepBinder::add_scratch(int64_t bytes) {
+int StepBinder::add_scratch(std::initializer_list<int64_t> factors) {
+  const std::optional<int64_t> bytes = multiply_bounded(factors);
+  require(bytes.has_value(), "its scratch would take more than ", kLargestBytes, " bytes");
   const int block = static_cast<int>(parts_.values.size() + parts_.scratch.size());
-  parts_.scratch.push_back({static_cast<int>(parts_.steps.size()) - 1, block, bytes});
+  parts_.scratch.push_back({static_cast<int>(parts_.steps.size()) - 1, block, *bytes});
   return block;
 }
 

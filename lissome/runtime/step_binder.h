@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -129,10 +130,11 @@ class StepBinder {
     const auto at = reinterpret_cast<const std::byte*>(&(call.*member)[i]) - reinterpret_cast<const std::byte*>(&call);
     add_pointer(static_cast<uint32_t>(at), value.block, value.offset);
   }
-  // Memory that only this step uses, while it runs.
+  // Memory that only this step uses, while it runs: as many bytes as the factors multiply to. They come from sizes that
+  // a file may have made up, so invalid_input where one is negative or the product is above kLargestBytes.
   template <typename Call, typename T>
-  void point_scratch(T* Call::* member, int64_t bytes) {
-    add_pointer(member_offset(member), add_scratch(bytes), 0);
+  void point_scratch(T* Call::* member, std::initializer_list<int64_t> factors) {
+    add_pointer(member_offset(member), add_scratch(factors), 0);
   }
   template <typename Call>
   void point_fault(int64_t* Call::* member) {
@@ -167,7 +169,7 @@ class StepBinder {
   BoundStep& bound() { return parts_.steps.back(); }
   void set_kernel(std::string_view kernel);
   void add_pointer(uint32_t call_offset, int block, int64_t offset);
-  int add_scratch(int64_t bytes);
+  int add_scratch(std::initializer_list<int64_t> factors);
 
   const PlanStep& step_;
   int plan_step_;

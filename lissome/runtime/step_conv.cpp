@@ -6,43 +6,88 @@
 // "first_alpha", "first_beta". fold_columns: operands columns [N, H, W, taps * C], bias. conv_f32 also "finite_weight",
 // see step_linear.cpp, and "planes": x is in row order.
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_rules.h"
 
 namespace lissome {
 namespace {
 
-// Two numbers, (height, width), from an attribute with one number a spatial dimension.
-std::pair<int64_t, int64_t> read_pair(const StepBinder& binder, std::string_view name, size_t spatial, int64_t least,
-                                      int64_t fallback) {
-  if (!binder.attributes().find(name)) return {fallback, fallback};
-  const std::vector<int64_t> numbers = binder.attributes().integers(name);
-  binder.require(numbers.size() == spatial, quote(name), " has ", numbers.size(), " numbers, must have ", spatial);
-  for (const int64_t number : numbers)
-    binder.require(number >= least && number < 1 << 20, quote(name), " holds ", number);
-  if (spatial == 1) return {fallback, numbers[0]};
-  return {numbers[0], numbers[1]};
-}
+constexpr ValueRule kX = {"x", {Dtype::f32}, Layout::channels_last};
+constexpr ValueRule kXOfEither = {"x", {Dtype::f32, Dtype::bf16}, Layout::channels_last};
+constexpr ValueRule kWeight = {"weight", {Dtype::f32}};
+constexpr ValueRule kBias = {"bias", {Dtype::f32}, Layout::row_major, Presence::optional};
+constexpr ValueRule kResidual = {"residual", {Dtype::f32}, Layout::channels_last, Presence::optional};
+constexpr ValueRule kResidualBf16 = {"residual", {Dtype::bf16}, Layout::channels_last, Presence::optional};
 
-}  // namespace
+constexpr ValueRule kConvOperands[] = {
+    {"x", {Dtype::f32}, Layout::dense}, kWeight, kBias, kResidual, {"zeros", {Dtype::f32}}};
+constexpr ValueRule kWinogradOperands[] = {
+    kXOfEither,
+    kWeight,
+    kBias,
+    {"residual", {Dtype::f32, Dtype::bf16}, Layout::channels_last, Presence::optional},
+    {"zeros", {Dtype::f32, Dtype::bf16}},
+};
+constexpr ValueRule kDepthwiseOperands[] = {kX, kWeight, kBias, kResidual};
+constexpr ValueRule kDepthwiseBf16Operands[] = {
+    {"x", {Dtype::bf16}, Layout::channels_last}, kWeight, kBias, kResidualBf16};
+constexpr ValueRule kSeparableOperands[] = {
+    kX,
+    kWeight,
+    kBias,
+    kResidual,
+    {"first_weight", {Dtype::f32}},
+    {"first_bias", {Dtype::f32}, Layout::row_major, Presence::optional},
+};
+constexpr ValueRule kFoldOperands[] = {{"columns", {Dtype::f32}}, kBias};
+constexpr ValueRule kPoolOperands[] = {{"x", {Dtype::f32, Dtype::bf16, Dtype::u8}, Layout::channels_last}};
 
-void read_window_numbers(const StepBinder& binder, size_t spatial, Window& window) {
-  std::tie(window.kernel_height, window.kernel_width) = read_pair(binder, "kernel", spatial, 1, 1);
-  std::tie(window.stride_height, window.stride_width) = read_pair(binder, "stride", spatial, 1, 1);
-  std::tie(window.dilation_height, window.dilation_width) = read_pair(binder, "dilation", spatial, 1, 1);
-  std::tie(window.pad_height, window.pad_width) = read_pair(binder, "padding", spatial, 0, 0);
-}
+constexpr ValueRule kY[] = {{"y", {Dtype::f32}, Layout::channels_last}};
+constexpr ValueRule kYBf16[] = {{"y", {Dtype::bf16}, Layout::channels_last}};
+constexpr ValueRule kYOfEither[] = {{"y", {Dtype::f32, Dtype::bf16}, Layout::channels_last}};
+constexpr ValueRule kPooled[] = {{"y", {Dtype::f32, Dtype::bf16, Dtype::u8}, Layout::channels_last}};
 
-namespace {
+constexpr AttributeRule kConvOwn[] = {flag_rule("finite_weight"), flag_rule("planes")};
+constexpr AttributeRule kWinogradOwn[] = {integer_rule("tile", 2, 4, true)};
+constexpr AttributeRule kFirstEpilogue[] = {
+    text_rule("first_activation", is_activation),
+    any_number_rule("first_alpha"),
+    any_number_rule("first_beta"),
+};
+constexpr AttributeRule kOneGroup[] = {integer_rule("groups", 1, 1)};
+constexpr AttributeRule kPoolOwn[] = {flag_rule("average")};
+
+constexpr auto kDepthwiseAttributes =
+    join_rules(kPoolWindowRules, kDilationRules, kGroupRules, kEpilogueRules, kResidualRules);
+constexpr auto kConvAttributes =
+    join_rules(kPoolWindowRules, kDilationRules, kGroupRules, kEpilogueRules, kResidualRules, kConvOwn);
+constexpr auto kWinogradAttributes =
+    join_rules(kPoolWindowRules, kDilationRules, kGroupRules, kEpilogueRules, kResidualRules, kWinogradOwn);
+constexpr auto kSeparableAttributes =
+    join_rules(kPoolWindowRules, kDilationRules, kEpilogueRules, kResidualRules, kFirstEpilogue);
+constexpr auto kFoldAttributes = join_rules(kPoolWindowRules, kDilationRules, kOneGroup, kEpilogueRules);
+constexpr auto kPoolAttributes = join_rules(kPoolWindowRules, kDilationRules, kAverageRules, kPoolOwn);
+
+constexpr StepSchema kConvSchemas[] = {
+    {"conv_f32", kConvOperands, kY, kConvAttributes},
+    {"winograd_f32", kWinogradOperands, kYOfEither, kWinogradAttributes},
+    {"depthwise_f32", kDepthwiseOperands, kY, kDepthwiseAttributes},
+    {"depthwise_bf16", kDepthwiseBf16Operands, kYBf16, kDepthwiseAttributes},
+    {"depthwise_transposed_f32", kDepthwiseOperands, kY, kDepthwiseAttributes},
+    {"depthwise_transposed_bf16", kDepthwiseBf16Operands, kYBf16, kDepthwiseAttributes},
+    {"separable_f32", kSeparableOperands, kY, kSeparableAttributes},
+    {"fold_columns", kFoldOperands, kY, kFoldAttributes},
+    {"pool", kPoolOperands, kPooled, kPoolAttributes},
+};
 
 template <typename Call>
 void read_output(StepBinder& binder, Call& call, const PlacedValue& y, int64_t channels) {
   call.y_stride = call.residual_stride = channels;
   call.epilogue = read_epilogue(binder);
   call.residual_place = read_residual_place(binder, 3);
-  if (binder.has_operand(2)) binder.require_dense(binder.operand(2), Dtype::f32, {channels});
+  if (binder.has_operand(2)) binder.require_sizes(binder.operand(2), {channels});
   if (binder.has_operand(3)) {
     binder.require_dtype(binder.operand(3), y.dtype);
     binder.require_sizes(binder.operand(3), y.sizes);
-    binder.require(binder.operand(3).is_dense(Format::channels_last), "the residual is not channels-last");
   }
 }
 
@@ -55,36 +100,11 @@ void point_output(StepBinder& binder, const PlacedValue& y) {
 
 }  // namespace
 
-WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window,
-                        Format x_format) {
-  const size_t rank = x.sizes.size();
-  binder.require((rank == 3 || rank == 4) && y.sizes.size() == rank, "values must have 3 or 4 dimensions");
-  binder.require(x.is_dense(x_format) && y.is_dense(Format::channels_last), "values must be ",
-                 x_format == Format::channels_last ? "channels-last" : "planes, and channels-last");
-  binder.require(x.sizes[1] > 0 && y.sizes[1] > 0, "there are no channels");
-  binder.require(x.elements() > 0 || y.elements() == 0, "x is empty");
-  const size_t spatial = rank - 2;
-  window.batch = x.sizes[0];
-  window.width = x.sizes[rank - 1];
-  window.out_width = y.sizes[rank - 1];
-  if (rank == 4) window.height = x.sizes[2], window.out_height = y.sizes[2];
-  read_window_numbers(binder, spatial, window);
-  WindowSizes sizes{x.sizes[1], y.sizes[1], binder.attributes().integer("groups", 1)};
-  binder.require(y.sizes[0] == window.batch, "batches differ");
-  binder.require(sizes.groups > 0 && sizes.in_channels % sizes.groups == 0 && sizes.out_channels % sizes.groups == 0,
-                 "channels do not divide into groups");
-  // Packed weights are rounded up to whole panels, per group.
-  binder.require_product({sizes.out_channels + sizes.groups * kLinearPanel,
-                          sizes.in_channels / sizes.groups + kLinearPanel, window.kernel_height, window.kernel_width,
-                          4});
-  return sizes;
-}
+std::span<const StepSchema> conv_schemas() { return kConvSchemas; }
 
 void bind_conv_f32(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
-  binder.require_dtype(x, Dtype::f32);
-  binder.require_dtype(y, Dtype::f32);
   ConvF32Call call;
   const bool planes = binder.attributes().integer("planes", 0) != 0;
   const WindowSizes sizes = read_window(binder, x, y, call.window, planes ? Format::row_major : Format::channels_last);
@@ -92,32 +112,21 @@ void bind_conv_f32(StepBinder& binder) {
   binder.require(!planes || call.groups == 1, "planes are not cut into groups");
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
   const int64_t packed = packed_conv_f32_size(call.out_channels, call.in_channels, call.groups, taps);
-  binder.require_dense(binder.operand(1), Dtype::f32, {packed});
-  binder.require_dense(binder.operand(4), Dtype::f32, {call.in_channels});
+  binder.require_sizes(binder.operand(1), {packed});
+  binder.require_sizes(binder.operand(4), {call.in_channels});
   read_output(binder, call, y, call.out_channels);
-  const auto pixels = static_cast<double>(y.elements() / call.out_channels);
-  binder.set_products(pixels * static_cast<double>(call.out_channels * call.in_channels / call.groups * taps));
-  binder.set_work(pixels * static_cast<double>(call.out_channels * call.in_channels / call.groups * taps),
-                  4.0 * static_cast<double>(x.elements() + y.elements() + packed));
+  const double products =
+      static_cast<double>(y.elements()) * static_cast<double>(call.in_channels / call.groups * taps);
+  binder.set_products(products);
+  binder.set_work(products, 4.0 * static_cast<double>(x.elements() + y.elements() + packed));
   binder.set_call("conv_f32", call);
   const int64_t scratch = !planes && may_cut_into_thirds(binder, "conv_f32") ? conv_f32_scratch(call) : 0;
-  if (planes) binder.point_scratch(&ConvF32Call::band, binder.parts() * conv_f32_band(call) * 4);
-  if (scratch > 0) binder.point_scratch(&ConvF32Call::scratch, binder.parts() * scratch * 4);
+  if (planes) binder.point_scratch(&ConvF32Call::band, {binder.parts(), conv_f32_band(call), 4});
+  if (scratch > 0) binder.point_scratch(&ConvF32Call::scratch, {binder.parts(), scratch, 4});
   binder.point(&ConvF32Call::x, x);
   binder.point(&ConvF32Call::weight, binder.operand(1));
   binder.point(&ConvF32Call::zeros, binder.operand(4));
   point_output<ConvF32Call>(binder, y);
-}
-
-void require_few_phases(const StepBinder& binder, const Window& window) {
-  binder.require(window.stride_height <= kMostPhases && window.stride_width <= kMostPhases, "strides are larger than ",
-                 kMostPhases);
-}
-
-void require_winograd_window(const StepBinder& binder, const Window& w, int64_t groups) {
-  binder.require(w.kernel_height == 3 && w.kernel_width == 3 && w.stride_height == 1 && w.stride_width == 1 &&
-                     w.dilation_height == 1 && w.dilation_width == 1 && groups == 1,
-                 "it takes 3x3 windows of stride 1, one group");
 }
 
 namespace {
@@ -126,18 +135,18 @@ template <typename Call, typename Item>
 void bind_winograd(StepBinder& binder, std::string_view kernel, Dtype dtype) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
-  binder.require_dtype(x, dtype);
   binder.require_dtype(y, dtype);
   Call call;
   const WindowSizes sizes = read_window(binder, x, y, call.window);
   require_winograd_window(binder, call.window, sizes.groups);
-  call.tile = binder.attributes().integer("tile", 0);
+  call.tile = binder.attributes().integer("tile");
   binder.require(call.tile == 2 || call.tile == 4, quote("tile"), " is ", call.tile, ", must be 2 or 4");
   call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels;
   binder.require_product({call.out_channels + kLinearPanel, call.in_channels, 36, 4});
   const int64_t packed = packed_winograd_f32_size(call.out_channels, call.in_channels, call.tile);
-  binder.require_dense(binder.operand(1), Dtype::f32, {packed});
-  binder.require_dense(binder.operand(4), dtype, {call.in_channels});
+  binder.require_sizes(binder.operand(1), {packed});
+  binder.require_dtype(binder.operand(4), dtype);
+  binder.require_sizes(binder.operand(4), {call.in_channels});
   read_output(binder, call, y, call.out_channels);
   const auto products = static_cast<double>(y.elements()) * static_cast<double>(call.in_channels * 9);
   binder.set_products(products, dtype);
@@ -148,8 +157,7 @@ void bind_winograd(StepBinder& binder, std::string_view kernel, Dtype dtype) {
   binder.point(&Call::x, x);
   binder.point(&Call::weight, binder.operand(1));
   binder.point(&Call::zeros, binder.operand(4));
-  binder.point_scratch(&Call::scratch,
-                       binder.parts() * winograd_scratch_size(call) * static_cast<int64_t>(sizeof(float)));
+  binder.point_scratch(&Call::scratch, {binder.parts(), winograd_scratch_size(call), sizeof(float)});
   point_output<Call, Item>(binder, y);
 }
 
@@ -169,22 +177,20 @@ template <typename Call, typename Item>
 void bind_depthwise(StepBinder& binder, std::string_view kernel, Dtype dtype, bool transposed = false) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
-  binder.require_dtype(x, dtype);
-  binder.require_dtype(y, dtype);
   Call call;
-  const WindowSizes sizes = read_window(binder, x, y, call.window);
+  const WindowSizes sizes = read_window(binder, x, y, call.window, Format::channels_last, transposed);
   if (transposed) require_few_phases(binder, call.window);
   binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
   call.channels = sizes.in_channels;
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
-  binder.require_dense(binder.operand(1), Dtype::f32, {taps * call.channels});
+  binder.require_sizes(binder.operand(1), {taps * call.channels});
   read_output(binder, call, y, call.channels);
   binder.set_call(kernel, call);
   binder.point(&Call::x, x);
   binder.point(&Call::weight, binder.operand(1));
   point_output<Call, Item>(binder, y);
   // Each pixel meets every tap: of y, or transposed of x.
-  const auto products = static_cast<double>((transposed ? x : y).elements() * taps);
+  const auto products = static_cast<double>((transposed ? x : y).elements()) * static_cast<double>(taps);
   binder.set_products(products);
   binder.set_work(4.0 * products, static_cast<double>((x.elements() + y.elements()) * item_size(dtype)));
 }
@@ -210,18 +216,15 @@ void bind_depthwise_transposed_f32(StepBinder& binder) {
 void bind_separable_f32(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
-  binder.require_dtype(x, Dtype::f32);
-  binder.require_dtype(y, Dtype::f32);
   SeparableF32Call call;
   const WindowSizes sizes = read_window(binder, x, y, call.window);
   const Window& w = call.window;
   call.channels = sizes.in_channels, call.outputs = sizes.out_channels;
   const int64_t packed = packed_linear_f32_size(call.outputs, call.channels);
   const int64_t taps = w.kernel_height * w.kernel_width;
-  binder.require(sizes.groups == 1, "the product has groups");
-  binder.require_dense(binder.operand(1), Dtype::f32, {packed});
-  binder.require_dense(binder.operand(4), Dtype::f32, {taps * call.channels});
-  if (binder.has_operand(5)) binder.require_dense(binder.operand(5), Dtype::f32, {call.channels});
+  binder.require_sizes(binder.operand(1), {packed});
+  binder.require_sizes(binder.operand(4), {taps * call.channels});
+  if (binder.has_operand(5)) binder.require_sizes(binder.operand(5), {call.channels});
   read_output(binder, call, y, call.outputs);
   call.first_epilogue = read_epilogue(binder, "first_");
   const auto product = static_cast<double>(y.elements()) * static_cast<double>(call.channels);
@@ -229,7 +232,7 @@ void bind_separable_f32(StepBinder& binder) {
   binder.set_products(first + product);
   binder.set_work(4 * first + product, 4.0 * static_cast<double>(x.elements() + y.elements() + packed));
   binder.set_call("separable_f32", call);
-  binder.point_scratch(&SeparableF32Call::scratch, binder.parts() * separable_f32_scratch(call) * 4);
+  binder.point_scratch(&SeparableF32Call::scratch, {binder.parts(), separable_f32_scratch(call), 4});
   binder.point(&SeparableF32Call::x, x);
   binder.point(&SeparableF32Call::weight, binder.operand(1));
   binder.point(&SeparableF32Call::first_weight, binder.operand(4));
@@ -241,11 +244,9 @@ void bind_fold_columns(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
   const size_t rank = y.sizes.size();
-  binder.require_dtype(x, Dtype::f32);
-  binder.require_dtype(y, Dtype::f32);
-  binder.require_row_major(x);
   binder.require((rank == 3 || rank == 4) && x.sizes.size() == rank, "values must have 3 or 4 dimensions");
-  binder.require(y.is_dense(Format::channels_last) && y.sizes[1] > 0, "the result is not channels-last");
+  binder.require(y.sizes[1] > 0, "there are no channels");
+  binder.require(x.elements() > 0 || y.elements() == 0, "there are no columns");
   FoldColumnsCall call;
   Window& w = call.window;
   read_window_numbers(binder, rank - 2, w);
@@ -258,19 +259,15 @@ void bind_fold_columns(StepBinder& binder) {
   binder.require(y.sizes[0] == w.batch, "batches differ");
   binder.require(x.sizes[rank - 1] == taps * call.channels, "there are ", x.sizes[rank - 1], " columns, must be ",
                  taps * call.channels);
+  require_geometry(binder, w, call.channels, true, y.elements() == 0);
+  if (y.elements() == 0) w.batch = 0;
   call.epilogue = read_epilogue(binder);
-  if (binder.has_operand(1)) binder.require_dense(binder.operand(1), Dtype::f32, {call.channels});
+  if (binder.has_operand(1)) binder.require_sizes(binder.operand(1), {call.channels});
   binder.set_call("fold_columns", call);
   binder.point(&FoldColumnsCall::columns, x);
   if (binder.has_operand(1)) binder.point(&FoldColumnsCall::bias, binder.operand(1));
   binder.point(&FoldColumnsCall::y, y);
   binder.set_work(0, 4.0 * static_cast<double>(x.elements() + y.elements()));
-}
-
-void read_average(const StepBinder& binder, PoolCall& call) {
-  call.counts_padding = binder.attributes().integer("counts_padding", 1) != 0;
-  call.divisor = binder.attributes().integer("divisor", 0);
-  call.pad_bottom = call.window.pad_height, call.pad_right = call.window.pad_width;
 }
 
 void bind_pool(StepBinder& binder) {
@@ -283,8 +280,8 @@ void bind_pool(StepBinder& binder) {
   call.average = binder.attributes().integer("average", 0) != 0;
   read_average(binder, call);
   const bool bytes = x.dtype == Dtype::u8 && !call.average, narrow = x.dtype == Dtype::bf16;
-  binder.require((bytes || narrow || x.dtype == Dtype::f32) && y.dtype == x.dtype,
-                 "pooling takes f32, bf16, or the maximum of u8");
+  binder.require(y.dtype == x.dtype, "x is ", dtype_name(x.dtype), ", y ", dtype_name(y.dtype));
+  binder.require(bytes || x.dtype != Dtype::u8, "bytes are not averaged");
   binder.set_call(bytes ? "pool_u8" : narrow ? "pool_bf16" : "pool_f32", call);
   binder.point(&PoolCall::x, x);
   binder.point(&PoolCall::y, y);

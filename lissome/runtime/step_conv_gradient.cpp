@@ -6,9 +6,65 @@
 //   max_pool_places: operand x; results y and places (u8). max_pool_gradient: operands dy, places; result dx. Values
 //   are f32 or bf16.
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_rules.h"
 
 namespace lissome {
 namespace {
+
+bool is_packing(std::string_view word) { return word == "forward" || word == "data"; }
+
+constexpr ValueRule kPackOperands[] = {{"weight", {Dtype::f32}}};
+constexpr ValueRule kPackBf16Operands[] = {{"weight", {Dtype::bf16, Dtype::f32}}};
+constexpr ValueRule kPacked[] = {{"packed", {Dtype::f32}}};
+constexpr ValueRule kPackedBf16[] = {{"packed", {Dtype::bf16}}};
+constexpr ValueRule kDataOperands[] = {
+    {"dy", {Dtype::f32}, Layout::channels_last},
+    {"weight", {Dtype::f32}},
+    {"bias", {Dtype::f32}, Layout::row_major, Presence::optional},
+    {"zeros", {Dtype::f32}},
+};
+constexpr ValueRule kDataResults[] = {{"dx", {Dtype::f32}, Layout::channels_last}};
+constexpr ValueRule kWeightOperands[] = {
+    {"x", {Dtype::f32}, Layout::channels_last},
+    {"dy", {Dtype::f32}, Layout::channels_last},
+};
+constexpr ValueRule kWeightBf16Operands[] = {
+    {"x", {Dtype::bf16}, Layout::channels_last},
+    {"dy", {Dtype::bf16}, Layout::channels_last},
+};
+constexpr ValueRule kWeightResults[] = {{"dw", {Dtype::f32}}};
+constexpr DtypeSet kPooledDtypes = {Dtype::f32, Dtype::bf16};
+constexpr ValueRule kPlacesOperands[] = {{"x", kPooledDtypes, Layout::channels_last}};
+constexpr ValueRule kPlacesResults[] = {
+    {"y", kPooledDtypes, Layout::channels_last},
+    {"places", {Dtype::u8}, Layout::channels_last},
+};
+constexpr ValueRule kPoolGradientOperands[] = {
+    {"dy", kPooledDtypes, Layout::channels_last},
+    {"places", {Dtype::u8}, Layout::channels_last},
+};
+constexpr ValueRule kPoolGradientResults[] = {{"dx", kPooledDtypes, Layout::channels_last}};
+
+constexpr AttributeRule kPackOwn[] = {text_rule("packing", is_packing)};
+constexpr AttributeRule kPackBf16Own[] = {flag_rule("transposed")};
+constexpr int64_t kMostSplits = 64;
+constexpr AttributeRule kWeightOwn[] = {integer_rule("splits", 0, kMostSplits)};
+
+constexpr auto kPackAttributes = join_rules(kPoolWindowRules, kDilationRules, kGroupRules, kPackOwn);
+constexpr auto kPackBf16Attributes = join_rules(kPoolWindowRules, kDilationRules, kGroupRules, kPackBf16Own);
+constexpr auto kDataAttributes = join_rules(kPoolWindowRules, kDilationRules, kGroupRules, kEpilogueRules);
+constexpr auto kWeightAttributes = join_rules(kPoolWindowRules, kDilationRules, kGroupRules, kWeightOwn);
+constexpr auto kMaxPoolAttributes = join_rules(kPoolWindowRules, kDilationRules);
+
+constexpr StepSchema kConvGradientSchemas[] = {
+    {"pack_conv_f32", kPackOperands, kPacked, kPackAttributes},
+    {"pack_conv_bf16", kPackBf16Operands, kPackedBf16, kPackBf16Attributes},
+    {"conv_data_f32", kDataOperands, kDataResults, kDataAttributes},
+    {"conv_weight_f32", kWeightOperands, kWeightResults, kWeightAttributes},
+    {"conv_weight_bf16", kWeightBf16Operands, kWeightResults, kWeightAttributes},
+    {"max_pool_places", kPlacesOperands, kPlacesResults, kMaxPoolAttributes},
+    {"max_pool_gradient", kPoolGradientOperands, kPoolGradientResults, kMaxPoolAttributes},
+};
 
 void require_window(const StepBinder& binder, const Window& window) {
   binder.require(window.out_height > 0 && window.out_width > 0, "there are no pixels");
@@ -24,27 +80,27 @@ Sizes weight_sizes(const WindowSizes& sizes, const Window& window, size_t rank) 
 
 void set_convolution_work(StepBinder& binder, const WindowSizes& sizes, const Window& window, double numbers,
                           Dtype dtype = Dtype::f32) {
-  const double products = static_cast<double>(window.batch * window.out_height * window.out_width) *
-                          static_cast<double>(sizes.out_channels * sizes.in_channels / sizes.groups *
-                                              window.kernel_height * window.kernel_width);
+  const double products =
+      static_cast<double>(window.batch * window.out_height * window.out_width) *
+      static_cast<double>(sizes.out_channels) *
+      static_cast<double>(sizes.in_channels / sizes.groups * window.kernel_height * window.kernel_width);
   binder.set_products(products, dtype);
   binder.set_work(products, 4.0 * numbers);
 }
 
 }  // namespace
 
+std::span<const StepSchema> conv_gradient_schemas() { return kConvGradientSchemas; }
+
 void bind_pack_conv_f32(StepBinder& binder) {
   const PlacedValue& weight = binder.operand(0);
   const size_t rank = weight.sizes.size();
   binder.require(rank == 3 || rank == 4, "the weight must have 3 or 4 dimensions");
-  binder.require_dense(weight, Dtype::f32, weight.sizes);
   PackConvF32Call call;
-  const std::string packing = binder.attributes().text("packing", "forward");
-  binder.require(packing == "forward" || packing == "data", quote("packing"), " is ", quote(packing));
-  call.packing = packing == "data" ? ConvPacking::data : ConvPacking::forward;
+  call.packing = binder.attributes().text("packing", "forward") == "data" ? ConvPacking::data : ConvPacking::forward;
   call.groups = binder.attributes().integer("groups", 1);
-  binder.require(weight.elements() > 0 && call.groups > 0 && weight.sizes[0] % call.groups == 0,
-                 "channels do not divide into groups");
+  binder.require(weight.elements() > 0, "the weight is empty");
+  binder.require(weight.sizes[0] % call.groups == 0, "channels do not divide into groups");
   binder.require_product({call.groups, weight.sizes[1]});
   call.out_channels = weight.sizes[0], call.in_channels = weight.sizes[1] * call.groups;
   read_window_numbers(binder, rank - 2, call.window);
@@ -56,7 +112,7 @@ void bind_pack_conv_f32(StepBinder& binder) {
   const int64_t size = call.packing == ConvPacking::data
                            ? packed_conv_data_f32_size(call.out_channels, call.in_channels, call.groups, taps)
                            : packed_conv_f32_size(call.out_channels, call.in_channels, call.groups, taps);
-  binder.require_dense(binder.result(), Dtype::f32, {size});
+  binder.require_sizes(binder.result(), {size});
   binder.set_call("pack_conv_f32", call);
   binder.point(&PackConvF32Call::weight, weight);
   binder.point(&PackConvF32Call::packed, binder.result());
@@ -67,13 +123,11 @@ void bind_pack_conv_bf16(StepBinder& binder) {
   const PlacedValue& weight = binder.operand(0);
   const size_t rank = weight.sizes.size();
   binder.require(rank == 3 || rank == 4, "the weight must have 3 or 4 dimensions");
-  binder.require(weight.dtype == Dtype::bf16 || weight.dtype == Dtype::f32, "the weight must be bf16 or f32");
-  binder.require_row_major(weight);
   PackConvBf16Call call;
   call.groups = binder.attributes().integer("groups", 1);
   call.transposed = binder.attributes().integer("transposed", 0) != 0;
-  binder.require(weight.elements() > 0 && call.groups > 0 && weight.sizes[0] % call.groups == 0,
-                 "channels do not divide into groups");
+  binder.require(weight.elements() > 0, "the weight is empty");
+  binder.require(weight.sizes[0] % call.groups == 0, "channels do not divide into groups");
   binder.require_product({call.groups, weight.sizes[1]});
   call.out_channels = call.transposed ? weight.sizes[1] * call.groups : weight.sizes[0];
   call.in_channels = call.transposed ? weight.sizes[0] : weight.sizes[1] * call.groups;
@@ -92,7 +146,7 @@ void bind_pack_conv_bf16(StepBinder& binder) {
   conv.in_channels = call.in_channels, conv.out_channels = call.out_channels, conv.groups = call.groups;
   conv.transposed = call.transposed, conv.window = w;
   const int64_t size = packed_conv_bf16_size(conv);
-  binder.require_dense(binder.result(), Dtype::bf16, {size});
+  binder.require_sizes(binder.result(), {size});
   binder.set_call("pack_conv_bf16", call);
   if (weight.dtype == Dtype::f32) {
     binder.point(&PackConvBf16Call::wide_weight, weight);
@@ -106,8 +160,6 @@ void bind_pack_conv_bf16(StepBinder& binder) {
 void bind_conv_data_f32(StepBinder& binder) {
   const PlacedValue& dy = binder.operand(0);
   const PlacedValue& dx = binder.result();
-  binder.require_dtype(dy, Dtype::f32);
-  binder.require_dtype(dx, Dtype::f32);
   ConvDataF32Call call;
   const WindowSizes sizes = read_window(binder, dx, dy, call.window);
   require_window(binder, call.window);
@@ -115,9 +167,9 @@ void bind_conv_data_f32(StepBinder& binder) {
   call.epilogue = read_epilogue(binder);
   const int64_t taps = call.window.kernel_height * call.window.kernel_width;
   const int64_t packed = packed_conv_data_f32_size(call.out_channels, call.in_channels, call.groups, taps);
-  binder.require_dense(binder.operand(1), Dtype::f32, {packed});
-  if (binder.has_operand(2)) binder.require_dense(binder.operand(2), Dtype::f32, {call.in_channels});
-  binder.require_dense(binder.operand(3), Dtype::f32, {call.out_channels});
+  binder.require_sizes(binder.operand(1), {packed});
+  if (binder.has_operand(2)) binder.require_sizes(binder.operand(2), {call.in_channels});
+  binder.require_sizes(binder.operand(3), {call.out_channels});
   set_convolution_work(binder, sizes, call.window, static_cast<double>(dx.elements() + dy.elements() + packed));
   binder.set_call("conv_data_f32", call);
   binder.point(&ConvDataF32Call::dy, dy);
@@ -134,28 +186,19 @@ void bind_conv_weight(StepBinder& binder, std::string_view kernel, Dtype dtype) 
   using Call = ConvWeightCallOf<T>;
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& dy = binder.operand(1);
-  binder.require_dtype(x, dtype);
-  binder.require_dtype(dy, dtype);
   Call call;
   const WindowSizes sizes = read_window(binder, x, dy, call.window);
   require_window(binder, call.window);
   call.in_channels = sizes.in_channels, call.out_channels = sizes.out_channels, call.groups = sizes.groups;
   call.splits = binder.attributes().integer("splits", 0);
   Sizes wanted = weight_sizes(sizes, call.window, x.sizes.size());
-  binder.require(call.splits >= 0 && call.splits <= 64, quote("splits"), " is ", call.splits);
   if (call.splits > 0) wanted.insert(wanted.begin(), call.splits);
   if (call.splits == 0) call.splits = 1;
-  binder.require_dense(binder.result(), Dtype::f32, wanted);
+  binder.require_sizes(binder.result(), wanted);
   const int64_t dw = binder.result().elements();
   set_convolution_work(binder, sizes, call.window, static_cast<double>(x.elements() + dy.elements() + dw), dtype);
-  // What a part copies of x, with what lies around it.
-  const Window& w = call.window;
-  binder.require_product({w.batch, w.out_height * w.stride_height + w.kernel_height * w.dilation_height,
-                          w.out_width * w.stride_width + w.kernel_width * w.dilation_width, sizes.in_channels, 4,
-                          binder.parts()});
-  binder.require_product({w.out_width + kLinearPanel * kLinearPanel, kLinearPanel, 4, binder.parts()});
   binder.set_call(kernel, call);
-  binder.point_scratch(&Call::scratch, binder.parts() * conv_weight_scratch(call) * 4);
+  binder.point_scratch(&Call::scratch, {binder.parts(), conv_weight_scratch(call), 4});
   binder.point(&Call::x, x);
   binder.point(&Call::dy, dy);
   binder.point(&Call::dw, binder.result());
@@ -171,16 +214,9 @@ namespace {
 int64_t read_pool_window(StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window) {
   const WindowSizes sizes = read_window(binder, x, y, window);
   binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
-  binder.require(x.dtype == y.dtype && (x.dtype == Dtype::f32 || x.dtype == Dtype::bf16),
-                 "x and y must be f32, or bf16");
+  binder.require(x.dtype == y.dtype, "x is ", dtype_name(x.dtype), ", y ", dtype_name(y.dtype));
   binder.require(window.kernel_height * window.kernel_width <= 255, "the window has more than 255 taps");
   return sizes.in_channels;
-}
-
-void require_places(StepBinder& binder, const PlacedValue& places, const PlacedValue& y) {
-  binder.require_dtype(places, Dtype::u8);
-  binder.require_sizes(places, y.sizes);
-  binder.require(places.is_dense(Format::channels_last), "places are not channels-last");
 }
 
 template <typename T>
@@ -190,7 +226,7 @@ void bind_places(StepBinder& binder, std::string_view kernel) {
   const PlacedValue& y = binder.result();
   Call call;
   call.channels = read_pool_window(binder, x, y, call.window);
-  require_places(binder, binder.result(1), y);
+  binder.require_sizes(binder.result(1), y.sizes);
   binder.set_call(kernel, call);
   binder.point(&Call::x, x);
   binder.point(&Call::y, y);
@@ -205,7 +241,8 @@ void bind_pool_gradient(StepBinder& binder, std::string_view kernel) {
   const PlacedValue& dx = binder.result();
   Call call;
   call.channels = read_pool_window(binder, dx, dy, call.window);
-  require_places(binder, binder.operand(1), dy);
+  binder.require(dy.elements() > 0 || dx.elements() == 0, "dy is empty");
+  binder.require_sizes(binder.operand(1), dy.sizes);
   binder.set_call(kernel, call);
   binder.point(&Call::dy, dy);
   binder.point(&Call::places, binder.operand(1));

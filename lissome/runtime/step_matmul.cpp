@@ -3,9 +3,38 @@
 // [outputs, inner] in any order. Then a bias [outputs] or -1 and a residual of the result's sizes or -1. All f32; or
 // each bf16 or f32, but the residual of the result's dtype. matmul_f32 may go on from earlier sums: operand 4.
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_rules.h"
 
 namespace lissome {
 namespace {
+
+constexpr DtypeSet kEither = {Dtype::bf16, Dtype::f32};
+
+constexpr ValueRule kF32Operands[] = {
+    {"a", {Dtype::f32}, Layout::any},
+    {"b", {Dtype::f32}, Layout::any},
+    {"bias", {Dtype::f32}, Layout::row_major, Presence::optional},
+    {"residual", {Dtype::f32}, Layout::row_major, Presence::optional},
+    {"start", {Dtype::f32}, Layout::row_major, Presence::optional},
+};
+constexpr ValueRule kBf16Operands[] = {
+    {"a", kEither, Layout::any},
+    {"b", kEither, Layout::any},
+    {"bias", kEither, Layout::row_major, Presence::optional},
+    {"residual", kEither, Layout::row_major, Presence::optional},
+};
+constexpr ValueRule kF32Results[] = {{"y", {Dtype::f32}}};
+constexpr ValueRule kBf16Results[] = {{"y", kEither}};
+constexpr AttributeRule kOwn[] = {flag_rule("linear")};
+constexpr auto kAttributes = join_rules(kOwn, kEpilogueRules, kResidualRules);
+
+constexpr StepSchema kMatmulSchemas[] = {
+    {"matmul_f32", kF32Operands, kF32Results, kAttributes},
+    {"matmul_bf16", kBf16Operands, kBf16Results, kAttributes},
+};
+
+// Products of a sum that memory does not hold: both factors repeat one number.
+constexpr int64_t kMostRepeated = 1 << 20;
 
 // Strides of the batch dimensions of an operand against those of the result.
 void read_batch(const StepBinder& binder, const PlacedValue& value, const PlacedValue& y,
@@ -60,13 +89,14 @@ void read_rows(const StepBinder& binder, const PlacedValue& y, Call& call) {
 
 template <typename Call>
 Call read_products(const StepBinder& binder, const PlacedValue& y) {
-  binder.require_row_major(y);
   Call call;
   if (binder.attributes().integer("linear", 0) != 0) {
     read_rows(binder, y, call);
   } else {
     read_matrices(binder, y, call);
   }
+  binder.require(call.inner <= kMostRepeated || call.a_inner_stride != 0 || call.b_inner_stride != 0,
+                 "its sums repeat one product ", call.inner, " times, may ", kMostRepeated);
   if (call.inner == 1) call.a_inner_stride = 1;
   call.epilogue = read_epilogue(binder);
   call.residual_place = read_residual_place(binder, 3);
@@ -75,17 +105,18 @@ Call read_products(const StepBinder& binder, const PlacedValue& y) {
 
 // Once the call is set.
 template <typename Call>
-void point_values(StepBinder& binder, Dtype bias_dtype, Dtype multiplied) {
+void point_values(StepBinder& binder, Dtype multiplied) {
   const PlacedValue &a = binder.operand(0), &b = binder.operand(1), &y = binder.result();
   binder.point(&Call::a, a);
   binder.point(&Call::b, b);
   binder.point(&Call::y, y);
   if (binder.has_operand(2)) {
-    binder.require_dense(binder.operand(2), bias_dtype, {y.sizes.back()});
+    binder.require_sizes(binder.operand(2), {y.sizes.back()});
     binder.point(&Call::bias, binder.operand(2));
   }
   if (binder.has_operand(3)) {
-    binder.require_dense(binder.operand(3), y.dtype, y.sizes);
+    binder.require_dtype(binder.operand(3), y.dtype);
+    binder.require_sizes(binder.operand(3), y.sizes);
     binder.point(&Call::residual, binder.operand(3));
   }
   const bool is_linear = binder.attributes().integer("linear", 0) != 0;
@@ -98,40 +129,31 @@ void point_values(StepBinder& binder, Dtype bias_dtype, Dtype multiplied) {
   binder.set_work(products, bytes(a) + bytes(b) + bytes(y));
 }
 
-Dtype read_either(const StepBinder& binder, const PlacedValue& value) {
-  binder.require(value.dtype == Dtype::bf16 || value.dtype == Dtype::f32, "a value is neither bf16 nor f32");
-  return value.dtype;
-}
-
 }  // namespace
+
+std::span<const StepSchema> matmul_schemas() { return kMatmulSchemas; }
 
 void bind_matmul_f32(StepBinder& binder) {
   const PlacedValue& y = binder.result();
-  for (const PlacedValue* value : {&binder.operand(0), &binder.operand(1), &y}) {
-    binder.require_dtype(*value, Dtype::f32);
-  }
   auto call = read_products<MatmulF32Call>(binder, y);
   call.y_stride = call.residual_stride = call.outputs;
   binder.set_call("matmul_f32", call);
-  point_values<MatmulF32Call>(binder, Dtype::f32, Dtype::f32);
+  point_values<MatmulF32Call>(binder, Dtype::f32);
   if (binder.has_operand(4)) {
-    binder.require_dense(binder.operand(4), Dtype::f32, y.sizes);
+    binder.require_sizes(binder.operand(4), y.sizes);
     binder.point(&MatmulF32Call::start, binder.operand(4));
   }
-  binder.point_scratch(&MatmulF32Call::scratch,
-                       binder.parts() * matmul_f32_scratch(call.inner) * int64_t{sizeof(float)});
+  binder.point_scratch(&MatmulF32Call::scratch, {binder.parts(), matmul_f32_scratch(call.inner), sizeof(float)});
 }
 
 void bind_matmul_bf16(StepBinder& binder) {
   const PlacedValue& y = binder.result();
   auto call = read_products<MatmulBf16Call>(binder, y);
-  call.a_dtype = read_either(binder, binder.operand(0));
-  call.b_dtype = read_either(binder, binder.operand(1));
-  call.y_dtype = read_either(binder, y);
-  if (binder.has_operand(2)) call.bias_dtype = read_either(binder, binder.operand(2));
+  call.a_dtype = binder.operand(0).dtype, call.b_dtype = binder.operand(1).dtype, call.y_dtype = y.dtype;
+  if (binder.has_operand(2)) call.bias_dtype = binder.operand(2).dtype;
   binder.set_call("matmul_bf16", call);
-  point_values<MatmulBf16Call>(binder, call.bias_dtype, Dtype::bf16);
-  binder.point_scratch(&MatmulBf16Call::scratch, binder.parts() * matmul_bf16_scratch(call));
+  point_values<MatmulBf16Call>(binder, Dtype::bf16);
+  binder.point_scratch(&MatmulBf16Call::scratch, {binder.parts(), matmul_bf16_scratch(call)});
 }
 
 }  // namespace lissome

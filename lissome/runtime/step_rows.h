@@ -13,7 +13,7 @@ bool may_cut_into_thirds(const StepBinder& binder, std::string_view kernel);
 ResidualPlace read_residual_place(const StepBinder& binder, size_t operand);
 
 // Rows, inputs and outputs, strides, epilogue and place of the residual (operand 3) of a linear call; sizes of x and y
-// are checked, attribute "outputs" is bounded.
+// are checked.
 template <typename Call>
 void read_linear(StepBinder& binder, Call& call) {
   const PlacedValue& x = binder.operand(0);
@@ -21,7 +21,6 @@ void read_linear(StepBinder& binder, Call& call) {
   call.inputs = x.sizes.back();
   call.outputs = binder.attributes().integer("outputs");
   call.rows = call.inputs > 0 ? x.elements() / call.inputs : count_elements(Sizes(x.sizes.begin(), x.sizes.end() - 1));
-  binder.require(call.outputs > 0 && call.outputs < kLargestBytes, "outputs is ", call.outputs);
   Sizes y_sizes = x.sizes;
   y_sizes.back() = call.outputs;
   binder.require_sizes(binder.result(), y_sizes);
@@ -39,9 +38,13 @@ struct WindowSizes {
   int64_t in_channels, out_channels, groups;
 };
 // The window of a convolution or pooling from channels-last values and attributes; everything checked.
-// `x_format`: that of x; y is channels-last always.
+// `x_format`: that of x; y is channels-last always. `transposed`: the window slides over y. The batch of an empty y is
+// 0.
 WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window,
-                        Format x_format = Format::channels_last);
+                        Format x_format = Format::channels_last, bool transposed = false);
+// That the window slides over the image in as many places as the other image has pixels, and that all it may touch can
+// be counted; `channels` are those of both. Of empty values only the latter.
+void require_geometry(const StepBinder& binder, const Window& window, int64_t channels, bool transposed, bool empty);
 
 // Of one axis of a transposed convolution or a data gradient: they are walked through one by one.
 inline constexpr int64_t kMostPhases = 64;

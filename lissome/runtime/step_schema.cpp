@@ -6,7 +6,10 @@
 namespace lissome {
 namespace {
 
-constexpr std::array kFamilies = {image_schemas};
+constexpr std::array kFamilies = {
+    bf16_schemas, byte_schemas,   conv_gradient_schemas, conv_schemas,      image_schemas,
+    int8_schemas, linear_schemas, matmul_schemas,        recurrent_schemas,
+};
 
 constexpr std::array kTypeNames = {"an integer", "a number", "a text", "a list of integers", "a list of texts"};
 
@@ -40,7 +43,10 @@ class StepChecker {
         for (size_t k = i; k < values.size(); ++k) check_value(what, rule, values[k]);
         return;
       }
-      if (i < values.size() && values[i] >= 0) {
+      const bool is_given = i < values.size() && values[i] >= 0;
+      if (rule.presence == Presence::absent) {
+        require(!is_given, what, " ", quote(rule.name), " is given, it takes none");
+      } else if (is_given) {
         check_value(what, rule, values[i]);
       } else {
         require(rule.presence == Presence::optional, what, " ", quote(rule.name), " is missing");

@@ -1,7 +1,7 @@
-// What a plan may say of each kind of native step: operands, results and attributes by name, with what each may be. Plans
-// come from untrusted files, so a step is held against its schema twice: check_step() before anything is bound (counts,
-// dtypes, kinds, attributes), check_layouts() once sizes and strides are known. Binders then check only how sizes fit
-// each other. One schema for every row of the step table.
+// What a plan may say of each kind of native step: operands, results and attributes by name, with what each may be.
+// Plans come from untrusted files, so a step is held against its schema twice: check_step() before anything is bound
+// (counts, dtypes, kinds, attributes), check_layouts() once sizes and strides are known. Binders then check only how
+// sizes fit each other. One schema for every row of the step table.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,7 @@ enum class Layout : uint8_t {
 enum class Presence : uint8_t {
   required,
   optional,  // may be -1, or left out at the end
+  absent,    // -1, where other steps of the family have a value
   repeated,  // the last rule of a list: any number of values from here on, none of them absent
 };
 
@@ -74,11 +75,7 @@ constexpr AttributeRule integer_rule(std::string_view name, int64_t least, int64
 }
 constexpr AttributeRule flag_rule(std::string_view name) { return integer_rule(name, 0, 1); }
 constexpr AttributeRule number_rule(std::string_view name, double smallest, double largest, bool required = false) {
-  return {.name = name,
-          .type = AttributeType::number,
-          .required = required,
-          .smallest = smallest,
-          .largest = largest};
+  return {.name = name, .type = AttributeType::number, .required = required, .smallest = smallest, .largest = largest};
 }
 // Infinities and NaN too.
 constexpr AttributeRule any_number_rule(std::string_view name) {
@@ -103,7 +100,15 @@ struct StepSchema {
 };
 
 // The schemas of a family; each stands beside the binders of the family, in step_<family>.cpp.
+std::span<const StepSchema> bf16_schemas();
+std::span<const StepSchema> byte_schemas();
+std::span<const StepSchema> conv_gradient_schemas();
+std::span<const StepSchema> conv_schemas();
 std::span<const StepSchema> image_schemas();
+std::span<const StepSchema> int8_schemas();
+std::span<const StepSchema> linear_schemas();
+std::span<const StepSchema> matmul_schemas();
+std::span<const StepSchema> recurrent_schemas();
 
 // Null when there is no such kernel.
 const StepSchema* find_step_schema(std::string_view kernel);
