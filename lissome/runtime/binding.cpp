@@ -128,14 +128,6 @@ void Binding::size_values(const Plan& plan, const DimensionValues& dimensions) {
       throw_error(ErrorKind::over_budget, "plan: value %", value.name, " would be ", dtype_name(bound.dtype),
                   format_sizes(bound.sizes), ": give smaller inputs");
     }
-    // Strides, and loops over all dimensions but an empty one, count an empty dimension as 1.
-    Sizes at_least_one = bound.sizes;
-    for (int64_t& size : at_least_one) size = std::max<int64_t>(size, 1);
-    const auto extent = count_bytes(bound.dtype, at_least_one);
-    if (!extent || *extent > kLargestBytes) {
-      throw_error(ErrorKind::invalid_input, "plan: value %", value.name, " of ", format_sizes(bound.sizes),
-                  " is empty, but its other sizes multiply to more than ", kLargestBytes, " bytes");
-    }
     bound.strides = dense_strides(bound.sizes, value.format);
   }
 }
