@@ -26,11 +26,8 @@ inline AttentionU8S8Sizes find_attention_u8s8_sizes(int64_t keys, int64_t size, 
   AttentionU8S8Sizes s;
   s.query_stride = pad_to_line(size), s.score_stride = pad_to_line(keys);
   s.key_panels = pad_to_line(panels_of(keys, size));
-  s.value_panels = 0;
-  for (int64_t first = 0; first < keys; first += kByteKeys) {
-    const int64_t count = keys - first < kByteKeys ? keys - first : kByteKeys;
-    s.value_panels += pad_to_line(panels_of(value_size, count));
-  }
+  s.value_panels = keys / kByteKeys * pad_to_line(panels_of(value_size, kByteKeys)) +
+                   pad_to_line(panels_of(value_size, keys % kByteKeys));
   s.key_numbers = pad_to_line(4 * s.score_stride);  // of floats, and as many of s32
   s.value_numbers = pad_to_line(4 * pad_to_line(value_size));
   s.queries = kByteQueries * s.query_stride;

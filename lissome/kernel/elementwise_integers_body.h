@@ -12,12 +12,18 @@ void read_integers(const void* data, int64_t at, int64_t stride, int64_t count, 
   for (int64_t k = 0; k < count; ++k) target[k] = static_cast<int64_t>(x[k * stride]);
 }
 
+// A file may hold bytes that are no bool.
+inline void read_flags(const void* data, int64_t at, int64_t stride, int64_t count, int64_t* target) {
+  const uint8_t* x = static_cast<const uint8_t*>(data) + at;
+  for (int64_t k = 0; k < count; ++k) target[k] = x[k * stride] != 0;
+}
+
 void load_integers(Dtype dtype, const void* data, int64_t at, int64_t stride, int64_t count, int64_t* target) {
   switch (dtype) {
     case Dtype::u8: read_integers<uint8_t>(data, at, stride, count, target); break;
     case Dtype::i8: read_integers<int8_t>(data, at, stride, count, target); break;
     case Dtype::i32: read_integers<int32_t>(data, at, stride, count, target); break;
-    case Dtype::boolean: read_integers<bool>(data, at, stride, count, target); break;
+    case Dtype::boolean: read_flags(data, at, stride, count, target); break;
     default: read_integers<int64_t>(data, at, stride, count, target); break;
   }
 }
@@ -61,7 +67,8 @@ void run_integers(const ElementInstruction& i, int64_t* target, const int64_t* a
       break;
     case ElementOp::position:
       for (int64_t k = 0; k < count; ++k) {
-        target[k] = add_wrapped(static_cast<int64_t>(i.alpha), static_cast<int64_t>(i.beta) * (y_at + k));
+        target[k] =
+            add_wrapped(static_cast<int64_t>(i.alpha), multiply_wrapped(static_cast<int64_t>(i.beta), y_at + k));
       }
       break;
     case ElementOp::negate: map([](int64_t x, int64_t) { return multiply_wrapped(x, -1); }); break;

@@ -12,6 +12,9 @@ namespace {
 
 constexpr int64_t kAlignment = 64;  // of every value
 
+// In place of a kernel where there is nothing to make.
+void make_nothing(const void* /*call*/, int /*part*/, int /*parts*/) {}
+
 int64_t value_bytes(const PlacedValue& value) { return value.elements() * item_size(value.dtype); }
 
 // Which arena values take over the memory of an operand that dies where they are made: result -> operand.
@@ -120,16 +123,21 @@ void Binding::size_values(const Plan& plan, const DimensionValues& dimensions) {
       bound.sizes.push_back(*number);
     }
     // A size of 0 counts as 1: loops go over the others.
-    int64_t bytes = item_size(bound.dtype);
-    bool fits = true;
-    for (const int64_t size : bound.sizes)
-      fits = fits && !__builtin_mul_overflow(bytes, std::max<int64_t>(size, 1), &bytes) && bytes <= kLargestBytes;
-    if (!fits) {
+    Sizes filled = bound.sizes;
+    for (int64_t& size : filled) size = std::max<int64_t>(size, 1);
+    const auto bytes = count_bytes(bound.dtype, filled);
+    if (!bytes || *bytes > kLargestBytes) {
       throw_error(ErrorKind::over_budget, "plan: value %", value.name, " would be ", dtype_name(bound.dtype),
                   format_sizes(bound.sizes), ": give smaller inputs");
     }
     bound.strides = dense_strides(bound.sizes, value.format);
   }
+}
+
+void Binding::drop_empty_step(std::span<const int> results) {
+  if (!std::all_of(results.begin(), results.end(), [&](int id) { return value(id).elements() == 0; })) return;
+  BoundStep& step = parts_.steps.back();
+  step.function = make_nothing, step.parts = 1;
 }
 
 void Binding::bind_steps(const Plan& plan) {
@@ -151,8 +159,7 @@ void Binding::bind_steps(const Plan& plan) {
       binder.require(row.view == (plan.values[static_cast<size_t>(id)].storage == Storage::view), "its result is ",
                      storage_name(plan.values[static_cast<size_t>(id)].storage));
     }
-    const StepSchema* schema = find_step_schema(step.kernel);
-    if (schema != nullptr) check_layouts(binder, *schema);
+    check_layouts(binder);
     if (row.view) {
       PlacedValue& result = binder.result();
       result.block = binder.operand(0).block;
@@ -169,6 +176,7 @@ void Binding::bind_steps(const Plan& plan) {
     parts_.steps.emplace_back();
     parts_.steps.back().plan_step = static_cast<int>(i);
     row.bind(binder);
+    drop_empty_step(step.results);
     for (const int id : step.operands) {
       if (id >= 0) parts_.steps.back().bytes += value_bytes(value(id));
     }

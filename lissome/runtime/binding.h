@@ -56,6 +56,9 @@ class Binding {
  private:
   void size_values(const Plan& plan, const DimensionValues& dimensions);
   void bind_steps(const Plan& plan);
+  // Sizes such as [2^20, 2^20, 0] would have a kernel walk through 2^40 empty rows: where a step makes no element, none
+  // is run.
+  void drop_empty_step(std::span<const int> results);
   void plan_arena(const Plan& plan);
   // `source`: the operand whose memory a value takes over, or -1.
   void place_buffers(const Plan& plan, const struct Lifetimes& lifetimes, const std::vector<bool>& direct,

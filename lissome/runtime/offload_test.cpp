@@ -110,10 +110,13 @@ TEST_CASE("plans whose transfers do not fit together are refused") {
   const auto refuse = [&](const auto& change, const char* words) {
     Plan plan = make_plan(true);
     change(plan);
-    Session session(std::make_shared<Plan>(std::move(plan)), options);
-    EXPECT_ERROR(invalid_input, run(session, x), words);
+    const auto open_and_run = [&] {
+      Session session(std::make_shared<Plan>(std::move(plan)), options);
+      return run(session, x);
+    };
+    EXPECT_ERROR(invalid_input, open_and_run(), words);
   };
-  refuse([](Plan& plan) { plan.steps[4].operands = {1}; }, "is not what a step");
+  refuse([](Plan& plan) { plan.steps[4].operands = {1}; }, "must be i64");
   refuse([](Plan& plan) { plan.values[5].sizes = {2, kWidth / 2}; }, "what comes back is");
   refuse([](Plan& plan) { plan.values[5].dtype = Dtype::i32; }, "what comes back is");
   refuse([](Plan& plan) { plan.values[6].dtype = Dtype::f32; }, "must be i64");

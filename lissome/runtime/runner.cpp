@@ -306,6 +306,8 @@ void Session::Runner::run_transfer(const Binding& binding, size_t position, cons
   std::byte* memory = address_of(binding, transfer.value);
   if (transfer.out) {
     file_->write(transfer.offset, memory, transfer.bytes);
+    // Whoever reads a ticket must not see what lay there before.
+    std::memset(address_of(binding, transfer.ticket), 0, sizeof(int64_t));
   } else {
     file_->read(transfer.offset, memory, transfer.bytes);
   }

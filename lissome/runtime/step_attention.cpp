@@ -5,24 +5,72 @@
 // queries] of sums too, in f32. attention_gradient, and attention_gradient_bf16: operands q, k, v, mask or -1, y, the
 // logarithms, dy; y and dy of any strides but dense rows. Results dq, dk, dv.
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_schema.h"
 
 namespace lissome {
 namespace {
 
-HeadStrides read_strides(const StepBinder& binder, const PlacedValue& value, Dtype dtype) {
-  binder.require_dtype(value, dtype);
+constexpr ValueRule kAttentionOperands[] = {
+    {"q", {Dtype::f32}, Layout::dense_rows},
+    {"k", {Dtype::f32}, Layout::dense_rows},
+    {"v", {Dtype::f32}, Layout::dense_rows},
+    {"mask", {Dtype::f32, Dtype::boolean}, Layout::dense_rows, Presence::optional},
+};
+constexpr ValueRule kAttentionBf16Operands[] = {
+    {"q", {Dtype::bf16}, Layout::dense_rows},
+    {"k", {Dtype::bf16}, Layout::dense_rows},
+    {"v", {Dtype::bf16}, Layout::dense_rows},
+    {"mask", {Dtype::bf16, Dtype::boolean}, Layout::dense_rows, Presence::optional},
+};
+constexpr ValueRule kAttentionResults[] = {{"y", {Dtype::f32}},
+                                           {"logarithms", {Dtype::f32}, Layout::row_major, Presence::optional}};
+constexpr ValueRule kAttentionBf16Results[] = {{"y", {Dtype::bf16}},
+                                               {"logarithms", {Dtype::f32}, Layout::row_major, Presence::optional}};
+constexpr ValueRule kAttentionU8S8Results[] = {{"y", {Dtype::f32}}};
+constexpr ValueRule kAttentionGradientOperands[] = {
+    {"q", {Dtype::f32}, Layout::dense_rows},
+    {"k", {Dtype::f32}, Layout::dense_rows},
+    {"v", {Dtype::f32}, Layout::dense_rows},
+    {"mask", {Dtype::f32, Dtype::boolean}, Layout::dense_rows, Presence::optional},
+    {"y", {Dtype::f32}, Layout::dense_rows},
+    {"logarithms", {Dtype::f32}},
+    {"dy", {Dtype::f32}, Layout::dense_rows},
+};
+constexpr ValueRule kAttentionGradientBf16Operands[] = {
+    {"q", {Dtype::bf16}, Layout::dense_rows},
+    {"k", {Dtype::bf16}, Layout::dense_rows},
+    {"v", {Dtype::bf16}, Layout::dense_rows},
+    {"mask", {Dtype::bf16, Dtype::boolean}, Layout::dense_rows, Presence::optional},
+    {"y", {Dtype::bf16}, Layout::dense_rows},
+    {"logarithms", {Dtype::f32}},
+    {"dy", {Dtype::bf16}, Layout::dense_rows},
+};
+constexpr ValueRule kAttentionGradientResults[] = {{"dq", {Dtype::f32}}, {"dk", {Dtype::f32}}, {"dv", {Dtype::f32}}};
+constexpr ValueRule kAttentionGradientBf16Results[] = {
+    {"dq", {Dtype::bf16}}, {"dk", {Dtype::bf16}}, {"dv", {Dtype::bf16}}};
+constexpr AttributeRule kAttentionAttributes[] = {any_number_rule("scale"), flag_rule("causal"),
+                                                  flag_rule("heads_last")};
+
+constexpr int64_t kMostByteProducts = 1 << 16;  // of u8 with s8, whose sum fits s32
+
+constexpr StepSchema kAttentionSchemas[] = {
+    {"attention", kAttentionOperands, kAttentionResults, kAttentionAttributes},
+    {"attention_bf16", kAttentionBf16Operands, kAttentionBf16Results, kAttentionAttributes},
+    {"attention_u8s8", kAttentionOperands, kAttentionU8S8Results, kAttentionAttributes},
+    {"attention_gradient", kAttentionGradientOperands, kAttentionGradientResults, kAttentionAttributes},
+    {"attention_gradient_bf16", kAttentionGradientBf16Operands, kAttentionGradientBf16Results, kAttentionAttributes},
+};
+
+HeadStrides read_strides(const StepBinder& binder, const PlacedValue& value) {
   binder.require(value.sizes.size() == 4, "q, k and v must have 4 dimensions");
-  binder.require(value.sizes[3] == 1 || value.strides[3] == 1, "rows of q, k and v must be dense");
   return {value.strides[0], value.strides[1], value.strides[2]};
 }
 
-void read_mask(StepBinder& binder, Dtype dtype, AttentionShape& call) {
+void read_mask(StepBinder& binder, AttentionShape& call) {
   const PlacedValue& mask = binder.operand(3);
   const size_t rank = mask.sizes.size();
   binder.require(rank >= 1 && rank <= 4, "the mask has ", rank, " dimensions");
-  binder.require(mask.dtype == dtype || mask.dtype == Dtype::boolean, "the mask must be ", dtype_name(dtype),
-                 " or bool");
-  call.mask_kind = mask.dtype == dtype ? MaskKind::added : MaskKind::chosen;
+  call.mask_kind = mask.dtype == Dtype::boolean ? MaskKind::chosen : MaskKind::added;
   const int64_t wanted[4] = {call.batch, call.heads, call.queries, call.keys};
   int64_t strides[4] = {};
   for (size_t i = 0; i < rank; ++i) {
@@ -31,46 +79,48 @@ void read_mask(StepBinder& binder, Dtype dtype, AttentionShape& call) {
                    format_sizes(mask.sizes));
     strides[at] = mask.sizes[i] == 1 ? 0 : mask.strides[i];
   }
-  binder.require(call.keys == 1 || strides[3] == 1, "rows of the mask must be dense");
   call.mask_strides = {strides[0], strides[1], strides[2]};
 }
 
 // Of [batch, heads, rows, size], which may lie as [batch, rows, heads, size].
-HeadStrides read_dense(const StepBinder& binder, const PlacedValue& value, Dtype dtype, const Sizes& sizes) {
+HeadStrides read_dense(const StepBinder& binder, const PlacedValue& value, const Sizes& sizes) {
   if (binder.attributes().integer("heads_last", 0) != 0) {
-    binder.require_dense(value, dtype, {sizes[0], sizes[2], sizes[1], sizes[3]});
+    binder.require_sizes(value, {sizes[0], sizes[2], sizes[1], sizes[3]});
     return {value.strides[0], value.strides[2], value.strides[1]};
   }
-  binder.require_dense(value, dtype, sizes);
+  binder.require_sizes(value, sizes);
   return {value.strides[0], value.strides[1], value.strides[2]};
 }
 
-void read_shape(StepBinder& binder, Dtype dtype, AttentionShape& call) {
+void read_shape(StepBinder& binder, AttentionShape& call) {
   const PlacedValue &q = binder.operand(0), &k = binder.operand(1), &v = binder.operand(2);
-  call.q_strides = read_strides(binder, q, dtype);
-  call.k_strides = read_strides(binder, k, dtype);
-  call.v_strides = read_strides(binder, v, dtype);
+  call.q_strides = read_strides(binder, q);
+  call.k_strides = read_strides(binder, k);
+  call.v_strides = read_strides(binder, v);
   call.batch = q.sizes[0], call.heads = q.sizes[1], call.queries = q.sizes[2], call.size = q.sizes[3];
   call.key_heads = k.sizes[1], call.keys = k.sizes[2], call.value_size = v.sizes[3];
   binder.require(call.key_heads > 0, "there are no heads");
-  binder.require(call.batch * call.heads * call.queries * call.value_size == 0 ||
-                     (q.elements() > 0 && k.elements() > 0 && v.elements() > 0),
+  // Rows of no numbers take no memory, however many there are.
+  binder.require(call.batch == 0 || call.heads == 0 || call.queries == 0 ||
+                     (call.keys > 0 && call.size > 0 && call.value_size > 0),
                  "an operand is empty");
   binder.require_sizes(k, {call.batch, call.key_heads, call.keys, call.size});
   binder.require_sizes(v, {call.batch, call.key_heads, call.keys, call.value_size});
   binder.require(call.heads % call.key_heads == 0, "heads do not divide into key heads");
   call.causal = binder.attributes().integer("causal", 0) != 0;
   call.scale = static_cast<float>(binder.attributes().number("scale", 1));
-  if (binder.has_operand(3)) read_mask(binder, dtype, call);
+  if (binder.has_operand(3)) read_mask(binder, call);
+  // More than scratch takes for keys and values.
+  binder.require_product({call.keys + 64, call.size + call.value_size + 128, 64});
 }
 
 // `scratch_bytes`: of one part, by keys, size and value size.
 template <typename Call>
-void bind_form(StepBinder& binder, const char* kernel, Dtype dtype, Dtype multiplied,
+void bind_form(StepBinder& binder, const char* kernel, Dtype multiplied,
                int64_t (*scratch_bytes)(int64_t keys, int64_t size, int64_t value_size)) {
   Call call;
-  read_shape(binder, dtype, call);
-  call.y_strides = read_dense(binder, binder.result(), dtype, {call.batch, call.heads, call.queries, call.value_size});
+  read_shape(binder, call);
+  call.y_strides = read_dense(binder, binder.result(), {call.batch, call.heads, call.queries, call.value_size});
   binder.set_call(kernel, call);
   binder.point(&Call::q, binder.operand(0));
   binder.point(&Call::k, binder.operand(1));
@@ -87,7 +137,7 @@ template <typename Call>
 void bind_logarithms(StepBinder& binder) {
   if (binder.step().results.size() < 2) return;
   const Sizes& q = binder.operand(0).sizes;
-  binder.require_dense(binder.result(1), Dtype::f32, {q[0], q[1], q[2]});
+  binder.require_sizes(binder.result(1), {q[0], q[1], q[2]});
   binder.point(&Call::logarithms, binder.result(1));
 }
 
@@ -95,17 +145,20 @@ void bind_logarithms(StepBinder& binder) {
 template <typename Call>
 void bind_gradient(StepBinder& binder, const char* kernel, Dtype dtype, int64_t (*scratch_bytes)(const Call& call)) {
   Call call;
-  read_shape(binder, dtype, call);
+  read_shape(binder, call);
   binder.require(call.heads == call.key_heads, "query heads share key heads");
+  // More than scratch takes for queries, and for a copy of the mask.
+  binder.require_product({call.queries + 64, call.size + call.value_size + 128, 64});
+  binder.require_product({call.queries + 64, call.keys + 64, 8});
   const PlacedValue &q = binder.operand(0), &k = binder.operand(1), &v = binder.operand(2);
   const Sizes y_sizes = {call.batch, call.heads, call.queries, call.value_size};
   for (const size_t i : {size_t{4}, size_t{6}}) binder.require_sizes(binder.operand(i), y_sizes);
-  call.y_strides = read_strides(binder, binder.operand(4), dtype);
-  call.dy_strides = read_strides(binder, binder.operand(6), dtype);
-  binder.require_dense(binder.operand(5), Dtype::f32, {call.batch, call.heads, call.queries});
-  call.dq_strides = read_dense(binder, binder.result(0), dtype, q.sizes);
-  call.dk_strides = read_dense(binder, binder.result(1), dtype, k.sizes);
-  call.dv_strides = read_dense(binder, binder.result(2), dtype, v.sizes);
+  call.y_strides = read_strides(binder, binder.operand(4));
+  call.dy_strides = read_strides(binder, binder.operand(6));
+  binder.require_sizes(binder.operand(5), {call.batch, call.heads, call.queries});
+  call.dq_strides = read_dense(binder, binder.result(0), q.sizes);
+  call.dk_strides = read_dense(binder, binder.result(1), k.sizes);
+  call.dv_strides = read_dense(binder, binder.result(2), v.sizes);
   binder.set_call(kernel, call);
   binder.point(&Call::q, q);
   binder.point(&Call::k, k);
@@ -126,21 +179,25 @@ void bind_gradient(StepBinder& binder, const char* kernel, Dtype dtype, int64_t 
 
 }  // namespace
 
+std::span<const StepSchema> attention_schemas() { return kAttentionSchemas; }
+
 void bind_attention(StepBinder& binder) {
-  bind_form<AttentionCall>(binder, "attention", Dtype::f32, Dtype::f32,
-                           [](int64_t keys, int64_t size, int64_t value_size) {
-                             return attention_scratch(keys, size, value_size) * int64_t{sizeof(float)};
-                           });
+  bind_form<AttentionCall>(binder, "attention", Dtype::f32, [](int64_t keys, int64_t size, int64_t value_size) {
+    return attention_scratch(keys, size, value_size) * int64_t{sizeof(float)};
+  });
   bind_logarithms<AttentionCall>(binder);
 }
 
 void bind_attention_bf16(StepBinder& binder) {
-  bind_form<AttentionBf16Call>(binder, "attention_bf16", Dtype::bf16, Dtype::bf16, attention_bf16_scratch);
+  bind_form<AttentionBf16Call>(binder, "attention_bf16", Dtype::bf16, attention_bf16_scratch);
   bind_logarithms<AttentionBf16Call>(binder);
 }
 
 void bind_attention_u8s8(StepBinder& binder) {
-  bind_form<AttentionU8S8Call>(binder, "attention_u8s8", Dtype::f32, Dtype::u8, attention_u8s8_scratch);
+  const Sizes& q = binder.operand(0).sizes;
+  binder.require(q.empty() || q.back() <= kMostByteProducts, "rows of ", q.back(),
+                 " bytes, whose products are added in s32");
+  bind_form<AttentionU8S8Call>(binder, "attention_u8s8", Dtype::u8, attention_u8s8_scratch);
 }
 
 void bind_attention_gradient(StepBinder& binder) {

@@ -10,9 +10,90 @@
 //   channel_affine: operands x, scale, shift, z, scale of z, center of z, mask, scale and shift of the mask, or without
 //   x further what was pooled and places, as above: over that no result may be written. "relu".
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_schema.h"
 
 namespace lissome {
 namespace {
+
+constexpr DtypeSet kRowDtypes = {Dtype::f32, Dtype::bf16};
+
+constexpr ValueRule rows_rule(std::string_view name, Presence presence = Presence::optional) {
+  return {name, kRowDtypes, Layout::channels_last, presence};
+}
+constexpr ValueRule channels_rule(std::string_view name, Presence presence = Presence::optional) {
+  return {name, {Dtype::f32}, Layout::row_major, presence};
+}
+constexpr ValueRule kPlaces = {"places", {Dtype::u8}, Layout::channels_last, Presence::optional};
+constexpr ValueRule kSums = {"sums", {Dtype::f64}};
+
+constexpr ValueRule kSumsOperands[] = {
+    rows_rule("x"),
+    rows_rule("dy"),
+    rows_rule("mask"),
+    channels_rule("mean"),
+    channels_rule("mask scale"),
+    channels_rule("mask shift"),
+    kPlaces,
+};
+constexpr ValueRule kSumsResults[] = {kSums};
+constexpr ValueRule kTotalsOperands[] = {kSums};
+constexpr ValueRule kTotalsResults[] = {channels_rule("total", Presence::required)};
+constexpr ValueRule kStatisticsOperands[] = {
+    kSums,
+    rows_rule("x", Presence::required),
+    channels_rule("weight"),
+    channels_rule("bias"),
+    channels_rule("running mean", Presence::required),
+    channels_rule("running variance", Presence::required),
+};
+constexpr ValueRule kStatisticsResults[] = {
+    channels_rule("mean", Presence::required),     channels_rule("reciprocal deviation", Presence::required),
+    channels_rule("new mean", Presence::required), channels_rule("new variance", Presence::required),
+    channels_rule("scale", Presence::required),    channels_rule("shift", Presence::required),
+};
+constexpr ValueRule kGradientsOperands[] = {
+    kSums,
+    channels_rule("weight"),
+    channels_rule("reciprocal deviation", Presence::required),
+    rows_rule("x", Presence::required),
+};
+constexpr ValueRule kGradientsResults[] = {
+    channels_rule("weight gradient", Presence::required), channels_rule("bias gradient", Presence::required),
+    channels_rule("dy scale", Presence::required),        channels_rule("x scale", Presence::required),
+    channels_rule("shift", Presence::required),
+};
+constexpr ValueRule kAffineOperands[] = {
+    rows_rule("x"),
+    channels_rule("scale", Presence::required),
+    channels_rule("shift", Presence::required),
+    rows_rule("z"),
+    channels_rule("z scale"),
+    channels_rule("z center"),
+    rows_rule("mask"),
+    channels_rule("mask scale"),
+    channels_rule("mask shift"),
+    rows_rule("pooled"),
+    kPlaces,
+};
+constexpr ValueRule kAffineResults[] = {rows_rule("y", Presence::required)};
+
+constexpr AttributeRule kStatisticsAttributes[] = {any_number_rule("momentum"), any_number_rule("epsilon")};
+// The window of a pooling, of two dimensions.
+constexpr int64_t kMostWindow = (1 << 20) - 1;
+constexpr AttributeRule kKernel = integers_rule("kernel", 1, kMostWindow),
+                        kStride = integers_rule("stride", 1, kMostWindow),
+                        kPadding = integers_rule("padding", 0, kMostWindow),
+                        kDilation = integers_rule("dilation", 1, kMostWindow);
+constexpr AttributeRule kSumsAttributes[] = {kKernel, kStride, kPadding, kDilation};
+constexpr AttributeRule kAffineAttributes[] = {kKernel, kStride, kPadding, kDilation, flag_rule("relu")};
+
+constexpr StepSchema kBatchNormSchemas[] = {
+    {"batch_norm_gradients", kGradientsOperands, kGradientsResults, {}},
+    {"batch_norm_statistics", kStatisticsOperands, kStatisticsResults, kStatisticsAttributes},
+    {"channel_affine", kAffineOperands, kAffineResults, kAffineAttributes},
+    {"channel_sums", kSumsOperands, kSumsResults, kSumsAttributes},
+    {"channel_totals", kTotalsOperands, kTotalsResults, {}},
+};
 
 struct Rows {
   int64_t rows, channels;
@@ -20,23 +101,19 @@ struct Rows {
 
 Rows read_rows(const StepBinder& binder, const PlacedValue& x) {
   binder.require(x.sizes.size() >= 2 && x.sizes[1] > 0 && x.elements() > 0, "x has no rows or no channels");
-  binder.require(x.sizes.size() == 2 ? x.is_row_major() : x.is_dense(Format::channels_last),
-                 "values are not channels-last");
-  binder.require(x.dtype == Dtype::f32 || x.dtype == Dtype::bf16, "values must be f32 or bf16");
   return {x.elements() / x.sizes[1], x.sizes[1]};
 }
 
 void require_rows_like(const StepBinder& binder, const PlacedValue& value, const PlacedValue& x) {
   binder.require_sizes(value, x.sizes);
   binder.require_dtype(value, x.dtype);
-  read_rows(binder, value);
 }
 
 // A vector of the channels, if it is there.
 template <typename Call>
 void point_channels(StepBinder& binder, size_t operand, int64_t channels, const float* Call::* member) {
   if (!binder.has_operand(operand)) return;
-  binder.require_dense(binder.operand(operand), Dtype::f32, {channels});
+  binder.require_sizes(binder.operand(operand), {channels});
   binder.point(member, binder.operand(operand));
 }
 
@@ -55,27 +132,21 @@ Window read_pooled(StepBinder& binder, const PlacedValue& dy, const PlacedValue&
   binder.require(sizes.in_channels == sizes.out_channels, "channels differ");
   binder.require(window.kernel_height * window.kernel_width <= 255, "the window has more than 255 taps");
   binder.require_dtype(dy, x.dtype);
-  binder.require_dtype(places, Dtype::u8);
   binder.require_sizes(places, dy.sizes);
-  binder.require(places.is_dense(Format::channels_last), "places are not channels-last");
   return window;
 }
 
 template <typename Call>
 void point_result(StepBinder& binder, size_t result, int64_t channels, float* Call::* member) {
-  binder.require_dense(binder.result(result), Dtype::f32, {channels});
+  binder.require_sizes(binder.result(result), {channels});
   binder.point(member, binder.result(result));
 }
 
 template <typename Call>
 void point_sums(StepBinder& binder, int64_t channels) {
-  binder.require_dense(binder.operand(0), Dtype::f64, {kChannelBlocks, 2, channels});
+  binder.require_sizes(binder.operand(0), {kChannelBlocks, 2, channels});
   binder.point(static_cast<const double * Call::*>(&Call::sums), binder.operand(0));
 }
-
-}  // namespace
-
-namespace {
 
 template <typename T>
 void bind_sums(StepBinder& binder, const PlacedValue& first, std::string_view kernel) {
@@ -91,7 +162,7 @@ void bind_sums(StepBinder& binder, const PlacedValue& first, std::string_view ke
     if (binder.has_operand(i)) require_rows_like(binder, binder.operand(i), first);
   }
   binder.require(forward || !binder.has_operand(0) || binder.has_operand(3), "dy and x need the mean");
-  binder.require_dense(binder.result(), Dtype::f64, {kChannelBlocks, 2, rows.channels});
+  binder.require_sizes(binder.result(), {kChannelBlocks, 2, rows.channels});
   binder.set_call(kernel, call);
   if (binder.has_operand(0)) binder.point(&Call::x, binder.operand(0));
   if (!forward) binder.point(&Call::dy, binder.operand(1));
@@ -104,6 +175,8 @@ void bind_sums(StepBinder& binder, const PlacedValue& first, std::string_view ke
 }
 
 }  // namespace
+
+std::span<const StepSchema> batch_norm_schemas() { return kBatchNormSchemas; }
 
 void bind_channel_sums(StepBinder& binder) {
   const PlacedValue& first = binder.operand(binder.has_operand(0) ? 0 : 1);
@@ -131,7 +204,6 @@ void bind_statistics(StepBinder& binder, std::string_view kernel) {
   call.rows = rows.rows, call.channels = rows.channels;
   call.momentum = binder.attributes().number("momentum", 0.1);
   call.epsilon = binder.attributes().number("epsilon", 1e-5);
-  binder.require(binder.has_operand(4) && binder.has_operand(5), "there are no running statistics");
   binder.set_call(kernel, call);
   point_sums<Call>(binder, rows.channels);
   binder.point(&Call::x, binder.operand(1));
@@ -157,7 +229,6 @@ void bind_batch_norm_gradients(StepBinder& binder) {
   Call call;
   const Rows rows = read_rows(binder, binder.operand(3));
   call.rows = rows.rows, call.channels = rows.channels;
-  binder.require(binder.has_operand(2), "there is no deviation");
   binder.set_call("batch_norm_gradients", call);
   point_sums<Call>(binder, rows.channels);
   point_channels(binder, 1, rows.channels, &Call::weight);
@@ -174,6 +245,8 @@ template <typename T>
 void bind_affine(StepBinder& binder, std::string_view kernel) {
   using Call = ChannelAffineCallOf<T>;
   const bool pooled = !binder.has_operand(0);
+  binder.require(pooled == binder.has_operand(9) && pooled == binder.has_operand(10),
+                 "it takes either x, or what was pooled and places");
   const PlacedValue& x = binder.operand(pooled ? 9 : 0);
   const PlacedValue& y = binder.result();
   Call call;
@@ -185,7 +258,6 @@ void bind_affine(StepBinder& binder, std::string_view kernel) {
   for (const size_t i : {3, 6}) {
     if (binder.has_operand(i)) require_rows_like(binder, binder.operand(i), y);
   }
-  binder.require(binder.has_operand(1) && binder.has_operand(2), "there is no scale or no shift");
   binder.set_call(kernel, call);
   binder.point(&Call::x, x);
   point_channels(binder, 1, rows.channels, &Call::scale);

@@ -1,8 +1,20 @@
 // dropout: operands x (f32 or bf16) and the seed, one i64; attributes keep, 0 to 1, and stream.
+#include <limits>
+
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_schema.h"
 
 namespace lissome {
 namespace {
+
+constexpr ValueRule kDropoutOperands[] = {{"x", {Dtype::f32, Dtype::bf16}}, {"seed", {Dtype::i64}}};
+constexpr ValueRule kDropoutResults[] = {{"y", {Dtype::f32, Dtype::bf16}}};
+constexpr AttributeRule kDropoutAttributes[] = {
+    number_rule("keep", std::numeric_limits<double>::denorm_min(), 1, true),
+    integer_rule("stream", INT64_MIN, INT64_MAX, true),
+};
+
+constexpr StepSchema kDropoutSchemas[] = {{"dropout", kDropoutOperands, kDropoutResults, kDropoutAttributes}};
 
 template <typename Call>
 void bind_call(StepBinder& binder, std::string_view kernel, double keep) {
@@ -21,15 +33,14 @@ void bind_call(StepBinder& binder, std::string_view kernel, double keep) {
 
 }  // namespace
 
+std::span<const StepSchema> dropout_schemas() { return kDropoutSchemas; }
+
 void bind_dropout(StepBinder& binder) {
   const PlacedValue &x = binder.operand(0), &seed = binder.operand(1), &y = binder.result();
-  binder.require(x.dtype == Dtype::f32 || x.dtype == Dtype::bf16, "x is ", dtype_name(x.dtype));
-  binder.require_dense(x, x.dtype, x.sizes);
-  binder.require_dense(y, x.dtype, x.sizes);
-  binder.require(seed.dtype == Dtype::i64 && seed.elements() == 1, "the seed is ", dtype_name(seed.dtype),
-                 format_sizes(seed.sizes));
+  binder.require_dtype(y, x.dtype);
+  binder.require_sizes(y, x.sizes);
+  binder.require(seed.elements() == 1, "the seed is ", format_sizes(seed.sizes));
   const double keep = binder.attributes().number("keep", 0);
-  binder.require(keep > 0 && keep <= 1, "keep is ", keep);
   if (x.dtype == Dtype::f32) {
     bind_call<DropoutCall>(binder, "dropout", keep);
   } else {

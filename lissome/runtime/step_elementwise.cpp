@@ -8,14 +8,24 @@
 #include <sstream>
 
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_schema.h"
 
 namespace lissome {
 namespace {
 
+constexpr DtypeSet kElementDtypes = {Dtype::u8,   Dtype::i8,  Dtype::i32, Dtype::i64,
+                                     Dtype::bf16, Dtype::f16, Dtype::f32, Dtype::boolean};
+constexpr ValueRule kElementwiseOperands[] = {{"operand", kElementDtypes, Layout::any, Presence::repeated}};
+constexpr ValueRule kElementwiseResults[] = {{"y", kElementDtypes, Layout::dense}};
+constexpr AttributeRule kElementwiseAttributes[] = {texts_rule("program"), flag_rule("integers")};
+
+constexpr StepSchema kElementwiseSchemas[] = {
+    {"elementwise", kElementwiseOperands, kElementwiseResults, kElementwiseAttributes}};
+
 ElementInstruction read_instruction(const StepBinder& binder, const std::string& text, size_t operands) {
   std::istringstream stream(text);
   stream.imbue(std::locale::classic());
-  std::string name, alpha, beta;
+  std::string name, alpha, beta, more;
   int target = -1, a = -1, b = -1, c = -1;
   stream >> name >> target >> a >> b >> c >> alpha >> beta;
   ElementInstruction instruction;
@@ -24,8 +34,8 @@ ElementInstruction read_instruction(const StepBinder& binder, const std::string&
   const bool loads = instruction.op == ElementOp::load, activates = names_activation(instruction.op);
   const int a_limit = loads ? static_cast<int>(operands) : kElementRegisters;
   const int b_limit = activates ? static_cast<int>(Activation::clamp) + 1 : kElementRegisters;
-  binder.require(known && !stream.fail() && target >= 0 && target < kElementRegisters && a >= 0 && a < a_limit &&
-                     b >= 0 && b < b_limit && c >= 0 && c < kElementRegisters,
+  binder.require(known && !stream.fail() && !(stream >> more) && target >= 0 && target < kElementRegisters && a >= 0 &&
+                     a < a_limit && b >= 0 && b < b_limit && c >= 0 && c < kElementRegisters,
                  "instruction ", quote(text), " is broken");
   instruction.target = static_cast<uint8_t>(target);
   instruction.a = static_cast<uint8_t>(a), instruction.b = static_cast<uint8_t>(b),
@@ -79,6 +89,8 @@ Sizes broadcast_strides(const StepBinder& binder, const PlacedValue& x, const Si
 
 }  // namespace
 
+std::span<const StepSchema> elementwise_schemas() { return kElementwiseSchemas; }
+
 void bind_elementwise(StepBinder& binder) {
   const PlacedValue& y = binder.result();
   ElementwiseCall call;
@@ -86,25 +98,22 @@ void bind_elementwise(StepBinder& binder) {
   binder.require(operands <= kElementOperands, operands, " operands");
   call.operands = static_cast<uint8_t>(operands);
   const bool integers = binder.attributes().integer("integers", 0) != 0;
-  const auto known = integers ? is_integer_dtype : is_element_dtype;
-  binder.require(known(y.dtype), "the result is ", dtype_name(y.dtype));
+  const auto require_known = [&](const PlacedValue& value) {
+    binder.require(!integers || is_integer_dtype(value.dtype), dtype_name(value.dtype), " is no integer");
+  };
+  require_known(y);
   call.y_dtype = y.dtype;
   read_program(binder, call, integers);
   // Dimensions in the order of the result's memory, neighbours merged where every operand allows it.
   std::vector<Sizes> strides;
   for (size_t i = 0; i < operands; ++i) {
-    binder.require(known(binder.operand(i).dtype), "an operand is ", dtype_name(binder.operand(i).dtype));
+    require_known(binder.operand(i));
     call.x_dtypes[i] = binder.operand(i).dtype;
     strides.push_back(broadcast_strides(binder, binder.operand(i), y.sizes));
   }
   std::vector<size_t> order(y.sizes.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return y.strides[a] > y.strides[b]; });
-  int64_t wanted = 1;
-  for (size_t i = order.size(); i-- > 0;) {
-    binder.require(y.sizes[order[i]] == 1 || y.strides[order[i]] == wanted, "the result is not dense");
-    wanted *= y.sizes[order[i]];
-  }
   int rank = 0;
   for (const size_t dim : order) {
     const int64_t size = y.sizes[dim];

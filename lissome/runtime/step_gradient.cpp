@@ -4,19 +4,53 @@
 // gradient of the loss, labels counted; both with attributes mean, ignored), embedding_gradient (dy, indices; attribute
 // padding).
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_schema.h"
 
 namespace lissome {
 namespace {
 
-void require_elements(const StepBinder& binder, const PlacedValue& value, int64_t elements, Dtype dtype = Dtype::f32) {
-  binder.require_dtype(value, dtype);
-  binder.require_row_major(value);
+constexpr ValueRule kLayerNormGradientOperands[] = {
+    {"dy", {Dtype::f32}},
+    {"x", {Dtype::f32}},
+    {"mean", {Dtype::f32}},
+    {"factor", {Dtype::f32}},
+    {"weight", {Dtype::f32}, Layout::row_major, Presence::optional},
+};
+constexpr ValueRule kLayerNormGradientResults[] = {
+    {"dx", {Dtype::f32}}, {"weight sums", {Dtype::f32}}, {"bias sums", {Dtype::f32}}};
+constexpr AttributeRule kLayerNormGradientAttributes[] = {integer_rule("width", 1, kLargestBytes, true)};
+constexpr ValueRule kSoftmaxGradientOperands[] = {{"dy", {Dtype::f32}, Layout::dense},
+                                                  {"y", {Dtype::f32}, Layout::dense}};
+constexpr ValueRule kScoreGradient[] = {{"dx", {Dtype::f32}, Layout::dense}};
+constexpr AttributeRule kSoftmaxGradientAttributes[] = {flag_rule("channels"), flag_rule("logarithm")};
+constexpr ValueRule kClassLossOperands[] = {{"logarithms", {Dtype::f32}, Layout::dense}, {"labels", {Dtype::i64}}};
+constexpr ValueRule kClassLossResults[] = {{"loss", {Dtype::f32}}, {"counted", {Dtype::f32}}};
+constexpr ValueRule kClassLossGradientOperands[] = {
+    {"logarithms", {Dtype::f32}, Layout::dense},
+    {"labels", {Dtype::i64}},
+    {"dloss", {Dtype::f32}},
+    {"counted", {Dtype::f32}},
+};
+constexpr AttributeRule kClassLossAttributes[] = {integer_rule("mean", 0, 1, true),
+                                                  integer_rule("ignored", INT64_MIN, INT64_MAX, true)};
+constexpr ValueRule kEmbeddingGradientOperands[] = {{"dy", {Dtype::f32}}, {"indices", {Dtype::i64}}};
+constexpr ValueRule kEmbeddingGradientResults[] = {{"table", {Dtype::f32}}};
+constexpr AttributeRule kEmbeddingGradientAttributes[] = {integer_rule("padding", INT64_MIN, INT64_MAX, true)};
+
+constexpr StepSchema kGradientSchemas[] = {
+    {"class_loss", kClassLossOperands, kClassLossResults, kClassLossAttributes},
+    {"class_loss_gradient", kClassLossGradientOperands, kScoreGradient, kClassLossAttributes},
+    {"embedding_gradient", kEmbeddingGradientOperands, kEmbeddingGradientResults, kEmbeddingGradientAttributes},
+    {"layer_norm_gradient", kLayerNormGradientOperands, kLayerNormGradientResults, kLayerNormGradientAttributes},
+    {"softmax_gradient", kSoftmaxGradientOperands, kScoreGradient, kSoftmaxGradientAttributes},
+};
+
+void require_elements(const StepBinder& binder, const PlacedValue& value, int64_t elements) {
   binder.require(value.elements() == elements, "an operand or result has ", value.elements(), " elements, must have ",
                  elements);
 }
 
 void require_scores(const StepBinder& binder, const PlacedValue& scores, const Sizes& sizes) {
-  binder.require_dtype(scores, Dtype::f32);
   binder.require_sizes(scores, sizes);
   binder.require(scores.is_dense(sizes.size() == 4 ? Format::channels_last : Format::row_major),
                  "scores are not dense with their classes last");
@@ -32,7 +66,7 @@ void read_class_loss(const StepBinder& binder, Call& call) {
   call.classes = sizes[1];
   Sizes of_labels = sizes;
   of_labels.erase(of_labels.begin() + 1);
-  binder.require_dense(labels, Dtype::i64, of_labels);
+  binder.require_sizes(labels, of_labels);
   call.rows = labels.elements();
   call.mean = binder.attributes().integer("mean") != 0;
   call.ignored = binder.attributes().integer("ignored");
@@ -40,19 +74,19 @@ void read_class_loss(const StepBinder& binder, Call& call) {
 
 }  // namespace
 
+std::span<const StepSchema> gradient_schemas() { return kGradientSchemas; }
+
 void bind_layer_norm_gradient(StepBinder& binder) {
   const PlacedValue& x = binder.operand(1);
   LayerNormGradientCall call;
   call.width = binder.attributes().integer("width");
-  binder.require(call.width > 0 && x.elements() % call.width == 0, "width is ", call.width);
+  binder.require(x.elements() % call.width == 0, "width is ", call.width);
   call.rows = x.elements() / call.width;
   require_elements(binder, binder.operand(0), x.elements());
-  require_elements(binder, x, x.elements());
   require_elements(binder, binder.operand(2), call.rows);
   require_elements(binder, binder.operand(3), call.rows);
   require_elements(binder, binder.result(0), x.elements());
-  for (const size_t i : {size_t{1}, size_t{2}})
-    binder.require_dense(binder.result(i), Dtype::f32, {kGradientShares, call.width});
+  for (const size_t i : {size_t{1}, size_t{2}}) binder.require_sizes(binder.result(i), {kGradientShares, call.width});
   binder.set_call("layer_norm_gradient", call);
   binder.point(&LayerNormGradientCall::dy, binder.operand(0));
   binder.point(&LayerNormGradientCall::x, x);
@@ -116,9 +150,7 @@ void bind_embedding_gradient(StepBinder& binder) {
   call.rows = y.sizes[0], call.width = y.sizes[1], call.count = indices.elements();
   Sizes sizes = indices.sizes;
   sizes.push_back(call.width);
-  binder.require_dense(dy, Dtype::f32, sizes);
-  binder.require_dense(indices, Dtype::i64, indices.sizes);
-  binder.require_dense(y, Dtype::f32, y.sizes);
+  binder.require_sizes(dy, sizes);
   call.padding = binder.attributes().integer("padding");
   call.fault_code = binder.fault_code();
   binder.set_call("embedding_gradient", call);

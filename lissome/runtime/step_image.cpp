@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kMostChannels = int64_t{1} << 31;
 constexpr double kLargestScale = 1 << 20;  // inputs per output
+constexpr double kLargestPlace = int64_t{1} << 62;
 
 constexpr ValueRule kGroupNormOperands[] = {
     {"x", {Dtype::f32}, Layout::channels_last},
@@ -23,8 +24,10 @@ constexpr ValueRule kGroupNormBf16Operands[] = {
     {"bias", {Dtype::bf16}, Layout::row_major, Presence::optional},
 };
 constexpr AttributeRule kGroupNormAttributes[] = {
-    integer_rule("groups", 1, kMostChannels, true), number_rule("epsilon", 0, 1e30),
-    text_rule("activation", is_activation),         any_number_rule("alpha"),
+    integer_rule("groups", 1, kMostChannels, true),
+    number_rule("epsilon", 0, 1e30),
+    text_rule("activation", is_activation),
+    any_number_rule("alpha"),
     any_number_rule("beta"),
 };
 constexpr ValueRule kImageF32[] = {{"image", {Dtype::f32}, Layout::channels_last}};
@@ -44,22 +47,18 @@ constexpr StepSchema kImageSchemas[] = {
 };
 
 template <typename Call>
-void bind_group_norm_of(StepBinder& binder, std::string_view kernel, Dtype dtype) {
+void bind_group_norm_of(StepBinder& binder, std::string_view kernel) {
   const PlacedValue &x = binder.operand(0), &y = binder.result();
-  binder.require(x.sizes.size() >= 2, "x has ", x.sizes.size(), " dimensions");
-  binder.require_dtype(x, dtype);
-  binder.require_dtype(y, dtype);
+  binder.require(x.sizes.size() >= 2 && x.sizes.size() <= 5, "x has ", x.sizes.size(), " dimensions");
   binder.require_sizes(y, x.sizes);
-  binder.require(x.is_dense(Format::channels_last) && y.is_dense(Format::channels_last),
-                 "values must be channels-last");
   Call call;
   call.batch = x.sizes[0], call.channels = x.sizes[1];
   call.positions = 1;
   for (size_t i = 2; i < x.sizes.size(); ++i) call.positions *= x.sizes[i];
   call.groups = binder.attributes().integer("groups");
-  binder.require(call.groups > 0 && call.channels > 0 && call.channels % call.groups == 0 &&
-                     call.channels / call.groups <= kMostGroupChannels,
-                 call.channels, " channels in ", call.groups, " groups");
+  binder.require(
+      call.channels > 0 && call.channels % call.groups == 0 && call.channels / call.groups <= kMostGroupChannels,
+      call.channels, " channels in ", call.groups, " groups");
   if (call.positions == 0) call.batch = 0;
   call.epsilon = static_cast<float>(binder.attributes().number("epsilon", 0));
   call.epilogue = read_epilogue(binder);
@@ -67,24 +66,20 @@ void bind_group_norm_of(StepBinder& binder, std::string_view kernel, Dtype dtype
   binder.point(&Call::x, x);
   binder.point(&Call::y, y);
   if (binder.has_operand(1)) {
-    binder.require_dense(binder.operand(1), dtype, {call.channels});
+    binder.require_sizes(binder.operand(1), {call.channels});
     binder.point(&Call::weight, binder.operand(1));
   }
   if (binder.has_operand(2)) {
-    binder.require_dense(binder.operand(2), dtype, {call.channels});
+    binder.require_sizes(binder.operand(2), {call.channels});
     binder.point(&Call::bias, binder.operand(2));
   }
   binder.set_work(0, 16.0 * static_cast<double>(x.elements()));
 }
 
 template <typename Call>
-void bind_interpolate_of(StepBinder& binder, std::string_view kernel, Dtype dtype) {
+void bind_interpolate_of(StepBinder& binder, std::string_view kernel) {
   const PlacedValue &x = binder.operand(0), &y = binder.result();
   binder.require(x.sizes.size() == 4 && y.sizes.size() == 4, "values must have 4 dimensions");
-  binder.require_dtype(x, dtype);
-  binder.require_dtype(y, dtype);
-  binder.require(x.is_dense(Format::channels_last) && y.is_dense(Format::channels_last),
-                 "values must be channels-last");
   Call call;
   call.batch = x.sizes[0], call.channels = x.sizes[1], call.height = x.sizes[2], call.width = x.sizes[3];
   call.out_height = y.sizes[2], call.out_width = y.sizes[3];
@@ -96,7 +91,8 @@ void bind_interpolate_of(StepBinder& binder, std::string_view kernel, Dtype dtyp
     if (call.aligned_corners)
       return outputs > 1 ? static_cast<float>(inputs - 1) / static_cast<float>(outputs - 1) : 0.0f;
     const double given = binder.attributes().number(name, 0);
-    binder.require(given >= 0 && given < 1 << 20, name, " is ", given);
+    // Places in x are counted in 64 bits before they are cut to its size.
+    binder.require(given * static_cast<double>(outputs) < kLargestPlace, name, " is ", given, " for ", outputs);
     if (given > 0) return static_cast<float>(given);
     return outputs > 0 ? static_cast<float>(inputs) / static_cast<float>(outputs) : 1.0f;
   };
@@ -106,20 +102,16 @@ void bind_interpolate_of(StepBinder& binder, std::string_view kernel, Dtype dtyp
   binder.point(&Call::x, x);
   binder.point(&Call::y, y);
   binder.set_work((call.bilinear ? 12.0 : 2.0) * static_cast<double>(y.elements()),
-                  static_cast<double>((x.elements() + y.elements()) * item_size(dtype)));
+                  static_cast<double>((x.elements() + y.elements()) * item_size(x.dtype)));
 }
 
 }  // namespace
 
 std::span<const StepSchema> image_schemas() { return kImageSchemas; }
 
-void bind_group_norm(StepBinder& binder) { bind_group_norm_of<GroupNormCall>(binder, "group_norm", Dtype::f32); }
-void bind_group_norm_bf16(StepBinder& binder) {
-  bind_group_norm_of<GroupNormBf16Call>(binder, "group_norm_bf16", Dtype::bf16);
-}
-void bind_interpolate(StepBinder& binder) { bind_interpolate_of<InterpolateCall>(binder, "interpolate", Dtype::f32); }
-void bind_interpolate_bf16(StepBinder& binder) {
-  bind_interpolate_of<InterpolateBf16Call>(binder, "interpolate_bf16", Dtype::bf16);
-}
+void bind_group_norm(StepBinder& binder) { bind_group_norm_of<GroupNormCall>(binder, "group_norm"); }
+void bind_group_norm_bf16(StepBinder& binder) { bind_group_norm_of<GroupNormBf16Call>(binder, "group_norm_bf16"); }
+void bind_interpolate(StepBinder& binder) { bind_interpolate_of<InterpolateCall>(binder, "interpolate"); }
+void bind_interpolate_bf16(StepBinder& binder) { bind_interpolate_of<InterpolateBf16Call>(binder, "interpolate_bf16"); }
 
 }  // namespace lissome

@@ -11,9 +11,66 @@
 #include <cstring>
 
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_schema.h"
 
 namespace lissome {
 namespace {
+
+// In the order of Reduction.
+constexpr std::string_view kReductions[] = {"sum", "mean", "norm", "maximum", "minimum"};
+bool is_reduction(std::string_view word) {
+  return std::find(std::begin(kReductions), std::end(kReductions), word) != std::end(kReductions);
+}
+bool is_view_form(std::string_view word) {
+  constexpr std::string_view kForms[] = {"reshape", "split", "merge", "permute", "expand", "slice", "select"};
+  return std::find(std::begin(kForms), std::end(kForms), word) != std::end(kForms);
+}
+
+constexpr ValueRule kViewOperands[] = {{"x", DtypeSet::all(), Layout::any},
+                                       {"measured", DtypeSet::all(), Layout::any, Presence::optional}};
+constexpr ValueRule kViewResults[] = {{"y", DtypeSet::all(), Layout::any}};
+constexpr AttributeRule kViewAttributes[] = {
+    text_rule("form", is_view_form, true),
+    integers_rule("dims", 0, 63),
+    dimension_rule("dim"),
+    dimension_rule("measured"),
+    integer_rule("start", INT64_MIN, INT64_MAX),
+    integer_rule("index", INT64_MIN, INT64_MAX),
+    integer_rule("step", 1, INT64_MAX),
+};
+constexpr ValueRule kCopyOperands[] = {{"x", DtypeSet::all(), Layout::any}};
+constexpr ValueRule kDenseOperands[] = {{"x", DtypeSet::all(), Layout::dense}};
+constexpr ValueRule kDenseResults[] = {{"y", DtypeSet::all(), Layout::dense}};
+constexpr ValueRule kConcatOperands[] = {{"piece", DtypeSet::all(), Layout::dense},
+                                         {"another piece", DtypeSet::all(), Layout::dense, Presence::repeated}};
+constexpr AttributeRule kConcatAttributes[] = {dimension_rule("dim", true)};
+constexpr AttributeRule kPadAttributes[] = {integers_rule("before", -kLargestBytes, kLargestBytes, true),
+                                            integers_rule("after", -kLargestBytes, kLargestBytes, true),
+                                            any_number_rule("value")};
+constexpr ValueRule kCumulateOperands[] = {{"x", {Dtype::f32, Dtype::i64}}};
+constexpr ValueRule kCumulateResults[] = {{"y", {Dtype::f32, Dtype::i64}}};
+constexpr AttributeRule kCumulateAttributes[] = {dimension_rule("dim", true)};
+constexpr ValueRule kGatherOperands[] = {{"table", DtypeSet::all()}, {"indices", {Dtype::i64, Dtype::i32}}};
+constexpr ValueRule kGatherResults[] = {{"y", DtypeSet::all()}};
+constexpr AttributeRule kGatherAttributes[] = {flag_rule("negative_allowed")};
+constexpr ValueRule kReduceOperands[] = {{"x", {Dtype::f32, Dtype::bf16}, Layout::dense}};
+constexpr ValueRule kReduceResults[] = {{"y", {Dtype::f32, Dtype::bf16}}};
+constexpr AttributeRule kReduceAttributes[] = {
+    text_rule("reduction", is_reduction),
+    dimension_rule("first", true),
+    integer_rule("count", 1, 64, true),
+    flag_rule("channels_last"),
+};
+
+constexpr StepSchema kMoveSchemas[] = {
+    {"concat", kConcatOperands, kDenseResults, kConcatAttributes},
+    {"copy", kCopyOperands, kDenseResults, {}},
+    {"cumulate", kCumulateOperands, kCumulateResults, kCumulateAttributes},
+    {"gather", kGatherOperands, kGatherResults, kGatherAttributes},
+    {"pad", kDenseOperands, kDenseResults, kPadAttributes},
+    {"reduce", kReduceOperands, kReduceResults, kReduceAttributes},
+    {"view", kViewOperands, kViewResults, kViewAttributes},
+};
 
 void view_permuted(const StepBinder& binder, const PlacedValue& x, PlacedValue& y) {
   const std::vector<int64_t> dims = binder.attributes().integers("dims");
@@ -39,7 +96,10 @@ void view_split(const StepBinder& binder, const PlacedValue& x, PlacedValue& y) 
       std::equal(x.sizes.begin(), x.sizes.end() - 1, y.sizes.begin()) && count_elements(tail) == x.sizes.back(),
       format_sizes(x.sizes), " is not split to ", format_sizes(y.sizes));
   y.strides.assign(x.strides.begin(), x.strides.end() - 1);
-  for (const int64_t stride : contiguous_strides(tail)) y.strides.push_back(stride * x.strides.back());
+  for (const int64_t stride : contiguous_strides(tail)) {
+    binder.require_product({stride, x.strides.back()});
+    y.strides.push_back(stride * x.strides.back());
+  }
 }
 
 void view_merged(const StepBinder& binder, const PlacedValue& x, PlacedValue& y) {
@@ -68,10 +128,11 @@ void view_expanded(const StepBinder& binder, const PlacedValue& x, PlacedValue& 
 
 void view_sliced(const StepBinder& binder, const PlacedValue& x, PlacedValue& y, bool select) {
   const int64_t dim = binder.attributes().integer("dim");
-  binder.require(dim >= 0 && static_cast<size_t>(dim) < x.sizes.size(), "there is no dimension ", dim);
+  binder.require(static_cast<size_t>(dim) < x.sizes.size(), "there is no dimension ", dim);
   const auto at = static_cast<size_t>(dim);
   int64_t start = binder.attributes().integer(select ? "index" : "start");
   const int64_t step = binder.attributes().integer("step", 1), measured = binder.attributes().integer("measured", -1);
+  binder.require((measured >= 0) == binder.has_operand(1), "a size is measured of operand 1 and nothing else");
   if (measured >= 0) {
     const Sizes& sizes = binder.operand(1).sizes;
     binder.require(start == 0 && static_cast<size_t>(measured) < sizes.size(), "there is no dimension ", measured);
@@ -87,17 +148,20 @@ void view_sliced(const StepBinder& binder, const PlacedValue& x, PlacedValue& y,
     sizes.erase(sizes.begin() + dim);
     y.strides.erase(y.strides.begin() + dim);
   } else {
-    binder.require(y.sizes.size() == x.sizes.size() && step > 0, "the slice does not fit");
+    binder.require(y.sizes.size() == x.sizes.size(), "the slice does not fit");
     count = sizes[at] = y.sizes[at];
   }
   binder.require_sizes(y, sizes);
   binder.require(start >= 0 && (count == 0 || (start < x.sizes[at] && (count - 1) <= (x.sizes[at] - 1 - start) / step)),
                  "the part lies outside of ", x.sizes[at]);
   if (count > 1) y.strides[at] *= step;
-  if (count > 0) y.offset += start * x.strides[at] * item_size(x.dtype);
+  // Strides of an empty value lead nowhere.
+  if (y.elements() > 0) y.offset += start * x.strides[at] * item_size(x.dtype);
 }
 
 }  // namespace
+
+std::span<const StepSchema> move_schemas() { return kMoveSchemas; }
 
 void bind_view(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
@@ -117,10 +181,8 @@ void bind_view(StepBinder& binder) {
     view_permuted(binder, x, y);
   } else if (form == "expand") {
     view_expanded(binder, x, y);
-  } else if (form == "slice" || form == "select") {
-    view_sliced(binder, x, y, form == "select");
   } else {
-    binder.require(false, "there is no view ", quote(form));
+    view_sliced(binder, x, y, form == "select");
   }
 }
 
@@ -154,12 +216,11 @@ void bind_copy(StepBinder& binder) {
 void bind_concat(StepBinder& binder) {
   const PlacedValue& y = binder.result();
   const size_t pieces = binder.step().operands.size();
-  binder.require(pieces > 0 && pieces <= kConcatPieces, pieces, " pieces");
+  binder.require(pieces <= kConcatPieces, pieces, " pieces");
   const int64_t dim = binder.attributes().integer("dim");
-  binder.require(dim >= 0 && static_cast<size_t>(dim) < y.sizes.size(), "there is no dimension ", dim);
+  binder.require(static_cast<size_t>(dim) < y.sizes.size(), "there is no dimension ", dim);
   const auto axis = static_cast<size_t>(dim);
   const Format format = y.is_row_major() ? Format::row_major : Format::channels_last;
-  binder.require(y.is_dense(format), "the result is not dense");
   // A piece is one run of memory for each setting of the dimensions that lie outside of the axis.
   ConcatCall call;
   call.pieces = static_cast<int>(pieces);
@@ -215,7 +276,7 @@ void bind_pad(StepBinder& binder) {
   binder.require(x.dtype == y.dtype, "padding changes the dtype");
   binder.require(rank > 0 && rank <= kMoveRank && y.sizes.size() == rank, rank, " dimensions");
   const Format format = y.is_row_major() ? Format::row_major : Format::channels_last;
-  binder.require(x.is_dense(format) && y.is_dense(format), "x and the result lie in different orders");
+  binder.require(x.is_dense(format), "x and the result lie in different orders");
   const std::vector<int64_t> before = binder.attributes().integers("before"),
                              after = binder.attributes().integers("after");
   binder.require(before.size() == rank && after.size() == rank, "there must be ", rank, " paddings");
@@ -225,9 +286,9 @@ void bind_pad(StepBinder& binder) {
   call.value = read_bits(binder, x.dtype);
   call.rank = static_cast<int>(rank);
   for (size_t i = 0; i < rank; ++i) {
-    binder.require(before[i] > -kLargestBytes && before[i] < kLargestBytes && after[i] > -kLargestBytes &&
-                       after[i] < kLargestBytes && y.sizes[i] == x.sizes[i] + before[i] + after[i],
-                   "dimension ", i, " is ", x.sizes[i], " and ", y.sizes[i]);
+    binder.require(y.sizes[i] == x.sizes[i] + before[i] + after[i], "dimension ", i, " is ", x.sizes[i], " and ",
+                   y.sizes[i]);
+    binder.require(before[i] >= -x.sizes[i] && after[i] >= -x.sizes[i], "more is cut than dimension ", i, " has");
     // The order of memory.
     const size_t at = format == Format::row_major || i == 0 ? i : i == 1 ? rank - 1 : i - 1;
     call.x_sizes[at] = x.sizes[i], call.y_sizes[at] = y.sizes[i], call.before[at] = before[i];
@@ -240,12 +301,10 @@ void bind_pad(StepBinder& binder) {
 
 void bind_cumulate(StepBinder& binder) {
   const PlacedValue &x = binder.operand(0), &y = binder.result();
-  binder.require(x.dtype == y.dtype && (x.dtype == Dtype::f32 || x.dtype == Dtype::i64), "only f32 and i64 are summed");
-  binder.require_row_major(x);
-  binder.require_row_major(y);
+  binder.require_dtype(y, x.dtype);
   binder.require_sizes(y, x.sizes);
   const int64_t dim = binder.attributes().integer("dim");
-  binder.require(dim >= 0 && static_cast<size_t>(dim) < x.sizes.size(), "there is no dimension ", dim);
+  binder.require(static_cast<size_t>(dim) < x.sizes.size(), "there is no dimension ", dim);
   CumulateCall call;
   call.integers = x.dtype == Dtype::i64;
   for (int64_t i = 0; i < static_cast<int64_t>(x.sizes.size()); ++i) {
@@ -261,9 +320,7 @@ void bind_cumulate(StepBinder& binder) {
 void bind_gather(StepBinder& binder) {
   const PlacedValue &table = binder.operand(0), &indices = binder.operand(1), &y = binder.result();
   binder.require(table.sizes.size() == 2, "the table must have 2 dimensions");
-  binder.require(indices.dtype == Dtype::i64 || indices.dtype == Dtype::i32, "indices must be i64 or i32");
   binder.require(table.dtype == y.dtype, "a gather changes the dtype");
-  for (const PlacedValue* value : {&table, &indices, &y}) binder.require_row_major(*value);
   Sizes sizes = indices.sizes;
   sizes.push_back(table.sizes[1]);
   binder.require_sizes(y, sizes);
@@ -288,11 +345,10 @@ template <typename Call>
 void bind_reduce_of(StepBinder& binder, std::string_view kernel, Dtype dtype) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
-  for (const PlacedValue* value : {&x, &y}) binder.require_dtype(*value, dtype);
-  binder.require(y.is_row_major(), "the result is not dense");
+  binder.require_dtype(y, dtype);
   const int64_t first = binder.attributes().integer("first"), count = binder.attributes().integer("count");
   const bool last_format = binder.attributes().integer("channels_last", 0) != 0;
-  binder.require(first >= 0 && count > 0 && static_cast<size_t>(first) <= x.sizes.size() &&
+  binder.require(static_cast<size_t>(first) <= x.sizes.size() &&
                      static_cast<size_t>(count) <= x.sizes.size() - static_cast<size_t>(first),
                  count, " dimensions from ", first, " on");
   // The order of memory: for channels-last values the channels come last.
@@ -314,11 +370,9 @@ void bind_reduce_of(StepBinder& binder, std::string_view kernel, Dtype dtype) {
     side *= sizes[static_cast<size_t>(i)];
   }
   binder.require(y.elements() == call.outer * call.inner, "the result has ", y.elements(), " elements");
-  const std::string name = binder.attributes().text("reduction", "sum");
-  constexpr std::string_view kNames[] = {"sum", "mean", "norm", "maximum", "minimum"};
-  const auto found = std::find(std::begin(kNames), std::end(kNames), name);
-  binder.require(found != std::end(kNames), "reduction ", quote(name));
-  call.reduction = static_cast<Reduction>(found - std::begin(kNames));
+  const auto found =
+      std::find(std::begin(kReductions), std::end(kReductions), binder.attributes().text("reduction", "sum"));
+  call.reduction = static_cast<Reduction>(found - std::begin(kReductions));
   binder.set_call(kernel, call);
   binder.point(&Call::x, x);
   binder.point(&Call::y, y);

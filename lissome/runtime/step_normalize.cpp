@@ -2,25 +2,55 @@
 // the mean and the factor of each row. softmax: over the last dimension, or with attribute "channels" over those of
 // channels-last images; attributes logarithm, zero_unseen.
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_schema.h"
 
 namespace lissome {
+namespace {
+
+constexpr ValueRule kLayerNormOperands[] = {
+    {"x", {Dtype::f32}},
+    {"residual", {Dtype::f32}, Layout::row_major, Presence::optional},
+    {"weight", {Dtype::f32}, Layout::row_major, Presence::optional},
+    {"bias", {Dtype::f32}, Layout::row_major, Presence::optional},
+};
+constexpr ValueRule kLayerNormResults[] = {
+    {"y", {Dtype::f32}},
+    {"sum or mean", {Dtype::f32}, Layout::row_major, Presence::optional},
+    {"factor", {Dtype::f32}, Layout::row_major, Presence::optional},
+};
+constexpr AttributeRule kLayerNormAttributes[] = {
+    integer_rule("width", 1, kLargestBytes, true),
+    any_number_rule("epsilon"),
+    flag_rule("root_mean_square"),
+    flag_rule("statistics"),
+};
+constexpr ValueRule kSoftmaxOperands[] = {{"x", {Dtype::f32}, Layout::dense}};
+constexpr ValueRule kSoftmaxResults[] = {{"y", {Dtype::f32}, Layout::dense}};
+constexpr AttributeRule kSoftmaxAttributes[] = {flag_rule("channels"), flag_rule("logarithm"),
+                                                flag_rule("zero_unseen")};
+
+constexpr StepSchema kNormalizeSchemas[] = {
+    {"layer_norm", kLayerNormOperands, kLayerNormResults, kLayerNormAttributes},
+    {"softmax", kSoftmaxOperands, kSoftmaxResults, kSoftmaxAttributes},
+};
+
+}  // namespace
+
+std::span<const StepSchema> normalize_schemas() { return kNormalizeSchemas; }
 
 void bind_layer_norm(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
   LayerNormCall call;
   call.width = binder.attributes().integer("width");
-  binder.require(call.width > 0 && x.elements() % call.width == 0, "width is ", call.width);
+  binder.require(x.elements() % call.width == 0, "width is ", call.width);
   call.rows = x.elements() / call.width;
   call.epsilon = static_cast<float>(binder.attributes().number("epsilon", 0));
   call.root_mean_square = binder.attributes().integer("root_mean_square", 0) != 0;
   const auto check = [&](const PlacedValue& value, int64_t elements) {
-    binder.require_dtype(value, Dtype::f32);
-    binder.require_row_major(value);
     binder.require(value.elements() == elements, "an operand or result has ", value.elements(), " elements, must have ",
                    elements);
   };
-  check(x, x.elements());
   check(y, x.elements());
   binder.set_call("layer_norm", call);
   binder.point(&LayerNormCall::x, x);
@@ -37,12 +67,15 @@ void bind_layer_norm(StepBinder& binder) {
     check(binder.operand(3), call.width);
     binder.point(&LayerNormCall::bias, binder.operand(3));
   }
-  if (binder.attributes().integer("statistics", 0) != 0) {
+  const size_t results = binder.step().results.size();
+  const bool statistics = binder.attributes().integer("statistics", 0) != 0;
+  binder.require(statistics == (results == 3), results, " results with statistics = ", int{statistics});
+  if (statistics) {
     check(binder.result(1), call.rows);
     check(binder.result(2), call.rows);
     binder.point(&LayerNormCall::mean, binder.result(1));
     binder.point(&LayerNormCall::factor, binder.result(2));
-  } else if (binder.step().results.size() > 1) {
+  } else if (results > 1) {
     check(binder.result(1), x.elements());
     binder.point(&LayerNormCall::sum, binder.result(1));
   }
@@ -54,7 +87,6 @@ int64_t read_softmax_width(const StepBinder& binder, std::initializer_list<const
   const bool channels = binder.attributes().integer("channels", 0) != 0;
   binder.require(!channels || sizes.size() == 4, "there are no images");
   for (const PlacedValue* value : values) {
-    binder.require_dtype(*value, Dtype::f32);
     binder.require_sizes(*value, sizes);
     binder.require(value->is_dense(channels ? Format::channels_last : Format::row_major), "a value is not dense");
   }

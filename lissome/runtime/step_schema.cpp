@@ -7,8 +7,10 @@ namespace lissome {
 namespace {
 
 constexpr std::array kFamilies = {
-    bf16_schemas, byte_schemas,   conv_gradient_schemas, conv_schemas,      image_schemas,
-    int8_schemas, linear_schemas, matmul_schemas,        recurrent_schemas,
+    attention_schemas,   batch_norm_schemas, bf16_schemas,   byte_schemas,      conv_gradient_schemas,
+    conv_schemas,        dropout_schemas,    elementwise_schemas, gradient_schemas, image_schemas,
+    int8_schemas,        linear_schemas,     matmul_schemas, move_schemas,      normalize_schemas,
+    offload_schemas,     recurrent_schemas,  take_schemas,
 };
 
 constexpr std::array kTypeNames = {"an integer", "a number", "a text", "a list of integers", "a list of texts"};
@@ -156,11 +158,12 @@ const StepSchema* find_step_schema(std::string_view kernel) {
 void check_step(const Plan& plan, int step) {
   const std::string& kernel = plan.steps[static_cast<size_t>(step)].kernel;
   const StepSchema* schema = find_step_schema(kernel);
-  if (schema == nullptr) return static_cast<void>(find_step_row(kernel));
+  if (schema == nullptr) throw_error(ErrorKind::invalid_input, "plan: there is no kernel ", quote(kernel));
   StepChecker(plan, step, *schema).check();
 }
 
-void check_layouts(const StepBinder& binder, const StepSchema& schema) {
+void check_layouts(const StepBinder& binder) {
+  const StepSchema& schema = *find_step_schema(binder.step().kernel);
   const auto check = [&](std::string_view what, const ValueRule& rule, const PlacedValue& value) {
     binder.require(lies_as(value, rule.layout), what, " ", quote(rule.name), " of ", format_sizes(value.sizes),
                    " with strides ", format_sizes(value.strides), " is not ", describe_layout(rule.layout));

@@ -90,6 +90,10 @@ constexpr AttributeRule integers_rule(std::string_view name, int64_t least, int6
 constexpr AttributeRule texts_rule(std::string_view name) {
   return {.name = name, .type = AttributeType::texts, .required = true};
 }
+// A dimension of a value, counted from the first.
+constexpr AttributeRule dimension_rule(std::string_view name, bool required = false) {
+  return integer_rule(name, 0, 63, required);
+}
 // Of an activation behind a step; see read_epilogue().
 bool is_activation(std::string_view word);
 
@@ -100,15 +104,24 @@ struct StepSchema {
 };
 
 // The schemas of a family; each stands beside the binders of the family, in step_<family>.cpp.
+std::span<const StepSchema> attention_schemas();
+std::span<const StepSchema> batch_norm_schemas();
 std::span<const StepSchema> bf16_schemas();
 std::span<const StepSchema> byte_schemas();
 std::span<const StepSchema> conv_gradient_schemas();
 std::span<const StepSchema> conv_schemas();
+std::span<const StepSchema> dropout_schemas();
+std::span<const StepSchema> elementwise_schemas();
+std::span<const StepSchema> gradient_schemas();
 std::span<const StepSchema> image_schemas();
 std::span<const StepSchema> int8_schemas();
 std::span<const StepSchema> linear_schemas();
 std::span<const StepSchema> matmul_schemas();
+std::span<const StepSchema> move_schemas();
+std::span<const StepSchema> normalize_schemas();
+std::span<const StepSchema> offload_schemas();
 std::span<const StepSchema> recurrent_schemas();
+std::span<const StepSchema> take_schemas();
 
 // Null when there is no such kernel.
 const StepSchema* find_step_schema(std::string_view kernel);
@@ -117,6 +130,6 @@ const StepSchema* find_step_schema(std::string_view kernel);
 // step does not take; an attribute that is missing, unknown, of another type or out of range.
 void check_step(const Plan& plan, int step);
 // The same for how the values of a bound step lie.
-void check_layouts(const StepBinder& binder, const StepSchema& schema);
+void check_layouts(const StepBinder& binder);
 
 }  // namespace lissome

@@ -10,7 +10,7 @@
 
 #include "lissome/runtime/session.h"
 #include "lissome/runtime/step_schema.h"
-#include "lissome/runtime/step_test_cases.h"
+#include "lissome/runtime/step_product_cases.h"
 
 using namespace lissome;
 

@@ -5,9 +5,28 @@
 #include <algorithm>
 
 #include "lissome/runtime/step_rows.h"
+#include "lissome/runtime/step_schema.h"
 
 namespace lissome {
 namespace {
+
+bool is_take_form(std::string_view word) { return word == "index" || word == "gather"; }
+
+constexpr ValueRule kTakeOperands[] = {
+    {"x", DtypeSet::all()},
+    {"index", {Dtype::i64, Dtype::i32}, Layout::any},
+    {"another index", {Dtype::i64, Dtype::i32}, Layout::any, Presence::repeated},
+};
+constexpr ValueRule kTakeResults[] = {{"y", DtypeSet::all()}};
+constexpr AttributeRule kTakeAttributes[] = {text_rule("form", is_take_form, true), dimension_rule("dim", true)};
+constexpr ValueRule kFindLargestOperands[] = {{"x", {Dtype::f32}}};
+constexpr ValueRule kFindLargestResults[] = {{"positions", {Dtype::i64}}};
+constexpr AttributeRule kFindLargestAttributes[] = {dimension_rule("dim", true)};
+
+constexpr StepSchema kTakeSchemas[] = {
+    {"find_largest", kFindLargestOperands, kFindLargestResults, kFindLargestAttributes},
+    {"take", kTakeOperands, kTakeResults, kTakeAttributes},
+};
 
 // The sizes that operands 1.. broadcast to.
 Sizes broadcast_indices(const StepBinder& binder, size_t count) {
@@ -26,7 +45,6 @@ Sizes broadcast_indices(const StepBinder& binder, size_t count) {
 
 void read_index(const StepBinder& binder, TakeCall& call, size_t i, size_t first, size_t rank) {
   const PlacedValue& index = binder.operand(i + 1);
-  binder.require(index.dtype == Dtype::i64 || index.dtype == Dtype::i32, "indices must be i64 or i32");
   call.narrow[i] = index.dtype == Dtype::i32;
   const size_t added = rank - index.sizes.size();
   for (size_t d = 0; d < index.sizes.size(); ++d) {
@@ -73,21 +91,20 @@ void read_gather(const StepBinder& binder, TakeCall& call, size_t dim) {
 
 }  // namespace
 
+std::span<const StepSchema> take_schemas() { return kTakeSchemas; }
+
 void bind_take(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
   const size_t count = binder.step().operands.size() - 1;
-  binder.require(count >= 1 && count <= kTakeIndices, count, " indices");
+  binder.require(count <= kTakeIndices, count, " indices");
   binder.require(x.dtype == y.dtype && item_size(x.dtype) <= 8, "the dtype changes or is too wide");
-  binder.require_row_major(x);
-  binder.require_row_major(y);
   const int64_t dim = binder.attributes().integer("dim");
-  binder.require(dim >= 0 && dim <= static_cast<int64_t>(x.sizes.size()), "there is no dimension ", dim);
   TakeCall call;
   call.item = static_cast<int>(item_size(x.dtype));
   call.count = static_cast<int>(count);
   const std::string form = binder.attributes().text("form", "");
-  binder.require(form == "index" || (form == "gather" && count == 1), "there is no taking by ", quote(form));
+  binder.require(form == "index" || count == 1, count, " indices of ", quote(form));
   if (form == "index") {
     read_indexing(binder, call, static_cast<size_t>(dim), count);
   } else {
@@ -109,12 +126,8 @@ void bind_take(StepBinder& binder) {
 void bind_find_largest(StepBinder& binder) {
   const PlacedValue& x = binder.operand(0);
   const PlacedValue& y = binder.result();
-  binder.require_dtype(x, Dtype::f32);
-  binder.require_dtype(y, Dtype::i64);
-  binder.require_row_major(x);
-  binder.require_row_major(y);
   const int64_t dim = binder.attributes().integer("dim");
-  binder.require(dim >= 0 && dim < static_cast<int64_t>(x.sizes.size()), "there is no dimension ", dim);
+  binder.require(dim < static_cast<int64_t>(x.sizes.size()), "there is no dimension ", dim);
   const auto axis = static_cast<size_t>(dim);
   ReduceCall call;
   for (size_t i = 0; i < axis; ++i) call.outer *= x.sizes[i];
