@@ -2,6 +2,7 @@
 // run through the reference library, which is loaded when a plan asks for it.
 #pragma once
 
+#include "lissome/runtime/address_space.h"
 #include "lissome/runtime/bucketed_session.h"
 #include "lissome/runtime/early_outputs.h"
 #include "lissome/runtime/memory_plan.h"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,13 @@ struct Goal {
   double max_loss = 0.005;        // in the metric's own unit, absolute: 0.005 of accuracy, of cosine, of relative error
 };
 
+struct Optimized {
+  Program program;  // what the plan was lowered from
+  Plan plan;
+  OptimizationRecord record;
+  bool met = true;  // every goal
+};
+
 struct OptimizeOptions {
   Goal goal;
   std::optional<Metric> metric;  // default: top1 with class labels, else cosine
@@ -35,23 +43,21 @@ struct OptimizeOptions {
   Effort effort = Effort::normal;    // with which the last stage chooses kernels; fast leaves it out
   std::vector<ForcedKernel> forced;  // kernels that every version but the original takes
   std::string keep_steps;            // a folder that gets the model before and after every accepted step; empty: none
-};
-
-struct Optimized {
-  Program program;  // what the plan was lowered from
-  Plan plan;
-  OptimizationRecord record;
-  bool met = true;  // every goal
+  // Told the best so far once the original runs, and after every step; `better`: it is another than the last time. Its
+  // record is marked as interrupted, with the figures of the steps in place of a last measurement. May be empty.
+  std::function<void(const Optimized& so_far, bool better)> on_step;
 };
 
 // `data` may be null: then only exact steps are tried, on generated inputs. The original is left alone. Interrupted
-// (control.stopped()) or out of time, the best so far is returned. Throws what data and model errors throw; a goal out
+// (control.stopped()), the best so far is returned as on_step has it; out of time, measured as usual. Throws what data and model errors throw; a goal out
 // of reach is no error.
 Optimized optimize(const Program& original, const Dataset* data, const OptimizeOptions& options,
                    const WorkControl& control = {});
 
 // The model file with program, plan and record; nothing half-written.
 void save_optimized(const Optimized& optimized, const std::string& path);
+// The same, without its name yet: see AtomicFile::publish().
+std::unique_ptr<AtomicFile> seal_optimized(const Optimized& optimized, const std::string& path);
 
 // Bytes that libtorch's CPU allocator took on this thread at the peak of `work`, above what it held before.
 int64_t measure_libtorch_peak(const std::function<void()>& work);

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
+#include <mutex>
+#include <set>
 
 #include "lissome/base/error.h"
 #include "lissome/base/text.h"
@@ -84,18 +84,18 @@ mode_t check_target(const std::string& path, const std::string& target) {
   return status.st_mode & 07777;
 }
 
-int create_temporary(const std::string& path, const std::string& target, std::string* temporary) {
-  static std::atomic<uint64_t> counter{0};
-  const std::string folder = folder_of(target);
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    // Short, whatever the length of the target's name is.
-    *temporary = folder + "/.lissome-" + std::to_string(getpid()) + "-" + std::to_string(counter++) + ".tmp";
-    const int file = ::open(temporary->c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file >= 0) return file;
-    if (errno != EEXIST) break;
+// A folder is swept once: a later file of the same process finds nothing new.
+void sweep_once(const std::string& folder) {
+  static std::mutex mutex;
+  static std::set<std::string> swept;
+  {
+    const std::lock_guard lock(mutex);
+    if (!swept.insert(folder).second) return;
   }
-  const int code = errno;
-  temporary->clear();
+  sweep_temporary_files(folder);
+}
+
+[[noreturn]] void fail_create(const std::string& path, const std::string& folder, int code) {
   if (code == ENOENT || code == ENOTDIR)
     throw_error(ErrorKind::usage, "cannot write ", quote(path), ": the folder ", quote(folder),
                 " does not exist. Create it or choose another.");
@@ -133,15 +133,18 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   if (data == MAP_FAILED) fail_open(path, errno);
   mapped->data_ = static_cast<const std::byte*>(data);
   mapped->size_ = static_cast<size_t>(status.st_size);
+  mapped->range_.emplace(data, mapped->size_, path);
   return mapped;
 }
 
 MappedFile::~MappedFile() {
+  range_.reset();  // before another mapping can lie there
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
   if (file_ >= 0) close(file_);
 }
 
 void MappedFile::check_unchanged() const {
+  check_mappings();
   struct stat status{};
   if (fstat(file_, &status) != 0)
     throw_error(ErrorKind::io, "cannot read ", quote(path_), ": ", describe_errno(errno), ".");
@@ -152,14 +155,12 @@ void MappedFile::check_unchanged() const {
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_target(path)) {
   const mode_t mode = check_target(path_, target_);
-  file_ = create_temporary(path_, target_, &temporary_);
+  const std::string folder = folder_of(target_);
+  sweep_once(folder);
+  temporary_.emplace(folder);
+  if (temporary_->descriptor() < 0) fail_create(path_, folder, temporary_->error());
   // An older file keeps its permissions; where the file system has none there is nothing to keep.
-  if (mode != 0) static_cast<void>(fchmod(file_, mode));
-}
-
-AtomicFile::~AtomicFile() {
-  if (file_ >= 0) close(file_);
-  if (!temporary_.empty()) unlink(temporary_.c_str());
+  if (mode != 0) static_cast<void>(fchmod(temporary_->descriptor(), mode));
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -170,10 +171,10 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 void AtomicFile::write(const std::string& text) { write(std::as_bytes(std::span(text))); }
 
 void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
-  LISSOME_CHECK(file_ >= 0, "write after commit to ", quote(path_));
+  LISSOME_CHECK(temporary_ && !sealed_, "write after seal of ", quote(path_));
   while (!bytes.empty()) {
-    const ssize_t written =
-        pwrite(file_, bytes.data(), std::min(bytes.size(), kLargestWrite), static_cast<off_t>(offset));
+    const ssize_t written = pwrite(temporary_->descriptor(), bytes.data(), std::min(bytes.size(), kLargestWrite),
+                                   static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) fail_write(path_, offset, bytes.size(), written == 0 ? ENOSPC : errno);
     offset += static_cast<uint64_t>(written);
@@ -181,19 +182,30 @@ void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   }
 }
 
-void AtomicFile::commit() {
-  LISSOME_CHECK(file_ >= 0, "second commit of ", quote(path_));
-  if (fsync(file_) != 0) fail_write(path_, position_, 0, errno);
-  const int file = std::exchange(file_, -1);
-  if (close(file) != 0) fail_write(path_, position_, 0, errno);
-  if (rename(temporary_.c_str(), target_.c_str()) != 0) fail_write(path_, position_, 0, errno);
-  temporary_.clear();
+void AtomicFile::seal() {
+  LISSOME_CHECK(temporary_ && !sealed_, "second seal of ", quote(path_));
+  if (fsync(temporary_->descriptor()) != 0) fail_write(path_, position_, 0, errno);
+  sealed_ = true;
+}
+
+void AtomicFile::publish() {
+  LISSOME_CHECK(temporary_ && sealed_, "publishing of ", quote(path_), " before its seal");
+  check_mappings();  // what was computed from a mapping that broke must not look like a result
+  if (const int failed = temporary_->move_to(target_); failed != 0) fail_write(path_, position_, 0, failed);
+  temporary_.reset();
   // The new name itself must survive a crash. Some file systems cannot sync a folder: then this is all there is.
   const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
   static_cast<void>(fsync(folder));
   close(folder);
 }
+
+void AtomicFile::commit() {
+  seal();
+  publish();
+}
+
+void sweep_temporary_files_beside(const std::string& path) { sweep_once(folder_of(resolve_target(path))); }
 
 void write_file(const std::string& path, const std::string& text) {
   AtomicFile file(path);

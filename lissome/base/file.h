@@ -5,14 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+
+#include "lissome/base/mapped_range.h"
+#include "lissome/base/temporary_file.h"
 
 namespace lissome {
 
 // A whole regular file, mapped privately: a write through a borrowed pointer copies the page and never reaches the
 // file. Throws usage when the path is missing or is a directory, invalid_input for special files, io when it cannot be
-// read.
+// read. A file that another process truncates meanwhile: see mapped_range.h.
 class MappedFile {
  public:
   static std::shared_ptr<const MappedFile> open(const std::string& path);
@@ -22,7 +26,7 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
-  // Throws invalid_input when size or modification time differ from those at opening.
+  // Throws invalid_input when size or modification time differ from those at opening, and what check_mappings() throws.
   void check_unchanged() const;
 
  private:
@@ -32,16 +36,17 @@ class MappedFile {
   size_t size_ = 0;
   int64_t modified_ns_ = 0;
   int file_ = -1;
+  std::optional<MappedRange> range_;
 };
 
 // Writes through a temporary file beside `path`; nothing appears under `path` unless `write` returned and every byte
 // was synced. A symbolic link is followed, an older file keeps its permissions. Throws usage (the folder is missing,
 // the path is a folder or a device) and io (no permission, full disk: with the path, what was seen and what to do). On
-// any failure the temporary file is removed and an older `path` is left as it was.
+// any failure the temporary file is removed and an older `path` is left as it was. The first file that a process writes
+// into a folder removes temporary files there whose writers were killed.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
-  ~AtomicFile();  // removes the temporary file unless commit() was called
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
@@ -50,16 +55,20 @@ class AtomicFile {
   // Overwrites bytes that were written before; the position stays.
   void write_at(uint64_t offset, std::span<const std::byte> bytes);
   uint64_t position() const { return position_; }
-  void commit();
+  void seal();     // syncs what was written; nothing more can be
+  void publish();  // after seal(): renames, and throws what check_mappings() throws
+  void commit();   // both
 
  private:
-  std::string path_;    // as given, for messages
-  std::string target_;  // links resolved
-  std::string temporary_;
-  int file_ = -1;
+  std::string path_;                        // as given, for messages
+  std::string target_;                      // links resolved
+  std::optional<TemporaryFile> temporary_;  // until it is published
+  bool sealed_ = false;
   uint64_t position_ = 0;
 };
 
+// What the first AtomicFile in the folder of `path` would sweep, ahead of long work.
+void sweep_temporary_files_beside(const std::string& path);
 void write_file(const std::string& path, const std::string& text);
 // At most `limit` bytes, else invalid_input.
 std::string read_text_file(const std::string& path, size_t limit);

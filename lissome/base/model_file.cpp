@@ -198,7 +198,9 @@ ModelFile load_model_file(const std::string& path) {
   return model;
 }
 
-void save_model_file(const std::string& path, const ModelFile& model) {
+void save_model_file(const std::string& path, const ModelFile& model) { seal_model_file(path, model)->publish(); }
+
+std::unique_ptr<AtomicFile> seal_model_file(const std::string& path, const ModelFile& model) {
   ArrayWriter arrays;
   Json table;
   table["weights"] = arrays.add(model.weights);
@@ -212,7 +214,7 @@ void save_model_file(const std::string& path, const ModelFile& model) {
   if (!model.plan.empty()) zip.add("plan.json", model.plan);
   zip.add("arrays.json", print_json(table));
   arrays.write(&zip);
-  zip.commit();
+  return zip.seal();
 }
 
 }  // namespace lissome

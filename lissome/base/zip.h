@@ -59,6 +59,8 @@ class ZipWriter {
   // One member from several pieces, one behind the other.
   void add_parts(const std::string& name, std::span<const std::span<const std::byte>> parts);
   void commit();  // writes the directory, syncs, renames
+  // The same but for the renaming, which is AtomicFile::publish().
+  std::unique_ptr<AtomicFile> seal();
 
  private:
   struct Entry {
@@ -66,7 +68,7 @@ class ZipWriter {
     uint64_t offset, size;
     uint32_t crc32;
   };
-  AtomicFile file_;
+  std::unique_ptr<AtomicFile> file_;
   uint32_t alignment_;
   std::vector<Entry> entries_;
 };

@@ -55,7 +55,8 @@ uint64_t saturate(uint64_t value) { return std::min<uint64_t>(value, kNone32); }
 
 }  // namespace
 
-ZipWriter::ZipWriter(const std::string& path, uint32_t alignment) : file_(path), alignment_(alignment) {
+ZipWriter::ZipWriter(const std::string& path, uint32_t alignment)
+    : file_(std::make_unique<AtomicFile>(path)), alignment_(alignment) {
   LISSOME_CHECK(alignment >= 1 && alignment <= 32768 && (alignment & (alignment - 1)) == 0, "alignment ", alignment);
 }
 
@@ -72,7 +73,7 @@ void ZipWriter::add_parts(const std::string& name, std::span<const std::span<con
     size += part.size();
     crc32 = libdeflate_crc32(crc32, part.data(), part.size());
   }
-  const uint64_t offset = file_.position();
+  const uint64_t offset = file_->position();
   const bool large = size >= kNone32;
   Bytes extra;
   if (large) extra.u16(1).u16(16).u64(size).u64(size);
@@ -86,13 +87,15 @@ void ZipWriter::add_parts(const std::string& name, std::span<const std::span<con
   header.u32(0x04034B50).u16(large ? 45 : 20).u16(kUtf8Flag).u16(0).u16(0).u16(kDate).u32(crc32);
   header.u32(large ? kNone32 : size).u32(large ? kNone32 : size).u16(name.size()).u16(extra.get().size());
   header.text(name).text(extra.get());
-  file_.write(header.get());
-  for (const auto& part : parts) file_.write(part);
+  file_->write(header.get());
+  for (const auto& part : parts) file_->write(part);
   entries_.push_back({name, offset, size, crc32});
 }
 
-void ZipWriter::commit() {
-  const uint64_t start = file_.position();
+void ZipWriter::commit() { seal()->publish(); }
+
+std::unique_ptr<AtomicFile> ZipWriter::seal() {
+  const uint64_t start = file_->position();
   for (const Entry& entry : entries_) {
     Bytes fields;
     if (entry.size >= kNone32) fields.u64(entry.size).u64(entry.size);
@@ -104,9 +107,9 @@ void ZipWriter::commit() {
     record.u32(0x02014B50).u16(version).u16(version).u16(kUtf8Flag).u16(0).u16(0).u16(kDate).u32(entry.crc32);
     record.u32(saturate(entry.size)).u32(saturate(entry.size)).u16(entry.name.size()).u16(extra.get().size());
     record.u16(0).u16(0).u16(0).u32(0).u32(saturate(entry.offset)).text(entry.name).text(extra.get());
-    file_.write(record.get());
+    file_->write(record.get());
   }
-  const uint64_t end = file_.position();
+  const uint64_t end = file_->position();
   const uint64_t size = end - start;
   const uint64_t count = entries_.size();
   Bytes tail;
@@ -116,8 +119,9 @@ void ZipWriter::commit() {
   }
   const uint64_t count16 = std::min<uint64_t>(count, 0xFFFF);
   tail.u32(0x06054B50).u16(0).u16(0).u16(count16).u16(count16).u32(saturate(size)).u32(saturate(start)).u16(0);
-  file_.write(tail.get());
-  file_.commit();
+  file_->write(tail.get());
+  file_->seal();
+  return std::move(file_);
 }
 
 }  // namespace lissome

@@ -5,6 +5,7 @@
 
 #include "lissome/cli/command.h"
 #include "lissome/cli/flags.h"
+#include "lissome/cli/interrupt.h"
 #include "lissome/cli/model.h"
 #include "lissome/cli/probe.h"
 #include "lissome/cli/session_flags.h"
@@ -186,11 +187,11 @@ int bench_streams(const BenchFlags& flags, const Console& console) {
     }
   }
   console.print(flags.json ? print_json(to_json(table)) + "\n" : render_table(table, console.terminal()));
-  return Console::interrupted() ? 130 : 0;
+  return 0;
 }
 
 Table make_table(const BenchFlags& flags, const std::vector<Entry>& entries, const Interleaved& timing,
-                 const std::vector<Probe>& probes) {
+                 const std::vector<std::optional<Probe>>& probes) {
   Table table{"",
               {{"model", ""},
                {"median", "s"},
@@ -215,13 +216,12 @@ Table make_table(const BenchFlags& flags, const std::vector<Entry>& entries, con
                              summary.percentile_5,   summary.percentile_95,
                              1 / ratio.median,       1 / ratio.interval.high,
                              1 / ratio.interval.low, static_cast<double>(flags.call.batch) / summary.median};
-    // Native code is not measured in a process of its own.
-    const std::vector<Cell> nothing(4, Cell{std::string()});
-    const std::vector<Cell> probed = {static_cast<double>(probes[i].allocator_peak),
-                                      static_cast<double>(probes[i].resident_peak), probes[i].load_seconds,
-                                      probes[i].first_call_seconds};
-    const std::vector<Cell>& rest = entries[i].native ? nothing : probed;
-    row.insert(row.end(), rest.begin(), rest.end());
+    std::vector<Cell> probed(4, Cell{std::string()});
+    if (probes[i]) {
+      probed = {static_cast<double>(probes[i]->allocator_peak), static_cast<double>(probes[i]->resident_peak),
+                probes[i]->load_seconds, probes[i]->first_call_seconds};
+    }
+    row.insert(row.end(), probed.begin(), probed.end());
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -238,6 +238,7 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   }
   if (!flags.streams.empty()) return bench_streams(flags, console);
   const std::vector<Entry> entries = open_entries(flags);
+  const auto promise = console.promise(kGraceSeconds, {});  // the rounds so far, where no call takes longer
   std::vector<Contender> contenders;
   for (const Entry& entry : entries) contenders.push_back({entry.name, [&entry] { entry.run(); }});
   InterleaveOptions options;
@@ -246,9 +247,9 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   options.seed = flags.call.seed;
   options.should_stop = [] { return Console::interrupted(); };
   const Interleaved timing = compare_interleaved(contenders, options);
-  std::vector<Probe> probes;
+  std::vector<std::optional<Probe>> probes;  // none of native code, and once interrupted
   for (const Entry& entry : entries)
-    probes.push_back(entry.native ? Probe{} : probe_model(entry.model, flags.call, entry.asked));
+    probes.push_back(entry.native ? std::nullopt : probe_model(entry.model, flags.call, entry.asked));
   const Table table = make_table(flags, entries, timing, probes), slowdowns = predict_slowdowns(entries, timing),
               differences = list_differences(entries), native = compare_native(entries);
   const Session& first = entries.front().plain_session();

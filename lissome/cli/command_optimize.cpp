@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lissome/cli/best_so_far.h"
 #include "lissome/cli/command.h"
 #include "lissome/cli/flags.h"
 #include "lissome/cli/lower_flags.h"
@@ -15,6 +16,8 @@
 
 namespace lissome {
 namespace {
+
+constexpr double kWaitForFirst = 0.6;  // seconds that an interrupt waits for the original to be measured
 
 struct OptimizeFlags {
   std::string model, data, labels, metric, latency, memory, max_loss, precision, time = "10min", output, report,
@@ -82,12 +85,24 @@ OptimizeOptions make_options(const OptimizeFlags& flags, const std::vector<std::
   return options;
 }
 
+// Where a better one cannot be written, the search goes on: what was kept before stays, and the end may find room.
+// Where not even the original can, nothing could be promised.
+void keep_so_far(BestSoFar& best, const Optimized& so_far, bool better, const Console& console) {
+  try {
+    best.keep(so_far, better);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::io || !best.keeps_any()) throw;
+    check_mappings();
+    console.say("note: the best so far was not kept: " + error.message());
+  }
+}
+
 }  // namespace
 
 int run_optimize(const std::vector<std::string>& arguments, Console& console) {
   OptimizeFlags flags;
   if (!read_flags(flags, arguments)) return 0;
-  const OptimizeOptions options = make_options(flags, arguments);
+  OptimizeOptions options = make_options(flags, arguments);
   check_writable(flags.output);
   check_writable(flags.report);
   if (!flags.keep_steps.empty()) mkdir(flags.keep_steps.c_str(), 0777);
@@ -99,14 +114,14 @@ int run_optimize(const std::vector<std::string>& arguments, Console& console) {
     const std::string slow = explain_int8_without_vnni();
     if (!slow.empty()) console.say("note: " + slow);
   }
-  const WorkControl control = console.control();
-  const Optimized optimized = optimize(program, data ? &*data : nullptr, options, control);
-  save_optimized(optimized, flags.output);
-  if (!flags.report.empty()) write_file(flags.report, render_html(optimized.record));
-  console.print(flags.json ? print_json(to_json(optimized.record)) + "\n"
-                           : render_terminal(optimized.record, console.terminal()));
-  console.say("written to " + flags.output + (flags.report.empty() ? "" : ", report in " + flags.report));
-  if (optimized.record.interrupted) return 130;
+  BestSoFar best(flags.output, flags.report, flags.json, console);
+  options.on_step = [&](const Optimized& so_far, bool better) { keep_so_far(best, so_far, better, console); };
+  const auto promise = console.promise(0, [&] {
+    if (!best.publish(kWaitForFirst)) console.say("interrupted before the original was measured: nothing was written");
+  });
+  const Optimized optimized = optimize(program, data ? &*data : nullptr, options, console.control());
+  best.keep(optimized, true);
+  best.publish(0);
   return optimized.met ? 0 : exit_code(ErrorKind::over_budget);
 }
 

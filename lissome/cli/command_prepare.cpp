@@ -7,6 +7,7 @@
 #include "lissome/cli/flags.h"
 #include "lissome/cli/lower_flags.h"
 #include "lissome/cli/program_file.h"
+#include "lissome/cli/writable.h"
 #include "lissome/compare.h"
 #include "lissome/data.h"
 #include "lissome/lower.h"
@@ -31,6 +32,7 @@ int run_prepare(const std::vector<std::string>& arguments, Console& console) {
   flags.add("--json", json, "print the result as JSON");
   if (!flags.parse(arguments)) return 0;
 
+  check_writable(output);
   LowerOptions lowering;
   lowering.effort = read_effort(lower);
   lowering.forced = read_forced(lower);

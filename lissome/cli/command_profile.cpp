@@ -5,6 +5,7 @@
 
 #include "lissome/cli/command.h"
 #include "lissome/cli/flags.h"
+#include "lissome/cli/interrupt.h"
 #include "lissome/cli/model.h"
 #include "lissome/cli/profile.h"
 
@@ -75,10 +76,12 @@ Table make_module_table(const Profile& profile, double sum) {
 int run_profile(const std::vector<std::string>& arguments, Console& console) {
   ProfileFlags flags;
   if (!read_flags(flags, arguments)) return 0;
+  if (!flags.trace.empty()) sweep_temporary_files_beside(flags.trace);
   Session session(open_plan(flags.model, flags.call.threads, flags.call.device), {.threads = flags.call.threads});
   const std::vector<NamedArray> inputs =
       choose_inputs(session.plan(), flags.call.input, flags.call.batch, flags.call.seed, nullptr);
   const std::vector<TensorView> views = view_arrays(inputs);
+  const auto promise = console.promise(kGraceSeconds, {});  // means over the calls so far, where none takes longer
   const Profile profile = measure_nodes(session, views, flags.warmup, flags.runs);
   double sum = 0;
   for (const NodeTime& node : profile.nodes) sum += node.typical;

@@ -1,22 +1,79 @@
-// lissome run: arrays in, arrays out.
+// lissome run: arrays in, arrays out; from one file, or from a stream of files, each of which gets its own outputs as
+// soon as they are there.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lissome/cli/command.h"
 #include "lissome/cli/flags.h"
+#include "lissome/cli/interrupt.h"
 #include "lissome/cli/model.h"
 #include "lissome/cli/session_flags.h"
 
 namespace lissome {
 namespace {
 
-Table list_outputs(const std::vector<NamedArray>& outputs) {
-  Table table{"", {{"output", ""}, {"dtype", ""}, {"sizes", ""}}, {}};
-  for (const NamedArray& output : outputs) {
-    table.rows.push_back({output.name, std::string(dtype_name(output.array.dtype)), format_sizes(output.array.sizes)});
+namespace fs = std::filesystem;
+
+struct RunFlags {
+  std::string model, output, device = "cpu";
+  std::vector<std::string> inputs;
+  SessionFlags asked;
+  int threads = 0;
+  bool json = false;
+};
+
+bool read_flags(RunFlags& to, const std::vector<std::string>& arguments) {
+  Flags flags("run", "Runs a model on arrays from files.");
+  flags.require("MODEL", to.model, ".lissome or .pt2");
+  flags.require(
+      "--input", to.inputs,
+      ".npz or .npy: arrays by name, or in order; given again, or a folder of such files: one after the other");
+  flags.add("--output", to.output,
+            "where the outputs go, an .npz; of several inputs a folder, NAME.npz for NAME.npz; default: only their "
+            "sizes are printed");
+  flags.add("--threads", to.threads, "0: those that the model was made for", 0, kMostThreads);
+  flags.add("--device", to.device, kDeviceHelp);
+  add_session_flags(flags, to.asked);
+  flags.add("--json", to.json, "print the result as JSON");
+  return flags.parse(arguments);
+}
+
+// The files of a folder by name; a file is itself.
+std::vector<std::string> list_files(const std::string& path) {
+  std::error_code failed;
+  if (!fs::is_directory(path, failed)) return {path};
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, failed)) {
+    const fs::path& file = entry.path();
+    if (file.extension() == ".npz" || file.extension() == ".npy") files.push_back(file.string());
   }
-  return table;
+  if (failed) throw_error(ErrorKind::io, "cannot read the folder ", quote(path), ": ", failed.message());
+  if (files.empty()) throw_error(ErrorKind::usage, "there is no .npz or .npy in the folder ", quote(path));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string make_output_path(const std::string& folder, const std::string& input) {
+  return (fs::path(folder) / fs::path(input).stem()).string() + ".npz";
+}
+
+// Before anything runs: two inputs must not write to one file, and the folder must be there.
+void prepare_output_folder(const std::string& folder, const std::vector<std::string>& inputs) {
+  std::set<std::string> paths;
+  for (const std::string& input : inputs) {
+    if (!paths.insert(make_output_path(folder, input)).second)
+      throw_error(ErrorKind::usage, "two inputs are called ", quote(fs::path(input).stem().string()),
+                  ", and so would be their outputs in ", quote(folder), "\nGive them different names");
+  }
+  std::error_code failed;
+  fs::create_directory(folder, failed);  // no error where it is there
+  if (failed || !fs::is_directory(folder))
+    throw_error(ErrorKind::usage, "the outputs of several inputs need a folder, and ", quote(folder),
+                " cannot be one: ", failed ? failed.message() : "a file of that name is there");
+  sweep_temporary_files(folder);
 }
 
 std::vector<NamedArray> name_outputs(const Plan& plan, std::vector<Array> arrays) {
@@ -36,40 +93,60 @@ void tell_cost(const AskedSession& session, const Console& console) {
     console.say("note: " + describe_stream(stream));
 }
 
+// The arrays that there are; outputs that are none have no storage.
+std::vector<NamedArray> run_once(AskedSession& session, const std::vector<NamedArray>& inputs) {
+  std::vector<NamedArray> outputs = name_outputs(session.session().plan(), session.run(view_arrays(inputs)));
+  std::erase_if(outputs, [](const NamedArray& named) { return named.array.storage == nullptr; });
+  return outputs;
+}
+
+Table make_table(bool names_inputs) {
+  Table table{"", {{"output", ""}, {"dtype", ""}, {"sizes", ""}}, {}};
+  if (names_inputs) table.columns.insert(table.columns.begin(), {"input", ""});
+  return table;
+}
+
+void add_rows(Table& table, const std::string& input, const std::vector<NamedArray>& outputs) {
+  for (const NamedArray& output : outputs) {
+    std::vector<Cell> row = {output.name, std::string(dtype_name(output.array.dtype)),
+                             format_sizes(output.array.sizes)};
+    if (table.columns.size() > row.size()) row.insert(row.begin(), input);
+    table.rows.push_back(std::move(row));
+  }
+}
+
 }  // namespace
 
 int run_run(const std::vector<std::string>& arguments, Console& console) {
-  Flags flags("run", "Runs a model on arrays from a file.");
-  std::string model, input, output, device = "cpu";
-  SessionFlags asked;
-  int threads = 0;
-  bool json = false;
-  flags.require("MODEL", model, ".lissome or .pt2");
-  flags.require("--input", input, ".npz or .npy: arrays by name, or in order");
-  flags.add("--output", output, "where the outputs go, an .npz; default: only their sizes are printed");
-  flags.add("--threads", threads, "0: those that the model was made for", 0, kMostThreads);
-  flags.add("--device", device, kDeviceHelp);
-  add_session_flags(flags, asked);
-  flags.add("--json", json, "print the result as JSON");
-  if (!flags.parse(arguments)) return 0;
+  RunFlags flags;
+  if (!read_flags(flags, arguments)) return 0;
+  std::vector<std::string> files;
+  for (const std::string& input : flags.inputs) {
+    const std::vector<std::string> found = list_files(input);
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  const bool stream = files.size() > 1 || files != flags.inputs;
+  if (!flags.output.empty())
+    stream ? prepare_output_folder(flags.output, files) : sweep_temporary_files_beside(flags.output);
 
-  const std::shared_ptr<const Plan> plan = open_plan(model, threads, device);
+  const std::shared_ptr<const Plan> plan = open_plan(flags.model, flags.threads, flags.device);
   std::vector<std::string> notes;
-  const std::vector<NamedArray> inputs = choose_inputs(*plan, input, 1, 0, &notes);
+  std::vector<NamedArray> inputs = choose_inputs(*plan, files.front(), 1, 0, &notes);
   for (const std::string& note : notes) console.say("note: " + note);
   const std::string other = describe_other_machine(plan->machine, std::min(plan->machine.threads, usable_threads()));
   if (!other.empty()) console.say("note: " + other);
-  const std::vector<TensorView> views = view_arrays(inputs);
-  AskedSession session(plan, threads, asked, views);
-  const std::vector<NamedArray> outputs = name_outputs(*plan, session.run(views));
-  tell_cost(session, console);
-  std::vector<NamedArray> stored;
-  for (const NamedArray& named : outputs) {
-    if (named.array.storage != nullptr) stored.push_back(named);
+  AskedSession session(plan, flags.threads, flags.asked, view_arrays(inputs));
+  // The outputs of the inputs that are done; a call that takes longer is cut.
+  const auto promise = stream ? console.promise(kGraceSeconds, {}) : nullptr;
+  Table table = make_table(stream);
+  for (size_t i = 0; i < files.size() && !Console::interrupted(); ++i) {
+    if (i > 0) inputs = choose_inputs(*plan, files[i], 1, 0, nullptr);
+    const std::vector<NamedArray> outputs = run_once(session, inputs);
+    if (i == 0) tell_cost(session, console);
+    if (!flags.output.empty()) save_arrays(stream ? make_output_path(flags.output, files[i]) : flags.output, outputs);
+    add_rows(table, files[i], outputs);
   }
-  if (!output.empty()) save_arrays(output, stored);
-  const Table table = list_outputs(stored);
-  console.print(json ? print_json(to_json(table)) + "\n" : render_table(table, console.terminal()));
+  console.print(flags.json ? print_json(to_json(table)) + "\n" : render_table(table, console.terminal()));
   return 0;
 }
 

@@ -2,11 +2,13 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <atomic>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
 #include "lissome/cli/copy_tensor.h"
+#include "lissome/cli/interrupt.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/cli/read_train_log.h"
 #include "lissome/cli/train_flags.h"
@@ -18,6 +20,9 @@
 
 namespace lissome {
 namespace {
+
+// Nearly all that an answer may take: weights and the optimizer's states are on their way to a disk.
+constexpr double kSecondsToSave = kAnswerSeconds - 0.06;
 
 void save_weights(const Program& program, const std::string& path) {
   std::vector<NamedArray> arrays;
@@ -40,10 +45,40 @@ void write_log(std::optional<TrainLog>& log, Console& console, const auto& write
   }
 }
 
-TrainCallbacks make_callbacks(std::optional<TrainLog>& log, Console& console) {
+// From the first step on there is something to keep: once interrupted, training has a moment to finish its step and to
+// write snapshot and model. What was not written by then is told; files of older steps stay as they are.
+class TrainPromise {
+ public:
+  TrainPromise(const TrainFlags& flags, bool takes_snapshots, const Console& console)
+      : flags_(flags), takes_snapshots_(takes_snapshots), console_(console) {}
+
+  void begin() {
+    if (!promise_) promise_ = console_.promise(kSecondsToSave, [this] { tell_missing(); });
+  }
+  void note_written() { written_ = true; }
+
+ private:
+  void tell_missing() const {
+    const std::string folder = choose_snapshot_folder(flags_);
+    const bool saved = takes_snapshots_ && std::filesystem::is_directory(folder) && !list_snapshots(folder).empty();
+    console_.say("interrupted" + (written_ ? "" : ", and " + flags_.output + " could not be written within a second") +
+                 (saved ? "; go on with --resume " + folder : "; no snapshot was saved yet"));
+  }
+
+  const TrainFlags& flags_;
+  const bool takes_snapshots_;
+  const Console& console_;
+  std::atomic<bool> written_{false};
+  std::shared_ptr<void> promise_;
+};
+
+TrainCallbacks make_callbacks(std::optional<TrainLog>& log, TrainPromise& promise, Console& console) {
   return {
       .on_step =
-          [&](const TrainStepRecord& step) { write_log(log, console, [&](TrainLog& to) { to.add_step(step); }); },
+          [&](const TrainStepRecord& step) {
+            promise.begin();
+            write_log(log, console, [&](TrainLog& to) { to.add_step(step); });
+          },
       .on_epoch =
           [&](const EpochRecord& epoch) { write_log(log, console, [&](TrainLog& to) { to.add_epoch(epoch); }); },
       .on_memory =
@@ -105,10 +140,12 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
 
   std::optional<TrainLog> log;
   if (!flags.log.empty() || !flags.events.empty()) log.emplace(flags.log, flags.events);
-  options.callbacks = make_callbacks(log, console);
+  TrainPromise promise(flags, options.snapshots.has_value(), console);
+  options.callbacks = make_callbacks(log, promise, console);
   const Trained trained = train(model, data, validation ? &*validation : nullptr, options, console.control());
   const TrainRecord& record = trained.record;
   save_program(trained.program, flags.output);
+  promise.note_written();
   if (!flags.weights_output.empty()) save_weights(trained.program, flags.weights_output);
   if (!flags.report.empty()) save_report(flags, record, beside, arguments);
   print_record(record, flags.json, console);

@@ -3,24 +3,17 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
 #include "lissome/base.h"
+#include "lissome/cli/interrupt.h"
 
 namespace lissome {
 namespace {
 
 constexpr double kSecondsBetweenLines = 0.2;  // on a terminal
 constexpr double kSecondsBetweenLogs = 10;    // elsewhere
-
-std::atomic<int> interrupts{0};
-
-void count_interrupt(int) {
-  if (interrupts.fetch_add(1) > 0) _exit(130);
-}
 
 int find_width() {
   winsize size{};
@@ -36,6 +29,7 @@ Console::Console()
       color_(!read_environment("NO_COLOR")) {}
 
 void Console::print(const std::string& text) const {
+  check_mappings();  // what was computed from a mapping that broke must not look like a result
   clear_progress();
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (!written) throw_error(ErrorKind::io, "the result could not be written to stdout");
@@ -48,8 +42,11 @@ void Console::say(const std::string& text) const {
 
 TerminalOptions Console::terminal() const { return {find_width(), stdout_terminal_ && color_}; }
 
-void Console::watch_interrupts() { std::signal(SIGINT, count_interrupt); }
-bool Console::interrupted() { return interrupts.load() > 0; }
+bool Console::interrupted() { return was_interrupted(); }
+
+std::shared_ptr<void> Console::promise(double grace, std::function<void()> deliver) const {
+  return std::make_shared<Promise>(grace, std::move(deliver));
+}
 
 WorkControl Console::control() {
   WorkControl control;

@@ -1,7 +1,10 @@
 // What every command shares: results on stdout, the rest on stderr; colour only where a terminal shows it and NO_COLOR
-// is unset; progress with the time left; Ctrl-C asks for the best so far, a second one ends at once.
+// is unset; progress with the time left; what a command delivers when it is interrupted.
 #pragma once
 
+#include <atomic>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "lissome/measure.h"
@@ -19,17 +22,18 @@ class Console {
   virtual void print(const std::string& text) const;  // a result, to stdout; throws io when stdout is closed or full
   virtual void say(const std::string& text) const;    // a line to stderr, over the progress line
   virtual TerminalOptions terminal() const;           // of stdout
-  virtual WorkControl control();                      // progress to stderr, stop on Ctrl-C
+  virtual WorkControl control();                      // progress to stderr, stop on SIGINT and SIGTERM
+  // A Promise of interrupt.h as long as what is returned lives.
+  virtual std::shared_ptr<void> promise(double grace, std::function<void()> deliver) const;
   void disable_color() { color_ = false; }
-  static void watch_interrupts();  // from here on Ctrl-C sets interrupted()
-  static bool interrupted();
+  static bool interrupted();  // while a promise stands; without one the program has ended
 
  private:
   void show_progress(const Progress& progress);
   void clear_progress() const;
 
   bool stdout_terminal_ = false, stderr_terminal_ = false, color_ = true;
-  mutable bool progress_shown_ = false;
+  mutable std::atomic<bool> progress_shown_ = false;  // a delivering thread prints, too
   double last_shown_ = -1;
   Stopwatch watch_;
 };

@@ -16,6 +16,10 @@ void Flags::require(const std::string& name, std::string& to, const std::string&
   app_->add_option(name, to, help)->required();
 }
 
+void Flags::require(const std::string& name, std::vector<std::string>& to, const std::string& help) {
+  app_->add_option(name, to, help)->required()->allow_extra_args(false);
+}
+
 void Flags::add(const std::string& name, std::string& to, const std::string& help) { app_->add_option(name, to, help); }
 
 // A flag is given once for each value, so that what follows one may be a model.

@@ -21,6 +21,7 @@ class Flags {
   // A name without dashes is a positional argument. `to` keeps its value where the flag is absent, and must outlive
   // parse.
   void require(const std::string& name, std::string& to, const std::string& help);
+  void require(const std::string& name, std::vector<std::string>& to, const std::string& help);
   void add(const std::string& name, std::string& to, const std::string& help);
   void add(const std::string& name, std::vector<std::string>& to, const std::string& help);
   void add(const std::string& name, bool& to, const std::string& help);

@@ -3,11 +3,13 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "lissome/allow_op.h"
 #include "lissome/base.h"
 #include "lissome/cli/command.h"
+#include "lissome/cli/interrupt.h"
 #include "lissome/cli/model.h"
 #include "lissome/op_library.h"
 
@@ -99,23 +101,40 @@ int dispatch_command(const std::vector<std::string>& arguments, Console& console
               nearest.empty() ? std::string() : "; did you mean '" + nearest + "'?", "\nCommands: ", join(known, ", "));
 }
 
+// What was wrong, on stderr; returns the exit code. A mapping that broke is the cause of whatever else was seen.
+int report_failure(const Console& console, const std::exception_ptr& failure) {
+  const auto report = [&](ErrorKind kind, const std::string& message) {
+    console.say("error " + std::string(error_kind_name(kind)) + ": " + message);
+    return exit_code(kind);
+  };
+  try {
+    check_mappings();
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return report(error.kind(), error.message());
+  } catch (const std::bad_alloc&) {
+    return report(ErrorKind::over_budget, "out of memory");
+  } catch (const std::system_error& error) {
+    const bool scarce = error.code() == std::errc::resource_unavailable_try_again;  // no room or no right for a thread
+    return report(scarce ? ErrorKind::over_budget : ErrorKind::internal, error.what());
+  } catch (const std::exception& error) {
+    return report(ErrorKind::internal, error.what());
+  }
+}
+
 }  // namespace
 }  // namespace lissome
 
 int main(int count, char** arguments) {
+  lissome::install_signal_handlers();
   lissome::Console console;
-  lissome::Console::watch_interrupts();
+  int code = 0;
   try {
-    return lissome::dispatch_command(
+    code = lissome::dispatch_command(
         lissome::apply_common_flags(std::vector<std::string>(arguments + 1, arguments + count), console), console);
-  } catch (const lissome::Error& error) {
-    console.say("error " + std::string(lissome::error_kind_name(error.kind())) + ": " + error.message());
-    return lissome::exit_code(error.kind());
-  } catch (const std::bad_alloc&) {
-    console.say("error over_budget: out of memory");
-    return lissome::exit_code(lissome::ErrorKind::over_budget);
-  } catch (const std::exception& error) {
-    console.say(std::string("error internal: ") + error.what());
-    return lissome::exit_code(lissome::ErrorKind::internal);
+    lissome::check_mappings();
+  } catch (...) {
+    code = lissome::report_failure(console, std::current_exception());
   }
+  return lissome::finish_program(code);
 }

@@ -33,6 +33,7 @@ std::optional<ModelFile> try_load_model_file(const std::string& path) {
 
 const TorchEntry& load_torch() {
   static const TorchEntry* entry = [] {
+    require_space_for_libtorch();
     const std::string path = find_library_folder() + kTorchLibrary;
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library == nullptr) {

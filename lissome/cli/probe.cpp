@@ -1,12 +1,16 @@
 #include "lissome/cli/probe.h"
 
+#include <poll.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "lissome/cli/console.h"
 #include "lissome/cli/model.h"
 #include "lissome/measure.h"
 
@@ -16,18 +20,26 @@ namespace lissome {
 namespace {
 
 constexpr int kCalls = 20;
+constexpr int kMillisecondsBetweenLooks = 50;
 
+// Until the other end is closed, or this program is interrupted.
 std::string read_all(int file) {
   std::string text;
   std::array<char, 4096> block;
-  for (ssize_t count; (count = read(file, block.data(), block.size())) > 0;)
+  pollfd ready{file, POLLIN, 0};
+  while (!Console::interrupted()) {
+    if (poll(&ready, 1, kMillisecondsBetweenLooks) <= 0) continue;
+    const ssize_t count = read(file, block.data(), block.size());
+    if (count <= 0) break;
     text.append(block.data(), static_cast<size_t>(count));
+  }
   return text;
 }
 
 }  // namespace
 
 Json run_probe(const std::string& model, const CallFlags& call, const SessionFlags& asked) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // whoever asked has ended: so does this
   const Stopwatch load;
   const std::shared_ptr<const Plan> plan = open_plan(model, call.threads, call.device);
   double load_seconds = load.seconds();
@@ -54,7 +66,7 @@ Json run_probe(const std::string& model, const CallFlags& call, const SessionFla
                                  session.session().stream().streamed + facts.state + facts.reference + libtorch}};
 }
 
-Probe probe_model(const std::string& model, const CallFlags& call, const SessionFlags& asked) {
+std::optional<Probe> probe_model(const std::string& model, const CallFlags& call, const SessionFlags& asked) {
   std::vector<std::string> arguments = {"lissome",   "bench",
                                         "--probe",   model,
                                         "--batch",   std::to_string(call.batch),
@@ -81,13 +93,17 @@ Probe probe_model(const std::string& model, const CallFlags& call, const Session
   close(ends[1]);
   const std::string text = failed == 0 ? read_all(ends[0]) : std::string();
   close(ends[0]);
+  const bool interrupted = Console::interrupted();
+  if (interrupted && failed == 0) kill(child, SIGTERM);
   int status = 0;
   if (failed == 0) waitpid(child, &status, 0);
+  if (interrupted) return std::nullopt;
   if (failed != 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     throw_error(ErrorKind::internal, "the process that probes '", model, "' failed");
   }
   const Json json = parse_json(text, "probe");
-  return {json.at("load_seconds"), json.at("first_call_seconds"), json.at("resident_peak"), json.at("allocator_peak")};
+  return Probe{json.at("load_seconds"), json.at("first_call_seconds"), json.at("resident_peak"),
+               json.at("allocator_peak")};
 }
 
 }  // namespace lissome

@@ -46,8 +46,8 @@ Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, i
   outside.origin.node = "(outside)";
   outside.origin.op = "checks, outputs, clocks";
   outside.kernel = "session";
-  for (int i = 0; i < warmup; ++i) session.run(inputs);
-  for (int run = 0; run < runs && !Console::interrupted(); ++run) {
+  for (int i = 0; i < warmup && !Console::interrupted(); ++i) session.run(inputs);
+  for (int run = 0; run < runs && (run == 0 || !Console::interrupted()); ++run) {
     profile.spans.clear();
     double inside = 0;
     const StepSink sink = [&](const StepTiming& timing) {

@@ -21,13 +21,18 @@ constexpr Command kCommands[] = {
     {"inspect", "inputs, outputs, dimensions, parameters, ops, program text", run_inspect},
 };
 
-// What libtorch throws on our account carries a stack trace: its first line is for people.
+// What libtorch throws carries a stack trace: its first line is for people. It checks what it is asked for, and that
+// comes from the model and the data; what it asserts about itself does not.
 template <typename Work>
 auto wrap_torch_errors(const Work& work) {
   try {
     return work();
+  } catch (const c10::OutOfMemoryError& error) {
+    throw_error(ErrorKind::over_budget, error.what_without_backtrace());
   } catch (const c10::Error& error) {
-    throw_error(ErrorKind::internal, error.what_without_backtrace());
+    const std::string text = error.what_without_backtrace();
+    const bool asserted = text.find("INTERNAL ASSERT") != std::string::npos;
+    throw_error(asserted ? ErrorKind::internal : ErrorKind::invalid_input, "libtorch refuses what is asked for: ", text);
   }
 }
 

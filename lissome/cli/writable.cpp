@@ -20,6 +20,7 @@ void check_writable(const std::string& path) {
     throw_error(ErrorKind::io, "no permission to write into '", folder, "' (for '", path, "')");
   if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
     throw_error(ErrorKind::usage, "'", path, "' is a folder");
+  sweep_temporary_files_beside(path);
 }
 
 }  // namespace lissome

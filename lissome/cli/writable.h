@@ -6,6 +6,7 @@
 namespace lissome {
 
 // An empty path is none. Throws usage where there is no such folder or the path is one, io without permission.
+// Removes temporary files beside it that killed processes left.
 void check_writable(const std::string& path);
 
 }  // namespace lissome

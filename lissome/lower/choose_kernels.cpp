@@ -95,8 +95,11 @@ class KernelChooser {
     double gain;  // nanoseconds that the nodes alone would save
   };
 
+  bool stopped() const { return options_.should_stop && options_.should_stop(); }
+
   Plan finish() {
     note_times();
+    if (stopped()) return std::move(best_.plan);
     for (const auto& [name, kind] : kinds_) cache_.keep_times(name, kind.times);
     cache_.keep_choice(key_, preferences_);
     cache_.save();
@@ -141,6 +144,7 @@ class KernelChooser {
       for (const std::string& kernel : choice.accepted) {
         if (!kind.times.contains(kernel) && find_apart(node.op, kernel).empty()) untimed.push_back(kernel);
       }
+      if (stopped()) return;
       if (!untimed.empty()) kind.times.merge(timer_.measure(node, untimed));
       for (const std::string& kernel : choice.accepted) {
         const std::string apart = find_apart(node.op, kernel);
@@ -236,7 +240,7 @@ class KernelChooser {
 
   // Returns why the plan could not be made or run, though each part ran alone; empty when it was.
   std::string try_preferences(Preferences wanted) {
-    if (wanted == preferences_ || watch_.seconds() > budget_.seconds) return {};
+    if (wanted == preferences_ || watch_.seconds() > budget_.seconds || stopped()) return {};
     Lowered changed;
     std::unique_ptr<Session> session;
     try {
@@ -250,10 +254,12 @@ class KernelChooser {
     interleave.least_rounds = 9;
     interleave.rounds = 200;
     interleave.seconds = budget_.seconds_of_one;
+    interleave.should_stop = options_.should_stop;
     const Interleaved timing = compare_interleaved(
         {{"before", [&] { session_->run(inputs_.views); }}, {"after", [&] { session->run(inputs_.views); }}},
         interleave);
     const bool adds_libtorch = changed.plan.needs_reference() && !best_.plan.needs_reference();
+    if (stopped()) return {};  // a comparison that was cut short proves nothing
     if (timing.ratios[1].interval.high >= (adds_libtorch ? kWorthLibtorch : kFasterBy)) return {};
     best_ = std::move(changed);
     session_ = std::move(session);

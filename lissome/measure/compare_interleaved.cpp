@@ -8,10 +8,11 @@ namespace lissome {
 Interleaved compare_interleaved(const std::vector<Contender>& contenders, const InterleaveOptions& options) {
   LISSOME_CHECK(!contenders.empty() && options.rounds > 0, "nothing to compare");
   Interleaved result;
+  const auto stopped = [&] { return options.should_stop && options.should_stop(); };
   result.seconds.resize(contenders.size());
   for (const Contender& contender : contenders) {
     result.names.push_back(contender.name);
-    for (int i = 0; i < options.warmup; ++i) contender.run();
+    for (int i = 0; i < options.warmup && !stopped(); ++i) contender.run();
   }
   const Stopwatch whole;
   for (int round = 0; round < options.rounds; ++round) {
@@ -24,7 +25,7 @@ Interleaved compare_interleaved(const std::vector<Contender>& contenders, const 
     }
     const bool enough = round + 1 >= options.least_rounds;
     if (enough && options.seconds > 0 && whole.seconds() >= options.seconds) break;
-    if (options.should_stop && options.should_stop()) break;
+    if (stopped()) break;
   }
   for (size_t i = 0; i < contenders.size(); ++i) {
     result.summaries.push_back(summarize(result.seconds[i]));

@@ -23,7 +23,8 @@ struct InterleaveOptions {
   int least_rounds = 10;
   double confidence = 0.95;  // of the ratios
   uint64_t seed = 0;
-  std::function<bool()> should_stop;  // polled between rounds; the rounds so far are returned
+  // Polled between calls of the warm-up and between rounds; the rounds so far are returned, at least one.
+  std::function<bool()> should_stop;
 };
 
 struct Interleaved {

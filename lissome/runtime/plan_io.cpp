@@ -382,6 +382,15 @@ void put_plan(ModelFile& file, const Plan& plan) {
   file.plan = print_plan(written);
 }
 
-Plan read_plan(const ModelFile& file) { return PlanReader(file).read(); }
+// What the checks above let through to a container is the file's fault all the same.
+Plan read_plan(const ModelFile& file) {
+  try {
+    return PlanReader(file).read();
+  } catch (const Json::exception& error) {
+    throw_error(ErrorKind::invalid_input, "plan: ", error.what());
+  } catch (const std::logic_error& error) {  // out_of_range and length_error
+    throw_error(ErrorKind::invalid_input, "plan: ", error.what());
+  }
+}
 
 }  // namespace lissome

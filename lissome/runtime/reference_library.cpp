@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lissome/op_library.h"
+#include "lissome/runtime/address_space.h"
 #include "lissome/runtime/reference.h"
 
 namespace lissome {
@@ -39,6 +40,7 @@ std::string name_nodes(const Plan& plan) {
 }  // namespace
 
 std::unique_ptr<Reference> open_reference(const ReferenceSetup& setup) {
+  require_space_for_libtorch();
   const std::string path = own_folder() + "liblissome_reference.so";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* symbol = library ? dlsym(library, "lissome_open_reference") : nullptr;

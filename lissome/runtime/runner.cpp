@@ -243,11 +243,13 @@ void Session::Runner::run_native(Binding& binding, const Segment& segment, const
   const auto steps =
       binding.steps().subspan(static_cast<size_t>(segment.first), static_cast<size_t>(segment.last - segment.first));
   for (size_t first = 0; first < steps.size();) {
-    size_t last = steps.size();
+    poll_stop();
+    size_t last = std::min(steps.size(), first + count_steps_between_polls());
     if (stream_) {
       const int end = stream_->advance(steps[first].plan_step);
+      const size_t most = last;
       last = first + 1;
-      while (last < steps.size() && steps[last].plan_step < end) ++last;
+      while (last < most && steps[last].plan_step < end) ++last;
     }
     run_steps(steps.subspan(first, last - first), sink);
     first = last;
@@ -323,7 +325,10 @@ void Session::Runner::execute(Binding& binding, std::span<const TensorView> inpu
   if (stream_ && memory_limit_ == 0) fit_inputs(inputs);
   const StreamedRun streamed{stream_.get()};
   try {
+    const int64_t before = should_stop_ ? read_clock() : 0;
     run_segments(binding, inputs, listeners);
+    if (should_stop_) run_nanoseconds_ = read_clock() - before;
+    check_mappings();
   } catch (const Error& error) {
     // What it took is given back, so that a smaller run may fit; bind() takes anew.
     if (error.kind() == ErrorKind::over_budget) std::destroy_at(&arena_), std::construct_at(&arena_);
@@ -342,6 +347,7 @@ void Session::Runner::run_segments(Binding& binding, std::span<const TensorView>
     finish_steps(binding, std::exchange(done, first), first, listeners.taker);
     if (stream_ && segment.kind == SegmentKind::reference) stream_->advance(first);
     if (segment.kind == SegmentKind::reference) {
+      poll_stop();
       run_reference(binding, segment, listeners.sink);
     } else if (segment.kind == SegmentKind::transfer) {
       run_transfer(binding, static_cast<size_t>(segment.first), listeners.sink);

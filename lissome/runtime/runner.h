@@ -34,6 +34,7 @@ class Session::Runner {
   MemoryFacts memory();
   StreamFacts stream();
   void stream_inputs(std::span<const size_t> inputs, int64_t bytes);
+  void stop_runs(std::function<bool()> should_stop);
   const Plan& plan() const { return *plan_; }
   int threads() const { return threads_; }
 
@@ -54,6 +55,8 @@ class Session::Runner {
   void execute(Binding& binding, std::span<const TensorView> inputs, const RunListeners& listeners);
   void run_segments(Binding& binding, std::span<const TensorView> inputs, const RunListeners& listeners);
   void run_native(Binding& binding, const Segment& segment, const StepSink* sink);
+  size_t count_steps_between_polls() const;
+  void poll_stop() const;
   void run_steps(std::span<const BoundStep> steps, const StepSink* sink);
   void run_reference(Binding& binding, const Segment& segment, const StepSink* sink);
   void run_transfer(const Binding& binding, size_t position, const StepSink* sink);
@@ -75,6 +78,8 @@ class Session::Runner {
   size_t cached_shapes_ = 16;
   int64_t memory_limit_ = 0, state_bytes_ = 0;
   int64_t input_memory_ = 0;  // bytes of inputs that stream
+  std::function<bool()> should_stop_;
+  int64_t run_nanoseconds_ = 0;  // of the last whole run that could be stopped; 0: not known
   std::mutex mutex_;
   std::vector<Array> arrays_;  // by Plan::arrays; own copies where they are state
   std::vector<bool> natively_read_;

@@ -2,6 +2,7 @@
 // its weights, and run at once.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -46,6 +47,11 @@ struct StreamFacts {
   double seconds() const { return streamed > 0 ? static_cast<double>(streamed) / bytes_per_second : 0; }
 };
 
+// Thrown by a run that was stopped; see Session::stop_runs().
+struct RunInterrupted : std::exception {
+  const char* what() const noexcept override { return "the run was interrupted"; }
+};
+
 class Session {
  public:
   explicit Session(std::shared_ptr<const Plan> plan, const SessionOptions& options = {});
@@ -77,6 +83,10 @@ class Session {
   // runs. A run whose largest step reads more throws over_budget. Throws unsupported where SessionOptions::memory is
   // set.
   void stream_inputs(std::span<const size_t> inputs, int64_t bytes);
+  // From the next run on `should_stop` is polled between steps, several times a second: where it is true, the run
+  // throws RunInterrupted. Outputs are then worth nothing, state is as before the run, and the session stays usable.
+  // Empty: runs are not stopped.
+  void stop_runs(std::function<bool()> should_stop);
   // Inputs by name brought into the plan's order.
   std::vector<TensorView> order_inputs(std::span<const NamedArray> inputs) const;
 

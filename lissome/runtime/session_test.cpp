@@ -376,6 +376,26 @@ TEST_CASE("an output may not leave before it is made") {
   check_plan(plan);
 }
 
+TEST_CASE("a run is stopped between its steps, and the session goes on") {
+  for (const int threads : {1, 2}) {
+    Session session(std::make_shared<Plan>(make_plan()), {.threads = threads});
+    const Array x = make_input(3, 1.5f);
+    const auto run = [&] { return session.run(std::vector<TensorView>{x.view()}).at(0).data<float>()[2]; };
+    int polls = 0;
+    bool stop = false;
+    session.stop_runs([&] { return ++polls > 0 && stop; });
+    CHECK(run() == 12);
+    CHECK(polls >= 1);
+    stop = true;
+    CHECK_THROWS_AS(run(), RunInterrupted);
+    stop = false;
+    CHECK(run() == 12);
+    session.stop_runs({});
+    stop = true;
+    CHECK(run() == 12);
+  }
+}
+
 TEST_CASE("steps are timed when asked") {
   Session session(std::make_shared<Plan>(make_plan()));
   const Array x = make_input(2, 1);

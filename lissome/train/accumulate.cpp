@@ -181,6 +181,9 @@ std::optional<double> BatchStep::try_parts(const std::vector<at::Tensor>& batch,
     undo();
     if (error.kind() != ErrorKind::over_budget) throw;
     refusal_ = error.message();
+  } catch (const RunInterrupted&) {
+    undo();
+    throw;
   } catch (const c10::OutOfMemoryError& error) {
     undo();
     refusal_ = error.what_without_backtrace();

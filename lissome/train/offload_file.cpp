@@ -36,9 +36,11 @@ OffloadFile::OffloadFile(const std::string& folder, int64_t bytes) : file_(folde
     throw_error(ErrorKind::io, "a file of ", format_bytes(bytes), " in ", quote(folder),
                 " cannot be mapped: ", std::error_code(errno, std::generic_category()).message());
   data_ = static_cast<std::byte*>(data);
+  range_.emplace(data, static_cast<size_t>(bytes), "an offload file in " + folder);
 }
 
 OffloadFile::~OffloadFile() {
+  range_.reset();
   if (data_ != nullptr) munmap(data_, static_cast<size_t>(file_.bytes()));
 }
 

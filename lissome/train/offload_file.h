@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "lissome/runtime.h"
@@ -33,6 +34,7 @@ class OffloadFile {
  private:
   UnnamedFile file_;
   std::byte* data_ = nullptr;
+  std::optional<MappedRange> range_;
 };
 
 }  // namespace lissome

@@ -1,13 +1,11 @@
 #include "lissome/train/snapshot_folder.h"
 
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 #include "lissome/base.h"
@@ -18,23 +16,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-", kSuffix = ".snapshot";
-constexpr std::string_view kTemporary = ".lissome-";  // of AtomicFile: ".lissome-<process>-<number>.tmp"
 
 std::string make_path(const std::string& folder, int64_t step) {
   char name[48];
   std::snprintf(name, sizeof name, "step-%012lld.snapshot", static_cast<long long>(step));
   return folder + "/" + name;
-}
-
-// Half-written files of processes that are gone.
-void remove_leftovers(const std::string& folder) {
-  std::error_code ignored;  // what cannot be removed lies there and does no harm
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kTemporary) || !name.ends_with(".tmp")) continue;
-    const long process = std::strtol(name.c_str() + kTemporary.size(), nullptr, 10);
-    if (process > 0 && kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) fs::remove(entry.path(), ignored);
-  }
 }
 
 std::string describe_difference(const TrainingFacts& there, const TrainingFacts& here) {
@@ -124,7 +110,8 @@ SnapshotFolder::SnapshotFolder(const SnapshotOptions& options) : options_(option
     throw_error(problem == ENOENT ? ErrorKind::usage : ErrorKind::io, "the folder ", quote(options.folder),
                 " for snapshots cannot be made: ", std::error_code(problem, std::generic_category()).message());
   made_ = problem == 0;
-  remove_leftovers(options.folder);
+  if (made_) empty_ = UnfinishedPath(options.folder);
+  sweep_temporary_files(options.folder);
   const AtomicFile probe(options.folder + "/probe");  // not committed: throws now and not after an hour
 }
 
@@ -141,6 +128,7 @@ void SnapshotFolder::save(int64_t step, const Snapshot& snapshot) {
   tried_seconds_ = watch_.seconds();
   const std::string path = make_path(options_.folder, step);
   save_snapshot(path, snapshot);
+  empty_.forget();
   tried_seconds_ = watch_.seconds();
   saved_step_ = step;
   // A damaged one of a later step, passed over when resuming, does not count.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lissome/base.h"
 #include "lissome/measure.h"
 #include "lissome/train/snapshot_file.h"
 
@@ -57,6 +58,7 @@ class SnapshotFolder {
  private:
   SnapshotOptions options_;
   bool made_ = false;
+  UnfinishedPath empty_;  // the folder that was made, until something is saved into it
   int64_t saved_step_ = 0;
   double tried_seconds_ = 0;
   Stopwatch watch_;

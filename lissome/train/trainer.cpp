@@ -221,10 +221,15 @@ class Trainer {
     const Stopwatch watch;
     const double seconds_before = place_.seconds;
     while (place_.epoch_steps < batches_.per_epoch() && !record_.interrupted && !is_last_step()) {
-      const TrainStepRecord step = run_step();
-      place_.learning_rate = step.learning_rate;
+      const std::optional<TrainStepRecord> step = run_step();
       place_.seconds = seconds_before + watch.seconds();
-      tell_step(step);
+      if (!step) {
+        record_.interrupted = true;
+        if (snapshots_ != nullptr && record_.steps > first_step_) save_snapshot();
+        break;
+      }
+      place_.learning_rate = step->learning_rate;
+      tell_step(*step);
       if (options_.memory_every > 0 && (record_.places.empty() || record_.steps % options_.memory_every == 0))
         look_at_memory();
       for (const std::string& text : batches_.list_new_bad_samples()) notice(text);
@@ -238,14 +243,18 @@ class Trainer {
                        .learning_rate = place_.learning_rate,
                        .validation_loss = {},
                        .validation_metrics = {}};
-    if (!record_.interrupted) judge_epoch(record);
+    if (!record_.interrupted && !judge_epoch(record)) {
+      record_.interrupted = true;
+      if (snapshots_ != nullptr) save_snapshot();  // after its last step: who goes on from it judges the epoch again
+    }
     record.seconds = seconds_before + watch.seconds();
     record_.epochs.push_back(record);
     if (options_.callbacks.on_epoch) options_.callbacks.on_epoch(record);
     place_ = {.epoch = place_.epoch + 1};
   }
 
-  TrainStepRecord run_step() {
+  // Nothing where it was interrupted: then all is as before it.
+  std::optional<TrainStepRecord> run_step() {
     const int64_t index = place_.epoch_steps;
     TrainStepRecord step{.epoch = place_.epoch, .step = record_.steps + 1};
     const Stopwatch watch;
@@ -255,7 +264,9 @@ class Trainer {
     step.seconds_data = watch.seconds();
     const RatePoint rate = schedule_.at(record_.steps);
     const StepOptions update = {.lr = rate.learning_rate, .momentum = rate.momentum};
-    step.loss = run_gradients(inputs_, update);
+    const std::optional<double> loss = run_gradients(inputs_, update);
+    if (!loss) return std::nullopt;
+    step.loss = *loss;
     for (; told_ < step_->notes().size(); ++told_) notice(step_->notes()[told_]);
     if (!std::isfinite(step.loss)) refuse_loss(step, step_->last_inputs());
     step.seconds_gradients = watch.seconds() - step.seconds_data;
@@ -279,14 +290,26 @@ class Trainer {
     return step;
   }
 
-  // The rate is the one for all updates of this step.
-  double run_gradients(const std::vector<at::Tensor>& inputs, const StepOptions& options) {
-    if (!backward_update_) return step_->run(inputs);
+  // The rate is the one for all updates of this step. Nothing where it was interrupted, which a step that updates
+  // weights while it runs cannot be.
+  std::optional<double> run_gradients(const std::vector<at::Tensor>& inputs, const StepOptions& options) {
+    if (!backward_update_) return run_until_stopped(inputs);
     backward_update_->begin(options);
     const GradientTaker taker = [&](size_t index, const at::Tensor& gradient) {
       backward_update_->take(index, gradient);
     };
     return step_->run(inputs, &taker);
+  }
+
+  std::optional<double> run_until_stopped(const std::vector<at::Tensor>& inputs) {
+    step_->step().session().stop_runs(control_.should_stop);
+    std::optional<double> loss;
+    try {
+      loss = step_->run(inputs);
+    } catch (const RunInterrupted&) {
+    }
+    step_->step().session().stop_runs({});
+    return loss;
   }
 
   StepResult update_weights(StepOptions options) {
@@ -433,16 +456,24 @@ class Trainer {
     weights_.release();
   }
 
-  // Validation, and what follows from it, with the averages of weights where they are kept.
-  void judge_epoch(EpochRecord& record) {
+  // Validation, with the averages of weights where they are kept. False where it was interrupted.
+  bool validate_epoch(EpochRecord& record) {
+    if (validation_ == nullptr) return true;
     if (average_) average_->swap();
-    if (validation_ != nullptr) {
-      if (const auto result = validate(eval_, *validation_, step_->at_once(), fixed_, options_.metrics)) {
-        record.validation_loss = result->loss;
-        record.validation_metrics = result->metrics;
-      }
-      weights_.release();
+    const auto result = validate(eval_, *validation_, step_->at_once(), fixed_, options_.metrics, control_);
+    if (result) {
+      record.validation_loss = result->loss;
+      record.validation_metrics = result->metrics;
     }
+    weights_.release();
+    if (average_) average_->swap();
+    return result || !control_.stopped();
+  }
+
+  // Validation and what follows from it. False where it was interrupted: then nothing follows.
+  bool judge_epoch(EpochRecord& record) {
+    if (!validate_epoch(record)) return false;
+    if (average_) average_->swap();  // early stopping keeps the best averages
     const double metric = record.validation_loss.value_or(record.loss);
     schedule_.observe(metric);
     if (early_stop_) {
@@ -450,6 +481,7 @@ class Trainer {
       record_.stopped_early = early_stop_->should_stop();
     }
     if (average_) average_->swap();
+    return true;
   }
 
   OffloadedWeights weights_;   // before all that takes memory: they come back when that has gone

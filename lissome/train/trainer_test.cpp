@@ -238,12 +238,56 @@ TEST_CASE("early stopping gives back the best weights; interrupted, what is ther
   const Trained stopped = train(make_model(), data, &other, options);
   CHECK(stopped.record.stopped_early);
   CHECK(stopped.record.epochs.size() < 30);
-  int64_t asked = 0;
+  int64_t steps = 0;
+  options = make_options();
+  options.callbacks.on_step = [&](const TrainStepRecord&) { ++steps; };
   WorkControl control;
-  control.should_stop = [&] { return ++asked == 10; };
-  const Trained interrupted = train(make_model(), data, nullptr, make_options(), control);
+  control.should_stop = [&] { return steps >= 10; };
+  const Trained interrupted = train(make_model(), data, nullptr, options, control);
   CHECK(interrupted.record.interrupted);
   CHECK(interrupted.record.steps == 10);
+}
+
+TEST_CASE("interrupted anywhere, inside a step or a validation, training goes on to the same bits") {
+  const Dataset data = make_line();
+  const auto make_dropout_model = [] {
+    return parse_program(
+        "dim n in 1..64\n"
+        "input %x: f32[n, 1]\n"
+        "parameter @w: f32[1, 1] = 0.5\n"
+        "parameter @b: f32[1] = 0.0\n"
+        "%y: f32[n, 1] = aten::linear(%x, @w, @b)\n"
+        "%d: f32[n, 1] = aten::dropout(%y, 0.25, true)\n"
+        "return %d\n");
+  };
+  TrainOptions options = make_options();
+  options.epochs = 3, options.average_decay = 0.9;
+  const Trained wanted = train(make_dropout_model(), data, &data, options);
+  int64_t polls = 0;
+  WorkControl count;
+  count.should_stop = [&] { return ++polls < 0; };
+  train(make_dropout_model(), data, &data, options, count);
+  REQUIRE(polls > 2 * wanted.record.steps);  // some inside of steps
+  int resumed = 0;
+  for (int64_t stop_at = 1; stop_at <= polls; stop_at += 3) {
+    const TemporaryFolder folder;
+    options.snapshots = SnapshotOptions{.folder = folder.file("s"), .every_steps = 1000, .every_seconds = 0};
+    options.resume.clear();
+    int64_t polled = 0;
+    WorkControl control;
+    control.should_stop = [&] { return ++polled >= stop_at; };
+    const Trained interrupted = train(make_dropout_model(), data, &data, options, control);
+    REQUIRE(interrupted.record.interrupted);
+    if (interrupted.record.steps == 0) continue;
+    options.resume = options.snapshots->folder;
+    const Trained whole = train(make_dropout_model(), data, &data, options);
+    CHECK(read_one(whole.program, "w") == read_one(wanted.program, "w"));
+    CHECK(read_one(whole.program, "b") == read_one(wanted.program, "b"));
+    CHECK(whole.record.steps == wanted.record.steps);
+    CHECK(whole.record.epochs.back().validation_loss == wanted.record.epochs.back().validation_loss);
+    ++resumed;
+  }
+  CHECK(resumed >= 10);
 }
 
 TEST_CASE("tied parameters train as one") {

@@ -21,7 +21,7 @@ std::vector<at::Tensor> list_outputs(const std::vector<c10::IValue>& results) {
 }  // namespace
 
 std::optional<ValidationResult> validate(const Program& program, const Dataset& data, int64_t batch, bool fixed,
-                                         const std::vector<TrainMetric>& metrics) {
+                                         const std::vector<TrainMetric>& metrics, const WorkControl& control) {
   const int64_t last = fixed ? data.samples() / batch * batch : data.samples();
   if (last == 0) return std::nullopt;
   const bool has_labels = program.inputs.size() > data.columns.size();
@@ -29,6 +29,7 @@ std::optional<ValidationResult> validate(const Program& program, const Dataset& 
   std::vector<double> sums;
   double losses = 0;
   for (int64_t first = 0; first < last; first += batch) {
+    if (control.stopped()) return std::nullopt;
     const int64_t count = std::min(batch, last - first);
     const auto samples = static_cast<double>(count);
     const std::vector<at::Tensor> inputs = take_inputs(data, first, count, program.inputs.size());

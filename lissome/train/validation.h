@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lissome/data.h"
+#include "lissome/measure.h"
 #include "lissome/program.h"
 #include "lissome/train/metric.h"
 
@@ -18,8 +19,9 @@ struct ValidationResult {
 };
 
 // `program` is in eval form and gives its loss first; `batch` samples at once, and with `fixed` no fewer. Metrics are
-// the ready ones that fit, then `metrics`; all need labels. Nothing where no batch is full.
+// the ready ones that fit, then `metrics`; all need labels. Nothing where no batch is full, and
+// where the work was stopped.
 std::optional<ValidationResult> validate(const Program& program, const Dataset& data, int64_t batch, bool fixed,
-                                         const std::vector<TrainMetric>& metrics);
+                                         const std::vector<TrainMetric>& metrics, const WorkControl& control);
 
 }  // namespace lissome

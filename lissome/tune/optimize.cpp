@@ -19,17 +19,17 @@ Optimized optimize(const Program& original, const Dataset* data, const OptimizeO
   run_computation_stage(search);
   run_compilation_stage(search);
   run_deployment_stage(search);
+  if (control.stopped()) return search.describe_so_far();
   search.report("validation", "measuring the result against the original");
-  Optimized result;
-  result.record = search.finish();
-  result.program = *search.best().program;
-  result.plan = *search.best().plan;
-  for (const GoalRecord& goal : result.record.goals) result.met = result.met && goal.met;
-  return result;
+  Optimized result = search.finish();
+  // Too long a measurement to be done for nothing: what was measured counts, unless it was cut short.
+  return control.stopped() ? search.describe_so_far() : result;
 }
 
-void save_optimized(const Optimized& optimized, const std::string& path) {
-  save_with_plan(optimized.program, optimized.plan, to_json(optimized.record), path);
+void save_optimized(const Optimized& optimized, const std::string& path) { seal_optimized(optimized, path)->publish(); }
+
+std::unique_ptr<AtomicFile> seal_optimized(const Optimized& optimized, const std::string& path) {
+  return seal_model_file(path, pack_with_plan(optimized.program, optimized.plan, to_json(optimized.record)));
 }
 
 }  // namespace lissome

@@ -17,8 +17,16 @@ namespace {
 constexpr int kFinalRounds = 200;
 constexpr double kFinalSeconds = 10;
 
+void take_known_totals(OptimizationRecord& record, const Variant& original, const Variant& best) {
+  record.size_original = count_weight_bytes(original);
+  record.size_final = count_weight_bytes(best);
+  record.quality_original = original.quality;
+  record.quality_final = best.quality;
+  record.threads = best.session->threads();
+}
+
 void measure_totals(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
-                    const OptimizeOptions& options) {
+                    const OptimizeOptions& options, const WorkControl& control) {
   InterleaveOptions interleave;
   interleave.warmup = 5;
   interleave.rounds = kFinalRounds;
@@ -26,6 +34,7 @@ void measure_totals(OptimizationRecord& record, Variant& original, Variant& best
   interleave.seconds = kFinalSeconds;
   interleave.confidence = 0.99;
   interleave.seed = options.seed;
+  interleave.should_stop = control.should_stop;
   const Interleaved timing = compare_interleaved(
       {{"best", [&] { best.session->run(bench.views); }}, {"original", [&] { original.session->run(bench.views); }}},
       interleave);
@@ -34,11 +43,33 @@ void measure_totals(OptimizationRecord& record, Variant& original, Variant& best
   record.speedup = timing.ratios[1];
   record.memory_original = measure_memory(original, bench);
   record.memory_final = measure_memory(best, bench);
-  record.size_original = count_weight_bytes(original);
-  record.size_final = count_weight_bytes(best);
-  record.quality_original = original.quality;
-  record.quality_final = best.quality;
-  record.threads = best.session->threads();
+  take_known_totals(record, original, best);
+}
+
+// Each accepted step was measured against the best before it: their ratios multiply, and so do the bounds of their
+// intervals, which hold together with at least the confidence that is left when all that lacks is added up.
+void chain_steps(OptimizationRecord& record) {
+  Ratio whole;  // after / before
+  whole.interval = {1, 1};
+  whole.confidence = 1;
+  bool first = true;
+  for (const StepRecord& step : record.steps) {
+    if (step.seconds_before <= 0) continue;  // was not measured
+    if (first) {
+      record.seconds_original = record.seconds_final = step.seconds_before;
+      record.memory_original = record.memory_final = step.memory_before;
+      first = false;
+    }
+    if (!step.accepted) continue;
+    record.seconds_final = step.seconds_after;
+    record.memory_final = step.memory_after;
+    whole.median *= step.ratio.median;
+    whole.interval = {whole.interval.low * step.ratio.interval.low, whole.interval.high * step.ratio.interval.high};
+    whole.confidence -= 1 - step.ratio.confidence;
+  }
+  record.speedup = whole;
+  record.speedup.median = 1 / whole.median;
+  record.speedup.interval = {1 / whole.interval.high, 1 / whole.interval.low};
 }
 
 void judge_goals(OptimizationRecord& record, const OptimizeOptions& options) {
@@ -73,6 +104,7 @@ std::string list_goals_met_before(const OptimizationRecord& record) {
 }
 
 std::string make_answer(const OptimizationRecord& record) {
+  if (record.seconds_original <= 0) return "interrupted before a step was measured: the original as it is";
   char text[256];
   const bool faster = record.speedup.interval.low > 1;
   if (faster) {
@@ -163,15 +195,24 @@ void save_with_plan(const Program& program, const Plan& plan, const Json& record
 }
 
 void complete_record(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
-                     const OptimizeOptions& options) {
-  measure_totals(record, original, best, bench, options);
+                     const OptimizeOptions& options, const WorkControl& control) {
+  measure_totals(record, original, best, bench, options, control);
   judge_goals(record, options);
+  if (control.stopped()) return;
   record.layers = compare_layers(original, best, bench);
   record.memory_over_time = {trace_memory("before", *original.program, bench),
                              trace_memory("after", *best.program, bench)};
   for (const GoalRecord& goal : record.goals) {
     if (!goal.met && record.blocker.empty()) record.blocker = find_blocker(goal, record);
   }
+  record.answer = make_answer(record);
+}
+
+void describe_steps_so_far(OptimizationRecord& record, const Variant& original, const Variant& best,
+                           const OptimizeOptions& options) {
+  take_known_totals(record, original, best);
+  chain_steps(record);
+  if (record.seconds_original > 0) judge_goals(record, options);
   record.answer = make_answer(record);
 }
 

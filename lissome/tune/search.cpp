@@ -79,6 +79,7 @@ Search::Search(const Program& original, const Dataset* data, const OptimizeOptio
   } else {
     record_.data_note = "no data: inputs are generated and only exact steps are tried";
   }
+  tell_so_far(true);
 }
 
 void Search::set_up_data(const Dataset* data) {
@@ -170,14 +171,18 @@ bool Search::try_step(const std::string& stage, const std::string& name, bool lo
   try {
     Proposal proposal = propose();
     step.notes = std::move(proposal.notes);
+    proposal.lowering.should_stop = control_.should_stop;
+    if (stop_step(stage, name)) return false;
     variant = make_variant(name, std::move(proposal.program), proposal.lowering, bench_);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
     skip_step(stage, name, "not possible here: " + error.message());
     return false;
   }
+  if (stop_step(stage, name)) return false;
   GateOptions gate{options_.goal.memory, options_.seed, control_.should_stop};
   const Verdict verdict = judge_speed(*best_, *variant, bench_, gate);
+  if (stop_step(stage, name)) return false;  // a comparison that was cut short proves nothing
   step.reason = verdict.reason;
   step.seconds_before = verdict.seconds_before;
   step.seconds_after = verdict.seconds_after;
@@ -196,7 +201,14 @@ bool Search::try_step(const std::string& stage, const std::string& name, bool lo
     best_ = std::move(variant);
   }
   record_.steps.push_back(step);
+  tell_so_far(step.accepted);
   return step.accepted;
+}
+
+bool Search::stop_step(const std::string& stage, const std::string& name) {
+  if (!control_.stopped()) return false;
+  skip_step(stage, name, "interrupted");
+  return true;
 }
 
 void Search::skip_step(const std::string& stage, const std::string& name, const std::string& reason) {
@@ -215,12 +227,28 @@ void Search::keep_step(const Variant& before, const Variant& after) {
   save_with_plan(*after.program, *after.plan, Json(), stem + "-after.lissome");
 }
 
-OptimizationRecord Search::finish() {
-  OptimizationRecord record = record_;
-  record.interrupted = control_.stopped();
-  complete_record(record, *original_, *best_, bench_, options_);
+Optimized Search::take_best(OptimizationRecord record) const {
   record.spent_seconds = spent_seconds();
-  return record;
+  Optimized result{*best_->program, *best_->plan, std::move(record)};
+  for (const GoalRecord& goal : result.record.goals) result.met = result.met && goal.met;
+  return result;
+}
+
+Optimized Search::finish() {
+  OptimizationRecord record = record_;
+  complete_record(record, *original_, *best_, bench_, options_, control_);
+  return take_best(std::move(record));
+}
+
+Optimized Search::describe_so_far() const {
+  OptimizationRecord record = record_;
+  record.interrupted = true;
+  describe_steps_so_far(record, *original_, *best_, options_);
+  return take_best(std::move(record));
+}
+
+void Search::tell_so_far(bool better) const {
+  if (options_.on_step) options_.on_step(describe_so_far(), better);
 }
 
 }  // namespace lissome

@@ -54,12 +54,17 @@ class Search {
   double spent_seconds() const { return watch_.seconds(); }
   void report(const std::string& stage, const std::string& message);
 
-  // Fills goals, totals, layers and the answer.
-  OptimizationRecord finish();
+  // Measures totals, goals and layers of the best, and answers. Cut short where the search is stopped.
+  Optimized finish();
+  // The best so far, with what the steps measured.
+  Optimized describe_so_far() const;
 
  private:
   void set_up_data(const Dataset* data);
   bool judge_quality(Variant& variant, StepRecord& step);
+  bool stop_step(const std::string& stage, const std::string& name);  // notes it where the search is stopped
+  void tell_so_far(bool better) const;
+  Optimized take_best(OptimizationRecord record) const;
   void keep_step(const Variant& before, const Variant& after);
 
   const OptimizeOptions& options_;
