@@ -20,6 +20,7 @@ from torch import nn
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from archive import Archive, Member  # noqa: E402
 from hostile import PAYLOAD, ROWS, Row, edit_graph  # noqa: E402
+import hostile_ops  # noqa: E402, F401  adds its rows
 from hostile_model import HostileModel  # noqa: E402
 
 BUILD = Path(__file__).resolve().parents[2] / "build" / "release"

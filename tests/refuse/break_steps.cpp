@@ -1,0 +1,355 @@
+// Twins that break a rule of one step, as its schema has them: operands and results (count, dtype, kind, layout, order,
+// position, sizes) and attributes (presence, type, range, names).
+#include <algorithm>
+#include <cmath>
+
+#include "lissome/runtime/step_schema.h"
+#include "tests/refuse/twins.h"
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kHuge = int64_t{1} << 30, kLarger = int64_t{1} << 40;
+constexpr Dtype kWrongDtypes[] = {Dtype::f64, Dtype::i16, Dtype::c64, Dtype::u8};
+
+std::optional<Dtype> find_wrong_dtype(const DtypeSet& allowed) {
+  for (const Dtype dtype : kWrongDtypes) {
+    if (!allowed.holds(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
+// Sizes that the kernel takes as they are: the other sizes of the step say nothing about them.
+struct FreeSize {
+  std::string_view kernel, value;
+  std::vector<size_t> dims;
+};
+const FreeSize kFreeSizes[] = {
+    {"interpolate", "image", {2, 3}},
+    {"interpolate_bf16", "image", {2, 3}},
+};
+
+bool is_free(std::string_view kernel, std::string_view value, size_t dim) {
+  return std::any_of(std::begin(kFreeSizes), std::end(kFreeSizes), [&](const FreeSize& row) {
+    return row.kernel == kernel && row.value == value && std::count(row.dims.begin(), row.dims.end(), dim) > 0;
+  });
+}
+
+const ValueRule* find_rule(std::span<const ValueRule> rules, size_t position) {
+  if (position < rules.size()) return &rules[position];
+  return !rules.empty() && rules.back().presence == Presence::repeated ? &rules.back() : nullptr;
+}
+
+// Breaks one step of a seed.
+class StepBreaker {
+ public:
+  StepBreaker(const Seed& seed, size_t position, const StepSchema& schema, Twins& twins)
+      : seed_(seed), position_(position), step_(seed.plan.steps[position]), schema_(schema), twins_(twins) {}
+
+  void break_all() const {
+    for (size_t i = 0; i < schema_.operands.size(); ++i) break_operand(i);
+    for (size_t i = 0; i < step_.results.size(); ++i) break_result(i);
+    break_counts();
+    for (const AttributeRule& rule : schema_.attributes) break_attribute(rule);
+    Twin unknown = make("attributes: unknown", {"no attribute 'no_such_attribute'"});
+    at(unknown)["attributes"]["no_such_attribute"] = 1;
+    add(std::move(unknown));
+  }
+
+ private:
+  // A fault that the plan's own check tells, which need not name the kernel.
+  Twin make_plain(const std::string& rule, std::vector<std::string> words) const {
+    return {std::string(schema_.kernel) + ": " + rule, std::move(words), seed_.json, {}, false};
+  }
+  Twin make(const std::string& rule, std::vector<std::string> words) const {
+    words.push_back(std::string(schema_.kernel));
+    return make_plain(rule, std::move(words));
+  }
+  Json& at(Twin& twin) const { return twin.plan["steps"][position_]; }
+  void add(Twin twin) const { twins_.add(seed_, std::move(twin)); }
+  static std::string name_value(std::string_view what, const ValueRule& rule) {
+    return std::string(what) + " '" + std::string(rule.name) + "'";
+  }
+
+  // ---- operands
+
+  void set_operand(Twin& twin, size_t i, int value) const {
+    Json& operands = at(twin)["operands"];
+    while (operands.size() <= i) operands.push_back(-1);
+    operands[i] = value;
+  }
+
+  void break_operand(size_t i) const {
+    const ValueRule& rule = schema_.operands[i];
+    const std::string what = name_value("operand", rule);
+    const bool given = i < step_.operands.size() && step_.operands[i] >= 0;
+    if (rule.presence == Presence::absent) {
+      Twin twin = make(what + ": given", {what + " is given"});
+      set_operand(twin, i, add_constant(twin, Dtype::f32, {1}));
+      return add(std::move(twin));
+    }
+    if (rule.presence != Presence::optional && given) {
+      Twin twin = make(what + ": missing", {what + " is missing"});
+      set_operand(twin, i, -1);
+      add(std::move(twin));
+    }
+    if (const auto wrong = find_wrong_dtype(rule.dtypes)) {
+      Twin twin = make(what + ": dtype", {what + " is " + std::string(dtype_name(*wrong))});
+      set_operand(twin, i, add_constant(twin, *wrong, given ? seed_.sizes_of(step_.operands[i]) : Sizes{1}));
+      add(std::move(twin));
+    }
+    if (!given) return;
+    break_reference_to(i, what);
+    break_operand_layout(i, rule, what);
+    break_operand_sizes(i, rule, what);
+  }
+
+  // What an operand's number says.
+  void break_reference_to(size_t i, const std::string& what) const {
+    Twin outside = make_plain(what + ": position", {"there is no value"});
+    set_operand(outside, i, static_cast<int>(seed_.plan.values.size()));
+    add(std::move(outside));
+    Twin before = make_plain(what + ": order", {"is used before it is made"});
+    set_operand(before, i, step_.results[0]);
+    add(std::move(before));
+    const auto value = static_cast<size_t>(step_.operands[i]);
+    Twin number = make_plain(what + ": kind", {"integer"});
+    number.plan["values"][value]["kind"] = "integer";
+    add(std::move(number));
+    if (!seed_.plan.values[value].sized || seed_.plan.values[value].array >= 0) return;
+    Twin unsized = make_plain(what + ": sizes stated", {"has no"});
+    unsized.plan["values"][value].erase("dtype");
+    unsized.plan["values"][value].erase("sizes");
+    add(std::move(unsized));
+  }
+
+  // The same values from one element, by strides of 0.
+  void break_operand_layout(size_t i, const ValueRule& rule, const std::string& what) const {
+    const int value = step_.operands[i];
+    const Sizes sizes = seed_.sizes_of(value);
+    const bool shows = rule.layout == Layout::dense_rows ? !sizes.empty() && sizes.back() > 1
+                                                         : count_elements(sizes) > 1 && rule.layout != Layout::any;
+    if (!shows) return;
+    Twin twin = make(what + ": layout", {what, "is not dense"});
+    const Dtype dtype = seed_.plan.values[static_cast<size_t>(value)].dtype;
+    const int element = add_constant(twin, dtype, Sizes(sizes.size(), 1));
+    const int spread =
+        add_value(twin, {{"name", "twin.spread"}, {"storage", "view"}, {"dtype", dtype_name(dtype)}, {"sizes", sizes}});
+    set_operand(twin, i, spread);
+    Json& steps = twin.plan["steps"];
+    steps.insert(
+        steps.begin() + static_cast<std::ptrdiff_t>(position_),
+        Json{{"kernel", "view"}, {"attributes", {{"form", "expand"}}}, {"operands", {element}}, {"results", {spread}}});
+    add(std::move(twin));
+  }
+
+  // A constant in the operand's place runs where its sizes are the same (the control), not where one of them is off.
+  void break_operand_sizes(size_t i, const ValueRule& rule, const std::string& what) const {
+    const int value = step_.operands[i];
+    const PlanValue& planned = seed_.plan.values[static_cast<size_t>(value)];
+    const Sizes sizes = seed_.sizes_of(value);
+    const auto replace = [&](const std::string& fault, const Sizes& wanted, bool runs) {
+      Twin twin = make(what + ": " + fault, {});
+      const int constant = add_constant(twin, planned.dtype, wanted);
+      if (planned.format != Format::row_major) {
+        twin.plan["values"][static_cast<size_t>(constant)]["format"] = format_name(planned.format);
+      }
+      set_operand(twin, i, constant);
+      twin.runs = runs;
+      add(std::move(twin));
+    };
+    replace("control", sizes, true);
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (is_free(schema_.kernel, rule.name, d)) continue;
+      for (const int64_t by : {int64_t{1}, int64_t{-1}}) {
+        Sizes other = sizes;
+        other[d] += by;
+        replace("size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), other, false);
+      }
+    }
+    break_product(what, value);
+  }
+
+  void break_product(const std::string& what, int value) const {
+    const Storage storage = seed_.plan.values[static_cast<size_t>(value)].storage;
+    if (storage == Storage::constant || storage == Storage::state) return;
+    for (const Sizes& sizes : {Sizes{kHuge, kHuge, 0}, Sizes{kLarger, kLarger}}) {
+      Twin twin = make_plain(what + ": product of sizes", {"is larger than"});
+      if (sizes[0] == kLarger) twin.rule += " that overflows";
+      twin.plan["values"][static_cast<size_t>(value)]["sizes"] = sizes;
+      add(std::move(twin));
+    }
+  }
+
+  // ---- results
+
+  void break_result(size_t i) const {
+    const ValueRule* rule = find_rule(schema_.results, i);
+    if (rule == nullptr) return;
+    const std::string what = name_value("result", *rule);
+    const int value = step_.results[i];
+    const auto place = static_cast<size_t>(value);
+    if (const auto wrong = find_wrong_dtype(rule->dtypes)) {
+      Twin twin = make(what + ": dtype", {what + " is " + std::string(dtype_name(*wrong))});
+      twin.plan["values"][place]["dtype"] = dtype_name(*wrong);
+      add(std::move(twin));
+    }
+    // A step that takes every dtype moves bytes: the result is of the operands' dtype.
+    if (rule->dtypes.holds(Dtype::c128)) {
+      Twin twin = make(what + ": another dtype", {});
+      twin.plan["values"][place]["dtype"] = "c128";
+      add(std::move(twin));
+    }
+    Twin number = make_plain(what + ": kind", {"integer"});
+    number.plan["values"][place]["kind"] = "integer";
+    add(std::move(number));
+    const Sizes sizes = seed_.sizes_of(value);
+    const PlanValue& planned = seed_.plan.values[place];
+    const Format other = planned.format == Format::row_major ? Format::channels_last : Format::row_major;
+    const bool is_fixed = rule->layout == Layout::row_major || rule->layout == Layout::channels_last;
+    PlacedValue lies{planned.dtype, sizes, dense_strides(sizes, other), -1, 0};
+    if (is_fixed && planned.storage != Storage::view && !lies.is_dense(planned.format)) {
+      Twin twin = make(what + ": layout", {what, "is not dense"});
+      twin.plan["values"][place]["format"] = format_name(other);
+      add(std::move(twin));
+    }
+    break_result_sizes(place, *rule, what);
+    break_product(what, value);
+  }
+
+  void break_result_sizes(size_t place, const ValueRule& rule, const std::string& what) const {
+    const Json sizes = seed_.json["values"][place]["sizes"];
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (is_free(schema_.kernel, rule.name, d)) continue;
+      for (const int by : {1, -1}) {
+        Twin twin = make(what + ": size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), {});
+        Json& size = twin.plan["values"][place]["sizes"][d];
+        if (size.is_string()) {
+          size = size.get<std::string>() + (by > 0 ? " + 1" : " - 1");
+        } else {
+          size = size.get<int64_t>() + by;
+        }
+        add(std::move(twin));
+      }
+    }
+  }
+
+  void break_counts() const {
+    const bool repeats = !schema_.operands.empty() && schema_.operands.back().presence == Presence::repeated;
+    if (!repeats) {
+      Twin more = make("operands: one too many", {"operands are given"});
+      set_operand(more, schema_.operands.size(), add_constant(more, Dtype::f32, {1}));
+      for (size_t i = step_.operands.size(); i < schema_.operands.size(); ++i) set_operand(more, i, -1);
+      add(std::move(more));
+    }
+    const std::string storage = schema_.kernel == "view" ? "view" : "arena";
+    const auto extra = [&](Twin& twin) {
+      return add_value(twin, {{"name", "twin.extra"}, {"storage", storage}, {"dtype", "f32"}, {"sizes", {1}}});
+    };
+    Twin more = make("results: one too many", {"results are given"});
+    at(more)["results"].push_back(extra(more));
+    add(std::move(more));
+    Twin none = make("results: none", {"makes nothing"});
+    at(none)["results"] = Json::array();
+    add(std::move(none));
+    if (step_.results.size() < 2 || schema_.results[step_.results.size() - 1].presence == Presence::optional) return;
+    const std::string what = name_value("result", schema_.results[step_.results.size() - 1]);
+    Twin fewer = make(what + ": missing", {what + " is missing"});
+    at(fewer)["results"].erase(step_.results.size() - 1);
+    add(std::move(fewer));
+  }
+
+  // ---- attributes
+
+  void set_attribute(const AttributeRule& rule, const std::string& fault, const std::string& words, Json value) const {
+    const std::string what = "attribute '" + std::string(rule.name) + "'";
+    Twin twin = make(what + ": " + fault, {what + words});
+    at(twin)["attributes"][std::string(rule.name)] = std::move(value);
+    add(std::move(twin));
+  }
+
+  void break_attribute(const AttributeRule& rule) const {
+    const std::string what = "attribute '" + std::string(rule.name) + "'", name(rule.name);
+    const Attribute* given = step_.attributes.find(rule.name);
+    if (rule.required && given != nullptr) {
+      Twin twin = make(what + ": missing", {what + " is missing"});
+      at(twin)["attributes"].erase(name);
+      add(std::move(twin));
+    }
+    const bool is_text = rule.type == AttributeType::text || rule.type == AttributeType::texts;
+    set_attribute(rule, "type", " must be", is_text ? Json(7) : Json("seven"));
+    if (rule.type == AttributeType::integer || rule.type == AttributeType::integers) break_integers(rule, given);
+    if (rule.type == AttributeType::number) break_number(rule);
+    if (rule.type == AttributeType::text && rule.known != nullptr) {
+      set_attribute(rule, "unknown word", " is 'no_such_word'", "no_such_word");
+    }
+    if (rule.type == AttributeType::texts && given != nullptr) break_texts(rule, given);
+  }
+
+  void break_integers(const AttributeRule& rule, const Attribute* given) const {
+    const auto* numbers = given == nullptr ? nullptr : std::get_if<std::vector<int64_t>>(given);
+    const auto put = [&](int64_t number) -> Json {
+      if (rule.type == AttributeType::integer) return number;
+      Json list = numbers == nullptr || numbers->empty() ? Json{number} : Json(*numbers);
+      list[0] = number;
+      return list;
+    };
+    if (rule.least > INT64_MIN) set_attribute(rule, "below its range", " is ", put(rule.least - 1));
+    if (rule.most < INT64_MAX) set_attribute(rule, "above its range", " is ", put(rule.most + 1));
+    if (numbers == nullptr || numbers->empty()) return;
+    Json longer = *numbers, shorter = *numbers;
+    longer.push_back(numbers->back());
+    shorter.erase(shorter.size() - 1);
+    set_length(rule, "one number more", longer);
+    set_length(rule, "one number fewer", shorter);
+  }
+
+  void set_length(const AttributeRule& rule, const std::string& fault, Json list) const {
+    Twin twin = make("attribute '" + std::string(rule.name) + "': " + fault, {});
+    at(twin)["attributes"][std::string(rule.name)] = std::move(list);
+    add(std::move(twin));
+  }
+
+  void break_number(const AttributeRule& rule) const {
+    if (!rule.nan_allowed) set_attribute(rule, "NaN", " is ", {{"number", "nan"}});
+    if (std::isfinite(rule.smallest)) set_attribute(rule, "below its range", " is ", rule.smallest - 1.0);
+    if (std::isfinite(rule.largest)) set_attribute(rule, "above its range", " is ", {{"number", "inf"}});
+  }
+
+  // The instructions of an element-wise step.
+  void break_texts(const AttributeRule& rule, const Attribute* given) const {
+    const auto texts = std::get<std::vector<std::string>>(*given);
+    const auto put = [&](const std::string& fault, std::vector<std::string> changed) {
+      Twin twin = make("attribute '" + std::string(rule.name) + "': " + fault, {});
+      at(twin)["attributes"][std::string(rule.name)] = std::move(changed);
+      add(std::move(twin));
+    };
+    put("no instruction", {});
+    put("unknown operation", {"no_such_operation 0 0 0 0 0 0"});
+    put("unknown operand", {"load 0 9 0 0 0 0"});
+    put("negative operand", {"load 0 -1 0 0 0 0"});
+    put("unknown target", {"load 99 0 0 0 0 0"});
+    put("empty register", {"load 0 0 0 0 0 0", "multiply 1 0 5 0 0 0"});
+    put("unknown register", {"load 0 0 0 0 0 0", "multiply 1 0 99 0 0 0"});
+    put("a number that is a word", {"load 0 0 0 0 many 0"});
+    put("a number too few", {"load 0 0 0 0 0"});
+    put("too many instructions", std::vector<std::string>(1000, "load 0 0 0 0 0 0"));
+  }
+
+  const Seed& seed_;
+  const size_t position_;
+  const PlanStep& step_;
+  const StepSchema& schema_;
+  Twins& twins_;
+};
+
+}  // namespace
+
+void break_steps(const Seed& seed, Twins& twins) {
+  for (size_t i = 0; i < seed.plan.steps.size(); ++i) {
+    const StepSchema* schema = find_step_schema(seed.plan.steps[i].kernel);
+    if (schema != nullptr) StepBreaker(seed, i, *schema, twins).break_all();
+  }
+}
+
+}  // namespace lissome
