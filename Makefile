@@ -1,11 +1,12 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
-#   make demo | demo-train | test | build | bench | format | sanitize | fuzz | clean
+#   make demo | demo-train | test | build | bench | format | sanitize | sanitize-files | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test demo demo-train bench bench-full bench-train format sanitize fuzz clean
+.PHONY: help build test demo demo-train bench bench-full bench-train format sanitize sanitize-files fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
 release := build/release
+checked := build/sanitize-files
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -58,9 +59,21 @@ sanitize: ## unit tests under the address and undefined-behaviour sanitizers; wh
 	@LISSOME_PRESET=tsan tools/build test_base test_measure test_data test_runtime
 	ctest --preset tsan --no-tests=error --tests-regex 'base|measure|data|runtime'
 
-fuzz: ## the readers of files under libFuzzer, half a minute each
+sanitize-files: ## what reads files, under the same sanitizers: readers, gates, mutated plans, programs and graphs
+	@tools/setup test
+	@tools/build write_seed_plans
+	@tests/fuzz/make_quick_seeds $(checked)/seeds
+	@LISSOME_PRESET=sanitize-files tools/build test_base test_syntax test_runtime replay_inputs
+	ctest --preset sanitize-files --no-tests=error --tests-regex '^(base|syntax|runtime)$$'
+	@tests/fuzz/replay $(checked) $(checked)/seeds/inputs 40
+
+fuzz: ## what reads files under libFuzzer, half a minute each; plans, programs and graphs run what they read
 	@tools/setup fuzz
+	@tools/build lissome write_seed_plans
+	@tests/fuzz/make_quick_seeds build/fuzz/quick
+	@mkdir -p build/fuzz/seeds && cp -r build/fuzz/quick/inputs/. build/fuzz/seeds
 	@LISSOME_PRESET=fuzz tools/build all
+	@LISSOME_PRESET=fuzz-torch tools/build fuzz_program fuzz_graph
 	@tests/fuzz/run 30
 
 clean: ## remove what was built (.venv stays)

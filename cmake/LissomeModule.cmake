@@ -233,6 +233,9 @@ function(lissome_instruction_set set)
     message(FATAL_ERROR "lissome_instruction_set: '${set}' is none of avx2, avx512, avx_vnni, "
       "avx512_vnni, avx512_bf16, amx")
   endif()
+  if(LISSOME_UNOPTIMIZED_KERNELS)
+    list(APPEND ${set} -O0)
+  endif()
   set_source_files_properties(${ARGN} PROPERTIES
     COMPILE_OPTIONS "${${set}}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()

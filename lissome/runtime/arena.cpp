@@ -7,11 +7,7 @@
 
 #include "lissome/base.h"
 #include "lissome/measure.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-extern "C" void __asan_poison_memory_region(const volatile void* address, size_t size);
-extern "C" void __asan_unpoison_memory_region(const volatile void* address, size_t size);
-#endif
+#include "lissome/runtime/forbid_memory.h"
 
 namespace lissome {
 namespace {
@@ -21,20 +17,13 @@ constexpr int64_t kHugePage = 2 * 1024 * 1024;
 
 int64_t round_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// The address sanitizer knows nothing of mapped memory: it is told where ours ends.
-void mark_end([[maybe_unused]] std::byte* end, [[maybe_unused]] int64_t slack, [[maybe_unused]] bool forbidden) {
-#if defined(__SANITIZE_ADDRESS__)
-  (forbidden ? __asan_poison_memory_region : __asan_unpoison_memory_region)(end, static_cast<size_t>(slack));
-#endif
-}
-
 }  // namespace
 
 Arena::~Arena() { release(); }
 
 void Arena::release() {
   if (data_) {
-    mark_end(data_ + bytes_, mapped_ - bytes_, false);
+    allow_memory(data_, mapped_);
     munmap(data_, static_cast<size_t>(mapped_));
     allocator_memory().remove(mapped_);
   }
@@ -74,7 +63,8 @@ void Arena::reserve(int64_t bytes) {
   bytes_ = bytes;
   mapped_ = size;
   for (int64_t at = 0; at < size; at += kPage) data_[at] = std::byte{0};
-  mark_end(data_ + bytes_, mapped_ - bytes_, true);
+  // The address sanitizer knows nothing of mapped memory: it is told where ours ends.
+  forbid_memory(data_ + bytes_, mapped_ - bytes_);
 }
 
 }  // namespace lissome

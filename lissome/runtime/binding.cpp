@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "lissome/runtime/arena_guard.h"
 #include "lissome/runtime/step_schema.h"
 
 namespace lissome {
@@ -250,7 +251,7 @@ void Binding::place_buffers(const Plan& plan, const Lifetimes& lifetimes, const 
     if (__builtin_add_overflow(total, buffer.bytes, &total) || total > INT64_MAX / 2)
       throw_error(ErrorKind::over_budget, "plan: intermediate values take more than 2^62 bytes: give smaller inputs");
   }
-  arena_ = plan_memory(buffers_);
+  arena_ = guards_arenas() ? place_apart(buffers_) : plan_memory(buffers_);
   for (size_t block = 0; block < buffer_of.size(); ++block) {
     if (buffer_of[block] >= 0) block_offset_[block] = buffers_[static_cast<size_t>(buffer_of[block])].offset;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lissome/measure.h"
+#include "lissome/runtime/arena_guard.h"
 #include "lissome/runtime/denormals.h"
 #include "lissome/runtime/input_check.h"
 
@@ -210,6 +211,7 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
   Binding& binding = *bindings_.front().binding;
   arena_.reserve(binding.arena_bytes());  // for known shapes too: one that did not fit may have left nothing
   binding.place_arena(arena_.data());
+  if (guards_arenas()) forbid_gaps(arena_, binding.buffers());
   return binding;
 }
 

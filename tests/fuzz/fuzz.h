@@ -32,6 +32,27 @@ int expect_refusal_or_result(const Reader& reader) {
   return 0;
 }
 
+// How many inputs a target had, how many of them passed the reader and ran, how many passed it and were too large to be
+// run. Printed when the process ends, and now and then, since libFuzzer ends some runs without notice.
+class RunCounts {
+ public:
+  explicit RunCounts(const char* name) : name_(name) {}
+  ~RunCounts() { print(); }
+  void add_execution() {
+    if (++executions_ % (1 << 16) == 0) print();
+  }
+  void add_run() { ++ran_; }
+  void add_large() { ++large_; }
+
+ private:
+  void print() const {
+    std::fprintf(stderr, "counts %s: %lld executions, %lld ran, %lld too large to run\n", name_, executions_, ran_,
+                 large_);
+  }
+  const char* name_;
+  long long executions_ = 0, ran_ = 0, large_ = 0;
+};
+
 // The input as a file in memory, for the readers that map files.
 inline std::string write_input(const uint8_t* data, size_t size, const char* suffix) {
   static const std::string path = "/dev/shm/lissome_fuzz_" + std::to_string(getpid()) + suffix;

@@ -1,0 +1,84 @@
+"""Inputs of fuzz_program and fuzz_graph from models: program_seeds.py OUTPUT MODEL...
+
+The program text of each .lissome, and the graph of each .pt2, without what names the origin of nodes; a folder stands for
+the models below it, and what is large is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+LONGEST_TEXT = 6000
+LONGEST_GRAPH = 20_000
+DTYPES = {1: "u8", 2: "i8", 3: "i16", 4: "i32", 5: "i64", 6: "f16", 7: "f32", 8: "f64", 12: "bool", 13: "bf16"}
+ITEM = {"u8": 1, "i8": 1, "bool": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4}
+
+
+def strip(json_value: Any) -> Any:
+    """Without the texts that say where a node comes from."""
+    if isinstance(json_value, dict):
+        return {key: {} if key == "metadata" else strip(value) for key, value in json_value.items()}
+    return [strip(item) for item in json_value] if isinstance(json_value, list) else json_value
+
+
+def describe_members(archive: zipfile.ZipFile, config: dict, folder: str) -> dict[str, list]:
+    """Dtype, number of elements and fill of each raw member."""
+    rows = {}
+    for row in config["config"].values():
+        if row.get("use_pickle"):
+            continue
+        dtype = DTYPES.get(row.get("tensor_meta", {}).get("dtype"), "f32")
+        size = next(info.file_size for info in archive.infolist() if info.filename.endswith(folder + row["path_name"]))
+        rows[row["path_name"]] = [dtype, size // ITEM.get(dtype, 8), 0]
+    return rows
+
+
+def make_graph(path: Path) -> str:
+    with zipfile.ZipFile(path) as archive:
+
+        def read(end: str) -> dict:
+            return json.loads(archive.read(next(name for name in archive.namelist() if name.endswith(end))))
+
+        model = strip(read("models/model.json"))
+        weights, constants = read("model_weights_config.json"), read("model_constants_config.json")
+        head = {
+            "data": 0,
+            "weights": weights,
+            "constants": constants,
+            "bytes": describe_members(archive, weights, "data/weights/"),
+            "constant_bytes": describe_members(archive, constants, "data/constants/"),
+        }
+    return json.dumps(head, separators=(",", ":")) + "\n" + json.dumps(model, separators=(",", ":"))
+
+
+def make_text(path: Path) -> str:
+    with zipfile.ZipFile(path) as archive:
+        text = archive.read("program.txt").decode()
+    lines = [line.partition("  # ")[0] for line in text.splitlines()]
+    return "# data 0\n" + "\n".join(line for line in lines if not line.startswith("call ")) + "\n"
+
+
+def find(source: Path, suffix: str) -> list[Path]:
+    return sorted(source.rglob("*" + suffix)) if source.is_dir() else [source] if source.suffix == suffix else []
+
+
+def main(output: Path, sources: list[Path]) -> None:
+    for kind, suffix, make, longest in (
+        ("program", ".lissome", make_text, LONGEST_TEXT),
+        ("graph", ".pt2", make_graph, LONGEST_GRAPH),
+    ):
+        folder = output / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in (path for source in sources for path in find(source, suffix)):
+            text = make(path)
+            if len(text) <= longest:
+                (folder / (path.stem if path.stem != "model" else path.parent.name)).write_text(text)
+        print(f"{len(list(folder.iterdir()))} seeds for fuzz_{kind}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), [Path(word) for word in sys.argv[2:]])
