@@ -49,7 +49,7 @@ constexpr ValueRule kPooled[] = {{"y", {Dtype::f32, Dtype::bf16, Dtype::u8}, Lay
 constexpr AttributeRule kConvOwn[] = {flag_rule("finite_weight"), flag_rule("planes")};
 constexpr AttributeRule kWinogradOwn[] = {integer_rule("tile", 2, 4, true)};
 constexpr AttributeRule kFirstEpilogue[] = {
-    text_rule("first_activation", is_activation),
+    text_rule("first_activation", is_epilogue_activation),
     any_number_rule("first_alpha"),
     any_number_rule("first_beta"),
 };

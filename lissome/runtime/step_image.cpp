@@ -26,7 +26,7 @@ constexpr ValueRule kGroupNormBf16Operands[] = {
 constexpr AttributeRule kGroupNormAttributes[] = {
     integer_rule("groups", 1, kMostChannels, true),
     number_rule("epsilon", 0, 1e30),
-    text_rule("activation", is_activation),
+    text_rule("activation", is_epilogue_activation),
     any_number_rule("alpha"),
     any_number_rule("beta"),
 };

@@ -21,7 +21,7 @@ inline constexpr AttributeRule kDilationRules[] = {integers_rule("dilation", 1, 
 inline constexpr AttributeRule kGroupRules[] = {integer_rule("groups", 1, kMostGroups)};
 // See read_epilogue().
 inline constexpr AttributeRule kEpilogueRules[] = {
-    text_rule("activation", is_activation),
+    text_rule("activation", is_epilogue_activation),
     any_number_rule("alpha"),
     any_number_rule("beta"),
 };

@@ -144,7 +144,7 @@ std::string DtypeSet::describe() const {
   return join(names, " or ");
 }
 
-bool is_activation(std::string_view word) { return parse_activation(word).has_value(); }
+bool is_epilogue_activation(std::string_view word) { return parse_activation(word).has_value(); }
 
 const StepSchema* find_step_schema(std::string_view kernel) {
   for (const auto schemas : kFamilies) {

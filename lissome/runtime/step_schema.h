@@ -95,7 +95,7 @@ constexpr AttributeRule dimension_rule(std::string_view name, bool required = fa
   return integer_rule(name, 0, 63, required);
 }
 // Of an activation behind a step; see read_epilogue().
-bool is_activation(std::string_view word);
+bool is_epilogue_activation(std::string_view word);
 
 struct StepSchema {
   std::string_view kernel;

@@ -26,6 +26,20 @@ def test_the_readers_of_needed_libraries_see_torch_where_it_is():
     assert any("torch" in name for name in read_needed(RELEASE / "lib" / "liblissome_torch.so"))
 
 
+def read_functions(library: Path) -> set[str]:
+    """Functions that it defines and lets others call, but for those that the compiler makes in every file."""
+    lines = subprocess.run(["nm", "-DC", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    return {line.split(" T ", 1)[1] for line in lines.splitlines() if " T " in line}
+
+
+def test_no_function_is_in_two_libraries():
+    """Both would take the one that is loaded first."""
+    runtime, torch = read_functions(RUNTIME), read_functions(RELEASE / "lib" / "liblissome_torch.so")
+    assert any("lissome::check_plan" in name for name in runtime)
+    assert any("lissome::parse_program" in name for name in torch)
+    assert runtime & torch == set()
+
+
 @pytest.mark.parametrize("binary", [PROGRAM, RUNTIME], ids=["program", "runtime"])
 def test_no_torch_is_linked(binary: Path):
     needed = read_needed(binary)
