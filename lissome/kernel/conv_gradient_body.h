@@ -25,7 +25,7 @@ LISSOME_INLINE void finish_tile(const PhaseGroup& group, const Visit& visit, Til
     const int64_t left = place.outputs - v * Floats::kWidth;
     if (left <= 0) break;
     const bool whole = left >= Floats::kWidth;
-    const float* bias = group.bias + place.output + v * Floats::kWidth;
+    const float* bias = group.bias ? group.bias + place.output + v * Floats::kWidth : nullptr;
     const Floats shift = !group.bias ? zeros() : whole ? load(bias) : load_first(bias, left);
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "lissome/base.h"
 
@@ -49,12 +50,20 @@ inline uint16_t narrow_f16(float value) {
   }
 }
 
+// As the processor does, and not by chance: what does not fit, NaN too, becomes the smallest integer.
+template <typename Integer>
+Integer truncate_to(float value) {
+  constexpr Integer kLeast = std::numeric_limits<Integer>::min();
+  const auto limit = -static_cast<float>(kLeast);
+  return value >= -limit && value < limit ? static_cast<Integer>(value) : kLeast;
+}
+
 [[maybe_unused]] inline void write_element(Dtype dtype, void* data, int64_t at, float value) {
   switch (dtype) {
-    case Dtype::u8: static_cast<uint8_t*>(data)[at] = static_cast<uint8_t>(static_cast<int64_t>(value)); break;
-    case Dtype::i8: static_cast<int8_t*>(data)[at] = static_cast<int8_t>(static_cast<int64_t>(value)); break;
-    case Dtype::i32: static_cast<int32_t*>(data)[at] = static_cast<int32_t>(value); break;
-    case Dtype::i64: static_cast<int64_t*>(data)[at] = static_cast<int64_t>(value); break;
+    case Dtype::u8: static_cast<uint8_t*>(data)[at] = static_cast<uint8_t>(truncate_to<int64_t>(value)); break;
+    case Dtype::i8: static_cast<int8_t*>(data)[at] = static_cast<int8_t>(truncate_to<int64_t>(value)); break;
+    case Dtype::i32: static_cast<int32_t*>(data)[at] = truncate_to<int32_t>(value); break;
+    case Dtype::i64: static_cast<int64_t*>(data)[at] = truncate_to<int64_t>(value); break;
     case Dtype::boolean: static_cast<uint8_t*>(data)[at] = value != 0 ? 1 : 0; break;
     case Dtype::bf16: static_cast<uint16_t*>(data)[at] = narrow_bf16(value); break;
     case Dtype::f16: static_cast<uint16_t*>(data)[at] = narrow_f16(value); break;

@@ -29,7 +29,7 @@ LISSOME_INLINE Floats load_lanes(const T* p, int64_t lanes) {
 
 template <typename Call>
 LISSOME_INLINE void finish_pixel(const Call& call, int64_t row, int64_t c, int64_t lanes, Floats sum) {
-  const auto* residual = call.residual + row * call.residual_stride + c;
+  const auto* residual = call.residual ? call.residual + row * call.residual_stride + c : nullptr;
   if (call.residual_place == ResidualPlace::before_activation) sum = sum + load_lanes(residual, lanes);
   sum = activate_vector(call.epilogue, sum);
   if (call.residual_place == ResidualPlace::after_activation) sum = sum + load_lanes(residual, lanes);

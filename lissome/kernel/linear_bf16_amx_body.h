@@ -18,7 +18,7 @@ LISSOME_INLINE void finish_whole_rows(const OutputBf16& call, const float* sums,
                                       const int64_t* rows, Range range, const Function& activation) {
   // Copies: what is stored might else be these.
   uint16_t* const y = call.y + output;
-  const uint16_t* const residuals = call.residual + output;
+  const uint16_t* const residuals = call.residual ? call.residual + output : nullptr;
   const int64_t y_stride = call.y_stride, residual_stride = call.residual_stride;
   const ResidualPlace place = call.residual_place;
   const Floats left_bias = load(bias), right_bias = load(bias + 16);
@@ -26,7 +26,7 @@ LISSOME_INLINE void finish_whole_rows(const OutputBf16& call, const float* sums,
     const int64_t row = rows[i];
     if (row < 0) continue;
     Floats left = load(sums + i * kBf16Panel) + left_bias, right = load(sums + i * kBf16Panel + 16) + right_bias;
-    const uint16_t* residual = residuals + row * residual_stride;
+    const uint16_t* residual = residuals ? residuals + row * residual_stride : nullptr;
     if (place == ResidualPlace::before_activation) left = left + load(residual), right = right + load(residual + 16);
     left = activation(left), right = activation(right);
     if (place == ResidualPlace::after_activation) left = left + load(residual), right = right + load(residual + 16);

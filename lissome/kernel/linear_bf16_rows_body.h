@@ -51,7 +51,7 @@ struct Bf16Place {
 template <typename Function>
 LISSOME_INLINE void finish_row(const OutputBf16& call, const float* sums, Bf16Place place, int64_t row,
                                const Function& activation) {
-  const uint16_t* residual = call.residual + row * call.residual_stride + place.output;
+  const uint16_t* residual = call.residual ? call.residual + row * call.residual_stride + place.output : nullptr;
   uint16_t* y = call.y + row * call.y_stride + place.output;
   for (int64_t n = 0; n < place.outputs; n += Floats::kWidth) {
     const int64_t left = place.outputs - n;

@@ -152,7 +152,7 @@ LISSOME_INLINE void finish_columns(const Output& output, const float* sums, int6
     const int64_t left = place.outputs - n, at = place.row * output.y_stride + place.output + n;
     const int64_t residual_at = place.row * output.residual_stride + place.output + n;
     const bool whole = left >= Floats::kWidth;
-    const float* bias = output.bias + place.output + n;
+    const float* bias = output.bias ? output.bias + place.output + n : nullptr;
     const Floats shift = !output.bias ? zeros() : whole ? load(bias) : load_first(bias, left);
     for (int64_t r = 0; r < rows; ++r) {
       Floats value = load(sums + r * sums_stride + n) + shift;

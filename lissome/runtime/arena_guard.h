@@ -1,5 +1,5 @@
-// For checks under the address sanitizer: arenas that give each buffer a place of its own for the whole run, with memory
-// between them that is forbidden, so that a kernel that leaves one buffer does not land in another unseen.
+// For checks under the address sanitizer: arenas that give each buffer a place of its own for the whole run, with
+// memory between them that is forbidden, so that a kernel that leaves one buffer does not land in another unseen.
 #pragma once
 
 #include <span>

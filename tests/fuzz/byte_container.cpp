@@ -75,8 +75,8 @@ std::vector<Member> list_members(std::string_view zip) {
     if (at + 46 + name <= zip.size() && data <= zip.size() && packed <= zip.size() - data) {
       const std::string_view bytes = zip.substr(data, packed);
       const bool is_packed = read_little(zip, at + 10, 2) == 8;
-      members.push_back({std::string(zip.substr(at + 46, name)),
-                         is_packed ? unpack(bytes, Packing::deflate) : std::string(bytes)});
+      members.push_back(
+          {std::string(zip.substr(at + 46, name)), is_packed ? unpack(bytes, Packing::deflate) : std::string(bytes)});
     }
     at += 46 + name + extra + comment;
   }
@@ -109,10 +109,9 @@ std::string change_png(const std::string& bytes, Random& random) {
   const bool deep = random.once_in(2);
   const std::string changed = deep ? bytes : change_bytes(bytes);
   for (size_t at = kPng.size(); at + 12 <= changed.size();) {
-    const auto stated = static_cast<uint32_t>(static_cast<uint8_t>(changed[at]) << 24 |
-                                              static_cast<uint8_t>(changed[at + 1]) << 16 |
-                                              static_cast<uint8_t>(changed[at + 2]) << 8 |
-                                              static_cast<uint8_t>(changed[at + 3]));
+    const auto stated =
+        static_cast<uint32_t>(static_cast<uint8_t>(changed[at]) << 24 | static_cast<uint8_t>(changed[at + 1]) << 16 |
+                              static_cast<uint8_t>(changed[at + 2]) << 8 | static_cast<uint8_t>(changed[at + 3]));
     const size_t length = std::min<size_t>(stated, changed.size() - at - 12);
     std::string chunk = changed.substr(at + 4, 4 + length);
     if (deep && chunk.starts_with("IDAT")) {
@@ -161,7 +160,8 @@ std::string change_container(const std::string& bytes, unsigned seed) {
   if (bytes.starts_with("\x1f\x8b")) return pack(change_bytes(unpack(bytes, Packing::gzip)), Packing::gzip);
   if (bytes.starts_with('{')) return change_json_text(bytes, static_cast<unsigned>(random.next()));
   const uint64_t length = read_little(bytes, 0, 8);
-  if (bytes.size() > 9 && length <= bytes.size() - 8 && bytes[8] == '{') return change_safetensors(bytes, length, random);
+  if (bytes.size() > 9 && length <= bytes.size() - 8 && bytes[8] == '{')
+    return change_safetensors(bytes, length, random);
   return change_bytes(bytes);
 }
 

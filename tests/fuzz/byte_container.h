@@ -7,8 +7,9 @@
 
 namespace lissome {
 
-// By what the bytes are: members of a zip archive, chunks of a PNG, what a gzip file holds, the JSON head of a safetensors
-// file, JSON, or any bytes. Now and then the bytes themselves, so that broken checksums and directories come too.
+// By what the bytes are: members of a zip archive, chunks of a PNG, what a gzip file holds, the JSON head of a
+// safetensors file, JSON, or any bytes. Now and then the bytes themselves, so that broken checksums and directories
+// come too.
 std::string change_container(const std::string& bytes, unsigned seed);
 // libFuzzer's change of bytes; at most `room` longer.
 std::string change_bytes(std::string bytes, size_t room = 64);

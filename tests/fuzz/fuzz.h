@@ -43,6 +43,7 @@ class RunCounts {
   }
   void add_run() { ++ran_; }
   void add_large() { ++large_; }
+  long long ran() const { return ran_; }
 
  private:
   void print() const {
@@ -52,6 +53,15 @@ class RunCounts {
   const char* name_;
   long long executions_ = 0, ran_ = 0, large_ = 0;
 };
+
+// For targets that run what they read: -1, which keeps an input out of libFuzzer's corpus, unless it ran. What comes of
+// an input that was refused is nearly always refused, too.
+template <typename Reader>
+int keep_what_runs(const RunCounts& counts, const Reader& reader) {
+  const long long before = counts.ran();
+  expect_refusal_or_result(reader);
+  return counts.ran() > before ? 0 : -1;
+}
 
 // The input as a file in memory, for the readers that map files.
 inline std::string write_input(const uint8_t* data, size_t size, const char* suffix) {

@@ -51,7 +51,8 @@ std::string make_graph_archive(std::string_view text) {
 
 uint64_t read_graph_data(std::string_view text) {
   const Json head = Json::parse(text.substr(0, text.find('\n')), nullptr, false);
-  return head.is_object() && head.contains("data") && head["data"].is_number_integer() ? head["data"].get<uint64_t>() : 0;
+  return head.is_object() && head.contains("data") && head["data"].is_number_integer() ? head["data"].get<uint64_t>()
+                                                                                       : 0;
 }
 
 }  // namespace lissome

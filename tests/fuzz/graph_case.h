@@ -2,8 +2,8 @@
 // CRC32 nor the directory of a zip stands between a mutation and the graph.
 //   {"data": 7, "weights": {...}, "constants": {...}, "bytes": {"weight_0": ["f32", 24, 0]}, "constant_bytes": {...}}
 //   models/model.json
-// weights and constants are the two configurations; bytes says for each raw member the dtype, the number of elements and
-// what they are filled with.
+// weights and constants are the two configurations; bytes says for each raw member the dtype, the number of elements
+// and what they are filled with.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// How fuzz_graph's inputs change: by edits of the serialized graph, of its signature and of what is said of its weights.
+// How fuzz_graph's inputs change: by edits of the serialized graph, of its signature and of what is said of its
+// weights.
 #include <ATen/core/function_schema.h>
 
 #include <cmath>
@@ -24,7 +25,8 @@ struct GraphDocument {
     GraphDocument document{Json::parse(text.substr(0, end), nullptr, false),
                            Json::parse(text.substr(end + 1), nullptr, false)};
     if (!document.head.is_object() || !document.model.is_object()) return std::nullopt;
-    if (!document.model.contains("graph_module") || !document.model["graph_module"].contains("graph")) return std::nullopt;
+    if (!document.model.contains("graph_module") || !document.model["graph_module"].contains("graph"))
+      return std::nullopt;
     return document;
   }
   std::string print() const {
@@ -97,8 +99,8 @@ void change_target(GraphDocument& document, Random& random) {
 void change_literal(GraphDocument& document, Random& random) {
   Json* node = pick_node(document, random);
   if (!node) return;
-  constexpr const char* kTags[] = {"as_int", "as_float", "as_bool", "as_string", "as_scalar_type", "as_memory_format",
-                                   "as_layout"};
+  constexpr const char* kTags[] = {"as_int",         "as_float",         "as_bool",  "as_string",
+                                   "as_scalar_type", "as_memory_format", "as_layout"};
   std::vector<Json*> found;
   for (const char* tag : kTags) collect_tagged((*node)["inputs"], tag, found);
   if (found.empty()) return;
@@ -246,8 +248,8 @@ struct EditRow {
   GraphEdit edit;
   size_t weight;
 };
-constexpr EditRow kEdits[] = {{change_target, 14}, {change_literal, 14}, {rewire_input, 14},   {drop_node, 8},
-                              {repeat_node, 6},    {change_meta, 6},     {change_sizes, 6},    {change_signature, 2},
+constexpr EditRow kEdits[] = {{change_target, 14}, {change_literal, 14}, {rewire_input, 14}, {drop_node, 8},
+                              {repeat_node, 6},    {change_meta, 6},     {change_sizes, 6},  {change_signature, 2},
                               {change_head, 10},   {change_anything, 2}};
 
 void apply_edit(GraphDocument& document, Random& random) {
@@ -280,7 +282,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t lim
   try {
     do {
       apply_edit(*last.document, random);
-    } while (random.once_in(3));
+    } while (random.once_in(6));
   } catch (const nlohmann::json::exception&) {
     // An earlier edit left something of another type where this one looked: what there is goes on to the reader.
   }

@@ -1,6 +1,7 @@
-// libtorch is not instrumented, so the address sanitizer does not see what its ops touch. This allocator puts each tensor
-// at the end of pages with a forbidden page behind (and one before): a read or write beyond ends the process there.
-// It bounds what one execution takes, too: a program that asks for much, or makes tensors without end, is refused.
+// libtorch is not instrumented, so the address sanitizer does not see what its ops touch. This allocator puts each
+// tensor at the end of pages with a forbidden page behind (and one before): a read or write beyond ends the process
+// there. It bounds what one execution takes, too: a program that asks for much, or makes tensors without end, is
+// refused.
 #pragma once
 
 #include <c10/core/Allocator.h>

@@ -12,8 +12,19 @@ void change_leaf_of(Json& json, Random& random, int depth) {
     if (random.once_in(12)) return static_cast<void>(json.erase(item));
     return change_leaf_of(*item, random, depth + 1);
   }
-  const Json choices[] = {nullptr, true,          -1,  0.5, "text", Json::array(), Json::object(), pick_number(random),
-                          1e300,   uint64_t(-1), "2*n", Json::array({1, "a"}), Json{{"number", "nan"}}};
+  const Json choices[] = {nullptr,
+                          true,
+                          -1,
+                          0.5,
+                          "text",
+                          Json::array(),
+                          Json::object(),
+                          pick_number(random),
+                          1e300,
+                          uint64_t(-1),
+                          "2*n",
+                          Json::array({1, "a"}),
+                          Json{{"number", "nan"}}};
   json = random.pick(choices);
 }
 

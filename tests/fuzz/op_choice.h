@@ -1,5 +1,5 @@
-// The ops that mutators choose from: those that the gate lets pass. What it refuses is tested by name elsewhere, and would
-// end nearly every execution here.
+// The ops that mutators choose from: those that the gate lets pass. What it refuses is tested by name elsewhere, and
+// would end nearly every execution here.
 #pragma once
 
 #include <string>

@@ -6,12 +6,12 @@
 namespace lissome {
 namespace {
 
-constexpr const char* kDtypes[] = {"f32", "bf16", "i64",  "u8",  "i8",  "bool", "f16",
+constexpr const char* kDtypes[] = {"f32", "bf16", "i64", "u8",  "i8",  "bool", "f16",
                                    "f64", "i32",  "f32", "c64", "u16", "c32",  "f8_e5m2"};
 constexpr const char* kStorages[] = {"input", "constant", "state", "arena", "view", "held"};
 constexpr const char* kKinds[] = {"tensor", "integer", "floating", "boolean", "other"};
-constexpr const char* kWords[] = {"relu", "gelu",    "none",    "sum",     "mean",     "max",    "min",   "reshape",
-                                  "silu", "permute", "expand",  "split",   "merge",    "slice",  "clamp", "select",
+constexpr const char* kWords[] = {"relu", "gelu",    "none",    "sum",      "mean",     "max",    "min",   "reshape",
+                                  "silu", "permute", "expand",  "split",    "merge",    "slice",  "clamp", "select",
                                   "tanh", "sigmoid", "average", "bilinear", "constant", "square", "",      "elu"};
 constexpr const char* kOperations[] = {
     "load",        "constant",    "position",        "activate",   "negate",     "absolute",
@@ -29,8 +29,8 @@ void change_instruction(Json& instruction, Random& random) {
   if (&word == &words.front()) {
     word = random.pick(kOperations);
   } else {
-    constexpr const char* kNumbers[] = {"0", "1", "2", "3", "4", "5", "6", "9", "10", "-1", "11", "12", "256", "nan",
-                                        "1e30", "0.5", "-2", "1e-40"};
+    constexpr const char* kNumbers[] = {"0",  "1",  "2",  "3",   "4",   "5",    "6",   "9",  "10",
+                                        "-1", "11", "12", "256", "nan", "1e30", "0.5", "-2", "1e-40"};
     word = kNumbers[random.below(random.once_in(2) ? std::size(kNumbers) : 5)];
   }
   instruction = join(words, " ");
@@ -176,9 +176,17 @@ void change_dimensions(PlanDocument& document, Random& random) {
   Json& value = random.pick(document.values());
   if (!value.contains("sizes") || value["sizes"].empty()) return;
   Json& size = value["sizes"][random.below(value["sizes"].size())];
-  const std::string forms[] = {name,          "2*" + name,        name + "+1",           name + "*" + name,
-                               name + "-3",   "(" + name + "+1)//2", "Max(1, " + name + ")", name + "%3",
-                               name + "//0",  name + "**9",       "4611686018427387904*" + name};
+  const std::string forms[] = {name,
+                               "2*" + name,
+                               name + "+1",
+                               name + "*" + name,
+                               name + "-3",
+                               "(" + name + "+1)//2",
+                               "Max(1, " + name + ")",
+                               name + "%3",
+                               name + "//0",
+                               name + "**9",
+                               "4611686018427387904*" + name};
   size = size.is_string() ? Json(pick_size(random)) : Json(forms[random.below(random.once_in(2) ? 11 : 3)]);
 }
 

@@ -1,5 +1,5 @@
-// The edits of fuzz_plan's mutator. Each changes one thing and leaves the rest as valid as it was; what does not apply to
-// a document leaves it alone.
+// The edits of fuzz_plan's mutator. Each changes one thing and leaves the rest as valid as it was; what does not apply
+// to a document leaves it alone.
 #pragma once
 
 #include "tests/fuzz/plan_document.h"

@@ -14,10 +14,14 @@ struct EditRow {
 };
 
 constexpr EditRow kEdits[] = {
-    {change_attribute, 12},       {change_size_everywhere, 12}, {change_value, 10},  {change_dtype_everywhere, 3},
-    {rewire_operand, 10},         {change_operands, 5},         {change_kernel, 5},  {move_step, 2},
-    {repeat_step, 4},             {drop_step, 6},               {change_outputs, 4}, {change_dimensions, 4},
-    {change_writes, 3},           {change_head, 12},            {change_leaf, 2},    {insert_view, 10},
+    {change_attribute, 12}, {change_size_everywhere, 12},
+    {change_value, 10},     {change_dtype_everywhere, 3},
+    {rewire_operand, 10},   {change_operands, 5},
+    {change_kernel, 5},     {move_step, 2},
+    {repeat_step, 4},       {drop_step, 6},
+    {change_outputs, 4},    {change_dimensions, 4},
+    {change_writes, 3},     {change_head, 12},
+    {change_leaf, 2},       {insert_view, 10},
     {insert_step, 6},
 };
 
@@ -69,7 +73,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t lim
   try {
     do {
       apply_edit(document, random);
-    } while (random.once_in(3));
+    } while (random.once_in(6));
   } catch (const nlohmann::json::exception&) {
     // An earlier edit left something of another type where this one looked: what there is goes on to the reader.
   }

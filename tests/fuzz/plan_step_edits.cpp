@@ -107,8 +107,7 @@ void repeat_step(PlanDocument& document, Random& random) {
   }
   // Behind itself, reading what it made, where that is of the same form.
   Json& steps = document.steps();
-  if (random.once_in(3) && !step["operands"].empty())
-    random.pick(step["operands"]) = steps[position]["results"].at(0);
+  if (random.once_in(3) && !step["operands"].empty()) random.pick(step["operands"]) = steps[position]["results"].at(0);
   steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(position + 1), std::move(step));
 }
 

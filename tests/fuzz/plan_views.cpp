@@ -113,11 +113,10 @@ void insert_view(PlanDocument& document, Random& random) {
   const int result = document.add_value("view", document.dtype_of(source), view.sizes);
   Json operands = Json::array({source});
   if (view.measured >= 0) operands.push_back(view.measured);
-  steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(position),
-               {{"kernel", "view"},
-                {"attributes", view.attributes},
-                {"operands", operands},
-                {"results", Json::array({result})}});
+  steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(position), {{"kernel", "view"},
+                                                                       {"attributes", view.attributes},
+                                                                       {"operands", operands},
+                                                                       {"results", Json::array({result})}});
   if (!random.once_in(3)) document.replace_operand(position + 1, source, result, random);
   if (random.once_in(2)) document.add_output(result);
 }

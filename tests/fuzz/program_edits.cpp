@@ -11,10 +11,11 @@ namespace {
 using Kind = TextArgument::Kind;
 
 constexpr const char* kDtypes[] = {"f32", "f32", "i64", "bool", "bf16", "f64", "i32", "u8", "f16", "i8", "c64", "i16"};
-constexpr const char* kWords[] = {"true", "false", "none", "f32", "i64", "bool", "bf16", "f64", "contiguous_format",
-                                  "channels_last", "strided", "sparse_coo", "cpu", "c64", "u8"};
-constexpr const char* kStrings[] = {"none", "mean", "sum", "tanh", "reflect", "constant", "replicate", "", "floor",
-                                    "trunc", "linear", "ij", "xy", "circular"};
+constexpr const char* kWords[] = {
+    "true",          "false",   "none",       "f32", "i64", "bool", "bf16", "f64", "contiguous_format",
+    "channels_last", "strided", "sparse_coo", "cpu", "c64", "u8"};
+constexpr const char* kStrings[] = {"none", "mean",  "sum",   "tanh",   "reflect", "constant", "replicate",
+                                    "",     "floor", "trunc", "linear", "ij",      "xy",       "circular"};
 
 void collect_names(const TextArgument& argument, std::set<std::string>& names) {
   if (argument.kind == Kind::value) names.insert(argument.text);
@@ -69,7 +70,9 @@ TextType* pick_type(TextProgram& program, Random& random) {
   return types.empty() ? nullptr : random.pick(types);
 }
 
-std::string pick_size_text(Random& random) { return std::to_string(random.once_in(12) ? pick_integer(random) : static_cast<int64_t>(random.below(7))); }
+std::string pick_size_text(Random& random) {
+  return std::to_string(random.once_in(12) ? pick_integer(random) : static_cast<int64_t>(random.below(7)));
+}
 
 }  // namespace
 
@@ -94,10 +97,34 @@ TextArgument make_list(std::vector<TextArgument> items) {
 }
 
 int64_t pick_integer(Random& random) {
-  constexpr int64_t kNumbers[] = {0,   1,   2,         3,         -1,        -2,        4,
-                                  5,   6,   7,         8,         -3,        16,        64,
-                                  100, 127, 128,       255,       1000,      65536,     INT32_MAX,
-                                  -17, -100, INT64_MAX, INT64_MIN, INT64_MAX - 1, int64_t{1} << 32, 100'000'000'000};
+  constexpr int64_t kNumbers[] = {0,
+                                  1,
+                                  2,
+                                  3,
+                                  -1,
+                                  -2,
+                                  4,
+                                  5,
+                                  6,
+                                  7,
+                                  8,
+                                  -3,
+                                  16,
+                                  64,
+                                  100,
+                                  127,
+                                  128,
+                                  255,
+                                  1000,
+                                  65536,
+                                  INT32_MAX,
+                                  -17,
+                                  -100,
+                                  INT64_MAX,
+                                  INT64_MIN,
+                                  INT64_MAX - 1,
+                                  int64_t{1} << 32,
+                                  100'000'000'000};
   return kNumbers[random.below(random.once_in(4) ? std::size(kNumbers) : 8)];
 }
 
@@ -143,7 +170,8 @@ void change_literal(EditedProgram& program, Random& random) {
   if (!argument) return;
   switch (argument->kind) {
     case Kind::integer:
-      argument->integer = random.once_in(3) && argument->integer < INT32_MAX ? argument->integer + 1 : pick_integer(random);
+      argument->integer =
+          random.once_in(3) && argument->integer < INT32_MAX ? argument->integer + 1 : pick_integer(random);
       break;
     case Kind::floating: argument->floating = pick_floating(random); break;
     case Kind::string: argument->text = random.pick(kStrings); break;
@@ -239,7 +267,8 @@ void change_outputs(EditedProgram& program, Random& random) {
   } else if (random.once_in(3) && outputs.size() > 1) {
     outputs.pop_back();
   } else {
-    random.pick(outputs).value = random.once_in(6) ? make_integer(pick_integer(random)) : readable[random.below(readable.size())];
+    random.pick(outputs).value =
+        random.once_in(6) ? make_integer(pick_integer(random)) : readable[random.below(readable.size())];
   }
 }
 
@@ -264,8 +293,8 @@ void change_dimensions(EditedProgram& program, Random& random) {
   }
   TextType* type = pick_type(program.program(), random);
   if (!type || type->sizes.empty()) return;
-  const std::string forms[] = {dimension.name, "2*" + dimension.name, dimension.name + " + 1",
-                               dimension.name + "//2", "Max(1, " + dimension.name + ")"};
+  const std::string forms[] = {dimension.name, "2*" + dimension.name, dimension.name + " + 1", dimension.name + "//2",
+                               "Max(1, " + dimension.name + ")"};
   random.pick(type->sizes) = random.pick(forms);
 }
 

@@ -1,5 +1,5 @@
-// The edits of fuzz_program's mutator, on the untyped tree. Names stay valid, ops are those that the gate lets pass, and
-// what does not apply leaves the tree alone.
+// The edits of fuzz_program's mutator, on the untyped tree. Names stay valid, ops are those that the gate lets pass,
+// and what does not apply leaves the tree alone.
 #pragma once
 
 #include "lissome/program/syntax/program_text.h"

@@ -1,9 +1,10 @@
-// How fuzz_program's inputs change: by edits of the untyped tree of program text, so that names and most types stay valid.
+// How fuzz_program's inputs change: by edits of the untyped tree of program text, so that names and most types stay
+// valid.
 #include <cstring>
 #include <optional>
 
-#include "tests/fuzz/fuzz_hooks.h"
 #include "lissome/base.h"
+#include "tests/fuzz/fuzz_hooks.h"
 #include "tests/fuzz/program_edits.h"
 #include "tests/fuzz/text_tree.h"
 
@@ -16,9 +17,11 @@ struct EditRow {
 };
 
 constexpr EditRow kEdits[] = {
-    {change_literal, 14},   {rewire_argument, 12}, {change_arguments, 4}, {change_type, 8}, {change_size_everywhere, 8},
-    {change_weight, 3},     {change_outputs, 4},   {change_writes, 3},    {drop_node, 6},   {repeat_node, 5},
-    {change_dimensions, 4}, {move_node, 1},        {change_op, 14},       {insert_node, 10}, {wrap_node, 3},
+    {change_literal, 14}, {rewire_argument, 12},       {change_arguments, 4},
+    {change_type, 8},     {change_size_everywhere, 8}, {change_weight, 3},
+    {change_outputs, 4},  {change_writes, 3},          {drop_node, 6},
+    {repeat_node, 5},     {change_dimensions, 4},      {move_node, 1},
+    {change_op, 14},      {insert_node, 10},           {wrap_node, 3},
 };
 
 constexpr std::string_view kSmallest = "input %x: f32[2, 3]\n%1: f32[2, 3] = aten::relu(%x)\nreturn %1\n";
@@ -77,7 +80,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t lim
   if (!last.tree) return copy_out(kSmallest, data, limit);
   do {
     apply_edit(*last.tree, random);
-  } while (random.once_in(3));
+  } while (random.once_in(6));
   last.text = print(*last.tree);
   const size_t written = copy_out(last.text, data, limit);
   if (written > 0) return written;

@@ -1,5 +1,6 @@
-// Runs the fuzz targets without libFuzzer: over the inputs of FOLDER/<target>, and over mutations of each, the same ones
-// every time. What a target finds ends the process; the name of the input that was running stands in the last line.
+// Runs the fuzz targets without libFuzzer: over the inputs of FOLDER/<target>, and over mutations of each, the same
+// ones every time. What a target finds ends the process; the name of the input that was running stands in the last
+// line.
 //
 //   replay_inputs MUTATIONS FOLDER...     as many mutations of each input
 //   replay_inputs --input TARGET FILE     one input
@@ -15,8 +16,8 @@
 #include "tests/fuzz/fuzz_hooks.h"
 #include "tests/fuzz/random.h"
 
-#define ROW(name)                                                          \
-  extern "C" int name##_TestOneInput(const uint8_t* data, size_t size);    \
+#define ROW(name)                                                             \
+  extern "C" int name##_TestOneInput(const uint8_t* data, size_t size);       \
   extern "C" size_t name##_CustomMutator(uint8_t*, size_t, size_t, unsigned); \
   extern "C" __attribute__((weak)) int name##_Initialize(int*, char***);
 #include "replay_rows.inc"

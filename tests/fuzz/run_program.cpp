@@ -43,7 +43,8 @@ std::optional<c10::IValue> make_input(const Program& program, const ValueType& t
   if (!sizes) return std::nullopt;
   const Array filled = make_filled({type.dtype, *sizes, data});
   at::Tensor tensor = at::empty(*sizes, at::TensorOptions().dtype(scalar_type_of(type.dtype)));
-  if (filled.bytes() > 0) std::memcpy(tensor.mutable_data_ptr(), filled.storage.get(), static_cast<size_t>(filled.bytes()));
+  if (filled.bytes() > 0)
+    std::memcpy(tensor.mutable_data_ptr(), filled.storage.get(), static_cast<size_t>(filled.bytes()));
   return c10::IValue(std::move(tensor));
 }
 
