@@ -17,7 +17,7 @@
 namespace lissome {
 namespace {
 
-constexpr double kWaitForFirst = 0.6;  // seconds that an interrupt waits for the original to be measured
+constexpr double kWaitForFirst = 0.6;  // seconds that an interrupt waits for the original to be there
 
 struct OptimizeFlags {
   std::string model, data, labels, metric, latency, memory, max_loss, precision, time = "10min", output, report,
@@ -117,7 +117,7 @@ int run_optimize(const std::vector<std::string>& arguments, Console& console) {
   BestSoFar best(flags.output, flags.report, flags.json, console);
   options.on_step = [&](const Optimized& so_far, bool better) { keep_so_far(best, so_far, better, console); };
   const auto promise = console.promise(0, [&] {
-    if (!best.publish(kWaitForFirst)) console.say("interrupted before the original was measured: nothing was written");
+    if (!best.publish(kWaitForFirst)) console.say("interrupted before the original could be run: nothing was written");
   });
   const Optimized optimized = optimize(program, data ? &*data : nullptr, options, console.control());
   best.keep(optimized, true);

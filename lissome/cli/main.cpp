@@ -115,8 +115,9 @@ int report_failure(const Console& console, const std::exception_ptr& failure) {
   } catch (const std::bad_alloc&) {
     return report(ErrorKind::over_budget, "out of memory");
   } catch (const std::system_error& error) {
-    const bool scarce = error.code() == std::errc::resource_unavailable_try_again;  // no room or no right for a thread
-    return report(scarce ? ErrorKind::over_budget : ErrorKind::internal, error.what());
+    const bool scarce = error.code() == std::errc::resource_unavailable_try_again;
+    if (scarce) return report(ErrorKind::over_budget, "no room for another thread, or no right to start one");
+    return report(ErrorKind::internal, error.what());
   } catch (const std::exception& error) {
     return report(ErrorKind::internal, error.what());
   }

@@ -65,21 +65,23 @@ Search::Search(const Program& original, const Dataset* data, const OptimizeOptio
   record_.batch = options.batch;
   record_.machine = processor_name() + ", " + std::to_string(usable_threads()) + " threads, " + describe_features();
   set_up_data(data);
-  report("basic", "measuring the original");
   original_ = make_variant("original", std::make_shared<const Program>(original), reference_lowering(options), bench_);
   best_ = original_;
+  tell_so_far(true);  // before the first progress: who sees that is promised a best so far
+  report("basic", "measuring the original");
   const Metric metric = choose_metric(data, options.metric);
   record_.metric = std::string(metric_name(metric));
   if (split_) {
     const Dataset& held_out = split_->validation;
-    judge_.emplace(metric, held_out, collect_outputs(*original_->session, held_out, kQualityBatch, control));
+    OutputRows outputs = collect_outputs(*original_->session, held_out, kQualityBatch, control);
+    if (control.stopped()) return;  // not of all samples: nothing to judge by, and nothing will be tried
+    judge_.emplace(metric, held_out, std::move(outputs));
     original_->quality = judge_->original();
     record_.data_note =
         judge_->describe() + "; " + std::to_string(split_->calibration.samples()) + " other samples calibrate";
   } else {
     record_.data_note = "no data: inputs are generated and only exact steps are tried";
   }
-  tell_so_far(true);
 }
 
 void Search::set_up_data(const Dataset* data) {
