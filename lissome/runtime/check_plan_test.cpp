@@ -66,7 +66,7 @@ const std::vector<Break>& list_breaks() {
       {"two dimensions are called 'n'", [](Plan& plan) { plan.dimensions.push_back({"n", 1, 8}); }},
       {"lies in 8..1", [](Plan& plan) { plan.dimensions[0] = {"n", 8, 1}; }},
       {"lies in -1..8", [](Plan& plan) { plan.dimensions[0].minimum = -1; }},
-      {"only inputs and held values are numbers", [](Plan& plan) { plan.values[2].kind = PlanKind::integer; }},
+      {"only inputs and held values are numbers", [](Plan& plan) { plan.values[3].kind = PlanKind::integer; }},
       {"is of kind boolean, must be a tensor",
        [](Plan& plan) {
          plan.values.push_back(make_value("flag", Storage::input, {}));

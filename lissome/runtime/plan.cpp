@@ -75,6 +75,7 @@ class PlanChecker {
         if (output.leaves_after == static_cast<int>(i)) use(output.value);
       }
     }
+    for (const PlanValue& value : plan_.values) check_kind(value);  // steps name what they read, so they come first
     check_outputs();
     for (const PlanWrite& write : plan_.writes) check_write(write);
   }
@@ -113,9 +114,6 @@ class PlanChecker {
   // The bytes that the smallest inputs give it: a value that no machine holds even then is the plan's fault. Each size
   // counts as 1 at least: loops go over the others where one is 0.
   void check_value(const PlanValue& value) const {
-    require(value.kind == PlanKind::tensor || value.storage == Storage::input || value.storage == Storage::held,
-            "value ", value.name, " is a ", plan_kind_name(value.kind), " and stored as ", storage_name(value.storage),
-            "; only inputs and held values are numbers");
     require(value.sizes.size() <= kMostSizes, "value ", value.name, " has ", value.sizes.size(), " dimensions, at most ",
             kMostSizes, " are taken");
     int64_t bytes = item_size(value.dtype);
@@ -126,6 +124,12 @@ class PlanChecker {
       require(!__builtin_mul_overflow(bytes, std::max<int64_t>(*number, 1), &bytes) && bytes <= kLargestBytes, "value ",
               value.name, " is larger than ", kLargestBytes, " bytes, sizes of 0 counted as 1");
     }
+  }
+
+  void check_kind(const PlanValue& value) const {
+    require(value.kind == PlanKind::tensor || value.storage == Storage::input || value.storage == Storage::held,
+            "value ", value.name, " is a ", plan_kind_name(value.kind), " and stored as ", storage_name(value.storage),
+            "; only inputs and held values are numbers");
   }
 
   void check_inputs() {
