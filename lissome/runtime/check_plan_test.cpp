@@ -116,6 +116,8 @@ const std::vector<Break>& list_breaks() {
        }},
       {"there is no value 7", [](Plan& plan) { plan.outputs[0].value = 7; }},
       {"leaves after the last step", [](Plan& plan) { plan.outputs[0].leaves_after = 2; }},
+      {"two outputs are called 'y'", [](Plan& plan) { plan.outputs.push_back({"y", 0, {}}); }},
+      {"value total is written twice", [](Plan& plan) { plan.writes.push_back({3, 1}); }},
       {"which is neither state nor an input", [](Plan& plan) { plan.writes[0].target = 2; }},
       {"a write of f32 goes to total, which is i32",
        [](Plan& plan) {

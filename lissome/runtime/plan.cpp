@@ -77,7 +77,11 @@ class PlanChecker {
     }
     for (const PlanValue& value : plan_.values) check_kind(value);  // steps name what they read, so they come first
     check_outputs();
-    for (const PlanWrite& write : plan_.writes) check_write(write);
+    std::set<int> targets;
+    for (const PlanWrite& write : plan_.writes) {
+      check_write(write);
+      require(targets.insert(write.target).second, "value ", at(write.target).name, " is written twice");
+    }
   }
 
  private:
@@ -189,7 +193,9 @@ class PlanChecker {
   }
 
   void check_outputs() const {
+    std::set<std::string_view> names;
     for (const PlanOutput& output : plan_.outputs) {
+      require(names.insert(output.name).second, "two outputs are called ", quote(output.name));
       if (output.value >= 0) use(output.value);
       require(output.leaves_after < static_cast<int>(plan_.steps.size()), "output ", quote(output.name),
               " leaves after the last step");
