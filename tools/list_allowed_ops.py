@@ -37,6 +37,7 @@ DENIED = {
     "packed or quantized tensors, which no program holds": r"(fbgemm_.*|quantized_.*|quantize_per_.*|dequantize"
     r"|choose_qparams_optimized|nested_to_padded_tensor|int_repr|q_.*|qscheme)",
     "a placeholder of backends": r"(convolution_overrideable|copy_sparse_to_sparse|exponential_)",
+    "loops as often as a number says, for hours": r"special_.*_polynomial_.*",
     "takes its arguments for what the op around it has checked": r"(lstm_mps|slow_conv3d_forward"
     r"|batch_norm_update_stats|hspmm|sspaddmm|slice_inverse)",
 }

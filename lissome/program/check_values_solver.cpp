@@ -1,5 +1,7 @@
-// Checks of what LAPACK is handed as it is: pivots of factorizations.
+// Checks of numbers at which a processor or LAPACK fails: pivots of factorizations, infinities in eigenvalue problems, the
+// smallest integer divided by -1.
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/isfinite.h>
 
 #include <array>
 
@@ -30,12 +32,69 @@ void check_pivots_behind(IValues arguments) {
 // Negative ones mark blocks of two rows.
 void check_block_pivots(IValues arguments) { require_pivots(arguments[0].toTensor(), arguments[1].toTensor(), true); }
 
+// (self, ...)
+void check_finite(IValues arguments) {
+  require_value(at::isfinite(arguments[0].toTensor()).all().item().toBool(), "'self' holds NaN or infinity");
+}
+
+bool holds_integers(const c10::IValue& value) {
+  return value.isInt() || (value.isTensor() && at::isIntegralType(value.toTensor().scalar_type(), false));
+}
+
+bool holds(const c10::IValue& value, int64_t number) {
+  if (value.isInt()) return value.toInt() == number;
+  return value.isTensor() && value.toTensor().eq(number).any().item().toBool();
+}
+
+// Of what is divided; a number is as wide as it gets.
+int64_t smallest_of(const c10::IValue& value) {
+  if (!value.isTensor()) return INT64_MIN;
+  const size_t bits = 8 * value.toTensor().element_size();
+  return at::isSignedType(value.toTensor().scalar_type()) ? INT64_MIN >> (64 - bits) : 0;
+}
+
+// (self, other, rounding_mode)
+void check_truncation(IValues arguments) {
+  if (arguments[2].isNone() || arguments[2].toStringView() != "trunc") return;
+  if (!holds_integers(arguments[0]) || !holds_integers(arguments[1]) || !holds(arguments[1], -1)) return;
+  require_value(!holds(arguments[0], smallest_of(arguments[0])), "the smallest integer is divided by -1");
+}
+
+// (self, other)
+void check_multiple(IValues arguments) {
+  for (const c10::IValue& argument : arguments.first(2)) {
+    if (!argument.isTensor() || !at::isSignedType(argument.toTensor().scalar_type())) continue;
+    require_value(!holds(argument, smallest_of(argument)), "the smallest integer has no positive counterpart");
+  }
+}
+
+// (self, p): p terms are summed for each element.
+void check_order(IValues arguments) {
+  const int64_t order = arguments[1].toInt();
+  require_value(order >= 1 && order <= 4096, "the order is ", order, ", allowed are 1 to 4096");
+}
+
 }  // namespace
 
 std::span<const ValueCheckRow> solver_check_rows() {
-  static constexpr std::array<ValueCheckRow, 3> kRows = {{{"aten::linalg_lu_solve", check_pivots},
-                                                          {"aten::lu_solve", check_pivots_behind},
-                                                          {"aten::linalg_ldl_solve", check_block_pivots}}};
+  static constexpr std::array<ValueCheckRow, 18> kRows = {{{"aten::linalg_lu_solve", check_pivots},
+                                                           {"aten::lu_solve", check_pivots_behind},
+                                                           {"aten::linalg_ldl_solve", check_block_pivots},
+                                                           {"aten::linalg_eigvals", check_finite},
+                                                           {"aten::_linalg_eigvals", check_finite},
+                                                           {"aten::div.Tensor_mode", check_truncation},
+                                                           {"aten::div.Scalar_mode", check_truncation},
+                                                           {"aten::div_.Tensor_mode", check_truncation},
+                                                           {"aten::div_.Scalar_mode", check_truncation},
+                                                           {"aten::divide.Tensor_mode", check_truncation},
+                                                           {"aten::divide.Scalar_mode", check_truncation},
+                                                           {"aten::divide_.Tensor_mode", check_truncation},
+                                                           {"aten::divide_.Scalar_mode", check_truncation},
+                                                           {"aten::lcm", check_multiple},
+                                                           {"aten::lcm_", check_multiple},
+                                                           {"aten::mvlgamma", check_order},
+                                                           {"aten::mvlgamma_", check_order},
+                                                           {"aten::special_multigammaln", check_order}}};
   return kRows;
 }
 

@@ -205,6 +205,49 @@ std::optional<std::vector<WrittenArgument>> emit_instance_norm(Program& program,
   return written;
 }
 
+// The op that gives as its result what `op` writes into its last argument.
+std::optional<Op> find_op_without_out(const Op& op) {
+  const size_t dot = op.name().find('.');
+  const std::string_view overload = dot == std::string::npos ? "" : std::string_view(op.name()).substr(dot + 1);
+  if (overload != "out" && !overload.ends_with("_out")) return std::nullopt;
+  const std::string base = op.name().substr(0, dot);
+  const std::string kept(overload.substr(0, overload.size() - std::min<size_t>(overload.size(), 4)));
+  const auto& wanted = op.schema().arguments();
+  for (const std::string& candidate : {base + "." + kept, base, base + ".Tensor"}) {
+    const Op* found = Op::try_find(candidate);
+    if (found == nullptr || !found->has_schema()) continue;
+    const auto& given = found->schema().arguments();
+    const auto same = [](const c10::Argument& a, const c10::Argument& b) {
+      return a.name() == b.name() && *a.type() == *b.type();
+    };
+    if (given.size() + 1 == wanted.size() && std::equal(given.begin(), given.end(), wanted.begin(), same) &&
+        found->schema().returns().size() == 1 && found->schema().returns()[0].alias_info() == nullptr) {
+      return *found;
+    }
+  }
+  return std::nullopt;
+}
+
+// torch.add(a, b, out=y): the result in the element type of y. Where y has other sizes it would be given new memory,
+// which nothing pure does.
+std::optional<std::vector<WrittenArgument>> emit_out(Program& program, const Node& node) {
+  const auto plain = find_op_without_out(node.op);
+  const int place = static_cast<int>(node.arguments.size()) - 1;
+  if (!plain || node.results.size() != 1 || find_effects(program, node).writes != std::vector<int>{place} ||
+      !node.arguments.back().is_value()) {
+    return std::nullopt;
+  }
+  const ValueType out = program.value(node.arguments.back().value()).type;
+  const ValueType result = program.value(node.results[0]).type;
+  if (out.kind != ValueKind::tensor || !out.sized || !result.sized || !(out.sizes == result.sizes)) return std::nullopt;
+  ArgumentList arguments(node.arguments.begin(), node.arguments.end() - 1);
+  ValueType computed = out;
+  computed.kind = ValueKind::any;
+  const ValueId value = program.add_node(*plain, std::move(arguments), {std::move(computed)}, node.origin).result();
+  emit_into(program, node.results[0], Op::find("aten::to.dtype"), {value, out.dtype}, node);
+  return {{{place, node.results[0]}}};
+}
+
 constexpr std::array<std::string_view, 3> kBatchNorms = {"aten::batch_norm", "aten::native_batch_norm",
                                                          "aten::_native_batch_norm_legit"};
 
@@ -215,6 +258,7 @@ std::optional<std::vector<WrittenArgument>> emit_functional(Program& program, co
     return emit_batch_norm(program, node);
   }
   if (node.is("aten::instance_norm")) return emit_instance_norm(program, node);
+  if (auto written = emit_out(program, node)) return written;
   const bool in_place = !node.arguments.empty() && node.arguments[0].is_value() && node.results.size() == 1 &&
                         find_effects(program, node).writes == std::vector<int>{0};
   if (!in_place) return std::nullopt;

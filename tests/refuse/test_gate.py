@@ -30,11 +30,11 @@ DENIED = {
     "writes into an argument of another size": "%y: f32[4] = aten::add.out(%x, %x, out=%x)",
     "is a gradient that trusts indices":
         "%y: f32[4] = aten::embedding_dense_backward(%x, %i, 4, -1, false)",
-    "leaves out checks": "%y: any = aten::_sparse_coo_tensor_unsafe(%i, %x, [4])",
-    "is nested": "%y: any = aten::_nested_view_from_buffer(%x, %i, %i, %i)",
+    "leaves out checks": "%y = aten::_sparse_coo_tensor_unsafe(%i, %x, [4])",
+    "is nested": "%y = aten::_nested_view_from_buffer(%x, %i, %i, %i)",
     "is another device's": "%y: f32[4] = aten::pin_memory(%x)",
-    "is an optimizer's": "%y: any = aten::_foreach_add_.Scalar([%x], 1)",
-    "is a test of PyTorch's": "%y: any = aten::_test_check_tensor(%x)",
+    "is an optimizer's": "%y: f32[4] = aten::relu(%x)\naten::_foreach_add_.Scalar([%x], 1)",
+    "is a test of PyTorch's": "%y = aten::_test_check_tensor(%x)",
 }
 
 
@@ -145,10 +145,10 @@ MISFITS = {
     "an absent operand": ("operand", XI + "%y: f32[4] = aten::relu(%x)\nreturn %y\n", {"operands": [0, -1]}),
     "a write of its own": ("writes state", XI + "%y: f32[4] = aten::relu(%x)\n%x <- %y\nreturn %y\n", {}),
     "counts of a scan": ("number of values", XI +
-                         "%y: f32[4] = lissome::scan(-1, 1, false, %x) {\n  input %a: f32\n"
-                         "  %b: f32 = aten::relu(%a)\n  return %b\n}\nreturn %y\n", {}),
-    "mode of a region": ("its mode", XI + '%y: f32[4] = lissome::region("vmap=error;7;9", %x) {\n'
-                         "  input %a: f32[4]\n  %b: f32[4] = aten::relu(%a)\n  return %b, %b\n}\nreturn %y\n", {}),
+                         "%y: f32[4] = lissome::scan(-1, 1, false, %x) {\n  input %a: f32[...]\n"
+                         "  %b: f32[...] = aten::relu(%a)\n  return %b\n}\nreturn %y\n", {}),
+    "mode of a region": ("its mode", XI + '%y: f32[4] = lissome::region("vmap=error;0,0;0", %x) {\n'
+                         "  input %a: f32[4]\n  %b: f32[4] = aten::relu(%a)\n  return %b\n}\nreturn %y\n", {}),
 }
 
 
@@ -165,7 +165,7 @@ VALUES = {
     "offsets of a bag": (
         "%o: i64[2] = aten::slice.Tensor(%i, 0, {}, {})\n"
         "%t: f32[4, 1] = aten::unsqueeze(%x, 1)\n"
-        "%y: f32[2, 1], %a: any, %b: any, %c: any = aten::embedding_bag(%t, %i, %o)", ("0", "2"), ("1", "3")),
+        "%y: f32[2, 1], %a, %b, %c = aten::embedding_bag(%t, %i, %o)", ("0", "2"), ("1", "3")),
     "segments": ('%y: f32[4] = aten::segment_reduce(%x, "sum", offsets=%i, unsafe={})', ("false",), ("true",)),
     "a scale of resampling": (
         "%t: f32[1, 1, 4] = aten::view(%x, [1, 1, 4])\n%y: f32[1, 1, 8] = aten::upsample_nearest1d(%t, [8], {})",
@@ -194,7 +194,7 @@ def test_no_reader_goes_round_the_gate() -> None:
         if path.name.endswith("_test.cpp"):
             continue
         text = path.read_text()
-        if re.search(r"\b(parse_program|parse_program_with|read_program|import_recorded)\(", text):
+        if re.search(r"\b(parse_program|parse_program_with|(?<!const )GraphReader graph|import_recorded)\(", text):
             readers.append(path.relative_to(ROOT / "lissome").as_posix())
             if path.name not in ("import_recorded.cpp", "differentiate.cpp"):  # in memory: a model that was judged
                 assert re.search(r"\b(judge_program|parse_judged_program)\(", text), path
