@@ -63,7 +63,7 @@ void remove_if_stale(int folder, const char* name, time_t least_age) {
   if (file < 0) return;
   struct stat opened{}, named{};
   const bool ours = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == geteuid() &&
-                    opened.st_nlink == 1 && time(nullptr) - opened.st_mtime >= least_age;
+                    opened.st_nlink == 1 && (least_age == 0 || time(nullptr) - opened.st_mtime >= least_age);
   // The name may have gone to another file since it was opened; the lock keeps the one that was opened.
   if (ours && flock(file, LOCK_EX | LOCK_NB) == 0 && fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
       named.st_dev == opened.st_dev && named.st_ino == opened.st_ino)

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -52,6 +53,14 @@ TEST_CASE("what a killed process left half-written is removed by the next that w
   REQUIRE(folder.list().size() == 1);
   write_file(folder.file("other"), "whole");
   CHECK(list_sorted(folder) == std::vector<std::string>{"other"});
+}
+
+TEST_CASE("the time of a stale file does not count: clocks of files may be ahead of the program's") {
+  const TemporaryFolder folder;
+  const std::filesystem::path stale = folder.write(".lissome-1-2.tmp", "stale");
+  std::filesystem::last_write_time(stale, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(10));
+  sweep_temporary_files(folder.path());
+  CHECK(folder.list().empty());
 }
 
 TEST_CASE("a file that a live process writes is left alone, whatever the process ids say") {

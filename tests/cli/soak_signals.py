@@ -71,7 +71,7 @@ class Workload:
     state_bytes: int  # what a snapshot of the training holds
     # By command: the longest wait before a signal, so that most come while the command works.
     longest_wait: dict[str, float] = field(
-        default_factory=lambda: {"run": 4.0, "bench": 6.0, "optimize": 25.0, "train": 15.0}
+        default_factory=lambda: {"run": 2.0, "bench": 3.0, "optimize": 12.0, "train": 10.0}
     )
 
 
