@@ -98,12 +98,14 @@ std::vector<c10::IValue> interpret(const Program& program, std::vector<c10::IVal
                                    const InterpretOptions& options = {});
 // One node on given argument values, through the dispatcher.
 std::vector<c10::IValue> interpret_node(const Node& node, std::span<const c10::IValue> arguments);
-// What is looked at in the arguments of an op's call, in schema form, right before it: tensors that must be there, sparse
-// indices, dtypes, and what kernels of ATen's take at their word. A handle to interned facts. Throws invalid_input.
-class CallCheck {
+// A boxed call of an op with a schema: arguments in schema form become results. Looks at the arguments first: tensors
+// that must be there, sparse indices, dtypes, and what kernels of ATen's take at their word. Memory that the op leaves
+// unset is zero-filled: it may hold what the process worked on before. A handle to interned facts. Throws invalid_input.
+class CheckedCall {
  public:
-  explicit CallCheck(const Op& op);
-  void operator()(std::span<const c10::IValue> arguments) const;
+  explicit CheckedCall(const Op& op);
+  void operator()(std::vector<c10::IValue>& stack) const;
+  void check(std::span<const c10::IValue> arguments) const;  // without the call
 
  private:
   const struct CallFacts* facts_;

@@ -1,8 +1,10 @@
 // See check_values.h: the table of ops with a check of their own, and what holds for all ops.
 #include "lissome/program/check_values.h"
 
-#include <ATen/core/ivalue.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/zero.h>
 
 #include <algorithm>
 #include <memory>
@@ -40,6 +42,7 @@ struct CallFacts {
   };
   Op op;
   ValueCheck check = nullptr;
+  bool leaves_memory_unset = false;   // of its result
   bool takes_opaque_tensors = false;  // whose contents only oneDNN's own ops understand
   std::vector<bool> may_be_absent;    // by argument: a tensor that is not given
   std::vector<Word> words;            // that stand for a dtype, a layout, a memory format or a device
@@ -53,11 +56,18 @@ const c10::Type& strip_optional(const c10::Type& type) {
   return is_optional(type) ? *type.castRaw<c10::OptionalType>()->getElementType() : type;
 }
 
+constexpr std::string_view kLeavesMemoryUnset[] = {
+    "aten::empty.memory_format", "aten::empty_like", "aten::empty_permuted",
+    "aten::empty_strided",       "aten::new_empty",  "aten::new_empty_strided",
+};
+
 CallFacts read_facts(const Op& op) {
   CallFacts facts;
   facts.op = op;
   if (!op.has_schema()) return facts;
   facts.check = find_value_check(op);
+  facts.leaves_memory_unset = std::find(std::begin(kLeavesMemoryUnset), std::end(kLeavesMemoryUnset), op.name()) !=
+                              std::end(kLeavesMemoryUnset);
   facts.takes_opaque_tensors = op.name().starts_with("mkldnn::") || op.name().starts_with("onednn::");
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -138,10 +148,9 @@ ValueCheck find_value_check(const Op& op) {
   return found == value_checks().end() ? nullptr : found->second;
 }
 
-CallCheck::CallCheck(const Op& op) : facts_(find_facts(op)) {}
+CheckedCall::CheckedCall(const Op& op) : facts_(find_facts(op)) {}
 
-void CallCheck::operator()(std::span<const c10::IValue> arguments) const {
-  if (!facts_->op.has_schema()) return;
+void CheckedCall::check(std::span<const c10::IValue> arguments) const {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].isTensor()) {
       check_tensor(*facts_, i, arguments[i].toTensor());
@@ -156,6 +165,12 @@ void CallCheck::operator()(std::span<const c10::IValue> arguments) const {
   const auto& expected = facts_->op.schema().arguments();
   for (const CallFacts::Word& word : facts_->words) check_word(expected[word.position], word.kind, arguments[word.position]);
   if (facts_->check != nullptr) facts_->check(arguments);
+}
+
+void CheckedCall::operator()(std::vector<c10::IValue>& stack) const {
+  check(stack);
+  facts_->op.handle().callBoxed(stack);
+  if (facts_->leaves_memory_unset && stack[0].toTensor().layout() == at::kStrided) stack[0].toTensor().zero_();
 }
 
 }  // namespace lissome

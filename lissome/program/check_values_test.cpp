@@ -125,6 +125,31 @@ TEST_CASE("pivots") {
              {at::ones({2, 2}).triu(), pivots(1, 1 << 30), at::ones({2, 1})}, "'pivots' holds");
 }
 
+TEST_CASE("memory that an op leaves unset is zero-filled, and no tensor grows") {
+  for (const char* call :
+       {"aten::empty.memory_format([4096])", "aten::empty_strided([4096], [1])", "aten::empty_permuted([4096], [0])",
+        "aten::empty_like(%x)", "aten::new_empty(%x, [4096])", "aten::new_empty_strided(%x, [4096], [1])"}) {
+    CAPTURE(call);
+    for (int trial = 0; trial < 4; ++trial) {
+      at::ones({4096});  // what the allocator gives next
+      const auto outputs =
+          run("input %x: f32[4096]\n%e = " + std::string(call) + "\n%y = aten::ne.Scalar(%e, 0)\n%a = aten::any(%y)\nreturn %a\n",
+              {at::ones({4096})});
+      CHECK_FALSE(outputs.at(0).toTensor().item<bool>());
+    }
+  }
+  const std::string grown = "input %x: f32[n]\n%y = aten::resize(%x, [4])\nreturn %y\n";
+  check_pair(grown, {at::ones({5})}, {at::ones({3})}, "may not grow");
+}
+
+TEST_CASE("bytes are not taken for bool") {
+  const auto text = [](const char* dtype) {
+    return "input %x: u8[4]\n%y = aten::view.dtype(%x, " + std::string(dtype) + ")\nreturn %y\n";
+  };
+  CHECK_NOTHROW(run(text("i8"), {at::ones({4}, at::kByte)}));
+  EXPECT_ERROR(invalid_input, run(text("bool"), {at::ones({4}, at::kByte)}), "not taken for bool");
+}
+
 TEST_CASE("dtypes, devices and tensors that hold nothing") {
   EXPECT_ERROR(invalid_input, run("input %x: f32[2]\n%y = aten::to.dtype(%x, 99)\nreturn %y\n", {at::ones({2})}),
                "no dtype");

@@ -64,8 +64,7 @@ IValues Interpreter::run_node(const Node& node, IValues arguments) {
       if (options_.device && is_deviceless_factory(schema, i, arguments[i])) arguments[i] = *options_.device;
       arguments[i] = fit_to_schema(std::move(arguments[i]), schema.arguments()[i]);
     }
-    CallCheck{node.op}(arguments);
-    node.op.handle().callBoxed(arguments);
+    CheckedCall{node.op}(arguments);
     return arguments;
   } catch (...) {
     rethrow(node);

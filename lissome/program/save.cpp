@@ -276,6 +276,8 @@ class Unpacker {
     const int64_t offset = read_count(require(row, "offset"), "offset");
     if (!dtype || sizes.size() != strides.size())
       refuse_file("metadata: a view has no known dtype or a stride too few");
+    if (*dtype == Dtype::boolean && array.dtype != Dtype::boolean)
+      refuse_file("weight '", require_text(row, "name"), "' takes bytes of ", dtype_name(array.dtype), " for bool");
     int64_t last = offset;  // the last element that the view reads
     bool fits = count_elements(sizes) > 0;
     for (size_t i = 0; i < sizes.size() && fits; ++i) {

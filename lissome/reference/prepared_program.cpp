@@ -88,7 +88,7 @@ bool PreparedProgram::is_constant(const Node& node, const std::vector<bool>& kno
 
 PreparedProgram::PreparedNode PreparedProgram::prepare(size_t position, const std::vector<ValueId>& dying) const {
   const Node& node = program_.nodes[position];
-  PreparedNode prepared{position, IValues(node.arguments.size()), {}, dying, CallCheck(node.op)};
+  PreparedNode prepared{position, IValues(node.arguments.size()), {}, dying, CheckedCall(node.op)};
   for (size_t i = 0; i < node.arguments.size(); ++i) {
     const Argument& argument = node.arguments[i];
     if (holds_value(argument)) {
@@ -120,8 +120,7 @@ IValues PreparedProgram::run_node(const PreparedNode& prepared, IValues& environ
   for (const ValueId id : prepared.dying) environment[static_cast<size_t>(id)] = c10::IValue();
   if (!plain) return interpret_node(node, arguments);
   try {
-    prepared.check(arguments);
-    node.op.handle().callBoxed(arguments);
+    prepared.call(arguments);
   } catch (const Error& error) {
     throw_error(error.kind(), describe_node(node), ": ", error.message());
   } catch (const c10::OutOfMemoryError& error) {

@@ -40,7 +40,7 @@ class PreparedProgram {
     IValues arguments;
     std::vector<Open> open;
     std::vector<ValueId> dying;
-    CallCheck check;
+    CheckedCall call;
   };
 
   PreparedNode prepare(size_t position, const std::vector<ValueId>& dying) const;

@@ -16,7 +16,7 @@ void check_and_call(const c10::OperatorHandle& op, c10::DispatchKeySet, std::vec
   const c10::FunctionSchema& schema = op.schema();
   const std::string name = schema.name() + (schema.overload_name().empty() ? "" : "." + schema.overload_name());
   const size_t count = schema.arguments().size();
-  CallCheck (Op::find(name))(std::span(*stack).last(count));
+  CheckedCall(Op::find(name)).check(std::span(*stack).last(count));
   op.callBoxed(*stack);
 }
 

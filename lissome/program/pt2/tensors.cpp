@@ -5,6 +5,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -131,6 +132,13 @@ c10::Storage copy_storage(std::span<const std::byte> bytes) {
                       kResizable);
 }
 
+// Other bytes are no truth values: what counts them and what finds them would disagree.
+void check_bools(const std::string& name, const c10::Storage& storage, int64_t count) {
+  const auto* bytes = static_cast<const uint8_t*>(storage.data());
+  if (std::any_of(bytes, bytes + count, [](uint8_t byte) { return byte > 1; }))
+    refuse(name, "it is bool and holds bytes other than 0 and 1");
+}
+
 }  // namespace
 
 at::ScalarType pt2_scalar_type(int64_t number) {
@@ -203,6 +211,7 @@ at::Tensor Pt2Tensors::read(const std::string& name) {
   const std::string member = found->second.folder + text_member(meta, "path_name");
   c10::Storage storage = find_storage(name, member);
   check_length(name, extent, static_cast<int64_t>(storage.nbytes()), users_.at(member) > 1);
+  if (extent.type == at::kBool) check_bools(name, storage, extent.reach);
   at::Tensor tensor = at::empty({0}, at::TensorOptions(extent.type));
   tensor.set_(std::move(storage), extent.offset, extent.sizes, extent.strides);
   return tensor;
