@@ -39,7 +39,7 @@ struct LowerOptions {
   // Told which kernel is about to be tried alone on which node (the name of its first result). What it throws is the
   // failure of that kernel, which is dropped, as when the kernel fails itself.
   std::function<void(const std::string& node, const std::string& kernel)> on_trial;
-  // Polled while kernels are timed; may be empty. True: what has been chosen so far is taken, and not kept in the cache.
+  // Polled while kernels are timed; may be empty. True: what was chosen so far is taken, and not cached.
   std::function<bool()> should_stop;
 };
 

@@ -49,8 +49,8 @@ struct OptimizeOptions {
 };
 
 // `data` may be null: then only exact steps are tried, on generated inputs. The original is left alone. Interrupted
-// (control.stopped()), the best so far is returned as on_step has it; out of time, measured as usual. Throws what data and model errors throw; a goal out
-// of reach is no error.
+// (control.stopped()), the best so far is returned as on_step has it; out of time, measured as usual. Throws what data
+// and model errors throw; a goal out of reach is no error.
 Optimized optimize(const Program& original, const Dataset* data, const OptimizeOptions& options,
                    const WorkControl& control = {});
 

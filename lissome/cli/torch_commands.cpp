@@ -32,7 +32,8 @@ auto wrap_torch_errors(const Work& work) {
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
     const bool asserted = text.find("INTERNAL ASSERT") != std::string::npos;
-    throw_error(asserted ? ErrorKind::internal : ErrorKind::invalid_input, "libtorch refuses what is asked for: ", text);
+    throw_error(asserted ? ErrorKind::internal : ErrorKind::invalid_input,
+                "libtorch refuses what is asked for: ", text);
   }
 }
 

@@ -47,8 +47,25 @@ std::string refuse_op(const Op& op, bool is_rewritten) {
   return "is not on the list of ops that a model file may call; an op of your own is allowed by --allow-op NAME";
 }
 
+namespace {
+
+// Some ops leave out their own checks where the caller asks for it.
+bool waives_checks(const Node& node) {
+  const int position = node.op.has_schema() ? node.op.argument_index("unsafe") : -1;
+  if (position < 0) return false;
+  const Argument& argument = node.arguments[static_cast<size_t>(position)];
+  const bool* flag = argument.get<bool>();
+  return flag == nullptr || *flag;
+}
+
+}  // namespace
+
 void judge_program(const Program& program) {
   for (const Node& node : program.nodes) {
+    if (waives_checks(node)) {
+      throw_error(ErrorKind::unsupported, describe_node(node),
+                  " with unsafe=true is not on the list of ops that a model file may call; unsafe=false is");
+    }
     if (const std::string refusal = refuse_op(node.op, false); !refusal.empty()) {
       throw_error(ErrorKind::unsupported, describe_node(node), " ", refusal);
     }

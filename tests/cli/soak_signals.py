@@ -1,5 +1,5 @@
-"""Interrupts commands at random moments with SIGTERM and SIGINT, from the installation of the handler on: each is answered
-within a second with exit code 130, what was promised is there and whole, nothing is half-written.
+"""Interrupts commands at random moments with SIGTERM and SIGINT, from the installation of the handler on: each is
+answered within a second with exit code 130, what was promised is there and whole, nothing is half-written.
 
     python tests/cli/soak_signals.py 50 [SEED] [COMMAND...]
 """

@@ -1,5 +1,5 @@
-"""Signals and limits: SIGTERM and SIGINT at random moments, files that shrink under the program, limits on file size and
-on address space, temporary files that killed processes left. soak_signals.py sends many more signals."""
+"""Signals and limits: SIGTERM and SIGINT at random moments, files that shrink under the program, limits on file size
+and on address space, temporary files that killed processes left. soak_signals.py sends many more signals."""
 
 from __future__ import annotations
 
@@ -144,8 +144,9 @@ def limited(limit: str, program: Path, *words: object, folder: Path) -> subproce
 
 def test_a_limit_on_file_size_is_an_io_error(wide: Path, program: Path, tmp_path: Path):
     (tmp_path / "old.lissome").write_text("old")
-    for words in (["prepare", wide / "wide.pt2", "-o", "old.lissome"], ["optimize", wide / "wide.pt2", "-o", "old.lissome"]):
-        done = limited("-f 1000", program, *words, "--cache", "none", folder=tmp_path)
+    for command in ("prepare", "optimize"):
+        words = [command, wide / "wide.pt2", "-o", "old.lissome", "--cache", "none"]
+        done = limited("-f 1000", program, *words, folder=tmp_path)
         assert done.returncode == 1, done.stderr
         assert "File too large" in done.stderr and "ulimit -f" in done.stderr
         assert [path.name for path in tmp_path.iterdir()] == ["old.lissome"]
@@ -160,7 +161,9 @@ def test_a_limit_on_address_space_is_told_before_libtorch_loads(made: Workload, 
 
 
 @pytest.mark.parametrize("command", ["run", "inspect"])
-def test_every_limit_on_address_space_ends_in_a_clear_error(made: Workload, program: Path, tmp_path: Path, command: str):
+def test_every_limit_on_address_space_is_a_clear_error(
+    made: Workload, program: Path, tmp_path: Path, command: str
+):
     words: list[object] = ["run", made.folder / "model.lissome", "--input", made.folder / "inputs" / "00000.npz"]
     limits = range(20_000, 260_000, 12_000)
     if command == "inspect":

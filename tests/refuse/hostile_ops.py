@@ -88,7 +88,7 @@ def make_row(group: str, target: str, arguments: dict[str, object]) -> Row:
         return archive.write()
 
     namespace, name, _ = target.split(".")
-    return Row(f"op_{group}_{target}", build, (f"{namespace}::{name}",))
+    return Row(f"op_{target}"[:60], build, (f"{namespace}::{name}",))
 
 
 ROWS += [make_row(group, target, arguments) for group, rows in DENIED.items() for target, arguments in rows]
