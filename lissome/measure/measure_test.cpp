@@ -55,9 +55,14 @@ TEST_CASE("an interleaved run stops when asked or when its time is over, never b
   options.seconds = 1e-9;
   CHECK(compare_interleaved({{"x", [] {}}}, options).seconds[0].size() == 5);
   int polled = 0;
-  options.seconds = 0;
+  options.seconds = 0, options.warmup = 0;
   options.should_stop = [&] { return ++polled == 7; };
   CHECK(compare_interleaved({{"x", [] {}}}, options).seconds[0].size() == 7);
+  int runs = 0;
+  options.warmup = 1000;
+  options.should_stop = [&] { return runs >= 3; };
+  CHECK(compare_interleaved({{"x", [&] { ++runs; }}}, options).seconds[0].size() == 1);
+  CHECK(runs == 4);
 }
 
 TEST_CASE("spans are kept while a trace records and make a readable Chrome trace") {
