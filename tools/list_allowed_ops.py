@@ -58,7 +58,8 @@ INNER = """
     _functional_sym_constrain_range_for_size _fused_rms_norm _int_mm _is_all_true
     _is_any_true _linalg_check_errors _linalg_det _linalg_eigh _linalg_eigvals _linalg_slogdet _linalg_solve_ex
     _linalg_svd _local_scalar_dense _log_softmax _logcumsumexp _lu_with_info _masked_softmax
-    _batch_norm_with_update _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
+    _batch_norm_with_update _native_batch_norm_legit _native_batch_norm_legit_functional
+    _native_batch_norm_legit_no_training
     _native_multi_head_attention _neg_view _neg_view_copy _pack_padded_sequence _pad_circular _pad_enum
     _pad_packed_sequence _pdist_forward _prelu_kernel _reshape_copy _safe_softmax
     _scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu _shape_as_tensor _softmax
@@ -78,7 +79,8 @@ IN_PLACE = """
     normal_ uniform_ requires_grad_ __iand__ __ilshift__ __ior__ __irshift__ __ixor__
 """.split()
 # Pure forms are allowed, the writing ones are not: no export holds them.
-NOT_IN_PLACE = re.compile(r"(_foreach_.*_|as_strided_|resize_|resize_as_|conj_physical_|_index_put_impl_|_fused_.*|_amp_.*|_sobol_.*)")
+NOT_IN_PLACE = re.compile(
+    r"(_foreach_.*_|as_strided_|resize_|resize_as_|conj_physical_|_index_put_impl_|_fused_.*|_amp_.*|_sobol_.*)")
 
 # oneDNN's ops that lowering puts into reference steps; their arguments are checked before the call (check_values.cpp).
 LOWERED = [

@@ -163,7 +163,8 @@ void CheckedCall::check(std::span<const c10::IValue> arguments) const {
     }
   }
   const auto& expected = facts_->op.schema().arguments();
-  for (const CallFacts::Word& word : facts_->words) check_word(expected[word.position], word.kind, arguments[word.position]);
+  for (const CallFacts::Word& word : facts_->words)
+    check_word(expected[word.position], word.kind, arguments[word.position]);
   if (facts_->check != nullptr) facts_->check(arguments);
 }
 

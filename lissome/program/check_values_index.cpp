@@ -26,8 +26,8 @@ void require_range(std::string_view argument, const at::Tensor& tensor, int64_t 
   if (integers.numel() == 0) return;
   const auto [smallest, largest] = at::aminmax(integers);
   const int64_t least = smallest.item().toLong(), most = largest.item().toLong();
-  require_value(least >= low && most <= high, "'", argument, "' holds ", least < low ? least : most,
-                ", allowed are ", low, " to ", high);
+  require_value(least >= low && most <= high, "'", argument, "' holds ", least < low ? least : most, ", allowed are ",
+                low, " to ", high);
 }
 
 void check_sparse_indices(std::string_view argument, const at::Tensor& tensor) {
@@ -37,8 +37,8 @@ void check_sparse_indices(std::string_view argument, const at::Tensor& tensor) {
     } else {
       const bool by_row = tensor.layout() == at::kSparseCsr || tensor.layout() == at::kSparseBsr;
       at::_validate_sparse_compressed_tensor_args(by_row ? tensor.crow_indices() : tensor.ccol_indices(),
-                                                  by_row ? tensor.col_indices() : tensor.row_indices(),
-                                                  tensor.values(), tensor.sizes(), tensor.layout());
+                                                  by_row ? tensor.col_indices() : tensor.row_indices(), tensor.values(),
+                                                  tensor.sizes(), tensor.layout());
     }
   } catch (const c10::Error& error) {
     throw_error(ErrorKind::invalid_input, "the sparse tensor '", argument, "': ", error.what_without_backtrace());
@@ -65,8 +65,10 @@ void require_rising(std::string_view argument, const at::Tensor& tensor, int64_t
 void check_embedding_bag(IValues arguments) {
   const at::Tensor &weight = arguments[0].toTensor(), &indices = arguments[1].toTensor(),
                    &offsets = arguments[2].toTensor();
-  require_value(weight.dim() == 2 && indices.dim() <= 2 && indices.dim() >= 1, "a bag takes a table of rows and 1 or 2 "
-                "dimensions of indices, not ", print_sizes(weight.sizes()), " and ", print_sizes(indices.sizes()));
+  require_value(weight.dim() == 2 && indices.dim() <= 2 && indices.dim() >= 1,
+                "a bag takes a table of rows and 1 or 2 "
+                "dimensions of indices, not ",
+                print_sizes(weight.sizes()), " and ", print_sizes(indices.sizes()));
   require_range("indices", indices, 0, weight.size(0) - 1);
   const bool last = arguments[7].toBool();
   if (indices.dim() == 1) {
@@ -93,7 +95,8 @@ void check_ctc(IValues arguments) {
   const int64_t classes = scores.size(-1), steps = scores.size(0), batch = scores.dim() == 3 ? scores.size(1) : 1;
   const int64_t blank = arguments[4].toInt();
   require_value(blank >= 0 && blank < classes, "the blank is ", blank, ", allowed are 0 to ", classes - 1);
-  const auto inputs = read_lengths("input_lengths", arguments[2]), labels = read_lengths("target_lengths", arguments[3]);
+  const auto inputs = read_lengths("input_lengths", arguments[2]),
+             labels = read_lengths("target_lengths", arguments[3]);
   require_value(static_cast<int64_t>(inputs.size()) == batch && static_cast<int64_t>(labels.size()) == batch,
                 "there are ", inputs.size(), " and ", labels.size(), " lengths for a batch of ", batch);
   const bool padded = targets.dim() == 2;
@@ -151,7 +154,7 @@ void check_segments(IValues arguments) {
     if (!is_present(arguments[static_cast<size_t>(position)])) continue;
     const at::Tensor& given = arguments[static_cast<size_t>(position)].toTensor();
     require_value(given.dim() == axis + 1 && given.sizes().slice(0, static_cast<size_t>(axis)) ==
-                      data.sizes().slice(0, static_cast<size_t>(axis)),
+                                                 data.sizes().slice(0, static_cast<size_t>(axis)),
                   "'", name, "' is ", print_sizes(given.sizes()), " for data ", print_sizes(data.sizes()));
     require_range(name, given, 0, rows);
     const at::Tensor lines = read_integers(name, given).reshape({-1, given.size(axis)});

@@ -77,8 +77,8 @@ void check_weight_norm(IValues arguments) {
   const at::Tensor &v = arguments[0].toTensor(), &g = arguments[1].toTensor();
   const int64_t dim = arguments[2].toInt();
   const bool is_along = v.dim() > 0 && (dim == 0 || dim == v.dim() - 1);
-  require_value(v.numel() > 0 && is_along && g.numel() == v.size(dim) && g.scalar_type() == v.scalar_type(), "there are ", g.numel(),
-                " lengths along dimension ", dim, " of ", print_sizes(v.sizes()));
+  require_value(v.numel() > 0 && is_along && g.numel() == v.size(dim) && g.scalar_type() == v.scalar_type(),
+                "there are ", g.numel(), " lengths along dimension ", dim, " of ", print_sizes(v.sizes()));
 }
 
 // Along other dimensions, or over all, it is composed of ops that check.
@@ -124,7 +124,8 @@ void check_multi_head(IValues arguments) {
   require_linear("the projection of the output", arguments[7].toTensor(), arguments[8].toTensor(), width, width);
 }
 
-// (src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, ..., eps, four of norms, four of two layers)
+// (src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, ..., eps, four of norms, four of two
+// layers)
 void check_encoder_layer(IValues arguments) {
   const at::Tensor& source = arguments[0].toTensor();
   const int64_t width = arguments[1].toInt();

@@ -190,8 +190,9 @@ void require_channel_numbers(std::string_view name, const at::Tensor& tensor, in
 void require_result_scale(IValues arguments, size_t first) {
   const int64_t zero = arguments[first + 1].toInt();
   const auto dtype = arguments[first + 2].isNone() ? at::kByte : arguments[first + 2].toScalarType();
-  require_value(arguments[first].toDouble() > 0 && zero >= 0 && zero <= 255 && (dtype == at::kByte || dtype == at::kFloat),
-                "the result is u8 with a scale above 0 and a zero point of 0 to 255, or f32");
+  require_value(
+      arguments[first].toDouble() > 0 && zero >= 0 && zero <= 255 && (dtype == at::kByte || dtype == at::kFloat),
+      "the result is u8 with a scale above 0 and a zero point of 0 to 255, or f32");
 }
 
 void require_quantized_input(const at::Tensor& x, const c10::IValue& scale, const c10::IValue& zero) {
@@ -213,8 +214,8 @@ void check_linear_int8(IValues arguments) {
   require_dense("qx", x, 2, true);
   require_quantized_input(x, arguments[1], arguments[2]);
   require_packed_weight(weight, at::kChar);
-  require_value(weight.dim() == 2 && weight.size(0) == x.size(-1), "the packed weight is ",
-                print_sizes(weight.sizes()), " for inputs ", print_sizes(x.sizes()));
+  require_value(weight.dim() == 2 && weight.size(0) == x.size(-1), "the packed weight is ", print_sizes(weight.sizes()),
+                " for inputs ", print_sizes(x.sizes()));
   require_channel_numbers("w_scale", tensor_at(arguments, 4), weight.size(1), at::kFloat, at::kFloat);
   require_channel_numbers("w_zero_point", tensor_at(arguments, 5), weight.size(1), at::kLong, at::kInt);
   static constexpr std::array kBias = {at::kFloat};
@@ -230,7 +231,8 @@ void check_conv_int8_packing(IValues arguments) {
   require_geometry(geometry);
   require_dense("weight", weight, 4);
   read_window(weight, geometry.groups);
-  require_value(weight.scalar_type() == at::kChar && arguments[8].isNone(), "a weight of s8 is packed here, for any input");
+  require_value(weight.scalar_type() == at::kChar && arguments[8].isNone(),
+                "a weight of s8 is packed here, for any input");
   require_channel_numbers("w_scales", tensor_at(arguments, 1), weight.size(0), at::kFloat, at::kFloat);
   require_value(arguments[2].toDouble() > 0 && arguments[3].toInt() >= 0 && arguments[3].toInt() <= 255,
                 "the input has a scale above 0 and a zero point of 0 to 255");

@@ -1,5 +1,5 @@
-// Checks of numbers at which a processor or LAPACK fails: pivots of factorizations, infinities in eigenvalue problems, the
-// smallest integer divided by -1.
+// Checks of numbers at which a processor or LAPACK fails: pivots of factorizations, infinities in eigenvalue problems,
+// the smallest integer divided by -1.
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/isfinite.h>
 
@@ -26,9 +26,7 @@ void require_pivots(const at::Tensor& factors, const at::Tensor& pivots, bool ma
 // (LU, pivots, ...)
 void check_pivots(IValues arguments) { require_pivots(arguments[0].toTensor(), arguments[1].toTensor(), false); }
 // (self, LU_data, LU_pivots)
-void check_pivots_behind(IValues arguments) {
-  require_pivots(arguments[1].toTensor(), arguments[2].toTensor(), false);
-}
+void check_pivots_behind(IValues arguments) { require_pivots(arguments[1].toTensor(), arguments[2].toTensor(), false); }
 // Negative ones mark blocks of two rows.
 void check_block_pivots(IValues arguments) { require_pivots(arguments[0].toTensor(), arguments[1].toTensor(), true); }
 

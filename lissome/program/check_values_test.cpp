@@ -1,5 +1,5 @@
-// What is refused right before a call because the kernel would take it at its word: each check with a call that runs and
-// one that differs in one value.
+// What is refused right before a call because the kernel would take it at its word: each check with a call that runs
+// and one that differs in one value.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
@@ -153,14 +153,15 @@ TEST_CASE("bytes are not taken for bool") {
 TEST_CASE("dtypes, devices and tensors that hold nothing") {
   EXPECT_ERROR(invalid_input, run("input %x: f32[2]\n%y = aten::to.dtype(%x, 99)\nreturn %y\n", {at::ones({2})}),
                "no dtype");
-  EXPECT_ERROR(invalid_input, run("input %x: f32[2]\n%y = aten::to.device(%x, meta, f32)\nreturn %y\n", {at::ones({2})}),
+  EXPECT_ERROR(invalid_input,
+               run("input %x: f32[2]\n%y = aten::to.device(%x, meta, f32)\nreturn %y\n", {at::ones({2})}),
                "allowed are cpu and cuda");
   EXPECT_ERROR(invalid_input, run("input %x: f32[2]\n%y = aten::add.Tensor(%x, none)\nreturn %y\n", {at::ones({2})}),
                "'other' is absent");
-  EXPECT_ERROR(invalid_input,
-               run("%x = aten::empty.memory_format([1073741824, 1073741824, 0])\n%y = aten::cumsum(%x, 0)\nreturn %y\n",
-                   {}),
-               "2^32");
+  EXPECT_ERROR(
+      invalid_input,
+      run("%x = aten::empty.memory_format([1073741824, 1073741824, 0])\n%y = aten::cumsum(%x, 0)\nreturn %y\n", {}),
+      "2^32");
 }
 
 TEST_CASE("weights packed for oneDNN go to the op that they were packed for") {

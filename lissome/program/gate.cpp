@@ -34,7 +34,8 @@ bool is_rewritten_by_import(std::string_view name) {
     if (name == look) return true;
   }
   const size_t dot = name.find('.');
-  return dot != std::string_view::npos && (name.ends_with(".out") || name.ends_with("_out")) && is_word_listed(name.substr(0, dot));
+  return dot != std::string_view::npos && (name.ends_with(".out") || name.ends_with("_out")) &&
+         is_word_listed(name.substr(0, dot));
 }
 
 }  // namespace

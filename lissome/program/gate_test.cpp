@@ -35,14 +35,34 @@ TEST_CASE("pure functions, known writes and ops of ours pass") {
 }
 
 TEST_CASE("each class of denied ops is refused") {
-  for (const char* name :
-       {"aten::from_file", "aten::from_file.out", "aten::_print", "aten::record_stream", "aten::set_data",
-        "aten::set_.source_Tensor", "aten::resize_", "aten::as_strided_", "aten::sparse_resize_", "aten::add.out",
-        "aten::max_pool2d_with_indices_backward", "aten::embedding_dense_backward", "aten::_embedding_bag_backward",
-        "aten::_sparse_csr_tensor_unsafe", "aten::_sparse_coo_tensor_unsafe", "aten::_nested_view_from_buffer",
-        "aten::_cudnn_rnn", "aten::pin_memory", "aten::to_mkldnn", "aten::mkldnn_rnn_layer", "aten::_foobar",
-        "aten::fbgemm_pack_quantized_matrix", "aten::quantized_lstm.input", "aten::rand.generator",
-        "aten::_index_put_impl_", "aten::_fused_sgd_", "quantized::linear", "onednn::qlinear_prepack_fp8"}) {
+  for (const char* name : {"aten::from_file",
+                           "aten::from_file.out",
+                           "aten::_print",
+                           "aten::record_stream",
+                           "aten::set_data",
+                           "aten::set_.source_Tensor",
+                           "aten::resize_",
+                           "aten::as_strided_",
+                           "aten::sparse_resize_",
+                           "aten::add.out",
+                           "aten::max_pool2d_with_indices_backward",
+                           "aten::embedding_dense_backward",
+                           "aten::_embedding_bag_backward",
+                           "aten::_sparse_csr_tensor_unsafe",
+                           "aten::_sparse_coo_tensor_unsafe",
+                           "aten::_nested_view_from_buffer",
+                           "aten::_cudnn_rnn",
+                           "aten::pin_memory",
+                           "aten::to_mkldnn",
+                           "aten::mkldnn_rnn_layer",
+                           "aten::_foobar",
+                           "aten::fbgemm_pack_quantized_matrix",
+                           "aten::quantized_lstm.input",
+                           "aten::rand.generator",
+                           "aten::_index_put_impl_",
+                           "aten::_fused_sgd_",
+                           "quantized::linear",
+                           "onednn::qlinear_prepack_fp8"}) {
     CAPTURE(name);
     if (Op::try_find(name) == nullptr) continue;  // of another release
     CHECK(refuse(name).find("not on the list of ops that a model file may call") != std::string::npos);
@@ -63,7 +83,8 @@ TEST_CASE("an import reads forms that it rewrites, and no others") {
 
 TEST_CASE("a program is judged with its bodies, and the error names op, module and line") {
   Program body;
-  Node& inner = body.add_node(Op::find("aten::from_file"), {"/etc/passwd", true, 16}, {{ValueKind::tensor, Dtype::f32, false, {}}});
+  Node& inner = body.add_node(Op::find("aten::from_file"), {"/etc/passwd", true, 16},
+                              {{ValueKind::tensor, Dtype::f32, false, {}}});
   inner.origin = std::make_shared<const Origin>(Origin{"net.py:12", "", "net.load", "Load"});
   Program program;
   Node region{Op::control(Control::region), {"grad=0"}, {}, {}, nullptr};

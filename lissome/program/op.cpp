@@ -81,8 +81,9 @@ const Op* Op::try_find(std::string_view name) {
 Op Op::find(std::string_view name) {
   if (const Op* op = try_find(name)) return *op;
   if (!is_own_namespace(name) && name.find("::") != std::string_view::npos) {
-    throw_error(ErrorKind::unsupported, "op '", name, "' is in no library that is loaded",
-                "\n      A library with ops of your own is loaded by --op-library FILE, its ops are allowed by --allow-op");
+    throw_error(
+        ErrorKind::unsupported, "op '", name, "' is in no library that is loaded",
+        "\n      A library with ops of your own is loaded by --op-library FILE, its ops are allowed by --allow-op");
   }
   const std::string nearest = find_nearest_op(std::string(name));
   throw_error(ErrorKind::unsupported, "op '", name, "' is unknown to this build of PyTorch's libraries",

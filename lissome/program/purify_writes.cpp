@@ -241,9 +241,7 @@ std::optional<std::vector<WrittenArgument>> emit_out(Program& program, const Nod
   const ValueType result = program.value(node.results[0]).type;
   if (out.kind != ValueKind::tensor || !out.sized || !result.sized || !(out.sizes == result.sizes)) return std::nullopt;
   ArgumentList arguments(node.arguments.begin(), node.arguments.end() - 1);
-  ValueType computed = out;
-  computed.kind = ValueKind::any;
-  const ValueId value = program.add_node(*plain, std::move(arguments), {std::move(computed)}, node.origin).result();
+  const ValueId value = program.add_node(*plain, std::move(arguments), {ValueType{}}, node.origin).result();
   emit_into(program, node.results[0], Op::find("aten::to.dtype"), {value, out.dtype}, node);
   return {{{place, node.results[0]}}};
 }

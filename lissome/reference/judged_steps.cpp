@@ -126,7 +126,8 @@ bool fits_sizes(const PlanValue& planned, const at::Tensor& tensor) {
 bool fits_kind(const PlanValue& planned, const c10::IValue& value) {
   switch (planned.kind) {
     // An op leaves a result absent that its arguments switch off.
-    case PlanKind::tensor: return value.isTensor() && (!value.toTensor().defined() || fits_sizes(planned, value.toTensor()));
+    case PlanKind::tensor:
+      return value.isTensor() && (!value.toTensor().defined() || fits_sizes(planned, value.toTensor()));
     case PlanKind::integer: return value.isInt();
     case PlanKind::floating: return value.isDouble();
     case PlanKind::boolean: return value.isBool();

@@ -1,5 +1,6 @@
-// The programs of a plan's reference steps, read and judged. A plan may come from a stranger: its programs pass the gate,
-// and what they write and which memory they share follows from their nodes, never from what the plan says of itself.
+// The programs of a plan's reference steps, read and judged. A plan may come from a stranger: its programs pass the
+// gate, and what they write and which memory they share follows from their nodes, never from what the plan says of
+// itself.
 #pragma once
 
 #include <optional>
@@ -23,8 +24,8 @@ struct JudgedSteps {
 // the plan lacks, a write into a constant; unsupported for an op that the gate refuses.
 JudgedSteps judge_steps(const Plan& plan, const std::vector<std::pair<std::string, at::Tensor>>& weights);
 
-// Throws invalid_input unless `value` is of the kind, and as far as they are fixed of the dtype and sizes, that the plan
-// says of it.
+// Throws invalid_input unless `value` is of the kind, and as far as they are fixed of the dtype and sizes, that the
+// plan says of it.
 void check_held(const PlanValue& planned, const c10::IValue& value);
 
 }  // namespace lissome

@@ -80,7 +80,7 @@ constexpr size_t kMostRecordings = 16;
 struct PreparedStep {
   std::unique_ptr<const PreparedProgram> program;  // null for native steps
   const PlanStep* step = nullptr;
-  bool recordable = false;     // see can_be_recorded
+  bool recordable = false;  // see can_be_recorded
 };
 
 class LibtorchReference;

@@ -35,8 +35,8 @@ class ReferenceRun {
   // The same for an input that is a number: `kind` says which; `view` points to an i64, f64 or bool.
   virtual void lend_number(int value, PlanKind kind, const TensorView& view) = 0;
   virtual void run_step(int step, const StepSink* sink) = 0;
-  // A held tensor as dense memory in this format; stays valid until the value is dropped. Throws invalid_input when dtype
-  // or sizes are not those.
+  // A held tensor as dense memory in this format; stays valid until the value is dropped. Throws invalid_input when
+  // dtype or sizes are not those.
   virtual void* read(int value, Dtype dtype, const Sizes& sizes, Format format) = 0;
   // A held value for the caller: an array of its own, row-major; numbers become arrays without dimensions, none an
   // array without storage. `take` gives the value away, `copy` leaves it held.

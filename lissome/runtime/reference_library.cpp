@@ -55,7 +55,7 @@ std::unique_ptr<Reference> open_reference(const ReferenceSetup& setup) {
 }
 
 void load_op_library(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   if (stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
     throw_error(ErrorKind::usage, "there is no library ", quote(path));
   }

@@ -391,7 +391,8 @@ def main() -> int:
     calls = refused = 0
     findings: list[str] = []
     for name in names:
-        done, no, found = attack_op(name, seeds.get(name, []), arguments.seed, arguments.trials, guarded, arguments.most)
+        done, no, found = attack_op(name, seeds.get(name, []), arguments.seed, arguments.trials, guarded,
+                                    arguments.most)
         calls, refused, findings = calls + done, refused + no, findings + found
         for finding in found:
             print(finding, flush=True)

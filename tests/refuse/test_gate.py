@@ -212,7 +212,7 @@ def test_every_op_of_the_table_is_there() -> None:
     assert result.returncode == 0, result.stderr
 
 
-# ---- ops of a user's own ----------------------------------------------------------------------------------------------
+# ---- ops of a user's own --------------------------------------------------------------------------------------------
 OWN = "%y: f32[4] = gate_own::twice(%x)"
 OWN_PLUS = "%y: f32[4] = gate_own::twice.plus(%x, 1.0)"
 
@@ -326,7 +326,7 @@ def test_allow_op_in_c(data: Path) -> None:
     run_python(C, BUILD / "lib" / "liblissome_runtime.so", BUILD / "tests" / "own_ops.so", plan, reads)
 
 
-# ---- the ops themselves -----------------------------------------------------------------------------------------------
+# ---- the ops themselves ---------------------------------------------------------------------------------------------
 def test_a_sample_of_attacks() -> None:
     """A few ops of the list under hostile arguments; the whole list is attacked by hand (docs/safety.md)."""
     command = [sys.executable, Path(__file__).parent / "attack_ops.py", "--seed", "5", "--ops", "40", "--trials", "30"]
