@@ -19,7 +19,9 @@
 namespace lissome {
 namespace {
 
-constexpr size_t kLargestWrite = size_t{1} << 30;  // Linux writes at most 2 GiB at once
+// A process cannot end while one of its threads waits in fsync, so that little may be left for it to write: a large
+// file goes to the disk a stretch at a time, the next written while the last is on its way.
+constexpr uint64_t kStretch = uint64_t{8} << 20;
 
 std::string describe_errno(int code) {
   char buffer[128];
@@ -50,6 +52,18 @@ std::string_view describe_file_type(mode_t mode) {
   if (code == EFBIG) advice = " Raise the limit (ulimit -f) or choose another folder.";
   throw_error(ErrorKind::io, "cannot write ", quote(path), ": ", describe_errno(code), " after ", written, " bytes, ",
               wanted, " more were to come. Nothing was left behind, an older file is as it was.", advice);
+}
+
+// Behind a write up to `end`, the end of a stretch or not: starts to write the stretch to the disk, and waits for the
+// one before it. Returns 0 or what failed on the disk, which fsync would not tell again.
+int write_back_stretch(int file, uint64_t end) {
+  if (end % kStretch != 0) return 0;
+  const auto at = static_cast<off_t>(end - kStretch), length = static_cast<off_t>(kStretch);
+  sync_file_range(file, at, length, SYNC_FILE_RANGE_WRITE);
+  if (at < length) return 0;
+  constexpr unsigned kWait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  if (sync_file_range(file, at - length, length, kWait) == 0) return 0;
+  return errno == EIO || errno == ENOSPC || errno == EDQUOT ? errno : 0;  // else the file system has no such call
 }
 
 std::string folder_of(const std::string& path) {
@@ -173,12 +187,14 @@ void AtomicFile::write(const std::string& text) { write(std::as_bytes(std::span(
 void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   LISSOME_CHECK(temporary_ && !sealed_, "write after seal of ", quote(path_));
   while (!bytes.empty()) {
-    const ssize_t written = pwrite(temporary_->descriptor(), bytes.data(), std::min(bytes.size(), kLargestWrite),
-                                   static_cast<off_t>(offset));
+    const size_t most = std::min<size_t>(bytes.size(), kStretch - offset % kStretch);
+    const ssize_t written = pwrite(temporary_->descriptor(), bytes.data(), most, static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) fail_write(path_, offset, bytes.size(), written == 0 ? ENOSPC : errno);
     offset += static_cast<uint64_t>(written);
     bytes = bytes.subspan(static_cast<size_t>(written));
+    if (const int failed = write_back_stretch(temporary_->descriptor(), offset); failed != 0)
+      fail_write(path_, offset, bytes.size(), failed);
   }
 }
 
