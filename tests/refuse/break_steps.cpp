@@ -19,20 +19,65 @@ std::optional<Dtype> find_wrong_dtype(const DtypeSet& allowed) {
   return std::nullopt;
 }
 
-// Sizes that the kernel takes as they are: the other sizes of the step say nothing about them.
-struct FreeSize {
-  std::string_view kernel, value;
-  std::vector<size_t> dims;
-};
-const FreeSize kFreeSizes[] = {
-    {"interpolate", "image", {2, 3}},
-    {"interpolate_bf16", "image", {2, 3}},
+// How much of a size the other sizes of a step leave open.
+enum class Fit : uint8_t {
+  exact,
+  rounds,      // a packed weight is rounded up to whole blocks: one number more may fit it, 64 never do
+  slides,      // a window may leave some lines over: one line more or fewer may fit, not eight, not a single one
+  broadcasts,  // 1 fits too
+  any,         // what is reduced, indexed by data or resampled
 };
 
-bool is_free(std::string_view kernel, std::string_view value, size_t dim) {
-  return std::any_of(std::begin(kFreeSizes), std::end(kFreeSizes), [&](const FreeSize& row) {
-    return row.kernel == kernel && row.value == value && std::count(row.dims.begin(), row.dims.end(), dim) > 0;
-  });
+struct FitRow {
+  std::string_view kernels, values;  // " conv_f32 conv_bf16 "
+  std::vector<size_t> dims;
+  Fit fit;
+};
+const FitRow kFits[] = {
+    {" conv_bf16 conv_f32 conv_u8s8 conv_data_f32 conv_weight_bf16 conv_weight_f32 depthwise_bf16 depthwise_f32 "
+     "depthwise_transposed_bf16 depthwise_transposed_f32 depthwise_u8s8 separable_f32 winograd_f32 winograd_u8s8 pool "
+     "average_pool_u8 max_pool_places max_pool_gradient ",
+     " x y dx dy ",
+     {2, 3},
+     Fit::slides},
+    {" fold_columns ", " columns ", {1, 2}, Fit::slides},
+    {" fold_columns ", " y ", {2, 3}, Fit::slides},
+    {" linear_bf16 linear_u8s8 conv_transposed_u8s8 ", " x ", {1}, Fit::rounds},
+    {" pack_conv_f32 pack_conv_bf16 ", " weight ", {0, 1}, Fit::rounds},
+    {" elementwise ", " operand ", {0, 1, 2, 3}, Fit::broadcasts},
+    {" matmul_f32 matmul_bf16 ", " a b ", {0}, Fit::broadcasts},
+    {" attention attention_bf16 attention_u8s8 ", " mask ", {0, 1}, Fit::any},
+    {" interpolate interpolate_bf16 ", " image ", {2, 3}, Fit::any},
+    {" channel_sums batch_norm_statistics batch_norm_gradients ", " x ", {0, 2, 3}, Fit::any},
+    {" find_largest reduce ", " x ", {1}, Fit::any},
+    {" take ", " x ", {0, 1}, Fit::any},
+    {" gather embedding_gradient ", " table ", {0}, Fit::any},
+    {" class_loss ", " logarithms ", {1}, Fit::any},
+    {" offload ", " x ", {0, 1}, Fit::any},
+};
+
+bool names(std::string_view list, std::string_view word) {
+  return list.find(" " + std::string(word) + " ") != std::string_view::npos;
+}
+
+Fit find_fit(std::string_view kernel, std::string_view value, size_t dim) {
+  for (const FitRow& row : kFits) {
+    const bool holds = std::count(row.dims.begin(), row.dims.end(), dim) > 0;
+    if (holds && names(row.kernels, kernel) && names(row.values, value)) return row.fit;
+  }
+  return Fit::exact;
+}
+
+// By how much to change a size so that it fits no more.
+std::vector<int64_t> list_changes(Fit fit, int64_t size) {
+  switch (fit) {
+    case Fit::exact: return {1, -1};
+    case Fit::rounds: return {64};
+    case Fit::slides: return size >= 5 ? std::vector<int64_t>{8, 1 - size} : std::vector<int64_t>{8};
+    case Fit::broadcasts: return size == 2 ? std::vector<int64_t>{1} : std::vector<int64_t>{1, -1};
+    case Fit::any: return {};
+  }
+  return {};
 }
 
 const ValueRule* find_rule(std::span<const ValueRule> rules, size_t position) {
@@ -89,7 +134,10 @@ class StepBreaker {
       return add(std::move(twin));
     }
     if (rule.presence != Presence::optional && given) {
-      Twin twin = make(what + ": missing", {what + " is missing"});
+      // Views are held against that before anything else.
+      const bool views = schema_.kernel == "view" && i == 0;
+      Twin twin = make(what + ": missing", {views ? "is a view of nothing" : what + " is missing"});
+      if (views) twin.words.pop_back();
       set_operand(twin, i, -1);
       add(std::move(twin));
     }
@@ -101,7 +149,8 @@ class StepBreaker {
     if (!given) return;
     break_reference_to(i, what);
     break_operand_layout(i, rule, what);
-    break_operand_sizes(i, rule, what);
+    // What reload takes is made by offload: nothing stands for it.
+    if (rule.name != "ticket") break_operand_sizes(i, rule, what);
   }
 
   // What an operand's number says.
@@ -160,8 +209,7 @@ class StepBreaker {
     };
     replace("control", sizes, true);
     for (size_t d = 0; d < sizes.size(); ++d) {
-      if (is_free(schema_.kernel, rule.name, d)) continue;
-      for (const int64_t by : {int64_t{1}, int64_t{-1}}) {
+      for (const int64_t by : list_changes(find_fit(schema_.kernel, rule.name, d), sizes[d])) {
         Sizes other = sizes;
         other[d] += by;
         replace("size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), other, false);
@@ -183,6 +231,12 @@ class StepBreaker {
 
   // ---- results
 
+  bool is_read(int value) const {
+    return std::any_of(seed_.plan.steps.begin(), seed_.plan.steps.end(), [&](const PlanStep& step) {
+      return std::find(step.operands.begin(), step.operands.end(), value) != step.operands.end();
+    });
+  }
+
   void break_result(size_t i) const {
     const ValueRule* rule = find_rule(schema_.results, i);
     if (rule == nullptr) return;
@@ -195,7 +249,7 @@ class StepBreaker {
       add(std::move(twin));
     }
     // A step that takes every dtype moves bytes: the result is of the operands' dtype.
-    if (rule->dtypes.holds(Dtype::c128)) {
+    if (rule->dtypes.holds(Dtype::c128) && !is_read(value)) {
       Twin twin = make(what + ": another dtype", {});
       twin.plan["values"][place]["dtype"] = "c128";
       add(std::move(twin));
@@ -218,16 +272,15 @@ class StepBreaker {
   }
 
   void break_result_sizes(size_t place, const ValueRule& rule, const std::string& what) const {
-    const Json sizes = seed_.json["values"][place]["sizes"];
+    const Sizes sizes = seed_.sizes_of(static_cast<int>(place));
     for (size_t d = 0; d < sizes.size(); ++d) {
-      if (is_free(schema_.kernel, rule.name, d)) continue;
-      for (const int by : {1, -1}) {
+      for (const int64_t by : list_changes(find_fit(schema_.kernel, rule.name, d), sizes[d])) {
         Twin twin = make(what + ": size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), {});
         Json& size = twin.plan["values"][place]["sizes"][d];
         if (size.is_string()) {
-          size = size.get<std::string>() + (by > 0 ? " + 1" : " - 1");
+          size = size.get<std::string>() + (by > 0 ? " + " : " - ") + std::to_string(std::abs(by));
         } else {
-          size = size.get<int64_t>() + by;
+          size = sizes[d] + by;
         }
         add(std::move(twin));
       }
@@ -247,7 +300,7 @@ class StepBreaker {
       return add_value(twin, {{"name", "twin.extra"}, {"storage", storage}, {"dtype", "f32"}, {"sizes", {1}}});
     };
     Twin more = make("results: one too many", {"results are given"});
-    at(more)["results"].push_back(extra(more));
+    while (at(more)["results"].size() <= schema_.results.size()) at(more)["results"].push_back(extra(more));
     add(std::move(more));
     Twin none = make("results: none", {"makes nothing"});
     at(none)["results"] = Json::array();
@@ -324,7 +377,9 @@ class StepBreaker {
       at(twin)["attributes"][std::string(rule.name)] = std::move(changed);
       add(std::move(twin));
     };
-    put("no instruction", {});
+    Twin none = make_plain("attribute 'program': no instruction", {"'program'"});
+    at(none)["attributes"]["program"] = Json::array();
+    add(std::move(none));
     put("unknown operation", {"no_such_operation 0 0 0 0 0 0"});
     put("unknown operand", {"load 0 9 0 0 0 0"});
     put("negative operand", {"load 0 -1 0 0 0 0"});

@@ -102,7 +102,7 @@ PlanStep make_step(std::string kernel, int operand, int result) {
 // y = x^2 that waits in the session's file, z = x^2 again. Runs in a session with a folder alone.
 void write_transfer_seed(const std::filesystem::path& to) {
   Plan plan;
-  plan.dimensions = {{"n", 1, 8}};
+  plan.dimensions = {{"n", 2, 8}};
   const auto add_value = [&](std::string name, Storage storage) {
     plan.values.push_back({std::move(name),
                            storage,
