@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +22,9 @@ namespace {
 
 // A process cannot end while one of its threads waits in fsync, so that little may be left for it to write: a large
 // file goes to the disk a stretch at a time, the next written while the last is on its way.
-constexpr uint64_t kStretch = uint64_t{8} << 20;
+constexpr uint64_t kStretch = uint64_t{2} << 20;
+
+std::atomic<bool> in_a_hurry{false};
 
 std::string describe_errno(int code) {
   char buffer[128];
@@ -54,16 +57,21 @@ std::string_view describe_file_type(mode_t mode) {
               wanted, " more were to come. Nothing was left behind, an older file is as it was.", advice);
 }
 
+// Until these bytes are on the disk; a length of 0 is the rest of the file. Returns 0 or what failed there, which fsync
+// would not tell again.
+int wait_for_disk(int file, off_t at, off_t length) {
+  constexpr unsigned kWait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  if (sync_file_range(file, at, length, kWait) == 0) return 0;
+  return errno == EIO || errno == ENOSPC || errno == EDQUOT ? errno : 0;  // else the file system has no such call
+}
+
 // Behind a write up to `end`, the end of a stretch or not: starts to write the stretch to the disk, and waits for the
-// one before it. Returns 0 or what failed on the disk, which fsync would not tell again.
+// one before it. Returns what wait_for_disk() returns.
 int write_back_stretch(int file, uint64_t end) {
   if (end % kStretch != 0) return 0;
   const auto at = static_cast<off_t>(end - kStretch), length = static_cast<off_t>(kStretch);
   sync_file_range(file, at, length, SYNC_FILE_RANGE_WRITE);
-  if (at < length) return 0;
-  constexpr unsigned kWait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  if (sync_file_range(file, at - length, length, kWait) == 0) return 0;
-  return errno == EIO || errno == ENOSPC || errno == EDQUOT ? errno : 0;  // else the file system has no such call
+  return at < length ? 0 : wait_for_disk(file, at - length, length);
 }
 
 std::string folder_of(const std::string& path) {
@@ -198,18 +206,21 @@ void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
   }
 }
 
+// The data, of which little is left by now, and not the journal of the file system, which waits for other files too.
 void AtomicFile::seal() {
   LISSOME_CHECK(temporary_ && !sealed_, "second seal of ", quote(path_));
-  if (fsync(temporary_->descriptor()) != 0) fail_write(path_, position_, 0, errno);
+  if (const int failed = wait_for_disk(temporary_->descriptor(), 0, 0); failed != 0)
+    fail_write(path_, position_, 0, failed);
   sealed_ = true;
 }
 
+// The new name itself must survive a crash. Some file systems cannot sync a folder: then this is all there is.
 void AtomicFile::publish() {
   LISSOME_CHECK(temporary_ && sealed_, "publishing of ", quote(path_), " before its seal");
   check_mappings();  // what was computed from a mapping that broke must not look like a result
   if (const int failed = temporary_->move_to(target_); failed != 0) fail_write(path_, position_, 0, failed);
   temporary_.reset();
-  // The new name itself must survive a crash. Some file systems cannot sync a folder: then this is all there is.
+  if (in_a_hurry) return;
   const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
   static_cast<void>(fsync(folder));
@@ -217,9 +228,12 @@ void AtomicFile::publish() {
 }
 
 void AtomicFile::commit() {
-  seal();
+  if (!sealed_) seal();
+  if (!in_a_hurry && fsync(temporary_->descriptor()) != 0) fail_write(path_, position_, 0, errno);
   publish();
 }
+
+void stop_file_syncs() noexcept { in_a_hurry = true; }
 
 void sweep_temporary_files_beside(const std::string& path) { sweep_once(folder_of(resolve_target(path))); }
 

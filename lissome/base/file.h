@@ -55,9 +55,9 @@ class AtomicFile {
   // Overwrites bytes that were written before; the position stays.
   void write_at(uint64_t offset, std::span<const std::byte> bytes);
   uint64_t position() const { return position_; }
-  void seal();     // syncs what was written; nothing more can be
+  void seal();     // writes all to the disk, but for the file system's journal; nothing more can be written
   void publish();  // after seal(): renames, and throws what check_mappings() throws
-  void commit();   // both
+  void commit();   // seals where that was not done, syncs and publishes
 
  private:
   std::string path_;                        // as given, for messages
@@ -66,6 +66,10 @@ class AtomicFile {
   bool sealed_ = false;
   uint64_t position_ = 0;
 };
+
+// For a program that must end: from here on files get their names without fsync, whose wait for a busy disk nothing can
+// end. Data is on the disk before the name all the same, where the file system keeps that order. Async-signal-safe.
+void stop_file_syncs() noexcept;
 
 // What the first AtomicFile in the folder of `path` would sweep, ahead of long work.
 void sweep_temporary_files_beside(const std::string& path);

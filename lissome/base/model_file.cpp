@@ -198,7 +198,7 @@ ModelFile load_model_file(const std::string& path) {
   return model;
 }
 
-void save_model_file(const std::string& path, const ModelFile& model) { seal_model_file(path, model)->publish(); }
+void save_model_file(const std::string& path, const ModelFile& model) { seal_model_file(path, model)->commit(); }
 
 std::unique_ptr<AtomicFile> seal_model_file(const std::string& path, const ModelFile& model) {
   ArrayWriter arrays;

@@ -26,7 +26,7 @@ struct ModelFile {
 // Throws invalid_input (not a lissome model, broken, hostile; a newer format names the version that wrote it).
 ModelFile load_model_file(const std::string& path);
 void save_model_file(const std::string& path, const ModelFile& model);
-// Written and synced, without its name yet: AtomicFile::publish() takes no longer for a large model than for a small.
+// Sealed, without its name yet: AtomicFile::publish() takes no longer for a large model than for a small.
 std::unique_ptr<AtomicFile> seal_model_file(const std::string& path, const ModelFile& model);
 
 }  // namespace lissome

@@ -92,7 +92,7 @@ void ZipWriter::add_parts(const std::string& name, std::span<const std::span<con
   entries_.push_back({name, offset, size, crc32});
 }
 
-void ZipWriter::commit() { seal()->publish(); }
+void ZipWriter::commit() { seal()->commit(); }
 
 std::unique_ptr<AtomicFile> ZipWriter::seal() {
   const uint64_t start = file_->position();

@@ -38,8 +38,8 @@ bool BestSoFar::publish(double seconds) {
   if (published_) return true;
   if (!kept_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return model_ != nullptr; })) return false;
   published_ = true;
-  model_->publish();
-  if (report_) report_->publish();
+  model_->commit();
+  if (report_) report_->commit();
   console_.print(text_);
   console_.say("written to " + output_ + (report_path_.empty() ? "" : ", report in " + report_path_));
   return true;

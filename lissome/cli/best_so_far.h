@@ -1,4 +1,4 @@
-// The best model that optimize has found so far, written and synced under temporary names: giving it its name takes a
+// The best model that optimize has found so far, written to the disk under temporary names: giving it its name takes a
 // millisecond, whatever its size, and any thread may do so at any time.
 #pragma once
 

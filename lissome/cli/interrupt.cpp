@@ -39,6 +39,7 @@ std::function<void()> delivery;
 void take_interrupt(int signal) {
   const int saved = errno;
   if (interrupts.fetch_add(1) > 0 || !promised.load()) end_at_once(signal);
+  stop_file_syncs();
   interrupted_at.store(now_nanoseconds());
   sem_post(&interrupted);
   errno = saved;

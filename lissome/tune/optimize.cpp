@@ -26,7 +26,7 @@ Optimized optimize(const Program& original, const Dataset* data, const OptimizeO
   return control.stopped() ? search.describe_so_far() : result;
 }
 
-void save_optimized(const Optimized& optimized, const std::string& path) { seal_optimized(optimized, path)->publish(); }
+void save_optimized(const Optimized& optimized, const std::string& path) { seal_optimized(optimized, path)->commit(); }
 
 std::unique_ptr<AtomicFile> seal_optimized(const Optimized& optimized, const std::string& path) {
   return seal_model_file(path, pack_with_plan(optimized.program, optimized.plan, to_json(optimized.record)));
