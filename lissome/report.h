@@ -7,6 +7,7 @@
 
 #include "lissome/base.h"
 #include "lissome/measure.h"
+#include "lissome/report/clean_text.h"
 #include "lissome/report/event_file.h"
 #include "lissome/report/page.h"
 

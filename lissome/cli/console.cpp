@@ -37,7 +37,7 @@ void Console::print(const std::string& text) const {
 
 void Console::say(const std::string& text) const {
   clear_progress();
-  std::fprintf(stderr, "%s\n", text.c_str());
+  for (const std::string& line : split(text, '\n')) std::fprintf(stderr, "%s\n", clean_text(line).c_str());
 }
 
 TerminalOptions Console::terminal() const { return {find_width(), stdout_terminal_ && color_}; }
@@ -62,7 +62,7 @@ void Console::show_progress(const Progress& progress) {
   char text[256];
   std::snprintf(text, sizeof text, "%3.0f %%  %s: %s", 100 * progress.fraction, progress.stage.c_str(),
                 progress.message.c_str());
-  std::string line = text;
+  std::string line = clean_text(text);
   if (progress.seconds_left >= 0) line += ", about " + format_duration(progress.seconds_left) + " left";
   if (!stderr_terminal_) {
     std::fprintf(stderr, "%s\n", line.c_str());

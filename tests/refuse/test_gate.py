@@ -107,6 +107,20 @@ def test_the_twins_run(program: Path, data: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+def test_no_text_of_a_file_moves_the_cursor(program: Path, data: Path) -> None:
+    hostile = "\x1b]0;title\x07\x1b[2Jgone"
+    plan = make_plan(program_of("%y: f32[4] = aten::relu(%x)"),
+                     machine={"processor": hostile, "features": hostile, "threads": 1})
+    result = run_plan(program, plan, data)
+    assert result.returncode == 0 and "gone" in result.stderr, result.stderr
+    plan["values"][2]["name"], plan["outputs"][0]["value"] = hostile, 7
+    plan["values"][2]["storage"] = "arena"
+    broken = run_plan(program, plan, data)
+    assert broken.returncode == 4 and "gone" in broken.stderr, broken.stderr
+    for text in (result.stdout, result.stderr, broken.stderr):
+        assert not any(ord(letter) < 32 and letter != "\n" for letter in text), repr(text)
+
+
 @pytest.mark.parametrize("name", DENIED)
 def test_a_finished_model_calls_no_denied_op(name: str, program: Path, data: Path) -> None:
     op = re.findall(r"aten::[\w.]+", DENIED[name])[-1]
