@@ -385,6 +385,31 @@ def op_that_reads_files(archive: Archive) -> None:
     edit_graph(archive, change)
 
 
+@row("aten::from_file.out is not on the list of ops", "fc", "hostile_model.py")
+def op_that_reads_files_into_an_argument(archive: Archive) -> None:
+    def change(graph: dict) -> None:
+        graph["nodes"][0].update(target="torch.ops.aten.from_file.out", inputs=[
+            {"name": "filename", "arg": {"as_string": "ran"}, "kind": 1},
+            {"name": "shared", "arg": {"as_bool": True}, "kind": 1},
+            {"name": "size", "arg": {"as_int": 4}, "kind": 1},
+            {"name": "out", "arg": graph["inputs"][-1], "kind": 1}])
+
+    edit_graph(archive, change)
+
+
+@row("aten::max_pool2d_with_indices_backward is not on the list of ops")
+def op_that_trusts_indices(archive: Archive) -> None:
+    edit_graph(archive, lambda graph: graph["nodes"][0].update(
+        target="torch.ops.aten.max_pool2d_with_indices_backward.default"))
+
+
+@row("aten::set_.source_Tensor is not on the list of ops")
+def op_that_changes_storage(archive: Archive) -> None:
+    edit_graph(archive, lambda graph: graph["nodes"][0].update(target="torch.ops.aten.set_.source_Tensor", inputs=[
+        {"name": "self", "arg": graph["inputs"][-1], "kind": 1},
+        {"name": "source", "arg": graph["inputs"][-1], "kind": 1}]))
+
+
 @row("os.system")
 def target_is_python(archive: Archive) -> None:
     edit_graph(archive, lambda graph: graph["nodes"][0].update(target="os.system", inputs=[
