@@ -180,6 +180,11 @@ class PlanChecker {
       if (id != -1) use(id);
     }
     require(reference || plan_.device == "cpu", "a step of ", quote(step.kernel), " cannot run on ", plan_.device);
+    for (const auto& [name, value] : step.attributes.entries) {
+      // Plans of before said that a step copies its inputs, which is derived now.
+      require(!reference || name == "copies_inputs", "a step of ", quote(step.kernel), ": it has no attribute ",
+              quote(name));
+    }
     require(reference || !step.results.empty(), "a step of ", quote(step.kernel), " makes nothing");
     for (const int id : step.results) {
       const Storage storage = at(id).storage;

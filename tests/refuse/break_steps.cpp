@@ -42,7 +42,7 @@ const FitRow kFits[] = {
      Fit::slides},
     {" fold_columns ", " columns ", {1, 2}, Fit::slides},
     {" fold_columns ", " y ", {2, 3}, Fit::slides},
-    {" linear_bf16 linear_u8s8 conv_transposed_u8s8 ", " x ", {1}, Fit::rounds},
+    {" conv_bf16 linear_bf16 linear_u8s8 conv_transposed_u8s8 ", " x ", {1}, Fit::rounds},
     {" pack_conv_f32 pack_conv_bf16 ", " weight ", {0, 1}, Fit::rounds},
     {" elementwise ", " operand ", {0, 1, 2, 3}, Fit::broadcasts},
     {" matmul_f32 matmul_bf16 ", " a b ", {0}, Fit::broadcasts},
