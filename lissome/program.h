@@ -58,7 +58,7 @@ enum class Stage : uint8_t { imported, optimized, compressed, ready };
 void verify_program(const Program& program, Stage stage);
 // The gate for what comes from files and recorded modules: throws unsupported, naming op, module path and source line,
 // when the program or a body of it calls an op that is neither on the list of ops that a model file may call
-// (allowed_ops.inc), nor ours, nor the user's own and allowed by allow_op(). Nothing of the program may run before.
+// (allowed_ops.h), nor ours, nor the user's own and allowed by allow_op(). Nothing of the program may run before.
 void judge_program(const Program& program);
 
 // ---- effects -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Writes lissome/program/allowed_ops.inc: the ops of ATen that a model file may call.
+"""Writes lissome/program/allowed_ops.h: the ops of ATen that a model file may call.
 
 The dispatcher's schemas are walked, rules below drop whole classes, and what is left was read by a person name by
 name; DENIED keeps what that reading took out, with the reason. Run it again with a newer torch, read the difference,
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-TABLE = Path(__file__).resolve().parents[1] / "lissome" / "program" / "allowed_ops.inc"
+TABLE = Path(__file__).resolve().parents[1] / "lissome" / "program" / "allowed_ops.h"
 
 # Dispatch keys of which one must have a kernel: what only runs on other devices is nothing for a file.
 KEYS = (
@@ -37,7 +37,6 @@ DENIED = {
     "packed or quantized tensors, which no program holds": r"(fbgemm_.*|quantized_.*|quantize_per_.*|dequantize"
     r"|choose_qparams_optimized|nested_to_padded_tensor|int_repr|q_.*|qscheme)",
     "a placeholder of backends": r"(convolution_overrideable|copy_sparse_to_sparse|exponential_)",
-    "loops as often as a number says, for hours": r"special_.*_polynomial_.*",
     "takes its arguments for what the op around it has checked": r"(lstm_mps|slow_conv3d_forward"
     r"|batch_norm_update_stats|hspmm|sspaddmm|slice_inverse)",
 }
@@ -150,6 +149,14 @@ def format_table(names: list[str]) -> str:
     lines = [
         "// Made by tools/list_allowed_ops.py from the schemas of torch 2.13, read by a person, and attacked by",
         "// tests/refuse/attack_ops.py. Sorted. Reasons for what is missing stand in the tool.",
+        "#pragma once",
+        "",
+        "#include <string_view>",
+        "",
+        "namespace lissome {",
+        "",
+        "// clang-format off",
+        "inline constexpr std::string_view kAllowedOps[] = {",
     ]
     line = ""
     for name in names:
@@ -158,7 +165,7 @@ def format_table(names: list[str]) -> str:
             lines.append(line)
             line = ""
         line += (" " if line else "") + word
-    return "\n".join([*lines, line]) + "\n"
+    return "\n".join([*lines, line, "};", "// clang-format on", "", "}  // namespace lissome"]) + "\n"
 
 
 def main() -> int:
@@ -171,7 +178,7 @@ def main() -> int:
         return 0
     if TABLE.read_text() == text:
         return 0
-    print("allowed_ops.inc differs from what tools/list_allowed_ops.py writes", file=sys.stderr)
+    print("allowed_ops.h differs from what tools/list_allowed_ops.py writes", file=sys.stderr)
     return 1
 
 

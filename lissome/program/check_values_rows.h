@@ -21,6 +21,9 @@ std::span<const ValueCheckRow> geometry_check_rows();  // check_values_geometry.
 std::span<const ValueCheckRow> solver_check_rows();    // check_values_solver.cpp: pivots, counts of terms
 std::span<const ValueCheckRow> onednn_check_rows();    // check_values_onednn.cpp: what lowering packs for oneDNN
 
+// Of all orthogonal polynomials, special_*_polynomial_*.
+void check_degree(std::span<const c10::IValue> arguments);
+
 // Throws invalid_input unless every index of a sparse tensor lies within its sizes, as its constructors demand: an
 // op in place may have changed them since.
 void check_sparse_indices(std::string_view argument, const at::Tensor& tensor);

@@ -4,6 +4,7 @@
 #include <ATen/ops/isfinite.h>
 
 #include <array>
+#include <cmath>
 
 #include "lissome/program/check_values_rows.h"
 
@@ -73,6 +74,15 @@ void check_order(IValues arguments) {
 }
 
 }  // namespace
+
+// (x, n): n steps of a recurrence for each element.
+void check_degree(IValues arguments) {
+  constexpr double kMost = 4096;
+  const c10::IValue& degree = arguments[1];
+  const bool fits = degree.isTensor() ? degree.toTensor().abs().le(kMost).all().item().toBool()
+                                      : std::abs(degree.toScalar().toDouble()) <= kMost;
+  require_value(fits, "'n' must lie within -", kMost, " and ", kMost);
+}
 
 std::span<const ValueCheckRow> solver_check_rows() {
   static constexpr std::array<ValueCheckRow, 18> kRows = {{{"aten::linalg_lu_solve", check_pivots},

@@ -8,6 +8,7 @@
 #include <ATen/ops/tensor.h>
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -140,6 +141,14 @@ TEST_CASE("memory that an op leaves unset is zero-filled, and no tensor grows") 
   }
   const std::string grown = "input %x: f32[n]\n%y = aten::resize(%x, [4])\nreturn %y\n";
   check_pair(grown, {at::ones({5})}, {at::ones({3})}, "may not grow");
+}
+
+TEST_CASE("degrees of polynomials") {
+  const std::string text =
+      "input %x: f64[2]\ninput %n: f64[2]\n%y = aten::special_hermite_polynomial_h(%x, %n)\nreturn %y\n";
+  const auto numbers = [](double a, double b) { return at::tensor({a, b}, at::kDouble); };
+  check_pair(text, {numbers(0.5, 1), numbers(3, 4096)}, {numbers(0.5, 1), numbers(3, 1e12)}, "'n' must lie within");
+  check_pair(text, {numbers(0.5, 1), numbers(3, -1)}, {numbers(0.5, 1), numbers(3, std::nan(""))}, "'n' must lie");
 }
 
 TEST_CASE("bytes are not taken for bool") {

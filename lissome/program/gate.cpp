@@ -1,4 +1,4 @@
-// See gate.h. An op passes by being on the list of ATen's ops (allowed_ops.inc), by being one of ours, whose references
+// See gate.h. An op passes by being on the list of ATen's ops (allowed_ops.h), by being one of ours, whose references
 // check their arguments, or by the user's word (allow_op). Everything else is refused, whatever it would do.
 #include "lissome/program/gate.h"
 
@@ -8,13 +8,11 @@
 #include "lissome/allow_op.h"
 #include "lissome/base.h"
 #include "lissome/program.h"
+#include "lissome/program/allowed_ops.h"
 
 namespace lissome {
 namespace {
 
-constexpr std::string_view kAllowedOps[] = {
-#include "lissome/program/allowed_ops.inc"
-};
 static_assert(std::is_sorted(std::begin(kAllowedOps), std::end(kAllowedOps)));
 
 bool is_listed(std::string_view name) {

@@ -211,9 +211,9 @@ std::optional<Op> find_op_without_out(const Op& op) {
   const std::string_view overload = dot == std::string::npos ? "" : std::string_view(op.name()).substr(dot + 1);
   if (overload != "out" && !overload.ends_with("_out")) return std::nullopt;
   const std::string base = op.name().substr(0, dot);
-  const std::string kept(overload.substr(0, overload.size() - std::min<size_t>(overload.size(), 4)));
+  const std::string kept = overload == "out" ? "Tensor" : std::string(overload.substr(0, overload.size() - 4));
   const auto& wanted = op.schema().arguments();
-  for (const std::string& candidate : {base + "." + kept, base, base + ".Tensor"}) {
+  for (const std::string& candidate : {base + "." + kept, base}) {
     const Op* found = Op::try_find(candidate);
     if (found == nullptr || !found->has_schema()) continue;
     const auto& given = found->schema().arguments();

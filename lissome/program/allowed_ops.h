@@ -1,5 +1,13 @@
 // Made by tools/list_allowed_ops.py from the schemas of torch 2.13, read by a person, and attacked by
 // tests/refuse/attack_ops.py. Sorted. Reasons for what is missing stand in the tool.
+#pragma once
+
+#include <string_view>
+
+namespace lissome {
+
+// clang-format off
+inline constexpr std::string_view kAllowedOps[] = {
 "aten::__and__.Scalar", "aten::__and__.Tensor", "aten::__iand__.Scalar", "aten::__iand__.Tensor",
 "aten::__ilshift__.Scalar", "aten::__ilshift__.Tensor", "aten::__ior__.Scalar", "aten::__ior__.Tensor",
 "aten::__irshift__.Scalar", "aten::__irshift__.Tensor", "aten::__ixor__.Scalar", "aten::__ixor__.Tensor",
@@ -244,15 +252,32 @@
 "aten::sparse_csc_tensor.ccol_row_value_size", "aten::sparse_csr_tensor.crow_col_value",
 "aten::sparse_csr_tensor.crow_col_value_size", "aten::sparse_dim", "aten::sparse_mask", "aten::sparse_sampled_addmm",
 "aten::special_airy_ai", "aten::special_bessel_j0", "aten::special_bessel_j1", "aten::special_bessel_y0",
-"aten::special_bessel_y1", "aten::special_digamma", "aten::special_entr", "aten::special_erf", "aten::special_erfc",
-"aten::special_erfcx", "aten::special_erfinv", "aten::special_exp2", "aten::special_expit", "aten::special_expm1",
-"aten::special_gammainc", "aten::special_gammaincc", "aten::special_gammaln", "aten::special_i0", "aten::special_i0e",
-"aten::special_i1", "aten::special_i1e", "aten::special_log1p", "aten::special_log_ndtr", "aten::special_log_softmax",
-"aten::special_logit", "aten::special_logsumexp", "aten::special_modified_bessel_i0",
-"aten::special_modified_bessel_i1", "aten::special_modified_bessel_k0", "aten::special_modified_bessel_k1",
-"aten::special_multigammaln", "aten::special_ndtr", "aten::special_ndtri", "aten::special_polygamma",
-"aten::special_psi", "aten::special_round", "aten::special_scaled_modified_bessel_k0",
-"aten::special_scaled_modified_bessel_k1", "aten::special_sinc", "aten::special_softmax",
+"aten::special_bessel_y1", "aten::special_chebyshev_polynomial_t", "aten::special_chebyshev_polynomial_t.n_scalar",
+"aten::special_chebyshev_polynomial_t.x_scalar", "aten::special_chebyshev_polynomial_u",
+"aten::special_chebyshev_polynomial_u.n_scalar", "aten::special_chebyshev_polynomial_u.x_scalar",
+"aten::special_chebyshev_polynomial_v", "aten::special_chebyshev_polynomial_v.n_scalar",
+"aten::special_chebyshev_polynomial_v.x_scalar", "aten::special_chebyshev_polynomial_w",
+"aten::special_chebyshev_polynomial_w.n_scalar", "aten::special_chebyshev_polynomial_w.x_scalar",
+"aten::special_digamma", "aten::special_entr", "aten::special_erf", "aten::special_erfc", "aten::special_erfcx",
+"aten::special_erfinv", "aten::special_exp2", "aten::special_expit", "aten::special_expm1", "aten::special_gammainc",
+"aten::special_gammaincc", "aten::special_gammaln", "aten::special_hermite_polynomial_h",
+"aten::special_hermite_polynomial_h.n_scalar", "aten::special_hermite_polynomial_h.x_scalar",
+"aten::special_hermite_polynomial_he", "aten::special_hermite_polynomial_he.n_scalar",
+"aten::special_hermite_polynomial_he.x_scalar", "aten::special_i0", "aten::special_i0e", "aten::special_i1",
+"aten::special_i1e", "aten::special_laguerre_polynomial_l", "aten::special_laguerre_polynomial_l.n_scalar",
+"aten::special_laguerre_polynomial_l.x_scalar", "aten::special_legendre_polynomial_p",
+"aten::special_legendre_polynomial_p.n_scalar", "aten::special_legendre_polynomial_p.x_scalar", "aten::special_log1p",
+"aten::special_log_ndtr", "aten::special_log_softmax", "aten::special_logit", "aten::special_logsumexp",
+"aten::special_modified_bessel_i0", "aten::special_modified_bessel_i1", "aten::special_modified_bessel_k0",
+"aten::special_modified_bessel_k1", "aten::special_multigammaln", "aten::special_ndtr", "aten::special_ndtri",
+"aten::special_polygamma", "aten::special_psi", "aten::special_round", "aten::special_scaled_modified_bessel_k0",
+"aten::special_scaled_modified_bessel_k1", "aten::special_shifted_chebyshev_polynomial_t",
+"aten::special_shifted_chebyshev_polynomial_t.n_scalar", "aten::special_shifted_chebyshev_polynomial_t.x_scalar",
+"aten::special_shifted_chebyshev_polynomial_u", "aten::special_shifted_chebyshev_polynomial_u.n_scalar",
+"aten::special_shifted_chebyshev_polynomial_u.x_scalar", "aten::special_shifted_chebyshev_polynomial_v",
+"aten::special_shifted_chebyshev_polynomial_v.n_scalar", "aten::special_shifted_chebyshev_polynomial_v.x_scalar",
+"aten::special_shifted_chebyshev_polynomial_w", "aten::special_shifted_chebyshev_polynomial_w.n_scalar",
+"aten::special_shifted_chebyshev_polynomial_w.x_scalar", "aten::special_sinc", "aten::special_softmax",
 "aten::special_spherical_bessel_j0", "aten::special_xlog1py", "aten::special_xlog1py.other_scalar",
 "aten::special_xlog1py.self_scalar", "aten::special_xlogy", "aten::special_xlogy.other_scalar",
 "aten::special_xlogy.self_scalar", "aten::special_zeta", "aten::special_zeta.other_scalar",
@@ -294,3 +319,7 @@
 "mkldnn::_convolution_pointwise.binary", "mkldnn::_linear_pointwise", "mkldnn::_linear_pointwise.binary",
 "mkldnn::_reorder_convolution_weight", "mkldnn::_reorder_linear_weight", "onednn::qconv_pointwise",
 "onednn::qconv_prepack", "onednn::qlinear_pointwise", "onednn::qlinear_prepack",
+};
+// clang-format on
+
+}  // namespace lissome
