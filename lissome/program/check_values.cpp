@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/as_strided.h>
 #include <ATen/ops/zero.h>
 
 #include <algorithm>
@@ -43,6 +44,7 @@ struct CallFacts {
   Op op;
   ValueCheck check = nullptr;
   bool leaves_memory_unset = false;   // of its result
+  bool may_grow = false;              // its first argument, by memory that is not set
   bool takes_opaque_tensors = false;  // whose contents only oneDNN's own ops understand
   std::vector<bool> may_be_absent;    // by argument: a tensor that is not given
   std::vector<Word> words;            // that stand for a dtype, a layout, a memory format or a device
@@ -68,6 +70,7 @@ CallFacts read_facts(const Op& op) {
   facts.check = find_value_check(op);
   facts.leaves_memory_unset = std::find(std::begin(kLeavesMemoryUnset), std::end(kLeavesMemoryUnset), op.name()) !=
                               std::end(kLeavesMemoryUnset);
+  facts.may_grow = op.is("aten::resize") || op.is("aten::resize_as");
   facts.takes_opaque_tensors = op.name().starts_with("mkldnn::") || op.name().starts_with("onednn::");
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -141,6 +144,12 @@ void check_tensor(const CallFacts& facts, size_t position, const at::Tensor& ten
   check_sparse_indices(expected.name(), tensor);
 }
 
+// Beyond the elements that there were before.
+void clear_growth(const at::Tensor& tensor, int64_t before) {
+  const int64_t growth = tensor.numel() - before;
+  if (growth > 0) at::as_strided(tensor, {growth}, {1}, tensor.storage_offset() + before).zero_();
+}
+
 }  // namespace
 
 ValueCheck find_value_check(const Op& op) {
@@ -172,7 +181,9 @@ void CheckedCall::check(std::span<const c10::IValue> arguments) const {
 
 void CheckedCall::operator()(std::vector<c10::IValue>& stack) const {
   check(stack);
+  const int64_t before = facts_->may_grow ? stack[0].toTensor().numel() : 0;
   facts_->op.handle().callBoxed(stack);
+  if (facts_->may_grow) clear_growth(stack[0].toTensor(), before);
   if (facts_->leaves_memory_unset && stack[0].toTensor().layout() == at::kStrided) stack[0].toTensor().zero_();
 }
 

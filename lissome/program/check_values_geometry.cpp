@@ -104,25 +104,12 @@ void check_bool_view(IValues arguments) {
                 "bytes are not taken for bool; compare them with 0");
 }
 
-// What a tensor grows by would be memory that nobody wrote.
-void check_resize(IValues arguments) {
-  int64_t elements = 1;
-  const std::vector<int64_t> sizes =
-      arguments[1].isTensor() ? arguments[1].toTensor().sizes().vec() : arguments[1].toIntVector();
-  for (const int64_t size : sizes)
-    require_value(size >= 0 && !__builtin_mul_overflow(elements, size, &elements), "sizes ", print_sizes(sizes));
-  const int64_t most = arguments[0].toTensor().numel();
-  require_value(elements <= most, "a tensor of ", most, " elements is resized to ", elements, "; it may not grow");
-}
-
 }  // namespace
 
 std::span<const ValueCheckRow> geometry_check_rows() {
-  static constexpr std::array<ValueCheckRow, 36> kRows = {{
+  static constexpr std::array<ValueCheckRow, 34> kRows = {{
       {"aten::view.dtype", check_bool_view},
       {"aten::view_copy.dtype", check_bool_view},
-      {"aten::resize", check_resize},
-      {"aten::resize_as", check_resize},
       {"aten::upsample_nearest1d", check_scales},
       {"aten::upsample_nearest2d", check_scales},
       {"aten::upsample_nearest3d", check_scales},
