@@ -100,7 +100,8 @@ std::vector<c10::IValue> interpret(const Program& program, std::vector<c10::IVal
 std::vector<c10::IValue> interpret_node(const Node& node, std::span<const c10::IValue> arguments);
 // A boxed call of an op with a schema: arguments in schema form become results. Looks at the arguments first: tensors
 // that must be there, sparse indices, dtypes, and what kernels of ATen's take at their word. Memory that the op leaves
-// unset is zero-filled: it may hold what the process worked on before. A handle to interned facts. Throws invalid_input.
+// unset is zero-filled: it may hold what the process worked on before. A handle to interned facts. Throws
+// invalid_input.
 class CheckedCall {
  public:
   explicit CheckedCall(const Op& op);

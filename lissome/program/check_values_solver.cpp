@@ -75,6 +75,15 @@ void check_order(IValues arguments) {
 
 }  // namespace
 
+namespace {
+
+// (self, n): the smallest integer has no positive counterpart, which a matrix is squared towards.
+void check_exponent(IValues arguments) {
+  require_value(arguments[1].toInt() != INT64_MIN, "'n' is ", INT64_MIN, ", which has no positive counterpart");
+}
+
+}  // namespace
+
 // (x, n): n steps of a recurrence for each element.
 void check_degree(IValues arguments) {
   constexpr double kMost = 4096;
@@ -85,7 +94,9 @@ void check_degree(IValues arguments) {
 }
 
 std::span<const ValueCheckRow> solver_check_rows() {
-  static constexpr std::array<ValueCheckRow, 18> kRows = {{{"aten::linalg_lu_solve", check_pivots},
+  static constexpr std::array<ValueCheckRow, 20> kRows = {{{"aten::matrix_power", check_exponent},
+                                                           {"aten::linalg_matrix_power", check_exponent},
+                                                           {"aten::linalg_lu_solve", check_pivots},
                                                            {"aten::lu_solve", check_pivots_behind},
                                                            {"aten::linalg_ldl_solve", check_block_pivots},
                                                            {"aten::linalg_eigvals", check_finite},

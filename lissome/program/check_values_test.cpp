@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/eye.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/tensor.h>
@@ -140,6 +141,13 @@ TEST_CASE("memory that an op leaves unset is zero-filled") {
       CHECK_FALSE(outputs.at(0).toTensor().item<bool>());
     }
   }
+}
+
+TEST_CASE("powers of matrices") {
+  const std::string text = "input %x: f32[2, 2]\n%y = aten::linalg_matrix_power(%x, ";
+  CHECK_NOTHROW(run(text + "-3)\nreturn %y\n", {at::eye(2)}));
+  EXPECT_ERROR(invalid_input, run(text + "-9223372036854775808)\nreturn %y\n", {at::eye(2)}),
+               "no positive counterpart");
 }
 
 TEST_CASE("degrees of polynomials") {

@@ -96,8 +96,9 @@ TEST_CASE("a program is judged with its bodies, and the error names op, module a
 
 TEST_CASE("an op that may leave out its checks is taken where it is told not to") {
   const auto reduce = [](const char* unsafe) {
-    return parse_program("input %x: f32[4]\ninput %n: i64[2]\n%y = aten::segment_reduce(%x, \"sum\", lengths=%n, unsafe=" +
-                         std::string(unsafe) + ")\nreturn %y\n");
+    return parse_program(
+        "input %x: f32[4]\ninput %n: i64[2]\n%y = aten::segment_reduce(%x, \"sum\", lengths=%n, unsafe=" +
+        std::string(unsafe) + ")\nreturn %y\n");
   };
   CHECK_NOTHROW(judge_program(reduce("false")));
   EXPECT_ERROR(unsupported, judge_program(reduce("true")), "aten::segment_reduce with unsafe=true is not on the list");

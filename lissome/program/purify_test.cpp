@@ -171,8 +171,10 @@ TEST_CASE("what goes into an out argument of its own sizes becomes a result") {
       "%a: f64[2, 3] = aten::add.out(%x, %x, out=%o)\n%b: f64[2, 3] = aten::mul.out(%o, %x, out=%o)\nreturn %b, %o\n");
   for (const Node& node : pure.nodes) CHECK_FALSE(node.op.name().ends_with("out"));
   // Of other sizes it would be given new memory.
-  check_purity("input %x: f32[2, 3]\n%o: f32[0] = aten::zeros([0], f32)\n"
-               "%a: f32[2, 3] = aten::add.out(%x, %x, out=%o)\nreturn %a\n", 1);
+  check_purity(
+      "input %x: f32[2, 3]\n%o: f32[0] = aten::zeros([0], f32)\n"
+      "%a: f32[2, 3] = aten::add.out(%x, %x, out=%o)\nreturn %a\n",
+      1);
 }
 
 TEST_CASE("random in-place ops draw the same numbers") {

@@ -11,9 +11,9 @@ namespace lissome {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int kAnnealingMoves = 1000;    // of one order: thirty milliseconds where it has 140 large buffers
+constexpr int kAnnealingMoves = 1000;            // of one order: thirty milliseconds where it has 140 large buffers
 constexpr int64_t kAnnealingWork = 300'000'000;  // pairs of buffers that one order may look at: less than a second
-constexpr double kAnnealingHeat = 0.05;  // of the bound
+constexpr double kAnnealingHeat = 0.05;          // of the bound
 // Buffers below this share of the bound are placed when the others are: they fill what is left over.
 constexpr int64_t kSmallShare = 256;
 

@@ -118,8 +118,8 @@ class PlanChecker {
   // The bytes that the smallest inputs give it: a value that no machine holds even then is the plan's fault. Each size
   // counts as 1 at least: loops go over the others where one is 0.
   void check_value(const PlanValue& value) const {
-    require(value.sizes.size() <= kMostSizes, "value ", value.name, " has ", value.sizes.size(), " dimensions, at most ",
-            kMostSizes, " are taken");
+    require(value.sizes.size() <= kMostSizes, "value ", value.name, " has ", value.sizes.size(),
+            " dimensions, at most ", kMostSizes, " are taken");
     int64_t bytes = item_size(value.dtype);
     for (const SizeExpression& size : value.sizes) {
       const auto number = size.evaluate(smallest_);

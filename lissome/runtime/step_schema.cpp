@@ -7,10 +7,9 @@ namespace lissome {
 namespace {
 
 constexpr std::array kFamilies = {
-    attention_schemas,   batch_norm_schemas, bf16_schemas,   byte_schemas,      conv_gradient_schemas,
-    conv_schemas,        dropout_schemas,    elementwise_schemas, gradient_schemas, image_schemas,
-    int8_schemas,        linear_schemas,     matmul_schemas, move_schemas,      normalize_schemas,
-    offload_schemas,     recurrent_schemas,  take_schemas,
+    attention_schemas, batch_norm_schemas,  bf16_schemas,      byte_schemas,    conv_gradient_schemas, conv_schemas,
+    dropout_schemas,   elementwise_schemas, gradient_schemas,  image_schemas,   int8_schemas,          linear_schemas,
+    matmul_schemas,    move_schemas,        normalize_schemas, offload_schemas, recurrent_schemas,     take_schemas,
 };
 
 constexpr std::array kTypeNames = {"an integer", "a number", "a text", "a list of integers", "a list of texts"};

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "lissome/runtime/session.h"
-#include "lissome/runtime/step_schema.h"
 #include "lissome/runtime/step_product_cases.h"
+#include "lissome/runtime/step_schema.h"
 
 using namespace lissome;
 
