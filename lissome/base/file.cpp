@@ -165,6 +165,13 @@ MappedFile::~MappedFile() {
   if (file_ >= 0) close(file_);
 }
 
+void MappedFile::release(std::span<const std::byte> bytes) const {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const uintptr_t last = (reinterpret_cast<uintptr_t>(bytes.data()) + bytes.size()) / page * page;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 void MappedFile::check_unchanged() const {
   check_mappings();
   struct stat status{};

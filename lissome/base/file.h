@@ -26,6 +26,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
+  // These bytes are not read for a while: pages that lie wholly among them leave this process's memory.
+  void release(std::span<const std::byte> bytes) const;
   // Throws invalid_input when size or modification time differ from those at opening, and what check_mappings() throws.
   void check_unchanged() const;
 

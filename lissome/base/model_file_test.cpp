@@ -66,7 +66,7 @@ TEST_CASE("a model survives its file, tied weights are written once") {
   const ModelFile model = make_model();
   save_model_file(folder.file("a.lissome"), model);
   const ModelFile loaded = load_model_file(folder.file("a.lissome"));
-  CHECK(loaded.version == 1);
+  CHECK(loaded.version == 2);
   CHECK(loaded.written_by == "lissome " + std::string(lissome_version()));
   CHECK(loaded.program == model.program);
   CHECK(loaded.plan == model.plan);
@@ -102,12 +102,47 @@ TEST_CASE("a model may have no plan, no metadata and no weights, and can be save
 TEST_CASE("arrays of different length may share storage") {
   const TemporaryFolder folder;
   ModelFile model;
+  model.program = "p";
   const NamedArray whole = make_named("whole", Dtype::f32, {8}, 3);
   model.weights = {{"part", {Dtype::f32, {2, 2}, whole.array.storage}}, whole};
   save_model_file(folder.file("a.lissome"), model);
   const ModelFile loaded = load_model_file(folder.file("a.lissome"));
   CHECK(loaded.weights[0].array.storage.get() == loaded.weights[1].array.storage.get());
   CHECK(loaded.weights[0].array.sizes == Sizes{2, 2});
+}
+
+TEST_CASE("a model may have a plan and no program") {
+  const TemporaryFolder folder;
+  ModelFile model = make_model();
+  model.program.clear();
+  save_model_file(folder.file("a.lissome"), model);
+  const ModelFile loaded = load_model_file(folder.file("a.lissome"));
+  CHECK(loaded.program.empty());
+  CHECK(loaded.plan == model.plan);
+  CHECK(ZipReader::open(folder.file("a.lissome")).find("program.txt") == nullptr);
+}
+
+TEST_CASE("long texts are deflated, and read as they were") {
+  const TemporaryFolder folder;
+  ModelFile model = make_model();
+  for (int i = 0; i < 5000; ++i) model.program += "%" + std::to_string(i * i) + " = aten::relu(%x)\n";
+  save_model_file(folder.file("a.lissome"), model);
+  CHECK(load_model_file(folder.file("a.lissome")).program == model.program);
+  CHECK(folder.read("a.lissome").size() < model.program.size() / 2);
+}
+
+TEST_CASE("padding is left out of the file and restored") {
+  const TemporaryFolder folder;
+  ModelFile model = make_model();
+  NamedArray padded = make_named("padded", Dtype::f32, {500, 64}, 7);
+  for (int row = 0; row < 500; ++row) std::memset(padded.array.data<float>() + row * 64 + 24, 0, 40 * sizeof(float));
+  model.plan_arrays.push_back(padded);
+  save_model_file(folder.file("a.lissome"), model);
+  CHECK(folder.read("a.lissome").size() < 500 * 24 * sizeof(float) + 4096);
+  const ModelFile loaded = load_model_file(folder.file("a.lissome"));
+  const Array& array = loaded.plan_arrays.back().array;
+  REQUIRE(array.sizes == padded.array.sizes);
+  CHECK(std::memcmp(array.storage.get(), padded.array.storage.get(), static_cast<size_t>(array.bytes())) == 0);
 }
 
 TEST_CASE("broken and hostile models are refused") {
@@ -135,6 +170,27 @@ TEST_CASE("broken and hostile models are refused") {
   refuses("arrays.json", row("w", "f32", "[2]", "program.txt"), "'program.txt'");
   refuses("arrays.json", row("w", "f32", "[2]", "array/1"), "'array/1'");
   refuses("arrays.json", row("w", "bool", "[8]", "array/0"), "bool");
+  const auto padded = [&](const std::string& name, const std::string& sizes, const std::string& padding) {
+    return R"({"name": ")" + name + R"(", "dtype": "f32", "sizes": )" + sizes +
+           R"(, "member": "array/0", "padding": )" + padding + "}";
+  };
+  const auto one = [&](const std::string& sizes, const std::string& padding) {
+    return R"({"weights": [)" + padded("w", sizes, padding) + R"(], "plan": []})";
+  };
+  CHECK(load_model_file(write_members(folder, {{"arrays.json", one("[4]", "[[4, 4, 2]]")}})).weights.size() == 1);
+  refuses("arrays.json", one("[5]", "[[4, 4, 2]]"), "20 bytes");
+  refuses("arrays.json", one("[4]", "[[4, 4]]"), "three counts");
+  refuses("arrays.json", one("[4]", "[[4, -4, 2]]"), "three counts");
+  refuses("arrays.json", one("[4]", R"([["4", 4, 2]])"), "three counts");
+  refuses("arrays.json", one("[4]", "7"), "three counts");
+  refuses("arrays.json", one("[8]", "[[8, 8, 2]]"), "needs 16");
+  refuses("arrays.json", one("[2]", "[[4, 4, 1]]"), "use 4");
+  refuses("arrays.json", one("[1000]", "[[8, 3992, 1]]"), "128");
+  refuses("arrays.json", one("[4]", "[[4, 9223372036854775807, 2]]"), "make up");
+  refuses("arrays.json",
+          R"({"weights": [)" + padded("w", "[4]", "[[4, 4, 2]]") + ", " + padded("v", "[4]", "[[4, 4, 2]]") +
+              R"(], "plan": []})",
+          "another padded array");
   refuses("arrays.json",
           R"({"weights": [{"name": "w", "dtype": "f32", "sizes": [2], "member": "array/0"},)"
           R"({"name": "w", "dtype": "f32", "sizes": [2], "member": "array/0"}], "plan": []})",

@@ -19,6 +19,7 @@
 #include "lissome/base/dispatch.h"
 #include "lissome/base/error.h"
 #include "lissome/base/processor.h"
+#include "lissome/base/safetensors.h"
 #include "lissome/base/text.h"
 #include "lissome/base/zip.h"
 
@@ -295,6 +296,7 @@ Array parse_npy(std::span<const std::byte> bytes, const std::string& source, std
 }
 
 std::vector<NamedArray> load_arrays(const std::string& path) {
+  if (path.ends_with(".safetensors")) return load_safetensors(path);
   const auto file = MappedFile::open(path);
   const auto bytes = file->bytes();
   if (bytes.empty()) throw_error(ErrorKind::invalid_input, quote(path), ": empty; a .npy or .npz file is needed.");
@@ -305,7 +307,7 @@ std::vector<NamedArray> load_arrays(const std::string& path) {
     arrays = load_npz(file);
   else
     throw_error(ErrorKind::invalid_input, quote(path),
-                ": neither a .npy nor an .npz file. Write one with "
+                ": neither a .npy nor an .npz file, and not called .safetensors. Write one with "
                 "numpy.savez(\"data.npz\", name=array).");
   file->check_unchanged();
   return arrays;

@@ -11,7 +11,8 @@
 
 namespace lissome {
 
-// Arrays by name, in file order. Reads .npz (stored or deflated members) and a single .npy (named after the file).
+// Arrays by name, in file order. Reads .npz (stored or deflated members), a single .npy (named after the file) and
+// files that end in .safetensors.
 // C order and Fortran order, both byte orders; object arrays (pickles), strings, dates and records are refused. Arrays
 // that are stored uncompressed borrow the mapped file where 64-byte aligned. NaN is data like any other here. Throws
 // usage (no such file), invalid_input naming file, entry, seen, allowed; over_budget when the arrays cannot fit in

@@ -50,12 +50,14 @@ class ZipReader {
   std::vector<uint32_t> by_name_;  // indices into members_, sorted by name
 };
 
-// Stored members only, each data start aligned to `alignment` bytes (through the extra field). Zip64 where needed.
+// Each data start is aligned to `alignment` bytes (through the extra field). Zip64 where needed.
 class ZipWriter {
  public:
   explicit ZipWriter(const std::string& path, uint32_t alignment = 64);
   void add(const std::string& name, std::span<const std::byte> bytes);
   void add(const std::string& name, const std::string& text);
+  // Deflated where that halves it; all other members are stored.
+  void add_text(const std::string& name, const std::string& text);
   // One member from several pieces, one behind the other.
   void add_parts(const std::string& name, std::span<const std::span<const std::byte>> parts);
   void commit();  // writes the directory, syncs, renames
@@ -65,9 +67,12 @@ class ZipWriter {
  private:
   struct Entry {
     std::string name;
-    uint64_t offset, size;
+    uint64_t offset, size, packed_size;
     uint32_t crc32;
+    uint16_t method;
   };
+  void begin(Entry entry);  // writes its header; its data comes next
+
   std::unique_ptr<AtomicFile> file_;
   uint32_t alignment_;
   std::vector<Entry> entries_;

@@ -1,11 +1,11 @@
-// Writes stored zip archives that are reproducible byte by byte: no times, no permissions, aligned data, Zip64 fields
-// only where a value needs them. Layout of a member; every number is little endian:
+// Writes zip archives that are reproducible byte by byte: no times, no permissions, aligned data, Zip64 fields only
+// where a value needs them. Layout of a member; every number is little endian:
 //
 //   offset  size  meaning
 //        0     4  0x04034b50
 //        4     2  version needed: 20, with Zip64 45
 //        6     2  flags: bit 11, the name is UTF-8
-//        8     2  method: 0, stored
+//        8     2  method: 0, stored; 8, deflated
 //       10     4  time and date: 1980-01-01
 //       14     4  CRC32 of the data
 //       18     8  packed size, size; both 0xffffffff when the extra field 0x0001 holds them
@@ -26,6 +26,9 @@ constexpr uint32_t kNone32 = 0xFFFFFFFF;
 constexpr uint16_t kPaddingField = 0x4C50;
 constexpr uint16_t kUtf8Flag = 1 << 11;
 constexpr uint16_t kDate = 0x0021;  // 1980-01-01
+constexpr uint16_t kStored = 0, kDeflated = 8;
+constexpr size_t kShortText = 512;       // bytes; shorter texts are stored
+constexpr uint64_t kMostExpansion = 64;  // texts that deflate further are stored: a reader refuses 100 times
 constexpr size_t kLargestExtra = 0xFFFF;
 
 class Bytes {
@@ -53,6 +56,18 @@ class Bytes {
 
 uint64_t saturate(uint64_t value) { return std::min<uint64_t>(value, kNone32); }
 
+// Empty where the text is short, or deflating does not halve it, or shrinks it beyond what a reader takes.
+std::string deflate_text(const std::string& text) {
+  constexpr int kLevel = 6;
+  if (text.size() < kShortText) return {};
+  const std::unique_ptr<libdeflate_compressor, void (*)(libdeflate_compressor*)> compressor(
+      libdeflate_alloc_compressor(kLevel), libdeflate_free_compressor);
+  LISSOME_CHECK(compressor != nullptr, "no memory for a compressor");
+  std::string packed(text.size() / 2, '\0');
+  packed.resize(libdeflate_deflate_compress(compressor.get(), text.data(), text.size(), packed.data(), packed.size()));
+  return packed.empty() || text.size() / kMostExpansion >= packed.size() ? std::string() : packed;
+}
+
 }  // namespace
 
 ZipWriter::ZipWriter(const std::string& path, uint32_t alignment)
@@ -64,8 +79,14 @@ void ZipWriter::add(const std::string& name, std::span<const std::byte> bytes) {
 
 void ZipWriter::add(const std::string& name, const std::string& text) { add(name, std::as_bytes(std::span(text))); }
 
+void ZipWriter::add_text(const std::string& name, const std::string& text) {
+  const std::string packed = deflate_text(text);
+  if (packed.empty()) return add(name, text);
+  begin({name, 0, text.size(), packed.size(), libdeflate_crc32(0, text.data(), text.size()), kDeflated});
+  file_->write(packed);
+}
+
 void ZipWriter::add_parts(const std::string& name, std::span<const std::span<const std::byte>> parts) {
-  LISSOME_CHECK(!name.empty() && name.size() <= 0xFFFF && is_utf8(name), "member name ", quote(name));
   uint64_t size = 0;
   uint32_t crc32 = 0;
   for (const auto& part : parts) {
@@ -73,23 +94,29 @@ void ZipWriter::add_parts(const std::string& name, std::span<const std::span<con
     size += part.size();
     crc32 = libdeflate_crc32(crc32, part.data(), part.size());
   }
-  const uint64_t offset = file_->position();
-  const bool large = size >= kNone32;
+  begin({name, 0, size, size, crc32, kStored});
+  for (const auto& part : parts) file_->write(part);
+}
+
+void ZipWriter::begin(Entry entry) {
+  const std::string& name = entry.name;
+  LISSOME_CHECK(!name.empty() && name.size() <= 0xFFFF && is_utf8(name), "member name ", quote(name));
+  entry.offset = file_->position();
+  const bool large = entry.size >= kNone32;
   Bytes extra;
-  if (large) extra.u16(1).u16(16).u64(size).u64(size);
-  const uint64_t unaligned = offset + 30 + name.size() + extra.get().size();
+  if (large) extra.u16(1).u16(16).u64(entry.size).u64(entry.packed_size);
+  const uint64_t unaligned = entry.offset + 30 + name.size() + extra.get().size();
   if (unaligned % alignment_ != 0) {
     const size_t padding = (alignment_ - (unaligned + 4) % alignment_) % alignment_;
     extra.u16(kPaddingField).u16(padding).zeros(padding);
   }
   LISSOME_CHECK(extra.get().size() <= kLargestExtra);
   Bytes header;
-  header.u32(0x04034B50).u16(large ? 45 : 20).u16(kUtf8Flag).u16(0).u16(0).u16(kDate).u32(crc32);
-  header.u32(large ? kNone32 : size).u32(large ? kNone32 : size).u16(name.size()).u16(extra.get().size());
-  header.text(name).text(extra.get());
+  header.u32(0x04034B50).u16(large ? 45 : 20).u16(kUtf8Flag).u16(entry.method).u16(0).u16(kDate).u32(entry.crc32);
+  header.u32(large ? kNone32 : entry.packed_size).u32(large ? kNone32 : entry.size);
+  header.u16(name.size()).u16(extra.get().size()).text(name).text(extra.get());
   file_->write(header.get());
-  for (const auto& part : parts) file_->write(part);
-  entries_.push_back({name, offset, size, crc32});
+  entries_.push_back(std::move(entry));
 }
 
 void ZipWriter::commit() { seal()->commit(); }
@@ -98,14 +125,16 @@ std::unique_ptr<AtomicFile> ZipWriter::seal() {
   const uint64_t start = file_->position();
   for (const Entry& entry : entries_) {
     Bytes fields;
-    if (entry.size >= kNone32) fields.u64(entry.size).u64(entry.size);
+    const bool large = entry.size >= kNone32;
+    if (large) fields.u64(entry.size).u64(entry.packed_size);
     if (entry.offset >= kNone32) fields.u64(entry.offset);
     Bytes extra;
     if (!fields.get().empty()) extra.u16(1).u16(fields.get().size()).text(fields.get());
     const uint64_t version = extra.get().empty() ? 20 : 45;
     Bytes record;
-    record.u32(0x02014B50).u16(version).u16(version).u16(kUtf8Flag).u16(0).u16(0).u16(kDate).u32(entry.crc32);
-    record.u32(saturate(entry.size)).u32(saturate(entry.size)).u16(entry.name.size()).u16(extra.get().size());
+    record.u32(0x02014B50).u16(version).u16(version).u16(kUtf8Flag).u16(entry.method).u16(0).u16(kDate);
+    record.u32(entry.crc32).u32(large ? kNone32 : entry.packed_size).u32(saturate(entry.size));
+    record.u16(entry.name.size()).u16(extra.get().size());
     record.u16(0).u16(0).u16(0).u32(0).u32(saturate(entry.offset)).text(entry.name).text(extra.get());
     file_->write(record.get());
   }

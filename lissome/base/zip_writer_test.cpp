@@ -32,6 +32,26 @@ TEST_CASE("what is written is read, aligned, and the same every time") {
   CHECK(zip.view(*zip.find("data/\u00e4")).size() == 1000);
 }
 
+TEST_CASE("a text is deflated where that halves it and a reader takes it") {
+  const TemporaryFolder folder;
+  std::string words, digits;
+  for (int i = 0; i < 3000; ++i) words += "word " + std::to_string(i * i % 1009) + " ";
+  for (uint32_t i = 0, x = 1; i < 3000; ++i) digits += static_cast<char>((x = x * 1664525 + 1013904223) >> 24);
+  const std::string repeated(1 << 20, 'a');
+  ZipWriter writer(folder.file("a.zip"));
+  writer.add_text("words", words);
+  writer.add_text("digits", digits);
+  writer.add_text("repeated", repeated);
+  writer.add_text("short", "short");
+  writer.commit();
+  const ZipReader zip = ZipReader::open(folder.file("a.zip"));
+  CHECK(!zip.find("words")->stored);
+  for (const char* name : {"digits", "repeated", "short"}) CHECK(zip.find(name)->stored);
+  CHECK(zip.read_text(*zip.find("words"), words.size()) == words);
+  CHECK(zip.read_text(*zip.find("digits"), digits.size()) == digits);
+  CHECK(zip.read_text(*zip.find("repeated"), repeated.size()) == repeated);
+}
+
 TEST_CASE("many members need Zip64 and are read") {
   const TemporaryFolder folder;
   ZipWriter writer(folder.file("many.zip"), 1);
