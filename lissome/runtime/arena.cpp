@@ -39,7 +39,8 @@ void Arena::reserve(int64_t bytes) {
                 "machine has ", total_memory_bytes(), ". Give smaller inputs.");
   }
   const bool huge = bytes >= kHugePage / 2;
-  const int64_t size = round_up(bytes, huge ? kHugePage : kPage);
+  // Not in whole huge pages: what a budget was told would not fit into it by up to one of them.
+  const int64_t size = round_up(bytes, kPage);
   allocator_memory().take(size, "the memory of a run's intermediate values");
   // Huge pages want an aligned block: map more and give the ends back.
   const int64_t extra = huge ? kHugePage : 0;

@@ -17,11 +17,12 @@ class Arena {
 
   // Grows to at least `bytes`; contents are lost then. Throws over_budget when the system gives no memory.
   void reserve(int64_t bytes);
+  // Gives the block back.
+  void release();
   std::byte* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
 
  private:
-  void release();
   std::byte* data_ = nullptr;
   int64_t bytes_ = 0, mapped_ = 0;
 };

@@ -2,6 +2,7 @@
 // refused here must never reach a kernel. Rules of single steps: step_schema_*_test.cpp.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "lissome/measure.h"
 #include "lissome/runtime/binding.h"
 #include "lissome/runtime/plan.h"
+#include "lissome/runtime/plan_io.h"
 #include "lissome/runtime/session.h"
 #include "tests/expect_error.h"
 
@@ -185,6 +187,26 @@ TEST_CASE("values that together pass 63 bits are refused, not added up") {
   const Stopwatch watch;
   EXPECT_ERROR(over_budget, Binding(plan, {1}, 1), "more than 2^62 bytes");
   CHECK(watch.seconds() < 5);
+}
+
+// What the gate adds to opening a model: LISSOME_MODEL=model.lissome test_runtime -ns -tc='what the gate takes'
+TEST_CASE("what the gate takes" * doctest::skip()) {
+  const ModelFile file = load_model_file(std::getenv("LISSOME_MODEL"));
+  const Plan plan = read_plan(file);
+  std::vector<double> whole, gate;
+  for (int i = 0; i < 51; ++i) {
+    const Stopwatch reading;
+    read_plan(file);
+    whole.push_back(reading.seconds());
+    const Stopwatch checking;
+    check_plan(plan);
+    gate.push_back(checking.seconds());
+  }
+  const Summary all = summarize(whole), part = summarize(gate);
+  MESSAGE(plan.steps.size(), " steps: the gate takes ", format_duration(part.median), " (",
+          format_duration(part.percentile_5), " to ", format_duration(part.percentile_95), ") of the ",
+          format_duration(all.median), " that reading the plan takes");
+  CHECK(part.median < 2e-3);
 }
 
 TEST_CASE("memory of many large buffers is planned in bounded time") {

@@ -291,7 +291,8 @@ std::string describe_other_machine(const PlanMachine& made, int threads) {
   compare(made.features, describe_features());
   compare(std::to_string(made.threads) + " threads", std::to_string(threads) + " threads");
   if (differences.empty()) return {};
-  return "the kernels were chosen on " + join(differences, ", ") + "; lissome prepare chooses them anew";
+  return "the kernels were chosen on " + join(differences, ", ") +
+         "; to choose them anew, prepare the original model here";
 }
 
 void check_plan(const Plan& plan) { PlanChecker(plan).check(); }

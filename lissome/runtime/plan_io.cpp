@@ -382,6 +382,15 @@ void put_plan(ModelFile& file, const Plan& plan) {
   file.plan = print_plan(written);
 }
 
+ModelFile pack_plan(const Plan& plan) {
+  ModelFile file;
+  for (const PlanArray& array : plan.arrays) {
+    if (!array.packed) file.weights.push_back({array.name, array.array});
+  }
+  put_plan(file, plan);
+  return file;
+}
+
 // What the checks above let through to a container is the file's fault all the same.
 Plan read_plan(const ModelFile& file) {
   try {

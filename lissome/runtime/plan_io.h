@@ -10,6 +10,8 @@ namespace lissome {
 
 // Sets file.plan and file.plan_arrays. Weights that steps read under their own name are left to file.weights.
 void put_plan(ModelFile& file, const Plan& plan);
+// A file that runs and holds nothing else: the plan and each of its arrays once, without the program.
+ModelFile pack_plan(const Plan& plan);
 // Throws invalid_input when the text breaks the form or names what the file does not hold. The plan is checked.
 Plan read_plan(const ModelFile& file);
 

@@ -215,6 +215,11 @@ Binding& Session::Runner::bind(std::span<const TensorView> inputs) {
   return binding;
 }
 
+void Session::Runner::release_memory() {
+  const std::lock_guard lock(mutex_);
+  arena_.release();
+}
+
 void Session::Runner::place(Binding& binding, int block, void* address) {
   address_[static_cast<size_t>(block)] = address;
   binding.place_block(block, address);

@@ -35,6 +35,7 @@ class Session::Runner {
   StreamFacts stream();
   void stream_inputs(std::span<const size_t> inputs, int64_t bytes);
   void stop_runs(std::function<bool()> should_stop);
+  void release_memory();
   const Plan& plan() const { return *plan_; }
   int threads() const { return threads_; }
 

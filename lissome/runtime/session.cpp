@@ -28,6 +28,8 @@ MemoryFacts Session::memory() const { return runner_->memory(); }
 StreamFacts Session::stream() const { return runner_->stream(); }
 void Session::stream_inputs(std::span<const size_t> inputs, int64_t bytes) { runner_->stream_inputs(inputs, bytes); }
 
+void Session::release_memory() { runner_->release_memory(); }
+
 void Session::stop_runs(std::function<bool()> should_stop) { runner_->stop_runs(std::move(should_stop)); }
 
 std::vector<Array> Session::run(std::span<const TensorView> inputs, const StepSink* sink, const OutputTaker* taker) {

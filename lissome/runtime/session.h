@@ -87,6 +87,9 @@ class Session {
   // throws RunInterrupted. Outputs are then worth nothing, state is as before the run, and the session stays usable.
   // Empty: runs are not stopped.
   void stop_runs(std::function<bool()> should_stop);
+  // Gives the memory of intermediate values back; the next run takes what its sizes need. For who goes on with smaller
+  // inputs where a run did not fit.
+  void release_memory();
   // Inputs by name brought into the plan's order.
   std::vector<TensorView> order_inputs(std::span<const NamedArray> inputs) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ostream>
 
 namespace lissome {
 namespace {
@@ -13,6 +14,18 @@ constexpr std::array kFamilies = {
 };
 
 constexpr std::array kTypeNames = {"an integer", "a number", "a text", "a list of integers", "a list of texts"};
+
+// What a message says once it is written: the checks below are asked of every value and nearly never fail.
+struct Quoted {
+  std::string_view text;
+  friend std::ostream& operator<<(std::ostream& out, const Quoted& quoted) { return out << quote(quoted.text); }
+};
+struct Described {
+  const DtypeSet& dtypes;
+  friend std::ostream& operator<<(std::ostream& out, const Described& described) {
+    return out << described.dtypes.describe();
+  }
+};
 
 // Holds one step against its schema.
 class StepChecker {
@@ -27,7 +40,7 @@ class StepChecker {
     for (const auto& [name, value] : step_.attributes.entries) {
       const bool is_known = std::any_of(schema_.attributes.begin(), schema_.attributes.end(),
                                         [&](const AttributeRule& rule) { return rule.name == name; });
-      require(is_known, "it has no attribute ", quote(name));
+      require(is_known, "it has no attribute ", Quoted{name});
     }
   }
 
@@ -46,33 +59,33 @@ class StepChecker {
       }
       const bool is_given = i < values.size() && values[i] >= 0;
       if (rule.presence == Presence::absent) {
-        require(!is_given, what, " ", quote(rule.name), " is given, it takes none");
+        require(!is_given, what, " ", Quoted{rule.name}, " is given, it takes none");
       } else if (is_given) {
         check_value(what, rule, values[i]);
       } else {
-        require(rule.presence == Presence::optional, what, " ", quote(rule.name), " is missing");
+        require(rule.presence == Presence::optional, what, " ", Quoted{rule.name}, " is missing");
       }
     }
     require(values.size() <= rules.size(), values.size(), " ", what, "s are given, it takes ", rules.size());
   }
 
   void check_value(std::string_view what, const ValueRule& rule, int id) const {
-    require(id >= 0, what, " ", quote(rule.name), " is missing");
+    require(id >= 0, what, " ", Quoted{rule.name}, " is missing");
     const PlanValue& value = plan_.values[static_cast<size_t>(id)];
-    require(value.kind == PlanKind::tensor, what, " ", quote(rule.name), " is of kind ", plan_kind_name(value.kind),
+    require(value.kind == PlanKind::tensor, what, " ", Quoted{rule.name}, " is of kind ", plan_kind_name(value.kind),
             ", must be a tensor");
-    require(value.sized, what, " ", quote(rule.name), " has no dtype and sizes");
-    require(rule.dtypes.holds(value.dtype), what, " ", quote(rule.name), " is ", dtype_name(value.dtype), ", must be ",
-            rule.dtypes.describe());
+    require(value.sized, what, " ", Quoted{rule.name}, " has no dtype and sizes");
+    require(rule.dtypes.holds(value.dtype), what, " ", Quoted{rule.name}, " is ", dtype_name(value.dtype), ", must be ",
+            Described{rule.dtypes});
   }
 
   void check_attribute(const AttributeRule& rule) const {
     const Attribute* attribute = step_.attributes.find(rule.name);
-    if (attribute == nullptr) return require(!rule.required, "attribute ", quote(rule.name), " is missing");
-    require(has_type(*attribute, rule.type), "attribute ", quote(rule.name), " must be ",
+    if (attribute == nullptr) return require(!rule.required, "attribute ", Quoted{rule.name}, " is missing");
+    require(has_type(*attribute, rule.type), "attribute ", Quoted{rule.name}, " must be ",
             kTypeNames[static_cast<size_t>(rule.type)]);
     const auto check_integer = [&](int64_t number) {
-      require(number >= rule.least && number <= rule.most, "attribute ", quote(rule.name), " is ", number,
+      require(number >= rule.least && number <= rule.most, "attribute ", Quoted{rule.name}, " is ", number,
               ", must lie in ", rule.least, "..", rule.most);
     };
     if (rule.type == AttributeType::integer) check_integer(std::get<int64_t>(*attribute));
@@ -83,12 +96,12 @@ class StepChecker {
     }
     if (rule.type == AttributeType::number) {
       const double number = step_.attributes.number(rule.name, 0);
-      require(rule.nan_allowed || (number >= rule.smallest && number <= rule.largest), "attribute ", quote(rule.name),
+      require(rule.nan_allowed || (number >= rule.smallest && number <= rule.largest), "attribute ", Quoted{rule.name},
               " is ", number, ", must lie in ", rule.smallest, "..", rule.largest);
     }
     if (rule.type == AttributeType::text && rule.known != nullptr) {
       const std::string& word = std::get<std::string>(*attribute);
-      require(rule.known(word), "attribute ", quote(rule.name), " is ", quote(word), ", which is unknown");
+      require(rule.known(word), "attribute ", Quoted{rule.name}, " is ", Quoted{word}, ", which is unknown");
     }
   }
 
