@@ -33,9 +33,10 @@ struct OutputRows {
   std::vector<float> values;
 };
 
-// Runs the session over all samples, `batch` at a time (the last batch may be smaller; a fixed batch size of the model
-// wins, its surplus rows are cut). Throws invalid_input when the output has no sample dimension.
-OutputRows collect_outputs(Session& session, const Dataset& dataset, int64_t batch, const WorkControl& control = {});
+// Runs the session over all samples, `batch` at a time, or what is nearest in `range`. A last batch below the range is
+// filled up, and its surplus rows are cut. Throws invalid_input when the output has no sample dimension.
+OutputRows collect_outputs(Session& session, const Dataset& dataset, int64_t batch, const BatchRange& range = {},
+                           const WorkControl& control = {});
 
 // `targets` are labels where the dataset has them and the metric can use them, else the original model's outputs: then
 // the original scores 1 (top1, cosine) or 0 (errors) by definition.
@@ -61,6 +62,8 @@ class QualityJudge {
 // ---- between programs, files and data ----
 // The inputs of a program as data sees them; integers that index an embedding carry its range.
 std::vector<DataSignature> describe_inputs(const Program& program);
+// Which batches it takes, and sizes of its inputs for one.
+CallSizes describe_call(const Program& program);
 // Borrowed tensors over arrays that outlive them.
 std::vector<c10::IValue> to_ivalues(const std::vector<NamedArray>& arrays);
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lissome/base.h"
+#include "lissome/data/call_sizes.h"
 
 namespace lissome {
 
@@ -64,13 +65,14 @@ Dataset load_dataset(const std::string& path, const DataOptions& options = {});
 // The same from arrays in memory, which are shared; `source` names them in errors.
 Dataset make_dataset(std::vector<NamedArray> arrays, const DataOptions& options, const std::string& source);
 
-// Puts the columns in the order of the model's inputs, by name, or in file order when no name matches, and settles
-// conversions: f64 -> f32 (noted), narrower integers -> wider, i64 -> i32 where every value fits, floats -> f16 or bf16
-// (noted). Images of bytes (IDX only) become floats in 0..1 and take the input's sizes when the number of elements is
-// the same, so [28, 28] fits [1, 28, 28] and [784]. Image files are decoded to cover the sizes of the one input [batch,
-// 1 or 3, height, width], their middle cut out. A fixed batch size in the signature is no constraint. Throws
-// invalid_input: an input without array, wrong dtype or sizes, NaN or infinity in a float input, an integer outside of
-// its range, a damaged image; over_budget: images that do not fit into half of the memory.
+// Puts the columns in the order of the model's inputs, by name, or by type and sizes where these leave one way (see
+// docs/data.md; noted), and settles conversions: f64 -> f32 (noted), narrower integers -> wider, i64 -> i32 where every
+// value fits, floats -> f16 or bf16 (noted). Images of bytes (IDX only) become floats in 0..1 and take the input's
+// sizes when the number of elements is the same, so [28, 28] fits [1, 28, 28] and [784]. Image files are decoded to
+// cover the sizes of the one input [batch, 1 or 3, height, width], their middle cut out. A fixed batch size in the
+// signature is no constraint. Throws invalid_input: an input without array, wrong dtype or sizes, NaN or infinity in a
+// float input, an integer outside of its range, a damaged image; over_budget: images that do not fit into half of the
+// memory.
 Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs);
 
 // The same for one set of inputs (`lissome run --input`): every size of the signature counts. Conversions are added to
@@ -99,14 +101,10 @@ std::vector<NamedArray> take_batch(const Dataset& dataset, int64_t first, int64_
 // Their labels, [count] or [count, ...]. The dataset must have labels.
 Array take_labels(const Dataset& dataset, int64_t first, int64_t count);
 
-struct GenerateOptions {
-  int64_t batch = 1;        // the first size where it is -1
-  int64_t other_size = 16;  // every other -1
-  uint64_t seed = 0;
-};
-
 // Inputs for a model without data: floats and complex numbers standard normal; integers uniform in their range, without
-// one 0 or 1 (any byte for u8 and i8); bools by coin. Same options, same bytes.
-std::vector<NamedArray> generate_inputs(std::span<const DataSignature> inputs, const GenerateOptions& options = {});
+// one 0 or 1 (any byte for u8 and i8); bools by coin. `sizes` of each input, see CallSizes::choose. Same seed, same
+// bytes.
+std::vector<NamedArray> generate_inputs(std::span<const DataSignature> inputs, std::span<const Sizes> sizes,
+                                        uint64_t seed = 0);
 
 }  // namespace lissome

@@ -52,4 +52,25 @@ std::vector<DataSignature> describe_inputs(const Program& program) {
   return signature;
 }
 
+CallSizes describe_call(const Program& program) {
+  std::vector<DimensionRange> dimensions;
+  std::vector<std::string> names;
+  for (const NamedDimension& dimension : program.dimensions) {
+    dimensions.push_back({dimension.minimum, dimension.maximum});
+    names.push_back(dimension.name);
+  }
+  std::vector<std::vector<SizeFormula>> inputs;
+  for (const ProgramInput& input : program.inputs) {
+    std::vector<SizeFormula>& sizes = inputs.emplace_back();
+    for (const Dimension& size : program.value(input.value).type.sizes) {
+      sizes.emplace_back([size, names](std::span<const int64_t> values) {
+        DimensionBindings bindings;
+        for (size_t i = 0; i < values.size(); ++i) bindings[names[i]] = values[i];
+        return size.try_evaluate(bindings);
+      });
+    }
+  }
+  return {std::move(dimensions), std::move(inputs)};
+}
+
 }  // namespace lissome

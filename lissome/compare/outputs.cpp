@@ -34,19 +34,7 @@ const Array& find_primary(const std::vector<Array>& outputs) {
               " outputs is a floating tensor");
 }
 
-// The batch size that the model insists on, 0 when it takes any.
-int64_t find_fixed_batch(const Plan& plan) {
-  for (const PlanInput& input : plan.inputs) {
-    if (input.value < 0) continue;
-    const PlanValue& value = plan.values.at(static_cast<size_t>(input.value));
-    if (value.kind != PlanKind::tensor || value.sizes.empty()) continue;
-    const std::optional<int64_t> size = value.sizes.front().constant();
-    return size ? *size : 0;
-  }
-  return 0;
-}
-
-// The last batch of a model with a fixed size is filled up with the dataset's first samples.
+// A last batch that is smaller than what the model takes is filled up with the dataset's first sample.
 std::vector<NamedArray> take_full_batch(const Dataset& dataset, int64_t first, int64_t count, int64_t wanted) {
   if (count == wanted) return take_batch(dataset, first, count);
   Dataset padded = dataset;
@@ -57,14 +45,14 @@ std::vector<NamedArray> take_full_batch(const Dataset& dataset, int64_t first, i
 
 }  // namespace
 
-OutputRows collect_outputs(Session& session, const Dataset& dataset, int64_t batch, const WorkControl& control) {
-  const int64_t fixed = find_fixed_batch(session.plan());
-  const int64_t step = fixed > 0 ? fixed : std::max<int64_t>(batch, 1);
+OutputRows collect_outputs(Session& session, const Dataset& dataset, int64_t batch, const BatchRange& range,
+                           const WorkControl& control) {
+  const int64_t step = range.nearest(batch);
   OutputRows rows;
   for (int64_t first = 0; first < dataset.samples(); first += step) {
     if (control.stopped()) break;
     const int64_t count = std::min(step, dataset.samples() - first);
-    const std::vector<NamedArray> inputs = take_full_batch(dataset, first, count, fixed > 0 ? fixed : count);
+    const std::vector<NamedArray> inputs = take_full_batch(dataset, first, count, std::max(count, range.least));
     std::vector<TensorView> views;
     for (const NamedArray& input : inputs) views.push_back(input.array.view());
     const std::vector<Array> outputs = session.run(views);

@@ -32,9 +32,20 @@ int64_t find_largest(std::span<const float> row) {
   return std::max_element(row.begin(), row.end()) - row.begin();
 }
 
+enum class Pair : uint8_t { finite, same, different };
+
+// Two elements that are NaN, or the same infinity (of a masked score), agree; nothing can be computed of them.
+Pair judge_pair(float a, float b) {
+  if (std::isfinite(a) && std::isfinite(b)) return Pair::finite;
+  return a == b || (std::isnan(a) && std::isnan(b)) ? Pair::same : Pair::different;
+}
+
 double measure_cosine(std::span<const float> a, std::span<const float> b) {
   double dot = 0, aa = 0, bb = 0;
   for (size_t i = 0; i < a.size(); ++i) {
+    const Pair pair = judge_pair(a[i], b[i]);
+    if (pair == Pair::different) return 0;
+    if (pair == Pair::same) continue;
     dot += static_cast<double>(a[i]) * b[i];
     aa += static_cast<double>(a[i]) * a[i];
     bb += static_cast<double>(b[i]) * b[i];
@@ -47,6 +58,9 @@ double measure_cosine(std::span<const float> a, std::span<const float> b) {
 double measure_squared_difference(const OutputRows& a, const OutputRows& b) {
   double sum = 0;
   for (size_t i = 0; i < a.values.size(); ++i) {
+    const Pair pair = judge_pair(a.values[i], b.values[i]);
+    if (pair == Pair::different) return INFINITY;
+    if (pair == Pair::same) continue;
     const double difference = static_cast<double>(a.values[i]) - b.values[i];
     sum += difference * difference;
   }
@@ -130,7 +144,7 @@ double QualityJudge::measure(const OutputRows& outputs) const {
   const double squared = measure_squared_difference(outputs, targets_);
   if (metric_ == Metric::mean_squared_error) return squared / static_cast<double>(outputs.values.size());
   double norm = 0;
-  for (float value : targets_.values) norm += static_cast<double>(value) * value;
+  for (float value : targets_.values) norm += std::isfinite(value) ? static_cast<double>(value) * value : 0;
   return squared == 0 ? 0 : std::sqrt(squared / norm);
 }
 

@@ -65,6 +65,23 @@ TEST_CASE("without labels the original is the target and scores full marks") {
   CHECK(squared.describe().find("original model") != std::string::npos);
 }
 
+TEST_CASE("scores that the original masks too do not count, others that are not finite do") {
+  const OutputRows masked = make_rows(2, {1, -INFINITY, 0.5f, -INFINITY}),
+                   near = make_rows(2, {1, -INFINITY, 0.4f, -INFINITY});
+  const OutputRows open = make_rows(2, {1, 0, 0.5f, -INFINITY});
+  const QualityJudge cosine(Metric::cosine, make_data(2), masked);
+  CHECK(cosine.original() == doctest::Approx(1));
+  CHECK(cosine.measure(near) == doctest::Approx(1));
+  CHECK(cosine.measure(open) == doctest::Approx(0.5));
+  const QualityJudge error(Metric::relative_error, make_data(2), masked);
+  CHECK(error.original() == 0);
+  CHECK(error.measure(near) == doctest::Approx(0.1 / std::sqrt(1.25)));
+  CHECK(error.measure(open) == INFINITY);
+  const QualityJudge squared(Metric::mean_squared_error, make_data(2), masked);
+  CHECK(squared.original() == 0);
+  CHECK(squared.measure(near) == doctest::Approx(0.01 / 4));
+}
+
 TEST_CASE("outputs that are not finite are never good") {
   const float nan = std::nanf("");
   const OutputRows original = make_rows(2, {1, 0, 0, 1}), broken = make_rows(2, {nan, 0, 0, nan});

@@ -1,4 +1,4 @@
-// fit_dataset and fit_inputs: which array feeds which input, whether its type and sizes may, and whether its values are
+// fit_dataset and fit_inputs: what arrays become as inputs: whether type and sizes may, and whether values are
 // sound. Everything that a later run could stumble over is refused here, with file, entry and position.
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,7 @@
 
 #include "lissome/data.h"
 #include "lissome/data/decode_images.h"
+#include "lissome/data/match_inputs.h"
 
 namespace lissome {
 namespace {
@@ -74,6 +75,16 @@ constexpr bool is_float_like = std::is_floating_point_v<T> || std::is_same_v<T, 
 template <typename T>
 constexpr bool is_number = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
+// The largest number of an element type that is narrower than f64; 0 of others.
+double find_largest(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f16: return 65504;
+    case Dtype::bf16: return 0x1.fep127;
+    case Dtype::f32: return std::numeric_limits<float>::max();
+    default: return 0;
+  }
+}
+
 // The first element that `accepts` refuses ends everything.
 template <typename T, typename Accepts>
 void check_elements(const Array& array, const DataSignature& input, const std::string& entry,
@@ -91,6 +102,11 @@ void check_values(const Array& array, const DataSignature& input, const Conversi
   if (array.dtype == Dtype::c32) return;
   dispatch(array.dtype, [&]<typename T>() {
     if constexpr (is_float_like<T>) {
+      if (const double most = find_largest(input.dtype); most > 0)
+        check_elements<T>(array, input, entry, std::string(dtype_name(input.dtype)), [&](T v) {
+          const auto number = static_cast<double>(v);
+          return !std::isfinite(number) || std::abs(number) <= most;
+        });
       if (!input.allow_nonfinite)
         check_elements<T>(array, input, entry, "finite numbers",
                           [](T v) { return std::isfinite(static_cast<double>(v)); });
@@ -115,37 +131,6 @@ bool sizes_fit(std::span<const int64_t> seen, std::span<const int64_t> allowed) 
                     [](int64_t size, int64_t expected) { return expected < 0 || size == expected; });
 }
 
-// For each input the array that feeds it. `names` are those of the file.
-std::vector<size_t> match_names(const std::vector<std::string>& names, std::span<const DataSignature> inputs,
-                                const std::string& source, std::vector<std::string>* notes) {
-  std::vector<std::string> wanted, missing;
-  std::vector<size_t> chosen;
-  for (const DataSignature& input : inputs) {
-    wanted.push_back(input.name);
-    const auto found = std::find(names.begin(), names.end(), input.name);
-    if (found == names.end())
-      missing.push_back(input.name);
-    else
-      chosen.push_back(static_cast<size_t>(found - names.begin()));
-  }
-  if (missing.empty()) {
-    for (size_t i = 0; i < names.size(); ++i)
-      if (std::find(chosen.begin(), chosen.end(), i) == chosen.end())
-        notes->push_back(describe_entry(source, names[i]) + " is no input of the model and was left out.");
-    return chosen;
-  }
-  if (!chosen.empty())
-    throw_error(ErrorKind::invalid_input, quote(source), ": no array for input ", quote(missing[0]), "; the file has ",
-                join(names, ", "), ", the model takes ", join(wanted, ", "), ".");
-  if (names.size() != inputs.size())
-    throw_error(ErrorKind::invalid_input, quote(source), ": ", names.size(),
-                names.size() == 1 ? " array (" : " arrays (", join(names, ", "), ") for ", inputs.size(),
-                inputs.size() == 1 ? " input (" : " inputs (", join(wanted, ", "),
-                "). Name the arrays after the inputs, and say which one holds labels.");
-  for (size_t i = 0; i < names.size(); ++i) chosen.push_back(i);
-  return chosen;
-}
-
 Conversion settle_conversion(const Array& array, const DataSignature& input, bool is_images, const std::string& entry,
                              std::vector<std::string>* notes) {
   const Conversion conversion = find_conversion(array.dtype, input.dtype, is_images);
@@ -166,6 +151,19 @@ Conversion settle_conversion(const Array& array, const DataSignature& input, boo
               quote(input.name), " takes ", format_open_sizes(allowed), ".");
 }
 
+// Images of bytes take any sizes with as many elements.
+bool can_reshape(const Sizes& seen, std::span<const int64_t> allowed) {
+  return std::all_of(allowed.begin(), allowed.end(), [](int64_t size) { return size >= 0; }) &&
+         count_elements(allowed) == count_elements(seen);
+}
+
+bool column_fits(const DataColumn& column, const DataSignature& input, bool is_images) {
+  if (input.sizes.empty()) return false;
+  const auto inner = std::span(input.sizes).subspan(1);
+  return find_conversion(column.array.dtype, input.dtype, is_images).allowed &&
+         (sizes_fit(column.sample_sizes, inner) || (is_images && can_reshape(column.sample_sizes, inner)));
+}
+
 DataColumn fit_column(DataColumn column, const DataSignature& input, bool is_images, const std::string& entry,
                       std::vector<std::string>* notes) {
   Sizes allowed = input.sizes;
@@ -173,9 +171,7 @@ DataColumn fit_column(DataColumn column, const DataSignature& input, bool is_ima
   allowed[0] = -1;  // batches of any size are cut from the samples
   const Sizes inner(allowed.begin() + 1, allowed.end());
   if (!sizes_fit(column.sample_sizes, inner)) {
-    const bool is_closed = std::all_of(inner.begin(), inner.end(), [](int64_t size) { return size >= 0; });
-    if (!is_images || !is_closed || count_elements(inner) != count_elements(column.sample_sizes))
-      refuse_sizes(entry, column.array, input, allowed);
+    if (!is_images || !can_reshape(column.sample_sizes, inner)) refuse_sizes(entry, column.array, input, allowed);
     column.sample_sizes = inner;
   }
   column.scale = settle_conversion(column.array, input, is_images, entry, notes).scale;
@@ -188,26 +184,34 @@ DataColumn fit_column(DataColumn column, const DataSignature& input, bool is_ima
 
 Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs) {
   if (!dataset.image_files.empty()) decode_images(&dataset, inputs);
-  std::vector<std::string> names;
-  for (const DataColumn& column : dataset.columns) names.push_back(column.name);
-  const std::vector<size_t> chosen = match_names(names, inputs, dataset.source, &dataset.notes);
+  std::vector<NamedSizes> arrays;
+  for (const DataColumn& column : dataset.columns)
+    arrays.push_back({column.name, column.array.dtype, column.array.sizes});
+  const auto fits = [&](size_t array, size_t input) {
+    return column_fits(dataset.columns[array], inputs[input], dataset.is_images);
+  };
+  const std::vector<size_t> chosen = match_inputs(arrays, inputs, fits, dataset.source, &dataset.notes);
   std::vector<DataColumn> columns;
   for (size_t i = 0; i < inputs.size(); ++i)
     columns.push_back(fit_column(dataset.columns[chosen[i]], inputs[i], dataset.is_images,
-                                 describe_entry(dataset.source, names[chosen[i]]), &dataset.notes));
+                                 describe_entry(dataset.source, arrays[chosen[i]].name), &dataset.notes));
   dataset.columns = std::move(columns);
   return dataset;
 }
 
 std::vector<NamedArray> fit_inputs(const std::vector<NamedArray>& arrays, std::span<const DataSignature> inputs,
                                    const std::string& source, std::vector<std::string>* notes) {
-  std::vector<std::string> names;
-  for (const NamedArray& named : arrays) names.push_back(named.name);
-  const std::vector<size_t> chosen = match_names(names, inputs, source, notes);
+  std::vector<NamedSizes> candidates;
+  for (const NamedArray& named : arrays) candidates.push_back({named.name, named.array.dtype, named.array.sizes});
+  const auto fits = [&](size_t array, size_t input) {
+    return find_conversion(candidates[array].dtype, inputs[input].dtype, false).allowed &&
+           sizes_fit(candidates[array].sizes, inputs[input].sizes);
+  };
+  const std::vector<size_t> chosen = match_inputs(candidates, inputs, fits, source, notes);
   std::vector<NamedArray> fitted;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Array& array = arrays[chosen[i]].array;
-    const std::string entry = describe_entry(source, names[chosen[i]]);
+    const std::string entry = describe_entry(source, candidates[chosen[i]].name);
     if (!sizes_fit(array.sizes, inputs[i].sizes)) refuse_sizes(entry, array, inputs[i], inputs[i].sizes);
     settle_conversion(array, inputs[i], false, entry, notes);
     fitted.push_back(

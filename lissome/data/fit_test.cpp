@@ -55,16 +55,45 @@ TEST_CASE("arrays go to inputs by name, whatever their order") {
   CHECK(fitted.notes[0].find("'extra'") != std::string::npos);
 }
 
-TEST_CASE("arrays go to inputs in order when no name matches") {
-  const Dataset dataset = make_dataset({{"p", make_array(Dtype::f32, {3, 2})}, {"q", make_array(Dtype::i64, {3})}});
+TEST_CASE("names that fit nothing are matched where types and sizes leave one way") {
+  const Dataset dataset = make_dataset({{"q", make_array(Dtype::i64, {3})}, {"p", make_array(Dtype::f32, {3, 2})}});
   const DataSignature inputs[] = {make_input("a", Dtype::f32, {-1, 2}), make_input("b", Dtype::i64, {-1})};
   const Dataset fitted = fit_dataset(dataset, inputs);
-  CHECK(fitted.columns[0].name == "a");
-  CHECK(fitted.columns[1].name == "b");
-  EXPECT_ERROR(invalid_input, fit_dataset(dataset, std::span(inputs).first(1)), "2 arrays (p, q)", "1 input (a)",
-               "labels");
+  CHECK(fitted.columns[0].array.dtype == Dtype::f32);
+  CHECK(fitted.columns[1].array.dtype == Dtype::i64);
+  REQUIRE(fitted.notes.size() == 1);
+  CHECK(fitted.notes[0].find("'p' feeds input 'a', 'q' feeds input 'b'") != std::string::npos);
+  EXPECT_ERROR(invalid_input, fit_dataset(dataset, std::span(inputs).first(1)), "2 arrays (q i64[3], p f32[3, 2])",
+               "1 input (a f32[any, 2])", "labels");
+  const DataSignature alike[] = {make_input("a", Dtype::f32, {-1, 2}), make_input("b", Dtype::f32, {-1, 2})};
+  const Dataset two = make_dataset({{"p", make_array(Dtype::f32, {3, 2})}, {"q", make_array(Dtype::f32, {3, 2})}});
   const DataSignature half[] = {make_input("p", Dtype::f32, {-1, 2}), make_input("b", Dtype::i64, {-1})};
-  EXPECT_ERROR(invalid_input, fit_dataset(dataset, half), "no array for input 'b'", "p, q");
+  EXPECT_ERROR(invalid_input, fit_dataset(dataset, half), "q i64[3]", "b i64[any]");
+  EXPECT_ERROR(invalid_input, fit_dataset(two, alike), "p f32[3, 2], q f32[3, 2]", "a f32[any, 2], b f32[any, 2]");
+}
+
+TEST_CASE("the ends of names decide where only one pairing is possible") {
+  const Array one = make_values<float>(Dtype::f32, {1}, {1}), two = make_values<float>(Dtype::f32, {1}, {2});
+  const DataSignature inputs[] = {make_input("a.ids", Dtype::f32, {-1}), make_input("b.mask", Dtype::f32, {-1})};
+  std::vector<std::string> notes;
+  CHECK(fit_inputs({{"mask", two}, {"ids", one}}, inputs, "x.npz", &notes)[0].array.data<float>()[0] == 1);
+  CHECK(fit_inputs({{"x.b.mask", two}, {"x.a.ids", one}}, inputs, "x.npz", &notes)[0].array.data<float>()[0] == 1);
+  EXPECT_ERROR(invalid_input, fit_inputs({{"b.ids", two}, {"a.mask", one}}, inputs, "x.npz", &notes), "b.ids", "a.ids");
+  const DataSignature same[] = {make_input("a.ids", Dtype::f32, {-1}), make_input("b.ids", Dtype::f32, {-1})};
+  EXPECT_ERROR(invalid_input, fit_inputs({{"ids", two}, {"other", one}}, same, "x.npz", &notes), "other", "b.ids");
+}
+
+TEST_CASE("arr_0, arr_1, ... go to the inputs in the order of their numbers") {
+  std::vector<NamedArray> arrays;
+  std::vector<DataSignature> inputs;
+  for (int i = 11; i >= 0; --i)
+    arrays.push_back({"arr_" + std::to_string(i), make_values<float>(Dtype::f32, {1}, {static_cast<float>(i)})});
+  for (int i = 0; i < 12; ++i) inputs.push_back(make_input("x" + std::to_string(i), Dtype::f32, {1}));
+  std::vector<std::string> notes;
+  const std::vector<NamedArray> fitted = fit_inputs(arrays, inputs, "x.npz", &notes);
+  for (size_t i = 0; i < fitted.size(); ++i) CHECK(fitted[i].array.data<float>()[0] == static_cast<float>(i));
+  inputs.pop_back();
+  EXPECT_ERROR(invalid_input, fit_inputs(arrays, inputs, "x.npz", &notes), "12 arrays", "11 inputs", "arr_11");
 }
 
 TEST_CASE("sizes must fit, the number of samples is free") {

@@ -9,13 +9,6 @@
 namespace lissome {
 namespace {
 
-Sizes close_sizes(const DataSignature& input, const GenerateOptions& options) {
-  Sizes sizes = input.sizes;
-  for (size_t axis = 0; axis < sizes.size(); ++axis)
-    if (sizes[axis] < 0) sizes[axis] = axis == 0 ? options.batch : options.other_size;
-  return sizes;
-}
-
 template <typename T>
 T draw_integer(Random& random, const DataSignature& input) {
   if (!input.range && sizeof(T) == 1) return static_cast<T>(random.next());
@@ -51,11 +44,13 @@ void check_range(const DataSignature& input) {
 
 }  // namespace
 
-std::vector<NamedArray> generate_inputs(std::span<const DataSignature> inputs, const GenerateOptions& options) {
-  Random random(options.seed);
+std::vector<NamedArray> generate_inputs(std::span<const DataSignature> inputs, std::span<const Sizes> sizes,
+                                        uint64_t seed) {
+  LISSOME_CHECK(sizes.size() == inputs.size(), sizes.size(), " sizes for ", inputs.size(), " inputs");
+  Random random(seed);
   std::vector<NamedArray> arrays;
   for (const DataSignature& input : inputs) {
-    Array array = make_array(input.dtype, close_sizes(input, options));
+    Array array = make_array(input.dtype, sizes[arrays.size()]);
     const int64_t count = array.elements();
     dispatch(input.dtype, [&]<typename T>() {
       check_range<T>(input);
