@@ -155,7 +155,8 @@ Program import_pt2(const std::string& path);
 // model.lissome: see base/model_file.cpp for the container and save.cpp for what a program puts into it. Loaded weights
 // lie in the mapped file, copied page by page when written to, so that training in place leaves the file alone.
 void save_program(const Program& program, const std::string& path);
-// Throws invalid_input (broken or hostile file), unsupported (another kind of model, a newer format, an unknown op).
+// Throws invalid_input (broken or hostile file), unsupported (another kind of model, a newer format, an unknown op, a
+// finished model that was written without its program).
 Program load_program(const std::string& path);
 // The same in memory, for callers that add a plan or further metadata. Arrays borrow the program's tensors.
 struct ModelFile;

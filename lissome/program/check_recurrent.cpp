@@ -1,4 +1,4 @@
-// See check_recurrent.h. Gates are stacked four high in the weights: [4 * hidden, inputs] and [4 * hidden, hidden].
+// See check_recurrent.h. Gates are stacked in the weights: [gates * hidden, inputs] and [gates * hidden, hidden].
 #include "lissome/program/check_recurrent.h"
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,6 @@
 
 namespace lissome {
 namespace {
-
-constexpr int64_t kGates = 4;
 
 void require_sizes(const char* what, const at::Tensor& tensor, std::vector<int64_t> wanted) {
   if (tensor.defined() && tensor.sizes() == wanted) return;
@@ -30,33 +28,25 @@ void require_rank(const char* what, const at::Tensor& tensor, int64_t rank) {
 }
 
 struct CellSizes {
-  int64_t inputs, hidden, projected;  // projected = hidden where there is no projection
+  int64_t gates, inputs, hidden, projected;  // projected = hidden where there is no projection
 };
 
 // `weights`: of one layer and direction, as nn.LSTM orders them: input, hidden, their biases, projection.
 void check_cell(std::span<const at::Tensor> weights, const CellSizes& sizes, bool biases) {
-  require_sizes("input weights", weights[0], {kGates * sizes.hidden, sizes.inputs});
-  require_sizes("hidden weights", weights[1], {kGates * sizes.hidden, sizes.projected});
+  require_sizes("input weights", weights[0], {sizes.gates * sizes.hidden, sizes.inputs});
+  require_sizes("hidden weights", weights[1], {sizes.gates * sizes.hidden, sizes.projected});
   for (size_t i = 2; i < (biases ? 4 : 2); ++i) {
-    require_sizes("biases", weights[i], {kGates * sizes.hidden});
+    require_sizes("biases", weights[i], {sizes.gates * sizes.hidden});
     if (weights[i].scalar_type() != weights[0].scalar_type())
       throw_error(ErrorKind::invalid_input, "the biases must have the dtype of the weights");
   }
   if (sizes.projected != sizes.hidden) require_sizes("projection", weights.back(), {sizes.projected, sizes.hidden});
 }
 
-}  // namespace
-
-// (input, states, weights, has_biases, num_layers, dropout, train, bidirectional, batch_first)
-void check_lstm(std::span<const c10::IValue> arguments) {
-  const at::Tensor& input = arguments[0].toTensor();
-  const std::vector<at::Tensor> states = arguments[1].toTensorVector(), weights = arguments[2].toTensorVector();
-  const bool biases = arguments[3].toBool(), batch_first = arguments[8].toBool();
-  const int64_t layers = arguments[4].toInt(), directions = arguments[7].toBool() ? 2 : 1;
-  require_rank("input", input, 3);
-  if (states.size() != 2) throw_error(ErrorKind::invalid_input, "an LSTM has 2 states, not ", states.size());
-  for (const at::Tensor& state : states) require_rank("states", state, 3);
-  CellSizes sizes = {input.size(2), states[1].size(2), states[0].size(2)};
+// `settings`: has_biases, num_layers, dropout, train, bidirectional; `sizes` of the first layer.
+void check_layers(const std::vector<at::Tensor>& weights, std::span<const c10::IValue> settings, CellSizes sizes) {
+  const bool biases = settings[0].toBool();
+  const int64_t layers = settings[1].toInt(), directions = settings[4].toBool() ? 2 : 1;
   const size_t each = (biases ? 4 : 2) + (sizes.projected != sizes.hidden ? 1 : 0);
   if (layers < 1 || weights.size() % each != 0 ||
       weights.size() / each / static_cast<size_t>(directions) != static_cast<size_t>(layers) ||
@@ -64,12 +54,56 @@ void check_lstm(std::span<const c10::IValue> arguments) {
     throw_error(ErrorKind::invalid_input, weights.size(), " weights do not make ", layers, " layers of ", directions,
                 " directions with ", each, " weights each");
   }
-  const int64_t batch = input.size(batch_first ? 0 : 1);
-  require_sizes("hidden state", states[0], {layers * directions, batch, sizes.projected});
-  require_sizes("cell state", states[1], {layers * directions, batch, sizes.hidden});
   for (size_t cell = 0; cell < weights.size() / each; ++cell) {
     check_cell(std::span(weights).subspan(cell * each, each), sizes, biases);
     if ((cell + 1) % static_cast<size_t>(directions) == 0) sizes.inputs = directions * sizes.projected;
+  }
+}
+
+// The states of an LSTM, or the one of another kind, [layers * directions, batch, width].
+std::vector<at::Tensor> read_states(const c10::IValue& given) {
+  std::vector<at::Tensor> states = given.isTensor() ? std::vector{given.toTensor()} : given.toTensorVector();
+  if (given.isList() && states.size() != 2)
+    throw_error(ErrorKind::invalid_input, "an LSTM has 2 states, not ", states.size());
+  for (const at::Tensor& state : states) require_rank("states", state, 3);
+  return states;
+}
+
+}  // namespace
+
+// (input, states, weights, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+void check_recurrent(std::span<const c10::IValue> arguments, int64_t gates) {
+  const at::Tensor& input = arguments[0].toTensor();
+  require_rank("input", input, 3);
+  const std::vector<at::Tensor> states = read_states(arguments[1]);
+  const int64_t batch = input.size(arguments[8].toBool() ? 0 : 1);
+  const int64_t cells = arguments[4].toInt() * (arguments[7].toBool() ? 2 : 1);
+  const CellSizes sizes = {gates, input.size(2), states.back().size(2), states[0].size(2)};
+  require_sizes("hidden state", states[0], {cells, batch, sizes.projected});
+  if (states.size() == 2) require_sizes("cell state", states[1], {cells, batch, sizes.hidden});
+  check_layers(arguments[2].toTensorVector(), arguments.subspan(3), sizes);
+}
+
+// (data, batch_sizes, states, weights, has_biases, num_layers, dropout, train, bidirectional)
+void check_packed_recurrent(std::span<const c10::IValue> arguments, int64_t gates) {
+  const at::Tensor& data = arguments[0].toTensor();
+  require_rank("data", data, 2);
+  const std::vector<at::Tensor> states = read_states(arguments[2]);
+  check_layers(arguments[3].toTensorVector(), arguments.subspan(4),
+               {gates, data.size(1), states.back().size(2), states[0].size(2)});
+}
+
+// (input, states, input weights, hidden weights, input biases, hidden biases)
+void check_recurrent_cell(std::span<const c10::IValue> arguments, int64_t gates) {
+  const at::Tensor& input = arguments[0].toTensor();
+  require_rank("input", input, 2);
+  require_rank("hidden weights", arguments[3].toTensor(), 2);
+  const int64_t hidden = arguments[3].toTensor().size(1);
+  const std::vector<at::Tensor> cell = {arguments[2].toTensor(), arguments[3].toTensor()};
+  check_cell(cell, {gates, input.size(1), hidden, hidden}, /*biases=*/false);
+  for (size_t i = 4; i < 6; ++i) {
+    const bool given = arguments[i].isTensor() && arguments[i].toTensor().defined();
+    if (given) require_sizes("biases", arguments[i].toTensor(), {gates * hidden});
   }
 }
 

@@ -46,11 +46,16 @@ struct CallFacts {
   bool leaves_memory_unset = false;   // of its result
   bool may_grow = false;              // its first argument, by memory that is not set
   bool takes_opaque_tensors = false;  // whose contents only oneDNN's own ops understand
-  std::vector<bool> may_be_absent;    // by argument: a tensor that is not given
-  std::vector<Word> words;            // that stand for a dtype, a layout, a memory format or a device
+  ResultFinish finish = nullptr;
+  std::vector<bool> may_be_absent;  // by argument: a tensor that is not given
+  std::vector<Word> words;          // that stand for a dtype, a layout, a memory format or a device
+  std::vector<size_t> modes;        // integers that stand for one of three words
 };
 
 namespace {
+
+// Kernels that know no other number than 0, 1 and 2 leave their result unset.
+constexpr std::string_view kModes[] = {"reduction", "interpolation_mode", "padding_mode"};
 
 bool is_optional(const c10::Type& type) { return type.kind() == c10::TypeKind::OptionalType; }
 
@@ -68,6 +73,7 @@ CallFacts read_facts(const Op& op) {
   facts.op = op;
   if (!op.has_schema()) return facts;
   facts.check = find_value_check(op);
+  facts.finish = find_result_finish(op);
   facts.leaves_memory_unset = std::find(std::begin(kLeavesMemoryUnset), std::end(kLeavesMemoryUnset), op.name()) !=
                               std::end(kLeavesMemoryUnset);
   facts.may_grow = op.is("aten::resize") || op.is("aten::resize_as");
@@ -82,6 +88,8 @@ CallFacts read_facts(const Op& op) {
         kind == c10::TypeKind::MemoryFormatType || kind == c10::TypeKind::DeviceObjType) {
       facts.words.push_back({i, kind});
     }
+    const bool is_mode = std::find(std::begin(kModes), std::end(kModes), arguments[i].name()) != std::end(kModes);
+    if (is_mode && kind == c10::TypeKind::IntType) facts.modes.push_back(i);
   }
   return facts;
 }
@@ -176,13 +184,19 @@ void CheckedCall::check(std::span<const c10::IValue> arguments) const {
   const auto& expected = facts_->op.schema().arguments();
   for (const CallFacts::Word& word : facts_->words)
     check_word(expected[word.position], word.kind, arguments[word.position]);
+  for (const size_t position : facts_->modes) {
+    const int64_t mode = arguments[position].toInt();
+    require_value(mode >= 0 && mode <= 2, "'", expected[position].name(), "' is ", mode, ", allowed are 0 to 2");
+  }
   if (facts_->check != nullptr) facts_->check(arguments);
 }
 
 void CheckedCall::operator()(std::vector<c10::IValue>& stack) const {
   check(stack);
   const int64_t before = facts_->may_grow ? stack[0].toTensor().numel() : 0;
+  const std::vector<c10::IValue> arguments = facts_->finish != nullptr ? stack : std::vector<c10::IValue>();
   facts_->op.handle().callBoxed(stack);
+  if (facts_->finish != nullptr) facts_->finish(arguments, stack);
   if (facts_->may_grow) clear_growth(stack[0].toTensor(), before);
   if (facts_->leaves_memory_unset && stack[0].toTensor().layout() == at::kStrided) stack[0].toTensor().zero_();
 }

@@ -11,6 +11,11 @@ namespace lissome {
 
 using ValueCheck = void (*)(std::span<const c10::IValue> arguments);
 
+// What an op leaves unset in its results is zero-filled behind the call.
+using ResultFinish = void (*)(std::span<const c10::IValue> arguments, std::span<const c10::IValue> results);
+// Null for most.
+ResultFinish find_result_finish(const Op& op);
+
 // Null for ops that check their own arguments.
 ValueCheck find_value_check(const Op& op);
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <vector>
 
+#include "lissome/program/check_recurrent.h"
 #include "lissome/program/check_values_rows.h"
 
 namespace lissome {
@@ -114,6 +115,20 @@ void check_ctc(IValues arguments) {
   }
 }
 
+// log_alpha [batch, steps, 2 * longest target + 1] is set where an input and its target reach. Neither the loss nor its
+// gradient reads the rest, so that its version for autograd stays.
+void clear_unset_alpha(IValues arguments, IValues results) {
+  const auto inputs = read_lengths("input_lengths", arguments[2]),
+             labels = read_lengths("target_lengths", arguments[3]);
+  const at::Tensor alpha = results[1].toTensor().variable_data();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor own = alpha[static_cast<int64_t>(i)];
+    const int64_t steps = std::max<int64_t>(inputs[i], 1), states = 2 * labels[i] + 1;
+    own.narrow(0, steps, own.size(0) - steps).zero_();
+    own.narrow(1, states, own.size(1) - states).zero_();
+  }
+}
+
 // (input, lengths, batch_first)
 void check_pack(IValues arguments) {
   const at::Tensor &input = arguments[0].toTensor(), &lengths = arguments[1].toTensor();
@@ -142,6 +157,12 @@ void require_packed(const at::Tensor& data, const at::Tensor& sizes) {
 
 // (data, batch_sizes, ...)
 void check_packed(IValues arguments) { require_packed(arguments[0].toTensor(), arguments[1].toTensor()); }
+
+template <int64_t gates>
+void check_packed_layers(IValues arguments) {
+  check_packed(arguments);
+  check_packed_recurrent(arguments, gates);
+}
 
 // (data, reduce, lengths, indices, offsets, axis, unsafe, initial)
 void check_segments(IValues arguments) {
@@ -180,6 +201,11 @@ void check_copy(IValues arguments) {
 
 }  // namespace
 
+ResultFinish find_result_finish(const Op& op) {
+  const bool is_ctc = op.is("aten::_ctc_loss") || op.is("aten::_ctc_loss.Tensor");
+  return is_ctc ? clear_unset_alpha : nullptr;
+}
+
 std::span<const ValueCheckRow> index_check_rows() {
   static constexpr std::array<ValueCheckRow, 17> kRows = {{{"aten::embedding_bag", check_embedding_bag},
                                                            {"aten::embedding_bag.padding_idx", check_embedding_bag},
@@ -191,10 +217,10 @@ std::span<const ValueCheckRow> index_check_rows() {
                                                            {"aten::_ctc_loss.Tensor", check_ctc},
                                                            {"aten::_pack_padded_sequence", check_pack},
                                                            {"aten::_pad_packed_sequence", check_packed},
-                                                           {"aten::lstm.data", check_packed},
-                                                           {"aten::gru.data", check_packed},
-                                                           {"aten::rnn_tanh.data", check_packed},
-                                                           {"aten::rnn_relu.data", check_packed},
+                                                           {"aten::lstm.data", check_packed_layers<4>},
+                                                           {"aten::gru.data", check_packed_layers<3>},
+                                                           {"aten::rnn_tanh.data", check_packed_layers<1>},
+                                                           {"aten::rnn_relu.data", check_packed_layers<1>},
                                                            {"aten::segment_reduce", check_segments},
                                                            {"aten::copy", check_copy},
                                                            {"aten::copy_", check_copy}}};

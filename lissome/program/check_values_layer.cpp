@@ -149,10 +149,20 @@ void check_masked_softmax(IValues arguments) {
                 ", without a mask_type");
 }
 
+template <int64_t gates>
+void check_layers(IValues arguments) {
+  check_recurrent(arguments, gates);
+}
+
+template <int64_t gates>
+void check_cell(IValues arguments) {
+  check_recurrent_cell(arguments, gates);
+}
+
 }  // namespace
 
 std::span<const ValueCheckRow> layer_check_rows() {
-  static constexpr std::array<ValueCheckRow, 17> kRows = {{
+  static constexpr std::array<ValueCheckRow, 24> kRows = {{
       {"aten::native_batch_norm", check_native_batch_norm},
       {"aten::_native_batch_norm_legit", check_native_batch_norm},
       {"aten::_native_batch_norm_legit_functional", check_native_batch_norm},
@@ -169,7 +179,14 @@ std::span<const ValueCheckRow> layer_check_rows() {
       {"aten::_native_multi_head_attention", check_multi_head},
       {"aten::_transformer_encoder_layer_fwd", check_encoder_layer},
       {"aten::_masked_softmax", check_masked_softmax},
-      {"aten::lstm.input", check_lstm},
+      {"aten::lstm.input", check_layers<4>},
+      {"aten::gru.input", check_layers<3>},
+      {"aten::rnn_tanh.input", check_layers<1>},
+      {"aten::rnn_relu.input", check_layers<1>},
+      {"aten::lstm_cell", check_cell<4>},
+      {"aten::gru_cell", check_cell<3>},
+      {"aten::rnn_tanh_cell", check_cell<1>},
+      {"aten::rnn_relu_cell", check_cell<1>},
   }};
   return kRows;
 }

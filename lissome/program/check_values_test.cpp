@@ -2,11 +2,15 @@
 // and one that differs in one value.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/_ctc_loss.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -64,6 +68,43 @@ TEST_CASE("lengths and batch sizes of packed sequences") {
       "%y, %n = aten::_pad_packed_sequence(%x, %b, false, 0.0, 4)\nreturn %y\n";
   check_pair(unpack, {at::ones({6, 3}), integers({2, 2, 1, 1})}, {at::ones({6, 3}), integers({2, 2, 2, 1})},
              "batch_sizes");
+}
+
+TEST_CASE("gates of recurrent layers, cells and packed sequences") {
+  struct Form {
+    std::string name;
+    int64_t gates;
+  };
+  for (const Form& form : {Form{"lstm", 4}, Form{"gru", 3}, Form{"rnn_tanh", 1}, Form{"rnn_relu", 1}}) {
+    const bool two = form.gates == 4;
+    const auto declare = [](const std::string& data) {
+      return data + "input %h: f32[l, b, 5]\ninput %w: f32[r, 6]\ninput %u: f32[r, 5]\ninput %c: f32[r]\n";
+    };
+    const std::string states = two ? "[%h, %h]" : "%h", results = two ? "%y, %n, %m" : "%y, %n";
+    const std::string settings = ", [%w, %u, %c, %c], true, 1, 0.0, false, false";
+    const auto weights = [](int64_t rows) {
+      return Inputs{at::ones({rows, 6}), at::ones({rows, 5}), at::ones({rows})};
+    };
+    const auto call = [&](Inputs data, const at::Tensor& state, int64_t rows) {
+      data.emplace_back(state);
+      for (c10::IValue& weight : weights(rows)) data.push_back(std::move(weight));
+      return data;
+    };
+    const int64_t right = form.gates * 5, wrong = form.gates == 1 ? 4 : form.gates + 1;
+    const Inputs steps = {at::ones({3, 2, 6})}, packed = {at::ones({3, 6}), integers({2, 1})}, row = {at::ones({2, 6})};
+    const at::Tensor state = at::ones({1, 2, 5}), cell_state = at::ones({2, 5});
+    check_pair(declare("input %x: f32[t, 2, 6]\n") + results + " = aten::" + form.name + ".input(%x, " + states +
+                   settings + ", false)\nreturn %y\n",
+               call(steps, state, right), call(steps, state, wrong), "input weights must be");
+    check_pair(declare("input %x: f32[t, 6]\ninput %s: i64[2]\n") + results + " = aten::" + form.name +
+                   ".data(%x, %s, " + states + settings + ")\nreturn %y\n",
+               call(packed, state, right), call(packed, state, wrong), "input weights must be");
+    check_pair("input %x: f32[2, 6]\ninput %h: f32[2, 5]\ninput %w: f32[r, 6]\ninput %u: f32[r, 5]\n"
+               "input %c: f32[r]\n" +
+                   std::string(two ? "%y, %n" : "%y") + " = aten::" + form.name + "_cell(%x, " + states +
+                   ", %w, %u, %c, %c)\nreturn %y\n",
+               call(row, cell_state, right), call(row, cell_state, wrong), "input weights must be");
+  }
 }
 
 TEST_CASE("segments") {
@@ -141,6 +182,38 @@ TEST_CASE("memory that an op leaves unset is zero-filled") {
       CHECK_FALSE(outputs.at(0).toTensor().item<bool>());
     }
   }
+}
+
+TEST_CASE("what a CTC loss leaves unset of its second result is zero-filled, and its gradient stays") {
+  const std::string text =
+      "input %p: f32[6, 2, 4]\n%t = aten::ones([2, 3], dtype=i64)\n"
+      "%l, %a = aten::_ctc_loss(%p, %t, [6, 4], [3, 1])\n%s: f32[] = aten::sum(%l)\nreturn %s, %a\n";
+  const at::Tensor scores = at::randn({6, 2, 4}).log_softmax(2).requires_grad_();
+  const auto outputs = interpret(parse_program(text), {scores}, {.gradients = true});
+  const at::Tensor alpha = outputs.at(1).toTensor().detach();
+  CHECK(alpha.sizes() == at::IntArrayRef{2, 6, 7});
+  CHECK(alpha[1].narrow(0, 4, 2).eq(0).all().item<bool>());
+  CHECK(alpha[1].narrow(1, 3, 4).eq(0).all().item<bool>());
+  CHECK_FALSE(alpha[1].narrow(0, 0, 4).narrow(1, 0, 3).eq(0).any().item<bool>());
+  outputs.at(0).toTensor().backward();
+  const at::Tensor gradient = scores.grad().clone();
+  const at::Tensor again = scores.detach().clone().requires_grad_();
+  std::get<0>(at::_ctc_loss(again, at::ones({2, 3}, at::kLong), {6, 4}, {3, 1})).sum().backward();
+  CHECK(gradient.equal(again.grad()));
+}
+
+TEST_CASE("numbers that stand for a mode") {
+  const std::string loss = "input %x: f16[0]\ninput %y: f32[]\n%l = aten::soft_margin_loss(%x, %y, MODE)\nreturn %l\n";
+  const std::string sample =
+      "input %x: f32[1, 1, 2, 2]\ninput %y: f32[1, 2, 2, 2]\n%l = aten::grid_sampler(%x, %y, MODE, 0, false)\n"
+      "return %l\n";
+  const auto with = [](std::string text, const std::string& mode) { return text.replace(text.find("MODE"), 4, mode); };
+  const std::vector<c10::IValue> pair = {at::empty({0}, at::kHalf), at::ones({})},
+                                 image = {at::ones({1, 1, 2, 2}), at::zeros({1, 2, 2, 2})};
+  CHECK_NOTHROW(run(with(loss, "2"), pair));
+  EXPECT_ERROR(invalid_input, run(with(loss, "2147483648"), pair), "'reduction' is 2147483648, allowed are 0 to 2");
+  CHECK_NOTHROW(run(with(sample, "1"), image));
+  EXPECT_ERROR(invalid_input, run(with(sample, "3"), image), "'interpolation_mode' is 3");
 }
 
 TEST_CASE("powers of matrices") {

@@ -160,8 +160,22 @@ bool may_be_number(ValueKind kind) {
   return kind == ValueKind::integer || kind == ValueKind::floating || kind == ValueKind::boolean;
 }
 
+bool is_number_type(TypeKind kind) {
+  switch (kind) {
+    case TypeKind::IntType:
+    case TypeKind::SymIntType:
+    case TypeKind::FloatType:
+    case TypeKind::SymFloatType:
+    case TypeKind::BoolType:
+    case TypeKind::SymBoolType:
+    case TypeKind::NumberType: return true;
+    default: return false;
+  }
+}
+
 bool may_be(const ValueType& type, const c10::Type& expected) {
   if (type.kind == ValueKind::any) return true;
+  if (is_number_type(expected.kind())) return may_be_number(type.kind) || type.kind == ValueKind::tensor;
   switch (expected.kind()) {
     case TypeKind::OptionalType:
       return type.kind == ValueKind::none || may_be(type, *expected.castRaw<c10::OptionalType>()->getElementType());
@@ -172,13 +186,20 @@ bool may_be(const ValueType& type, const c10::Type& expected) {
       return type.kind == ValueKind::list || may_be_number(type.kind) || type.kind == ValueKind::tensor;
     case TypeKind::StringType:
     case TypeKind::DeviceObjType: return type.kind == ValueKind::string;
-    case TypeKind::IntType:
-    case TypeKind::SymIntType:
-    case TypeKind::FloatType:
-    case TypeKind::SymFloatType:
-    case TypeKind::BoolType:
-    case TypeKind::SymBoolType:
-    case TypeKind::NumberType: return may_be_number(type.kind) || type.kind == ValueKind::tensor;
+    default: return true;
+  }
+}
+
+// Whether a value of this kind can be what a schema gives.
+bool may_come_of(const ValueType& type, const c10::Type& given) {
+  if (type.kind == ValueKind::any) return true;
+  if (is_number_type(given.kind())) return may_be_number(type.kind);
+  switch (given.kind()) {
+    case TypeKind::OptionalType:
+      return type.kind == ValueKind::none || may_come_of(type, *given.castRaw<c10::OptionalType>()->getElementType());
+    case TypeKind::TensorType: return type.kind == ValueKind::tensor || type.kind == ValueKind::none;
+    case TypeKind::ListType: return type.kind == ValueKind::list;
+    case TypeKind::StringType: return type.kind == ValueKind::string;
     default: return true;
   }
 }
@@ -225,6 +246,12 @@ bool fits(const Program& program, const Argument& argument, const c10::Type& exp
 std::string find_misfit(const Program& program, const Argument& argument, const c10::Argument& expected) {
   if (fits(program, argument, *expected.type())) return {};
   return "cannot be taken as " + expected.real_type()->str();
+}
+
+std::string find_result_misfit(const ValueType& type, const c10::Argument& given) {
+  // The real type tells dtypes, layouts and memory formats from the integers that they are stored as.
+  if (may_come_of(type, *given.real_type())) return {};
+  return "cannot be what it gives, " + given.real_type()->str();
 }
 
 IValue resolve_argument(const Argument& argument, const std::function<IValue(ValueId)>& lookup) {

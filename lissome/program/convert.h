@@ -10,5 +10,7 @@ namespace lissome {
 
 // What a literal or value could never fit: empty when it fits as far as its kind tells. For verify.
 std::string find_misfit(const Program& program, const Argument& argument, const c10::Argument& expected);
+// Likewise of the type of a result.
+std::string find_result_misfit(const ValueType& type, const c10::Argument& given);
 
 }  // namespace lissome

@@ -2,11 +2,15 @@
 // program writes leaves as outputs, which become writes again.
 #include "lissome/differentiate.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
+#include "lissome/program/find_undifferentiable.h"
 #include "lissome/program/import_recorded.h"
 
 namespace lissome {
@@ -120,30 +124,123 @@ std::vector<at::Tensor> run_with_gradients(const Program& program, const std::ve
   return results;
 }
 
-RecordedModule describe_program(const Program& program) {
+RecordedModule describe_program(const Program& program, RecordingLevel level) {
   RecordedModule described;
   for (const Weight& weight : program.weights) described.state.push_back({weight.name, weight.tensor, weight.role});
   for (const Node& node : program.nodes) {
     if (node.origin) described.types.emplace(node.origin->module, node.origin->module_type);
   }
   described.training = program.training;
-  described.level = RecordingLevel::differentiated;
+  described.level = level;
   return described;
+}
+
+// Ops run without oneDNN, whose LSTM keeps a tensor for its derivative that cannot be recorded.
+class WithoutOnednn {
+ public:
+  WithoutOnednn() : before_(at::globalContext().userEnabledMkldnn()) {
+    at::globalContext().setUserEnabledMkldnn(false);
+  }
+  WithoutOnednn(const WithoutOnednn&) = delete;
+  WithoutOnednn& operator=(const WithoutOnednn&) = delete;
+  ~WithoutOnednn() { at::globalContext().setUserEnabledMkldnn(before_); }
+
+ private:
+  bool before_;
+};
+
+Program record_gradients_at(const Program& program, const std::vector<std::string>& weights,
+                            const std::vector<at::Tensor>& examples, RecordingLevel level) {
+  std::vector<at::Tensor> leaves;
+  const Program source = make_leaves(program, weights, leaves);
+  return import_recorded(
+      describe_program(source, level), describe_inputs(program, examples),
+      [&](const std::vector<at::Tensor>& inputs) { return run_with_gradients(source, leaves, inputs); });
+}
+
+// With the gradients behind the program's own outputs, and what it writes to its state behind those. As PyTorch runs
+// it; where that cannot be recorded, out of place and without oneDNN.
+Program record_gradients(const Program& program, const std::vector<std::string>& weights,
+                         const std::vector<at::Tensor>& examples) {
+  std::optional<Error> refusal;
+  try {
+    return record_gradients_at(program, weights, examples, RecordingLevel::differentiated);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    refusal = error;
+  }
+  try {
+    const WithoutOnednn without;
+    return record_gradients_at(program, weights, examples, RecordingLevel::differentiated_out_of_place);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+  }
+  throw *refusal;
+}
+
+// `refusal` with the layer in front that it is about.
+[[noreturn]] void refuse_layer(const Program& program, const std::vector<std::string>& weights,
+                               const std::vector<at::Tensor>& examples, const Error& refusal) {
+  const auto node =
+      find_undifferentiable_node(program, [&](const Program& part) { record_gradients(part, weights, examples); });
+  if (!node) throw refusal;
+  throw_error(ErrorKind::unsupported, "cannot train through ", describe_layer(program.nodes[*node]),
+              ": its gradient cannot be recorded: ", refusal.message());
+}
+
+// Without dimensions both give the largest element, and amax's derivative is computed by ops alone: that of max reads
+// numbers.
+void name_largest_by_amax(Program& program) {
+  for (Node& node : program.nodes) {
+    if (node.is("aten::max") || node.is("aten::min"))
+      node.op = Op::find(node.is("aten::max") ? "aten::amax" : "aten::amin"),
+      node.arguments = complete_arguments(node.op, {node.arguments.at(0)});
+  }
+}
+
+// PyTorch draws the mask of a dropout in the order in which its input lies in memory, which a program does not know: of
+// an input in the order of rows it is the same everywhere.
+void draw_in_row_order(Program& program) {
+  std::vector<Node> nodes;
+  for (Node& node : std::exchange(program.nodes, {})) {
+    if (node.is("aten::dropout") || node.is("aten::alpha_dropout")) {
+      Argument& input = node.arguments.at(0);
+      const ValueType type = program.value(input.value()).type;
+      input = program.add_node(Op::find("aten::contiguous"), {input}, {type}, node.origin).result();
+      nodes.push_back(std::move(program.nodes.back()));
+      program.nodes.clear();
+    }
+    nodes.push_back(std::move(node));
+  }
+  program.nodes = std::move(nodes);
 }
 
 }  // namespace
 
-Program differentiate_program(const Program& program, const std::vector<std::string>& weights,
+Program differentiate_program(const Program& given, const std::vector<std::string>& weights,
                               const std::vector<at::Tensor>& examples) {
-  std::vector<at::Tensor> leaves;
-  const Program source = make_leaves(program, weights, leaves);
-  Program joined = import_recorded(
-      describe_program(source), describe_inputs(program, examples),
-      [&](const std::vector<at::Tensor>& inputs) { return run_with_gradients(source, leaves, inputs); });
+  Program program = given;
+  name_largest_by_amax(program);
+  draw_in_row_order(program);
+  for (const StateWrite& write : program.writes) {
+    const Weight* written = program.find_weight(write.target);
+    if (written != nullptr && std::find(weights.begin(), weights.end(), written->name) != weights.end())
+      throw_error(ErrorKind::unsupported, "the model writes to its parameter '", written->name,
+                  "' when it is called (max_norm of an embedding does), so it cannot be trained: freeze it");
+    if (program.find_weight(write.target) == nullptr)
+      throw_error(ErrorKind::unsupported, "the model writes to an input, '", program.value(write.target).name,
+                  "', which training cannot do");
+  }
+  Program joined;
+  try {
+    joined = record_gradients(program, weights, examples);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    refuse_layer(program, weights, examples, error);
+  }
   const size_t own = program.outputs.size();
   for (size_t i = 0; i < program.writes.size(); ++i) {
     const Weight* target = program.find_weight(program.writes[i].target);
-    LISSOME_CHECK(target != nullptr, "a program for training writes to an input");
     const Argument& value = joined.outputs.at(own + weights.size() + i).value;
     joined.writes.push_back({joined.find_weight(target->name)->value, value.value()});
   }

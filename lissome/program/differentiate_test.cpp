@@ -108,6 +108,23 @@ TEST_CASE("a classifier's gradients, at every batch size") {
   CHECK(joined.value(joined.inputs[0].value).type.sizes[0] == Dimension::named("n"));
 }
 
+TEST_CASE("a number that scales the loss does not widen its gradients") {
+  at::manual_seed(7);
+  for (const char* line : {"aten::mul.Tensor(%mean, 0.1)", "aten::mul.Tensor(%mean, 2)", "aten::div.Tensor(%mean, 0.3)",
+                           "aten::add.Tensor(%mean, 0.1, alpha=0.5)", "aten::pow.Tensor_Scalar(%mean, 0.5)"}) {
+    CAPTURE(line);
+    const Program program = parse_with_random_weights(std::string("dim n in 1..64\n"
+                                                                  "input %x: f32[n, 6]\n"
+                                                                  "parameter @w: f32[5, 6]\n"
+                                                                  "%h = aten::linear(%x, @w)\n"
+                                                                  "%square = aten::square(%h)\n"
+                                                                  "%mean = aten::mean(%square)\n"
+                                                                  "%loss = ") +
+                                                      line + "\nreturn %loss\n");
+    check_gradients(program, {"w"}, {{at::randn({4, 6})}, {at::randn({9, 6})}});
+  }
+}
+
 TEST_CASE("labels among which some are ignored") {
   at::manual_seed(6);
   const Program program = parse_with_random_weights(
@@ -149,6 +166,18 @@ TEST_CASE("convolution, batch statistics and pooling: gradients and written stat
       "%loss = aten::mean(%p)\n"
       "return %loss\n");
   check_gradients(program, {"k", "scale", "shift"}, {{at::randn({4, 2, 8, 8})}, {at::randn({3, 2, 8, 8})}});
+}
+
+TEST_CASE("a variance over the batch, whose derivative divides two by a size") {
+  at::manual_seed(0);
+  const Program program = parse_with_random_weights(
+      "dim n in 1..64\n"
+      "input %x: f32[n, 6]\n"
+      "parameter @w: f32[5, 6]\n"
+      "%h = aten::linear(%x, @w)\n"
+      "%loss = aten::var(%h, true)\n"
+      "return %loss\n");
+  check_gradients(program, {"w"}, {{at::randn({4, 6})}, {at::randn({1, 6})}, {at::randn({17, 6})}});
 }
 
 TEST_CASE("attention with layer norm and residual; a tied weight sums its gradients") {

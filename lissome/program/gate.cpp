@@ -57,9 +57,34 @@ bool waives_checks(const Node& node) {
   return flag == nullptr || *flag;
 }
 
+std::string print_sizes(const ValueType& type) {
+  std::vector<std::string> sizes;
+  for (const Dimension& size : type.sizes) sizes.push_back(size.print());
+  return "[" + join(sizes, ", ") + "]";
+}
+
+// A write puts a tensor in the place of one like it; libtorch would convert and broadcast.
+void judge_write(const Program& program, const StateWrite& write) {
+  const ValueType &target = program.value(write.target).type, &value = program.value(write.value).type;
+  if (target.kind != ValueKind::tensor || value.kind != ValueKind::tensor) return;
+  const auto refuse = [&](std::string_view stored, std::string_view held) {
+    throw_error(ErrorKind::invalid_input, "the write to %", program.value(write.target).name, " stores ", stored,
+                " in ", held);
+  };
+  if (target.dtype != value.dtype) refuse(dtype_name(value.dtype), dtype_name(target.dtype));
+  if (!target.sized || !value.sized) return;
+  bool differ = target.sizes.size() != value.sizes.size();
+  for (size_t i = 0; !differ && i < target.sizes.size(); ++i) {
+    const std::optional<int64_t> held = target.sizes[i].constant(), stored = value.sizes[i].constant();
+    differ = held && stored && *held != *stored;
+  }
+  if (differ) refuse(print_sizes(value), print_sizes(target));
+}
+
 }  // namespace
 
 void judge_program(const Program& program) {
+  for (const StateWrite& write : program.writes) judge_write(program, write);
   for (const Node& node : program.nodes) {
     if (waives_checks(node)) {
       throw_error(ErrorKind::unsupported, describe_node(node),

@@ -6,7 +6,11 @@
 #include <doctest/doctest.h>
 #include <torch/library.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "lissome/allow_op.h"
 #include "lissome/base.h"
@@ -92,6 +96,32 @@ TEST_CASE("a program is judged with its bodies, and the error names op, module a
   program.nodes.push_back(std::move(region));
   EXPECT_ERROR(unsupported, judge_program(program),
                "aten::from_file of net.load (net.py:12) is not on the list of ops that a model file may call");
+}
+
+TEST_CASE("a write puts a tensor in the place of one like it") {
+  const auto write = [](const char* types) {
+    return parse_program("input %x: " + std::string(types) + "\nbuffer @s: f32[3]\n%y: f32[3] = aten::relu(@s)\n" +
+                         "@s <- %x\nreturn %y\n");
+  };
+  CHECK_NOTHROW(judge_program(write("f32[3]")));
+  CHECK_NOTHROW(judge_program(write("f32[n]")));
+  EXPECT_ERROR(invalid_input, judge_program(write("f32[4]")), "stores [4] in [3]");
+  EXPECT_ERROR(invalid_input, judge_program(write("f32[1, 3]")), "stores [1, 3] in [3]");
+  EXPECT_ERROR(invalid_input, judge_program(write("i64[3]")), "stores i64 in f32");
+}
+
+// What the gate adds to importing a model: LISSOME_MODEL=model.pt2 test_program -ns -tc='what the gate takes'
+TEST_CASE("what the gate takes" * doctest::skip()) {
+  const Program program = import_pt2(std::getenv("LISSOME_MODEL"));
+  std::vector<double> seconds;
+  for (int i = 0; i < 51; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    judge_program(program);
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + 25, seconds.end());
+  MESSAGE(program.nodes.size(), " nodes: the gate takes ", format_duration(seconds[25]));
+  CHECK(seconds[25] < 2e-3);
 }
 
 TEST_CASE("an op that may leave out its checks is taken where it is told not to") {

@@ -78,8 +78,8 @@ Program import_pt2(const std::string& path) {
     check_file_program(program);
     archive.zip.file()->check_unchanged();
     purify(program);
-    verify_program(program, Stage::imported);
     judge_program(program);
+    verify_program(program, Stage::imported);
     return program;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal || error.message().find(path) != std::string::npos) throw;

@@ -7,6 +7,8 @@
 #include <ATen/ops/allclose.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 
 #include "lissome/program/alias_sets.h"
 #include "lissome/program/convert_recording.h"
@@ -97,19 +99,61 @@ void check_run(const Program& program, const ModuleRun& run, ModuleRunner& runne
   runner.restore();
 }
 
+Program convert_runs(const RecordedModule& module, const std::vector<TracedInput>& inputs, const ModuleRuns& runs) {
+  Program program = convert_recordings(module, inputs, runs.recorded);
+  verify_program(program, Stage::imported);
+  purify(program);
+  return program;
+}
+
+void check_runs(const Program& program, const ModuleRuns& runs, ModuleRunner& runner) {
+  for (const auto* list : {&runs.recorded, &runs.held_out}) {
+    for (const ModuleRun& run : *list) check_run(program, run, runner);
+  }
+}
+
+// Where a size is 1, PyTorch's formulas skip what changes nothing there (sums over that dimension, expands, copies), so
+// that the calls are others. Moves such runs to those that are compared by their results alone. False where too few
+// sizes are left to tell expressions over them apart.
+bool hold_out_ones(ModuleRuns& runs) {
+  const auto has_one = [](const ModuleRun& run) {
+    return std::any_of(run.sizes.begin(), run.sizes.end(), [](const auto& size) { return size.second == 1; });
+  };
+  const auto ones = std::stable_partition(runs.recorded.begin(), runs.recorded.end(), std::not_fn(has_one));
+  if (ones == runs.recorded.end() || ones - runs.recorded.begin() < 3) return false;
+  std::move(ones, runs.recorded.end(), std::back_inserter(runs.held_out));
+  runs.recorded.erase(ones, runs.recorded.end());
+  return true;
+}
+
+// One program for all sizes: that of every run, else that of the runs without a size of 1, if it gives what the module
+// gives there too.
+Program find_program(const RecordedModule& module, const std::vector<TracedInput>& inputs, ModuleRuns& runs,
+                     ModuleRunner& runner) {
+  try {
+    Program program = convert_runs(module, inputs, runs);
+    check_runs(program, runs, runner);
+    return program;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported || !hold_out_ones(runs)) throw;
+    Program program = convert_runs(module, inputs, runs);
+    try {
+      check_runs(program, runs, runner);
+    } catch (const Error&) {
+      throw error;
+    }
+    return program;
+  }
+}
+
 }  // namespace
 
 Program import_recorded(const RecordedModule& module, const std::vector<TracedInput>& inputs,
                         const ForwardMany& forward) {
   register_ops();
   ModuleRunner runner(module, inputs, forward);
-  const ModuleRuns runs = runner.record();
-  Program program = convert_recordings(module, inputs, runs.recorded);
-  verify_program(program, Stage::imported);
-  purify(program);
-  for (const auto* list : {&runs.recorded, &runs.held_out}) {
-    for (const ModuleRun& run : *list) check_run(program, run, runner);
-  }
+  ModuleRuns runs = runner.record();
+  Program program = find_program(module, inputs, runs, runner);
   std::vector<c10::IValue> examples;
   for (const at::Tensor& input : runs.recorded.front().inputs) examples.emplace_back(input);
   infer_types(program, examples);

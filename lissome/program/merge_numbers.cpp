@@ -85,26 +85,29 @@ Argument NumberMerger::merge_integers(const std::vector<int64_t>& numbers) {
   return merged;
 }
 
-// Sizes enter floating-point numbers as they are, as a square root, or one divided by either.
+// Sizes enter floating-point numbers as they are, as a square root, or one divided by either; two divided by a size in
+// the derivative of a variance.
 Argument NumberMerger::merge_doubles(const std::vector<double>& numbers) {
   const bool same = std::all_of(numbers.begin(), numbers.end(), [&](double number) {
     return number == numbers.front() || (std::isnan(number) && std::isnan(numbers.front()));
   });
   if (same) return numbers.front();
-  for (const bool inverted : {false, true}) {
-    for (const bool rooted : {false, true}) {
-      std::vector<double> plain = numbers;
-      for (double& number : plain) {
-        if (inverted) number = 1 / number;
-        if (rooted) number = number < 0 ? std::nan("") : number * number;
-      }
-      const auto integers = read_integers(plain);
-      if (!integers || !find_dimension(*integers)) continue;
-      ValueId value = add_number("lissome::sym_float", {merge_integers(*integers)}, ValueKind::floating);
-      if (rooted) value = add_number("lissome::sym_sqrt", {value}, ValueKind::floating);
-      if (inverted) value = add_number("lissome::sym_truediv", {1.0, value}, ValueKind::floating);
-      return value;
+  struct Form {
+    double numerator;  // 0: not divided
+    bool rooted;
+  };
+  for (const auto [numerator, rooted] : {Form{0, false}, {0, true}, {1, false}, {1, true}, {2, false}}) {
+    std::vector<double> plain = numbers;
+    for (double& number : plain) {
+      if (numerator != 0) number = numerator / number;
+      if (rooted) number = number < 0 ? std::nan("") : number * number;
     }
+    const auto integers = read_integers(plain);
+    if (!integers || !find_dimension(*integers)) continue;
+    ValueId value = add_number("lissome::sym_float", {merge_integers(*integers)}, ValueKind::floating);
+    if (rooted) value = add_number("lissome::sym_sqrt", {value}, ValueKind::floating);
+    if (numerator != 0) value = add_number("lissome::sym_truediv", {numerator, value}, ValueKind::floating);
+    return value;
   }
   refuse("a number", numbers);
 }

@@ -35,13 +35,17 @@ Sizes constant_sizes(const WeightText& weight) {
 int64_t count_extent(const WeightText& weight, const Sizes& sizes, const Sizes& strides) {
   int64_t last = weight.text.offset;
   if (count_elements(sizes) == 0) return last;
+  const auto refuse = [&] {
+    refuse_text(weight.text.place, "@" + write_name(weight.text.name) + " has strides or an offset out of range");
+  };
   for (size_t i = 0; i < sizes.size(); ++i) {
     int64_t span = 0;
     if (strides[i] < 0 || __builtin_mul_overflow(sizes[i] - 1, strides[i], &span) ||
         __builtin_add_overflow(last, span, &last)) {
-      refuse_text(weight.text.place, "@" + write_name(weight.text.name) + " has strides out of range");
+      refuse();
     }
   }
+  if (last < 0 || last == INT64_MAX) refuse();
   return last + 1;
 }
 

@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "lissome/program/op/register.h"
@@ -144,8 +145,9 @@ class ValueNoter {
  private:
   Argument note_tensor(const at::Tensor& tensor, std::string& problem) {
     if (!tensor.defined()) return {};
-    if (const ValueId known = tensors_.find(tensor); known != ValueId::none) return known;
+    // Also where an op made it: as a value it would widen what it meets.
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) return note_number(tensor.item());
+    if (const ValueId known = tensors_.find(tensor); known != ValueId::none) return known;
     if (tensors_.knows_storage(tensor)) problem = "it takes a view of a known tensor that no op made";
     const ValueId id = tensors_.add(tensor);
     recording_.tensors[static_cast<size_t>(id)].contents = tensor.detach().clone();
@@ -277,9 +279,11 @@ struct Listener {
 
 thread_local Listener listener;
 
-// Autograd knows it by its parts alone.
+// Autograd knows it by its parts alone. An op with a kernel for the CPU beside its composed form (silu_backward) runs
+// that kernel, which shows no parts.
 bool is_composed(const c10::OperatorHandle& op) {
-  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+         !op.hasKernelForDispatchKey(c10::DispatchKey::CPU);
 }
 
 // Autocast's kernel for an op calls the casts and then the op itself, with autocast off.
@@ -288,12 +292,42 @@ bool casts_first(const c10::OperatorHandle& op, c10::DispatchKeySet keys) {
   return keys.has(kAutocast) && op.hasKernelForDispatchKey(kAutocast);
 }
 
+// Of an op that overwrites what autograd differentiates: "aten::mul" of "aten::mul_", the same overload.
+std::optional<c10::OperatorHandle> find_form_to_copy(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  if (listener.level != RecordingLevel::differentiated_out_of_place || !at::GradMode::is_enabled()) return std::nullopt;
+  const c10::FunctionSchema& schema = op.schema();
+  const std::string& name = schema.name();
+  if (!name.ends_with('_') || name.ends_with("copy_") || schema.arguments().empty()) return std::nullopt;
+  const auto* alias = schema.arguments()[0].alias_info();
+  const c10::IValue& written = stack.at(stack.size() - schema.arguments().size());
+  if (alias == nullptr || !alias->isWrite() || !written.isTensor() || !written.toTensor().requires_grad())
+    return std::nullopt;
+  auto functional = c10::Dispatcher::singleton().findSchema({name.substr(0, name.size() - 1), schema.overload_name()});
+  if (!functional || functional->schema().arguments().size() != schema.arguments().size() ||
+      functional->schema().returns().size() != 1)
+    return std::nullopt;
+  return functional;
+}
+
+// With the listener on, so that the parts are noted.
+void run_out_of_place(const c10::OperatorHandle& functional, torch::jit::Stack& stack) {
+  const size_t first = stack.size() - functional.schema().arguments().size();
+  at::Tensor written = stack[first].toTensor();
+  torch::jit::Stack arguments(stack.begin() + static_cast<int64_t>(first), stack.end());
+  stack.resize(first);
+  arguments[0] = written.clone();
+  functional.callBoxed(arguments);
+  written.copy_(arguments.at(0).toTensor());
+  stack.emplace_back(std::move(written));
+}
+
 class RecordingKernel : public c10::OperatorKernel {
  public:
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, std::vector<c10::IValue>* stack) {
-    if (listener.level == RecordingLevel::differentiated && (is_composed(op) || casts_first(op, keys))) {
+    if (records_gradients(listener.level) && (is_composed(op) || casts_first(op, keys))) {
       return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
     }
+    if (const auto functional = find_form_to_copy(op, *stack)) return run_out_of_place(*functional, *stack);
     const c10::impl::ExcludeDispatchKeyGuard unseen(kKey);
     if (listener.recorder == nullptr) return op.callBoxed(*stack);
     const std::vector<c10::IValue> arguments(stack->end() - std::ssize(op.schema().arguments()), stack->end());
@@ -329,7 +363,7 @@ class Listening {
 Recording record_calls(const std::vector<at::Tensor>& known, RecordingLevel level,
                        const std::function<std::vector<at::Tensor>()>& code) {
   register_listener();
-  const c10::AutoGradMode gradients(level == RecordingLevel::differentiated);
+  const c10::AutoGradMode gradients(records_gradients(level));
   Recorder recorder(known);
   const std::vector<at::Tensor> outputs = [&] {
     const Listening listening({&recorder, level});

@@ -37,7 +37,12 @@ struct Recording {
 enum class RecordingLevel : uint8_t {
   outermost,       // what the code calls itself: aten::lstm, not the matrix products inside of it; without autograd
   differentiated,  // the ops that have a derivative or need none: what autograd sees, and what its formulas call
+  // The same, with ops that write in place run as a copy of what they overwrite, their form that gives a new tensor,
+  // and a copy of that back: autograd keeps such copies for its formulas, made where no op shows them.
+  differentiated_out_of_place,
 };
+
+inline bool records_gradients(RecordingLevel level) { return level != RecordingLevel::outermost; }
 
 // Runs `code` on this thread; `known` are tensors that it may read by their own. Exceptions of `code` pass through.
 Recording record_calls(const std::vector<at::Tensor>& known, RecordingLevel level,

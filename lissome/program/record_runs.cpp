@@ -277,7 +277,7 @@ RunResults ModuleRunner::repeat(const ModuleRun& run) {
   RunResults results;
   const RestoredAtEnd restored(*keeper_);
   try {
-    const c10::AutoGradMode gradients(module_.level == RecordingLevel::differentiated);
+    const c10::AutoGradMode gradients(records_gradients(module_.level));
     results.outputs = forward_(examples);
   } catch (const c10::Error& error) {
     refuse(run.sizes, error.what_without_backtrace());

@@ -347,6 +347,11 @@ ModelFile pack_program(const Program& program) {
 }
 
 Program unpack_program(const ModelFile& file) {
+  if (file.program.empty() && !file.plan.empty()) {
+    throw_error(
+        ErrorKind::unsupported, "a finished model without its program, which is needed here.\n      Make it ",
+        "again from the original with --keep-original (prepare and optimize take it; in Python keep_original=True)");
+  }
   try {
     const Json metadata = file.metadata.empty() ? Json::object() : parse_json(file.metadata, "metadata.json");
     if (!metadata.is_object()) refuse_file("metadata.json is no object");

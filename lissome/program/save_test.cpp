@@ -30,7 +30,8 @@ Program make_program() {
       "buffer @mean: f32[4]\n"
       "constant @empty: f32[0, 3]\n"
       "%0: f32[batch, 4] = aten::linear(%x, @w, @mean)  # net.py:8 in fc (Linear): \"self.fc(x)\"\n"
-      "@mean <- %0\n"
+      "%1: f32[4] = aten::mean.dim(%0, [0])\n"
+      "@mean <- %1\n"
       "return %0 as y, @tied as t");
 }
 

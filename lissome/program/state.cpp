@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lissome/base.h"
 #include "lissome/program/alias_sets.h"
 
 namespace lissome {
@@ -64,7 +65,12 @@ void store_written(const Program& program, const std::vector<at::Tensor>& writte
   for (c10::IValue& output : outputs) {
     if (output.isTensor() && is_target(output.toTensor())) output = output.toTensor().clone();
   }
-  for (size_t i = 0; i < targets.size(); ++i) targets[i].copy_(values[i].detach());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (targets[i].sizes() != values[i].sizes())
+      throw_error(ErrorKind::invalid_input, "a write of ", format_sizes(values[i].sizes()), " to a state of ",
+                  format_sizes(targets[i].sizes()));
+    targets[i].copy_(values[i].detach());
+  }
 }
 
 }  // namespace lissome

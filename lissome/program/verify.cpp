@@ -110,6 +110,12 @@ class Verifier {
       const std::string misfit = find_misfit(program_, node.arguments[i], schema.arguments()[i]);
       if (!misfit.empty()) fail(where, ": argument '", schema.arguments()[i].name(), "' ", misfit);
     }
+    for (size_t i = 0; i < node.results.size(); ++i) {
+      if (node.results[i] == ValueId::none) continue;
+      check_exists(node.results[i], where);
+      const std::string misfit = find_result_misfit(program_.value(node.results[i]).type, schema.returns()[i]);
+      if (!misfit.empty()) fail(where, ": result ", name_of(node.results[i]), " ", misfit);
+    }
   }
 
   struct ControlShape {

@@ -77,13 +77,24 @@ std::vector<std::string_view> split_fields(std::string_view entry) {
   return fields;
 }
 
+// torch.export gives nodes that its own passes make a module of this name, which the user's model does not have.
+constexpr std::string_view kNoModule = "_empty_nn_module_stack_from_metadata_hook";
+
+// The innermost module of the user's.
 void read_module(std::string_view stack, Origin& origin) {
-  const size_t last = stack.rfind(';');
-  const auto fields = split_fields(last == std::string_view::npos ? stack : stack.substr(last + 1));
-  if (fields.size() != 3) return;
-  origin.module = fields[1];
-  const size_t dot = fields[2].rfind('.');
-  origin.module_type = dot == std::string_view::npos ? fields[2] : fields[2].substr(dot + 1);
+  for (;;) {
+    const size_t last = stack.rfind(';');
+    const auto fields = split_fields(last == std::string_view::npos ? stack : stack.substr(last + 1));
+    if (fields.size() != 3) return;
+    if (fields[1] != kNoModule) {
+      origin.module = fields[1];
+      const size_t dot = fields[2].rfind('.');
+      origin.module_type = dot == std::string_view::npos ? fields[2] : fields[2].substr(dot + 1);
+      return;
+    }
+    if (last == std::string_view::npos) return;
+    stack = stack.substr(0, last);
+  }
 }
 
 std::string read_metadata(const Json* metadata, std::string_view key) {

@@ -125,6 +125,7 @@ void SignatureReader::read_weight(const std::string& value_name, const std::stri
   }
   // The same name twice is the same tensor.
   const ValueId id = known != nullptr ? known->value : program_.add_weight(name, tensors_.read(name), role);
+  if (known == nullptr && role == WeightRole::parameter) program_.weights.back().trains = tensors_.trains(name);
   graph_.define(value_name, id);
 }
 

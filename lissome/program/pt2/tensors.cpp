@@ -217,4 +217,9 @@ at::Tensor Pt2Tensors::read(const std::string& name) {
   return tensor;
 }
 
+bool Pt2Tensors::trains(const std::string& name) const {
+  return json_boolean(json_member(json_member(*entries_.at(name).meta, "tensor_meta"), "requires_grad"),
+                      "requires_grad");
+}
+
 }  // namespace lissome

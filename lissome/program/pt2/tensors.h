@@ -23,6 +23,8 @@ class Pt2Tensors {
   // or overflow, when offset and strides reach beyond the storage, when the storage has another length than the tensor
   // needs, when its CRC32 is wrong; unsupported for pickled tensors and layouts other than strided.
   at::Tensor read(const std::string& name);
+  // Its requires_grad. `name` was read.
+  bool trains(const std::string& name) const;
 
  private:
   struct Entry {
