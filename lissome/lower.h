@@ -57,8 +57,22 @@ Effort parse_effort(const std::string& word);
 // Names for `--kernel`: "reference", "linear_f32", "ours", ...
 std::vector<std::string> list_kernel_names();
 
-// Program, plan and packed weights into one .lissome file that Session::load runs.
-void save_prepared(const Program& program, const Plan& plan, const std::string& path);
+// What a finished file holds. A plan runs without its program; optimizing, training and lowering again need both.
+enum class FileContents : uint8_t { plan, plan_and_program };
+
+// One .lissome file that Session::load runs, in memory and written.
+ModelFile pack_prepared(const Program& program, const Plan& plan, FileContents contents);
+void save_prepared(const Program& program, const Plan& plan, const std::string& path,
+                   FileContents contents = FileContents::plan);
+
+// A weight that a step reads in a form larger than the plain one, for speed: a finished file holds that form.
+struct LargerForm {
+  std::string node, kernel;
+  int64_t bytes = 0, plain_bytes = 0;
+  double nanoseconds = 0, plain_nanoseconds = 0;  // of the step, and on the quickest other kernel; 0 where not timed
+};
+std::vector<LargerForm> list_larger_forms(const Plan& plan);
+std::string describe_larger_form(const LargerForm& form);  // one sentence, without a full stop
 
 // Torch's tensors and numbers as a session takes them, in the plan's order. Dense tensors are lent, others copied;
 // throws invalid_input for other values.

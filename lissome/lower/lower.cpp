@@ -160,10 +160,15 @@ Effort parse_effort(const std::string& word) {
   throw_error(ErrorKind::usage, "--effort is fast, normal or max, not ", quote(word));
 }
 
-void save_prepared(const Program& program, const Plan& plan, const std::string& path) {
+ModelFile pack_prepared(const Program& program, const Plan& plan, FileContents contents) {
+  if (contents == FileContents::plan) return pack_plan(plan);
   ModelFile file = pack_program(program);
   put_plan(file, plan);
-  save_model_file(path, file);
+  return file;
+}
+
+void save_prepared(const Program& program, const Plan& plan, const std::string& path, FileContents contents) {
+  save_model_file(path, pack_prepared(program, plan, contents));
 }
 
 }  // namespace lissome

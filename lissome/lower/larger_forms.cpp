@@ -1,0 +1,61 @@
+// Winograd multiplies transformed windows: 36 or 16 numbers in place of 9. Only timing chooses it, and a finished file
+// holds the larger form, so whoever makes one is told what the speed costs.
+#include <algorithm>
+
+#include "lissome/lower.h"
+
+namespace lissome {
+namespace {
+
+// The weight as another kernel would read it, in the type of what it multiplies.
+int64_t count_plain_bytes(const PlanStep& step, int64_t bytes, Dtype dtype) {
+  if (step.kernel == "winograd_u8s8") return bytes * 9 / (16 * 2);  // 16 points of 16 bits for 9 bytes
+  const int64_t side = step.attributes.integer("tile") + 2;         // transformed in f32
+  return bytes * 9 / (side * side) * item_size(dtype) / item_size(Dtype::f32);
+}
+
+// The quickest candidate that keeps the plain form; 0 where none was timed.
+double find_plain_time(const PlanChoice& choice) {
+  double least = 0;
+  for (const PlanCandidate& candidate : choice.candidates) {
+    const bool plain = candidate.name.find("winograd") == std::string::npos;
+    if (plain && candidate.nanoseconds > 0 && (least == 0 || candidate.nanoseconds < least)) {
+      least = candidate.nanoseconds;
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+std::vector<LargerForm> list_larger_forms(const Plan& plan) {
+  std::vector<LargerForm> forms;
+  for (const PlanStep& step : plan.steps) {
+    if (!step.kernel.starts_with("winograd") || step.origins.empty()) continue;
+    const int array = plan.values[static_cast<size_t>(step.operands.at(1))].array;
+    LargerForm form{step.origins.front().node, step.kernel, plan.arrays[static_cast<size_t>(array)].array.bytes()};
+    const Dtype dtype = plan.values[static_cast<size_t>(step.operands.front())].dtype;
+    form.plain_bytes = count_plain_bytes(step, form.bytes, dtype);
+    for (const PlanChoice& choice : plan.choices) {
+      if (choice.node != form.node) continue;
+      form.plain_nanoseconds = find_plain_time(choice);
+      for (const PlanCandidate& candidate : choice.candidates) {
+        if (candidate.name == choice.chosen) form.nanoseconds = candidate.nanoseconds;
+      }
+    }
+    forms.push_back(std::move(form));
+  }
+  return forms;
+}
+
+std::string describe_larger_form(const LargerForm& form) {
+  std::string text = "%" + form.node + " on " + form.kernel + ": its weight takes " + format_bytes(form.bytes) +
+                     " in the file instead of " + format_bytes(form.plain_bytes);
+  if (form.nanoseconds > 0 && form.plain_nanoseconds > 0) {
+    text += "; " + format_duration(form.nanoseconds * 1e-9) + " instead of " +
+            format_duration(form.plain_nanoseconds * 1e-9);
+  }
+  return text;
+}
+
+}  // namespace lissome
