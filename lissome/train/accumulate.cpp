@@ -174,6 +174,7 @@ std::optional<double> BatchStep::try_parts(const std::vector<at::Tensor>& batch,
     state_.restore();
     random.restore();
     gradients_.clear(), last_inputs_.clear();
+    step_.release_memory();  // of sizes that smaller parts do not need
   };
   try {
     return run_parts(batch, parts, taker);
@@ -226,8 +227,16 @@ void BatchStep::note_update(bool skipped) {
 }
 
 bool BatchStep::try_size(const std::vector<at::Tensor>& batch, int64_t size) {
+  step_.release_memory();  // of the size tried before
+  std::vector<at::Tensor> grown;
+  try {
+    grown = grow(batch, size);
+  } catch (const c10::OutOfMemoryError& error) {
+    refusal_ = error.what_without_backtrace();
+    return false;
+  }
   RandomKeeper random;
-  const bool fits = try_parts(grow(batch, size), {{0, size}}).has_value();
+  const bool fits = try_parts(grown, {{0, size}}).has_value();
   state_.restore();
   random.restore();
   return fits;

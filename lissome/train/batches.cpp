@@ -12,11 +12,28 @@ at::Tensor to_tensor(const Array& array) {
   return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
 }
 
+// The first size at one end of the range of every dimension.
+std::optional<int64_t> evaluate_batch(const Program& model, int64_t NamedDimension::*end) {
+  const ValueType& type = model.value(model.inputs.at(0).value).type;
+  if (type.sizes.empty()) return std::nullopt;
+  DimensionBindings bindings;
+  for (const NamedDimension& dimension : model.dimensions) bindings[dimension.name] = dimension.*end;
+  return type.sizes[0].try_evaluate(bindings);
+}
+
 }  // namespace
 
 std::optional<int64_t> find_fixed_batch(const Program& model) {
   const ValueType& type = model.value(model.inputs.at(0).value).type;
   return type.sizes.empty() ? std::nullopt : type.sizes[0].constant();
+}
+
+int64_t find_least_batch(const Program& model) {
+  return std::max<int64_t>(evaluate_batch(model, &NamedDimension::minimum).value_or(1), 1);
+}
+
+int64_t find_most_batch(const Program& model) {
+  return std::max(evaluate_batch(model, &NamedDimension::maximum).value_or(INT64_MAX), find_least_batch(model));
 }
 
 int64_t choose_examples(const Program& model, int64_t batch) {
@@ -35,7 +52,15 @@ int64_t choose_batch(const Program& model, const Dataset& data, const BatchOptio
   if (fixed && *fixed > samples)
     throw_error(ErrorKind::invalid_input, data.source, ": ", samples, " samples fill no batch; the model takes ",
                 *fixed, " at once");
-  const int64_t batch = fixed.value_or(asked == 0 ? samples : std::min(asked, samples));
+  const int64_t least = find_least_batch(model);
+  if (!fixed && asked != 0 && asked < least)
+    throw_error(ErrorKind::usage, "a batch of ", asked, " was asked for; the model takes batches of ", least,
+                " and more");
+  if (!fixed && samples < least)
+    throw_error(ErrorKind::invalid_input, data.source, ": ", samples, " samples fill no batch; the model takes ", least,
+                " and more at once");
+  const int64_t most = std::min(samples, find_most_batch(model));
+  const int64_t batch = fixed.value_or(asked == 0 ? most : std::min(asked, most));
   if (options.source && asked != 0 && data.samples() < batch)
     throw_error(ErrorKind::invalid_input, data.source, ": the first ", data.samples(),
                 " samples are given beside the source of batches; there must be at least a batch, ", batch);
@@ -56,12 +81,12 @@ std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t 
   return tensors;
 }
 
-Batches::Batches(const Dataset& data, int64_t batch, bool fixed, size_t inputs, uint64_t seed,
+Batches::Batches(const Dataset& data, int64_t batch, int64_t least, size_t inputs, uint64_t seed,
                  const BatchOptions& options)
     : inputs_(inputs), pins_(options.pin_memory && can_pin_memory()) {
   SamplerOptions sampler;
   sampler.batch = batch;
-  sampler.drop_last = fixed;
+  sampler.drop_last = count_samples(data, options) % batch < least;
   sampler.seed = seed;
   LoaderOptions loader;
   loader.workers = options.workers.value_or(0);

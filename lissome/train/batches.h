@@ -20,6 +20,11 @@ namespace lissome {
 // The batch size that a model asks for; nothing where any will do.
 std::optional<int64_t> find_fixed_batch(const Program& model);
 
+// The fewest samples that a model takes at once: its fixed batch, or where the dimension of its batch begins, 2 where
+// torch.export was left to choose (Dim.DYNAMIC). And the most.
+int64_t find_least_batch(const Program& model);
+int64_t find_most_batch(const Program& model);
+
 // Samples that gradients are recorded with: a few of `batch`, or all where the model has a fixed batch.
 int64_t choose_examples(const Program& model, int64_t batch);
 
@@ -42,8 +47,8 @@ struct BatchOptions {
 // Of the source, where there is one, else of the dataset.
 int64_t count_samples(const Dataset& data, const BatchOptions& options);
 
-// As asked (0: all), the model's fixed size, or all samples where there are fewer. Throws invalid_input where no batch
-// is full, or the dataset beside a source holds less than one.
+// As asked (0: all), the model's fixed size, or the most that the model takes or that there are, where that is fewer. Throws invalid_input where no batch
+// is full, or the dataset beside a source holds less than one, and usage for fewer than the model takes.
 int64_t choose_batch(const Program& model, const Dataset& data, const BatchOptions& options, int64_t asked);
 
 // Whether libtorch sees a device that page-locked memory is for. Without one, pin_memory has no effect.
@@ -55,8 +60,8 @@ Dataset fit_batches(Dataset dataset, std::span<const DataSignature> inputs, cons
 
 class Batches {
  public:
-  // With a fixed batch, which then is `batch`, samples that fill none are left out. `inputs`: see take_inputs().
-  Batches(const Dataset& data, int64_t batch, bool fixed, size_t inputs, uint64_t seed, const BatchOptions& options);
+  // A last batch of fewer than `least` samples is left out of its epoch. `inputs`: see take_inputs().
+  Batches(const Dataset& data, int64_t batch, int64_t least, size_t inputs, uint64_t seed, const BatchOptions& options);
 
   int64_t per_epoch() const { return loader_->batches(); }
   // The inputs of batch `index`, from 0, of an epoch, from 1; loads on from there. Their count is that of the first.

@@ -220,7 +220,7 @@ std::vector<InitializedWeight> initialize_weights(const Program& program, const 
   std::vector<InitializedWeight> done;
   std::vector<const void*> filled;
   for (const Weight& weight : program.weights) {
-    if (weight.role != WeightRole::parameter) continue;
+    if (weight.role != WeightRole::parameter || !weight.trains) continue;
     const WeightUse use = reader.read(weight.value);
     std::string_view rule = "kept";
     const void* storage = weight.tensor.data_ptr();

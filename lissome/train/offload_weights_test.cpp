@@ -201,7 +201,7 @@ TEST_CASE("trainings with weights in a file end with the bits of those in memory
   const auto check = [&](const auto& change) {
     TrainOptions options = make_heavy_options(0, folder.file("."));
     change(options);
-    options.memory = find_tight_memory(options) + 2 * kMebibyte;  // an arena takes whole huge pages
+    options.memory = find_tight_memory(options) + 2 * kMebibyte;  // so that the search for a schedule ends soon
     const Trained offloaded = train(make_heavy(), make_data(), nullptr, options);
     CHECK(tells_of_weights(offloaded));
     CHECK(offloaded.record.batch == 8);

@@ -75,7 +75,7 @@ TEST_CASE("a budget that exact activations cannot meet is met with some in bf16,
   CHECK(trial.told.stored_lossy > 0);
   CHECK(trial.beside() + trial.told.chosen.total() <= options.memory);
   CHECK(trial.measured.arena == trial.told.chosen.arena);
-  options.memory += kHugePage;  // an arena takes whole ones
+  options.memory += kRoom;
   const Trained lossy = train(make_tower(), make_tower_data(), nullptr, options);
   const auto count_notes = [&](const char* words) {
     return std::count_if(lossy.record.notes.begin(), lossy.record.notes.end(),

@@ -14,7 +14,7 @@
 namespace lissome {
 
 inline constexpr int64_t kBatch = 8192, kWidth = 128;
-inline constexpr int64_t kHugePage = 2 << 20;
+inline constexpr int64_t kRoom = 2 << 20;  // beside the tightest budget, so that the search for a schedule ends soon
 
 // Six blocks of a residual stream, with a norm that is read again in the backward pass and a view of it.
 inline Program make_tower() {

@@ -18,9 +18,11 @@
 #include "lissome/train/check_lossy.h"
 #include "lissome/train/choose_parts.h"
 #include "lissome/train/choose_precision.h"
+#include "lissome/train/fit_model.h"
 #include "lissome/train/freeze.h"
 #include "lissome/train/labels.h"
 #include "lissome/train/make_batch_step.h"
+#include "lissome/train/mode_dependence.h"
 #include "lissome/train/nonfinite.h"
 #include "lissome/train/offload_weights.h"
 #include "lissome/train/race_steps.h"
@@ -78,8 +80,9 @@ std::vector<at::Tensor> drop_names(const NamedTensors& named) {
 
 class Trainer {
  public:
-  Trainer(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
-          TrainingFacts facts, const WorkControl& control)
+  // `model` is fitted to the data (fit_model.h), `validated` takes what is validated.
+  Trainer(const Program& model, const Program& validated, const Dataset& data, const Dataset* validation,
+          const TrainOptions& options, TrainingFacts facts, const WorkControl& control)
       : live_before_(start_metering()),
         model_(model),
         data_(data),
@@ -88,10 +91,12 @@ class Trainer {
         control_(control),
         facts_(std::move(facts)),
         fixed_(find_fixed_batch(model).has_value()),
+        least_(find_least_batch(model)),
         batch_(choose_batch(model, data, options.batches, options.batch)),
         examples_(choose_examples(model, batch_)),
         with_loss_(freeze_parameters(attach_checked_loss(model, data, validation, options, examples_), options.groups)),
-        eval_(make_eval_form(with_loss_)),
+        eval_(make_eval_form(attach_checked_loss(validated, data, validation, options, examples_))),
+        least_validated_(find_fixed_batch(validated).value_or(find_least_batch(validated))),
         step_(make_step(options.precision.value())),
         names_(step_->step().names()),
         tensors_(list_tensors(step_->step().program())),
@@ -100,7 +105,7 @@ class Trainer {
         backward_update_(make_backward_update()),
         limit_(model, live_before_ - weights_.metered(), options.memory, options.batch == 0, weights_.saved()),
         update_(choose_update(data)),
-        batches_(data, update_, fixed_, with_loss_.inputs.size(), options.seed, options.batches),
+        batches_(data, update_, fixed_ ? update_ : least_, with_loss_.inputs.size(), options.seed, options.batches),
         schedule_(
             parse_schedule(options.schedule, {choose_learning_rate(options), total_steps(), batches_.per_epoch()})),
         monitor_(options.monitor) {
@@ -109,12 +114,17 @@ class Trainer {
     if (fixed_ && options.batch != 0 && batch_ != options.batch)
       notice("the model has a fixed batch size of " + std::to_string(batch_) +
              ", which is taken; samples that fill no batch are left out of their epoch");
+    const int64_t rest = count_samples(data, options.batches) % update_;
+    if (!fixed_ && rest > 0 && rest < least_)
+      notice("the model takes batches of " + std::to_string(least_) + " samples and more: the last " +
+             std::to_string(rest) + " of each epoch fill none and are left out");
     if (const std::optional<StepForecast>& forecast = step_->step().forecast())
       notice(describe_forecast(*forecast, step_->at_once()));
     if (step_->step().streams_weights()) notice(describe_waiting(count_bytes()));
     if (options.batches.pin_memory && !can_pin_memory())
       notice("page-locked memory (--pin-memory) has no effect: it is for copies to a device, and libtorch sees none");
-    if (!model.training)
+    if (const std::string still = describe_still(model); !still.empty()) notice(still);
+    if (!model.training && depends_on_mode(model))
       notice(
           "the model was exported in eval mode: batch norm stays as it is and dropout is absent. Export it in train "
           "mode to train them too: torch.export.export(model.train(), ...)");
@@ -460,7 +470,7 @@ class Trainer {
   bool validate_epoch(EpochRecord& record) {
     if (validation_ == nullptr) return true;
     if (average_) average_->swap();
-    const auto result = validate(eval_, *validation_, step_->at_once(), fixed_, options_.metrics, control_);
+    const auto result = validate(eval_, *validation_, step_->at_once(), least_validated_, options_.metrics, control_);
     if (result) {
       record.validation_loss = result->loss;
       record.validation_metrics = result->metrics;
@@ -495,9 +505,11 @@ class Trainer {
   TrainingFacts facts_;
   TrainRecord record_;
   const bool fixed_;
+  const int64_t least_;  // samples that the model takes at once
   const int64_t batch_, examples_;
   const Program with_loss_;
-  const Program eval_;  // the same in eval form, over the same weights
+  const Program eval_;             // for any batch, in eval form, over the same weights
+  const int64_t least_validated_;  // samples at once
   std::unique_ptr<BatchStep> step_;
   size_t told_ = 0;  // of its notes
   bool open_precision_ = false;
@@ -546,11 +558,56 @@ PrecisionChoice complete_precision(const FoundSnapshot& found, const Program& mo
   return choose_precision(model, data, validation, options);
 }
 
+// What training begins with, for one fit of the model to the data: the trainer looks into the rest.
+struct Start {
+  Program fitted;
+  TrainOptions options;
+  std::optional<PrecisionChoice> precision;
+  std::optional<LossyCheck> lossy;
+  std::unique_ptr<Trainer> trainer;
+};
+
+// All that records gradients, which refuses what it cannot record.
+std::unique_ptr<Start> start_training(const Program& model, Program fitted, const Program& validated,
+                                      const Dataset& data, const Dataset* validation, const TrainOptions& asked,
+                                      const FoundSnapshot& found, const WorkControl& control) {
+  auto start = std::make_unique<Start>(Start{std::move(fitted), asked, {}, {}, nullptr});
+  TrainOptions& options = start->options;
+  if (!options.precision) {
+    start->precision = complete_precision(found, start->fitted, data, validation, options);
+    options.precision = start->precision->precision;
+  }
+  const TrainingFacts facts = list_facts(model, data, options);
+  if (options.lossy_activations) {
+    start->lossy = check_lossy(start->fitted, data, validation, options);
+    options.lossy_activations = start->lossy->allowed;
+  }
+  refuse_other_training(found, facts);
+  if (options.snapshots && options.resume != options.snapshots->folder) refuse_used_folder(options.snapshots->folder);
+  at::manual_seed(options.seed);
+  if (options.initialize) initialize_weights(model, *options.initialize);
+  start->trainer = std::make_unique<Trainer>(start->fitted, validated, data, validation, options, facts, control);
+  return start;
+}
+
+// For the widest batches that gradients can be recorded for.
+std::unique_ptr<Start> start_widest(const Program& model, const Dataset& data, const Dataset* validation,
+                                    const TrainOptions& options, const FoundSnapshot& found,
+                                    const WorkControl& control) {
+  const Program validated = *fit_model(model, data, validation, BatchFit::any, 0);
+  const int64_t batch = choose_batch(validated, data, options.batches, options.batch);
+  std::unique_ptr<Start> start;
+  fit_widest(model, data, validation, batch, [&](Program fitted, const std::string& notice) {
+    start = start_training(model, std::move(fitted), validated, data, validation, options, found, control);
+    if (!notice.empty()) start->trainer->notice(notice);
+  });
+  return start;
+}
+
 }  // namespace
 
-Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& asked,
+Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
               const WorkControl& control) {
-  TrainOptions options = asked;
   if (options.update_in_backward) check_update_in_backward(options);
   check_offload_folder(options.offload);
   if (options.initialize && !model.training)
@@ -560,26 +617,12 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   if (options.threads > 0) at::set_num_threads(options.threads);
   FoundSnapshot found;
   if (!options.resume.empty()) found = find_snapshot(options.resume);
-  std::optional<PrecisionChoice> choice;
-  if (!options.precision) {
-    choice = complete_precision(found, model, data, validation, options);
-    options.precision = choice->precision;
-  }
-  const TrainingFacts facts = list_facts(model, data, options);
-  std::optional<LossyCheck> lossy;
-  if (options.lossy_activations) {
-    lossy = check_lossy(model, data, validation, options);
-    options.lossy_activations = lossy->allowed;
-  }
-  refuse_other_training(found, facts);
-  if (options.snapshots && options.resume != options.snapshots->folder) refuse_used_folder(options.snapshots->folder);
-  at::manual_seed(options.seed);
-  if (options.initialize) initialize_weights(model, *options.initialize);
-  Trainer trainer(model, data, validation, options, facts, control);
+  const auto start = start_widest(model, data, validation, options, found, control);
+  Trainer& trainer = *start->trainer;
   at::manual_seed(options.seed);  // recording may have drawn
   malloc_trim(0);  // what recording and planning freed, several times the weights, goes back to the system
-  if (choice) trainer.leave_precision_open(choice->reason);
-  if (lossy) trainer.notice(lossy->told);
+  if (start->precision) trainer.leave_precision_open(start->precision->reason);
+  if (start->lossy) trainer.notice(start->lossy->told);
   if (!options.resume.empty()) trainer.resume(found);
   std::optional<SnapshotFolder> snapshots;
   if (options.snapshots) trainer.save_to(&snapshots.emplace(*options.snapshots));

@@ -32,8 +32,21 @@ std::vector<std::string> list_trainable(const Program& program) {
     if (weight.role != WeightRole::parameter || !weight.tensor.is_floating_point()) continue;
     if (seen.insert(weight.tensor.const_data_ptr()).second) names.push_back(weight.name);
   }
-  if (names.empty()) throw_error(ErrorKind::invalid_input, "the model has no parameters to train");
+  if (names.empty())
+    throw_error(ErrorKind::invalid_input,
+                "the model has no parameters to train: none holds real numbers with requires_grad on");
   return names;
+}
+
+// The program with attention as one op. Rewriting drops weights that no node reads by that name, among them the first
+// name of a tied pair, by which its gradient goes.
+Program rewrite_attention(const Program& program, const std::vector<std::string>& names) {
+  Program rewritten = restore_attention(program);
+  for (const std::string& name : names) {
+    const Weight& weight = *program.find_weight(name);
+    if (rewritten.find_weight(name) == nullptr) rewritten.add_weight(name, weight.tensor, weight.role);
+  }
+  return rewritten;
 }
 
 // Kernels timed one by one are no better than the first that accept: what libtorch's convolutions force on their
@@ -70,8 +83,8 @@ at::Tensor share(const Array& array) {
 TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>& examples,
                            const TrainingStepOptions& options)
     : names_(list_trainable(program)),
-      program_(
-          differentiate_program(restore_attention(options.outputs ? program : keep_loss(program)), names_, examples)) {
+      program_(differentiate_program(rewrite_attention(options.outputs ? program : keep_loss(program), names_), names_,
+                                     examples)) {
   Lifted lifted = lift_weights(program_);
   lent_ = std::move(lifted.weights);
   written_ = std::move(lifted.written);
@@ -136,6 +149,13 @@ void TrainingStep::stream_weights() {
   streaming_ = std::move(streaming);
 }
 
+void TrainingStep::forget_results() { sizes_.clear(), results_.clear(), gradients_.clear(), outputs_.clear(); }
+
+void TrainingStep::release_memory() {
+  forget_results();
+  session_->release_memory();
+}
+
 void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const StepSink* sink, const OutputTaker* taker) {
   std::vector<Sizes> sizes;
   for (const TensorView& view : views) sizes.push_back(view.sizes);
@@ -145,8 +165,7 @@ void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const Ste
     session_->run_into(views, places, sink, taker);
     return;
   }
-  // What the last sizes left goes first: two sets of gradients need not fit.
-  sizes_.clear(), results_.clear(), gradients_.clear(), outputs_.clear();
+  forget_results();  // two sets of gradients need not fit
   outputs_ = session_->run(views, sink, taker);
   sizes_ = std::move(sizes);
   for (const Array& output : outputs_) results_.push_back(share(output));

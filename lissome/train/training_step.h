@@ -49,6 +49,8 @@ class TrainingStep {
   // The program with its gradients as further outputs.
   const Program& program() const { return program_; }
   Session& session() { return *session_; }
+  // Gives the results and gradients of the last run back, and the memory it took.
+  void release_memory();
   // What a run with inputs of these sizes holds, node by node.
   MemoryTimeline trace_arena(const std::vector<at::Tensor>& inputs) const;
   // Whether the step was planned for weights that lie in a file; it may run before they do.
@@ -59,6 +61,7 @@ class TrainingStep {
  private:
   void let_gradients_leave(Plan& plan) const;
   void stream_weights();
+  void forget_results();
   void run_into_kept(const std::vector<TensorView>& views, const StepSink* sink, const OutputTaker* taker);
 
   std::vector<std::string> names_;

@@ -4,6 +4,7 @@
 #include <ATen/core/ivalue.h>
 
 #include "lissome/train/accumulate.h"
+#include "lissome/train/fit_model.h"
 #include "lissome/train/freeze.h"
 #include "lissome/train/labels.h"
 #include "lissome/train/offload_weights.h"
@@ -81,10 +82,8 @@ BudgetTrial try_with_weights(const Program& program, const std::vector<at::Tenso
   return trial;
 }
 
-}  // namespace
-
-BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOptions& options) {
-  check_offload_folder(options.offload);
+// `model` is fitted to the data (fit_model.h).
+BudgetTrial try_fitted(const Program& model, const Dataset& data, const TrainOptions& options) {
   const int64_t examples = choose_examples(model, options.batch);
   const Program program =
       freeze_parameters(attach_checked_loss(model, data, nullptr, options, examples), options.groups);
@@ -99,6 +98,18 @@ BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOpt
     }
   }
   return try_with_weights(program, samples, inputs, options, places.back());
+}
+
+}  // namespace
+
+BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOptions& options) {
+  check_offload_folder(options.offload);
+  BudgetTrial trial;
+  fit_widest(model, data, nullptr, options.batch, [&](const Program& fitted, const std::string& notice) {
+    trial = try_fitted(fitted, data, options);
+    trial.notice = notice;
+  });
+  return trial;
 }
 
 }  // namespace lissome

@@ -15,7 +15,8 @@ struct BudgetTrial {
   StepForecast told;        // of activations and scratch
   StepMemory measured;      // of the same
   int64_t weights_measured = 0;
-  Summary seconds;  // of a step
+  Summary seconds;     // of a step
+  std::string notice;  // what batches no gradients can be recorded for, and why; empty where they can for all
   int64_t beside() const { return fixed.total() + batch_bytes; }
   int64_t keeping_all() const { return beside() + fixed.saved() + told.plain.total(); }
   int64_t all_told() const { return beside() + told.chosen.total(); }

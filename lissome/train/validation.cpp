@@ -20,9 +20,9 @@ std::vector<at::Tensor> list_outputs(const std::vector<c10::IValue>& results) {
 
 }  // namespace
 
-std::optional<ValidationResult> validate(const Program& program, const Dataset& data, int64_t batch, bool fixed,
+std::optional<ValidationResult> validate(const Program& program, const Dataset& data, int64_t batch, int64_t least,
                                          const std::vector<TrainMetric>& metrics, const WorkControl& control) {
-  const int64_t last = fixed ? data.samples() / batch * batch : data.samples();
+  const int64_t rest = data.samples() % batch, last = rest < least ? data.samples() - rest : data.samples();
   if (last == 0) return std::nullopt;
   const bool has_labels = program.inputs.size() > data.columns.size();
   std::vector<TrainMetric> measured;

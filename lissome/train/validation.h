@@ -18,10 +18,10 @@ struct ValidationResult {
   std::vector<std::pair<std::string, double>> metrics;
 };
 
-// `program` is in eval form and gives its loss first; `batch` samples at once, and with `fixed` no fewer. Metrics are
-// the ready ones that fit, then `metrics`; all need labels. Nothing where no batch is full, and
-// where the work was stopped.
-std::optional<ValidationResult> validate(const Program& program, const Dataset& data, int64_t batch, bool fixed,
+// `program` is in eval form and gives its loss first; `batch` samples at once, and never fewer than `least`: what is
+// left then is left out. Metrics are the ready ones that fit, then `metrics`; all need labels. Nothing where no batch
+// is full, and where the work was stopped.
+std::optional<ValidationResult> validate(const Program& program, const Dataset& data, int64_t batch, int64_t least,
                                          const std::vector<TrainMetric>& metrics, const WorkControl& control);
 
 }  // namespace lissome
