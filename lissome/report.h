@@ -21,7 +21,8 @@ struct TerminalOptions {
 // Numbers in the unit of their column: "s" as a duration, "B" as bytes, "%" of a fraction, "x" as a factor.
 std::string format_cell(const Cell& cell, const std::string& unit);
 std::string render_table(const Table& table, const TerminalOptions& options = {});
-Json to_json(const Table& table);  // {"title", "columns", "rows"}: raw numbers, units beside them
+// {"title", "columns": [{"name", "unit"}], "rows"}: raw numbers, null where there is none, "Infinity" and "-Infinity".
+Json to_json(const Table& table);
 
 // The tables of an optimization: goals, steps, layers (slowest first, at most `layers`).
 Table make_goal_table(const OptimizationRecord& record);

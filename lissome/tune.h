@@ -32,7 +32,7 @@ struct Optimized {
 struct OptimizeOptions {
   Goal goal;
   std::optional<Metric> metric;  // default: top1 with class labels, else cosine
-  int64_t batch = 1;             // samples of one call, for latency
+  int64_t batch = 0;             // samples of one call, for latency; 0: the fewest that the model takes
   int threads = 0;               // 0: what is fastest is measured
   double seconds = 600;          // bound on the whole search; steps that would not fit are left out and said so
   uint64_t seed = 0;             // of the split and of generated inputs
@@ -54,16 +54,16 @@ struct OptimizeOptions {
 Optimized optimize(const Program& original, const Dataset* data, const OptimizeOptions& options,
                    const WorkControl& control = {});
 
-// The model file with program, plan and record; nothing half-written.
-void save_optimized(const Optimized& optimized, const std::string& path);
+// The model file with the plan and the record; nothing half-written.
+void save_optimized(const Optimized& optimized, const std::string& path, FileContents contents = FileContents::plan);
 // The same, without its name yet: see AtomicFile::publish().
-std::unique_ptr<AtomicFile> seal_optimized(const Optimized& optimized, const std::string& path);
+std::unique_ptr<AtomicFile> seal_optimized(const Optimized& optimized, const std::string& path, FileContents contents);
 
 // Bytes that libtorch's CPU allocator took on this thread at the peak of `work`, above what it held before.
 int64_t measure_libtorch_peak(const std::function<void()>& work);
 
-// Program, plan and record as one model, as save_optimized writes it; without a record when it is null.
-ModelFile pack_with_plan(const Program& program, const Plan& plan, const Json& record);
+// The model as save_optimized writes it; without a record when it is null.
+ModelFile pack_with_record(const Program& program, const Plan& plan, const Json& record, FileContents contents);
 
 // The record as JSON, with every figure.
 Json to_json(const OptimizationRecord& record);

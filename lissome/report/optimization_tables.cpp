@@ -33,11 +33,11 @@ Table make_step_table(const OptimizationRecord& record) {
   Table table{"Steps",
               {{"stage", ""},
                {"step", ""},
-               {"", ""},
+               {"outcome", ""},
                {"before", "s"},
                {"after", "s"},
                {"memory", "B"},
-               {record.metric, ""},
+               {record.metric.empty() ? "quality" : record.metric, ""},
                {"why", ""}},
               {}};
   for (const StepRecord& step : record.steps) {
@@ -76,10 +76,10 @@ std::string render_terminal(const OptimizationRecord& record, const TerminalOpti
   for (const GoalRecord& goal : record.goals) {
     for (const std::string& advice : goal.advice) text += "  " + goal.name + ": " + clean_text(advice) + "\n";
   }
-  if (!record.blocker.empty()) text += "  in the way: " + clean_text(record.blocker) + "\n\n";
+  if (!record.blocker.empty()) text += "  blocker: " + clean_text(record.blocker) + "\n\n";
   text += render_table(make_step_table(record), options) + "\n";
   if (!record.layers.empty()) text += render_table(make_layer_table(record), options) + "\n";
-  text += "data     " + clean_text(record.data_note) + "\nmachine  " + clean_text(record.machine) + "\nagain    " +
+  text += "data     " + clean_text(record.data_note) + "\nmachine  " + clean_text(record.machine) + "\ncommand  " +
           clean_text(record.command) + "\n";
   return text;
 }

@@ -1,4 +1,6 @@
-// Tables for the terminal: columns as wide as their content, the widest text columns wrapped where that is too much.
+// Tables for the terminal: columns as wide as their content, the widest text columns wrapped where that is too much,
+// and columns that still do not fit below the others, behind the first column again. A column without content is left
+// out.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -65,7 +67,11 @@ class TableRenderer {
   TableRenderer(const Table& table, const TerminalOptions& options)
       : table_(table), options_(options), limit_(static_cast<size_t>(std::max(options.width, 40))) {
     for (size_t i = 0; i < table.columns.size(); ++i) {
-      (table.columns[i].below ? below_ : beside_).push_back(i);
+      if (table.columns[i].below) {
+        below_.push_back(i);
+      } else if (i == 0 || has_content(i)) {
+        beside_.push_back(i);
+      }
     }
     for (const size_t i : beside_) {
       size_t width = count_columns(table.columns[i].name);
@@ -84,23 +90,56 @@ class TableRenderer {
       if (widest == widths_.size() || widths_[widest] <= kLeastWidth) break;
       --widths_[widest];
     }
+    cut_into_blocks();
   }
 
   std::string run() {
     if (!table_.title.empty()) text_ += paint("1", table_.title) + "\n";
-    std::vector<std::string> names;
-    for (const size_t i : beside_) names.push_back(table_.columns[i].name);
-    add_line(names, "2");
-    for (const auto& row : table_.rows) {
-      std::vector<std::string> cells;
-      for (const size_t i : beside_) cells.push_back(cell(row, i));
-      add_line(cells, "");
-      for (const size_t i : below_) add_below(table_.columns[i].name, cell(row, i));
+    for (const Block& block : blocks_) {
+      if (&block != &blocks_.front()) text_ += "\n";
+      add_block(block, &block == &blocks_.back());
     }
     return std::move(text_);
   }
 
  private:
+  using Block = std::vector<size_t>;  // positions in beside_
+
+  bool has_content(size_t column) const {
+    return table_.rows.empty() || std::any_of(table_.rows.begin(), table_.rows.end(), [&](const auto& row) {
+             const std::string text = cell(row, column);
+             return !text.empty() && text != "-";
+           });
+  }
+
+  void cut_into_blocks() {
+    if (beside_.empty()) return;
+    size_t used = 0;
+    const auto begin_block = [&] {
+      blocks_.push_back({0});
+      used = widths_[0];
+    };
+    begin_block();
+    for (size_t i = 1; i < beside_.size(); ++i) {
+      if (used + 2 + widths_[i] > limit_ && blocks_.back().size() > 1) begin_block();
+      blocks_.back().push_back(i);
+      used += 2 + widths_[i];
+    }
+  }
+
+  void add_block(const Block& block, bool last) {
+    std::vector<std::string> names;
+    for (const size_t i : block) names.push_back(table_.columns[beside_[i]].name);
+    add_line(block, names, "2");
+    for (const auto& row : table_.rows) {
+      std::vector<std::string> cells;
+      for (const size_t i : block) cells.push_back(cell(row, beside_[i]));
+      add_line(block, cells, "");
+      if (!last) continue;
+      for (const size_t i : below_) add_below(table_.columns[i].name, cell(row, i));
+    }
+  }
+
   std::string cell(const std::vector<Cell>& row, size_t column) const {
     return column < row.size() ? clean_text(format_cell(row[column], table_.columns[column].unit)) : std::string();
   }
@@ -109,11 +148,11 @@ class TableRenderer {
     return options_.color && *code != '\0' ? "\033[" + std::string(code) + "m" + text + "\033[0m" : text;
   }
 
-  void add_line(const std::vector<std::string>& cells, const char* code) {
+  void add_line(const Block& block, const std::vector<std::string>& cells, const char* code) {
     std::vector<std::vector<std::string>> wrapped;
     size_t height = 1;
     for (size_t i = 0; i < cells.size(); ++i) {
-      wrapped.push_back(wrap(cells[i], widths_[i]));
+      wrapped.push_back(wrap(cells[i], widths_[block[i]]));
       height = std::max(height, wrapped.back().size());
     }
     for (size_t line = 0; line < height; ++line) {
@@ -121,8 +160,9 @@ class TableRenderer {
       for (size_t i = 0; i < cells.size(); ++i) {
         const std::string part = line < wrapped[i].size() ? wrapped[i][line] : std::string();
         const size_t used = count_columns(part);
-        const std::string padding(widths_[i] > used ? widths_[i] - used : 0, ' ');
-        out += (i == 0 ? "" : "  ") + (numeric_[i] ? padding + part : part + padding);
+        const size_t width = widths_[block[i]];
+        const std::string padding(width > used ? width - used : 0, ' ');
+        out += (i == 0 ? "" : "  ") + (numeric_[block[i]] ? padding + part : part + padding);
       }
       out.erase(out.find_last_not_of(' ') + 1);
       text_ += paint(code, out) + "\n";
@@ -142,6 +182,7 @@ class TableRenderer {
   std::vector<size_t> beside_, below_;  // columns
   std::vector<size_t> widths_;          // of those beside each other
   std::vector<bool> numeric_;
+  std::vector<Block> blocks_;
   std::string text_;
 };
 
@@ -174,8 +215,10 @@ Json to_json(const Table& table) {
     for (const Cell& cell : row) {
       if (const auto* text = std::get_if<std::string>(&cell)) {
         cells.push_back(*text);
+      } else if (const double number = std::get<double>(cell); std::isinf(number)) {
+        cells.push_back(number < 0 ? "-Infinity" : "Infinity");
       } else {
-        cells.push_back(std::get<double>(cell));
+        cells.push_back(number);  // NaN, which stands for no figure, is printed as null
       }
     }
     json["rows"].push_back(std::move(cells));

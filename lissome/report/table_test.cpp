@@ -55,6 +55,25 @@ TEST_CASE("a column below takes lines of its own, across the width, where it has
   for (const std::string& line : lines_of(render_table(wide, {.width = 40}))) CHECK(line.size() <= 40);
 }
 
+TEST_CASE("columns that do not fit stand below, behind the first column again") {
+  Table table{"", {{"model", ""}}, {{"a/long/path/of/a/model.lissome"}, {"b.pt2"}}};
+  for (int i = 0; i < 12; ++i) {
+    table.columns.push_back({"figure " + std::to_string(i), "s"});
+    for (auto& row : table.rows) row.push_back(0.001 * (i + 1));
+  }
+  for (const int width : {40, 80, 120}) {
+    const std::string text = render_table(table, {.width = width});
+    for (const std::string& line : lines_of(text)) CHECK(line.size() <= static_cast<size_t>(width));
+    for (int i = 0; i < 12; ++i) CHECK(text.find("figure " + std::to_string(i)) != std::string::npos);
+    CHECK(text.find("12.0 ms") != std::string::npos);
+  }
+}
+
+TEST_CASE("a column without content is left out") {
+  const Table table{"", {{"a", ""}, {"quality", ""}, {"note", ""}, {"n", ""}}, {{"x", std::nan(""), "", 1.0}}};
+  CHECK(lines_of(render_table(table)) == std::vector<std::string>{"a  n", "x  1", ""});
+}
+
 TEST_CASE("colour only when asked for") {
   const Table table{"T", {{"a", ""}}, {{"b"}}};
   CHECK(render_table(table).find('\x1b') == std::string::npos);
@@ -65,6 +84,8 @@ TEST_CASE("a table as JSON keeps raw numbers") {
   const Json json = to_json(Table{"T", {{"a", "s"}, {"b", ""}}, {{0.5, "x"}}});
   CHECK(print_json(json) ==
         R"({"title":"T","columns":[{"name":"a","unit":"s"},{"name":"b","unit":""}],"rows":[[0.5,"x"]]})");
+  const Json odd = to_json(Table{"T", {{"a", "s"}}, {{std::nan("")}, {-HUGE_VAL}}});
+  CHECK(print_json(odd["rows"]) == R"([[null],["-Infinity"]])");
 }
 
 TEST_CASE("an optimization for a terminal opens with the answer") {
@@ -72,8 +93,8 @@ TEST_CASE("an optimization for a terminal opens with the answer") {
   record.answer = "2.47 times faster";
   const std::string text = render_terminal(record);
   CHECK(text.starts_with("2.47 times faster\n"));
-  for (const char* part : {"Goals", "latency: compression", "in the way: ", "Steps", "kept", "undone", "left out",
-                           "Time by layer", "again    lissome optimize"}) {
+  for (const char* part : {"Goals", "latency: compression", "blocker: ", "Steps", "kept", "undone", "left out",
+                           "Time by layer", "command  lissome optimize"}) {
     CAPTURE(part);
     CHECK(text.find(part) != std::string::npos);
   }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "lissome/base.h"
+#include "lissome/tune/record.h"
 
 namespace lissome {
 namespace {
@@ -20,15 +21,29 @@ std::string format_factor(double factor) {
   return text;
 }
 
+// What would bring int8 in, by why it was not taken; empty where it was, or where nothing would.
+std::string advise_int8(const OptimizationRecord& record) {
+  if (was_accepted(record, "int8")) return {};
+  const auto find = [&](std::string_view word, std::string_view reason) {
+    return std::any_of(record.steps.begin(), record.steps.end(), [&](const StepRecord& step) {
+      return step.name.find(word) != std::string::npos && step.reason.find(reason) != std::string::npos;
+    });
+  };
+  if (find("int8", "--data")) return "stronger quantization: int8 was not tried without data; give --data";
+  if (find("int8", kNoTimeLeft)) return "stronger quantization: int8 was left out for time; give more --time";
+  if (find("int8", "is allowed")) {
+    return "stronger quantization: int8 loses more than is allowed; allow more (--max-loss) or give more calibration "
+           "data";
+  }
+  return {};
+}
+
 std::vector<std::string> advise_latency(const GoalRecord& goal, const OptimizationRecord& record) {
   std::vector<std::string> advice;
   const double factor = goal.measured / std::max(goal.target, 1e-12);
   advice.push_back("compression: the model must do about " + format_factor(factor) +
                    " times less work; prune or distil it, then optimize again");
-  if (!was_accepted(record, "int8")) {
-    advice.push_back(
-        "stronger quantization: int8 was not taken; allow more loss (--max-loss) or give more calibration data");
-  }
+  if (const std::string int8 = advise_int8(record); !int8.empty()) advice.push_back(int8);
   advice.push_back("hardware: a processor about " + format_factor(factor) + " times as fast on this model");
   return advice;
 }
@@ -37,7 +52,7 @@ std::vector<std::string> advise_memory(const OptimizationRecord& record) {
   std::vector<std::string> advice;
   if (record.batch > 1)
     advice.push_back("smaller batch: " + std::to_string(record.batch) + " -> " + std::to_string(record.batch / 2));
-  if (!was_accepted(record, "int8")) advice.push_back("stronger quantization: int8 weights are a quarter of f32");
+  if (const std::string int8 = advise_int8(record); !int8.empty()) advice.push_back(int8);
   advice.push_back("recomputation does not help inference: weights are " + format_bytes(record.size_final) + " of " +
                    format_bytes(record.memory_final) + "; compression takes fewer of them");
   return advice;
@@ -63,9 +78,13 @@ std::string find_blocker(const GoalRecord& goal, const OptimizationRecord& recor
   const std::string where = !slowest->module.empty()   ? slowest->module
                             : !slowest->source.empty() ? slowest->source
                                                        : slowest->op;
+  // Layers are timed one by one, in other calls than the whole: their share is what holds for both.
+  double all = 0;
+  for (const LayerRecord& layer : record.layers) all += layer.seconds_after;
+  const double share = slowest->seconds_after / std::max(all, 1e-12);
   return "the slowest layer alone, '" + where + "' (" + slowest->op + " by " + slowest->kernel + "), takes " +
-         format_duration(slowest->seconds_after) + " of the " + format_duration(record.seconds_final) +
-         "; the goal is " + format_duration(goal.target);
+         format_percent(share) + " of the " + format_duration(record.seconds_final) + "; the goal is " +
+         format_duration(goal.target);
 }
 
 }  // namespace lissome

@@ -9,7 +9,8 @@ namespace lissome {
 
 struct Verdict {
   bool accepted = false;
-  std::string reason;  // one sentence with the figures
+  bool over_goal = false;  // needs more memory than the goal, and than before
+  std::string reason;      // one sentence with the figures
   double seconds_before = 0, seconds_after = 0;
   Ratio ratio;  // after / before
   int64_t memory_before = 0, memory_after = 0;
@@ -17,6 +18,7 @@ struct Verdict {
 
 struct GateOptions {
   std::optional<int64_t> memory_goal;
+  double seconds = 4;  // of interleaved running
   uint64_t seed = 0;
   std::function<bool()> should_stop;
 };

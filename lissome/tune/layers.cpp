@@ -18,9 +18,10 @@ struct Part {
 // By module and source line: fused nodes keep the origin of what computes.
 using Parts = std::map<std::pair<std::string, std::string>, Part>;
 
-Parts profile(Variant& variant, const Bench& bench, std::vector<std::pair<std::string, std::string>>* order) {
+Parts profile(Variant& variant, const Bench& bench, const std::function<bool()>& out_of_time,
+              std::vector<std::pair<std::string, std::string>>* order) {
   Parts parts;
-  for (int run = 0; run < kRuns; ++run) {
+  for (int run = 0; run < kRuns && (run == 0 || !out_of_time()); ++run) {
     const StepSink sink = [&](const StepTiming& timing) {
       const PlanOrigin none;
       const PlanOrigin& origin = timing.origin != nullptr ? *timing.origin : none;
@@ -48,10 +49,11 @@ Parts profile(Variant& variant, const Bench& bench, std::vector<std::pair<std::s
 
 }  // namespace
 
-std::vector<LayerRecord> compare_layers(Variant& original, Variant& best, const Bench& bench) {
+std::vector<LayerRecord> compare_layers(Variant& original, Variant& best, const Bench& bench,
+                                        const std::function<bool()>& out_of_time) {
   std::vector<std::pair<std::string, std::string>> order;
-  const Parts before = profile(original, bench, &order);
-  const Parts after = profile(best, bench, nullptr);
+  const Parts before = profile(original, bench, out_of_time, &order);
+  const Parts after = profile(best, bench, out_of_time, nullptr);
   for (const auto& [key, part] : after) {
     if (before.find(key) == before.end()) order.push_back(key);
   }

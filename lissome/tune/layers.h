@@ -8,7 +8,8 @@
 namespace lissome {
 
 // Medians over several runs, summed by module and source line; in the order of the original.
-std::vector<LayerRecord> compare_layers(Variant& original, Variant& best, const Bench& bench);
+std::vector<LayerRecord> compare_layers(Variant& original, Variant& best, const Bench& bench,
+                                        const std::function<bool()>& out_of_time);
 // Bytes of intermediate values live after each node of the program, on the bench inputs.
 Series trace_memory(const std::string& name, const Program& program, const Bench& bench);
 

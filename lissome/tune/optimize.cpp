@@ -15,7 +15,6 @@ Optimized optimize(const Program& original, const Dataset* data, const OptimizeO
                    const WorkControl& control) {
   Search search(original, data, options, control);
   run_basic_stage(search);
-  run_memory_stage(search);
   run_computation_stage(search);
   run_compilation_stage(search);
   run_deployment_stage(search);
@@ -26,10 +25,13 @@ Optimized optimize(const Program& original, const Dataset* data, const OptimizeO
   return control.stopped() ? search.describe_so_far() : result;
 }
 
-void save_optimized(const Optimized& optimized, const std::string& path) { seal_optimized(optimized, path)->commit(); }
+void save_optimized(const Optimized& optimized, const std::string& path, FileContents contents) {
+  seal_optimized(optimized, path, contents)->commit();
+}
 
-std::unique_ptr<AtomicFile> seal_optimized(const Optimized& optimized, const std::string& path) {
-  return seal_model_file(path, pack_with_plan(optimized.program, optimized.plan, to_json(optimized.record)));
+std::unique_ptr<AtomicFile> seal_optimized(const Optimized& optimized, const std::string& path, FileContents contents) {
+  const Json record = to_json(optimized.record);
+  return seal_model_file(path, pack_with_record(optimized.program, optimized.plan, record, contents));
 }
 
 }  // namespace lissome

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kFinalRounds = 200;
 constexpr double kFinalSeconds = 10;
+constexpr double kFinalShare = 0.1;  // of the time of the whole search, where that is less
 
 void take_known_totals(OptimizationRecord& record, const Variant& original, const Variant& best) {
   record.size_original = count_weight_bytes(original);
@@ -26,15 +27,15 @@ void take_known_totals(OptimizationRecord& record, const Variant& original, cons
 }
 
 void measure_totals(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
-                    const OptimizeOptions& options, const WorkControl& control) {
+                    const OptimizeOptions& options, const std::function<bool()>& out_of_time) {
   InterleaveOptions interleave;
   interleave.warmup = 5;
   interleave.rounds = kFinalRounds;
   interleave.least_rounds = 20;
-  interleave.seconds = kFinalSeconds;
+  interleave.seconds = std::min(kFinalSeconds, kFinalShare * options.seconds);
   interleave.confidence = 0.99;
   interleave.seed = options.seed;
-  interleave.should_stop = control.should_stop;
+  interleave.should_stop = out_of_time;
   const Interleaved timing = compare_interleaved(
       {{"best", [&] { best.session->run(bench.views); }}, {"original", [&] { original.session->run(bench.views); }}},
       interleave);
@@ -103,12 +104,27 @@ std::string list_goals_met_before(const OptimizationRecord& record) {
   return join(names, ", ");
 }
 
+std::string tell_left_out_for_time(const OptimizationRecord& record) {
+  size_t measured = 0, left_out = 0;
+  for (const StepRecord& step : record.steps) {
+    if (step.reason.starts_with(kNoTimeLeft)) {
+      ++left_out;
+    } else if (step.seconds_before > 0) {
+      ++measured;
+    }
+  }
+  if (left_out == 0) return {};
+  return "; stopped by --time after " + std::to_string(measured) + " of " + std::to_string(measured + left_out) +
+         " steps";
+}
+
 std::string make_answer(const OptimizationRecord& record) {
   if (record.seconds_original <= 0) return "interrupted before a step was measured: the original as it is";
   char text[256];
   const bool faster = record.speedup.interval.low > 1;
   if (faster) {
-    std::snprintf(text, sizeof text, "%.2f times faster: %s instead of %s, ", record.speedup.median,
+    // The factor is the median over pairs of calls; the quotient of the two medians beside it may differ.
+    std::snprintf(text, sizeof text, "%.2f times faster (median of pairs): %s instead of %s, ", record.speedup.median,
                   format_duration(record.seconds_final).c_str(), format_duration(record.seconds_original).c_str());
   } else {
     std::snprintf(text, sizeof text, "not faster beyond noise: %s against %s, ",
@@ -131,6 +147,7 @@ std::string make_answer(const OptimizationRecord& record) {
     answer += "; the original met the goal already: " + before;
   }
   if (record.interrupted) answer += "; interrupted, the best so far";
+  answer += tell_left_out_for_time(record);
   return missed > 0 ? answer + "; goal not met: " + names : answer;
 }
 
@@ -179,9 +196,8 @@ Json layer_to_json(const LayerRecord& layer) {
 
 }  // namespace
 
-ModelFile pack_with_plan(const Program& program, const Plan& plan, const Json& record) {
-  ModelFile file = pack_program(program);
-  put_plan(file, plan);
+ModelFile pack_with_record(const Program& program, const Plan& plan, const Json& record, FileContents contents) {
+  ModelFile file = pack_prepared(program, plan, contents);
   if (!record.is_null()) {
     Json metadata = file.metadata.empty() ? Json::object() : parse_json(file.metadata, "metadata");
     metadata["optimization"] = record;
@@ -190,16 +206,13 @@ ModelFile pack_with_plan(const Program& program, const Plan& plan, const Json& r
   return file;
 }
 
-void save_with_plan(const Program& program, const Plan& plan, const Json& record, const std::string& path) {
-  save_model_file(path, pack_with_plan(program, plan, record));
-}
-
 void complete_record(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
-                     const OptimizeOptions& options, const WorkControl& control) {
-  measure_totals(record, original, best, bench, options, control);
+                     const OptimizeOptions& options, const WorkControl& control,
+                     const std::function<bool()>& out_of_time) {
+  measure_totals(record, original, best, bench, options, out_of_time);
   judge_goals(record, options);
   if (control.stopped()) return;
-  record.layers = compare_layers(original, best, bench);
+  record.layers = compare_layers(original, best, bench, out_of_time);
   record.memory_over_time = {trace_memory("before", *original.program, bench),
                              trace_memory("after", *best.program, bench)};
   for (const GoalRecord& goal : record.goals) {

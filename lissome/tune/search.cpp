@@ -13,6 +13,13 @@ namespace lissome {
 namespace {
 
 constexpr int kExpectedSteps = 10;         // for the time left, until the search knows better
+constexpr double kMostFinishing = 12;      // seconds that are kept back for the last measurement,
+constexpr double kFinishingShare = 0.15;   // and which part of all, where that is less
+constexpr double kMostMeasuring = 4;       // seconds of interleaved running for one step,
+constexpr double kLeastMeasuring = 0.2;    // at least so many,
+constexpr double kMeasuredShare = 0.4;     // and which part of a step's time; the rest lowers, calibrates and judges
+constexpr double kJudgingShare = 0.1;      // of all, for the answers of the original on held-out data
+constexpr int64_t kLeastJudged = 16;       // samples
 constexpr int64_t kQualityBatch = 32;      // samples a run when judging quality
 constexpr int64_t kMostCalibration = 512;  // samples
 constexpr int64_t kCalibrationBatch = 16;
@@ -32,9 +39,17 @@ LowerOptions reference_lowering(const OptimizeOptions& options) {
   return lowering;
 }
 
-// The batch size that the model insists on, 0 when it takes any.
-int64_t find_fixed_batch(const std::vector<DataSignature>& inputs) {
-  return inputs.empty() || inputs.front().sizes.empty() ? 0 : std::max<int64_t>(inputs.front().sizes.front(), 0);
+double steps_end(double seconds) { return seconds - std::min(kMostFinishing, kFinishingShare * seconds); }
+
+// A form that does not pay by itself is kept where it needs no libtorch: it opens in milliseconds and runs where only
+// the runtime is. One that still needs libtorch is kept where nothing shows that it is slower: later steps build on it.
+void keep_without_libtorch(const Plan& plan, const Verdict& verdict, StepRecord& step) {
+  if (verdict.over_goal) return;
+  const bool frees = !plan.needs_reference();
+  if (!frees && verdict.ratio.interval.low > 1) return;
+  step.accepted = true;
+  step.reason = std::string(frees ? "runs without libtorch, so it is kept" : "later steps build on it, so it is kept") +
+                "; " + verdict.reason;
 }
 
 std::string format_loss(double loss, double allowed) {
@@ -45,24 +60,18 @@ std::string format_loss(double loss, double allowed) {
 
 }  // namespace
 
-Prepared prepare(const Program& original, const std::vector<std::string>& disabled_passes) {
-  PipelineOptions options;
-  options.disabled = disabled_passes;
-  std::vector<PassResult> results;
-  Prepared prepared{std::make_shared<const Program>(prepare_inference(original, options, &results)), {}};
-  for (const PassResult& result : results) {
-    if (result.rewrites > 0)
-      prepared.notes.push_back(result.name + ": " + std::to_string(result.rewrites) + " rewrites");
-  }
-  return prepared;
-}
-
 Search::Search(const Program& original, const Dataset* data, const OptimizeOptions& options, const WorkControl& control)
-    : options_(options), control_(control), signature_(describe_inputs(original)) {
+    : options_(options),
+      control_(control),
+      signature_(describe_inputs(original)),
+      call_(describe_call(original)),
+      batch_(call_.choose_batch(options.batch)) {
+  work_.on_progress = control.on_progress;
+  work_.should_stop = [this] { return control_.stopped() || watch_.seconds() > steps_end(options_.seconds); };
   record_.model = options.model_name;
   record_.command = options.command;
   record_.seed = options.seed;
-  record_.batch = options.batch;
+  record_.batch = batch_;
   record_.machine = processor_name() + ", " + std::to_string(usable_threads()) + " threads, " + describe_features();
   set_up_data(data);
   original_ = make_variant("original", std::make_shared<const Program>(original), reference_lowering(options), bench_);
@@ -72,16 +81,33 @@ Search::Search(const Program& original, const Dataset* data, const OptimizeOptio
   const Metric metric = choose_metric(data, options.metric);
   record_.metric = std::string(metric_name(metric));
   if (split_) {
-    const Dataset& held_out = split_->validation;
-    OutputRows outputs = collect_outputs(*original_->session, held_out, kQualityBatch, control);
-    if (control.stopped()) return;  // not of all samples: nothing to judge by, and nothing will be tried
-    judge_.emplace(metric, held_out, std::move(outputs));
-    original_->quality = judge_->original();
-    record_.data_note =
-        judge_->describe() + "; " + std::to_string(split_->calibration.samples()) + " other samples calibrate";
+    set_up_judge(metric);
   } else {
     record_.data_note = "no data: inputs are generated and only exact steps are tried";
   }
+}
+
+int64_t Search::count_affordable_samples() {
+  original_->session->run(bench_.views);  // the first call sets up
+  const Stopwatch watch;
+  original_->session->run(bench_.views);
+  const double each = watch.seconds() / static_cast<double>(std::max<int64_t>(batch_, 1));
+  const double affordable = kJudgingShare * options_.seconds / std::max(each, 1e-9);
+  return std::max(kLeastJudged, static_cast<int64_t>(std::min(affordable, 1e15)));
+}
+
+void Search::set_up_judge(Metric metric) {
+  Dataset& held_out = split_->validation;
+  const int64_t all = held_out.samples();
+  const int64_t judged = all <= kLeastJudged ? all : std::min(all, count_affordable_samples());
+  held_out.rows.resize(static_cast<size_t>(judged));
+  OutputRows outputs = collect_outputs(*original_->session, held_out, kQualityBatch, call_.batch(), control_);
+  if (control_.stopped()) return;  // not of all samples: nothing to judge by, and nothing will be tried
+  judge_.emplace(metric, held_out, std::move(outputs));
+  original_->quality = judge_->original();
+  record_.data_note = judge_->describe();
+  if (judged < all) record_.data_note += ", of " + std::to_string(all) + " that are held out: as many as --time leaves";
+  record_.data_note += "; " + std::to_string(split_->calibration.samples()) + " other samples calibrate";
 }
 
 void Search::set_up_data(const Dataset* data) {
@@ -94,31 +120,35 @@ void Search::set_up_data(const Dataset* data) {
     split_ = split_dataset(fitted, split);
     Dataset one_call = split_->validation;
     const int64_t available = one_call.samples();
-    for (int64_t i = 0; one_call.samples() < options_.batch; ++i) {
+    for (int64_t i = 0; one_call.samples() < batch_; ++i) {
       one_call.rows.push_back(one_call.rows[static_cast<size_t>(i % available)]);
     }
-    bench_.inputs = take_batch(one_call, 0, options_.batch);
+    bench_.inputs = take_batch(one_call, 0, batch_);
   } else {
-    GenerateOptions generate;
-    generate.batch = options_.batch;
-    generate.seed = options_.seed;
-    bench_.inputs = generate_inputs(signature_, generate);
+    bench_.inputs = generate_inputs(signature_, call_.choose(batch_), options_.seed);
   }
   for (const NamedArray& input : bench_.inputs) bench_.views.push_back(input.array.view());
 }
 
 const Prepared& Search::fused() {
-  if (!fused_) fused_ = prepare(*original_->program, {});
+  if (fused_) return *fused_;
+  std::vector<PassResult> results;
+  fused_ = Prepared{std::make_shared<const Program>(prepare_inference(*original_->program, {}, &results)), {}};
+  for (const PassResult& result : results) {
+    if (result.rewrites > 0)
+      fused_->notes.push_back(result.name + ": " + std::to_string(result.rewrites) + " rewrites");
+  }
   return *fused_;
 }
 
 std::vector<std::vector<c10::IValue>> Search::calibration_batches() const {
   std::vector<std::vector<c10::IValue>> batches;
   Dataset data = split_->calibration;
-  const int64_t fixed = find_fixed_batch(signature_);
-  const int64_t step = fixed > 0 ? fixed : kCalibrationBatch;
-  // Surplus places of the last fixed batch take the first samples again.
-  for (size_t i = 0; fixed > 0 && data.samples() % fixed != 0; ++i) data.rows.push_back(data.rows.at(i));
+  const BatchRange& range = call_.batch();
+  const int64_t step = range.nearest(kCalibrationBatch);
+  // A last batch that would be smaller than the model takes is filled up with the first samples again.
+  for (size_t i = 0; data.samples() % step != 0 && data.samples() % step < range.least; ++i)
+    data.rows.push_back(data.rows.at(i));
   for (int64_t first = 0; first < data.samples(); first += step) {
     const std::vector<NamedArray> arrays = take_batch(data, first, std::min(step, data.samples() - first));
     std::vector<c10::IValue> values;
@@ -135,34 +165,42 @@ void Search::report(const std::string& stage, const std::string& message) {
   progress.message = message;
   const int expected = std::max(kExpectedSteps, tried_ + 1);
   progress.fraction = static_cast<double>(tried_) / expected;
-  if (tried_ > 0) progress.seconds_left = spent_seconds() / tried_ * (expected - tried_);
+  const double left = std::max(options_.seconds - spent_seconds(), 0.0);
+  progress.seconds_left = tried_ > 0 ? std::min(left, spent_seconds() / tried_ * (expected - tried_)) : left;
   control_.report(progress);
 }
 
-bool Search::judge_quality(Variant& variant, StepRecord& step) {
+bool Search::judge_quality(Variant& variant, StepRecord& step, const WorkControl& control) {
   last_loss_.reset();
   if (!judge_) return true;
-  variant.quality = judge_->measure(collect_outputs(*variant.session, split_->validation, kQualityBatch, control_));
+  const OutputRows outputs =
+      collect_outputs(*variant.session, split_->validation, kQualityBatch, call_.batch(), control);
+  if (control.stopped()) {  // not the rows of all samples
+    step.reason = std::string(control_.stopped() ? "interrupted" : kNoTimeLeft) + " before its quality was known";
+    return false;
+  }
+  variant.quality = judge_->measure(outputs);
   step.quality_before = best_->quality;
   step.quality_after = variant.quality;
   const double loss = judge_->loss(*variant.quality);
-  if (control_.stopped()) {
-    step.reason = "interrupted before its quality was known";
-    return false;
-  }
   if (loss <= options_.goal.max_loss) return true;
   last_loss_ = loss;
   step.reason = format_loss(loss, options_.goal.max_loss) + " (would be " + step.reason + ")";
   return false;
 }
 
-bool Search::try_step(const std::string& stage, const std::string& name, bool lossy,
-                      const std::function<Proposal()>& propose) {
+double Search::measuring_seconds() const {
+  const double left = steps_end(options_.seconds) - watch_.seconds();
+  const int steps = std::max(kExpectedSteps - tried_, 1);
+  return std::clamp(kMeasuredShare * left / steps, kLeastMeasuring, kMostMeasuring);
+}
+
+bool Search::try_step(const std::string& stage, const std::string& name, const std::function<Proposal()>& propose,
+                      Keep keep) {
   last_loss_.reset();
-  if (out_of_time()) {
-    skip_step(stage, name, control_.stopped() ? "interrupted" : "no time left");
-    return false;
-  }
+  // What is kept for other reasons than its speed is built whatever the time; its measurement is cut short.
+  const WorkControl& control = keep == Keep::when_it_pays ? work_ : control_;
+  if (stop_step(stage, name, control)) return false;
   report(stage, name);
   const Stopwatch watch;
   const Span span("step." + name, stage);
@@ -173,18 +211,22 @@ bool Search::try_step(const std::string& stage, const std::string& name, bool lo
   try {
     Proposal proposal = propose();
     step.notes = std::move(proposal.notes);
-    proposal.lowering.should_stop = control_.should_stop;
-    if (stop_step(stage, name)) return false;
+    proposal.lowering.should_stop = control.should_stop;
+    if (stop_step(stage, name, control)) return false;
     variant = make_variant(name, std::move(proposal.program), proposal.lowering, bench_);
+    for (const LargerForm& form : list_larger_forms(*variant->plan)) step.notes.push_back(describe_larger_form(form));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
     skip_step(stage, name, "not possible here: " + error.message());
     return false;
   }
-  if (stop_step(stage, name)) return false;
-  GateOptions gate{options_.goal.memory, options_.seed, control_.should_stop};
-  const Verdict verdict = judge_speed(*best_, *variant, bench_, gate);
-  if (stop_step(stage, name)) return false;  // a comparison that was cut short proves nothing
+  if (stop_step(stage, name, control)) return false;
+  const Verdict verdict = judge_speed(*best_, *variant, bench_,
+                                      {.memory_goal = options_.goal.memory,
+                                       .seconds = measuring_seconds(),
+                                       .seed = options_.seed,
+                                       .should_stop = work_.should_stop});
+  if (stop_step(stage, name, control)) return false;  // a comparison that was cut short proves nothing
   step.reason = verdict.reason;
   step.seconds_before = verdict.seconds_before;
   step.seconds_after = verdict.seconds_after;
@@ -193,9 +235,9 @@ bool Search::try_step(const std::string& stage, const std::string& name, bool lo
   step.memory_after = verdict.memory_after;
   step.size_before = count_weight_bytes(*best_);
   step.size_after = count_weight_bytes(*variant);
-  step.accepted = verdict.accepted && judge_quality(*variant, step);
-  if (!lossy && verdict.accepted && !step.accepted && last_loss_)
-    step.notes.push_back("an exact step must not lose: rounding on this data");
+  step.accepted = verdict.accepted;
+  if (!step.accepted && keep == Keep::without_libtorch) keep_without_libtorch(*variant->plan, verdict, step);
+  step.accepted = step.accepted && judge_quality(*variant, step, control);
   step.spent_seconds = watch.seconds();
   ++tried_;
   if (step.accepted) {
@@ -207,9 +249,9 @@ bool Search::try_step(const std::string& stage, const std::string& name, bool lo
   return step.accepted;
 }
 
-bool Search::stop_step(const std::string& stage, const std::string& name) {
-  if (!control_.stopped()) return false;
-  skip_step(stage, name, "interrupted");
+bool Search::stop_step(const std::string& stage, const std::string& name, const WorkControl& control) {
+  if (!control.stopped()) return false;
+  skip_step(stage, name, control_.stopped() ? "interrupted" : std::string(kNoTimeLeft));
   return true;
 }
 
@@ -225,8 +267,8 @@ void Search::keep_step(const Variant& before, const Variant& after) {
   if (options_.keep_steps.empty()) return;
   const std::string number = std::to_string(tried_);
   const std::string stem = options_.keep_steps + "/" + (number.size() < 2 ? "0" + number : number);
-  save_with_plan(*before.program, *before.plan, Json(), stem + "-before.lissome");
-  save_with_plan(*after.program, *after.plan, Json(), stem + "-after.lissome");
+  save_prepared(*before.program, *before.plan, stem + "-before.lissome");
+  save_prepared(*after.program, *after.plan, stem + "-after.lissome");
 }
 
 Optimized Search::take_best(OptimizationRecord record) const {
@@ -238,7 +280,8 @@ Optimized Search::take_best(OptimizationRecord record) const {
 
 Optimized Search::finish() {
   OptimizationRecord record = record_;
-  complete_record(record, *original_, *best_, bench_, options_, control_);
+  complete_record(record, *original_, *best_, bench_, options_, control_,
+                  [&] { return control_.stopped() || watch_.seconds() > options_.seconds; });
   return take_best(std::move(record));
 }
 

@@ -19,21 +19,27 @@ struct Proposal {
   std::vector<std::string> notes;
 };
 
-// The original in eval form after some or all passes; `notes` say what each did.
+// The original in eval form after all passes; `notes` say what each did.
 struct Prepared {
   std::shared_ptr<const Program> program;
   std::vector<std::string> notes;
 };
-Prepared prepare(const Program& original, const std::vector<std::string>& disabled_passes);
 
 class Search {
  public:
   Search(const Program& original, const Dataset* data, const OptimizeOptions& options, const WorkControl& control);
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
 
-  // Builds, measures, judges; the best so far changes when the step is accepted. `lossy` steps are judged on held-out
-  // data too. Errors of kind unsupported while building refuse the step; others pass through.
-  bool try_step(const std::string& stage, const std::string& name, bool lossy,
-                const std::function<Proposal()>& propose);
+  // What becomes of a step: whether it must pay to be kept.
+  enum class Keep {
+    when_it_pays,
+    without_libtorch,  // kept as well where it frees the model of libtorch, or is not slower beyond noise
+  };
+  // Builds, measures, judges on held-out data where there is some; the best so far changes when the step is accepted.
+  // Errors of kind unsupported while building refuse the step; others pass through.
+  bool try_step(const std::string& stage, const std::string& name, const std::function<Proposal()>& propose,
+                Keep keep = Keep::when_it_pays);
   // Notes a step that was left out, with the reason.
   void skip_step(const std::string& stage, const std::string& name, const std::string& reason);
 
@@ -42,7 +48,7 @@ class Search {
   const Prepared& fused();  // by all passes; precision starts from it and never stacks on a lossy step
   const Bench& bench() const { return bench_; }
   const OptimizeOptions& options() const { return options_; }
-  const WorkControl& control() const { return control_; }
+  const WorkControl& control() const { return work_; }  // stops when the search is stopped and when its time is up
   const QualityJudge* judge() const { return judge_ ? &*judge_ : nullptr; }
   const std::optional<DataSplit>& split() const { return split_; }
   std::vector<std::vector<c10::IValue>> calibration_batches() const;
@@ -50,7 +56,6 @@ class Search {
   std::optional<double> last_loss() const { return last_loss_; }
 
   bool has_data() const { return split_.has_value(); }
-  bool out_of_time() const { return control_.stopped() || watch_.seconds() > 0.9 * options_.seconds; }
   double spent_seconds() const { return watch_.seconds(); }
   void report(const std::string& stage, const std::string& message);
 
@@ -61,16 +66,23 @@ class Search {
 
  private:
   void set_up_data(const Dataset* data);
-  bool judge_quality(Variant& variant, StepRecord& step);
-  bool stop_step(const std::string& stage, const std::string& name);  // notes it where the search is stopped
+  void set_up_judge(Metric metric);
+  int64_t count_affordable_samples();  // of held-out data, by what one call of the original takes
+  bool judge_quality(Variant& variant, StepRecord& step, const WorkControl& control);
+  bool stop_step(const std::string& stage, const std::string& name,
+                 const WorkControl& control);  // notes it where stopped
+  double measuring_seconds() const;            // that the next step's comparison may take
   void tell_so_far(bool better) const;
   Optimized take_best(OptimizationRecord record) const;
   void keep_step(const Variant& before, const Variant& after);
 
   const OptimizeOptions& options_;
   const WorkControl& control_;
+  WorkControl work_;
   Stopwatch watch_;
   std::vector<DataSignature> signature_;
+  CallSizes call_;
+  int64_t batch_;  // samples of one call
   std::optional<DataSplit> split_;
   Bench bench_;
   std::optional<QualityJudge> judge_;

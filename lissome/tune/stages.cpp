@@ -7,29 +7,10 @@
 #include <set>
 
 #include "lissome/compress.h"
-#include "lissome/pass.h"
 #include "lissome/runtime.h"
 
 namespace lissome {
 namespace {
-
-// Passes that fuse or rewrite what computes; the others only clean.
-bool is_fusing(std::string_view name) {
-  return name.starts_with("fuse_") || name.starts_with("fold_batch") || name.starts_with("merge_sibling") ||
-         name.starts_with("convert_");
-}
-
-std::vector<std::string> list_fusing_passes() {
-  std::vector<std::string> names;
-  for (const Pass& pass : list_passes()) {
-    if (is_fusing(pass.name)) names.emplace_back(pass.name);
-  }
-  return names;
-}
-
-Proposal propose(const Search& search, const Prepared& prepared) {
-  return {prepared.program, search.best().lowering, prepared.notes};
-}
 
 std::string describe(const Smoothing& smoothing) {
   char strength[16];
@@ -58,7 +39,7 @@ class PrecisionTrials {
     for (int tries = 0; tries < kMostTries; ++tries) {
       std::string name = precision_.name;
       if (tries > 0) name += ", layers that keep " + format_decibels(least);
-      const bool accepted = search_.try_step("computation", name, true, [&] { return propose(least); });
+      const bool accepted = search_.try_step("computation", name, [&] { return propose(least); });
       if (accepted || !precision_.int8 || !search_.last_loss()) return;
       const std::optional<double> next = find_next_bound();
       if (!next) return;
@@ -132,7 +113,7 @@ void try_byte_attention(Search& search) {
   Program program = *search.best().program;
   const int count = has_int8 ? quantize_attention(program) : 0;
   if (count == 0) return;
-  search.try_step("computation", "int8 products in attention", true, [&] {
+  search.try_step("computation", "int8 products in attention", [&] {
     Proposal proposal{std::make_shared<const Program>(program), search.best().lowering, {}};
     proposal.notes = {std::to_string(count) + " nodes of attention multiply bytes"};
     return proposal;
@@ -142,17 +123,15 @@ void try_byte_attention(Search& search) {
 }  // namespace
 
 void run_basic_stage(Search& search) {
-  search.try_step("basic", "clean", false,
-                  [&] { return propose(search, prepare(*search.original().program, list_fusing_passes())); });
-  search.try_step("basic", "fuse", false, [&] { return propose(search, search.fused()); });
-}
-
-void run_memory_stage(Search& search) {
-  search.try_step("memory", "planned memory, layout, own kernels", false, [&] {
-    Proposal proposal{search.fused().program, search.best().lowering, {}};
+  const auto keep = Search::Keep::without_libtorch;
+  const auto propose_prepared = [&] {
+    Proposal proposal{search.fused().program, search.best().lowering, search.fused().notes};
     proposal.lowering.forced = search.options().forced;
     return proposal;
-  });
+  };
+  if (search.try_step("basic", "prepared: rewritten, planned memory, own kernels", propose_prepared, keep)) return;
+  search.try_step("basic", "rewritten, every op by libtorch",
+                  [&] { return Proposal{search.fused().program, search.best().lowering, search.fused().notes}; });
 }
 
 void run_computation_stage(Search& search) {
@@ -163,9 +142,9 @@ void run_computation_stage(Search& search) {
   static constexpr Precision kPrecisions[] = {
       {"bf16", false, false, true},
       {"int8", true, false, false},
-      {"int8, scales found while running", true, true, false},
+      {"dynamic int8", true, true, false},
       {"int8 and bf16", true, false, true},
-      {"int8, scales found while running, and bf16", true, true, true},
+      {"dynamic int8 and bf16", true, true, true},
   };
   std::shared_ptr<const Int8Calibration> fixed, dynamic;
   const std::string int8_warning = explain_int8_without_vnni();
@@ -185,7 +164,7 @@ void run_compilation_stage(Search& search) {
     search.skip_step("compilation", "kernels chosen by timing", "--effort fast times none");
     return;
   }
-  search.try_step("compilation", "kernels chosen by timing", false, [&] {
+  search.try_step("compilation", "kernels chosen by timing", [&] {
     Proposal proposal{search.best().program, search.best().lowering, {}};
     proposal.lowering.forced = search.options().forced;
     proposal.lowering.effort = search.options().effort;
@@ -199,7 +178,7 @@ void run_deployment_stage(Search& search) {
   std::set<int> counts = {1, (usable_cores() + 1) / 2, usable_threads()};
   counts.erase(usable_cores());
   for (const int count : counts) {
-    search.try_step("deployment", count == 1 ? "one thread" : std::to_string(count) + " threads", false, [&] {
+    search.try_step("deployment", count == 1 ? "one thread" : std::to_string(count) + " threads", [&] {
       Proposal proposal{search.best().program, search.best().lowering, {}};
       proposal.lowering.threads = count;
       return proposal;

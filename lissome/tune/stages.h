@@ -5,8 +5,7 @@
 
 namespace lissome {
 
-void run_basic_stage(Search& search);        // clean, fuse
-void run_memory_stage(Search& search);       // static memory, layout, own kernels
+void run_basic_stage(Search& search);        // all exact rewrites, static memory, layout, own kernels
 void run_computation_stage(Search& search);  // bf16, int8
 void run_compilation_stage(Search& search);  // kernels chosen by timing
 void run_deployment_stage(Search& search);   // threads
