@@ -6,22 +6,35 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-namespace lissome {
+#include "lissome/cli/json_answer.h"
 
-BestSoFar::BestSoFar(std::string output, std::string report, bool json, const Console& console)
-    : output_(std::move(output)), report_path_(std::move(report)), json_(json), console_(console) {}
+namespace lissome {
+namespace {
+
+std::string print_record(const OptimizationRecord& record, const OptimizeOutputs& outputs) {
+  Json result = to_json(record);
+  result["output"] = outputs.model;
+  result["report"] = or_null(outputs.report);
+  const Table tables[] = {make_goal_table(record), make_step_table(record), make_layer_table(record)};
+  return print_answer("optimize", std::move(result), tables);
+}
+
+}  // namespace
+
+BestSoFar::BestSoFar(OptimizeOutputs outputs, const Console& console)
+    : outputs_(std::move(outputs)), console_(console) {}
 
 void BestSoFar::keep(const Optimized& so_far, bool better) {
   std::unique_ptr<AtomicFile> model, report;
   outdated_ = outdated_ || better;
-  if (outdated_) model = seal_optimized(so_far, output_);
-  if (!report_path_.empty()) {
-    report = std::make_unique<AtomicFile>(report_path_);
+  if (outdated_) model = seal_optimized(so_far, outputs_.model, outputs_.contents);
+  if (!outputs_.report.empty()) {
+    report = std::make_unique<AtomicFile>(outputs_.report);
     report->write(render_html(so_far.record));
     report->seal();
   }
   std::string text =
-      json_ ? print_json(to_json(so_far.record)) + "\n" : render_terminal(so_far.record, console_.terminal());
+      outputs_.json ? print_record(so_far.record, outputs_) : render_terminal(so_far.record, console_.terminal());
   {
     const std::lock_guard lock(mutex_);
     if (published_) return;
@@ -41,7 +54,7 @@ bool BestSoFar::publish(double seconds) {
   model_->commit();
   if (report_) report_->commit();
   console_.print(text_);
-  console_.say("written to " + output_ + (report_path_.empty() ? "" : ", report in " + report_path_));
+  console_.say("written to " + outputs_.model + (outputs_.report.empty() ? "" : ", report in " + outputs_.report));
   return true;
 }
 

@@ -12,10 +12,17 @@
 
 namespace lissome {
 
+// What optimize writes.
+struct OptimizeOutputs {
+  std::string model;
+  FileContents contents = FileContents::plan;
+  std::string report;  // a path; empty: none
+  bool json = false;   // the record is printed as JSON, else as a table
+};
+
 class BestSoFar {
  public:
-  // `report` may be empty. The record is printed as JSON or as a table.
-  BestSoFar(std::string output, std::string report, bool json, const Console& console);
+  BestSoFar(OptimizeOutputs outputs, const Console& console);
 
   // Takes the place of what was kept. Unless `better`, the model that was kept stays and only the record is new.
   // Throws io, and keeps what was kept; the next call then writes the model whatever `better` says.
@@ -26,8 +33,7 @@ class BestSoFar {
   bool publish(double seconds);
 
  private:
-  const std::string output_, report_path_;
-  const bool json_;
+  const OptimizeOutputs outputs_;
   const Console& console_;
   bool outdated_ = true;  // the model that is kept is not the best any more
   std::mutex mutex_;      // guards all below

@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
+#include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"
+#include "lissome/cli/json_answer.h"
 #include "lissome/cli/model.h"
 
 namespace lissome {
@@ -126,8 +128,9 @@ std::vector<std::string> list_breaches(const std::vector<Ran>& nodes, const Expe
 }
 
 Table make_table(const std::vector<Ran>& nodes) {
-  Table table{
-      "", {{"node", ""}, {"op", ""}, {"kernel", ""}, {"isa", ""}, {"dtype", ""}, {"device", ""}, {"module", ""}}, {}};
+  Table table{"Nodes",
+              {{"node", ""}, {"op", ""}, {"kernel", ""}, {"isa", ""}, {"dtype", ""}, {"device", ""}, {"module", ""}},
+              {}};
   for (const Ran& ran : nodes) {
     table.rows.push_back(
         {ran.origin.node, ran.origin.op, ran.kernel, ran.isa, ran.dtype, ran.device, ran.origin.module});
@@ -142,16 +145,17 @@ int run_audit(const std::vector<std::string>& arguments, Console& console) {
   std::string model, expect;
   CallFlags call;
   bool json = false;
-  flags.require("MODEL", model, ".lissome or .pt2");
+  flags.require("MODEL", model, kModelHelp);
   add_call_flags(flags, call);
   flags.add("--expect", expect,
             "such as dtype=int8,fallback=none,isa=avx512_vnni; dtype and isa are of nodes that multiply");
-  flags.add("--json", json, "print the result as JSON");
+  flags.add_json(json);
   if (!flags.parse(arguments)) return 0;
 
   const Expectations wanted = parse_expectations(expect);
   Session session(open_plan(model, call.threads, call.device), {.threads = call.threads});
-  const std::vector<NamedArray> inputs = choose_inputs(session.plan(), call.input, call.batch, call.seed, nullptr);
+  const std::vector<NamedArray> inputs =
+      choose_inputs(session.plan(), call.input, call.batch, call.seed, say_notes(console));
   const std::vector<Ran> nodes = watch_run(session, inputs);
   const std::vector<std::string> breaches = list_breaches(nodes, wanted);
   // A .pt2 runs through libtorch, so the library that can tell is loaded.
@@ -159,8 +163,8 @@ int run_audit(const std::vector<std::string>& arguments, Console& console) {
     console.say("note: " + model + " holds native code of AOTInductor too, which was not run (bench --allow-native)");
   const Table table = make_table(nodes);
   if (json) {
-    console.print(print_json(Json{{"nodes", to_json(table)}, {"breaches", breaches}, {"met", breaches.empty()}}) +
-                  "\n");
+    const Json result{{"expect", or_null(expect)}, {"as_expected", breaches.empty()}, {"not_as_expected", breaches}};
+    console.print(print_answer("audit", result, {&table, 1}));
   } else {
     console.print(render_table(table, console.terminal()) + "\n");
     for (const std::string& breach : breaches) console.print("not as expected: " + breach + "\n");

@@ -2,10 +2,13 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lissome/cli/command.h"
+#include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"
 #include "lissome/cli/interrupt.h"
+#include "lissome/cli/json_answer.h"
 #include "lissome/cli/model.h"
 #include "lissome/cli/probe.h"
 #include "lissome/cli/session_flags.h"
@@ -23,19 +26,20 @@ struct BenchFlags {
 };
 
 bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
-  Flags flags("bench", "Times models against each other, in turns; ratios are against the first.");
-  flags.add("MODEL", to.models, ".lissome or .pt2, one or more");
+  Flags flags("bench",
+              "Times one model or more against each other, in rounds of one call each; ratios are against the first.");
+  flags.add("MODEL", to.models, kModelHelp);
   add_call_flags(flags, to.call);
-  flags.add("--warmup", to.warmup, "untimed calls of each model", 0);
-  flags.add("--runs", to.runs, "rounds", 1);
+  flags.add("--warmup", to.warmup, kWarmupHelp, 0);
+  flags.add("--runs", to.runs, kRunsHelp, 1);
   add_session_flags(flags, to.asked);
   flags.add("--streams", to.streams,
             "calls a second with 1 to N calls at once, the threads shared out among them; auto: as many as there are "
             "threads; a limit on memory is shared out too");
   flags.add("--allow-native", to.allow_native,
-            "time native code that AOTInductor put into a .pt2 too; it is loaded into this process and may do whatever "
-            "that may: only for files that you trust");
-  flags.add("--json", to.json, "print the result as JSON");
+            "time native code that AOTInductor put into a .pt2 too; it is loaded into this process and can run "
+            "arbitrary code: only for files that you trust");
+  flags.add_json(to.json);
   flags.add_hidden("--probe", to.probe);  // for probe_model alone
   if (!flags.parse(arguments)) return false;
   if (to.models.empty() && to.probe.empty()) throw_error(ErrorKind::usage, "no model given\nSee lissome bench --help");
@@ -44,6 +48,22 @@ bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
   if (!to.streams.empty() && to.allow_native)
     throw_error(ErrorKind::usage, "--streams and --allow-native exclude each other: native code has no streams");
   return true;
+}
+
+// For people: the last part of each path, where these differ too.
+Table shorten_paths(Table table) {
+  std::set<std::string> names, paths;
+  for (const auto& row : table.rows) {
+    const std::string& path = std::get<std::string>(row.front());
+    paths.insert(path);
+    names.insert(path.substr(path.rfind('/') + 1));
+  }
+  if (names.size() < paths.size()) return table;
+  for (auto& row : table.rows) {
+    std::string& path = std::get<std::string>(row.front());
+    path.erase(0, path.rfind('/') + 1);
+  }
+  return table;
 }
 
 // One row of the table: a model as it is, within a limit, in buckets, or as native code, which has no session.
@@ -57,18 +77,25 @@ struct Entry {
   NativeRun native;
   size_t program = 0;  // of native code: the entry that it is compared with
 
+  // Samples of one call.
+  int64_t batch() const {
+    for (const TensorView& view : views)
+      if (!view.sizes.empty()) return view.sizes.front();
+    return 1;
+  }
   const Session& plain_session() const { return session->session(); }
   std::vector<Array> run() const { return native ? native(views) : session->run(views); }
 };
 
-Entry open_entry(const BenchFlags& flags, const std::string& model, const SessionFlags& asked) {
+Entry open_entry(const BenchFlags& flags, const std::string& model, const SessionFlags& asked,
+                 const NoteSink& tell = {}) {
   Entry entry;
   entry.name = entry.model = model;
   if (!asked.memory.empty()) entry.name += " in " + format_bytes(read_memory(asked));
   if (!asked.buckets.empty()) entry.name += " in buckets " + asked.buckets;
   entry.asked = asked;
   entry.plan = open_plan(model, flags.call.threads, flags.call.device);
-  entry.inputs = choose_inputs(*entry.plan, flags.call.input, flags.call.batch, flags.call.seed, nullptr);
+  entry.inputs = choose_inputs(*entry.plan, flags.call.input, flags.call.batch, flags.call.seed, tell);
   entry.views = view_arrays(entry.inputs);
   entry.session = std::make_unique<AskedSession>(entry.plan, flags.call.threads, asked, entry.views);
   return entry;
@@ -90,7 +117,7 @@ Entry open_native_entry(const std::string& model, const std::vector<Entry>& othe
 }
 
 // With --memory and --buckets every model again for each, so that what they cost is seen.
-std::vector<Entry> open_entries(const BenchFlags& flags) {
+std::vector<Entry> open_entries(const BenchFlags& flags, const Console& console) {
   const SessionFlags &asked = flags.asked, limited{asked.memory, {}, {}};
   read_buckets(asked);  // a wrong form is told before anything is opened
   std::vector<Entry> entries;
@@ -101,7 +128,7 @@ std::vector<Entry> open_entries(const BenchFlags& flags) {
       continue;
     }
     const size_t program = entries.size();
-    entries.push_back(open_entry(flags, model, {}));
+    entries.push_back(open_entry(flags, model, {}, say_notes(console)));
     if (!asked.memory.empty()) entries.push_back(open_entry(flags, model, limited));
     if (!asked.buckets.empty()) entries.push_back(open_entry(flags, model, asked));
     if (native == NativeCode::beside_program) entries.push_back(open_native_entry(model, entries, program));
@@ -158,10 +185,40 @@ std::vector<int> read_streams(const std::string& text, int threads) {
   return count == 1 ? std::vector{1} : std::vector{1, count};
 }
 
+std::vector<std::string> list_notes(const std::vector<Entry>& entries) {
+  std::vector<std::string> notes;
+  for (const Entry& entry : entries) {
+    if (entry.native || entry.name != entry.model) continue;
+    const Session& session = entry.plain_session();
+    const std::string other = describe_other_machine(session.plan().machine, session.threads());
+    if (!other.empty()) notes.push_back(entry.name + ": " + other);
+  }
+  return notes;
+}
+
+// `rounds` is 0 where none were interleaved; the first table is that of the models.
+void print_figures(const BenchFlags& flags, const std::vector<Entry>& entries, size_t rounds, double confidence,
+                   std::span<const Table> tables, const Console& console) {
+  const std::vector<std::string> notes = list_notes(entries);
+  const int threads = entries.front().plain_session().threads();
+  for (const std::string& note : notes) console.say("note: " + note);
+  if (flags.json) {
+    const Json result{{"threads", threads},       {"interleaved_rounds", rounds},
+                      {"confidence", confidence}, {"machine", processor_name()},
+                      {"notes", notes},           {"interrupted", Console::interrupted()}};
+    return console.print(print_answer("bench", result, tables));
+  }
+  for (const Table& table : tables)
+    console.print((&table == tables.data() ? "" : "\n") +
+                  render_table(&table == tables.data() ? shorten_paths(table) : table, console.terminal()));
+  console.say((rounds > 0 ? std::to_string(rounds) + " interleaved rounds, " : "") + std::to_string(threads) +
+              " threads, " + format_cell(100 * confidence, "") + " % bootstrap intervals, " + processor_name());
+}
+
 // Calls a second of each model by the number of streams.
 int bench_streams(const BenchFlags& flags, const Console& console) {
   constexpr double kSeconds = 3;
-  Table table{"",
+  Table table{"Streams",
               {{"model", ""},
                {"streams", ""},
                {"threads each", ""},
@@ -173,11 +230,14 @@ int bench_streams(const BenchFlags& flags, const Console& console) {
                {"to", "x"},
                {"chosen", ""}},
               {}};
-  for (const Entry& entry : open_entries(flags)) {
+  const std::vector<Entry> entries = open_entries(flags, console);
+  std::optional<double> confidence;
+  for (const Entry& entry : entries) {
     const int threads = entry.plain_session().threads();
     const SessionOptions options{.threads = threads, .memory = read_memory(entry.asked)};
     const std::vector<int> counts = read_streams(flags.streams, threads);
     const std::vector<StreamRate> rates = measure_streams(entry.plan, entry.views, counts, options, kSeconds);
+    confidence = rates.front().speed.confidence;
     for (const StreamRate& rate : rates) {
       const Ratio& speed = rate.speed;
       table.rows.push_back({entry.name, static_cast<double>(rate.streams), static_cast<double>(rate.threads_each),
@@ -186,13 +246,13 @@ int bench_streams(const BenchFlags& flags, const Console& console) {
                             rate.streams == choose_streams(rates) ? "yes" : ""});
     }
   }
-  console.print(flags.json ? print_json(to_json(table)) + "\n" : render_table(table, console.terminal()));
+  print_figures(flags, entries, 0, *confidence, {&table, 1}, console);
   return 0;
 }
 
-Table make_table(const BenchFlags& flags, const std::vector<Entry>& entries, const Interleaved& timing,
+Table make_table(const std::vector<Entry>& entries, const Interleaved& timing,
                  const std::vector<std::optional<Probe>>& probes) {
-  Table table{"",
+  Table table{"Models",
               {{"model", ""},
                {"median", "s"},
                {"mean", "s"},
@@ -215,8 +275,8 @@ Table make_table(const BenchFlags& flags, const std::vector<Entry>& entries, con
                              summary.mean,           summary.deviation,
                              summary.percentile_5,   summary.percentile_95,
                              1 / ratio.median,       1 / ratio.interval.high,
-                             1 / ratio.interval.low, static_cast<double>(flags.call.batch) / summary.median};
-    std::vector<Cell> probed(4, Cell{std::string()});
+                             1 / ratio.interval.low, static_cast<double>(entries[i].batch()) / summary.median};
+    std::vector<Cell> probed(4, std::nan(""));
     if (probes[i]) {
       probed = {static_cast<double>(probes[i]->allocator_peak), static_cast<double>(probes[i]->resident_peak),
                 probes[i]->load_seconds, probes[i]->first_call_seconds};
@@ -232,12 +292,12 @@ Table make_table(const BenchFlags& flags, const std::vector<Entry>& entries, con
 int run_bench(const std::vector<std::string>& arguments, Console& console) {
   BenchFlags flags;
   if (!read_flags(flags, arguments)) return 0;
-  if (!flags.probe.empty()) {
+  if (!flags.probe.empty()) {  // read by probe_model alone, of the same version: no answer to a user's --json
     console.print(print_json(run_probe(flags.probe, flags.call, flags.asked)) + "\n");
     return 0;
   }
   if (!flags.streams.empty()) return bench_streams(flags, console);
-  const std::vector<Entry> entries = open_entries(flags);
+  const std::vector<Entry> entries = open_entries(flags, console);
   const auto promise = console.promise(kGraceSeconds, {});  // the rounds so far, where no call takes longer
   std::vector<Contender> contenders;
   for (const Entry& entry : entries) contenders.push_back({entry.name, [&entry] { entry.run(); }});
@@ -250,33 +310,11 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   std::vector<std::optional<Probe>> probes;  // none of native code, and once interrupted
   for (const Entry& entry : entries)
     probes.push_back(entry.native ? std::nullopt : probe_model(entry.model, flags.call, entry.asked));
-  const Table table = make_table(flags, entries, timing, probes), slowdowns = predict_slowdowns(entries, timing),
-              differences = list_differences(entries), native = compare_native(entries);
-  const Session& first = entries.front().plain_session();
-  if (flags.json) {
-    Json json = to_json(table);
-    json["threads"] = first.threads();
-    json["rounds"] = timing.seconds.front().size();
-    json["confidence"] = timing.ratios.front().confidence;
-    json["machine"] = processor_name();
-    if (!slowdowns.rows.empty()) json["limited"] = to_json(slowdowns);
-    if (!differences.rows.empty()) json["bucketed"] = to_json(differences);
-    if (!native.rows.empty()) json["native"] = to_json(native);
-    console.print(print_json(json) + "\n");
-  } else {
-    console.print(render_table(table, console.terminal()));
-    for (const Table& cost : {slowdowns, differences, native}) {
-      if (!cost.rows.empty()) console.print("\n" + render_table(cost, console.terminal()));
-    }
-    for (const Entry& entry : entries) {
-      if (entry.native) continue;
-      const Session& session = entry.plain_session();
-      const std::string other = describe_other_machine(session.plan().machine, session.threads());
-      if (entry.name == entry.model && !other.empty()) console.say("note: " + entry.name + ": " + other);
-    }
-    console.say(std::to_string(timing.seconds.front().size()) + " interleaved rounds, " +
-                std::to_string(first.threads()) + " threads, 95 % bootstrap intervals, " + processor_name());
-  }
+  std::vector<Table> tables = {make_table(entries, timing, probes)};
+  for (Table& cost :
+       std::vector{predict_slowdowns(entries, timing), list_differences(entries), compare_native(entries)})
+    if (!cost.rows.empty()) tables.push_back(std::move(cost));
+  print_figures(flags, entries, timing.seconds.front().size(), timing.ratios.front().confidence, tables, console);
   return Console::interrupted() ? 130 : 0;
 }
 

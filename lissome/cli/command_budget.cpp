@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
+#include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"
-#include "lissome/cli/optimizer_word.h"
+#include "lissome/cli/json_answer.h"
 #include "lissome/cli/program_file.h"
+#include "lissome/cli/train_words.h"
 #include "lissome/compare.h"
 #include "lissome/train.h"
 
@@ -17,8 +19,7 @@ namespace {
 
 struct BudgetFlags {
   std::string model, data, labels, loss = "cross_entropy", optimizer = "adamw", memory, recompute = "auto",
-                                   precision = "f32", transforms, offload;
-  int64_t batch = 32;
+                                   precision = "f32", batch = "32", transforms, offload;
   int threads = 0;
   bool update_in_backward = false, lossy_activations = false, json = false;
 };
@@ -28,24 +29,21 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
       "budget",
       "How a model trains inside a memory budget: what each module keeps for the backward pass and what it makes "
       "again, told and measured.");
-  flags.require("MODEL", to.model, ".pt2 or .lissome");
-  flags.require("--data", to.data, ".npz of named arrays, an IDX file (.gz), or DIR:train of IDX files");
-  flags.require("--memory", to.memory, "for weights, gradients, optimizer states, a batch and activations: 2GiB");
-  flags.add("--labels", to.labels, "the array (or IDX file) with the labels");
-  flags.add("--transforms", to.transforms, "of images, as in lissome train: with to_float, bytes are images");
-  flags.add("--loss", to.loss, "cross_entropy, mse, l1, huber, bce, bce_logits, or an output of the model");
-  flags.add("--optimizer", to.optimizer, "adamw, adam, sgd, lion or adafactor: its states count");
-  flags.add("--batch", to.batch, "samples of a step", 1);
-  flags.add("--recompute", to.recompute, "auto, none, every:N, modules:PATTERN or adaptive:SHARE");
-  flags.add("--lossy-activations", to.lossy_activations, "some may wait in bf16 for the backward pass");
-  flags.add("--offload", to.offload,
-            "a folder on disk where the optimizer's states lie in place of memory, and activations and weights may "
-            "wait");
-  flags.add("--update-in-backward", to.update_in_backward,
-            "gradients are used up inside the step, as in lissome train");
-  flags.add("--precision", to.precision, "f32; bf16 or fp16: products and convolutions in it, weights stay f32");
-  flags.add("--threads", to.threads, "0: one for each core that this process may use", 0, kMostThreads);
-  flags.add("--json", to.json, "print the result as JSON");
+  flags.require("MODEL", to.model, kModelHelp);
+  flags.require("--data", to.data, kDataHelp);
+  flags.require("--memory", to.memory, kTrainMemoryHelp);
+  flags.add("--labels", to.labels, kLabelsHelp);
+  flags.add("--transforms", to.transforms, kTransformsHelp);
+  flags.add("--loss", to.loss, kLossHelp);
+  flags.add("--optimizer", to.optimizer, kOptimizerHelp);
+  flags.add("--batch", to.batch, kStepBatchHelp, "N");
+  flags.add("--recompute", to.recompute, kRecomputeHelp);
+  flags.add("--lossy-activations", to.lossy_activations, kLossyHelp);
+  flags.add("--offload", to.offload, kOffloadHelp);
+  flags.add("--update-in-backward", to.update_in_backward, kUpdateHelp);
+  flags.add("--precision", to.precision, kTrainPrecisionHelp);
+  flags.add("--threads", to.threads, kOwnThreadsHelp, 0, kMostThreads);
+  flags.add_json(to.json);
   return flags.parse(arguments);
 }
 
@@ -53,7 +51,9 @@ TrainOptions make_options(const BudgetFlags& flags, const Program& model) {
   TrainOptions options;
   options.loss = parse_loss(flags.loss, model);
   options.optimizer = find_optimizer(flags.optimizer);
-  options.batch = flags.batch;
+  options.batch = parse_batch(flags.batch);
+  if (options.batch == 0)
+    throw_error(ErrorKind::usage, "--batch auto is for lissome train; a budget is that of a number of samples");
   options.memory = parse_bytes(flags.memory);
   options.recompute = parse_recompute(flags.recompute);
   options.precision = parse_precision(flags.precision);
@@ -92,36 +92,37 @@ Table make_memory_table(const BudgetTrial& found) {
   return table;
 }
 
-std::string describe_offloaded(const StepForecast& told) {
-  if (told.offloaded == 0) return "";
-  return ", " + std::to_string(told.offloaded) + " activations of " + format_bytes(told.offloaded_bytes) +
+std::string describe_stored(const StepForecast& told) {
+  std::string text;
+  if (told.stored_lossy > 0) text += ", " + std::to_string(told.stored_lossy) + " activations wait in bf16";
+  if (told.offloaded == 0) return text;
+  return text + ", " + std::to_string(told.offloaded) + " activations of " + format_bytes(told.offloaded_bytes) +
          " wait in a file";
 }
 
 void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console) {
   const Table memory = make_memory_table(found), modules = make_module_table(found);
   if (flags.json) {
-    const Json json{{"budget", found.memory},
-                    {"method", found.told.method},
-                    {"nodes_run_again", found.told.runs_again},
-                    {"stored_lossy", found.told.stored_lossy},
-                    {"offloaded", found.told.offloaded},
-                    {"offloaded_bytes", found.told.offloaded_bytes},
-                    {"weights_in_file", found.fixed.waiting},
-                    {"weights_in_file_at_once", found.fixed.waiting_at_once},
-                    {"seconds_told", found.told.seconds},
-                    {"seconds_told_keeping_all", found.told.plain_seconds},
-                    {"seconds", found.seconds.median},
-                    {"memory", to_json(memory)},
-                    {"modules", to_json(modules)}};
-    return console.print(print_json(json) + "\n");
+    const Json result{{"memory", found.memory},
+                      {"schedule", found.told.method},
+                      {"nodes_run_again", found.told.runs_again},
+                      {"activations_in_bf16", found.told.stored_lossy},
+                      {"activations_in_file", found.told.offloaded},
+                      {"activations_in_file_bytes", found.told.offloaded_bytes},
+                      {"weights_in_file_bytes", found.fixed.waiting},
+                      {"weights_in_memory_at_once_bytes", found.fixed.waiting_at_once},
+                      {"seconds_told", found.told.seconds},
+                      {"seconds_told_keeping_all", found.told.plain_seconds},
+                      {"seconds_measured", found.seconds.median}};
+    const Table tables[] = {memory, modules};
+    return console.print(print_answer("budget", result, tables));
   }
   const std::string waiting = found.fixed.waiting > 0 ? ", " + describe_waiting(found.fixed) : "";
   console.print(render_table(memory, console.terminal()) + "\n" + render_table(modules, console.terminal()) +
                 "\nschedule: " + found.told.method + ", " + std::to_string(found.told.runs_again) + " nodes run again" +
-                describe_offloaded(found.told) + waiting + ". One step was told to take " +
+                describe_stored(found.told) + waiting + ". One step was told to take " +
                 format_duration(found.told.seconds) + " (" + format_duration(found.told.plain_seconds) +
-                " keeping all) and took " + format_duration(found.seconds.median) + "\n");
+                " keeping all), measured " + format_duration(found.seconds.median) + "\n");
 }
 
 }  // namespace
@@ -134,8 +135,11 @@ int run_budget(const std::vector<std::string>& arguments, Console& console) {
   const TrainOptions options = make_options(flags, model);
   const Dataset data =
       fit_batches(load_dataset(flags.data, {.labels = flags.labels}), describe_inputs(model), options.batches);
+  for (const std::string& note : data.notes) console.say("note: " + note);
   if (data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
-  print(try_budget(model, data, options), flags, console);
+  const BudgetTrial trial = try_budget(model, data, options);
+  if (!trial.notice.empty()) console.say("note: " + trial.notice);
+  print(trial, flags, console);
   return 0;
 }
 

@@ -3,14 +3,17 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/best_so_far.h"
 #include "lissome/cli/command.h"
+#include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"
 #include "lissome/cli/lower_flags.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/cli/writable.h"
+#include "lissome/measure.h"
 #include "lissome/runtime.h"
 #include "lissome/tune.h"
 
@@ -23,33 +26,37 @@ struct OptimizeFlags {
   std::string model, data, labels, metric, latency, memory, max_loss, precision, time = "10min", output, report,
                                                                                  keep_steps;
   LowerFlags lower{.effort = "normal", .kernels = {}};
-  int64_t batch = 1;
+  int64_t batch = 0;
   int threads = 0;
   uint64_t seed = 0;
-  bool json = false;
+  bool json = false, keep_original = false;
 };
 
 bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
   Flags flags("optimize",
               "Makes a model faster or smaller. Each step is measured against the step before, on your data; what does "
               "not pay is undone. Without a goal: as fast as the loss allows.");
-  flags.require("MODEL", to.model, ".pt2 or .lissome");
-  flags.add("--data", to.data, ".npz of named arrays, an IDX file (.gz), or DIR:train of IDX files");
-  flags.add("--labels", to.labels, "the array (or IDX file) with the labels; without: agreement with the original");
-  flags.add("--metric", to.metric, "top1, cosine, rel_error or mse; default: top1 with class labels, else cosine");
+  flags.require("MODEL", to.model, kModelHelp);
+  flags.add("--data", to.data, kDataHelp);
+  flags.add("--labels", to.labels, kLabelsHelp);
+  flags.add("--metric", to.metric,
+            "top1, cosine, rel_error or mse; default: top1 with class labels, else cosine; without labels: agreement "
+            "with the "
+            "original");
   flags.add("--latency", to.latency, "goal: one call takes at most this, such as 5ms");
   flags.add("--memory", to.memory, "goal: weights and all intermediate values, such as 200MiB");
   flags.add("--max-loss", to.max_loss, "what the metric may lose, absolute; default 0.5%");
   flags.add("--precision", to.precision, "f32, bf16 or int8: no smaller numbers but these are tried; default: all");
-  flags.add("--batch", to.batch, "samples of one call", 1);
+  flags.add("--batch", to.batch, kCallBatchHelp, 0);
   flags.add("--threads", to.threads, "0: what is fastest is measured", 0, kMostThreads);
   add_lower_flags(flags, to.lower);
   flags.add("--time", to.time, "bound on the whole search, such as 10min");
-  flags.add("--seed", to.seed, "of the split into calibration and validation, and of generated inputs");
-  flags.require("-o,--output", to.output, "the finished model, a .lissome");
-  flags.add("--report", to.report, "an HTML page with every step");
+  flags.add("--seed", to.seed, kSeedHelp);
+  flags.require("-o,--output", to.output, kModelOutputHelp);
+  add_contents_flag(flags, to.keep_original);
+  flags.add("--report", to.report, kReportHelp);
   flags.add("--keep-steps", to.keep_steps, "a folder for the models before and after every accepted step");
-  flags.add("--json", to.json, "print the record as JSON");
+  flags.add_json(to.json);
   return flags.parse(arguments);
 }
 
@@ -100,25 +107,32 @@ void keep_so_far(BestSoFar& best, const Optimized& so_far, bool better, const Co
 }  // namespace
 
 int run_optimize(const std::vector<std::string>& arguments, Console& console) {
+  const Stopwatch watch;
   OptimizeFlags flags;
   if (!read_flags(flags, arguments)) return 0;
   OptimizeOptions options = make_options(flags, arguments);
   check_writable(flags.output);
+  refuse_overwriting(flags.output, flags.model, {flags.data});
   check_writable(flags.report);
   if (!flags.keep_steps.empty()) mkdir(flags.keep_steps.c_str(), 0777);
   const Program program = open_program(flags.model);
+  if (program.training) console.say(kEvalFormNote);
   std::optional<Dataset> data;
-  if (!flags.data.empty()) data = load_dataset(flags.data, {.labels = flags.labels});
+  if (!flags.data.empty()) {
+    data = fit_dataset(load_dataset(flags.data, {.labels = flags.labels}), describe_inputs(program));
+    for (const std::string& note : data->notes) console.say("note: " + note);
+  }
   if (!data) console.say("note: no --data, so only exact steps are tried, on generated inputs");
   if (data && options.precision.value_or(Dtype::i8) == Dtype::i8) {
     const std::string slow = explain_int8_without_vnni();
     if (!slow.empty()) console.say("note: " + slow);
   }
-  BestSoFar best(flags.output, flags.report, flags.json, console);
+  BestSoFar best({flags.output, read_contents(flags.keep_original), flags.report, flags.json}, console);
   options.on_step = [&](const Optimized& so_far, bool better) { keep_so_far(best, so_far, better, console); };
   const auto promise = console.promise(0, [&] {
-    if (!best.publish(kWaitForFirst)) console.say("interrupted before the original could be run: nothing was written");
+    if (!best.publish(kWaitForFirst)) console.say("note: the original had not run yet, so nothing was written");
   });
+  options.seconds = std::max(options.seconds - watch.seconds(), 0.0);  // --time counts from the start
   const Optimized optimized = optimize(program, data ? &*data : nullptr, options, console.control());
   best.keep(optimized, true);
   best.publish(0);

@@ -1,48 +1,66 @@
 // lissome peaks: what this machine can do at most.
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
+#include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"
+#include "lissome/cli/json_answer.h"
 #include "lissome/runtime.h"
 
 namespace lissome {
 namespace {
 
-std::string format_rate(double per_second, const char* unit) {
-  if (per_second == 0) return "-";
-  char text[48];
-  std::snprintf(text, sizeof text, "%.1f %s", per_second / 1e9, unit);
-  return text;
-}
+struct Limit {
+  const char* name;  // in the table
+  const char* key;   // with --json, in the base unit: multiply-adds or bytes a second, or seconds
+  double MachinePeaks::* field;
+  const char* unit;  // of the table: `scale` of the base unit
+  double scale;
+};
 
+constexpr Limit kLimits[] = {
+    {"f32 products", "f32_products", &MachinePeaks::multiply_f32, "GMAC/s", 1e9},
+    {"bf16 products", "bf16_products", &MachinePeaks::multiply_bf16, "GMAC/s", 1e9},
+    {"int8 products (u8 with s8)", "int8_products", &MachinePeaks::multiply_u8s8, "GMAC/s", 1e9},
+    {"first-level cache", "first_level_cache", &MachinePeaks::read_l1, "GB/s", 1e9},
+    {"second-level cache", "second_level_cache", &MachinePeaks::read_l2, "GB/s", 1e9},
+    {"third-level cache", "third_level_cache", &MachinePeaks::read_l3, "GB/s", 1e9},
+    {"memory", "memory", &MachinePeaks::read_memory, "GB/s", 1e9},
+    {"barrier", "barrier", &MachinePeaks::barrier, "us", 1e-6},
+    {"handing out work", "handing_out_work", &MachinePeaks::region, "us", 1e-6},
+    {"first touch of a page", "first_touch_of_a_page", &MachinePeaks::page_fault, "us", 1e-6},
+};
+
+// NaN where this machine has no such thing.
 Table make_table(const std::vector<MachinePeaks>& columns) {
-  Table table{"", {{"limit", ""}}, {}};
+  Table table{"Peaks", {{"limit", ""}, {"unit", ""}}, {}};
   for (const MachinePeaks& peaks : columns) {
     table.columns.push_back({std::to_string(peaks.threads) + (peaks.threads == 1 ? " thread" : " threads"), ""});
   }
-  const auto add = [&](const char* name, const auto& show) {
-    std::vector<Cell> row = {name};
-    for (const MachinePeaks& peaks : columns) row.emplace_back(show(peaks));
+  for (const Limit& limit : kLimits) {
+    std::vector<Cell> row = {limit.name, limit.unit};
+    for (const MachinePeaks& peaks : columns) {
+      const double figure = peaks.*limit.field / limit.scale;
+      row.emplace_back(figure == 0 ? std::nan("") : figure);
+    }
     table.rows.push_back(std::move(row));
-  };
-  const auto add_rate = [&](const char* name, double MachinePeaks::* field, const char* unit) {
-    add(name, [&](const MachinePeaks& peaks) { return format_rate(peaks.*field, unit); });
-  };
-  const auto add_time = [&](const char* name, double MachinePeaks::* field) {
-    add(name, [&](const MachinePeaks& peaks) { return peaks.*field == 0 ? "-" : format_duration(peaks.*field); });
-  };
-  add_rate("f32 products", &MachinePeaks::multiply_f32, "GMAC/s");
-  add_rate("bf16 products", &MachinePeaks::multiply_bf16, "GMAC/s");
-  add_rate("int8 products (u8 with s8)", &MachinePeaks::multiply_u8s8, "GMAC/s");
-  add_rate("first-level cache", &MachinePeaks::read_l1, "GB/s");
-  add_rate("second-level cache", &MachinePeaks::read_l2, "GB/s");
-  add_rate("third-level cache", &MachinePeaks::read_l3, "GB/s");
-  add_rate("memory", &MachinePeaks::read_memory, "GB/s");
-  add_time("barrier", &MachinePeaks::barrier);
-  add_time("handing out work", &MachinePeaks::region);
-  add_time("first touch of a page", &MachinePeaks::page_fault);
+  }
   return table;
+}
+
+Json list_peaks(const std::vector<MachinePeaks>& columns) {
+  Json list = Json::array();
+  for (const MachinePeaks& peaks : columns) {
+    Json entry{{"threads", peaks.threads}};
+    for (const Limit& limit : kLimits) {
+      const double figure = peaks.*limit.field;
+      entry[limit.key] = figure == 0 ? Json() : Json(figure);
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
 }
 
 }  // namespace
@@ -53,7 +71,7 @@ int run_peaks(const std::vector<std::string>& arguments, Console& console) {
   bool again = false, json = false;
   flags.add("--threads", threads, "0: one, one for each core, and all that this process may use", 0, kMostThreads);
   flags.add("--again", again, "measure anew");
-  flags.add("--json", json, "print the result as JSON");
+  flags.add_json(json);
   if (!flags.parse(arguments)) return 0;
 
   std::vector<int> counts = {threads};
@@ -61,13 +79,12 @@ int run_peaks(const std::vector<std::string>& arguments, Console& console) {
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   std::vector<MachinePeaks> columns;
   for (int count : counts) columns.push_back(again ? measure_peaks(count) : find_peaks(count));
+  const Table table = make_table(columns);
   if (json) {
-    Json list = Json::array();
-    for (const MachinePeaks& peaks : columns) list.push_back(to_json(peaks));
-    console.print(print_json(Json{{"machine", processor_name()}, {"features", describe_features()}, {"peaks", list}}) +
-                  "\n");
+    const Json result{{"machine", processor_name()}, {"features", describe_features()}, {"peaks", list_peaks(columns)}};
+    console.print(print_answer("peaks", result, {&table, 1}));
   } else {
-    console.print(render_table(make_table(columns), console.terminal()));
+    console.print(render_table(table, console.terminal()));
     console.say(processor_name() + ", " + describe_features());
   }
   return 0;

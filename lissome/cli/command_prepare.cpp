@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
+#include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"
+#include "lissome/cli/json_answer.h"
 #include "lissome/cli/lower_flags.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/cli/writable.h"
@@ -21,18 +23,20 @@ int run_prepare(const std::vector<std::string>& arguments, Console& console) {
   std::vector<std::string> disabled;
   LowerFlags lower{.effort = "fast", .kernels = {}};
   int threads = 0;
-  bool json = false, diff = false;
-  flags.require("MODEL", model, ".pt2 or .lissome");
-  flags.require("-o,--output", output, "the finished model, a .lissome");
+  bool json = false, diff = false, keep_original = false;
+  flags.require("MODEL", model, kModelHelp);
+  flags.require("-o,--output", output, kModelOutputHelp);
   flags.add("--disable", disabled, "passes to leave out, by name");
-  flags.add("--input", input, ".npz or .npy: sizes to time kernels at; default: the smallest that the model takes");
-  flags.add("--threads", threads, "0: one for each core that this process may use", 0, kMostThreads);
+  flags.add("--input", input, kInputHelp);
+  flags.add("--threads", threads, kOwnThreadsHelp, 0, kMostThreads);
   add_lower_flags(flags, lower);
+  add_contents_flag(flags, keep_original);
   flags.add("--diff", diff, "print what each pass changed");
-  flags.add("--json", json, "print the result as JSON");
+  flags.add_json(json);
   if (!flags.parse(arguments)) return 0;
 
   check_writable(output);
+  refuse_overwriting(output, model, {input});
   LowerOptions lowering;
   lowering.effort = read_effort(lower);
   lowering.forced = read_forced(lower);
@@ -40,27 +44,38 @@ int run_prepare(const std::vector<std::string>& arguments, Console& console) {
   PipelineOptions pipeline;
   pipeline.disabled = disabled;
   std::vector<PassResult> results;
-  const Program program = prepare_inference(open_program(model), pipeline, &results);
+  const Program original = open_program(model);
+  if (original.training) console.say(kEvalFormNote);
+  const Program program = prepare_inference(original, pipeline, &results);
   std::vector<NamedArray> example;  // the tensors of `lowering` share its memory
   if (!input.empty()) {
-    std::vector<std::string> notes;
-    example = fit_inputs(load_arrays(input), describe_inputs(program), input, &notes);
-    for (const std::string& note : notes) console.say("note: " + note);
+    std::vector<std::string> told;
+    example = fit_inputs(load_arrays(input), describe_inputs(program), input, &told);
+    for (const std::string& note : told) console.say("note: " + note);
     lowering.inputs = to_ivalues(example);
   } else if (lowering.effort != Effort::fast && !program.dimensions.empty()) {
     console.say("note: sizes that vary are timed at their smallest; --input tells those that count");
   }
   const Plan plan = lower_program(program, lowering);
-  for (const std::string& note : list_lowering_notes(plan, lower)) console.say("note: " + note);
-  save_prepared(program, plan, output);
+  std::vector<std::string> notes = list_lowering_notes(plan, lower);
+  for (const LargerForm& form : list_larger_forms(plan)) notes.push_back(describe_larger_form(form));
+  for (const std::string& note : notes) console.say("note: " + note);
+  save_prepared(program, plan, output, read_contents(keep_original));
 
   Table table{"Passes", {{"pass", ""}, {"rewrites", ""}, {"took", "s"}}, {}};
+  Json diffs = Json::array();
   for (const PassResult& result : results) {
     if (result.rewrites > 0) table.rows.push_back({result.name, static_cast<double>(result.rewrites), result.seconds});
-    if (diff && !result.diff.empty()) console.print("-- " + result.name + "\n" + result.diff + "\n");
+    if (diff && !result.diff.empty()) diffs.push_back({{"pass", result.name}, {"text", result.diff}});
   }
-  console.print(json ? print_json(to_json(table)) + "\n"
-                     : render_table(table, console.terminal()) + "\nwritten to " + output + "\n");
+  if (json) {
+    const Json result{{"model", model}, {"output", output}, {"notes", notes}, {"diff", diff ? diffs : Json()}};
+    console.print(print_answer("prepare", result, {&table, 1}));
+    return 0;
+  }
+  for (const Json& changed : diffs)
+    console.print("-- " + changed.at("pass").get<std::string>() + "\n" + changed.at("text").get<std::string>() + "\n");
+  console.print(render_table(table, console.terminal()) + "\nwritten to " + output + "\n");
   return 0;
 }
 

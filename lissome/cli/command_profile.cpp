@@ -4,8 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
+#include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"
 #include "lissome/cli/interrupt.h"
+#include "lissome/cli/json_answer.h"
 #include "lissome/cli/model.h"
 #include "lissome/cli/profile.h"
 
@@ -15,19 +17,19 @@ namespace {
 struct ProfileFlags {
   std::string model, trace;
   CallFlags call;
-  int warmup = 10, runs = 50;
+  int warmup = 10, runs = 100;
   bool explain = false, json = false;
 };
 
 bool read_flags(ProfileFlags& to, const std::vector<std::string>& arguments) {
-  Flags flags("profile", "Time, memory and kernel of every node and module.");
-  flags.require("MODEL", to.model, ".lissome or .pt2");
+  Flags flags("profile", "Time, memory and kernel of every node and module: means over the quieter half of the calls.");
+  flags.require("MODEL", to.model, kModelHelp);
   add_call_flags(flags, to.call);
-  flags.add("--warmup", to.warmup, "untimed calls", 0);
-  flags.add("--runs", to.runs, "timed calls; means over the quieter half are printed", 1);
+  flags.add("--warmup", to.warmup, kWarmupHelp, 0);
+  flags.add("--runs", to.runs, kRunsHelp, 1);
   flags.add("--trace", to.trace, "write a Chrome trace (chrome://tracing, Perfetto) of the last call");
   flags.add("--explain", to.explain, "by node: share of the machine's limit, and why other kernels were not taken");
-  flags.add("--json", to.json, "print the result as JSON");
+  flags.add_json(to.json);
   return flags.parse(arguments);
 }
 
@@ -51,7 +53,7 @@ Table make_node_table(const Profile& profile, double sum) {
   return table;
 }
 
-// Time by module and by each module around it: a text tree, children indented.
+// Time by module and by each module around it.
 Table make_module_table(const Profile& profile, double sum) {
   std::map<std::string, double> seconds;
   for (const NodeTime& node : profile.nodes) {
@@ -63,12 +65,31 @@ Table make_module_table(const Profile& profile, double sum) {
     }
   }
   Table table{"Modules", {{"module", ""}, {"time", "s"}, {"share", "%"}}, {}};
-  for (const auto& [module, time] : seconds) {
+  for (const auto& [module, time] : seconds) table.rows.push_back({module, time, time / sum});
+  return table;
+}
+
+// For people: a tree, children indented, each with the last part of its name.
+Table indent_modules(Table table) {
+  for (auto& row : table.rows) {
+    auto& module = std::get<std::string>(row.front());
     const auto depth = static_cast<size_t>(std::count(module.begin(), module.end(), '.'));
-    const std::string name = module.substr(module.rfind('.') + 1);
-    table.rows.push_back({std::string(2 * depth, ' ') + name, time, time / sum});
+    module = std::string(2 * depth, ' ') + module.substr(module.rfind('.') + 1);
   }
   return table;
+}
+
+Json list_facts(const Session& session, const Profile& profile, double sum) {
+  const MemoryFacts memory = session.memory();
+  return {{"one_call", profile.whole},
+          {"while_timed", profile.with_clocks},
+          {"sum_of_nodes", sum},
+          {"weights", memory.weights},
+          {"arena", memory.arena},
+          {"prepacked", memory.reference},
+          {"threads", session.threads()},
+          {"other_machine", or_null(describe_other_machine(session.plan().machine, session.threads()))},
+          {"interrupted", Console::interrupted()}};
 }
 
 }  // namespace
@@ -79,7 +100,7 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
   if (!flags.trace.empty()) sweep_temporary_files_beside(flags.trace);
   Session session(open_plan(flags.model, flags.call.threads, flags.call.device), {.threads = flags.call.threads});
   const std::vector<NamedArray> inputs =
-      choose_inputs(session.plan(), flags.call.input, flags.call.batch, flags.call.seed, nullptr);
+      choose_inputs(session.plan(), flags.call.input, flags.call.batch, flags.call.seed, say_notes(console));
   const std::vector<TensorView> views = view_arrays(inputs);
   const auto promise = console.promise(kGraceSeconds, {});  // means over the calls so far, where none takes longer
   const Profile profile = measure_nodes(session, views, flags.warmup, flags.runs);
@@ -87,27 +108,27 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
   for (const NodeTime& node : profile.nodes) sum += node.typical;
   if (!flags.trace.empty()) write_file(flags.trace, print_chrome_trace(profile.spans));
 
-  const std::string other = describe_other_machine(session.plan().machine, session.threads());
   const Table nodes = make_node_table(profile, sum), modules = make_module_table(profile, sum);
   const MemoryFacts memory = session.memory();
   Table explained;
   if (flags.explain) {
     explained = explain_nodes(session.plan(), profile, find_peaks(session.threads()), memory.weights + memory.arena);
   }
+  const std::string other = describe_other_machine(session.plan().machine, session.threads());
+  if (!other.empty()) console.say("note: " + other);
   if (flags.json) {
-    Json json{{"seconds", profile.whole},    {"seconds_with_clocks", profile.with_clocks},
-              {"sum_of_nodes", sum},         {"weights", memory.weights},
-              {"arena", memory.arena},       {"prepacked", memory.reference},
-              {"modules", to_json(modules)}, {"nodes", to_json(nodes)}};
-    if (flags.explain) json["explained"] = to_json(explained);
-    if (flags.explain) json["other_machine"] = other;
-    console.print(print_json(json) + "\n");
+    std::vector<Table> tables = {modules, nodes};
+    if (flags.explain) tables.push_back(explained);
+    console.print(print_answer("profile", list_facts(session, profile, sum), tables));
   } else {
-    console.print(render_table(modules, console.terminal()) + "\n" +
+    const std::string prepacked =
+        memory.reference > 0 ? ", prepacked " + format_bytes(memory.reference) : std::string();
+    console.print(render_table(indent_modules(modules), console.terminal()) + "\n" +
                   render_table(flags.explain ? explained : nodes, console.terminal()) + "\none call " +
                   format_duration(profile.whole) + ", while timed " + format_duration(profile.with_clocks) +
                   ", sum of nodes " + format_duration(sum) + " (" + format_percent(sum / profile.with_clocks) +
-                  "); weights " + format_bytes(memory.weights) + ", arena " + format_bytes(memory.arena) + "\n");
+                  "); weights " + format_bytes(memory.weights) + ", arena " + format_bytes(memory.arena) + prepacked +
+                  "\n");
   }
   return Console::interrupted() ? 130 : 0;
 }

@@ -7,10 +7,13 @@
 #include <set>
 
 #include "lissome/cli/command.h"
+#include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"
 #include "lissome/cli/interrupt.h"
+#include "lissome/cli/json_answer.h"
 #include "lissome/cli/model.h"
 #include "lissome/cli/session_flags.h"
+#include "lissome/cli/writable.h"
 
 namespace lissome {
 namespace {
@@ -27,17 +30,18 @@ struct RunFlags {
 
 bool read_flags(RunFlags& to, const std::vector<std::string>& arguments) {
   Flags flags("run", "Runs a model on arrays from files.");
-  flags.require("MODEL", to.model, ".lissome or .pt2");
+  flags.require("MODEL", to.model, kModelHelp);
   flags.require(
       "--input", to.inputs,
-      ".npz or .npy: arrays by name, or in order; given again, or a folder of such files: one after the other");
-  flags.add("--output", to.output,
+      ".npz, .npy or .safetensors: arrays by name, or in order; given again, or a folder of such files: one after the "
+      "other");
+  flags.add("-o,--output", to.output,
             "where the outputs go, an .npz; of several inputs a folder, NAME.npz for NAME.npz; default: only their "
-            "sizes are printed");
-  flags.add("--threads", to.threads, "0: those that the model was made for", 0, kMostThreads);
+            "sizes are printed, and with --json their values");
+  flags.add("--threads", to.threads, kModelThreadsHelp, 0, kMostThreads);
   flags.add("--device", to.device, kDeviceHelp);
   add_session_flags(flags, to.asked);
-  flags.add("--json", to.json, "print the result as JSON");
+  flags.add_json(to.json);
   return flags.parse(arguments);
 }
 
@@ -48,10 +52,12 @@ std::vector<std::string> list_files(const std::string& path) {
   std::vector<std::string> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(path, failed)) {
     const fs::path& file = entry.path();
-    if (file.extension() == ".npz" || file.extension() == ".npy") files.push_back(file.string());
+    const std::string kind = file.extension();
+    if (kind == ".npz" || kind == ".npy" || kind == ".safetensors") files.push_back(file.string());
   }
   if (failed) throw_error(ErrorKind::io, "cannot read the folder ", quote(path), ": ", failed.message());
-  if (files.empty()) throw_error(ErrorKind::usage, "there is no .npz or .npy in the folder ", quote(path));
+  if (files.empty())
+    throw_error(ErrorKind::usage, "there is no .npz, .npy or .safetensors in the folder ", quote(path));
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -82,6 +88,7 @@ std::vector<NamedArray> name_outputs(const Plan& plan, std::vector<Array> arrays
   return outputs;
 }
 
+// Why answers may differ from those without --buckets, and what --memory costs.
 void tell_cost(const AskedSession& session, const Console& console) {
   if (const std::optional<double> difference = session.seen_difference()) {
     char text[32];
@@ -101,7 +108,7 @@ std::vector<NamedArray> run_once(AskedSession& session, const std::vector<NamedA
 }
 
 Table make_table(bool names_inputs) {
-  Table table{"", {{"output", ""}, {"dtype", ""}, {"sizes", ""}}, {}};
+  Table table{"Outputs", {{"name", ""}, {"dtype", ""}, {"sizes", ""}}, {}};
   if (names_inputs) table.columns.insert(table.columns.begin(), {"input", ""});
   return table;
 }
@@ -115,6 +122,31 @@ void add_rows(Table& table, const std::string& input, const std::vector<NamedArr
   }
 }
 
+// With the values, unless they went into a file.
+void add_outputs(Json& list, const std::string& input, const std::vector<NamedArray>& outputs, bool with_values) {
+  for (const NamedArray& output : outputs) {
+    list.push_back({{"input", input},
+                    {"name", output.name},
+                    {"dtype", dtype_name(output.array.dtype)},
+                    {"sizes", output.array.sizes},
+                    {"values", with_values ? list_values(output.array) : Json()}});
+  }
+}
+
+std::string print_outputs(const RunFlags& flags, const AskedSession& session, Json outputs, const Table& table) {
+  const std::optional<double> difference = session.seen_difference();
+  const StreamFacts stream = session.session().stream();
+  Json result{{"model", flags.model},
+              {"output", or_null(flags.output)},
+              {"threads", session.session().threads()},
+              {"answers_differ_by", difference ? Json(*difference) : Json()},
+              {"weights", session.session().memory().weights},
+              {"weights_read_with_every_call", stream.streamed},
+              {"interrupted", Console::interrupted()},
+              {"outputs", std::move(outputs)}};
+  return print_answer("run", std::move(result), {&table, 1});
+}
+
 }  // namespace
 
 int run_run(const std::vector<std::string>& arguments, Console& console) {
@@ -126,27 +158,30 @@ int run_run(const std::vector<std::string>& arguments, Console& console) {
     files.insert(files.end(), found.begin(), found.end());
   }
   const bool stream = files.size() > 1 || files != flags.inputs;
+  if (!flags.output.empty()) refuse_overwriting(flags.output, flags.model, files);
   if (!flags.output.empty())
     stream ? prepare_output_folder(flags.output, files) : sweep_temporary_files_beside(flags.output);
 
   const std::shared_ptr<const Plan> plan = open_plan(flags.model, flags.threads, flags.device);
-  std::vector<std::string> notes;
-  std::vector<NamedArray> inputs = choose_inputs(*plan, files.front(), 1, 0, &notes);
-  for (const std::string& note : notes) console.say("note: " + note);
+  const NoteSink tell = say_notes_once(console, files);
+  std::vector<NamedArray> inputs = choose_inputs(*plan, files.front(), 1, 0, tell);
   const std::string other = describe_other_machine(plan->machine, std::min(plan->machine.threads, usable_threads()));
   if (!other.empty()) console.say("note: " + other);
   AskedSession session(plan, flags.threads, flags.asked, view_arrays(inputs));
   // The outputs of the inputs that are done; a call that takes longer is cut.
   const auto promise = stream ? console.promise(kGraceSeconds, {}) : nullptr;
   Table table = make_table(stream);
+  Json listed = Json::array();
   for (size_t i = 0; i < files.size() && !Console::interrupted(); ++i) {
-    if (i > 0) inputs = choose_inputs(*plan, files[i], 1, 0, nullptr);
+    if (i > 0) inputs = choose_inputs(*plan, files[i], 1, 0, tell);
     const std::vector<NamedArray> outputs = run_once(session, inputs);
     if (i == 0) tell_cost(session, console);
     if (!flags.output.empty()) save_arrays(stream ? make_output_path(flags.output, files[i]) : flags.output, outputs);
     add_rows(table, files[i], outputs);
+    if (flags.json) add_outputs(listed, files[i], outputs, flags.output.empty());
   }
-  console.print(flags.json ? print_json(to_json(table)) + "\n" : render_table(table, console.terminal()));
+  console.print(flags.json ? print_outputs(flags, session, std::move(listed), table)
+                           : render_table(table, console.terminal()));
   return 0;
 }
 

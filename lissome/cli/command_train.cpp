@@ -9,6 +9,7 @@
 #include "lissome/cli/command.h"
 #include "lissome/cli/copy_tensor.h"
 #include "lissome/cli/interrupt.h"
+#include "lissome/cli/json_answer.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/cli/read_train_log.h"
 #include "lissome/cli/train_flags.h"
@@ -61,8 +62,8 @@ class TrainPromise {
   void tell_missing() const {
     const std::string folder = choose_snapshot_folder(flags_);
     const bool saved = takes_snapshots_ && std::filesystem::is_directory(folder) && !list_snapshots(folder).empty();
-    console_.say("interrupted" + (written_ ? "" : ", and " + flags_.output + " could not be written within a second") +
-                 (saved ? "; go on with --resume " + folder : "; no snapshot was saved yet"));
+    if (!written_) console_.say("note: " + flags_.output + " could not be written within a second");
+    console_.say(saved ? "go on with --resume " + folder : "note: no snapshot was saved yet");
   }
 
   const TrainFlags& flags_;
@@ -106,18 +107,20 @@ void save_report(const TrainFlags& flags, const TrainRecord& record, const std::
              render_page(make_train_page(record, beside, flags.model, facts, "lissome train " + join(arguments, " "))));
 }
 
-void print_record(const TrainRecord& record, bool json, Console& console) {
+void print_record(const TrainRecord& record, const TrainFlags& flags, Console& console) {
   const Table table = make_epoch_table(record);
-  if (!json) return console.print(render_table(table, console.terminal()));
-  Json printed = to_json(table);
-  printed["steps"] = record.steps;
-  printed["skipped_steps"] = record.skipped_steps;
-  printed["batch"] = record.batch;
-  printed["peak_memory"] = record.peak_memory;
-  printed["stopped_early"] = record.stopped_early;
-  printed["interrupted"] = record.interrupted;
-  printed["notes"] = record.notes;
-  console.print(print_json(printed) + "\n");
+  if (!flags.json) return console.print(render_table(table, console.terminal()));
+  const Json result{{"output", flags.output},
+                    {"weights_out", or_null(flags.weights_output)},
+                    {"report", or_null(flags.report)},
+                    {"steps", record.steps},
+                    {"skipped_steps", record.skipped_steps},
+                    {"batch", record.batch},
+                    {"peak_memory", record.peak_memory},
+                    {"stopped_early", record.stopped_early},
+                    {"interrupted", record.interrupted},
+                    {"notes", record.notes}};
+  console.print(print_answer("train", result, {&table, 1}));
 }
 
 }  // namespace
@@ -125,14 +128,19 @@ void print_record(const TrainRecord& record, bool json, Console& console) {
 int run_train(const std::vector<std::string>& arguments, Console& console) {
   TrainFlags flags;
   if (!read_train_flags(flags, arguments)) return 0;
-  for (const std::string& path : {flags.output, flags.weights_output, flags.report}) check_writable(path);
+  for (const std::string& path : {flags.output, flags.weights_output, flags.report}) {
+    check_writable(path);
+    refuse_overwriting(path, flags.model, {flags.data, flags.validation});
+  }
   check_offload_folder(flags.offload);
   const std::optional<TrainBeside> beside = read_beside(flags);
   const Program model = open_program(flags.model);
   TrainOptions options = make_train_options(flags, model);
   const std::vector<DataSignature> signature = describe_inputs(model);
   const auto load = [&](const std::string& path) {
-    return fit_batches(load_dataset(path, {.labels = flags.labels}), signature, options.batches);
+    Dataset fitted = fit_batches(load_dataset(path, {.labels = flags.labels}), signature, options.batches);
+    for (const std::string& note : fitted.notes) console.say("note: " + note);
+    return fitted;
   };
   const Dataset data = load(flags.data);
   std::optional<Dataset> validation;
@@ -148,8 +156,8 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   promise.note_written();
   if (!flags.weights_output.empty()) save_weights(trained.program, flags.weights_output);
   if (!flags.report.empty()) save_report(flags, record, beside, arguments);
-  print_record(record, flags.json, console);
-  console.say("at most " + format_bytes(record.peak_memory) + " held by allocators; written to " + flags.output);
+  print_record(record, flags, console);
+  console.say("peak memory: " + format_bytes(record.peak_memory) + " held by allocators; written to " + flags.output);
   const std::string snapshots = choose_snapshot_folder(flags);
   if (record.interrupted) {
     if (options.snapshots) console.say("go on with --resume " + snapshots);

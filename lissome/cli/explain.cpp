@@ -1,5 +1,6 @@
 // Why each node runs as it does.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "lissome/cli/profile.h"
@@ -79,7 +80,7 @@ Table explain_nodes(const Plan& plan, const Profile& profile, const MachinePeaks
     const bool known = choice != choices.end() && node.origin.node != last;
     last = node.origin.node;
     table.rows.push_back({node.origin.node, node.origin.op, node.kernel, node.isa, static_cast<double>(node.parts),
-                          node.typical, limit.seconds > 0 ? Cell(limit.seconds / node.typical) : Cell("-"), limit.what,
+                          node.typical, limit.seconds > 0 ? limit.seconds / node.typical : std::nan(""), limit.what,
                           known ? choice->second->reason : "", known ? describe_others(*choice->second) : ""});
   }
   return table;

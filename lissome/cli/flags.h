@@ -19,10 +19,11 @@ class Flags {
   ~Flags();
 
   // A name without dashes is a positional argument. `to` keeps its value where the flag is absent, and must outlive
-  // parse.
+  // parse; the help tells that value as the default, unless it is empty or out of range. `type` is the word for the
+  // value in the help.
   void require(const std::string& name, std::string& to, const std::string& help);
   void require(const std::string& name, std::vector<std::string>& to, const std::string& help);
-  void add(const std::string& name, std::string& to, const std::string& help);
+  void add(const std::string& name, std::string& to, const std::string& help, const char* type = "TEXT");
   void add(const std::string& name, std::vector<std::string>& to, const std::string& help);
   void add(const std::string& name, bool& to, const std::string& help);
   void add(const std::string& name, uint64_t& to, const std::string& help);
@@ -32,6 +33,8 @@ class Flags {
   // A number of at least `least`.
   void add(const std::string& name, double& to, const std::string& help, double least);
   void add_hidden(const std::string& name, std::string& to);
+
+  void add_json(bool& to);
 
   // Returns false when help was printed and the command is done. Throws usage for anything wrong.
   bool parse(const std::vector<std::string>& arguments);
@@ -45,14 +48,13 @@ class Flags {
 // What every command that calls a model reads: which inputs, on how many threads, and where.
 struct CallFlags {
   std::string input;
-  int64_t batch = 1;
-  int threads = 0;  // 0: those that the model was made for
+  int64_t batch = 0;  // 0: the smallest that the model takes
+  int threads = 0;    // 0: those that the model was made for
   uint64_t seed = 0;
   std::string device = "cpu";
 };
 void add_call_flags(Flags& flags, CallFlags& call);
 
-inline constexpr const char* kDeviceHelp = "cpu, cuda or cuda:N";
 constexpr int kMostThreads = 1024;
 
 }  // namespace lissome

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "lissome/base.h"
@@ -36,9 +37,19 @@ std::function<void()> delivery;
   _exit(kInterruptedCode);
 }
 
+// The last line of every interrupted command; over a line of progress on a terminal.
+void tell_interrupted() {
+  constexpr std::string_view kMessage = "interrupted\n", kTerminalMessage = "\r\033[Kinterrupted\n";
+  const std::string_view message = isatty(STDERR_FILENO) != 0 ? kTerminalMessage : kMessage;
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, message.data(), message.size());
+}
+
 void take_interrupt(int signal) {
   const int saved = errno;
-  if (interrupts.fetch_add(1) > 0 || !promised.load()) end_at_once(signal);
+  if (interrupts.fetch_add(1) > 0 || !promised.load()) {
+    tell_interrupted();
+    end_at_once(signal);
+  }
   stop_file_syncs();
   interrupted_at.store(now_nanoseconds());
   sem_post(&interrupted);
@@ -87,6 +98,7 @@ void wait_and_deliver() {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
   }
+  tell_interrupted();
   end_at_once(0);
 }
 
@@ -144,7 +156,9 @@ Promise::~Promise() {
 
 int finish_program(int code) {
   promised.store(false);
-  return was_interrupted() ? kInterruptedCode : code;
+  if (!was_interrupted()) return code;
+  tell_interrupted();
+  return kInterruptedCode;
 }
 
 }  // namespace lissome

@@ -1,6 +1,7 @@
 // The program's signals. SIGINT and SIGTERM: a command that promised nothing ends at once; one that made a Promise has
 // a short time to end by itself, then what it promised is delivered from another thread and the program ends. A second
-// signal ends the program at once. Either way the exit code is 130 and no temporary file stays.
+// signal ends the program at once. Either way the exit code is 130, the last line on stderr is
+// "interrupted", and no temporary file stays.
 // A fault in a mapped file that was truncated (SIGBUS) becomes an io error; a file-size limit (SIGXFSZ) does, too.
 #pragma once
 

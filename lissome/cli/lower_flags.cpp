@@ -8,9 +8,8 @@
 namespace lissome {
 
 void add_lower_flags(Flags& flags, LowerFlags& lower) {
-  flags.add(
-      "--effort", lower.effort,
-      "how kernels are chosen: fast (none is timed), normal (timed), max (timed longer); default " + lower.effort);
+  flags.add("--effort", lower.effort,
+            "how kernels are chosen: fast (none is timed), normal (timed), max (timed longer)");
   flags.add("--kernel", lower.kernels,
             "PATTERN=NAME, such as attention=flash, math or ours: the kernel of all nodes whose op or name matches");
 }
@@ -31,6 +30,15 @@ std::vector<ForcedKernel> read_forced(const LowerFlags& lower) {
     forced.push_back({entry.substr(0, equals), kernel});
   }
   return forced;
+}
+
+void add_contents_flag(Flags& flags, bool& keep_original) {
+  flags.add("--keep-original", keep_original,
+            "write the program and its own weights too, so that the file can be optimized or prepared again");
+}
+
+FileContents read_contents(bool keep_original) {
+  return keep_original ? FileContents::plan_and_program : FileContents::plan;
 }
 
 std::vector<std::string> list_lowering_notes(const Plan& plan, const LowerFlags& lower) {

@@ -1,6 +1,10 @@
 #include "lissome/cli/model.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
 
 #include "lissome/base.h"
 
@@ -8,7 +12,6 @@ namespace lissome {
 namespace {
 
 constexpr const char* kTorchLibrary = "liblissome_torch.so";
-constexpr std::string_view kZipMagic("PK\x03\x04", 4);
 
 // The folder of liblissome_runtime.so, where its neighbours are.
 std::string find_library_folder() {
@@ -19,22 +22,16 @@ std::string find_library_folder() {
   return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
 }
 
-// A .lissome by its content, whatever it is called; other archives and files are the torch library's to name.
-std::optional<ModelFile> try_load_model_file(const std::string& path) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  const auto bytes = file->bytes();
-  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), std::min<size_t>(bytes.size(), 4));
-  if (start != kZipMagic) return std::nullopt;
-  if (ZipReader::from_file(file).find("lissome.json") == nullptr) return std::nullopt;
-  return load_model_file(path);
-}
-
 }  // namespace
 
 const TorchEntry& load_torch() {
   static const TorchEntry* entry = [] {
-    require_space_for_libtorch();
     const std::string path = find_library_folder() + kTorchLibrary;
+    if (access(path.c_str(), F_OK) != 0) {
+      throw_error(ErrorKind::unsupported, "this needs libtorch and the part of lissome that makes models, and ", path,
+                  " is not there; only finished models run without\nInstall both with: pip install lissome torch");
+    }
+    require_space_for_libtorch();
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library == nullptr) {
       throw_error(ErrorKind::unsupported, "this needs libtorch, which could not be loaded: ", dlerror(),
@@ -70,14 +67,46 @@ std::vector<DataSignature> describe_inputs(const Plan& plan) {
   return signature;
 }
 
+CallSizes describe_call(const Plan& plan) {
+  std::vector<DimensionRange> dimensions;
+  for (const PlanDimension& dimension : plan.dimensions) dimensions.push_back({dimension.minimum, dimension.maximum});
+  std::vector<std::vector<SizeFormula>> inputs;
+  for (const PlanInput& input : plan.inputs) {
+    std::vector<SizeFormula>& sizes = inputs.emplace_back();
+    if (input.value < 0) continue;
+    for (const SizeExpression& size : plan.values.at(static_cast<size_t>(input.value)).sizes) {
+      sizes.emplace_back([size](std::span<const int64_t> values) {
+        return size.evaluate(DimensionValues(values.begin(), values.end()));
+      });
+    }
+  }
+  return {std::move(dimensions), std::move(inputs)};
+}
+
 std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path, int64_t batch, uint64_t seed,
-                                      std::vector<std::string>* notes) {
+                                      const NoteSink& tell) {
   const std::vector<DataSignature> signature = describe_inputs(plan);
-  if (!path.empty()) return fit_inputs(load_arrays(path), signature, path, notes);
-  GenerateOptions options;
-  options.batch = batch;
-  options.seed = seed;
-  return generate_inputs(signature, options);
+  if (!path.empty()) {
+    std::vector<std::string> notes;
+    std::vector<NamedArray> inputs = fit_inputs(load_arrays(path), signature, path, &notes);
+    if (tell)
+      for (const std::string& note : notes) tell(note);
+    return inputs;
+  }
+  return generate_inputs(signature, describe_call(plan).choose(batch), seed);
+}
+
+NoteSink say_notes(const Console& console) {
+  return [&console](const std::string& note) { console.say("note: " + note); };
+}
+
+NoteSink say_notes_once(const Console& console, const std::vector<std::string>& files) {
+  return [&console, files, told = std::make_shared<std::set<std::string>>()](const std::string& note) {
+    const auto about = std::find_if(files.begin(), files.end(),
+                                    [&](const std::string& file) { return note.starts_with(quote(file)); });
+    const std::string text = about == files.end() ? note : note.substr(quote(*about).size());
+    if (told->insert(text).second) console.say("note: " + note);
+  };
 }
 
 std::vector<TensorView> view_arrays(std::span<const NamedArray> arrays) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lissome/cli/console.h"
 #include "lissome/data.h"
 #include "lissome/runtime.h"
 
@@ -19,11 +20,19 @@ std::shared_ptr<const Plan> open_plan(const std::string& path, int threads, cons
 
 // The inputs of a plan as data sees them. Index ranges come from the plan.
 std::vector<DataSignature> describe_inputs(const Plan& plan);
+// Which batches it takes, and sizes of its inputs for one.
+CallSizes describe_call(const Plan& plan);
 
-// The inputs for one call: from `path` (matched by name or order), or generated when it is empty. `batch` sets the
-// first size of generated inputs, and cuts or repeats nothing of given ones.
+// The inputs for one call: from `path` (matched as docs/data.md says), or generated when it is empty. `batch` sets the
+// first size of generated inputs, and cuts or repeats nothing of given ones. `tell`, which may be empty, gets which array
+// feeds which input, where their names differ, and what was left out or rounded.
+using NoteSink = std::function<void(const std::string& note)>;
 std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path, int64_t batch, uint64_t seed,
-                                      std::vector<std::string>* notes);
+                                      const NoteSink& tell);
+// Says each as a note.
+NoteSink say_notes(const Console& console);
+// Each once, whatever file of many it is about.
+NoteSink say_notes_once(const Console& console, const std::vector<std::string>& files);
 
 std::vector<TensorView> view_arrays(std::span<const NamedArray> arrays);
 

@@ -1,5 +1,5 @@
-// Native code that AOTInductor made of a model and put into a .pt2. It is loaded into this process and may do whatever
-// the process may, so nothing here is called unless the user asked for it (bench --allow-native).
+// Native code that AOTInductor made of a model and put into a .pt2. It is loaded into this process and can run
+// arbitrary code, so nothing here is called unless the user asked for it (bench --allow-native).
 #pragma once
 
 #include <string>

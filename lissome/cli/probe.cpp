@@ -43,7 +43,7 @@ Json run_probe(const std::string& model, const CallFlags& call, const SessionFla
   const Stopwatch load;
   const std::shared_ptr<const Plan> plan = open_plan(model, call.threads, call.device);
   double load_seconds = load.seconds();
-  const std::vector<NamedArray> inputs = choose_inputs(*plan, call.input, call.batch, call.seed, nullptr);
+  const std::vector<NamedArray> inputs = choose_inputs(*plan, call.input, call.batch, call.seed, {});
   const std::vector<TensorView> views = view_arrays(inputs);
   const Stopwatch open;
   AskedSession session(plan, call.threads, asked, views);

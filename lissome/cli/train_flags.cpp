@@ -1,12 +1,12 @@
 #include "lissome/cli/train_flags.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
+#include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"
-#include "lissome/cli/optimizer_word.h"
+#include "lissome/cli/train_words.h"
 
 namespace lissome {
 namespace {
@@ -43,7 +43,7 @@ OptimizerOptions make_optimizer(const TrainFlags& flags) {
 }
 
 double choose_rate(const TrainFlags& flags, const OptimizerOptions& optimizer) {
-  if (flags.learning_rate != 0) return flags.learning_rate;
+  if (flags.learning_rate >= 0) return flags.learning_rate;
   return std::visit([](const auto& own) { return own.lr; }, optimizer);
 }
 
@@ -79,16 +79,6 @@ std::vector<ParameterGroup> make_groups(const TrainFlags& flags, double learning
   for (const std::string& pattern : flags.freeze) groups.push_back({.pattern = pattern, .frozen = true});
   for (const std::string& text : flags.groups) groups.push_back(parse_group(text, learning_rate));
   return groups;
-}
-
-// 0 for auto.
-int64_t read_batch(const std::string& word) {
-  if (word == "auto") return 0;
-  int64_t batch = 0;
-  const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), batch);
-  if (problem != std::errc() || end != word.data() + word.size() || batch < 1)
-    throw_error(ErrorKind::usage, "--batch is a number of samples from 1 on or auto, not ", quote(word));
-  return batch;
 }
 
 LossOptions make_loss(const TrainFlags& flags, const Program& model) {
@@ -136,55 +126,46 @@ std::optional<SnapshotOptions> make_snapshots(const TrainFlags& flags) {
 }
 
 void add_training_flags(Flags& flags, TrainFlags& to) {
-  flags.add("--loss", to.loss, "cross_entropy, mse, l1, huber, bce, bce_logits, or an output of the model");
-  flags.add("--label-smoothing", to.label_smoothing, "of cross_entropy, 0 to 1", 0);
+  flags.add("--loss", to.loss, kLossHelp);
+  flags.add("--label-smoothing", to.label_smoothing, "of cross_entropy, at most 1", 0);
   flags.add("--ignore-label", to.ignored_label, "samples with this label do not count in cross_entropy", INT64_MIN);
   flags.add("--class-weights", to.class_weights, "of cross_entropy: one number a class, 1,1,2.5");
-  flags.add("--optimizer", to.optimizer, "adamw, adam, sgd, lion or adafactor");
+  flags.add("--optimizer", to.optimizer, kOptimizerHelp);
   flags.add("--lr", to.learning_rate, "learning rate; default: the optimizer's own", 0);
   flags.add("--weight-decay", to.weight_decay, "default: the optimizer's own", 0);
   flags.add("--momentum", to.momentum, "of sgd", 0);
   flags.add("--byte-states", to.byte_states, "moments of adamw and adam in a byte a number");
-  flags.add(
-      "--offload", to.offload,
-      "a folder on disk where the optimizer's states lie in place of memory; to fit --memory, activations and weights "
-      "may wait there, too");
+  flags.add("--offload", to.offload, kOffloadHelp);
   flags.add("--freeze", to.freeze, "parameters that stay, by pattern: 'encoder.*'; may be given again");
   flags.add("--group", to.groups,
             "PATTERN:lr=RATE,decay=DECAY of some parameters; lr=0.1x is a factor of --lr; may be given again, the "
             "first that fits counts");
   flags.add("--schedule", to.schedule,
             "of the learning rate: constant, cosine:warmup=100, onecycle, step:size=30e, ...");
-  flags.add("--epochs", to.epochs, "times that every sample is seen", 1);
+  flags.add("--epochs", to.epochs, "passes over the data", 1);
   flags.add("--max-steps", to.max_steps, "optimizer steps that end training earlier; 0: none", 0);
-  flags.add("--batch", to.batch, "samples that run at once; auto: as many as fit into memory");
+  flags.add("--batch", to.batch, kStepBatchHelp, "N");
   flags.add("--accumulate", to.accumulate, "batches of an update, whose gradients are summed", 1);
   flags.add("--no-scale-lr", to.keep_learning_rate, "do not multiply the learning rate by --accumulate");
-  flags.add("--precision", to.precision,
-            "f32; bf16 or fp16: products and convolutions in it, weights stay f32; auto: f32 or bf16, whichever steps "
-            "are faster in");
-  flags.add("--memory", to.memory, "most bytes of weights, activations, gradients and states: 4GiB, 500MiB");
-  flags.add("--recompute", to.recompute,
-            "activations that are made again to fit --memory: none, auto, every:N, modules:PATTERN or adaptive:SHARE");
-  flags.add("--lossy-activations", to.lossy_activations,
-            "some may wait in bf16 for the backward pass to fit --memory, if gradients stay as they are within 2 %");
-  flags.add(
-      "--update-in-backward", to.update_in_backward,
-      "each weight as soon as its gradient is made, so that gradients take no memory of their own; needs --clip 0");
+  flags.add("--precision", to.precision, kTrainPrecisionHelp);
+  flags.add("--memory", to.memory, kTrainMemoryHelp);
+  flags.add("--recompute", to.recompute, kRecomputeHelp);
+  flags.add("--lossy-activations", to.lossy_activations, kLossyHelp);
+  flags.add("--update-in-backward", to.update_in_backward, kUpdateHelp);
   flags.add("--clip", to.clip_norm, "global norm to which gradients are scaled down; 0: not", 0);
   flags.add("--init", to.initializer, "train from scratch: smart, uniform, normal, truncated_normal or orthogonal");
   flags.add("--average", to.average, "decay of a moving average of weights, which is validated and kept; 0: none", 0);
   flags.add("--early-stop", to.patience, "epochs without a better loss that end training; 0: none", 0);
-  flags.add("--threads", to.threads, "0: one for each core that this process may use", 0, kMostThreads);
-  flags.add("--seed", to.seed, "of the order of samples, of dropout and of first weights");
+  flags.add("--threads", to.threads, kOwnThreadsHelp, 0, kMostThreads);
+  flags.add("--seed", to.seed, kSeedHelp);
 }
 
 void add_loading_flags(Flags& flags, TrainFlags& to) {
   flags.add("--workers", to.workers, "threads that load batches ahead; auto: found by the time that steps wait");
   flags.add("--prefetch", to.prefetch, "batches that may wait for each worker", 1, 1024);
-  flags.add("--transforms", to.transforms, "of images: 'random_crop:28x28:padding=2,random_apply:0.5(flip),to_float'");
+  flags.add("--transforms", to.transforms, kTransformsHelp);
   flags.add("--bad-samples", to.bad_samples, "that cannot be read or hold NaN: fatal, or skip");
-  flags.add("--cache", to.cache, "memory for samples of a slow source: 1GiB");
+  flags.add("--cache-samples", to.cache, "memory for samples of a slow source: 1GiB");
   flags.add("--pin-memory", to.pin_memory, "batches in page-locked memory; without a device that has no effect");
 }
 
@@ -210,12 +191,12 @@ BatchOptions make_batch_options(const TrainFlags& flags) {
 void add_watching_flags(Flags& flags, TrainFlags& to) {
   flags.add("--snapshots", to.snapshots,
             "folder of snapshots to go on from; default: OUTPUT.snapshots, which goes when training ends");
-  flags.add("--snapshot-every", to.snapshot_every, "steps (100), a time (30s; default 10min), or never");
+  flags.add("--snapshot-every", to.snapshot_every, "steps (100), a time (30s), or never");
   flags.add("--keep", to.keep, "snapshots that are kept, the newest", 1);
   flags.add("--resume", to.resume, "go on from the newest good snapshot of this folder, to the same weights");
   flags.add("--log", to.log, "a line of JSON for every step, epoch and notice is added to this file");
   flags.add("--tensorboard", to.events, "a folder for event files");
-  flags.add("--report", to.report, "a page of curves: .html");
+  flags.add("--report", to.report, kReportHelp);
   flags.add("--beside", to.beside, "the --log of another training, shown in the report beside this one");
   flags.add("--memory-every", to.memory_every, "steps between looks at where the memory goes, for --log; 0: none", 0);
   flags.add("--target-step", to.target_step,
@@ -229,16 +210,16 @@ bool read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments)
       "train",
       "Trains a .pt2 that was exported in train mode, without Python. What is written is in eval form, ready for "
       "optimize, with PyTorch's names.");
-  flags.require("MODEL", to.model, ".pt2 or .lissome");
-  flags.require("--data", to.data, ".npz of named arrays, an IDX file (.gz), or DIR:train of IDX files");
-  flags.add("--labels", to.labels, "the array (or IDX file) with the labels");
-  flags.add("--val", to.validation, "data that is looked at after each epoch, in eval form");
+  flags.require("MODEL", to.model, kModelHelp);
+  flags.require("--data", to.data, kDataHelp);
+  flags.add("--labels", to.labels, kLabelsHelp);
+  flags.add("--validation,--val", to.validation, "data that is looked at after each epoch, in eval form");
   add_training_flags(flags, to);
   add_loading_flags(flags, to);
   add_watching_flags(flags, to);
-  flags.require("-o,--output", to.output, "the trained model, a .lissome");
+  flags.require("-o,--output", to.output, kModelOutputHelp);
   flags.add("--weights-out", to.weights_output, "its weights as .safetensors, under PyTorch's names");
-  flags.add("--json", to.json, "print the record as JSON");
+  flags.add_json(to.json);
   return flags.parse(arguments);
 }
 
@@ -252,18 +233,21 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   options.loss = make_loss(flags, model);
   options.optimizer = make_optimizer(flags);
   options.groups = make_groups(flags, choose_rate(flags, options.optimizer));
-  if (flags.learning_rate != 0) options.learning_rate = flags.learning_rate;
+  if (flags.learning_rate >= 0) options.learning_rate = flags.learning_rate;
   options.schedule = flags.schedule;
   options.epochs = flags.epochs;
   if (flags.max_steps > 0) options.max_steps = flags.max_steps;
-  options.batch = read_batch(flags.batch);
+  options.batch = parse_batch(flags.batch);
   options.accumulate = flags.accumulate;
   options.scale_learning_rate = !flags.keep_learning_rate;
   options.precision = parse_precision(flags.precision);
-  if (!flags.memory.empty()) options.memory = parse_bytes(flags.memory);
-  options.recompute = parse_recompute(flags.recompute);
-  if (flags.memory.empty() && !std::holds_alternative<KeepAll>(options.recompute))
+  const Recompute recompute = parse_recompute(flags.recompute);
+  if (!flags.memory.empty()) {
+    options.memory = parse_bytes(flags.memory);
+    options.recompute = recompute;
+  } else if (!std::holds_alternative<KeepAll>(recompute) && !std::holds_alternative<RecomputeToFit>(recompute)) {
     throw_error(ErrorKind::usage, "--recompute ", flags.recompute, " needs --memory, which it fits");
+  }
   options.batches = make_batch_options(flags);
   options.clip_norm = flags.clip_norm;
   options.update_in_backward = flags.update_in_backward;

@@ -1,6 +1,7 @@
 #include "lissome/cli/train_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace lissome {
@@ -17,11 +18,11 @@ std::vector<std::string> list_metrics(const TrainRecord& record) {
   return names;
 }
 
-Cell find_metric(const EpochRecord& epoch, const std::string& wanted) {
+std::optional<double> find_metric(const EpochRecord& epoch, const std::string& wanted) {
   for (const auto& [name, value] : epoch.validation_metrics) {
     if (name == wanted) return value;
   }
-  return std::string("-");
+  return std::nullopt;
 }
 
 std::string metric_unit(const std::string& name) { return name == "accuracy" ? "%" : ""; }
@@ -52,11 +53,8 @@ Series make_epoch_series(const TrainRecord& record, const std::string& name, con
 double read_throughput(const TrainStepRecord& step) { return static_cast<double>(step.samples) / step.seconds(); }
 
 Series make_metric_series(const TrainRecord& record, const std::string& metric, const std::string& name) {
-  return make_epoch_series(record, name, metric_unit(metric), [&](const EpochRecord& epoch) {
-    const Cell cell = find_metric(epoch, metric);
-    const double* value = std::get_if<double>(&cell);
-    return value != nullptr ? std::optional(*value) : std::nullopt;
-  });
+  return make_epoch_series(record, name, metric_unit(metric),
+                           [&](const EpochRecord& epoch) { return find_metric(epoch, metric); });
 }
 
 PageChart make_loss_chart(const TrainRecord& record, const TrainBeside* beside) {
@@ -188,15 +186,15 @@ std::string make_answer(const TrainRecord& record) {
 }  // namespace
 
 Table make_epoch_table(const TrainRecord& record) {
-  Table table{"Training", {{"epoch", ""}, {"loss", ""}, {"validation loss", ""}}, {}};
+  Table table{"Epochs", {{"epoch", ""}, {"loss", ""}, {"validation loss", ""}}, {}};
   const std::vector<std::string> metrics = list_metrics(record);
   for (const std::string& name : metrics) table.columns.push_back({name, metric_unit(name)});
   table.columns.push_back({"learning rate", ""});
   table.columns.push_back({"took", "s"});
   for (const EpochRecord& epoch : record.epochs) {
     std::vector<Cell> row = {static_cast<double>(epoch.epoch), epoch.loss,
-                             epoch.validation_loss ? Cell(*epoch.validation_loss) : Cell(std::string("-"))};
-    for (const std::string& name : metrics) row.push_back(find_metric(epoch, name));
+                             epoch.validation_loss.value_or(std::nan(""))};
+    for (const std::string& name : metrics) row.push_back(find_metric(epoch, name).value_or(std::nan("")));
     row.insert(row.end(), {epoch.learning_rate, epoch.seconds});
     table.rows.push_back(std::move(row));
   }
@@ -207,9 +205,7 @@ ReportPage make_train_page(const TrainRecord& record, const std::optional<TrainB
                            const std::string& model, std::vector<std::pair<std::string, std::string>> facts,
                            const std::string& command) {
   const TrainBeside* other = beside ? &*beside : nullptr;
-  Table epochs = make_epoch_table(record);
-  epochs.title = "Epochs";
-  std::vector<Table> tables = {std::move(epochs)};
+  std::vector<Table> tables = {make_epoch_table(record)};
   if (!record.places.empty()) tables.push_back(make_place_table(record));
   if (other != nullptr) {
     tables.push_back(make_epoch_table(other->record));

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "lissome/base.h"
 
 namespace lissome {
@@ -21,6 +23,17 @@ void check_writable(const std::string& path) {
   if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
     throw_error(ErrorKind::usage, "'", path, "' is a folder");
   sweep_temporary_files_beside(path);
+}
+
+void refuse_overwriting(const std::string& output, const std::string& model, const std::vector<std::string>& data) {
+  std::vector<std::string> read = data;
+  read.push_back(model);
+  for (const std::string& path : read) {
+    std::error_code failed;  // a file that is not there is no other's
+    if (std::filesystem::equivalent(output, path, failed) && !failed)
+      throw_error(ErrorKind::usage, "the output ", quote(output), " is ", path == model ? "the model" : "an input",
+                  ", which would be overwritten. Give another file");
+  }
 }
 
 }  // namespace lissome
