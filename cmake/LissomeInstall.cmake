@@ -2,7 +2,7 @@
 # lissome-config.cmake, so that another project says
 #   find_package(lissome REQUIRED)
 #   target_link_libraries(app PRIVATE lissome::runtime)   # or lissome::torch, to make models
-if(LISSOME_WHEEL OR NOT TARGET lissome_runtime_library)
+if(NOT TARGET lissome_runtime_library)
   return()
 endif()
 include(CMakePackageConfigHelpers)

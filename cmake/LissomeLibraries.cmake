@@ -28,10 +28,7 @@ function(lissome_shared_library name)
   set_target_properties(${name}_library PROPERTIES
     OUTPUT_NAME ${name} LINKER_LANGUAGE CXX
     BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
-  if(LISSOME_WHEEL)
-    # Torch is the neighbour in site-packages, wherever those lie.
-    set_property(TARGET ${name}_library APPEND PROPERTY INSTALL_RPATH "$ORIGIN/../../torch/lib")
-  elseif(LISSOME_TORCH_ROOT AND NOT name STREQUAL "lissome_runtime")
+  if(LISSOME_TORCH_ROOT AND NOT name STREQUAL "lissome_runtime")
     # An installed library is loaded by programs that know nothing of torch's place.
     set_property(TARGET ${name}_library APPEND PROPERTY INSTALL_RPATH "${LISSOME_TORCH_ROOT}/lib")
   endif()

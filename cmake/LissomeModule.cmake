@@ -210,14 +210,14 @@ function(lissome_main)
   set_property(GLOBAL APPEND PROPERTY LISSOME_MAIN_SOURCES ${main_SOURCES})
 endfunction()
 
-# lissome_python_module(SOURCES binding.cpp FILES __init__.py ...): the extension module _lissome
-# and the Python files beside it.
+# lissome_python_module(NAME runtime SOURCES binding.cpp FILES __init__.py ...): the extension module of one
+# distribution and the Python files that it brings.
 function(lissome_python_module)
-  cmake_parse_arguments(PARSE_ARGV 0 python "" "" "SOURCES;FILES")
+  cmake_parse_arguments(PARSE_ARGV 0 python "" "NAME" "SOURCES;FILES")
   list(TRANSFORM python_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
   list(TRANSFORM python_FILES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
-  set_property(GLOBAL APPEND PROPERTY LISSOME_PYTHON_SOURCES ${python_SOURCES})
-  set_property(GLOBAL APPEND PROPERTY LISSOME_PYTHON_FILES ${python_FILES})
+  set_property(GLOBAL PROPERTY LISSOME_PYTHON_SOURCES_${python_NAME} ${python_SOURCES})
+  set_property(GLOBAL PROPERTY LISSOME_PYTHON_FILES_${python_NAME} ${python_FILES})
 endfunction()
 
 # lissome_instruction_set(avx2|avx512|avx512_vnni|avx512_bf16|amx files...): compiles these files

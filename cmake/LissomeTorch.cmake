@@ -29,8 +29,6 @@ if(NOT torch_result EQUAL 0)
 endif()
 list(GET found_torch 0 LISSOME_TORCH_ROOT)
 list(GET found_torch 1 LISSOME_TORCH_VERSION)
-list(GET found_torch 2 LISSOME_PYTHON_INCLUDE)
-list(GET found_torch 3 LISSOME_PYTHON_SUFFIX)
 
 if(LISSOME_TORCH_VERSION VERSION_LESS 2.11)
   message(FATAL_ERROR

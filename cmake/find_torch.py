@@ -1,14 +1,9 @@
-"""Prints where the torch of this Python lies, for LissomeTorch.cmake, without importing it.
-
-One line, four fields with semicolons between: folder, version, Python's include folder, suffix of
-extension modules.
-"""
+"""Prints where the torch of this Python lies, for LissomeTorch.cmake, without importing it: folder;version."""
 
 import importlib.util
 import pathlib
 import re
 import sys
-import sysconfig
 
 spec = importlib.util.find_spec("torch")
 if spec is None or not spec.submodule_search_locations:
@@ -18,4 +13,4 @@ text = (root / "version.py").read_text(encoding="utf-8")
 match = re.search(r"^__version__\s*=\s*['\"](\d+\.\d+(?:\.\d+)?)", text, re.MULTILINE)
 if match is None:
     sys.exit(f"no version in {root / 'version.py'}")
-print(root, match[1], sysconfig.get_path("include"), sysconfig.get_config_var("EXT_SUFFIX"), sep=";")
+print(root, match[1], sep=";")

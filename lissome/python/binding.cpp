@@ -1,206 +1,70 @@
-// _lissome: the faces as Python sees them, nothing else. What a module's arguments nest like, and which forms of data
-// there are, is the business of the Python files beside it; here everything is flat: a list of tensors and numbers in,
-// a list out. The interpreter's lock is released while C++ works; errors become classes made from base's one table.
+// _lissome: the faces that make models, as Python sees them, nothing else. How a module's arguments nest and
+// which forms of data there are is the business of the Python files beside it. Finished models go to _runtime, which
+// runs them. The interpreter's lock is released while C++ works.
 #include "lissome/python/binding.h"
 
-#include <torch/csrc/autograd/python_variable.h>
+#include <ATen/core/ivalue.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
-#include <variant>
+#include <optional>
 
-#include "lissome/allow_op.h"
 #include "lissome/lower.h"
 #include "lissome/pass.h"
+#include "lissome/python/runtime/raise_error.h"
 #include "lissome/report.h"
 #include "lissome/tune.h"
 
 namespace lissome {
 namespace {
 
-// ---- errors
-// ----------------------------------------------------------------------------------------------------------
-
-struct ErrorClass {
-  ErrorKind kind;
-  const char* name;
-  PyObject* type = nullptr;
-};
-
-// Never given back: a module is loaded once a process.
-std::vector<ErrorClass>& error_classes() {
-  static std::vector<ErrorClass> classes = {
-      {ErrorKind::usage, "UsageError"},
-      {ErrorKind::invalid_input, "InvalidInputError"},
-      {ErrorKind::unsupported, "UnsupportedError"},
-      {ErrorKind::over_budget, "OverBudgetError"},
-      {ErrorKind::io, "InputOutputError"},
-      {ErrorKind::internal, "InternalError"},
-  };
-  return classes;
-}
-
-void make_error_classes(py::module_& module) {
-  PyObject* base = PyErr_NewException("lissome.Error", PyExc_Exception, nullptr);
-  module.attr("Error") = py::handle(base);
-  const py::module_ builtins = py::module_::import("builtins");
-  for (ErrorClass& row : error_classes()) {
-    const py::object also = builtins.attr(std::string(python_exception(row.kind)).c_str());
-    const py::tuple bases = py::make_tuple(py::handle(base), also);
-    row.type = PyErr_NewException((std::string("lissome.") + row.name).c_str(), bases.ptr(), nullptr);
-    module.attr(row.name) = py::handle(row.type);
-  }
-}
-
-void raise_error(ErrorKind kind, const std::string& message) {
-  for (const ErrorClass& row : error_classes()) {
-    if (row.kind == kind) PyErr_SetString(row.type, message.c_str());
-  }
-}
-
-void translate_errors(std::exception_ptr thrown) {
+// Errors of libtorch without their stack traces. A failed check is about the model or the data, so invalid_input; a
+// failed internal assertion is not.
+void translate_torch_errors(std::exception_ptr thrown) {
   try {
     if (thrown) std::rethrow_exception(thrown);
-  } catch (const Error& error) {
-    raise_error(error.kind(), error.message());
+  } catch (const c10::OutOfMemoryError& error) {
+    raise_error(ErrorKind::over_budget, error.what_without_backtrace());
   } catch (const c10::Error& error) {
-    raise_error(ErrorKind::internal, error.what_without_backtrace());
+    const std::string text = error.what_without_backtrace();
+    const bool asserted = text.find("INTERNAL ASSERT") != std::string::npos;
+    raise_error(asserted ? ErrorKind::internal : ErrorKind::invalid_input,
+                "libtorch refuses what is asked for: " + text);
   }
-}
-
-// ---- values
-// ----------------------------------------------------------------------------------------------------------
-
-c10::IValue read_value(const py::handle& object) {
-  if (THPVariable_Check(object.ptr())) return py::cast<at::Tensor>(object);
-  if (PyBool_Check(object.ptr())) return object.cast<bool>();
-  if (PyLong_Check(object.ptr())) return object.cast<int64_t>();
-  if (PyFloat_Check(object.ptr())) return object.cast<double>();
-  throw_error(ErrorKind::invalid_input, "an input is of type ", Py_TYPE(object.ptr())->tp_name,
-              "; tensors and numbers are allowed");
-}
-
-py::object write_value(const c10::IValue& value) {
-  if (value.isTensor()) return py::cast(value.toTensor());
-  if (value.isBool()) return py::bool_(value.toBool());
-  if (value.isInt()) return py::int_(value.toInt());
-  if (value.isDouble()) return py::float_(value.toDouble());
-  return py::none();
 }
 
 // ---- models
 // ----------------------------------------------------------------------------------------------------------
 
-// A finished model: runs, and is saved with its record.
-class Model {
- public:
-  Model(ModelFile file, std::shared_ptr<const Plan> plan, const SessionOptions& options)
-      : file_(std::move(file)), plan_(std::move(plan)), options_(options), session_(Session(plan_, options)) {}
+FileContents choose_contents(bool keep_original) {
+  return keep_original ? FileContents::plan_and_program : FileContents::plan;
+}
 
-  // The same model and weights, padding one dimension up to buckets that `sample` proves.
-  std::unique_ptr<Model> pad_to(const std::string& dimension, std::vector<int64_t> sizes,
-                                std::map<std::string, double> pads, const py::list& sample) const {
-    const std::vector<c10::IValue> inputs = read_values(sample);
+MadeModel lower_as_it_is(const Program& program, const LowerOptions& options, FileContents contents,
+                         const SessionOptions& session) {
+  auto plan = std::make_shared<const Plan>(lower_program(program, options));
+  return {pack_prepared(program, *plan, contents), plan, session};
+}
+
+// Imported, nothing optimized, every node by the reference.
+py::capsule load_model(const std::string& path, int threads, int64_t memory) {
+  const LowerOptions options{.effort = Effort::fast, .threads = threads, .forced = {{"*", "reference"}}};
+  std::optional<MadeModel> made;
+  {
     const py::gil_scoped_release released;
-    const LentInputs lent(inputs);
-    auto padded = std::make_unique<Model>(file_, plan_, options_);
-    padded->session_ =
-        BucketedSession(std::get<Session>(std::move(padded->session_)),
-                        {.dimension = dimension, .sizes = std::move(sizes), .pads = std::move(pads)}, lent.views());
-    return padded;
+    made = lower_as_it_is(open_model_file(path), options, FileContents::plan_and_program,
+                          {.threads = threads, .memory = memory});
   }
+  return give_model(std::move(*made));
+}
 
-  py::list run(const py::list& values) {
-    const std::vector<c10::IValue> inputs = read_values(values);
-    std::vector<c10::IValue> outputs;
-    {
-      const py::gil_scoped_release released;
-      const LentInputs lent(inputs);
-      outputs = read_outputs(*plan_, std::visit([&](auto& session) { return session.run(lent.views()); }, session_));
-    }
-    py::list results;
-    for (const c10::IValue& output : outputs) results.append(write_value(output));
-    return results;
-  }
-
-  void save(const std::string& path) const {
+py::capsule prepare_model(const Program& original, int threads, bool keep_original) {
+  const LowerOptions options{.effort = Effort::fast, .threads = threads};
+  std::optional<MadeModel> made;
+  {
     const py::gil_scoped_release released;
-    save_model_file(path, file_);
+    made = lower_as_it_is(prepare_inference(original), options, choose_contents(keep_original), {.threads = threads});
   }
-
-  std::vector<std::string> input_names() const {
-    std::vector<std::string> names;
-    for (const PlanInput& input : plan_->inputs) names.push_back(input.name);
-    return names;
-  }
-  const Plan& plan() const { return *plan_; }
-  int threads() const { return session().threads(); }
-  // Of the sample that proved the buckets, relative to its largest element; none without buckets.
-  std::optional<double> seen_difference() const {
-    const auto* bucketed = std::get_if<BucketedSession>(&session_);
-    return bucketed == nullptr ? std::nullopt : std::optional(bucketed->seen_difference());
-  }
-  StreamFacts stream() const {
-    const py::gil_scoped_release released;  // a call of another thread may be in the way
-    return session().stream();
-  }
-  const std::string& metadata() const { return file_.metadata; }
-
- private:
-  static std::vector<c10::IValue> read_values(const py::list& values) {
-    std::vector<c10::IValue> inputs;
-    for (const py::handle& value : values) inputs.push_back(read_value(value));
-    return inputs;
-  }
-  const Session& session() const {
-    const auto* bucketed = std::get_if<BucketedSession>(&session_);
-    return bucketed == nullptr ? std::get<Session>(session_) : bucketed->session();
-  }
-
-  ModelFile file_;
-  std::shared_ptr<const Plan> plan_;
-  SessionOptions options_;
-  std::variant<Session, BucketedSession> session_;
-};
-
-std::unique_ptr<Model> make_model(const Program& program, const Plan& plan, const Json& record,
-                                  const SessionOptions& session) {
-  return std::make_unique<Model>(pack_with_plan(program, plan, record), std::make_shared<const Plan>(plan), session);
-}
-
-int64_t read_memory(const std::optional<Quantity>& memory) {
-  if (!memory) return 0;
-  const double bytes = read_quantity(*memory, parse_bytes);
-  if (!(bytes >= 1 && bytes < 9e18)) throw_error(ErrorKind::usage, "memory is ", bytes, " bytes; 1 or more is allowed");
-  return static_cast<int64_t>(bytes);
-}
-
-// A finished model as it is; any other imported, nothing optimized, every node by the reference.
-std::unique_ptr<Model> load_model(const std::string& path, int threads, const std::optional<Quantity>& memory) {
-  const py::gil_scoped_release released;
-  const SessionOptions session{.threads = threads, .memory = read_memory(memory)};
-  if (detect_model_kind(path) == ModelKind::lissome) {
-    ModelFile file = load_model_file(path);
-    if (!file.plan.empty()) {
-      auto plan = std::make_shared<const Plan>(read_plan(file));
-      return std::make_unique<Model>(std::move(file), std::move(plan), session);
-    }
-  }
-  const Program program = open_model_file(path);
-  LowerOptions options;
-  options.effort = Effort::fast;
-  options.threads = threads;
-  options.forced = {{"*", "reference"}};
-  return make_model(program, lower_program(program, options), Json(), session);
-}
-
-std::unique_ptr<Model> prepare_model(const Program& original, int threads) {
-  const py::gil_scoped_release released;
-  const Program program = prepare_inference(original);
-  LowerOptions options;
-  options.effort = Effort::fast;
-  options.threads = threads;
-  return make_model(program, lower_program(program, options), Json(), {.threads = threads});
+  return give_model(std::move(*made));
 }
 
 // ---- optimize
@@ -210,9 +74,10 @@ struct OptimizeArguments {
   std::optional<std::string> metric;
   std::optional<Quantity> latency, memory;
   Quantity max_loss, time;
-  int64_t batch = 1;
+  int64_t batch = 0;
   int threads = 0;
   uint64_t seed = 0;
+  bool keep_original = false;
   std::string name, command;
 };
 
@@ -223,7 +88,6 @@ OptimizeOptions make_options(const OptimizeArguments& arguments) {
   if (arguments.memory) options.goal.memory = static_cast<int64_t>(read_quantity(*arguments.memory, parse_bytes));
   options.goal.max_loss = read_quantity(arguments.max_loss, parse_fraction);
   options.seconds = read_quantity(arguments.time, parse_duration);
-  if (arguments.batch < 1) throw_error(ErrorKind::usage, "batch is ", arguments.batch, "; at least 1 is allowed");
   if (arguments.threads < 0)
     throw_error(ErrorKind::usage, "threads is ", arguments.threads, "; 0 (all) or more is allowed");
   options.batch = arguments.batch;
@@ -234,20 +98,23 @@ OptimizeOptions make_options(const OptimizeArguments& arguments) {
   return options;
 }
 
-struct Finished {
-  std::unique_ptr<Model> model;
-  std::string html;  // the report
-};
-
-Finished optimize_model(const Program& program, const Dataset* data, const OptimizeArguments& arguments,
-                        const py::object& progress) {
+// The model, and the report.
+py::tuple optimize_model(const Program& program, const Dataset* data, const OptimizeArguments& arguments,
+                         const py::object& progress) {
   const OptimizeOptions options = make_options(arguments);
   const WorkControl control = make_control(progress);
-  const py::gil_scoped_release released;
-  const Optimized optimized = optimize(program, data, options, control);
-  return {
-      make_model(optimized.program, optimized.plan, to_json(optimized.record), {.threads = optimized.record.threads}),
-      render_html(optimized.record)};
+  std::optional<MadeModel> made;
+  std::string report;
+  {
+    const py::gil_scoped_release released;
+    const Optimized optimized = optimize(program, data, options, control);
+    made = MadeModel{pack_with_record(optimized.program, optimized.plan, to_json(optimized.record),
+                                      choose_contents(arguments.keep_original)),
+                     std::make_shared<const Plan>(optimized.plan),
+                     {.threads = optimized.record.threads}};
+    report = render_html(optimized.record);
+  }
+  return py::make_tuple(give_model(std::move(*made)), report);
 }
 
 Dataset gather_data(const std::vector<std::pair<std::string, at::Tensor>>& tensors, const std::string& labels) {
@@ -263,6 +130,12 @@ Program open_model_file(const std::string& path) {
   if (kind == ModelKind::pt2) return import_pt2(path);
   if (kind == ModelKind::lissome) return load_program(path);
   refuse_model_kind(path, kind);
+}
+
+py::capsule give_model(MadeModel made) {
+  return py::capsule(new MadeModel(std::move(made)), kMadeModel, [](PyObject* capsule) {
+    delete static_cast<MadeModel*>(PyCapsule_GetPointer(capsule, kMadeModel));
+  });
 }
 
 Array read_array(const at::Tensor& tensor) {
@@ -303,30 +176,21 @@ WorkControl make_control(const py::object& progress) {
 
 PYBIND11_MODULE(_lissome, module) {
   using namespace lissome;  // NOLINT: the module is the namespace
-  make_error_classes(module);
   py::register_exception_translator(translate_errors);
-  module.attr("version") = std::string(lissome_version());
+  py::register_exception_translator(translate_torch_errors);
 
-  py::class_<Model>(module, "Model")
-      .def("run", &Model::run)
-      .def("pad_to", &Model::pad_to)
-      .def_property_readonly("seen_difference", &Model::seen_difference)
-      .def("save", &Model::save)
-      .def_property_readonly("input_names", &Model::input_names)
-      .def_property_readonly("input_tree", [](const Model& model) { return model.plan().input_tree; })
-      .def_property_readonly("output_tree", [](const Model& model) { return model.plan().output_tree; })
-      .def_property_readonly("metadata", &Model::metadata)
-      .def_property_readonly("threads", &Model::threads)
-      .def_property_readonly("stream", &Model::stream);
-  py::class_<StreamFacts>(module, "StreamFacts")
-      .def_readonly("weights", &StreamFacts::weights)
-      .def_readonly("streamed", &StreamFacts::streamed)
-      .def_readonly("bytes_per_second", &StreamFacts::bytes_per_second);
-  py::class_<Program>(module, "Program").def_property_readonly("input_names", [](const Program& program) {
-    std::vector<std::string> names;
-    for (const ProgramInput& input : program.inputs) names.push_back(input.name);
-    return names;
-  });
+  py::class_<Program>(module, "Program")
+      .def_property_readonly("input_names",
+                             [](const Program& program) {
+                               std::vector<std::string> names;
+                               for (const ProgramInput& input : program.inputs) names.push_back(input.name);
+                               return names;
+                             })
+      .def_property_readonly("output_names", [](const Program& program) {
+        std::vector<std::string> names;
+        for (const ProgramOutput& output : program.outputs) names.push_back(output.name);
+        return names;
+      });
   py::class_<Dataset>(module, "Dataset")
       .def_property_readonly("samples", &Dataset::samples)
       .def_property_readonly("has_labels", [](const Dataset& data) { return data.labels.has_value(); });
@@ -340,6 +204,7 @@ PYBIND11_MODULE(_lissome, module) {
       .def_readwrite("batch", &OptimizeArguments::batch)
       .def_readwrite("threads", &OptimizeArguments::threads)
       .def_readwrite("seed", &OptimizeArguments::seed)
+      .def_readwrite("keep_original", &OptimizeArguments::keep_original)
       .def_readwrite("name", &OptimizeArguments::name)
       .def_readwrite("command", &OptimizeArguments::command);
 
@@ -352,15 +217,7 @@ PYBIND11_MODULE(_lissome, module) {
       [](const std::string& path, const std::string& labels) { return load_dataset(path, {.labels = labels}); },
       unlocked);
   module.def("make_dataset", &gather_data);
-  module.def("allow_op", &allow_op, py::arg("name"),
-             "Lets models call an op of your own by its exact name, such as 'mylib::my_op' or 'mylib::my_op.overload', "
-             "from now on in this process. Define it first: torch.library, or torch.ops.load_library(file). Ops of "
-             "PyTorch's own namespaces cannot be allowed.");
   module.def("write_file", [](const std::string& path, const std::string& text) { write_file(path, text); });
-  module.def("optimize", [](const Program& program, const Dataset* data, const OptimizeArguments& arguments,
-                            const py::object& progress) {
-    Finished finished = optimize_model(program, data, arguments, progress);
-    return py::make_tuple(std::move(finished.model), finished.html);
-  });
+  module.def("optimize", &optimize_model);
   bind_training(module);
 }

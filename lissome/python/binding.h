@@ -8,11 +8,15 @@
 
 #include "lissome/measure.h"
 #include "lissome/program.h"
+#include "lissome/python/runtime/made_model.h"
 
 namespace lissome {
 
 // .pt2 or .lissome; anything else is refused by name.
 Program open_model_file(const std::string& path);
+
+// A capsule for _runtime, see runtime/made_model.h. Needs the interpreter's lock.
+py::capsule give_model(MadeModel made);
 
 // Shares the tensor's memory where it is dense in row order.
 Array read_array(const at::Tensor& tensor);

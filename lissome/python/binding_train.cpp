@@ -123,6 +123,7 @@ py::dict describe_bytes(const BudgetTrial& trial, int64_t weights, int64_t step,
 py::dict describe_trial(const BudgetTrial& trial) {
   py::dict described;
   described["budget"] = trial.memory;
+  described["notice"] = trial.notice;
   described["method"] = trial.told.method;
   described["nodes_run_again"] = trial.told.runs_again;
   described["stored_lossy"] = trial.told.stored_lossy;

@@ -7,12 +7,14 @@ import gc
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import torch
 
 from lissome import _lissome
 
 _LISTED = 5
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @dataclass
@@ -59,7 +61,7 @@ class memory_probe(contextlib.ContextDecorator):  # noqa: N801  used as a decora
         self._report = report
         self._open: list[tuple[MemoryUse, _lissome.MemoryProbe, set[int]]] = []
 
-    def __call__(self, function):
+    def __call__(self, function: _Function) -> _Function:
         if not self._name:
             self._name = function.__qualname__
         return super().__call__(function)

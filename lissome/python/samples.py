@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from lissome import _lissome
-from lissome._lissome import InvalidInputError, UsageError
+from lissome.arguments import read_existing_path, refuse_type
+from lissome.errors import InvalidInputError, UsageError
 
 LABELS = "labels"
 
@@ -43,31 +45,43 @@ def gather_samples(data: Any, labels: Any, names: list[str]) -> _lissome.Dataset
     if isinstance(data, str | PathLike):
         if labels is not None and not isinstance(labels, str | PathLike):
             raise UsageError("labels: with a path as data, labels are the name of an array in it (or of a file)")
-        return _lissome.load_dataset(fspath(data), "" if labels is None else fspath(labels))
+        return _lissome.load_dataset(_check_data_path(data), "" if labels is None else fspath(labels))
+    columns, name = gather_columns(data, labels, names)
+    return _lissome.make_dataset(list(columns.items()), name)
+
+
+def _check_data_path(data: str | PathLike[str]) -> str:
+    """"DIR:train" names a part of a folder."""
+    path = fspath(data)
+    if not Path(path).exists() and ":" not in path:
+        read_existing_path("data", path)
+    return path
+
+
+def gather_columns(data: Any, labels: Any, names: list[str]) -> tuple[dict[str, torch.Tensor], str]:
+    """Tensors by name, and the name of the labels among them, empty where there are none. `data` is no path."""
     if isinstance(data, torch.utils.data.Dataset) and hasattr(data, "__len__"):
         data = torch.utils.data.DataLoader(data, batch_size=64)
     if isinstance(data, Mapping) and not all(_is_array(value) for value in data.values()):
-        columns = _name_leaves(pytree.tree_leaves(data), names)
+        columns = _name_paths(data)
     elif isinstance(data, Mapping):
         columns = {str(name): to_tensor(str(name), value) for name, value in data.items()}
     elif _is_array(data):
         columns = _name_leaves([data], names)
     elif _is_whole(data, names):
-        columns = _name_leaves(pytree.tree_leaves(data), names)
+        columns = _name_arguments(data, names)
     elif isinstance(data, Iterable):
         columns = _join_batches(data, names, labels if isinstance(labels, str) else LABELS)
         if labels is None and LABELS in columns:
             labels = LABELS
     else:
-        raise UsageError(
-            f"data is a {type(data).__name__}; a path, arrays by name, an array, a tuple of arrays, or batches are read"
-        )
+        refuse_type("data", data, "a path, arrays by name, an array, a tuple of arrays, or an iterable of batches")
     if isinstance(labels, str):
-        return _lissome.make_dataset(list(columns.items()), labels)
-    if labels is not None:
-        columns[LABELS] = to_tensor(LABELS, labels)
-        return _lissome.make_dataset(list(columns.items()), LABELS)
-    return _lissome.make_dataset(list(columns.items()), "")
+        return columns, labels
+    if labels is None:
+        return columns, ""
+    columns[LABELS] = to_tensor(LABELS, labels)
+    return columns, LABELS
 
 
 def _name_leaves(leaves: list[Any], names: list[str]) -> dict[str, torch.Tensor]:
@@ -78,16 +92,44 @@ def _name_leaves(leaves: list[Any], names: list[str]) -> dict[str, torch.Tensor]
     return {name: to_tensor(name, leaf) for name, leaf in zip(names, leaves, strict=True)}
 
 
+def _name_paths(data: Any) -> dict[str, torch.Tensor]:
+    """The arrays of nested dictionaries, lists and tuples by their paths: {"a": {"b": x}} has a.b."""
+    columns = {}
+    for path, leaf in pytree.tree_leaves_with_path(data):
+        name = ".".join(str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", "")))) for key in path)
+        columns[name] = to_tensor(name, leaf)
+    return columns
+
+
+def _holds_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, tuple | list) and any(map(_holds_mapping, value)))
+
+
+def _name_arguments(arguments: Any, names: list[str]) -> dict[str, torch.Tensor]:
+    """Arguments of a call: arrays and tuples take the names of the inputs in order, dictionaries their own paths."""
+    if isinstance(arguments, Mapping):
+        return _name_paths(dict(arguments))
+    if not _holds_mapping(arguments) or len(pytree.tree_leaves(arguments)) != len(names):
+        return _name_leaves(pytree.tree_leaves(arguments), names)
+    columns: dict[str, torch.Tensor] = {}
+    for argument in arguments:
+        leaves = pytree.tree_leaves(argument)
+        taken = names[len(columns) : len(columns) + len(leaves)]
+        if taken and _holds_mapping(argument):
+            columns |= _name_paths({taken[0].split(".")[0]: argument})
+        else:
+            columns |= _name_leaves(leaves, taken)
+    return columns
+
+
 def read_batch(batch: Any, names: list[str], labels: str) -> dict[str, torch.Tensor]:
-    if isinstance(batch, Mapping) and (labels in batch or set(names) <= set(batch)):
-        return {str(name): to_tensor(str(name), value) for name, value in batch.items()}
+    if isinstance(batch, Mapping):
+        return _name_paths(dict(batch))
     if isinstance(batch, tuple | list) and len(batch) == 2 and len(pytree.tree_leaves(batch[0])) == len(names):
-        columns = _name_leaves(pytree.tree_leaves(batch[0]), names)
-        return {**columns, labels: to_tensor(labels, batch[1])}
-    leaves = pytree.tree_leaves(batch)
-    if len(leaves) == len(names) + 1:
-        return {**_name_leaves(leaves[:-1], names), labels: to_tensor(labels, leaves[-1])}
-    return _name_leaves(leaves, names)
+        return {**_name_arguments(batch[0], names), labels: to_tensor(labels, batch[1])}
+    if isinstance(batch, tuple | list) and len(pytree.tree_leaves(batch)) == len(names) + 1:
+        return {**_name_arguments(batch[:-1], names), labels: to_tensor(labels, batch[-1])}
+    return _name_arguments(batch, names)
 
 
 def _join_batches(batches: Iterable[Any], names: list[str], labels: str) -> dict[str, torch.Tensor]:

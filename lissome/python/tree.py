@@ -1,7 +1,7 @@
 """How a model's flat inputs and outputs nest in the caller's call.
 
 A plan carries the tree as JSON: {"spec": torch's own tree, "leaves": [name, or {"fixed": value}, ...]}. A fixed leaf
-is an argument whose value the export froze: it may be given, the model does not read it.
+is an argument whose value the export froze: it may be given as it was, the model does not read it.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import builtins
 import json
 import sys
+from collections.abc import Sequence
 from enum import Enum
 from types import ModuleType
 from typing import Any
 
-from torch.utils import _pytree as pytree
-
-from lissome._lissome import InvalidInputError, UnsupportedError
+from lissome.errors import InvalidInputError, UnsupportedError
+from lissome.plain_tree import PlainTree, list_leaves, read_plain_tree
 
 
 # What a default dictionary of a model may be made with.
@@ -61,12 +61,28 @@ def _check_spec(spec: Any) -> None:
                 continue
 
 
-def _read_spec(tree: dict[str, Any]) -> pytree.TreeSpec | None:
+def _read_spec(tree: dict[str, Any]) -> PlainTree | TorchTree | None:
     if "spec" not in tree:
         return None
-    _check_spec(tree["spec"])
     try:
-        return pytree.treespec_loads(json.dumps([1, tree["spec"]]))
+        plain = read_plain_tree(tree["spec"])
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"how the model's arguments or results nest is broken: {error}") from error
+    return plain if plain is not None else _read_torch_tree(tree["spec"])
+
+
+def _read_torch_tree(spec: Any) -> TorchTree:
+    """Types that are registered with torch: named tuples, data classes, those of transformers."""
+    _check_spec(spec)
+    try:
+        from torch.utils import _pytree as pytree  # noqa: PLC0415  models without such types need no torch
+    except ImportError as error:
+        raise UnsupportedError(
+            "the model's arguments or results hold types that torch knows, and torch is not installed\n"
+            "      Install it: pip install torch"
+        ) from error
+    try:
+        return TorchTree(pytree.treespec_loads(json.dumps([1, spec])))
     except (NotImplementedError, KeyError, ValueError, TypeError, AssertionError, RecursionError) as error:
         raise UnsupportedError(
             f"the model's arguments or results hold a type that is not known here: {error}\n"
@@ -88,6 +104,43 @@ def _is_fixed(leaf: Any) -> bool:
     return isinstance(leaf, dict)
 
 
+_ABSENT = object()  # in the place of a fixed argument that is not given
+
+
+def _check_fixed(value: Any, fixed: Any) -> None:
+    """Refuses another value than the exported one; kinds that the text has no words for are let through."""
+    plain = (bool, int, float, str, type(None))
+    if value is _ABSENT or type(fixed) not in plain or type(value) not in plain:
+        return
+    if value != fixed or isinstance(value, bool) != isinstance(fixed, bool):
+        raise InvalidInputError(
+            f"an argument is {value!r}, and the model was exported for {fixed!r} in its place alone\n"
+            f"      Give {fixed!r}, or export the module again with {value!r}"
+        )
+
+
+class TorchTree:
+    """torch's tree with the interface of PlainTree."""
+
+    def __init__(self, spec: Any):
+        self._spec = spec
+        self.num_leaves: int = spec.num_leaves
+        self.num_children: int = spec.num_children
+        self.context: Any = spec.context
+
+    def is_leaf(self) -> bool:
+        return bool(self._spec.is_leaf())
+
+    def children(self) -> list[TorchTree]:
+        return [TorchTree(child) for child in self._spec.children()]
+
+    def flatten_up_to(self, value: Any) -> list[Any]:
+        return list(self._spec.flatten_up_to(value))
+
+    def unflatten(self, leaves: list[Any]) -> Any:
+        return self._spec.unflatten(leaves)
+
+
 class InputTree:
     """From the arguments of a call to the flat inputs of a plan."""
 
@@ -98,6 +151,11 @@ class InputTree:
         self.spec = _read_spec(tree)
         self._plain = 0
         if self.spec is not None:
+            names_read = sum(not _is_fixed(leaf) for leaf in self.leaves)
+            if self.spec.num_leaves != len(self.leaves) or names_read != len(names):
+                raise InvalidInputError(
+                    f"how the model's arguments nest names {names_read} inputs, and the model has {len(names)}"
+                )
             if self.spec.num_children != 2:
                 raise InvalidInputError("how the model's arguments nest is not positional ones and keywords")
             arguments, keywords = self.spec.children()
@@ -106,7 +164,7 @@ class InputTree:
             if not self._keys and arguments.num_children == arguments.num_leaves == len(names):
                 self._plain = len(names)
 
-    def _list_parameters(self, arguments: pytree.TreeSpec) -> list[str]:
+    def _list_parameters(self, arguments: PlainTree | TorchTree) -> list[str]:
         """The names of positional arguments: the first word of the names of their leaves."""
         parameters, position = [], 0
         for child in arguments.children():
@@ -121,7 +179,7 @@ class InputTree:
             if not any(isinstance(argument, list | tuple | dict) for argument in arguments):
                 return list(arguments)
         if self.spec is None:
-            return pytree.tree_leaves((arguments, keywords))
+            return list_leaves((arguments, keywords))
         arguments, keywords = self._order(arguments, keywords)
         try:
             leaves = self.spec.flatten_up_to((arguments, keywords))
@@ -129,21 +187,29 @@ class InputTree:
             raise InvalidInputError(
                 f"the arguments do not nest as the module's: {error}\n      The model takes {', '.join(self.names)}"
             ) from error
+        for value, leaf in zip(leaves, self.leaves, strict=True):
+            if _is_fixed(leaf):
+                _check_fixed(value, leaf.get("fixed"))
         return [value for value, leaf in zip(leaves, self.leaves, strict=True) if not _is_fixed(leaf)]
 
     def _order(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments as the export saw them: positional ones given by name move to their places, and the other way."""
         given = dict(keywords)
         positional = list(arguments[: len(self._parameters)])
-        for key, value in zip(self._free_keys(given), arguments[len(self._parameters) :], strict=False):
-            given[key] = value
+        further, free = arguments[len(self._parameters) :], self._free_keys(given)
+        if len(further) > len(free):
+            raise InvalidInputError(
+                f"{len(arguments)} arguments are given in order; the model takes {len(arguments) - len(further) + len(free)}"
+                f" ({', '.join(self.names)})"
+            )
+        given |= dict(zip(free, further, strict=False))
         for name in self._parameters[len(positional) :]:
             if name not in given:
                 break
             positional.append(given.pop(name))
         for key in self._keys:
             if key not in given and self._is_fixed_key(key):
-                given[key] = None
+                given[key] = _ABSENT
         ordered = {key: given.pop(key) for key in self._keys if key in given}
         return tuple(positional), {**ordered, **{key: value for key, value in given.items() if value is not None}}
 
@@ -151,9 +217,11 @@ class InputTree:
         return [key for key in self._keys if key not in given]
 
     def _is_fixed_key(self, key: str) -> bool:
+        assert self.spec is not None  # else there are no keys
         arguments, keywords = self.spec.children()
         position = arguments.num_leaves
-        for name, child in zip(self._keys, keywords.children(), strict=True):
+        children: Sequence[PlainTree | TorchTree] = keywords.children()
+        for name, child in zip(self._keys, children, strict=True):
             if name == key:
                 return child.is_leaf() and _is_fixed(self.leaves[position])
             position += child.num_leaves
@@ -163,8 +231,12 @@ class InputTree:
 class OutputTree:
     """From the flat outputs of a plan to what the module returns."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, outputs: int | None = None):
         self.spec = _read_spec(_read_tree(text))
+        if self.spec is not None and outputs is not None and self.spec.num_leaves != outputs:
+            raise InvalidInputError(
+                f"how the model's results nest names {self.spec.num_leaves} outputs, and the model has {outputs}"
+            )
         self._single = self.spec is not None and self.spec.is_leaf()
 
     def unflatten(self, outputs: list[Any]) -> Any:
@@ -172,4 +244,4 @@ class OutputTree:
             return outputs[0]
         if self.spec is None:
             return outputs[0] if len(outputs) == 1 else tuple(outputs)
-        return pytree.tree_unflatten(outputs, self.spec)
+        return self.spec.unflatten(outputs)

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from lissome import _lissome
-from lissome._lissome import InvalidInputError
+from lissome.errors import InvalidInputError
 from lissome.samples import LABELS, read_batch, to_tensor
 
 _SECONDS_TO_LEAVE = 2.0  # for a process that is asked to end, before it is made to

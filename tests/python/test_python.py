@@ -320,15 +320,17 @@ def test_the_lock_of_the_interpreter_is_free_while_it_runs():
     assert seen > 6
 
 
-def test_interrupt_returns_the_best_so_far(samples: torch.Tensor):
+def test_an_interrupt_carries_the_best_so_far(samples: torch.Tensor):
     def interrupt(*progress: Any) -> None:
         if not interrupted:
             interrupted.append(progress)
             _thread.interrupt_main()
 
     interrupted: list[Any] = []
-    with pytest.warns(UserWarning, match="best so far"):
-        fast = lissome.optimize(make_classifier(), (samples[:1],), progress=interrupt, **QUICK)
+    with pytest.raises(KeyboardInterrupt, match="best") as raised:
+        lissome.optimize(make_classifier(), (samples[:1],), progress=interrupt, **QUICK)
+    fast = raised.value.best
+    assert isinstance(raised.value, lissome.Interrupted)
     assert interrupted and fast.record["interrupted"]
     torch.testing.assert_close(fast(samples[:1]), make_classifier()(samples[:1]))
 
@@ -379,7 +381,7 @@ def test_errors(fast: lissome.FastModel, samples: torch.Tensor, tmp_path: Path):
         lissome.optimize(module)
     with pytest.raises(lissome.UsageError, match="batch"):
         lissome.optimize(module, example, batch=0)
-    with pytest.raises(lissome.UsageError, match="data is a int"):
+    with pytest.raises(TypeError, match="data is of type int"):
         lissome.optimize(module, example, data=3)
     with pytest.raises(lissome.InvalidInputError, match="no batch"):
         lissome.optimize(module, example, data=iter(()))
@@ -412,3 +414,15 @@ def test_results_that_torch_cannot_store():
 
     with pytest.raises(lissome.UnsupportedError, match="register"):
         lissome.prepare(Pair(), (torch.randn(3),))
+
+
+def test_the_original_is_kept_where_it_is_asked_for(samples: torch.Tensor, tmp_path: Path):
+    module = make_classifier()
+    for keep_original in (False, True):
+        lissome.prepare(module, (samples[:2],), keep_original=keep_original).save(tmp_path / "m.lissome")
+        assert torch.allclose(lissome.load(tmp_path / "m.lissome")(samples[:3]), module(samples[:3]), atol=1e-5)
+        if keep_original:
+            assert torch.allclose(lissome.prepare(tmp_path / "m.lissome")(samples[:3]), module(samples[:3]), atol=1e-5)
+        else:
+            with pytest.raises(lissome.UnsupportedError, match="--keep-original"):
+                lissome.prepare(tmp_path / "m.lissome")

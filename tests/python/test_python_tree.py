@@ -5,9 +5,11 @@ from __future__ import annotations
 import enum
 import json
 import sys
+from typing import Any
 
 import lissome
 import pytest
+import torch
 from lissome.tree import InputTree, OutputTree
 from torch.utils import _pytree as pytree
 
@@ -63,8 +65,50 @@ def test_an_enum_of_an_imported_module_is_read():
     assert tree.unflatten([5]) == {Colour.RED: 5}
 
 
+def test_a_tree_of_another_number_of_leaves_is_refused():
+    arguments = json.dumps(write_tree(((1, 2), {})) | {"leaves": ["x", "y"]})
+    assert InputTree(arguments, ["x", "y"]).flatten((1, 2), {}) == [1, 2]
+    for names in (["x"], ["x", "y", "z"]):
+        with pytest.raises(lissome.InvalidInputError, match=f"names 2 inputs, and the model has {len(names)}"):
+            InputTree(arguments, names)
+    with pytest.raises(lissome.InvalidInputError, match="names 1 outputs, and the model has 2"):
+        OutputTree(json.dumps(write_tree([1])), 2)
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"leaves": 3}', '{"spec": {}}', '{"spec": null}', "[" * 100_000])
 def test_a_broken_tree_is_refused(text):
     for read in (lambda: InputTree(text, ["x"]), lambda: OutputTree(text)):
         with pytest.raises((lissome.InvalidInputError, lissome.UnsupportedError)):
             read()
+
+
+class Scaled(torch.nn.Module):
+    """Arguments that are no tensors decide what is computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(6, 4)
+
+    def forward(self, x: torch.Tensor, scale: float = 2.0, flag: bool = True) -> torch.Tensor:
+        return self.layer(x) * scale if flag else self.layer(x)
+
+
+def test_arguments_that_the_export_froze_are_taken_as_they_were_alone():
+    net, x = Scaled().eval(), torch.randn(3, 6)
+    fast = lissome.prepare(net, (x, 0.5))
+    torch.testing.assert_close(fast(x, 0.5), net(x, 0.5))
+    for wrong in ((x, 3.0), (x, "word"), (x, None), (x, True)):
+        with pytest.raises(lissome.Error, match=r"exported for 0\.5"):
+            fast(*wrong)
+    flagged = lissome.prepare(net, (x,), example_kwargs={"flag": False})
+    torch.testing.assert_close(flagged(x, flag=False), net(x, flag=False))
+    torch.testing.assert_close(flagged(x), net(x, flag=False))
+    with pytest.raises(lissome.Error, match="exported for False"):
+        flagged(x, flag=True)
+
+
+@pytest.mark.parametrize("further", [(3.0,), (torch.zeros(3, 6),), (1, 2, 3)])
+def test_arguments_that_the_model_does_not_have_are_refused(further: tuple[Any, ...]):
+    net, x = Scaled().eval(), torch.randn(3, 6)
+    with pytest.raises(lissome.Error, match="the model takes 1"):
+        lissome.prepare(net, (x,))(x, *further)

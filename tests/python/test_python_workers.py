@@ -147,9 +147,11 @@ from pathlib import Path
 from test_python_workers import Points, make_classifier
 
 data = Points(Path(sys.argv[1]))
-trained = lissome.train(make_classifier(), data, example_inputs=(torch.randn(4, 6),), batch=4, epochs=100000, workers=2,
-                        bad_samples="skip")
-print("interrupted" if trained.record["interrupted"] else "through")
+try:
+    lissome.train(make_classifier(), data, example_inputs=(torch.randn(4, 6),), batch=4, epochs=100000, workers=2,
+                  bad_samples="skip")
+except KeyboardInterrupt as error:
+    print("interrupted" if error.best.record["steps"] else "nothing")
 """
 
 

@@ -1,0 +1,5 @@
+"""`python -m lissome`: the program."""
+
+from lissome.program import main
+
+main()

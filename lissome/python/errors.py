@@ -1,0 +1,71 @@
+"""The exceptions of lissome. Each is also Python's own type for its case, and all of them are a lissome.Error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Error(Exception):
+    """Any refusal or failure of lissome: what failed, what was seen, what is allowed, what to do."""
+
+
+class UsageError(Error, ValueError):
+    """An argument has a value that is not allowed."""
+
+
+class InvalidInputError(Error, ValueError):
+    """A model file, data or an input breaks a rule."""
+
+
+class ArgumentTypeError(UsageError, InvalidInputError, TypeError):
+    """An argument or an input of a model is of a type that is not allowed."""
+
+
+class MissingFileError(UsageError, FileNotFoundError):
+    """A path where there is no file."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """A valid model or request that lissome cannot serve."""
+
+
+class MissingPackageError(Error, ImportError):
+    """torch or the package lissome, which make models, are not installed; lissome-runtime alone loads and runs them."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during lissome.optimize or lissome.train, with the best so far."""
+
+    best: Any = None
+    """A FastModel or Trained; None where nothing was ready."""
+
+    def __init__(self, message: str, best: Any = None):
+        super().__init__(message)
+        self.best = best
+
+
+class OverBudgetError(Error, MemoryError):
+    """A budget that cannot be kept, or memory that the machine does not have."""
+
+
+class InputOutputError(Error, OSError):
+    """A file that cannot be read or written: full disk, no permission."""
+
+
+class InternalError(Error, RuntimeError):
+    """A bug in lissome."""
+
+
+# By the kinds of lissome/base/error.h.
+BY_KIND: dict[str, type[Error]] = {
+    "usage": UsageError,
+    "invalid_input": InvalidInputError,
+    "unsupported": UnsupportedError,
+    "over_budget": OverBudgetError,
+    "io": InputOutputError,
+    "internal": InternalError,
+}
+
+for _class in (Error, ArgumentTypeError, Interrupted, MissingFileError, MissingPackageError, *BY_KIND.values()):
+    _class.__module__ = "lissome"  # where users find them
+del _class

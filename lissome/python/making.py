@@ -1,0 +1,226 @@
+"""optimize and prepare: modules and files in, finished models out. Needs torch."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch  # its libraries first: the binding finds them loaded
+from torch.utils import _pytree as pytree
+
+from lissome import _lissome, _runtime
+from lissome.arguments import (
+    read_callable,
+    read_existing_path,
+    read_flag,
+    read_integer,
+    read_path,
+    read_quantity,
+    read_text,
+    refuse_type,
+)
+from lissome.errors import Interrupted, UnsupportedError, UsageError
+from lissome.model import FastModel, as_tuple, read_memory
+from lissome.samples import gather_samples
+
+if TYPE_CHECKING:
+    from lissome.training import Trained
+
+Model: TypeAlias = "torch.nn.Module | Trained | str | PathLike[str]"
+Progress: TypeAlias = Callable[[str, str, float, float], None]
+_MOST_THREADS = 2**31 - 1
+
+
+def load_unfinished(path: str, threads: int, memory: int) -> _runtime.Model:
+    """A .pt2, or a .lissome without a plan: imported as it is, every node by the reference."""
+    return _runtime.adopt_model(_lissome.load_model(path, threads, memory))
+
+
+def prepare(
+    model: Model,
+    example_inputs: Any = None,
+    *,
+    example_kwargs: Any = None,
+    threads: int = 0,
+    keep_original: bool = False,
+) -> FastModel:
+    """The exact steps alone: eval form, folded, fused, laid out. No data, no search.
+
+    keep_original: save() writes the program and its weights too, for who optimizes or prepares the saved file again.
+    """
+    threads = read_integer("threads", threads, most=_MOST_THREADS)
+    program = open_program(model, example_inputs, example_kwargs, many=True)
+    return finish(program, threads, keep_original=read_flag("keep_original", keep_original))
+
+
+def finish(program: _lissome.Program, threads: int = 0, *, keep_original: bool = False) -> FastModel:
+    return FastModel(_runtime.adopt_model(_lissome.prepare_model(program, threads, keep_original)))
+
+
+class Best:
+    """The best model or training that is ready, None before there is one."""
+
+    value: Any = None
+
+
+@contextmanager
+def keep_best(work: str) -> Iterator[Best]:
+    """A KeyboardInterrupt from inside becomes Interrupted, with the best that was put into what this gives."""
+    best = Best()
+    try:
+        yield best
+    except KeyboardInterrupt as error:
+        raise explain_interrupt(work, best.value) from error
+
+
+def explain_interrupt(work: str, best: Any) -> Interrupted:
+    if best is None:
+        return Interrupted(f"{work} was interrupted before anything was ready")
+    return Interrupted(f"{work} was interrupted; `best` of this exception is the best so far", best)
+
+
+def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
+    model: Model,
+    example_inputs: Any = None,
+    *,
+    example_kwargs: dict[str, Any] | None = None,
+    data: Any = None,
+    labels: Any = None,
+    metric: str | None = None,
+    latency: str | float | None = None,
+    memory: str | int | None = None,
+    max_loss: str | float = 0.005,
+    batch: int | None = None,
+    threads: int = 0,
+    time: str | float = "10min",
+    seed: int = 0,
+    report: str | PathLike[str] | None = None,
+    output: str | PathLike[str] | None = None,
+    keep_original: bool = False,
+    progress: Progress | None = None,
+) -> FastModel:
+    """Makes a model faster or smaller; each step is measured against the step before, on your data.
+
+    model: a module (exported with example_inputs, a tuple of its arguments), what lissome.train returned, or the path
+    of a .pt2 or .lissome.
+    data, labels: see lissome.samples.gather_samples; without data only exact steps are tried.
+    latency: goal for one call, "5ms" or seconds. memory: goal, "200MiB" or bytes. max_loss: what the metric may lose,
+    absolute, 0.005 or "0.5%". time: bound on the whole search, "10min" or seconds. report, output: files to write.
+    keep_original: the saved file holds the program and its weights too, see prepare().
+    batch: samples of one call; None: as few as the model takes.
+    progress: called with stage, message, fraction done, seconds left (-1: not known).
+
+    A goal out of reach is no error: the closest point comes back, record["blocker"] says what stands in the way.
+    Ctrl-C raises lissome.Interrupted, a KeyboardInterrupt: its `best` is the best model so far, also in `output`.
+    """
+    arguments = _lissome.OptimizeArguments()
+    arguments.metric = None if metric is None else read_text("metric", metric)
+    arguments.latency = None if latency is None else read_quantity("latency", latency)
+    arguments.memory = None if memory is None else read_memory(memory)
+    arguments.max_loss = read_quantity("max_loss", max_loss)
+    arguments.time = read_quantity("time", time)
+    arguments.batch = 0 if batch is None else read_integer("batch", batch, least=1)
+    arguments.threads = read_integer("threads", threads, most=_MOST_THREADS)
+    arguments.seed = read_integer("seed", seed)
+    arguments.keep_original = read_flag("keep_original", keep_original)
+    arguments.name = fspath(model) if isinstance(model, str | PathLike) else type(model).__name__
+    arguments.command = f"lissome.optimize({arguments.name}, ..., max_loss={max_loss!r}, batch={batch}, seed={seed})"
+    paths = [None if path is None else read_path(name, path) for name, path in (("output", output), ("report", report))]
+    progress = None if progress is None else read_callable("progress", progress)
+    with keep_best("lissome.optimize") as best:
+        program = open_program(model, example_inputs, example_kwargs, many=data is not None)
+        dataset = None if data is None else gather_samples(data, labels, program.input_names)
+        made, page = _lissome.optimize(program, dataset, arguments, progress)
+        fast = best.value = FastModel(_runtime.adopt_model(made), page)
+        if paths[0] is not None:
+            fast.save(paths[0])
+        if paths[1] is not None:
+            _lissome.write_file(paths[1], page)
+    if fast.record["interrupted"]:
+        raise explain_interrupt("lissome.optimize", fast)
+    return fast
+
+
+def open_program(
+    model: Model, example_inputs: Any, example_kwargs: Any, *, many: bool, training: bool = False
+) -> _lissome.Program:
+    """A file as it is, or a module by way of torch.export: in eval form, or `training`: in the form in which it is.
+    `many`: with a batch of any size where the export allows."""
+    trained = getattr(model, "program", None)  # of Trained
+    if isinstance(trained, _lissome.Program):
+        return trained
+    if isinstance(model, str | PathLike):
+        return _lissome.open_program(read_existing_path("model", model))
+    if not isinstance(model, torch.nn.Module):
+        refuse_type("model", model, "a torch.nn.Module, what lissome.train returned, or a path")
+    if example_inputs is None and example_kwargs is None:
+        raise UsageError("example_inputs: a module is exported with them; give a tuple of its arguments")
+    if not isinstance(example_kwargs, dict | None):
+        refuse_type("example_kwargs", example_kwargs, "a dictionary")
+    arguments = () if example_inputs is None else as_tuple(example_inputs)
+    exported = _export(model, arguments, example_kwargs or {}, many=many, training=training)
+    with tempfile.TemporaryDirectory(prefix="lissome-") as folder:
+        path = Path(folder) / "module.pt2"
+        try:
+            torch.export.save(exported, path)
+        except NotImplementedError as error:  # a type of arguments or results that torch does not know to store
+            raise UnsupportedError(f"torch.export.save refuses the module: {error}") from error
+        return _lissome.open_program(str(path))  # what is mapped stays when the file is gone
+
+
+@contextmanager
+def _in_eval_form(module: torch.nn.Module) -> Iterator[None]:
+    training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+def _export(
+    module: torch.nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any], *, many: bool, training: bool
+) -> torch.export.ExportedProgram:
+    with nullcontext() if training else _in_eval_form(module), torch.no_grad():
+        if many and (call := _widen_batch(arguments, keywords)) is not None:
+            wide, shapes = call
+            try:
+                return torch.export.export(module, *wide, dynamic_shapes=shapes, strict=False)
+            except Exception:  # noqa: BLE001, S110  whatever torch has against it: the sizes stay as given
+                pass
+        try:
+            return torch.export.export(module, arguments, keywords, strict=False)
+        except Exception as error:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise UnsupportedError(f"torch.export refuses the module: {lines[0]}") from error
+
+
+def _widen_batch(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, Any] | None:
+    """The same call with a batch of at least two (torch.export freezes a size of one), and its first sizes named."""
+    flat = pytree.tree_leaves((arguments, keywords))
+    leaves = [leaf for leaf in flat if isinstance(leaf, torch.Tensor) and leaf.dim()]
+    if not leaves:
+        return None
+    size = leaves[0].shape[0]
+    batch = torch.export.Dim("batch", min=1)
+
+    def is_batched(leaf: Any) -> bool:
+        return isinstance(leaf, torch.Tensor) and leaf.dim() > 0 and leaf.shape[0] == size
+
+    def widen(leaf: Any) -> Any:
+        return torch.cat([leaf, leaf]) if is_batched(leaf) and size == 1 else leaf
+
+    wide = pytree.tree_map(widen, (arguments, keywords))
+    shapes = pytree.tree_map(lambda leaf: {0: batch} if is_batched(leaf) else None, (arguments, keywords))
+    return wide, _by_name(shapes)
+
+
+def _by_name(shapes: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
+    """dynamic_shapes in the form that torch.export takes: a tuple, or a dict where keywords are in play."""
+    arguments, keywords = shapes
+    return tuple(arguments) if not keywords else (*arguments, *keywords.values())

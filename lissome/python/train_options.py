@@ -1,0 +1,95 @@
+"""The options of a training as the binding takes them: each checked, under the name of its keyword."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lissome.arguments import (
+    read_flag,
+    read_integer,
+    read_number,
+    read_path,
+    read_quantity,
+    read_text,
+    refuse_type,
+)
+from lissome.errors import UsageError
+from lissome.losses import find_loss_word
+from lissome.optimizers import read_optimizer
+
+_MOST_THREADS = 2**31 - 1
+_OPTIMIZER_OPTIONS = {
+    "adamw": ("weight_decay", "beta1", "beta2", "eps", "byte_states"),
+    "adam": ("weight_decay", "beta1", "beta2", "eps", "byte_states"),
+    "sgd": ("weight_decay", "momentum", "dampening", "nesterov"),
+    "lion": ("weight_decay", "beta1", "beta2"),
+    "adafactor": ("weight_decay",),
+}
+_FLAGS = ("byte_states", "nesterov")
+
+# One for each flag of `lissome train`: the value unless said otherwise, and how it is read.
+_OPTIONS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
+    "schedule": ("constant", read_text),
+    "epochs": (1, lambda name, value: read_integer(name, value, least=1)),
+    "batch": (32, lambda name, value: None if value is None else read_integer(name, value, least=1)),
+    "accumulate": (1, lambda name, value: read_integer(name, value, least=1)),
+    "precision": ("f32", read_text),
+    "memory": (None, lambda name, value: None if value is None else read_quantity(name, value)),
+    "recompute": ("auto", read_text),
+    "workers": (None, lambda name, value: value),
+    "transforms": ("", read_text),
+    "pin_memory": (False, read_flag),
+    "bad_samples": ("fatal", read_text),
+    "source": (None, lambda name, value: value),
+    "clip": (1.0, read_number),
+    "update_in_backward": (False, read_flag),
+    "lossy_activations": (False, read_flag),
+    "offload": (None, lambda name, value: None if value is None else read_path(name, value)),
+    "label_smoothing": (0.0, read_number),
+    "freeze": ((), lambda name, value: _read_patterns(name, value)),
+    "early_stop": (None, lambda name, value: None if value is None else read_integer(name, value, least=1)),
+    "threads": (0, lambda name, value: read_integer(name, value, most=_MOST_THREADS)),
+    "seed": (0, read_integer),
+}
+
+
+def _read_patterns(name: str, value: Any) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        refuse_type(name, value, "a list of patterns")
+    return [read_text(f"a pattern of {name}", pattern) for pattern in value]
+
+
+def read_train_options(  # noqa: PLR0913  what has a reading of its own; the rest by name
+    model: Any,
+    *,
+    loss: Any,
+    optimizer: Any,
+    optimizer_options: Any = None,
+    lr: Any = None,
+    **given: Any,
+) -> dict[str, Any]:
+    options = {name: read(name, given.get(name, default)) for name, (default, read) in _OPTIONS.items()}
+    word, of_loss = find_loss_word(loss) or ("", {})
+    if of_loss and options["label_smoothing"]:
+        raise UsageError("label_smoothing is given twice: by the loss and by itself")
+    name, of_optimizer, left_alone = read_optimizer(optimizer, model)
+    own = {} if optimizer_options is None else _read_optimizer_options(name, optimizer_options)
+    if lr is not None and "lr" in of_optimizer:
+        raise UsageError("lr is given twice: by the optimizer and by itself")
+    rate = of_optimizer.pop("lr", None) if lr is None else read_number("lr", lr)
+    options["freeze"] += left_alone
+    more = {"loss": word, "optimizer": name, "optimizer_options": of_optimizer | own, "lr": rate}
+    return options | of_loss | more
+
+
+def _read_optimizer_options(optimizer: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        refuse_type("optimizer_options", given, "a dictionary")
+    known = _OPTIMIZER_OPTIONS.get(optimizer)
+    options = {}
+    for name, value in given.items():
+        if known is not None and name not in known:
+            raise UsageError(f"optimizer_options: {optimizer} has no {name!r}; it has {', '.join(known)}")
+        options[name] = (read_flag if name in _FLAGS else read_number)(f"optimizer_options[{name!r}]", value)
+    return options

@@ -1,0 +1,279 @@
+"""train: a module and data in, the module with trained weights out; the training itself runs in C++."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any, TypeAlias
+
+import torch
+
+from lissome import _lissome
+from lissome.arguments import read_callable, read_integer, read_path, refuse_type
+from lissome.errors import UsageError
+from lissome.losses import PREFIX, WithLoss, find_loss_word
+from lissome.making import Model, Progress, explain_interrupt, finish, keep_best, open_program
+from lissome.model import FastModel, as_tuple
+from lissome.samples import gather_columns, gather_samples
+from lissome.train_options import read_train_options
+from lissome.workers import SampleWorkers, has_numbered_samples
+
+Loss: TypeAlias = "str | torch.nn.Module | Callable[[Any, Any], torch.Tensor]"
+Optimizer: TypeAlias = "str | torch.optim.Optimizer | type[torch.optim.Optimizer]"
+
+
+class Trained:
+    """The trained model in eval form, ready for lissome.optimize and to be called with the module's own arguments, and
+    the record of every epoch."""
+
+    def __init__(self, program: _lissome.Program, record: dict[str, Any], weights: dict[str, torch.Tensor]):
+        self.program = program
+        self.record = record
+        """epochs (a list of dicts), steps, skipped_steps, notes, interrupted, stopped_early."""
+        self.weights = weights
+        """Parameters and buffers by PyTorch's names."""
+        self._fast: FastModel | None = None
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """The first call prepares the model, as lissome.prepare does."""
+        if self._fast is None:
+            self._fast = finish(self.program)
+        return self._fast(*arguments, **keywords)
+
+    def __repr__(self) -> str:
+        last = self.record["epochs"][-1] if self.record["epochs"] else {}
+        return f"<lissome training of {self.record['steps']} steps: loss {last.get('loss', float('nan')):.4f}>"
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the eval form as a .lissome file."""
+        _lissome.save_program(self.program, read_path("path", path))
+
+
+_FIRST_SAMPLES = 32  # that are looked at before training, at the least
+
+
+def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
+    model: Model,
+    data: Any,
+    *,
+    loss: Loss = "cross_entropy",
+    example_inputs: Any = None,
+    example_kwargs: dict[str, Any] | None = None,
+    labels: Any = None,
+    validation: Any = None,
+    validation_labels: Any = None,
+    optimizer: Optimizer = "adamw",
+    optimizer_options: dict[str, Any] | None = None,
+    lr: float | None = None,
+    schedule: str = "constant",
+    epochs: int = 1,
+    batch: int | None = 32,
+    accumulate: int = 1,
+    precision: str = "f32",
+    memory: str | int | None = None,
+    recompute: str = "auto",
+    workers: int | None = None,
+    transforms: str = "",
+    pin_memory: bool = False,
+    bad_samples: str = "fatal",
+    clip: float = 1.0,
+    update_in_backward: bool = False,
+    lossy_activations: bool = False,
+    offload: str | PathLike[str] | None = None,
+    label_smoothing: float = 0.0,
+    freeze: Sequence[str] = (),
+    early_stop: int | None = None,
+    threads: int = 0,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Trained:
+    """Trains a module in C++ and puts the weights back into it; its state dict keeps its keys.
+
+    model: a module, exported in the form in which it is (module.train() to train batch norm and dropout too) with
+    example_inputs, a tuple of its arguments; or the path of a .pt2, whose weights come back in `weights` alone.
+    data, labels, and validation with validation_labels: see lissome.samples.gather_samples.
+    loss: cross_entropy, mse, l1, huber, bce, bce_logits or the name of an output; a loss of torch.nn; or any function of
+    the model's result and the labels, which is exported with the module (then data are arrays, tensors or batches).
+    optimizer: adamw, adam, sgd, lion, adafactor, with optimizer_options: weight_decay, beta1, beta2, eps, momentum,
+    dampening, nesterov, byte_states; or an AdamW, Adam or SGD of torch.optim, whose settings are taken over and whose
+    missing parameters are frozen. schedule: see docs/training.md. freeze: patterns of parameter names.
+    batch: samples that run at once, None for as many as fit; accumulate: batches an update; precision: f32, bf16, fp16 or auto.
+    memory: "2GiB" or bytes, what allocators may hold; recompute: which activations are made again for it, see
+    docs/budget.md. workers: threads that load ahead, None to have that found; of a torch Dataset with numbered samples:
+    processes that call its __getitem__ anew in each epoch, None to read it once into memory, see docs/data.md.
+    bad_samples: "fatal", or "skip" for samples that cannot be had or hold NaN; transforms: of images, docs/data.md.
+    pin_memory: batches in page-locked memory, which has no effect (and is noted) without a device.
+    update_in_backward: each weight as soon as its gradient is made, so that gradients take no memory of their own; needs
+    clip=0. lossy_activations: some may wait in bf16 for the backward pass to fit memory, see docs/budget.md.
+    offload: a folder where optimizer states lie in place of memory and, to fit memory, activations and
+    weights wait.
+    threads: of steps, 0 for one on each core that this process may use.
+    progress: called with stage, message, fraction done, seconds left (-1: not known).
+
+    Ctrl-C raises lissome.Interrupted, a KeyboardInterrupt: its `best` is what was learned so far, and the module holds
+    it too.
+    """
+    workers = None if workers is None else read_integer("workers", workers, most=1024)
+    progress = None if progress is None else read_callable("progress", progress)
+    options = read_train_options(
+        model,
+        loss=loss,
+        optimizer=optimizer,
+        optimizer_options=optimizer_options,
+        lr=lr,
+        schedule=schedule,
+        epochs=epochs,
+        batch=batch,
+        accumulate=accumulate,
+        precision=precision,
+        memory=memory,
+        recompute=recompute,
+        workers=workers,
+        transforms=transforms,
+        pin_memory=pin_memory,
+        bad_samples=bad_samples,
+        clip=clip,
+        update_in_backward=update_in_backward,
+        lossy_activations=lossy_activations,
+        offload=offload,
+        label_smoothing=label_smoothing,
+        freeze=freeze,
+        early_stop=early_stop,
+        threads=threads,
+        seed=seed,
+    )
+    if validation_labels is None and isinstance(labels, str):
+        validation_labels = labels
+    with keep_best("lissome.train") as best:
+        task = _Task(model, example_inputs, example_kwargs, loss)
+        held_out = None if validation is None else task.gather(validation, validation_labels)
+        if workers and has_numbered_samples(data):
+            task.refuse_function("workers")
+            with SampleWorkers(data, labels, task.program.input_names, workers, options["seed"]) as source:
+                first = source.read_first(max(batch or 0, _FIRST_SAMPLES), bad_samples == "skip")
+                made = _lissome.train(task.program, first, held_out, options | {"source": source}, progress)
+        else:
+            dataset = task.gather(data, labels)
+            made = _lissome.train(task.program, dataset, held_out, task.complete(options), progress)
+        trained = best.value = task.take_back(*made)
+    if trained.record["interrupted"]:
+        raise explain_interrupt("lissome.train", trained)
+    return trained
+
+
+def budget(
+    model: Model,
+    data: Any,
+    *,
+    memory: str | int,
+    loss: Loss = "cross_entropy",
+    example_inputs: Any = None,
+    example_kwargs: dict[str, Any] | None = None,
+    labels: Any = None,
+    optimizer: Optimizer = "adamw",
+    batch: int = 32,
+    precision: str = "f32",
+    recompute: str = "auto",
+    update_in_backward: bool = False,
+    lossy_activations: bool = False,
+    offload: str | PathLike[str] | None = None,
+    transforms: str = "",
+    freeze: Sequence[str] = (),
+    threads: int = 0,
+) -> dict[str, Any]:
+    """Plans and runs a step of training inside `memory`: what it was told to take and what it took.
+
+    model, data and the rest: as in train(). Gives a dict: method, nodes_run_again, stored_lossy, offloaded,
+    offloaded_bytes, weights_in_file and weights_in_file_at_once (bytes); seconds_told,
+    seconds_told_keeping_all and seconds (measured); bytes_told, bytes_keeping_all and bytes (measured), each a dict of weights, gradients, states,
+    batch, activations (scratch included) and all; modules, a list of what each keeps and makes again. Raises
+    OverBudgetError, which names the least, where nothing fits. The module stays as it is.
+    """
+    options = read_train_options(
+        model,
+        loss=loss,
+        optimizer=optimizer,
+        batch=batch,
+        precision=precision,
+        memory=memory,
+        recompute=recompute,
+        update_in_backward=update_in_backward,
+        lossy_activations=lossy_activations,
+        offload=offload,
+        transforms=transforms,
+        freeze=freeze,
+        threads=threads,
+    )
+    task = _Task(model, example_inputs, example_kwargs, loss)
+    dataset = task.gather(data, labels)
+    return _lissome.budget(task.program, dataset, task.complete(options))
+
+
+class _Task:
+    """The program that is trained. With a function as loss it takes the labels as an input and gives the loss, so it can
+    only be exported once there are labels."""
+
+    def __init__(self, model: Model, example_inputs: Any, example_kwargs: Any, loss: Any):
+        self._model, self._example = model, (example_inputs, example_kwargs)
+        self._loss = loss if find_loss_word(loss) is None else None
+        self._trained: torch.nn.Module | None = model if isinstance(model, torch.nn.Module) else None
+        self._names: list[str] = []
+        if self._loss is not None and self._trained is None:
+            refuse_type("model", model, "with a function as loss, only a torch.nn.Module")
+        self.program = self._open(model)
+
+    def _open(self, model: Model, training: bool = True) -> _lissome.Program:
+        return open_program(model, *self._example, many=True, training=training)
+
+    def refuse_function(self, what: str) -> None:
+        if self._loss is not None:
+            raise UsageError(f"{what}: a function as loss takes data that are read once; leave {what} out")
+
+    def gather(self, data: Any, labels: Any) -> _lissome.Dataset:
+        if self._loss is None:
+            return gather_samples(data, labels, self.program.input_names)
+        if isinstance(data, str | PathLike):
+            raise UsageError("data: with a function as loss, data are arrays, tensors or batches, not a path")
+        names = self._names if isinstance(self._trained, WithLoss) else self.program.input_names
+        columns, label_name = gather_columns(data, labels, names)
+        if label_name not in columns:
+            raise UsageError("labels: a function as loss needs labels; give them, or batches with labels")
+        if not isinstance(self._trained, WithLoss):
+            self._names = names
+            self._add_loss(columns[label_name], label_name)
+        return _lissome.make_dataset(list(columns.items()), "")
+
+    def _add_loss(self, labels: torch.Tensor, label_name: str) -> None:
+        inputs, keywords = self._example
+        arguments = () if inputs is None else as_tuple(inputs)
+        given = [*arguments, *(keywords or {}).values()]
+        count = next((len(value) for value in given if isinstance(value, torch.Tensor) and value.dim()), 1)
+        assert isinstance(self._model, torch.nn.Module)
+        self._trained = WithLoss(self._model, self._loss, label_name)
+        keywords = {**(keywords or {}), label_name: labels[:count]}
+        self.program = open_program(self._trained, arguments, keywords, many=True, training=True)
+
+    def complete(self, options: dict[str, Any]) -> dict[str, Any]:
+        """With a function as loss, the loss is the only output, and the model's parameters have a prefix."""
+        if self._loss is None:
+            return options
+        patterns = [f"{PREFIX}{pattern}" for pattern in options["freeze"]]
+        return options | {"loss": self.program.output_names[0], "freeze": patterns}
+
+    def take_back(
+        self, program: _lissome.Program, record: dict[str, Any], weights: list[tuple[str, torch.Tensor]]
+    ) -> Trained:
+        """Puts the weights into the caller's module."""
+        if self._trained is not None:
+            _put_back(self._trained, dict(weights))
+        if self._loss is None:
+            return Trained(program, record, dict(weights))
+        own = {name.removeprefix(PREFIX): tensor for name, tensor in weights if name.startswith(PREFIX)}
+        return Trained(self._open(self._model, training=False), record, own)
+
+
+def _put_back(module: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
+    with torch.no_grad():
+        for name, tensor in module.state_dict().items():
+            if name in weights:
+                tensor.copy_(weights[name])

@@ -1,0 +1,93 @@
+"""Ctrl-C at any moment of optimize and train: a KeyboardInterrupt with the best so far, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lissome
+import pytest
+import torch
+
+SAMPLES = 20_000
+PLACES = 10  # that are interrupted, one after the other
+SECONDS = 1.3  # over which they lie
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[torch.nn.Module, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Linear(256, 512), torch.nn.BatchNorm1d(512), torch.nn.ReLU(), torch.nn.Linear(512, 10)
+    )
+    x, labels = torch.randn(SAMPLES, 256), torch.randint(0, 10, (SAMPLES,))
+    lissome.prepare(module, (x[:1],))  # what torch.export imports is imported, once and whole
+    return module, x, labels
+
+
+def interrupt(work: Callable[[], Any], delay: float) -> tuple[BaseException, float]:
+    """The exception that `work` raises when SIGINT comes `delay` seconds after its start, and the seconds between."""
+    sent: list[float] = []
+
+    def send() -> None:
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(delay, send)
+    with pytest.raises(BaseException) as raised:  # noqa: PT011  that it is the right one is what the tests check
+        timer.start()
+        work()
+    late = time.monotonic()
+    timer.join()
+    return raised.value, late - sent[0]
+
+
+@pytest.mark.parametrize("place", range(PLACES))
+def test_optimize(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor], place: int):
+    module, x, labels = data
+    error, seconds = interrupt(
+        lambda: lissome.optimize(module.eval(), (x[:1],), data=x, labels=labels, time="60s", threads=1),
+        0.02 + SECONDS * place / PLACES,
+    )
+    assert type(error) is lissome.Interrupted and isinstance(error, KeyboardInterrupt)
+    assert "interrupted" in str(error) and seconds < 5
+    if error.best is not None:
+        assert error.best.record["interrupted"]
+        torch.testing.assert_close(error.best(x[:3]), module(x[:3]), rtol=0.2, atol=0.2)
+    assert error.best is not None or place < PLACES // 2
+
+
+@pytest.mark.parametrize("place", range(PLACES))
+def test_train(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor], place: int):
+    module, x, labels = data
+    words = {"validation": (x,), "validation_labels": labels, "epochs": 1000, "threads": 1}
+    error, seconds = interrupt(
+        lambda: lissome.train(module.train(), x, labels=labels, example_inputs=(x[:4],), **words),
+        0.02 + SECONDS * place / PLACES,
+    )
+    assert type(error) is lissome.Interrupted and "interrupted" in str(error) and seconds < 5
+    if error.best is not None:
+        assert error.best.record["interrupted"]
+        for name, tensor in module.state_dict().items():  # the module holds what was learned
+            assert torch.equal(tensor, error.best.weights[name])
+    assert error.best is not None or place < PLACES // 2
+
+
+def test_the_program_behind_python_m(tmp_path: Path):
+    lissome.prepare(torch.nn.Linear(64, 64), (torch.randn(1, 64),)).save(tmp_path / "model.lissome")
+    command = [sys.executable, "-m", "lissome", "bench", "model.lissome", "--runs", "1000000"]
+    environment = os.environ | {"PYTHONPATH": str(Path(lissome.__file__).parents[1])}
+    for delay in (0.4, 0.7, 1.0):
+        running = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+        time.sleep(delay)
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=60)
+        # Python itself dies of the signal before the program has begun.
+        assert running.returncode == 130 and errors.endswith("interrupted\n") or running.returncode == -signal.SIGINT
