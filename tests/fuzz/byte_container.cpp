@@ -83,7 +83,7 @@ std::vector<Member> list_members(std::string_view zip) {
   return members;
 }
 
-std::string change_zip(const std::string& bytes, Random& random) {
+std::string change_zip(const std::string& bytes, FuzzRandom& random) {
   std::vector<Member> members = list_members(bytes);
   if (members.empty()) return change_bytes(bytes);
   Member& member = random.pick(members);
@@ -104,7 +104,7 @@ std::string change_zip(const std::string& bytes, Random& random) {
 }
 
 // Every chunk's checksum right; now and then the pixels change beneath their packing.
-std::string change_png(const std::string& bytes, Random& random) {
+std::string change_png(const std::string& bytes, FuzzRandom& random) {
   std::string made(kPng);
   const bool deep = random.once_in(2);
   const std::string changed = deep ? bytes : change_bytes(bytes);
@@ -128,7 +128,7 @@ std::string change_png(const std::string& bytes, Random& random) {
   return made;
 }
 
-std::string change_safetensors(const std::string& bytes, size_t length, Random& random) {
+std::string change_safetensors(const std::string& bytes, size_t length, FuzzRandom& random) {
   const std::string head = change_json_text(bytes.substr(8, length), static_cast<unsigned>(random.next()));
   std::string made(8, '\0');
   write_little(made, 0, head.size(), 8);
@@ -145,7 +145,7 @@ std::string change_bytes(std::string bytes, size_t room) {
 }
 
 std::string change_json_text(const std::string& text, unsigned seed) {
-  Random random(seed);
+  FuzzRandom random(seed);
   Json json = Json::parse(text, nullptr, false);
   if (random.once_in(2) || json.is_discarded()) return change_bytes(text);
   change_any_leaf(json, random);
@@ -153,7 +153,7 @@ std::string change_json_text(const std::string& text, unsigned seed) {
 }
 
 std::string change_container(const std::string& bytes, unsigned seed) {
-  Random random(seed);
+  FuzzRandom random(seed);
   if (random.once_in(8)) return change_bytes(bytes);
   if (bytes.starts_with("PK")) return change_zip(bytes, random);
   if (bytes.starts_with(kPng)) return change_png(bytes, random);

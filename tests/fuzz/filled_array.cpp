@@ -35,7 +35,7 @@ T make_number(double floating, int64_t integer) {
 
 // Number i of an array filled in this way.
 template <typename T>
-T make_element(uint64_t fill, Random& random) {
+T make_element(uint64_t fill, FuzzRandom& random) {
   const auto bits = random.next();
   const double unit = static_cast<double>(bits >> 40) / (1 << 23) - 1;
   switch (fill % 8) {
@@ -51,7 +51,7 @@ T make_element(uint64_t fill, Random& random) {
   }
 }
 
-void fill_bytes(std::byte* to, int64_t bytes, Random& random) {
+void fill_bytes(std::byte* to, int64_t bytes, FuzzRandom& random) {
   for (int64_t i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(random.next());
 }
 
@@ -63,7 +63,7 @@ Array make_filled(const FilledArray& wanted) {
   void* memory = nullptr;
   if (posix_memalign(&memory, 64, static_cast<size_t>(bytes)) != 0) std::abort();
   array.storage = std::shared_ptr<void>(memory, std::free);
-  Random random(wanted.fill);
+  FuzzRandom random(wanted.fill);
   const bool has_type = wanted.dtype < Dtype::f8_e4m3fn && wanted.dtype != Dtype::c32 && wanted.dtype != Dtype::boolean;
   if (wanted.fill % 8 == 4 || (!has_type && wanted.dtype != Dtype::boolean)) {
     fill_bytes(static_cast<std::byte*>(memory), bytes, random);
@@ -75,7 +75,8 @@ Array make_filled(const FilledArray& wanted) {
   }
   dispatch(wanted.dtype, [&]<typename T>() {
     auto* numbers = static_cast<T*>(memory);
-    for (int64_t i = 0; i < array.elements(); ++i) numbers[i] = make_element<T>(wanted.fill, random);
+    const int64_t elements = array.elements();
+    for (int64_t i = 0; i < elements; ++i) numbers[i] = make_element<T>(wanted.fill, random);
   });
   return array;
 }

@@ -42,7 +42,7 @@ void collect_graphs(Json& json, std::vector<Json*>& graphs) {
 }
 
 // The outermost graph, or one that a node of it calls.
-Json& pick_graph(GraphDocument& document, Random& random) {
+Json& pick_graph(GraphDocument& document, FuzzRandom& random) {
   Json& outermost = document.model["graph_module"]["graph"];
   if (!random.once_in(4)) return outermost;
   std::vector<Json*> graphs;
@@ -50,7 +50,7 @@ Json& pick_graph(GraphDocument& document, Random& random) {
   return graphs.empty() ? outermost : *random.pick(graphs);
 }
 
-Json* pick_node(GraphDocument& document, Random& random) {
+Json* pick_node(GraphDocument& document, FuzzRandom& random) {
   Json& nodes = pick_graph(document, random)["nodes"];
   return nodes.empty() ? nullptr : &random.pick(nodes);
 }
@@ -84,7 +84,7 @@ std::string write_target(const std::string& op) {
   return "torch.ops." + op.substr(0, colons) + "." + name + (name.find('.') == std::string::npos ? ".default" : "");
 }
 
-void change_target(GraphDocument& document, Random& random) {
+void change_target(GraphDocument& document, FuzzRandom& random) {
   Json* node = pick_node(document, random);
   if (!node) return;
   std::string letters;
@@ -96,7 +96,7 @@ void change_target(GraphDocument& document, Random& random) {
   for (size_t i = 0; i < letters.size(); ++i) (*node)["inputs"][i]["name"] = op.schema().arguments()[i].name();
 }
 
-void change_literal(GraphDocument& document, Random& random) {
+void change_literal(GraphDocument& document, FuzzRandom& random) {
   Json* node = pick_node(document, random);
   if (!node) return;
   constexpr const char* kTags[] = {"as_int",         "as_float",         "as_bool",  "as_string",
@@ -137,7 +137,7 @@ std::vector<std::string> list_names(Json& graph, std::string_view tag) {
   return names;
 }
 
-void rewire_input(GraphDocument& document, Random& random) {
+void rewire_input(GraphDocument& document, FuzzRandom& random) {
   Json& graph = pick_graph(document, random);
   const char* tag = random.once_in(6) ? "as_sym_int" : "as_tensor";
   const std::vector<std::string> names = list_names(graph, tag);
@@ -149,7 +149,7 @@ void rewire_input(GraphDocument& document, Random& random) {
   if (place.is_object() && place.contains("name")) place["name"] = names[random.below(names.size())];
 }
 
-void drop_node(GraphDocument& document, Random& random) {
+void drop_node(GraphDocument& document, FuzzRandom& random) {
   Json& graph = pick_graph(document, random);
   if (graph["nodes"].size() < 2) return;
   const size_t position = random.below(graph["nodes"].size());
@@ -168,7 +168,7 @@ void drop_node(GraphDocument& document, Random& random) {
     if (use->is_object() && use->contains("name") && (*use)["name"] == name) (*use)["name"] = instead;
 }
 
-void repeat_node(GraphDocument& document, Random& random) {
+void repeat_node(GraphDocument& document, FuzzRandom& random) {
   Json& graph = pick_graph(document, random);
   Json& nodes = graph["nodes"];
   if (nodes.empty() || nodes.size() > 24) return;
@@ -189,7 +189,7 @@ void repeat_node(GraphDocument& document, Random& random) {
 }
 
 // Dtype, sizes, strides of a value or a weight as the file states them.
-void change_meta(GraphDocument& document, Random& random) {
+void change_meta(GraphDocument& document, FuzzRandom& random) {
   Json& metas = random.once_in(2) ? pick_graph(document, random)["tensor_values"] : document.head["weights"]["config"];
   if (metas.empty()) return;
   auto chosen = metas.begin();
@@ -213,7 +213,7 @@ void change_size_everywhere(Json& json, int64_t before, int64_t after) {
   for (Json& item : json) change_size_everywhere(item, before, after);
 }
 
-void change_sizes(GraphDocument& document, Random& random) {
+void change_sizes(GraphDocument& document, FuzzRandom& random) {
   std::vector<Json*> found;
   Json& graph = document.model["graph_module"]["graph"];
   collect_tagged(graph["tensor_values"], "as_int", found);
@@ -227,13 +227,13 @@ void change_sizes(GraphDocument& document, Random& random) {
   for (Json& node : graph["nodes"]) change_size_everywhere(node["inputs"], before, after);
 }
 
-void change_signature(GraphDocument& document, Random& random) {
+void change_signature(GraphDocument& document, FuzzRandom& random) {
   Json& module = document.model["graph_module"];
   constexpr const char* kParts[] = {"signature", "module_call_graph"};
   if (Json& part = module[random.pick(kParts)]; part.is_structured()) change_any_leaf(part, random);
 }
 
-void change_head(GraphDocument& document, Random& random) {
+void change_head(GraphDocument& document, FuzzRandom& random) {
   Json& bytes = document.head[random.once_in(3) ? "constant_bytes" : "bytes"];
   if (bytes.empty() || random.once_in(3)) return static_cast<void>(document.head["data"] = random.below(64));
   auto row = bytes.begin();
@@ -241,9 +241,9 @@ void change_head(GraphDocument& document, Random& random) {
   (*row)[random.once_in(4) ? 1 : 2] = random.below(64);
 }
 
-void change_anything(GraphDocument& document, Random& random) { change_any_leaf(document.model, random); }
+void change_anything(GraphDocument& document, FuzzRandom& random) { change_any_leaf(document.model, random); }
 
-using GraphEdit = void (*)(GraphDocument&, Random&);
+using GraphEdit = void (*)(GraphDocument&, FuzzRandom&);
 struct EditRow {
   GraphEdit edit;
   size_t weight;
@@ -252,7 +252,7 @@ constexpr EditRow kEdits[] = {{change_target, 14}, {change_literal, 14}, {rewire
                               {repeat_node, 6},    {change_meta, 6},     {change_sizes, 6},  {change_signature, 2},
                               {change_head, 10},   {change_anything, 2}};
 
-void apply_edit(GraphDocument& document, Random& random) {
+void apply_edit(GraphDocument& document, FuzzRandom& random) {
   size_t total = 0;
   for (const EditRow& row : kEdits) total += row.weight;
   size_t at = random.below(total);
@@ -274,7 +274,7 @@ LastMutation& last_mutation() {
 }  // namespace
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t limit, unsigned seed) {
-  Random random(seed);
+  FuzzRandom random(seed);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   LastMutation& last = last_mutation();
   if (last.text != text || !last.document) last.document = GraphDocument::parse(text);

@@ -5,7 +5,7 @@
 namespace lissome {
 namespace {
 
-void change_leaf_of(Json& json, Random& random, int depth) {
+void change_leaf_of(Json& json, FuzzRandom& random, int depth) {
   if (json.is_structured() && !json.empty() && depth < 8) {
     auto item = json.begin();
     std::advance(item, static_cast<std::ptrdiff_t>(random.below(json.size())));
@@ -30,9 +30,9 @@ void change_leaf_of(Json& json, Random& random, int depth) {
 
 }  // namespace
 
-void change_any_leaf(Json& json, Random& random) { change_leaf_of(json, random, 0); }
+void change_any_leaf(Json& json, FuzzRandom& random) { change_leaf_of(json, random, 0); }
 
-void change_integer(Json& number, Random& random) {
+void change_integer(Json& number, FuzzRandom& random) {
   const auto before = number.get<int64_t>();
   switch (random.below(6)) {
     case 0: number = pick_number(random); break;
@@ -44,7 +44,7 @@ void change_integer(Json& number, Random& random) {
   }
 }
 
-int64_t pick_number(Random& random) {
+int64_t pick_number(FuzzRandom& random) {
   constexpr int64_t kNumbers[] = {-1,
                                   0,
                                   1,
@@ -85,7 +85,7 @@ int64_t pick_number(Random& random) {
   return kNumbers[random.once_in(3) ? random.below(std::size(kNumbers)) : random.below(12)];
 }
 
-int64_t pick_size(Random& random) {
+int64_t pick_size(FuzzRandom& random) {
   constexpr int64_t kSizes[] = {0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 48, 64, 65};
   return kSizes[random.below(random.once_in(3) ? std::size(kSizes) : 14)];
 }

@@ -9,7 +9,7 @@
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t limit, unsigned seed) {
   const std::string bytes(reinterpret_cast<char*>(data), size);
-  lissome::Random random(seed);
+  lissome::FuzzRandom random(seed);
   std::string changed;
   if (bytes.starts_with("PK")) {
     changed = lissome::change_container(bytes, seed);

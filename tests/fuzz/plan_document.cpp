@@ -1,5 +1,7 @@
 #include "tests/fuzz/plan_document.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <iterator>
 
 namespace lissome {
@@ -9,13 +11,19 @@ std::optional<PlanDocument> PlanDocument::parse(std::string_view text) {
   if (end == std::string_view::npos) return std::nullopt;
   PlanDocument document{Json::parse(text.substr(0, end), nullptr, false),
                         Json::parse(text.substr(end + 1), nullptr, false)};
-  if (!document.head.is_object() || !document.plan.is_object()) return std::nullopt;
-  for (const char* name : {"arrays", "extents"})
-    if (!document.head.contains(name) || !document.head[name].is_array()) return std::nullopt;
-  for (const char* name : {"values", "steps", "inputs", "outputs", "arrays", "dimensions"})
-    if (!document.plan.contains(name) || !document.plan[name].is_array()) return std::nullopt;
-  if (document.values().empty() || document.steps().empty()) return std::nullopt;
+  if (!document.is_editable()) return std::nullopt;
   return document;
+}
+
+bool PlanDocument::is_editable() const {
+  const auto has_lists = [](const Json& json, std::initializer_list<const char*> names) {
+    return json.is_object() && std::all_of(names.begin(), names.end(), [&](const char* name) {
+             return json.contains(name) && json.at(name).is_array();
+           });
+  };
+  return has_lists(head, {"arrays", "extents"}) &&
+         has_lists(plan, {"values", "steps", "inputs", "outputs", "arrays", "dimensions"}) &&
+         !plan.at("values").empty() && !plan.at("steps").empty();
 }
 
 std::string PlanDocument::print() const {
@@ -83,7 +91,7 @@ std::vector<int> PlanDocument::list_defined(size_t position) const {
   return defined;
 }
 
-void PlanDocument::replace_operand(size_t first_step, int before, int after, Random& random) {
+void PlanDocument::replace_operand(size_t first_step, int before, int after, FuzzRandom& random) {
   std::vector<Json*> found;
   for (size_t i = first_step; i < steps().size(); ++i) {
     for (Json& operand : steps()[i]["operands"])

@@ -19,6 +19,8 @@ class PlanDocument {
 
   // Nothing when the text has not the form of a case, or the plan has no values or steps.
   static std::optional<PlanDocument> parse(std::string_view text);
+  // Whether the lists are there that edits go through: one edit may leave them out.
+  bool is_editable() const;
   std::string print() const;
 
   Json& values() { return plan["values"]; }
@@ -34,7 +36,7 @@ class PlanDocument {
   // Values that exist before step `position`.
   std::vector<int> list_defined(size_t position) const;
   // An operand of this step or of one behind it becomes another value.
-  void replace_operand(size_t first_step, int before, int after, Random& random);
+  void replace_operand(size_t first_step, int before, int after, FuzzRandom& random);
 
  private:
   int64_t find_extent(const std::string& name) const;

@@ -22,7 +22,7 @@ constexpr const char* kOperations[] = {
     "logical_or",  "select",      "slope",           "quantize"};
 
 // "add 3 0 1 0 0 0": one word of it.
-void change_instruction(Json& instruction, Random& random) {
+void change_instruction(Json& instruction, FuzzRandom& random) {
   std::vector<std::string> words = split(instruction.get<std::string>(), ' ');
   if (words.empty()) return;
   std::string& word = random.pick(words);
@@ -36,7 +36,7 @@ void change_instruction(Json& instruction, Random& random) {
   instruction = join(words, " ");
 }
 
-void change_list(Json& list, Random& random) {
+void change_list(Json& list, FuzzRandom& random) {
   if (list.empty() || random.once_in(8)) {
     list.push_back(list.empty() ? Json(pick_size(random)) : Json(random.pick(list)));
   } else if (random.once_in(8)) {
@@ -73,7 +73,7 @@ void fit_array(PlanDocument& document, const Json& value) {
 
 }  // namespace
 
-void change_attribute(PlanDocument& document, Random& random) {
+void change_attribute(PlanDocument& document, FuzzRandom& random) {
   Json& step = random.pick(document.steps());
   if (!step.contains("attributes") || step["attributes"].empty()) return;
   auto entry = step["attributes"].begin();
@@ -92,10 +92,10 @@ void change_attribute(PlanDocument& document, Random& random) {
   }
 }
 
-void change_size_everywhere(PlanDocument& document, Random& random) {
+void change_size_everywhere(PlanDocument& document, FuzzRandom& random) {
   const Json& chosen = random.pick(document.values());
   if (!chosen.contains("sizes") || chosen["sizes"].empty()) return;
-  const Json& size = chosen["sizes"][random.below(chosen["sizes"].size())];
+  const Json& size = chosen.at("sizes").at(random.below(chosen.at("sizes").size()));
   if (!size.is_number_integer()) return;
   const auto before = size.get<int64_t>();
   const int64_t after = random.once_in(10) ? pick_number(random) : pick_size(random);
@@ -108,7 +108,7 @@ void change_size_everywhere(PlanDocument& document, Random& random) {
   }
 }
 
-void change_value(PlanDocument& document, Random& random) {
+void change_value(PlanDocument& document, FuzzRandom& random) {
   Json& value = random.pick(document.values());
   const size_t what = random.below(12);
   if (what < 2) {
@@ -130,7 +130,7 @@ void change_value(PlanDocument& document, Random& random) {
   if (!random.once_in(4)) fit_array(document, value);
 }
 
-void change_dtype_everywhere(PlanDocument& document, Random& random) {
+void change_dtype_everywhere(PlanDocument& document, FuzzRandom& random) {
   const Json& chosen = random.pick(document.values());
   if (!chosen.contains("dtype")) return;
   const std::string before = chosen["dtype"].get<std::string>();
@@ -141,7 +141,7 @@ void change_dtype_everywhere(PlanDocument& document, Random& random) {
     if (array[0] == before) array[0] = after;
 }
 
-void change_outputs(PlanDocument& document, Random& random) {
+void change_outputs(PlanDocument& document, FuzzRandom& random) {
   Json& outputs = document.plan["outputs"];
   const std::vector<int> defined = document.list_defined(document.steps().size());
   if (defined.empty()) return;
@@ -158,7 +158,7 @@ void change_outputs(PlanDocument& document, Random& random) {
   }
 }
 
-void change_dimensions(PlanDocument& document, Random& random) {
+void change_dimensions(PlanDocument& document, FuzzRandom& random) {
   Json& dimensions = document.plan["dimensions"];
   if (dimensions.size() < 3 && random.once_in(4)) {
     const std::string name = "d" + std::to_string(dimensions.size());
@@ -190,7 +190,7 @@ void change_dimensions(PlanDocument& document, Random& random) {
   size = size.is_string() ? Json(pick_size(random)) : Json(forms[random.below(random.once_in(2) ? 11 : 3)]);
 }
 
-void change_writes(PlanDocument& document, Random& random) {
+void change_writes(PlanDocument& document, FuzzRandom& random) {
   Json& writes = document.plan["writes"];
   if (!writes.is_array()) writes = Json::array();
   if (!writes.empty() && random.once_in(3)) return static_cast<void>(writes.erase(random.below(writes.size())));
@@ -202,7 +202,7 @@ void change_writes(PlanDocument& document, Random& random) {
   writes.push_back({{"target", target}, {"value", source}});
 }
 
-void change_head(PlanDocument& document, Random& random) {
+void change_head(PlanDocument& document, FuzzRandom& random) {
   Json& head = document.head;
   switch (random.below(6)) {
     case 0: head["level"] = random.below(6); break;
@@ -218,6 +218,6 @@ void change_head(PlanDocument& document, Random& random) {
   }
 }
 
-void change_leaf(PlanDocument& document, Random& random) { change_any_leaf(document.plan, random); }
+void change_leaf(PlanDocument& document, FuzzRandom& random) { change_any_leaf(document.plan, random); }
 
 }  // namespace lissome

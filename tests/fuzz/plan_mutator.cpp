@@ -25,7 +25,7 @@ constexpr EditRow kEdits[] = {
     {insert_step, 6},
 };
 
-void apply_edit(PlanDocument& document, Random& random) {
+void apply_edit(PlanDocument& document, FuzzRandom& random) {
   size_t total = 0;
   for (const EditRow& row : kEdits) total += row.weight;
   size_t at = random.below(total);
@@ -64,16 +64,16 @@ LastMutation& last_mutation() {
 }  // namespace
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t limit, unsigned seed) {
-  Random random(seed);
+  FuzzRandom random(seed);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   LastMutation& last = last_mutation();
-  if (last.text != text || !last.document) last.document = PlanDocument::parse(text);
+  if (last.text != text || !last.document || !last.document->is_editable()) last.document = PlanDocument::parse(text);
   if (!last.document) return copy_out(kSmallest, data, limit);
   PlanDocument& document = *last.document;
   try {
     do {
       apply_edit(document, random);
-    } while (random.once_in(6));
+    } while (document.is_editable() && random.once_in(6));
   } catch (const nlohmann::json::exception&) {
     // An earlier edit left something of another type where this one looked: what there is goes on to the reader.
   }
@@ -106,7 +106,7 @@ void append_values(PlanDocument& to, const PlanDocument& from) {
 }
 
 // Inputs of the second plan become values of the first that look alike, where there are some.
-void join_inputs(PlanDocument& to, const PlanDocument& from, size_t values, size_t steps, Random& random) {
+void join_inputs(PlanDocument& to, const PlanDocument& from, size_t values, size_t steps, FuzzRandom& random) {
   const std::vector<int> defined = to.list_defined(steps);
   for (const Json& input : from.plan["inputs"]) {
     const int wanted = input.at("value").get<int>() + static_cast<int>(values);
@@ -127,6 +127,9 @@ void join_inputs(PlanDocument& to, const PlanDocument& from, size_t values, size
   }
 }
 
+// Time goes with the steps of a plan, and what steps do to each other shows among few.
+constexpr size_t kMostJoined = 8;
+
 }  // namespace
 
 // Steps of the second behind those of the first, joined where a value of one fits an input of the other.
@@ -134,13 +137,13 @@ extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* first_data, size_t fi
                                             size_t second_size, uint8_t* out, size_t limit, unsigned seed) {
   const std::string_view first(reinterpret_cast<const char*>(first_data), first_size),
       second(reinterpret_cast<const char*>(second_data), second_size);
-  Random random(seed);
+  FuzzRandom random(seed);
   std::optional<PlanDocument> to = PlanDocument::parse(first);
   std::optional<PlanDocument> from = PlanDocument::parse(second);
   if (!to || !from) return copy_out(kSmallest, out, limit);
   const size_t values = to->values().size(), steps = to->steps().size();
   try {
-    if (steps + from->steps().size() > 24) return copy_out(second, out, limit);
+    if (steps + from->steps().size() > kMostJoined) return copy_out(second, out, limit);
     append_values(*to, *from);
     for (Json step : from->steps()) {
       shift(step["operands"], values);

@@ -7,7 +7,7 @@
 namespace lissome {
 namespace {
 
-Json& pick_step(PlanDocument& document, Random& random, size_t& position) {
+Json& pick_step(PlanDocument& document, FuzzRandom& random, size_t& position) {
   position = random.below(document.steps().size());
   return document.steps()[position];
 }
@@ -21,7 +21,7 @@ std::vector<std::string> list_siblings(const std::string& kernel) {
   return siblings;
 }
 
-int pick_value(const PlanDocument& document, const std::vector<int>& defined, int like, Random& random) {
+int pick_value(const PlanDocument& document, const std::vector<int>& defined, int like, FuzzRandom& random) {
   std::vector<int> fitting;
   const auto count = static_cast<int>(document.plan["values"].size());
   if (like >= 0 && like < count && !random.once_in(4)) {
@@ -35,7 +35,7 @@ int pick_value(const PlanDocument& document, const std::vector<int>& defined, in
 
 }  // namespace
 
-void rewire_operand(PlanDocument& document, Random& random) {
+void rewire_operand(PlanDocument& document, FuzzRandom& random) {
   size_t position = 0;
   Json& step = pick_step(document, random, position);
   const std::vector<int> defined = document.list_defined(position);
@@ -44,7 +44,7 @@ void rewire_operand(PlanDocument& document, Random& random) {
   operand = pick_value(document, defined, operand.get<int>(), random);
 }
 
-void change_operands(PlanDocument& document, Random& random) {
+void change_operands(PlanDocument& document, FuzzRandom& random) {
   size_t position = 0;
   Json& step = pick_step(document, random, position);
   Json& list = random.once_in(6) ? step["results"] : step["operands"];
@@ -71,7 +71,7 @@ void change_operands(PlanDocument& document, Random& random) {
   }
 }
 
-void change_kernel(PlanDocument& document, Random& random) {
+void change_kernel(PlanDocument& document, FuzzRandom& random) {
   size_t position = 0;
   Json& step = pick_step(document, random, position);
   const std::vector<std::string> siblings = list_siblings(step.value("kernel", ""));
@@ -82,12 +82,12 @@ void change_kernel(PlanDocument& document, Random& random) {
   }
 }
 
-void move_step(PlanDocument& document, Random& random) {
+void move_step(PlanDocument& document, FuzzRandom& random) {
   Json& steps = document.steps();
   if (steps.size() > 1) std::swap(random.pick(steps), random.pick(steps));
 }
 
-void repeat_step(PlanDocument& document, Random& random) {
+void repeat_step(PlanDocument& document, FuzzRandom& random) {
   if (document.steps().size() > 24) return drop_step(document, random);
   size_t position = 0;
   Json step = pick_step(document, random, position);
@@ -111,7 +111,7 @@ void repeat_step(PlanDocument& document, Random& random) {
   steps.insert(steps.begin() + static_cast<std::ptrdiff_t>(position + 1), std::move(step));
 }
 
-void drop_step(PlanDocument& document, Random& random) {
+void drop_step(PlanDocument& document, FuzzRandom& random) {
   Json& steps = document.steps();
   if (steps.size() < 2) return;
   size_t position = 0;
@@ -119,7 +119,7 @@ void drop_step(PlanDocument& document, Random& random) {
   steps.erase(position);
   const std::vector<int> defined = document.list_defined(position);
   if (defined.empty()) return;
-  for (const Json& result : step["results"]) {
+  for (const Json& result : step.at("results")) {
     const int instead = pick_value(document, defined, result.get<int>(), random);
     for (size_t i = position; i < steps.size(); ++i)
       for (Json& operand : steps[i]["operands"])
@@ -129,7 +129,7 @@ void drop_step(PlanDocument& document, Random& random) {
   }
 }
 
-void insert_step(PlanDocument& document, Random& random) {
+void insert_step(PlanDocument& document, FuzzRandom& random) {
   if (document.steps().size() > 24) return;
   const size_t position = random.below(document.steps().size() + 1);
   const std::vector<int> defined = document.list_defined(position);

@@ -12,7 +12,7 @@ struct View {
   int measured = -1;  // the value whose size the place begins at
 };
 
-Sizes split_number(int64_t number, Random& random) {
+Sizes split_number(int64_t number, FuzzRandom& random) {
   std::vector<int64_t> factors;
   for (int64_t i = 1; i <= number && i <= 64; ++i)
     if (number % i == 0) factors.push_back(i);
@@ -21,13 +21,13 @@ Sizes split_number(int64_t number, Random& random) {
   return {factor, number / factor};
 }
 
-View reshape(const Sizes& sizes, Random& random) {
+View reshape(const Sizes& sizes, FuzzRandom& random) {
   const int64_t elements = std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
   if (random.once_in(3)) return {{elements}, {{"form", "reshape"}}};
   return {split_number(elements, random), {{"form", "reshape"}}};
 }
 
-View split(Sizes sizes, Random& random) {
+View split(Sizes sizes, FuzzRandom& random) {
   const Sizes parts = split_number(sizes.back(), random);
   sizes.pop_back();
   sizes.insert(sizes.end(), parts.begin(), parts.end());
@@ -41,7 +41,7 @@ View merge(Sizes sizes) {
   return {sizes, {{"form", "merge"}}};
 }
 
-View permute(const Sizes& sizes, Random& random) {
+View permute(const Sizes& sizes, FuzzRandom& random) {
   std::vector<size_t> dims(sizes.size());
   std::iota(dims.begin(), dims.end(), 0);
   for (size_t i = dims.size(); i > 1; --i) std::swap(dims[i - 1], dims[random.below(i)]);
@@ -50,14 +50,14 @@ View permute(const Sizes& sizes, Random& random) {
   return {permuted, {{"form", "permute"}, {"dims", dims}}};
 }
 
-View expand(Sizes sizes, Random& random) {
+View expand(Sizes sizes, FuzzRandom& random) {
   for (int64_t& size : sizes)
     if (size == 1) size = pick_size(random);
   if (sizes.size() < 5) sizes.insert(sizes.begin(), pick_size(random));
   return {sizes, {{"form", "expand"}}};
 }
 
-View slice(Sizes sizes, Random& random) {
+View slice(Sizes sizes, FuzzRandom& random) {
   const size_t dim = random.below(sizes.size());
   const int64_t size = sizes[dim];
   const int64_t start = size > 0 ? static_cast<int64_t>(random.below(static_cast<size_t>(size) + 1)) : 0;
@@ -67,14 +67,14 @@ View slice(Sizes sizes, Random& random) {
   return {sizes, {{"form", "slice"}, {"dim", dim}, {"start", given}, {"step", step}}};
 }
 
-View select(Sizes sizes, Random& random) {
+View select(Sizes sizes, FuzzRandom& random) {
   const size_t dim = random.below(sizes.size());
   const int64_t index = sizes[dim] > 0 ? static_cast<int64_t>(random.below(static_cast<size_t>(sizes[dim]))) : 0;
   sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(dim));
   return {sizes, {{"form", "select"}, {"dim", dim}, {"index", index}}};
 }
 
-View make_view(const Sizes& sizes, Random& random) {
+View make_view(const Sizes& sizes, FuzzRandom& random) {
   if (sizes.empty()) return random.once_in(2) ? expand(sizes, random) : reshape(sizes, random);
   switch (random.below(7)) {
     case 0: return reshape(sizes, random);
@@ -88,7 +88,7 @@ View make_view(const Sizes& sizes, Random& random) {
 }
 
 // The place begins at the size of a dimension of another value.
-void measure(View& view, const PlanDocument& document, const std::vector<int>& defined, Random& random) {
+void measure(View& view, const PlanDocument& document, const std::vector<int>& defined, FuzzRandom& random) {
   const int other = random.pick(defined);
   const std::optional<Sizes> sizes = document.sizes_of(other);
   if (!sizes || sizes->empty()) return;
@@ -99,7 +99,7 @@ void measure(View& view, const PlanDocument& document, const std::vector<int>& d
 
 }  // namespace
 
-void insert_view(PlanDocument& document, Random& random) {
+void insert_view(PlanDocument& document, FuzzRandom& random) {
   Json& steps = document.steps();
   if (steps.size() > 24) return;
   const size_t position = random.below(steps.size() + 1);

@@ -29,19 +29,19 @@ TextArgument read_name(Kind kind, const std::string& name) {
   return argument;
 }
 
-TextNode* pick_node(EditedProgram& program, Random& random) {
+TextNode* pick_node(EditedProgram& program, FuzzRandom& random) {
   return program.nodes().empty() ? nullptr : &random.pick(program.nodes());
 }
 
 // An argument of the node, or an item of a list in it; null when there is none.
-TextArgument* pick_argument(std::vector<TextArgument>& arguments, Random& random) {
+TextArgument* pick_argument(std::vector<TextArgument>& arguments, FuzzRandom& random) {
   if (arguments.empty()) return nullptr;
   TextArgument& argument = random.pick(arguments);
   if (argument.kind != Kind::list || argument.items.empty() || random.once_in(6)) return &argument;
   return pick_argument(argument.items, random);
 }
 
-void change_list(TextArgument& list, Random& random) {
+void change_list(TextArgument& list, FuzzRandom& random) {
   if (list.items.empty() || random.once_in(3)) {
     list.items.push_back(list.items.empty() ? make_integer(pick_integer(random)) : random.pick(list.items));
   } else if (random.once_in(2)) {
@@ -60,7 +60,7 @@ void visit_arguments(std::vector<TextArgument>& arguments, const Visit& visit) {
   }
 }
 
-TextType* pick_type(TextProgram& program, Random& random) {
+TextType* pick_type(TextProgram& program, FuzzRandom& random) {
   std::vector<TextType*> types;
   for (TextInput& input : program.inputs) types.push_back(&input.type);
   for (TextWeight& weight : program.weights) types.push_back(&weight.type);
@@ -70,7 +70,7 @@ TextType* pick_type(TextProgram& program, Random& random) {
   return types.empty() ? nullptr : random.pick(types);
 }
 
-std::string pick_size_text(Random& random) {
+std::string pick_size_text(FuzzRandom& random) {
   return std::to_string(random.once_in(12) ? pick_integer(random) : static_cast<int64_t>(random.below(7)));
 }
 
@@ -96,7 +96,7 @@ TextArgument make_list(std::vector<TextArgument> items) {
   return argument;
 }
 
-int64_t pick_integer(Random& random) {
+int64_t pick_integer(FuzzRandom& random) {
   constexpr int64_t kNumbers[] = {0,
                                   1,
                                   2,
@@ -128,7 +128,7 @@ int64_t pick_integer(Random& random) {
   return kNumbers[random.below(random.once_in(4) ? std::size(kNumbers) : 8)];
 }
 
-double pick_floating(Random& random) {
+double pick_floating(FuzzRandom& random) {
   constexpr double kNumbers[] = {0.0, 1.0, 0.5, -1.0, 2.0, 1e-5, -0.0, 1e30, HUGE_VAL, -HUGE_VAL, NAN, 1e18};
   return kNumbers[random.below(std::size(kNumbers))];
 }
@@ -164,7 +164,7 @@ std::vector<TextProgram*> list_programs(TextProgram& root) {
   return programs;
 }
 
-void change_literal(EditedProgram& program, Random& random) {
+void change_literal(EditedProgram& program, FuzzRandom& random) {
   TextNode* node = pick_node(program, random);
   TextArgument* argument = node ? pick_argument(node->arguments, random) : nullptr;
   if (!argument) return;
@@ -181,7 +181,7 @@ void change_literal(EditedProgram& program, Random& random) {
   }
 }
 
-void rewire_argument(EditedProgram& program, Random& random) {
+void rewire_argument(EditedProgram& program, FuzzRandom& random) {
   if (program.nodes().empty()) return;
   const size_t position = random.below(program.nodes().size());
   TextArgument* argument = pick_argument(program.nodes()[position].arguments, random);
@@ -193,7 +193,7 @@ void rewire_argument(EditedProgram& program, Random& random) {
   argument->keyword = keyword;
 }
 
-void change_arguments(EditedProgram& program, Random& random) {
+void change_arguments(EditedProgram& program, FuzzRandom& random) {
   TextNode* node = pick_node(program, random);
   if (!node) return;
   if (!node->arguments.empty() && random.once_in(2)) {
@@ -205,7 +205,7 @@ void change_arguments(EditedProgram& program, Random& random) {
   }
 }
 
-void change_type(EditedProgram& program, Random& random) {
+void change_type(EditedProgram& program, FuzzRandom& random) {
   TextType* type = pick_type(program.program(), random);
   if (!type) return;
   if (random.once_in(3)) {
@@ -219,7 +219,7 @@ void change_type(EditedProgram& program, Random& random) {
   }
 }
 
-void change_size_everywhere(EditedProgram& program, Random& random) {
+void change_size_everywhere(EditedProgram& program, FuzzRandom& random) {
   const TextType* chosen = pick_type(program.program(), random);
   if (!chosen || chosen->sizes.empty()) return;
   const std::string before = chosen->sizes[random.below(chosen->sizes.size())], after = pick_size_text(random);
@@ -236,7 +236,7 @@ void change_size_everywhere(EditedProgram& program, Random& random) {
   }
 }
 
-void change_weight(EditedProgram& program, Random& random) {
+void change_weight(EditedProgram& program, FuzzRandom& random) {
   std::vector<TextWeight>& weights = program.program().weights;
   if (weights.empty()) return;
   TextWeight& weight = random.pick(weights);
@@ -257,7 +257,7 @@ void change_weight(EditedProgram& program, Random& random) {
   }
 }
 
-void change_outputs(EditedProgram& program, Random& random) {
+void change_outputs(EditedProgram& program, FuzzRandom& random) {
   std::vector<TextOutput>& outputs = program.program().outputs;
   const std::vector<TextArgument> readable = program.list_readable(program.nodes().size());
   if (readable.empty()) return;
@@ -272,7 +272,7 @@ void change_outputs(EditedProgram& program, Random& random) {
   }
 }
 
-void change_writes(EditedProgram& program, Random& random) {
+void change_writes(EditedProgram& program, FuzzRandom& random) {
   std::vector<TextWrite>& writes = program.program().writes;
   const std::vector<TextArgument> targets = program.list_readable(0);
   const std::vector<TextArgument> readable = program.list_readable(program.nodes().size());
@@ -283,7 +283,7 @@ void change_writes(EditedProgram& program, Random& random) {
   }
 }
 
-void change_dimensions(EditedProgram& program, Random& random) {
+void change_dimensions(EditedProgram& program, FuzzRandom& random) {
   std::vector<TextDimension>& dimensions = program.program().dimensions;
   if (dimensions.empty()) dimensions.push_back({"n", 1, 64, {}});
   TextDimension& dimension = random.pick(dimensions);
@@ -298,7 +298,7 @@ void change_dimensions(EditedProgram& program, Random& random) {
   random.pick(type->sizes) = random.pick(forms);
 }
 
-void drop_node(EditedProgram& program, Random& random) {
+void drop_node(EditedProgram& program, FuzzRandom& random) {
   std::vector<TextNode>& nodes = program.nodes();
   if (nodes.empty()) return;
   const size_t position = random.below(nodes.size());
@@ -319,7 +319,7 @@ void drop_node(EditedProgram& program, Random& random) {
   for (TextWrite& write : program.program().writes) replace(write.value);
 }
 
-void repeat_node(EditedProgram& program, Random& random) {
+void repeat_node(EditedProgram& program, FuzzRandom& random) {
   std::vector<TextNode>& nodes = program.nodes();
   if (nodes.empty() || nodes.size() > 24) return;
   const size_t position = random.below(nodes.size());
@@ -336,7 +336,7 @@ void repeat_node(EditedProgram& program, Random& random) {
   nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(position + 1), std::move(node));
 }
 
-void move_node(EditedProgram& program, Random& random) {
+void move_node(EditedProgram& program, FuzzRandom& random) {
   if (program.nodes().size() > 1) std::swap(random.pick(program.nodes()), random.pick(program.nodes()));
 }
 

@@ -25,30 +25,30 @@ class EditedProgram {
 // Every program of the tree, the outermost first.
 std::vector<TextProgram*> list_programs(TextProgram& root);
 
-using ProgramEdit = void (*)(EditedProgram& program, Random& random);
+using ProgramEdit = void (*)(EditedProgram& program, FuzzRandom& random);
 
 // program_edits.cpp
-void change_literal(EditedProgram& program, Random& random);
-void rewire_argument(EditedProgram& program, Random& random);
-void change_arguments(EditedProgram& program, Random& random);
-void change_type(EditedProgram& program, Random& random);
-void change_size_everywhere(EditedProgram& program, Random& random);
-void change_weight(EditedProgram& program, Random& random);
-void change_outputs(EditedProgram& program, Random& random);
-void change_writes(EditedProgram& program, Random& random);
-void change_dimensions(EditedProgram& program, Random& random);
-void drop_node(EditedProgram& program, Random& random);
-void repeat_node(EditedProgram& program, Random& random);
-void move_node(EditedProgram& program, Random& random);
+void change_literal(EditedProgram& program, FuzzRandom& random);
+void rewire_argument(EditedProgram& program, FuzzRandom& random);
+void change_arguments(EditedProgram& program, FuzzRandom& random);
+void change_type(EditedProgram& program, FuzzRandom& random);
+void change_size_everywhere(EditedProgram& program, FuzzRandom& random);
+void change_weight(EditedProgram& program, FuzzRandom& random);
+void change_outputs(EditedProgram& program, FuzzRandom& random);
+void change_writes(EditedProgram& program, FuzzRandom& random);
+void change_dimensions(EditedProgram& program, FuzzRandom& random);
+void drop_node(EditedProgram& program, FuzzRandom& random);
+void repeat_node(EditedProgram& program, FuzzRandom& random);
+void move_node(EditedProgram& program, FuzzRandom& random);
 // program_ops.cpp: what needs the schemas of ops.
-void change_op(EditedProgram& program, Random& random);
-void insert_node(EditedProgram& program, Random& random);
-void wrap_node(EditedProgram& program, Random& random);  // into a condition, loop, map, scan or region
+void change_op(EditedProgram& program, FuzzRandom& random);
+void insert_node(EditedProgram& program, FuzzRandom& random);
+void wrap_node(EditedProgram& program, FuzzRandom& random);  // into a condition, loop, map, scan or region
 
 TextArgument make_integer(int64_t value);
 TextArgument make_word(std::string word);
 TextArgument make_list(std::vector<TextArgument> items);
-int64_t pick_integer(Random& random);
-double pick_floating(Random& random);
+int64_t pick_integer(FuzzRandom& random);
+double pick_floating(FuzzRandom& random);
 
 }  // namespace lissome

@@ -47,7 +47,7 @@ size_t copy_out(std::string_view text, uint8_t* out, size_t limit) {
   return text.size();
 }
 
-void apply_edit(Tree& tree, Random& random) {
+void apply_edit(Tree& tree, FuzzRandom& random) {
   if (random.once_in(10)) tree.data = random.below(64);
   const std::vector<TextProgram*> programs = list_programs(tree.program);
   EditedProgram edited(*programs[random.below(programs.size())]);
@@ -73,7 +73,7 @@ LastMutation& last_mutation() {
 }  // namespace
 
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t limit, unsigned seed) {
-  Random random(seed);
+  FuzzRandom random(seed);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   LastMutation& last = last_mutation();
   if (last.text != text || !last.tree) last.tree = read_tree(text);
@@ -124,6 +124,9 @@ void append(List& to, List&& from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
+// Time goes with the nodes of a program, and what nodes do to each other shows among few.
+constexpr size_t kMostJoined = 12;
+
 }  // namespace
 
 // Nodes of the second behind those of the first.
@@ -131,9 +134,9 @@ extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* first_data, size_t fi
                                             size_t second_size, uint8_t* out, size_t limit, unsigned seed) {
   const std::string_view first(reinterpret_cast<const char*>(first_data), first_size),
       second(reinterpret_cast<const char*>(second_data), second_size);
-  Random random(seed);
+  FuzzRandom random(seed);
   std::optional<Tree> to = read_tree(first), from = read_tree(second);
-  if (!to || !from || to->program.nodes.size() + from->program.nodes.size() > 24)
+  if (!to || !from || to->program.nodes.size() + from->program.nodes.size() > kMostJoined)
     return copy_out(first.size() <= limit ? first : kSmallest, out, limit);
   rename_all(from->program, "_s" + std::to_string(random.below(100)));
   const size_t own = to->program.nodes.size();

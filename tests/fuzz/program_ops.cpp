@@ -25,7 +25,7 @@ char classify(const TextArgument& argument) {
 }
 
 // An argument of this type, from what may be read here and from literals.
-TextArgument make_argument(const c10::Type& type, const std::vector<TextArgument>& readable, Random& random) {
+TextArgument make_argument(const c10::Type& type, const std::vector<TextArgument>& readable, FuzzRandom& random) {
   constexpr const char* kDtypes[] = {"f32", "i64", "bool", "bf16", "f64", "c64", "u8", "i32"};
   constexpr const char* kFormats[] = {"contiguous_format", "channels_last", "preserve_format"};
   TextArgument made;
@@ -70,7 +70,7 @@ TextArgument name_value(const std::string& name) {
 
 }  // namespace
 
-void change_op(EditedProgram& program, Random& random) {
+void change_op(EditedProgram& program, FuzzRandom& random) {
   if (program.nodes().empty()) return;
   TextNode& node = random.pick(program.nodes());
   std::string letters;
@@ -83,7 +83,7 @@ void change_op(EditedProgram& program, Random& random) {
   for (TextResult& result : node.results) result.type.reset();
 }
 
-void insert_node(EditedProgram& program, Random& random) {
+void insert_node(EditedProgram& program, FuzzRandom& random) {
   if (program.nodes().size() > 24 || allowed_ops().empty()) return;
   const size_t position = random.below(program.nodes().size() + 1);
   const std::vector<TextArgument> readable = program.list_readable(position);
@@ -107,7 +107,7 @@ void insert_node(EditedProgram& program, Random& random) {
   program.nodes().insert(program.nodes().begin() + static_cast<std::ptrdiff_t>(position), std::move(node));
 }
 
-void wrap_node(EditedProgram& program, Random& random) {
+void wrap_node(EditedProgram& program, FuzzRandom& random) {
   if (program.nodes().empty()) return;
   TextNode& node = random.pick(program.nodes());
   std::vector<TextArgument> operands;

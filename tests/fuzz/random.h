@@ -7,9 +7,9 @@
 
 namespace lissome {
 
-class Random {
+class FuzzRandom {
  public:
-  explicit Random(uint64_t seed) : state_(seed) {}
+  explicit FuzzRandom(uint64_t seed) : state_(seed) {}
   // splitmix64
   uint64_t next() {
     uint64_t z = (state_ += 0x9E3779B97F4A7C15);

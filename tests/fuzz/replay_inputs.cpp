@@ -42,7 +42,7 @@ const Target kTargets[] = {
 };
 #undef ROW
 
-lissome::Random bytes_random(1);
+lissome::FuzzRandom bytes_random(1);
 
 std::vector<uint8_t> read_bytes(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
