@@ -287,14 +287,18 @@ def guard_calls() -> bool:
     return True
 
 
-def attack(name: str, op: Any, seeds: list[list], seed: int, first: int, trials: int, report: int,
-           guarded: bool) -> None:
-    """In a child: writes the number of each trial before it, so that the parent knows which one ended it."""
+def enter_child() -> None:
+    """No core files, no words on stderr, and 1 GiB beyond what the parent holds: enough for every honest call."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Enough for every honest call: what asks for more is refused by the allocator, not filled for a minute.
     limit = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + GIB
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+def attack(name: str, op: Any, seeds: list[list], seed: int, first: int, trials: int, report: int,
+           guarded: bool) -> None:
+    """In a child: writes the number of each trial before it, so that the parent knows which one ended it."""
+    enter_child()
     if guarded:
         guard_calls()
     done = refused = 0

@@ -1,5 +1,5 @@
-// For attack_ops.py: a library that puts the checks of values before every call that Python makes into the dispatcher,
-// as interpretation and the reference library do.
+// For attack_ops.py and compare_unset.py: a library that makes every call that Python makes into the dispatcher a
+// CheckedCall, as interpretation and the reference library do.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
@@ -16,8 +16,10 @@ void check_and_call(const c10::OperatorHandle& op, c10::DispatchKeySet, std::vec
   const c10::FunctionSchema& schema = op.schema();
   const std::string name = schema.name() + (schema.overload_name().empty() ? "" : "." + schema.overload_name());
   const size_t count = schema.arguments().size();
-  CheckedCall(Op::find(name)).check(std::span(*stack).last(count));
-  op.callBoxed(*stack);
+  std::vector<c10::IValue> call(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+  stack->resize(stack->size() - count);
+  CheckedCall(Op::find(name))(call);
+  stack->insert(stack->end(), call.begin(), call.end());
 }
 
 TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericWrapper, library) {
