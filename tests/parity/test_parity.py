@@ -3,6 +3,7 @@ what any passes in any order make of it. Exports once, then runs the runners, wh
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -35,12 +36,14 @@ def cases() -> Path:
     """The exported cases, kept in the build folder until the exporter or torch changes."""
     parent = BUILD / "parity"
     folder = parent / make_key()
-    if not (folder / "index.json").is_file():
-        shutil.rmtree(parent, ignore_errors=True)
-        part = parent / "part"
-        command = [sys.executable, str(FOLDER / "export_models.py"), "--output", str(part), "--jobs", str(JOBS)]
-        subprocess.run(command, check=True)
-        part.rename(folder)
+    with (BUILD / "parity.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # pytest may run several files of tests at once
+        if not (folder / "index.json").is_file():
+            shutil.rmtree(parent, ignore_errors=True)
+            part = parent / "part"
+            command = [sys.executable, str(FOLDER / "export_models.py"), "--output", str(part), "--jobs", str(JOBS)]
+            subprocess.run(command, check=True)
+            part.rename(folder)
     return folder
 
 
