@@ -43,12 +43,13 @@ def train(arguments: argparse.Namespace, memory: int) -> dict[str, Any]:
     log.unlink(missing_ok=True)
     command = [arguments.program, "train", folder / "model.pt2", "--data", folder / "data.npz", "--labels", "labels"]
     command += ["--batch", arguments.batch, "--max-steps", arguments.steps, "--epochs", arguments.steps, "--clip", 0]
-    command += ["--update-in-backward", "--offload", folder, "--memory", memory, "--memory-every", 1, "--log", log]
+    command += ["--update-in-backward", "--offload", folder, "--memory", memory, "--recompute", "none"]
+    command += ["--memory-every", 1, "--log", log]
     command += ["-o", folder / "trained.lissome", "--json"]
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"compare_offload: training within {memory} bytes ended with status {done.returncode}")
-    record = json.loads(done.stdout)
+    record = json.loads(done.stdout)["result"]
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     steps = [line for line in lines if line["event"] == "step"][WARM_UP:]
     looks = [line for line in lines if line["event"] == "memory"][WARM_UP:]

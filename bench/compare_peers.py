@@ -76,6 +76,15 @@ def measure_leanness(rows: dict[str, dict], engines: list[Engine], folder: pathl
             note(f"{title}: no start of {engine.title} {engine.precision}: {reason}", end="\n")
 
 
+def add_file_facts(rows: dict[str, dict], folder: pathlib.Path) -> None:
+    """Sizes of our files and of what they hold, as bench/prepare.cpp counted them."""
+    prepared = json.loads((folder / "prepared.json").read_text(encoding="utf-8"))
+    for row in rows.values():
+        if row["ours"]:
+            facts = prepared.get(row["precision"], {})
+            row |= {key: value for key, value in facts.items() if key.endswith("_bytes")}
+
+
 def measure_model(model: Model, batch: int, engines: list[Engine], place: Place, seconds: float) -> dict:
     folder = BUILD / "bench" / "models" / folder_name(model.name, batch)
     title = f"{model.title}, batch {batch}, {place.threads} threads"
@@ -98,6 +107,7 @@ def measure_model(model: Model, batch: int, engines: list[Engine], place: Place,
     compared = figures.judge_rows(rows, rounds)
     if batch == 1:
         measure_leanness(rows, engines, folder, place, title)
+        add_file_facts(rows, folder)
     note("")
     result = {"name": model.name, "title": model.title, "batch": batch, "threads": place.threads, "rows": rows}
     return result | {"missing": missing, "compared": compared, "took_s": time.monotonic() - began}

@@ -23,10 +23,11 @@ def ask_json(program: pathlib.Path, *arguments: str) -> dict:
 
 def judge_convolutions(program: pathlib.Path, folder: pathlib.Path, net_milliseconds: float, threads: int) -> list[dict]:
     """Claims, as figures.summarize_models makes them."""
-    peaks = ask_json(program, "peaks", "--cache", "none")["peaks"]
-    rate = next(row["multiply_f32"] for row in peaks if row["threads"] == threads)
+    peaks = ask_json(program, "peaks", "--cache", "none")["result"]["peaks"]
+    rate = next(row["f32_products"] for row in peaks if row["threads"] == threads)
     model, row = str(folder / "f32.lissome"), str(folder / "row.npz")
-    nodes = ask_json(program, "profile", model, "--input", row, "--runs", "40", "--threads", str(threads))["nodes"]
+    profile = ask_json(program, "profile", model, "--input", row, "--runs", "40", "--threads", str(threads))
+    nodes = next(table for table in profile["tables"] if table["title"] == "Nodes")
     columns = [column["name"] for column in nodes["columns"]]
     module, time = columns.index("module"), columns.index("time")
     seconds = sum(node[time] for node in nodes["rows"] if node[module] in PLAIN_LAYERS)

@@ -11,6 +11,8 @@ MOST_PEER_ERROR = 2.0  # times our own: an int8 row above it is shown, not count
 LEAST_OF_A_MODEL = 0.97  # an interval wholly below is a loss
 QUICK_MILLISECONDS = 1.0  # of eager: below it a model is a small one
 GOALS = {"f32": 1.3, "bf16": 1.1, "int8": 1.25}
+FILE_SHARE = 1.02  # of the weights in the type that steps read
+SPARE_MIB = 15.0  # of the resident set, above the file and the arena
 QUICK_GOALS = {"eager": 3.0, "f32": 1.5, "int8": 1.2}
 
 Rounds = list[list[float]]
@@ -96,7 +98,31 @@ def summarize_models(results: list[dict]) -> list[dict]:
     ]
     add(f"rows whose interval lies wholly below {LEAST_OF_A_MODEL}", len(lost), 0, True, ", ".join(lost))
     lines += judge_starts(results)
+    lines += judge_files(results)
     return lines
+
+
+def judge_files(results: list[dict]) -> list[dict]:
+    """Our files hold each weight once, forms that timing chose set apart, and a process holds little beside its file."""
+    large, heavy = [], []
+    for result in results:
+        for row in result["rows"].values():
+            if "file_bytes" not in row:
+                continue
+            name = f"{result['name']} {row['precision']}"
+            share = (row["file_bytes"] - row["larger_form_bytes"]) / row["weight_bytes"]
+            if share > FILE_SHARE:
+                large.append(f"{name} {share:.3f}")
+            spare = row.get("peak_mib", 0) - (row["file_bytes"] + row["arena_bytes"]) / 2**20
+            if spare > SPARE_MIB:
+                heavy.append(f"{name} {spare:.1f} MiB")
+    return [
+        {"what": what, "figure": len(rows), "goal": 0, "below": True, "met": not rows, "detail": ", ".join(rows)}
+        for what, rows in (
+            (f"files larger than {FILE_SHARE} of their weights", large),
+            (f"rows whose resident peak is above file, arena and {SPARE_MIB:.0f} MiB", heavy),
+        )
+    ]
 
 
 def judge_starts(results: list[dict]) -> list[dict]:

@@ -1,13 +1,16 @@
 // Makes the models that the comparison with the peers runs, one for each precision, without the search of
 // `lissome optimize`: that takes minutes a model, because it proves each step, where the comparison proves the result.
 //   lissome_bench_prepare MODEL.pt2 CALIBRATION.npz THREADS FOLDER
-// FOLDER gets f32.lissome, bf16.lissome and int8.lissome and prepared.json, which says how each was made. bf16 and int8
-// are left out where this processor or the model has no use for them. Of the kinds of int8 the fastest is kept that
-// loses no more on rows that did not calibrate it than `lissome optimize` would allow.
+// FOLDER gets f32.lissome, bf16.lissome and int8.lissome and prepared.json, which says how each was made, and of each
+// file the bytes of the weights that it was made of, of forms that timing chose though they are larger, and of the
+// arena of one call. bf16 and int8 are left out where this processor or the model has no use for them. Of the kinds of
+// int8 the fastest is kept that loses no more on rows that did not calibrate it than `lissome optimize` would allow.
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "lissome/compare.h"
@@ -51,7 +54,7 @@ class Maker {
 
   Made make_f32() {
     Made made = make("f32", *program_);
-    f32_rows_ = collect_outputs(*made.session, judging_, batch_);
+    f32_rows_ = collect_outputs(*made.session, judging_, batch_, describe_call(*program_).batch());
     return made;
   }
   Made make_bf16() {
@@ -77,7 +80,7 @@ class Maker {
       if (dynamic && 2 * linears < quantized.layers.size()) break;
       if (layers == 0) continue;
       all.push_back(make("int8, " + std::to_string(layers) + " of " + std::to_string(quantized.layers.size()) +
-                             " layers" + (dynamic ? ", scales found while running" : "") +
+                             " layers" + (dynamic ? ", dynamic" : "") +
                              (smoothed > 0 ? ", " + std::to_string(smoothed) + " smoothed" : ""),
                          std::move(quantized.program)));
       judge(all.back());
@@ -127,7 +130,7 @@ class Maker {
   }
   void judge(Made& made) {
     const QualityJudge judge(Metric::relative_error, judging_, f32_rows_);
-    made.error = judge.measure(collect_outputs(*made.session, judging_, batch_));
+    made.error = judge.measure(collect_outputs(*made.session, judging_, batch_, describe_call(*program_).batch()));
   }
   CalibrationBatches take_calibration_batches() const {
     CalibrationBatches batches;
@@ -151,22 +154,43 @@ class Maker {
 
 Json describe(const Made& made) { return {{"how", made.how}, {"error", made.error}, {"seconds", made.seconds}}; }
 
+// In the type of the program, which is that of the steps; tied ones once.
+int64_t count_weight_bytes(const Program& program) {
+  std::map<const void*, int64_t> bytes;
+  for (const Weight& weight : program.weights) {
+    int64_t& most = bytes[weight.tensor.const_data_ptr()];
+    most = std::max(most, static_cast<int64_t>(weight.tensor.nbytes()));
+  }
+  int64_t all = 0;
+  for (const auto& [address, size] : bytes) all += size;
+  return all;
+}
+
+Json save(const Made& made, const std::string& path) {
+  save_prepared(made.program, *made.plan, path);
+  int64_t larger = 0;
+  for (const LargerForm& form : list_larger_forms(*made.plan)) larger += form.bytes - form.plain_bytes;
+  Json record = describe(made);
+  record["weight_bytes"] = count_weight_bytes(made.program);
+  record["larger_form_bytes"] = larger;
+  record["arena_bytes"] = made.session->memory().arena;
+  record["file_bytes"] = std::filesystem::file_size(path);
+  return record;
+}
+
 void make_models(const std::string& model, const std::string& data, int threads, const std::string& folder) {
   Maker maker(model, data, threads);
   Json record;
   const Made f32 = maker.make_f32();
-  save_prepared(f32.program, *f32.plan, folder + "/f32.lissome");
-  record["f32"] = describe(f32);
+  record["f32"] = save(f32, folder + "/f32.lissome");
   if (has(Feature::avx512_bf16)) {
     const Made bf16 = maker.make_bf16();
-    save_prepared(bf16.program, *bf16.plan, folder + "/bf16.lissome");
-    record["bf16"] = describe(bf16);
+    record["bf16"] = save(bf16, folder + "/bf16.lissome");
   }
   std::vector<Made> int8 = maker.make_int8();
   if (!int8.empty()) {
     const Made& chosen = int8[maker.choose(int8)];
-    save_prepared(chosen.program, *chosen.plan, folder + "/int8.lissome");
-    record["int8"] = describe(chosen);
+    record["int8"] = save(chosen, folder + "/int8.lissome");
     for (const Made& made : int8) record["int8"]["tried"].push_back(describe(made));
   }
   write_file(folder + "/prepared.json", record.dump(2) + "\n");

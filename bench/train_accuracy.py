@@ -70,9 +70,9 @@ def train_with_lissome(folder: Path, words: list[object]) -> tuple[list[float], 
     log = folder / "log.jsonl"
     log.unlink(missing_ok=True)
     command = [ROOT / "build" / "lissome", "train", folder / "net.pt2", "--data", folder / "train.npz", *words]
-    command += ["--labels", "labels", "--val", folder / "test.npz", "-o", folder / "trained.lissome", "--json", "--log", log]
+    command += ["--labels", "labels", "--validation", folder / "test.npz", "-o", folder / "trained.lissome", "--json", "--log", log]
     done = subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE, text=True)
-    table = json.loads(done.stdout)
+    (table,) = json.loads(done.stdout)["tables"]
     names = [column["name"] for column in table["columns"]]
     steps = [record for record in map(json.loads, log.read_text().splitlines()) if record["event"] == "step"]
     return [step["loss"] for step in steps], dict(zip(names, table["rows"][-1], strict=True))["accuracy"]

@@ -53,7 +53,7 @@ def measure_eager_peak(folder: pathlib.Path) -> int:
 def train_with_lissome(folder: pathlib.Path, epochs: int, seed: int) -> dict:
     log = folder / "lissome.jsonl"
     log.unlink(missing_ok=True)
-    command = [LISSOME, "train", folder / "net.pt2", "--data", folder / "train.npz", "--val", folder / "test.npz"]
+    command = [LISSOME, "train", folder / "net.pt2", "--data", folder / "train.npz", "--validation", folder / "test.npz"]
     command += ["--labels", "labels", "--transforms", "random_apply:0.5(flip)", "--precision", "auto"]
     command += ["--batch", BATCH // PARTS, "--accumulate", PARTS, "--lr", RATE, "--schedule", "onecycle"]
     command += ["--epochs", epochs, "--seed", seed, "-o", folder / "trained.lissome", "--log", log, "--json"]
@@ -65,12 +65,13 @@ def train_with_lissome(folder: pathlib.Path, epochs: int, seed: int) -> dict:
         own = [step for step in steps if step["epoch"] == epoch]
         seconds = sum(step[f"seconds_{part}"] for step in own for part in ("data", "gradients", "update"))
         rates.append(sum(step["samples"] for step in own) / seconds)
-    table = json.loads(text)
+    answer = json.loads(text)
+    (table,), result = answer["tables"], answer["result"]
     names = [column["name"] for column in table["columns"]]
     accuracy = dict(zip(names, table["rows"][-1], strict=True))["accuracy"]
-    precision = next(note.split()[0] for note in table["notes"] if "is taken" in note)
+    precision = next(note.split()[0] for note in result["notes"] if "is taken" in note)
     measured = {"accuracy": accuracy, "samples_per_second": rates, "precision": precision}
-    return measured | {"peak": table["peak_memory"], "resident": resident}
+    return measured | {"peak": result["peak_memory"], "resident": resident}
 
 
 def main() -> None:

@@ -66,6 +66,21 @@ def test_claims_are_geometric_means():
     assert lost["figure"] == 2 and not lost["met"], "the slow model's f32, and int8 against a peer of half the time"
 
 
+def test_files_hold_each_weight_once():
+    result = make_result(TIMES, {})
+    facts = {"file_bytes": 101 << 20, "weight_bytes": 100 << 20, "larger_form_bytes": 0, "arena_bytes": 1 << 20}
+    for row in result["rows"].values():
+        row |= (facts | {"peak_mib": 116.9}) if row["ours"] else {}
+    assert all(claim["met"] for claim in figures.judge_files([result]))
+    result["rows"]["lissome_f32"] |= {"file_bytes": 103 << 20, "larger_form_bytes": 2 << 20}
+    assert all(claim["met"] for claim in figures.judge_files([result])), "what timing chose is set apart"
+    result["rows"]["lissome_f32"]["larger_form_bytes"] = 0
+    result["rows"]["lissome_int8"]["peak_mib"] = 117.1
+    large, heavy = figures.judge_files([result])
+    assert not large["met"] and large["detail"] == "net f32 1.030"
+    assert not heavy["met"] and heavy["figure"] == 1 and "net int8 15.1 MiB" in heavy["detail"]
+
+
 def test_memory_is_held_against_the_same_precision():
     result = make_result(TIMES, {})
     for name, row in result["rows"].items():

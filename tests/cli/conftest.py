@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from answer import Answer, read_answer
 
 
 class TwoTowers(torch.nn.Module):
@@ -99,20 +99,9 @@ def succeed(lissome: Callable[..., subprocess.CompletedProcess[str]]) -> Callabl
 
 
 @pytest.fixture
-def read_json(succeed: Callable[..., str]) -> Callable[..., Any]:
-    """The same with --json."""
-    return lambda *words, **options: json.loads(succeed(*words, "--json", **options))
-
-
-def as_rows(table: dict[str, Any]) -> list[dict[str, Any]]:
-    """A table of --json as one dict a row."""
-    names = [column["name"] for column in table["columns"]]
-    return [dict(zip(names, row, strict=True)) for row in table["rows"]]
-
-
-@pytest.fixture
-def rows() -> Callable[[dict[str, Any]], list[dict[str, Any]]]:
-    return as_rows
+def read_json(succeed: Callable[..., str]) -> Callable[..., Answer]:
+    """The same with --json: the result, and its tables."""
+    return lambda *words, **options: read_answer(succeed(*words, "--json", **options))
 
 
 class Small(torch.nn.Module):
@@ -139,7 +128,7 @@ def make_training(folder: Path) -> SimpleNamespace:
     np.savez(folder / "train.npz", x=x[:90].numpy(), labels=labels[:90].numpy())
     np.savez(folder / "val.npz", x=x[90:].numpy(), labels=labels[90:].numpy())
     words = ["train", folder / "small.pt2", "--data", folder / "train.npz", "--labels", "labels", "--batch", "10"]
-    return SimpleNamespace(folder=folder, net=net, words=words, validation=["--val", folder / "val.npz"])
+    return SimpleNamespace(folder=folder, net=net, words=words, validation=["--validation", folder / "val.npz"])
 
 
 @pytest.fixture(scope="session")

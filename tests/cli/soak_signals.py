@@ -157,6 +157,7 @@ def interrupt(
         seconds = time.monotonic() - start
     answer = Answer(seconds, (folder / "stdout").read_text(), (folder / "stderr").read_text())
     assert code == 130, f"{command} ended with {code} after {wait:.3f} s and {which.name}: {answer.errors}"
+    assert answer.errors.endswith("interrupted\n") and "error" not in answer.errors, answer.errors
     return answer
 
 
@@ -177,7 +178,7 @@ def check_run(made: Workload, folder: Path, answer: Answer) -> bool:
 
 
 def check_bench(made: Workload, folder: Path, answer: Answer) -> bool:
-    assert not answer.output or json.loads(answer.output)["rounds"] >= 1
+    assert not answer.output or json.loads(answer.output)["result"]["interleaved_rounds"] >= 1
     return bool(answer.output)
 
 
@@ -189,7 +190,7 @@ def check_optimize(made: Workload, folder: Path, answer: Answer) -> bool:
         return False
     check_whole(model)
     assert report.read_text().rstrip().endswith("</html>")
-    record = json.loads(answer.output)
+    record = json.loads(answer.output)["result"]
     assert record["interrupted"] and "interrupted" in record["answer"]
     faster = math.prod(1 / step["ratio"]["median"] for step in record["steps"] if step["accepted"])
     assert math.isclose(record["speedup"]["median"], faster, rel_tol=1e-6), record

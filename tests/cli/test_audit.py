@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,10 +15,10 @@ import torch
 Lissome = Callable[..., Any]
 
 
-def test_a_prepared_model_runs_on_own_kernels(read_json: Lissome, rows: Lissome, prepared: Path):
+def test_a_prepared_model_runs_on_own_kernels(read_json: Lissome, prepared: Path):
     result = read_json("audit", prepared, "--expect", "fallback=none,dtype=f32,device=cpu")
-    assert result["met"] and result["breaches"] == []
-    nodes = rows(result["nodes"])
+    assert result["as_expected"] and result["not_as_expected"] == []
+    nodes = result.tables["Nodes"]
     assert {node["kernel"] for node in nodes} >= {"linear_f32"}
     assert all(node["device"] == "cpu" and node["kernel"] != "reference" for node in nodes)
 
@@ -34,18 +35,25 @@ def test_another_dtype_and_isa_are_named(lissome: Lissome, prepared: Path):
     assert "dtype=int8" in done.stdout and "multiplied f32" in done.stdout and "ran on avx2" in done.stdout
 
 
+def has_vnni() -> bool:
+    return re.search(r"\bavx(512)?_vnni\b", Path("/proc/cpuinfo").read_text()) is not None
+
+
 def test_layers_that_quantize_the_floats_they_read_are_int8(lissome: Lissome, read_json: Lissome, tmp_path: Path):
-    # Weights of a quarter of the bytes are read in a quarter of the time, on every processor.
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(1024, 2048), torch.nn.ReLU(), torch.nn.Linear(2048, 1024)).eval()
     samples = torch.randn(64, 1024)
     torch.export.save(torch.export.export(net, (samples[:1],)), tmp_path / "net.pt2")
     np.savez(tmp_path / "x.npz", input=samples.numpy())
     words = ("--data", "x.npz", "--precision", "int8", "--max-loss", "5%", "--threads", "1", "-o", "int8.lissome")
-    done = lissome("optimize", "net.pt2", *words)
-    assert done.returncode == 0, done.stdout + done.stderr
+    record = read_json("optimize", "net.pt2", *words)
+    if not any("int8" in step["name"] and step["accepted"] for step in record["steps"]):
+        # Without VNNI int8 pays where weights come from memory, and not where they fit into the processor's cache.
+        assert not has_vnni(), record["steps"]
+        assert read_json("audit", "int8.lissome", "--expect", "dtype=f32,fallback=none")["as_expected"]
+        return
     result = read_json("audit", "int8.lissome", "--expect", "dtype=int8,fallback=none")
-    assert result["met"] and result["breaches"] == []
+    assert result["as_expected"] and result["not_as_expected"] == []
     done = lissome("audit", "int8.lissome", "--expect", "dtype=f32")
     assert done.returncode == 3 and "multiplied int8" in done.stdout
 

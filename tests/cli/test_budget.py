@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from answer import Answer, read_answer
 
 Lissome = Callable[..., Any]
 
@@ -47,16 +47,20 @@ def tower(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_budget(lissome: Lissome, memory: int, *more: str) -> dict[str, Any]:
+def run_budget(lissome: Lissome, memory: int, *more: str) -> Answer:
     words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
     done = lissome(*words, "--memory", str(memory), "--json", *more)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return read_answer(done)
 
 
-def total(result: dict[str, Any]) -> tuple[float, float, float]:
+def read_told(result: Answer) -> dict[str, float]:
+    return {row["what"]: row["told"] for row in result.tables["Memory"]}
+
+
+def total(result: Answer) -> tuple[float, float, float]:
     """Keeping all, told, measured."""
-    return tuple(result["memory"]["rows"][-1][1:4])
+    return tuple(result.tables["Memory"][-1][name] for name in ("keeping all", "told", "measured"))
 
 
 def test_a_budget_is_kept_and_told(lissome: Lissome, tower: Path):
@@ -71,8 +75,7 @@ def test_a_budget_is_kept_and_told(lissome: Lissome, tower: Path):
     assert told <= budget
     assert measured <= budget
     assert told == pytest.approx(measured, rel=0.03)
-    kept = [(row[1], row[2]) for row in tight["modules"]["rows"]]
-    assert sum(again for _, again in kept) > 0
+    assert sum(row["made again"] for row in tight.tables["Modules"]) > 0
 
 
 def test_every_module_made_again(lissome: Lissome, tower: Path):
@@ -84,7 +87,7 @@ def test_every_module_made_again(lissome: Lissome, tower: Path):
 
 def test_gradients_that_are_used_up_inside_the_step_do_not_count(lissome: Lissome, tower: Path):
     kept, given = run_budget(lissome, 1 << 34), run_budget(lissome, 1 << 34, "--update-in-backward")
-    gradients = [dict((row[0], row[2]) for row in result["memory"]["rows"])["gradients"] for result in (kept, given)]
+    gradients = [read_told(result)["gradients"] for result in (kept, given)]
     assert gradients[1] == 0
     assert total(given)[1] < total(kept)[1] - 0.8 * gradients[0]
     assert total(given)[2] == pytest.approx(total(given)[1], rel=0.03)
@@ -95,14 +98,14 @@ def test_gradients_that_are_used_up_inside_the_step_do_not_count(lissome: Lissom
 
 def test_activations_in_bf16_meet_a_budget_in_which_nothing_runs_again(lissome: Lissome, tower: Path):
     plain = run_budget(lissome, 1 << 34, "--recompute", "none", "--lossy-activations")
-    assert plain["stored_lossy"] == 0
+    assert plain["activations_in_bf16"] == 0
     budget = int(0.8 * total(plain)[0])
     words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
     exact = lissome(*words, "--memory", str(budget), "--recompute", "none")
     assert exact.returncode == 3 and "the budget leaves" in exact.stderr
     lossy = run_budget(lissome, budget, "--recompute", "none", "--lossy-activations")
     _, told, measured = total(lossy)
-    assert lossy["stored_lossy"] > 0 and lossy["nodes_run_again"] == 0
+    assert lossy["activations_in_bf16"] > 0 and lossy["nodes_run_again"] == 0
     assert told <= budget and measured == pytest.approx(told, rel=0.03)
 
 
@@ -110,19 +113,19 @@ def test_activations_in_a_file_meet_a_budget_in_which_nothing_runs_again(lissome
     (tower / "disk").mkdir()
     where = ("--recompute", "none", "--offload", "disk")
     plain = run_budget(lissome, 1 << 34, *where)
-    assert plain["offloaded"] == plain["offloaded_bytes"] == 0
-    assert dict((row[0], row[2]) for row in plain["memory"]["rows"])["optimizer states"] == 0
+    assert plain["activations_in_file"] == plain["activations_in_file_bytes"] == 0
+    assert read_told(plain)["optimizer states"] == 0
     budget = int(0.7 * total(plain)[0])
     words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
     exact = lissome(*words, "--memory", str(budget), "--recompute", "none")
     assert exact.returncode == 3 and "the budget leaves" in exact.stderr
     offloaded = run_budget(lissome, budget, *where)
     _, told, measured = total(offloaded)
-    assert offloaded["offloaded"] > 0 and offloaded["nodes_run_again"] == 0
-    assert offloaded["offloaded_bytes"] >= total(plain)[0] - budget
+    assert offloaded["activations_in_file"] > 0 and offloaded["nodes_run_again"] == 0
+    assert offloaded["activations_in_file_bytes"] >= total(plain)[0] - budget
     assert told <= budget and measured == pytest.approx(told, rel=0.03)
     said = lissome(*words, "--memory", str(budget), *where).stdout
-    assert f"{offloaded['offloaded']} activations of" in said and "wait in a file" in said
+    assert f"{offloaded['activations_in_file']} activations of" in said and "wait in a file" in said
     assert list((tower / "disk").iterdir()) == []
     done = lissome(*words, "--memory", "1GiB", "--offload", "no/folder")
     assert done.returncode == 2 and "no/folder" in done.stderr
@@ -137,19 +140,19 @@ def test_weights_in_a_file_meet_a_budget_that_weights_in_memory_exceed(lissome: 
     (tmp_path / "disk").mkdir()
     where = ("--offload", "disk")
     plain = run_budget(lissome, 1 << 34, *where)
-    assert plain["weights_in_file"] == plain["weights_in_file_at_once"] == 0
+    assert plain["weights_in_file_bytes"] == plain["weights_in_memory_at_once_bytes"] == 0
     budget = int(total(plain)[1]) - (16 << 20)
     words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
     done = lissome(*words, "--memory", str(budget))
     assert done.returncode == 3 and "before any activation" in done.stderr
     waiting = run_budget(lissome, budget, *where)
-    assert waiting["weights_in_file"] == 16 * 1024 * 1024 * 4
-    assert waiting["weights_in_file_at_once"] == 32 << 20
+    assert waiting["weights_in_file_bytes"] == 16 * 1024 * 1024 * 4
+    assert waiting["weights_in_memory_at_once_bytes"] == 32 << 20
     _, told, measured = total(waiting)
     assert measured <= told + (1 << 20) and told <= budget < total(plain)[1]
-    rows = {row[0]: row[1:] for row in waiting["memory"]["rows"]}
-    assert rows["weights"][0] - rows["weights"][1] == 32 << 20
-    assert rows["weights"][2] <= rows["weights"][1]
+    weights = next(row for row in waiting.tables["Memory"] if row["what"] == "weights")
+    assert weights["keeping all"] - weights["told"] == 32 << 20
+    assert weights["measured"] <= weights["told"]
     said = lissome(*words, "--memory", str(budget), *where).stdout
     assert "weights of 64.0 MiB wait in a file, of which 32.0 MiB at most are in memory" in said
     assert list((tmp_path / "disk").iterdir()) == []

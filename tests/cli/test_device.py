@@ -49,7 +49,7 @@ def test_the_same_numbers_there(
     succeed: Lissome, models: SimpleNamespace, tmp_path: Path, name: str, sizes: tuple[int, ...]
 ):
     prepared = tmp_path / "m.lissome"
-    succeed("prepare", getattr(models, name), "-o", prepared)
+    succeed("prepare", getattr(models, name), "-o", prepared, "--keep-original")
     outputs = []
     inputs = tmp_path / "x.npz"
     np.savez(inputs, input=torch.randn(sizes, generator=torch.Generator().manual_seed(3)).numpy())

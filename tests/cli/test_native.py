@@ -39,19 +39,19 @@ def test_native_code_is_refused_unasked(lissome: Lissome, native: SimpleNamespac
     assert refused.returncode == 4 and "native code" in refused.stderr and "--allow-native" in refused.stderr
 
 
-def test_native_code_is_timed_when_asked(read_json: Lissome, rows: Lissome, native: SimpleNamespace):
+def test_native_code_is_timed_when_asked(read_json: Lissome, native: SimpleNamespace):
     for words, name in (((native.program, native.compiled), native.compiled), ((native.both,), native.both)):
         result = read_json("bench", *words, "--allow-native", "--runs", "10", "--batch", "2", "--threads", "1")
-        program, compiled = rows(result)
+        program, compiled = result.tables["Models"]
         assert program["speed"] == 1 and compiled["model"] == f"{name} native code"
         assert 0 < compiled["median"] and compiled["from"] <= compiled["speed"] <= compiled["to"]
-        assert compiled["resident"] == "" and program["resident"] > 0
-        (answers,) = rows(result["native"])
+        assert compiled["resident"] is None and program["resident"] > 0
+        (answers,) = result.tables["Native code"]
         assert answers["model"] == compiled["model"] and 0 <= answers["answers differ by"] < 1e-5
 
 
-def test_a_program_beside_native_code_is_what_runs(lissome: Lissome, native: SimpleNamespace, rows: Lissome, read_json: Lissome):
-    assert len(rows(read_json("bench", native.both, "--runs", "2", "--batch", "2"))) == 1
+def test_a_program_beside_native_code_is_what_runs(lissome: Lissome, native: SimpleNamespace, read_json: Lissome):
+    assert len(read_json("bench", native.both, "--runs", "2", "--batch", "2").tables["Models"]) == 1
     audited = lissome("audit", native.both, "--batch", "2")
     assert audited.returncode == 0 and "which was not run" in audited.stderr
     assert "native" not in lissome("audit", native.program, "--batch", "2").stderr

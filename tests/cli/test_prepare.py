@@ -43,17 +43,17 @@ def run(succeed: Lissome, folder: Path, model: Path, data: Path, *flags: object)
         return next(iter(outputs.values()))
 
 
-def kernels(read_json: Lissome, rows: Lissome, model: Path) -> dict[str, int]:
-    return {row["kernel"]: row["steps"] for row in rows(read_json("inspect", model)["plan"]["kernels"])}
+def kernels(read_json: Lissome, model: Path) -> dict[str, int]:
+    return {row["kernel"]: row["steps"] for row in read_json("inspect", model).tables["Plan"]}
 
 
 @pytest.mark.parametrize(("asked", "libtorch"), [("flash", True), ("math", True), ("ours", False)])
 def test_a_kernel_is_forced(
-    succeed: Lissome, read_json: Lissome, rows: Lissome, attention: SimpleNamespace, tmp_path: Path, asked: str, libtorch: bool
+    succeed: Lissome, read_json: Lissome, attention: SimpleNamespace, tmp_path: Path, asked: str, libtorch: bool
 ):
     model = tmp_path / "forced.lissome"
     succeed("prepare", attention.model, "-o", model, "--kernel", f"attention={asked}")
-    seen = kernels(read_json, rows, model)
+    seen = kernels(read_json, model)
     assert ("reference" in seen) == libtorch and ("attention" in seen) != libtorch
     assert np.abs(run(succeed, tmp_path, model, attention.input) - attention.output).max() < 1e-5
 
@@ -77,14 +77,14 @@ def test_unknown_words(lissome: Lissome, attention: SimpleNamespace, command: st
 
 
 def test_timing_is_kept(
-    lissome: Lissome, read_json: Lissome, rows: Lissome, attention: SimpleNamespace, tmp_path: Path
+    lissome: Lissome, read_json: Lissome, attention: SimpleNamespace, tmp_path: Path
 ):
     cache = tmp_path / "cache"
     texts = []
     for name in ("first", "second"):
         words = ("prepare", attention.model, "-o", f"{name}.lissome", "--effort", "normal", "--cache", cache)
         assert lissome(*words).returncode == 0
-        texts.append(read_json("inspect", tmp_path / f"{name}.lissome")["plan"])
+        texts.append(read_json("inspect", tmp_path / f"{name}.lissome").tables["Plan"])
     assert texts[0] == texts[1]
     (kept,) = cache.glob("timings-*.json")
     before = kept.stat().st_mtime_ns
@@ -119,22 +119,22 @@ def test_another_machine_is_named_and_the_answers_are_the_same(
     lissome: Lissome, succeed: Lissome, read_json: Lissome, attention: SimpleNamespace, tmp_path: Path
 ):
     made, again = tmp_path / "made.lissome", tmp_path / "again.lissome"
-    succeed("prepare", attention.model, "-o", made, "--threads", "1")
-    assert read_json("inspect", made)["plan"]["other_machine"] == ""
+    succeed("prepare", attention.model, "-o", made, "--threads", "1", "--keep-original")
+    assert read_json("inspect", made)["other_machine"] is None
     assert "which is this machine" in succeed("inspect", made)
     assert "chosen on" not in lissome("bench", made, "--runs", "2").stderr
     for level in ("none", "avx2", "avx512", "vnni", "bf16"):
         lesser = ("--isa", level)
         assert np.abs(run(succeed, tmp_path, made, attention.input, *lesser) - attention.output).max() < 1e-5
-    facts = read_json("inspect", made, "--isa", "none")["plan"]
-    assert "(here: none)" in facts["other_machine"] and facts["features"] in facts["other_machine"]
-    assert "Another machine" in succeed("inspect", made, "--isa", "none")
+    facts = read_json("inspect", made, "--isa", "none")
+    assert "(here: none)" in facts["other_machine"] and facts["made_for"]["features"] in facts["other_machine"]
+    assert "Other machine" in succeed("inspect", made, "--isa", "none")
     told = lissome("run", made, "--input", attention.input, "--isa", "none").stderr
-    assert "(here: none)" in told and "lissome prepare chooses them anew" in told
+    assert "(here: none)" in told and "prepare the original model here" in told
     assert "chosen on" not in lissome("run", made, "--input", attention.input).stderr
     assert "(here: none)" in lissome("bench", made, "--runs", "2", "--isa", "none").stderr
-    assert "(here: none)" in read_json("profile", made, "--runs", "2", "--explain", "--isa", "none")["other_machine"]
+    assert "(here: none)" in read_json("profile", made, "--runs", "2", "--isa", "none")["other_machine"]
     # Prepared again there, it is a plan of that machine.
     succeed("prepare", made, "-o", again, "--isa", "none", "--threads", "1")
-    assert read_json("inspect", again, "--isa", "none")["plan"]["other_machine"] == ""
+    assert read_json("inspect", again, "--isa", "none")["other_machine"] is None
     assert np.abs(run(succeed, tmp_path, again, attention.input, "--isa", "none") - attention.output).max() < 1e-5

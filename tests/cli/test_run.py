@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
 Lissome = Callable[..., Any]
 
@@ -31,6 +32,25 @@ def assert_close(seen: np.ndarray, wanted: torch.Tensor) -> None:
 def tower_inputs() -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
     return torch.randint(0, 50, (3, 5), generator=generator), torch.randn(3, 8, generator=generator)
+
+
+def test_what_is_read_is_not_overwritten(lissome: Lissome, tmp_path: Path):
+    torch.export.save(torch.export.export(torch.nn.Linear(3, 2), (torch.randn(2, 3),)), tmp_path / "net.pt2")
+    np.save(tmp_path / "x.npy", np.zeros((2, 3), np.float32))
+    for name, what in (("net.pt2", "the model"), ("x.npy", "an input"), (f"../{tmp_path.name}/x.npy", "an input")):
+        before = (tmp_path / name).read_bytes()
+        done = lissome("run", "net.pt2", "--input", "x.npy", "-o", name)
+        assert done.returncode == 2 and f"is {what}" in done.stderr, done.stderr
+        assert (tmp_path / name).read_bytes() == before
+
+
+def test_numbers_beyond_the_input_type_are_refused(lissome: Lissome, tmp_path: Path):
+    torch.export.save(torch.export.export(torch.nn.Linear(3, 2), (torch.randn(2, 3),)), tmp_path / "net.pt2")
+    np.save(tmp_path / "x.npy", np.array([[1e300, 0, 0], [0, 0, 0]]))
+    done = lissome("run", "net.pt2", "--input", "x.npy")
+    assert done.returncode == 4 and "1e+300" in done.stderr and "takes f32" in done.stderr, done.stderr
+    np.save(tmp_path / "x.npy", np.array([[1e30, 0, 0], [0, 0, 0]]))
+    assert lissome("run", "net.pt2", "--input", "x.npy").returncode == 0
 
 
 def test_run_by_name(succeed: Lissome, models: SimpleNamespace, tmp_path: Path, tower_inputs):
@@ -72,10 +92,10 @@ def test_prepared_models_give_equal_numbers(succeed: Lissome, models: SimpleName
         assert_close(outputs[key], tensor)
 
 
-def test_prepare_lists_passes(read_json: Lissome, rows: Lissome, models: SimpleNamespace, tmp_path: Path):
+def test_prepare_lists_passes(read_json: Lissome, models: SimpleNamespace, tmp_path: Path):
     def count(*flags: str) -> dict[str, float]:
-        passes = rows(read_json("prepare", models.pictures, "-o", tmp_path / "p.lissome", *flags))
-        return {row["pass"]: row["rewrites"] for row in passes}
+        answer = read_json("prepare", models.pictures, "-o", tmp_path / "p.lissome", *flags)
+        return {row["pass"]: row["rewrites"] for row in answer.tables["Passes"]}
 
     assert count()["fold_batch_norm"] == 1
     assert "fold_batch_norm" not in count("--disable", "fold_batch_norm")
@@ -138,15 +158,15 @@ def test_flags_of_many_values_leave_the_model_alone(lissome: Lissome, masked: Si
     assert done.returncode == 0, done.stderr
 
 
-def test_bench_in_buckets(read_json: Lissome, rows: Lissome, lissome: Lissome, masked: SimpleNamespace):
+def test_bench_in_buckets(read_json: Lissome, lissome: Lissome, masked: SimpleNamespace):
     words = ("bench", masked.path, "--input", "x.npz", "--runs", "5", "--pad", "ids=0", "--pad", "mask=0")
     result = read_json(*words, "--buckets", "ids.1=8,32", "--memory", "1MiB")
-    plain, limited, bucketed = rows(result)
+    plain, limited, bucketed = result.tables["Models"]
     assert plain["model"] == str(masked.path) and limited["model"] == f"{masked.path} in 1.0 MiB"
     assert bucketed["model"] == f"{masked.path} in 1.0 MiB in buckets ids.1=8,32"
     assert all(row["median"] > 0 and row["resident"] > 0 and row["first call"] > 0 for row in (plain, limited, bucketed))
-    assert [row["model"] for row in rows(result["limited"])] == [limited["model"]]
-    (padded,) = rows(result["bucketed"])
+    assert [row["model"] for row in result.tables["Within the limit"]] == [limited["model"]]
+    (padded,) = result.tables["In buckets"]
     assert padded["model"] == bucketed["model"] and 0 <= padded["answers differ by"] <= 0.001
     told = lissome(*words, "--buckets", "ids.1=8,32")
     assert told.returncode == 0 and "In buckets" in told.stdout
@@ -158,3 +178,59 @@ def test_bench_in_buckets(read_json: Lissome, rows: Lissome, lissome: Lissome, m
     ):
         refused = lissome(*words, *flags)
         assert refused.returncode == status and what in refused.stderr, refused.stderr
+
+
+def test_what_feeds_which_input_is_told_once_for_many_files(
+    lissome: Lissome, prepared: Path, models: SimpleNamespace, tmp_path: Path
+):
+    (tmp_path / "files").mkdir()
+    for name in ("a", "b", "c"):
+        np.savez(tmp_path / "files" / f"{name}.npz", other=models.samples[:1].numpy())
+    done = lissome("run", prepared, "--input", "files", "--output", "answers")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("'other' feeds input") == 1 and len(list((tmp_path / "answers").iterdir())) == 3
+
+
+def write_kinds(folder: Path, samples: np.ndarray) -> dict[str, str]:
+    """A file or folder of each kind that docs/data.md lists, by a word for the kind."""
+    np.savez(folder / "x.npz", input=samples)
+    np.save(folder / "x.npy", samples)
+    save_file({"input": samples}, folder / "x.safetensors")
+    names = ",".join(f"c{i}" for i in range(samples.shape[1]))
+    np.savetxt(folder / "x.csv", samples, delimiter=",", header=names, comments="", fmt="%.9g")
+    head = bytes([0, 0, 8, 3]) + b"".join(size.to_bytes(4, "big") for size in (len(samples), 8, 8))
+    (folder / "idx").mkdir()
+    for path in (folder / "x-idx3-ubyte", folder / "idx" / "train-images-idx3-ubyte"):
+        path.write_bytes(head + bytes(64 * len(samples)))
+    (folder / "images" / "one").mkdir(parents=True)
+    (folder / "images" / "one" / "a.png").write_bytes(b"")
+    return {
+        "npz": "x.npz", "npy": "x.npy", "safetensors": "x.safetensors", "csv": "x.csv", "an IDX file": "x-idx3-ubyte",
+        "IDX files": "idx:train", "images": "images",
+    }
+
+
+@pytest.mark.parametrize("command", ["run", "bench", "profile", "audit", "prepare"])
+def test_input_takes_what_is_documented_and_refuses_the_rest(
+    lissome: Lissome, models: SimpleNamespace, prepared: Path, tmp_path: Path, command: str
+):
+    kinds = write_kinds(tmp_path, models.samples[:2].numpy())
+    model = [models.classifier, "-o", "p.lissome"] if command == "prepare" else [prepared]
+    few = ["--runs", "2"] if command in ("bench", "profile") else []
+    for kind, path in kinds.items():
+        done = lissome(command, *model, *few, "--input", path)
+        if kind in ("npz", "npy", "safetensors"):
+            assert done.returncode == 0, (kind, done.stderr)
+        else:
+            assert done.returncode in (1, 2, 4) and done.stdout == "" and path in done.stderr, (kind, done.stderr)
+
+
+def test_a_folder_of_inputs_of_each_kind(lissome: Lissome, models: SimpleNamespace, prepared: Path, tmp_path: Path):
+    (tmp_path / "files").mkdir()
+    samples = models.samples[:2].numpy()
+    np.savez(tmp_path / "files" / "a.npz", input=samples)
+    np.save(tmp_path / "files" / "b.npy", samples)
+    save_file({"input": samples}, tmp_path / "files" / "c.safetensors")
+    assert lissome("run", prepared, "--input", "files", "-o", "answers").returncode == 0
+    seen = [next(iter(np.load(tmp_path / "answers" / f"{name}.npz").values())) for name in "abc"]
+    assert np.array_equal(seen[0], seen[1]) and np.array_equal(seen[0], seen[2])

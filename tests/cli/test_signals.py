@@ -75,9 +75,10 @@ def test_other_commands_answer_too(made: Workload, program: Path, tmp_path: Path
         time.sleep(wait)
         began = time.monotonic()
         child.send_signal(which)
-        child.communicate()
+        _, errors = child.communicate()
         assert time.monotonic() - began < 1
         assert child.returncode in (130, 0)  # a fast command may have ended before
+        assert (errors.splitlines()[-1:] == ["interrupted"]) == (child.returncode == 130) and "error" not in errors
         assert child.returncode == 130 or command in ("audit", "inspect")
     assert not list(tmp_path.iterdir())
 
@@ -88,8 +89,9 @@ def test_a_second_signal_ends_at_once(made: Workload, program: Path, tmp_path: P
     child.send_signal(signal.SIGINT)
     child.send_signal(signal.SIGTERM)
     began = time.monotonic()
-    child.communicate()
+    _, errors = child.communicate()
     assert child.returncode == 130 and time.monotonic() - began < 0.5
+    assert errors.splitlines()[-1] == "interrupted"
 
 
 @pytest.mark.parametrize("limit", [[], ["--memory", "24MiB"]], ids=["mapped", "streamed"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from answer import read_answer
 from safetensors.torch import load_file
 
 Lissome = Callable[..., Any]
@@ -78,31 +78,38 @@ def test_bytes_are_images_where_a_transform_makes_floats(lissome: Lissome, net: 
     for data in ("bytes.npz", "floats.npz"):
         done = lissome(*words, "--data", data, "--val", data, "--transforms", "to_float")
         assert done.returncode == 0, done.stderr
-        losses.append([row[1] for row in json.loads(done.stdout)["rows"]])
+        losses.append([row["loss"] for row in read_answer(done).tables["Epochs"]])
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     words = ("budget", "net.pt2", "--data", "bytes.npz", "--labels", "labels", "--memory", "1GiB", "--json")
     assert "has the type u8" in lissome(*words).stderr
     done = lissome(*words, "--transforms", "to_float")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["nodes_run_again"] == 0
+    assert read_answer(done)["nodes_run_again"] == 0
 
 
 def test_page_locked_memory_without_a_device_is_noted_and_changes_nothing(lissome: Lissome, net: Net, tmp_path: Path):
     words = ("train", "net.pt2", "--data", "data.npz", "--labels", "labels", "-o", "t.lissome", "--json")
     plain, pinned = (lissome(*words, *more) for more in ((), ("--pin-memory",)))
     assert plain.returncode == pinned.returncode == 0, pinned.stderr
-    assert [row[1] for row in json.loads(pinned.stdout)["rows"]] == [row[1] for row in json.loads(plain.stdout)["rows"]]
+    losses = [[row["loss"] for row in read_answer(done).tables["Epochs"]] for done in (plain, pinned)]
+    assert losses[0] == losses[1]
     if not torch.cuda.is_available():
-        assert any("--pin-memory) has no effect" in note for note in json.loads(pinned.stdout)["notes"])
+        assert any("--pin-memory) has no effect" in note for note in read_answer(pinned)["notes"])
+
+
+def test_a_rate_of_0_is_taken_as_it_stands(lissome: Lissome, net: Net, tmp_path: Path):
+    words = ("train", "net.pt2", "--data", "data.npz", "--labels", "labels", "--epochs", "2", "-o", "t.lissome", "--json")
+    rates = {flags: read_answer(lissome(*words, *flags)).tables["Epochs"][0]["learning rate"] for flags in ((), ("--lr", "0"))}
+    assert rates[()] > 0 and rates[("--lr", "0")] == 0
 
 
 def test_full_batches_give_what_python_gives(lissome: Lissome, net: Net, tmp_path: Path):
     words = ("train", "net.pt2", "--data", "data.npz", "--labels", "labels", "--epochs", "6", "--batch", str(SAMPLES))
     done = lissome(*words, "--lr", "0.01", "-o", "trained.lissome", "--weights-out", "w.safetensors", "--json")
     assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)["rows"]
+    rows = read_answer(done).tables["Epochs"]
     losses = train_in_python(net, 6)
-    assert [row[1] for row in rows] == pytest.approx(losses, rel=1e-4)
+    assert [row["loss"] for row in rows] == pytest.approx(losses, rel=1e-4)
     weights = load_file(tmp_path / "w.safetensors")
     for name, tensor in net.state_dict().items():
         if name != "norm.num_batches_tracked":
@@ -114,8 +121,8 @@ def test_trained_model_is_in_eval_form_and_ready(lissome: Lissome, net: Net, tmp
     done = lissome(*words, "--batch", "20", "--lr", "0.01", "--schedule", "onecycle", "-o", "t.lissome", "--json",
                    "--weights-out", "w.safetensors")
     assert done.returncode == 0, done.stderr
-    rows = json.loads(done.stdout)["rows"]
-    assert len(rows) == 12 and rows[-1][1] < rows[0][1] and rows[-1][3] > 0.95
+    rows = read_answer(done).tables["Epochs"]
+    assert len(rows) == 12 and rows[-1]["loss"] < rows[0]["loss"] and rows[-1]["accuracy"] > 0.95
     weights = {name: tensor for name, tensor in load_file(tmp_path / "w.safetensors").items()}
     net.load_state_dict(weights, strict=False)
     np.savez(tmp_path / "x.npz", images=net.images[:5].numpy())
@@ -145,6 +152,74 @@ def test_eval_form_is_fine_tuned_and_says_so(lissome: Lissome, net: Net, tmp_pat
     assert not torch.equal(weights["head.weight"], net.head.weight)
     scratch = lissome(*words, "--init", "smart")
     assert scratch.returncode == 4 and "torch.export.export(model.train()" in scratch.stderr
+
+
+def train_named(lissome: Lissome, folder: Path, net: torch.nn.Module) -> tuple[str, dict[str, torch.Tensor]]:
+    """stderr, and the weights after some steps."""
+    x = torch.randn(40, 6)
+    torch.export.save(torch.export.export(net, (x[:4],)), folder / "some.pt2")
+    np.savez(folder / "some.npz", x=x.numpy(), labels=np.arange(40) % 3)
+    done = lissome("train", "some.pt2", "--data", "some.npz", "--labels", "labels", "-o", "t.lissome",
+                   "--weights-out", "w.safetensors")
+    if done.returncode == 4:
+        return done.stderr, {}
+    assert done.returncode == 0, done.stderr
+    return done.stderr, load_file(folder / "w.safetensors")
+
+
+def test_parameters_without_requires_grad_stay(lissome: Lissome, tmp_path: Path):
+    net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    net[0].weight.requires_grad_(False)
+    told, weights = train_named(lissome, tmp_path, net)
+    assert "1 parameter stays as exported, with requires_grad off: 0.weight" in told
+    assert torch.equal(weights["0.weight"], net[0].weight)
+    assert not torch.equal(weights["0.bias"], net[0].bias) and not torch.equal(weights["2.weight"], net[2].weight)
+    told, weights = train_named(lissome, tmp_path, net.requires_grad_(False))
+    assert weights == {} and "no parameters to train" in told and "requires_grad" in told
+
+
+class Spectrum(torch.nn.Module):
+    """A layer with complex weights before one with real ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = torch.nn.Parameter(torch.randn(6, 4, dtype=torch.complex64))
+        self.head = torch.nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head((x.to(torch.complex64) @ self.mix).real)
+
+
+def test_complex_parameters_stay_and_are_named(lissome: Lissome, tmp_path: Path):
+    net = Spectrum()
+    told, weights = train_named(lissome, tmp_path, net)
+    assert "1 parameter stays as exported, since complex numbers do not train here: mix" in told
+    assert not torch.equal(weights["head.weight"], net.head.weight)
+
+
+class Renormed(torch.nn.Module):
+    """Renormalizes rows of its table whenever it reads them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(5, 3, max_norm=0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.table(x.argmax(1).clamp(max=4))
+
+
+def test_a_model_that_writes_to_what_trains_is_refused(lissome: Lissome, tmp_path: Path):
+    told, weights = train_named(lissome, tmp_path, Renormed())
+    assert weights == {} and "writes to its parameter 'table.weight'" in told and "freeze it" in told
+
+
+def test_eval_form_is_not_noted_where_train_form_is_the_same(lissome: Lissome, tmp_path: Path):
+    net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Linear(8, 3))
+    x = torch.randn(40, 6)
+    torch.export.save(torch.export.export(net.eval(), (x[:4],)), tmp_path / "plain.pt2")
+    np.savez(tmp_path / "plain.npz", x=x.numpy(), labels=np.arange(40) % 3)
+    done = lissome("train", "plain.pt2", "--data", "plain.npz", "--labels", "labels", "-o", "t.lissome")
+    assert done.returncode == 0 and "eval mode" not in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -181,6 +256,6 @@ def test_ctrl_c_writes_what_was_trained(program: Path, net: Net, tmp_path: Path)
     child.send_signal(signal.SIGINT)
     output, errors = child.communicate(timeout=60)
     assert child.returncode == 130, errors
-    record = json.loads(output)
+    record = read_answer(output)
     assert record["interrupted"] and record["steps"] > 0
     assert (tmp_path / "t.lissome").stat().st_size > 0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from answer import read_answer
 from safetensors.torch import load_file
 
 Lissome = Callable[..., Any]
@@ -47,11 +48,11 @@ def nets(tmp_path: Path) -> dict[str, torch.nn.Module]:
 def train(lissome: Lissome, folder: Path, *words: object) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     done = lissome("train", *map(str, words), *WORDS)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), load_file(folder / "w.safetensors")
+    return read_answer(done), load_file(folder / "w.safetensors")
 
 
 def losses(record: dict[str, Any]) -> list[float]:
-    return [row[1] for row in record["rows"]]
+    return [row["loss"] for row in record.tables["Epochs"]]
 
 
 def check_same(seen: tuple[Any, Any], wanted: tuple[Any, Any], bound: float) -> None:
@@ -99,7 +100,7 @@ def test_a_batch_that_does_not_fit_is_cut_and_training_stays_the_same(
     words = ("wide.pt2", "--epochs", 3, "--optimizer", "sgd", "--lr", "0.1", "--batch", 256)
     free = train(lissome, tmp_path, *words)
     limit = free[0]["peak_memory"] // 2
-    bound = train(lissome, tmp_path, *words, "--memory", limit)
+    bound = train(lissome, tmp_path, *words, "--memory", limit, "--recompute", "none")
     assert bound[0]["peak_memory"] <= limit < free[0]["peak_memory"]
     assert bound[0]["batch"] < 256 and free[0]["batch"] == 256
     assert any("256 samples at once do not fit into memory" in note for note in bound[0]["notes"])
@@ -249,8 +250,10 @@ def test_the_precision_is_measured_told_and_kept_by_snapshots(
         (("--batch", "many"), 2, "from 1 on or auto"),
         (("--accumulate", "0"), 2, "accumulate"),
         (("--memory", "much"), 2, "much"),
-        (("--memory", "10KiB"), 3, "the weights alone take"),
-        (("--memory", "400KiB"), 3, "does not fit"),
+        (("--memory", "10KiB", "--recompute", "none"), 3, "the weights alone take"),
+        (("--memory", "400KiB", "--recompute", "none"), 3, "does not fit"),
+        (("--memory", "400KiB"), 3, "take more than the 400 KiB of memory"),
+        (("--recompute", "every:1"), 2, "needs --memory"),
     ],
 )
 def test_what_does_not_fit_is_refused(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from answer import read_answer
 from event_reader import read_scalars
 from safetensors.torch import load_file
 
@@ -38,13 +39,14 @@ def test_log_events_and_report_tell_the_same(train: Callable[..., Any], training
     lines = read_lines(tmp_path / "log.jsonl")
     steps = [line for line in lines if line["event"] == "step"]
     epochs = [line for line in lines if line["event"] == "epoch"]
-    rows = json.loads(done.stdout)["rows"]
+    rows = read_answer(done).tables["Epochs"]
     assert [step["step"] for step in steps] == list(range(1, 3 * STEPS + 1))
     assert [epoch["step"] for epoch in epochs] == [STEPS, 2 * STEPS, 3 * STEPS]
     for number, epoch in enumerate(epochs):
         of_epoch = steps[number * STEPS : (number + 1) * STEPS]
         assert epoch["loss"] == pytest.approx(np.mean([step["loss"] for step in of_epoch]))
-        assert [epoch["loss"], epoch["validation_loss"], epoch["metrics"]["accuracy"]] == rows[number][1:4]
+        told = [rows[number][name] for name in ("loss", "validation loss", "accuracy")]
+        assert [epoch["loss"], epoch["validation_loss"], epoch["metrics"]["accuracy"]] == told
     for step in steps:
         assert min(step["seconds_data"], step["seconds_gradients"], step["seconds_update"]) > 0
         assert step["memory"] > 1e6 and step["gradient_norm"] > 0 and step["skipped"] is False
@@ -219,7 +221,7 @@ def bad(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("flag", ["--data", "--val"])
+@pytest.mark.parametrize("flag", ["--data", "--validation", "--val"])
 @pytest.mark.parametrize(
     ("name", "code", "told"),
     [

@@ -70,7 +70,7 @@ def training_report(tmp_path_factory: pytest.TempPathFactory, program: Path) -> 
     exported = torch.export.export(Net().train(), (images[:2],), dynamic_shapes=({0: batch},))
     torch.export.save(exported, folder / "net.pt2")
     np.savez(folder / "data.npz", images=images.numpy(), labels=labels.numpy())
-    words = ["train", "net.pt2", "--data", "data.npz", "--val", "data.npz", "--labels", "labels", "--epochs", "5"]
+    words = ["train", "net.pt2", "--data", "data.npz", "--validation", "data.npz", "--labels", "labels", "--epochs", "5"]
     words += ["--batch", "8", "-o", "trained.lissome", "--report", "report.html"]
     subprocess.run([program, *words], cwd=folder, capture_output=True, check=True)
     return folder / "report.html"

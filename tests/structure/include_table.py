@@ -26,7 +26,7 @@ NARROW_HEADERS = {
 }
 TORCH_PREFIXES = ("torch/", "ATen/", "c10/", "caffe2/")
 # A folder inside a module that is a library of its own: the modules that it may include, no torch.
-INNER_LIBRARIES = {"program/syntax": {"base"}}
+INNER_LIBRARIES = {"program/syntax": {"base"}, "python/runtime": {"base", "runtime"}}
 # Faces beside a module's main one: what needs the whole of torch, kept apart so that the main
 # face stays narrow, what makes batches, kept apart from what reads files, and what few need. Face -> its module.
 FURTHER_FACES = {"import_module": "program", "differentiate": "program", "loader": "data", "footprint": "runtime",
@@ -153,10 +153,10 @@ def check_torch(source: SourceFile, table: dict[str, Row], full_sources: set[str
     importer = any(stem == face or stem.startswith(f"{face}_") for face in FURTHER_FACES)
     if source.path in full_sources or importer:
         level = "full"
-    if source.path in main_sources or any(source.path.startswith(f"lissome/{f}/") for f in INNER_LIBRARIES):
-        level = "none"
     if source.module == "python":
         level = "full"
+    if source.path in main_sources or any(source.path.startswith(f"lissome/{f}/") for f in INNER_LIBRARIES):
+        level = "none"
     problems = []
     for header in source.torch:
         if level == "none" or (level == "narrow" and not is_narrow(header)):
@@ -221,7 +221,7 @@ def find_problems(root: Path) -> list[str]:
         problems += check_torch(source, table, full_sources, main_sources)
         alone = any(path.startswith(f"lissome/{folder}/") for folder in INNER_LIBRARIES)
         torch_free = alone or path in main_sources or table[source.module].torch == "none"
-        if torch_free and not source.is_test and source.module != "python":
+        if torch_free and not source.is_test and (alone or source.module != "python"):
             chain = find_reached_torch(files, path)
             if chain and chain.count("->") > 1:
                 problems.append(f"{path} must not see torch: {chain}")

@@ -40,7 +40,10 @@ def test_no_function_is_in_two_libraries():
     assert runtime & torch == set()
 
 
-@pytest.mark.parametrize("binary", [PROGRAM, RUNTIME], ids=["program", "runtime"])
+BINDING = next((RELEASE / "python" / "lissome").glob("_runtime*.so"), RELEASE / "python" / "lissome" / "_runtime.so")
+
+
+@pytest.mark.parametrize("binary", [PROGRAM, RUNTIME, BINDING], ids=["program", "runtime", "binding"])
 def test_no_torch_is_linked(binary: Path):
     needed = read_needed(binary)
     assert "libc.so.6" in needed
@@ -64,4 +67,4 @@ def test_the_program_runs_without_libtorch():
 def test_the_package_lies_where_it_is_imported_from():
     package = ROOT / "build" / "python" / "lissome"
     assert (package / "__init__.py").is_file()
-    assert list(package.glob("_lissome*.so"))
+    assert list(package.glob("_lissome*.so")) and list(package.glob("_runtime*.so"))

@@ -69,6 +69,8 @@ def put(root: Path, path: str, text: str) -> None:
         ("lissome/program/syntax/a.cpp", "#include <c10/util/Half.h>\n", "its torch level is none"),
         ("lissome/program/syntax/a.cpp", '#include "lissome/program.h"\n', "must not see torch"),
         ("lissome/program/syntax/a.cpp", '#include "lissome/measure.h"\n', "may include ['base']"),
+        ("lissome/python/runtime/a.cpp", "#include <torch/csrc/utils/pybind.h>\n", "its torch level is none"),
+        ("lissome/python/runtime/a.cpp", '#include "lissome/program.h"\n', "must not see torch"),
         ("lissome/cli/main.cpp", '#include "lissome/program.h"\n', "must not see torch"),
         ("lissome/util/a.cpp", "\n", "module 'util' is not in the table"),
         ("lissome/base/zip.h", '#include "lissome/base.h"\n', "files include each other"),

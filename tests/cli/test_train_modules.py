@@ -1,0 +1,99 @@
+"""lissome train: layers of torch.nn in a named batch dimension that may be 1 get PyTorch's gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+
+class States(nn.Module):
+    """What a recurrent layer gives at each step, without its last state."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)[0]
+
+
+SAMPLES, BATCH, RATE = 7, 3, 0.5  # batches of 3, 3 and 1
+LAYERS = {
+    "SiLU": nn.SiLU,
+    "Mish": nn.Mish,
+    "PReLU": nn.PReLU,
+    "PReLU of channels": lambda: nn.PReLU(4),
+    "InstanceNorm": lambda: nn.InstanceNorm1d(4, affine=True),
+    "GroupNorm": lambda: nn.GroupNorm(2, 4),
+    "LayerNorm": lambda: nn.LayerNorm(3),
+    "RMSNorm": lambda: nn.RMSNorm(3),
+    "LocalResponseNorm": lambda: nn.LocalResponseNorm(2),
+    "Hardswish": nn.Hardswish,
+    "GELU": lambda: nn.GELU("tanh"),
+    "Softplus": nn.Softplus,
+    "LSTM": lambda: States(nn.LSTM(3, 3, batch_first=True)),
+    "LSTM, two layers": lambda: States(nn.LSTM(3, 3, num_layers=2, batch_first=True)),
+    "GRU": lambda: States(nn.GRU(3, 3, batch_first=True)),
+    "GRU, both directions": lambda: nn.Sequential(States(nn.GRU(3, 3, bidirectional=True, batch_first=True)),
+                                                  nn.Linear(6, 3)),
+    "RNN": lambda: States(nn.RNN(3, 3, batch_first=True)),
+    "TransformerEncoderLayer": lambda: nn.TransformerEncoderLayer(3, 1, 6, dropout=0.0, batch_first=True),
+    "Conv1d": lambda: nn.Conv1d(4, 4, 3, padding=1),
+}
+
+
+class Net(nn.Module):
+    """The layer between two linear ones, on [batch, 4, 3]."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.first, self.layer, self.last = nn.Linear(6, 12), layer, nn.Linear(12, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.layer(self.first(x).unflatten(1, (4, 3))).flatten(1))
+
+
+def update_in_python(net: nn.Module, x: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The weights after a step of SGD over all samples."""
+    nn.functional.mse_loss(net(x), labels).backward()
+    return {name: (weight - RATE * weight.grad).detach() for name, weight in net.named_parameters()}
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_the_update_is_that_of_pytorch(lissome: Callable[..., Any], tmp_path: Path, layer: str, mode: str):
+    torch.manual_seed(5)
+    net = Net(LAYERS[layer]()).train(mode == "train")
+    x, labels = torch.randn(SAMPLES, 6), torch.randn(SAMPLES, 2)
+    shapes = ({0: torch.export.Dim("batch", min=1, max=64)},)
+    torch.export.save(torch.export.export(net, (x[:BATCH],), dynamic_shapes=shapes), tmp_path / "net.pt2")
+    np.savez(tmp_path / "data.npz", x=x.numpy(), labels=labels.numpy())
+    done = lissome("train", "net.pt2", "--data", "data.npz", "--labels", "labels", "--loss", "mse", "--optimizer", "sgd",
+                   "--momentum", 0, "--weight-decay", 0, "--clip", 0, "--lr", RATE, "--no-scale-lr", "--batch", BATCH,
+                   "--accumulate", SAMPLES, "-o", "trained.lissome", "--weights-out", "weights.safetensors")
+    assert done.returncode == 0, done.stderr
+    weights = load_file(tmp_path / "weights.safetensors")
+    for name, expected in update_in_python(net, x, labels).items():
+        torch.testing.assert_close(weights[name], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [None, BATCH])
+def test_a_transformer_layer_trains_with_its_own_dropout(lissome: Callable[..., Any], tmp_path: Path, batch: int | None):
+    """The mask is drawn of a transposed tensor, whose order in memory a program does not know."""
+    net = Net(nn.TransformerEncoderLayer(3, 1, 6, batch_first=True)).train()
+    x = torch.randn(SAMPLES, 6)
+    shapes = None if batch else ({0: torch.export.Dim("batch", min=1, max=64)},)
+    torch.export.save(torch.export.export(net, (x[:BATCH],), dynamic_shapes=shapes), tmp_path / "net.pt2")
+    np.savez(tmp_path / "data.npz", x=x.numpy(), labels=np.arange(SAMPLES) % 2)
+    done = lissome("train", "net.pt2", "--data", "data.npz", "--labels", "labels", "--batch", BATCH, "-o", "t.lissome",
+                   "--weights-out", "w.safetensors")
+    assert done.returncode == 0, done.stderr
+    weights = load_file(tmp_path / "w.safetensors")
+    assert all(not torch.equal(weights[name], weight) for name, weight in net.named_parameters() if "in_proj" not in name)
