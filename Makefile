@@ -19,7 +19,8 @@ test: ## build, unit tests, then whole commands, parity with Python, structure, 
 	@tools/setup test
 	@tools/build all
 	ctest --test-dir $(release) --output-on-failure --no-tests=error
-	$(python) -m pytest tests
+	$(python) -m pytest tests -m 'not alone' --numprocesses $(jobs) --dist loadfile
+	$(python) -m pytest tests -m alone
 
 demo: ## train, optimize and report two real models
 	@tools/setup demo
@@ -73,7 +74,7 @@ fuzz: ## what reads files under libFuzzer, half a minute each; plans, programs a
 	@tests/fuzz/make_quick_seeds build/fuzz/quick
 	@mkdir -p build/fuzz/seeds && cp -r build/fuzz/quick/inputs/. build/fuzz/seeds
 	@LISSOME_PRESET=fuzz tools/build all
-	@LISSOME_PRESET=fuzz-torch tools/build fuzz_program fuzz_graph
+	@LISSOME_PRESET=fuzz-torch tools/build fuzz_plan fuzz_program fuzz_graph
 	@tests/fuzz/run 30
 
 clean: ## remove what was built (.venv stays)

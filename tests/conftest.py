@@ -18,6 +18,19 @@ sys.path.insert(0, str(ROOT / "build" / "python"))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# What measures time, or counts what the whole machine holds, runs with nothing beside it.
+ALONE = ("bench", "cli", "readme", "report", "train", "python/test_python_interrupt.py",
+         "python/test_python_workers.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what runs alone."""
+    alone = tuple(ROOT / "tests" / name for name in ALONE)
+    for item in items:
+        if any(item.path.is_relative_to(folder) for folder in alone):
+            item.add_marker("alone")
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The root of the repository."""
