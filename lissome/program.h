@@ -148,6 +148,19 @@ DimensionBindings bind_dimensions(const Program& program, std::span<const c10::I
 // Fills unknown types and keeps named sizes where the inputs agree; used after passes that add values.
 void infer_types(Program& program, const std::vector<c10::IValue>& inputs);
 
+// The number of threads on which libtorch runs the caller's ops, as long as this lives; then what it was before, which
+// is the choice of whoever else uses libtorch in this process. `threads` 0: as it is.
+class TorchThreads {
+ public:
+  explicit TorchThreads(int threads);
+  ~TorchThreads();
+  TorchThreads(const TorchThreads&) = delete;
+  TorchThreads& operator=(const TorchThreads&) = delete;
+
+ private:
+  int before_;
+};
+
 // ---- in and out ----------------------------------------------------------------------------------------------------
 // A `.pt2` archive of torch.export.save (2.11 to 2.13). Nothing in it is run or unpickled. Throws invalid_input (broken
 // or hostile archive), unsupported (an op or argument, naming op, module path and source line).

@@ -82,6 +82,14 @@ void prepare_output_folder(const std::string& folder, const std::vector<std::str
   sweep_temporary_files(folder);
 }
 
+void prepare_output_file(const std::string& path) {
+  const std::string kind = fs::path(path).extension();
+  if (!kind.empty() && kind != ".npz")
+    throw_error(ErrorKind::usage, "outputs are written as .npz, and ", quote(path), " ends in ", quote(kind),
+                "\nGive -o ", quote(fs::path(path).replace_extension(".npz").string()));
+  sweep_temporary_files_beside(path);
+}
+
 std::vector<NamedArray> name_outputs(const Plan& plan, std::vector<Array> arrays) {
   std::vector<NamedArray> outputs;
   for (Array& array : arrays) outputs.push_back({plan.outputs[outputs.size()].name, std::move(array)});
@@ -158,9 +166,10 @@ int run_run(const std::vector<std::string>& arguments, Console& console) {
     files.insert(files.end(), found.begin(), found.end());
   }
   const bool stream = files.size() > 1 || files != flags.inputs;
-  if (!flags.output.empty()) refuse_overwriting(flags.output, flags.model, files);
-  if (!flags.output.empty())
-    stream ? prepare_output_folder(flags.output, files) : sweep_temporary_files_beside(flags.output);
+  if (!flags.output.empty()) {
+    refuse_overwriting(flags.output, flags.model, files);
+    stream ? prepare_output_folder(flags.output, files) : prepare_output_file(flags.output);
+  }
 
   const std::shared_ptr<const Plan> plan = open_plan(flags.model, flags.threads, flags.device);
   const NoteSink tell = say_notes_once(console, files);

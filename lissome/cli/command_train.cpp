@@ -28,7 +28,7 @@ constexpr double kSecondsToSave = kAnswerSeconds - 0.06;
 void save_weights(const Program& program, const std::string& path) {
   std::vector<NamedArray> arrays;
   for (const Weight& weight : program.weights) {
-    if (weight.role == WeightRole::constant) continue;
+    if (weight.role == WeightRole::constant || !weight.persistent) continue;
     arrays.push_back({weight.name, copy_tensor(weight.tensor)});
   }
   save_safetensors(path, arrays);
@@ -110,6 +110,8 @@ void save_report(const TrainFlags& flags, const TrainRecord& record, const std::
 void print_record(const TrainRecord& record, const TrainFlags& flags, Console& console) {
   const Table table = make_epoch_table(record);
   if (!flags.json) return console.print(render_table(table, console.terminal()));
+  Json metrics = Json::object();
+  for (const auto& [name, value] : record.training_metrics) metrics[name] = value;
   const Json result{{"output", flags.output},
                     {"weights_out", or_null(flags.weights_output)},
                     {"report", or_null(flags.report)},
@@ -117,6 +119,7 @@ void print_record(const TrainRecord& record, const TrainFlags& flags, Console& c
                     {"skipped_steps", record.skipped_steps},
                     {"batch", record.batch},
                     {"peak_memory", record.peak_memory},
+                    {"training_metrics", metrics},
                     {"stopped_early", record.stopped_early},
                     {"interrupted", record.interrupted},
                     {"notes", record.notes}};

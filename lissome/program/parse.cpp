@@ -102,8 +102,10 @@ class ProgramResolver {
     }
     std::vector<at::Tensor> tensors = make_weights(wanted, given_, scope_);
     for (size_t i = 0; i < wanted.size(); ++i) {
-      const ValueId id = weights_.at(weight_texts_[i].name);
-      program_.weights.push_back({id, weight_texts_[i].name, *find_weight_role(weight_texts_[i].role), tensors[i]});
+      const TextWeight& text = weight_texts_[i];
+      const ValueId id = weights_.at(text.name);
+      program_.weights.push_back(
+          {id, text.name, *find_weight_role(text.role), tensors[i], !text.frozen, !text.temporary});
       program_.rename_value(id, weight_texts_[i].name);
     }
   }

@@ -148,13 +148,14 @@ class ProgramPrinter {
     for (const Weight& weight : program_.weights) {
       text += indent + std::string(weight_role_word(weight.role)) + " @" + write_name(weight.name);
       const at::Tensor& tensor = weight.tensor;
+      const std::string use = std::string(weight.trains ? "" : " frozen") + (weight.persistent ? "" : " temporary");
       if (!tensor.defined()) {
-        text += print_type(program_.value(weight.value).type) + "\n";
+        text += print_type(program_.value(weight.value).type) + use + "\n";
         continue;
       }
       ValueType type{ValueKind::tensor, dtype_of(tensor.scalar_type()), true, {}};
       for (const int64_t size : tensor.sizes()) type.sizes.emplace_back(size);
-      text += print_type(type);
+      text += print_type(type) + use;
       if (tensor.layout() != at::kStrided) {
         text += " " + std::string(layout_word(layout_of(tensor.layout()))) + "\n";
         continue;

@@ -109,7 +109,8 @@ struct Weight {
   std::string name;  // PyTorch's name: "encoder.layer.0.weight"
   WeightRole role = WeightRole::parameter;
   at::Tensor tensor;
-  bool trains = true;  // of a parameter: its requires_grad in PyTorch
+  bool trains = true;      // of a parameter: its requires_grad in PyTorch
+  bool persistent = true;  // of a buffer: whether PyTorch's state dict holds it
 };
 
 // Inputs and outputs are flat; their names come from the tree they were given in: "ids", "options.mask", "output.0".

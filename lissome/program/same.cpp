@@ -72,7 +72,8 @@ class ProgramComparison {
   bool pair_weights() {
     return std::equal(left_.weights.begin(), left_.weights.end(), right_.weights.begin(), right_.weights.end(),
                       [this](const Weight& a, const Weight& b) {
-                        return a.name == b.name && a.role == b.role && pair_values(a.value, b.value, false) &&
+                        return a.name == b.name && a.role == b.role && a.trains == b.trains &&
+                               a.persistent == b.persistent && pair_values(a.value, b.value, false) &&
                                a.tensor.defined() == b.tensor.defined() &&
                                (!a.tensor.defined() ||
                                 (a.tensor.scalar_type() == b.tensor.scalar_type() &&

@@ -102,6 +102,8 @@ class ProgramMaker {
     const at::Tensor tensor =
         at::zeros({pick(3), 2}, at::TensorOptions().dtype(scalar_type_of(static_cast<Dtype>(pick(8)))));
     add(program_.add_weight(name, flip() ? tensor.t() : tensor, static_cast<WeightRole>(pick(3))));
+    program_.weights.back().trains = flip();
+    program_.weights.back().persistent = flip();
   }
 
   ValueId any_value() {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from os import PathLike, fspath
 from pathlib import Path
@@ -63,12 +64,15 @@ def read_existing_path(name: str, value: Any) -> str:
 
 
 def read_quantity(name: str, value: Any) -> str | float:
-    """A number, or text with a unit: "5ms", "4GiB", "0.5%"."""
+    """A number from 0 on, or text with a unit: "5ms", "4GiB", "0.5%"."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         refuse_type(name, value, "a number or text with a unit")
-    return float(value)
+    number = float(value)
+    if not 0 <= number < math.inf:
+        raise UsageError(f"{name} is {number:g}; a finite number from 0 on is allowed")
+    return number
 
 
 def read_callable(name: str, value: Any) -> Any:

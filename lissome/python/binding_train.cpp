@@ -104,6 +104,9 @@ py::dict describe_record(const TrainRecord& record) {
   described["batch"] = record.batch;
   described["peak_memory"] = record.peak_memory;
   described["notes"] = record.notes;
+  py::dict metrics;
+  for (const auto& [name, value] : record.training_metrics) metrics[py::str(name)] = value;
+  described["training_metrics"] = std::move(metrics);
   described["interrupted"] = record.interrupted;
   described["stopped_early"] = record.stopped_early;
   return described;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -117,6 +118,8 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     A goal out of reach is no error: the closest point comes back, record["blocker"] says what stands in the way.
     Ctrl-C raises lissome.Interrupted, a KeyboardInterrupt: its `best` is the best model so far, also in `output`.
     """
+    if data is None and labels is not None:
+        raise UsageError("labels: there is no data that they belong to; give data")
     arguments = _lissome.OptimizeArguments()
     arguments.metric = None if metric is None else read_text("metric", metric)
     arguments.latency = None if latency is None else read_quantity("latency", latency)
@@ -190,7 +193,8 @@ def _export(
         if many and (call := _widen_batch(arguments, keywords)) is not None:
             wide, shapes = call
             try:
-                return torch.export.export(module, *wide, dynamic_shapes=shapes, strict=False)
+                named = _by_name(module, shapes)
+                return torch.export.export(module, *wide, dynamic_shapes=named, strict=False)
             except Exception:  # noqa: BLE001, S110  whatever torch has against it: the sizes stay as given
                 pass
         try:
@@ -217,10 +221,9 @@ def _widen_batch(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[
 
     wide = pytree.tree_map(widen, (arguments, keywords))
     shapes = pytree.tree_map(lambda leaf: {0: batch} if is_batched(leaf) else None, (arguments, keywords))
-    return wide, _by_name(shapes)
+    return wide, shapes
 
 
-def _by_name(shapes: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:
-    """dynamic_shapes in the form that torch.export takes: a tuple, or a dict where keywords are in play."""
-    arguments, keywords = shapes
-    return tuple(arguments) if not keywords else (*arguments, *keywords.values())
+def _by_name(module: torch.nn.Module, shapes: tuple[tuple[Any, ...], dict[str, Any]]) -> dict[str, Any]:
+    """dynamic_shapes by the names of forward's parameters; those of *args and **kwargs nest below their own name."""
+    return dict(inspect.signature(module.forward).bind(*shapes[0], **shapes[1]).arguments)

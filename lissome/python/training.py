@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
@@ -29,7 +31,8 @@ class Trained:
     def __init__(self, program: _lissome.Program, record: dict[str, Any], weights: dict[str, torch.Tensor]):
         self.program = program
         self.record = record
-        """epochs (a list of dicts), steps, skipped_steps, notes, interrupted, stopped_early."""
+        """epochs (a list of dicts), steps, skipped_steps, notes, interrupted, stopped_early; training_metrics
+        (of samples that were trained on) where there is no validation."""
         self.weights = weights
         """Parameters and buffers by PyTorch's names."""
         self._fast: FastModel | None = None
@@ -43,6 +46,20 @@ class Trained:
     def __repr__(self) -> str:
         last = self.record["epochs"][-1] if self.record["epochs"] else {}
         return f"<lissome training of {self.record['steps']} steps: loss {last.get('loss', float('nan')):.4f}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: the program as the bytes of its file."""
+        with tempfile.TemporaryDirectory(prefix="lissome-") as folder:
+            path = Path(folder) / "trained.lissome"
+            self.save(path)
+            return {"program": path.read_bytes(), "record": self.record, "weights": self.weights}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        with tempfile.TemporaryDirectory(prefix="lissome-") as folder:
+            path = Path(folder) / "trained.lissome"
+            path.write_bytes(state["program"])
+            # What is mapped stays when the file is gone.
+            self.__init__(_lissome.open_program(str(path)), state["record"], state["weights"])  # type: ignore[misc]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the eval form as a .lissome file."""

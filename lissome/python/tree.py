@@ -1,7 +1,8 @@
 """How a model's flat inputs and outputs nest in the caller's call.
 
 A plan carries the tree as JSON: {"spec": torch's own tree, "leaves": [name, or {"fixed": value}, ...]}. A fixed leaf
-is an argument whose value the export froze: it may be given as it was, the model does not read it.
+is an argument whose value the export froze (it may be given as it was, the model does not read it), or a text among
+the results.
 """
 
 from __future__ import annotations
@@ -232,7 +233,9 @@ class OutputTree:
     """From the flat outputs of a plan to what the module returns."""
 
     def __init__(self, text: str, outputs: int | None = None):
-        self.spec = _read_spec(_read_tree(text))
+        tree = _read_tree(text)
+        self.spec = _read_spec(tree)
+        self._fixed = [(i, leaf.get("fixed")) for i, leaf in enumerate(tree.get("leaves", [])) if _is_fixed(leaf)]
         if self.spec is not None and outputs is not None and self.spec.num_leaves != outputs:
             raise InvalidInputError(
                 f"how the model's results nest names {self.spec.num_leaves} outputs, and the model has {outputs}"
@@ -240,6 +243,9 @@ class OutputTree:
         self._single = self.spec is not None and self.spec.is_leaf()
 
     def unflatten(self, outputs: list[Any]) -> Any:
+        for place, value in self._fixed:
+            if place < len(outputs):
+                outputs[place] = value
         if self._single:
             return outputs[0]
         if self.spec is None:

@@ -1,6 +1,5 @@
 // liblissome_reference.so: runs the reference steps of a plan through PyTorch's dispatcher. The runtime loads it when a
 // plan holds such steps; everything goes through the interface of runtime/reference.h.
-#include <ATen/Parallel.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
@@ -166,10 +165,7 @@ class LibtorchReference : public Reference {
       return data >= first && data < first + array.bytes();
     });
   }
-  // Other code of the process may have chosen another number; ours holds for our runs.
-  void set_threads() const {
-    if (at::get_num_threads() != threads_) at::set_num_threads(threads_);
-  }
+  int threads() const { return threads_; }
 
  private:
   // A plan names a device that its maker had.
@@ -198,7 +194,7 @@ void LibtorchRun::lend(int value, const TensorView& view) {
 
 void LibtorchRun::run_step(int position, const StepSink* sink) {
   const c10::InferenceMode mode;
-  reference_.set_threads();
+  const TorchThreads threads(reference_.threads());
   const PreparedStep& prepared = reference_.step(position);
   IValues inputs = gather_inputs(prepared);
   // Nodes are timed one by one, which a record does not do.
@@ -292,7 +288,7 @@ void LibtorchRun::tell(int step, size_t node, const IValues& results, int64_t na
   }
   const PlanStep& planned = *reference_.step(step).step;
   sink({step, &planned.origins[node], planned.kernel, reference_.device().is_cpu() ? "libtorch" : "cuda",
-        at::get_num_threads(), nanoseconds, bytes});
+        reference_.threads(), nanoseconds, bytes});
 }
 
 void* LibtorchRun::read(int value, Dtype dtype, const Sizes& sizes, Format format) {

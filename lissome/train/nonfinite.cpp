@@ -1,24 +1,25 @@
 #include "lissome/train/nonfinite.h"
 
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/isfinite.h>
+#include <ATen/ops/aminmax.h>
+
+#include <cmath>
 
 namespace lissome {
-namespace {
 
-bool is_finite(const c10::IValue& result) {
-  if (!result.isTensor() || !result.toTensor().defined() || !result.toTensor().is_floating_point()) return true;
-  return at::isfinite(result.toTensor()).all().item().toBool();
+bool holds_only_numbers(const at::Tensor& tensor) {
+  if (!tensor.is_floating_point() || tensor.numel() == 0) return true;
+  const auto [least, most] = at::aminmax(tensor);  // NaN where one is NaN
+  return std::isfinite(least.item().toDouble()) && std::isfinite(most.item().toDouble());
 }
-
-}  // namespace
 
 std::string find_nonfinite_node(const Program& program, const std::vector<at::Tensor>& inputs) {
   std::string found;
   InterpretOptions options;
   options.observe = [&](const Node& node, std::span<const c10::IValue> results) {
     for (const c10::IValue& result : results) {
-      if (found.empty() && !is_finite(result)) found = describe_node(node);
+      if (found.empty() && result.isTensor() && result.toTensor().defined() && !holds_only_numbers(result.toTensor()))
+        found = describe_node(node);
     }
   };
   interpret(program, {inputs.begin(), inputs.end()}, options);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "lissome/base.h"
@@ -123,8 +124,8 @@ bool is_better(const PlateauRate& shape, double metric, double best) {
 
 Schedule::Schedule(double learning_rate, std::vector<SchedulePart> parts)
     : learning_rate_(learning_rate), parts_(std::move(parts)) {
-  if (!(learning_rate >= 0) || std::isinf(learning_rate)) {
-    throw_error(ErrorKind::invalid_input, "a learning rate is finite and at least 0, not ", learning_rate);
+  if (!(learning_rate >= 0) || learning_rate > std::numeric_limits<float>::max()) {
+    throw_error(ErrorKind::invalid_input, "a learning rate is at least 0 and a number in f32, not ", learning_rate);
   }
   if (parts_.empty() || parts_.front().begin != 0) {
     throw_error(ErrorKind::invalid_input, "a schedule needs a first part that begins at step 0");

@@ -54,6 +54,8 @@ struct TrainRecord {
   std::vector<int64_t> step_memory;      // activations and scratch over the kernels of a step, bytes
   std::vector<MemoryPlace> places;       // what is alive where a step takes most
   std::vector<std::string> notes;        // what was done otherwise than one might expect, and what was noticed
+  // Of some of the samples that were trained on, after the last step, where nothing was validated.
+  std::vector<std::pair<std::string, double>> training_metrics;
   bool interrupted = false, stopped_early = false;
 };
 

@@ -2,7 +2,6 @@
 #include "lissome/train/trainer.h"
 
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 #include <malloc.h>
 
@@ -36,7 +35,8 @@
 namespace lissome {
 namespace {
 
-constexpr double kSecondsBetweenReads = 0.25;  // of the resident set, which costs as much as a small step
+constexpr int64_t kMostSamplesMeasured = 1000;  // where nothing is validated
+constexpr double kSecondsBetweenReads = 0.25;   // of the resident set, which costs as much as a small step
 
 Program make_eval_form(Program program) {
   convert_to_inference(program);
@@ -169,6 +169,8 @@ class Trainer {
     } else if (average_) {
       average_->swap();
     }
+    refuse_lost_weights();
+    if (validation_ == nullptr && !record_.interrupted) measure_training();
     note_memory();
     return std::move(record_);
   }
@@ -344,6 +346,16 @@ class Trainer {
                 ". Lower --lr, or look at that batch.\n", name_good_state());
   }
 
+  // The loss of a step is that of the weights before it: what the last step did shows in no loss.
+  void refuse_lost_weights() {
+    for (const std::string& name : names_) {
+      if (holds_only_numbers(step_->step().program().find_weight(name)->tensor)) continue;
+      throw_error(ErrorKind::invalid_input, "after step ", record_.steps, " the weight ", quote(name),
+                  " holds NaN or infinity, and nothing is written. Lower --lr, or clip gradients (--clip).\n",
+                  name_good_state());
+    }
+  }
+
   void look_at_memory() {
     TrainingStep& step = step_->step();
     const std::vector<at::Tensor>& inputs = step_->last_inputs();
@@ -456,6 +468,7 @@ class Trainer {
   }
 
   void save_snapshot() {
+    refuse_lost_weights();
     try {
       snapshots_->save(record_.steps, make_snapshot(state(), facts_));
     } catch (const Error& error) {
@@ -464,6 +477,25 @@ class Trainer {
              " was not saved, training goes on: " + error.message());
     }
     weights_.release();
+  }
+
+  // A tenth of what training took, at the most. Not inside of a byte budget, which holds for steps alone.
+  void measure_training() {
+    if (options_.memory > 0 || options_.batches.source) return;
+    Dataset seen = data_;
+    const int64_t affordable = std::max(record_.steps * update_ / 10, step_->at_once());
+    seen.rows.resize(static_cast<size_t>(std::min({seen.samples(), affordable, kMostSamplesMeasured})));
+    const auto result = validate(eval_, seen, step_->at_once(), least_validated_, options_.metrics, control_);
+    if (!result || result->metrics.empty()) return;
+    record_.training_metrics = result->metrics;
+    std::vector<std::string> told;
+    for (const auto& [name, value] : result->metrics) {
+      char number[32];
+      std::snprintf(number, sizeof number, "%.4g", value);
+      told.push_back(name + " " + (name == "accuracy" ? format_percent(value) : number));
+    }
+    notice(join(told, ", ") + " on " + std::to_string(seen.samples()) +
+           " of the samples that were trained on; --validation judges by others");
   }
 
   // Validation, with the averages of weights where they are kept. False where it was interrupted.
@@ -604,6 +636,19 @@ std::unique_ptr<Start> start_widest(const Program& model, const Dataset& data, c
   return start;
 }
 
+// Training draws from libtorch's own generator, from its seed on; whoever else draws from it goes on where they were.
+class KeptRandomState {
+ public:
+  KeptRandomState() : generator_(at::globalContext().defaultGenerator(at::kCPU)), state_(generator_.get_state()) {}
+  ~KeptRandomState() { generator_.set_state(state_); }
+  KeptRandomState(const KeptRandomState&) = delete;
+  KeptRandomState& operator=(const KeptRandomState&) = delete;
+
+ private:
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
 }  // namespace
 
 Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
@@ -614,7 +659,8 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
     throw_error(
         ErrorKind::invalid_input,
         "training from scratch needs the model in train form: export it with torch.export.export(model.train(), ...)");
-  if (options.threads > 0) at::set_num_threads(options.threads);
+  const TorchThreads threads(options.threads);
+  const KeptRandomState random;
   FoundSnapshot found;
   if (!options.resume.empty()) found = find_snapshot(options.resume);
   const auto start = start_widest(model, data, validation, options, found, control);

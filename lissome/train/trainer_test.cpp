@@ -399,6 +399,19 @@ TEST_CASE("a loss of one's own trains") {
   CHECK(read_one(own.program, "w") == doctest::Approx(2).epsilon(0.01));
 }
 
+TEST_CASE("weights that the last step made infinite, which no loss shows, are refused and not saved") {
+  const TemporaryFolder folder;
+  TrainOptions options = make_options();
+  options.optimizer = Sgd{.lr = 3e38};
+  options.clip_norm = 0;
+  options.max_steps = 1;
+  EXPECT_ERROR(invalid_input, train(make_model(), make_line(), nullptr, options), "after step 1 the weight 'b'",
+               "holds NaN or infinity", "No snapshot was saved");
+  options.snapshots = SnapshotOptions{.folder = folder.file("s"), .every_steps = 1, .every_seconds = 0};
+  EXPECT_ERROR(invalid_input, train(make_model(), make_line(), nullptr, options), "holds NaN or infinity");
+  CHECK(list_snapshots(folder.file("s")).empty());
+}
+
 TEST_CASE("when the loss becomes no number, the last good snapshot is named and stays") {
   const TemporaryFolder folder;
   TrainOptions options = make_options();

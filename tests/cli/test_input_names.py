@@ -8,6 +8,8 @@ leave one assignment, and where none of the names fits. Right means PyTorch's ow
 from __future__ import annotations
 
 import itertools
+import struct
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ import lissome as binding
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 Lissome = Callable[..., Any]
 Tensors = list[torch.Tensor]
@@ -197,3 +199,116 @@ def test_python_refuses_names_that_fit_nothing(exported: Callable[..., Path], fo
     data = foreign if form == "flat" else (foreign,)
     with pytest.raises(binding.InvalidInputError, match="zeta.*a.query"):
         binding.optimize(exported("dict", "equal"), data=data, time="1s", threads=1)
+
+
+class Weighted(torch.nn.Module):
+    """Every leaf counts with a weight of its own, which trains."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = torch.nn.Parameter(torch.tensor([0.03, 0.05, 0.07]))
+
+    def forward(self, a: Any) -> torch.Tensor:
+        leaves = torch.utils._pytree.tree_leaves(a)
+        return torch.stack([leaf.float().sum(1) for leaf in leaves], 1) @ self.weights
+
+
+@pytest.mark.parametrize("types", ["equal", "by type"])
+@pytest.mark.parametrize("naming", ["full", "last part", "foreign"])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_keeps_the_rule(
+    lissome: Lissome, tmp_path: Path, kind: str, order: tuple[int, ...], naming: str, types: str
+):
+    """One step with the whole data as its batch: the weights that PyTorch learns from the same arguments."""
+    case, samples = Case("dict", types, naming, order, kind), 24
+    leaves = make_leaves(types, 3, samples)
+    net, arguments = Weighted(), TREES["dict"][1](leaves)
+    batch = torch.export.Dim("batch", min=1, max=64)
+    shapes = torch.utils._pytree.tree_map(lambda _: {0: batch}, arguments)
+    torch.export.save(torch.export.export(net, arguments, dynamic_shapes=shapes), tmp_path / "net.pt2")
+    target = torch.randn(samples, generator=torch.Generator().manual_seed(4))
+    write(tmp_path / f"data.{kind}", order_arrays(case, leaves) | {"target": target.numpy()})
+    words = ("net.pt2", "--data", f"data.{kind}", "--labels", "target", "--loss", "mse", "--batch", samples)
+    trained = lissome("train", *words, "--optimizer", "sgd", "--lr", "1e-5", "--clip", "0", "-o", "t.lissome",
+                      "--weights-out", "w.safetensors")
+    forecast = lissome("budget", *words, "--memory", "1GiB")
+    if not case.is_right():
+        for done in (trained, forecast):
+            assert done.returncode == 4 and all(name in done.stderr for name in case.names()), done.stderr
+        return
+    assert trained.returncode == 0 and forecast.returncode == 0, trained.stderr + forecast.stderr
+    torch.nn.functional.mse_loss(net(*arguments), target).backward()
+    wanted = net.weights.detach() - 1e-5 * net.weights.grad
+    assert not torch.allclose(wanted, net.weights, rtol=1e-4)
+    np.testing.assert_allclose(load_file(tmp_path / "w.safetensors")["weights"], wanted.numpy(), rtol=1e-5)
+
+
+def write_png(path: Path, levels: np.ndarray) -> None:
+    """Grey, 8 bits, rows without a filter."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", levels.shape[1], levels.shape[0], 8, 0, 0, 0, 0)
+    rows = b"".join(b"\0" + row.tobytes() for row in levels)
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    )
+
+
+def write_labelled(folder: Path, kind: str, levels: np.ndarray, labels: np.ndarray) -> list[str]:
+    """Pictures of bytes in a file of one array, whose name is not the input's. The words that name it."""
+    if kind == "csv":
+        flat = levels.reshape(len(levels), -1) / np.float32(255)
+        lines = [",".join([*(f"c{i}" for i in range(flat.shape[1])), "class"])]
+        lines += [",".join([*map(repr, row.tolist()), str(label)]) for row, label in zip(flat, labels, strict=True)]
+        (folder / "rows.csv").write_text("\n".join(lines) + "\n")
+        return ["--data", "rows.csv", "--labels", "class"]
+    if kind == "idx":
+        sizes = b"".join(int(n).to_bytes(4, "big") for n in levels.shape)
+        (folder / "rows-images-idx3-ubyte").write_bytes(b"\0\0\x08\x03" + sizes + levels.tobytes())
+        (folder / "rows-labels-idx1-ubyte").write_bytes(b"\0\0\x08\x01" + sizes[:4] + labels.astype(np.uint8).tobytes())
+        return ["--data", "rows-images-idx3-ubyte"]
+    for i, (image, label) in enumerate(zip(levels, labels, strict=True)):
+        (folder / "rows" / f"class{label}").mkdir(parents=True, exist_ok=True)
+        write_png(folder / "rows" / f"class{label}" / f"{i:02}.png", image)
+    return ["--data", "rows"]
+
+
+def export_head(path: Path, shape: tuple[int, ...]) -> torch.nn.Module:
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 2))
+    shapes = ({0: torch.export.Dim("batch", min=1, max=64)},)
+    torch.export.save(torch.export.export(net, (torch.randn(4, *shape),), dynamic_shapes=shapes), path)
+    return net
+
+
+@pytest.mark.parametrize("kind", ["csv", "idx", "folder"])
+def test_the_one_array_of_a_file_trains_the_one_input(lissome: Lissome, tmp_path: Path, kind: str):
+    shape = (16,) if kind == "csv" else (1, 4, 4)
+    levels = np.random.default_rng(3).integers(0, 256, (24, 4, 4), np.uint8)
+    labels = np.arange(24) % 2
+    net = export_head(tmp_path / "net.pt2", shape)
+    words = ["net.pt2", *write_labelled(tmp_path, kind, levels, labels), "--batch", "24"]
+    done = lissome("train", *words, "--optimizer", "sgd", "--lr", "0.5", "--clip", "0", "-o", "t.lissome", "--weights-out",
+                   "w.safetensors")
+    assert done.returncode == 0, done.stderr
+    x = torch.from_numpy(levels / np.float32(255)).reshape(24, *shape)
+    torch.nn.functional.cross_entropy(net(x), torch.from_numpy(labels)).backward()
+    for name, tensor in net.named_parameters():
+        wanted = (tensor.detach() - 0.5 * tensor.grad).numpy()
+        np.testing.assert_allclose(load_file(tmp_path / "w.safetensors")[name], wanted, rtol=1e-4, atol=1e-6)
+    forecast = lissome("budget", *words, "--memory", "1GiB")
+    assert forecast.returncode == 0, forecast.stderr
+    assert lissome("optimize", *words[:-2], "--time", "1s", "-o", "o.lissome").returncode == 0
+
+
+def test_the_one_array_of_an_npy_feeds_the_one_input(lissome: Lissome, tmp_path: Path):
+    rows = np.random.default_rng(3).random((24, 16), np.float32)
+    net = export_head(tmp_path / "net.pt2", (16,))
+    np.save(tmp_path / "rows.npy", rows)
+    done = lissome("optimize", "net.pt2", "--data", "rows.npy", "--time", "2s", "-o", "o.lissome")
+    assert done.returncode == 0, done.stderr
+    assert lissome("run", "o.lissome", "--input", "rows.npy", "-o", "y.npz").returncode == 0
+    (seen,) = np.load(tmp_path / "y.npz").values()
+    np.testing.assert_allclose(seen, net(torch.from_numpy(rows)).detach().numpy(), rtol=1e-4, atol=1e-5)

@@ -44,6 +44,28 @@ def test_what_is_read_is_not_overwritten(lissome: Lissome, tmp_path: Path):
         assert (tmp_path / name).read_bytes() == before
 
 
+def test_outputs_under_the_name_of_another_kind_of_file_are_refused(lissome: Lissome, tmp_path: Path):
+    torch.export.save(torch.export.export(torch.nn.Linear(3, 2), (torch.randn(2, 3),)), tmp_path / "net.pt2")
+    np.save(tmp_path / "x.npy", np.zeros((2, 3), np.float32))
+    done = lissome("run", "net.pt2", "--input", "x.npy", "-o", "y.csv")
+    assert done.returncode == 2 and "'y.csv' ends in '.csv'" in done.stderr and "y.npz" in done.stderr, done.stderr
+    assert not (tmp_path / "y.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "over"),
+    [("optimize", "net.pt2"), ("optimize", "d.npz"), ("prepare", "net.pt2"), ("train", "net.pt2"), ("train", "d.npz")],
+)
+def test_models_are_not_written_over_what_is_read(lissome: Lissome, tmp_path: Path, command: str, over: str):
+    torch.export.save(torch.export.export(torch.nn.Linear(3, 2), (torch.randn(2, 3),)), tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", input=np.zeros((2, 3), np.float32), labels=np.zeros(2, np.int64))
+    before = (tmp_path / over).read_bytes()
+    words = [] if command == "prepare" else ["--data", "d.npz", "--labels", "labels"]
+    done = lissome(command, "net.pt2", *words, "-o", over)
+    assert done.returncode == 2 and "which would be overwritten" in done.stderr, done.stderr
+    assert (tmp_path / over).read_bytes() == before
+
+
 def test_numbers_beyond_the_input_type_are_refused(lissome: Lissome, tmp_path: Path):
     torch.export.save(torch.export.export(torch.nn.Linear(3, 2), (torch.randn(2, 3),)), tmp_path / "net.pt2")
     np.save(tmp_path / "x.npy", np.array([[1e300, 0, 0], [0, 0, 0]]))

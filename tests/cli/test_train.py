@@ -178,6 +178,36 @@ def test_parameters_without_requires_grad_stay(lissome: Lissome, tmp_path: Path)
     assert weights == {} and "no parameters to train" in told and "requires_grad" in told
 
 
+def test_what_does_not_train_stays_so_in_a_trained_file(lissome: Lissome, tmp_path: Path):
+    net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    net[0].weight.requires_grad_(False)
+    train_named(lissome, tmp_path, net)
+    words = ("--data", "some.npz", "--labels", "labels", "-o", "again.lissome", "--weights-out", "again.safetensors")
+    done = lissome("train", "t.lissome", *words)
+    assert done.returncode == 0 and "1 parameter stays as exported" in done.stderr, done.stderr
+    assert torch.equal(load_file(tmp_path / "again.safetensors")["0.weight"], net[0].weight)
+
+
+class Shifted(torch.nn.Module):
+    """Its state dict holds one of its two buffers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = torch.nn.Linear(6, 3)
+        self.register_buffer("kept", torch.ones(6))
+        self.register_buffer("made", torch.ones(6), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(x + self.kept * self.made)
+
+
+def test_written_weights_are_those_of_a_state_dict(lissome: Lissome, tmp_path: Path):
+    net = Shifted()
+    _, weights = train_named(lissome, tmp_path, net)
+    assert sorted(weights) == sorted(net.state_dict())
+    net.load_state_dict(weights)
+
+
 class Spectrum(torch.nn.Module):
     """A layer with complex weights before one with real ones."""
 
@@ -222,6 +252,22 @@ def test_eval_form_is_not_noted_where_train_form_is_the_same(lissome: Lissome, t
     assert done.returncode == 0 and "eval mode" not in done.stderr, done.stderr
 
 
+def test_a_classifier_without_validation_shows_its_accuracy(lissome: Lissome, net: Net, tmp_path: Path):
+    words = ("--data", "data.npz", "--labels", "labels", "--epochs", "5", "--json", "-o", "t.lissome")
+    done = lissome("train", "net.pt2", *words)
+    assert done.returncode == 0, done.stderr
+    accuracy = read_answer(done.stdout)["training_metrics"]["accuracy"]
+    assert f"accuracy {100 * accuracy:.2f} % on" in done.stderr and "trained on" in done.stderr, done.stderr
+    seen = lissome("run", "t.lissome", "--input", "data.npz", "-o", "y.npz")
+    assert seen.returncode == 0, seen.stderr
+    arrays = dict(np.load(tmp_path / "y.npz"))
+    labels = np.load(tmp_path / "data.npz")["labels"]
+    right = next(iter(arrays.values())).argmax(1) == labels
+    assert abs(right.mean() - accuracy) < 0.25
+    validated = lissome("train", "net.pt2", *words, "--validation", "data.npz")
+    assert validated.returncode == 0 and "trained on" not in validated.stderr, validated.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -232,6 +278,7 @@ def test_eval_form_is_not_noted_where_train_form_is_the_same(lissome: Lissome, t
         (("--data", "data.npz", "--labels", "labels", "--optimizer", "rprop"), 2, "adamw"),
         (("--data", "data.npz", "--labels", "labels", "--schedule", "stairs"), 2, "stairs"),
         (("--data", "data.npz", "--labels", "labels", "--lr", "1e30", "--epochs", "4", "--clip", "0"), 4, "the loss became"),
+        (("--data", "data.npz", "--labels", "labels", "--lr", "1e40"), 4, "a number in f32"),
     ],
 )
 def test_what_does_not_fit_is_refused(lissome: Lissome, net: Net, tmp_path: Path, words: tuple[str, ...], code: int, told: str):

@@ -426,3 +426,24 @@ def test_the_original_is_kept_where_it_is_asked_for(samples: torch.Tensor, tmp_p
         else:
             with pytest.raises(lissome.UnsupportedError, match="--keep-original"):
                 lissome.prepare(tmp_path / "m.lissome")
+
+
+class Several(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = torch.nn.Linear(12, 3)
+
+    def forward(self, first: torch.Tensor, *others: torch.Tensor, **named: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.cat([first, *others, *named.values()], 1))
+
+
+def test_the_batch_is_free_where_forward_takes_any_number_of_arguments():
+    module, parts = Several().eval(), [torch.randn(7, 3) for _ in range(4)]
+    fast = lissome.prepare(module, tuple(part[:1] for part in parts[:3]), example_kwargs={"last": parts[3][:1]})
+    wanted = module(*parts[:3], last=parts[3])
+    torch.testing.assert_close(fast(*parts[:3], last=parts[3]), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_labels_without_data_are_refused():
+    with pytest.raises(lissome.UsageError, match="labels: there is no data"):
+        lissome.optimize(torch.nn.Linear(3, 2), (torch.randn(1, 3),), labels=torch.zeros(1))

@@ -63,7 +63,7 @@ def call(function: str, name: str, value: Any) -> Any:
     return getattr(lissome, function)(**(given | {name: value}))
 
 
-@pytest.mark.parametrize(("function", "name", "value"), list_cases(WRONG))
+@pytest.mark.parametrize(("function", "name", "value"), list(list_cases(WRONG)))
 def test_a_wrong_type_is_told_by_the_keywords_name(
     monkeypatch: pytest.MonkeyPatch, folder: Path, function: str, name: str, value: Any
 ):
@@ -75,7 +75,7 @@ def test_a_wrong_type_is_told_by_the_keywords_name(
     assert isinstance(raised.value, TypeError) or not isinstance(value, Foreign)
 
 
-@pytest.mark.parametrize(("function", "name", "value"), list_cases(FAR))
+@pytest.mark.parametrize(("function", "name", "value"), list(list_cases(FAR)))
 def test_a_value_out_of_range_works_or_is_refused_plainly(
     monkeypatch: pytest.MonkeyPatch, folder: Path, function: str, name: str, value: Any
 ):
@@ -85,3 +85,10 @@ def test_a_value_out_of_range_works_or_is_refused_plainly(
     except lissome.Error as error:
         assert not isinstance(error, lissome.InternalError), error
         assert not CAST_TEXTS.search(str(error)), error
+
+
+@pytest.mark.parametrize("name", ["max_loss", "time", "latency", "memory"])
+@pytest.mark.parametrize("value", [-1, -0.5, float("nan"), float("inf")])
+def test_quantities_below_nothing_are_refused(name: str, value: float):
+    with pytest.raises(lissome.UsageError, match=f"{name} is .*from 0 on is allowed"):
+        call("optimize", name, value)

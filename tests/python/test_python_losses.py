@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -193,3 +194,6 @@ def test_what_was_trained_is_called_and_optimized():
     assert fast.record["metric"] == "top1"
     assert (fast(x).argmax(1) == module(x).argmax(1)).float().mean() > 0.95
     assert lissome.prepare(trained)(x).shape == (SAMPLES, 3)
+    for made in (pickle.loads(pickle.dumps(trained)), copy.deepcopy(trained)):
+        torch.testing.assert_close(made(x), trained(x))
+        assert made.record == trained.record and list(made.weights) == list(trained.weights)

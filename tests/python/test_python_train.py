@@ -56,6 +56,19 @@ def test_the_module_learns(tmp_path: Path):
         torch.testing.assert_close(again(x[:5]), module(x[:5]), rtol=1e-4, atol=1e-5)
 
 
+def test_the_processs_threads_and_random_numbers_stay_as_they_were():
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        module = make_classifier().train()
+        generator = torch.get_rng_state()
+        train(module, epochs=1, threads=1)
+        assert torch.get_num_threads() == 2
+        assert torch.equal(torch.get_rng_state(), generator)
+    finally:
+        torch.set_num_threads(threads)
+
+
 def test_what_is_frozen_stays():
     module = make_classifier().train()
     before = copy_state(module)

@@ -112,3 +112,16 @@ def test_arguments_that_the_model_does_not_have_are_refused(further: tuple[Any, 
     net, x = Scaled().eval(), torch.randn(3, 6)
     with pytest.raises(lissome.Error, match="the model takes 1"):
         lissome.prepare(net, (x,))(x, *further)
+
+
+class Labelled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> dict[str, Any]:
+        return {"kind": "scores", "all": (x + 1, None, "text", 3), "last": "end"}
+
+
+def test_texts_among_the_results_come_back():
+    x = torch.randn(2, 3)
+    wanted = Labelled()(x)
+    seen = lissome.prepare(Labelled(), (x,))(x)
+    torch.testing.assert_close(seen, wanted)
+    assert seen["kind"] == "scores" and seen["all"][2] == "text" and seen["last"] == "end"

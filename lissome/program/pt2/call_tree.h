@@ -18,7 +18,7 @@ std::vector<std::string> name_call_inputs(const Json* signature);
 std::vector<std::string> name_call_outputs(const Json* signature);
 
 // For Program::call_tree: {"spec": <torch's tree>, "leaves": [...]} as text. A leaf is the name of a program input or
-// output, or {"fixed": 3} for an argument that the export froze.
+// output, or {"fixed": 3} for an argument that the export froze and for a text that the model returns.
 std::string print_call_tree(const Json* signature, std::string_view spec_key, const Json& leaves);
 
 }  // namespace lissome

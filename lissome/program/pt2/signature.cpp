@@ -112,20 +112,28 @@ void SignatureReader::read_input(const Json& spec, const Json& placeholder) {
     throw_error(ErrorKind::invalid_input, "the signature calls an input ", quote(name), ", the graph has ",
                 print_json(placeholder).substr(0, 200), " in its place");
   if (kind == "parameter") return read_weight(name, text_member(inner, "parameter_name"), WeightRole::parameter);
-  if (kind == "buffer") return read_weight(name, text_member(inner, "buffer_name"), WeightRole::buffer);
+  if (kind == "buffer") {
+    const Json* persistent = find_json_member(inner, "persistent");
+    return read_weight(name, text_member(inner, "buffer_name"), WeightRole::buffer,
+                       persistent == nullptr || json_boolean(*persistent, "persistent"));
+  }
   if (kind == "tensor_constant")
     return read_weight(name, text_member(inner, "tensor_constant_name"), WeightRole::constant);
   throw_error(ErrorKind::unsupported, "inputs of kind ", quote(kind), " are unknown");
 }
 
-void SignatureReader::read_weight(const std::string& value_name, const std::string& name, WeightRole role) {
+void SignatureReader::read_weight(const std::string& value_name, const std::string& name, WeightRole role,
+                                  bool persistent) {
   const Weight* known = nullptr;
   for (const Weight& weight : program_.weights) {
     if (weight.name == name) known = &weight;
   }
   // The same name twice is the same tensor.
   const ValueId id = known != nullptr ? known->value : program_.add_weight(name, tensors_.read(name), role);
-  if (known == nullptr && role == WeightRole::parameter) program_.weights.back().trains = tensors_.trains(name);
+  if (known == nullptr) {
+    program_.weights.back().persistent = persistent;
+    program_.weights.back().trains = role != WeightRole::parameter || tensors_.trains(name);
+  }
   graph_.define(value_name, id);
 }
 
@@ -186,7 +194,9 @@ void SignatureReader::read_output(const Json& spec, const Json& result) {
 
 void SignatureReader::add_output(const Json& argument, std::string name) {
   name = make_unique_output_name(program_, std::move(name));
-  output_leaves_.push_back(name);
+  const auto [kind, value] = json_union(argument, "output");
+  // A text is no value of a plan: what the module returns in its place stands in the tree.
+  output_leaves_.push_back(kind == "as_string" ? Json{{"fixed", value}} : Json(name));
   program_.outputs.push_back({graph_.read_argument(argument), std::move(name)});
 }
 

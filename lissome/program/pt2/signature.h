@@ -23,7 +23,7 @@ class SignatureReader {
 
  private:
   void read_input(const Json& spec, const Json& placeholder);
-  void read_weight(const std::string& value_name, const std::string& name, WeightRole role);
+  void read_weight(const std::string& value_name, const std::string& name, WeightRole role, bool persistent = true);
   void read_user_input(const Json& argument);
   void read_constant_input(const Json& spec);
   void read_output(const Json& spec, const Json& result);

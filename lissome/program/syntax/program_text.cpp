@@ -186,10 +186,14 @@ class ProgramReader {
         weight.tied = take_text(Kind::weight, "the weight that it is tied to");
       } else if (take_word("offset")) {
         weight.offset = take_integer("an offset in elements");
+      } else if (take_word("frozen")) {
+        weight.frozen = true;
+      } else if (take_word("temporary")) {
+        weight.temporary = true;
       } else if (token_.text.starts_with("sparse_")) {
         weight.layout = take_text(Kind::word, "a layout");
       } else {
-        refuse_token("strides [...], tied @name, offset N or a sparse layout");
+        refuse_token("frozen, temporary, strides [...], tied @name, offset N or a sparse layout");
       }
     }
     if (take("=")) weight.fill = read_argument();

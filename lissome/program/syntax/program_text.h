@@ -53,7 +53,9 @@ struct TextWeight {
   std::string role;  // parameter, buffer, constant
   std::string name;
   TextType type;
-  std::string layout;  // of a sparse weight, else empty
+  bool frozen = false;     // a parameter that does not train
+  bool temporary = false;  // a buffer that no state dict holds
+  std::string layout;      // of a sparse weight, else empty
   std::optional<std::vector<int64_t>> strides;
   std::string tied;                  // name of the weight whose storage it shares
   int64_t offset = 0;                // its first element in that storage
