@@ -1,6 +1,8 @@
 // Running a model over data: batches in, rows out.
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
 
 #include <algorithm>
 
@@ -13,16 +15,11 @@ float read_element(const Array& array, int64_t index) {
   switch (array.dtype) {
     case Dtype::f32: return array.data<float>()[index];
     case Dtype::f64: return static_cast<float>(array.data<double>()[index]);
-    case Dtype::bf16: {
-      const uint32_t bits = static_cast<uint32_t>(array.data<uint16_t>()[index]) << 16;
-      float value;
-      static_assert(sizeof value == sizeof bits);
-      std::copy_n(reinterpret_cast<const char*>(&bits), sizeof bits, reinterpret_cast<char*>(&value));
-      return value;
-    }
+    case Dtype::bf16: return c10::BFloat16(array.data<uint16_t>()[index], c10::BFloat16::from_bits());
+    case Dtype::f16: return c10::Half(array.data<uint16_t>()[index], c10::Half::from_bits());
     default: break;
   }
-  throw_error(ErrorKind::unsupported, "quality is judged on outputs of f32, f64 or bf16; this one is ",
+  throw_error(ErrorKind::unsupported, "quality is judged on outputs of f32, f64, bf16 or f16; this one is ",
               dtype_name(array.dtype));
 }
 

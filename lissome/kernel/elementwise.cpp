@@ -15,12 +15,11 @@ namespace {
 
 // In the order of ElementOp.
 constexpr std::string_view kOperations[] = {
-    "load",        "constant",    "position",        "activate",   "negate",     "absolute",
-    "exponential", "square_root", "reciprocal_root", "reciprocal", "square",     "error_function",
-    "round",       "floor",       "logarithm",       "sine",       "cosine",     "logical_not",
-    "add",         "subtract",    "multiply",        "divide",     "maximum",    "minimum",
-    "power",       "equal",       "unequal",         "less",       "less_equal", "logical_and",
-    "logical_or",  "select",      "slope",           "quantize"};
+    "load",        "constant",        "position",    "activate",   "negate",         "absolute", "exponential",
+    "square_root", "reciprocal_root", "reciprocal",  "square",     "error_function", "round",    "round_bf16",
+    "floor",       "logarithm",       "sine",        "cosine",     "logical_not",    "add",      "subtract",
+    "multiply",    "divide",          "maximum",     "minimum",    "power",          "equal",    "unequal",
+    "less",        "less_equal",      "logical_and", "logical_or", "select",         "slope",    "quantize"};
 static_assert(std::size(kOperations) == static_cast<size_t>(ElementOp::quantize) + 1);
 
 double quantize(double x, float inverse, float zero) {
@@ -60,6 +59,7 @@ double run_instruction(const ElementInstruction& i, const double* r) {
     case ElementOp::square: return a * a;
     case ElementOp::error_function: return std::erf(a);
     case ElementOp::round: return std::nearbyint(a);
+    case ElementOp::round_bf16: return widen_bf16(narrow_bf16(static_cast<float>(a)));
     case ElementOp::floor: return std::floor(a);
     case ElementOp::logarithm: return std::log(a);
     case ElementOp::sine: return std::sin(a);

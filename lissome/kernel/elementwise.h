@@ -29,6 +29,7 @@ enum class ElementOp : uint8_t {
   square,
   error_function,
   round,
+  round_bf16,  // to the nearest bf16, as storing it and loading it again does
   floor,
   logarithm,
   sine,

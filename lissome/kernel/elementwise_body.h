@@ -111,6 +111,7 @@ void run_instruction(const ElementInstruction& i, float* target, const float* a,
     case ElementOp::square: map_one(target, a, count, [](Floats x) { return x * x; }); break;
     case ElementOp::error_function: map_one(target, a, count, [](Floats x) { return error_function(x); }); break;
     case ElementOp::round: map_one(target, a, count, [](Floats x) { return round_to_nearest(x); }); break;
+    case ElementOp::round_bf16: map_one(target, a, count, [](Floats x) { return widen_lanes(narrow_lanes(x)); }); break;
     case ElementOp::floor: map_one(target, a, count, [](Floats x) { return round_down(x); }); break;
     case ElementOp::add: map_two(target, a, b, count, [](Floats x, Floats y) { return x + y; }); break;
     case ElementOp::subtract: map_two(target, a, b, count, [](Floats x, Floats y) { return x - y; }); break;

@@ -50,7 +50,7 @@ class ElementwiseFuser {
       if (maker < 0) continue;
       PlanStep& step = plan_.steps[static_cast<size_t>(maker)];
       if (!can_move(step, reader, operand)) continue;
-      std::optional<PlanStep> joined = join_steps(step, reader);
+      std::optional<PlanStep> joined = join_steps(step, reader, plan_.values[static_cast<size_t>(operand)].dtype);
       if (!joined) continue;
       reader = std::move(*joined);
       step = {};
@@ -71,15 +71,20 @@ class ElementwiseFuser {
     return integers ? between.dtype == Dtype::i64 : between.dtype == Dtype::f32 || between.dtype == Dtype::bf16;
   }
 
-  // `step` makes an operand of `reader`. Nothing when the kernel cannot hold both.
-  static std::optional<PlanStep> join_steps(const PlanStep& step, const PlanStep& reader) {
+  // `step` makes an operand of `reader`, `between`. Nothing when the kernel cannot hold both. What would be stored as
+  // bf16 is rounded all the same: a model may cast to bf16 and back for nothing else.
+  static std::optional<PlanStep> join_steps(const PlanStep& step, const PlanStep& reader, Dtype between) {
     PlanStep joined = reader;
     joined.operands = step.operands;
     joined.operands.insert(joined.operands.end(), reader.operands.begin(), reader.operands.end());
     const int shift = static_cast<int>(step.operands.size());
     ElementProgram program = read_element_program(step), rest = read_element_program(reader);
     number_anew(program), number_anew(rest);
-    const int made = static_cast<int>(program.size()) - 1;
+    int made = static_cast<int>(program.size()) - 1;
+    if (between == Dtype::bf16) {
+      program.push_back({.op = ElementOp::round_bf16, .target = made + 1, .a = made});
+      ++made;
+    }
     std::vector<int> number(rest.size(), made);  // in the joined program, by instruction of the reader
     for (size_t at = 0; at < rest.size(); ++at) {
       ElementProgramLine i = rest[at];

@@ -103,6 +103,24 @@ at::Tensor to_tensor(const c10::IValue& value) {
   throw_error(ErrorKind::unsupported, "the program gives a number beside its tensors, which training cannot do");
 }
 
+bool is_mask(const Program& program, const Argument& index) {
+  return index.is_value() && program.value(index.value()).type.kind == ValueKind::tensor &&
+         program.value(index.value()).type.dtype == Dtype::boolean;
+}
+
+// What is recorded holds for all data of the same sizes: a number of rows that follows from the data has no place in
+// it.
+void refuse_data_sizes(const Program& program, const Node& node, std::span<const c10::IValue> results) {
+  bool by_data = node.is("aten::masked_select");
+  if (node.is("aten::index.Tensor")) {
+    const ArgumentList& indices = node.argument("indices").list();
+    by_data =
+        std::any_of(indices.begin(), indices.end(), [&](const Argument& index) { return is_mask(program, index); });
+  }
+  if (by_data && results[0].isTensor() && results[0].toTensor().requires_grad())
+    throw_error(ErrorKind::unsupported, "how many elements it gives depends on the data");
+}
+
 // Outputs, gradients, then what is written.
 std::vector<at::Tensor> run_with_gradients(const Program& program, const std::vector<at::Tensor>& leaves,
                                            const std::vector<at::Tensor>& inputs) {
@@ -110,6 +128,9 @@ std::vector<at::Tensor> run_with_gradients(const Program& program, const std::ve
   InterpretOptions options;
   options.gradients = true;
   options.written = &written;
+  options.observe = [&](const Node& node, std::span<const c10::IValue> values) {
+    refuse_data_sizes(program, node, values);
+  };
   for (const c10::IValue& output : interpret(program, {inputs.begin(), inputs.end()}, options)) {
     results.push_back(to_tensor(output));
   }

@@ -282,3 +282,26 @@ TEST_CASE("what cannot be differentiated is refused by name") {
   const at::Tensor weight = find_tensor(program, "w");
   CHECK_FALSE(weight.requires_grad());
 }
+
+TEST_CASE("a gradient over elements whose number follows from the data is refused by layer") {
+  const Program program = parse_with_random_weights(
+      "input %x: f32[2, 4]\n"
+      "parameter @w: f32[4, 4]\n"
+      "%h: f32[2, 4] = aten::linear(%x, @w)  # net.py:8 in head (Linear): \"h = self.head(x)\"\n"
+      "%mask: bool[2, 4] = aten::gt.Scalar(%x, 0)\n"
+      "%picked: f32[...] = aten::index.Tensor(%h, [%mask])  # net.py:9 in pick (Pick): \"h[x > 0]\"\n"
+      "%loss: f32[] = aten::mean(%picked)\n"
+      "return %loss\n");
+  EXPECT_ERROR(unsupported, differentiate_program(program, {"w"}, {at::ones({2, 4})}),
+               "cannot train through Pick pick (net.py:9), aten::index.Tensor", "depends on the data");
+  // Without a gradient they may come and go.
+  const Program beside = parse_with_random_weights(
+      "input %x: f32[2, 4]\n"
+      "parameter @w: f32[4, 4]\n"
+      "%h: f32[2, 4] = aten::linear(%x, @w)\n"
+      "%mask: bool[2, 4] = aten::gt.Scalar(%x, 0)\n"
+      "%picked: f32[...] = aten::index.Tensor(%x, [%mask])\n"
+      "%loss: f32[] = aten::mean(%h)\n"
+      "return %loss, %picked\n");
+  CHECK_NOTHROW(differentiate_program(beside, {"w"}, {at::ones({2, 4})}));
+}

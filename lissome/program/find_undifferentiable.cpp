@@ -2,9 +2,17 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <algorithm>
+
 namespace lissome {
 namespace {
 
+bool is_float_tensor(const Program& program, ValueId value) {
+  const ValueType& type = program.value(value).type;
+  return type.kind == ValueKind::tensor && is_floating(type.dtype);
+}
+
+// By nodes that a gradient may go through: who asks for a size alone is none.
 std::vector<bool> find_read_values(const Program& program) {
   std::vector<bool> read(program.values.size());
   const std::function<void(const Argument&)> mark = [&](const Argument& argument) {
@@ -14,6 +22,9 @@ std::vector<bool> find_read_values(const Program& program) {
     }
   };
   for (const Node& node : program.nodes) {
+    const bool passes_gradients = std::any_of(node.results.begin(), node.results.end(),
+                                              [&](ValueId result) { return is_float_tensor(program, result); });
+    if (!passes_gradients) continue;
     for (const Argument& argument : node.arguments) mark(argument);
   }
   return read;

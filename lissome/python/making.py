@@ -225,5 +225,5 @@ def _widen_batch(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[
 
 
 def _by_name(module: torch.nn.Module, shapes: tuple[tuple[Any, ...], dict[str, Any]]) -> dict[str, Any]:
-    """dynamic_shapes by the names of forward's parameters; those of *args and **kwargs nest below their own name."""
+    """dynamic_shapes by the names of forward's parameters; those of *args nest below their own name."""
     return dict(inspect.signature(module.forward).bind(*shapes[0], **shapes[1]).arguments)

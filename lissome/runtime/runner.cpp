@@ -360,7 +360,7 @@ void Session::Runner::run_segments(Binding& binding, std::span<const TensorView>
       run_transfer(binding, static_cast<size_t>(segment.first), listeners.sink);
     } else {
       run_native(binding, segment, listeners.sink);
-      check_fault();
+      check_fault(binding);
     }
   }
   finish_steps(binding, done, static_cast<int>(plan_->steps.size()), listeners.taker);
@@ -385,12 +385,29 @@ void Session::Runner::give_output(const Binding& binding, size_t output, const O
   if (array.storage) taker(output, array.view());
 }
 
-void Session::Runner::check_fault() {
+// "; input 'ids' holds 3 to 30522", for operands that are inputs: of other values the memory may be another's by now.
+std::string Session::Runner::describe_indices(const Binding& binding, const PlanStep& step) const {
+  std::string text;
+  for (const PlanInput& input : plan_->inputs) {
+    if (std::find(step.operands.begin(), step.operands.end(), input.value) == step.operands.end()) continue;
+    const TensorView view = view_of(binding, input.value);
+    const auto tell = [&](const auto* first) {
+      const auto [least, most] = std::minmax_element(first, first + view.elements());
+      text += "; input " + quote(input.name) + " holds " + std::to_string(*least) + " to " + std::to_string(*most);
+    };
+    if (view.elements() == 0) continue;
+    if (view.dtype == Dtype::i64) tell(static_cast<const int64_t*>(view.data));
+    if (view.dtype == Dtype::i32) tell(static_cast<const int32_t*>(view.data));
+  }
+  return text;
+}
+
+void Session::Runner::check_fault(const Binding& binding) {
   if (words_.fault == 0) return;
   const PlanStep& step = plan_->steps[static_cast<size_t>(words_.fault - 1)];
   const PlanOrigin origin = step.origins.empty() ? PlanOrigin{} : step.origins.front();
   throw_error(ErrorKind::invalid_input, "an index in the data is out of range: ", origin.op, " (%", origin.node, ")",
-              origin.source.empty() ? "" : " at ", origin.source);
+              origin.source.empty() ? "" : " at ", origin.source, describe_indices(binding, step));
 }
 
 // `leaving` counts outputs, then writes. Whoever is last gets the memory itself.

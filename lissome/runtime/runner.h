@@ -62,7 +62,8 @@ class Session::Runner {
   void run_reference(Binding& binding, const Segment& segment, const StepSink* sink);
   void run_transfer(const Binding& binding, size_t position, const StepSink* sink);
   void tell(const StepSink& sink, const BoundStep& step, int64_t nanoseconds) const;
-  void check_fault();
+  void check_fault(const Binding& binding);
+  std::string describe_indices(const Binding& binding, const PlanStep& step) const;
   std::byte* address_of(const Binding& binding, int value) const;
   TensorView view_of(const Binding& binding, int value) const;
   bool is_direct(size_t output) const;

@@ -66,6 +66,16 @@ def test_models_are_not_written_over_what_is_read(lissome: Lissome, tmp_path: Pa
     assert (tmp_path / over).read_bytes() == before
 
 
+def test_an_index_out_of_range_is_told_with_its_input(lissome: Lissome, tmp_path: Path):
+    table = torch.nn.Sequential(torch.nn.Embedding(5, 3))
+    torch.export.save(torch.export.export(table, (torch.zeros(2, 3, dtype=torch.long),)), tmp_path / "table.pt2")
+    assert lissome("prepare", "table.pt2", "-o", "table.lissome").returncode == 0
+    np.savez(tmp_path / "ids.npz", input=np.array([[0, 1, 2], [3, 4, 7]]))
+    done = lissome("run", "table.lissome", "--input", "ids.npz")
+    assert done.returncode == 4 and "aten::embedding" in done.stderr, done.stderr
+    assert "input 'input' holds 0 to 7" in done.stderr, done.stderr
+
+
 def test_numbers_beyond_the_input_type_are_refused(lissome: Lissome, tmp_path: Path):
     torch.export.save(torch.export.export(torch.nn.Linear(3, 2), (torch.randn(2, 3),)), tmp_path / "net.pt2")
     np.save(tmp_path / "x.npy", np.array([[1e300, 0, 0], [0, 0, 0]]))

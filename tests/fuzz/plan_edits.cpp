@@ -14,12 +14,11 @@ constexpr const char* kWords[] = {"relu", "gelu",    "none",    "sum",      "mea
                                   "silu", "permute", "expand",  "split",    "merge",    "slice",  "clamp", "select",
                                   "tanh", "sigmoid", "average", "bilinear", "constant", "square", "",      "elu"};
 constexpr const char* kOperations[] = {
-    "load",        "constant",    "position",        "activate",   "negate",     "absolute",
-    "exponential", "square_root", "reciprocal_root", "reciprocal", "square",     "error_function",
-    "round",       "floor",       "logarithm",       "sine",       "cosine",     "logical_not",
-    "add",         "subtract",    "multiply",        "divide",     "maximum",    "minimum",
-    "power",       "equal",       "unequal",         "less",       "less_equal", "logical_and",
-    "logical_or",  "select",      "slope",           "quantize"};
+    "load",        "constant",        "position",    "activate",   "negate",         "absolute", "exponential",
+    "square_root", "reciprocal_root", "reciprocal",  "square",     "error_function", "round",    "round_bf16",
+    "floor",       "logarithm",       "sine",        "cosine",     "logical_not",    "add",      "subtract",
+    "multiply",    "divide",          "maximum",     "minimum",    "power",          "equal",    "unequal",
+    "less",        "less_equal",      "logical_and", "logical_or", "select",         "slope",    "quantize"};
 
 // "add 3 0 1 0 0 0": one word of it.
 void change_instruction(Json& instruction, FuzzRandom& random) {

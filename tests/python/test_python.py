@@ -433,8 +433,8 @@ class Several(torch.nn.Module):
         super().__init__()
         self.head = torch.nn.Linear(12, 3)
 
-    def forward(self, first: torch.Tensor, *others: torch.Tensor, **named: torch.Tensor) -> torch.Tensor:
-        return self.head(torch.cat([first, *others, *named.values()], 1))
+    def forward(self, first: torch.Tensor, *others: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
+        return self.head(torch.cat([first, *others, last], 1))
 
 
 def test_the_batch_is_free_where_forward_takes_any_number_of_arguments():
@@ -447,3 +447,25 @@ def test_the_batch_is_free_where_forward_takes_any_number_of_arguments():
 def test_labels_without_data_are_refused():
     with pytest.raises(lissome.UsageError, match="labels: there is no data"):
         lissome.optimize(torch.nn.Linear(3, 2), (torch.randn(1, 3),), labels=torch.zeros(1))
+
+
+class Rounded(torch.nn.Module):
+    def __init__(self, dtype: torch.dtype):
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (3 * x).to(self.dtype).float() + x.to(self.dtype) * x.to(self.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_what_a_model_rounds_stays_rounded(dtype: torch.dtype):
+    module, x = Rounded(dtype), torch.randn(5, 37)
+    assert torch.equal(lissome.prepare(module, (x,))(x), module(x))
+
+
+def test_a_model_in_f16_is_optimized():
+    layers = torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)
+    module, x = torch.nn.Sequential(*layers).half().eval(), torch.randn(40, 16)
+    fast = lissome.optimize(module, (x[:1].half(),), data=x.half(), time="3s")
+    torch.testing.assert_close(fast(x.half()), module(x.half()), rtol=1e-2, atol=1e-2)
