@@ -19,8 +19,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # What measures time, or counts what the whole machine holds, runs with nothing beside it.
-ALONE = ("bench", "cli", "readme", "report", "train", "python/test_python_interrupt.py",
-         "python/test_python_workers.py")
+ALONE = (
+    "bench", "readme", "report", "python/test_python_interrupt.py", "python/test_python_workers.py",
+    *(f"cli/test_{name}.py" for name in ("budget", "device", "measure", "optimize", "signals", "train_memory",
+                                         "train_resume", "train_watch")),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

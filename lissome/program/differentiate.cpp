@@ -12,6 +12,7 @@
 
 #include "lissome/program/find_undifferentiable.h"
 #include "lissome/program/import_recorded.h"
+#include "lissome/program/recordable_forms.h"
 
 namespace lissome {
 namespace {
@@ -209,40 +210,12 @@ Program record_gradients(const Program& program, const std::vector<std::string>&
               ": its gradient cannot be recorded: ", refusal.message());
 }
 
-// Without dimensions both give the largest element, and amax's derivative is computed by ops alone: that of max reads
-// numbers.
-void name_largest_by_amax(Program& program) {
-  for (Node& node : program.nodes) {
-    if (node.is("aten::max") || node.is("aten::min"))
-      node.op = Op::find(node.is("aten::max") ? "aten::amax" : "aten::amin"),
-      node.arguments = complete_arguments(node.op, {node.arguments.at(0)});
-  }
-}
-
-// PyTorch draws the mask of a dropout in the order in which its input lies in memory, which a program does not know: of
-// an input in the order of rows it is the same everywhere.
-void draw_in_row_order(Program& program) {
-  std::vector<Node> nodes;
-  for (Node& node : std::exchange(program.nodes, {})) {
-    if (node.is("aten::dropout") || node.is("aten::alpha_dropout")) {
-      Argument& input = node.arguments.at(0);
-      const ValueType type = program.value(input.value()).type;
-      input = program.add_node(Op::find("aten::contiguous"), {input}, {type}, node.origin).result();
-      nodes.push_back(std::move(program.nodes.back()));
-      program.nodes.clear();
-    }
-    nodes.push_back(std::move(node));
-  }
-  program.nodes = std::move(nodes);
-}
-
 }  // namespace
 
 Program differentiate_program(const Program& given, const std::vector<std::string>& weights,
                               const std::vector<at::Tensor>& examples) {
   Program program = given;
-  name_largest_by_amax(program);
-  draw_in_row_order(program);
+  use_recordable_forms(program);
   for (const StateWrite& write : program.writes) {
     const Weight* written = program.find_weight(write.target);
     if (written != nullptr && std::find(weights.begin(), weights.end(), written->name) != weights.end())

@@ -3,14 +3,18 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 #include <torch/csrc/autograd/autograd.h>
+
+#include <limits>
 
 #include "lissome/measure.h"
 #include "tests/expect_error.h"
@@ -304,4 +308,47 @@ TEST_CASE("a gradient over elements whose number follows from the data is refuse
       "%loss: f32[] = aten::mean(%h)\n"
       "return %loss, %picked\n");
   CHECK_NOTHROW(differentiate_program(beside, {"w"}, {at::ones({2, 4})}));
+}
+
+TEST_CASE("medians and products, whose own derivatives read numbers, have autograd's gradients") {
+  struct Case {
+    const char* op;
+    std::vector<float> factors;  // of the rows of x
+  };
+  const std::vector<float> plain{0.5F, -2, 3, 1.5F}, zeros{0.5F, 0, 3, 0}, zero{0.5F, -2, 0, 3}, ties{2, 2, 2, 1};
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<Case> cases = {
+      {"aten::prod(%h)", plain},
+      {"aten::prod(%h)", zero},
+      {"aten::prod(%h)", zeros},
+      {"aten::prod.dim_int(%h, dim=0)", zero},
+      {"aten::prod.dim_int(%h, dim=-1, keepdim=true)", plain},
+      {"aten::cumprod(%h, dim=0)", plain},
+      {"aten::cumprod(%h, dim=0)", zeros},
+      {"aten::cumprod(%h, dim=1)", zero},
+      {"aten::median(%h)", plain},
+      {"aten::median(%h)", ties},
+      {"aten::nanmedian(%h)", ties},
+      {"aten::nanmedian(%h)", {2, nan, 2, 1}},
+      {"aten::nanmedian(%h)", {nan, nan, nan, nan}},
+  };
+  for (const auto& [op, factors] : cases) {
+    CAPTURE(op);
+    CAPTURE(factors[1]);
+    const Program program = parse_program(std::string("input %x: f32[n, 3]\ndim n in 1..\n") +
+                                              "parameter @w: f32[3]\n"
+                                              "%h: f32[n, 3] = aten::mul.Tensor(%x, @w)\n"
+                                              "%y: f32[...] = " +
+                                              op +
+                                              "\n%s: f32[...] = aten::square(%y)\n"
+                                              "%loss: f32[] = aten::sum(%s)\n"
+                                              "return %loss\n",
+                                          {{"w", at::ones({3})}});
+    const at::Tensor x = at::ones({4, 3}).mul(at::tensor(factors).unsqueeze(1));
+    const Program joined = differentiate_program(program, {"w"}, {at::rand({3, 3})});
+    const Tensors wanted = differentiate_directly(program, {"w"}, {x});
+    const auto seen = interpret(joined, {x});
+    for (size_t i = 0; i < wanted.size(); ++i)
+      CHECK(at::allclose(seen[i].toTensor(), wanted[i], 1e-5, 1e-6, /*equal_nan=*/true));
+  }
 }

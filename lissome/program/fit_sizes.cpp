@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "lissome/base.h"
 
@@ -53,19 +54,41 @@ std::optional<Dimension> fit_line(const Product& product, const std::vector<Size
   return add(Dimension::combine(Operation::multiply, slope, multiply_names(product)), first - slope * start);
 }
 
-// (m + b)//k + c
-std::optional<Dimension> fit_division(const Product& product, const std::vector<SizeSample>& samples) {
+// (m + b)//k + c, or with sign -1 (b - m)//k + c
+std::optional<Dimension> fit_division(const Product& product, int64_t sign, const std::vector<SizeSample>& samples) {
   for (int64_t divisor = 2; divisor <= kLargestDivisor; ++divisor) {
     for (int64_t offset = 0; offset < divisor; ++offset) {
-      const auto divide = [&](size_t i) { return floor_divide(product.values[i] + offset, divisor); };
+      const auto divide = [&](size_t i) { return floor_divide(sign * product.values[i] + offset, divisor); };
       const int64_t shift = samples.front().number - divide(0);
       bool fits = true;
       for (size_t i = 1; i < samples.size() && fits; ++i) fits = divide(i) + shift == samples[i].number;
       if (!fits) continue;
-      return add(Dimension::combine(Operation::floor_divide, add(multiply_names(product), offset), divisor), shift);
+      const Dimension divided = add(Dimension::combine(Operation::multiply, sign, multiply_names(product)), offset);
+      return add(Dimension::combine(Operation::floor_divide, divided, divisor), shift);
     }
   }
   return std::nullopt;
+}
+
+// Min(k*m + b, c), where c is seen at two sizes at the least.
+std::optional<Dimension> fit_minimum(const Product& product, const std::vector<SizeSample>& samples) {
+  const auto smaller = [](const SizeSample& left, const SizeSample& right) { return left.number < right.number; };
+  const int64_t most = std::max_element(samples.begin(), samples.end(), smaller)->number;
+  Product rising{product.names, {}};
+  std::vector<SizeSample> below;
+  std::set<int64_t> bounded;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i].number == most) {
+      bounded.insert(product.values[i]);
+    } else {
+      below.push_back(samples[i]), rising.values.push_back(product.values[i]);
+    }
+  }
+  if (bounded.size() < 2 || below.empty()) return std::nullopt;
+  const auto line = fit_line(rising, below);
+  if (!line) return std::nullopt;
+  Dimension result = Dimension::combine(Operation::minimum, *line, most);
+  return explains(result, samples) ? std::optional(std::move(result)) : std::nullopt;
 }
 
 // `product` times `name`; nothing where that overflows.
@@ -91,7 +114,8 @@ std::vector<Product> list_products(const std::vector<SizeSample>& samples) {
         auto longer = extend(shorter, names[i], samples);
         if (!longer) continue;
         products.push_back(*longer);
-        by_length[length].emplace_back(i + 1, std::move(*longer));
+        const bool twice = !shorter.names.empty() && shorter.names.back() == names[i];
+        by_length[length].emplace_back(twice ? i + 1 : i, std::move(*longer));
       }
     }
   }
@@ -109,7 +133,13 @@ std::optional<Dimension> fit_size(const std::vector<SizeSample>& samples) {
   }
   for (const Product& product : products) {
     if (product.names.size() > kLargestDivided) break;
-    if (auto division = fit_division(product, samples)) return division;
+    for (const int64_t sign : {1, -1}) {
+      if (auto division = fit_division(product, sign, samples)) return division;
+    }
+  }
+  for (const Product& product : products) {
+    if (product.names.size() > 1) break;
+    if (auto minimum = fit_minimum(product, samples)) return minimum;
   }
   return std::nullopt;
 }

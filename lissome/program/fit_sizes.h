@@ -16,8 +16,9 @@ struct SizeSample {
   int64_t number = 0;
 };
 
-// The simplest of: a constant, k*m + b, (m + b)//k + c, that gives every sample, where m is a name or a product of up
-// to three; fewer names go first. Nothing when none does. All samples must hold the same names.
+// The simplest of: a constant, k*m + b, (m + b)//k + c, (b - m)//k + c, Min(k*m + b, c), that gives every sample, where
+// m is a name or a product of up to three, a name twice included; fewer names go first, and in Min m is a name. Nothing
+// when none does. All samples must hold the same names.
 std::optional<Dimension> fit_size(const std::vector<SizeSample>& samples);
 
 }  // namespace lissome

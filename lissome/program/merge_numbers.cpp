@@ -23,6 +23,7 @@ std::string_view find_operation(Dimension::Operation operation) {
     case Dimension::Operation::add: return "lissome::sym_add";
     case Dimension::Operation::multiply: return "lissome::sym_mul";
     case Dimension::Operation::floor_divide: return "lissome::sym_floordiv";
+    case Dimension::Operation::minimum: return "lissome::sym_min";
     default: throw_error(ErrorKind::internal, "a fitted size holds operation ", static_cast<int>(operation));
   }
 }

@@ -170,8 +170,8 @@ class Trainer {
       average_->swap();
     }
     refuse_lost_weights();
+    note_memory();  // of steps: what follows is none
     if (validation_ == nullptr && !record_.interrupted) measure_training();
-    note_memory();
     return std::move(record_);
   }
 
@@ -485,7 +485,12 @@ class Trainer {
     Dataset seen = data_;
     const int64_t affordable = std::max(record_.steps * update_ / 10, step_->at_once());
     seen.rows.resize(static_cast<size_t>(std::min({seen.samples(), affordable, kMostSamplesMeasured})));
-    const auto result = validate(eval_, seen, step_->at_once(), least_validated_, options_.metrics, control_);
+    std::optional<ValidationResult> result;
+    try {
+      result = validate(eval_, seen, step_->at_once(), least_validated_, options_.metrics, control_);
+    } catch (const Error& error) {  // such as weights with which the model takes a value out of an op's range
+      return notice("how well the trained model does on its own samples cannot be told: " + error.message());
+    }
     if (!result || result->metrics.empty()) return;
     record_.training_metrics = result->metrics;
     std::vector<std::string> told;

@@ -88,7 +88,7 @@ def test_batch_norm_in_parts_is_said_and_its_statistics_are_those_of_the_whole(
     parts = train(lissome, tmp_path, *words, "--batch", 50, "--accumulate", 11, "--no-scale-lr")
     assert parts[0]["steps"] == whole[0]["steps"] == 1
     assert any("normalizes by the statistics of the 47 samples" in note for note in parts[0]["notes"])
-    assert whole[0]["notes"] == []
+    assert [note for note in whole[0]["notes"] if not note.startswith("accuracy")] == []
     for name in ("1.running_mean", "1.running_var"):
         torch.testing.assert_close(parts[1][name], whole[1][name], rtol=1e-6, atol=1e-7)
     assert parts[1]["1.num_batches_tracked"] == whole[1]["1.num_batches_tracked"] == 1

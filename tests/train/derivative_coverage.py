@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import collections
 import functools
+import itertools
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,7 +120,8 @@ def find_order(samples: int, path: str) -> torch.Tensor:
 
 @dataclass
 class Outcome:
-    """trained, narrowed (trained, but not for batches of any size), wrong, refused, or why nothing was compared."""
+    """trained, narrowed (trained, but not for batches of any size), wrong, refused, denied (no file may call the op, see
+    docs/safety.md), or why nothing was compared."""
 
     kind: str
     reason: str = ""
@@ -136,7 +139,7 @@ def compare(net: nn.Module, rows: list[torch.Tensor], path: str) -> Outcome:
     try:
         got = train(path, net, rows)
     except lissome.Error as error:
-        return Outcome("refused", str(error))
+        return Outcome("denied" if "not on the list of ops" in str(error) else "refused", str(error))
     for name, weight in net.named_parameters():
         expected = torch.zeros_like(weight) if weight.grad is None else weight.grad
         error = (got.by_name[name] - expected).abs().max().item()
@@ -149,8 +152,15 @@ def resize(row: torch.Tensor, size: int) -> torch.Tensor:
     return row[torch.arange(size) % len(row)].contiguous()
 
 
-def find_sample(op: Any) -> tuple[Any, list[int]] | None:
-    """The first sample with a batch of at least two, and the places of the tensors that share its first size."""
+def find_samples(op: Any) -> list[tuple[Any, list[int]]]:
+    """The first sample with a batch of at least two, and the first of the highest rank, as a batch of matrices is to a
+    matrix; with the places of the tensors that share its first size."""
+    fitting = list(list_samples(op))
+    ranks = [pytree.tree_leaves((sample.input, sample.args))[0].dim() for sample, _ in fitting]
+    return [fitting[i] for i in sorted({0, ranks.index(max(ranks))})] if fitting else []
+
+
+def list_samples(op: Any) -> Iterator[tuple[Any, list[int]]]:
     for sample in list(op.sample_inputs("cpu", torch.float32, requires_grad=True)):
         leaves = pytree.tree_leaves(((sample.input, *sample.args), sample.kwargs))
         tensors = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)}
@@ -159,17 +169,14 @@ def find_sample(op: Any) -> tuple[Any, list[int]] | None:
             continue
         if any(t.layout != torch.strided for t in tensors.values()):
             continue  # no batch of samples is sparse
+        if not all(t.isfinite().all() for t in tensors.values()):
+            continue  # refused as data
         if any(t.requires_grad and t.dtype == torch.float32 for t in tensors.values()):
-            return sample, [i for i, leaf in tensors.items() if leaf.dim() > 0 and len(leaf) == len(first)]
-    return None
+            yield sample, [i for i, leaf in tensors.items() if leaf.dim() > 0 and len(leaf) == len(first)]
 
 
-def run_case(op: Any, named: bool, path: str, seen: set[str]) -> Outcome:
+def run_case(op: Any, sample: Any, batched: list[int], named: bool, path: str, seen: set[str]) -> Outcome:
     torch.manual_seed(1)
-    found = find_sample(op)
-    if found is None:
-        return Outcome("no sample")
-    sample, batched = found
     net = OpNet(op, sample, batched)
     leaves = pytree.tree_leaves(((sample.input, *sample.args), sample.kwargs))
     rows = [leaves[place].detach().contiguous() for place in batched]
@@ -216,7 +223,7 @@ def entry_of(target: str) -> str:
 
 @dataclass
 class Counts:
-    """Operators by outcome in fixed (False) and named (True) dimensions, and the entries that those reached."""
+    """Calls by outcome in fixed (False) and named (True) dimensions, and the entries that those reached."""
 
     operators: dict[bool, collections.Counter]
     entries: dict[bool, dict[str, set[str]]]
@@ -226,9 +233,14 @@ def measure(chosen: list[tuple[str, Any]], folder: Path, verbose: bool) -> Count
     counts = Counts({n: collections.Counter() for n in (False, True)},
                     {n: collections.defaultdict(set) for n in (False, True)})
     for name, op in chosen:
+        torch.manual_seed(1)
+        samples = find_samples(op)
         for named in (False, True):
+            if not samples:
+                counts.operators[named]["no sample"] += 1
+        for (sample, batched), named in itertools.product(samples, (False, True)):
             seen: set[str] = set()
-            outcome = run_case(op, named, str(folder / "case.pt2"), seen)
+            outcome = run_case(op, sample, batched, named, str(folder / "case.pt2"), seen)
             counts.operators[named][outcome.kind] += 1
             counts.entries[named][outcome.kind] |= {entry_of(target) for target in seen}
             if verbose or outcome.kind in ("wrong", "refused", "narrowed"):
@@ -237,19 +249,24 @@ def measure(chosen: list[tuple[str, Any]], folder: Path, verbose: bool) -> Count
 
 
 def print_counts(counts: Counts) -> None:
-    kinds = ["trained", "narrowed", "refused", "wrong", "export impossible", "size impossible", "no sample", "gradient not finite",
-             "random"]
+    kinds = ["trained", "narrowed", "refused", "wrong", "denied", "export impossible", "size impossible", "no sample",
+             "gradient not finite", "random"]
     listed = set(ENTRIES.read_text().split())
-    print("operators of op_db  " + "  ".join(kinds) + "  trained of those tried")
+    print("calls of op_db      " + "  ".join(kinds) + "  trained of those tried")
     for named, counter in counts.operators.items():
         tried = sum(counter[kind] for kind in ("trained", "narrowed", "refused", "wrong"))
         cells = "  ".join(f"{counter[kind]:>{len(kind)}}" for kind in kinds)
         print(f"{'named' if named else 'fixed':18}  {cells}  {100 * counter['trained'] / max(tried, 1):.1f} %")
     for named, reached in counts.entries.items():
-        trained = (reached["trained"] | reached["narrowed"]) & listed
-        failed = (reached["refused"] | reached["wrong"]) & listed - trained
-        print(f"entries, {'named' if named else 'fixed'}: {len(trained)} trained, {len(failed)} refused or wrong in "
-              f"every case, {len(listed) - len(trained) - len(failed)} not reached, of {len(listed)} listed")
+        trained = reached["trained"] & listed
+        narrowed = reached["narrowed"] & listed - trained
+        failed = (reached["refused"] | reached["wrong"]) & listed - trained - narrowed
+        tried = len(trained) + len(narrowed) + len(failed)
+        print(f"entries, {'named' if named else 'fixed'}: {len(trained)} trained ({100 * len(trained) / max(tried, 1):.1f} % "
+              f"of those tried), {len(narrowed)} narrowed, {len(failed)} refused or wrong in every case, "
+              f"{len(listed) - tried} not reached, of {len(listed)} listed")
+        for entry in sorted(narrowed | failed):
+            print(f"  {'narrowed' if entry in narrowed else 'failed'}: {entry}")
 
 
 def main() -> int:
