@@ -1,7 +1,7 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
-#   make demo | demo-train | test | build | bench | format | sanitize | sanitize-files | fuzz | clean
+#   make demo | demo-train | test | docs-test | build | bench | format | sanitize | sanitize-files | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test demo demo-train bench bench-full bench-train format sanitize sanitize-files fuzz clean
+.PHONY: help build test docs-test demo demo-train bench bench-full bench-train format sanitize sanitize-files fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
@@ -21,6 +21,11 @@ test: ## build, unit tests, then whole commands, parity with Python, structure, 
 	ctest --test-dir $(release) --output-on-failure --no-tests=error
 	$(python) -m pytest tests -m 'not alone' --numprocesses $(jobs) --dist loadfile
 	$(python) -m pytest tests -m alone
+
+docs-test: ## every command and example of README.md and docs/
+	@tools/setup test
+	@tools/build all
+	$(python) -m pytest tests/readme
 
 demo: ## train, optimize and report two real models
 	@tools/setup demo

@@ -223,6 +223,10 @@ void read_part(const PartText& part, int64_t end, const ScheduleSetting& setting
   Fields fields(part.text, std::string_view(part.text).substr(rest), setting);
   int64_t warm_up = 0, begin = part.begin;
   fields.take("warmup", warm_up);
+  if (warm_up > 0 && warm_up >= end - begin)
+    throw_error(ErrorKind::usage, "schedule ", quote(part.text), ": a warm-up of ", warm_up,
+                " steps leaves none of the ", end - begin,
+                " that there are\nGive a shorter one, or train for more steps (--epochs, a smaller --batch)");
   if (warm_up > 0) {
     parts.push_back({begin, LinearRate{.start = 1.0 / static_cast<double>(warm_up), .steps = warm_up}});
     begin += warm_up;

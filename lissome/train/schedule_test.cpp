@@ -64,7 +64,7 @@ TEST_CASE("texts that say nothing are refused with what is allowed") {
   EXPECT_ERROR(usage, parse("linear:steps=5+cosine@0"), "begins at step 0");
   EXPECT_ERROR(usage, parse("cosine@5"), "begins at step 0");
   EXPECT_ERROR(usage, parse("linear+plateau@10"), "a schedule alone");
-  EXPECT_ERROR(usage, parse("cosine:warmup=100"), "cosine", "steps are at least 1");
+  EXPECT_ERROR(usage, parse("cosine:warmup=100"), "cosine", "a warm-up of 100 steps leaves none of the 100");
   EXPECT_ERROR(invalid_input, Schedule(-1, {{0, ConstantRate{}}}), "at least 0 and a number in f32, not -1");
   EXPECT_ERROR(invalid_input, Schedule(1e39, {{0, ConstantRate{}}}), "a number in f32, not 1e+39");
 }

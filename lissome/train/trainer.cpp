@@ -25,6 +25,7 @@
 #include "lissome/train/nonfinite.h"
 #include "lissome/train/offload_weights.h"
 #include "lissome/train/race_steps.h"
+#include "lissome/train/row_order.h"
 #include "lissome/train/schedule.h"
 #include "lissome/train/training_bytes.h"
 #include "lissome/train/training_facts.h"
@@ -668,7 +669,8 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   const KeptRandomState random;
   FoundSnapshot found;
   if (!options.resume.empty()) found = find_snapshot(options.resume);
-  const auto start = start_widest(model, data, validation, options, found, control);
+  const WeightsInRowOrder weights(model);
+  const auto start = start_widest(weights.program(), data, validation, options, found, control);
   Trainer& trainer = *start->trainer;
   at::manual_seed(options.seed);  // recording may have drawn
   malloc_trim(0);  // what recording and planning freed, several times the weights, goes back to the system
@@ -683,6 +685,7 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   } catch (const c10::OutOfMemoryError& error) {
     throw_error(ErrorKind::over_budget, "training: ", error.what_without_backtrace());
   }
+  weights.copy_back();
   trained.program = make_eval_form(model);
   return trained;
 }

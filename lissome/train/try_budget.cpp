@@ -8,6 +8,7 @@
 #include "lissome/train/freeze.h"
 #include "lissome/train/labels.h"
 #include "lissome/train/offload_weights.h"
+#include "lissome/train/row_order.h"
 
 namespace lissome {
 namespace {
@@ -104,8 +105,9 @@ BudgetTrial try_fitted(const Program& model, const Dataset& data, const TrainOpt
 
 BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOptions& options) {
   check_offload_folder(options.offload);
+  const WeightsInRowOrder weights(model);
   BudgetTrial trial;
-  fit_widest(model, data, nullptr, options.batch, [&](const Program& fitted, const std::string& notice) {
+  fit_widest(weights.program(), data, nullptr, options.batch, [&](const Program& fitted, const std::string& notice) {
     trial = try_fitted(fitted, data, options);
     trial.notice = notice;
   });

@@ -208,3 +208,38 @@ def test_a_budget_is_told_and_kept():
     assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
     with pytest.raises(lissome.OverBudgetError, match="before any activation"):
         lissome.budget(module, x, memory="100KiB", **words)
+
+
+class Pictures(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 5, 3)
+        self.head = torch.nn.Linear(5, 4)
+        self.head.weight = torch.nn.Parameter(torch.randn(5, 4).t())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.conv(x).relu().mean((2, 3)))
+
+
+@pytest.mark.parametrize("place", [True, False])
+def test_weights_in_another_order_than_rows_train(place: bool):
+    """Channels-last and transposed weights learn what others learn, and stay where and as they lie."""
+    torch.manual_seed(2)
+    module = Pictures().to(memory_format=torch.channels_last).train()
+    dense = Pictures().train()
+    dense.load_state_dict(module.state_dict())
+    dense.head.weight = torch.nn.Parameter(dense.head.weight.detach().contiguous())
+    x, labels = torch.randn(40, 3, 8, 8), torch.arange(40) % 4
+    strides = [parameter.stride() for parameter in module.parameters()]
+    assert strides != [parameter.stride() for parameter in dense.parameters()]
+    places = [parameter.data_ptr() for parameter in module.parameters()]
+    words = {"labels": labels, "example_inputs": (x[:4],), "batch": 20, "epochs": 3, "lr": 0.05}
+    if not place:
+        words["memory"] = "64MiB"
+    lissome.budget(module, x, labels=labels, example_inputs=(x[:4],), batch=20, memory="64MiB")
+    for each in (module, dense):
+        lissome.train(each, x, **words)
+    assert strides == [parameter.stride() for parameter in module.parameters()]
+    assert places == [parameter.data_ptr() for parameter in module.parameters()]
+    for (name, seen), (_, wanted) in zip(module.named_parameters(), dense.named_parameters(), strict=True):
+        torch.testing.assert_close(seen, wanted, rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")

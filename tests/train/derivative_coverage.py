@@ -5,7 +5,11 @@ parameter added to it, so that the operator's gradients reach parameters. A step
 minus the gradient in the parameter, which is compared with PyTorch's. The batch dimension, the first of the first
 tensor, is trained fixed and named; a named one at the size of the export, at 1 and at 3.
 
-    python tests/train/derivative_coverage.py [--part I/N] [--only WORD] [--verbose] [--list]
+With --modules the same for the modules of torch.nn in train mode, with the inputs of PyTorch's own tests of them
+(module_db): the gradients are those of their weights and of what is added to their inputs. With --precision bf16 the
+step runs in bf16 and is compared with torch.autocast, within 1e-2.
+
+    python tests/train/derivative_coverage.py [--modules] [--precision bf16] [--part I/N] [--only WORD] [--verbose] [--list]
 """
 
 from __future__ import annotations
@@ -17,9 +21,10 @@ import itertools
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -27,6 +32,7 @@ import torchgen
 import yaml
 from torch import nn
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_modules import module_db
 from torch.utils import _pytree as pytree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +40,7 @@ sys.path.insert(0, str(ROOT / "build" / "python"))
 import lissome  # noqa: E402
 
 ENTRIES = Path(__file__).with_name("derivative_entries.txt")
-TOLERANCE = 1e-5  # of the largest element of a gradient
+TOLERANCES = {"f32": 1e-5, "bf16": 1e-2}  # of the largest element of a gradient
 LARGEST = 4096  # elements of a sample's tensors
 OPERATOR_NAMES = [op.name + (f".{op.variant_test_name}" if op.variant_test_name else "") for op in op_db]
 
@@ -92,14 +98,14 @@ class Gradients:
     narrowed: bool  # no gradients could be recorded for batches of any size, which a notice said
 
 
-def train(path: str, net: nn.Module, rows: list[torch.Tensor]) -> Gradients:
+def train(path: str, net: nn.Module, rows: list[torch.Tensor], precision: str = "f32") -> Gradients:
     """One step of SGD over all rows."""
     options = {"momentum": 0.0, "weight_decay": 0.0}
     trained = lissome.train(path, {f"rows_{i}": row for i, row in enumerate(rows)} if len(rows) > 1 else rows[0],
                             loss="output", optimizer="sgd", optimizer_options=options, lr=1.0, clip=0.0,
-                            batch=len(rows[0]), threads=1)
+                            batch=len(rows[0]), threads=1, precision=precision)
     narrowed = any(note.startswith("batches have ") for note in trained.record["notes"])
-    return Gradients({name: -trained.weights[name] for name, _ in net.named_parameters()}, narrowed)
+    return Gradients({name: weight.detach() - trained.weights[name] for name, weight in net.named_parameters()}, narrowed)
 
 
 def export(net: nn.Module, rows: list[torch.Tensor], named: bool, path: str) -> None:
@@ -127,23 +133,25 @@ class Outcome:
     reason: str = ""
 
 
-def compare(net: nn.Module, rows: list[torch.Tensor], path: str) -> Outcome:
+def compare(net: nn.Module, rows: list[torch.Tensor], path: str, precision: str) -> Outcome:
     order = find_order(len(rows[0]), path.replace("case", "order"))
     net.zero_grad()
     try:
-        net(*(row[order] for row in rows)).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            loss = net(*(row[order] for row in rows))
+        loss.backward()
     except Exception as error:  # noqa: BLE001  PyTorch's own, of any kind; counted and printed
         return Outcome("size impossible", str(error))
     if not all(p.grad is None or p.grad.isfinite().all() for p in net.parameters()):
         return Outcome("gradient not finite")
     try:
-        got = train(path, net, rows)
+        got = train(path, net, rows, precision)
     except lissome.Error as error:
         return Outcome("denied" if "not on the list of ops" in str(error) else "refused", str(error))
     for name, weight in net.named_parameters():
         expected = torch.zeros_like(weight) if weight.grad is None else weight.grad
         error = (got.by_name[name] - expected).abs().max().item()
-        if not error <= TOLERANCE * max(1.0, expected.abs().max().item()):
+        if not error <= TOLERANCES[precision] * max(1.0, expected.abs().max().item()):
             return Outcome("wrong", f"{name} of {len(rows[0])} rows is off by {error:.3g}")
     return Outcome("narrowed" if got.narrowed else "trained")
 
@@ -152,16 +160,40 @@ def resize(row: torch.Tensor, size: int) -> torch.Tensor:
     return row[torch.arange(size) % len(row)].contiguous()
 
 
-def find_samples(op: Any) -> list[tuple[Any, list[int]]]:
-    """The first sample with a batch of at least two, and the first of the highest rank, as a batch of matrices is to a
-    matrix; with the places of the tensors that share its first size."""
-    fitting = list(list_samples(op))
-    ranks = [pytree.tree_leaves((sample.input, sample.args))[0].dim() for sample, _ in fitting]
+@dataclass
+class Call:
+    """`op(sample.input, *sample.args, **sample.kwargs)`, of which the leaves `batched` share the size of the batch."""
+
+    op: Any
+    sample: Any
+    batched: list[int]
+
+    @property
+    def rank(self) -> int:
+        return pytree.tree_leaves((self.sample.input, self.sample.args))[0].dim()
+
+
+def choose_calls(calls: Iterable[Call]) -> list[Call]:
+    """The first with a batch, and the first of the highest rank, as a batch of matrices is to a matrix."""
+    fitting = list(calls)
+    ranks = [call.rank for call in fitting]
     return [fitting[i] for i in sorted({0, ranks.index(max(ranks))})] if fitting else []
 
 
-def list_samples(op: Any) -> Iterator[tuple[Any, list[int]]]:
-    for sample in list(op.sample_inputs("cpu", torch.float32, requires_grad=True)):
+def list_module_calls(info: Any) -> Iterator[Call]:
+    for given in info.module_inputs_func(info, device="cpu", dtype=torch.float32, requires_grad=True, training=True):
+        module = info.module_cls(*given.constructor_input.args, **given.constructor_input.kwargs).train()
+        first, *others = given.forward_input.args or (None,)
+        yield from keep_batches(module, [SimpleNamespace(input=first, args=tuple(others), kwargs=given.forward_input.kwargs)])
+
+
+def list_operator_calls(op: Any) -> Iterator[Call]:
+    return keep_batches(op, op.sample_inputs("cpu", torch.float32, requires_grad=True))
+
+
+def keep_batches(op: Any, samples: Iterable[Any]) -> Iterator[Call]:
+    """Those with a batch of at least two samples."""
+    for sample in list(samples):
         leaves = pytree.tree_leaves(((sample.input, *sample.args), sample.kwargs))
         tensors = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)}
         first = next((leaf for leaf in tensors.values() if leaf.dim() > 0), None)
@@ -171,13 +203,14 @@ def list_samples(op: Any) -> Iterator[tuple[Any, list[int]]]:
             continue  # no batch of samples is sparse
         if not all(t.isfinite().all() for t in tensors.values()):
             continue  # refused as data
-        if any(t.requires_grad and t.dtype == torch.float32 for t in tensors.values()):
-            yield sample, [i for i, leaf in tensors.items() if leaf.dim() > 0 and len(leaf) == len(first)]
+        if isinstance(op, nn.Module) or any(t.requires_grad and t.dtype == torch.float32 for t in tensors.values()):
+            yield Call(op, sample, [i for i, leaf in tensors.items() if leaf.dim() > 0 and len(leaf) == len(first)])
 
 
-def run_case(op: Any, sample: Any, batched: list[int], named: bool, path: str, seen: set[str]) -> Outcome:
+def run_case(call: Call, named: bool, precision: str, path: str, seen: set[str]) -> Outcome:
     torch.manual_seed(1)
-    net = OpNet(op, sample, batched)
+    sample, batched = call.sample, call.batched
+    net = OpNet(call.op, sample, batched)
     leaves = pytree.tree_leaves(((sample.input, *sample.args), sample.kwargs))
     rows = [leaves[place].detach().contiguous() for place in batched]
     try:
@@ -190,7 +223,7 @@ def run_case(op: Any, sample: Any, batched: list[int], named: bool, path: str, s
     draws = any(torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()) for target in ops)
     narrowed = []
     for size in (len(rows[0]), 1, 3) if named else (len(rows[0]),):
-        outcome = compare(net, [resize(row, size) for row in rows], path)
+        outcome = compare(net, [resize(row, size) for row in rows], path, precision)
         if outcome.kind == "narrowed":
             narrowed.append(size)
         elif outcome.kind == "wrong" and draws:
@@ -229,18 +262,16 @@ class Counts:
     entries: dict[bool, dict[str, set[str]]]
 
 
-def measure(chosen: list[tuple[str, Any]], folder: Path, verbose: bool) -> Counts:
+def measure(chosen: list[tuple[str, list[Call]]], precision: str, folder: Path, verbose: bool) -> Counts:
     counts = Counts({n: collections.Counter() for n in (False, True)},
                     {n: collections.defaultdict(set) for n in (False, True)})
-    for name, op in chosen:
-        torch.manual_seed(1)
-        samples = find_samples(op)
+    for name, calls in chosen:
         for named in (False, True):
-            if not samples:
+            if not calls:
                 counts.operators[named]["no sample"] += 1
-        for (sample, batched), named in itertools.product(samples, (False, True)):
+        for call, named in itertools.product(calls, (False, True)):
             seen: set[str] = set()
-            outcome = run_case(op, sample, batched, named, str(folder / "case.pt2"), seen)
+            outcome = run_case(call, named, precision, str(folder / "case.pt2"), seen)
             counts.operators[named][outcome.kind] += 1
             counts.entries[named][outcome.kind] |= {entry_of(target) for target in seen}
             if verbose or outcome.kind in ("wrong", "refused", "narrowed"):
@@ -252,7 +283,7 @@ def print_counts(counts: Counts) -> None:
     kinds = ["trained", "narrowed", "refused", "wrong", "denied", "export impossible", "size impossible", "no sample",
              "gradient not finite", "random"]
     listed = set(ENTRIES.read_text().split())
-    print("calls of op_db      " + "  ".join(kinds) + "  trained of those tried")
+    print("calls               " + "  ".join(kinds) + "  trained of those tried")
     for named, counter in counts.operators.items():
         tried = sum(counter[kind] for kind in ("trained", "narrowed", "refused", "wrong"))
         cells = "  ".join(f"{counter[kind]:>{len(kind)}}" for kind in kinds)
@@ -272,6 +303,8 @@ def print_counts(counts: Counts) -> None:
 def main() -> int:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--modules", action="store_true", help="the modules of torch.nn in place of operators")
+    parser.add_argument("--precision", choices=list(TOLERANCES), default="f32")
     parser.add_argument("--part", default="0/1", help="I/N: every Nth operator from the Ith on")
     parser.add_argument("--only", default="", help="a part of an operator's name")
     parser.add_argument("--list", action="store_true", help="write the entries of derivatives.yaml and stop")
@@ -281,10 +314,15 @@ def main() -> int:
         ENTRIES.write_text("\n".join(list_entries()) + "\n")
         return 0
     first, step = map(int, args.part.split("/"))
-    operators = [(name, op) for name, op in zip(OPERATOR_NAMES, op_db, strict=True) if op.supports_autograd]
-    chosen = [(name, op) for name, op in operators[first::step] if args.only in name]
+    torch.manual_seed(1)
+    if args.modules:
+        listed = [(info.name, functools.partial(list_module_calls, info)) for info in module_db]
+    else:
+        operators = [(name, op) for name, op in zip(OPERATOR_NAMES, op_db, strict=True) if op.supports_autograd]
+        listed = [(name, functools.partial(list_operator_calls, op)) for name, op in operators]
+    chosen = [(name, choose_calls(list_calls())) for name, list_calls in listed[first::step] if args.only in name]
     with tempfile.TemporaryDirectory() as folder:
-        counts = measure(chosen, Path(folder), args.verbose)
+        counts = measure(chosen, args.precision, Path(folder), args.verbose)
     print_counts(counts)
     return 1 if any(counter["wrong"] for counter in counts.operators.values()) else 0
 
