@@ -6,6 +6,8 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/as_strided.h>
 #include <ATen/ops/zero.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <memory>
@@ -17,6 +19,7 @@
 
 #include "lissome/program.h"
 #include "lissome/program/check_values_rows.h"
+#include "lissome/program/record_calls.h"
 
 namespace lissome {
 namespace {
@@ -188,7 +191,11 @@ void CheckedCall::check(std::span<const c10::IValue> arguments) const {
     const int64_t mode = arguments[position].toInt();
     require_value(mode >= 0 && mode <= 2, "'", expected[position].name(), "' is ", mode, ", allowed are 0 to 2");
   }
-  if (facts_->check != nullptr) facts_->check(arguments);
+  if (facts_->check == nullptr) return;
+  // What a check computes is no part of a recording.
+  const c10::impl::ExcludeDispatchKeyGuard unseen(kRecordingKey);
+  const c10::NoGradGuard without_gradients;
+  facts_->check(arguments);
 }
 
 void CheckedCall::operator()(std::vector<c10::IValue>& stack) const {

@@ -20,8 +20,6 @@
 namespace lissome {
 namespace {
 
-constexpr c10::DispatchKey kKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
-
 std::string plain_name(const c10::FunctionSchema& schema) { return schema.name().substr(schema.name().find(':') + 2); }
 
 // Makes storage without contents. Code may fill it through its memory, which no op shows.
@@ -325,10 +323,10 @@ class RecordingKernel : public c10::OperatorKernel {
  public:
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, std::vector<c10::IValue>* stack) {
     if (records_gradients(listener.level) && (is_composed(op) || casts_first(op, keys))) {
-      return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
+      return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kRecordingKey), stack);
     }
     if (const auto functional = find_form_to_copy(op, *stack)) return run_out_of_place(*functional, *stack);
-    const c10::impl::ExcludeDispatchKeyGuard unseen(kKey);
+    const c10::impl::ExcludeDispatchKeyGuard unseen(kRecordingKey);
     if (listener.recorder == nullptr) return op.callBoxed(*stack);
     const std::vector<c10::IValue> arguments(stack->end() - std::ssize(op.schema().arguments()), stack->end());
     RecordedCall call = listener.recorder->note_arguments(op, arguments);
@@ -343,7 +341,7 @@ void register_listener() {
   static std::once_flag once;
   std::call_once(once, [] {
     keep_registration(c10::Dispatcher::singleton().registerFallback(
-        kKey, c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<RecordingKernel>()), "lissome"));
+        kRecordingKey, c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<RecordingKernel>()), "lissome"));
   });
 }
 
@@ -367,7 +365,7 @@ Recording record_calls(const std::vector<at::Tensor>& known, RecordingLevel leve
   Recorder recorder(known);
   const std::vector<at::Tensor> outputs = [&] {
     const Listening listening({&recorder, level});
-    const c10::impl::IncludeDispatchKeyGuard seen(kKey);
+    const c10::impl::IncludeDispatchKeyGuard seen(kRecordingKey);
     return code();
   }();
   return recorder.finish(outputs);

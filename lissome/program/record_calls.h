@@ -44,6 +44,9 @@ enum class RecordingLevel : uint8_t {
 
 inline bool records_gradients(RecordingLevel level) { return level != RecordingLevel::outermost; }
 
+// On while calls are recorded on a thread; what excludes it there is not noted.
+inline constexpr c10::DispatchKey kRecordingKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
 // Runs `code` on this thread; `known` are tensors that it may read by their own. Exceptions of `code` pass through.
 Recording record_calls(const std::vector<at::Tensor>& known, RecordingLevel level,
                        const std::function<std::vector<at::Tensor>()>& code);

@@ -1,7 +1,9 @@
 #include "lissome/program/recordable_forms.h"
 
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
+#include <optional>
 #include <utility>
 
 namespace lissome {
@@ -84,6 +86,14 @@ void replace_cumulated_product(Replacement& to, ValueId x) {
   to.finish("aten::add.Tensor", {to.repeat(values), back});
 }
 
+// Without a look at the numbers first; one that is no class is refused by scatter.
+void replace_one_hot(Replacement& to, ValueId x) {
+  const ValueId classes = to.add("aten::arange", {to.argument("num_classes"), Dtype::i64});
+  const ValueId places = to.add("aten::unsqueeze", {x, -1});
+  const ValueId zeros = to.add("aten::mul.Scalar", {to.add("aten::eq.Tensor", {places, classes}), 0});
+  to.finish("aten::scatter.value", {zeros, -1, places, 1});
+}
+
 // Integers and casts on the way have derivatives of their own.
 bool is_plain(const Program& program, const Node& node) {
   const ValueType& type = program.value(node.arguments.at(0).value()).type;
@@ -95,13 +105,43 @@ bool is_plain(const Program& program, const Node& node) {
 bool replace(Program& program, Node& node) {
   const bool median = node.is("aten::median") || node.is("aten::nanmedian");
   const bool product = node.is("aten::prod") || node.is("aten::prod.dim_int"), cumulated = node.is("aten::cumprod");
-  if (!(median || product || cumulated) || !node.arguments.at(0).is_value() || !is_plain(program, node)) return false;
+  const bool one_hot = node.is("aten::one_hot") && node.argument("num_classes") != Argument(-1);
+  if (!(median || product || cumulated || one_hot) || !node.arguments.at(0).is_value()) return false;
+  if (!one_hot && !is_plain(program, node)) return false;
   Replacement to(program, node);
   const ValueId x = node.arguments.at(0).value();
+  if (one_hot) replace_one_hot(to, x);
   if (median) replace_median(to, x);
   if (product) replace_product(to, x);
   if (cumulated) replace_cumulated_product(to, x);
   return true;
+}
+
+// How many heads of the query share one of the key; nothing where that is not known or 1.
+std::optional<int64_t> find_shared_heads(const Program& program, const Node& node) {
+  const auto read_heads = [&](std::string_view name) -> std::optional<int64_t> {
+    const ValueType& type = program.value(node.argument(name).value()).type;
+    return type.sized && type.sizes.size() >= 3 ? type.sizes[type.sizes.size() - 3].constant() : std::nullopt;
+  };
+  if (!node.is("aten::scaled_dot_product_attention") || node.argument("enable_gqa") != Argument(true))
+    return std::nullopt;
+  const std::optional<int64_t> query = read_heads("query"), key = read_heads("key"), value = read_heads("value");
+  if (!query || !key || key != value || *key <= 0 || *query % *key != 0) return std::nullopt;
+  return *query / *key;
+}
+
+// Key and value with as many heads as the query: kernels with derivatives take no others.
+void repeat_heads(Program& program, Node& node, int64_t times) {
+  for (const size_t place : {1, 2}) {
+    const Argument given = node.arguments.at(place);
+    ValueType type = program.value(given.value()).type;
+    type.sizes[type.sizes.size() - 3] = Dimension(*type.sizes[type.sizes.size() - 3].constant() * times);
+    const Op repeat = Op::find("aten::repeat_interleave.self_int");
+    node.arguments[place] =
+        program.add_node(repeat, complete_arguments(repeat, {given, times, -3}), {type}, node.origin).result();
+  }
+  for (size_t i = 0; i < node.op.schema().arguments().size(); ++i)
+    if (node.op.schema().arguments()[i].name() == "enable_gqa") node.arguments[i] = false;
 }
 
 void name_by_amax(Node& node) {
@@ -122,6 +162,7 @@ void use_recordable_forms(Program& program) {
   for (Node& node : std::exchange(program.nodes, {})) {
     if (node.is("aten::max") || node.is("aten::min")) name_by_amax(node);
     if (node.is("aten::dropout") || node.is("aten::alpha_dropout")) put_in_row_order(program, node);
+    if (const auto times = find_shared_heads(program, node)) repeat_heads(program, node, *times);
     const bool replaced = replace(program, node);
     for (Node& made : std::exchange(program.nodes, {})) nodes.push_back(std::move(made));
     if (!replaced) nodes.push_back(std::move(node));

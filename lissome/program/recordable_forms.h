@@ -6,12 +6,13 @@
 namespace lissome {
 
 // Results stay as they are, and so do gradients.
-//   max, min                      amax, amin
-//   median, nanmedian, prod, cumprod   whose derivatives read numbers out of tensors: their values y, and to those
-//                                 sum(J * (x - x')), where x' has the elements of x and no gradient: zeros whose
-//                                 gradient is J
-//   dropout                       of an input in the order of rows: PyTorch draws its mask in the order in which the
-//                                 input lies in memory, which a program does not know
+//   max, min: amax, amin
+//   median, nanmedian, prod, cumprod, whose derivatives read numbers out of tensors: their values y, and to those
+//     sum(J * (x - x')), where x' has the elements of x and no gradient: zeros whose gradient is J
+//   one_hot of a number of classes: ones scattered into zeros
+//   attention with fewer heads of keys than of queries (enable_gqa): with the heads repeated
+//   dropout: of an input in the order of rows. PyTorch draws its mask in the order in which the input lies in memory,
+//     which a program does not know
 void use_recordable_forms(Program& program);
 
 }  // namespace lissome

@@ -24,6 +24,40 @@ class States(nn.Module):
         return self.layer(x)[0]
 
 
+class Chosen(nn.Module):
+    """Rows of tables by classes: the places of the largest elements, which have no gradient."""
+
+    def __init__(self, bag: bool) -> None:
+        super().__init__()
+        self.table = nn.EmbeddingBag(3, 3, mode="mean") if bag else nn.Linear(3, 3)
+        self.bag = bag
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        classes = x.argmax(2)
+        picked = self.table(classes) if self.bag else self.table(nn.functional.one_hot(classes, 3).float()).mean(1)
+        return x * picked.unsqueeze(1)
+
+
+class SharedHeads(nn.Module):
+    """Two heads of queries over one of keys and values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.back = nn.Linear(3, 8), nn.Linear(3, 4), nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        query, key = (part.unflatten(-1, (-1, 4)).transpose(1, 2) for part in (self.query(x), self.key(x)))
+        mixed = nn.functional.scaled_dot_product_attention(query, key, key, enable_gqa=True)
+        return self.back(mixed.transpose(1, 2).flatten(2))
+
+
+class Reduced(nn.Module):
+    """Scaled by products."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * x.prod(2, keepdim=True) + x.cumprod(1)
+
+
 SAMPLES, BATCH, RATE = 7, 3, 0.5  # batches of 3, 3 and 1
 LAYERS = {
     "SiLU": nn.SiLU,
@@ -46,6 +80,11 @@ LAYERS = {
     "RNN": lambda: States(nn.RNN(3, 3, batch_first=True)),
     "TransformerEncoderLayer": lambda: nn.TransformerEncoderLayer(3, 1, 6, dropout=0.0, batch_first=True),
     "Conv1d": lambda: nn.Conv1d(4, 4, 3, padding=1),
+    "EmbeddingBag": lambda: Chosen(True),
+    "one_hot": lambda: Chosen(False),
+    "shared heads": SharedHeads,
+    "prod and cumprod": Reduced,
+    "spectral_norm": lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)),
 }
 
 
