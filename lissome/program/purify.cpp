@@ -74,6 +74,7 @@ class Purifier {
   void keep_node(const Node& node);
   void change_look(const Node& node, const Op& look);
   void add_results(const Node& node);
+  void name_after(ValueId id, ValueId written);
   bool visit_control(const Node& node, size_t position);
   void finish();
 
@@ -262,6 +263,13 @@ void Purifier::add_results(const Node& node) {
   }
 }
 
+// Reads of `id` are reads of `written` from now on.
+void Purifier::name_after(ValueId id, ValueId written) {
+  add_root(id, false);
+  entry(id).renamed = written;
+  roots_[static_cast<size_t>(entry(written).root)].members.push_back(id);
+}
+
 void Purifier::keep_node(const Node& node) {
   program_.nodes.push_back(read_node(node));
   add_results(node);
@@ -316,15 +324,22 @@ void Purifier::visit(const Node& node, size_t position) {
   for (const ValueId result : node.results) {
     const auto self = std::find_if(contents->begin(), contents->end(),
                                    [&](const WrittenArgument& one) { return one.value == result; });
-    add_root(result, false);
-    if (self == contents->end()) continue;
-    const ValueId written_value = follow(node.arguments[static_cast<size_t>(self->position)].value());
-    entry(result).renamed = written_value;
-    roots_[static_cast<size_t>(entry(written_value).root)].members.push_back(result);
+    if (self == contents->end()) {
+      add_root(result, false);
+      continue;
+    }
+    name_after(result, follow(node.arguments[static_cast<size_t>(self->position)].value()));
   }
   for (const WrittenArgument& one : *contents) {
     write(node.arguments[static_cast<size_t>(one.position)].value(), one.value, position);
   }
+}
+
+// Whether all bodies give the same value as these two results.
+bool gives_twice(const Node& node, size_t left, size_t right) {
+  return std::all_of(node.bodies.begin(), node.bodies.end(), [&](const auto& body) {
+    return body->outputs[left].value.is_value() && body->outputs[left].value == body->outputs[right].value;
+  });
 }
 
 // A condition or region whose bodies write: each written operand becomes one more result.
@@ -371,7 +386,17 @@ bool Purifier::visit_control(const Node& node, size_t position) {
     changed.results.push_back(contents.back().second);
   }
   program_.nodes.push_back(std::move(changed));
-  add_results(node);
+  Node others = node;  // of results that are no written operand under another name
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    const auto written = std::find_if(contents.begin(), contents.end(), [&](const auto& one) {
+      const size_t output = node.results.size() + static_cast<size_t>(&one - contents.data());
+      return gives_twice(program_.nodes.back(), i, output);
+    });
+    if (written == contents.end()) continue;
+    std::erase(others.results, node.results[i]);
+    name_after(node.results[i], follow(written->first));
+  }
+  add_results(others);
   for (const auto& [target, value] : contents) write(target, value, position);
   return true;
 }

@@ -323,6 +323,13 @@ TEST_CASE("bodies that write their operands give them back as results") {
       "  input %b: f32[2]\n  input %x: f32[2]\n  %0: f32[2] = aten::copy_(%b, %x)\n"
       "  %1: f32[2] = aten::exp(%b)\n  return %1\n}\nreturn %0\n");
   CHECK(pure.writes.size() == 1);
+  // A result that is the written operand goes by its name: a step of power iteration, as a spectral norm takes it.
+  pure = check_purity(
+      "input %w: f32[2, 2]\nbuffer @u: f32[2]\n%0: f32[2] = lissome::region(\"grad=0\", %w, @u) {\n"
+      "  input %w: f32[2, 2]\n  input %u: f32[2]\n  %0: f32[2] = aten::mv(%w, %u)\n"
+      "  %1: f32[2] = aten::div.out(%0, %0, out=%u)\n  return %1\n}\n"
+      "%1: f32[2] = aten::clone(%0)\n%2: f32[2] = aten::mv(%w, %1)\nreturn %2\n");
+  CHECK(pure.writes.size() == 1);
 }
 
 TEST_CASE("what cannot be told apart stays a barrier, and the rest does not") {
