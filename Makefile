@@ -67,7 +67,7 @@ sanitize: ## unit tests under the address and undefined-behaviour sanitizers; wh
 
 sanitize-files: ## what reads files, under the same sanitizers: readers, gates, mutated plans, programs and graphs
 	@tools/setup test
-	@tools/build write_seed_plans
+	@tools/build lissome write_seed_plans
 	@tests/fuzz/make_quick_seeds $(checked)/seeds
 	@LISSOME_PRESET=sanitize-files tools/build test_base test_syntax test_runtime replay_inputs
 	ctest --preset sanitize-files --no-tests=error --tests-regex '^(base|syntax|runtime)$$'

@@ -66,17 +66,15 @@ void require_rising(std::string_view argument, const at::Tensor& tensor, int64_t
 void check_embedding_bag(IValues arguments) {
   const at::Tensor &weight = arguments[0].toTensor(), &indices = arguments[1].toTensor(),
                    &offsets = arguments[2].toTensor();
-  require_value(weight.dim() == 2 && indices.dim() <= 2 && indices.dim() >= 1,
-                "a bag takes a table of rows and 1 or 2 "
-                "dimensions of indices, not ",
-                print_sizes(weight.sizes()), " and ", print_sizes(indices.sizes()));
+  // torch.nn.functional flattens two dimensions of indices; given such, the op reads offsets that need not be there.
+  require_value(weight.dim() == 2 && indices.dim() == 1,
+                "a bag takes a table of rows and one dimension of indices, not ", print_sizes(weight.sizes()), " and ",
+                print_sizes(indices.sizes()));
   require_range("indices", indices, 0, weight.size(0) - 1);
   const bool last = arguments[7].toBool();
-  if (indices.dim() == 1) {
-    require_value(offsets.dim() == 1 && (!last || offsets.numel() > 0), "there must be one dimension of offsets",
-                  last ? " with the last one included" : "");
-    require_rising("offsets", offsets, indices.numel());
-  }
+  require_value(offsets.dim() == 1 && (!last || offsets.numel() > 0), "there must be one dimension of offsets",
+                last ? " with the last one included" : "");
+  require_rising("offsets", offsets, indices.numel());
   if (is_present(arguments[6])) {
     require_value(arguments[6].toTensor().sizes() == indices.sizes(), "there are weights ",
                   print_sizes(arguments[6].toTensor().sizes()), " for indices ", print_sizes(indices.sizes()));

@@ -45,6 +45,11 @@ TEST_CASE("indices and offsets of bags") {
              "'indices' holds 4");
   check_pair(text, {table, integers({0, 3, 1}), integers({0, 3})}, {table, integers({0, 3, 1}), integers({0, 1 << 30})},
              "'offsets' holds");
+  const std::string wide =
+      "input %w: f32[4, 2]\ninput %i: i64[...]\ninput %o: i64[...]\n"
+      "%y, %a, %b, %c = aten::embedding_bag(%w, %i, %o)\nreturn %y\n";
+  check_pair(wide, {table, integers({0, 3, 1}), integers({0, 2})},
+             {table, integers({0, 3, 1}).view({1, 3}), at::zeros({2, 0}, at::kLong)}, "one dimension of indices");
 }
 
 TEST_CASE("labels and lengths of CTC") {

@@ -17,4 +17,11 @@ int64_t pick_number(FuzzRandom& random);
 // Small, so that what has it may still run.
 int64_t pick_size(FuzzRandom& random);
 
+// The position that it is; -1 of what is none: an edit before may have left anything.
+inline int read_id(const Json& json) {
+  if (!json.is_number_integer()) return -1;
+  const auto number = json.get<int64_t>();
+  return number >= 0 && number <= INT32_MAX ? static_cast<int>(number) : -1;
+}
+
 }  // namespace lissome

@@ -36,7 +36,7 @@ int64_t PlanDocument::find_extent(const std::string& name) const {
   for (size_t i = 0; i < dimensions.size(); ++i) {
     if (dimensions[i].value("name", "") != name) continue;
     const Json& extents = head["extents"];
-    return extents.empty() ? 2 : extents[i % extents.size()].get<int64_t>();
+    return extents.empty() ? 2 : read_id(extents[i % extents.size()]);
   }
   return -1;
 }
@@ -46,7 +46,7 @@ std::optional<Sizes> PlanDocument::sizes_of(int id) const {
   if (!value.contains("sizes")) return std::nullopt;
   Sizes sizes;
   for (const Json& size : value["sizes"]) {
-    sizes.push_back(size.is_string() ? find_extent(size.get<std::string>()) : size.get<int64_t>());
+    sizes.push_back(size.is_string() ? find_extent(size.get<std::string>()) : read_id(size));
     if (sizes.back() < 0) return std::nullopt;
   }
   return sizes;
@@ -84,7 +84,7 @@ std::vector<int> PlanDocument::list_defined(size_t position) const {
   }
   for (size_t i = 0; i < position && i < plan["steps"].size(); ++i) {
     for (const Json& result : plan["steps"][i].at("results")) {
-      const int id = result.get<int>();
+      const int id = read_id(result);
       if (id >= 0 && static_cast<size_t>(id) < all.size()) defined.push_back(id);
     }
   }

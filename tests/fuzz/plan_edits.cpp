@@ -61,9 +61,9 @@ void replace_number(Json& json, int64_t before, int64_t after) {
 void fit_array(PlanDocument& document, const Json& value) {
   if (!value.contains("array") || !value.contains("sizes")) return;
   const Json& rows = document.plan["arrays"];
-  const auto row = value["array"].get<size_t>();
-  if (row >= rows.size()) return;
-  const auto at = static_cast<size_t>(std::strtoul(rows[row].value("name", "").c_str(), nullptr, 10));
+  const int row = read_id(value["array"]);
+  if (row < 0 || static_cast<size_t>(row) >= rows.size()) return;
+  const auto at = static_cast<size_t>(std::strtoul(rows[static_cast<size_t>(row)].value("name", "").c_str(), nullptr, 10));
   if (at >= document.head["arrays"].size()) return;
   Json& array = document.head["arrays"][at];
   array[0] = value["dtype"];

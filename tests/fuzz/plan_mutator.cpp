@@ -89,7 +89,7 @@ namespace {
 // Positions in `json`, -1 aside, moved behind those of the first plan.
 void shift(Json& json, size_t by) {
   for (Json& item : json)
-    if (item.is_number_integer() && item.get<int>() >= 0) item = item.get<size_t>() + by;
+    if (read_id(item) >= 0) item = item.get<size_t>() + by;
 }
 
 void append_values(PlanDocument& to, const PlanDocument& from) {
@@ -100,7 +100,8 @@ void append_values(PlanDocument& to, const PlanDocument& from) {
     to.plan["arrays"].push_back({{"name", std::to_string(name + filled)}, {"packed", true}});
   }
   for (Json value : from.plan["values"]) {
-    if (value.contains("array")) value["array"] = value["array"].get<size_t>() + arrays;
+    const int array = value.contains("array") ? read_id(value["array"]) : -1;
+    if (array >= 0) value["array"] = static_cast<size_t>(array) + arrays;
     to.values().push_back(std::move(value));
   }
 }
@@ -109,7 +110,7 @@ void append_values(PlanDocument& to, const PlanDocument& from) {
 void join_inputs(PlanDocument& to, const PlanDocument& from, size_t values, size_t steps, FuzzRandom& random) {
   const std::vector<int> defined = to.list_defined(steps);
   for (const Json& input : from.plan["inputs"]) {
-    const int wanted = input.at("value").get<int>() + static_cast<int>(values);
+    const int wanted = read_id(input.at("value")) + static_cast<int>(values);
     std::vector<int> fitting;
     for (const int id : defined) {
       const bool old = static_cast<size_t>(id) < values;
@@ -154,7 +155,7 @@ extern "C" size_t LLVMFuzzerCustomCrossOver(const uint8_t* first_data, size_t fi
       if (!to->plan["dimensions"].contains(dimension)) to->plan["dimensions"].push_back(dimension);
     join_inputs(*to, *from, values, steps, random);
     for (const Json& output : from->plan["outputs"])
-      if (output.contains("value")) to->add_output(output["value"].get<int>() + static_cast<int>(values));
+      if (output.contains("value")) to->add_output(read_id(output["value"]) + static_cast<int>(values));
   } catch (const nlohmann::json::exception&) {
     return copy_out(first, out, limit);
   }

@@ -41,7 +41,7 @@ void rewire_operand(PlanDocument& document, FuzzRandom& random) {
   const std::vector<int> defined = document.list_defined(position);
   if (step["operands"].empty() || defined.empty()) return;
   Json& operand = random.pick(step["operands"]);
-  operand = pick_value(document, defined, operand.get<int>(), random);
+  operand = pick_value(document, defined, read_id(operand), random);
 }
 
 void change_operands(PlanDocument& document, FuzzRandom& random) {
@@ -92,11 +92,11 @@ void repeat_step(PlanDocument& document, FuzzRandom& random) {
   size_t position = 0;
   Json step = pick_step(document, random, position);
   for (Json& result : step["results"]) {
-    Json value = document.value(result.get<int>());
+    Json value = document.value(read_id(result));
     const auto fresh = static_cast<int>(document.values().size());
     value["name"] = "m" + std::to_string(fresh);
     document.values().push_back(std::move(value));
-    const int before = result.get<int>();
+    const int before = read_id(result);
     result = fresh;
     // Read in place of the first, or beside it.
     if (random.once_in(2)) {
@@ -120,7 +120,7 @@ void drop_step(PlanDocument& document, FuzzRandom& random) {
   const std::vector<int> defined = document.list_defined(position);
   if (defined.empty()) return;
   for (const Json& result : step.at("results")) {
-    const int instead = pick_value(document, defined, result.get<int>(), random);
+    const int instead = pick_value(document, defined, read_id(result), random);
     for (size_t i = position; i < steps.size(); ++i)
       for (Json& operand : steps[i]["operands"])
         if (operand == result) operand = instead;

@@ -1,17 +1,19 @@
 """Inputs of fuzz_program and fuzz_graph from models: program_seeds.py OUTPUT MODEL...
 
-The program text of each .lissome, and the graph of each .pt2, without what names the origin of nodes; a folder stands for
-the models below it, and what is large is left out.
+The program text, as `lissome inspect --text` prints it, and the graph of each .pt2, without what names the origin of nodes;
+a folder stands for the models below it, and what is large is left out.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
+PROGRAM = Path(__file__).resolve().parents[2] / "build" / "lissome"
 LONGEST_TEXT = 6000
 LONGEST_GRAPH = 20_000
 DTYPES = {1: "u8", 2: "i8", 3: "i16", 4: "i32", 5: "i64", 6: "f16", 7: "f32", 8: "f64", 12: "bool", 13: "bf16"}
@@ -56,24 +58,20 @@ def make_graph(path: Path) -> str:
 
 
 def make_text(path: Path) -> str:
-    with zipfile.ZipFile(path) as archive:
-        text = archive.read("program.txt").decode()
+    text = subprocess.run([PROGRAM, "inspect", "--text", path], capture_output=True, text=True, check=True).stdout
     lines = [line.partition("  # ")[0] for line in text.splitlines()]
     return "# data 0\n" + "\n".join(line for line in lines if not line.startswith("call ")) + "\n"
 
 
-def find(source: Path, suffix: str) -> list[Path]:
-    return sorted(source.rglob("*" + suffix)) if source.is_dir() else [source] if source.suffix == suffix else []
+def find(source: Path) -> list[Path]:
+    return sorted(source.rglob("*.pt2")) if source.is_dir() else [source]
 
 
 def main(output: Path, sources: list[Path]) -> None:
-    for kind, suffix, make, longest in (
-        ("program", ".lissome", make_text, LONGEST_TEXT),
-        ("graph", ".pt2", make_graph, LONGEST_GRAPH),
-    ):
+    for kind, make, longest in (("program", make_text, LONGEST_TEXT), ("graph", make_graph, LONGEST_GRAPH)):
         folder = output / kind
         folder.mkdir(parents=True, exist_ok=True)
-        for path in (path for source in sources for path in find(source, suffix)):
+        for path in (path for source in sources for path in find(source)):
             text = make(path)
             if len(text) <= longest:
                 (folder / (path.stem if path.stem != "model" else path.parent.name)).write_text(text)

@@ -218,14 +218,15 @@ IValue truncate(const IValue& a) { return a.isDouble() ? to_integer(std::trunc(a
 IValue floor_number(const IValue& a) { return a.isDouble() ? to_integer(std::floor(a.toDouble()), a) : keep(a); }
 IValue ceil_number(const IValue& a) { return a.isDouble() ? to_integer(std::ceil(a.toDouble()), a) : keep(a); }
 
-int64_t power_of_ten(int64_t digits, const IValue& a) {
-  if (digits > 18) refuse("rounding to too many digits", a);
-  return power(IValue(int64_t{10}), IValue(digits)).toInt();
+// 10^-digits
+int64_t find_unit(int64_t digits, const IValue& a) {
+  if (digits < -18) refuse("rounding to too many digits", a);
+  return power(IValue(int64_t{10}), IValue(-digits)).toInt();
 }
 
 IValue round_integer(const IValue& a, int64_t digits) {
   if (digits >= 0) return keep(a);
-  const IValue unit(power_of_ten(-digits, a));
+  const IValue unit(find_unit(digits, a));
   const int64_t below = modulo(a, unit).toInt(), half = unit.toInt() / 2;
   const IValue floored = subtract(a, IValue(below));
   const bool odd = modulo(floor_divide(floored, unit), IValue(int64_t{2})).toInt() != 0;
@@ -239,7 +240,7 @@ IValue round_number(const IValue& a, const IValue& digits) {
   if (digits.isNone()) return to_integer(std::nearbyint(number), a);
   if (!std::isfinite(number) || digits.toInt() > 340) return number;
   if (digits.toInt() < 0) {
-    const auto unit = static_cast<double>(power_of_ten(-digits.toInt(), a));
+    const auto unit = static_cast<double>(find_unit(digits.toInt(), a));
     return std::nearbyint(number / unit) * unit;
   }
   std::string text(700, '\0');

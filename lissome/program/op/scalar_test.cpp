@@ -135,14 +135,18 @@ TEST_CASE("scalar ops follow Python") {
 
 TEST_CASE("scalar ops refuse what Python raises for and what leaves 64 bits") {
   const std::vector<std::pair<const char*, std::vector<c10::IValue>>> rows = {
-      {"lissome::sym_add", {kMost, 1}},  {"lissome::sym_sub", {kLeast, 1}},  {"lissome::sym_mul", {kMost, 2}},
-      {"lissome::sym_neg", {kLeast}},    {"lissome::sym_abs", {kLeast}},     {"lissome::sym_floordiv", {kLeast, -1}},
-      {"lissome::sym_floordiv", {1, 0}}, {"lissome::sym_mod", {1, 0}},       {"lissome::sym_mod", {1.0, 0.0}},
-      {"lissome::sym_truediv", {1, 0}},  {"lissome::sym_pow", {10, 19}},     {"lissome::sym_pow", {0, -1}},
-      {"lissome::sym_pow", {-1.0, 0.5}}, {"lissome::sym_lshift", {1, 63}},   {"lissome::sym_lshift", {1, -1}},
-      {"lissome::sym_int", {1e19}},      {"lissome::sym_floor", {INFINITY}}, {"lissome::sym_ceil", {NAN}},
-      {"lissome::sym_sqrt", {-1}},       {"lissome::sym_log", {0}},          {"lissome::sym_exp", {1000.0}},
-      {"lissome::sym_and", {1.5, 1}},
+      {"lissome::sym_add", {kMost, 1}},     {"lissome::sym_sub", {kLeast, 1}},
+      {"lissome::sym_mul", {kMost, 2}},     {"lissome::sym_neg", {kLeast}},
+      {"lissome::sym_abs", {kLeast}},       {"lissome::sym_floordiv", {kLeast, -1}},
+      {"lissome::sym_floordiv", {1, 0}},    {"lissome::sym_mod", {1, 0}},
+      {"lissome::sym_mod", {1.0, 0.0}},     {"lissome::sym_truediv", {1, 0}},
+      {"lissome::sym_pow", {10, 19}},       {"lissome::sym_pow", {0, -1}},
+      {"lissome::sym_pow", {-1.0, 0.5}},    {"lissome::sym_lshift", {1, 63}},
+      {"lissome::sym_lshift", {1, -1}},     {"lissome::sym_int", {1e19}},
+      {"lissome::sym_floor", {INFINITY}},   {"lissome::sym_ceil", {NAN}},
+      {"lissome::sym_sqrt", {-1}},          {"lissome::sym_log", {0}},
+      {"lissome::sym_exp", {1000.0}},       {"lissome::sym_and", {1.5, 1}},
+      {"lissome::sym_round", {25, kLeast}}, {"lissome::sym_round", {2.5, kLeast}},
   };
   for (const auto& [op, arguments] : rows) {
     CAPTURE(op);
