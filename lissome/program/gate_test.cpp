@@ -2,7 +2,9 @@
 #include "lissome/program/gate.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 #include <torch/library.h>
 
@@ -108,6 +110,15 @@ TEST_CASE("a write puts a tensor in the place of one like it") {
   EXPECT_ERROR(invalid_input, judge_program(write("f32[4]")), "stores [4] in [3]");
   EXPECT_ERROR(invalid_input, judge_program(write("f32[1, 3]")), "stores [1, 3] in [3]");
   EXPECT_ERROR(invalid_input, judge_program(write("i64[3]")), "stores i64 in f32");
+}
+
+TEST_CASE("a value of no known type that is written is looked at when it is there") {
+  const Program program =
+      parse_program("input %x: f32[2]\nbuffer @b: f32[2]\n%n = lissome::sym_add(1, 2)\n@b <- %n\nreturn %x\n");
+  InterpretOptions options;
+  options.write_state = true;
+  EXPECT_ERROR(invalid_input, interpret(program, {at::zeros({2})}, options), "%n stands in a write to state",
+               "is no tensor");
 }
 
 // What the gate adds to importing a model: LISSOME_MODEL=model.pt2 test_program -ns -tc='what the gate takes'

@@ -16,9 +16,17 @@ bool share_storage(const at::Tensor& left, const at::Tensor& right) {
          left.storage().unsafeGetStorageImpl() == right.storage().unsafeGetStorageImpl();
 }
 
+// Values of a type that the program does not tell are looked at here first.
+at::Tensor read_tensor(const Program& program, const std::vector<c10::IValue>& environment, ValueId id) {
+  const c10::IValue& value = environment[static_cast<size_t>(id)];
+  if (!value.isTensor() || !value.toTensor().defined())
+    throw_error(ErrorKind::invalid_input, "%", program.value(id).name, " stands in a write to state and is no tensor");
+  return value.toTensor();
+}
+
 at::Tensor find_target(const Program& program, const std::vector<c10::IValue>& environment, const StateWrite& write) {
   if (const Weight* weight = program.find_weight(write.target)) return weight->tensor;
-  return environment[static_cast<size_t>(write.target)].toTensor();
+  return read_tensor(program, environment, write.target);
 }
 
 }  // namespace
@@ -46,7 +54,7 @@ void copy_written_sources(const Program& program, std::vector<c10::IValue>& envi
 std::vector<at::Tensor> collect_written(const Program& program, const std::vector<c10::IValue>& environment) {
   std::vector<at::Tensor> written;
   for (const StateWrite& write : program.writes) {
-    written.push_back(environment[static_cast<size_t>(write.value)].toTensor());
+    written.push_back(read_tensor(program, environment, write.value));
   }
   return written;
 }
