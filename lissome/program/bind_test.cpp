@@ -123,6 +123,19 @@ TEST_CASE("open types are filled, sizes in named dimensions where they follow th
   CHECK((type("d").sizes == std::vector<Dimension>{4}));
 }
 
+TEST_CASE("sizes that grow unevenly are no sums of dimensions") {
+  Program program = parse_program(
+      "dim n in 1..64\ninput %x: f32[n, 4]\n%t: f32[...] = aten::t(%x)\n%s: f32[...] = aten::matmul(%x, %t)\n"
+      "%square: f32[...] = aten::flatten.using_ints(%s)\n%w: f32[...] = aten::cat([%s, %x], 1)\n"
+      "%other: f32[...] = aten::flatten.using_ints(%w)\n%half: f32[...] = aten::slice.Tensor(%x, 0, 0, none, 2)\n"
+      "return %square, %other, %half\n");
+  infer_types(program, {at::zeros({3, 4}, kF32)});
+  const auto type = [&](std::string_view name) { return program.value(*program.find_value(name)).type; };
+  CHECK((type("square").sizes == std::vector<Dimension>{Dimension::parse("n*n")}));
+  CHECK((type("half").sizes == std::vector<Dimension>{Dimension::parse("(n + 1)//2"), 4}));
+  CHECK_FALSE(type("other").sized);  // n*n + 4*n: left open
+}
+
 TEST_CASE("verify keeps good programs and names what is wrong with bad ones") {
   const Program good = parse_program(
       "input %x: f32[2]\nbuffer @b: f32[2]\n%0: f32[2] = aten::add.Tensor(%x, @b)\n@b <- %0\nreturn %0\n");

@@ -1,9 +1,13 @@
-// Types that passes left open, found by running: once on the inputs as given, and once more for each named dimension
-// with that dimension one larger, so that a size that grows with it is told from one that only happens to be equal.
+// Types that passes left open, found by running: on the inputs as given, for each named dimension with that dimension
+// one larger, so that a size that grows with it is told from one that only happens to be equal, and with all dimensions
+// a few larger, so that one that grows unevenly is.
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
 
+#include <algorithm>
+
 #include "lissome/program.h"
+#include "lissome/program/fit_sizes.h"
 
 namespace lissome {
 namespace {
@@ -44,8 +48,13 @@ std::optional<int64_t> choose_step(const NamedDimension& dimension, int64_t valu
   return std::nullopt;
 }
 
+// `step` three times, as far as the dimension goes.
+int64_t choose_stride(const NamedDimension& dimension, int64_t value, int64_t step) {
+  return step * std::min<int64_t>(3, step > 0 ? dimension.maximum - value : value - dimension.minimum);
+}
+
 // base + sum of slope * (name - its value) over the dimensions; nothing where a size does not grow evenly.
-std::optional<Dimension> fit_size(size_t value, size_t place, const Bound& base, const std::vector<Trial>& trials) {
+std::optional<Dimension> fit_sum(size_t value, size_t place, const Bound& base, const std::vector<Trial>& trials) {
   using Operation = Dimension::Operation;
   int64_t constant = base.values[value].sizes[place];
   Dimension result(0);
@@ -85,6 +94,19 @@ std::optional<Dimension> fit_product(size_t value, size_t place, const Bound& ba
   return agrees(product, joint.values[value].sizes[place], joint) ? std::optional(product) : std::nullopt;
 }
 
+// What all runs saw together: squares, divisions.
+std::optional<Dimension> fit_all(size_t value, size_t place, const Bound& base, const Bound& joint,
+                                 const std::vector<Trial>& trials) {
+  std::vector<SizeSample> samples;
+  const auto add = [&](const Bound& bound) {
+    const Sizes& sizes = bound.values[value].sizes;
+    if (place < sizes.size()) samples.push_back({bound.dimensions, sizes[place]});
+  };
+  add(base), add(joint);
+  for (const Trial& trial : trials) add(trial.bound);
+  return fit_size(samples);
+}
+
 void fill_sizes(ValueType& type, size_t value, const Bound& base, const Bound* joint,
                 const std::vector<Trial>& trials) {
   std::vector<Dimension> sizes;
@@ -95,8 +117,9 @@ void fill_sizes(ValueType& type, size_t value, const Bound& base, const Bound* j
     }
     const Sizes& seen = joint->values[value].sizes;
     if (seen.size() != base.values[value].sizes.size()) return;
-    auto fitted = fit_size(value, place, base, trials);
+    auto fitted = fit_sum(value, place, base, trials);
     if (!fitted || !agrees(*fitted, seen[place], *joint)) fitted = fit_product(value, place, base, *joint, trials);
+    if (!fitted) fitted = fit_all(value, place, base, *joint, trials);
     if (!fitted) return;
     sizes.push_back(std::move(*fitted));
   }
@@ -124,7 +147,7 @@ void infer_types(Program& program, const std::vector<c10::IValue>& inputs) {
     if (!step) continue;
     DimensionBindings grown = base.dimensions;
     grown[dimension.name] += *step;
-    all[dimension.name] += *step;
+    all[dimension.name] += choose_stride(dimension, found->second, *step);
     trials.push_back({dimension.name, *step, bind_program(program, change_inputs(program, inputs, grown))});
   }
   std::optional<Bound> joint;

@@ -120,7 +120,8 @@ using ScaleAndZero = std::tuple<Tensor, Tensor>;
 
 // One scale and zero point for the whole tensor, which keep 0 exact.
 ScaleAndZero choose_qparams(const Tensor& x, int64_t low, int64_t high, double eps, bool symmetric, ScalarType dtype) {
-  check_arguments(low < high, "a range of quantized values from ", low, " to ", high);
+  check_arguments(INT32_MIN <= low && low < high && high <= INT32_MAX, "a range of quantized values from ", low, " to ",
+                  high);
   const auto [smallest, largest] = at::aminmax(x);
   const Tensor bottom = smallest.clamp_max(0), top = largest.clamp_min(0);
   const Tensor least = at::zeros({1}, x.options().dtype(at::kFloat)).fill_(eps);
