@@ -52,6 +52,7 @@ class ProgramResolver {
       refuse_text(text.place, "dimension " + name + " is declared twice");
     }
     NamedDimension dimension{name, text.minimum.value_or(0), text.maximum.value_or(INT64_MAX)};
+    if (dimension.minimum < 0) refuse_text(text.place, "the smallest size of '" + name + "' is negative");
     if (dimension.minimum > dimension.maximum) {
       refuse_text(text.place, "dimension " + name + " has an empty range");
     }

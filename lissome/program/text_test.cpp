@@ -256,6 +256,7 @@ TEST_CASE("text that does not fit is refused with its place") {
   CHECK(mentions(refusal("return 9223372036854775808"), "64 bits"));
   CHECK(mentions(refusal("return (1)"), "line 1, column 8"));
   CHECK(mentions(refusal("dim n in 5..2"), "empty range"));
+  CHECK(mentions(refusal("dim n in -1..2"), "smallest size of 'n' is negative"));
   CHECK(mentions(refusal("dim n\ndim n"), "declared twice"));
   CHECK(mentions(refusal("}"), "'}' without '{'"));
   CHECK(mentions(refusal("what is this"), "line 1"));

@@ -170,7 +170,8 @@ class Call:
 
     @property
     def rank(self) -> int:
-        return pytree.tree_leaves((self.sample.input, self.sample.args))[0].dim()
+        leaves = pytree.tree_leaves((self.sample.input, self.sample.args, self.sample.kwargs))
+        return next(leaf.dim() for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
 def choose_calls(calls: Iterable[Call]) -> list[Call]:
