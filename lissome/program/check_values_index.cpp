@@ -71,9 +71,7 @@ void check_embedding_bag(IValues arguments) {
                 "a bag takes a table of rows and one dimension of indices, not ", print_sizes(weight.sizes()), " and ",
                 print_sizes(indices.sizes()));
   require_range("indices", indices, 0, weight.size(0) - 1);
-  const bool last = arguments[7].toBool();
-  require_value(offsets.dim() == 1 && (!last || offsets.numel() > 0), "there must be one dimension of offsets",
-                last ? " with the last one included" : "");
+  require_value(offsets.dim() == 1 && offsets.numel() > 0, "there must be one dimension of offsets, and at least one");
   require_rising("offsets", offsets, indices.numel());
   if (is_present(arguments[6])) {
     require_value(arguments[6].toTensor().sizes() == indices.sizes(), "there are weights ",

@@ -50,6 +50,8 @@ TEST_CASE("indices and offsets of bags") {
       "%y, %a, %b, %c = aten::embedding_bag(%w, %i, %o)\nreturn %y\n";
   check_pair(wide, {table, integers({0, 3, 1}), integers({0, 2})},
              {table, integers({0, 3, 1}).view({1, 3}), at::zeros({2, 0}, at::kLong)}, "one dimension of indices");
+  check_pair(wide, {table, integers({0, 3, 1}), integers({0, 2})}, {table, integers({0, 3, 1}), integers({})},
+             "at least one");
 }
 
 TEST_CASE("labels and lengths of CTC") {

@@ -3,6 +3,7 @@
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -160,6 +161,11 @@ void put_in_row_order(Program& program, Node& node) {
 void use_recordable_forms(Program& program) {
   std::vector<Node> nodes;
   for (Node& node : std::exchange(program.nodes, {})) {
+    for (auto& body : node.bodies) {
+      auto changed = std::make_shared<Program>(*body);
+      use_recordable_forms(*changed);
+      body = std::move(changed);
+    }
     if (node.is("aten::max") || node.is("aten::min")) name_by_amax(node);
     if (node.is("aten::dropout") || node.is("aten::alpha_dropout")) put_in_row_order(program, node);
     if (const auto times = find_shared_heads(program, node)) repeat_heads(program, node, *times);
