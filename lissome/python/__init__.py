@@ -17,6 +17,7 @@ from lissome import _runtime
 from lissome._runtime import StreamFacts, allow_op
 from lissome.errors import (
     ArgumentTypeError,
+    DataWarning,
     Error,
     InputOutputError,
     InternalError,
@@ -39,6 +40,7 @@ version = __version__ = _runtime.version
 
 __all__ = [
     "ArgumentTypeError",
+    "DataWarning",
     "Error",
     "FastModel",
     "InputOutputError",

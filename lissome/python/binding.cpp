@@ -123,6 +123,17 @@ Dataset gather_data(const std::vector<std::pair<std::string, at::Tensor>>& tenso
   return make_dataset(std::move(arrays), {.labels = labels}, "data");
 }
 
+// What is done to data before the model sees them: which array feeds which input, what is rounded. Nothing for image
+// files, which are decoded for it, and for data that do not fit: what reads them next says so.
+std::vector<std::string> describe_fit(const Program& program, const Dataset& data) {
+  if (!data.image_files.empty()) return {};
+  try {
+    return fit_dataset(data, describe_inputs(program)).notes;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 Program open_model_file(const std::string& path) {
@@ -217,6 +228,7 @@ PYBIND11_MODULE(_lissome, module) {
       [](const std::string& path, const std::string& labels) { return load_dataset(path, {.labels = labels}); },
       unlocked);
   module.def("make_dataset", &gather_data);
+  module.def("describe_fit", &describe_fit, unlocked);
   module.def("write_file", [](const std::string& path, const std::string& text) { write_file(path, text); });
   module.def("optimize", &optimize_model);
   bind_training(module);

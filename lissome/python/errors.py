@@ -33,6 +33,10 @@ class MissingPackageError(Error, ImportError):
     """torch or the package lissome, which make models, are not installed; lissome-runtime alone loads and runs them."""
 
 
+class DataWarning(UserWarning):
+    """What is done to data before a model sees them: which array feeds which input, what is rounded or left out."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during lissome.optimize or lissome.train, with the best so far."""
 

@@ -26,7 +26,7 @@ from lissome.arguments import (
 )
 from lissome.errors import Interrupted, UnsupportedError, UsageError
 from lissome.model import FastModel, as_tuple, read_memory
-from lissome.samples import gather_samples
+from lissome.samples import gather_samples, warn_of_fit
 
 if TYPE_CHECKING:
     from lissome.training import Trained
@@ -137,6 +137,8 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     with keep_best("lissome.optimize") as best:
         program = open_program(model, example_inputs, example_kwargs, many=data is not None)
         dataset = None if data is None else gather_samples(data, labels, program.input_names)
+        if dataset is not None:
+            warn_of_fit(program, dataset)
         made, page = _lissome.optimize(program, dataset, arguments, progress)
         fast = best.value = FastModel(_runtime.adopt_model(made), page)
         if paths[0] is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -12,9 +14,10 @@ from torch.utils import _pytree as pytree
 
 from lissome import _lissome
 from lissome.arguments import read_existing_path, refuse_type
-from lissome.errors import InvalidInputError, UsageError
+from lissome.errors import DataWarning, InvalidInputError, UsageError
 
 LABELS = "labels"
+_OWN_FILES = str(Path(__file__).parent)
 
 
 def _is_array(value: Any) -> bool:
@@ -48,6 +51,15 @@ def gather_samples(data: Any, labels: Any, names: list[str]) -> _lissome.Dataset
         return _lissome.load_dataset(_check_data_path(data), "" if labels is None else fspath(labels))
     columns, name = gather_columns(data, labels, names)
     return _lissome.make_dataset(list(columns.items()), name)
+
+
+def warn_of_fit(program: _lissome.Program, dataset: _lissome.Dataset) -> None:
+    """A DataWarning for each thing that is done to the data, at the line of whoever called lissome."""
+    level, frame = 1, sys._getframe()  # noqa: SLF001  the module `inspect` reads sources for it
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN_FILES):
+        level, frame = level + 1, frame.f_back
+    for note in _lissome.describe_fit(program, dataset):
+        warnings.warn(note, DataWarning, stacklevel=level)
 
 
 def _check_data_path(data: str | PathLike[str]) -> str:

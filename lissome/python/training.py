@@ -16,7 +16,7 @@ from lissome.errors import UsageError
 from lissome.losses import PREFIX, WithLoss, find_loss_word
 from lissome.making import Model, Progress, explain_interrupt, finish, keep_best, open_program
 from lissome.model import FastModel, as_tuple
-from lissome.samples import gather_columns, gather_samples
+from lissome.samples import gather_columns, gather_samples, warn_of_fit
 from lissome.train_options import read_train_options
 from lissome.workers import SampleWorkers, has_numbered_samples
 
@@ -171,6 +171,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
                 made = _lissome.train(task.program, first, held_out, options | {"source": source}, progress)
         else:
             dataset = task.gather(data, labels)
+            warn_of_fit(task.program, dataset)
             made = _lissome.train(task.program, dataset, held_out, task.complete(options), progress)
         trained = best.value = task.take_back(*made)
     if trained.record["interrupted"]:
@@ -223,6 +224,7 @@ def budget(
     )
     task = _Task(model, example_inputs, example_kwargs, loss)
     dataset = task.gather(data, labels)
+    warn_of_fit(task.program, dataset)
     return _lissome.budget(task.program, dataset, task.complete(options))
 
 

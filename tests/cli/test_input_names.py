@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+import warnings
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -191,6 +192,22 @@ def test_python_matches_dictionaries_by_name(exported: Callable[..., Path], form
     query, key, mask = leaves
     given = {"mask": mask, "key": key, "query": query}
     assert torch.equal(fast(given), Mixed()(*TREES["dict"][1](leaves)))
+
+
+@pytest.mark.parametrize("naming", ["full", "last part"])
+def test_python_warns_where_names_differ(exported: Callable[..., Path], naming: str):
+    case = Case("dict", "equal", naming, (2, 1, 0), "npz")
+    data = order_arrays(case, make_leaves("equal", 5, samples=24))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        binding.optimize(exported("dict", "equal"), data=data, time="1s", threads=1)
+    told = [str(warning.message) for warning in seen if issubclass(warning.category, binding.DataWarning)]
+    if naming == "full":
+        assert told == []
+    else:
+        (text,) = told
+        assert "'query' feeds input 'a.query'" in text and "'mask' feeds input 'a.mask'" in text
+        assert [warning.filename for warning in seen if str(warning.message) == text] == [__file__]
 
 
 @pytest.mark.parametrize("form", ["flat", "arguments"])
