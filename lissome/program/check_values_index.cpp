@@ -73,6 +73,11 @@ void check_embedding_bag(IValues arguments) {
   require_range("indices", indices, 0, weight.size(0) - 1);
   require_value(offsets.dim() == 1 && offsets.numel() > 0, "there must be one dimension of offsets, and at least one");
   require_rising("offsets", offsets, indices.numel());
+  // Indices behind the last one would belong to no bag.
+  const bool last = arguments[7].toBool();
+  require_value(!last || (offsets.numel() > 1 && offsets[-1].item().toLong() == indices.numel()),
+                "the last of the offsets is included, so it must be the number of indices, ", indices.numel(),
+                ", and not the first");
   if (is_present(arguments[6])) {
     require_value(arguments[6].toTensor().sizes() == indices.sizes(), "there are weights ",
                   print_sizes(arguments[6].toTensor().sizes()), " for indices ", print_sizes(indices.sizes()));

@@ -52,6 +52,12 @@ TEST_CASE("indices and offsets of bags") {
              {table, integers({0, 3, 1}).view({1, 3}), at::zeros({2, 0}, at::kLong)}, "one dimension of indices");
   check_pair(wide, {table, integers({0, 3, 1}), integers({0, 2})}, {table, integers({0, 3, 1}), integers({})},
              "at least one");
+  const std::string closed =
+      "input %w: f32[4, 2]\ninput %i: i64[3]\ninput %o: i64[...]\n"
+      "%y, %a, %b, %c = aten::embedding_bag(%w, %i, %o, false, 2, false, none, true)\nreturn %y\n";
+  for (const auto& offsets : {std::vector<int64_t>{0}, {0, 2}})
+    check_pair(closed, {table, integers({0, 3, 1}), integers({0, 1, 3})},
+               {table, integers({0, 3, 1}), at::tensor(offsets, at::kLong)}, "must be the number of indices");
 }
 
 TEST_CASE("labels and lengths of CTC") {
