@@ -191,7 +191,8 @@ def _in_eval_form(module: torch.nn.Module) -> Iterator[None]:
 def _export(
     module: torch.nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any], *, many: bool, training: bool
 ) -> torch.export.ExportedProgram:
-    with nullcontext() if training else _in_eval_form(module), torch.no_grad():
+    # Where gradients are off already, an export does not note what the module takes none of.
+    with nullcontext() if training else _in_eval_form(module), torch.set_grad_enabled(training):
         if many and (call := _widen_batch(arguments, keywords)) is not None:
             wide, shapes = call
             try:

@@ -243,3 +243,33 @@ def test_weights_in_another_order_than_rows_train(place: bool):
     assert places == [parameter.data_ptr() for parameter in module.parameters()]
     for (name, seen), (_, wanted) in zip(module.named_parameters(), dense.named_parameters(), strict=True):
         torch.testing.assert_close(seen, wanted, rtol=1e-4, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
+
+
+class Gated(torch.nn.Module):
+    """Takes no gradient of the gate, in each of the ways that there are."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way, self.linear = way, torch.nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.way == "detach":
+            gate = self.linear(x).detach()
+        else:
+            with torch.no_grad() if self.way == "no_grad" else torch.set_grad_enabled(False):
+                gate = self.linear(x)
+        return self.linear(x) * gate
+
+
+@pytest.mark.parametrize("way", ["no_grad", "set_grad_enabled", "detach"])
+@pytest.mark.parametrize("outside", [True, False])
+def test_what_a_module_takes_no_gradient_of_has_none(way: str, outside: bool):
+    torch.manual_seed(0)
+    module, x, y = Gated(way), torch.randn(8, 3), torch.randn(8, 3)
+    before = module.linear.weight.detach().clone()
+    torch.nn.functional.mse_loss(module(x), y).backward()
+    assert module.linear.weight.grad is not None
+    wanted = module.linear.weight.grad.clone()
+    with torch.set_grad_enabled(outside):
+        lissome.train(module, x, labels=y, loss="mse", optimizer="sgd", lr=1.0, clip=0.0, batch=8, example_inputs=(x,))
+    torch.testing.assert_close(before - module.linear.weight.detach(), wanted, rtol=1e-4, atol=1e-5)
