@@ -22,7 +22,11 @@ Program copy_face(const Program& program) {
   face.call_tree = program.call_tree;
   face.training = program.training;
   for (const ProgramInput& input : program.inputs) face.add_input(input.name, program.value(input.value).type);
-  for (const Weight& weight : program.weights) face.add_weight(weight.name, weight.tensor, weight.role);
+  for (const Weight& weight : program.weights) {
+    face.add_weight(weight.name, weight.tensor, weight.role);
+    face.weights.back().trains = weight.trains;
+    face.weights.back().persistent = weight.persistent;
+  }
   return face;
 }
 
@@ -51,7 +55,11 @@ Program apply_autocast(const Program& program, Dtype dtype) {
   for (const ProgramOutput& output : program.outputs)
     region.outputs.push_back({output.value.is_value() ? Argument(*result++) : output.value, output.name});
   for (const StateWrite& write : program.writes) {
-    const ValueId target = region.find_weight(program.find_weight(write.target)->name)->value;
+    const Weight* written = program.find_weight(write.target);
+    if (written == nullptr)
+      throw_error(ErrorKind::unsupported, "the model writes to an input, '", program.value(write.target).name,
+                  "', which training cannot do");
+    const ValueId target = region.find_weight(written->name)->value;
     region.writes.push_back({target, *result++});
   }
   node.bodies.push_back(std::move(body));

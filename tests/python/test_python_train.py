@@ -273,3 +273,21 @@ def test_what_a_module_takes_no_gradient_of_has_none(way: str, outside: bool):
     with torch.set_grad_enabled(outside):
         lissome.train(module, x, labels=y, loss="mse", optimizer="sgd", lr=1.0, clip=0.0, batch=8, example_inputs=(x,))
     torch.testing.assert_close(before - module.linear.weight.detach(), wanted, rtol=1e-4, atol=1e-5)
+
+
+class Counting(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(x)
+        x.add_(1)
+        return y
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16", "fp16"])
+def test_a_module_that_writes_to_its_input_is_refused(precision: str):
+    x, y = torch.randn(8, 3), torch.randn(8, 3)
+    with pytest.raises(lissome.UnsupportedError, match="writes to an input, 'x'"):
+        lissome.train(Counting(), x, labels=y, loss="mse", example_inputs=(x[:4],), batch=4, precision=precision)
