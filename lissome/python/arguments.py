@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from lissome.errors import ArgumentTypeError, MissingFileError, UsageError
 
 _MOST_INTEGER = 2**63 - 1
+_MOST_THREADS = 1024  # as on the command line
 
 
 def refuse_type(name: str, value: object, allowed: str) -> NoReturn:
@@ -27,6 +28,11 @@ def read_integer(name: str, value: Any, least: int = 0, most: int = _MOST_INTEGE
     if not least <= number <= most:
         raise UsageError(f"{name} is {number}; {least} to {most} is allowed")
     return number
+
+
+def read_threads(value: Any) -> int:
+    """0 for as many as fit the work."""
+    return read_integer("threads", value, most=_MOST_THREADS)
 
 
 def read_number(name: str, value: Any) -> float:

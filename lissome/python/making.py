@@ -22,6 +22,7 @@ from lissome.arguments import (
     read_path,
     read_quantity,
     read_text,
+    read_threads,
     refuse_type,
 )
 from lissome.errors import Interrupted, UnsupportedError, UsageError
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 Model: TypeAlias = "torch.nn.Module | Trained | str | PathLike[str]"
 Progress: TypeAlias = Callable[[str, str, float, float], None]
-_MOST_THREADS = 2**31 - 1
 
 
 def load_unfinished(path: str, threads: int, memory: int) -> _runtime.Model:
@@ -53,7 +53,7 @@ def prepare(
 
     keep_original: save() writes the program and its weights too, for who optimizes or prepares the saved file again.
     """
-    threads = read_integer("threads", threads, most=_MOST_THREADS)
+    threads = read_threads(threads)
     program = open_program(model, example_inputs, example_kwargs, many=True)
     return finish(program, threads, keep_original=read_flag("keep_original", keep_original))
 
@@ -127,7 +127,7 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     arguments.max_loss = read_quantity("max_loss", max_loss)
     arguments.time = read_quantity("time", time)
     arguments.batch = 0 if batch is None else read_integer("batch", batch, least=1)
-    arguments.threads = read_integer("threads", threads, most=_MOST_THREADS)
+    arguments.threads = read_threads(threads)
     arguments.seed = read_integer("seed", seed)
     arguments.keep_original = read_flag("keep_original", keep_original)
     arguments.name = fspath(model) if isinstance(model, str | PathLike) else type(model).__name__

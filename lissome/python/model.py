@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lissome import _runtime
-from lissome.arguments import read_existing_path, read_integer, read_number, read_path, read_quantity, refuse_type
+from lissome.arguments import read_existing_path, read_integer, read_number, read_path, read_quantity, read_threads, refuse_type
 from lissome.errors import InvalidInputError, MissingPackageError, UsageError
 from lissome.tree import InputTree, OutputTree
 from lissome.values import is_tensor, to_flat, to_numpy, to_tensor
@@ -203,7 +203,7 @@ def load(path: str | PathLike[str], *, threads: int = 0, memory: str | int | Non
     UnsupportedError where a node runs in libtorch, as all of a .pt2 do.
     """
     file = read_existing_path("path", path)
-    return FastModel(_load_any(file, read_integer("threads", threads, most=2**31 - 1), read_memory(memory)))
+    return FastModel(_load_any(file, read_threads(threads), read_memory(memory)))
 
 
 def read_memory(memory: Any) -> int:

@@ -12,13 +12,13 @@ from lissome.arguments import (
     read_path,
     read_quantity,
     read_text,
+    read_threads,
     refuse_type,
 )
 from lissome.errors import UsageError
 from lissome.losses import find_loss_word
 from lissome.optimizers import read_optimizer
 
-_MOST_THREADS = 2**31 - 1
 _OPTIMIZER_OPTIONS = {
     "adamw": ("weight_decay", "beta1", "beta2", "eps", "byte_states"),
     "adam": ("weight_decay", "beta1", "beta2", "eps", "byte_states"),
@@ -49,7 +49,7 @@ _OPTIONS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "label_smoothing": (0.0, read_number),
     "freeze": ((), lambda name, value: _read_patterns(name, value)),
     "early_stop": (None, lambda name, value: None if value is None else read_integer(name, value, least=1)),
-    "threads": (0, lambda name, value: read_integer(name, value, most=_MOST_THREADS)),
+    "threads": (0, lambda _, value: read_threads(value)),
     "seed": (0, read_integer),
 }
 

@@ -92,3 +92,10 @@ def test_a_value_out_of_range_works_or_is_refused_plainly(
 def test_quantities_below_nothing_are_refused(name: str, value: float):
     with pytest.raises(lissome.UsageError, match=f"{name} is .*from 0 on is allowed"):
         call("optimize", name, value)
+
+
+@pytest.mark.parametrize("function", ["load", "prepare", "optimize", "train", "budget"])
+def test_more_threads_than_a_process_can_have_are_refused(monkeypatch: pytest.MonkeyPatch, folder: Path, function: str):
+    monkeypatch.chdir(folder)
+    with pytest.raises(lissome.UsageError, match="threads is 2000000000; 0 to 1024 is allowed"):
+        call(function, "threads", 2_000_000_000)
