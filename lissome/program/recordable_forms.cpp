@@ -145,6 +145,12 @@ void repeat_heads(Program& program, Node& node, int64_t times) {
     if (node.op.schema().arguments()[i].name() == "enable_gqa") node.arguments[i] = false;
 }
 
+// The same gradient, with its zeros.
+void make_dense(Node& node) {
+  for (size_t i = 0; i < node.op.schema().arguments().size(); ++i)
+    if (node.op.schema().arguments()[i].name() == "sparse") node.arguments[i] = false;
+}
+
 void name_by_amax(Node& node) {
   node.op = Op::find(node.is("aten::max") ? "aten::amax" : "aten::amin");
   node.arguments = complete_arguments(node.op, {node.arguments.at(0)});
@@ -167,6 +173,8 @@ void use_recordable_forms(Program& program) {
       body = std::move(changed);
     }
     if (node.is("aten::max") || node.is("aten::min")) name_by_amax(node);
+    if (node.is("aten::embedding") || node.is("aten::embedding_bag") || node.is("aten::embedding_bag.padding_idx"))
+      make_dense(node);
     if (node.is("aten::dropout") || node.is("aten::alpha_dropout")) put_in_row_order(program, node);
     if (const auto times = find_shared_heads(program, node)) repeat_heads(program, node, *times);
     const bool replaced = replace(program, node);

@@ -11,6 +11,7 @@ namespace lissome {
 //     sum(J * (x - x')), where x' has the elements of x and no gradient: zeros whose gradient is J
 //   one_hot of a number of classes: ones scattered into zeros
 //   attention with fewer heads of keys than of queries (enable_gqa): with the heads repeated
+//   embedding with sparse gradients: with dense ones, the same with their zeros
 //   dropout: of an input in the order of rows. PyTorch draws its mask in the order in which the input lies in memory,
 //     which a program does not know
 void use_recordable_forms(Program& program);

@@ -187,8 +187,8 @@ WorkControl make_control(const py::object& progress) {
 
 PYBIND11_MODULE(_lissome, module) {
   using namespace lissome;  // NOLINT: the module is the namespace
-  py::register_exception_translator(translate_errors);
-  py::register_exception_translator(translate_torch_errors);
+  py::register_local_exception_translator(translate_errors);
+  py::register_local_exception_translator(translate_torch_errors);
 
   py::class_<Program>(module, "Program")
       .def_property_readonly("input_names",

@@ -51,6 +51,8 @@ TrainOptions read_options(const Program& model, const py::dict& given) {
   TrainOptions options;
   options.loss = parse_loss(given["loss"].cast<std::string>(), model);
   read_option(given, "label_smoothing", options.loss.label_smoothing);
+  read_option(given, "ignored_label", options.loss.ignored_label);
+  read_option(given, "class_weights", options.loss.class_weights);
   options.optimizer = read_optimizer(given["optimizer"].cast<std::string>(), given["optimizer_options"]);
   read_option(given, "schedule", options.schedule);
   read_option(given, "epochs", options.epochs);
@@ -58,9 +60,10 @@ TrainOptions read_options(const Program& model, const py::dict& given) {
   if (given["batch"].is_none()) options.batch = 0;  // as many as fit
   read_option(given, "accumulate", options.accumulate);
   options.precision = parse_precision(given["precision"].cast<std::string>());
+  const Recompute recompute = parse_recompute(given["recompute"].cast<std::string>());
   if (!given["memory"].is_none()) {
-    options.memory = static_cast<int64_t>(read_quantity(given["memory"].cast<Quantity>(), parse_bytes));
-    options.recompute = parse_recompute(given["recompute"].cast<std::string>());
+    options.memory = given["memory"].cast<int64_t>();
+    options.recompute = recompute;
   }
   if (!given["workers"].is_none()) options.batches.workers = given["workers"].cast<int>();
   read_option(given, "transforms", options.batches.transforms);

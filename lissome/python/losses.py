@@ -13,7 +13,7 @@ from lissome.errors import UsageError
 
 # Losses that lissome has itself, with the settings under which they mean the same.
 _MODULES: dict[type[nn.Module], tuple[str, dict[str, Any]]] = {
-    nn.CrossEntropyLoss: ("cross_entropy", {"weight": None, "ignore_index": -100, "reduction": "mean"}),
+    nn.CrossEntropyLoss: ("cross_entropy", {"reduction": "mean"}),
     nn.MSELoss: ("mse", {"reduction": "mean"}),
     nn.L1Loss: ("l1", {"reduction": "mean"}),
     nn.HuberLoss: ("huber", {"reduction": "mean", "delta": 1.0}),
@@ -46,8 +46,20 @@ def find_loss_word(loss: Any) -> tuple[str, dict[str, Any]] | None:
     word, settings = _MODULES[type(loss)]
     if any(getattr(loss, name) != value for name, value in settings.items()):
         return None
-    smoothing = getattr(loss, "label_smoothing", 0.0)
-    return word, {"label_smoothing": smoothing} if smoothing else {}
+    if not isinstance(loss, nn.CrossEntropyLoss):
+        return word, {}
+    weights = [] if loss.weight is None else loss.weight.tolist()
+    options = {"label_smoothing": loss.label_smoothing, "ignored_label": loss.ignore_index, "class_weights": weights}
+    return word, {name: value for name, value in options.items() if value not in (0.0, -100, [])}
+
+
+def check_parts(loss: Any, accumulate: int) -> None:
+    """The parts of an accumulated batch are averaged, which is the whole batch of a mean alone."""
+    if accumulate > 1 and getattr(loss, "reduction", "mean") == "sum":
+        raise UsageError(
+            f"accumulate is {accumulate} and loss={type(loss).__name__}(reduction='sum'): parts of a batch are averaged, "
+            "which is no sum\n      Take reduction='mean', or accumulate=1 with a larger batch"
+        )
 
 
 PREFIX = "model."  # of the model's parameters in WithLoss

@@ -27,6 +27,7 @@ from lissome.arguments import (
 )
 from lissome.errors import Interrupted, UnsupportedError, UsageError
 from lissome.model import FastModel, as_tuple, read_memory
+from lissome.own_backward import refuse_hooks, refuse_own_backward
 from lissome.samples import gather_samples, warn_of_fit
 
 if TYPE_CHECKING:
@@ -167,7 +168,10 @@ def open_program(
     if not isinstance(example_kwargs, dict | None):
         refuse_type("example_kwargs", example_kwargs, "a dictionary")
     arguments = () if example_inputs is None else as_tuple(example_inputs)
-    exported = _export(model, arguments, example_kwargs or {}, many=many, training=training)
+    if training:
+        refuse_hooks(model)
+    with refuse_own_backward() if training else nullcontext():
+        exported = _export(model, arguments, example_kwargs or {}, many=many, training=training)
     with tempfile.TemporaryDirectory(prefix="lissome-") as folder:
         path = Path(folder) / "module.pt2"
         try:

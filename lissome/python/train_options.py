@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,13 +11,13 @@ from lissome.arguments import (
     read_integer,
     read_number,
     read_path,
-    read_quantity,
     read_text,
     read_threads,
     refuse_type,
 )
 from lissome.errors import UsageError
-from lissome.losses import find_loss_word
+from lissome.losses import check_parts, find_loss_word
+from lissome.model import read_memory
 from lissome.optimizers import read_optimizer
 
 _OPTIMIZER_OPTIONS = {
@@ -35,23 +36,33 @@ _OPTIONS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "batch": (32, lambda name, value: None if value is None else read_integer(name, value, least=1)),
     "accumulate": (1, lambda name, value: read_integer(name, value, least=1)),
     "precision": ("f32", read_text),
-    "memory": (None, lambda name, value: None if value is None else read_quantity(name, value)),
+    "memory": (None, lambda _, value: None if value is None else read_memory(value)),
     "recompute": ("auto", read_text),
     "workers": (None, lambda name, value: value),
     "transforms": ("", read_text),
     "pin_memory": (False, read_flag),
     "bad_samples": ("fatal", read_text),
     "source": (None, lambda name, value: value),
-    "clip": (1.0, read_number),
+    "clip": (1.0, lambda name, value: _read_range(name, value, math.inf)),
     "update_in_backward": (False, read_flag),
     "lossy_activations": (False, read_flag),
     "offload": (None, lambda name, value: None if value is None else read_path(name, value)),
-    "label_smoothing": (0.0, read_number),
+    "label_smoothing": (0.0, lambda name, value: _read_range(name, value, 1.0)),
+    "ignored_label": (-100, lambda name, value: value),  # these two come with a loss of torch.nn
+    "class_weights": ([], lambda name, value: value),
     "freeze": ((), lambda name, value: _read_patterns(name, value)),
     "early_stop": (None, lambda name, value: None if value is None else read_integer(name, value, least=1)),
     "threads": (0, lambda _, value: read_threads(value)),
     "seed": (0, read_integer),
 }
+
+
+def _read_range(name: str, value: Any, most: float) -> float:
+    number = read_number(name, value)
+    if not (0 <= number <= most and number < math.inf):
+        raise UsageError(f"{name} is {number:g}; 0 to {most:g} is allowed" if most < math.inf else
+                         f"{name} is {number:g}; a finite number from 0 on is allowed")
+    return number
 
 
 def _read_patterns(name: str, value: Any) -> list[str]:
@@ -71,7 +82,8 @@ def read_train_options(  # noqa: PLR0913  what has a reading of its own; the res
 ) -> dict[str, Any]:
     options = {name: read(name, given.get(name, default)) for name, (default, read) in _OPTIONS.items()}
     word, of_loss = find_loss_word(loss) or ("", {})
-    if of_loss and options["label_smoothing"]:
+    check_parts(loss, options["accumulate"])
+    if "label_smoothing" in of_loss and options["label_smoothing"]:
         raise UsageError("label_smoothing is given twice: by the loss and by itself")
     name, of_optimizer, left_alone = read_optimizer(optimizer, model)
     own = {} if optimizer_options is None else _read_optimizer_options(name, optimizer_options)

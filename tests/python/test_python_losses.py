@@ -197,3 +197,33 @@ def test_what_was_trained_is_called_and_optimized():
     for made in (pickle.loads(pickle.dumps(trained)), copy.deepcopy(trained)):
         torch.testing.assert_close(made(x), trained(x))
         assert made.record == trained.record and list(made.weights) == list(trained.weights)
+
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "weight": {"weight": torch.tensor([1.0, 2.0, 3.0])},
+    "ignored": {"ignore_index": 2},
+    "smoothed": {"label_smoothing": 0.1},
+    "weight, smoothed": {"weight": torch.tensor([1.0, 2.0, 3.0]), "label_smoothing": 0.1},
+}
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_parts_of_a_batch_weigh_what_the_whole_weighs(name: str, accumulate: int):
+    torch.manual_seed(3)
+    loss, module = nn.CrossEntropyLoss(**SETTINGS[name]), nn.Linear(6, 3)
+    x, labels = torch.randn(12, 6), torch.tensor([0, 1, 2, 0, 2, 2, 2, 2, 1, 1, 1, 0])
+    loss(module(x), labels).backward()
+    assert module.weight.grad is not None
+    wanted, before = module.weight.grad.clone(), module.weight.detach().clone()
+    words = {"optimizer": "sgd", "lr": 1.0 / accumulate, "clip": 0.0, "batch": 12 // accumulate, "accumulate": accumulate}
+    lissome.train(module, x, labels=labels, loss=loss, example_inputs=(x[:4],), **words)
+    torch.testing.assert_close(before - module.weight.detach(), wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_a_sum_in_parts_is_refused():
+    x, labels = torch.randn(12, 6), torch.arange(12) % 3
+    words = {"labels": labels, "example_inputs": (x[:4],), "loss": nn.CrossEntropyLoss(reduction="sum")}
+    with pytest.raises(lissome.UsageError, match="which is no sum"):
+        lissome.train(nn.Linear(6, 3), x, batch=4, accumulate=3, **words)
+    lissome.train(nn.Linear(6, 3), x, batch=12, **words)

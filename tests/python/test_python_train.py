@@ -291,3 +291,84 @@ def test_a_module_that_writes_to_its_input_is_refused(precision: str):
     x, y = torch.randn(8, 3), torch.randn(8, 3)
     with pytest.raises(lissome.UnsupportedError, match="writes to an input, 'x'"):
         lissome.train(Counting(), x, labels=y, loss="mse", example_inputs=(x[:4],), batch=4, precision=precision)
+
+
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return -gradient
+
+
+class OwnBackward(torch.nn.Module):
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.linear = kind, torch.nn.Linear(3, 3)
+        if kind == "parameter":
+            self.linear.weight.register_hook(lambda gradient: -gradient)
+        if kind == "module":
+            self.linear.register_full_backward_pre_hook(lambda module, gradients: (-gradients[0],))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(x)
+        if self.kind == "function":
+            y = Reversed.apply(y)
+        if self.kind == "tensor" and y.requires_grad:
+            y.register_hook(lambda gradient: -gradient)
+        return y
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("function", "Reversed has a backward of its own"),
+        ("tensor", "a tensor a hook of its gradient"),
+        ("parameter", "the parameter linear.weight has a hook"),
+        ("module", "Linear linear has a hook of the backward pass"),
+    ],
+)
+def test_code_of_the_backward_pass_that_no_export_holds_is_refused(kind: str, told: str):
+    apply, register = torch.autograd.Function.__dict__["apply"], torch.Tensor.register_hook
+    x, y = torch.randn(8, 3), torch.randn(8, 3)
+    with pytest.raises(lissome.UnsupportedError, match=told):
+        lissome.train(OwnBackward(kind), x, labels=y, loss="mse", example_inputs=(x[:4],), batch=4)
+    assert torch.autograd.Function.__dict__["apply"] is apply and torch.Tensor.register_hook is register
+    lissome.train(OwnBackward("none"), x, labels=y, loss="mse", example_inputs=(x[:4],), batch=4)
+    assert lissome.prepare(OwnBackward(kind), (x[:4],))(x).shape == (8, 3)  # without gradients it plays no part
+
+
+@pytest.mark.parametrize(
+    ("keywords", "told"),
+    [
+        ({"recompute": "foo"}, "'foo'"),
+        ({"recompute": "every:0"}, "'every:0'"),
+        ({"label_smoothing": -0.1}, "label_smoothing is -0.1; 0 to 1 is allowed"),
+        ({"clip": -1.0}, "clip is -1; a finite number"),
+        ({"clip": float("nan")}, "clip is nan"),
+        ({"memory": 0}, "memory is 0 bytes; 1 or more"),
+    ],
+)
+def test_values_out_of_range_are_refused(keywords: dict[str, Any], told: str):
+    with pytest.raises(lissome.UsageError, match=told):
+        train(make_classifier().train(), **keywords)
+
+
+def test_pytorchs_own_errors_stay_its_own():
+    train(make_classifier().train(), epochs=1)
+    for work in (lambda: torch.ops.aten.mm(torch.ones(2), torch.ones(2)), lambda: torch.jit.load("nowhere.pt")):
+        with pytest.raises((RuntimeError, ValueError)) as raised:
+            work()
+        assert not isinstance(raised.value, lissome.Error)
+
+
+def test_a_table_with_sparse_gradients_trains():
+    module, x, y = torch.nn.Embedding(10, 4, sparse=True), torch.randint(0, 10, (8, 7)), torch.randn(8, 7, 4)
+    before = module.weight.detach().clone()
+    torch.nn.functional.mse_loss(module(x), y).backward()
+    assert module.weight.grad is not None
+    wanted = module.weight.grad.to_dense()
+    lissome.train(module, x, labels=y, loss="mse", optimizer="sgd", lr=1.0, clip=0.0, batch=8, example_inputs=(x[:4],))
+    torch.testing.assert_close(before - module.weight.detach(), wanted, rtol=1e-4, atol=1e-6)

@@ -111,7 +111,7 @@ void bind_model(py::module_& module) {
 
 PYBIND11_MODULE(_runtime, module) {
   using namespace lissome;  // NOLINT: the module is the namespace
-  py::register_exception_translator(translate_errors);
+  py::register_local_exception_translator(translate_errors);
   module.attr("version") = std::string(lissome_version());
   module.attr("error_kinds") = list_error_kinds();
   bind_model(module);
