@@ -45,12 +45,12 @@ def refuse_own_backward() -> Iterator[None]:
         seen.append("forward gives a tensor a hook of its gradient (register_hook)")
         return register(tensor, hook)
 
-    torch.autograd.Function.apply = classmethod(note_apply)  # type: ignore[assignment,method-assign]
-    torch.Tensor.register_hook = note_hook  # type: ignore[assignment,method-assign]
+    torch.autograd.Function.apply = classmethod(note_apply)
+    torch.Tensor.register_hook = note_hook
     try:
         yield
     finally:
-        torch.autograd.Function.apply = apply  # type: ignore[method-assign]
-        torch.Tensor.register_hook = register  # type: ignore[method-assign]
+        torch.autograd.Function.apply = apply
+        torch.Tensor.register_hook = register
     if seen:
         _refuse(seen[0])
