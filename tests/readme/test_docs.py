@@ -80,7 +80,7 @@ def test_the_pages_show_commands():
 def test_a_command_runs(program: Path, folder: Path, page: str, command: str):
     words = shlex.split(command)
     if "--time" not in words and words[1] == "optimize":
-        words += ["--time", "10s"]
+        words += ["--time", "4s"]
     done = subprocess.run([program, *words[1:]], cwd=folder, capture_output=True, text=True, check=False, timeout=300,
                           env={**os.environ, "NO_COLOR": "1"})
     # A goal that is not met is an answer too (3).
