@@ -27,7 +27,7 @@ class Replacement {
     arguments[0] = x;
     return program_.add_node(node_.op, std::move(arguments), {type_}, node_.origin).result();
   }
-  // `value` is what the node gave.
+  // What this gives goes by the name of the node's result.
   void finish(std::string_view op, ArgumentList arguments) {
     add(op, std::move(arguments));
     program_.nodes.back().results[0] = node_.result();
@@ -54,7 +54,7 @@ void replace_median(Replacement& to, ValueId x) {
             {median, to.add("aten::div.Tensor", {to.add("aten::sum", {zeros}), to.add("aten::sum", {chosen})})});
 }
 
-// Along `dim`, the product of all elements before each: that of those behind it in the order of `flip`.
+// Along `dim`, the product of all elements before each; of those behind it where x is flipped.
 ValueId multiply_before(Replacement& to, ValueId x, int64_t dim) {
   const ValueId first = to.add("aten::ones_like", {to.add("aten::slice.Tensor", {x, dim, 0, 1})});
   const ValueId rest = to.add("aten::slice.Tensor", {x, dim, 0, -1});
