@@ -23,4 +23,7 @@ namespace lissome {
 Program differentiate_program(const Program& program, const std::vector<std::string>& weights,
                               const std::vector<at::Tensor>& examples);
 
+// The state that a write of the program changes. Throws unsupported where that is an input.
+const Weight& find_written_weight(const Program& program, const StateWrite& write);
+
 }  // namespace lissome

@@ -212,18 +212,21 @@ Program record_gradients(const Program& program, const std::vector<std::string>&
 
 }  // namespace
 
+const Weight& find_written_weight(const Program& program, const StateWrite& write) {
+  if (const Weight* written = program.find_weight(write.target)) return *written;
+  throw_error(ErrorKind::unsupported, "the model writes to an input, '", program.value(write.target).name,
+              "', which training cannot do");
+}
+
 Program differentiate_program(const Program& given, const std::vector<std::string>& weights,
                               const std::vector<at::Tensor>& examples) {
   Program program = given;
   use_recordable_forms(program);
   for (const StateWrite& write : program.writes) {
-    const Weight* written = program.find_weight(write.target);
-    if (written != nullptr && std::find(weights.begin(), weights.end(), written->name) != weights.end())
-      throw_error(ErrorKind::unsupported, "the model writes to its parameter '", written->name,
+    const Weight& written = find_written_weight(program, write);
+    if (std::find(weights.begin(), weights.end(), written.name) != weights.end())
+      throw_error(ErrorKind::unsupported, "the model writes to its parameter '", written.name,
                   "' when it is called (max_norm of an embedding does), so it cannot be trained: freeze it");
-    if (program.find_weight(write.target) == nullptr)
-      throw_error(ErrorKind::unsupported, "the model writes to an input, '", program.value(write.target).name,
-                  "', which training cannot do");
   }
   Program joined;
   try {

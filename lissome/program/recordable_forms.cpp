@@ -1,6 +1,5 @@
 #include "lissome/program/recordable_forms.h"
 
-#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
 #include <memory>
@@ -118,6 +117,10 @@ bool replace(Program& program, Node& node) {
   return true;
 }
 
+void clear_flag(Node& node, std::string_view name) {
+  node.arguments.at(static_cast<size_t>(node.op.argument_index(name))) = false;
+}
+
 // How many heads of the query share one of the key; nothing where that is not known or 1.
 std::optional<int64_t> find_shared_heads(const Program& program, const Node& node) {
   const auto read_heads = [&](std::string_view name) -> std::optional<int64_t> {
@@ -141,14 +144,7 @@ void repeat_heads(Program& program, Node& node, int64_t times) {
     node.arguments[place] =
         program.add_node(repeat, complete_arguments(repeat, {given, times, -3}), {type}, node.origin).result();
   }
-  for (size_t i = 0; i < node.op.schema().arguments().size(); ++i)
-    if (node.op.schema().arguments()[i].name() == "enable_gqa") node.arguments[i] = false;
-}
-
-// The same gradient, with its zeros.
-void make_dense(Node& node) {
-  for (size_t i = 0; i < node.op.schema().arguments().size(); ++i)
-    if (node.op.schema().arguments()[i].name() == "sparse") node.arguments[i] = false;
+  clear_flag(node, "enable_gqa");
 }
 
 void name_by_amax(Node& node) {
@@ -174,7 +170,7 @@ void use_recordable_forms(Program& program) {
     }
     if (node.is("aten::max") || node.is("aten::min")) name_by_amax(node);
     if (node.is("aten::embedding") || node.is("aten::embedding_bag") || node.is("aten::embedding_bag.padding_idx"))
-      make_dense(node);
+      clear_flag(node, "sparse");
     if (node.is("aten::dropout") || node.is("aten::alpha_dropout")) put_in_row_order(program, node);
     if (const auto times = find_shared_heads(program, node)) repeat_heads(program, node, *times);
     const bool replaced = replace(program, node);

@@ -1,6 +1,8 @@
 // See precision.h. The region reads weights as operands, and gives what the program writes as further results.
 #include "lissome/train/precision.h"
 
+#include "lissome/differentiate.h"
+
 namespace lissome {
 namespace {
 
@@ -55,11 +57,7 @@ Program apply_autocast(const Program& program, Dtype dtype) {
   for (const ProgramOutput& output : program.outputs)
     region.outputs.push_back({output.value.is_value() ? Argument(*result++) : output.value, output.name});
   for (const StateWrite& write : program.writes) {
-    const Weight* written = program.find_weight(write.target);
-    if (written == nullptr)
-      throw_error(ErrorKind::unsupported, "the model writes to an input, '", program.value(write.target).name,
-                  "', which training cannot do");
-    const ValueId target = region.find_weight(written->name)->value;
+    const ValueId target = region.find_weight(find_written_weight(program, write).name)->value;
     region.writes.push_back({target, *result++});
   }
   node.bodies.push_back(std::move(body));
