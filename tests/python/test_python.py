@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from shared_model import find_wrong_answers
 
 import lissome
 
@@ -281,20 +282,7 @@ def test_outputs_own_their_memory(fast: lissome.FastModel, samples: torch.Tensor
 
 
 def test_threads_share_one_model(fast: lissome.FastModel, samples: torch.Tensor):
-    expected = [fast(samples[i : i + 4]) for i in range(0, 40, 4)]
-    wrong: list[int] = []
-
-    def work(place: int) -> None:
-        for _ in range(50):
-            if not torch.equal(fast(samples[4 * place : 4 * place + 4]), expected[place]):
-                wrong.append(place)
-
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    assert not find_wrong_answers(fast, samples, torch.equal)
 
 
 def test_the_lock_of_the_interpreter_is_free_while_it_runs():

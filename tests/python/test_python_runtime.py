@@ -9,7 +9,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import pytest
 import torch
 from lissome import _runtime
 from lissome.plain_tree import read_plain_tree
+from shared_model import find_wrong_answers
 from torch.utils import _pytree as pytree
 
 
@@ -251,20 +251,7 @@ def test_the_event_loop_goes_on_while_a_model_runs():
 
 def test_threads_share_one_model(fast: lissome.FastModel):
     x = np.random.default_rng(2).standard_normal((40, 64)).astype(np.float32)
-    expected = [fast(x[i : i + 4]) for i in range(0, 40, 4)]
-    wrong: list[int] = []
-
-    def work(place: int) -> None:
-        for _ in range(50):
-            if not np.array_equal(fast(x[4 * place : 4 * place + 4]), expected[place]):
-                wrong.append(place)
-
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    assert not find_wrong_answers(fast, x, np.array_equal)
 
 
 # ---- how arguments nest, read without torch ---------------------------------------------------------------------------
