@@ -80,7 +80,7 @@ std::vector<at::Tensor> grow(const std::vector<at::Tensor>& batch, int64_t count
 }  // namespace
 
 double weigh_labels(const LossOptions& loss, const at::Tensor& labels, int64_t samples) {
-  if (loss.kind != LossKind::cross_entropy) return static_cast<double>(samples);
+  if (loss.kind != LossKind::cross_entropy || labels.is_floating_point()) return static_cast<double>(samples);
   const at::Tensor counted = labels.ne(loss.ignored_label);
   if (loss.class_weights.empty()) return counted.sum().item().toDouble();
   const at::Tensor weights = at::tensor(loss.class_weights, at::kDouble);

@@ -19,9 +19,10 @@ Program attach_loss_for(const Program& model, const Dataset& data, const TrainOp
   return attach_loss(model, options.loss, data.labels->dtype, {sizes.begin() + 1, sizes.end()});
 }
 
-// Classes of the scores that cross entropy compares; nothing for other losses.
+// Classes of the scores that cross entropy compares with class numbers; nothing for other losses.
 std::optional<int64_t> count_classes(const Program& with_loss, const TrainOptions& options) {
   if (options.loss_function || options.loss.kind != LossKind::cross_entropy) return std::nullopt;
+  if (is_floating(with_loss.value(with_loss.inputs.back().value).type.dtype)) return std::nullopt;
   for (const Node& node : with_loss.nodes) {
     if (!node.is("aten::cross_entropy_loss")) continue;
     const ValueType& scores = with_loss.value(node.argument("self").value()).type;

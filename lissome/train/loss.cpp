@@ -68,14 +68,12 @@ class LossBuilder {
   }
 
   ValueId add_loss() {
-    if (options_.kind == LossKind::cross_entropy) return add_cross_entropy();
-    if (!is_floating(label_dtype_))
-      throw_error(ErrorKind::invalid_input, "the labels hold ", dtype_name(label_dtype_),
-                  "; this loss compares with floating-point targets");
+    if (options_.kind == LossKind::cross_entropy)
+      return is_floating(label_dtype_) ? add_soft_cross_entropy() : add_cross_entropy();
     if (label_sizes_ != scores().sizes)
       throw_error(ErrorKind::invalid_input, "the labels have the sizes ", print_sizes(label_sizes_), ", the output ",
                   print_sizes(scores().sizes), "; this loss needs the same");
-    const ValueId labels = add_labels();
+    const ValueId labels = add_targets();
     switch (options_.kind) {
       case LossKind::mse: return add("aten::mse_loss", {scores_, labels, kMean}, {});
       case LossKind::l1: return add("aten::l1_loss", {scores_, labels, kMean}, {});
@@ -83,6 +81,28 @@ class LossBuilder {
       case LossKind::bce: return add("aten::binary_cross_entropy", {scores_, labels, {}, kMean}, {});
       default: return add("aten::binary_cross_entropy_with_logits", {scores_, labels, {}, {}, kMean}, {});
     }
+  }
+
+  // Class numbers and yes or no, stored as integers, are compared as numbers.
+  ValueId add_targets() {
+    const ValueId labels = add_labels();
+    if (is_floating(label_dtype_)) return labels;
+    return add("aten::_to_copy", {labels, scores().dtype}, label_sizes_);
+  }
+
+  // A probability for each class, which stands second.
+  ValueId add_soft_cross_entropy() {
+    if (label_sizes_ != scores().sizes || scores_rank() < 2)
+      throw_error(ErrorKind::invalid_input, "the labels hold ", dtype_name(label_dtype_), " with the sizes ",
+                  print_sizes(label_sizes_), ", the output has ", print_sizes(scores().sizes),
+                  "; cross entropy takes class numbers (integers), or a probability for each class in the output's sizes");
+    if (options_.ignored_label >= 0)
+      throw_error(ErrorKind::invalid_input, "label ", options_.ignored_label,
+                  " is to be ignored, and the labels are probabilities, not class numbers");
+    return add("aten::cross_entropy_loss",
+               {scores_, add_labels(), add_class_weights(scores().sizes[1]), kMean, int64_t{-100},
+                options_.label_smoothing},
+               {});
   }
 
   // ATen wants classes second; a language model gives them last.

@@ -10,7 +10,9 @@
 namespace lissome {
 
 enum class LossKind : uint8_t {
-  cross_entropy,  // scores [n, classes, ...] or [n, ..., classes] against class numbers i64 [n, ...]
+  // Scores [n, classes, ...] or [n, ..., classes] against class numbers i64 [n, ...]; scores [n, classes, ...] against
+  // a probability for each class, floats of the same sizes.
+  cross_entropy,
   mse,            // (output - target)^2
   l1,             // |output - target|
   huber,          // quadratic below `delta`, linear above
@@ -33,7 +35,8 @@ struct LossOptions {
 LossOptions parse_loss(const std::string& word, const Program& program);
 
 // The model with an input "labels" of the dtype and sizes (without the batch) that the data has, the loss as its first
-// output (the mean over the batch), its own outputs after it. Throws invalid_input where output and labels do not fit:
+// output (the mean over the batch), its own outputs after it. Integers are compared as numbers where the loss takes
+// targets. Throws invalid_input where output and labels do not fit:
 // sizes seen and expected.
 Program attach_loss(const Program& model, const LossOptions& options, Dtype label_dtype, const Sizes& label_sizes);
 

@@ -56,6 +56,25 @@ TEST_CASE("cross entropy takes classes second or last, weights, smoothing and an
         doctest::Approx(at::cross_entropy_loss(words.flatten(0, 1) * 0.5, next.flatten()).item().toDouble()));
 }
 
+TEST_CASE("cross entropy takes a probability for each class") {
+  const at::Tensor flat = at::randn({6, 4}), image = at::randn({2, 4, 5});
+  const at::Tensor soft = at::rand({6, 4}).softmax(1), pixels = at::rand({2, 4, 5}).softmax(1);
+  LossOptions options;
+  CHECK(loss_of(attach_loss(parse_scores("n, 4"), options, Dtype::f32, {4}), flat, soft) ==
+        doctest::Approx(at::cross_entropy_loss(flat * 0.5, soft).item().toDouble()));
+  options.label_smoothing = 0.1, options.class_weights = {1, 2, 0.5, 1};
+  const at::Tensor weights = at::tensor(options.class_weights, at::kFloat);
+  CHECK(loss_of(attach_loss(parse_scores("n, 4, 5"), options, Dtype::f32, {4, 5}), image, pixels) ==
+        doctest::Approx(at::cross_entropy_loss(image * 0.5, pixels, weights, 1, -100, 0.1).item().toDouble()));
+}
+
+TEST_CASE("targets that are integers are compared as numbers") {
+  const at::Tensor x = at::rand({5, 3}), target = at::randint(0, 2, {5, 3}, at::kLong);
+  const LossOptions options{.kind = LossKind::bce, .output = {}, .class_weights = {}};
+  CHECK(loss_of(attach_loss(parse_scores("n, 3"), options, Dtype::i64, {3}), x, target) ==
+        doctest::Approx(at::binary_cross_entropy(x * 0.5, target.to(at::kFloat)).item().toDouble()));
+}
+
 TEST_CASE("losses that compare with targets") {
   const at::Tensor x = at::rand({5, 3}), target = at::rand({5, 3}), y = x * 0.5;
   const auto loss = [&](LossKind kind) {
@@ -90,12 +109,15 @@ TEST_CASE("what does not fit is refused with the sizes") {
   const Program scores = parse_scores("n, 4");
   LossOptions options;
   EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::f32, {}), "f32", "class numbers");
+  EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::f32, {3}), "[n, 3]", "a probability for each class");
   EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::i64, {4}), "[n, 4]", "second or last");
   options.class_weights = {1, 1};
   EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::i64, {}), "2 class weights for 4 classes");
   options = {};
+  options.ignored_label = 2;
+  EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::f32, {4}), "label 2", "probabilities");
+  options = {};
   options.kind = LossKind::mse;
   EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::f32, {3}), "[n, 3]", "[n, 4]");
-  EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::i64, {4}), "i64", "targets");
   EXPECT_ERROR(usage, parse_loss("hinge", scores), "hinge", "cross_entropy", scores.outputs[0].name);
 }

@@ -18,6 +18,11 @@ std::vector<at::Tensor> list_outputs(const std::vector<c10::IValue>& results) {
   return outputs;
 }
 
+bool compares_classes(const Program& program) {
+  const auto& nodes = program.nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.is("aten::cross_entropy_loss"); });
+}
+
 }  // namespace
 
 std::optional<ValidationResult> validate(const Program& program, const Dataset& data, int64_t batch, int64_t least,
@@ -38,7 +43,7 @@ std::optional<ValidationResult> validate(const Program& program, const Dataset& 
     const std::vector<at::Tensor> outputs = list_outputs(results);
     if (!has_labels || outputs.empty()) continue;
     if (first == 0) {
-      measured = choose_metrics(outputs[0], inputs.back());
+      measured = choose_metrics(outputs[0], inputs.back(), compares_classes(program));
       measured.insert(measured.end(), metrics.begin(), metrics.end());
       sums.resize(measured.size());
     }

@@ -122,12 +122,14 @@ TEST_CASE("hooks change the gradients that their pattern names, until they are r
 TEST_CASE("metrics that fit are chosen, and measure") {
   const at::Tensor scores = at::tensor({0.1, 0.9, 0.8, 0.2, 0.3, 0.7}).reshape({3, 2});
   const at::Tensor classes = at::tensor({1, 0, 0}, at::TensorOptions().dtype(at::kLong));
-  const auto accuracy = choose_metrics(scores, classes);
+  const auto accuracy = choose_metrics(scores, classes, true);
   REQUIRE(accuracy.size() == 1);
   CHECK(accuracy[0].name == "accuracy");
   CHECK(accuracy[0].measure({scores}, classes) == doctest::Approx(2.0 / 3));
-  const auto error = choose_metrics(scores, at::full({3, 2}, 0.5));
+  const at::Tensor soft = at::tensor({0.2, 0.8, 0.6, 0.4, 0.9, 0.1}).reshape({3, 2});
+  CHECK(choose_metrics(scores, soft, true).at(0).measure({scores}, soft) == doctest::Approx(2.0 / 3));
+  const auto error = choose_metrics(scores, at::full({3, 2}, 0.5), false);
   REQUIRE(error.size() == 1);
   CHECK(error[0].measure({scores}, at::full({3, 2}, 0.5)) == doctest::Approx((0.4 + 0.4 + 0.3 + 0.3 + 0.2 + 0.2) / 6));
-  CHECK(choose_metrics(scores, at::full({3}, 0.5)).empty());
+  CHECK(choose_metrics(scores, at::full({3}, 0.5), false).empty());
 }

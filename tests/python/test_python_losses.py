@@ -66,6 +66,38 @@ LOSSES = [(name, loss, 1) for name, loss in CLASS_LOSSES.items()] + [
 ]
 
 
+# Labels of other kinds than a loss usually has: a probability for each class, integers, yes or no.
+def make_soft_labels() -> torch.Tensor:
+    return torch.rand(SAMPLES, 3, generator=torch.Generator().manual_seed(3)).softmax(1)
+
+
+OTHER_LABELS: dict[str, tuple[Any, torch.Tensor]] = {
+    "soft": (nn.CrossEntropyLoss(), make_soft_labels()),
+    "soft, settings": (
+        nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 0.5]), label_smoothing=0.1),
+        make_soft_labels(),
+    ),
+    "soft, sum": (nn.CrossEntropyLoss(reduction="sum"), make_soft_labels()),
+    "integers": (nn.MSELoss(), (3 * make_soft_labels()).round().to(torch.int64)),
+    "yes or no": (nn.BCEWithLogitsLoss(), make_soft_labels() > 0.3),
+}
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize(("loss", "labels"), OTHER_LABELS.values(), ids=OTHER_LABELS)
+def test_labels_of_other_kinds_train_as_in_torch(loss: Any, labels: torch.Tensor, accumulate: int):
+    if accumulate > 1 and loss.reduction == "sum":
+        pytest.skip("refused, see below")
+    ours, theirs = make_module(), make_module()
+    words = {"optimizer": "sgd", "lr": 0.01 / accumulate, "batch": SAMPLES // accumulate, "accumulate": accumulate}
+    trained = train(ours, labels, loss=loss, epochs=5, **words)
+    same = labels if isinstance(loss, nn.CrossEntropyLoss) else labels.float()
+    train_eagerly(theirs, same, loss, torch.optim.SGD(theirs.parameters(), lr=0.01), 5)
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=2e-5, atol=2e-6)
+    assert len(trained.record["epochs"]) == 5
+
+
 @pytest.mark.parametrize(("name", "loss", "which"), LOSSES, ids=[row[0] for row in LOSSES])
 def test_a_loss_trains_as_in_torch(name: str, loss: Any, which: int):
     labels = make_data()[which]
