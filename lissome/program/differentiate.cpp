@@ -210,6 +210,16 @@ Program record_gradients(const Program& program, const std::vector<std::string>&
               ": its gradient cannot be recorded: ", refusal.message());
 }
 
+// A recording would take the slices of one example for those of the whole batch.
+void refuse_vmapped(const Program& program) {
+  for (const Node& node : program.nodes) {
+    for (const auto& body : node.bodies) refuse_vmapped(*body);
+    if (!is_vmapped(node)) continue;
+    throw_error(ErrorKind::unsupported, "cannot train through ", describe_layer(node),
+                ": its gradient cannot be recorded. Write the function for the whole batch");
+  }
+}
+
 }  // namespace
 
 const Weight& find_written_weight(const Program& program, const StateWrite& write) {
@@ -220,6 +230,7 @@ const Weight& find_written_weight(const Program& program, const StateWrite& writ
 
 Program differentiate_program(const Program& given, const std::vector<std::string>& weights,
                               const std::vector<at::Tensor>& examples) {
+  refuse_vmapped(given);
   Program program = given;
   use_recordable_forms(program);
   for (const StateWrite& write : program.writes) {

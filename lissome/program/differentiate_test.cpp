@@ -287,6 +287,43 @@ TEST_CASE("what cannot be differentiated is refused by name") {
   CHECK_FALSE(weight.requires_grad());
 }
 
+TEST_CASE("control ops that cannot be trained through are refused as the user wrote them") {
+  const std::string start =
+      "input %x: f32[2, 4]\n"
+      "parameter @w: f32[4, 4]\n"
+      "%h: f32[2, 4] = aten::linear(%x, @w)\n";
+  const std::string end =
+      "%loss: f32[] = aten::mean(%y)\n"
+      "return %loss\n";
+  const auto differentiate = [&](const std::string& control) {
+    differentiate_program(parse_with_random_weights(start + control + end), {"w"}, {at::ones({2, 4})});
+  };
+  const auto vmapped = [&] {
+    differentiate(
+        "%y: f32[2, 4] = lissome::region(\"vmap=error;0;0\", %h) {\n"
+        "  input %row: f32[4]\n"
+        "  %twice: f32[4] = aten::mul.Tensor(%row, 2)\n"
+        "  return %twice\n"
+        "}  # net.py:7 in rows (Rows): \"torch.vmap(f)(h)\"\n");
+  };
+  EXPECT_ERROR(unsupported, vmapped(), "cannot train through torch.vmap in Rows rows (net.py:7)", "the whole batch");
+  const auto chosen = [&] {
+    differentiate(
+        "%sum: f32[] = aten::sum(%h)\n"
+        "%right: bool[] = aten::gt.Scalar(%sum, 0)\n"
+        "%y: f32[2, 4] = lissome::cond(%right, %h) {\n"
+        "  input %a: f32[2, 4]\n"
+        "  %b: f32[2, 4] = aten::mul.Tensor(%a, 2)\n"
+        "  return %b\n"
+        "} {\n"
+        "  input %a: f32[2, 4]\n"
+        "  %b: f32[2, 4] = aten::mul.Tensor(%a, 3)\n"
+        "  return %b\n"
+        "}  # net.py:9 in gate (Gate): \"cond\"\n");
+  };
+  EXPECT_ERROR(unsupported, chosen(), "cannot train through torch.cond in Gate gate (net.py:9): ");
+}
+
 TEST_CASE("a gradient over elements whose number follows from the data is refused by layer") {
   const Program program = parse_with_random_weights(
       "input %x: f32[2, 4]\n"

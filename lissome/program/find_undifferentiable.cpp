@@ -73,6 +73,19 @@ bool fails(const Program& program, size_t count, const DifferentiationTry& attem
   return false;
 }
 
+// What the user wrote for it; nothing for ops and regions that only switch a mode.
+std::string_view name_control(const Node& node) {
+  switch (node.op.control()) {
+    case Control::cond: return "torch.cond";
+    case Control::while_loop: return "torch.while_loop";
+    case Control::map: return "torch's map";
+    case Control::scan: return "torch's scan";
+    case Control::region: return is_vmapped(node) ? "torch.vmap" : "";
+    case Control::none: break;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::optional<size_t> find_undifferentiable_node(const Program& program, const DifferentiationTry& attempt) {
@@ -86,11 +99,21 @@ std::optional<size_t> find_undifferentiable_node(const Program& program, const D
 }
 
 std::string describe_layer(const Node& node) {
-  if (!node.origin || node.origin->module.empty()) return describe_node(node);
-  const Origin& origin = *node.origin;
+  const std::string_view control = name_control(node);
+  if (control.empty() && (!node.origin || node.origin->module.empty())) return describe_node(node);
+  static const Origin unknown;
+  const Origin& origin = node.origin ? *node.origin : unknown;
+  // Bodies of control ops are traced from code that torch made up: its lines say nothing.
+  const bool has_source = !origin.source.empty() && !origin.source.starts_with("<");
+  const std::string source = has_source ? " (" + origin.source + ")" : "";
   const std::string type = origin.module_type.empty() ? "module" : origin.module_type;
-  const std::string source = origin.source.empty() ? "" : " (" + origin.source + ")";
-  return type + " " + origin.module + source + ", " + node.op.name();
+  const std::string layer = origin.module.empty() ? "" : type + " " + origin.module;
+  if (!control.empty()) return std::string(control) + (layer.empty() ? "" : " in " + layer) + source;
+  return layer + source + ", " + node.op.name();
+}
+
+bool is_vmapped(const Node& node) {
+  return node.op.control() == Control::region && node.arguments.at(0).get<std::string>()->starts_with("vmap=");
 }
 
 }  // namespace lissome

@@ -15,7 +15,9 @@ using DifferentiationTry = std::function<void(const Program&)>;
 // the loss is then the sum of all that nobody reads. Nothing where no node alone is the cause.
 std::optional<size_t> find_undifferentiable_node(const Program& program, const DifferentiationTry& attempt);
 
-// "LSTM encoder (net.py:8), aten::lstm.input", as far as it is known.
+// "LSTM encoder (net.py:8), aten::lstm.input", or "torch.cond in Gate gate (net.py:9)", as far as it is known.
 std::string describe_layer(const Node& node);
+// Whether the node is a region of torch.vmap.
+bool is_vmapped(const Node& node);
 
 }  // namespace lissome
