@@ -8,6 +8,7 @@ class Program:
     def input_names(self) -> list[str]: ...
     @property
     def output_names(self) -> list[str]: ...
+    input_tree: str
 
 class Dataset:
     @property

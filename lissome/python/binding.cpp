@@ -191,6 +191,9 @@ PYBIND11_MODULE(_lissome, module) {
   py::register_local_exception_translator(translate_torch_errors);
 
   py::class_<Program>(module, "Program")
+      .def_property(
+          "input_tree", [](const Program& program) { return program.call_tree.inputs; },
+          [](Program& program, std::string tree) { program.call_tree.inputs = std::move(tree); })
       .def_property_readonly("input_names",
                              [](const Program& program) {
                                std::vector<std::string> names;

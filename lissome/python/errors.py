@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from pathlib import Path
 from typing import Any
+
+_OWN_FILES = str(Path(__file__).parent)
 
 
 class Error(Exception):
@@ -34,7 +39,16 @@ class MissingPackageError(Error, ImportError):
 
 
 class DataWarning(UserWarning):
-    """What is done to data before a model sees them: which array feeds which input, what is rounded or left out."""
+    """What is done to data before a model sees them: which array feeds which input, what is rounded or left out. Also
+    that a module writes to its arguments, which the finished model does not."""
+
+
+def warn_of_data(note: str) -> None:
+    """At the line of whoever called lissome."""
+    level, frame = 2, sys._getframe(1)  # noqa: SLF001  the module `inspect` reads sources for it
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN_FILES):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(note, DataWarning, stacklevel=level)
 
 
 class Interrupted(KeyboardInterrupt):

@@ -25,10 +25,11 @@ from lissome.arguments import (
     read_threads,
     refuse_type,
 )
-from lissome.errors import Interrupted, UnsupportedError, UsageError
+from lissome.errors import Interrupted, UnsupportedError, UsageError, warn_of_data
 from lissome.model import FastModel, as_tuple, read_memory
 from lissome.own_backward import refuse_hooks, refuse_own_backward
 from lissome.samples import gather_samples, warn_of_fit
+from lissome.tree import add_parameters
 
 if TYPE_CHECKING:
     from lissome.training import Trained
@@ -178,7 +179,9 @@ def open_program(
             torch.export.save(exported, path)
         except NotImplementedError as error:  # a type of arguments or results that torch does not know to store
             raise UnsupportedError(f"torch.export.save refuses the module: {error}") from error
-        return _lissome.open_program(str(path))  # what is mapped stays when the file is gone
+        program = _lissome.open_program(str(path))  # what is mapped stays when the file is gone
+    program.input_tree = add_parameters(program.input_tree, model.forward)
+    return program
 
 
 @contextmanager
@@ -202,8 +205,9 @@ def _export(
             try:
                 named = _by_name(module, shapes)
                 return torch.export.export(module, *wide, dynamic_shapes=named, strict=False)
-            except Exception:  # noqa: BLE001, S110  whatever torch has against it: the sizes stay as given
-                pass
+            except Exception as error:  # noqa: BLE001  whatever torch has against it: the sizes stay as given
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                warn_of_data(f"the batch stays as in example_inputs, for torch.export refuses one of any size: {reason}")
         try:
             return torch.export.export(module, arguments, keywords, strict=False)
         except Exception as error:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from lissome import _runtime
 from lissome.arguments import read_existing_path, read_integer, read_number, read_path, read_quantity, read_threads, refuse_type
-from lissome.errors import InvalidInputError, MissingPackageError, UsageError
+from lissome.errors import InvalidInputError, MissingPackageError, UsageError, warn_of_data
 from lissome.tree import InputTree, OutputTree
 from lissome.values import is_tensor, to_flat, to_numpy, to_tensor
 
@@ -45,7 +45,7 @@ class FastModel:
     """A finished model: takes the module's own arguments, returns the module's own structure.
 
     Tensors of torch give tensors, numpy arrays give numpy arrays. Inputs are lent, not copied, where they are dense in
-    row order and in the memory of the CPU; results own their memory. Several threads may call one model; their calls
+    row order and in the memory of the CPU, and never written to; results own their memory. Several threads may call one model; their calls
     take turns. Models can be pickled and copied: a pickle holds the bytes of the file, a copy shares the weights and has
     a state of its own, which begins as the file has it.
     """
@@ -63,6 +63,8 @@ class FastModel:
         """The HTML page of the optimization; empty where there was none."""
         self.record: dict[str, Any] = json.loads(model.metadata or "{}").get("optimization", {})
         """Every step with its figures, as in the result of `lissome optimize --json`."""
+        for name in model.written_inputs if padding is None else ():
+            warn_of_data(f"the module writes to its argument {name}; this model leaves the caller's {name} as it is")
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         leaves = self._inputs.flatten(arguments, keywords)

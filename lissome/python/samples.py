@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -14,10 +12,9 @@ from torch.utils import _pytree as pytree
 
 from lissome import _lissome
 from lissome.arguments import read_existing_path, refuse_type
-from lissome.errors import DataWarning, InvalidInputError, UsageError
+from lissome.errors import InvalidInputError, UsageError, warn_of_data
 
 LABELS = "labels"
-_OWN_FILES = str(Path(__file__).parent)
 
 
 def _is_array(value: Any) -> bool:
@@ -54,12 +51,9 @@ def gather_samples(data: Any, labels: Any, names: list[str]) -> _lissome.Dataset
 
 
 def warn_of_fit(program: _lissome.Program, dataset: _lissome.Dataset) -> None:
-    """A DataWarning for each thing that is done to the data, at the line of whoever called lissome."""
-    level, frame = 1, sys._getframe()  # noqa: SLF001  the module `inspect` reads sources for it
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN_FILES):
-        level, frame = level + 1, frame.f_back
+    """A DataWarning for each thing that is done to the data."""
     for note in _lissome.describe_fit(program, dataset):
-        warnings.warn(note, DataWarning, stacklevel=level)
+        warn_of_data(note)
 
 
 def _check_data_path(data: str | PathLike[str]) -> str:

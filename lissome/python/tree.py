@@ -1,16 +1,18 @@
 """How a model's flat inputs and outputs nest in the caller's call.
 
-A plan carries the tree as JSON: {"spec": torch's own tree, "leaves": [name, or {"fixed": value}, ...]}. A fixed leaf
-is an argument whose value the export froze (it may be given as it was, the model does not read it), or a text among
-the results.
+A plan carries the tree as JSON: {"spec": torch's own tree, "leaves": [name, or {"fixed": value}, ...],
+"parameters": [[name, default], or [name], ...]}. A fixed leaf is an argument whose value the export froze (it may be
+given as it was, the model does not read it), or a text among the results. "parameters" are those of the module's
+forward, with the defaults that are plain values; they are missing where the model came from a file.
 """
 
 from __future__ import annotations
 
 import builtins
+import inspect
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from types import ModuleType
 from typing import Any
@@ -106,17 +108,68 @@ def _is_fixed(leaf: Any) -> bool:
 
 
 _ABSENT = object()  # in the place of a fixed argument that is not given
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
 
 
 def _check_fixed(value: Any, fixed: Any) -> None:
     """Refuses another value than the exported one; kinds that the text has no words for are let through."""
-    plain = (bool, int, float, str, type(None))
-    if value is _ABSENT or type(fixed) not in plain or type(value) not in plain:
+    if value is _ABSENT or type(fixed) not in _PLAIN or type(value) not in _PLAIN:
         return
-    if value != fixed or isinstance(value, bool) != isinstance(fixed, bool):
+    if not _is_same(value, fixed):
         raise InvalidInputError(
             f"an argument is {value!r}, and the model was exported for {fixed!r} in its place alone\n"
             f"      Give {fixed!r}, or export the module again with {value!r}"
+        )
+
+
+def add_parameters(text: str, forward: Callable[..., Any]) -> str:
+    """The tree of a call with the parameters of the module's forward."""
+    parameters = []
+    for parameter in inspect.signature(forward).parameters.values():
+        if parameter.kind == parameter.VAR_POSITIONAL:
+            return text  # what comes after it has no place in order
+        if parameter.kind != parameter.VAR_KEYWORD:
+            is_plain = type(parameter.default) in _PLAIN
+            parameters.append([parameter.name, parameter.default] if is_plain else [parameter.name])
+    return json.dumps(_read_tree(text) | {"parameters": parameters})
+
+
+class _Parameters:
+    """What is known of the parameters of the module's forward."""
+
+    def __init__(self, rows: Any):
+        for row in rows:
+            if not (isinstance(row, list) and len(row) in (1, 2) and isinstance(row[0], str)):
+                raise InvalidInputError(f"how the model's arguments nest has a parameter {row!r}, which is no name and default")
+        self.names: list[str] = [row[0] for row in rows]
+        self.defaults: dict[str, Any] = {row[0]: row[1] for row in rows if len(row) == 2}
+
+    def check_left_out(self, name: str, fixed: Any) -> None:
+        """Refuses a call without an argument that the export froze, unless its default is what was frozen."""
+        default = self.defaults.get(name, _ABSENT) if self.names else None
+        if default is not _ABSENT and _is_same(default, fixed):
+            return
+        known = f"; its default is {default!r}" if self.names and default is not _ABSENT else ""
+        raise InvalidInputError(
+            f"the argument {name} is left out, and the model was exported with {name}={fixed!r}{known}\n"
+            f"      Give {name}={fixed!r}, or export the module again without it"
+        )
+
+    def check_not_exported(self, name: str, value: Any) -> None:
+        """Refuses a value for an argument that the export was made without, unless it is the default."""
+        if self.names and name not in self.names:
+            raise InvalidInputError(f"the module has no argument {name}\n      It takes {', '.join(self.names)}")
+        default = self.defaults.get(name, _ABSENT) if self.names else None
+        if default is not _ABSENT and type(value) in _PLAIN and _is_same(value, default):
+            return
+        known = f", whose default is {default!r}" if self.names and default is not _ABSENT else ""
+        raise InvalidInputError(
+            f"the argument {name} is given, and the model was exported without it{known}\n"
+            f"      Leave {name} out, or export the module again with it"
         )
 
 
@@ -150,6 +203,7 @@ class InputTree:
         self.names = names
         self.leaves: list[Any] = tree.get("leaves") or list(names)
         self.spec = _read_spec(tree)
+        self._signature = _Parameters(tree.get("parameters") or [])
         self._plain = 0
         if self.spec is not None:
             names_read = sum(not _is_fixed(leaf) for leaf in self.leaves)
@@ -162,17 +216,32 @@ class InputTree:
             arguments, keywords = self.spec.children()
             self._keys = list(keywords.context or [])
             self._parameters = self._list_parameters(arguments)
+            self._fixed = self._find_fixed()
             if not self._keys and arguments.num_children == arguments.num_leaves == len(names):
                 self._plain = len(names)
 
     def _list_parameters(self, arguments: PlainTree | TorchTree) -> list[str]:
-        """The names of positional arguments: the first word of the names of their leaves."""
+        """The names of positional arguments: the first word of the names of their leaves where forward is not known."""
+        if len(self._signature.names) >= arguments.num_children:
+            return self._signature.names[: arguments.num_children]
         parameters, position = [], 0
         for child in arguments.children():
             leaf = self.leaves[position] if position < len(self.leaves) and child.num_leaves else ""
             parameters.append("" if _is_fixed(leaf) else str(leaf).split(".")[0])
             position += child.num_leaves
         return parameters
+
+    def _find_fixed(self) -> dict[str, Any]:
+        """The frozen values of arguments that are one leaf, by name."""
+        assert self.spec is not None
+        arguments, keywords = self.spec.children()
+        children: Sequence[PlainTree | TorchTree] = [*arguments.children(), *keywords.children()]
+        fixed, position = {}, 0
+        for name, child in zip([*self._parameters, *self._keys], children, strict=True):
+            if child.is_leaf() and _is_fixed(self.leaves[position]):
+                fixed[name] = self.leaves[position].get("fixed")
+            position += child.num_leaves
+        return fixed
 
     def flatten(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
         """The leaves that the plan reads, in its order."""
@@ -186,18 +255,35 @@ class InputTree:
             leaves = self.spec.flatten_up_to((arguments, keywords))
         except (ValueError, KeyError) as error:
             raise InvalidInputError(
-                f"the arguments do not nest as the module's: {error}\n      The model takes {', '.join(self.names)}"
+                f"{self._explain_nesting(arguments, keywords) or f'the arguments do not nest as exported: {error}'}\n"
+                f"      The model takes {', '.join(self.names)}"
             ) from error
         for value, leaf in zip(leaves, self.leaves, strict=True):
             if _is_fixed(leaf):
                 _check_fixed(value, leaf.get("fixed"))
         return [value for value, leaf in zip(leaves, self.leaves, strict=True) if not _is_fixed(leaf)]
 
+    def _explain_nesting(self, positional: tuple[Any, ...], keywords: dict[str, Any]) -> str:
+        """The first argument that is missing, or nests in another way than the export's."""
+        assert self.spec is not None
+        children = [child for part in self.spec.children() for child in part.children()]
+        given = dict(zip(self._parameters, positional, strict=False)) | keywords
+        for place, (name, child) in enumerate(zip([*self._parameters, *self._keys], children, strict=True)):
+            if name not in given:
+                return f"the argument {name or place + 1} is missing"
+            try:
+                child.flatten_up_to(given[name])
+            except (ValueError, KeyError) as error:
+                return f"the argument {name or place + 1} does not nest as exported: {error}"
+        return ""
+
     def _order(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments as the export saw them: positional ones given by name move to their places, and the other way."""
         given = dict(keywords)
         positional = list(arguments[: len(self._parameters)])
-        further, free = arguments[len(self._parameters) :], self._free_keys(given)
+        further = arguments[len(self._parameters) :]
+        rest = self._signature.names[len(self._parameters) :] or self._keys
+        free = [name for name in rest if name not in given]
         if len(further) > len(free):
             raise InvalidInputError(
                 f"{len(arguments)} arguments are given in order; the model takes {len(arguments) - len(further) + len(free)}"
@@ -206,27 +292,23 @@ class InputTree:
         given |= dict(zip(free, further, strict=False))
         for name in self._parameters[len(positional) :]:
             if name not in given:
-                break
-            positional.append(given.pop(name))
+                if name not in self._fixed:
+                    break
+                self._signature.check_left_out(name, self._fixed[name])
+            positional.append(given.pop(name, _ABSENT))
+        ordered = {}
         for key in self._keys:
-            if key not in given and self._is_fixed_key(key):
-                given[key] = _ABSENT
-        ordered = {key: given.pop(key) for key in self._keys if key in given}
-        return tuple(positional), {**ordered, **{key: value for key, value in given.items() if value is not None}}
-
-    def _free_keys(self, given: dict[str, Any]) -> list[str]:
-        return [key for key in self._keys if key not in given]
-
-    def _is_fixed_key(self, key: str) -> bool:
-        assert self.spec is not None  # else there are no keys
-        arguments, keywords = self.spec.children()
-        position = arguments.num_leaves
-        children: Sequence[PlainTree | TorchTree] = keywords.children()
-        for name, child in zip(self._keys, children, strict=True):
-            if name == key:
-                return child.is_leaf() and _is_fixed(self.leaves[position])
-            position += child.num_leaves
-        return False
+            if key in given:
+                ordered[key] = given.pop(key)
+            elif key in self._fixed:
+                self._signature.check_left_out(key, self._fixed[key])
+                ordered[key] = _ABSENT
+        for name, value in given.items():
+            if name in self._parameters[: len(arguments)]:
+                raise InvalidInputError(f"the argument {name} is given twice: in order and by its name")
+            if name not in self._parameters:  # else one before it is missing, which is told below
+                self._signature.check_not_exported(name, value)
+        return tuple(positional), ordered
 
 
 class OutputTree:

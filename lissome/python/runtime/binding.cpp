@@ -3,6 +3,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+
 #include "lissome/allow_op.h"
 #include "lissome/python/runtime/finished_model.h"
 #include "lissome/python/runtime/raise_error.h"
@@ -61,6 +63,16 @@ void bring_libtorch() {
   }
 }
 
+// Inputs that the module writes to in PyTorch.
+std::vector<std::string> list_written_inputs(const Plan& plan) {
+  std::vector<std::string> written;
+  for (const PlanInput& input : plan.inputs) {
+    const auto writes_to = [&](const PlanWrite& write) { return write.target == input.value; };
+    if (std::any_of(plan.writes.begin(), plan.writes.end(), writes_to)) written.push_back(input.name);
+  }
+  return written;
+}
+
 std::unique_ptr<FinishedModel> load_model(const std::string& path, int threads, int64_t memory) {
   const py::gil_scoped_release released;
   std::optional<MadeModel> made = read_finished_model(path, {.threads = threads, .memory = memory});
@@ -92,6 +104,7 @@ void bind_model(py::module_& module) {
                              [](const Model& model) { return describe_values(model.plan(), model.plan().outputs); })
       .def_property_readonly("input_tree", [](const Model& model) { return model.plan().input_tree; })
       .def_property_readonly("output_tree", [](const Model& model) { return model.plan().output_tree; })
+      .def_property_readonly("written_inputs", [](const Model& model) { return list_written_inputs(model.plan()); })
       .def_property_readonly("metadata", &Model::metadata)
       .def_property_readonly("threads", [](const Model& model) { return model.session().threads(); })
       .def_property_readonly("asked_threads", [](const Model& model) { return model.options().threads; })

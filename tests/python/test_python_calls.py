@@ -1,0 +1,109 @@
+"""A call of a finished model means what the same call of the module means, or is refused."""
+
+from __future__ import annotations
+
+import warnings
+
+import lissome
+import pytest
+import torch
+from torch import nn
+
+
+class Scaled(nn.Module):
+    def forward(self, x, scale=1.0, flip=False, mask=None):
+        y = x * scale
+        y = y.flip(-1) if flip else y
+        return y if mask is None else y * mask
+
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+def prepare(*arguments, **keywords):
+    return lissome.prepare(Scaled(), arguments, example_kwargs=keywords)
+
+
+def test_an_argument_left_out_is_its_default_or_refused():
+    fast = prepare(X, scale=2.0)
+    torch.testing.assert_close(fast(X, scale=2.0), X * 2)
+    with pytest.raises(lissome.InvalidInputError, match=r"scale is left out.*scale=2\.0; its default is 1\.0"):
+        fast(X)
+    torch.testing.assert_close(prepare(X, scale=1.0)(X), X)
+    torch.testing.assert_close(prepare(X, mask=None)(X), X)
+
+
+def test_a_positional_argument_left_out_is_its_default_or_refused():
+    with pytest.raises(lissome.InvalidInputError, match=r"scale is left out"):
+        prepare(X, 2.0)(X)
+    torch.testing.assert_close(prepare(X, 1.0)(X), X)
+    torch.testing.assert_close(prepare(X, 1.0)(X, scale=1.0), X)
+
+
+def test_a_default_that_the_export_left_out_may_be_given():
+    fast = prepare(X)
+    torch.testing.assert_close(fast(X, flip=False, scale=1.0), X)
+    torch.testing.assert_close(fast(X, 1.0, False, None), X)
+    for keywords in ({"flip": True}, {"scale": 2.0}, {"mask": X}, {"scale": True}):
+        with pytest.raises(lissome.InvalidInputError, match=f"argument {next(iter(keywords))} is given.*without it"):
+            fast(X, **keywords)
+    with pytest.raises(lissome.InvalidInputError, match="argument scale is given"):
+        fast(X, 3.0)
+    with pytest.raises(lissome.InvalidInputError, match=r"no argument flop\n.*x, scale, flip, mask"):
+        fast(X, flop=False)
+    with pytest.raises(lissome.InvalidInputError, match="x is given twice"):
+        fast(X, x=X)
+    with pytest.raises(lissome.InvalidInputError, match="5 arguments"):
+        fast(X, 1.0, False, None, X)
+
+
+def test_a_saved_model_knows_the_defaults_too(tmp_path):
+    prepare(X, scale=2.0).save(tmp_path / "m.lissome")
+    saved = lissome.load(tmp_path / "m.lissome")
+    torch.testing.assert_close(saved(X, scale=2.0, flip=False), X * 2)
+    with pytest.raises(lissome.InvalidInputError, match="scale is left out"):
+        saved(X)
+
+
+def test_a_file_of_an_export_knows_no_defaults(tmp_path):
+    torch.export.save(torch.export.export(Scaled(), (X,), {"scale": 2.0, "mask": None}), tmp_path / "m.pt2")
+    fast = lissome.load(tmp_path / "m.pt2")
+    torch.testing.assert_close(fast(X, scale=2.0), X * 2)
+    with pytest.raises(lissome.InvalidInputError, match=r"scale is left out, and the model was exported with scale=2\.0\n"):
+        fast(X)
+    with pytest.raises(lissome.InvalidInputError, match="flip is given"):
+        fast(X, scale=2.0, flip=False)
+
+
+class Writes(nn.Module):
+    def forward(self, x, y):
+        x.add_(y)
+        return x * 2
+
+
+def test_a_module_that_writes_to_its_argument_is_told_of():
+    x, y = torch.ones(3), torch.ones(3)
+    with pytest.warns(lissome.DataWarning, match="writes to its argument x"):
+        fast = lissome.prepare(Writes(), (x.clone(), y))
+    torch.testing.assert_close(fast(x, y), torch.full((3,), 4.0))
+    torch.testing.assert_close(x, torch.ones(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lissome.prepare(Scaled(), (x,))
+
+
+class Nested(nn.Module):
+    def forward(self, pair, table):
+        return pair[0] + pair[1] * table["w"]
+
+
+def test_a_wrong_nesting_is_told_by_the_argument():
+    one = torch.ones(3)
+    fast = lissome.prepare(Nested(), ((one, one), {"w": one}))
+    torch.testing.assert_close(fast((one, one), table={"w": one}), torch.full((3,), 2.0))
+    with pytest.raises(lissome.InvalidInputError, match="argument table does not nest as exported: the keys"):
+        fast((one, one), {"v": one})
+    with pytest.raises(lissome.InvalidInputError, match="argument pair does not nest as exported: a tuple of 2"):
+        fast((one,), {"w": one})
+    with pytest.raises(lissome.InvalidInputError, match="argument table is missing"):
+        fast((one, one))
