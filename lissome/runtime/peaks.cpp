@@ -49,13 +49,11 @@ class PeakRun {
  private:
   std::pair<double, double> run_once() {
     const Stopwatch watch;
-    run_region(
-        threads_,
-        [](void* self, int thread, int threads) {
-          const auto& run = *static_cast<PeakRun*>(self);
-          run.kernel_(&run.call_, thread, threads);
-        },
-        this);
+    const auto run = [](void* self, int /*stage*/, int part) {
+      const auto& peak = *static_cast<PeakRun*>(self);
+      peak.kernel_(&peak.call_, part, peak.threads_);
+    };
+    run_region(threads_, {{&threads_, 1}, run, nullptr, this});
     const double seconds = watch.seconds();
     double units = 0;
     for (int i = 0; i < threads_; ++i) units += static_cast<double>(done_[static_cast<size_t>(i)]);
@@ -110,24 +108,19 @@ double measure_region(int threads) {
   constexpr int kRegions = 2000;
   return find_best([&] {
     const Stopwatch watch;
-    for (int i = 0; i < kRegions; ++i) run_region(threads, [](void*, int, int) {}, nullptr);
+    for (int i = 0; i < kRegions; ++i) run_region(threads, {{&threads, 1}, [](void*, int, int) {}});
     return watch.seconds() / kRegions;
   });
 }
 
-double measure_barrier(int threads) {
-  constexpr int kMeetings = 2000;
+double measure_stage(int threads) {
+  constexpr int kStages = 2000;
   if (threads == 1) return 0;
+  const std::vector<int> parts(kStages, threads);
   return find_best([&] {
-    RegionBarrier barrier;
     const Stopwatch watch;
-    run_region(
-        threads,
-        [](void* argument, int, int present) {
-          for (int i = 0; i < kMeetings; ++i) static_cast<RegionBarrier*>(argument)->wait(present);
-        },
-        &barrier);
-    return watch.seconds() / kMeetings;
+    run_region(threads, {parts, [](void*, int, int) {}});
+    return watch.seconds() / kStages;
   });
 }
 
@@ -201,7 +194,7 @@ MachinePeaks measure_peaks(int threads) {
   peaks.multiply_u8s8 = measure_products(kernels.multiply_u8s8, threads);
   measure_reads(peaks, kernels.read);
   peaks.region = measure_region(threads);
-  peaks.barrier = measure_barrier(threads);
+  peaks.barrier = measure_stage(threads);
   peaks.page_fault = measure_page_fault();
   return peaks;
 }

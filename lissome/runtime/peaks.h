@@ -15,7 +15,7 @@ struct MachinePeaks {
   // Bytes a second read by all threads together, each its own, out of the first level cache, the second, the third and
   // memory. A level that the processor does not report is 0.
   double read_l1 = 0, read_l2 = 0, read_l3 = 0, read_memory = 0;
-  double barrier = 0;     // seconds that all threads need to meet; 0 for one thread
+  double barrier = 0;     // seconds of a stage that has an empty part for each thread; 0 for one thread
   double region = 0;      // seconds to hand work to the team and get it back
   double page_fault = 0;  // seconds for the first touch of a 4 KiB page
 };

@@ -8,7 +8,6 @@
 
 #include "lissome/measure.h"
 #include "lissome/runtime/arena_guard.h"
-#include "lissome/runtime/denormals.h"
 #include "lissome/runtime/input_check.h"
 
 namespace lissome {
@@ -19,24 +18,24 @@ int64_t read_clock() {
       .count();
 }
 
+// Steps that no two threads share stand together in a stage of one part, any other has one of its own.
 struct NativeRegion {
   std::span<const BoundStep> steps;
-  RegionBarrier* barrier;
-  int64_t* stamps;  // when timing: the time after each step
+  std::span<const int> first;  // of each stage: its first step; the number of steps at the end
+  int64_t* stamps;             // when timing: the time after each step
 };
 
-// All steps of a segment on one of its threads. Threads meet only where one of two neighbouring steps is shared.
-void run_native_steps(void* argument, int thread, int threads) {
+void run_native_part(void* argument, int stage, int part) {
   const auto& region = *static_cast<const NativeRegion*>(argument);
-  const FlushDenormals flush;
-  for (size_t i = 0; i < region.steps.size(); ++i) {
-    const BoundStep& step = region.steps[i];
-    for (int part = thread; part < step.parts; part += threads) step.function(step.call.data(), part, step.parts);
-    const bool last = i + 1 == region.steps.size();
-    const bool shared = step.parts > 1 || (!last && region.steps[i + 1].parts > 1);
-    if (threads > 1 && shared && (!last || region.stamps)) region.barrier->wait(threads);
-    if (region.stamps && thread == 0) region.stamps[i] = read_clock();
+  const auto at = static_cast<size_t>(stage);
+  for (int i = region.first[at]; i < region.first[at + 1]; ++i) {
+    const BoundStep& step = region.steps[static_cast<size_t>(i)];
+    step.function(step.call.data(), part, step.parts);
   }
+}
+
+void stamp_stage(void* argument, int stage) {
+  static_cast<const NativeRegion*>(argument)->stamps[stage] = read_clock();
 }
 
 // Ends the stream's run however the session's ends.
@@ -265,12 +264,19 @@ void Session::Runner::run_native(Binding& binding, const Segment& segment, const
 
 void Session::Runner::run_steps(std::span<const BoundStep> steps, const StepSink* sink) {
   if (steps.empty()) return;
-  int threads = 1;
-  for (const BoundStep& step : steps) threads = std::max(threads, step.parts);
+  stage_parts_.clear(), stage_first_.clear();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const bool joins = i > 0 && steps[i].parts == 1 && steps[i - 1].parts == 1 && !sink;  // a sink times every step
+    if (joins) continue;
+    stage_parts_.push_back(steps[i].parts);
+    stage_first_.push_back(static_cast<int>(i));
+  }
+  stage_first_.push_back(static_cast<int>(steps.size()));
+  const bool shared = *std::max_element(stage_parts_.begin(), stage_parts_.end()) > 1;
   if (sink) stamps_.assign(steps.size(), 0);
-  NativeRegion region = {steps, &barrier_, sink ? stamps_.data() : nullptr};
+  NativeRegion native = {steps, stage_first_, sink ? stamps_.data() : nullptr};
   int64_t before = sink ? read_clock() : 0;
-  run_region(threads, run_native_steps, &region);
+  run_region(shared ? threads_ : 1, {stage_parts_, run_native_part, sink ? stamp_stage : nullptr, &native});
   if (!sink) return;
   for (size_t i = 0; i < steps.size(); ++i) {
     tell(*sink, steps[i], stamps_[i] - before);

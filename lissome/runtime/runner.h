@@ -99,7 +99,7 @@ class Session::Runner {
   std::unique_ptr<WeightStream> stream_;  // where there is a limit on memory, or inputs stream
   std::optional<UnnamedFile> file_;       // of a plan that offloads values
   Arena arena_;
-  RegionBarrier barrier_;
+  std::vector<int> stage_parts_, stage_first_;  // of the region that runs: see run_steps()
   RunWords words_;
 };
 

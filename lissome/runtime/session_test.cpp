@@ -16,7 +16,6 @@
 #include "lissome/runtime/memory_timeline.h"
 #include "lissome/runtime/plan_io.h"
 #include "lissome/runtime/stream_pool.h"
-#include "lissome/runtime/team.h"
 #include "tests/count_allocations.h"
 
 using namespace lissome;
@@ -493,25 +492,6 @@ TEST_CASE("nodes that need libtorch are named where there is none") {
     CHECK(error.message().find("aten::fancy") != std::string::npos);
     CHECK(error.message().find("model.py:3") != std::string::npos);
   }
-}
-
-TEST_CASE("regions run on every thread, however many sessions ask") {
-  struct Counter {
-    std::atomic<int> calls{0};
-    RegionBarrier barrier;
-  } counter;
-  for (int i = 0; i < 500; ++i) {
-    run_region(
-        3,
-        [](void* argument, int, int threads) {
-          auto& seen = *static_cast<Counter*>(argument);
-          ++seen.calls;
-          seen.barrier.wait(threads);
-          ++seen.calls;
-        },
-        &counter);
-  }
-  CHECK(counter.calls == 3000);
 }
 
 TEST_CASE("a pool of streams answers many callers at once, and fails one call alone") {

@@ -1,34 +1,30 @@
 #include "lissome/runtime/team.h"
 
 #include <dlfcn.h>
-#include <immintrin.h>
 #include <sched.h>
 
 #include <array>
-#include <memory>
+#include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "lissome/base.h"
+#include "lissome/runtime/denormals.h"
+#include "lissome/runtime/helper_gain.h"
+#include "lissome/runtime/region_progress.h"
 
 namespace lissome {
 namespace {
 
-// Some microseconds: parts of a step end about together.
-constexpr int kSpins = 128;
-// About 50 us of waiting in all, then a worker sleeps: longer than the gaps inside a run, shorter than what a neighbour
-// would notice.
+// About 50 us of waiting in all, then a worker sleeps: longer than the gaps between regions, shorter than what a
+// neighbour would notice.
 constexpr int kLooks = 256;
 
-// Between two looks at what is waited for. Whoever it comes from may wait for this very processor: after some spinning
-// it is offered with each look, which costs little where nobody wants it.
-void relax(int looks) {
-  if (looks < kSpins) {
-    _mm_pause();
-  } else {
-    sched_yield();
-  }
+int64_t read_clock() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 // Two threads of a team on one processor take turns with every wait, and since both offer it at each look, the system
@@ -42,6 +38,14 @@ void leave_processor(int processor) {
   sched_setaffinity(0, sizeof(allowed), &allowed);
 }
 
+void run_alone(const Region& region) {
+  for (size_t i = 0; i < region.parts.size(); ++i) {
+    const int stage = static_cast<int>(i);
+    for (int part = 0; part < region.parts[i]; ++part) region.run(region.argument, stage, part);
+    if (region.ended) region.ended(region.argument, stage);
+  }
+}
+
 class Workers {
  public:
   ~Workers() {
@@ -50,61 +54,59 @@ class Workers {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  void run(int threads, RegionFunction function, void* argument) {
+  void run(int threads, const Region& region) {
     const std::lock_guard<std::mutex> lock(turn_);
+    const int64_t start = read_clock();
+    if (!gain_.is_worth_trying(start)) return run_alone(region);
     while (static_cast<int>(threads_.size()) < threads - 1) {
       const int index = static_cast<int>(threads_.size()) + 1;
-      const uint32_t seen = region_.load(std::memory_order_relaxed);
+      const uint32_t seen = rung_.load(std::memory_order_relaxed);
       threads_.emplace_back([this, index, seen] { work(index, seen); });
     }
-    function_ = function;
-    argument_ = argument;
-    count_ = threads;
-    caller_processor_ = sched_getcpu();
-    left_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
+    caller_processor_.store(sched_getcpu(), std::memory_order_relaxed);
+    progress_.open(threads, region);
     wake_all();
-    function(argument, 0, threads);
-    for (int looks = 0; left_.load(std::memory_order_acquire) != 0; ++looks) relax(looks);
+    const RegionProgress::OwnerFacts facts = progress_.work_as_owner(region);
+    const int64_t end = read_clock();
+    gain_.note(end, end - start, facts.waited, facts.own_share);
   }
 
  private:
   void wake_all() {
-    region_.fetch_add(1, std::memory_order_seq_cst);
-    if (sleeping_.load(std::memory_order_seq_cst) != 0) region_.notify_all();
+    rung_.fetch_add(1, std::memory_order_seq_cst);
+    if (sleeping_.load(std::memory_order_seq_cst) != 0) rung_.notify_all();
   }
 
   void work(int index, uint32_t seen) {
+    const FlushDenormals flush;
     while (true) {
       wait_for_change(seen);
-      seen = region_.load(std::memory_order_acquire);
+      seen = rung_.load(std::memory_order_acquire);
       if (stop_.load(std::memory_order_relaxed)) return;
-      if (index < count_) {
-        if (sched_getcpu() == caller_processor_) leave_processor(caller_processor_);
-        function_(argument_, index, count_);
-      }
-      left_.fetch_sub(1, std::memory_order_release);
+      if (index >= progress_.threads()) continue;
+      const int caller = caller_processor_.load(std::memory_order_relaxed);
+      if (sched_getcpu() == caller) leave_processor(caller);
+      progress_.work_as_helper(index);
     }
   }
 
   void wait_for_change(uint32_t seen) {
     for (int looks = 0; looks < kLooks; ++looks) {
-      if (region_.load(std::memory_order_acquire) != seen) return;
+      if (rung_.load(std::memory_order_acquire) != seen) return;
       relax(looks);
     }
     sleeping_.fetch_add(1, std::memory_order_seq_cst);
-    while (region_.load(std::memory_order_seq_cst) == seen) region_.wait(seen, std::memory_order_seq_cst);
+    while (rung_.load(std::memory_order_seq_cst) == seen) rung_.wait(seen, std::memory_order_seq_cst);
     sleeping_.fetch_sub(1, std::memory_order_relaxed);
   }
 
   std::mutex turn_;
   std::vector<std::thread> threads_;
-  RegionFunction function_ = nullptr;
-  void* argument_ = nullptr;
-  int count_ = 0;
-  int caller_processor_ = -1;
-  alignas(64) std::atomic<uint32_t> region_{0};
+  RegionProgress progress_;
+  HelperGain gain_;
+  std::atomic<int> caller_processor_{-1};
+  alignas(64) std::atomic<uint32_t> rung_{0};
   alignas(64) std::atomic<int> sleeping_{0};
-  alignas(64) std::atomic<int> left_{0};
   std::atomic<bool> stop_{false};
 };
 
@@ -112,7 +114,6 @@ class Workers {
 struct OpenMp {
   void (*parallel)(void (*)(void*), void*, unsigned threads, unsigned flags) = nullptr;
   int (*thread_number)() = nullptr;
-  int (*thread_count)() = nullptr;
 };
 
 std::atomic<const OpenMp*> chosen_openmp{nullptr};
@@ -124,20 +125,39 @@ const OpenMp* find_openmp() {
   static OpenMp openmp;
   openmp.parallel = reinterpret_cast<decltype(openmp.parallel)>(dlsym(library, "GOMP_parallel"));
   openmp.thread_number = reinterpret_cast<decltype(openmp.thread_number)>(dlsym(library, "omp_get_thread_num"));
-  openmp.thread_count = reinterpret_cast<decltype(openmp.thread_count)>(dlsym(library, "omp_get_num_threads"));
-  return openmp.parallel && openmp.thread_number && openmp.thread_count ? &openmp : nullptr;
+  return openmp.parallel && openmp.thread_number ? &openmp : nullptr;
 }
 
-struct OpenMpRegion {
-  const OpenMp* openmp;
-  RegionFunction function;
-  void* argument;
+// OpenMP has a team for each thread that asks, whose members all have to come before its region ends.
+class OpenMpTeam {
+ public:
+  void run(const OpenMp& openmp, int threads, const Region& region) {
+    const int64_t start = read_clock();
+    if (!gain_.is_worth_trying(start)) return run_alone(region);
+    progress_.open(threads, region);
+    openmp_ = &openmp, region_ = &region;
+    openmp.parallel(enter, this, static_cast<unsigned>(threads), 0);
+    const int64_t end = read_clock();
+    gain_.note(end, end - start, facts_.waited + end - left_, facts_.own_share);
+  }
+
+ private:
+  static void enter(void* argument) {
+    auto& team = *static_cast<OpenMpTeam*>(argument);
+    const FlushDenormals flush;
+    const int thread = team.openmp_->thread_number();
+    if (thread != 0) return team.progress_.work_as_helper(thread);
+    team.facts_ = team.progress_.work_as_owner(*team.region_);
+    team.left_ = read_clock();
+  }
+
+  const OpenMp* openmp_ = nullptr;
+  const Region* region_ = nullptr;
+  RegionProgress progress_;
+  RegionProgress::OwnerFacts facts_;
+  int64_t left_ = 0;  // when the caller's thread had nothing more to do
+  HelperGain gain_;
 };
-
-void enter_openmp_region(void* argument) {
-  const auto& region = *static_cast<OpenMpRegion*>(argument);
-  region.function(region.argument, region.openmp->thread_number(), region.openmp->thread_count());
-}
 
 thread_local int current_team = 0;
 
@@ -155,27 +175,14 @@ TeamScope::TeamScope(int team) : before_(current_team) {
 }
 TeamScope::~TeamScope() { current_team = before_; }
 
-void RegionBarrier::wait(int threads) {
-  const uint32_t phase = phase_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads) {
-    arrived_.store(0, std::memory_order_relaxed);
-    phase_.store(phase + 1, std::memory_order_release);
-    return;
-  }
-  for (int looks = 0; phase_.load(std::memory_order_acquire) == phase; ++looks) relax(looks);
-}
-
-void run_region(int threads, RegionFunction function, void* argument) {
-  if (threads <= 1) {
-    function(argument, 0, 1);
-    return;
-  }
+void run_region(int threads, const Region& region) {
+  const FlushDenormals flush;
+  if (threads <= 1) return run_alone(region);
   if (const OpenMp* openmp = chosen_openmp.load(std::memory_order_acquire)) {
-    OpenMpRegion region = {openmp, function, argument};
-    openmp->parallel(enter_openmp_region, &region, static_cast<unsigned>(threads), 0);
-    return;
+    thread_local OpenMpTeam team;
+    return team.run(*openmp, threads, region);
   }
-  own_workers().run(threads, function, argument);
+  own_workers().run(threads, region);
 }
 
 void choose_executor() {

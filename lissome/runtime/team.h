@@ -1,29 +1,31 @@
-// The executor: runs one function on several threads at once. In a process without libtorch these are workers of our
-// own, which spin briefly between regions and then sleep; where libtorch is loaded it is the OpenMP team that libtorch
-// uses too, so that two teams never spin against each other.
+// The executor: runs stages of work on several threads. Each stage is cut into parts, which threads claim as they come,
+// so that a thread that is off the processor holds up no more than the part that it has claimed, and one that has not
+// begun holds up nothing. In a process without libtorch the threads are workers of our own, which spin briefly between
+// regions and then sleep; where libtorch is loaded it is the OpenMP team that libtorch uses too, so that two teams never
+// spin against each other.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <span>
 
 namespace lissome {
 
-// Keeps the threads of one region in step. Spins, and gives the processor away when that takes long.
-class RegionBarrier {
- public:
-  void wait(int threads);
-
- private:
-  alignas(64) std::atomic<int> arrived_{0};
-  alignas(64) std::atomic<uint32_t> phase_{0};
+// Stages one after another: no part of a stage begins before all parts of the one before have ended, and what those
+// wrote is seen. Who runs a part is open; how a stage is cut is not, so that results do not depend on who runs it.
+struct Region {
+  std::span<const int> parts;  // of each stage, 1 to kMostParts
+  // Must not throw. Denormals are flushed while it runs.
+  void (*run)(void* argument, int stage, int part) = nullptr;
+  // Called by the caller's thread when a stage has ended; null where nobody wants to know.
+  void (*ended)(void* argument, int stage) = nullptr;
+  void* argument = nullptr;
 };
+inline constexpr int kMostParts = 1 << 15;
 
-// `threads` is how many really run, from 1 to the number asked for; `thread` counts from 0, the caller.
-using RegionFunction = void (*)(void* argument, int thread, int threads);
-
-// Returns when all threads have returned. Regions of several sessions take turns, but for TeamScope. The function must
-// not throw.
-void run_region(int threads, RegionFunction function, void* argument);
+// Returns when all stages have ended. `threads`: how many may take part, the caller's included. Regions take turns, but
+// for TeamScope. The team goes on without its helpers for a while where they were off the processor so much that they
+// brought nothing.
+void run_region(int threads, const Region& region);
 
 // Regions that this thread asks for while it stands run on a team of its own, 0 to kTeams - 1; elsewhere on team 0.
 // Only regions of one team take turns.
@@ -44,5 +46,8 @@ void choose_executor();
 
 // "own workers" or "openmp": which form the next region takes.
 const char* executor_name();
+
+// For tests: called by every thread of a team before each claim and at each wait, from now on; null for nothing.
+void disturb_teams(void (*pause)());
 
 }  // namespace lissome

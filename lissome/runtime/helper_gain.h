@@ -1,0 +1,39 @@
+// Whether the helpers of a team are worth waiting for: beside other work they may be off the processor just when they
+// hold a part, and then one thread alone is done sooner.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace lissome {
+
+class HelperGain {
+ public:
+  // Whether the next region is to have helpers. `now`: nanoseconds of a steady clock.
+  bool is_worth_trying(int64_t now) const { return now >= alone_until_; }
+
+  // A region with helpers: how long it took, how long the caller waited for parts of others in it, and which share of
+  // the parts it ran itself.
+  void note(int64_t now, int64_t took, int64_t waited, double own_share) {
+    took_ += static_cast<double>(took);
+    // The caller's own work, as if it had done all of it.
+    alone_ += static_cast<double>(took - waited) / std::max(own_share, kLeastShare);
+    if (took_ < kWindow) return;
+    const bool gained = alone_ > kLeastGain * took_;
+    pause_ = gained ? 0 : std::clamp(2 * pause_, kShortestPause, kLongestPause);
+    alone_until_ = now + pause_;
+    took_ = alone_ = 0;
+  }
+
+ private:
+  static constexpr double kLeastShare = 0.01;
+  // Below that, who works alone is sooner done: a second thread makes nothing exactly twice as fast.
+  static constexpr double kLeastGain = 1.15;
+  static constexpr double kWindow = 10e6;                                                 // nanoseconds
+  static constexpr int64_t kShortestPause = 10'000'000, kLongestPause = 640'000'000;  // nanoseconds
+
+  double took_ = 0, alone_ = 0;  // nanoseconds since the last decision
+  int64_t pause_ = 0, alone_until_ = 0;
+};
+
+}  // namespace lissome
