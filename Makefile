@@ -1,7 +1,7 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
 #   make demo | demo-train | test | docs-test | build | bench | format | sanitize | sanitize-files | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test docs-test demo demo-train bench bench-full bench-train format sanitize sanitize-files fuzz clean
+.PHONY: help build test docs-test demo demo-train bench bench-full bench-shared bench-train format sanitize sanitize-files fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
@@ -47,6 +47,11 @@ bench-full: ## the same with batch 8, one thread and TorchScript too; goes on wh
 	@tools/setup demo
 	@tools/build
 	@bench/run --full
+
+bench-shared: ## what lissome, ONNX Runtime and OpenVINO lose beside other work on the same processors
+	@tools/setup demo
+	@tools/build
+	@bench/run --shared
 
 bench-train: ## compare steps of training with eager PyTorch and torch.compile, rounds interleaved
 	@tools/setup demo

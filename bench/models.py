@@ -139,6 +139,11 @@ def build_resnet(demo: pathlib.Path) -> Built:
     return Built(settle_statistics(nets.make_module("resnet18"), both[0]["images"][:16]), *both, ["images"])
 
 
+def build_mobilenet(demo: pathlib.Path) -> Built:
+    both = tile_images(demo, 224)
+    return Built(settle_statistics(nets.make_module("mobilenet"), both[0]["images"][:16]), *both, ["images"])
+
+
 def build_unet(demo: pathlib.Path) -> Built:
     both = tile_images(demo, 128)
     return Built(settle_statistics(nets.make_module("unet"), both[0]["images"][:16]), *both, ["images"])
@@ -177,6 +182,7 @@ MODELS = [
     Model("minilm", "MiniLM, 128 tokens", lambda demo: build_minilm(demo, 128)),
     Model("vit", "ViT-tiny, 224 x 224", build_vit),
     Model("resnet18", "ResNet-18, 224 x 224", build_resnet),
+    Model("mobilenet", "MobileNetV2, 224 x 224", build_mobilenet),
     Model("unet", "U-Net, 128 x 128", build_unet),
     Model("gpt2", "GPT-2-like step, cache of 128", build_gpt2),
 ]

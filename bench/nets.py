@@ -140,6 +140,40 @@ class ResNet18(nn.Module):
         return self.classes(F.adaptive_avg_pool2d(self.blocks(self.stem(images)), 1).flatten(1))
 
 
+class InvertedResidual(nn.Module):
+    def __init__(self, inner: int, outer: int, stride: int, expansion: int):
+        super().__init__()
+        width = inner * expansion
+        layers = [] if expansion == 1 else [nn.Conv2d(inner, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU6()]
+        layers += [nn.Conv2d(width, width, 3, stride, 1, groups=width, bias=False), nn.BatchNorm2d(width), nn.ReLU6()]
+        self.layers = nn.Sequential(*layers, nn.Conv2d(width, outer, 1, bias=False), nn.BatchNorm2d(outer))
+        self.adds = stride == 1 and inner == outer
+
+    def forward(self, x):
+        return x + self.layers(x) if self.adds else self.layers(x)
+
+
+class MobileNetV2(nn.Module):
+    """images f32 [N, 3, 224, 224] -> logits f32 [N, 1000]."""
+
+    def __init__(self):
+        super().__init__()
+        # Expansion, channels, blocks and the first block's stride, as the paper's table 2 has them.
+        table = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+        layers: list[nn.Module] = [nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU6()]
+        inner = 32
+        for expansion, outer, blocks, stride in table:
+            for block in range(blocks):
+                layers.append(InvertedResidual(inner, outer, stride if block == 0 else 1, expansion))
+                inner = outer
+        layers += [nn.Conv2d(inner, 1280, 1, bias=False), nn.BatchNorm2d(1280), nn.ReLU6()]
+        self.layers = nn.Sequential(*layers)
+        self.classes = nn.Linear(1280, 1000)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.classes(self.layers(images).mean((2, 3)))
+
+
 class DoubleConv(nn.Sequential):
     def __init__(self, inner: int, outer: int):
         super().__init__(
@@ -197,6 +231,7 @@ MAKERS = {
     "vit": VitTiny,
     "resnet18": ResNet18,
     "unet": UNet,
+    "mobilenet": MobileNetV2,
     "gpt2": Gpt2Step,
 }
 

@@ -20,7 +20,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What measures time, or counts what the whole machine holds, runs with nothing beside it.
 ALONE = (
-    "bench", "readme", "report", "python/test_python_interrupt.py", "python/test_python_workers.py",
+    "bench", "readme", "report",
+    *(f"python/test_python_{name}.py" for name in ("interrupt", "steady", "workers")),
     *(f"cli/test_{name}.py" for name in ("budget", "device", "measure", "optimize", "signals", "train_memory",
                                          "train_resume", "train_watch")),
 )

@@ -13,15 +13,15 @@ namespace {
 
 // Some microseconds: parts of a stage end about together.
 constexpr int kSpins = 128;
-// Before a thread that has no part of its own takes another's: that one is mostly a cache miss away.
-constexpr int kPatience = 16;
+// Before a thread looks for parts of others: those mostly end about together, and a look costs them a cache miss.
+constexpr int kPatience = 32;
 constexpr int kCountBits = 16;
 constexpr uint64_t kCount = (uint64_t{1} << kCountBits) - 1;
 
 std::atomic<void (*)()> disturbance{nullptr};
 
 void disturb() {
-  if (void (*pause)() = disturbance.load(std::memory_order_relaxed)) pause();
+  if (void (*pause)() = disturbance.load(std::memory_order_acquire)) pause();
 }
 
 int64_t read_clock() {
@@ -36,7 +36,7 @@ uint64_t read_count(uint64_t word, uint64_t number, uint64_t untouched) {
 
 }  // namespace
 
-void disturb_teams(void (*pause)()) { disturbance.store(pause, std::memory_order_relaxed); }
+void disturb_teams(void (*pause)()) { disturbance.store(pause, std::memory_order_release); }
 
 void relax(int looks) {
   disturb();
@@ -60,40 +60,42 @@ void RegionProgress::reserve(size_t stages, size_t lines) {
   }
 }
 
-void RegionProgress::open(int threads, const Region& region) {
-  // Helpers that read what follows find the odd number behind it (read() looks at it again by a write).
-  sequence_.fetch_add(1, std::memory_order_acq_rel);
-  reserve(region.parts.size(), count_lines(threads) * region.parts.size());
+void RegionProgress::open(int threads, const Region& region, int processor) {
+  // A helper that sees one of the stores that follow sees this one too.
+  const uint32_t sequence = sequence_.load(std::memory_order_relaxed);
+  sequence_.store(sequence + 1, std::memory_order_relaxed);
+  reserve(region.parts.size(), 2 * static_cast<size_t>(threads) * count_lines(region.parts.size()));
   std::atomic<int>* parts = parts_.load(std::memory_order_relaxed);
   for (size_t i = 0; i < region.parts.size(); ++i) {
     // What is as it was stays in the caches of the helpers.
     if (parts[i].load(std::memory_order_relaxed) != region.parts[i])
       parts[i].store(region.parts[i], std::memory_order_release);
   }
+  number_.store(number_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  processor_.store(processor, std::memory_order_release);
   threads_.store(threads, std::memory_order_release);
   stages_.store(static_cast<int>(region.parts.size()), std::memory_order_release);
   run_.store(region.run, std::memory_order_release);
   argument_.store(region.argument, std::memory_order_release);
   stage_.store(0, std::memory_order_release);
-  sequence_.fetch_add(1, std::memory_order_release);
+  sequence_.store(sequence + 2, std::memory_order_seq_cst);
 }
 
 bool RegionProgress::read(View* view) const {
-  const uint64_t sequence = sequence_.load(std::memory_order_acquire);
-  if (sequence % 2 != 0) return false;
-  view->number = sequence / 2;
+  view->sequence = sequence_.load(std::memory_order_acquire);
+  if (view->sequence % 2 != 0) return false;
+  view->number = number_.load(std::memory_order_acquire);
   view->threads = threads_.load(std::memory_order_acquire);
   view->stages = stages_.load(std::memory_order_acquire);
-  view->stride = count_lines(view->threads);
+  view->stride = count_lines(static_cast<size_t>(view->stages));
   view->parts = parts_.load(std::memory_order_acquire);
   view->lines = lines_.load(std::memory_order_acquire);
   view->run = run_.load(std::memory_order_acquire);
   view->argument = argument_.load(std::memory_order_acquire);
-  // A write, so that nothing of the above is read after it.
-  return const_cast<std::atomic<uint64_t>&>(sequence_).fetch_add(0, std::memory_order_acq_rel) == sequence;
+  return !is_over(*view);
 }
 
-int RegionProgress::run_range(const View& view, int stage, int owner) const {
+int RegionProgress::run_range(const View& view, int stage, int owner, int thread) const {
   const int count = view.parts[stage].load(std::memory_order_acquire);
   const int begin = view.begin(owner, count), end = view.begin(owner + 1, count);
   // In this order: a count that belongs to the next region is read after that has begun.
@@ -110,25 +112,26 @@ int RegionProgress::run_range(const View& view, int stage, int owner) const {
     if (!left.compare_exchange_strong(seen, view.number << kCountBits | (rest - 1), std::memory_order_acq_rel)) continue;
     view.run(view.argument, stage, end - static_cast<int>(rest));
     ++ran;
-    Word& ended = view.ended(stage);
-    seen = ended.load(std::memory_order_relaxed);
-    while (!ended.compare_exchange_weak(seen, (view.number << kCountBits | read_count(seen, view.number, 0)) + 1,
-                                        std::memory_order_acq_rel)) {
-    }
+    Word& ended = view.ended(stage, thread);  // nobody else writes it
+    const uint64_t before = read_count(ended.load(std::memory_order_relaxed), view.number, 0);
+    ended.store(view.number << kCountBits | (before + 1), std::memory_order_release);
   }
 }
 
 bool RegionProgress::has_ended(const View& view, int stage) const {
-  const auto all = static_cast<uint64_t>(view.parts[stage].load(std::memory_order_relaxed));
-  return view.ended(stage).load(std::memory_order_acquire) == (view.number << kCountBits | all);
+  auto left = static_cast<uint64_t>(view.parts[stage].load(std::memory_order_relaxed));
+  for (int thread = 0; thread < view.threads && left > 0; ++thread) {
+    const uint64_t ended = read_count(view.ended(stage, thread).load(std::memory_order_acquire), view.number, 0);
+    left -= std::min(left, ended);
+  }
+  return left == 0;
 }
 
 int RegionProgress::run_parts(const View& view, int stage, int thread) const {
-  int ran = run_range(view, stage, thread);
-  if (ran == 0 && thread != 0) {
-    for (int looks = 0; looks < kPatience && !has_ended(view, stage); ++looks) relax(looks);
-  }
-  for (int other = 1; other < view.threads; ++other) ran += run_range(view, stage, (thread + other) % view.threads);
+  int ran = run_range(view, stage, thread, thread);
+  for (int looks = 0; looks < kPatience && !has_ended(view, stage); ++looks) relax(looks);
+  for (int other = 1; other < view.threads && !has_ended(view, stage); ++other)
+    ran += run_range(view, stage, (thread + other) % view.threads, thread);
   return ran;
 }
 
@@ -160,7 +163,9 @@ RegionProgress::OwnerFacts RegionProgress::work_as_owner(const Region& region) {
 void RegionProgress::work_as_helper(int thread) {
   View view;
   if (!read(&view) || thread >= view.threads) return;
-  for (int stage = stage_.load(std::memory_order_acquire); stage < view.stages && !is_over(view); ++stage) {
+  const uint64_t first = view.left(0, thread).load(std::memory_order_relaxed);
+  const bool comes_late = read_count(first, view.number, 1) == 0 || view.parts[0].load(std::memory_order_relaxed) == 1;
+  for (int stage = comes_late ? stage_.load(std::memory_order_acquire) : 0; stage < view.stages && !is_over(view); ++stage) {
     run_parts(view, stage, thread);
     if (stage + 1 < view.stages) wait_for_stage(view, stage);
   }

@@ -50,53 +50,53 @@ class Workers {
  public:
   ~Workers() {
     stop_.store(true, std::memory_order_relaxed);
-    wake_all();
+    open(0, {});
     for (std::thread& thread : threads_) thread.join();
   }
 
   void run(int threads, const Region& region) {
     const std::lock_guard<std::mutex> lock(turn_);
-    const int64_t start = read_clock();
-    if (!gain_.is_worth_trying(start)) return run_alone(region);
+    if (gain_.is_paused() && !gain_.is_worth_trying(read_clock())) return run_alone(region);
     while (static_cast<int>(threads_.size()) < threads - 1) {
       const int index = static_cast<int>(threads_.size()) + 1;
-      const uint32_t seen = rung_.load(std::memory_order_relaxed);
+      const uint32_t seen = progress_.sequence().load(std::memory_order_relaxed);
       threads_.emplace_back([this, index, seen] { work(index, seen); });
     }
-    caller_processor_.store(sched_getcpu(), std::memory_order_relaxed);
-    progress_.open(threads, region);
-    wake_all();
+    const int64_t start = gain_.wants_time() ? read_clock() : 0;
+    open(threads, region);
     const RegionProgress::OwnerFacts facts = progress_.work_as_owner(region);
+    // Waits that are long are known without a clock at the start.
+    if (start == 0 && facts.waited == 0) return;
     const int64_t end = read_clock();
-    gain_.note(end, end - start, facts.waited, facts.own_share);
+    gain_.note(end, start == 0 ? facts.waited : end - start, facts.waited, facts.own_share);
   }
 
  private:
-  void wake_all() {
-    rung_.fetch_add(1, std::memory_order_seq_cst);
-    if (sleeping_.load(std::memory_order_seq_cst) != 0) rung_.notify_all();
+  void open(int threads, const Region& region) {
+    progress_.open(threads, region, sched_getcpu());
+    if (sleeping_.load(std::memory_order_seq_cst) != 0) progress_.sequence().notify_all();
   }
 
   void work(int index, uint32_t seen) {
     const FlushDenormals flush;
     while (true) {
       wait_for_change(seen);
-      seen = rung_.load(std::memory_order_acquire);
+      seen = progress_.sequence().load(std::memory_order_acquire);
       if (stop_.load(std::memory_order_relaxed)) return;
-      if (index >= progress_.threads()) continue;
-      const int caller = caller_processor_.load(std::memory_order_relaxed);
+      const int caller = progress_.owner_processor();
       if (sched_getcpu() == caller) leave_processor(caller);
       progress_.work_as_helper(index);
     }
   }
 
   void wait_for_change(uint32_t seen) {
+    std::atomic<uint32_t>& sequence = progress_.sequence();
     for (int looks = 0; looks < kLooks; ++looks) {
-      if (rung_.load(std::memory_order_acquire) != seen) return;
+      if (sequence.load(std::memory_order_acquire) != seen) return;
       relax(looks);
     }
     sleeping_.fetch_add(1, std::memory_order_seq_cst);
-    while (rung_.load(std::memory_order_seq_cst) == seen) rung_.wait(seen, std::memory_order_seq_cst);
+    while (sequence.load(std::memory_order_seq_cst) == seen) sequence.wait(seen, std::memory_order_seq_cst);
     sleeping_.fetch_sub(1, std::memory_order_relaxed);
   }
 
@@ -104,8 +104,6 @@ class Workers {
   std::vector<std::thread> threads_;
   RegionProgress progress_;
   HelperGain gain_;
-  std::atomic<int> caller_processor_{-1};
-  alignas(64) std::atomic<uint32_t> rung_{0};
   alignas(64) std::atomic<int> sleeping_{0};
   std::atomic<bool> stop_{false};
 };
@@ -132,8 +130,8 @@ const OpenMp* find_openmp() {
 class OpenMpTeam {
  public:
   void run(const OpenMp& openmp, int threads, const Region& region) {
+    if (gain_.is_paused() && !gain_.is_worth_trying(read_clock())) return run_alone(region);
     const int64_t start = read_clock();
-    if (!gain_.is_worth_trying(start)) return run_alone(region);
     progress_.open(threads, region);
     openmp_ = &openmp, region_ = &region;
     openmp.parallel(enter, this, static_cast<unsigned>(threads), 0);

@@ -1,0 +1,99 @@
+"""Beside other work a model answers with the same bits, and soon: nobody waits for a thread that is off the processor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import lissome
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+BUSY = "while True: pass"
+BURSTS = """
+import time
+while True:
+    end = time.monotonic() + 0.01
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.01)
+"""
+CALLS = 100
+
+
+@contextmanager
+def load(script: str, core: int) -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, "-c", script])
+    try:
+        os.sched_setaffinity(process.pid, [core])
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1, groups=32), nn.Conv2d(32, 64, 1),
+        nn.ReLU(), nn.Conv2d(64, 64, 3, stride=2), nn.AvgPool2d(6), nn.Flatten(), nn.LayerNorm(1024),
+        nn.Linear(1024, 512), nn.GELU(), nn.Linear(512, 10), nn.Softmax(1),
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("steady") / "model.lissome"
+    lissome.prepare(net, (torch.randn(1, 3, 56, 56),), threads=2).save(path)
+    return path
+
+
+# In a process without torch, where the runtime has workers of its own.
+ANSWER = """
+import sys, time
+import numpy as np
+import lissome
+threads, calls, path, x, out = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+model, x = lissome.load(path, threads=threads), np.load(x)
+model(x)
+answers, seconds = [], []
+for _ in range(calls):
+    begin = time.perf_counter()
+    answers.append(model(x))
+    seconds.append(time.perf_counter() - begin)
+assert "torch" not in sys.modules
+np.savez(out, answers=np.stack(answers), seconds=np.array(seconds))
+"""
+
+
+def answer(model: Path, folder: Path, threads: int, calls: int = CALLS) -> tuple[np.ndarray, float]:
+    x, out = folder / "x.npy", folder / "out.npz"
+    np.save(x, np.random.default_rng(0).standard_normal((1, 3, 56, 56), dtype=np.float32))
+    subprocess.run([sys.executable, "-c", ANSWER, str(threads), str(calls), str(model), str(x), str(out)], check=True)
+    with np.load(out) as file:
+        return file["answers"], float(file["seconds"].mean())
+
+
+@pytest.mark.parametrize("scripts", [[BUSY], [BUSY, BUSY], [BURSTS]], ids=["one busy", "all busy", "bursts"])
+def test_other_work_changes_no_bits_and_costs_no_more_than_one_thread(model: Path, tmp_path: Path, scripts: list[str]):
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("one processor")
+    quiet, _ = answer(model, tmp_path, threads=2, calls=1)
+    os.sched_setaffinity(0, cores[:2])
+    try:
+        with ExitStack() as loads:
+            for script, core in zip(scripts, cores[1::-1], strict=False):
+                loads.enter_context(load(script, core))
+            time.sleep(0.2)
+            pairs = [(answer(model, tmp_path, threads=2), answer(model, tmp_path, threads=1)) for _ in range(3)]
+    finally:
+        os.sched_setaffinity(0, cores)
+    for (answers, _), _ in pairs:
+        assert (answers == quiet[0]).all()
+    # Waiting for the slower thread at each step took several times as long.
+    assert min(two / one for (_, two), (_, one) in pairs) < 1.5
