@@ -98,8 +98,8 @@ def _read_tree(text: str) -> dict[str, Any]:
         tree = json.loads(text) if text else {}
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"how the model's arguments nest is no JSON: {error}") from error
-    if not isinstance(tree, dict) or not isinstance(tree.get("leaves", []), list):
-        raise InvalidInputError("how the model's arguments nest is no object with a list of leaves")
+    if not isinstance(tree, dict) or not all(isinstance(tree.get(key, []), list) for key in ("leaves", "parameters")):
+        raise InvalidInputError("how the model's arguments nest is no object with lists of leaves and parameters")
     return tree
 
 
@@ -155,8 +155,8 @@ class _Parameters:
             return
         known = f"; its default is {default!r}" if self.names and default is not _ABSENT else ""
         raise InvalidInputError(
-            f"the argument {name} is left out, and the model was exported with {name}={fixed!r}{known}\n"
-            f"      Give {name}={fixed!r}, or export the module again without it"
+            f"the argument {name} is left out, and the model was exported with {fixed!r} for it{known}\n"
+            f"      Give {fixed!r} for it, or export the module again without it"
         )
 
     def check_not_exported(self, name: str, value: Any) -> None:
@@ -203,7 +203,7 @@ class InputTree:
         self.names = names
         self.leaves: list[Any] = tree.get("leaves") or list(names)
         self.spec = _read_spec(tree)
-        self._signature = _Parameters(tree.get("parameters") or [])
+        self._signature = _Parameters(tree.get("parameters", []))
         self._plain = 0
         if self.spec is not None:
             names_read = sum(not _is_fixed(leaf) for leaf in self.leaves)
@@ -215,6 +215,8 @@ class InputTree:
                 raise InvalidInputError("how the model's arguments nest is not positional ones and keywords")
             arguments, keywords = self.spec.children()
             self._keys = list(keywords.context or [])
+            if len(self._keys) != keywords.num_children:
+                raise InvalidInputError("how the model's arguments nest has keywords without names")
             self._parameters = self._list_parameters(arguments)
             self._fixed = self._find_fixed()
             if not self._keys and arguments.num_children == arguments.num_leaves == len(names):
@@ -224,10 +226,12 @@ class InputTree:
         """The names of positional arguments: the first word of the names of their leaves where forward is not known."""
         if len(self._signature.names) >= arguments.num_children:
             return self._signature.names[: arguments.num_children]
-        parameters, position = [], 0
+        parameters: list[str] = []
+        position = 0
         for child in arguments.children():
             leaf = self.leaves[position] if position < len(self.leaves) and child.num_leaves else ""
-            parameters.append("" if _is_fixed(leaf) else str(leaf).split(".")[0])
+            known = str(leaf).split(".")[0] if not _is_fixed(leaf) else ""
+            parameters.append(known or f"number {len(parameters) + 1}")
             position += child.num_leaves
         return parameters
 
@@ -268,13 +272,13 @@ class InputTree:
         assert self.spec is not None
         children = [child for part in self.spec.children() for child in part.children()]
         given = dict(zip(self._parameters, positional, strict=False)) | keywords
-        for place, (name, child) in enumerate(zip([*self._parameters, *self._keys], children, strict=True)):
+        for name, child in zip([*self._parameters, *self._keys], children, strict=True):
             if name not in given:
-                return f"the argument {name or place + 1} is missing"
+                return f"the argument {name} is missing"
             try:
                 child.flatten_up_to(given[name])
             except (ValueError, KeyError) as error:
-                return f"the argument {name or place + 1} does not nest as exported: {error}"
+                return f"the argument {name} does not nest as exported: {error}"
         return ""
 
     def _order(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -35,7 +35,7 @@ class HelperGain {
   static constexpr double kLeastShare = 0.01;
   // Below that, who works alone is sooner done: a second thread makes nothing exactly twice as fast.
   static constexpr double kLeastGain = 1.15;
-  static constexpr double kWindow = 10e6;  // nanoseconds
+  static constexpr double kWindow = 10e6;                                             // nanoseconds
   static constexpr int64_t kShortestPause = 10'000'000, kLongestPause = 640'000'000;  // nanoseconds
 
   static constexpr int64_t kShort = 20'000;  // nanoseconds

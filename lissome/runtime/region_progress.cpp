@@ -109,7 +109,8 @@ int RegionProgress::run_range(const View& view, int stage, int owner, int thread
     // What an earlier region left is untouched by this one, which then cannot have ended: the range is not empty.
     const uint64_t rest = read_count(seen, view.number, static_cast<uint64_t>(end - begin));
     if (rest == 0) return ran;
-    if (!left.compare_exchange_strong(seen, view.number << kCountBits | (rest - 1), std::memory_order_acq_rel)) continue;
+    if (!left.compare_exchange_strong(seen, view.number << kCountBits | (rest - 1), std::memory_order_acq_rel))
+      continue;
     view.run(view.argument, stage, end - static_cast<int>(rest));
     ++ran;
     Word& ended = view.ended(stage, thread);  // nobody else writes it
@@ -165,7 +166,8 @@ void RegionProgress::work_as_helper(int thread) {
   if (!read(&view) || thread >= view.threads) return;
   const uint64_t first = view.left(0, thread).load(std::memory_order_relaxed);
   const bool comes_late = read_count(first, view.number, 1) == 0 || view.parts[0].load(std::memory_order_relaxed) == 1;
-  for (int stage = comes_late ? stage_.load(std::memory_order_acquire) : 0; stage < view.stages && !is_over(view); ++stage) {
+  for (int stage = comes_late ? stage_.load(std::memory_order_acquire) : 0; stage < view.stages && !is_over(view);
+       ++stage) {
     run_parts(view, stage, thread);
     if (stage + 1 < view.stages) wait_for_stage(view, stage);
   }

@@ -22,8 +22,8 @@ class RegionProgress {
  public:
   // What the caller saw of a region.
   struct OwnerFacts {
-    int64_t waited = 0;     // nanoseconds at the ends of stages, beyond short spinning
-    double own_share = 1;   // of the parts of stages that more than one thread may run
+    int64_t waited = 0;    // nanoseconds at the ends of stages, beyond short spinning
+    double own_share = 1;  // of the parts of stages that more than one thread may run
   };
 
   // The owner: announces the region, and on which processor it runs itself; ...

@@ -1,8 +1,8 @@
 // The executor: runs stages of work on several threads. Each stage is cut into parts, which threads claim as they come,
 // so that a thread that is off the processor holds up no more than the part that it has claimed, and one that has not
 // begun holds up nothing. In a process without libtorch the threads are workers of our own, which spin briefly between
-// regions and then sleep; where libtorch is loaded it is the OpenMP team that libtorch uses too, so that two teams never
-// spin against each other.
+// regions and then sleep; where libtorch is loaded it is the OpenMP team that libtorch uses too, so that two teams
+// never spin against each other.
 #pragma once
 
 #include <cstdint>

@@ -72,7 +72,8 @@ class LossBuilder {
       return is_floating(label_dtype_) ? add_soft_cross_entropy() : add_cross_entropy();
     if (label_sizes_ != scores().sizes)
       throw_error(ErrorKind::invalid_input, "the labels have the sizes ", print_sizes(label_sizes_), ", the output ",
-                  print_sizes(scores().sizes), "; this loss needs the same");
+                  print_sizes(scores().sizes), "; this loss needs the same",
+                  is_floating(label_dtype_) ? "" : ". Class numbers are for cross_entropy");
     const ValueId labels = add_targets();
     switch (options_.kind) {
       case LossKind::mse: return add("aten::mse_loss", {scores_, labels, kMean}, {});
@@ -93,16 +94,17 @@ class LossBuilder {
   // A probability for each class, which stands second.
   ValueId add_soft_cross_entropy() {
     if (label_sizes_ != scores().sizes || scores_rank() < 2)
-      throw_error(ErrorKind::invalid_input, "the labels hold ", dtype_name(label_dtype_), " with the sizes ",
-                  print_sizes(label_sizes_), ", the output has ", print_sizes(scores().sizes),
-                  "; cross entropy takes class numbers (integers), or a probability for each class in the output's sizes");
+      throw_error(
+          ErrorKind::invalid_input, "the labels hold ", dtype_name(label_dtype_), " with the sizes ",
+          print_sizes(label_sizes_), ", the output has ", print_sizes(scores().sizes),
+          "; cross entropy takes class numbers (integers), or a probability for each class in the output's sizes");
     if (options_.ignored_label >= 0)
       throw_error(ErrorKind::invalid_input, "label ", options_.ignored_label,
                   " is to be ignored, and the labels are probabilities, not class numbers");
-    return add("aten::cross_entropy_loss",
-               {scores_, add_labels(), add_class_weights(scores().sizes[1]), kMean, int64_t{-100},
-                options_.label_smoothing},
-               {});
+    return add(
+        "aten::cross_entropy_loss",
+        {scores_, add_labels(), add_class_weights(scores().sizes[1]), kMean, int64_t{-100}, options_.label_smoothing},
+        {});
   }
 
   // ATen wants classes second; a language model gives them last.

@@ -13,12 +13,12 @@ enum class LossKind : uint8_t {
   // Scores [n, classes, ...] or [n, ..., classes] against class numbers i64 [n, ...]; scores [n, classes, ...] against
   // a probability for each class, floats of the same sizes.
   cross_entropy,
-  mse,            // (output - target)^2
-  l1,             // |output - target|
-  huber,          // quadratic below `delta`, linear above
-  bce,            // probabilities against targets in 0..1
-  bce_logits,     // the same before the sigmoid
-  output,         // the program computes it: a scalar among its outputs
+  mse,         // (output - target)^2
+  l1,          // |output - target|
+  huber,       // quadratic below `delta`, linear above
+  bce,         // probabilities against targets in 0..1
+  bce_logits,  // the same before the sigmoid
+  output,      // the program computes it: a scalar among its outputs
 };
 
 struct LossOptions {

@@ -274,7 +274,7 @@ def test_a_classifier_without_validation_shows_its_accuracy(lissome: Lissome, ne
         (("--data", "wrong.npz", "--labels", "labels"), 4, "has the label 4; the model's classes are 0 to 3"),
         (("--data", "data.npz"), 4, "no labels"),
         (("--data", "data.npz", "--labels", "labels", "--loss", "hinge"), 2, "cross_entropy"),
-        (("--data", "data.npz", "--labels", "labels", "--loss", "mse"), 4, "i64"),
+        (("--data", "data.npz", "--labels", "labels", "--loss", "mse"), 4, "Class numbers are for cross_entropy"),
         (("--data", "data.npz", "--labels", "labels", "--optimizer", "rprop"), 2, "adamw"),
         (("--data", "data.npz", "--labels", "labels", "--schedule", "stairs"), 2, "stairs"),
         (("--data", "data.npz", "--labels", "labels", "--lr", "1e30", "--epochs", "4", "--clip", "0"), 4, "the loss became"),

@@ -54,12 +54,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # In a process without torch, where the runtime has workers of its own.
 ANSWER = """
-import sys, time
+import os, sys, time
 import numpy as np
 import lissome
-threads, calls, path, x, out = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+threads, calls, taken, path, x, out = *map(int, sys.argv[1:4]), *sys.argv[4:]
 model, x = lissome.load(path, threads=threads), np.load(x)
-model(x)
+for _ in range(20):
+    model(x)
+if taken:  # as `taskset -ap` does from outside: every thread of the process loses all processors but one
+    for task in map(int, os.listdir("/proc/self/task")):
+        os.sched_setaffinity(task, [min(os.sched_getaffinity(0))])
 answers, seconds = [], []
 for _ in range(calls):
     begin = time.perf_counter()
@@ -70,10 +74,12 @@ np.savez(out, answers=np.stack(answers), seconds=np.array(seconds))
 """
 
 
-def answer(model: Path, folder: Path, threads: int, calls: int = CALLS) -> tuple[np.ndarray, float]:
+def answer(model: Path, folder: Path, threads: int, calls: int = CALLS, taken: bool = False) -> tuple[np.ndarray, float]:
     x, out = folder / "x.npy", folder / "out.npz"
     np.save(x, np.random.default_rng(0).standard_normal((1, 3, 56, 56), dtype=np.float32))
-    subprocess.run([sys.executable, "-c", ANSWER, str(threads), str(calls), str(model), str(x), str(out)], check=True)
+    words = [str(threads), str(calls), str(int(taken)), str(model), str(x), str(out)]
+    environment = os.environ | {"PYTHONPATH": str(Path(lissome.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", ANSWER, *words], check=True, env=environment)
     with np.load(out) as file:
         return file["answers"], float(file["seconds"].mean())
 
@@ -96,4 +102,14 @@ def test_other_work_changes_no_bits_and_costs_no_more_than_one_thread(model: Pat
     for (answers, _), _ in pairs:
         assert (answers == quiet[0]).all()
     # Waiting for the slower thread at each step took several times as long.
+    assert min(two / one for (_, two), (_, one) in pairs) < 1.5
+
+
+def test_a_processor_that_is_taken_away_costs_no_more_than_it_did(model: Path, tmp_path: Path):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one processor")
+    quiet, _ = answer(model, tmp_path, threads=2, calls=1)
+    pairs = [(answer(model, tmp_path, 2, taken=True), answer(model, tmp_path, 1, taken=True)) for _ in range(3)]
+    for (answers, _), _ in pairs:
+        assert (answers == quiet[0]).all()
     assert min(two / one for (_, two), (_, one) in pairs) < 1.5

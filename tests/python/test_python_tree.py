@@ -102,7 +102,7 @@ def test_arguments_that_the_export_froze_are_taken_as_they_were_alone():
             fast(*wrong)
     flagged = lissome.prepare(net, (x,), example_kwargs={"flag": False})
     torch.testing.assert_close(flagged(x, flag=False), net(x, flag=False))
-    with pytest.raises(lissome.Error, match="flag is left out.*flag=False; its default is True"):
+    with pytest.raises(lissome.Error, match="flag is left out.*with False for it; its default is True"):
         flagged(x)
     with pytest.raises(lissome.Error, match="exported for False"):
         flagged(x, flag=True)
@@ -129,3 +129,17 @@ def test_texts_among_the_results_come_back():
     torch.testing.assert_close(seen["all"][0], wanted["all"][0])
     assert seen["all"][1:] == (None, "text", 3)
     assert {**seen, "all": None} == {"kind": "scores", "all": None, "last": "end"}
+
+
+@pytest.mark.parametrize("broken", [{"parameters": 3}, {"parameters": [3]}, {"parameters": [["a", 1, 2]]}, {"leaves": {}}])
+def test_a_broken_tree_of_arguments_is_refused(broken: dict[str, Any]):
+    tree = write_tree(((1,), {})) | {"leaves": ["x"]}
+    assert InputTree(json.dumps(tree), ["x"]).flatten((5,), {}) == [5]
+    with pytest.raises(lissome.InvalidInputError, match="how the model's arguments nest"):
+        InputTree(json.dumps(tree | broken), ["x"])
+
+
+def test_keywords_without_names_are_refused():
+    tree = write_tree(((1,), (2,))) | {"leaves": ["x", "y"]}
+    with pytest.raises(lissome.InvalidInputError, match="keywords without names"):
+        InputTree(json.dumps(tree), ["x", "y"])
