@@ -134,19 +134,10 @@ def build_vit(demo: pathlib.Path) -> Built:
     return Built(nets.make_module("vit"), *tile_images(demo, 224), ["images"])
 
 
-def build_resnet(demo: pathlib.Path) -> Built:
-    both = tile_images(demo, 224)
-    return Built(settle_statistics(nets.make_module("resnet18"), both[0]["images"][:16]), *both, ["images"])
-
-
-def build_mobilenet(demo: pathlib.Path) -> Built:
-    both = tile_images(demo, 224)
-    return Built(settle_statistics(nets.make_module("mobilenet"), both[0]["images"][:16]), *both, ["images"])
-
-
-def build_unet(demo: pathlib.Path) -> Built:
-    both = tile_images(demo, 128)
-    return Built(settle_statistics(nets.make_module("unet"), both[0]["images"][:16]), *both, ["images"])
+def build_normed(demo: pathlib.Path, name: str, side: int) -> Built:
+    """A net of images with batch norms."""
+    both = tile_images(demo, side)
+    return Built(settle_statistics(nets.make_module(name), both[0]["images"][:16]), *both, ["images"])
 
 
 def build_gpt2(demo: pathlib.Path, length: int = 128) -> Built:
@@ -181,9 +172,9 @@ MODELS = [
     Model("minilm16", "MiniLM, 16 tokens", lambda demo: build_minilm(demo, 16)),
     Model("minilm", "MiniLM, 128 tokens", lambda demo: build_minilm(demo, 128)),
     Model("vit", "ViT-tiny, 224 x 224", build_vit),
-    Model("resnet18", "ResNet-18, 224 x 224", build_resnet),
-    Model("mobilenet", "MobileNetV2, 224 x 224", build_mobilenet),
-    Model("unet", "U-Net, 128 x 128", build_unet),
+    Model("resnet18", "ResNet-18, 224 x 224", lambda demo: build_normed(demo, "resnet18", 224)),
+    Model("mobilenet", "MobileNetV2, 224 x 224", lambda demo: build_normed(demo, "mobilenet", 224)),
+    Model("unet", "U-Net, 128 x 128", lambda demo: build_normed(demo, "unet", 128)),
     Model("gpt2", "GPT-2-like step, cache of 128", build_gpt2),
 ]
 

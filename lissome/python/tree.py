@@ -310,7 +310,7 @@ class InputTree:
         for name, value in given.items():
             if name in self._parameters[: len(arguments)]:
                 raise InvalidInputError(f"the argument {name} is given twice: in order and by its name")
-            if name not in self._parameters:  # else one before it is missing, which is told below
+            if name not in self._parameters:  # else one before it is missing, which flatten() reports
                 self._signature.check_not_exported(name, value)
         return tuple(positional), ordered
 

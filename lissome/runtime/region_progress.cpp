@@ -4,9 +4,9 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "lissome/base.h"
+#include "lissome/measure.h"
 
 namespace lissome {
 namespace {
@@ -22,11 +22,6 @@ std::atomic<void (*)()> disturbance{nullptr};
 
 void disturb() {
   if (void (*pause)() = disturbance.load(std::memory_order_acquire)) pause();
-}
-
-int64_t read_clock() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 // The count in a word as region `number` sees it: what an earlier one left means `untouched`.
@@ -139,10 +134,10 @@ int RegionProgress::run_parts(const View& view, int stage, int thread) const {
 int64_t RegionProgress::wait_for_stage(const View& view, int stage) const {
   int64_t start = 0;
   for (int looks = 0; !has_ended(view, stage) && !is_over(view); ++looks) {
-    if (looks == kSpins) start = read_clock();
+    if (looks == kSpins) start = now_nanoseconds();
     relax(looks);
   }
-  return start == 0 ? 0 : read_clock() - start;
+  return start == 0 ? 0 : now_nanoseconds() - start;
 }
 
 RegionProgress::OwnerFacts RegionProgress::work_as_owner(const Region& region) {

@@ -1,7 +1,6 @@
 #include "lissome/runtime/runner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -12,11 +11,6 @@
 
 namespace lissome {
 namespace {
-
-int64_t read_clock() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Steps that no two threads share stand together in a stage of one part, any other has one of its own.
 struct NativeRegion {
@@ -35,7 +29,7 @@ void run_native_part(void* argument, int stage, int part) {
 }
 
 void stamp_stage(void* argument, int stage) {
-  static_cast<const NativeRegion*>(argument)->stamps[stage] = read_clock();
+  static_cast<const NativeRegion*>(argument)->stamps[stage] = now_nanoseconds();
 }
 
 // Ends the stream's run however the session's ends.
@@ -275,7 +269,7 @@ void Session::Runner::run_steps(std::span<const BoundStep> steps, const StepSink
   const bool shared = *std::max_element(stage_parts_.begin(), stage_parts_.end()) > 1;
   if (sink) stamps_.assign(steps.size(), 0);
   NativeRegion native = {steps, stage_first_, sink ? stamps_.data() : nullptr};
-  int64_t before = sink ? read_clock() : 0;
+  int64_t before = sink ? now_nanoseconds() : 0;
   run_region(shared ? threads_ : 1, {stage_parts_, run_native_part, sink ? stamp_stage : nullptr, &native});
   if (!sink) return;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -317,7 +311,7 @@ void Session::Runner::run_reference(Binding& binding, const Segment& segment, co
 void Session::Runner::run_transfer(const Binding& binding, size_t position, const StepSink* sink) {
   const std::span<const Transfer> transfers = binding.transfers();
   const Transfer& transfer = transfers[position];
-  const int64_t before = sink ? read_clock() : 0;
+  const int64_t before = sink ? now_nanoseconds() : 0;
   std::byte* memory = address_of(binding, transfer.value);
   if (transfer.out) {
     file_->write(transfer.offset, memory, transfer.bytes);
@@ -331,16 +325,16 @@ void Session::Runner::run_transfer(const Binding& binding, size_t position, cons
   if (!sink) return;
   BoundStep moved;
   moved.plan_step = transfer.plan_step, moved.bytes = transfer.bytes;
-  tell(*sink, moved, read_clock() - before);
+  tell(*sink, moved, now_nanoseconds() - before);
 }
 
 void Session::Runner::execute(Binding& binding, std::span<const TensorView> inputs, const RunListeners& listeners) {
   if (stream_ && memory_limit_ == 0) fit_inputs(inputs);
   const StreamedRun streamed{stream_.get()};
   try {
-    const int64_t before = should_stop_ ? read_clock() : 0;
+    const int64_t before = should_stop_ ? now_nanoseconds() : 0;
     run_segments(binding, inputs, listeners);
-    if (should_stop_) run_nanoseconds_ = read_clock() - before;
+    if (should_stop_) run_nanoseconds_ = now_nanoseconds() - before;
     check_mappings();
   } catch (const Error& error) {
     // What it took is given back, so that a smaller run may fit; bind() takes anew.

@@ -5,12 +5,12 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "lissome/base.h"
+#include "lissome/measure.h"
 #include "lissome/runtime/denormals.h"
 #include "lissome/runtime/helper_gain.h"
 #include "lissome/runtime/region_progress.h"
@@ -21,11 +21,6 @@ namespace {
 // About 50 us of waiting in all, then a worker sleeps: longer than the gaps between regions, shorter than what a
 // neighbour would notice.
 constexpr int kLooks = 256;
-
-int64_t read_clock() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Two threads of a team on one processor take turns with every wait, and since both offer it at each look, the system
 // may leave them there for long: this thread goes to another one that it may use, if there is one.
@@ -56,18 +51,18 @@ class Workers {
 
   void run(int threads, const Region& region) {
     const std::lock_guard<std::mutex> lock(turn_);
-    if (gain_.is_paused() && !gain_.is_worth_trying(read_clock())) return run_alone(region);
+    if (gain_.is_paused() && !gain_.is_worth_trying(now_nanoseconds())) return run_alone(region);
     while (static_cast<int>(threads_.size()) < threads - 1) {
       const int index = static_cast<int>(threads_.size()) + 1;
       const uint32_t seen = progress_.sequence().load(std::memory_order_relaxed);
       threads_.emplace_back([this, index, seen] { work(index, seen); });
     }
-    const int64_t start = gain_.wants_time() ? read_clock() : 0;
+    const int64_t start = gain_.wants_time() ? now_nanoseconds() : 0;
     open(threads, region);
     const RegionProgress::OwnerFacts facts = progress_.work_as_owner(region);
     // Waits that are long are known without a clock at the start.
     if (start == 0 && facts.waited == 0) return;
-    const int64_t end = read_clock();
+    const int64_t end = now_nanoseconds();
     gain_.note(end, start == 0 ? facts.waited : end - start, facts.waited, facts.own_share);
   }
 
@@ -130,12 +125,12 @@ const OpenMp* find_openmp() {
 class OpenMpTeam {
  public:
   void run(const OpenMp& openmp, int threads, const Region& region) {
-    if (gain_.is_paused() && !gain_.is_worth_trying(read_clock())) return run_alone(region);
-    const int64_t start = read_clock();
+    if (gain_.is_paused() && !gain_.is_worth_trying(now_nanoseconds())) return run_alone(region);
+    const int64_t start = now_nanoseconds();
     progress_.open(threads, region);
     openmp_ = &openmp, region_ = &region;
     openmp.parallel(enter, this, static_cast<unsigned>(threads), 0);
-    const int64_t end = read_clock();
+    const int64_t end = now_nanoseconds();
     gain_.note(end, end - start, facts_.waited + end - left_, facts_.own_share);
   }
 
@@ -146,7 +141,7 @@ class OpenMpTeam {
     const int thread = team.openmp_->thread_number();
     if (thread != 0) return team.progress_.work_as_helper(thread);
     team.facts_ = team.progress_.work_as_owner(*team.region_);
-    team.left_ = read_clock();
+    team.left_ = now_nanoseconds();
   }
 
   const OpenMp* openmp_ = nullptr;

@@ -6,8 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import lissome
@@ -16,27 +14,10 @@ import pytest
 import torch
 from torch import nn
 
-BUSY = "while True: pass"
-BURSTS = """
-import time
-while True:
-    end = time.monotonic() + 0.01
-    while time.monotonic() < end:
-        pass
-    time.sleep(0.01)
-"""
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+from scenes import make_scene
+
 CALLS = 100
-
-
-@contextmanager
-def load(script: str, core: int) -> Iterator[None]:
-    process = subprocess.Popen([sys.executable, "-c", script])
-    try:
-        os.sched_setaffinity(process.pid, [core])
-        yield
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -84,17 +65,15 @@ def answer(model: Path, folder: Path, threads: int, calls: int = CALLS, taken: b
         return file["answers"], float(file["seconds"].mean())
 
 
-@pytest.mark.parametrize("scripts", [[BUSY], [BUSY, BUSY], [BURSTS]], ids=["one busy", "all busy", "bursts"])
-def test_other_work_changes_no_bits_and_costs_no_more_than_one_thread(model: Path, tmp_path: Path, scripts: list[str]):
+@pytest.mark.parametrize("scene", ["one busy", "all busy", "bursts"])
+def test_other_work_changes_no_bits_and_costs_no_more_than_one_thread(model: Path, tmp_path: Path, scene: str):
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         pytest.skip("one processor")
     quiet, _ = answer(model, tmp_path, threads=2, calls=1)
     os.sched_setaffinity(0, cores[:2])
     try:
-        with ExitStack() as loads:
-            for script, core in zip(scripts, cores[1::-1], strict=False):
-                loads.enter_context(load(script, core))
+        with make_scene(scene, cores[:2]):
             time.sleep(0.2)
             pairs = [(answer(model, tmp_path, threads=2), answer(model, tmp_path, threads=1)) for _ in range(3)]
     finally:
