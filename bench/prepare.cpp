@@ -2,9 +2,10 @@
 // `lissome optimize`: that takes minutes a model, because it proves each step, where the comparison proves the result.
 //   lissome_bench_prepare MODEL.pt2 CALIBRATION.npz THREADS FOLDER
 // FOLDER gets f32.lissome, bf16.lissome and int8.lissome and prepared.json, which says how each was made, and of each
-// file the bytes of the weights that it was made of, of forms that timing chose though they are larger, and of the
-// arena of one call. bf16 and int8 are left out where this processor or the model has no use for them. Of the kinds of
-// int8 the fastest is kept that loses no more on rows that did not calibrate it than `lissome optimize` would allow.
+// file the bytes of the weights that it was made of (of int8 ones with their rows' sums), of forms that timing chose
+// though they are larger, and of the arena of one call. bf16 and int8 are left out where this processor or the model
+// has no use for them. Of the kinds of int8 the fastest is kept that loses no more on rows that did not calibrate it
+// than `lissome optimize` would allow.
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
@@ -166,12 +167,19 @@ int64_t count_weight_bytes(const Program& program) {
   return all;
 }
 
+// An int8 weight is read with the sum of each of its rows, which the zero point of the inputs is multiplied with.
+int64_t count_sum_bytes(const Plan& plan) {
+  int64_t all = 0;
+  for (const PlanArray& array : plan.arrays) all += array.name.ends_with(".sums") ? array.array.bytes() : 0;
+  return all;
+}
+
 Json save(const Made& made, const std::string& path) {
   save_prepared(made.program, *made.plan, path);
   int64_t larger = 0;
   for (const LargerForm& form : list_larger_forms(*made.plan)) larger += form.bytes - form.plain_bytes;
   Json record = describe(made);
-  record["weight_bytes"] = count_weight_bytes(made.program);
+  record["weight_bytes"] = count_weight_bytes(made.program) + count_sum_bytes(*made.plan);
   record["larger_form_bytes"] = larger;
   record["arena_bytes"] = made.session->memory().arena;
   record["file_bytes"] = std::filesystem::file_size(path);

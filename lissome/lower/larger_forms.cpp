@@ -1,7 +1,8 @@
-// Winograd multiplies transformed windows: 36 or 16 numbers in place of 9. Only timing chooses it, and a finished file
-// holds the larger form, so whoever makes one is told what the speed costs.
+// Winograd multiplies transformed windows: 36 or 16 numbers in place of 9, and of 16 bits in place of 8. Only timing
+// chooses it, and a finished file holds the larger form, so whoever makes one is told what the speed costs.
 #include <algorithm>
 
+#include "lissome/kernel.h"
 #include "lissome/lower.h"
 
 namespace lissome {
@@ -9,8 +10,11 @@ namespace {
 
 // The weight as another kernel would read it, in the type of what it multiplies.
 int64_t count_plain_bytes(const PlanStep& step, int64_t bytes, Dtype dtype) {
-  if (step.kernel == "winograd_u8s8") return bytes * 9 / (16 * 2);  // 16 points of 16 bits for 9 bytes
-  const int64_t side = step.attributes.integer("tile") + 2;         // transformed in f32
+  if (step.kernel == "winograd_u8s8") {
+    constexpr int64_t kPoints = (kWinogradByteTile + 2) * (kWinogradByteTile + 2);
+    return bytes * 9 / (kPoints * 2);  // points of 16 bits
+  }
+  const int64_t side = step.attributes.integer("tile") + 2;  // transformed in f32
   return bytes * 9 / (side * side) * item_size(dtype) / item_size(Dtype::f32);
 }
 
