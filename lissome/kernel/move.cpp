@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lissome/kernel/kernel_table_rows.h"
+#include "lissome/kernel/linear_bf16_sizes.h"
 #include "lissome/kernel/portable_output.h"
 #include "lissome/kernel/split.h"
 
@@ -179,9 +180,37 @@ void cumulate_portable(const CumulateCall& call, int part, int parts) {
   }
 }
 
+namespace {
+
+void copy_packed_f32(const float* table, int64_t row, int64_t columns, float* y) {
+  const float* first = table + row / kLinearPanel * kLinearPanel * columns + row % kLinearPanel;
+  for (int64_t k = 0; k < columns; ++k) y[k] = first[k * kLinearPanel];
+}
+
+void copy_packed_bf16(const uint16_t* table, int64_t row, int64_t columns, uint16_t* y) {
+  const int64_t steps = count_bf16_steps(columns);
+  for (int64_t k = 0; k < columns; ++k) y[k] = table[find_packed_bf16(row, k, steps)];
+}
+
+void copy_row(const GatherCall& call, int64_t row, char* y) {
+  switch (call.layout) {
+    case TableLayout::rows:
+      std::memcpy(y, static_cast<const char*>(call.table) + row * call.row_bytes, static_cast<size_t>(call.row_bytes));
+      break;
+    case TableLayout::linear_f32:
+      copy_packed_f32(static_cast<const float*>(call.table), row, call.row_bytes / 4, reinterpret_cast<float*>(y));
+      break;
+    case TableLayout::linear_bf16:
+      copy_packed_bf16(static_cast<const uint16_t*>(call.table), row, call.row_bytes / 2,
+                       reinterpret_cast<uint16_t*>(y));
+      break;
+  }
+}
+
+}  // namespace
+
 void gather_portable(const GatherCall& call, int part, int parts) {
   const Range range = split_evenly(call.count, part, parts);
-  const auto bytes = static_cast<size_t>(call.row_bytes);
   for (int64_t i = range.begin; i < range.end; ++i) {
     int64_t index = call.narrow_indices ? static_cast<const int32_t*>(call.indices)[i]
                                         : static_cast<const int64_t*>(call.indices)[i];
@@ -189,10 +218,10 @@ void gather_portable(const GatherCall& call, int part, int parts) {
     char* y = static_cast<char*>(call.y) + i * call.row_bytes;
     if (index < 0 || index >= call.rows) {
       __atomic_store_n(call.fault, call.fault_code, __ATOMIC_RELAXED);
-      std::memset(y, 0, bytes);
+      std::memset(y, 0, static_cast<size_t>(call.row_bytes));
       continue;
     }
-    std::memcpy(y, static_cast<const char*>(call.table) + index * call.row_bytes, bytes);
+    copy_row(call, index, y);
   }
 }
 

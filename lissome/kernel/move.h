@@ -47,6 +47,9 @@ struct CumulateCall {
   bool integers = false;
 };
 
+// How the rows of a table lie: one behind the other, or packed as linear_f32 or linear_bf16 read a weight.
+enum class TableLayout : uint8_t { rows, linear_f32, linear_bf16 };
+
 // y[i] = table[indices[i]], rows of `row_bytes`. An index outside of [-rows, rows) sets *fault and writes zeros.
 struct GatherCall {
   const void* table = nullptr;
@@ -57,6 +60,7 @@ struct GatherCall {
   int64_t rows = 0, row_bytes = 0, count = 0;
   bool narrow_indices = false;
   bool negative_allowed = false;  // counts from the end, as indexing does; embeddings refuse
+  TableLayout layout = TableLayout::rows;
 };
 
 enum class Reduction : uint8_t {

@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "lissome/kernel/bf16_arrays.h"
+#include "lissome/kernel/linear_bf16.h"
+#include "lissome/kernel/linear_f32.h"
 #include "lissome/kernel/row_check.h"
 
 using namespace lissome;
@@ -88,6 +90,40 @@ TEST_CASE("cumulate adds up along the middle axis") {
   call.x = x.data(), call.y = y.data();
   for (int part = 0; part < 3; ++part) find_kernel("cumulate").function(&call, part, 3);
   CHECK(y == std::vector<int64_t>{1, 2, 4, 6, 5, 6, INT64_MIN + 4, 7});
+}
+
+TEST_CASE("gather takes rows of a table that a linear packed") {
+  constexpr int64_t kRows = 75, kColumns = 37;  // neither fills its panels
+  TestNumbers numbers(11);
+  const std::vector<float> table = numbers.reals(kRows * kColumns);
+  std::vector<uint16_t> narrow(table.size());
+  for (size_t i = 0; i < table.size(); ++i) narrow[i] = narrow_bf16(table[i]);
+  std::vector<float> packed(static_cast<size_t>(packed_linear_f32_size(kRows, kColumns)));
+  std::vector<uint16_t> packed_narrow(static_cast<size_t>(packed_linear_bf16_size(kRows, kColumns)));
+  pack_linear_f32(table.data(), kRows, kColumns, kColumns, 1, packed.data());
+  pack_linear_bf16(narrow.data(), kRows, kColumns, kColumns, 1, packed_narrow.data());
+  const std::vector<int32_t> indices = {74, 0, 31, 32, 63, 64, -75};
+  int64_t fault = 0;
+  GatherCall call;
+  call.indices = indices.data(), call.narrow_indices = true, call.negative_allowed = true, call.fault = &fault;
+  call.fault_code = 7, call.rows = kRows, call.count = static_cast<int64_t>(indices.size());
+  std::vector<float> y(indices.size() * kColumns);
+  std::vector<uint16_t> y_narrow(y.size());
+  call.table = packed.data(), call.y = y.data(), call.row_bytes = kColumns * 4, call.layout = TableLayout::linear_f32;
+  for (int part = 0; part < 3; ++part) find_kernel("gather").function(&call, part, 3);
+  call.table = packed_narrow.data(), call.y = y_narrow.data(), call.row_bytes = kColumns * 2;
+  call.layout = TableLayout::linear_bf16;
+  find_kernel("gather").function(&call, 0, 1);
+  bool same = true;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const size_t row = indices[i] < 0 ? 0 : static_cast<size_t>(indices[i]);
+    for (size_t k = 0; k < kColumns; ++k) {
+      same = same && y[i * kColumns + k] == table[row * kColumns + k] &&
+             y_narrow[i * kColumns + k] == narrow[row * kColumns + k];
+    }
+  }
+  CHECK(same);
+  CHECK(fault == 0);
 }
 
 TEST_CASE("gather takes rows and reports indices out of range") {

@@ -49,7 +49,7 @@ void emit_linear_bf16(PlanBuilder& builder, const Node& node) {
   if (!builder.has_packed(name)) {
     Array packed = make_array(Dtype::bf16, {packed_linear_bf16_size(outputs, inputs)});
     pack_linear_bf16(read_bits(weight), outputs, inputs, weight.stride(0), weight.stride(1), packed.data<uint16_t>());
-    builder.add_packed(name, std::move(packed));
+    builder.note_packed_rows(weight, builder.add_packed(name, std::move(packed)));
   }
   PlanStep step;
   step.kernel = "linear_bf16";

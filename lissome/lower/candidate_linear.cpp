@@ -89,7 +89,7 @@ void emit_linear_f32(PlanBuilder& builder, const Node& node) {
     Array packed = make_array(Dtype::f32, {packed_linear_f32_size(outputs, inputs)});
     pack_linear_f32(weight.const_data_ptr<float>(), outputs, inputs, weight.stride(0), weight.stride(1),
                     packed.data<float>());
-    builder.add_packed(name, std::move(packed));
+    builder.note_packed_rows(weight, builder.add_packed(name, std::move(packed)));
   }
   PlanStep step;
   step.kernel = "linear_f32";

@@ -234,6 +234,10 @@ int PlanBuilder::add_packed(const std::string& name, Array array) {
   return packed_[name] = static_cast<int>(plan_.values.size()) - 1;
 }
 
+void PlanBuilder::note_packed_rows(const at::Tensor& weight, int value) {
+  if (weight.is_contiguous()) packed_rows_.push_back({share_tensor(weight), value});
+}
+
 PlanOrigin PlanBuilder::describe_origin(const Program& program, const Node& node) {
   PlanOrigin origin;
   if (!node.results.empty() && node.results.front() != ValueId::none) {
@@ -352,6 +356,7 @@ Plan PlanBuilder::finish() {
     }
   }
   add_outputs();
+  share_packed_rows(plan_, packed_rows_);
   plan_.made_here = true;
   return std::move(plan_);
 }

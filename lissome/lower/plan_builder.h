@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lissome/lower.h"
+#include "lissome/lower/packed_rows.h"
 
 namespace lissome {
 
@@ -62,6 +63,9 @@ class PlanBuilder {
   bool has_packed(const std::string& name) const { return packed_.contains(name); }
   int add_packed(const std::string& name, Array array);
   int find_packed(const std::string& name) const { return packed_.at(name); }
+  // `value` holds the rows of `weight` as linear_f32 or linear_bf16 read them: an embedding of the same rows gathers
+  // from there, so that a tied weight is held once.
+  void note_packed_rows(const at::Tensor& weight, int value);
   void add_step(PlanStep step, const Node& node);
   void keep_node(Node node);
 
@@ -86,6 +90,7 @@ class PlanBuilder {
   std::unordered_map<ValueId, std::vector<int64_t>> strided_;
   std::map<std::pair<ValueId, Format>, int> dense_;
   std::unordered_map<std::string, int> packed_;
+  std::vector<PackedRows> packed_rows_;
   std::unordered_map<ValueId, QuantizedRows> quantized_;
   std::unordered_map<const void*, int> arrays_;
   std::vector<std::string> bound_names_;  // dimensions that the sizes of inputs bind

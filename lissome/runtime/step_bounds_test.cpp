@@ -101,7 +101,8 @@ TEST_CASE("what comes back from a file must have been sent there") {
 }
 
 TEST_CASE("numbers of the data that are no index, label or bool stay inside of memory") {
-  for (const char* name : {"gather", "take", "take gather", "class_loss", "embedding_gradient"}) {
+  for (const char* name :
+       {"gather", "gather packed", "gather packed narrow", "take", "take gather", "class_loss", "embedding_gradient"}) {
     for (const int64_t index : {INT64_MIN, int64_t{-1000}, int64_t{1000}, int64_t{1} << 40, INT64_MAX}) {
       StepCase broken = find_case(name);
       const int id = broken.step().operands[1];

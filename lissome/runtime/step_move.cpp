@@ -4,8 +4,9 @@
 //   operand 1 instead, where that is given
 // concat: operands joined along dim, all in the result's format.
 // pad: attributes before and after, one number a dimension (negative ones cut), and value. cumulate: along dim.
-// copy: operand 0 of any strides made dense, in the result's format. gather: operands table, indices. reduce: dims that
-// stand next to each other.
+// copy: operand 0 of any strides made dense, in the result's format. gather: operands table, indices; with
+// attributes rows and columns the table is a matrix of these sizes as linear_f32 or linear_bf16 packs it. reduce: dims
+// that stand next to each other.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -50,9 +51,11 @@ constexpr AttributeRule kPadAttributes[] = {integers_rule("before", -kLargestByt
 constexpr ValueRule kCumulateOperands[] = {{"x", {Dtype::f32, Dtype::i64}}};
 constexpr ValueRule kCumulateResults[] = {{"y", {Dtype::f32, Dtype::i64}}};
 constexpr AttributeRule kCumulateAttributes[] = {dimension_rule("dim", true)};
+constexpr int64_t kMostTableSize = int64_t{1} << 40, kMostPanel = 64;
 constexpr ValueRule kGatherOperands[] = {{"table", DtypeSet::all()}, {"indices", {Dtype::i64, Dtype::i32}}};
 constexpr ValueRule kGatherResults[] = {{"y", DtypeSet::all()}};
-constexpr AttributeRule kGatherAttributes[] = {flag_rule("negative_allowed")};
+constexpr AttributeRule kGatherAttributes[] = {flag_rule("negative_allowed"), integer_rule("rows", 1, kMostTableSize),
+                                               integer_rule("columns", 1, kMostTableSize)};
 constexpr ValueRule kReduceOperands[] = {{"x", {Dtype::f32, Dtype::bf16}, Layout::dense}};
 constexpr ValueRule kReduceResults[] = {{"y", {Dtype::f32, Dtype::bf16}}};
 constexpr AttributeRule kReduceAttributes[] = {
@@ -317,15 +320,35 @@ void bind_cumulate(StepBinder& binder) {
   binder.set_work(0, 8.0 * static_cast<double>(x.elements()));
 }
 
+namespace {
+
+// The table of rows, or the size of one that a linear packed (attributes "rows" and "columns").
+Sizes read_table(const StepBinder& binder, const PlacedValue& table, GatherCall& call) {
+  const int64_t rows = binder.attributes().integer("rows", 0), columns = binder.attributes().integer("columns", 0);
+  binder.require((rows == 0) == (columns == 0), "a packed table needs rows and columns");
+  if (rows == 0) {
+    binder.require(table.sizes.size() == 2, "the table must have 2 dimensions");
+    return table.sizes;
+  }
+  binder.require_product({rows + kMostPanel, columns + kMostPanel, 4});
+  const bool wide = table.dtype == Dtype::f32;
+  binder.require(wide || table.dtype == Dtype::bf16, "a packed table is f32 or bf16");
+  call.layout = wide ? TableLayout::linear_f32 : TableLayout::linear_bf16;
+  binder.require_sizes(table, {wide ? packed_linear_f32_size(rows, columns) : packed_linear_bf16_size(rows, columns)});
+  return {rows, columns};
+}
+
+}  // namespace
+
 void bind_gather(StepBinder& binder) {
   const PlacedValue &table = binder.operand(0), &indices = binder.operand(1), &y = binder.result();
-  binder.require(table.sizes.size() == 2, "the table must have 2 dimensions");
+  GatherCall call;
+  const Sizes table_sizes = read_table(binder, table, call);
   binder.require(table.dtype == y.dtype, "a gather changes the dtype");
   Sizes sizes = indices.sizes;
-  sizes.push_back(table.sizes[1]);
+  sizes.push_back(table_sizes[1]);
   binder.require_sizes(y, sizes);
-  GatherCall call;
-  call.rows = table.sizes[0], call.row_bytes = table.sizes[1] * item_size(table.dtype), call.count = indices.elements();
+  call.rows = table_sizes[0], call.row_bytes = table_sizes[1] * item_size(table.dtype), call.count = indices.elements();
   call.narrow_indices = indices.dtype == Dtype::i32;
   call.negative_allowed = binder.attributes().integer("negative_allowed", 0) != 0;
   call.fault_code = binder.fault_code();

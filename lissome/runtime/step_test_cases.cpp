@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "lissome/kernel.h"
 #include "lissome/runtime/session.h"
 #include "tests/expect_error.h"
 #include "tests/temporary_folder.h"
@@ -85,6 +86,10 @@ void add_moves(std::vector<StepCase>& cases) {
   cases.push_back(make_case("copy", {}, {y}, {y}));
   cases.push_back(make_case("cumulate", along, {x}, {x}));
   cases.push_back(make_case("gather", {}, {f32({6, 4}), i64({5})}, {f32({5, 4})}));
+  const Entries packed = {{"rows", number(6)}, {"columns", number(4)}};
+  cases.push_back(make_case("gather packed", packed, {f32({packed_linear_f32_size(6, 4)}), i64({5})}, {f32({5, 4})}));
+  cases.push_back(
+      make_case("gather packed narrow", packed, {bf16({packed_linear_bf16_size(6, 4)}), i64({5})}, {bf16({5, 4})}));
   cases.push_back(
       make_case("pad", {{"before", list({0, 1})}, {"after", list({1, -1})}, {"value", 2.0}}, {x}, {f32({3, 3})}));
   cases.push_back(make_case("reduce", {{"first", number(1)}, {"count", number(1)}, {"reduction", text("mean")}}, {y},

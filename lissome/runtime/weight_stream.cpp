@@ -119,7 +119,8 @@ WeightStream::WeightStream(const Plan& plan, bool comes_again)
   std::vector<std::vector<int>> reads = list_reads(plan);
   for (size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].reads = std::move(reads[i]);
-    steps_[i].chooses_rows = plan.steps[i].kernel == "gather";
+    // Rows of a packed table lie scattered over pages, and the linear that packed it reads all of them anyway.
+    steps_[i].chooses_rows = plan.steps[i].kernel == "gather" && plan.steps[i].attributes.find("rows") == nullptr;
   }
   reader_ = std::thread([this] { serve(); });
 }

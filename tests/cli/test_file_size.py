@@ -58,6 +58,41 @@ class Words(nn.Module):
         return self.head(self.norm(self.memory(self.words(x))[0]))
 
 
+class Tied(nn.Module):
+    """One matrix is the table of the words and the weight of the head."""
+
+    def __init__(self, words: int, width: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(words, width)
+        self.body = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.head = nn.Linear(width, words, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.body(self.words(x)))
+
+
+class UNet(nn.Module):
+    """Halves, doubles and joins again: Winograd, transposed convolutions and concatenations."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = self.block(3, channels)
+        self.second = self.block(channels, 2 * channels)
+        self.up = nn.ConvTranspose2d(2 * channels, channels, 2, stride=2)
+        self.last = self.block(2 * channels, channels)
+        self.head = nn.Conv2d(channels, 1, 1)
+
+    def block(self, inputs: int, outputs: int) -> nn.Module:
+        first, second = nn.Conv2d(inputs, outputs, 3, padding=1), nn.Conv2d(outputs, outputs, 3, padding=1)
+        return nn.Sequential(first, nn.BatchNorm2d(outputs), nn.ReLU(), second, nn.ReLU())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        deep = self.up(self.second(nn.functional.max_pool2d(x, 2)))
+        return self.head(self.last(torch.cat([x, deep], 1)))
+
+
 def linears(*widths: int) -> nn.Module:
     parts = [part for sizes in zip(widths, widths[1:]) for part in (nn.Linear(*sizes), nn.GELU())]
     return nn.Sequential(*parts)
@@ -74,6 +109,8 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor]]] = 
     "40 channels in groups": (lambda: Images(40, 8), pictures),
     "96 channels": (lambda: Images(96, 3), pictures),
     "words": (lambda: Words(120), lambda: torch.randint(0, 900, (2, 9))),
+    "tied words": (lambda: Tied(777, 136), lambda: torch.randint(0, 777, (2, 9))),
+    "a U-Net": (lambda: UNet(48), pictures),
 }
 
 
