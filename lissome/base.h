@@ -10,6 +10,7 @@
 #include "lissome/base/mapped_range.h"
 #include "lissome/base/model_file.h"
 #include "lissome/base/npy.h"
+#include "lissome/base/padding.h"
 #include "lissome/base/processor.h"
 #include "lissome/base/safetensors.h"
 #include "lissome/base/temporary_file.h"

@@ -1,12 +1,22 @@
 // Winograd multiplies transformed windows: 36 or 16 numbers in place of 9, and of 16 bits in place of 8. Only timing
 // chooses it, and a finished file holds the larger form, so whoever makes one is told what the speed costs.
 #include <algorithm>
+#include <set>
+#include <span>
 
+#include "lissome/base.h"
 #include "lissome/kernel.h"
 #include "lissome/lower.h"
 
 namespace lissome {
 namespace {
+
+// Without the zeros that fill panels: a file leaves them out.
+int64_t count_file_bytes(const Array& packed) {
+  const std::span bytes(static_cast<const std::byte*>(packed.storage.get()), static_cast<size_t>(packed.bytes()));
+  const std::vector<PaddedRun> runs = find_padding(bytes);
+  return runs.empty() ? packed.bytes() : measure_padding(runs)->kept;
+}
 
 // The weight as another kernel would read it, in the type of what it multiplies.
 int64_t count_plain_bytes(const PlanStep& step, int64_t bytes, Dtype dtype) {
@@ -34,10 +44,13 @@ double find_plain_time(const PlanChoice& choice) {
 
 std::vector<LargerForm> list_larger_forms(const Plan& plan) {
   std::vector<LargerForm> forms;
+  std::set<int> listed;  // a weight that several steps read is held once
   for (const PlanStep& step : plan.steps) {
     if (!step.kernel.starts_with("winograd") || step.origins.empty()) continue;
     const int array = plan.values[static_cast<size_t>(step.operands.at(1))].array;
-    LargerForm form{step.origins.front().node, step.kernel, plan.arrays[static_cast<size_t>(array)].array.bytes()};
+    if (!listed.insert(array).second) continue;
+    LargerForm form{step.origins.front().node, step.kernel,
+                    count_file_bytes(plan.arrays[static_cast<size_t>(array)].array)};
     const Dtype dtype = plan.values[static_cast<size_t>(step.operands.front())].dtype;
     form.plain_bytes = count_plain_bytes(step, form.bytes, dtype);
     for (const PlanChoice& choice : plan.choices) {

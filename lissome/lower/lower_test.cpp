@@ -123,6 +123,8 @@ TEST_CASE("3x3 convolutions go through Winograd where that is forced and possibl
     CHECK(count_steps(*plan, "winograd_f32") == 2);
     CHECK(count_steps(*plan, "conv_f32") == 1);
     CHECK(!plan->needs_reference());
+    // 40 outputs fill no panel: what a file leaves out is not counted.
+    CHECK(list_larger_forms(*plan).at(1).plain_bytes == 40 * 40 * 9 * 4);
     Session session(plan);
     for (const int64_t batch : {1, 3}) {
       const std::vector<c10::IValue> inputs = {at::randn({batch, 24, 13, 11})};
@@ -244,6 +246,13 @@ TEST_CASE("3x3 convolutions in int8 go through Winograd with the bits of the dir
   const auto winograd = lower_with("winograd_u8s8"), direct = lower_with("conv_u8s8");
   CHECK(count_steps(*winograd, "winograd_u8s8") == 3);
   CHECK(count_steps(*direct, "conv_u8s8") == 3);
+  // Points of 16 bits where the direct form holds bytes; two steps read w2.
+  const std::vector<LargerForm> forms = list_larger_forms(*winograd);
+  REQUIRE(forms.size() == 2);
+  CHECK(list_larger_forms(*direct).empty());
+  CHECK(forms[0].plain_bytes == 64 * 32 * 9);
+  CHECK(forms[1].plain_bytes == 64 * 64 * 9);
+  CHECK(forms[1].bytes == 64 * 64 * 36 * 2);
   for (const int threads : {1, 2}) {
     const SessionOptions options{.threads = threads};
     Session through_winograd(winograd, options), directly(direct, options);
