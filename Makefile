@@ -48,7 +48,7 @@ bench-full: ## the same with batch 8, one thread and TorchScript too; goes on wh
 	@tools/build
 	@bench/run --full
 
-bench-shared: ## what lissome, ONNX Runtime and OpenVINO lose beside other work on the same processors
+bench-shared: ## what lissome, ONNX Runtime, OpenVINO and eager PyTorch lose beside other work on the same processors
 	@tools/setup demo
 	@tools/build
 	@bench/run --shared

@@ -1,9 +1,10 @@
 """How much engines lose beside other work: lissome, ONNX Runtime and OpenVINO in turns, in scenes of a shared machine.
 
-    compare_shared.py [--only mlp,resnet18] [--scenes quiet,bursts] [--rounds N] [--json PATH]
+    compare_shared.py [--only mlp,resnet18,train-net] [--scenes quiet,bursts] [--rounds N] [--json PATH]
     compare_shared.py --list
 
-Models must have been prepared (bench/run --shared does). A figure is the median over rounds of the mean call of a
+Models must have been prepared (bench/run --shared does). train-NAME is a training step of NAME in f32, forward to
+optimizer, against eager PyTorch. A figure is the median over rounds of the mean call of a
 round, so that calls that hang count; `loss` is that against the same engine's quiet time. Claims, each for every model,
 precision and scene: lissome loses no more than the peer that loses least, and takes at most 1.15 times what it takes with
 one thread in the same scene. Exit status 1 when a claim is not met.
@@ -16,14 +17,18 @@ import pathlib
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 
+from compare_training import make_command
 from engines import ENGINES, Engine, Missing, Place, Process, note, order_turns, pin_to
 from figures import bootstrap_ratio
 from models import MODELS
 from scenes import SCENES, Absent, make_scene
+from training_nets import TRAININGS
 
 BUILD = pathlib.Path(__file__).parent.parent / "build"
-WANTED = ["mobilenet", "net", "mlp", "minilm16", "minilm", "vit", "resnet18"]
+TRAIN = "train-"  # begins the name of a training step
+WANTED = ["mobilenet", "net", "mlp", "minilm16", "minilm", "vit", "resnet18", "train-net", "train-vit"]
 NAMES = ["lissome_f32", "ort_f32", "ov_f32", "lissome_int8", "ort_int8", "ov_int8"]
 THREADS = 2
 ROUND_SECONDS = 0.2
@@ -44,6 +49,33 @@ def start(engines: list[Engine], folder: pathlib.Path, python: pathlib.Path, wor
             except Missing as reason:
                 note(f"{folder.name}: no {name}: {reason}", end="\n")
     return processes
+
+
+def start_training(folder: pathlib.Path) -> dict[str, Process]:
+    """lissome's step with two threads and with one, and eager PyTorch's with two."""
+    processes = {}
+    wanted = {"lissome_f32": ("lissome", THREADS), "lissome_f32 one thread": ("lissome", 1), "eager_f32": ("eager", THREADS)}
+    for name, (engine, threads) in wanted.items():
+        try:
+            processes[name] = Process(make_command(engine, folder, "f32", threads))
+        except Missing as reason:
+            note(f"{folder.name}: no {name}: {reason}", end="\n")
+    return processes
+
+
+def start_both(name: str, arguments: argparse.Namespace) -> Iterator[tuple[str, dict[str, Process]]]:
+    """Processes of one model, by precision; each set is stopped before the next is started."""
+    for precision in ("f32",) if name.startswith(TRAIN) else ("f32", "int8"):
+        if name.startswith(TRAIN):
+            processes = start_training(BUILD / "bench" / "training" / name.removeprefix(TRAIN))
+        else:
+            engines = [engine for engine in ENGINES if engine.name in NAMES and engine.precision == precision]
+            processes = start(engines, BUILD / "bench" / "models" / name, arguments.python, arguments.worker)
+        try:
+            yield precision, processes
+        finally:
+            for process in processes.values():
+                process.stop()
 
 
 def measure_scene(processes: dict[str, Process], runs: dict[str, int], rounds: int) -> Rounds:
@@ -74,7 +106,7 @@ def measure_model(processes: dict[str, Process], scenes: list[str], cores: list[
 def judge(model: str, precision: str, measured: dict[str, Rounds]) -> list[dict]:
     """One row a scene: what lissome and the peers lose, and what one thread would have taken."""
     ours, one = f"lissome_{precision}", f"lissome_{precision} one thread"
-    peers = [name for name in (f"ort_{precision}", f"ov_{precision}") if name in measured["quiet"]]
+    peers = [name for name in measured["quiet"] if name not in (ours, one)]
     rows = []
     for scene, means in measured.items():
         if ours not in means:
@@ -84,7 +116,7 @@ def judge(model: str, precision: str, measured: dict[str, Rounds]) -> list[dict]
         low, _ = bootstrap_ratio([[value] for value in means[ours]], [[value] for value in means[one]])
         row = {"model": model, "precision": precision, "scene": scene, "milliseconds": statistics.median(means[ours])}
         row |= {"one_thread_ms": statistics.median(means[one]), "of_one_thread": of_one, "loss": losses[ours]}
-        row |= {f"{name}_loss": losses[name] for name in peers}
+        row["peer_losses"] = {name.removesuffix(f"_{precision}"): losses[name] for name in peers}
         best = min((losses[name] for name in peers), default=None)
         row["beats_peers"] = scene == "quiet" or best is None or losses[ours] <= best
         row["beats_one_thread"] = of_one <= MOST_OF_ONE_THREAD or low <= MOST_OF_ONE_THREAD
@@ -93,8 +125,7 @@ def judge(model: str, precision: str, measured: dict[str, Rounds]) -> list[dict]
 
 
 def format_row(row: dict) -> str:
-    losses = (row.get(f"{peer}_{row['precision']}_loss", float("nan")) for peer in ("ort", "ov"))
-    peers = "".join(f"{loss:8.2f}" for loss in losses)
+    peers = "".join(f"  {peer} {loss:.2f}" for peer, loss in row["peer_losses"].items())
     verdict = "" if row["beats_peers"] else "  loses more than a peer"
     verdict += "" if row["beats_one_thread"] else "  one thread is faster"
     return (f"{row['model']:11}{row['precision']:5} {row['scene']:13}{row['milliseconds']:10.3f}{row['one_thread_ms']:10.3f}"
@@ -115,23 +146,17 @@ def main() -> int:
         print("\n".join(WANTED))
         return 0
     scenes = ["quiet", *(scene for scene in arguments.scenes.split(",") if scene != "quiet")]
-    unknown = [*(set(scenes) - set(SCENES)), *(set(arguments.only.split(",")) - {model.name for model in MODELS})]
+    known = {model.name for model in MODELS} | {TRAIN + name for name in TRAININGS}
+    unknown = [*(set(scenes) - set(SCENES)), *(set(arguments.only.split(",")) - known)]
     if unknown:
         parser.error(f"there is no {', '.join(unknown)}")
     cores = sorted(os.sched_getaffinity(0))[:THREADS]
     pin_to(cores)
     rows = []
-    print(f"{'':30}{'lissome':>10}{'1 thread':>10}{'ratio':>8}{'loss':>8}{'ORT':>8}{'OpenVINO':>9}")
+    print(f"{'':30}{'lissome':>10}{'1 thread':>10}{'ratio':>8}{'loss':>8}  losses of peers")
     for name in arguments.only.split(","):
-        folder = BUILD / "bench" / "models" / name
-        for precision in ("f32", "int8"):
-            engines = [engine for engine in ENGINES if engine.name in NAMES and engine.precision == precision]
-            processes = start(engines, folder, arguments.python, arguments.worker)
-            try:
-                measured = measure_model(processes, scenes, cores, arguments.rounds, f"{name} {precision}")
-            finally:
-                for process in processes.values():
-                    process.stop()
+        for precision, processes in start_both(name, arguments):
+            measured = measure_model(processes, scenes, cores, arguments.rounds, f"{name} {precision}")
             note("")
             for row in judge(name, precision, measured):
                 print(format_row(row), flush=True)

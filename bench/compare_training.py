@@ -26,11 +26,11 @@ def has_bf16() -> bool:
     return "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
 
 
-def make_command(engine: str, folder: pathlib.Path, precision: str) -> list[str]:
+def make_command(engine: str, folder: pathlib.Path, precision: str, threads: int = THREADS) -> list[str]:
     batch = str(TRAININGS[folder.name].batch)
     if engine == "lissome":
-        return [str(WORKER), str(folder / "model.pt2"), str(folder / "data.npz"), batch, str(THREADS), precision]
-    return [sys.executable, str(HERE / "training_peer_worker.py"), engine, str(folder), batch, str(THREADS), precision]
+        return [str(WORKER), str(folder / "model.pt2"), str(folder / "data.npz"), batch, str(threads), precision]
+    return [sys.executable, str(HERE / "training_peer_worker.py"), engine, str(folder), batch, str(threads), precision]
 
 
 def compare_model(folder: pathlib.Path, precision: str, rounds: int) -> dict:
