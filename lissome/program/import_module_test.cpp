@@ -300,6 +300,40 @@ TEST_CASE("tensors that plain C++ filled are constants; handles made behind the 
   for (const Weight& weight : program.weights) CHECK(weight.role == WeightRole::constant);
 }
 
+TEST_CASE("what runs under a NoGradGuard passes no gradient on, and the rest trains") {
+  nn::Linear frozen(3, 4), head(4, 2), side(3, 4);
+  struct Net : nn::Module {};
+  auto net = std::make_shared<Net>();
+  net->register_module("frozen", frozen);
+  net->register_module("side", side);
+  net->register_module("head", head);
+  const auto forward = [&](const Tensors& inputs) -> Tensors {
+    at::Tensor features;
+    {
+      const at::NoGradGuard no_grad;
+      features = at::cat(at::relu(frozen(inputs[0])).contiguous().chunk(2, 1), 1);
+    }
+    return {head(features + side(inputs[0]))};
+  };
+  const Program program =
+      import_and_check(*net, {{"x", at::rand({2, 3}), {{0, kBatch}}}}, forward, {{at::rand({3, 3})}, {at::rand({1, 3})}});
+  const at::Tensor x = at::rand({5, 3});
+  const at::AutoGradMode gradients(true);
+  std::map<std::string, at::Tensor> expected;
+  forward({x})[0].square().sum().backward();
+  for (const auto& parameter : net->named_parameters()) expected[parameter.key()] = parameter->grad();
+  for (at::Tensor& parameter : net->parameters()) parameter.mutable_grad() = at::Tensor();
+  for (const Weight& weight : program.weights) at::Tensor(weight.tensor).detach_().requires_grad_();
+  interpret(program, {x}, {.gradients = true})[0].toTensor().square().sum().backward();
+  for (const Weight& weight : program.weights) {
+    CAPTURE(weight.name);
+    const at::Tensor& gradient = expected.at(weight.name);
+    CHECK(gradient.defined() == !weight.name.starts_with("frozen"));
+    REQUIRE(weight.tensor.grad().defined() == gradient.defined());
+    if (gradient.defined()) CHECK(at::allclose(weight.tensor.grad(), gradient));
+  }
+}
+
 TEST_CASE("sizes that come from data are read from the tensors that have them") {
   const nn::Sequential nothing;
   import_and_check(*nothing, {{"x", at::randn({6, 4}), {{0, kBatch}}}},

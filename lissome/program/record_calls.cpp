@@ -10,6 +10,7 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -328,12 +329,46 @@ class RecordingKernel : public c10::OperatorKernel {
     if (const auto functional = find_form_to_copy(op, *stack)) return run_out_of_place(*functional, *stack);
     const c10::impl::ExcludeDispatchKeyGuard unseen(kRecordingKey);
     if (listener.recorder == nullptr) return op.callBoxed(*stack);
+    const bool cuts = listener.level == RecordingLevel::outermost && !at::GradMode::is_enabled();
+    const c10::AutoGradMode gradients(records_gradients(listener.level) && at::GradMode::is_enabled());
     const std::vector<c10::IValue> arguments(stack->end() - std::ssize(op.schema().arguments()), stack->end());
     RecordedCall call = listener.recorder->note_arguments(op, arguments);
     op.callBoxed(*stack);
     const size_t results = op.schema().returns().size();
+    const size_t first = stack->size() - results;
     listener.recorder->note_results(std::move(call), arguments,
-                                    c10::ArrayRef<c10::IValue>(*stack).slice(stack->size() - results, results));
+                                    c10::ArrayRef<c10::IValue>(*stack).slice(first, results));
+    if (!cuts) return;
+    for (size_t i = 0; i < results; ++i) cut_gradients(op.schema().returns()[i], arguments, stack->at(first + i));
+  }
+
+ private:
+  // Code under a NoGradGuard: what an op makes there carries no gradient, which a program says by aten::detach.
+  static void cut_gradients(const c10::Argument& made, const std::vector<c10::IValue>& arguments, c10::IValue& value) {
+    if (made.alias_info() != nullptr && made.alias_info()->isWrite()) return;
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> tensors;
+      for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(cut_gradients(tensor));
+      value = tensors;
+    } else if (value.isTensor() && !hands_on(arguments, value.toTensor())) {
+      value = cut_gradients(value.toTensor());
+    }
+  }
+
+  static at::Tensor cut_gradients(const at::Tensor& tensor) {
+    static const c10::OperatorHandle detach = c10::Dispatcher::singleton().findSchemaOrThrow("aten::detach", "");
+    if (!tensor.defined() || !(tensor.is_floating_point() || tensor.is_complex())) return tensor;
+    RecordedCall call = listener.recorder->note_arguments(detach, {c10::IValue(tensor)});
+    const c10::IValue detached = tensor.detach();
+    listener.recorder->note_results(std::move(call), {tensor}, {detached});
+    return detached.toTensor();
+  }
+
+  // contiguous() of a contiguous tensor gives the tensor itself, with the gradient that it has.
+  static bool hands_on(const std::vector<c10::IValue>& arguments, const at::Tensor& tensor) {
+    return std::ranges::any_of(arguments, [&](const c10::IValue& argument) {
+      return argument.isTensor() && argument.toTensor().is_same(tensor);
+    });
   }
 };
 
@@ -361,7 +396,7 @@ class Listening {
 Recording record_calls(const std::vector<at::Tensor>& known, RecordingLevel level,
                        const std::function<std::vector<at::Tensor>()>& code) {
   register_listener();
-  const c10::AutoGradMode gradients(records_gradients(level));
+  const c10::AutoGradMode gradients(true);  // so that a NoGradGuard of `code` shows
   Recorder recorder(known);
   const std::vector<at::Tensor> outputs = [&] {
     const Listening listening({&recorder, level});
