@@ -19,7 +19,7 @@
 #include "lissome/compare.h"
 #include "lissome/data.h"
 #include "lissome/train.h"
-#include "lissome/train/precision.h"
+#include "lissome/train/step/precision.h"
 
 namespace lissome {
 namespace {

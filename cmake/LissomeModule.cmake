@@ -122,6 +122,16 @@ function(lissome_module_closure result)
   set(${result} ${closure} PARENT_SCOPE)
 endfunction()
 
+# The .cpp files of this folder and of the folders below it, those of tests (*_test.cpp, *_cases.cpp) apart.
+function(lissome_glob sources tests)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*.cpp")
+  set(found_tests ${files})
+  list(FILTER files EXCLUDE REGEX "_(test|cases)\\.cpp$")
+  list(FILTER found_tests INCLUDE REGEX "_(test|cases)\\.cpp$")
+  set(${sources} ${files} PARENT_SCOPE)
+  set(${tests} ${found_tests} PARENT_SCOPE)
+endfunction()
+
 function(lissome_module)
   cmake_parse_arguments(PARSE_ARGV 0 module "TEST_SHARED" "NAME;TORCH"
     "LINKS;SOURCES;FULL_TORCH_SOURCES;TESTS;TEST_LINKS;LIBRARIES")

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lissome/program/activation.h"
-#include "lissome/program/detect.h"
+#include "lissome/program/import/detect.h"
 #include "lissome/program/program.h"
 
 // Complete where it is used: <ATen/core/ivalue.h>, <ATen/core/function_schema.h>.

@@ -1,4 +1,4 @@
-"""Writes lissome/program/allowed_ops.h: the ops of ATen that a model file may call.
+"""Writes lissome/program/check/allowed_ops.h: the ops of ATen that a model file may call.
 
 The dispatcher's schemas are walked, rules below drop whole classes, and what is left was read by a person name by
 name; DENIED keeps what that reading took out, with the reason. Run it again with a newer torch, read the difference,

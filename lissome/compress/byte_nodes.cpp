@@ -71,7 +71,7 @@ ValueId add_table(Program& program, const Node& node, ValueId x, const Activatio
   type.dtype = Dtype::u8;
   const std::string name = program.value(node.result()).name + ".table";
   return program
-      .add_node(Op::find("lissome::table_u8"), {x, program.add_weight(name, table, WeightRole::constant)},
+      .add_node(Op::find("lissome::lut_u8"), {x, program.add_weight(name, table, WeightRole::constant)},
                 {std::move(type)}, node.origin)
       .result();
 }

@@ -181,7 +181,7 @@ TEST_CASE("activations and average pools between layers work on u8") {
   const Quantized quantized = quantize_int8(program, make_batches({4, 4, 16, 16}), {}, 10);
   verify_program(quantized.program, Stage::compressed);
   CHECK(count_ops(quantized.program, "lissome::conv_int8_u8") == 3);
-  CHECK(count_ops(quantized.program, "lissome::table_u8") == 2);
+  CHECK(count_ops(quantized.program, "lissome::lut_u8") == 2);
   CHECK(count_ops(quantized.program, "lissome::avg_pool2d_u8") == 2);
   CHECK(count_ops(quantized.program, "lissome::quantize") == 1);
   const at::Tensor x = at::randn({8, 4, 16, 16});
@@ -204,7 +204,7 @@ TEST_CASE("an activation stays in float where its input or its result is read as
   const Quantized quantized = quantize_int8(program, make_batches({4, 4, 16, 16}), {}, 10);
   CHECK(count_ops(quantized.program, "lissome::conv_int8") == 2);
   CHECK(count_ops(quantized.program, "aten::mish") == 2);
-  CHECK(count_ops(quantized.program, "lissome::table_u8") == 0);
+  CHECK(count_ops(quantized.program, "lissome::lut_u8") == 0);
 }
 
 TEST_CASE("convolutions over one dimension hand over u8") {

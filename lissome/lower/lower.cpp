@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "lissome/base.h"
-#include "lissome/lower/candidate.h"
-#include "lissome/lower/choose_kernels.h"
+#include "lissome/lower/candidate/candidate.h"
+#include "lissome/lower/choose/choose_kernels.h"
 #include "lissome/lower/device.h"
-#include "lissome/lower/fuse_channel_steps.h"
-#include "lissome/lower/fuse_depthwise_steps.h"
-#include "lissome/lower/fuse_elementwise.h"
-#include "lissome/lower/fuse_norm_steps.h"
+#include "lissome/lower/fuse/fuse_channel_steps.h"
+#include "lissome/lower/fuse/fuse_depthwise_steps.h"
+#include "lissome/lower/fuse/fuse_elementwise.h"
+#include "lissome/lower/fuse/fuse_norm_steps.h"
 
 namespace lissome {
 namespace {

@@ -406,8 +406,8 @@ TEST_CASE("what stands between layers in int8 agrees: averages and tables") {
     %3: u8[2, 37, 5, 6] = lissome::avg_pool2d_u8(%x, 0.02, 255, [3, 3], [2, 2], [1, 1], false, false, none, 0.01, 255)
     %4: u8[2, 37, 5, 6] = lissome::avg_pool2d_u8(%x, 0.02, 0, [2, 2], [2, 2], [0, 0], true, true, none, 0.02, 0)
     %5: u8[2, 37, 1, 1] = lissome::avg_pool2d_u8(%x, 0.02, 120, [9, 12], [9, 12], [0, 0], false, true, 50, 0.05, 120)
-    %6: u8[2, 37, 4, 6] = lissome::table_u8(%1, @t)
-    %7: u8[3, 70] = lissome::table_u8(%rows, @t)
+    %6: u8[2, 37, 4, 6] = lissome::lut_u8(%1, @t)
+    %7: u8[3, 70] = lissome::lut_u8(%rows, @t)
     return %1, %2, %3, %4, %5, %6, %7
   )",
                 {{"t", random_i8({256}).to(at::kByte)}},

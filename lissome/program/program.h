@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "lissome/base.h"
-#include "lissome/program/dimension.h"
 #include "lissome/program/op.h"
+#include "lissome/program/shape/dimension.h"
 
 namespace lissome {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "lissome/base.h"
-#include "lissome/program/alias_sets.h"
+#include "lissome/program/purify/alias_sets.h"
 
 namespace lissome {
 namespace {

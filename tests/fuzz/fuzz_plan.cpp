@@ -1,10 +1,10 @@
 // Plans from hostile files: through the reader and its gate into a session that runs them, on kernels of every
 // instruction set that this machine has. plan_case.h says what an input is, plan_mutator.cpp how it changes.
 #include "lissome/measure.h"
-#include "lissome/runtime/arena_guard.h"
-#include "lissome/runtime/binding.h"
-#include "lissome/runtime/plan_io.h"
-#include "lissome/runtime/session.h"
+#include "lissome/runtime/memory/arena_guard.h"
+#include "lissome/runtime/plan/plan_io.h"
+#include "lissome/runtime/session/binding.h"
+#include "lissome/runtime/session/session.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/plan_case.h"
 

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "lissome/program.h"
-#include "lissome/program/parse_weights.h"
 #include "lissome/program/syntax/program_text.h"
+#include "lissome/program/text/parse_weights.h"
 #include "tests/fuzz/filled_array.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/guard_allocator.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-#include "lissome/program/gate.h"
+#include "lissome/program/check/gate.h"
 
 namespace lissome {
 namespace {

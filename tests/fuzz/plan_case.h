@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lissome/base.h"
-#include "lissome/runtime/plan.h"
+#include "lissome/runtime/plan/plan.h"
 #include "tests/fuzz/filled_array.h"
 
 namespace lissome {

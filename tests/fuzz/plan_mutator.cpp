@@ -39,7 +39,7 @@ void apply_edit(PlanDocument& document, FuzzRandom& random) {
 constexpr std::string_view kSmallest =
     R"({"level":1,"threads":1,"runs":1,"data":0,"extents":[2],"arrays":[]})"
     "\n"
-    R"({"format":2,"machine":{"processor":"","features":"","threads":1},"dimensions":[],)"
+    R"({"format":3,"machine":{"processor":"","features":"","threads":1},"dimensions":[],)"
     R"("inputs":[{"name":"x","value":0}],"outputs":[{"name":"y","value":1}],"arrays":[],)"
     R"("values":[{"name":"x","storage":"input","dtype":"f32","sizes":[2,3]},)"
     R"({"name":"y","storage":"arena","dtype":"f32","sizes":[2,3]}],)"

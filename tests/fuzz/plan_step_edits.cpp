@@ -1,7 +1,7 @@
 // Edits of steps: their kernels, operands and order.
 #include <algorithm>
 
-#include "lissome/runtime/step_binder.h"
+#include "lissome/runtime/step/step_binder.h"
 #include "tests/fuzz/plan_edits.h"
 
 namespace lissome {

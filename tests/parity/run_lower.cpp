@@ -22,8 +22,8 @@
 #include "lissome/lower.h"
 #include "lissome/pass.h"
 #include "lissome/program.h"
-#include "lissome/runtime/binding.h"
-#include "lissome/runtime/input_check.h"
+#include "lissome/runtime/plan/input_check.h"
+#include "lissome/runtime/session/binding.h"
 #include "tests/count_allocations.h"
 
 namespace lissome {

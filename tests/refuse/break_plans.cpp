@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "lissome/runtime/step_schema.h"
+#include "lissome/runtime/step/step_schema.h"
 #include "tests/refuse/twins.h"
 
 namespace lissome {

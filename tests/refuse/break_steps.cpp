@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lissome/runtime/step_schema.h"
+#include "lissome/runtime/step/step_binder.h"
+#include "lissome/runtime/step/step_schema.h"
 #include "tests/refuse/twins.h"
 
 namespace lissome {
@@ -36,12 +37,12 @@ struct FitRow {
 const FitRow kFits[] = {
     {" conv_bf16 conv_f32 conv_u8s8 conv_data_f32 conv_weight_bf16 conv_weight_f32 depthwise_bf16 depthwise_f32 "
      "depthwise_transposed_bf16 depthwise_transposed_f32 depthwise_u8s8 separable_f32 winograd_f32 winograd_u8s8 pool "
-     "average_pool_u8 max_pool_places max_pool_gradient ",
+     "average_pool_u8 max_pool_indices max_pool_gradient ",
      " x y dx dy ",
      {2, 3},
      Fit::slides},
-    {" fold_columns ", " columns ", {1, 2}, Fit::slides},
-    {" fold_columns ", " y ", {2, 3}, Fit::slides},
+    {" col2im ", " columns ", {1, 2}, Fit::slides},
+    {" col2im ", " y ", {2, 3}, Fit::slides},
     {" conv_bf16 linear_bf16 linear_u8s8 conv_transposed_u8s8 ", " x ", {1}, Fit::rounds},
     {" pack_conv_f32 pack_conv_bf16 ", " weight ", {0, 1}, Fit::rounds},
     {" elementwise ", " operand ", {0, 1, 2, 3}, Fit::broadcasts},
@@ -50,9 +51,9 @@ const FitRow kFits[] = {
     {" interpolate interpolate_bf16 ", " image ", {2, 3}, Fit::any},
     {" channel_sums batch_norm_statistics batch_norm_gradients ", " x ", {0, 2, 3}, Fit::any},
     {" find_largest reduce ", " x ", {1}, Fit::any},
-    {" take ", " x ", {0, 1}, Fit::any},
-    {" gather embedding_gradient ", " table ", {0}, Fit::any},
-    {" class_loss ", " logarithms ", {1}, Fit::any},
+    {" gather ", " x ", {0, 1}, Fit::any},
+    {" gather_rows embedding_gradient ", " table ", {0}, Fit::any},
+    {" nll_loss ", " logarithms ", {1}, Fit::any},
     {" offload ", " x ", {0, 1}, Fit::any},
 };
 
@@ -176,8 +177,8 @@ class StepBreaker {
   void break_operand_layout(size_t i, const ValueRule& rule, const std::string& what) const {
     const int value = step_.operands[i];
     const Sizes sizes = seed_.sizes_of(value);
-    const bool shows = rule.layout == Layout::dense_rows ? !sizes.empty() && sizes.back() > 1
-                                                         : count_elements(sizes) > 1 && rule.layout != Layout::any;
+    const bool shows = rule.layout == ValueLayout::dense_rows ? !sizes.empty() && sizes.back() > 1
+                                                         : count_elements(sizes) > 1 && rule.layout != ValueLayout::any;
     if (!shows) return;
     Twin twin = make(what + ": layout", {what, "is not dense"});
     const Dtype dtype = seed_.plan.values[static_cast<size_t>(value)].dtype;
@@ -260,7 +261,7 @@ class StepBreaker {
     const Sizes sizes = seed_.sizes_of(value);
     const PlanValue& planned = seed_.plan.values[place];
     const Format other = planned.format == Format::row_major ? Format::channels_last : Format::row_major;
-    const bool is_fixed = rule->layout == Layout::row_major || rule->layout == Layout::channels_last;
+    const bool is_fixed = rule->layout == ValueLayout::row_major || rule->layout == ValueLayout::channels_last;
     PlacedValue lies{planned.dtype, sizes, dense_strides(sizes, other), -1, 0};
     if (is_fixed && planned.storage != Storage::view && !lies.is_dense(planned.format)) {
       Twin twin = make(what + ": layout", {what, "is not dense"});

@@ -26,7 +26,7 @@ def make_plan(program: str, **changes: object) -> dict:
     """One reference step over x: f32[4] and i: i64[4], which gives y."""
     nodes = sum(1 for line in program.splitlines() if "::" in line)
     plan = {
-        "format": 2, "machine": {"processor": "", "features": "", "threads": 1}, "dimensions": [],
+        "format": 3, "machine": {"processor": "", "features": "", "threads": 1}, "dimensions": [],
         "inputs": [{"name": "x", "value": 0}, {"name": "i", "value": 1}], "outputs": [{"name": "y", "value": 2}],
         "input_tree": "", "output_tree": "", "arrays": [],
         "values": [{"name": "x", "storage": "input", "dtype": "f32", "sizes": [4]},

@@ -19,7 +19,7 @@
 
 #include "lissome/lower.h"
 #include "lissome/lower/tensors.h"
-#include "lissome/runtime/step_binder.h"
+#include "lissome/runtime/step/step_binder.h"
 
 namespace {
 

@@ -38,7 +38,7 @@ def sample(tmp_path: Path) -> Path:
     put(tmp_path, "lissome/base/zip.h", "#include <vector>\n")
     put(tmp_path, "lissome/measure.h", '#include "lissome/base.h"\n')
     put(tmp_path, "lissome/program.h", '#include <ATen/core/Tensor.h>\n#include "lissome/base.h"\n')
-    put(tmp_path, "lissome/program/import_module.cpp", "#include <torch/script.h>\n")
+    put(tmp_path, "lissome/program/import/import_module.cpp", "#include <torch/script.h>\n")
     put(tmp_path, "lissome/program/syntax/text.cpp", '#include "lissome/base.h"\n')
     put(
         tmp_path,

@@ -4,7 +4,7 @@
 //   avg_pool2d_u8   aten::avg_pool2d of them: acc = sum of (x - x_zero), exact in integers, padding counting as the
 //   number
 //                   0; y = quantize(f32(acc) * (x_scale / divisor), out_scale, out_zero), the quotient in f32
-//   table_u8        y = table[x] of 256 entries: any function of one number, quantized before and behind
+//   lut_u8        y = table[x] of 256 entries: any function of one number, quantized before and behind
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/index_select.h>
@@ -41,8 +41,8 @@ at::Tensor avg_pool2d_u8(const at::Tensor& x, double x_scale, int64_t x_zero, at
   return quantize(sums.mul(scale), out_scale, out_zero);
 }
 
-at::Tensor table_u8(const at::Tensor& x, const at::Tensor& table) {
-  check_arguments(x.scalar_type() == at::kByte && table.scalar_type() == at::kByte, "table_u8 takes u8 and gives u8");
+at::Tensor lut_u8(const at::Tensor& x, const at::Tensor& table) {
+  check_arguments(x.scalar_type() == at::kByte && table.scalar_type() == at::kByte, "lut_u8 takes u8 and gives u8");
   check_arguments(table.dim() == 1 && table.size(0) == 256, "a table has 256 entries");
   return table.index_select(0, x.reshape(-1).to(at::kLong)).reshape(x.sizes());
 }
@@ -57,7 +57,7 @@ std::vector<OpRow> list_byte_ops() {
       {"avg_pool2d_u8(Tensor self, float x_scale, int x_zero, int[2] kernel_size, int[2] stride, int[2] padding, "
        "bool ceil_mode, bool count_include_pad, int? divisor_override, float out_scale, int out_zero) -> Tensor",
        wrap_kernel(avg_pool2d_u8)},
-      {"table_u8(Tensor self, Tensor table) -> Tensor", wrap_kernel(table_u8)},
+      {"lut_u8(Tensor self, Tensor table) -> Tensor", wrap_kernel(lut_u8)},
   };
 }
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "lissome/program/detect.h"
+#include "lissome/program/import/detect.h"
 
 namespace lissome {
 namespace {

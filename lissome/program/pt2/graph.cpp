@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "lissome/program.h"
+#include "lissome/program/check/gate.h"
 #include "lissome/program/convert.h"
-#include "lissome/program/gate.h"
 #include "lissome/program/op/register.h"
 #include "lissome/program/op/scalar.h"
 #include "lissome/program/pt2/mend_types.h"

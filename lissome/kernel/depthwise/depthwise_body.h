@@ -1,0 +1,183 @@
+// Depthwise convolution over Floats, of f32 or bf16 with sums in f32: channels across registers. Common windows take
+// eight pixels of a row at once, so that each number of x and each weight is read once for all of them.
+#pragma once
+
+#include "lissome/kernel/isa/vector_bf16.h"
+
+#include "lissome/kernel/depthwise/depthwise.h"
+#include "lissome/kernel/elementwise/activation_body.h"
+#include "lissome/kernel/gemm/split.h"
+
+namespace lissome {
+namespace {
+
+constexpr int kChannelVectors = 4;
+constexpr int kBlockPixels = 8;
+
+// Taps whose pixel lies inside of x: [first, end) of the kernel window along one axis.
+LISSOME_INLINE Range find_inside(int64_t corner, int64_t size, int64_t kernel, int64_t dilation) {
+  Range range = {0, kernel};
+  while (range.begin < kernel && corner + range.begin * dilation < 0) ++range.begin;
+  while (range.end > range.begin && corner + (range.end - 1) * dilation >= size) --range.end;
+  return range;
+}
+
+template <typename T>
+LISSOME_INLINE Floats load_lanes(const T* p, int64_t lanes) {
+  return lanes >= Floats::kWidth ? load(p) : load_first(p, lanes);
+}
+
+template <typename Call>
+LISSOME_INLINE void finish_pixel(const Call& call, int64_t row, int64_t c, int64_t lanes, Floats sum) {
+  const auto* residual = call.residual ? call.residual + row * call.residual_stride + c : nullptr;
+  if (call.residual_place == ResidualPlace::before_activation) sum = sum + load_lanes(residual, lanes);
+  sum = activate_vector(call.epilogue, sum);
+  if (call.residual_place == ResidualPlace::after_activation) sum = sum + load_lanes(residual, lanes);
+  auto* y = call.y + row * call.y_stride + c;
+  if (lanes >= Floats::kWidth) {
+    store(y, sum);
+  } else {
+    store_first(y, sum, lanes);
+  }
+}
+
+// Neighbouring pixels of y in one row of an image, from number `row` on, and what they read.
+template <typename T>
+struct PixelBlock {
+  const T* image;
+  int64_t row, count, top, left;
+  Range rows;     // of the window, inside of x
+  Range columns;  // of x from `left` on, inside of x and read
+};
+
+// Once for all windows: inlined, activations would be most of their code.
+template <typename Call>
+__attribute__((noinline)) void finish_block(const Call& call, int64_t row, int64_t count, int64_t c,
+                                            const float* sums) {
+  for (int64_t p = 0; p < count; ++p) {
+    finish_pixel(call, row + p, c, call.channels - c, load(sums + p * Floats::kWidth));
+  }
+}
+
+// One vector of channels of a block. `Whole`: all pixels are there, all columns lie inside, all lanes are channels.
+template <int Stride, int Width, bool Whole, typename Call, typename T>
+LISSOME_INLINE void run_block(const Call& call, const PixelBlock<T>& at, int64_t c) {
+  constexpr int kColumns = (kBlockPixels - 1) * Stride + Width;
+  const Window& w = call.window;
+  const int64_t lanes = Whole ? Floats::kWidth : call.channels - c;
+  const Floats first = call.bias ? load_lanes(call.bias + c, lanes) : zeros();
+  Floats sums[kBlockPixels];
+#pragma GCC unroll 8
+  for (int p = 0; p < kBlockPixels; ++p) sums[p] = first;
+  for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
+    const T* x = at.image + ((at.top + h * w.dilation_height) * w.width + at.left) * call.channels + c;
+    const float* weight = call.weight + h * Width * call.channels + c;
+    Floats taps[Width];
+#pragma GCC unroll 8
+    for (int u = 0; u < Width; ++u) taps[u] = load_lanes(weight + u * call.channels, lanes);
+#pragma GCC unroll 24
+    for (int i = 0; i < kColumns; ++i) {
+      if (!Whole && (i < at.columns.begin || i >= at.columns.end)) continue;
+      const Floats value = load_lanes(x + i * call.channels, lanes);
+#pragma GCC unroll 8
+      for (int u = 0; u < Width; ++u) {
+        const int p = (i - u) / Stride;
+        if (i >= u && (i - u) % Stride == 0 && p < kBlockPixels) sums[p] = multiply_add(value, taps[u], sums[p]);
+      }
+    }
+  }
+  alignas(64) float results[kBlockPixels * Floats::kWidth];
+#pragma GCC unroll 8
+  for (int p = 0; p < kBlockPixels; ++p) store(results + p * Floats::kWidth, sums[p]);
+  finish_block(call, at.row, at.count, c, results);
+}
+
+template <int Stride, int Width, typename Call>
+void run_blocks(const Call& call, Range rows) {
+  constexpr int64_t kColumns = (kBlockPixels - 1) * Stride + Width;
+  const Window& w = call.window;
+  for (int64_t row = rows.begin; row < rows.end;) {
+    const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
+    int64_t count = w.out_width - ow < rows.end - row ? w.out_width - ow : rows.end - row;
+    if (count > kBlockPixels) count = kBlockPixels;
+    const int64_t top = oh * w.stride_height - w.pad_height, left = ow * Stride - w.pad_width;
+    const int64_t read = (count - 1) * Stride + Width, there = w.width - left;
+    const Range columns = {left < 0 ? -left : 0, read < there ? read : there};
+    const PixelBlock block = {call.x + n * w.height * w.width * call.channels,
+                              row,
+                              count,
+                              top,
+                              left,
+                              find_inside(top, w.height, w.kernel_height, w.dilation_height),
+                              columns};
+    int64_t c = 0;
+    if (columns.begin == 0 && columns.end == kColumns) {
+      for (; c + Floats::kWidth <= call.channels; c += Floats::kWidth) run_block<Stride, Width, true>(call, block, c);
+    }
+    for (; c < call.channels; c += Floats::kWidth) run_block<Stride, Width, false>(call, block, c);
+    row += count;
+  }
+}
+
+// Any window: a pixel at a time.
+template <int Vectors, typename Call, typename T>
+LISSOME_INLINE void run_channels(const Call& call, const PixelBlock<T>& at, int64_t c) {
+  const Window& w = call.window;
+  Floats sums[Vectors];
+  const auto lanes = [&](int v) { return call.channels - c - v * Floats::kWidth; };
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) {
+    sums[v] = call.bias ? load_lanes(call.bias + c + v * Floats::kWidth, lanes(v)) : zeros();
+  }
+  for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
+    for (int64_t u = at.columns.begin; u < at.columns.end; ++u) {
+      const int64_t pixel = (at.top + h * w.dilation_height) * w.width + at.left + u * w.dilation_width;
+      const T* x = at.image + pixel * call.channels + c;
+      const float* weight = call.weight + (h * w.kernel_width + u) * call.channels + c;
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) {
+        const int64_t lane = v * Floats::kWidth;
+        sums[v] = multiply_add(load_lanes(x + lane, lanes(v)), load_lanes(weight + lane, lanes(v)), sums[v]);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) finish_pixel(call, at.row, c + v * Floats::kWidth, lanes(v), sums[v]);
+}
+
+template <typename Call>
+void run_pixels(const Call& call, Range rows) {
+  const Window& w = call.window;
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
+    const int64_t top = oh * w.stride_height - w.pad_height, left = ow * w.stride_width - w.pad_width;
+    const PixelBlock pixel = {call.x + n * w.height * w.width * call.channels,
+                              row,
+                              1,
+                              top,
+                              left,
+                              find_inside(top, w.height, w.kernel_height, w.dilation_height),
+                              find_inside(left, w.width, w.kernel_width, w.dilation_width)};
+    int64_t c = 0;
+    for (; c + kChannelVectors * Floats::kWidth <= call.channels; c += kChannelVectors * Floats::kWidth) {
+      run_channels<kChannelVectors>(call, pixel, c);
+    }
+    for (; c < call.channels; c += Floats::kWidth) run_channels<1>(call, pixel, c);
+  }
+}
+
+template <typename Call>
+LISSOME_INLINE void run_depthwise(const Call& call, int part, int parts) {
+  const Window& w = call.window;
+  const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
+  const bool dense = w.dilation_width == 1, single = dense && w.stride_width == 1, two = dense && w.stride_width == 2;
+  if (single && w.kernel_width == 3) return run_blocks<1, 3>(call, rows);
+  if (two && w.kernel_width == 3) return run_blocks<2, 3>(call, rows);
+  if (single && w.kernel_width == 5) return run_blocks<1, 5>(call, rows);
+  if (two && w.kernel_width == 5) return run_blocks<2, 5>(call, rows);
+  if (single && w.kernel_width == 7) return run_blocks<1, 7>(call, rows);
+  run_pixels(call, rows);
+}
+
+}  // namespace
+}  // namespace lissome

@@ -1,0 +1,119 @@
+// Element-wise chains on registers of i64: plain loops over blocks, which the compiler turns into vectors.
+#pragma once
+
+#include "lissome/kernel/isa/element_blocks.h"
+
+namespace lissome {
+namespace {
+
+template <typename T>
+void read_integers(const void* data, int64_t at, int64_t stride, int64_t count, int64_t* target) {
+  const T* x = static_cast<const T*>(data) + at;
+  for (int64_t k = 0; k < count; ++k) target[k] = static_cast<int64_t>(x[k * stride]);
+}
+
+// A file may hold bytes that are no bool.
+inline void read_flags(const void* data, int64_t at, int64_t stride, int64_t count, int64_t* target) {
+  const uint8_t* x = static_cast<const uint8_t*>(data) + at;
+  for (int64_t k = 0; k < count; ++k) target[k] = x[k * stride] != 0;
+}
+
+void load_integers(Dtype dtype, const void* data, int64_t at, int64_t stride, int64_t count, int64_t* target) {
+  switch (dtype) {
+    case Dtype::u8: read_integers<uint8_t>(data, at, stride, count, target); break;
+    case Dtype::i8: read_integers<int8_t>(data, at, stride, count, target); break;
+    case Dtype::i32: read_integers<int32_t>(data, at, stride, count, target); break;
+    case Dtype::boolean: read_flags(data, at, stride, count, target); break;
+    default: read_integers<int64_t>(data, at, stride, count, target); break;
+  }
+}
+
+template <typename T>
+void write_integers(void* data, int64_t at, int64_t count, const int64_t* block) {
+  T* y = static_cast<T*>(data) + at;
+  for (int64_t k = 0; k < count; ++k) y[k] = static_cast<T>(block[k]);
+}
+
+// Other dtypes than bool take the low bits, as arithmetic that wraps around does.
+void store_integers(Dtype dtype, void* data, int64_t at, int64_t count, const int64_t* block) {
+  switch (dtype) {
+    case Dtype::u8: write_integers<uint8_t>(data, at, count, block); break;
+    case Dtype::i8: write_integers<int8_t>(data, at, count, block); break;
+    case Dtype::i32: write_integers<int32_t>(data, at, count, block); break;
+    case Dtype::boolean: write_integers<bool>(data, at, count, block); break;
+    default: write_integers<int64_t>(data, at, count, block); break;
+  }
+}
+
+template <typename Function>
+void map_integers(int64_t* target, const int64_t* a, const int64_t* b, int64_t count, const Function& function) {
+  for (int64_t k = 0; k < count; ++k) target[k] = function(a[k], b[k]);
+}
+
+// Sums and products wrap around.
+int64_t add_wrapped(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+int64_t multiply_wrapped(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+void run_integers(const ElementInstruction& i, int64_t* target, const int64_t* a, const int64_t* b, const int64_t* c,
+                  int64_t y_at, int64_t count) {
+  const auto map = [&](const auto& function) { map_integers(target, a, b, count, function); };
+  switch (i.op) {
+    case ElementOp::constant:
+      for (int64_t k = 0; k < count; ++k) target[k] = static_cast<int64_t>(i.alpha);
+      break;
+    case ElementOp::position:
+      for (int64_t k = 0; k < count; ++k) {
+        target[k] =
+            add_wrapped(static_cast<int64_t>(i.alpha), multiply_wrapped(static_cast<int64_t>(i.beta), y_at + k));
+      }
+      break;
+    case ElementOp::negate: map([](int64_t x, int64_t) { return multiply_wrapped(x, -1); }); break;
+    case ElementOp::absolute: map([](int64_t x, int64_t) { return x < 0 ? multiply_wrapped(x, -1) : x; }); break;
+    case ElementOp::square: map([](int64_t x, int64_t) { return multiply_wrapped(x, x); }); break;
+    case ElementOp::logical_not: map([](int64_t x, int64_t) { return int64_t{x == 0}; }); break;
+    case ElementOp::add: map([](int64_t x, int64_t y) { return add_wrapped(x, y); }); break;
+    case ElementOp::subtract: map([](int64_t x, int64_t y) { return add_wrapped(x, multiply_wrapped(y, -1)); }); break;
+    case ElementOp::multiply: map([](int64_t x, int64_t y) { return multiply_wrapped(x, y); }); break;
+    case ElementOp::maximum: map([](int64_t x, int64_t y) { return x > y ? x : y; }); break;
+    case ElementOp::minimum: map([](int64_t x, int64_t y) { return x < y ? x : y; }); break;
+    case ElementOp::equal: map([](int64_t x, int64_t y) { return int64_t{x == y}; }); break;
+    case ElementOp::unequal: map([](int64_t x, int64_t y) { return int64_t{x != y}; }); break;
+    case ElementOp::less: map([](int64_t x, int64_t y) { return int64_t{x < y}; }); break;
+    case ElementOp::less_equal: map([](int64_t x, int64_t y) { return int64_t{x <= y}; }); break;
+    case ElementOp::logical_and: map([](int64_t x, int64_t y) { return int64_t{x != 0 && y != 0}; }); break;
+    case ElementOp::logical_or: map([](int64_t x, int64_t y) { return int64_t{x != 0 || y != 0}; }); break;
+    default:
+      for (int64_t k = 0; k < count; ++k) target[k] = a[k] != 0 ? b[k] : c[k];
+      break;
+  }
+}
+
+void run_integer_block(const ElementwiseCall& call, const int64_t* offsets, int64_t y_at, int64_t count) {
+  int64_t registers[kElementRegisters][kElementBlock];
+  const int inner = call.rank - 1;
+  for (int i = 0; i < call.instructions; ++i) {
+    const ElementInstruction& instruction = call.program[i];
+    int64_t* target = registers[instruction.target];
+    if (instruction.op == ElementOp::load) {
+      load_integers(call.x_dtypes[instruction.a], call.x[instruction.a], offsets[instruction.a],
+                    call.strides[instruction.a][inner], count, target);
+    } else {
+      run_integers(instruction, target, registers[instruction.a], registers[instruction.b], registers[instruction.c],
+                   y_at, count);
+    }
+  }
+  store_integers(call.y_dtype, call.y, y_at, count, registers[call.program[call.instructions - 1].target]);
+}
+
+inline void run_elementwise_integers(const ElementwiseCall& call, int part, int parts) {
+  for_each_element_block(call, part, parts, [&](const int64_t* offsets, int64_t y_at, int64_t count) {
+    run_integer_block(call, offsets, y_at, count);
+  });
+}
+
+}  // namespace
+}  // namespace lissome

@@ -1,0 +1,87 @@
+// Kernels that move bytes: strided copies, concatenations, rows chosen by index, and sums over one axis.
+#pragma once
+
+#include <cstdint>
+
+namespace lissome {
+
+inline constexpr int kMoveRank = 6;
+
+// y, dense in the order of `sizes`, takes the elements of x.
+struct CopyCall {
+  const void* x = nullptr;
+  void* y = nullptr;
+  int64_t sizes[kMoveRank] = {};      // `rank` of them, outermost first
+  int64_t x_strides[kMoveRank] = {};  // elements; may be zero
+  int64_t y_strides[kMoveRank] = {};  // elements
+  int rank = 1;
+  int item = 4;  // bytes: 1, 2, 4, 8
+};
+
+inline constexpr int kConcatPieces = 32;
+
+// y[outer, sum of widths] = the pieces x[i][outer, width], one beside the other.
+struct ConcatCall {
+  const void* x[kConcatPieces] = {};
+  void* y = nullptr;
+  int64_t widths[kConcatPieces] = {};  // bytes
+  int64_t outer = 1;
+  int pieces = 0;
+};
+
+// y = x with `value` around it: x lies in y from `before` on. Negative numbers cut x instead.
+struct PadCall {
+  const void* x = nullptr;                                                           // dense
+  void* y = nullptr;                                                                 // dense
+  int64_t x_sizes[kMoveRank] = {}, y_sizes[kMoveRank] = {}, before[kMoveRank] = {};  // `rank` of them, outermost first
+  int rank = 1;
+  int item = 4;        // bytes: 1, 2, 4, 8
+  uint64_t value = 0;  // its first bytes are those of an item
+};
+
+// y[o, k, i] = the sum of x[o, 0..k, i], in f32 (added up in double) or i64.
+struct CumulateCall {
+  const void* x = nullptr;
+  void* y = nullptr;
+  int64_t outer = 1, count = 1, inner = 1;
+  bool integers = false;
+};
+
+// How the rows of a table lie: one behind the other, or packed as linear_f32 or linear_bf16 read a weight.
+enum class TableLayout : uint8_t { rows, linear_f32, linear_bf16 };
+
+// y[i] = table[indices[i]], rows of `row_bytes`. An index outside of [-rows, rows) sets *fault and writes zeros.
+struct GatherRowsCall {
+  const void* table = nullptr;
+  const void* indices = nullptr;  // i64, or i32
+  void* y = nullptr;
+  int64_t* fault = nullptr;
+  int64_t fault_code = 0;
+  int64_t rows = 0, row_bytes = 0, count = 0;
+  bool narrow_indices = false;
+  bool negative_allowed = false;  // counts from the end, as indexing does; embeddings refuse
+  TableLayout layout = TableLayout::rows;
+};
+
+enum class Reduction : uint8_t {
+  sum,
+  mean,
+  norm,  // the root of the sum of squares
+  maximum,
+  minimum,
+};
+
+// y[outer, inner] = reduction over the middle axis of x[outer, count, inner].
+// find_largest writes where the largest of them stands (the first of several, or the first NaN), as i64, instead.
+template <typename T>
+struct ReduceCallOf {
+  const T* x = nullptr;
+  T* y = nullptr;
+  int64_t* positions = nullptr;
+  int64_t outer = 1, count = 1, inner = 1;
+  Reduction reduction = Reduction::sum;
+};
+using ReduceCall = ReduceCallOf<float>;
+using ReduceBf16Call = ReduceCallOf<uint16_t>;  // sums in f32
+
+}  // namespace lissome

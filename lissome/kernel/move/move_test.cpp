@@ -1,0 +1,223 @@
+#include "lissome/kernel/move/move.h"
+
+#include <cstring>
+
+#include "lissome/kernel/gemm/linear_bf16.h"
+#include "lissome/kernel/gemm/linear_f32.h"
+#include "lissome/kernel/gemm/row_check.h"
+#include "lissome/kernel/isa/bf16_arrays.h"
+
+using namespace lissome;
+
+TEST_CASE("copy follows any strides, shared among parts") {
+  TestNumbers numbers(3);
+  const int64_t a = 3, b = 37, c = 21;
+  const auto x = numbers.reals(a * b * c);
+  CopyCall call;
+  call.rank = 3;
+  const int64_t sizes[3] = {a, c, b}, x_strides[3] = {b * c, 1, c}, y_strides[3] = {c * b, b, 1};
+  for (int i = 0; i < 3; ++i)
+    call.sizes[i] = sizes[i], call.x_strides[i] = x_strides[i], call.y_strides[i] = y_strides[i];
+  call.x = x.data();
+  for (const int parts : {1, 2, 5}) {
+    std::vector<float> y(x.size(), 777.0f);
+    call.y = y.data();
+    for (int part = 0; part < parts; ++part) find_kernel("copy").function(&call, part, parts);
+    bool same = true;
+    for (int64_t i = 0; i < a; ++i) {
+      for (int64_t j = 0; j < b; ++j) {
+        for (int64_t k = 0; k < c; ++k) {
+          same = same && y[static_cast<size_t>((i * c + k) * b + j)] == x[static_cast<size_t>((i * b + j) * c + k)];
+        }
+      }
+    }
+    CHECK(same);
+  }
+}
+
+TEST_CASE("concat puts rows beside each other, however they are shared") {
+  TestNumbers numbers(9);
+  for (const int64_t outer : {1, 3, 40}) {
+    ConcatCall call;
+    call.outer = outer, call.pieces = 3;
+    const int64_t widths[3] = {37, 0, 129};
+    std::vector<std::vector<float>> pieces;
+    std::vector<float> wanted;
+    for (int i = 0; i < 3; ++i) {
+      pieces.push_back(numbers.reals(outer * widths[i]));
+      call.x[i] = pieces.back().data(), call.widths[i] = widths[i] * 4;
+    }
+    for (int64_t row = 0; row < outer; ++row) {
+      for (size_t i = 0; i < 3; ++i) {
+        const auto first = pieces[i].begin() + static_cast<std::ptrdiff_t>(row * widths[i]);
+        wanted.insert(wanted.end(), first, first + static_cast<std::ptrdiff_t>(widths[i]));
+      }
+    }
+    for (const int parts : {1, 2, 5}) {
+      std::vector<float> y(wanted.size(), 777.0f);
+      call.y = y.data();
+      for (int part = 0; part < parts; ++part) find_kernel("concat").function(&call, part, parts);
+      CHECK(y == wanted);
+    }
+  }
+}
+
+TEST_CASE("pad surrounds and cuts") {
+  const std::vector<int32_t> x = {1, 2, 3, 4, 5, 6};  // two rows of three
+  PadCall call;
+  call.rank = 2;
+  call.x_sizes[0] = 2, call.x_sizes[1] = 3;
+  call.x = x.data();
+  const int32_t seven = 7;
+  std::memcpy(&call.value, &seven, sizeof(seven));
+  const auto run = [&](int64_t top, int64_t left, int64_t height, int64_t width) {
+    call.before[0] = top, call.before[1] = left, call.y_sizes[0] = height, call.y_sizes[1] = width;
+    std::vector<int32_t> y(static_cast<size_t>(height * width), -1);
+    call.y = y.data();
+    for (int part = 0; part < 3; ++part) find_kernel("pad").function(&call, part, 3);
+    return y;
+  };
+  CHECK(run(1, 1, 3, 5) == std::vector<int32_t>{7, 7, 7, 7, 7, 7, 1, 2, 3, 7, 7, 4, 5, 6, 7});
+  CHECK(run(-1, -1, 2, 3) == std::vector<int32_t>{5, 6, 7, 7, 7, 7});
+  CHECK(run(0, -2, 2, 1) == std::vector<int32_t>{3, 6});
+}
+
+TEST_CASE("cumulate adds up along the middle axis") {
+  const std::vector<int64_t> x = {1, 2, 3, 4, 5, 6, INT64_MAX, 1};
+  std::vector<int64_t> y(8);
+  CumulateCall call;
+  call.outer = 2, call.count = 2, call.inner = 2, call.integers = true;
+  call.x = x.data(), call.y = y.data();
+  for (int part = 0; part < 3; ++part) find_kernel("cumulate").function(&call, part, 3);
+  CHECK(y == std::vector<int64_t>{1, 2, 4, 6, 5, 6, INT64_MIN + 4, 7});
+}
+
+TEST_CASE("gather_rows takes rows of a table that a linear packed") {
+  constexpr int64_t kRows = 75, kColumns = 37;  // neither fills its panels
+  TestNumbers numbers(11);
+  const std::vector<float> table = numbers.reals(kRows * kColumns);
+  std::vector<uint16_t> narrow(table.size());
+  for (size_t i = 0; i < table.size(); ++i) narrow[i] = narrow_bf16(table[i]);
+  std::vector<float> packed(static_cast<size_t>(packed_linear_f32_size(kRows, kColumns)));
+  std::vector<uint16_t> packed_narrow(static_cast<size_t>(packed_linear_bf16_size(kRows, kColumns)));
+  pack_linear_f32(table.data(), kRows, kColumns, kColumns, 1, packed.data());
+  pack_linear_bf16(narrow.data(), kRows, kColumns, kColumns, 1, packed_narrow.data());
+  const std::vector<int32_t> indices = {74, 0, 31, 32, 63, 64, -75};
+  int64_t fault = 0;
+  GatherRowsCall call;
+  call.indices = indices.data(), call.narrow_indices = true, call.negative_allowed = true, call.fault = &fault;
+  call.fault_code = 7, call.rows = kRows, call.count = static_cast<int64_t>(indices.size());
+  std::vector<float> y(indices.size() * kColumns);
+  std::vector<uint16_t> y_narrow(y.size());
+  call.table = packed.data(), call.y = y.data(), call.row_bytes = kColumns * 4, call.layout = TableLayout::linear_f32;
+  for (int part = 0; part < 3; ++part) find_kernel("gather_rows").function(&call, part, 3);
+  call.table = packed_narrow.data(), call.y = y_narrow.data(), call.row_bytes = kColumns * 2;
+  call.layout = TableLayout::linear_bf16;
+  find_kernel("gather_rows").function(&call, 0, 1);
+  bool same = true;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const size_t row = indices[i] < 0 ? 0 : static_cast<size_t>(indices[i]);
+    for (size_t k = 0; k < kColumns; ++k) {
+      same = same && y[i * kColumns + k] == table[row * kColumns + k] &&
+             y_narrow[i * kColumns + k] == narrow[row * kColumns + k];
+    }
+  }
+  CHECK(same);
+  CHECK(fault == 0);
+}
+
+TEST_CASE("gather_rows takes rows and reports indices out of range") {
+  const std::vector<float> table = {1, 2, 3, 4, 5, 6};
+  std::vector<int64_t> indices = {2, 0, 1, 2};
+  std::vector<float> y(8);
+  int64_t fault = 0;
+  GatherRowsCall call;
+  call.table = table.data(), call.indices = indices.data(), call.y = y.data(), call.fault = &fault;
+  call.fault_code = 7, call.rows = 3, call.row_bytes = 8, call.count = 4;
+  find_kernel("gather_rows").function(&call, 0, 1);
+  CHECK(y == std::vector<float>{5, 6, 1, 2, 3, 4, 5, 6});
+  CHECK(fault == 0);
+  indices[1] = -1;
+  find_kernel("gather_rows").function(&call, 0, 1);
+  CHECK(fault == 7);
+  fault = 0;
+  call.negative_allowed = true;
+  find_kernel("gather_rows").function(&call, 0, 1);
+  CHECK(fault == 0);
+  CHECK(y[2] == 5);
+  indices[3] = 3;
+  find_kernel("gather_rows").function(&call, 0, 1);
+  CHECK(fault == 7);
+}
+
+TEST_CASE("reduce agrees with the portable form along and across rows") {
+  TestNumbers numbers(3);
+  for (const int64_t inner : {1, 5, 16, 40}) {
+    for (const int64_t count : {1, 7, 33, 200}) {
+      ReduceCall call;
+      call.outer = 6, call.count = count, call.inner = inner;
+      auto x = numbers.reals(call.outer * count * inner);
+      x[x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+      x[0] = -INFINITY;
+      call.x = x.data();
+      for (int reduction = 0; reduction < 5; ++reduction) {
+        call.reduction = static_cast<Reduction>(reduction);
+        check_rows("reduce", call, call.outer * inner, 1e-5f, [](ReduceCall& filled, float* y) { filled.y = y; });
+      }
+    }
+  }
+}
+
+TEST_CASE("reduce_bf16 rounds what reduce gives for the same numbers") {
+  TestNumbers numbers(4);
+  for (const int64_t inner : {1, 5, 40}) {
+    for (const int64_t count : {1, 33, 200}) {
+      for (int reduction = 0; reduction < 5; ++reduction) {
+        const auto x = make_bf16(numbers, 6 * count * inner);
+        std::vector<float> wide, exact(static_cast<size_t>(6 * inner));
+        for (const uint16_t value : x) wide.push_back(widen_bf16(value));
+        ReduceCall judge;
+        judge.x = wide.data(), judge.y = exact.data();
+        judge.outer = 6, judge.count = count, judge.inner = inner, judge.reduction = static_cast<Reduction>(reduction);
+        kernel_rows("reduce").back().function(&judge, 0, 1);
+        for (const KernelRow& row : kernel_rows("reduce_bf16")) {
+          if (!can_run(row.isa)) continue;
+          std::vector<uint16_t> y(exact.size());
+          ReduceBf16Call call;
+          call.x = x.data(), call.y = y.data();
+          call.outer = 6, call.count = count, call.inner = inner, call.reduction = judge.reduction;
+          for (int part = 0; part < 2; ++part) row.function(&call, part, 2);
+          for (size_t i = 0; i < y.size(); ++i) CHECK(is_rounded(y[i], exact[i], 1e-5f));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("find_largest gives the first of the largest, and the first NaN") {
+  TestNumbers numbers(3);
+  for (const int64_t inner : {1, 5}) {
+    for (const int64_t count : {1, 7, 200}) {
+      ReduceCall call;
+      call.outer = 6, call.count = count, call.inner = inner;
+      auto x = numbers.reals(call.outer * count * inner);
+      for (float& value : x) value = std::round(value * 4);
+      x[x.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+      x[0] = -INFINITY;
+      std::vector<int64_t> positions(static_cast<size_t>(call.outer * inner));
+      call.x = x.data(), call.positions = positions.data();
+      for (int part = 0; part < 3; ++part) find_kernel("find_largest").function(&call, part, 3);
+      for (int64_t at = 0; at < call.outer * inner; ++at) {
+        const auto value = [&](int64_t k) {
+          return x[static_cast<size_t>(at / inner * count * inner + k * inner + at % inner)];
+        };
+        const int64_t seen = positions[static_cast<size_t>(at)];
+        for (int64_t k = 0; k < count; ++k) {
+          const bool before = std::isnan(value(k)) || (!std::isnan(value(seen)) && value(k) >= value(seen));
+          if (k < seen) CHECK(!before);
+          if (k > seen && !std::isnan(value(seen))) CHECK(value(k) <= value(seen));
+        }
+      }
+    }
+  }
+}

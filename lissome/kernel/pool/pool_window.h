@@ -1,0 +1,43 @@
+// The part of a pooling window that lies inside of x, and how many elements an average divides by. Static: see split.h.
+#pragma once
+
+#include "lissome/kernel/gemm/split.h"
+#include "lissome/kernel/pool/pool.h"
+
+namespace lissome {
+namespace {
+
+struct PoolWindow {
+  int64_t top, left;
+  Range rows, columns;  // of the kernel window, inside of x
+  float divisor;
+};
+
+inline Range clip_window(int64_t corner, int64_t size, int64_t kernel, int64_t dilation) {
+  Range range = {0, kernel};
+  if (corner < 0) range.begin = (-corner + dilation - 1) / dilation;
+  if (corner + (kernel - 1) * dilation >= size) range.end = corner < size ? (size - 1 - corner) / dilation + 1 : 0;
+  // Windows outside of x hold nothing.
+  if (range.begin >= range.end) return {0, 0};
+  return range;
+}
+
+inline PoolWindow find_pool_window(const PoolCall& call, int64_t oh, int64_t ow) {
+  const Window& w = call.window;
+  PoolWindow found;
+  found.top = oh * w.stride_height - w.pad_height;
+  found.left = ow * w.stride_width - w.pad_width;
+  found.rows = clip_window(found.top, w.height, w.kernel_height, w.dilation_height);
+  found.columns = clip_window(found.left, w.width, w.kernel_width, w.dilation_width);
+  int64_t count = (found.rows.end - found.rows.begin) * (found.columns.end - found.columns.begin);
+  if (call.counts_padding) {
+    const int64_t bottom = found.top + w.kernel_height, right = found.left + w.kernel_width;
+    const int64_t lowest = w.height + call.pad_bottom, rightmost = w.width + call.pad_right;
+    count = ((bottom < lowest ? bottom : lowest) - found.top) * ((right < rightmost ? right : rightmost) - found.left);
+  }
+  found.divisor = static_cast<float>(call.divisor != 0 ? call.divisor : count);
+  return found;
+}
+
+}  // namespace
+}  // namespace lissome

@@ -1,0 +1,46 @@
+// Gated linear units: one half of x times the sigmoid of the other, both read where they lie.
+#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/refusals.h"
+
+namespace lissome {
+
+std::string refuse_glu(const PlanBuilder& builder, const Node& node) {
+  const Argument& x = node.argument("self");
+  const ValueType& type = builder.type(x.value());
+  if (type.dtype != Dtype::f32 && type.dtype != Dtype::bf16) return "x is " + std::string(dtype_name(type.dtype));
+  const std::string refusal = first_refusal(
+      {refuse_tensor(builder, x, type.dtype), refuse_tensor(builder, Argument(node.result()), type.dtype)});
+  if (!refusal.empty()) return refusal;
+  if (type.sizes.empty() || type.sizes.size() > 5) return "it has no dimension, or more than 5";
+  const int64_t dim = read_dim(node.argument("dim"), type.sizes.size());
+  if (dim < 0) return "the dimension is computed";
+  return type.sizes[static_cast<size_t>(dim)].constant() ? "" : "the size of a half varies";
+}
+
+void emit_glu(PlanBuilder& builder, const Node& node) {
+  const ValueId x = node.argument("self").value();
+  const std::vector<Dimension> sizes = builder.type(node.result()).sizes;
+  const int64_t dim = read_dim(node.argument("dim"), sizes.size());
+  const Dtype dtype = builder.type(x).dtype;
+  PlanStep product;
+  product.kernel = "elementwise";
+  const int whole = builder.use(x);
+  for (const int64_t half : {0, 1}) {
+    Attributes part_of;
+    part_of.set("dim", dim);
+    part_of.set("start", half * *sizes[static_cast<size_t>(dim)].constant());
+    part_of.set("step", int64_t{1});
+    const std::string name = builder.program().value(node.result()).name + (half == 0 ? ".values" : ".gates");
+    const ValueId part = builder.add_value(name, dtype, std::vector<Dimension>(sizes));
+    product.operands.push_back(builder.add_view(node, "slice", std::move(part_of), whole, part));
+    builder.mark_strided(part, {}, false);
+  }
+  const std::string sigmoid = std::to_string(static_cast<int>(Activation::sigmoid));
+  product.attributes.set(
+      "program", std::vector<std::string>{"load 0 0 0 0 0 0", "load 1 1 0 0 0 0", "activate 1 1 " + sigmoid + " 0 0 0",
+                                          "multiply 0 0 1 0 0 0"});
+  product.results = {builder.make(node.result())};
+  builder.add_step(std::move(product), node);
+}
+
+}  // namespace lissome

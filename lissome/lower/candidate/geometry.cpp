@@ -1,0 +1,80 @@
+#include "lissome/lower/candidate/geometry.h"
+
+#include "lissome/lower/candidate/refusals.h"
+
+namespace lissome {
+
+std::vector<int64_t> spread(std::vector<int64_t> numbers, size_t spatial) {
+  if (numbers.size() == 1) numbers.resize(spatial, numbers[0]);
+  return numbers;
+}
+
+std::string refuse_geometry(const Node& node) {
+  for (const char* name : {"stride", "padding", "dilation"}) {
+    const auto numbers = read_integers(node.argument(name));
+    if (!numbers) return std::string(name) + " is computed";
+    for (const int64_t number : *numbers) {
+      if (number < 0) return std::string(name) + " is negative";
+    }
+  }
+  return node.argument("groups").get<int64_t>() ? std::string() : "groups is computed";
+}
+
+bool is_depthwise(const Node& node, const at::Tensor& weight) {
+  const int64_t groups = *node.argument("groups").get<int64_t>();
+  return groups > 1 && weight.size(1) == 1 && weight.size(0) == groups;
+}
+
+ConvBf16Call describe_conv_bf16(const Node& node, const std::vector<int64_t>& weight, bool transposed) {
+  ConvBf16Call call;
+  call.transposed = transposed, call.groups = *node.argument("groups").get<int64_t>();
+  call.out_channels = transposed ? weight[1] * call.groups : weight[0];
+  call.in_channels = transposed ? weight[0] : weight[1] * call.groups;
+  const size_t spatial = weight.size() - 2;
+  const auto read = [&](std::vector<int64_t> numbers, int64_t& height, int64_t& width) {
+    numbers = spread(std::move(numbers), spatial);
+    width = numbers.back();
+    if (spatial == 2) height = numbers.front();
+  };
+  Window& w = call.window;
+  read({weight.begin() + 2, weight.end()}, w.kernel_height, w.kernel_width);
+  read(*read_integers(node.argument("stride")), w.stride_height, w.stride_width);
+  read(*read_integers(node.argument("padding")), w.pad_height, w.pad_width);
+  read(*read_integers(node.argument("dilation")), w.dilation_height, w.dilation_width);
+  return call;
+}
+
+const Argument& conv_input(const Node& node) {
+  return node.argument(node.op.argument_index("input") >= 0 ? "input" : "x");
+}
+
+std::string refuse_scattered(const Node& node) {
+  const std::vector<int64_t> stride = *read_integers(node.argument("stride"));
+  for (const int64_t number : stride) {
+    if (number < 1 || number > 64) return "its stride is above 64 where pixels spread";
+  }
+  return {};
+}
+
+int64_t groups_of(const Node& node) { return *node.argument("groups").get<int64_t>(); }
+
+WindowFields read_window_fields(const Node& node, const at::Tensor& weight) {
+  const auto spatial = static_cast<size_t>(weight.dim() - 2);
+  const auto read = [&](std::string_view name) { return spread(*read_integers(node.argument(name)), spatial); };
+  WindowFields window;
+  window.kernel.assign(weight.sizes().begin() + 2, weight.sizes().end());
+  window.stride = read("stride"), window.padding = read("padding"), window.dilation = read("dilation");
+  window.groups = *node.argument("groups").get<int64_t>();
+  return window;
+}
+
+void set_geometry(PlanStep& step, const Node& node, const at::Tensor& weight) {
+  WindowFields window = read_window_fields(node, weight);
+  step.attributes.set("kernel", std::move(window.kernel));
+  step.attributes.set("stride", std::move(window.stride));
+  step.attributes.set("padding", std::move(window.padding));
+  step.attributes.set("dilation", std::move(window.dilation));
+  step.attributes.set("groups", window.groups);
+}
+
+}  // namespace lissome

@@ -1,0 +1,186 @@
+// Shapes, orders and parts as views of native memory, without moving anything. What the reference library holds stays
+// there: its views cost no crossing.
+#include <algorithm>
+#include <numeric>
+
+#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/refusals.h"
+
+namespace lissome {
+namespace {
+
+std::string refuse_view(const PlanBuilder& builder, const Node& node) {
+  const Argument& x = node.arguments.front();
+  if (!x.is_value()) return "an operand is no tensor";
+  if (builder.is_held(x.value())) return "the reference library holds the operand";
+  const ValueType& type = builder.type(x.value());
+  const Dtype dtype = type.dtype;
+  if (item_size(dtype) > 8 || type.sizes.size() > 6) return "no copy takes it, should one be needed";
+  return first_refusal({refuse_tensor(builder, x, dtype), refuse_tensor(builder, Argument(node.result()), dtype)});
+}
+
+// The order of dimensions that transpose or permute asks for; empty when it is not literal.
+std::vector<int64_t> read_order(const PlanBuilder& builder, const Node& node) {
+  std::vector<int64_t> order(builder.type(node.arguments.front().value()).sizes.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  if (node.is("aten::transpose.int")) {
+    const int64_t first = read_dim(node.argument("dim0"), order.size()),
+                  second = read_dim(node.argument("dim1"), order.size());
+    if (first < 0 || second < 0) return {};
+    std::swap(order[static_cast<size_t>(first)], order[static_cast<size_t>(second)]);
+    return order;
+  }
+  const Argument& dims = node.argument("dims");
+  if (!dims.is_list() || dims.list().size() != order.size()) return {};
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = read_dim(dims.list()[i], order.size());
+    if (order[i] < 0) return {};
+  }
+  return order;
+}
+
+void emit_view(PlanBuilder& builder, const Node& node, std::string form, Attributes attributes, int operand) {
+  builder.add_view(node, std::move(form), std::move(attributes), operand, node.result());
+}
+
+// Only the last dimension is split: no order in memory matters for that.
+bool splits_last(const PlanBuilder& builder, const Node& node) {
+  const std::vector<Dimension>& from = builder.type(node.arguments.front().value()).sizes;
+  const std::vector<Dimension>& to = builder.type(node.result()).sizes;
+  return !from.empty() && to.size() >= from.size() && std::equal(from.begin(), from.end() - 1, to.begin());
+}
+
+// Height and width of a channels-last value become one dimension: pixels lie one behind the other.
+bool merges_pixels(const PlanBuilder& builder, const Node& node) {
+  const ValueId x = node.arguments.front().value();
+  const std::vector<Dimension>&from = builder.type(x).sizes, &to = builder.type(node.result()).sizes;
+  return builder.format(x) == Format::channels_last && !builder.is_strided_view(x) && from.size() == 4 &&
+         to.size() == 3 && from[0] == to[0] && from[1] == to[1];
+}
+
+}  // namespace
+
+std::string refuse_same_cast(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_view(builder, node);
+  if (!refusal.empty()) return refusal;
+  const ValueId x = node.arguments.front().value();
+  if (builder.type(x).dtype != builder.type(node.result()).dtype) return "it converts";
+  return builder.format(x) == Format::row_major && !builder.is_strided_view(x) ? "" : "x is not dense in row order";
+}
+
+std::string refuse_reshape(const PlanBuilder& builder, const Node& node) { return refuse_view(builder, node); }
+
+void emit_reshape(PlanBuilder& builder, const Node& node) {
+  const ValueId x = node.arguments.front().value();
+  if (builder.is_strided_view(x) && splits_last(builder, node)) {
+    emit_view(builder, node, "split", {}, builder.use(x));
+    builder.mark_strided(node.result(), {}, builder.has_dense_rows(x));
+    return;
+  }
+  if (merges_pixels(builder, node)) {
+    emit_view(builder, node, "merge", {}, builder.use(x));
+    builder.mark_strided(node.result(), {0, 2, 1}, false);
+    return;
+  }
+  emit_view(builder, node, "reshape", {}, builder.use_dense(x, node));
+}
+
+std::string refuse_permute(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_view(builder, node);
+  if (!refusal.empty()) return refusal;
+  return read_order(builder, node).empty() ? "the order is computed" : "";
+}
+
+void emit_permute(PlanBuilder& builder, const Node& node) {
+  const ValueId x = node.arguments.front().value();
+  const std::vector<int64_t> order = read_order(builder, node);
+  Attributes attributes;
+  attributes.set("dims", order);
+  emit_view(builder, node, "permute", std::move(attributes), builder.use(x));
+  const std::vector<int64_t> before = builder.memory_order(x);
+  std::vector<int64_t> after;
+  for (const int64_t dim : order) {
+    if (!before.empty()) after.push_back(before[static_cast<size_t>(dim)]);
+  }
+  const bool keeps_last = order.empty() || order.back() == static_cast<int64_t>(order.size()) - 1;
+  builder.mark_strided(node.result(), std::move(after),
+                       keeps_last && (before.empty() ? builder.has_dense_rows(x)
+                                                     : before.back() == static_cast<int64_t>(before.size()) - 1));
+}
+
+namespace {
+
+// A number that is the size of a tensor, as where a growing cache ends.
+struct Measured {
+  ValueId value = ValueId::none;
+  int64_t dim = -1;  // -1: it is something else
+};
+
+Measured find_measured(const PlanBuilder& builder, const Argument& number) {
+  if (!number.is_value()) return {};
+  for (const Node& node : builder.program().nodes) {
+    if (!node.is("aten::sym_size.int") || node.result() != number.value()) continue;
+    const Argument &x = node.argument("self"), &dim = node.argument("dim");
+    if (!x.is_value() || !dim.get<int64_t>() || builder.is_held(x.value()) || !builder.is_sized(x.value())) return {};
+    const auto rank = static_cast<int64_t>(builder.type(x.value()).sizes.size());
+    const int64_t at = *dim.get<int64_t>();
+    return at < -rank || at >= rank ? Measured{} : Measured{x.value(), at < 0 ? at + rank : at};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string refuse_slice(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_view(builder, node);
+  if (!refusal.empty()) return refusal;
+  if (read_dim(node.argument("dim"), builder.type(node.arguments.front().value()).sizes.size()) < 0)
+    return "the dimension is computed";
+  const bool select = node.is("aten::select.int");
+  const Argument& start = node.argument(select ? "index" : "start");
+  if (!start.is_none() && !start.get<int64_t>() && find_measured(builder, start).dim < 0)
+    return "the start is computed";
+  if (!select && (!node.argument("step").get<int64_t>() || *node.argument("step").get<int64_t>() <= 0)) {
+    return "the step is computed";
+  }
+  return {};
+}
+
+void emit_slice(PlanBuilder& builder, const Node& node) {
+  const bool select = node.is("aten::select.int");
+  const Argument& start = node.argument(select ? "index" : "start");
+  const ValueId x = node.arguments.front().value();
+  const int64_t dim = read_dim(node.argument("dim"), builder.type(x).sizes.size());
+  const bool has_dense_rows = builder.has_dense_rows(x);
+  Attributes attributes;
+  attributes.set("dim", dim);
+  const Measured measured = find_measured(builder, start);
+  if (measured.dim >= 0) attributes.set("measured", measured.dim);
+  const auto* number = start.get<int64_t>();
+  attributes.set(select ? "index" : "start", number ? *number : int64_t{0});
+  if (!select) attributes.set("step", *node.argument("step").get<int64_t>());
+  PlanStep step;
+  step.kernel = "view";
+  step.attributes = std::move(attributes);
+  step.attributes.set("form", std::string(select ? "select" : "slice"));
+  step.operands = {builder.use(x)};
+  if (measured.dim >= 0) step.operands.push_back(builder.use(measured.value));
+  step.results = {builder.make(node.result(), Storage::view)};
+  builder.add_step(std::move(step), node);
+  const bool cuts_last = dim + 1 == static_cast<int64_t>(builder.type(x).sizes.size());
+  const bool keeps_rows = !cuts_last || (!select && *node.argument("step").get<int64_t>() == 1);
+  builder.mark_strided(node.result(), {}, keeps_rows && has_dense_rows);
+}
+
+std::string refuse_expand(const PlanBuilder& builder, const Node& node) { return refuse_view(builder, node); }
+
+void emit_expand(PlanBuilder& builder, const Node& node) {
+  const ValueId x = node.arguments.front().value();
+  const bool has_dense_rows = builder.has_dense_rows(x);
+  const std::vector<Dimension>&from = builder.type(x).sizes, &to = builder.type(node.result()).sizes;
+  const bool keeps_rows = !from.empty() && !to.empty() && from.back() == to.back();
+  emit_view(builder, node, "expand", {}, builder.use(x));
+  builder.mark_strided(node.result(), {}, keeps_rows && has_dense_rows);
+}
+
+}  // namespace lissome

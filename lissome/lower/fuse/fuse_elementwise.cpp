@@ -1,0 +1,133 @@
+#include "lissome/lower/fuse/fuse_elementwise.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "lissome/lower/fuse/element_program.h"
+
+namespace lissome {
+namespace {
+
+constexpr std::string_view kElementwiseStep = "elementwise";
+
+bool same_sizes(const PlanValue& left, const PlanValue& right) {
+  return std::equal(left.sizes.begin(), left.sizes.end(), right.sizes.begin(), right.sizes.end(),
+                    [](const SizeExpression& a, const SizeExpression& b) {
+                      return a.constant() == b.constant() && a.text() == b.text();
+                    });
+}
+
+class ElementwiseFuser {
+ public:
+  explicit ElementwiseFuser(Plan& plan)
+      : plan_(plan), readers_(plan.values.size(), 0), maker_(plan.values.size(), -1) {}
+
+  void run() {
+    for (const PlanStep& step : plan_.steps) {
+      for (const int operand : std::set<int>(step.operands.begin(), step.operands.end())) count_reader(operand);
+    }
+    for (const PlanOutput& output : plan_.outputs) count_reader(output.value);
+    for (const PlanWrite& write : plan_.writes) count_reader(write.value);
+    for (size_t at = 0; at < plan_.steps.size(); ++at) {
+      if (plan_.steps[at].kernel == kElementwiseStep) {
+        while (absorb_operand(plan_.steps[at])) {
+        }
+      }
+      for (const int result : plan_.steps[at].results) maker_[static_cast<size_t>(result)] = static_cast<int>(at);
+    }
+    std::erase_if(plan_.steps, [](const PlanStep& step) { return step.kernel.empty(); });
+  }
+
+ private:
+  void count_reader(int value) {
+    if (value >= 0) ++readers_[static_cast<size_t>(value)];
+  }
+
+  bool absorb_operand(PlanStep& reader) {
+    for (const int operand : reader.operands) {
+      const int maker = maker_[static_cast<size_t>(operand)];
+      if (maker < 0) continue;
+      PlanStep& step = plan_.steps[static_cast<size_t>(maker)];
+      if (!can_move(step, reader, operand)) continue;
+      std::optional<PlanStep> joined = join_steps(step, reader, plan_.values[static_cast<size_t>(operand)].dtype);
+      if (!joined) continue;
+      reader = std::move(*joined);
+      step = {};
+      return true;
+    }
+    return false;
+  }
+
+  bool can_move(const PlanStep& step, const PlanStep& reader, int value) const {
+    if (step.kernel != kElementwiseStep || readers_[static_cast<size_t>(value)] != 1) return false;
+    const PlanValue& between = plan_.values[static_cast<size_t>(value)];
+    const PlanValue& result = plan_.values[static_cast<size_t>(reader.results[0])];
+    if (between.storage != Storage::arena || !same_sizes(between, result) || between.format != result.format)
+      return false;
+    const bool integers = step.attributes.integer("integers", 0) != 0;
+    if (integers != (reader.attributes.integer("integers", 0) != 0)) return false;
+    if (between.dtype == Dtype::boolean) return makes_flags(read_element_program(step).back().op);
+    return integers ? between.dtype == Dtype::i64 : between.dtype == Dtype::f32 || between.dtype == Dtype::bf16;
+  }
+
+  // `step` makes an operand of `reader`, `between`. Nothing when the kernel cannot hold both. What would be stored as
+  // bf16 is rounded all the same: a model may cast to bf16 and back for nothing else.
+  static std::optional<PlanStep> join_steps(const PlanStep& step, const PlanStep& reader, Dtype between) {
+    PlanStep joined = reader;
+    joined.operands = step.operands;
+    joined.operands.insert(joined.operands.end(), reader.operands.begin(), reader.operands.end());
+    const int shift = static_cast<int>(step.operands.size());
+    ElementProgram program = read_element_program(step), rest = read_element_program(reader);
+    number_anew(program), number_anew(rest);
+    int made = static_cast<int>(program.size()) - 1;
+    if (between == Dtype::bf16) {
+      program.push_back({.op = ElementOp::round_bf16, .target = made + 1, .a = made});
+      ++made;
+    }
+    std::vector<int> number(rest.size(), made);  // in the joined program, by instruction of the reader
+    for (size_t at = 0; at < rest.size(); ++at) {
+      ElementProgramLine i = rest[at];
+      if (i.op == ElementOp::load) {
+        if (reader.operands[static_cast<size_t>(i.a)] == step.results[0]) continue;
+        i.a += shift;
+      }
+      int* const reads[] = {&i.a, &i.b, &i.c};
+      for (int k = 0; k < count_registers(i.op); ++k) *reads[k] = number[static_cast<size_t>(*reads[k])];
+      i.target = number[at] = static_cast<int>(program.size());
+      program.push_back(std::move(i));
+    }
+    // The last instruction makes the result.
+    if (number.back() != static_cast<int>(program.size()) - 1) return std::nullopt;
+    if (!merge_operands(joined.operands, program) || program.size() > kElementInstructions) return std::nullopt;
+    if (!allocate_registers(program)) return std::nullopt;
+    write_element_program(joined, program);
+    joined.origins = step.origins;
+    joined.origins.insert(joined.origins.end(), reader.origins.begin(), reader.origins.end());
+    return joined;
+  }
+
+  // Each value once; false when there are too many.
+  static bool merge_operands(std::vector<int>& operands, ElementProgram& program) {
+    std::vector<int> kept;
+    for (ElementProgramLine& i : program) {
+      if (i.op != ElementOp::load) continue;
+      const int value = operands[static_cast<size_t>(i.a)];
+      const auto found = std::find(kept.begin(), kept.end(), value);
+      i.a = static_cast<int>(found - kept.begin());
+      if (found == kept.end()) kept.push_back(value);
+    }
+    operands = std::move(kept);
+    return operands.size() <= kElementOperands;
+  }
+
+  Plan& plan_;
+  std::vector<int> readers_;  // by value: operands, outputs and writes that name it
+  std::vector<int> maker_;    // by value: the step before that makes it, -1 for none
+};
+
+}  // namespace
+
+void fuse_elementwise_steps(Plan& plan) { ElementwiseFuser(plan).run(); }
+
+}  // namespace lissome

@@ -1,0 +1,386 @@
+#include "lissome/lower/plan/plan_builder.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "lissome/base.h"
+#include "lissome/lower/tensors.h"
+#include "lissome/runtime/step/gemm/linear_u8s8_steps.h"
+
+namespace lissome {
+namespace {
+
+PlanKind kind_of(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::tensor: return PlanKind::tensor;
+    case ValueKind::integer: return PlanKind::integer;
+    case ValueKind::floating: return PlanKind::floating;
+    case ValueKind::boolean: return PlanKind::boolean;
+    default: return PlanKind::other;
+  }
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(Program program, int threads) : program_(std::move(program)) {
+  plan_.machine = {processor_name(), describe_features(), threads > 0 ? threads : usable_cores()};
+  for (const NamedDimension& dimension : program_.dimensions) {
+    plan_.dimensions.push_back({dimension.name, dimension.minimum, dimension.maximum});
+  }
+  plan_.input_tree = program_.call_tree.inputs;
+  plan_.output_tree = program_.call_tree.outputs;
+  for (const StateWrite& write : program_.writes) written_[write.target] = true;
+  for (const Node& node : program_.nodes) {
+    for (const int position : find_effects(program_, node).writes) {
+      for_each_value(node.arguments[static_cast<size_t>(position)], [&](ValueId id) { written_[id] = true; });
+    }
+  }
+  add_inputs();
+}
+
+void PlanBuilder::add_inputs() {
+  for (const ProgramInput& input : program_.inputs) {
+    const ValueType& type = this->type(input.value);
+    for (const Dimension& size : type.sizes) {
+      // What an input's size depends on alone can be solved for.
+      if (size.names().size() == 1) bound_names_.push_back(size.names().front());
+    }
+    PlanValue value = describe(input.value);
+    value.storage = Storage::input;
+    if (value.kind == PlanKind::tensor && !value.sized) {
+      throw_error(ErrorKind::unsupported, "lowering: input ", quote(input.name), " has no known dtype and sizes");
+    }
+    if (value.kind == PlanKind::integer) value.dtype = Dtype::i64;
+    if (value.kind == PlanKind::floating) value.dtype = Dtype::f64;
+    if (value.kind == PlanKind::boolean) value.dtype = Dtype::boolean;
+    value.sized = true;
+    plan_values_[input.value] = static_cast<int>(plan_.values.size());
+    plan_.inputs.push_back({input.name, static_cast<int>(plan_.values.size())});
+    plan_.values.push_back(std::move(value));
+  }
+}
+
+std::vector<SizeExpression> PlanBuilder::describe_sizes(const ValueType& type) const {
+  std::vector<SizeExpression> sizes;
+  for (const Dimension& size : type.sizes) {
+    if (const auto number = size.constant()) {
+      sizes.emplace_back(*number);
+    } else {
+      sizes.push_back(SizeExpression::parse(size.print(), plan_.dimensions));
+    }
+  }
+  return sizes;
+}
+
+PlanValue PlanBuilder::describe(ValueId id) const {
+  PlanValue value;
+  const ValueType& type = this->type(id);
+  value.name = program_.value(id).name;
+  value.kind = kind_of(type.kind);
+  value.sized = type.kind == ValueKind::tensor && type.sized;
+  value.dtype = type.dtype;
+  if (value.sized) value.sizes = describe_sizes(type);
+  return value;
+}
+
+bool PlanBuilder::is_sized(ValueId id) const {
+  const ValueType& type = this->type(id);
+  if (type.kind != ValueKind::tensor || !type.sized) return false;
+  for (const Dimension& size : type.sizes) {
+    for (const std::string& name : size.names()) {
+      if (std::find(bound_names_.begin(), bound_names_.end(), name) == bound_names_.end()) return false;
+    }
+  }
+  return true;
+}
+
+bool PlanBuilder::is_held(ValueId id) const {
+  const auto found = plan_values_.find(id);
+  return found != plan_values_.end() && plan_.values[static_cast<size_t>(found->second)].storage == Storage::held;
+}
+
+bool PlanBuilder::is_written(ValueId id) const { return written_.contains(id); }
+
+const at::Tensor* PlanBuilder::constant(ValueId id) const {
+  const Weight* weight = program_.find_weight(id);
+  if (!weight || is_written(id) || !weight->tensor.defined() || weight->tensor.layout() != at::kStrided) return nullptr;
+  return &weight->tensor;
+}
+
+Format PlanBuilder::format(ValueId id) const {
+  const auto found = plan_values_.find(id);
+  return found == plan_values_.end() ? Format::row_major : plan_.values[static_cast<size_t>(found->second)].format;
+}
+
+bool PlanBuilder::is_strided_view(ValueId id) const { return strided_.contains(id); }
+
+void PlanBuilder::mark_strided(ValueId id, std::vector<int64_t> order, bool dense_rows) {
+  if (!order.empty() && std::is_sorted(order.begin(), order.end())) return;
+  strided_[id] = std::move(order);
+  dense_rows_[id] = dense_rows;
+}
+
+bool PlanBuilder::has_dense_rows(ValueId id) const {
+  const auto found = dense_rows_.find(id);
+  return found != dense_rows_.end() ? found->second : format(id) == Format::row_major;
+}
+
+std::vector<int64_t> PlanBuilder::memory_order(ValueId id) const {
+  const auto found = strided_.find(id);
+  if (found != strided_.end()) return found->second;
+  std::vector<int64_t> order(type(id).sizes.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  if (format(id) == Format::channels_last) std::rotate(order.begin() + 1, order.end() - 1, order.end());
+  return order;
+}
+
+int PlanBuilder::use(ValueId id) {
+  const auto found = plan_values_.find(id);
+  if (found != plan_values_.end()) return found->second;
+  const Weight* weight = program_.find_weight(id);
+  LISSOME_CHECK(weight, "%", program_.value(id).name, " is used before it is made");
+  PlanValue value = describe(id);
+  value.name = weight->name;
+  value.storage = is_written(id) ? Storage::state : Storage::constant;
+  value.sized = true;
+  value.kind = PlanKind::tensor;
+  PlanArray array{weight->name, false, share_tensor(weight->tensor)};
+  value.dtype = array.array.dtype;
+  value.sizes.assign(array.array.sizes.begin(), array.array.sizes.end());
+  value.array = static_cast<int>(plan_.arrays.size());
+  plan_.arrays.push_back(std::move(array));
+  plan_.values.push_back(std::move(value));
+  return plan_values_[id] = static_cast<int>(plan_.values.size()) - 1;
+}
+
+int PlanBuilder::use(const Argument& argument) { return argument.is_none() ? -1 : use(argument.value()); }
+
+int PlanBuilder::use_f32(const Argument& weight) {
+  if (weight.is_none()) return -1;
+  const std::string name = program_.find_weight(weight.value())->name + ".f32";
+  if (!has_packed(name)) add_packed(name, share_tensor(constant(weight.value())->to(at::kFloat).contiguous()));
+  return find_packed(name);
+}
+
+int PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
+  const int value = use(id);
+  if (!is_strided_view(id) && (this->format(id) == format || type(id).sizes.size() < 3)) return value;
+  const auto [found, is_new] = dense_.try_emplace({id, format}, -1);
+  if (!is_new) return found->second;
+  const ValueId copy = program_.add_value(type(id), program_.value(id).name + ".dense");
+  PlanStep step;
+  step.kernel = "copy";
+  step.operands = {value};
+  step.results = {make(copy, Storage::arena, format)};
+  found->second = step.results[0];
+  add_step(std::move(step), reader);
+  return found->second;
+}
+
+int PlanBuilder::use_dense(const Argument& argument, const Node& reader, Format format) {
+  return argument.is_none() ? -1 : use_dense(argument.value(), reader, format);
+}
+
+QuantizedRows PlanBuilder::quantize_rows(ValueId x, const Node& reader) {
+  const auto [found, is_new] = quantized_.try_emplace(x);
+  if (!is_new) return found->second;
+  const std::string name = program_.value(x).name;
+  const std::vector<Dimension> sizes = type(x).sizes;
+  const std::vector<Dimension> rows(sizes.begin(), sizes.end() - 1);
+  QuantizeRowsStep step;
+  step.x = {use_dense(x, reader)};
+  step.y = {make(add_value(name + ".u8", Dtype::u8, sizes))};
+  step.scales = {make(add_value(name + ".scales", Dtype::f32, rows))};
+  step.zeros = {make(add_value(name + ".zeros", Dtype::i32, rows))};
+  add_step(step, reader);
+  return quantized_[x] = {step.y.value, step.scales.value, step.zeros.value};
+}
+
+ValueId PlanBuilder::add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes) {
+  return program_.add_value({ValueKind::tensor, dtype, true, std::move(sizes)}, name);
+}
+
+int PlanBuilder::make(ValueId id, Storage storage, Format format) {
+  PlanValue value = describe(id);
+  value.storage = storage;
+  value.format = format;
+  plan_.values.push_back(std::move(value));
+  return plan_values_[id] = static_cast<int>(plan_.values.size()) - 1;
+}
+
+int PlanBuilder::add_view(const Node& node, std::string form, Attributes attributes, int operand, ValueId result) {
+  PlanStep step;
+  step.kernel = "view";
+  step.attributes = std::move(attributes);
+  step.attributes.set("form", std::move(form));
+  step.operands = {operand};
+  step.results = {make(result, Storage::view)};
+  const int made = step.results[0];
+  add_step(std::move(step), node);
+  return made;
+}
+
+int PlanBuilder::add_packed(const std::string& name, Array array) {
+  PlanValue value;
+  value.name = name;
+  value.storage = Storage::constant;
+  value.sized = true;
+  value.dtype = array.dtype;
+  value.sizes.assign(array.sizes.begin(), array.sizes.end());
+  value.array = static_cast<int>(plan_.arrays.size());
+  plan_.arrays.push_back({name, true, std::move(array)});
+  plan_.values.push_back(std::move(value));
+  return packed_[name] = static_cast<int>(plan_.values.size()) - 1;
+}
+
+void PlanBuilder::note_packed_rows(const at::Tensor& weight, int value) {
+  if (weight.is_contiguous()) packed_rows_.push_back({share_tensor(weight), value});
+}
+
+PlanOrigin PlanBuilder::describe_origin(const Program& program, const Node& node) {
+  PlanOrigin origin;
+  if (!node.results.empty() && node.results.front() != ValueId::none) {
+    origin.node = program.value(node.results.front()).name;
+  }
+  origin.op = node.op.name();
+  if (node.origin) {
+    origin.source = node.origin->source;
+    origin.code = node.origin->code;
+    origin.module = node.origin->module;
+    origin.module_type = node.origin->module_type;
+  }
+  return origin;
+}
+
+void PlanBuilder::add_step(PlanStep step, const Node& node) {
+  step.origins.push_back(describe_origin(program_, node));
+  items_.emplace_back(std::move(step));
+}
+
+void PlanBuilder::keep_node(Node node) {
+  for (const ValueId id : node.results) {
+    if (id != ValueId::none) make(id, Storage::held);
+  }
+  items_.emplace_back(std::move(node));
+}
+
+// Kept nodes that only told sizes, or made lists that native steps cut themselves, and steps that only those read.
+void PlanBuilder::drop_unread_items() {
+  std::set<ValueId> wanted;
+  std::set<int> wanted_values;
+  for (const ProgramOutput& output : program_.outputs)
+    for_each_value(output.value, [&](ValueId id) { wanted.insert(id); });
+  for (const StateWrite& write : program_.writes) wanted.insert(write.value);
+  const auto is_wanted = [&](ValueId id) {
+    const auto value = plan_values_.find(id);
+    return wanted.contains(id) || (value != plan_values_.end() && wanted_values.contains(value->second));
+  };
+  for (const ValueId id : wanted) {
+    if (plan_values_.contains(id)) wanted_values.insert(plan_values_.at(id));
+  }
+  std::vector<Item> kept;
+  for (size_t i = items_.size(); i-- > 0;) {
+    if (const auto* node = std::get_if<Node>(&items_[i])) {
+      if (is_pure(program_, *node) && std::none_of(node->results.begin(), node->results.end(), is_wanted)) continue;
+      for (const Argument& argument : node->arguments) {
+        for_each_value(argument, [&](ValueId id) {
+          wanted.insert(id);
+          if (plan_values_.contains(id)) wanted_values.insert(plan_values_.at(id));
+        });
+      }
+    } else {
+      const auto& step = std::get<PlanStep>(items_[i]);
+      const auto is_read = [&](int value) { return wanted_values.contains(value); };
+      if (std::none_of(step.results.begin(), step.results.end(), is_read)) continue;
+      wanted_values.insert(step.operands.begin(), step.operands.end());
+    }
+    kept.push_back(std::move(items_[i]));
+  }
+  std::reverse(kept.begin(), kept.end());
+  items_ = std::move(kept);
+}
+
+Plan PlanBuilder::finish() {
+  drop_unread_items();
+  // How many later items need a value, so that a group knows what leaves it.
+  std::unordered_map<ValueId, size_t> last_needed;
+  std::unordered_map<int, ValueId> program_values;
+  for (const auto& [id, value] : plan_values_) program_values[value] = id;
+  const auto need = [&](ValueId id, size_t item) { last_needed[id] = std::max(last_needed[id], item); };
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (const auto* node = std::get_if<Node>(&items_[i])) {
+      for (const Argument& argument : node->arguments) for_each_value(argument, [&](ValueId id) { need(id, i); });
+      continue;
+    }
+    for (const int operand : std::get<PlanStep>(items_[i]).operands) {
+      const auto found = program_values.find(operand);
+      if (found != program_values.end()) need(found->second, i);
+    }
+  }
+  for (const ProgramOutput& output : program_.outputs) {
+    if (output.value.is_value()) need(output.value.value(), items_.size());
+  }
+  for (const StateWrite& write : program_.writes) need(write.value, items_.size());
+
+  for (size_t i = 0; i < items_.size();) {
+    if (auto* step = std::get_if<PlanStep>(&items_[i])) {
+      plan_.steps.push_back(std::move(*step));
+      ++i;
+      continue;
+    }
+    std::vector<Node> nodes;
+    for (; i < items_.size() && std::holds_alternative<Node>(items_[i]); ++i)
+      nodes.push_back(std::get<Node>(items_[i]));
+    ReferenceGroup group = make_reference_group(
+        program_, nodes,
+        [&](ValueId id) {
+          const auto found = last_needed.find(id);
+          return found != last_needed.end() && found->second >= i;
+        },
+        [&](ValueId id) { return constant(id) != nullptr; });
+    PlanStep step;
+    step.kernel = kReferenceStep;
+    for (const ValueId id : group.operands) step.operands.push_back(use(id));
+    for (const ValueId id : group.results) step.results.push_back(plan_values_.at(id));
+    step.program = std::move(group.program);
+    step.origins = std::move(group.origins);
+    step.keeps_operands = group.keeps_operands;
+    plan_.steps.push_back(std::move(step));
+    for (const Node& node : nodes) {
+      for (const Argument& argument : node.arguments) {
+        for_each_value(argument, [&](ValueId id) {
+          if (constant(id)) use(id);
+        });
+      }
+    }
+  }
+  add_outputs();
+  share_packed_rows(plan_, packed_rows_);
+  plan_.made_here = true;
+  return std::move(plan_);
+}
+
+void PlanBuilder::add_outputs() {
+  for (const ProgramOutput& output : program_.outputs) {
+    PlanOutput planned;
+    planned.name = output.name;
+    if (output.value.is_value()) {
+      planned.value = use(output.value.value());
+    } else if (const auto* integer = output.value.get<int64_t>()) {
+      planned.literal = *integer;
+    } else if (const auto* number = output.value.get<double>()) {
+      planned.literal = *number;
+    } else if (const auto* flag = output.value.get<bool>()) {
+      planned.literal = *flag;
+    } else if (const auto* text = output.value.get<std::string>()) {
+      planned.literal = *text;
+    } else if (!output.value.is_none()) {
+      throw_error(ErrorKind::unsupported, "lowering: output ", quote(output.name), " is neither tensor nor number");
+    }
+    plan_.outputs.push_back(std::move(planned));
+  }
+  for (const StateWrite& write : program_.writes) plan_.writes.push_back({use(write.target), use(write.value)});
+}
+
+}  // namespace lissome

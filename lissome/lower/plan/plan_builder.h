@@ -1,0 +1,116 @@
+// A plan in the making. Lowering walks the nodes of a program once, in order; for each it adds native steps, or keeps
+// the node (perhaps rewritten) for the reference. finish() gathers kept neighbours into reference steps and drops what
+// nothing uses.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "lissome/lower.h"
+#include "lissome/lower/plan/packed_rows.h"
+#include "lissome/runtime/step/step_fields.h"
+
+namespace lissome {
+
+// Plan values of rows of f32 as u8, each with a scale and zero point of its own.
+struct QuantizedRows {
+  int bytes, scales, zeros;
+};
+
+class PlanBuilder {
+ public:
+  // A working copy: candidates may add values and nodes of their own to program().
+  PlanBuilder(Program program, int threads);
+
+  Program& program() { return program_; }
+  const Program& program() const { return program_; }
+  const Plan& plan() const { return plan_; }
+
+  // ---- what is known of a value
+  const ValueType& type(ValueId id) const { return program_.value(id).type; }
+  // Its dtype is known and its sizes follow from those of the inputs.
+  bool is_sized(ValueId id) const;
+  bool is_held(ValueId id) const;     // made by a kept node
+  bool is_written(ValueId id) const;  // state or an input that the program writes
+  // A weight that nothing writes; null otherwise.
+  const at::Tensor* constant(ValueId id) const;
+  Format format(ValueId id) const;
+  bool is_strided_view(ValueId id) const;  // made by a view step, not dense in row order
+
+  // ---- making steps
+  int use(ValueId id);                  // the plan's value; weights join the plan here
+  int use(const Argument& argument);    // -1 for none
+  int use_f32(const Argument& weight);  // the same, of a constant weight, which is converted once
+  // The same, dense in this format: a copy step is added where the value lies otherwise, once per format.
+  int use_dense(ValueId id, const Node& reader, Format format = Format::row_major);
+  int use_dense(const Argument& argument, const Node& reader, Format format = Format::row_major);
+  int make(ValueId id, Storage storage = Storage::arena, Format format = Format::row_major);
+  // A value that the program does not have, for steps that need several results.
+  ValueId add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes);
+  // Adds the step that sees the plan's value `operand` as `result`; "form" and attributes as in runtime/step_view.cpp.
+  int add_view(const Node& node, std::string form, Attributes attributes, int operand, ValueId result);
+  // How the dimensions of a view lie in memory: dimension i is dimension order[i] of something dense; empty when it is
+  // a part of something and no order makes it dense.
+  void mark_strided(ValueId id, std::vector<int64_t> order, bool dense_rows);
+  // Whether neighbours along the last dimension are neighbours in memory.
+  bool has_dense_rows(ValueId id) const;
+  std::vector<int64_t> memory_order(ValueId id) const;  // 0, 1, 2, ... of a value in row order
+  // Adds the step once per value, however many linears read it.
+  QuantizedRows quantize_rows(ValueId x, const Node& reader);
+  // A packed weight, kept once per name.
+  bool has_packed(const std::string& name) const { return packed_.contains(name); }
+  int add_packed(const std::string& name, Array array);
+  int find_packed(const std::string& name) const { return packed_.at(name); }
+  // `value` holds the rows of `weight` as linear_f32 or linear_bf16 read them: an embedding of the same rows gathers
+  // from there, so that a tied weight is held once.
+  void note_packed_rows(const at::Tensor& weight, int value);
+  void add_step(PlanStep step, const Node& node);
+  template <typename Step>
+  void add_step(const Step& step, const Node& node) {
+    add_step(write_step(step), node);
+  }
+  void keep_node(Node node);
+
+  Plan finish();
+
+  static PlanOrigin describe_origin(const Program& program, const Node& node);
+
+ private:
+  using Item = std::variant<PlanStep, Node>;
+
+  void drop_unread_items();
+  void add_inputs();
+  void add_outputs();
+  PlanValue describe(ValueId id) const;
+  std::vector<SizeExpression> describe_sizes(const ValueType& type) const;
+
+  Program program_;
+  Plan plan_;
+  std::vector<Item> items_;
+  std::unordered_map<ValueId, int> plan_values_;
+  std::unordered_map<ValueId, bool> written_, dense_rows_;
+  std::unordered_map<ValueId, std::vector<int64_t>> strided_;
+  std::map<std::pair<ValueId, Format>, int> dense_;
+  std::unordered_map<std::string, int> packed_;
+  std::vector<PackedRows> packed_rows_;
+  std::unordered_map<ValueId, QuantizedRows> quantized_;
+  std::unordered_map<const void*, int> arrays_;
+  std::vector<std::string> bound_names_;  // dimensions that the sizes of inputs bind
+};
+
+// Text of a program of these nodes: operands are its inputs, constants its weights, results its outputs.
+struct ReferenceGroup {
+  std::vector<ValueId> operands, results;
+  std::string program;
+  std::vector<PlanOrigin> origins;
+  bool keeps_operands = false;
+};
+// `leaves` tells which results later steps, outputs or writes need; `is_constant` which weights the group may own.
+ReferenceGroup make_reference_group(const Program& program, std::span<const Node> nodes,
+                                    const std::function<bool(ValueId)>& leaves,
+                                    const std::function<bool(ValueId)>& is_constant);
+
+}  // namespace lissome

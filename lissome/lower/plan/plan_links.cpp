@@ -1,0 +1,68 @@
+#include "lissome/lower/plan/plan_links.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace lissome {
+
+PlanLinks link_plan(const Plan& plan) {
+  PlanLinks links{std::vector<std::vector<int>>(plan.values.size()), std::vector<int>(plan.values.size(), -1)};
+  for (size_t at = 0; at < plan.steps.size(); ++at) {
+    for (const int operand : plan.steps[at].operands) {
+      if (operand >= 0) links.readers[static_cast<size_t>(operand)].push_back(static_cast<int>(at));
+    }
+    for (const int result : plan.steps[at].results) links.makers[static_cast<size_t>(result)] = static_cast<int>(at);
+  }
+  for (const PlanOutput& output : plan.outputs) {
+    if (output.value >= 0) links.readers[static_cast<size_t>(output.value)].push_back(-1);
+  }
+  for (const PlanWrite& write : plan.writes) links.readers[static_cast<size_t>(write.value)].push_back(-1);
+  return links;
+}
+
+bool is_elementwise(const PlanStep& step) {
+  return step.kernel == "elementwise" && step.attributes.integer("integers", 0) == 0;
+}
+
+std::vector<std::string> list_operations(const PlanStep& step) {
+  std::vector<std::string> operations;
+  for (const std::string& text : step.attributes.texts("program")) operations.push_back(text.substr(0, text.find(' ')));
+  return operations;
+}
+
+namespace {
+
+bool combines_two(const PlanStep& step, const char* operation) {
+  return is_elementwise(step) && step.operands.size() == 2 && step.operands[0] != step.operands[1] &&
+         list_operations(step) == std::vector<std::string>{"load", "load", operation};
+}
+
+}  // namespace
+
+bool is_sum_of_two(const PlanStep& step) { return combines_two(step, "add"); }
+bool is_product_of_two(const PlanStep& step) { return combines_two(step, "multiply"); }
+
+std::optional<Epilogue> find_activation(const PlanStep& step) {
+  if (!is_elementwise(step) || step.operands.size() != 1) return std::nullopt;
+  if (list_operations(step) != std::vector<std::string>{"load", "activate"}) return std::nullopt;
+  std::istringstream stream(step.attributes.texts("program")[1]);
+  std::string name;
+  int target = 0, x = 0, activation = 0, unused = 0;
+  Epilogue epilogue;
+  stream >> name >> target >> x >> activation >> unused >> epilogue.alpha >> epilogue.beta;
+  epilogue.activation = static_cast<Activation>(activation);
+  return epilogue;
+}
+
+bool lie_alike(const PlanValue& a, const PlanValue& b) {
+  const auto has_memory = [](const PlanValue& value) {
+    return value.storage != Storage::view && value.storage != Storage::held;
+  };
+  return a.dtype == b.dtype && a.format == b.format && has_memory(a) && has_memory(b) &&
+         std::equal(a.sizes.begin(), a.sizes.end(), b.sizes.begin(), b.sizes.end(),
+                    [](const SizeExpression& x, const SizeExpression& y) {
+                      return x.constant() == y.constant() && x.text() == y.text();
+                    });
+}
+
+}  // namespace lissome

@@ -1,0 +1,149 @@
+// Checks of numbers that kernels turn into positions: scales of resampling, samples of fractional pools, dimensions and
+// lengths of Fourier transforms.
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/aminmax.h>
+
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "lissome/program/check/check_values_rows.h"
+
+namespace lissome {
+namespace {
+
+using IValues = std::span<const c10::IValue>;
+
+// A position is computed as (index + 0.5) / scale and cut to an integer: beyond these scales it leaves 64 bits.
+void require_scale(double scale) {
+  require_value(std::isfinite(scale) && scale >= 1e-6 && scale <= 1e6, "a scale is ", scale,
+                ", allowed are 1e-6 to 1e6");
+}
+
+// Every number behind the output size is a scale of one dimension.
+void check_scales(IValues arguments) {
+  for (const c10::IValue& argument : arguments.subspan(2)) {
+    if (argument.isDouble()) require_scale(argument.toDouble());
+  }
+}
+
+// (input, output_size, ..., scale_factors)
+void check_scale_list(IValues arguments) {
+  const c10::IValue& scales = arguments.back();
+  if (scales.isNone()) return;
+  for (const double scale : scales.toDoubleVector()) require_scale(scale);
+}
+
+// (self, kernel_size, output_size, random_samples): where a window lies within its share, in 0..1.
+void check_fractional_pool(IValues arguments) {
+  const at::Tensor& samples = arguments[3].toTensor();
+  require_value(at::isFloatingType(samples.scalar_type()), "the samples must be floating-point numbers");
+  if (samples.numel() == 0) return;
+  const auto [smallest, largest] = at::aminmax(samples);
+  const double low = smallest.item().toDouble(), high = largest.item().toDouble();
+  require_value(low >= 0 && high <= 1, "the samples hold ", low >= 0 ? high : low, ", allowed are 0 to 1");
+}
+
+void require_dimensions(const at::Tensor& tensor, const std::vector<int64_t>& dimensions) {
+  std::set<int64_t> seen;
+  for (const int64_t dimension : dimensions) {
+    const int64_t place = dimension < 0 ? dimension + tensor.dim() : dimension;
+    require_value(place >= 0 && place < tensor.dim() && seen.insert(place).second, "dimension ", dimension,
+                  " is out of range, or twice there, for ", print_sizes(tensor.sizes()));
+    require_value(tensor.size(place) > 0, "a transform along a dimension of size 0");
+  }
+}
+
+// (self, dim, normalization, ...)
+void check_transform(IValues arguments) {
+  const at::Tensor& x = arguments[0].toTensor();
+  require_dimensions(x, arguments[1].toIntVector());
+  const int64_t normalization = arguments[2].toInt();
+  require_value(normalization >= 0 && normalization <= 2, "a normalization ", normalization, ", allowed are 0 to 2");
+}
+
+void check_complex_transform(IValues arguments) {
+  check_transform(arguments);
+  require_value(arguments[0].toTensor().is_complex(), "the input must be complex");
+}
+
+void check_real_transform(IValues arguments) {
+  check_transform(arguments);
+  require_value(at::isFloatingType(arguments[0].toTensor().scalar_type()) && !arguments[1].toIntVector().empty(),
+                "the input must be real, with a dimension to transform");
+}
+
+// (self, dim, normalization, last_dim_size)
+void check_transform_to_real(IValues arguments) {
+  check_complex_transform(arguments);
+  const auto dimensions = arguments[1].toIntVector();
+  require_value(!dimensions.empty(), "there is no dimension to transform");
+  const int64_t given = arguments[0].toTensor().size(dimensions.back()), size = arguments[3].toInt();
+  require_value(size >= 1 && size / 2 + 1 == given, "a last dimension of ", size, " is made from ", size / 2 + 1,
+                " numbers, not from ", given);
+}
+
+// (i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim)
+void check_trilinear(IValues arguments) {
+  const int64_t rank = arguments[0].toTensor().dim() + static_cast<int64_t>(arguments[3].toIntVector().size());
+  for (size_t i = 0; i < 4; ++i) {
+    for (const int64_t dimension : arguments[i + 3].toIntVector()) {
+      require_value(dimension >= 0 && dimension < rank, "dimension ", dimension, " of ", rank);
+    }
+    if (i == 3) continue;
+    require_value(arguments[i].toTensor().dim() + static_cast<int64_t>(arguments[i + 3].toIntVector().size()) == rank,
+                  "the operands do not expand to one number of dimensions");
+  }
+  const int64_t unrolled = arguments[7].toInt();
+  require_value(unrolled >= 0 && unrolled < rank, "dimension ", unrolled, " of ", rank);
+}
+
+// Bytes other than 0 and 1 are no truth values: what counts them and what finds them would disagree.
+void check_bool_view(IValues arguments) {
+  require_value(arguments[1].toScalarType() != at::kBool || arguments[0].toTensor().scalar_type() == at::kBool,
+                "bytes are not taken for bool; compare them with 0");
+}
+
+}  // namespace
+
+std::span<const ValueCheckRow> geometry_check_rows() {
+  static constexpr std::array<ValueCheckRow, 34> kRows = {{
+      {"aten::view.dtype", check_bool_view},
+      {"aten::view_copy.dtype", check_bool_view},
+      {"aten::upsample_nearest1d", check_scales},
+      {"aten::upsample_nearest2d", check_scales},
+      {"aten::upsample_nearest3d", check_scales},
+      {"aten::_upsample_nearest_exact1d", check_scales},
+      {"aten::_upsample_nearest_exact2d", check_scales},
+      {"aten::_upsample_nearest_exact3d", check_scales},
+      {"aten::upsample_linear1d", check_scales},
+      {"aten::upsample_bilinear2d", check_scales},
+      {"aten::upsample_bicubic2d", check_scales},
+      {"aten::upsample_trilinear3d", check_scales},
+      {"aten::_upsample_bilinear2d_aa", check_scales},
+      {"aten::_upsample_bicubic2d_aa", check_scales},
+      {"aten::_upsample_lanczos2d_aa", check_scales},
+      {"aten::upsample_nearest1d.vec", check_scale_list},
+      {"aten::upsample_nearest2d.vec", check_scale_list},
+      {"aten::upsample_nearest3d.vec", check_scale_list},
+      {"aten::_upsample_nearest_exact1d.vec", check_scale_list},
+      {"aten::_upsample_nearest_exact2d.vec", check_scale_list},
+      {"aten::_upsample_nearest_exact3d.vec", check_scale_list},
+      {"aten::upsample_linear1d.vec", check_scale_list},
+      {"aten::upsample_bilinear2d.vec", check_scale_list},
+      {"aten::upsample_bicubic2d.vec", check_scale_list},
+      {"aten::upsample_trilinear3d.vec", check_scale_list},
+      {"aten::_upsample_bilinear2d_aa.vec", check_scale_list},
+      {"aten::_upsample_bicubic2d_aa.vec", check_scale_list},
+      {"aten::_upsample_lanczos2d_aa.vec", check_scale_list},
+      {"aten::fractional_max_pool2d", check_fractional_pool},
+      {"aten::fractional_max_pool3d", check_fractional_pool},
+      {"aten::_fft_c2r", check_transform_to_real},
+      {"aten::_fft_c2c", check_complex_transform},
+      {"aten::_fft_r2c", check_real_transform},
+      {"aten::_trilinear", check_trilinear},
+  }};
+  return kRows;
+}
+
+}  // namespace lissome

@@ -1,0 +1,282 @@
+// What is refused right before a call because the kernel would take it at its word: each check with a call that runs
+// and one that differs in one value.
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/_ctc_loss.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "lissome/program.h"
+#include "tests/expect_error.h"
+
+namespace lissome {
+namespace {
+
+using Inputs = std::vector<c10::IValue>;
+
+at::Tensor integers(std::vector<int64_t> numbers) { return at::tensor(numbers, at::kLong); }
+
+Inputs run(const std::string& text, Inputs inputs) { return interpret(parse_program(text), std::move(inputs)); }
+
+// `text` calls one op over its inputs.
+void check_pair(const std::string& text, const Inputs& good, const Inputs& bad, const std::string& words) {
+  CAPTURE(text);
+  CHECK_NOTHROW(run(text, good));
+  EXPECT_ERROR(invalid_input, run(text, bad), words);
+}
+
+TEST_CASE("indices and offsets of bags") {
+  const std::string text =
+      "input %w: f32[4, 2]\ninput %i: i64[3]\ninput %o: i64[2]\n"
+      "%y: f32[2, 2], %a, %b, %c = aten::embedding_bag(%w, %i, %o)\nreturn %y\n";
+  const at::Tensor table = at::ones({4, 2});
+  check_pair(text, {table, integers({0, 3, 1}), integers({0, 2})}, {table, integers({0, 4, 1}), integers({0, 2})},
+             "'indices' holds 4");
+  check_pair(text, {table, integers({0, 3, 1}), integers({0, 3})}, {table, integers({0, 3, 1}), integers({0, 1 << 30})},
+             "'offsets' holds");
+  const std::string wide =
+      "input %w: f32[4, 2]\ninput %i: i64[...]\ninput %o: i64[...]\n"
+      "%y, %a, %b, %c = aten::embedding_bag(%w, %i, %o)\nreturn %y\n";
+  check_pair(wide, {table, integers({0, 3, 1}), integers({0, 2})},
+             {table, integers({0, 3, 1}).view({1, 3}), at::zeros({2, 0}, at::kLong)}, "one dimension of indices");
+  check_pair(wide, {table, integers({0, 3, 1}), integers({0, 2})}, {table, integers({0, 3, 1}), integers({})},
+             "at least one");
+  const std::string closed =
+      "input %w: f32[4, 2]\ninput %i: i64[3]\ninput %o: i64[...]\n"
+      "%y, %a, %b, %c = aten::embedding_bag(%w, %i, %o, false, 2, false, none, true)\nreturn %y\n";
+  for (const auto& offsets : {std::vector<int64_t>{0}, {0, 2}})
+    check_pair(closed, {table, integers({0, 3, 1}), integers({0, 1, 3})},
+               {table, integers({0, 3, 1}), at::tensor(offsets, at::kLong)}, "must be the number of indices");
+}
+
+TEST_CASE("labels and lengths of CTC") {
+  const std::string text =
+      "input %p: f32[5, 2, 4]\ninput %t: i64[2, 3]\ninput %n: i64[2]\ninput %m: i64[2]\n"
+      "%y: f32[] = aten::ctc_loss.Tensor(%p, %t, %n, %m)\nreturn %y\n";
+  const at::Tensor scores = at::rand({5, 2, 4}).log(), labels = integers({1, 2, 3, 3, 2, -100}).view({2, 3});
+  const at::Tensor steps = integers({5, 5}), counts = integers({3, 2});
+  check_pair(text, {scores, labels, steps, counts}, {scores, labels, steps, integers({3, 3})}, "'targets' holds -100");
+  check_pair(text, {scores, labels, steps, counts}, {scores, labels, integers({5, 6}), counts}, "6 long, of 5");
+  check_pair(text, {scores, labels, steps, counts}, {scores, labels, steps, integers({3, 4})}, "4 long, of 3");
+}
+
+TEST_CASE("lengths and batch sizes of packed sequences") {
+  const std::string pack =
+      "input %x: f32[4, 2, 3]\ninput %n: i64[2]\n"
+      "%y, %b: i64[...] = aten::_pack_padded_sequence(%x, %n, false)\nreturn %y\n";
+  check_pair(pack, {at::ones({4, 2, 3}), integers({4, 2})}, {at::ones({4, 2, 3}), integers({5, 2})}, "'lengths'");
+  const std::string unpack =
+      "input %x: f32[6, 3]\ninput %b: i64[4]\n"
+      "%y, %n = aten::_pad_packed_sequence(%x, %b, false, 0.0, 4)\nreturn %y\n";
+  check_pair(unpack, {at::ones({6, 3}), integers({2, 2, 1, 1})}, {at::ones({6, 3}), integers({2, 2, 2, 1})},
+             "batch_sizes");
+}
+
+TEST_CASE("gates of recurrent layers, cells and packed sequences") {
+  struct Form {
+    std::string name;
+    int64_t gates;
+  };
+  for (const Form& form : {Form{"lstm", 4}, Form{"gru", 3}, Form{"rnn_tanh", 1}, Form{"rnn_relu", 1}}) {
+    const bool two = form.gates == 4;
+    const auto declare = [](const std::string& data) {
+      return data + "input %h: f32[l, b, 5]\ninput %w: f32[r, 6]\ninput %u: f32[r, 5]\ninput %c: f32[r]\n";
+    };
+    const std::string states = two ? "[%h, %h]" : "%h", results = two ? "%y, %n, %m" : "%y, %n";
+    const std::string settings = ", [%w, %u, %c, %c], true, 1, 0.0, false, false";
+    const auto weights = [](int64_t rows) {
+      return Inputs{at::ones({rows, 6}), at::ones({rows, 5}), at::ones({rows})};
+    };
+    const auto call = [&](Inputs data, const at::Tensor& state, int64_t rows) {
+      data.emplace_back(state);
+      for (c10::IValue& weight : weights(rows)) data.push_back(std::move(weight));
+      return data;
+    };
+    const int64_t right = form.gates * 5, wrong = form.gates == 1 ? 4 : form.gates + 1;
+    const Inputs steps = {at::ones({3, 2, 6})}, packed = {at::ones({3, 6}), integers({2, 1})}, row = {at::ones({2, 6})};
+    const at::Tensor state = at::ones({1, 2, 5}), cell_state = at::ones({2, 5});
+    check_pair(declare("input %x: f32[t, 2, 6]\n") + results + " = aten::" + form.name + ".input(%x, " + states +
+                   settings + ", false)\nreturn %y\n",
+               call(steps, state, right), call(steps, state, wrong), "input weights must be");
+    check_pair(declare("input %x: f32[t, 6]\ninput %s: i64[2]\n") + results + " = aten::" + form.name +
+                   ".data(%x, %s, " + states + settings + ")\nreturn %y\n",
+               call(packed, state, right), call(packed, state, wrong), "input weights must be");
+    check_pair(
+        "input %x: f32[2, 6]\ninput %h: f32[2, 5]\ninput %w: f32[r, 6]\ninput %u: f32[r, 5]\n"
+        "input %c: f32[r]\n" +
+            std::string(two ? "%y, %n" : "%y") + " = aten::" + form.name + "_cell(%x, " + states +
+            ", %w, %u, %c, %c)\nreturn %y\n",
+        call(row, cell_state, right), call(row, cell_state, wrong), "input weights must be");
+  }
+}
+
+TEST_CASE("segments") {
+  const std::string text =
+      "input %x: f32[4]\ninput %n: i64[2]\n%y = aten::segment_reduce(%x, \"sum\", lengths=%n)\nreturn %y\n";
+  check_pair(text, {at::ones({4}), integers({1, 3})}, {at::ones({4}), integers({-1, 5})}, "'lengths'");
+  EXPECT_ERROR(invalid_input,
+               run("input %x: f32[4]\ninput %n: i64[2]\n"
+                   "%y = aten::segment_reduce(%x, \"sum\", lengths=%n, unsafe=true)\nreturn %y\n",
+                   {at::ones({4}), integers({1, 3})}),
+               "unsafe=true");
+}
+
+TEST_CASE("sparse indices are looked at when they are used") {
+  // The tensor shares its indices: a write in place behind the constructor's check.
+  const std::string text =
+      "input %i: i64[1, 2]\ninput %v: f32[2]\ninput %to: i64[1, 2]\n"
+      "%s = aten::sparse_coo_tensor.indices_size(%i, %v, [4])\n"
+      "%j: i64[1, 2] = aten::copy_(%i, %to)\n%y: f32[4] = aten::_to_dense(%s)\nreturn %y\n";
+  const at::Tensor values = at::ones({2});
+  check_pair(text, {integers({0, 1}).view({1, 2}), values, integers({2, 3}).view({1, 2})},
+             {integers({0, 1}).view({1, 2}), values, integers({2, int64_t{1} << 40}).view({1, 2})}, "sparse tensor");
+}
+
+TEST_CASE("scales of resampling, samples of pools, dimensions of transforms") {
+  const auto resample = [](const std::string& scale) {
+    return "input %x: f32[1, 1, 4]\n%y = aten::upsample_nearest1d(%x, [8], " + scale + ")\nreturn %y\n";
+  };
+  CHECK_NOTHROW(run(resample("2.0"), {at::ones({1, 1, 4})}));
+  EXPECT_ERROR(invalid_input, run(resample("1e-300"), {at::ones({1, 1, 4})}), "a scale is");
+  const std::string pool =
+      "input %x: f32[1, 1, 4, 4]\ninput %r: f32[1, 1, 2]\n"
+      "%y, %i = aten::fractional_max_pool2d(%x, [2, 2], [2, 2], %r)\nreturn %y\n";
+  check_pair(pool, {at::ones({1, 1, 4, 4}), at::tensor({0.5F, 0.5F}).view({1, 1, 2})},
+             {at::ones({1, 1, 4, 4}), at::tensor({1e10F, 0.5F}).view({1, 1, 2})}, "the samples hold");
+  const auto transform = [](const std::string& dimension) {
+    return "input %x: f32[4]\n%y = aten::_fft_r2c(%x, [" + dimension + "], 0, true)\nreturn %y\n";
+  };
+  CHECK_NOTHROW(run(transform("0"), {at::ones({4})}));
+  EXPECT_ERROR(invalid_input, run(transform("7"), {at::ones({4})}), "dimension 7");
+}
+
+TEST_CASE("channels of batch norms and sizes of attention") {
+  const std::string norm =
+      "input %x: f32[2, 3]\ninput %w: f32[n]\n"
+      "%y, %a, %b = aten::native_batch_norm(%x, %w, none, none, none, true, 0.1, 1e-5)\nreturn %y\n";
+  check_pair(norm, {at::ones({2, 3}), at::ones({3})}, {at::ones({2, 3}), at::ones({1})}, "3 channels");
+  const std::string attention =
+      "input %q: f32[1, 2, 4, 8]\ninput %k: f32[1, 2, n, 8]\ninput %v: f32[1, 2, m, 8]\n"
+      "%y, %l = aten::_scaled_dot_product_flash_attention_for_cpu(%q, %k, %v)\nreturn %y\n";
+  const at::Tensor four = at::ones({1, 2, 4, 8});
+  check_pair(attention, {four, four, four}, {four, four, at::ones({1, 2, 1, 8})}, "do not fit together");
+}
+
+TEST_CASE("pivots") {
+  const std::string text =
+      "input %a: f32[2, 2]\ninput %p: i32[2]\ninput %b: f32[2, 1]\n"
+      "%y = aten::linalg_lu_solve(%a, %p, %b)\nreturn %y\n";
+  const auto pivots = [](int a, int b) { return at::tensor({a, b}, at::kInt); };
+  check_pair(text, {at::ones({2, 2}).triu(), pivots(1, 2), at::ones({2, 1})},
+             {at::ones({2, 2}).triu(), pivots(1, 1 << 30), at::ones({2, 1})}, "'pivots' holds");
+}
+
+TEST_CASE("memory that an op leaves unset is zero-filled") {
+  for (const char* call :
+       {"aten::empty.memory_format([4096])", "aten::empty_strided([4096], [1])", "aten::empty_permuted([4096], [0])",
+        "aten::empty_like(%x)", "aten::resize(%z, [4096])", "aten::resize_as(%z, %x)", "aten::new_empty(%x, [4096])",
+        "aten::new_empty_strided(%x, [4096], [1])"}) {
+    CAPTURE(call);
+    for (int trial = 0; trial < 4; ++trial) {
+      at::ones({4096});  // what the allocator gives next
+      const auto outputs = run("input %x: f32[4096]\n%z = aten::zeros([2])\n%e = " + std::string(call) +
+                                   "\n%y = aten::ne.Scalar(%e, 0)\n%a = aten::any(%y)\nreturn %a\n",
+                               {at::ones({4096})});
+      CHECK_FALSE(outputs.at(0).toTensor().item<bool>());
+    }
+  }
+}
+
+TEST_CASE("what a CTC loss leaves unset of its second result is zero-filled, and its gradient stays") {
+  const std::string text =
+      "input %p: f32[6, 2, 4]\n%t = aten::ones([2, 3], dtype=i64)\n"
+      "%l, %a = aten::_ctc_loss(%p, %t, [6, 4], [3, 1])\n%s: f32[] = aten::sum(%l)\nreturn %s, %a\n";
+  const at::Tensor scores = at::randn({6, 2, 4}).log_softmax(2).requires_grad_();
+  const auto outputs = interpret(parse_program(text), {scores}, {.gradients = true});
+  const at::Tensor alpha = outputs.at(1).toTensor().detach();
+  CHECK(alpha.sizes() == at::IntArrayRef{2, 6, 7});
+  CHECK(alpha[1].narrow(0, 4, 2).eq(0).all().item<bool>());
+  CHECK(alpha[1].narrow(1, 3, 4).eq(0).all().item<bool>());
+  CHECK_FALSE(alpha[1].narrow(0, 0, 4).narrow(1, 0, 3).eq(0).any().item<bool>());
+  outputs.at(0).toTensor().backward();
+  const at::Tensor gradient = scores.grad().clone();
+  const at::Tensor again = scores.detach().clone().requires_grad_();
+  std::get<0>(at::_ctc_loss(again, at::ones({2, 3}, at::kLong), {6, 4}, {3, 1})).sum().backward();
+  CHECK(gradient.equal(again.grad()));
+}
+
+TEST_CASE("numbers that stand for a mode") {
+  const std::string loss = "input %x: f16[0]\ninput %y: f32[]\n%l = aten::soft_margin_loss(%x, %y, MODE)\nreturn %l\n";
+  const std::string sample =
+      "input %x: f32[1, 1, 2, 2]\ninput %y: f32[1, 2, 2, 2]\n%l = aten::grid_sampler(%x, %y, MODE, 0, false)\n"
+      "return %l\n";
+  const auto with = [](std::string text, const std::string& mode) { return text.replace(text.find("MODE"), 4, mode); };
+  const std::vector<c10::IValue> pair = {at::empty({0}, at::kHalf), at::ones({})},
+                                 image = {at::ones({1, 1, 2, 2}), at::zeros({1, 2, 2, 2})};
+  CHECK_NOTHROW(run(with(loss, "2"), pair));
+  EXPECT_ERROR(invalid_input, run(with(loss, "2147483648"), pair), "'reduction' is 2147483648, allowed are 0 to 2");
+  CHECK_NOTHROW(run(with(sample, "1"), image));
+  EXPECT_ERROR(invalid_input, run(with(sample, "3"), image), "'interpolation_mode' is 3");
+}
+
+TEST_CASE("powers of matrices") {
+  const std::string text = "input %x: f32[2, 2]\n%y = aten::linalg_matrix_power(%x, ";
+  CHECK_NOTHROW(run(text + "-3)\nreturn %y\n", {at::eye(2)}));
+  EXPECT_ERROR(invalid_input, run(text + "-9223372036854775808)\nreturn %y\n", {at::eye(2)}),
+               "no positive counterpart");
+}
+
+TEST_CASE("degrees of polynomials") {
+  const std::string text =
+      "input %x: f64[2]\ninput %n: f64[2]\n%y = aten::special_hermite_polynomial_h(%x, %n)\nreturn %y\n";
+  const auto numbers = [](double a, double b) { return at::tensor({a, b}, at::kDouble); };
+  check_pair(text, {numbers(0.5, 1), numbers(3, 4096)}, {numbers(0.5, 1), numbers(3, 1e12)}, "'n' must lie within");
+  check_pair(text, {numbers(0.5, 1), numbers(3, -1)}, {numbers(0.5, 1), numbers(3, std::nan(""))}, "'n' must lie");
+}
+
+TEST_CASE("bytes are not taken for bool") {
+  const auto text = [](const char* dtype) {
+    return "input %x: u8[4]\n%y = aten::view.dtype(%x, " + std::string(dtype) + ")\nreturn %y\n";
+  };
+  CHECK_NOTHROW(run(text("i8"), {at::ones({4}, at::kByte)}));
+  EXPECT_ERROR(invalid_input, run(text("bool"), {at::ones({4}, at::kByte)}), "not taken for bool");
+}
+
+TEST_CASE("dtypes, devices and tensors that hold nothing") {
+  EXPECT_ERROR(invalid_input, run("input %x: f32[2]\n%y = aten::to.dtype(%x, 99)\nreturn %y\n", {at::ones({2})}),
+               "no dtype");
+  EXPECT_ERROR(invalid_input,
+               run("input %x: f32[2]\n%y = aten::to.device(%x, meta, f32)\nreturn %y\n", {at::ones({2})}),
+               "allowed are cpu and cuda");
+  EXPECT_ERROR(invalid_input, run("input %x: f32[2]\n%y = aten::add.Tensor(%x, none)\nreturn %y\n", {at::ones({2})}),
+               "'other' is absent");
+  EXPECT_ERROR(
+      invalid_input,
+      run("%x = aten::empty.memory_format([1073741824, 1073741824, 0])\n%y = aten::cumsum(%x, 0)\nreturn %y\n", {}),
+      "2^32");
+}
+
+TEST_CASE("weights packed for oneDNN go to the op that they were packed for") {
+  const std::string text =
+      "input %x: f32[3, 8]\ninput %w: f32[4, n]\n%p = mkldnn::_reorder_linear_weight(%w)\n"
+      "%y = mkldnn::_linear_pointwise(%x, %p, none, \"relu\", [], none)\nreturn %y\n";
+  check_pair(text, {at::ones({3, 8}), at::ones({4, 8})}, {at::ones({3, 8}), at::ones({4, 9})}, "for inputs");
+  EXPECT_ERROR(invalid_input,
+               run("input %w: f32[4, 8]\n%p = mkldnn::_reorder_linear_weight(%w)\n%y = aten::relu(%p)\nreturn %y\n",
+                   {at::ones({4, 8})}),
+               "packed for another op");
+}
+
+}  // namespace
+}  // namespace lissome

@@ -1,0 +1,58 @@
+// Products of rows of u8 with a packed weight of s8, and how rows become u8.
+#pragma once
+
+#include "lissome/runtime/step/step_groups.h"
+
+namespace lissome {
+
+inline constexpr DtypeSet kInt8Results = {Dtype::f32, Dtype::bf16, Dtype::u8};
+
+// Rows of x [..., inputs] as u8, each with a scale and zero point of its own; `factors` [inputs] multiply x first.
+struct QuantizeRowsStep {
+  static constexpr std::string_view kKernel = "quantize_rows";
+  Operand x;
+  OptionalOperand factors;
+  Result y, scales, zeros;
+
+  template <typename Self, typename Fields>
+  static void describe(Self& step, Fields& fields) {
+    fields.operand("x", step.x, {Dtype::f32, Dtype::bf16});
+    fields.operand("factors", step.factors, {Dtype::f32, Dtype::bf16});
+    fields.result("y", step.y, {Dtype::u8});
+    fields.result("scales", step.scales, {Dtype::f32});
+    fields.result("zeros", step.zeros, {Dtype::i32});
+  }
+};
+
+// y [..., outputs] = activation(multiplier * (x weight^T - x_zero * weight_sums) + bias + residual). The weight is
+// packed (pack_u8s8), multiplier, weight_sums and bias are [outputs]; row_scales and row_zeros, one number a row, come
+// from quantize_rows and stand for x_zero and a part of the multiplier.
+struct LinearU8S8Step {
+  static constexpr std::string_view kKernel = "linear_u8s8";
+  Operand x, weight, multiplier, weight_sums;
+  OptionalOperand bias, residual, row_scales, row_zeros;
+  Result y;
+  int64_t outputs = 0;
+  QuantizedFields quantized;
+  ActivationFields activation;
+
+  template <typename Self, typename Fields>
+  static void describe(Self& step, Fields& fields) {
+    fields.operand("x", step.x, {Dtype::u8});
+    fields.operand("weight", step.weight, {Dtype::i8});
+    fields.operand("multiplier", step.multiplier, {Dtype::f32});
+    fields.operand("weight_sums", step.weight_sums, {Dtype::i32});
+    fields.operand("bias", step.bias, {Dtype::f32});
+    fields.operand("residual", step.residual, kInt8Results);
+    fields.operand("row_scales", step.row_scales, {Dtype::f32});
+    fields.operand("row_zeros", step.row_zeros, {Dtype::i32});
+    fields.result("y", step.y, kInt8Results);
+    fields.integer("outputs", step.outputs, 1, kMostOutputs, kRequired);
+    QuantizedFields::describe(step.quantized, fields);
+    QuantizedFields::describe_residual(step.quantized, fields);
+    ActivationFields::describe(step.activation, fields);
+    fields.reuses(step.residual);
+  }
+};
+
+}  // namespace lissome

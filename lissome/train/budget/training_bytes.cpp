@@ -1,0 +1,54 @@
+// See training_bytes.h.
+#include "lissome/train/budget/training_bytes.h"
+
+#include <unordered_set>
+
+#include "lissome/train/loop/trainer.h"
+#include "lissome/train/optim/update.h"
+#include "lissome/train/remat/offload_weights.h"
+
+namespace lissome {
+namespace {
+
+int64_t bytes_of(const at::Tensor& tensor) { return tensor.numel() * static_cast<int64_t>(tensor.element_size()); }
+
+}  // namespace
+
+TrainingBytes count_training_bytes(const Program& program, const TrainOptions& options, WeightPlace place) {
+  TrainingBytes bytes;
+  std::unordered_set<const void*> seen;
+  for (const Weight& weight : program.weights) {
+    if (!seen.insert(weight.tensor.const_data_ptr()).second) continue;
+    bytes.weights += bytes_of(weight.tensor);
+    if (weight.role != WeightRole::parameter || !weight.tensor.is_floating_point()) continue;
+    if (!options.update_in_backward) bytes.gradients += bytes_of(weight.tensor);
+    if (options.offload.empty()) bytes.states += count_state_bytes(options.optimizer, weight.tensor);
+  }
+  if (place == WeightPlace::memory) return bytes;
+  const WaitingWeights waiting = find_waiting_weights(program, options.update_in_backward);
+  bytes.waiting = waiting.bytes, bytes.waiting_at_once = waiting.at_once;
+  bytes.weights -= bytes.saved();
+  return bytes;
+}
+
+std::vector<WeightPlace> list_weight_places(const Program& program, const TrainOptions& options) {
+  std::vector<WeightPlace> places = {WeightPlace::memory};
+  if (options.memory == 0 || options.offload.empty()) return places;
+  const WaitingWeights waiting = find_waiting_weights(program, options.update_in_backward);
+  if (waiting.at_once < waiting.bytes) places.push_back(WeightPlace::file);
+  return places;
+}
+
+StreamedWeights find_streamed_weights(const Program& program, const TrainOptions& options, WeightPlace place) {
+  if (place == WeightPlace::memory) return {};
+  const WaitingWeights waiting = find_waiting_weights(program, options.update_in_backward);
+  return {waiting.bytes, waiting.in_step};
+}
+
+std::string describe_waiting(const TrainingBytes& bytes) {
+  if (bytes.waiting == 0) return "";
+  return "weights of " + format_bytes(bytes.waiting) + " wait in a file, of which " +
+         format_bytes(bytes.waiting_at_once) + " at most are in memory";
+}
+
+}  // namespace lissome

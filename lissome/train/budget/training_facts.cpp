@@ -1,0 +1,123 @@
+#include "lissome/train/budget/training_facts.h"
+
+#include <charconv>
+
+namespace lissome {
+namespace {
+
+// Shortest text that reads back as the same number.
+std::string print_number(double number) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, number);
+  LISSOME_CHECK(error == std::errc());
+  return {text, end};
+}
+
+std::string print_number(const std::optional<double>& number) { return number ? print_number(*number) : "default"; }
+
+// FNV-1a, 64 bits: tells programs apart, no protection against forgery.
+std::string hash_text(const std::string& text) {
+  uint64_t hash = 14695981039346656037ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  char digits[20];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return digits;
+}
+
+using Fields = std::vector<std::pair<const char*, double>>;
+
+std::string print_fields(const char* name, const Fields& fields) {
+  std::string text = name;
+  for (const auto& [field, number] : fields) text += std::string(" ") + field + "=" + print_number(number);
+  return text;
+}
+
+Fields list_adam_fields(const auto& adam) {
+  return {{"lr", adam.lr},
+          {"beta1", adam.beta1},
+          {"beta2", adam.beta2},
+          {"eps", adam.eps},
+          {"weight_decay", adam.weight_decay},
+          {"byte_states", adam.byte_states ? 1 : 0}};
+}
+std::string print_kind(const AdamW& own) { return print_fields("adamw", list_adam_fields(own)); }
+std::string print_kind(const Adam& own) { return print_fields("adam", list_adam_fields(own)); }
+std::string print_kind(const Sgd& own) {
+  return print_fields("sgd", {{"lr", own.lr},
+                              {"momentum", own.momentum},
+                              {"dampening", own.dampening},
+                              {"weight_decay", own.weight_decay},
+                              {"nesterov", own.nesterov ? 1 : 0}});
+}
+std::string print_kind(const Lion& own) {
+  return print_fields("lion",
+                      {{"lr", own.lr}, {"beta1", own.beta1}, {"beta2", own.beta2}, {"weight_decay", own.weight_decay}});
+}
+std::string print_kind(const Adafactor& own) {
+  return print_fields("adafactor", {{"lr", own.lr},
+                                    {"beta2_decay", own.beta2_decay},
+                                    {"eps1", own.eps1},
+                                    {"eps2", own.eps2},
+                                    {"d", own.d},
+                                    {"weight_decay", own.weight_decay}});
+}
+
+std::string print_loss(const TrainOptions& options) {
+  if (options.loss_function) return "a function";
+  const LossOptions& loss = options.loss;
+  std::string text = print_fields("loss", {{"kind", static_cast<double>(loss.kind)},
+                                           {"label_smoothing", loss.label_smoothing},
+                                           {"ignored_label", static_cast<double>(loss.ignored_label)},
+                                           {"delta", loss.delta}});
+  if (!loss.output.empty()) text += " output=" + loss.output;
+  for (const double weight : loss.class_weights) text += " " + print_number(weight);
+  return text;
+}
+
+std::string print_groups(const std::vector<ParameterGroup>& groups) {
+  std::string text;
+  for (const ParameterGroup& group : groups) {
+    text += group.pattern + ": " +
+            (group.frozen ? "frozen" : print_number(group.lr_factor) + "x, decay " + print_number(group.weight_decay)) +
+            "; ";
+  }
+  return text;
+}
+
+std::string print_data(const Dataset& data, const BatchOptions& options) {
+  std::string text = std::to_string(count_samples(data, options)) + " samples";
+  for (const DataColumn& column : data.columns) text += ", " + column.name + format_sizes(column.sample_sizes);
+  return text;
+}
+
+std::string print_early_stop(const std::optional<EarlyStopOptions>& options) {
+  if (!options) return "none";
+  return print_fields("early_stop", {{"patience", static_cast<double>(options->patience)},
+                                     {"min_delta", options->min_delta},
+                                     {"higher", options->better == Better::higher ? 1 : 0}});
+}
+
+}  // namespace
+
+TrainingFacts list_facts(const Program& model, const Dataset& data, const TrainOptions& options) {
+  PrintOptions without_origins;
+  without_origins.origins = false;
+  return {{"model", hash_text(print_program(model, without_origins))},
+          {"data", print_data(data, options.batches)},
+          {"loss", print_loss(options)},
+          {"optimizer", std::visit([](const auto& own) { return print_kind(own); }, options.optimizer)},
+          {"groups", print_groups(options.groups)},
+          {"learning rate", print_number(options.learning_rate)},
+          {"schedule", options.schedule},
+          {"batch", std::to_string(options.batch)},
+          {"accumulate", std::to_string(options.accumulate)},
+          {"precision", std::string(dtype_name(options.precision.value()))},
+          {"lossy activations", options.lossy_activations ? "allowed" : "no"},
+          {"transforms", options.batches.transforms.empty() ? "none" : options.batches.transforms},
+          {"clip norm", print_number(options.clip_norm)},
+          {"moving average", options.average_decay ? print_number(*options.average_decay) : "none"},
+          {"early stop", print_early_stop(options.early_stop)},
+          {"seed", std::to_string(options.seed)}};
+}
+
+}  // namespace lissome

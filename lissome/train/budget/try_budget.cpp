@@ -1,0 +1,117 @@
+// See try_budget.h.
+#include "lissome/train/budget/try_budget.h"
+
+#include <ATen/core/ivalue.h>
+
+#include "lissome/train/optim/accumulate.h"
+#include "lissome/train/remat/offload_weights.h"
+#include "lissome/train/rewrite/freeze.h"
+#include "lissome/train/step/fit_model.h"
+#include "lissome/train/step/labels.h"
+#include "lissome/train/step/row_order.h"
+
+namespace lissome {
+namespace {
+
+constexpr int kSteps = 7;  // timed
+
+// Samples come round again where the data are fewer.
+std::vector<at::Tensor> repeat_inputs(Dataset data, int64_t count, size_t inputs) {
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < count; ++i) rows.push_back(data.rows[static_cast<size_t>(i) % data.rows.size()]);
+  data.rows = std::move(rows);
+  return take_inputs(data, 0, count, inputs);
+}
+
+StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& inputs, const TrainOptions& options,
+                       StreamedWeights weights) {
+  StepBudget budget{.recompute = options.recompute,
+                    .memory = trial.memory - trial.beside(),
+                    .sizes = {},
+                    .lossy = options.lossy_activations,
+                    .offload_folder = options.offload,
+                    .weights = weights};
+  if (budget.memory <= 0) {
+    throw_error(ErrorKind::over_budget, "a budget of ", format_bytes(trial.memory),
+                ": weights, gradients, the optimizer's states and a batch take ", format_bytes(trial.beside()),
+                " before any activation", trial.fixed.waiting > 0 ? ", though " : "", describe_waiting(trial.fixed),
+                ".", "\n      A smaller batch, or an optimizer with fewer states (sgd) would help.");
+  }
+  for (const at::Tensor& input : inputs) budget.sizes.push_back(input.sizes().vec());
+  return budget;
+}
+
+// The most of the weights in their file that is in memory between the steps of the plan.
+int64_t measure_resident(BatchStep& step, const OffloadedWeights& weights) {
+  int64_t most = 0;
+  const StepSink look = [&](const StepTiming&) { most = std::max(most, weights.resident()); };
+  step.step().run(step.last_inputs(), &look);
+  return most;
+}
+
+BudgetTrial try_with_weights(const Program& program, const std::vector<at::Tensor>& examples,
+                             const std::vector<at::Tensor>& inputs, const TrainOptions& options, WeightPlace place) {
+  BudgetTrial trial;
+  trial.memory = options.memory;
+  trial.fixed = count_training_bytes(program, options, place);
+  for (const at::Tensor& input : inputs) trial.batch_bytes += static_cast<int64_t>(input.nbytes());
+  BatchStepOptions step_options;
+  step_options.loss = options.loss;
+  step_options.precision = options.precision.value();
+  step_options.at_once = options.batch;
+  step_options.step = {.threads = options.threads,
+                       .budget = make_budget(trial, inputs, options, find_streamed_weights(program, options, place)),
+                       .outputs = false,
+                       .give_gradients = options.update_in_backward};
+  OffloadedWeights weights;  // goes last: steps read them
+  BatchStep step(program, examples, step_options);
+  if (place == WeightPlace::file)
+    weights.move(find_waiting_weights(program, options.update_in_backward), options.offload);
+  trial.told = *step.step().forecast();
+  step.run(inputs);
+  trial.measured = measure_memory(step.step().session(), [&] { step.run(inputs); });
+  trial.weights_measured = trial.fixed.weights;
+  if (place == WeightPlace::file)
+    trial.weights_measured += measure_resident(step, weights) - trial.fixed.waiting_at_once;
+  std::vector<double> seconds;
+  for (int i = 0; i < kSteps; ++i) {
+    const Stopwatch watch;
+    step.run(inputs);
+    seconds.push_back(watch.seconds());
+  }
+  trial.seconds = summarize(seconds);
+  return trial;
+}
+
+// `model` is fitted to the data (fit_model.h).
+BudgetTrial try_fitted(const Program& model, const Dataset& data, const TrainOptions& options) {
+  const int64_t examples = choose_examples(model, options.batch);
+  const Program program =
+      freeze_parameters(attach_checked_loss(model, data, nullptr, options, examples), options.groups);
+  const std::vector<at::Tensor> inputs = repeat_inputs(data, options.batch, program.inputs.size()),
+                                samples = repeat_inputs(data, examples, program.inputs.size());
+  const std::vector<WeightPlace> places = list_weight_places(program, options);
+  if (places.size() > 1) {
+    try {
+      return try_with_weights(program, samples, inputs, options, places.front());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::over_budget) throw;
+    }
+  }
+  return try_with_weights(program, samples, inputs, options, places.back());
+}
+
+}  // namespace
+
+BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOptions& options) {
+  check_offload_folder(options.offload);
+  const WeightsInRowOrder weights(model);
+  BudgetTrial trial;
+  fit_widest(weights.program(), data, nullptr, options.batch, [&](const Program& fitted, const std::string& notice) {
+    trial = try_fitted(fitted, data, options);
+    trial.notice = notice;
+  });
+  return trial;
+}
+
+}  // namespace lissome

@@ -1,0 +1,166 @@
+// See spill.h.
+#include "lissome/train/remat/spill.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lissome/footprint.h"
+
+namespace lissome {
+namespace {
+
+constexpr int kDetourRounds = 32;
+
+// A value that nothing touches between two steps.
+struct Wait {
+  int value = 0;
+  int before = 0, after = 0;  // the steps that touch it around the wait
+  int64_t bytes = 0;
+};
+
+class SpillPlanner {
+ public:
+  SpillPlanner(Plan& plan, std::span<const int64_t> bytes, const SpillKind& kind)
+      : plan_(plan), bytes_(bytes), kind_(kind), touched_(plan.values.size()) {
+    for (size_t i = 0; i < plan.values.size(); ++i) roots_.push_back(static_cast<int>(i));
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      const PlanStep& step = plan.steps[i];
+      for (const int operand : step.operands) touch(operand, static_cast<int>(i), step.keeps_operands);
+      for (const int result : step.results) {
+        const auto at = static_cast<size_t>(result);
+        if (plan.values[at].storage == Storage::view) {
+          roots_[at] = root(step.operands.at(0));
+          view_of_[result] = static_cast<int>(i);
+        }
+        touch(result, static_cast<int>(i), false);
+      }
+    }
+    for (const PlanOutput& output : plan.outputs) forbid(output.value);
+    for (const PlanWrite& write : plan.writes) forbid(write.value);
+  }
+
+  // Those that wait over this step, the largest first.
+  std::vector<Wait> list_waits(int step) const {
+    std::vector<Wait> waits;
+    for (size_t i = 0; i < touched_.size(); ++i) {
+      const PlanValue& value = plan_.values[i];
+      if (value.storage != Storage::arena || forbidden_.contains(static_cast<int>(i)) ||
+          bytes_[i] < kind_.least_bytes || touched_[i].empty() || !kind_.allows(value))
+        continue;
+      const auto after = touched_[i].upper_bound(step);
+      if (after == touched_[i].begin() || after == touched_[i].end()) continue;
+      const int before = *std::prev(after);
+      if (before < step && step < *after) waits.push_back({static_cast<int>(i), before, *after, bytes_[i]});
+    }
+    std::stable_sort(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) { return a.bytes > b.bytes; });
+    return waits;
+  }
+
+  // All of different values.
+  void send(std::span<const Wait> waits) {
+    const size_t count = plan_.steps.size();
+    before_.assign(count, {}), behind_.assign(count, {});
+    for (const Wait& wait : waits) send_one(wait);
+    std::vector<PlanStep> steps;
+    std::vector<int> moved;
+    for (size_t i = 0; i < count; ++i) {
+      std::move(before_[i].begin(), before_[i].end(), std::back_inserter(steps));
+      moved.push_back(static_cast<int>(steps.size()));
+      steps.push_back(std::move(plan_.steps[i]));
+      std::move(behind_[i].begin(), behind_[i].end(), std::back_inserter(steps));
+    }
+    plan_.steps = std::move(steps);
+    for (PlanOutput& output : plan_.outputs) {
+      if (output.leaves_after >= 0) output.leaves_after = moved[static_cast<size_t>(output.leaves_after)];
+    }
+  }
+
+ private:
+  int root(int value) const { return roots_[static_cast<size_t>(value)]; }
+
+  void touch(int value, int step, bool kept) {
+    if (value < 0) return;
+    touched_[static_cast<size_t>(root(value))].insert(step);
+    if (kept) forbid(value);
+  }
+  void forbid(int value) {
+    if (value >= 0) forbidden_.insert(root(value));
+  }
+
+  int add_value(PlanValue value, const char* ending) {
+    value.name += ending;
+    plan_.values.push_back(std::move(value));
+    roots_.push_back(static_cast<int>(plan_.values.size()) - 1);
+    return roots_.back();
+  }
+
+  PlanStep connect(PlanStep step, const PlanStep& maker, int from, int to) const {
+    step.operands = {from}, step.results = {to};
+    step.origins = maker.origins;
+    return step;
+  }
+
+  void send_one(const Wait& wait) {
+    const PlanStep& maker = plan_.steps[static_cast<size_t>(*touched_[static_cast<size_t>(wait.value)].begin())];
+    const PlanValue value = plan_.values[static_cast<size_t>(wait.value)];
+    const int stored = add_value(kind_.store(value), ".stored");
+    const int restored = add_value(value, ".restored");
+    behind_[static_cast<size_t>(wait.before)].push_back(connect(kind_.make_store(), maker, wait.value, stored));
+    std::vector<PlanStep>& again = before_[static_cast<size_t>(wait.after)];
+    again.push_back(connect(kind_.make_restore(), maker, stored, restored));
+    std::map<int, int> now = {{wait.value, restored}};
+    for (size_t i = static_cast<size_t>(wait.after); i < plan_.steps.size(); ++i) {
+      for (int& operand : plan_.steps[i].operands) {
+        if (operand >= 0 && root(operand) == wait.value) operand = move_view(operand, wait.after, now, again);
+      }
+    }
+  }
+
+  // The value itself, or a view of it that was made before the wait, in the restored memory.
+  int move_view(int value, int after, std::map<int, int>& now, std::vector<PlanStep>& again) {
+    if (const auto known = now.find(value); known != now.end()) return known->second;
+    const int made = view_of_.at(value);
+    if (made >= after) return value;  // follows its operand
+    PlanStep view = plan_.steps[static_cast<size_t>(made)];
+    view.operands[0] = move_view(view.operands[0], after, now, again);
+    const int moved = add_value(plan_.values[static_cast<size_t>(value)], ".restored");
+    view.results = {moved};
+    again.push_back(std::move(view));
+    return now[value] = moved;
+  }
+
+  Plan& plan_;
+  std::span<const int64_t> bytes_;
+  const SpillKind& kind_;
+  std::vector<int> roots_;                              // by value: in whose memory it lies
+  std::vector<std::set<int>> touched_;                  // by root: steps that make or read it
+  std::set<int> forbidden_;                             // roots
+  std::map<int, int> view_of_;                          // by view: the step that makes it
+  std::vector<std::vector<PlanStep>> before_, behind_;  // by step
+};
+
+}  // namespace
+
+Spills send_on_spill(Plan& plan, std::span<const Sizes> inputs, int threads, int64_t wanted, const SpillKind& kind) {
+  Spills spills;
+  for (int round = 0; round < kDetourRounds; ++round) {
+    const Footprint footprint = find_footprint(plan, inputs, threads);
+    if (footprint.arena_bytes <= wanted) break;
+    const MemoryTimeline timeline = trace_arena(plan, inputs, threads);
+    SpillPlanner planner(plan, footprint.value_bytes, kind);
+    std::vector<Wait> waits = planner.list_waits(timeline.peak_step);
+    if (waits.empty()) break;
+    int64_t saved = 0;
+    size_t count = 0;
+    while (count < waits.size() && saved < footprint.arena_bytes - wanted)
+      saved += kind.count_saved(waits[count++].bytes);
+    waits.resize(count);
+    planner.send(waits);
+    for (const Wait& wait : waits) ++spills.values, spills.bytes += wait.bytes;
+  }
+  if (spills.values > 0) check_plan(plan);
+  return spills;
+}
+
+}  // namespace lissome

@@ -1,0 +1,77 @@
+// See repeat_copies.h.
+#include "lissome/train/rewrite/repeat_copies.h"
+
+#include <algorithm>
+
+namespace lissome {
+namespace {
+
+class Repeater {
+ public:
+  explicit Repeater(Plan& plan) : plan_(plan), copy_of_(plan.values.size(), -1) {
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      const PlanStep& step = plan.steps[i];
+      if (step.kernel == "copy" && is_input(step.operands.at(0)))
+        copy_of_[static_cast<size_t>(step.results.at(0))] = static_cast<int>(i);
+    }
+    // Views and outputs keep the memory that they lie in.
+    for (const PlanStep& step : plan.steps) {
+      if (std::any_of(step.results.begin(), step.results.end(), [&](int id) { return is_view(id); }))
+        std::for_each(step.operands.begin(), step.operands.end(), [&](int id) { forget(id); });
+    }
+    for (const PlanOutput& output : plan.outputs) forget(output.value);
+    for (const PlanWrite& write : plan.writes) forget(write.value);
+  }
+
+  int run() {
+    std::vector<bool> read(plan_.values.size(), false);
+    std::vector<PlanStep> steps;
+    int added = 0;
+    const std::vector<PlanStep> before = std::move(plan_.steps);
+    for (PlanStep step : before) {
+      for (int& operand : step.operands) {
+        if (operand < 0 || copy_of_[static_cast<size_t>(operand)] < 0) continue;
+        const auto copy = static_cast<size_t>(operand);
+        if (read[copy]) {
+          steps.push_back(copy_again(before[static_cast<size_t>(copy_of_[copy])]));
+          operand = steps.back().results[0];
+          ++added;
+        }
+        read[copy] = true;
+      }
+      steps.push_back(std::move(step));
+    }
+    plan_.steps = std::move(steps);
+    return added;
+  }
+
+ private:
+  const PlanValue& value(int id) const { return plan_.values[static_cast<size_t>(id)]; }
+  bool is_input(int id) const { return id >= 0 && value(id).storage == Storage::input; }
+  bool is_view(int id) const { return value(id).storage == Storage::view; }
+  void forget(int id) {
+    if (id >= 0) copy_of_[static_cast<size_t>(id)] = -1;
+  }
+
+  PlanStep copy_again(PlanStep copy) {
+    PlanValue made = value(copy.results[0]);
+    made.name += ".again" + std::to_string(plan_.values.size());
+    copy.results = {static_cast<int>(plan_.values.size())};
+    plan_.values.push_back(std::move(made));
+    copy_of_.push_back(-1);
+    return copy;
+  }
+
+  Plan& plan_;
+  std::vector<int> copy_of_;  // by value: the step that copies an input there, -1 for none
+};
+
+}  // namespace
+
+int repeat_copies(Plan& plan) {
+  const int added = Repeater(plan).run();
+  if (added > 0) check_plan(plan);
+  return added;
+}
+
+}  // namespace lissome

@@ -1,0 +1,30 @@
+// See restore_attention.h.
+#include "lissome/train/rewrite/restore_attention.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <array>
+
+#include "lissome/pass.h"
+
+namespace lissome {
+namespace {
+
+// What brings attention into the form that fuse_attention reads.
+constexpr std::array kNames = {"canonicalize",    "remove_satisfied_checks", "remove_identities", "remove_copies",
+                               "move_size_reads", "simplify_arithmetic",     "restore_matmul",    "merge_layout_chains",
+                               "fuse_softmax",    "fuse_attention"};
+
+}  // namespace
+
+Program restore_attention(const Program& program) {
+  std::vector<Pass> passes;
+  for (const char* name : kNames) passes.push_back(*find_pass(name));
+  Program restored = program;
+  for (const PassResult& result : run_passes(passes, restored, {})) {
+    if (result.name == "fuse_attention" && result.rewrites > 0) return restored;
+  }
+  return program;
+}
+
+}  // namespace lissome

@@ -1,0 +1,140 @@
+#include "lissome/train/step/batches.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+
+namespace lissome {
+namespace {
+
+at::Tensor to_tensor(const Array& array) {
+  return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
+}
+
+// The first size at one end of the range of every dimension.
+std::optional<int64_t> evaluate_batch(const Program& model, int64_t NamedDimension::* end) {
+  const ValueType& type = model.value(model.inputs.at(0).value).type;
+  if (type.sizes.empty()) return std::nullopt;
+  DimensionBindings bindings;
+  for (const NamedDimension& dimension : model.dimensions) bindings[dimension.name] = dimension.*end;
+  return type.sizes[0].try_evaluate(bindings);
+}
+
+}  // namespace
+
+std::optional<int64_t> find_fixed_batch(const Program& model) {
+  const ValueType& type = model.value(model.inputs.at(0).value).type;
+  return type.sizes.empty() ? std::nullopt : type.sizes[0].constant();
+}
+
+int64_t find_least_batch(const Program& model) {
+  return std::max<int64_t>(evaluate_batch(model, &NamedDimension::minimum).value_or(1), 1);
+}
+
+int64_t find_most_batch(const Program& model) {
+  return std::max(evaluate_batch(model, &NamedDimension::maximum).value_or(INT64_MAX), find_least_batch(model));
+}
+
+int64_t choose_examples(const Program& model, int64_t batch) {
+  constexpr int64_t kExampleSamples = 3;
+  return find_fixed_batch(model) ? batch : std::min(kExampleSamples, batch);
+}
+
+int64_t count_samples(const Dataset& data, const BatchOptions& options) {
+  return options.source ? options.source->samples() : data.samples();
+}
+
+int64_t choose_batch(const Program& model, const Dataset& data, const BatchOptions& options, int64_t asked) {
+  const int64_t samples = count_samples(data, options);
+  if (samples == 0 || data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
+  const std::optional<int64_t> fixed = find_fixed_batch(model);
+  if (fixed && *fixed > samples)
+    throw_error(ErrorKind::invalid_input, data.source, ": ", samples, " samples fill no batch; the model takes ",
+                *fixed, " at once");
+  const int64_t least = find_least_batch(model);
+  if (!fixed && asked != 0 && asked < least)
+    throw_error(ErrorKind::usage, "a batch of ", asked, " was asked for; the model takes batches of ", least,
+                " and more");
+  if (!fixed && samples < least)
+    throw_error(ErrorKind::invalid_input, data.source, ": ", samples, " samples fill no batch; the model takes ", least,
+                " and more at once");
+  const int64_t most = std::min(samples, find_most_batch(model));
+  const int64_t batch = fixed.value_or(asked == 0 ? most : std::min(asked, most));
+  if (options.source && asked != 0 && data.samples() < batch)
+    throw_error(ErrorKind::invalid_input, data.source, ": the first ", data.samples(),
+                " samples are given beside the source of batches; there must be at least a batch, ", batch);
+  return batch;
+}
+
+bool can_pin_memory() { return at::hasCUDA(); }
+
+Dataset fit_batches(Dataset dataset, std::span<const DataSignature> inputs, const BatchOptions& options) {
+  dataset.is_images |= makes_floats(options.transforms);
+  return fit_dataset(std::move(dataset), inputs);
+}
+
+std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs) {
+  std::vector<at::Tensor> tensors;
+  for (const NamedArray& column : take_batch(data, first, count)) tensors.push_back(to_tensor(column.array));
+  if (tensors.size() < inputs) tensors.push_back(to_tensor(take_labels(data, first, count)));
+  return tensors;
+}
+
+Batches::Batches(const Dataset& data, int64_t batch, int64_t least, size_t inputs, uint64_t seed,
+                 const BatchOptions& options)
+    : inputs_(inputs), pins_(options.pin_memory && can_pin_memory()) {
+  SamplerOptions sampler;
+  sampler.batch = batch;
+  sampler.drop_last = count_samples(data, options) % batch < least;
+  sampler.seed = seed;
+  LoaderOptions loader;
+  loader.workers = options.workers.value_or(0);
+  loader.prefetch = options.prefetch;
+  loader.bad_samples = options.bad_samples;
+  // Else fit_dataset() has looked.
+  loader.check_finite = options.source || options.bad_samples == BadSamples::skip;
+  loader.cache_bytes = options.cache_bytes;
+  TransformPipeline transforms;
+  if (!options.transforms.empty()) transforms = TransformPipeline(parse_transforms(options.transforms), seed);
+  loader_ = std::make_unique<Loader>(options.source ? options.source : make_source(data), std::move(sampler),
+                                     std::move(transforms), loader);
+  if (!options.workers) tuner_.emplace(*loader_);
+}
+
+std::vector<at::Tensor> Batches::take(int64_t epoch, int64_t index) {
+  const LoaderPosition wanted{epoch - 1, index}, at = loader_->position();
+  if (at.epoch != wanted.epoch || at.batch != wanted.batch) loader_->restore(wanted);
+  LISSOME_CHECK(loader_->next(batch_), "epoch ", epoch, " has no batch ", index);
+  std::vector<at::Tensor> tensors;
+  for (const NamedArray& column : batch_.inputs) tensors.push_back(to_tensor(column.array));
+  if (tensors.size() < inputs_ && batch_.labels) tensors.push_back(to_tensor(*batch_.labels));
+  if (pins_) {
+    for (at::Tensor& tensor : tensors) tensor = tensor.pin_memory();
+  }
+  return tensors;
+}
+
+std::optional<std::string> Batches::tune() {
+  if (!tuner_ || tuner_->done()) return std::nullopt;
+  tuner_->observe();
+  return tuner_->done() ? std::optional(tuner_->result().summary) : std::nullopt;
+}
+
+bool Batches::tune_anew() {
+  if (!tuner_ || !tuner_->done()) return false;
+  tuner_.emplace(*loader_);
+  return true;
+}
+
+std::vector<std::string> Batches::list_new_bad_samples() {
+  const LoaderStatistics statistics = loader_->statistics();
+  std::vector<std::string> texts;
+  for (; told_ < statistics.bad_samples.size(); ++told_) {
+    const BadSample& bad = statistics.bad_samples[told_];
+    texts.push_back("left out: " + bad.reason);
+  }
+  return texts;
+}
+
+}  // namespace lissome

@@ -1,0 +1,69 @@
+#include "lissome/train/step/labels.h"
+
+#include <algorithm>
+
+#include "lissome/train/step/batches.h"
+
+namespace lissome {
+namespace {
+
+Program attach_loss_for(const Program& model, const Dataset& data, const TrainOptions& options, int64_t batch) {
+  if (options.loss_function) {
+    const size_t inputs = model.inputs.size() + (data.labels ? 1 : 0);
+    return attach_loss_function(model, options.loss_function, take_inputs(data, 0, batch, inputs));
+  }
+  if (options.loss.kind != LossKind::output && !data.labels)
+    throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, which this loss needs");
+  if (!data.labels) return attach_loss(model, options.loss, Dtype::f32, {});
+  const Sizes& sizes = data.labels->sizes;
+  return attach_loss(model, options.loss, data.labels->dtype, {sizes.begin() + 1, sizes.end()});
+}
+
+// Classes of the scores that cross entropy compares with class numbers; nothing for other losses.
+std::optional<int64_t> count_classes(const Program& with_loss, const TrainOptions& options) {
+  if (options.loss_function || options.loss.kind != LossKind::cross_entropy) return std::nullopt;
+  if (is_floating(with_loss.value(with_loss.inputs.back().value).type.dtype)) return std::nullopt;
+  for (const Node& node : with_loss.nodes) {
+    if (!node.is("aten::cross_entropy_loss")) continue;
+    const ValueType& scores = with_loss.value(node.argument("self").value()).type;
+    if (scores.sized && scores.sizes.size() > 1) return scores.sizes[1].constant();
+  }
+  return std::nullopt;
+}
+
+// With label smoothing and class weights, PyTorch's formula has tensors as long as there are labels that count: a size
+// that depends on data, which no recorded step has.
+void refuse_ignored(const Dataset& data, const LossOptions& loss, size_t sample) {
+  if (loss.label_smoothing == 0 || loss.class_weights.empty()) return;
+  throw_error(ErrorKind::unsupported, data.source, ": sample ", data.rows[sample], " has the ignored label ",
+              loss.ignored_label,
+              ". With label smoothing and class weights at once, leave such samples out of the data");
+}
+
+void check_labels(const Dataset& data, const LossOptions& loss, std::optional<int64_t> classes) {
+  if (!classes) return;
+  if (!data.labels) throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, which this loss needs");
+  const Array labels = take_labels(data, 0, data.samples());
+  const auto* numbers = labels.data<int64_t>();
+  const int64_t each = labels.elements() / std::max<int64_t>(data.samples(), 1);
+  for (int64_t i = 0; i < labels.elements(); ++i) {
+    const auto sample = static_cast<size_t>(i / each);
+    if (numbers[i] == loss.ignored_label) refuse_ignored(data, loss, sample);
+    if ((numbers[i] >= 0 && numbers[i] < *classes) || numbers[i] == loss.ignored_label) continue;
+    throw_error(ErrorKind::invalid_input, data.source, ": sample ", data.rows[sample], " has the label ", numbers[i],
+                "; the model's classes are 0 to ", *classes - 1);
+  }
+}
+
+}  // namespace
+
+Program attach_checked_loss(const Program& model, const Dataset& data, const Dataset* validation,
+                            const TrainOptions& options, int64_t batch) {
+  Program with_loss = attach_loss_for(model, data, options, batch);
+  const std::optional<int64_t> classes = count_classes(with_loss, options);
+  check_labels(data, options.loss, classes);
+  if (validation != nullptr) check_labels(*validation, options.loss, classes);
+  return with_loss;
+}
+
+}  // namespace lissome

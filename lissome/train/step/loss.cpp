@@ -1,0 +1,181 @@
+// See loss.h. Losses are ATen's ops, so that their gradients are PyTorch's.
+#include "lissome/train/step/loss.h"
+
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+
+namespace lissome {
+namespace {
+
+constexpr std::string_view kNames[] = {"cross_entropy", "mse", "l1", "huber", "bce", "bce_logits"};
+constexpr int64_t kMean = 1;  // at::Reduction::Mean
+
+std::string print_sizes(const std::vector<Dimension>& sizes) {
+  std::string text = "[";
+  for (const Dimension& size : sizes) text += (text.size() > 1 ? ", " : "") + size.print();
+  return text + "]";
+}
+
+class LossBuilder {
+ public:
+  LossBuilder(const Program& model, const LossOptions& options, Dtype label_dtype, const Sizes& label_sizes)
+      : program_(model), options_(options), label_dtype_(label_dtype), scores_(find_output()) {
+    label_sizes_.push_back(batch());
+    label_sizes_.insert(label_sizes_.end(), label_sizes.begin(), label_sizes.end());
+  }
+
+  Program build() {
+    const ValueId loss = options_.kind == LossKind::output ? take_scalar() : add_loss();
+    program_.outputs.insert(program_.outputs.begin(), {loss, "loss"});
+    if (options_.kind == LossKind::output) {
+      std::erase_if(program_.outputs, [&](const ProgramOutput& output) {
+        return output.value == Argument(loss) && output.name != "loss";
+      });
+    }
+    return std::move(program_);
+  }
+
+ private:
+  ValueId find_output() const {
+    for (const ProgramOutput& output : program_.outputs) {
+      const bool wanted = options_.output.empty() || output.name == options_.output;
+      if (wanted && output.value.is_value()) return output.value.value();
+    }
+    throw_error(ErrorKind::invalid_input, "the model has no output '", options_.output, "' to make a loss of");
+  }
+
+  const ValueType& scores() const { return program_.value(scores_).type; }
+
+  Dimension batch() const {
+    if (scores().kind != ValueKind::tensor || !scores().sized)
+      throw_error(ErrorKind::invalid_input, "the sizes of the output that the loss is of are not known");
+    return scores().sizes.empty() ? Dimension(1) : scores().sizes[0];
+  }
+
+  ValueId take_scalar() {
+    if (!scores().sizes.empty())
+      throw_error(ErrorKind::invalid_input, "output '", options_.output, "' has the sizes ",
+                  print_sizes(scores().sizes), "; a loss is one number");
+    return scores_;
+  }
+
+  ValueId add_labels() { return program_.add_input("labels", {ValueKind::tensor, label_dtype_, true, label_sizes_}); }
+
+  ValueId add(std::string_view op, ArgumentList arguments, std::vector<Dimension> sizes) {
+    const ValueType type{ValueKind::tensor, scores().dtype, true, std::move(sizes)};
+    return program_.add_node(Op::find(op), std::move(arguments), {type}).result();
+  }
+
+  ValueId add_loss() {
+    if (options_.kind == LossKind::cross_entropy)
+      return is_floating(label_dtype_) ? add_soft_cross_entropy() : add_cross_entropy();
+    if (label_sizes_ != scores().sizes)
+      throw_error(ErrorKind::invalid_input, "the labels have the sizes ", print_sizes(label_sizes_), ", the output ",
+                  print_sizes(scores().sizes), "; this loss needs the same",
+                  is_floating(label_dtype_) ? "" : ". Class numbers are for cross_entropy");
+    const ValueId labels = add_targets();
+    switch (options_.kind) {
+      case LossKind::mse: return add("aten::mse_loss", {scores_, labels, kMean}, {});
+      case LossKind::l1: return add("aten::l1_loss", {scores_, labels, kMean}, {});
+      case LossKind::huber: return add("aten::huber_loss", {scores_, labels, kMean, options_.delta}, {});
+      case LossKind::bce: return add("aten::binary_cross_entropy", {scores_, labels, {}, kMean}, {});
+      default: return add("aten::binary_cross_entropy_with_logits", {scores_, labels, {}, {}, kMean}, {});
+    }
+  }
+
+  // Class numbers and yes or no, stored as integers, are compared as numbers.
+  ValueId add_targets() {
+    const ValueId labels = add_labels();
+    if (is_floating(label_dtype_)) return labels;
+    return add("aten::_to_copy", {labels, scores().dtype}, label_sizes_);
+  }
+
+  // A probability for each class, which stands second.
+  ValueId add_soft_cross_entropy() {
+    if (label_sizes_ != scores().sizes || scores_rank() < 2)
+      throw_error(
+          ErrorKind::invalid_input, "the labels hold ", dtype_name(label_dtype_), " with the sizes ",
+          print_sizes(label_sizes_), ", the output has ", print_sizes(scores().sizes),
+          "; cross entropy takes class numbers (integers), or a probability for each class in the output's sizes");
+    if (options_.ignored_label >= 0)
+      throw_error(ErrorKind::invalid_input, "label ", options_.ignored_label,
+                  " is to be ignored, and the labels are probabilities, not class numbers");
+    return add(
+        "aten::cross_entropy_loss",
+        {scores_, add_labels(), add_class_weights(scores().sizes[1]), kMean, int64_t{-100}, options_.label_smoothing},
+        {});
+  }
+
+  // ATen wants classes second; a language model gives them last.
+  ValueId add_cross_entropy() {
+    if (label_dtype_ != Dtype::i64)
+      throw_error(ErrorKind::invalid_input, "the labels hold ", dtype_name(label_dtype_),
+                  "; cross entropy takes class numbers, i64");
+    std::vector<Dimension> second = scores().sizes, last = scores().sizes;
+    if (second.size() >= 2) second.erase(second.begin() + 1), last.pop_back();
+    ValueId scores = scores_;
+    Argument labels;
+    Dimension classes = 1;
+    if (label_sizes_ == second && second.size() != scores_rank()) {
+      classes = this->scores().sizes[1];
+      labels = add_labels();
+    } else if (label_sizes_ == last && last.size() != scores_rank()) {
+      classes = this->scores().sizes.back();
+      labels = add("aten::flatten.using_ints", {add_labels(), int64_t{0}, int64_t{-1}}, {});
+      program_.value(labels.value()).type = {ValueKind::tensor, Dtype::i64, false, {}};
+      scores = add("aten::flatten.using_ints", {scores_, int64_t{0}, int64_t{-2}}, {});
+      program_.value(scores).type = {ValueKind::tensor, this->scores().dtype, false, {}};
+    } else {
+      throw_error(ErrorKind::invalid_input, "the labels have the sizes ", print_sizes(label_sizes_), ", the output ",
+                  print_sizes(this->scores().sizes), "; cross entropy takes labels of the output's sizes without that ",
+                  "of the classes, which stands second or last");
+    }
+    return add("aten::cross_entropy_loss",
+               {scores, labels, add_class_weights(classes), kMean, options_.ignored_label, options_.label_smoothing},
+               {});
+  }
+
+  size_t scores_rank() const { return scores().sizes.size(); }
+
+  Argument add_class_weights(const Dimension& classes) {
+    const std::vector<double>& weights = options_.class_weights;
+    if (weights.empty()) return {};
+    if (Dimension(static_cast<int64_t>(weights.size())) != classes)
+      throw_error(ErrorKind::invalid_input, "there are ", weights.size(), " class weights for ", classes.print(),
+                  " classes");
+    return program_.add_weight("loss.class_weights", at::tensor(weights, scalar_type_of(scores().dtype)),
+                               WeightRole::constant);
+  }
+
+  Program program_;
+  const LossOptions& options_;
+  Dtype label_dtype_;
+  ValueId scores_;
+  std::vector<Dimension> label_sizes_;
+};
+
+}  // namespace
+
+LossOptions parse_loss(const std::string& word, const Program& program) {
+  LossOptions options;
+  const auto* known = std::find(std::begin(kNames), std::end(kNames), word);
+  if (known != std::end(kNames)) {
+    options.kind = static_cast<LossKind>(known - std::begin(kNames));
+    return options;
+  }
+  std::string outputs;
+  for (const ProgramOutput& output : program.outputs) {
+    if (output.name == word) return {.kind = LossKind::output, .output = word, .class_weights = {}};
+    outputs += (outputs.empty() ? "" : ", ") + output.name;
+  }
+  throw_error(ErrorKind::usage, "--loss '", word,
+              "' is neither cross_entropy, mse, l1, huber, bce, bce_logits nor one ",
+              "of the model's outputs: ", outputs);
+}
+
+Program attach_loss(const Program& model, const LossOptions& options, Dtype label_dtype, const Sizes& label_sizes) {
+  return LossBuilder(model, options, label_dtype, label_sizes).build();
+}
+
+}  // namespace lissome

@@ -1,0 +1,95 @@
+// See make_batch_step.h.
+#include "lissome/train/step/make_batch_step.h"
+
+#include "lissome/train/budget/training_bytes.h"
+
+namespace lissome {
+namespace {
+
+BatchStepOptions make_step_options(const Program& model, const Program& with_loss, const TrainOptions& options,
+                                   int64_t batch) {
+  BatchStepOptions step;
+  step.loss = options.loss;
+  if (options.loss_function) step.loss.kind = LossKind::output;
+  step.precision = options.precision.value();
+  step.step.threads = options.threads;
+  step.at_once = batch;
+  step.step.outputs = false;
+  if (find_fixed_batch(model)) step.fixed = batch;
+  step.step.give_gradients = options.update_in_backward;
+  // An update inside the step takes the memory of its states beforehand.
+  if (!options.update_in_backward) step.reserved = count_training_bytes(with_loss, options, WeightPlace::memory).states;
+  return step;
+}
+
+bool is_planned(const TrainOptions& options) {
+  const bool may_fit = !std::holds_alternative<KeepAll>(options.recompute) || !options.offload.empty();
+  return options.memory > 0 && options.batch != 0 && may_fit;
+}
+
+// The inputs of so many samples, and what they leave of the memory.
+StepBudget make_budget(const Program& with_loss, const TrainOptions& options, const std::vector<at::Tensor>& examples,
+                       int64_t batch, WeightPlace place) {
+  StepBudget budget{.recompute = options.recompute,
+                    .memory = options.memory,
+                    .sizes = {},
+                    .lossy = options.lossy_activations,
+                    .offload_folder = options.offload,
+                    .weights = find_streamed_weights(with_loss, options, place)};
+  const TrainingBytes beside = count_training_bytes(with_loss, options, place);
+  budget.memory -= beside.total();
+  for (const at::Tensor& example : examples) {
+    Sizes sizes = example.sizes().vec();
+    sizes.at(0) = batch;
+    budget.memory -= count_elements(sizes) * static_cast<int64_t>(example.element_size());
+    budget.sizes.push_back(std::move(sizes));
+  }
+  if (budget.memory <= 0)
+    throw_error(ErrorKind::over_budget, "weights, gradients, the optimizer's states and ", batch,
+                " samples take more than the ", format_bytes(options.memory),
+                " of memory: ", format_bytes(options.memory - budget.memory),
+                place == WeightPlace::file ? ", though " : "", describe_waiting(beside));
+  return budget;
+}
+
+}  // namespace
+
+BatchStep make_batch_step(const Program& model, const Program& with_loss, const Dataset& data,
+                          const TrainOptions& options, int64_t batch, int64_t examples) {
+  const std::vector<at::Tensor> samples = take_inputs(data, 0, examples, with_loss.inputs.size());
+  BatchStepOptions step = make_step_options(model, with_loss, options, batch);
+  if (!is_planned(options)) return BatchStep(with_loss, samples, step);
+  const std::vector<WeightPlace> places = list_weight_places(with_loss, options);
+  for (;; step.at_once /= 2) {
+    const bool smallest = step.fixed || step.at_once == 1 || options.update_in_backward;
+    for (const WeightPlace place : places) {
+      try {
+        step.step.budget = make_budget(with_loss, options, samples, step.at_once, place);
+        return BatchStep(with_loss, samples, step);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::over_budget || (smallest && place == places.back())) throw;
+      }
+    }
+  }
+}
+
+std::string describe_forecast(const StepForecast& forecast, int64_t batch) {
+  const double slower = forecast.plain_seconds > 0 ? 100 * (forecast.seconds / forecast.plain_seconds - 1) : 0;
+  char text[200];
+  std::snprintf(text, sizeof text, "%lld samples at once take %s for activations and scratch, told beforehand (%s)",
+                static_cast<long long>(batch), format_bytes(forecast.chosen.total()).c_str(), forecast.method.c_str());
+  std::string told = text;
+  if (forecast.runs_again > 0) {
+    std::snprintf(text, sizeof text, "; keeping all would take %s: %d nodes run again, for about %.0f %% more time",
+                  format_bytes(forecast.plain.total()).c_str(), forecast.runs_again, slower);
+    told += text;
+  }
+  if (forecast.stored_lossy > 0)
+    told += "; " + std::to_string(forecast.stored_lossy) + " activations wait in bf16 for the backward pass";
+  if (forecast.offloaded > 0)
+    told += "; " + std::to_string(forecast.offloaded) + " activations of " + format_bytes(forecast.offloaded_bytes) +
+            " wait in a file for the backward pass";
+  return told;
+}
+
+}  // namespace lissome

@@ -1,0 +1,202 @@
+// See training_step.h.
+#include "lissome/train/step/training_step.h"
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/random.h>
+#include <ATen/ops/zeros.h>
+
+#include <unordered_set>
+
+#include "lissome/differentiate.h"
+#include "lissome/lower.h"
+#include "lissome/pass.h"
+#include "lissome/train/budget/transfer_rate.h"
+#include "lissome/train/remat/offload_weights.h"
+#include "lissome/train/rewrite/count_dropout.h"
+#include "lissome/train/rewrite/lift_weights.h"
+#include "lissome/train/rewrite/mask_before_pool.h"
+#include "lissome/train/rewrite/repeat_copies.h"
+#include "lissome/train/rewrite/restore_attention.h"
+#include "lissome/train/rewrite/split_gradients.h"
+#include "lissome/train/rewrite/split_joined.h"
+
+namespace lissome {
+namespace {
+
+// Tied parameters are one: their gradients add up where the storage is first named.
+std::vector<std::string> list_trainable(const Program& program) {
+  std::vector<std::string> names;
+  std::unordered_set<const void*> seen;
+  for (const Weight& weight : program.weights) {
+    if (weight.role != WeightRole::parameter || !weight.tensor.is_floating_point()) continue;
+    if (seen.insert(weight.tensor.const_data_ptr()).second) names.push_back(weight.name);
+  }
+  if (names.empty())
+    throw_error(ErrorKind::invalid_input,
+                "the model has no parameters to train: none holds real numbers with requires_grad on");
+  return names;
+}
+
+// The program with attention as one op. Rewriting drops weights that no node reads by that name, among them the first
+// name of a tied pair, by which its gradient goes.
+Program rewrite_attention(const Program& program, const std::vector<std::string>& names) {
+  Program rewritten = restore_attention(program);
+  for (const std::string& name : names) {
+    const Weight& weight = *program.find_weight(name);
+    if (rewritten.find_weight(name) == nullptr) rewritten.add_weight(name, weight.tensor, weight.role);
+  }
+  return rewritten;
+}
+
+// Kernels timed one by one are no better than the first that accept: what libtorch's convolutions force on their
+// neighbours, moves and held memory, is not seen.
+Plan lower_step(const Program& program, int threads) {
+  LowerOptions lower;
+  lower.effort = Effort::fast;
+  lower.threads = threads;
+  return lower_program(program, lower);
+}
+
+Program keep_loss(Program program) {
+  program.outputs.erase(program.outputs.begin() + 1, program.outputs.end());
+  return program;
+}
+
+int choose_threads(const Plan& plan, const TrainingStepOptions& options) {
+  return options.threads > 0 ? options.threads : plan.machine.threads;
+}
+
+TensorView view_of(const at::Tensor& tensor) {
+  LISSOME_CHECK(tensor.is_contiguous(), "a tensor of sizes ", format_sizes(tensor.sizes().vec()), " is not dense");
+  return {dtype_of(tensor.scalar_type()), tensor.sizes().vec(), tensor.strides().vec(), tensor.data_ptr()};
+}
+
+// Undefined for none.
+at::Tensor share(const Array& array) {
+  if (!array.storage) return {};
+  return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
+}
+
+}  // namespace
+
+TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>& examples,
+                           const TrainingStepOptions& options)
+    : names_(list_trainable(program)),
+      program_(differentiate_program(rewrite_attention(options.outputs ? program : keep_loss(program), names_), names_,
+                                     examples)) {
+  Lifted lifted = lift_weights(program_);
+  lent_ = std::move(lifted.weights);
+  written_ = std::move(lifted.written);
+  if (count_dropout(lifted.program)) lent_.push_back(seed_.emplace(at::zeros({}, at::kLong)));
+  run_pipeline(lifted.program);
+  mask_before_pool(lifted.program);
+  split_joined(lifted.program);
+  if (options.budget) split_gradients(lifted.program);
+  const auto finish = [&](Plan& plan) {
+    if (options.give_gradients) let_gradients_leave(plan);
+  };
+  Plan plan = lower_step(lifted.program, options.threads);
+  finish(plan);
+  if (options.budget) {
+    const StepSource source{&lifted.program, &plan, choose_threads(plan, options)};
+    const auto lower = [&](const Program& scheduled) {
+      Plan made = lower_step(scheduled, options.threads);
+      repeat_copies(made);
+      finish(made);
+      return made;
+    };
+    BudgetedPlan fitted = plan_within_budget(source, examples, lent_, *options.budget, lower);
+    forecast_ = fitted.forecast;
+    plan = std::move(fitted.plan);
+    streamed_ = options.budget->weights;
+    // Read in the forward pass and in the backward pass.
+    if (streams_weights())
+      forecast_->seconds =
+          measure_folder(options.budget->offload_folder).predict(forecast_->seconds, 2 * streamed_.bytes);
+  }
+  SessionOptions session;
+  session.threads = options.threads;
+  if (options.budget) session.offload_folder = options.budget->offload_folder;
+  session_ = std::make_unique<Session>(std::make_shared<Plan>(std::move(plan)), session);
+}
+
+// A tied weight is lent under each of its names.
+void TrainingStep::let_gradients_leave(Plan& plan) const {
+  const size_t first_output = plan.outputs.size() - written_.size() - names_.size();
+  const size_t first_input = plan.inputs.size() - lent_.size();
+  std::vector<EarlyOutput> early;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    const at::Tensor& weight = program_.find_weight(names_[i])->tensor;
+    EarlyOutput& output = early.emplace_back(EarlyOutput{first_output + i, {}});
+    for (size_t k = 0; k < lent_.size(); ++k) {
+      if (lent_[k].is_alias_of(weight)) output.inputs.push_back(first_input + k);
+    }
+  }
+  let_leave_early(plan, early);
+}
+
+// Weights may have been moved into the file, or out of it, since the last run.
+void TrainingStep::stream_weights() {
+  if (!streams_weights()) return;
+  const size_t first_input = session_->plan().inputs.size() - lent_.size();
+  std::vector<size_t> streaming;
+  for (size_t i = 0; i < lent_.size(); ++i) {
+    if (waits_in_file(lent_[i])) streaming.push_back(first_input + i);
+  }
+  if (streaming == streaming_) return;
+  session_->stream_inputs(streaming, streamed_.at_once);
+  streaming_ = std::move(streaming);
+}
+
+void TrainingStep::forget_results() { sizes_.clear(), results_.clear(), gradients_.clear(), outputs_.clear(); }
+
+void TrainingStep::release_memory() {
+  forget_results();
+  session_->release_memory();
+}
+
+void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const StepSink* sink, const OutputTaker* taker) {
+  std::vector<Sizes> sizes;
+  for (const TensorView& view : views) sizes.push_back(view.sizes);
+  if (sizes == sizes_) {
+    std::vector<TensorView> places;
+    for (const Array& output : outputs_) places.push_back(output.view());
+    session_->run_into(views, places, sink, taker);
+    return;
+  }
+  forget_results();  // two sets of gradients need not fit
+  outputs_ = session_->run(views, sink, taker);
+  sizes_ = std::move(sizes);
+  for (const Array& output : outputs_) results_.push_back(share(output));
+  const auto first_gradient = results_.end() - std::ssize(names_) - std::ssize(written_);
+  gradients_.assign(first_gradient, first_gradient + std::ssize(names_));
+}
+
+MemoryTimeline TrainingStep::trace_arena(const std::vector<at::Tensor>& inputs) const {
+  std::vector<Sizes> sizes;
+  for (const at::Tensor& input : inputs) sizes.push_back(input.sizes().vec());
+  for (const at::Tensor& tensor : lent_) sizes.push_back(tensor.sizes().vec());
+  return lissome::trace_arena(session_->plan(), sizes, session_->threads());
+}
+
+std::vector<at::Tensor> TrainingStep::run(const std::vector<at::Tensor>& inputs, const StepSink* sink,
+                                          const GradientTaker* taker) {
+  std::vector<at::Tensor> dense;
+  for (const at::Tensor& input : inputs) dense.push_back(input.contiguous());
+  std::vector<TensorView> views;
+  for (const at::Tensor& input : dense) views.push_back(view_of(input));
+  stream_weights();
+  if (seed_) seed_->random_();
+  for (const at::Tensor& tensor : lent_) views.push_back(view_of(tensor));
+  const size_t first_gradient = session_->plan().outputs.size() - written_.size() - names_.size();
+  const OutputTaker give = [&](size_t output, const TensorView& view) {
+    (*taker)(output - first_gradient, at::from_blob(view.data, view.sizes, view.strides, scalar_type_of(view.dtype)));
+  };
+  run_into_kept(views, sink, taker != nullptr ? &give : nullptr);
+  const size_t first_written = results_.size() - written_.size();
+  for (size_t i = 0; i < written_.size(); ++i) written_[i].detach().copy_(results_[first_written + i]);
+  return {results_.begin(), results_.end() - std::ssize(names_) - std::ssize(written_)};
+}
+
+}  // namespace lissome
