@@ -16,6 +16,7 @@
 #include "lissome/train/optim/optimizer.h"
 #include "lissome/train/optim/schedule.h"
 #include "lissome/train/remat/offload_file.h"
+#include "lissome/train/rewrite/training_passes.h"
 #include "lissome/train/step/loss.h"
 #include "lissome/train/step/precision.h"
 #include "lissome/train/step/training_step.h"

@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "lissome/cli/command.h"
+#include "lissome/cli/example_data.h"
 #include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"
 #include "lissome/cli/json_answer.h"
+#include "lissome/cli/pass_diffs.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/cli/train_words.h"
 #include "lissome/compare.h"
@@ -21,7 +23,8 @@ struct BudgetFlags {
   std::string model, data, labels, loss = "cross_entropy", optimizer = "adamw", memory, recompute = "auto",
                                    precision = "f32", batch = "32", transforms, offload;
   int threads = 0;
-  bool update_in_backward = false, lossy_activations = false, json = false;
+  std::vector<std::string> disabled;
+  bool update_in_backward = false, lossy_activations = false, diff = false, json = false;
 };
 
 bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
@@ -30,8 +33,8 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
       "How a model trains inside a memory budget: what each module keeps for the backward pass and what it makes "
       "again, told and measured.");
   flags.require("MODEL", to.model, kModelHelp);
-  flags.require("--data", to.data, kDataHelp);
   flags.require("--memory", to.memory, kTrainMemoryHelp);
+  flags.add("--data", to.data, std::string(kDataHelp) + "; default: generated, of the sizes of the export");
   flags.add("--labels", to.labels, kLabelsHelp);
   flags.add("--transforms", to.transforms, kTransformsHelp);
   flags.add("--loss", to.loss, kLossHelp);
@@ -41,6 +44,8 @@ bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--lossy-activations", to.lossy_activations, kLossyHelp);
   flags.add("--offload", to.offload, kOffloadHelp);
   flags.add("--update-in-backward", to.update_in_backward, kUpdateHelp);
+  flags.add("--disable", to.disabled, kDisableHelp);
+  flags.add("--diff", to.diff, kDiffHelp);
   flags.add("--precision", to.precision, kTrainPrecisionHelp);
   flags.add("--threads", to.threads, kOwnThreadsHelp, 0, kMostThreads);
   flags.add_json(to.json);
@@ -61,6 +66,8 @@ TrainOptions make_options(const BudgetFlags& flags, const Program& model) {
     throw_error(ErrorKind::usage, "--precision auto is for lissome train; a budget is that of f32, bf16 or fp16");
   options.update_in_backward = flags.update_in_backward;
   options.lossy_activations = flags.lossy_activations;
+  check_training_passes(flags.disabled);
+  options.disabled_passes = flags.disabled;
   options.offload = flags.offload;
   options.batches.transforms = flags.transforms;
   options.threads = flags.threads;
@@ -113,10 +120,12 @@ void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console)
                       {"weights_in_memory_at_once_bytes", found.fixed.waiting_at_once},
                       {"seconds_told", found.told.seconds},
                       {"seconds_told_keeping_all", found.told.plain_seconds},
-                      {"seconds_measured", found.seconds.median}};
+                      {"seconds_measured", found.seconds.median},
+                      {"diff", flags.diff ? list_diffs(found.passes) : Json()}};
     const Table tables[] = {memory, modules};
     return console.print(print_answer("budget", result, tables));
   }
+  if (flags.diff) console.print(describe_diffs(found.passes));
   const std::string waiting = found.fixed.waiting > 0 ? ", " + describe_waiting(found.fixed) : "";
   console.print(render_table(memory, console.terminal()) + "\n" + render_table(modules, console.terminal()) +
                 "\nschedule: " + found.told.method + ", " + std::to_string(found.told.runs_again) + " nodes run again" +
@@ -133,8 +142,12 @@ int run_budget(const std::vector<std::string>& arguments, Console& console) {
   check_offload_folder(flags.offload);
   const Program model = open_program(flags.model);
   const TrainOptions options = make_options(flags, model);
-  const Dataset data =
-      fit_batches(load_dataset(flags.data, {.labels = flags.labels}), describe_inputs(model), options.batches);
+  if (flags.data.empty())
+    console.say(
+        "note: without --data, inputs are generated; sizes that vary are 16, or the nearest that the model takes");
+  const Dataset found =
+      flags.data.empty() ? make_example_data(model, options.loss) : load_dataset(flags.data, {.labels = flags.labels});
+  const Dataset data = fit_batches(found, describe_inputs(model), options.batches);
   for (const std::string& note : data.notes) console.say("note: " + note);
   if (data.samples() == 0) throw_error(ErrorKind::invalid_input, data.source, ": there are no samples");
   const BudgetTrial trial = try_budget(model, data, options);

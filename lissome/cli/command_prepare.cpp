@@ -8,6 +8,7 @@
 #include "lissome/cli/flags.h"
 #include "lissome/cli/json_answer.h"
 #include "lissome/cli/lower_flags.h"
+#include "lissome/cli/pass_diffs.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/cli/writable.h"
 #include "lissome/compare.h"
@@ -26,12 +27,12 @@ int run_prepare(const std::vector<std::string>& arguments, Console& console) {
   bool json = false, diff = false, keep_original = false;
   flags.require("MODEL", model, kModelHelp);
   flags.require("-o,--output", output, kModelOutputHelp);
-  flags.add("--disable", disabled, "passes to leave out, by name");
+  flags.add("--disable", disabled, kDisableHelp);
   flags.add("--input", input, kInputHelp);
   flags.add("--threads", threads, kOwnThreadsHelp, 0, kMostThreads);
   add_lower_flags(flags, lower);
   add_contents_flag(flags, keep_original);
-  flags.add("--diff", diff, "print what each pass changed");
+  flags.add("--diff", diff, kDiffHelp);
   flags.add_json(json);
   if (!flags.parse(arguments)) return 0;
 
@@ -63,18 +64,16 @@ int run_prepare(const std::vector<std::string>& arguments, Console& console) {
   save_prepared(program, plan, output, read_contents(keep_original));
 
   Table table{"Passes", {{"pass", ""}, {"rewrites", ""}, {"took", "s"}}, {}};
-  Json diffs = Json::array();
   for (const PassResult& result : results) {
     if (result.rewrites > 0) table.rows.push_back({result.name, static_cast<double>(result.rewrites), result.seconds});
-    if (diff && !result.diff.empty()) diffs.push_back({{"pass", result.name}, {"text", result.diff}});
   }
   if (json) {
-    const Json result{{"model", model}, {"output", output}, {"notes", notes}, {"diff", diff ? diffs : Json()}};
+    const Json result{
+        {"model", model}, {"output", output}, {"notes", notes}, {"diff", diff ? list_diffs(results) : Json()}};
     console.print(print_answer("prepare", result, {&table, 1}));
     return 0;
   }
-  for (const Json& changed : diffs)
-    console.print("-- " + changed.at("pass").get<std::string>() + "\n" + changed.at("text").get<std::string>() + "\n");
+  if (diff) console.print(describe_diffs(results));
   console.print(render_table(table, console.terminal()) + "\nwritten to " + output + "\n");
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "lissome/cli/copy_tensor.h"
 #include "lissome/cli/interrupt.h"
 #include "lissome/cli/json_answer.h"
+#include "lissome/cli/pass_diffs.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/cli/read_train_log.h"
 #include "lissome/cli/train_flags.h"
@@ -88,7 +89,8 @@ TrainCallbacks make_callbacks(std::optional<TrainLog>& log, TrainPromise& promis
           [&](const std::string& text) {
             console.say("note: " + text);
             write_log(log, console, [&](TrainLog& to) { to.add_notice(text); });
-          }};
+          },
+      .on_passes = {}};
 }
 
 std::optional<TrainBeside> read_beside(const TrainFlags& flags) {
@@ -153,6 +155,8 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   if (!flags.log.empty() || !flags.events.empty()) log.emplace(flags.log, flags.events);
   TrainPromise promise(flags, options.snapshots.has_value(), console);
   options.callbacks = make_callbacks(log, promise, console);
+  if (flags.diff)
+    options.callbacks.on_passes = [&](const std::vector<PassResult>& passes) { console.say(describe_diffs(passes)); };
   const Trained trained = train(model, data, validation ? &*validation : nullptr, options, console.control());
   const TrainRecord& record = trained.record;
   save_program(trained.program, flags.output);

@@ -38,6 +38,8 @@ inline constexpr const char* kTrainPrecisionHelp =
     "are faster in";
 inline constexpr const char* kRecomputeHelp =
     "activations that are made again to fit --memory: none, auto, every:N, modules:PATTERN or adaptive:SHARE";
+inline constexpr const char* kDisableHelp = "passes to leave out, by name";
+inline constexpr const char* kDiffHelp = "print what each pass changed";
 inline constexpr const char* kLossyHelp =
     "some activations may wait in bf16 for the backward pass to fit --memory, if gradients stay as they are within 2 %";
 inline constexpr const char* kOffloadHelp =

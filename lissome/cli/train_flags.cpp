@@ -152,6 +152,8 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--recompute", to.recompute, kRecomputeHelp);
   flags.add("--lossy-activations", to.lossy_activations, kLossyHelp);
   flags.add("--update-in-backward", to.update_in_backward, kUpdateHelp);
+  flags.add("--disable", to.disabled, kDisableHelp);
+  flags.add("--diff", to.diff, kDiffHelp);
   flags.add("--clip", to.clip_norm, "global norm to which gradients are scaled down; 0: not", 0);
   flags.add("--init", to.initializer, "train from scratch: smart, uniform, normal, truncated_normal or orthogonal");
   flags.add("--average", to.average, "decay of a moving average of weights, which is validated and kept; 0: none", 0);
@@ -252,6 +254,8 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   options.clip_norm = flags.clip_norm;
   options.update_in_backward = flags.update_in_backward;
   options.lossy_activations = flags.lossy_activations;
+  check_training_passes(flags.disabled);
+  options.disabled_passes = flags.disabled;
   options.memory_every = flags.memory_every;
   options.offload = flags.offload;
   options.threads = flags.threads;

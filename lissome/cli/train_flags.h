@@ -14,13 +14,13 @@ struct TrainFlags {
       weights_output, snapshots, snapshot_every = "10min", resume, target_step, log, events, report, beside, offload,
       recompute = "auto", workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32",
       memory;
-  std::vector<std::string> freeze, groups;
+  std::vector<std::string> freeze, groups, disabled;
   double learning_rate = -1, weight_decay = -1, momentum = -1, clip_norm = 1, label_smoothing = 0, average = 0;
   int64_t epochs = 1, max_steps = 0, accumulate = 1, patience = 0, memory_every = 100, keep = 3, ignored_label = -100;
   int prefetch = 2, threads = 0;
   uint64_t seed = 0;
   bool byte_states = false, keep_learning_rate = false, update_in_backward = false, pin_memory = false,
-       lossy_activations = false, json = false;
+       lossy_activations = false, diff = false, json = false;
 };
 
 // False when help was printed. Throws usage.

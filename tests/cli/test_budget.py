@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,55 @@ def test_out_of_reach(lissome: Lissome, tower: Path):
     done = lissome(*words, "--memory", "1GiB", "--recompute", "sometimes")
     assert done.returncode == 2
     assert "--recompute is" in done.stderr
+
+
+def test_a_refusal_names_a_limit_that_would_do(lissome: Lissome, tower: Path):
+    words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
+    weights = sum(p.numel() for p in Tower().parameters()) * 4
+    refused = lissome(*words, "--memory", str(4 * weights + 900_000))
+    assert refused.returncode == 3
+    (wanted,) = re.findall(r"--memory (\d+[KM]iB) would do", refused.stderr)
+    granted = lissome(*words, "--memory", wanted)
+    assert granted.returncode == 0, granted.stderr
+
+
+def test_without_data_a_budget_has_the_sizes_of_the_export(lissome: Lissome, tower: Path):
+    given = run_budget(lissome, 1 << 34)
+    generated = lissome("budget", "tower.pt2", "--batch", str(SAMPLES), "--memory", "16GiB", "--json")
+    assert generated.returncode == 0, generated.stderr
+    assert "inputs are generated" in generated.stderr
+    assert total(read_answer(generated))[0] == total(given)[0]
+    huber = lissome("budget", "tower.pt2", "--loss", "huber", "--batch", "4", "--memory", "16GiB")
+    assert huber.returncode == 0, huber.stderr
+
+
+def test_training_passes_are_shown_and_switched_off_by_name(lissome: Lissome, tmp_path: Path):
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.norm = torch.nn.Conv2d(3, 16, 3, padding=1), torch.nn.BatchNorm2d(16)
+            self.drop, self.head = torch.nn.Dropout(0.25), torch.nn.Linear(16 * 16, 5)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.nn.functional.max_pool2d(torch.relu(self.norm(self.conv(x))), 2)
+            return self.head(self.drop(y.flatten(1)))
+
+    shapes = ({0: torch.export.Dim("batch", min=2, max=64)},)
+    torch.export.save(torch.export.export(Net().train(), (torch.randn(4, 3, 8, 8),), dynamic_shapes=shapes), tmp_path / "n.pt2")
+    words = ("budget", "n.pt2", "--batch", "8", "--memory", "1GiB", "--json")
+
+    def list_changed(*more: str) -> set[str]:
+        done = lissome(*words, "--diff", *more)
+        assert done.returncode == 0, done.stderr
+        diff = read_answer(done)["diff"]
+        assert all("\n+" in "\n" + row["text"] or "\n-" in "\n" + row["text"] for row in diff)
+        return {row["pass"] for row in diff}
+
+    changed = list_changed()
+    assert {"count_dropout", "mask_before_pool"} <= changed
+    assert list_changed("--disable", "mask_before_pool") == changed - {"mask_before_pool"}
+    shown = lissome(*words[:-1], "--diff").stdout
+    assert "-- count_dropout\n" in shown and "lissome::dropout" in shown
+    wrong = lissome(*words, "--disable", "mask_before_pol")
+    assert wrong.returncode == 2 and "mask_before_pool" in wrong.stderr
+    assert read_answer(lissome(*words))["diff"] is None

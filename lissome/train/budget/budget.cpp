@@ -96,6 +96,13 @@ std::vector<at::Tensor> choose_measured(const StepSource& source, const std::vec
   return make_inputs(examples, sizes, weights);
 }
 
+// For --memory: rounded up.
+std::string suggest_memory(int64_t bytes) {
+  const int64_t mib = int64_t{1} << 20, kib = int64_t{1} << 10;
+  if (bytes >= 64 * mib) return std::to_string((bytes + mib - 1) / mib) + "MiB";
+  return std::to_string((bytes + kib - 1) / kib) + "KiB";
+}
+
 class BudgetPlanner {
  public:
   // `measured` are inputs, weights included, on which times are measured; `sizes` those of all inputs.
@@ -405,7 +412,8 @@ class BudgetPlanner {
     throw_error(ErrorKind::over_budget, "a training step at these sizes takes ", format_bytes(forecast_.plain.total()),
                 " for activations and scratch, ", format_bytes(forecast_.chosen.total()),
                 " at the least found by recomputing", budget_.offload_folder.empty() ? "" : " and in a file",
-                "; the budget leaves ", format_bytes(budget_.memory), " for them.");
+                "; the budget leaves ", format_bytes(budget_.memory), " for them.\n      --memory ",
+                suggest_memory(budget_.beside + forecast_.chosen.total()), " would do, or a smaller --batch.");
   }
 
   const StepSource source_;
@@ -428,6 +436,7 @@ std::optional<BudgetedPlan> plan_in_blocks(const BudgetPlanner& whole, const Ste
                                            const std::vector<at::Tensor>& inputs, const std::vector<Sizes>& sizes,
                                            const StepBudget& budget, const std::function<Plan(const Program&)>& lower) {
   Program program = *source.program;
+  if (!budget.split_scores) return std::nullopt;
   if (split_scores(program, *source.plan, bind_sizes(program, sizes)) == 0) return std::nullopt;
   const Plan plan = lower(program);
   BudgetPlanner blocks({&program, &plan, source.threads}, measured, sizes, budget, lower);

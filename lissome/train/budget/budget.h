@@ -44,6 +44,8 @@ struct StepBudget {
   // Where activations may wait in a file, see store_in_file(); empty: nowhere. The session of the plan needs it too.
   std::string offload_folder = {};
   StreamedWeights weights = {};  // beside `memory`; none: weights lie in memory
+  int64_t beside = 0;            // bytes of the user's limit that are taken beside `memory`, for messages
+  bool split_scores = true;      // the scores of many classes may be made in blocks; see split_scores.h
 };
 
 // What a step keeps and what it costs, as told before it ran.

@@ -6,6 +6,7 @@
 #include "lissome/train/optim/accumulate.h"
 #include "lissome/train/remat/offload_weights.h"
 #include "lissome/train/rewrite/freeze.h"
+#include "lissome/train/rewrite/training_passes.h"
 #include "lissome/train/step/fit_model.h"
 #include "lissome/train/step/labels.h"
 #include "lissome/train/step/row_order.h"
@@ -30,13 +31,15 @@ StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& 
                     .sizes = {},
                     .lossy = options.lossy_activations,
                     .offload_folder = options.offload,
-                    .weights = weights};
+                    .weights = weights,
+                    .split_scores = !is_disabled(options.disabled_passes, "split_scores")};
   if (budget.memory <= 0) {
     throw_error(ErrorKind::over_budget, "a budget of ", format_bytes(trial.memory),
                 ": weights, gradients, the optimizer's states and a batch take ", format_bytes(trial.beside()),
                 " before any activation", trial.fixed.waiting > 0 ? ", though " : "", describe_waiting(trial.fixed),
                 ".", "\n      A smaller batch, or an optimizer with fewer states (sgd) would help.");
   }
+  budget.beside = trial.memory - budget.memory;
   for (const at::Tensor& input : inputs) budget.sizes.push_back(input.sizes().vec());
   return budget;
 }
@@ -62,12 +65,14 @@ BudgetTrial try_with_weights(const Program& program, const std::vector<at::Tenso
   step_options.step = {.threads = options.threads,
                        .budget = make_budget(trial, inputs, options, find_streamed_weights(program, options, place)),
                        .outputs = false,
-                       .give_gradients = options.update_in_backward};
+                       .give_gradients = options.update_in_backward,
+                       .disabled_passes = options.disabled_passes};
   OffloadedWeights weights;  // goes last: steps read them
   BatchStep step(program, examples, step_options);
   if (place == WeightPlace::file)
     weights.move(find_waiting_weights(program, options.update_in_backward), options.offload);
   trial.told = *step.step().forecast();
+  trial.passes = step.step().passes();
   step.run(inputs);
   trial.measured = measure_memory(step.step().session(), [&] { step.run(inputs); });
   trial.weights_measured = trial.fixed.weights;

@@ -3,6 +3,7 @@
 
 #include "lissome/data.h"
 #include "lissome/measure.h"
+#include "lissome/pass.h"
 #include "lissome/train/budget/training_bytes.h"
 #include "lissome/train/loop/trainer.h"
 
@@ -15,7 +16,8 @@ struct BudgetTrial {
   StepForecast told;        // of activations and scratch
   StepMemory measured;      // of the same
   int64_t weights_measured = 0;
-  Summary seconds;     // of a step
+  Summary seconds;                 // of a step
+  std::vector<PassResult> passes;  // what the training passes changed
   std::string notice;  // what batches no gradients can be recorded for, and why; empty where they can for all
   int64_t beside() const { return fixed.total() + batch_bytes; }
   int64_t keeping_all() const { return beside() + fixed.saved() + told.plain.total(); }

@@ -181,6 +181,7 @@ class Trainer {
     TrainOptions options = options_;
     options.precision = precision;
     auto step = std::make_unique<BatchStep>(make_batch_step(model_, with_loss_, data_, options, batch_, examples_));
+    if (options_.callbacks.on_passes) options_.callbacks.on_passes(step->step().passes());
     if (step->step().streams_weights())
       weights_.move(find_waiting_weights(with_loss_, options_.update_in_backward), options_.offload);
     return step;

@@ -9,6 +9,7 @@
 
 #include "lissome/data.h"
 #include "lissome/measure.h"
+#include "lissome/pass.h"
 #include "lissome/program.h"
 #include "lissome/train/budget/budget.h"
 #include "lissome/train/loop/early_stop.h"
@@ -29,8 +30,9 @@ namespace lissome {
 struct TrainCallbacks {
   std::function<void(const TrainStepRecord&)> on_step;
   std::function<void(const EpochRecord&)> on_epoch;
-  std::function<void(const MemoryRecord&)> on_memory;  // every `memory_every` steps, and after the first
-  std::function<void(const std::string&)> on_notice;   // what lands in TrainRecord::notes, at once
+  std::function<void(const MemoryRecord&)> on_memory;             // every `memory_every` steps, and after the first
+  std::function<void(const std::string&)> on_notice;              // what lands in TrainRecord::notes, at once
+  std::function<void(const std::vector<PassResult>&)> on_passes;  // what the training passes changed in a step
 };
 
 struct TrainOptions {
@@ -55,6 +57,7 @@ struct TrainOptions {
   // Beside `recompute`, with `memory`: activations may wait in bf16 where that helps, unless check_lossy() finds that
   // gradients change too much.
   bool lossy_activations = false;
+  std::vector<std::string> disabled_passes;  // names of training passes to leave out; see training_passes.h
   BatchOptions batches;
   // Each weight as soon as the backward pass has made its gradient, whose memory is then used again: the same bits,
   // less memory. Needs clip_norm 0 and accumulate 1, and not f16, which all look at every gradient before the first

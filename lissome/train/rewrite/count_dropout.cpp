@@ -60,13 +60,13 @@ std::vector<Mask> find_masks(const Program& program, const Uses& uses) {
 
 }  // namespace
 
-std::optional<ValueId> count_dropout(Program& program) {
+int count_dropout(Program& program) {
   register_ops();
   const Uses uses = find_uses(program);
   const std::vector<Mask> masks = find_masks(program, uses);
-  if (masks.empty()) return std::nullopt;
-  const ValueId seed =
-      program.add_input("random.seed", {.kind = ValueKind::tensor, .dtype = Dtype::i64, .sized = true, .sizes = {}});
+  if (masks.empty()) return 0;
+  const ValueId seed = program.add_input(std::string(kDropoutSeed),
+                                         {.kind = ValueKind::tensor, .dtype = Dtype::i64, .sized = true, .sizes = {}});
   for (const Mask& mask : masks) {
     for (const auto& [position, argument] : uses.by_value.at(static_cast<size_t>(mask.value))) {
       Node& product = program.nodes[static_cast<size_t>(position)];
@@ -81,7 +81,11 @@ std::optional<ValueId> count_dropout(Program& program) {
       return node.results.size() == 1 && (node.result() == mask.drawn || node.result() == mask.value);
     });
   });
-  return seed;
+  return static_cast<int>(masks.size());
+}
+
+bool reads_dropout_seed(const Program& program) {
+  return !program.inputs.empty() && program.inputs.back().name == kDropoutSeed;
 }
 
 }  // namespace lissome

@@ -17,14 +17,20 @@ constexpr std::array kNames = {"canonicalize",    "remove_satisfied_checks", "re
 
 }  // namespace
 
-Program restore_attention(const Program& program) {
+int restore_attention(Program& program) {
   std::vector<Pass> passes;
   for (const char* name : kNames) passes.push_back(*find_pass(name));
   Program restored = program;
+  int made = 0;
   for (const PassResult& result : run_passes(passes, restored, {})) {
-    if (result.name == "fuse_attention" && result.rewrites > 0) return restored;
+    if (result.name == "fuse_attention") made += result.rewrites;
   }
-  return program;
+  if (made == 0) return 0;
+  for (const Weight& weight : program.weights) {
+    if (restored.find_weight(weight.name) == nullptr) restored.add_weight(weight.name, weight.tensor, weight.role);
+  }
+  program = std::move(restored);
+  return made;
 }
 
 }  // namespace lissome

@@ -6,8 +6,9 @@
 namespace lissome {
 
 // softmax(q k^T * scale + mask) v -> scaled_dot_product_attention, as in inference, before gradients are recorded: for
-// n tokens a head then keeps n numbers for the backward pass in place of n^2. `program` itself where there is none of
-// that; where dropout stands between, it stays as it is.
-Program restore_attention(const Program& program);
+// n tokens a head then keeps n numbers for the backward pass in place of n^2. Weights stay, though no node may read one
+// by its name any more: gradients go by the names of weights. Where there is no attention, or dropout stands inside,
+// `program` stays as it is. Returns the number of ops that were made.
+int restore_attention(Program& program);
 
 }  // namespace lissome

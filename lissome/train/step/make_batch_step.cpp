@@ -2,6 +2,7 @@
 #include "lissome/train/step/make_batch_step.h"
 
 #include "lissome/train/budget/training_bytes.h"
+#include "lissome/train/rewrite/training_passes.h"
 
 namespace lissome {
 namespace {
@@ -15,6 +16,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   step.step.threads = options.threads;
   step.at_once = batch;
   step.step.outputs = false;
+  step.step.disabled_passes = options.disabled_passes;
   if (find_fixed_batch(model)) step.fixed = batch;
   step.step.give_gradients = options.update_in_backward;
   // An update inside the step takes the memory of its states beforehand.
@@ -35,7 +37,8 @@ StepBudget make_budget(const Program& with_loss, const TrainOptions& options, co
                     .sizes = {},
                     .lossy = options.lossy_activations,
                     .offload_folder = options.offload,
-                    .weights = find_streamed_weights(with_loss, options, place)};
+                    .weights = find_streamed_weights(with_loss, options, place),
+                    .split_scores = !is_disabled(options.disabled_passes, "split_scores")};
   const TrainingBytes beside = count_training_bytes(with_loss, options, place);
   budget.memory -= beside.total();
   for (const at::Tensor& example : examples) {
@@ -44,6 +47,7 @@ StepBudget make_budget(const Program& with_loss, const TrainOptions& options, co
     budget.memory -= count_elements(sizes) * static_cast<int64_t>(example.element_size());
     budget.sizes.push_back(std::move(sizes));
   }
+  budget.beside = options.memory - budget.memory;
   if (budget.memory <= 0)
     throw_error(ErrorKind::over_budget, "weights, gradients, the optimizer's states and ", batch,
                 " samples take more than the ", format_bytes(options.memory),

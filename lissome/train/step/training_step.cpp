@@ -15,11 +15,8 @@
 #include "lissome/train/remat/offload_weights.h"
 #include "lissome/train/rewrite/count_dropout.h"
 #include "lissome/train/rewrite/lift_weights.h"
-#include "lissome/train/rewrite/mask_before_pool.h"
 #include "lissome/train/rewrite/repeat_copies.h"
-#include "lissome/train/rewrite/restore_attention.h"
-#include "lissome/train/rewrite/split_gradients.h"
-#include "lissome/train/rewrite/split_joined.h"
+#include "lissome/train/rewrite/training_passes.h"
 
 namespace lissome {
 namespace {
@@ -36,17 +33,6 @@ std::vector<std::string> list_trainable(const Program& program) {
     throw_error(ErrorKind::invalid_input,
                 "the model has no parameters to train: none holds real numbers with requires_grad on");
   return names;
-}
-
-// The program with attention as one op. Rewriting drops weights that no node reads by that name, among them the first
-// name of a tied pair, by which its gradient goes.
-Program rewrite_attention(const Program& program, const std::vector<std::string>& names) {
-  Program rewritten = restore_attention(program);
-  for (const std::string& name : names) {
-    const Weight& weight = *program.find_weight(name);
-    if (rewritten.find_weight(name) == nullptr) rewritten.add_weight(name, weight.tensor, weight.role);
-  }
-  return rewritten;
 }
 
 // Kernels timed one by one are no better than the first that accept: what libtorch's convolutions force on their
@@ -82,17 +68,22 @@ at::Tensor share(const Array& array) {
 
 TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>& examples,
                            const TrainingStepOptions& options)
-    : names_(list_trainable(program)),
-      program_(differentiate_program(rewrite_attention(options.outputs ? program : keep_loss(program), names_), names_,
-                                     examples)) {
+    : names_(list_trainable(program)) {
+  const auto run_stage = [&](TrainingStage stage, Program& to) {
+    run_training_passes(stage, to, options.disabled_passes, passes_);
+  };
+  check_training_passes(options.disabled_passes);
+  Program recorded = options.outputs ? program : keep_loss(program);
+  run_stage(TrainingStage::recorded, recorded);
+  program_ = differentiate_program(recorded, names_, examples);
   Lifted lifted = lift_weights(program_);
   lent_ = std::move(lifted.weights);
   written_ = std::move(lifted.written);
-  if (count_dropout(lifted.program)) lent_.push_back(seed_.emplace(at::zeros({}, at::kLong)));
+  run_stage(TrainingStage::joint, lifted.program);
+  if (reads_dropout_seed(lifted.program)) lent_.push_back(seed_.emplace(at::zeros({}, at::kLong)));
   run_pipeline(lifted.program);
-  mask_before_pool(lifted.program);
-  split_joined(lifted.program);
-  if (options.budget) split_gradients(lifted.program);
+  run_stage(TrainingStage::lowered, lifted.program);
+  if (options.budget) run_stage(TrainingStage::budget, lifted.program);
   const auto finish = [&](Plan& plan) {
     if (options.give_gradients) let_gradients_leave(plan);
   };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lissome/pass.h"
 #include "lissome/program.h"
 #include "lissome/runtime.h"
 #include "lissome/train/budget/budget.h"
@@ -21,6 +22,7 @@ struct TrainingStepOptions {
   // Each gradient is given away as soon as it is complete and the step reads its weight no more, so that the memory of
   // gradients is used again inside the step. None: they stay until the next run.
   bool give_gradients = false;
+  std::vector<std::string> disabled_passes;  // names of training passes to leave out; see training_passes.h
 };
 
 // Gets the gradient of the weight `index`, counted as in TrainingStep::names(), and may change the weight. The memory
@@ -46,6 +48,8 @@ class TrainingStep {
   // Of the last run, in the order of the names; undefined where the loss does not depend on the weight, and where they
   // were given away.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
+  // What each training pass changed when the step was made.
+  const std::vector<PassResult>& passes() const { return passes_; }
   // The program with its gradients as further outputs.
   const Program& program() const { return program_; }
   Session& session() { return *session_; }
@@ -65,6 +69,7 @@ class TrainingStep {
   void run_into_kept(const std::vector<TensorView>& views, const StepSink* sink, const OutputTaker* taker);
 
   std::vector<std::string> names_;
+  std::vector<PassResult> passes_;
   Program program_;
   std::vector<at::Tensor> lent_, written_;  // weights and more that each run reads; that it ends with writing
   std::optional<at::Tensor> seed_;          // of dropout

@@ -1,0 +1,77 @@
+// See training_passes.h.
+#include "lissome/train/rewrite/training_passes.h"
+
+#include <algorithm>
+
+#include "lissome/train/rewrite/count_dropout.h"
+#include "lissome/train/rewrite/mask_before_pool.h"
+#include "lissome/train/rewrite/restore_attention.h"
+#include "lissome/train/rewrite/split_gradients.h"
+#include "lissome/train/rewrite/split_joined.h"
+
+namespace lissome {
+namespace {
+
+// count_dropout stands before the exact passes, which would otherwise fold the scale of a mask into its neighbours;
+// mask_before_pool and split_joined read the forms that these leave; split_gradients comes last, as the two before look
+// for whole gradients of convolutions.
+constexpr TrainingPass kTrainingPasses[] = {
+    {"restore_attention", TrainingStage::recorded, restore_attention,
+     "attention written out by hand to one op, whose backward pass keeps no scores"},
+    {"count_dropout", TrainingStage::joint, count_dropout, "dropout masks counted from a seed instead of kept"},
+    {"mask_before_pool", TrainingStage::lowered, mask_before_pool,
+     "the mask of ReLU before the gradient of max pooling"},
+    {"split_joined", TrainingStage::lowered, split_joined, "convolutions of joined inputs in parts"},
+    {"split_gradients", TrainingStage::budget, split_gradients, "gradients of convolutions one by one"},
+    {"split_scores", TrainingStage::planned, nullptr, "the scores of many classes in blocks of rows"},
+};
+
+PassResult run_one(const TrainingPass& pass, Program& program) {
+  const Span span("train.pass." + std::string(pass.name));
+  const Stopwatch watch;
+  const Program before = program;
+  PassResult result;
+  result.name = pass.name;
+  result.rewrites = pass.run(program);
+  if (result.rewrites > 0) {
+    verify_program(program, Stage::imported);  // the exact passes and lowering remove what nothing reads
+    result.diff = diff_programs(before, program);
+  }
+  result.seconds = watch.seconds();
+  return result;
+}
+
+}  // namespace
+
+std::span<const TrainingPass> list_training_passes() { return kTrainingPasses; }
+
+const TrainingPass* find_training_pass(std::string_view name) {
+  const auto* found = std::ranges::find(kTrainingPasses, name, &TrainingPass::name);
+  return found == std::end(kTrainingPasses) ? nullptr : found;
+}
+
+bool is_disabled(const std::vector<std::string>& disabled, std::string_view pass) {
+  return std::ranges::find(disabled, pass) != disabled.end();
+}
+
+void check_training_passes(const std::vector<std::string>& disabled) {
+  std::vector<std::string> known;
+  for (const TrainingPass& pass : kTrainingPasses) known.emplace_back(pass.name);
+  for (const std::string& name : disabled) {
+    if (find_training_pass(name) != nullptr) continue;
+    const std::string nearest = find_nearest(name, known);
+    throw_error(ErrorKind::usage, "there is no training pass '", name, "'",
+                nearest.empty() ? std::string() : "; did you mean '" + nearest + "'?",
+                "\nTraining passes: ", join(known, ", "));
+  }
+}
+
+void run_training_passes(TrainingStage stage, Program& program, const std::vector<std::string>& disabled,
+                         std::vector<PassResult>& results) {
+  for (const TrainingPass& pass : kTrainingPasses) {
+    if (pass.stage != stage || pass.run == nullptr) continue;
+    if (!is_disabled(disabled, pass.name)) results.push_back(run_one(pass, program));
+  }
+}
+
+}  // namespace lissome
