@@ -1,10 +1,10 @@
-// One model at several memory budgets: lissome's side of bench/compare_budget.py.
+// Trains one model at several memory budgets: lissome's side of bench/compare_budget.py.
 //   lissome_budget_worker MODEL.pt2 DATA.npz BATCH THREADS ROUNDS SHARE...
-// A share is of the bytes of activations that a step takes which keeps everything. For each, a line of JSON: bytes and
-// time as told and as measured, in turns with the step that keeps everything, and whether gradients, state and the
-// generator have the same bits.
-// Without shares it says "ready" and answers lines, for turns with another process:
-//   plan BYTES  ok and JSON: bytes told and measured of a step planned into so many bytes of activations
+// A share is a fraction of the bytes of activations of the step that keeps everything. For each share it prints a line
+// of JSON: bytes and time, predicted and measured in turns with the step that keeps everything, and whether gradients,
+// state and the generator have the same bits. Without shares it says "ready" and answers lines, for turns with another
+// process:
+//   plan BYTES  ok and JSON: predicted and measured bytes of a step planned into so many bytes of activations
 //   run N       nanoseconds of each of N such steps
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -80,7 +80,7 @@ class Worker {
   }
 
  private:
-  // A step in so many bytes of activations.
+  // Plans and runs a step in so many bytes of activations.
   nlohmann::json plan(double activations) {
     const int64_t memory = plain_->forecast()->leaving + static_cast<int64_t>(activations);
     const Stopwatch watch;
@@ -94,18 +94,18 @@ class Worker {
     const bool equal = same_bits(run_once(*step_));
     const StepMemory plain_measured = measure_memory(plain_->session(), [&] { plain_->run(inputs_); });
     const StepMemory measured = measure_memory(step_->session(), [&] { step_->run(inputs_); });
-    const StepForecast& told = *step_->forecast();
-    return {{"method", told.method},
-            {"runs_again", told.runs_again},
-            {"leaving", told.leaving},
+    const StepForecast& predicted = *step_->forecast();
+    return {{"method", predicted.method},
+            {"recomputed_nodes", predicted.recomputed_nodes},
+            {"leaving", predicted.leaving},
             {"planning_seconds", planning},
             {"budget", memory},
-            {"plain_told", told.plain.total()},
+            {"plain_predicted", predicted.plain.total()},
             {"plain_measured", plain_measured.total()},
-            {"told", told.chosen.total()},
+            {"predicted", predicted.chosen.total()},
             {"measured", measured.total()},
             {"arena", measured.arena},
-            {"ratio_told", told.seconds / told.plain_seconds},
+            {"ratio_predicted", predicted.seconds / predicted.plain_seconds},
             {"same_bits", equal}};
   }
 

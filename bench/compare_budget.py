@@ -1,11 +1,11 @@
-"""Training inside memory budgets: what lissome keeps, against torch.utils.checkpoint over uniform segments.
+"""Compares training inside memory budgets with torch.utils.checkpoint over uniform segments.
 
     compare_budget.py FOLDER [--only vit,gpt2] [--shares 0.5,0.25] [--batch 8] [--rounds 30] [--json FILE]
 
-FOLDER is what training_models.py made. For each model and share of the activation bytes: peak told and measured, and
-the time of a step over that of the step that keeps everything, in turns. Beside it PyTorch with all of its blocks
-checkpointed, each way of cutting them into segments: its peak, by libtorch's allocator, and the time of a step over that of
-a step of lissome that has as many bytes, in turns, with 99 % intervals.
+FOLDER is the output of training_models.py. For each model and share of the activation bytes it prints the predicted and
+measured peak, and the time of a step over that of the step that keeps everything, in turns. Beside it, for each number of
+segments of PyTorch with all blocks checkpointed: the peak of libtorch's allocator, and the time of a step over that of a
+step of lissome that has as many bytes, in turns, with 99 % intervals.
 """
 
 import argparse
@@ -74,8 +74,8 @@ def print_lissome(model: str, row: dict) -> None:
     activations = row["plain_measured"] - row["leaving"]
     print(
         f"{model:9} lissome    {row['share']:4.2f}  activations {(row['measured'] - row['leaving']) / activations:5.1%}"
-        f"  time {row['ratio']:.3f}x [{row['ratio_low']:.3f}, {row['ratio_high']:.3f}] told {row['ratio_told']:.3f}x"
-        f"  peak told/measured {row['told'] / row['measured']:.3f}  same bits {row['same_bits']}  {row['method']}"
+        f"  time {row['ratio']:.3f}x [{row['ratio_low']:.3f}, {row['ratio_high']:.3f}] predicted {row['ratio_predicted']:.3f}x"
+        f"  peak predicted/measured {row['predicted'] / row['measured']:.3f}  same bits {row['same_bits']}  {row['method']}"
         f"  planned in {row['planning_seconds']:.1f} s",
         flush=True,
     )

@@ -1,11 +1,11 @@
-"""Training with weights in a file against weights in memory, on a wide MLP: memory and time of a step, in turns.
+"""Compares training with weights in a file and weights in memory, on a wide MLP: memory and time of a step, in turns.
 
     compare_offload.py FOLDER [--layers 48] [--width 1024] [--batch 64] [--steps 30] [--rounds 3] [--program lissome]
 
-FOLDER, on the disk that is to be measured, gets the model and its data. Both ways have the optimizer's states in a file
-there and update weights in the backward pass. `--memory` of one is enough for all weights, that of the other is not.
-Each row: what the training says it held at most, what it told of weights, the resident set while it stepped and at most
-from the start of the process on, and the median step.
+FOLDER, on the disk to measure, gets the model and its data. Both ways keep the optimizer states in a file there and update
+weights in the backward pass. `--memory` of one is enough for all weights, that of the other is not. Each row shows the peak
+of the allocators, the bytes of weights that may be in memory at once, the resident set during steps and its peak since the
+start of the process, and the median time of a step.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main() -> None:
         for name, limit in limits.items():
             rounds[name].append(row := train(arguments, limit))
             print(
-                f"{name:6} held {row['held'] / 2**20:.0f} MiB, weights told {row['weights'] / 2**20:.0f} MiB, resident"
+                f"{name:6} held {row['held'] / 2**20:.0f} MiB, weights {row['weights'] / 2**20:.0f} MiB, resident"
                 f" {row['resident'] / 2**20:.0f} MiB (at most {row['resident_peak'] / 2**20:.0f}), step"
                 f" {row['seconds'] * 1e3:.1f} ms",
                 flush=True,

@@ -1,4 +1,4 @@
-"""Runs the user's own model in Python PyTorch, one row at a time, when told to. Started by compare_eager.py.
+"""Runs the user's own model in Python PyTorch, one row at a time, on request. Started by compare_eager.py.
 
     eager_worker.py fashion_mnist WEIGHTS.safetensors INPUTS.npz THREADS
     eager_worker.py minilm - INPUTS.npz THREADS

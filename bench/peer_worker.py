@@ -1,4 +1,4 @@
-"""Runs one model in one of the engines that lissome is compared with, when told to. Started by compare_peers.py.
+"""Runs one model in one of the engines that lissome is compared with, on request. Started by compare_peers.py.
 
     peer_worker.py ENGINE FOLDER INPUTS.npz THREADS [ANSWERS]
 

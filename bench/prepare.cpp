@@ -63,8 +63,8 @@ class Maker {
     judge(made);
     return made;
   }
-  // Both kinds of scales, then the better of them with attention of bytes and with bf16 between its layers; empty where
-  // no layer can be int8.
+  // Both kinds of scales, then the better of them with int8 attention and with bf16 between its layers. Empty if no
+  // layer can be int8.
   std::vector<Made> make_int8() {
     std::vector<Made> all;
     for (const bool dynamic : {false, true}) {
@@ -90,9 +90,9 @@ class Maker {
     const Made& better = all[choose(all)];
     const std::string how = better.how;
     const Program program = better.program;
-    Program bytes = program;
-    if (quantize_attention(bytes) > 0) {
-      all.push_back(make(how + ", attention of bytes", std::move(bytes)));
+    Program attention = program;
+    if (quantize_attention(attention) > 0) {
+      all.push_back(make(how + ", int8 attention", std::move(attention)));
       judge(all.back());
     }
     if (has(Feature::avx512_bf16)) {

@@ -1,4 +1,4 @@
-"""Trains one model in PyTorch when told to: the peers' side of compare_training.py, which starts it.
+"""Trains one model in PyTorch on request: the peers' side of compare_training.py, which starts it.
 
     training_peer_worker.py ENGINE FOLDER BATCH THREADS PRECISION
 

@@ -1,4 +1,4 @@
-// Trains a model on batches of a file when told to: lissome's side of bench/compare_training.py, which starts it.
+// Trains a model on batches of a file on request: lissome's side of bench/compare_training.py, which starts it.
 //   lissome_training_worker MODEL.pt2 DATA.npz BATCH THREADS PRECISION
 // PRECISION is f32, bf16 or fp16: as autocast has it.
 // Says `ready` once a few steps have run, then answers each line on stdin with one on stdout:

@@ -1,4 +1,4 @@
-// Runs a finished model, one call's rows of the inputs at a time, when told to: lissome's side of
+// Runs a finished model, one call's rows of the inputs at a time, on request: lissome's side of
 // bench/compare_eager.py and bench/compare_peers.py, which start it. A process without libtorch, as finished models are
 // deployed.
 //   lissome_bench_worker MODEL.lissome INPUTS.npz THREADS [ANSWERS]

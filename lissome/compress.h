@@ -1,5 +1,5 @@
-// Face of compress: programs with smaller numbers. Quantized data stay explicit: u8/s8 tensors with their scales beside
-// them, so that a compressed program prints, interprets, compares and is undone like any other.
+// Face of compress: converts programs to lower precision. Quantized data is explicit: u8 and s8 tensors with their
+// scales beside them, so that a compressed program can be printed, interpreted, compared and undone like any other.
 #pragma once
 
 #include <functional>
@@ -14,42 +14,43 @@
 
 namespace lissome {
 
-// Batches of model inputs, in the program's order. Only what calibration may see: never validation data.
+// Batches of model inputs for calibration, in the program's order. They must not contain validation data.
 using CalibrationBatches = std::vector<std::vector<c10::IValue>>;
 
-// How the range of an activation is chosen from what calibration saw.
+// How the range of an activation is chosen from its values in calibration.
 enum class RangeMethod : uint8_t {
-  minimum_maximum,     // everything seen
-  percentile,          // all but 1e-4 of the values on either side
+  minimum_maximum,     // the range of all values
+  percentile,          // leaves out 1e-4 of the values on either side
   mean_squared_error,  // the range that quantizes the histogram with the least squared error
 };
 
 struct QuantizeOptions {
   RangeMethod range = RangeMethod::mean_squared_error;
-  // Linears take a scale per row of their input, found while running: dearer, and far closer on transformers.
+  // Linears compute a scale for each row of their input while running: slower, and much more accurate on transformers.
   bool dynamic_linears = false;
-  // Layers never quantized: patterns over module paths ("encoder.layer.0.*").
+  // Layers that are never quantized: patterns over module paths ("encoder.layer.0.*").
   std::vector<std::string> keep_float;
 };
 
-// What was done about channels that are far larger than others before a linear was quantized (SmoothQuant, Xiao et al.
-// 2022, arXiv 2211.10438): what it reads is divided by a factor a channel, and its columns are multiplied by them.
+// How channels that are far larger than others were smoothed before a linear was quantized (SmoothQuant, Xiao et al.
+// 2022, arXiv 2211.10438): its input is divided by a factor for each channel, and its columns are multiplied by these
+// factors.
 struct Smoothing {
-  // Channel j's factor is (largest input)^strength / (largest weight)^(1 - strength); 0: left alone.
+  // Channel j's factor is (largest input)^strength / (largest weight)^(1 - strength); 0: not smoothed.
   double strength = 0;
-  // Decibels of the layer's output in int8, on calibration rows that chose neither factors nor ranges.
+  // Signal to noise of the layer's int8 output in decibels, on calibration rows that chose neither factors nor ranges.
   double signal_to_noise_before = 0, signal_to_noise_after = 0;
-  std::string place;  // what divides: "the norm before it", "the linear before it" or "a product of its own"
+  std::string place;  // where the division is: "the norm before it", "the linear before it" or "a product of its own"
 };
 
-// What became of one linear, convolution or recurrent layer.
+// The result for one linear, convolution or recurrent layer.
 struct QuantizedLayer {
   std::string name;  // the printed name of the result
   std::shared_ptr<const Origin> origin;
   std::string op;
-  double signal_to_noise = 0;  // decibels of the layer's output before activation; 0 when it was not measured
+  double signal_to_noise = 0;  // decibels of the layer's output before activation; 0 if not measured
   bool quantized = false;
-  std::string reason;  // why it stayed in float
+  std::string reason;  // why it stays in float
   Smoothing smoothing;
 };
 
@@ -59,37 +60,37 @@ struct Quantized {
 };
 
 // int8: per-channel symmetric s8 weights, u8 activations (one scale a tensor from calibration, or one a row), bias
-// corrected by the mean error that calibration saw (Nagel et al. 2019, arXiv 1906.04721). Linears are smoothed first
-// where that lowers their error. Layers that follow each other hand over u8. LSTM and GRU are split into layers, which
-// find the scales of their states while running. Calibrates once; programs with more or fewer layers in int8 are then
-// made without running a batch.
+// corrected by the mean error in calibration (Nagel et al. 2019, arXiv 1906.04721). Linears are smoothed first if that
+// lowers their error. Adjacent layers pass u8. LSTM and GRU are split into layers, which compute the scales of their
+// states while running. Calibrates once; programs with more or fewer int8 layers are then made without running a batch.
 class Int8Calibration {
  public:
-  // `program` is prepared (see prepare_inference). Throws invalid_input when there is no batch.
+  // `program` is prepared (see prepare_inference). Throws invalid_input if there is no batch.
   Int8Calibration(const std::shared_ptr<const Program>& program, const CalibrationBatches& batches,
                   const QuantizeOptions& options = {}, const WorkControl& control = {});
 
-  // A layer whose output keeps less signal over quantization noise than this, in decibels, stays in float.
+  // A layer whose output has a lower ratio of signal to quantization noise, in decibels, stays in float.
   Quantized quantize(double least_signal_to_noise) const;
 
  private:
   std::shared_ptr<const Program> program_;
-  std::shared_ptr<const std::vector<struct ChannelDivision>> divisions_;  // of the values that smoothing pays for
-  std::shared_ptr<const std::vector<struct Layer>> layers_;               // of the program with all of them
-  std::shared_ptr<const std::map<std::string, struct ActivationRange>> byte_ranges_;  // of what lies between layers
+  std::shared_ptr<const std::vector<struct ChannelDivision>> divisions_;  // of the values that smoothing improves
+  std::shared_ptr<const std::vector<struct Layer>> layers_;               // of the program with all divisions
+  std::shared_ptr<const std::map<std::string, struct ActivationRange>> int8_ranges_;  // of values between layers
 };
-// Below this a layer is hardly worth its noise.
+// Default of the lowest ratio, in decibels.
 constexpr double kLeastSignalToNoise = 18;
-// Both steps at once.
+// Calibrates and quantizes at once.
 Quantized quantize_int8(const Program& program, const CalibrationBatches& batches, const QuantizeOptions& options = {},
                         double least_signal_to_noise = kLeastSignalToNoise);
 
-// Attention of f32 operands becomes lissome::attention_int8, whose products are of bytes with scales that are found
-// while running. Returns how many did. Nothing is measured here: it is a step of its own, to be judged as one.
+// Replaces attention of f32 operands by lissome::attention_int8, whose products are in int8 with scales that are
+// computed while running. Returns the number of replaced nodes. It measures nothing: the caller judges it as a step of
+// its own.
 int quantize_attention(Program& program);
 
-// bf16 where it pays: products, convolutions and what stands between them; sums over many terms stay in f32 inside the
-// ops. Casts are explicit nodes; outputs keep their dtype.
+// Converts products, convolutions and the nodes between them to bf16. Sums over many terms stay in f32 inside the ops.
+// Casts are explicit nodes; outputs keep their dtype.
 struct Bf16Options {
   std::vector<std::string> keep_float;  // patterns over module paths
 };
@@ -98,14 +99,14 @@ Program convert_bf16(const Program& program, const Bf16Options& options = {});
 // "23.4 dB"
 std::string format_decibels(double value);
 
-// ---- parts that other searches use
+// ---- parts for other searches
 // -----------------------------------------------------------------------------------
 struct ActivationRange {
   double low = 0, high = 0;  // low <= 0 <= high, so that zero is exact
   double scale() const { return (high - low) / 255; }
   int64_t zero_point() const;
 };
-// The ranges of these tensor values over the batches. Values that stay empty get {0, 0}.
+// The ranges of these tensor values over the batches. Values without elements get {0, 0}.
 std::vector<ActivationRange> observe_ranges(const Program& program, const std::vector<ValueId>& values,
                                             const CalibrationBatches& batches, RangeMethod method,
                                             const WorkControl& control = {});

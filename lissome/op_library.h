@@ -1,5 +1,5 @@
 // Face of runtime for libraries with ops of the user's own (TORCH_LIBRARY): loading one by name. What they define may
-// be called by model files that name it once allow_op() has been told.
+// be called by model files that name it once allow_op() has allowed it.
 #pragma once
 
 #include <string>

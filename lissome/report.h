@@ -1,5 +1,5 @@
-// Face of report: measurements as people read them. A terminal table, JSON, offline HTML pages without scripts, event
-// files for TensorBoard.
+// Face of report: shows measurements as terminal tables, JSON, offline HTML pages without scripts, and event files for
+// TensorBoard.
 #pragma once
 
 #include <string>
@@ -15,13 +15,14 @@ namespace lissome {
 
 struct TerminalOptions {
   int width = 100;     // columns; longer text cells are wrapped
-  bool color = false;  // ANSI colours; the caller honours NO_COLOR and whether a terminal is there
+  bool color = false;  // ANSI colours; the caller checks NO_COLOR and for a terminal
 };
 
-// Numbers in the unit of their column: "s" as a duration, "B" as bytes, "%" of a fraction, "x" as a factor.
+// Formats numbers in the unit of their column: "s" as a duration, "B" as bytes, "%" of a fraction, "x" as a factor.
 std::string format_cell(const Cell& cell, const std::string& unit);
 std::string render_table(const Table& table, const TerminalOptions& options = {});
-// {"title", "columns": [{"name", "unit"}], "rows"}: raw numbers, null where there is none, "Infinity" and "-Infinity".
+// {"title", "columns": [{"name", "unit"}], "rows"}: raw numbers, null for no number, "Infinity" and "-Infinity". A
+// column with an old name is repeated behind all columns as {"name": old name, "unit", "old_name_of": name}.
 Json to_json(const Table& table);
 
 // The tables of an optimization: goals, steps, layers (slowest first, at most `layers`).
@@ -29,9 +30,9 @@ Table make_goal_table(const OptimizationRecord& record);
 Table make_step_table(const OptimizationRecord& record);
 Table make_layer_table(const OptimizationRecord& record, int layers = 20);
 
-// All of it for a terminal: the answer in the first line, goals, steps, layers, how to run it again.
+// Shows the record on a terminal: the answer in the first line, goals, steps, layers and the command that repeats it.
 std::string render_terminal(const OptimizationRecord& record, const TerminalOptions& options = {});
-// One page, under 300 kB, light and dark, from 400 px up; nothing is fetched, nothing runs.
+// Renders one page under 300 kB, light and dark, for widths from 400 px. It fetches and runs nothing.
 std::string render_html(const OptimizationRecord& record);
 
 }  // namespace lissome

@@ -1,6 +1,6 @@
-// Face of train: train() is the whole; its parts are usable alone. A TrainingStep gives loss and gradients of a batch,
-// an Optimizer takes them with the rate that a Schedule names, metrics go to a plateau and to EarlyStop, and a
-// MovingAverage stands beside.
+// Face of train: train() runs a whole training, and its parts can be used alone. A TrainingStep computes loss and
+// gradients of a batch, an Optimizer applies them with the rate of a Schedule, a plateau and EarlyStop take metrics,
+// and a MovingAverage averages weights.
 #pragma once
 
 #include "lissome/train/budget/allocation_meter.h"

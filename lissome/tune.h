@@ -1,5 +1,6 @@
-// Face of tune: a model and a goal in, a proven faster model and the story of how out. Every step is measured against
-// the step before, interleaved, and undone when it does not pay or costs too much quality. There is always an answer.
+// Face of tune: searches for a faster version of a model that meets a goal, and records every step. Each step is
+// measured against the step before, interleaved, and is undone if it does not pay or costs too much quality. A search
+// always returns a result.
 #pragma once
 
 #include <functional>
@@ -17,55 +18,56 @@
 namespace lissome {
 
 struct Goal {
-  std::optional<double> latency;  // seconds, median of one call at the given batch; none: as fast as the loss allows
+  std::optional<double> latency;  // seconds, median of one call at the given batch; empty: as fast as max_loss allows
   std::optional<int64_t> memory;  // bytes that lissome's and libtorch's allocators hold at their peak, weights included
-  double max_loss = 0.005;        // in the metric's own unit, absolute: 0.005 of accuracy, of cosine, of relative error
+  double max_loss = 0.005;  // absolute, in the unit of the metric: 0.005 of accuracy, of cosine, of relative error
 };
 
 struct Optimized {
-  Program program;  // what the plan was lowered from
+  Program program;  // the program that the plan was lowered from
   Plan plan;
   OptimizationRecord record;
-  bool met = true;  // every goal
+  bool met = true;  // whether every goal is met
 };
 
 struct OptimizeOptions {
   Goal goal;
   std::optional<Metric> metric;  // default: top1 with class labels, else cosine
   int64_t batch = 0;             // samples of one call, for latency; 0: the fewest that the model takes
-  int threads = 0;               // 0: what is fastest is measured
-  double seconds = 600;          // bound on the whole search; steps that would not fit are left out and said so
-  uint64_t seed = 0;             // of the split and of generated inputs
-  std::string model_name;        // for the record
-  std::string command;           // how to run this again, for the record
-  // Of the lossy steps only those of this precision: f32 (none), bf16, or i8 (alone or with bf16). Default: all.
+  int threads = 0;               // 0: the fastest number, which is measured
+  double seconds = 600;    // limit on the whole search; the record names steps that were left out for lack of time
+  uint64_t seed = 0;       // for the split of data and for generated inputs
+  std::string model_name;  // for the record
+  std::string command;     // the command that repeats this search, for the record
+  // Tries only lossy steps of this precision: f32 (none), bf16, or i8 (alone or with bf16). Default: all.
   std::optional<Dtype> precision;
-  Effort effort = Effort::normal;    // with which the last stage chooses kernels; fast leaves it out
-  std::vector<ForcedKernel> forced;  // kernels that every version but the original takes
-  std::string keep_steps;            // a folder that gets the model before and after every accepted step; empty: none
-  // Told the best so far once the original runs, and after every step; `better`: it is another than the last time. Its
-  // record is marked as interrupted, with the figures of the steps in place of a last measurement. May be empty.
+  Effort effort = Effort::normal;    // effort of choosing kernels in the last stage; fast leaves the stage out
+  std::vector<ForcedKernel> forced;  // kernels that every version except the original uses
+  std::string keep_steps;            // folder for the models before and after every accepted step; empty: none
+  // Called with the best version so far once the original has run, and after every step. `better`: it differs from that
+  // of the last call. Its record is marked as interrupted and has the numbers of the steps in place of a final
+  // measurement. May be empty.
   std::function<void(const Optimized& so_far, bool better)> on_step;
 };
 
-// `data` may be null: then only exact steps are tried, on generated inputs. The original is left alone. Interrupted
-// (control.stopped()), the best so far is returned as on_step has it; out of time, measured as usual. Throws what data
-// and model errors throw; a goal out of reach is no error.
+// If `data` is null, only exact steps are tried, on generated inputs. The original does not change. When interrupted
+// (control.stopped()), returns the best version so far in the form of on_step; when time runs out, measures it as
+// usual. Throws the errors of data and model. A goal that is not met is not an error.
 Optimized optimize(const Program& original, const Dataset* data, const OptimizeOptions& options,
                    const WorkControl& control = {});
 
-// The model file with the plan and the record; nothing half-written.
+// Writes the model file with the plan and the record. The file is whole or absent.
 void save_optimized(const Optimized& optimized, const std::string& path, FileContents contents = FileContents::plan);
-// The same, without its name yet: see AtomicFile::publish().
+// Writes the same file without giving it its name; see AtomicFile::publish().
 std::unique_ptr<AtomicFile> seal_optimized(const Optimized& optimized, const std::string& path, FileContents contents);
 
-// Bytes that libtorch's CPU allocator took on this thread at the peak of `work`, above what it held before.
+// Most bytes that libtorch's CPU allocator held on this thread during `work`, above those before.
 int64_t measure_libtorch_peak(const std::function<void()>& work);
 
-// The model as save_optimized writes it; without a record when it is null.
+// The model as save_optimized() writes it; without a record if `record` is null.
 ModelFile pack_with_record(const Program& program, const Plan& plan, const Json& record, FileContents contents);
 
-// The record as JSON, with every figure.
+// The record as JSON, with all numbers.
 Json to_json(const OptimizationRecord& record);
 
 }  // namespace lissome

@@ -38,7 +38,7 @@ void BestSoFar::keep(const Optimized& so_far, bool better) {
   {
     const std::lock_guard lock(mutex_);
     if (published_) return;
-    if (model) std::swap(model_, model);  // what was kept is removed outside of the lock
+    if (model) std::swap(model_, model);  // the old model is removed outside of the lock
     std::swap(report_, report);
     text_ = std::move(text);
   }

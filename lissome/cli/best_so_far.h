@@ -1,5 +1,5 @@
-// The best model that optimize has found so far, written to the disk under temporary names: giving it its name takes a
-// millisecond, whatever its size, and any thread may do so at any time.
+// Keeps the best model that optimize has found so far on disk under temporary names. Any thread can publish it under
+// its real name at any time, in about a millisecond whatever its size.
 #pragma once
 
 #include <condition_variable>
@@ -12,31 +12,31 @@
 
 namespace lissome {
 
-// What optimize writes.
+// The files and the text that optimize writes.
 struct OptimizeOutputs {
   std::string model;
   FileContents contents = FileContents::plan;
-  std::string report;  // a path; empty: none
-  bool json = false;   // the record is printed as JSON, else as a table
+  std::string report;  // path; empty: no report
+  bool json = false;   // print the record as JSON; false: as a table
 };
 
 class BestSoFar {
  public:
   BestSoFar(OptimizeOutputs outputs, const Console& console);
 
-  // Takes the place of what was kept. Unless `better`, the model that was kept stays and only the record is new.
-  // Throws io, and keeps what was kept; the next call then writes the model whatever `better` says.
+  // Replaces the kept model and record. Unless `better`, the kept model stays and only the record is replaced. Throws
+  // io and then keeps the old ones; the next call writes the model whatever `better` says.
   void keep(const Optimized& so_far, bool better);
-  bool keeps_any() const { return model_ != nullptr; }  // for the thread that keeps
-  // Gives the files their names and prints the record; false where nothing was kept within `seconds`. The first call
-  // counts: another does nothing and returns what that one did.
+  bool keeps_any() const { return model_ != nullptr; }  // only for the thread that calls keep()
+  // Gives the files their names and prints the record. Returns false if nothing was kept within `seconds`. Only the
+  // first call has an effect; later calls return its result.
   bool publish(double seconds);
 
  private:
   const OptimizeOutputs outputs_;
   const Console& console_;
-  bool outdated_ = true;  // the model that is kept is not the best any more
-  std::mutex mutex_;      // guards all below
+  bool outdated_ = true;  // the kept model is no longer the best
+  std::mutex mutex_;      // guards all members below
   std::condition_variable kept_;
   std::unique_ptr<AtomicFile> model_, report_;
   std::string text_;

@@ -1,5 +1,5 @@
-// A command of the program: its name, one line of help, and the function that reads its own flags. The table of those
-// that run without libtorch is in main.cpp, of the others in torch_commands.cpp.
+// A command of the program: its name, one line of help, and the function that reads its flags and runs it. The table of
+// commands without libtorch is in main.cpp, that of the others in torch_commands.cpp.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace lissome {
 struct Command {
   std::string_view name;
   std::string_view summary;
-  // Arguments after the command's name. Returns the exit code; throws Error.
+  // `arguments`: those after the command's name. Returns the exit code; throws Error.
   int (*run)(const std::vector<std::string>& arguments, Console& console);
 };
 

@@ -1,4 +1,4 @@
-// lissome audit: on which kernel, dtype and device every node really ran, held against what was expected.
+// lissome audit: shows on which kernel, dtype and device every node ran, and compares this with expectations.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,10 +15,10 @@ namespace {
 struct Ran {
   PlanOrigin origin;
   std::string kernel, isa, dtype, device;
-  bool multiplies = false;  // where the time of most models goes: what dtype and isa are expected of
+  bool multiplies = false;  // dtype and isa are expected of these nodes, which take most time
 };
 
-// "dtype=int8,fallback=none": every key at most once.
+// Reads "dtype=int8,fallback=none", with every key at most once.
 using Expectations = std::map<std::string, std::string>;
 
 Expectations parse_expectations(const std::string& text) {
@@ -37,9 +37,11 @@ Expectations parse_expectations(const std::string& text) {
                       value = equals == std::string::npos ? "" : entry.substr(equals + 1);
     const auto row = kAllowed.find(key);
     if (row == kAllowed.end())
-      throw_error(ErrorKind::usage, "--expect: there is no ", quote(key), "; it is dtype, fallback, isa or device");
+      throw_error(ErrorKind::usage, "--expect: there is no key ", quote(key),
+                  "; the keys are dtype, fallback, isa and device");
     if (std::find(row->second.begin(), row->second.end(), value) == row->second.end()) {
-      throw_error(ErrorKind::usage, "--expect: ", key, " is one of ", join(row->second, ", "), ", not ", quote(value));
+      throw_error(ErrorKind::usage, "--expect: ", key, " must be one of ", join(row->second, ", "), ", not ",
+                  quote(value));
     }
     if (!wanted.emplace(key, value).second) throw_error(ErrorKind::usage, "--expect: ", key, " is given twice");
     at = end + 1;
@@ -58,8 +60,9 @@ std::string name_dtype(Dtype dtype) {
   return dtype == Dtype::u8 || dtype == Dtype::i8 ? "int8" : std::string(dtype_name(dtype));
 }
 
-// Of what the step multiplies, whatever it reads: layers of int8 may read floats and quantize them. Where it multiplies
-// nothing: of its first operand; of nodes inside a reference step: of their result. "-" where the plan does not say.
+// The dtype that the step multiplies in; int8 layers may read floats and quantize them. For a step that multiplies
+// nothing, the dtype of its first operand; for nodes inside a reference step, that of their result. "-" if the plan
+// does not contain it.
 std::string find_dtype(const Plan& plan, const StepTiming& timing,
                        const std::map<std::string, const PlanValue*>& values) {
   const PlanStep& step = plan.steps[static_cast<size_t>(timing.step)];
@@ -88,10 +91,10 @@ std::vector<Ran> watch_run(Session& session, const std::vector<NamedArray>& inpu
     ran.isa = timing.isa;
     ran.dtype = find_dtype(plan, timing, values);
     ran.device = plan.device.substr(0, plan.device.find(':'));
-    // Native copies that a product forces on its operands bear the product's name, and multiply nothing.
+    // Native copies of a product's operands have the product's name and multiply nothing.
     ran.multiplies =
         ran.kernel == kReferenceStep ? timing.origin != nullptr && multiplies(timing.origin->op) : timing.products > 0;
-    // A native step tells one time for all nodes that went into it.
+    // A native step has one time for all nodes that it fuses.
     const std::vector<PlanOrigin>& origins = plan.steps[static_cast<size_t>(timing.step)].origins;
     for (const PlanOrigin& origin : origins) {
       if (ran.kernel == kReferenceStep && &origin != timing.origin) continue;
@@ -103,12 +106,12 @@ std::vector<Ran> watch_run(Session& session, const std::vector<NamedArray>& inpu
   return nodes;
 }
 
-// "" when the node is as expected, else what it is instead.
+// Empty if the node is as expected, else how it ran.
 std::string find_breach(const Ran& ran, const std::string& key, const std::string& wanted) {
   const bool reference = ran.kernel == kReferenceStep;
   if (key == "fallback") return wanted == "none" && reference ? "ran through libtorch" : "";
   if (key == "dtype" && ran.multiplies && ran.dtype != wanted)
-    return "multiplied " + (ran.dtype == "-" ? "in a dtype that the plan does not tell" : ran.dtype);
+    return "multiplied " + (ran.dtype == "-" ? "in a dtype that the plan does not contain" : ran.dtype);
   if (key == "isa" && ran.multiplies && ran.isa != wanted) return "ran on " + ran.isa;
   if (key == "device" && ran.device != wanted) return "ran on " + ran.device;
   return "";
@@ -141,14 +144,15 @@ Table make_table(const std::vector<Ran>& nodes) {
 }  // namespace
 
 int run_audit(const std::vector<std::string>& arguments, Console& console) {
-  Flags flags("audit", "On which kernel, dtype and device every node ran; fails when it is other than expected.");
+  Flags flags("audit", "Shows the kernel, dtype and device of every node, and fails if they differ from --expect.");
   std::string model, expect;
   CallFlags call;
   bool json = false;
   flags.require("MODEL", model, kModelHelp);
   add_call_flags(flags, call);
   flags.add("--expect", expect,
-            "such as dtype=int8,fallback=none,isa=avx512_vnni; dtype and isa are of nodes that multiply");
+            "Expectations, for example dtype=int8,fallback=none,isa=avx512_vnni. dtype and isa refer to nodes that "
+            "multiply.");
   flags.add_json(json);
   if (!flags.parse(arguments)) return 0;
 
@@ -158,9 +162,10 @@ int run_audit(const std::vector<std::string>& arguments, Console& console) {
       choose_inputs(session.plan(), call.input, call.batch, call.seed, say_notes(console));
   const std::vector<Ran> nodes = watch_run(session, inputs);
   const std::vector<std::string> breaches = list_breaches(nodes, wanted);
-  // A .pt2 runs through libtorch, so the library that can tell is loaded.
+  // A .pt2 runs through libtorch, so the torch library is loaded.
   if (session.plan().needs_reference() && load_torch().find_native_code(model) != NativeCode::none)
-    console.say("note: " + model + " holds native code of AOTInductor too, which was not run (bench --allow-native)");
+    console.say("note: " + model +
+                " also holds native code of AOTInductor, which was not run (see bench --allow-native)");
   const Table table = make_table(nodes);
   if (json) {
     const Json result{{"expect", or_null(expect)}, {"as_expected", breaches.empty()}, {"not_as_expected", breaches}};

@@ -1,4 +1,4 @@
-// lissome bench: models against each other in one run, rounds interleaved.
+// lissome bench: times models against each other in one run, with interleaved rounds.
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -26,23 +26,26 @@ struct BenchFlags {
 };
 
 bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
-  Flags flags("bench",
-              "Times one model or more against each other, in rounds of one call each; ratios are against the first.");
+  Flags flags(
+      "bench",
+      "Times one or more models against each other, in rounds of one call each. Ratios compare with the first model.");
   flags.add("MODEL", to.models, kModelHelp);
   add_call_flags(flags, to.call);
   flags.add("--warmup", to.warmup, kWarmupHelp, 0);
   flags.add("--runs", to.runs, kRunsHelp, 1);
   add_session_flags(flags, to.asked);
   flags.add("--streams", to.streams,
-            "calls a second with 1 to N calls at once, the threads shared out among them; auto: as many as there are "
-            "threads; a limit on memory is shared out too");
-  flags.add("--allow-native", to.allow_native,
-            "time native code that AOTInductor put into a .pt2 too; it is loaded into this process and can run "
-            "arbitrary code: only for files that you trust");
+            "Measure calls per second with 1 to N calls at once, which share the threads and a limit on memory. auto: "
+            "N is the number of threads.");
+  flags.add(
+      "--allow-native", to.allow_native,
+      "Also time native code that AOTInductor put into a .pt2. It is loaded into this process and can run arbitrary "
+      "code, so use this only for files that you trust.");
   flags.add_json(to.json);
-  flags.add_hidden("--probe", to.probe);  // for probe_model alone
+  flags.add_hidden("--probe", to.probe);  // for probe_model() only
   if (!flags.parse(arguments)) return false;
-  if (to.models.empty() && to.probe.empty()) throw_error(ErrorKind::usage, "no model given\nSee lissome bench --help");
+  if (to.models.empty() && to.probe.empty())
+    throw_error(ErrorKind::usage, "no model was given\nSee lissome bench --help");
   if (!to.streams.empty() && !to.asked.buckets.empty())
     throw_error(ErrorKind::usage, "--streams and --buckets exclude each other: streams are measured without buckets");
   if (!to.streams.empty() && to.allow_native)
@@ -50,7 +53,7 @@ bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
   return true;
 }
 
-// For people: the last part of each path, where these differ too.
+// Short names for people: the last part of each path, if these differ.
 Table shorten_paths(Table table) {
   std::set<std::string> names, paths;
   for (const auto& row : table.rows) {
@@ -66,7 +69,7 @@ Table shorten_paths(Table table) {
   return table;
 }
 
-// One row of the table: a model as it is, within a limit, in buckets, or as native code, which has no session.
+// One row of the table: a model without options, within a limit, in buckets, or as native code, which has no session.
 struct Entry {
   std::string name, model;
   SessionFlags asked;
@@ -75,7 +78,7 @@ struct Entry {
   std::vector<TensorView> views;
   std::unique_ptr<AskedSession> session;
   NativeRun native;
-  size_t program = 0;  // of native code: the entry that it is compared with
+  size_t program = 0;  // for native code: index of the entry that it is compared with
 
   // Samples of one call.
   int64_t batch() const {
@@ -101,10 +104,11 @@ Entry open_entry(const BenchFlags& flags, const std::string& model, const Sessio
   return entry;
 }
 
-// Native code does not tell its inputs: it gets those of a program.
+// Native code does not describe its inputs, so it gets those of a program.
 Entry open_native_entry(const std::string& model, const std::vector<Entry>& others, size_t program) {
   if (others.empty())
-    throw_error(ErrorKind::usage, "the first model must be a program: native code does not tell its inputs\n",
+    throw_error(ErrorKind::usage,
+                "the first model must be a program, because native code does not describe its inputs\n",
                 "Name the .pt2 or .lissome that ", quote(model), " was compiled from before it");
   Entry entry;
   entry.name = model + " native code";
@@ -116,10 +120,10 @@ Entry open_native_entry(const std::string& model, const std::vector<Entry>& othe
   return entry;
 }
 
-// With --memory and --buckets every model again for each, so that what they cost is seen.
+// With --memory or --buckets every model is also timed without, to show the cost.
 std::vector<Entry> open_entries(const BenchFlags& flags, const Console& console) {
   const SessionFlags &asked = flags.asked, limited{asked.memory, {}, {}};
-  read_buckets(asked);  // a wrong form is told before anything is opened
+  read_buckets(asked);  // reports a wrong form before anything is opened
   std::vector<Entry> entries;
   for (const std::string& model : flags.models) {
     const NativeCode native = flags.allow_native ? load_torch().find_native_code(model) : NativeCode::none;
@@ -136,8 +140,8 @@ std::vector<Entry> open_entries(const BenchFlags& flags, const Console& console)
   return entries;
 }
 
-// How many times slower a limit makes its model: what was predicted from the rate of the file, and what came true. The
-// thread that reads has a processor of its own only where the others leave one.
+// How many times slower a limit makes its model, predicted from the rate of the file and measured. The reading thread
+// has a processor of its own only if the other threads leave one.
 Table predict_slowdowns(const std::vector<Entry>& entries, const Interleaved& timing) {
   Table table{"Within the limit", {{"model", ""}, {"read a call", "B"}, {"predicted", "x"}, {"measured", "x"}}, {}};
   for (size_t i = 1; i < entries.size(); ++i) {
@@ -152,7 +156,7 @@ Table predict_slowdowns(const std::vector<Entry>& entries, const Interleaved& ti
   return table;
 }
 
-// What padding changed of the answers.
+// The differences of outputs that padding causes.
 Table list_differences(const std::vector<Entry>& entries) {
   Table table{"In buckets", {{"model", ""}, {"answers differ by", ""}}, {}};
   for (const Entry& entry : entries) {
@@ -162,7 +166,7 @@ Table list_differences(const std::vector<Entry>& entries) {
   return table;
 }
 
-// Whether native code was compiled from the program that it is compared with: the largest difference of its answers.
+// The largest difference of outputs, which shows whether native code was compiled from the program beside it.
 Table compare_native(const std::vector<Entry>& entries) {
   Table table{"Native code", {{"model", ""}, {"answers differ by", ""}}, {}};
   for (const Entry& entry : entries) {
@@ -181,7 +185,7 @@ std::vector<int> read_streams(const std::string& text, int threads) {
   int count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error != std::errc() || end != text.data() + text.size() || count < 1 || count > StreamPool::kMostStreams)
-    throw_error(ErrorKind::usage, "--streams is auto or 1 to ", StreamPool::kMostStreams, ", not ", quote(text));
+    throw_error(ErrorKind::usage, "--streams must be auto or 1 to ", StreamPool::kMostStreams, ", not ", quote(text));
   return count == 1 ? std::vector{1} : std::vector{1, count};
 }
 
@@ -196,7 +200,7 @@ std::vector<std::string> list_notes(const std::vector<Entry>& entries) {
   return notes;
 }
 
-// `rounds` is 0 where none were interleaved; the first table is that of the models.
+// `rounds` is 0 if none were interleaved. The first table is that of the models.
 void print_figures(const BenchFlags& flags, const std::vector<Entry>& entries, size_t rounds, double confidence,
                    std::span<const Table> tables, const Console& console) {
   const std::vector<std::string> notes = list_notes(entries);
@@ -215,7 +219,7 @@ void print_figures(const BenchFlags& flags, const std::vector<Entry>& entries, s
               " threads, " + format_cell(100 * confidence, "") + " % bootstrap intervals, " + processor_name());
 }
 
-// Calls a second of each model by the number of streams.
+// Calls per second of each model by the number of streams.
 int bench_streams(const BenchFlags& flags, const Console& console) {
   constexpr double kSeconds = 3;
   Table table{"Streams",
@@ -292,13 +296,13 @@ Table make_table(const std::vector<Entry>& entries, const Interleaved& timing,
 int run_bench(const std::vector<std::string>& arguments, Console& console) {
   BenchFlags flags;
   if (!read_flags(flags, arguments)) return 0;
-  if (!flags.probe.empty()) {  // read by probe_model alone, of the same version: no answer to a user's --json
+  if (!flags.probe.empty()) {  // read only by probe_model() of the same version, so it has a form of its own
     console.print(print_json(run_probe(flags.probe, flags.call, flags.asked)) + "\n");
     return 0;
   }
   if (!flags.streams.empty()) return bench_streams(flags, console);
   const std::vector<Entry> entries = open_entries(flags, console);
-  const auto promise = console.promise(kGraceSeconds, {});  // the rounds so far, where no call takes longer
+  const auto promise = console.promise(kGraceSeconds, {});  // the rounds so far, unless a call takes longer
   std::vector<Contender> contenders;
   for (const Entry& entry : entries) contenders.push_back({entry.name, [&entry] { entry.run(); }});
   InterleaveOptions options;
@@ -307,7 +311,7 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   options.seed = flags.call.seed;
   options.should_stop = [] { return Console::interrupted(); };
   const Interleaved timing = compare_interleaved(contenders, options);
-  std::vector<std::optional<Probe>> probes;  // none of native code, and once interrupted
+  std::vector<std::optional<Probe>> probes;  // empty for native code and after an interrupt
   for (const Entry& entry : entries)
     probes.push_back(entry.native ? std::nullopt : probe_model(entry.model, flags.call, entry.asked));
   std::vector<Table> tables = {make_table(entries, timing, probes)};

@@ -1,5 +1,5 @@
-// lissome budget: how a model trains inside so much memory. What each module keeps and makes again, what a step will
-// take and how long, and the same as it came true.
+// lissome budget: shows how a model trains inside a memory budget: the values that each module keeps and recomputes,
+// and the memory and time of a step, predicted and measured.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
@@ -28,13 +28,13 @@ struct BudgetFlags {
 };
 
 bool read_flags(BudgetFlags& to, const std::vector<std::string>& arguments) {
-  Flags flags(
-      "budget",
-      "How a model trains inside a memory budget: what each module keeps for the backward pass and what it makes "
-      "again, told and measured.");
+  Flags flags("budget",
+              "Shows how a model trains inside a memory budget: the activations that each module keeps for the "
+              "backward pass and those that it recomputes, and the memory and time of a step, predicted and "
+              "measured. Without --data, inputs of the sizes of the export are generated.");
   flags.require("MODEL", to.model, kModelHelp);
   flags.require("--memory", to.memory, kTrainMemoryHelp);
-  flags.add("--data", to.data, std::string(kDataHelp) + "; default: generated, of the sizes of the export");
+  flags.add("--data", to.data, kDataHelp);
   flags.add("--labels", to.labels, kLabelsHelp);
   flags.add("--transforms", to.transforms, kTransformsHelp);
   flags.add("--loss", to.loss, kLossHelp);
@@ -58,12 +58,12 @@ TrainOptions make_options(const BudgetFlags& flags, const Program& model) {
   options.optimizer = find_optimizer(flags.optimizer);
   options.batch = parse_batch(flags.batch);
   if (options.batch == 0)
-    throw_error(ErrorKind::usage, "--batch auto is for lissome train; a budget is that of a number of samples");
+    throw_error(ErrorKind::usage, "--batch auto is for lissome train only; give lissome budget a number of samples");
   options.memory = parse_bytes(flags.memory);
   options.recompute = parse_recompute(flags.recompute);
   options.precision = parse_precision(flags.precision);
   if (!options.precision)
-    throw_error(ErrorKind::usage, "--precision auto is for lissome train; a budget is that of f32, bf16 or fp16");
+    throw_error(ErrorKind::usage, "--precision auto is for lissome train only; give lissome budget f32, bf16 or fp16");
   options.update_in_backward = flags.update_in_backward;
   options.lossy_activations = flags.lossy_activations;
   check_training_passes(flags.disabled);
@@ -75,63 +75,69 @@ TrainOptions make_options(const BudgetFlags& flags, const Program& model) {
 }
 
 Table make_module_table(const BudgetTrial& found) {
-  Table table{"Modules", {{"module", ""}, {"kept", "B"}, {"made again", "B"}, {"takes", "s"}}, {}};
-  for (const ModuleForecast& row : found.told.modules) {
-    if (row.kept == 0 && row.again == 0 && row.again_seconds == 0) continue;
+  Table table{"Modules", {{"module", ""}, {"kept", "B"}, {"recomputed", "B", false, "made again"}, {"takes", "s"}}, {}};
+  for (const ModuleForecast& row : found.predicted.modules) {
+    if (row.kept == 0 && row.recomputed == 0 && row.recompute_seconds == 0) continue;
     table.rows.push_back(
-        {row.module, static_cast<double>(row.kept), static_cast<double>(row.again), row.again_seconds});
+        {row.module, static_cast<double>(row.kept), static_cast<double>(row.recomputed), row.recompute_seconds});
   }
   return table;
 }
 
 Table make_memory_table(const BudgetTrial& found) {
-  Table table{"Memory", {{"what", ""}, {"keeping all", "B"}, {"told", "B"}, {"measured", "B"}}, {}};
-  const auto add = [&](const std::string& what, int64_t plain, int64_t told, int64_t measured) {
-    table.rows.push_back({what, static_cast<double>(plain), static_cast<double>(told), static_cast<double>(measured)});
+  Table table{"Memory", {{"what", ""}, {"keeping all", "B"}, {"predicted", "B", false, "told"}, {"measured", "B"}}, {}};
+  const auto add = [&](const std::string& what, int64_t plain, int64_t predicted, int64_t measured) {
+    table.rows.push_back(
+        {what, static_cast<double>(plain), static_cast<double>(predicted), static_cast<double>(measured)});
   };
   const auto add_same = [&](const std::string& what, int64_t bytes) { add(what, bytes, bytes, bytes); };
   add("weights", found.fixed.weights + found.fixed.saved(), found.fixed.weights, found.weights_measured);
   add_same("gradients", found.fixed.gradients);
   add_same("optimizer states", found.fixed.states);
   add_same("batch", found.batch_bytes);
-  add("activations and scratch", found.told.plain.total(), found.told.chosen.total(), found.measured.total());
-  add("all", found.keeping_all(), found.all_told(), found.all_measured());
+  add("activations and scratch", found.predicted.plain.total(), found.predicted.chosen.total(), found.measured.total());
+  add("all", found.keeping_all(), found.all_predicted(), found.all_measured());
   return table;
 }
 
-std::string describe_stored(const StepForecast& told) {
+std::string describe_stored(const StepForecast& predicted) {
   std::string text;
-  if (told.stored_lossy > 0) text += ", " + std::to_string(told.stored_lossy) + " activations wait in bf16";
-  if (told.offloaded == 0) return text;
-  return text + ", " + std::to_string(told.offloaded) + " activations of " + format_bytes(told.offloaded_bytes) +
-         " wait in a file";
+  if (predicted.stored_lossy > 0)
+    text += ", " + std::to_string(predicted.stored_lossy) + " activations are kept in bf16";
+  if (predicted.offloaded == 0) return text;
+  return text + ", " + std::to_string(predicted.offloaded) + " activations of " +
+         format_bytes(predicted.offloaded_bytes) + " are kept in a file";
 }
 
 void print(const BudgetTrial& found, const BudgetFlags& flags, Console& console) {
   const Table memory = make_memory_table(found), modules = make_module_table(found);
   if (flags.json) {
-    const Json result{{"memory", found.memory},
-                      {"schedule", found.told.method},
-                      {"nodes_run_again", found.told.runs_again},
-                      {"activations_in_bf16", found.told.stored_lossy},
-                      {"activations_in_file", found.told.offloaded},
-                      {"activations_in_file_bytes", found.told.offloaded_bytes},
-                      {"weights_in_file_bytes", found.fixed.waiting},
-                      {"weights_in_memory_at_once_bytes", found.fixed.waiting_at_once},
-                      {"seconds_told", found.told.seconds},
-                      {"seconds_told_keeping_all", found.told.plain_seconds},
-                      {"seconds_measured", found.seconds.median},
-                      {"diff", flags.diff ? list_diffs(found.passes) : Json()}};
+    Json result{{"memory", found.memory},
+                {"schedule", found.predicted.method},
+                {"nodes_recomputed", found.predicted.recomputed_nodes},
+                {"activations_in_bf16", found.predicted.stored_lossy},
+                {"activations_in_file", found.predicted.offloaded},
+                {"activations_in_file_bytes", found.predicted.offloaded_bytes},
+                {"weights_in_file_bytes", found.fixed.offloaded},
+                {"weights_in_memory_at_once_bytes", found.fixed.offloaded_at_once},
+                {"seconds_predicted", found.predicted.seconds},
+                {"seconds_predicted_keeping_all", found.predicted.plain_seconds},
+                {"seconds_measured", found.seconds.median},
+                {"diff", flags.diff ? list_diffs(found.passes) : Json()}};
+    repeat_old_key(result, "nodes_recomputed", "nodes_run_again");
+    repeat_old_key(result, "seconds_predicted", "seconds_told");
+    repeat_old_key(result, "seconds_predicted_keeping_all", "seconds_told_keeping_all");
     const Table tables[] = {memory, modules};
     return console.print(print_answer("budget", result, tables));
   }
   if (flags.diff) console.print(describe_diffs(found.passes));
-  const std::string waiting = found.fixed.waiting > 0 ? ", " + describe_waiting(found.fixed) : "";
+  const std::string offloaded = found.fixed.offloaded > 0 ? ", " + describe_offloaded(found.fixed) : "";
   console.print(render_table(memory, console.terminal()) + "\n" + render_table(modules, console.terminal()) +
-                "\nschedule: " + found.told.method + ", " + std::to_string(found.told.runs_again) + " nodes run again" +
-                describe_stored(found.told) + waiting + ". One step was told to take " +
-                format_duration(found.told.seconds) + " (" + format_duration(found.told.plain_seconds) +
-                " keeping all), measured " + format_duration(found.seconds.median) + "\n");
+                "\nschedule: " + found.predicted.method + ", " + std::to_string(found.predicted.recomputed_nodes) +
+                " nodes are recomputed" + describe_stored(found.predicted) + offloaded +
+                ". A step is predicted to take " + format_duration(found.predicted.seconds) + " (" +
+                format_duration(found.predicted.plain_seconds) + " keeping all) and was measured to take " +
+                format_duration(found.seconds.median) + "\n");
 }
 
 }  // namespace
@@ -144,7 +150,7 @@ int run_budget(const std::vector<std::string>& arguments, Console& console) {
   const TrainOptions options = make_options(flags, model);
   if (flags.data.empty())
     console.say(
-        "note: without --data, inputs are generated; sizes that vary are 16, or the nearest that the model takes");
+        "note: without --data, inputs are generated; dynamic sizes are 16, or the nearest size that the model takes");
   const Dataset found =
       flags.data.empty() ? make_example_data(model, options.loss) : load_dataset(flags.data, {.labels = flags.labels});
   const Dataset data = fit_batches(found, describe_inputs(model), options.batches);

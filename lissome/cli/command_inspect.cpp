@@ -1,4 +1,4 @@
-// lissome inspect: what is in a model.
+// lissome inspect: shows what a model contains.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@
 namespace lissome {
 namespace {
 
-// A finished model has a plan, and a program where it was kept; every other model has a program alone.
+// A finished model has a plan, and a program if it was kept. Every other model has only a program.
 struct Inspected {
   std::optional<Program> program;
   std::optional<Plan> plan;
@@ -65,11 +65,11 @@ Json list_facts(const std::string& path, const Inspected& model) {
 }  // namespace
 
 int run_inspect(const std::vector<std::string>& arguments, Console& console) {
-  Flags flags("inspect", "Inputs, outputs, dimensions, parameters, ops and program text of a model.");
+  Flags flags("inspect", "Shows the inputs, outputs, dimensions, parameters, ops and program text of a model.");
   std::string path;
   bool json = false, text = false;
   flags.require("MODEL", path, kModelHelp);
-  flags.add("--text", text, "print the program text alone");
+  flags.add("--text", text, "Print only the program text.");
   flags.add_json(json);
   if (!flags.parse(arguments)) return 0;
 

@@ -1,4 +1,4 @@
-// lissome optimize: model and goal in, proven faster model and report out.
+// lissome optimize: makes a model faster by measured steps until it meets a goal, and writes the model and a report.
 #include <ATen/core/ivalue.h>
 
 #include <sys/stat.h>
@@ -20,7 +20,7 @@
 namespace lissome {
 namespace {
 
-constexpr double kWaitForFirst = 0.6;  // seconds that an interrupt waits for the original to be there
+constexpr double kWaitForFirst = 0.6;  // seconds that an interrupt waits until the original has run
 
 struct OptimizeFlags {
   std::string model, data, labels, metric, latency, memory, max_loss, precision, time = "10min", output, report,
@@ -33,29 +33,30 @@ struct OptimizeFlags {
 };
 
 bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
-  Flags flags("optimize",
-              "Makes a model faster or smaller. Each step is measured against the step before, on your data; what does "
-              "not pay is undone. Without a goal: as fast as the loss allows.");
+  Flags flags(
+      "optimize",
+      "Makes a model faster or smaller. Each step is measured on your data against the step before, and is undone if "
+      "it does not pay. Without a goal, the model becomes as fast as --max-loss allows.");
   flags.require("MODEL", to.model, kModelHelp);
   flags.add("--data", to.data, kDataHelp);
   flags.add("--labels", to.labels, kLabelsHelp);
   flags.add("--metric", to.metric,
-            "top1, cosine, rel_error or mse; default: top1 with class labels, else cosine; without labels: agreement "
-            "with the "
-            "original");
-  flags.add("--latency", to.latency, "goal: one call takes at most this, such as 5ms");
-  flags.add("--memory", to.memory, "goal: weights and all intermediate values, such as 200MiB");
-  flags.add("--max-loss", to.max_loss, "what the metric may lose, absolute; default 0.5%");
-  flags.add("--precision", to.precision, "f32, bf16 or int8: no smaller numbers but these are tried; default: all");
+            "Metric of quality: top1, cosine, rel_error or mse. Default: top1 with class labels, else cosine. Without "
+            "labels, it measures the agreement with the original model.");
+  flags.add("--latency", to.latency, "Goal for the time of a call, for example 5ms.");
+  flags.add("--memory", to.memory, "Goal for the memory of weights and all intermediate values, for example 200MiB.");
+  flags.add("--max-loss", to.max_loss, "Largest absolute loss of the metric. Default: 0.5%.");
+  flags.add("--precision", to.precision,
+            "The only lower precision that is tried: bf16 or int8, or f32 for none. Default: all are tried.");
   flags.add("--batch", to.batch, kCallBatchHelp, 0);
-  flags.add("--threads", to.threads, "0: what is fastest is measured", 0, kMostThreads);
+  flags.add("--threads", to.threads, "Threads; 0: the fastest number, which is measured.", 0, kMostThreads);
   add_lower_flags(flags, to.lower);
-  flags.add("--time", to.time, "bound on the whole search, such as 10min");
+  flags.add("--time", to.time, "Limit on the time of the whole search, for example 10min.");
   flags.add("--seed", to.seed, kSeedHelp);
   flags.require("-o,--output", to.output, kModelOutputHelp);
   add_contents_flag(flags, to.keep_original);
   flags.add("--report", to.report, kReportHelp);
-  flags.add("--keep-steps", to.keep_steps, "a folder for the models before and after every accepted step");
+  flags.add("--keep-steps", to.keep_steps, "Folder for the models before and after every accepted step.");
   flags.add_json(to.json);
   return flags.parse(arguments);
 }
@@ -64,7 +65,7 @@ Dtype parse_precision(const std::string& text) {
   if (text == "f32") return Dtype::f32;
   if (text == "bf16") return Dtype::bf16;
   if (text == "int8") return Dtype::i8;
-  throw_error(ErrorKind::usage, "--precision is f32, bf16 or int8, not ", quote(text));
+  throw_error(ErrorKind::usage, "--precision must be f32, bf16 or int8, not ", quote(text));
 }
 
 std::string quote_for_shell(const std::string& word) {
@@ -92,15 +93,15 @@ OptimizeOptions make_options(const OptimizeFlags& flags, const std::vector<std::
   return options;
 }
 
-// Where a better one cannot be written, the search goes on: what was kept before stays, and the end may find room.
-// Where not even the original can, nothing could be promised.
+// If a better model cannot be written, the search continues: the one before stays, and at the end there may be room. If
+// not even the original can be written, an interrupt could deliver nothing, so this throws.
 void keep_so_far(BestSoFar& best, const Optimized& so_far, bool better, const Console& console) {
   try {
     best.keep(so_far, better);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::io || !best.keeps_any()) throw;
     check_mappings();
-    console.say("note: the best so far was not kept: " + error.message());
+    console.say("note: the best model so far was not written: " + error.message());
   }
 }
 
@@ -122,7 +123,7 @@ int run_optimize(const std::vector<std::string>& arguments, Console& console) {
     data = fit_dataset(load_dataset(flags.data, {.labels = flags.labels}), describe_inputs(program));
     for (const std::string& note : data->notes) console.say("note: " + note);
   }
-  if (!data) console.say("note: no --data, so only exact steps are tried, on generated inputs");
+  if (!data) console.say("note: without --data, only exact steps are tried, on generated inputs");
   if (data && options.precision.value_or(Dtype::i8) == Dtype::i8) {
     const std::string slow = explain_int8_without_vnni();
     if (!slow.empty()) console.say("note: " + slow);

@@ -1,4 +1,4 @@
-// lissome peaks: what this machine can do at most.
+// lissome peaks: shows the peak performance of this machine.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@ namespace {
 
 struct Limit {
   const char* name;  // in the table
-  const char* key;   // with --json, in the base unit: multiply-adds or bytes a second, or seconds
+  const char* key;   // in --json, in the base unit: multiply-adds or bytes per second, or seconds
   double MachinePeaks::* field;
   const char* unit;  // of the table: `scale` of the base unit
   double scale;
@@ -33,7 +33,7 @@ constexpr Limit kLimits[] = {
     {"first touch of a page", "first_touch_of_a_page", &MachinePeaks::page_fault, "us", 1e-6},
 };
 
-// NaN where this machine has no such thing.
+// NaN if the machine does not have this unit.
 Table make_table(const std::vector<MachinePeaks>& columns) {
   Table table{"Peaks", {{"limit", ""}, {"unit", ""}}, {}};
   for (const MachinePeaks& peaks : columns) {
@@ -66,11 +66,14 @@ Json list_peaks(const std::vector<MachinePeaks>& columns) {
 }  // namespace
 
 int run_peaks(const std::vector<std::string>& arguments, Console& console) {
-  Flags flags("peaks", "What this machine can do at most, with one thread and with all. Measured once, then kept.");
+  Flags flags(
+      "peaks",
+      "Shows the peak performance of this machine, with one thread and with all. It is measured once and cached.");
   int threads = 0;
   bool again = false, json = false;
-  flags.add("--threads", threads, "0: one, one for each core, and all that this process may use", 0, kMostThreads);
-  flags.add("--again", again, "measure anew");
+  flags.add("--threads", threads, "Threads; 0: one, one for each core, and all that this process may use.", 0,
+            kMostThreads);
+  flags.add("--again", again, "Measure anew instead of reading the cache.");
   flags.add_json(json);
   if (!flags.parse(arguments)) return 0;
 

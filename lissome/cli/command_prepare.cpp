@@ -1,4 +1,4 @@
-// lissome prepare: what needs neither data nor search.
+// lissome prepare: makes a model faster by steps that need neither data nor search.
 #include <ATen/core/ivalue.h>
 
 #include <nlohmann/json.hpp>
@@ -19,7 +19,10 @@
 namespace lissome {
 
 int run_prepare(const std::vector<std::string>& arguments, Console& console) {
-  Flags flags("prepare", "Eval form, folded, fused, laid out, saved. Exact up to rounding; no data, no search.");
+  Flags flags(
+      "prepare",
+      "Makes the eval form of a model, folds, fuses and lays out its ops, and saves it. Results are exact up to "
+      "rounding. It needs no data and searches nothing.");
   std::string model, output, input;
   std::vector<std::string> disabled;
   LowerFlags lower{.effort = "fast", .kernels = {}};
@@ -50,12 +53,12 @@ int run_prepare(const std::vector<std::string>& arguments, Console& console) {
   const Program program = prepare_inference(original, pipeline, &results);
   std::vector<NamedArray> example;  // the tensors of `lowering` share its memory
   if (!input.empty()) {
-    std::vector<std::string> told;
-    example = fit_inputs(load_arrays(input), describe_inputs(program), input, &told);
-    for (const std::string& note : told) console.say("note: " + note);
+    std::vector<std::string> notes;
+    example = fit_inputs(load_arrays(input), describe_inputs(program), input, &notes);
+    for (const std::string& note : notes) console.say("note: " + note);
     lowering.inputs = to_ivalues(example);
   } else if (lowering.effort != Effort::fast && !program.dimensions.empty()) {
-    console.say("note: sizes that vary are timed at their smallest; --input tells those that count");
+    console.say("note: kernels are timed at the smallest dynamic sizes; give --input to time them at other sizes");
   }
   const Plan plan = lower_program(program, lowering);
   std::vector<std::string> notes = list_lowering_notes(plan, lower);

@@ -1,4 +1,4 @@
-// lissome profile: where the time goes, by node and by module, in the user's words.
+// lissome profile: shows where the time goes, by node and by module.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -22,13 +22,15 @@ struct ProfileFlags {
 };
 
 bool read_flags(ProfileFlags& to, const std::vector<std::string>& arguments) {
-  Flags flags("profile", "Time, memory and kernel of every node and module: means over the quieter half of the calls.");
+  Flags flags("profile",
+              "Shows time, memory and kernel of every node and module, as means over the faster half of the calls.");
   flags.require("MODEL", to.model, kModelHelp);
   add_call_flags(flags, to.call);
   flags.add("--warmup", to.warmup, kWarmupHelp, 0);
   flags.add("--runs", to.runs, kRunsHelp, 1);
-  flags.add("--trace", to.trace, "write a Chrome trace (chrome://tracing, Perfetto) of the last call");
-  flags.add("--explain", to.explain, "by node: share of the machine's limit, and why other kernels were not taken");
+  flags.add("--trace", to.trace, "File for a Chrome trace (chrome://tracing, Perfetto) of the last call.");
+  flags.add("--explain", to.explain,
+            "Show for each node its share of the machine's limit, and why other kernels were not chosen.");
   flags.add_json(to.json);
   return flags.parse(arguments);
 }
@@ -53,7 +55,7 @@ Table make_node_table(const Profile& profile, double sum) {
   return table;
 }
 
-// Time by module and by each module around it.
+// Time of each module, its submodules included.
 Table make_module_table(const Profile& profile, double sum) {
   std::map<std::string, double> seconds;
   for (const NodeTime& node : profile.nodes) {
@@ -69,7 +71,7 @@ Table make_module_table(const Profile& profile, double sum) {
   return table;
 }
 
-// For people: a tree, children indented, each with the last part of its name.
+// Names for people: a tree with indented children, each with the last part of its name.
 Table indent_modules(Table table) {
   for (auto& row : table.rows) {
     auto& module = std::get<std::string>(row.front());
@@ -102,7 +104,7 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
   const std::vector<NamedArray> inputs =
       choose_inputs(session.plan(), flags.call.input, flags.call.batch, flags.call.seed, say_notes(console));
   const std::vector<TensorView> views = view_arrays(inputs);
-  const auto promise = console.promise(kGraceSeconds, {});  // means over the calls so far, where none takes longer
+  const auto promise = console.promise(kGraceSeconds, {});  // means over the calls so far, unless a call takes longer
   const Profile profile = measure_nodes(session, views, flags.warmup, flags.runs);
   double sum = 0;
   for (const NodeTime& node : profile.nodes) sum += node.typical;

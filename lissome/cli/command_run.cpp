@@ -1,5 +1,5 @@
-// lissome run: arrays in, arrays out; from one file, or from a stream of files, each of which gets its own outputs as
-// soon as they are there.
+// lissome run: runs a model on arrays of one file or of several files. Each file gets its own outputs as soon as they
+// are computed.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -31,13 +31,13 @@ struct RunFlags {
 bool read_flags(RunFlags& to, const std::vector<std::string>& arguments) {
   Flags flags("run", "Runs a model on arrays from files.");
   flags.require("MODEL", to.model, kModelHelp);
-  flags.require(
-      "--input", to.inputs,
-      ".npz, .npy or .safetensors: arrays by name, or in order; given again, or a folder of such files: one after the "
-      "other");
+  flags.require("--input", to.inputs,
+                "The inputs: an .npz, .npy or .safetensors whose arrays are matched by name or order, or a folder of "
+                "such files. May be given several times; the model runs on one after the other.");
   flags.add("-o,--output", to.output,
-            "where the outputs go, an .npz; of several inputs a folder, NAME.npz for NAME.npz; default: only their "
-            "sizes are printed, and with --json their values");
+            "File for the outputs, an .npz. For several inputs it is a folder, with NAME.npz for the input NAME.npz. "
+            "Default: "
+            "sizes of the outputs are printed, and with --json their values.");
   flags.add("--threads", to.threads, kModelThreadsHelp, 0, kMostThreads);
   flags.add("--device", to.device, kDeviceHelp);
   add_session_flags(flags, to.asked);
@@ -45,7 +45,7 @@ bool read_flags(RunFlags& to, const std::vector<std::string>& arguments) {
   return flags.parse(arguments);
 }
 
-// The files of a folder by name; a file is itself.
+// The files of a folder, sorted by name, or the file itself.
 std::vector<std::string> list_files(const std::string& path) {
   std::error_code failed;
   if (!fs::is_directory(path, failed)) return {path};
@@ -66,19 +66,19 @@ std::string make_output_path(const std::string& folder, const std::string& input
   return (fs::path(folder) / fs::path(input).stem()).string() + ".npz";
 }
 
-// Before anything runs: two inputs must not write to one file, and the folder must be there.
+// Checks before anything runs that no two inputs write to one file, and creates the folder.
 void prepare_output_folder(const std::string& folder, const std::vector<std::string>& inputs) {
   std::set<std::string> paths;
   for (const std::string& input : inputs) {
     if (!paths.insert(make_output_path(folder, input)).second)
-      throw_error(ErrorKind::usage, "two inputs are called ", quote(fs::path(input).stem().string()),
+      throw_error(ErrorKind::usage, "two inputs are named ", quote(fs::path(input).stem().string()),
                   ", and so would be their outputs in ", quote(folder), "\nGive them different names");
   }
   std::error_code failed;
-  fs::create_directory(folder, failed);  // no error where it is there
+  fs::create_directory(folder, failed);  // no error if it exists
   if (failed || !fs::is_directory(folder))
     throw_error(ErrorKind::usage, "the outputs of several inputs need a folder, and ", quote(folder),
-                " cannot be one: ", failed ? failed.message() : "a file of that name is there");
+                " cannot be one: ", failed ? failed.message() : "a file has this name");
   sweep_temporary_files(folder);
 }
 
@@ -96,19 +96,19 @@ std::vector<NamedArray> name_outputs(const Plan& plan, std::vector<Array> arrays
   return outputs;
 }
 
-// Why answers may differ from those without --buckets, and what --memory costs.
+// Notes on differences that --buckets causes and on the cost of --memory.
 void tell_cost(const AskedSession& session, const Console& console) {
   if (const std::optional<double> difference = session.seen_difference()) {
     char text[32];
     std::snprintf(text, sizeof text, "%.2g", *difference);
-    console.say("note: padded up to the buckets, answers differ by " + std::string(text) +
-                " of their largest element at most");
+    console.say("note: with padding to the buckets, outputs differ by at most " + std::string(text) +
+                " of their largest element");
   }
   if (const StreamFacts stream = session.session().stream(); stream.streamed > 0)
     console.say("note: " + describe_stream(stream));
 }
 
-// The arrays that there are; outputs that are none have no storage.
+// The arrays with storage; outputs that are None have none.
 std::vector<NamedArray> run_once(AskedSession& session, const std::vector<NamedArray>& inputs) {
   std::vector<NamedArray> outputs = name_outputs(session.session().plan(), session.run(view_arrays(inputs)));
   std::erase_if(outputs, [](const NamedArray& named) { return named.array.storage == nullptr; });
@@ -130,7 +130,7 @@ void add_rows(Table& table, const std::string& input, const std::vector<NamedArr
   }
 }
 
-// With the values, unless they went into a file.
+// Includes the values, unless they were written to a file.
 void add_outputs(Json& list, const std::string& input, const std::vector<NamedArray>& outputs, bool with_values) {
   for (const NamedArray& output : outputs) {
     list.push_back({{"input", input},
@@ -177,7 +177,7 @@ int run_run(const std::vector<std::string>& arguments, Console& console) {
   const std::string other = describe_other_machine(plan->machine, std::min(plan->machine.threads, usable_threads()));
   if (!other.empty()) console.say("note: " + other);
   AskedSession session(plan, flags.threads, flags.asked, view_arrays(inputs));
-  // The outputs of the inputs that are done; a call that takes longer is cut.
+  // Delivers the outputs of finished inputs; a call that takes longer is ended.
   const auto promise = stream ? console.promise(kGraceSeconds, {}) : nullptr;
   Table table = make_table(stream);
   Json listed = Json::array();

@@ -1,4 +1,4 @@
-// lissome train: a model as torch.export gives it, data and a loss in, a trained model in eval form out.
+// lissome train: trains a model of torch.export on data with a loss, and writes it in eval form.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
@@ -23,7 +23,7 @@
 namespace lissome {
 namespace {
 
-// Nearly all that an answer may take: weights and the optimizer's states are on their way to a disk.
+// Nearly the whole time that an answer may take, because weights and optimizer states are written to disk.
 constexpr double kSecondsToSave = kAnswerSeconds - 0.06;
 
 void save_weights(const Program& program, const std::string& path) {
@@ -35,7 +35,7 @@ void save_weights(const Program& program, const std::string& path) {
   save_safetensors(path, arrays);
 }
 
-// A log that cannot be written any more is told and left; training goes on.
+// If the log can no longer be written, reports it and training continues without the log.
 void write_log(std::optional<TrainLog>& log, Console& console, const auto& write) {
   if (!log) return;
   try {
@@ -43,28 +43,28 @@ void write_log(std::optional<TrainLog>& log, Console& console, const auto& write
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::io) throw;
     log.reset();
-    console.say("note: " + error.message() + ". Nothing more is logged, training goes on");
+    console.say("note: " + error.message() + ". The log ends here, and training continues");
   }
 }
 
-// From the first step on there is something to keep: once interrupted, training has a moment to finish its step and to
-// write snapshot and model. What was not written by then is told; files of older steps stay as they are.
+// From the first step on, an interrupted training has a moment to finish its step and to write snapshot and model. Then
+// it reports files that are not written; files of older steps stay as they are.
 class TrainPromise {
  public:
   TrainPromise(const TrainFlags& flags, bool takes_snapshots, const Console& console)
       : flags_(flags), takes_snapshots_(takes_snapshots), console_(console) {}
 
   void begin() {
-    if (!promise_) promise_ = console_.promise(kSecondsToSave, [this] { tell_missing(); });
+    if (!promise_) promise_ = console_.promise(kSecondsToSave, [this] { report_missing(); });
   }
   void note_written() { written_ = true; }
 
  private:
-  void tell_missing() const {
+  void report_missing() const {
     const std::string folder = choose_snapshot_folder(flags_);
     const bool saved = takes_snapshots_ && std::filesystem::is_directory(folder) && !list_snapshots(folder).empty();
     if (!written_) console_.say("note: " + flags_.output + " could not be written within a second");
-    console_.say(saved ? "go on with --resume " + folder : "note: no snapshot was saved yet");
+    console_.say(saved ? "continue with --resume " + folder : "note: no snapshot was saved yet");
   }
 
   const TrainFlags& flags_;
@@ -96,7 +96,7 @@ TrainCallbacks make_callbacks(std::optional<TrainLog>& log, TrainPromise& promis
 std::optional<TrainBeside> read_beside(const TrainFlags& flags) {
   if (flags.beside.empty()) return std::nullopt;
   if (flags.report.empty())
-    throw_error(ErrorKind::usage, "--beside shows another training in the report: give --report too");
+    throw_error(ErrorKind::usage, "--beside needs --report, in which it shows the other training");
   return TrainBeside{std::filesystem::path(flags.beside).stem().string(), read_train_log(flags.beside)};
 }
 
@@ -167,10 +167,10 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   console.say("peak memory: " + format_bytes(record.peak_memory) + " held by allocators; written to " + flags.output);
   const std::string snapshots = choose_snapshot_folder(flags);
   if (record.interrupted) {
-    if (options.snapshots) console.say("go on with --resume " + snapshots);
+    if (options.snapshots) console.say("continue with --resume " + snapshots);
     return 130;
   }
-  // What nobody asked for was for the case of an accident.
+  // Removes snapshots that the user did not ask for: they were for the case of a failure.
   if (options.snapshots && flags.snapshots.empty() && snapshots == flags.output + ".snapshots")
     remove_snapshots(snapshots);
   return 0;

@@ -12,8 +12,8 @@
 namespace lissome {
 namespace {
 
-constexpr double kSecondsBetweenLines = 0.2;  // on a terminal
-constexpr double kSecondsBetweenLogs = 10;    // elsewhere
+constexpr double kSecondsBetweenLines = 0.2;  // between progress lines on a terminal
+constexpr double kSecondsBetweenLogs = 10;    // between progress lines elsewhere
 
 int find_width() {
   winsize size{};
@@ -29,7 +29,7 @@ Console::Console()
       color_(!read_environment("NO_COLOR")) {}
 
 void Console::print(const std::string& text) const {
-  check_mappings();  // what was computed from a mapping that broke must not look like a result
+  check_mappings();  // a result that was computed from a broken mapping must not be printed
   clear_progress();
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (!written) throw_error(ErrorKind::io, "the result could not be written to stdout");

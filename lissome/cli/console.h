@@ -1,5 +1,5 @@
-// What every command shares: results on stdout, the rest on stderr; colour only where a terminal shows it and NO_COLOR
-// is unset; progress with the time left; what a command delivers when it is interrupted.
+// The output of all commands: results on stdout, everything else on stderr. Colour only on a terminal and without
+// NO_COLOR. Shows progress with the time left, and delivers results when a command is interrupted.
 #pragma once
 
 #include <atomic>
@@ -19,21 +19,22 @@ class Console {
   virtual ~Console() = default;
 
   // Virtual, so that the torch library calls the program's console without linking it.
-  virtual void print(const std::string& text) const;  // a result, to stdout; throws io when stdout is closed or full
-  virtual void say(const std::string& text) const;    // a line to stderr, over the progress line
-  virtual TerminalOptions terminal() const;           // of stdout
-  virtual WorkControl control();                      // progress to stderr, stop on SIGINT and SIGTERM
-  // A Promise of interrupt.h as long as what is returned lives.
+  virtual void print(
+      const std::string& text) const;               // prints a result to stdout; throws io if stdout is closed or full
+  virtual void say(const std::string& text) const;  // prints a line to stderr, over the progress line
+  virtual TerminalOptions terminal() const;         // options of stdout
+  virtual WorkControl control();                    // shows progress on stderr, stops on SIGINT and SIGTERM
+  // Makes a Promise of interrupt.h that lives as long as the returned object.
   virtual std::shared_ptr<void> promise(double grace, std::function<void()> deliver) const;
   void disable_color() { color_ = false; }
-  static bool interrupted();  // while a promise stands; without one the program has ended
+  static bool interrupted();  // only during a promise; without one a signal ends the program
 
  private:
   void show_progress(const Progress& progress);
   void clear_progress() const;
 
   bool stdout_terminal_ = false, stderr_terminal_ = false, color_ = true;
-  mutable std::atomic<bool> progress_shown_ = false;  // a delivering thread prints, too
+  mutable std::atomic<bool> progress_shown_ = false;  // atomic, because a delivering thread prints too
   double last_shown_ = -1;
   Stopwatch watch_;
 };

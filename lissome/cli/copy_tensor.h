@@ -1,4 +1,4 @@
-// A tensor of libtorch as an array of its own, dense and row-major.
+// Copies a tensor of libtorch into an array, dense and row-major.
 #pragma once
 
 #include <ATen/core/Tensor.h>

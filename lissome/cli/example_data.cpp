@@ -9,7 +9,7 @@ namespace lissome {
 namespace {
 
 constexpr uint64_t kSeed = 0;
-constexpr int64_t kSmallestBatch = 0;  // in the words of CallSizes::choose
+constexpr int64_t kSmallestBatch = 0;  // as CallSizes::choose() defines it
 
 const at::Tensor& find_output(const Program& model, const std::vector<c10::IValue>& outputs, const std::string& name) {
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -19,8 +19,8 @@ const at::Tensor& find_output(const Program& model, const std::vector<c10::IValu
               "that is a tensor");
 }
 
-// Class 0 for each score, or targets like the output. Classes are dimension 1, or the last of [samples, words,
-// classes].
+// Labels of class 0 for each score, or targets like the output. Classes are dimension 1, or the last of [samples,
+// words, classes].
 Array make_labels(const at::Tensor& output, LossKind loss) {
   Sizes sizes = output.sizes().vec();
   if (loss != LossKind::cross_entropy) return make_array(Dtype::f32, sizes);

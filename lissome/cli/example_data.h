@@ -1,4 +1,4 @@
-// Samples where a command needs only their sizes.
+// Generates samples for commands that need only their sizes.
 #pragma once
 
 #include "lissome/data.h"
@@ -6,8 +6,8 @@
 
 namespace lissome {
 
-// Generated inputs of the export's own sizes, for the smallest batch, and labels that fit the loss; see
-// CallSizes::choose() for sizes that vary. Throws what running the model on them throws.
+// Generates inputs of the export's sizes for the smallest batch, and labels that fit the loss. Dynamic sizes are those
+// of CallSizes::choose(). Throws the errors of running the model on them.
 Dataset make_example_data(const Program& model, const LossOptions& loss);
 
 }  // namespace lissome

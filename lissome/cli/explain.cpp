@@ -1,4 +1,4 @@
-// Why each node runs as it does.
+// Explains for each node its kernel, its time and the limit of the machine.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,15 +9,15 @@ namespace lissome {
 namespace {
 
 struct Limit {
-  double seconds = 0;  // no kernel can be faster; 0 when unknown
+  double seconds = 0;  // the least time of any kernel; 0 if unknown
   const char* what = "";
 };
 
-// The roofline (Williams et al. 2009): products at the rate of the registers, or bytes at the rate of the smallest
+// The roofline (Williams et al. 2009): the time of products at the peak rate, or of bytes at the rate of the smallest
 // memory that holds the whole model.
 Limit find_limit(const NodeTime& node, const MachinePeaks& peaks, double read_rate) {
   if (node.kernel == "reference" || node.kernel == "session") return {};
-  // Without products of bf16, bf16 is widened and multiplied as f32.
+  // Without bf16 products, bf16 is widened and multiplied as f32.
   const double products_rate = node.multiplied == Dtype::u8     ? peaks.multiply_u8s8
                                : node.multiplied == Dtype::bf16 ? std::max(peaks.multiply_bf16, peaks.multiply_f32)
                                                                 : peaks.multiply_f32;
@@ -25,7 +25,7 @@ Limit find_limit(const NodeTime& node, const MachinePeaks& peaks, double read_ra
   const double memory = read_rate > 0 ? static_cast<double>(node.bytes) / read_rate : 0;
   const double least = std::max(compute, memory);
   if (least <= 0) return {};
-  // Work that is over before the threads have met is bound by their meeting.
+  // Work that is shorter than a barrier is bound by the barrier.
   if (least < peaks.barrier) return {least, "overhead"};
   return {least, compute >= memory ? "compute" : "memory"};
 }
@@ -36,7 +36,7 @@ double choose_read_rate(const MachinePeaks& peaks, int64_t working_set, const Ca
   return peaks.read_memory;
 }
 
-// Timed ones first; those refused for the same reason together.
+// Lists timed kernels first, and groups kernels that were refused for the same reason.
 std::string describe_others(const PlanChoice& choice) {
   std::vector<std::string> others, reasons;
   std::map<std::string, std::vector<std::string>> refused;
@@ -73,7 +73,7 @@ Table explain_nodes(const Plan& plan, const Profile& profile, const MachinePeaks
                {"chosen", ""},
                {"others", "", true}},
               {}};
-  std::string last;  // what concerns a node is told once, with the first of its steps
+  std::string last;  // a node is explained once, with the first of its steps
   for (const NodeTime& node : profile.nodes) {
     const Limit limit = find_limit(node, peaks, read_rate);
     const auto choice = choices.find(node.origin.node);

@@ -17,7 +17,7 @@ template <typename T>
 struct Range {
   T least, most;
 
-  // Without the limit that only the type sets.
+  // Leaves out a limit that only the type sets.
   std::string describe() const {
     if (least == std::numeric_limits<T>::lowest()) return "a whole number";
     std::ostringstream text;
@@ -26,8 +26,15 @@ struct Range {
     text << " to " << most;
     return text.str();
   }
-  bool holds(T number) const { return number >= least && number <= most; }  // NaN is in no range
+  bool holds(T number) const { return number >= least && number <= most; }  // false for NaN
 };
+
+// The help with a note in parentheses before its last period.
+std::string append_note(std::string help, const std::string& note) {
+  const bool ends = help.ends_with('.');
+  if (ends) help.pop_back();
+  return help + " (" + note + ")" + (ends ? "." : "");
+}
 
 template <typename T>
 void add_number(CLI::App& app, const std::string& name, T& to, const std::string& help, const Range<T>& range) {
@@ -37,10 +44,10 @@ void add_number(CLI::App& app, const std::string& name, T& to, const std::string
     return read && range.holds(number) ? std::string() : word + " was given; " + range.describe() + " is allowed";
   };
   const bool is_whole = std::is_integral_v<T>;
-  std::ostringstream told;
-  told << help << " (" << range.describe();
-  if (range.holds(to)) told << "; default " << to;
-  app.add_option(name, to, told.str() + ")")
+  std::ostringstream text;
+  text << range.describe();
+  if (range.holds(to)) text << "; default " << to;
+  app.add_option(name, to, append_note(help, text.str()))
       ->type_name(is_whole ? "N" : "NUMBER")
       ->check(CLI::Validator(refuse_others, std::string()));
 }
@@ -59,10 +66,10 @@ void Flags::require(const std::string& name, std::vector<std::string>& to, const
 }
 
 void Flags::add(const std::string& name, std::string& to, const std::string& help, const char* type) {
-  app_->add_option(name, to, to.empty() ? help : help + " (default " + to + ")")->type_name(type);
+  app_->add_option(name, to, to.empty() ? help : append_note(help, "default " + to))->type_name(type);
 }
 
-// A flag is given once for each value, so that what follows one may be a model.
+// A flag takes one value at a time, so that a model may follow it.
 void Flags::add(const std::string& name, std::vector<std::string>& to, const std::string& help) {
   CLI::Option* option = app_->add_option(name, to, help);
   if (name.starts_with("--")) option->allow_extra_args(false);
@@ -71,7 +78,7 @@ void Flags::add(const std::string& name, std::vector<std::string>& to, const std
 void Flags::add(const std::string& name, bool& to, const std::string& help) { app_->add_flag(name, to, help); }
 
 void Flags::add(const std::string& name, uint64_t& to, const std::string& help) {
-  app_->add_option(name, to, help + " (default " + std::to_string(to) + ")")->type_name("N");
+  app_->add_option(name, to, append_note(help, "default " + std::to_string(to)))->type_name("N");
 }
 
 void Flags::add(const std::string& name, int& to, const std::string& help, int least, int most) {
@@ -87,6 +94,8 @@ void Flags::add(const std::string& name, double& to, const std::string& help, do
 }
 
 void Flags::add_hidden(const std::string& name, std::string& to) { app_->add_option(name, to)->group(""); }
+
+void Flags::add_hidden(const std::string& name, bool& to) { app_->add_flag(name, to)->group(""); }
 
 void Flags::add_json(bool& to) { add("--json", to, kJsonHelp); }
 

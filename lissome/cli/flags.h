@@ -1,5 +1,5 @@
-// Flags of a command, read the same way everywhere: a wrong one is a usage error with the help at hand. A face over
-// CLI11, whose headers take seconds a file: flags.cpp alone includes them.
+// Reads the flags of a command. A wrong flag is a usage error that names the help. Only flags.cpp includes CLI11, whose
+// headers take seconds to compile.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class Flags {
   Flags(const std::string& command, const std::string& help);
   ~Flags();
 
-  // A name without dashes is a positional argument. `to` keeps its value where the flag is absent, and must outlive
-  // parse; the help tells that value as the default, unless it is empty or out of range. `type` is the word for the
+  // A name without dashes is a positional argument. `to` keeps its value if the flag is absent, and must outlive
+  // parse(). The help shows that value as the default, unless it is empty or out of range. `type` is the word for the
   // value in the help.
   void require(const std::string& name, std::string& to, const std::string& help);
   void require(const std::string& name, std::vector<std::string>& to, const std::string& help);
@@ -30,13 +30,15 @@ class Flags {
   // Whole numbers from `least` to `most`.
   void add(const std::string& name, int& to, const std::string& help, int least, int most = INT32_MAX);
   void add(const std::string& name, int64_t& to, const std::string& help, int64_t least, int64_t most = INT64_MAX);
-  // A number of at least `least`.
+  // A number from `least` on.
   void add(const std::string& name, double& to, const std::string& help, double least);
+  // A flag that the help does not show, such as the old name of a flag.
   void add_hidden(const std::string& name, std::string& to);
+  void add_hidden(const std::string& name, bool& to);
 
   void add_json(bool& to);
 
-  // Returns false when help was printed and the command is done. Throws usage for anything wrong.
+  // Returns false if help was printed and the command is done. Throws usage for any error.
   bool parse(const std::vector<std::string>& arguments);
 
  private:
@@ -45,11 +47,11 @@ class Flags {
   std::unique_ptr<CLI::App> app_;
 };
 
-// What every command that calls a model reads: which inputs, on how many threads, and where.
+// The flags of every command that calls a model: its inputs, threads and device.
 struct CallFlags {
   std::string input;
-  int64_t batch = 0;  // 0: the smallest that the model takes
-  int threads = 0;    // 0: those that the model was made for
+  int64_t batch = 0;  // 0: the smallest batch that the model takes
+  int threads = 0;    // 0: the number that the model was made for
   uint64_t seed = 0;
   std::string device = "cpu";
 };

@@ -128,7 +128,7 @@ InspectTables describe_plan(const Plan& plan) {
     tables.outputs.rows.push_back({output.name, describe_value(plan, output.value)});
   }
   std::map<std::string, int> counts;
-  std::set<std::string> nodes;  // one node may have become several steps
+  std::set<std::string> nodes;  // one node may be lowered to several steps
   for (const PlanStep& step : plan.steps) {
     for (const PlanOrigin& origin : step.origins) {
       if (nodes.insert(origin.node).second) ++counts[origin.op];

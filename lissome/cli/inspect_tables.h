@@ -1,4 +1,4 @@
-// What `lissome inspect` shows of a model: of its program, or of the plan alone where a finished file holds no program.
+// The tables of `lissome inspect`: of a model's program, or of its plan if a finished file holds no program.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct InspectTables {
 };
 
 InspectTables describe_program(const Program& program);
-// The weights are those that steps read, in their type and form; ops are counted by the nodes that became steps.
+// Lists the weights that steps read, in their type and form. Ops are counted by the nodes that became steps.
 InspectTables describe_plan(const Plan& plan);
 
 }  // namespace lissome

@@ -1,4 +1,4 @@
-// See interrupt.h. Handlers only use what is async-signal-safe: atomics, a semaphore, unlink, mmap and _exit.
+// See interrupt.h. Handlers use only async-signal-safe functions: atomics, a semaphore, unlink, mmap and _exit.
 #include "lissome/cli/interrupt.h"
 
 #include <semaphore.h>
@@ -26,9 +26,9 @@ constexpr int kInterruptedCode = 130;
 std::atomic<int> interrupts{0};
 std::atomic<bool> promised{false};
 std::atomic<int64_t> interrupted_at{0};  // nanoseconds
-sem_t interrupted;                       // raised by the first signal, waited for by the thread that delivers
+sem_t interrupted;                       // raised by the first signal; the delivering thread waits for it
 
-std::mutex promise_mutex;  // guards the two below; the delivering thread keeps it until the program's end
+std::mutex promise_mutex;  // guards the two members below; the delivering thread holds it until the program ends
 double grace_seconds = 0;
 std::function<void()> delivery;
 
@@ -37,7 +37,7 @@ std::function<void()> delivery;
   _exit(kInterruptedCode);
 }
 
-// The last line of every interrupted command; over a line of progress on a terminal.
+// Prints the last line of every interrupted command, over a line of progress on a terminal.
 void tell_interrupted() {
   constexpr std::string_view kMessage = "interrupted\n", kTerminalMessage = "\r\033[Kinterrupted\n";
   const std::string_view message = isatty(STDERR_FILENO) != 0 ? kTerminalMessage : kMessage;
@@ -56,13 +56,13 @@ void take_interrupt(int signal) {
   errno = saved;
 }
 
-// Where the fault is not of a mapped file: as without a handler. The instruction runs again and meets the default.
+// For a fault outside of mapped files: restores the default handler, which the repeated instruction then meets.
 void take_bus_error(int signal, siginfo_t* facts, void*) {
   const int saved = errno;
   const bool covered = facts->si_code == BUS_ADRERR && cover_mapped_range(facts->si_addr);
   if (!covered) {
     std::signal(signal, SIG_DFL);
-    if (facts->si_code <= 0) raise(signal);  // sent by a process: there is no instruction to run again
+    if (facts->si_code <= 0) raise(signal);  // sent by a process, so no instruction repeats
   }
   errno = saved;
 }
@@ -73,7 +73,7 @@ void sleep_until(double seconds_after_signal) {
   if (left > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(left));
 }
 
-// The program's end is a signal of its own, so that a delivery which waits for a disk is cut, too.
+// Ends the program by a signal of its own, so that a delivery which waits for a disk ends too.
 void arm_last_resort() {
   const double left = kAnswerSeconds - static_cast<double>(now_nanoseconds() - interrupted_at.load()) * 1e-9;
   const auto microseconds = static_cast<suseconds_t>(std::max(left, 0.001) * 1e6);
@@ -142,7 +142,7 @@ bool was_interrupted() { return interrupts.load() > 0; }
 Promise::Promise(double grace, std::function<void()> deliver) {
   start_delivering_thread();
   const std::lock_guard lock(promise_mutex);
-  LISSOME_CHECK(!promised.load(), "a promise stands already");
+  LISSOME_CHECK(!promised.load(), "there is a promise already");
   grace_seconds = grace;
   delivery = std::move(deliver);
   promised.store(true);

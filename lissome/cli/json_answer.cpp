@@ -27,7 +27,7 @@ Json to_value(T value) {
   }
 }
 
-// The list at a depth; `next` walks over the elements, which are dense and in the order of rows.
+// The list at a depth. `next` walks over the elements, which are dense and row-major.
 template <typename T>
 Json nest_values(const Sizes& sizes, size_t depth, const T*& next) {
   if (depth == sizes.size()) return to_value(*next++);
@@ -56,6 +56,8 @@ std::string print_answer(std::string_view command, Json result, std::span<const 
   for (const Table& table : tables) answer["tables"].push_back(to_json(table));
   return answer.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
+
+void repeat_old_key(Json& result, const char* name, const char* old_name) { result[old_name] = Json(result.at(name)); }
 
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 

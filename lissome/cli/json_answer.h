@@ -1,5 +1,6 @@
-// What --json prints, of every command the same: one object on one line of stdout,
-// {"lissome": version, "command": name, "result": {...}, "tables": [...]}. docs/command-line.md lists the keys of each.
+// The answer of every command to --json: one object on one line of stdout,
+// {"lissome": version, "command": name, "result": {...}, "tables": [...]}. docs/command-line.md lists the keys of each
+// command.
 #pragma once
 
 #include <span>
@@ -10,16 +11,19 @@
 
 namespace lissome {
 
-// `result` is an object: what a script asks for. `tables` are those that the text shows, each with a title. Bytes of
-// names that are no UTF-8 become U+FFFD.
+// `result` is the object that a script reads. `tables` are those of the text, each with a title. Bytes of names that
+// are not UTF-8 become U+FFFD.
 std::string print_answer(std::string_view command, Json result, std::span<const Table> tables);
 
-// For words that may be absent: null where empty.
+// Repeats the value of `name` in `result` under its name in an earlier version. An old name goes with the next version.
+void repeat_old_key(Json& result, const char* name, const char* old_name);
+
+// The text, or null if it is empty.
 Json or_null(const std::string& text);
 
-// The elements as nested lists, as numpy.ndarray.tolist() gives them. JSON has no NaN and no infinity: those are "NaN",
-// "Infinity" and "-Infinity". A complex number is [real, imaginary]. Null for the narrow types without arithmetic (c32,
-// floats of 8 bits), as for an array without storage.
+// The elements as nested lists, as numpy.ndarray.tolist() gives them. JSON has no NaN and no infinity, so these become
+// "NaN", "Infinity" and "-Infinity". A complex number is [real, imaginary]. The result is null for the narrow types
+// without arithmetic (c32, floats of 8 bits) and for an array without storage.
 Json list_values(const Array& array);
 
 }  // namespace lissome

@@ -9,9 +9,10 @@ namespace lissome {
 
 void add_lower_flags(Flags& flags, LowerFlags& lower) {
   flags.add("--effort", lower.effort,
-            "how kernels are chosen: fast (none is timed), normal (timed), max (timed longer)");
-  flags.add("--kernel", lower.kernels,
-            "PATTERN=NAME, such as attention=flash, math or ours: the kernel of all nodes whose op or name matches");
+            "Effort of choosing kernels: fast (without timing), normal (with timing) or max (with longer timing).");
+  flags.add(
+      "--kernel", lower.kernels,
+      "PATTERN=NAME: the kernel for all nodes whose op or name matches, for example attention=flash, math or ours.");
 }
 
 Effort read_effort(const LowerFlags& lower) { return parse_effort(lower.effort); }
@@ -22,7 +23,7 @@ std::vector<ForcedKernel> read_forced(const LowerFlags& lower) {
   for (const std::string& entry : lower.kernels) {
     const size_t equals = entry.rfind('=');
     if (equals == 0 || equals == std::string::npos)
-      throw_error(ErrorKind::usage, "--kernel is PATTERN=NAME, such as attention=flash, not ", quote(entry));
+      throw_error(ErrorKind::usage, "--kernel must be PATTERN=NAME, for example attention=flash, not ", quote(entry));
     const std::string kernel = entry.substr(equals + 1);
     if (std::find(names.begin(), names.end(), kernel) == names.end()) {
       throw_error(ErrorKind::usage, "--kernel: there is no kernel ", quote(kernel), "\nKernels: ", join(names, ", "));
@@ -34,7 +35,7 @@ std::vector<ForcedKernel> read_forced(const LowerFlags& lower) {
 
 void add_contents_flag(Flags& flags, bool& keep_original) {
   flags.add("--keep-original", keep_original,
-            "write the program and its own weights too, so that the file can be optimized or prepared again");
+            "Also write the program and its own weights, so that the file can be optimized or prepared again.");
 }
 
 FileContents read_contents(bool keep_original) {
@@ -51,10 +52,10 @@ std::vector<std::string> list_lowering_notes(const Plan& plan, const LowerFlags&
                    choice.reason);
     for (const PlanCandidate& candidate : choice.candidates) {
       if (candidate.refused.starts_with("failed when tried"))
-        notes.insert("the kernel " + candidate.name + " for " + choice.op + " was dropped: it " + candidate.refused);
+        notes.insert("the kernel " + candidate.name + " for " + choice.op + " is not used: it " + candidate.refused);
     }
   }
-  if (!lower.kernels.empty() && taken == 0) notes.insert("--kernel: no node took a kernel that was asked for");
+  if (!lower.kernels.empty() && taken == 0) notes.insert("--kernel: no node runs on a kernel that was asked for");
   return {notes.begin(), notes.end()};
 }
 

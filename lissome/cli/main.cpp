@@ -1,4 +1,4 @@
-// The program. Sees no torch: commands that need it live in liblissome_torch.so, which is loaded when one is called.
+// The program. It does not use torch: commands that need torch are in liblissome_torch.so, which is loaded on demand.
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -19,28 +19,28 @@ namespace {
 constexpr Command kCommands[] = {
     {"run", "run a model on arrays from a file", run_run},
     {"bench", "time models against each other, in turns", run_bench},
-    {"profile", "time, memory and kernel of every node", run_profile},
-    {"audit", "on which kernel, dtype and device every node ran", run_audit},
-    {"peaks", "what this machine can do at most", run_peaks},
+    {"profile", "show time, memory and kernel of every node", run_profile},
+    {"audit", "show the kernel, dtype and device of every node", run_audit},
+    {"peaks", "show the peak performance of this machine", run_peaks},
 };
 
-// Commands of the torch library, for the help and for telling a typing error from a command.
+// Commands of the torch library, for the help and to tell a typing error from a command.
 struct TorchCommand {
   std::string_view name, summary;
 };
 constexpr TorchCommand kTorchCommands[] = {
     {"optimize", "make a model faster or smaller within a loss, measured on your data"},
-    {"train", "train a .pt2 on your data, in eval form when done"},
-    {"budget", "how a model trains inside so much memory: what is kept, what is made again"},
-    {"prepare", "the exact steps alone: eval form, folded, fused, laid out"},
-    {"inspect", "inputs, outputs, dimensions, parameters, ops, program text"},
+    {"train", "train a .pt2 on your data; the result is in eval form"},
+    {"budget", "show how a model trains inside a memory budget: what it keeps and recomputes"},
+    {"prepare", "make a model faster by exact steps only: eval form, folding, fusion, layout"},
+    {"inspect", "show inputs, outputs, dimensions, parameters, ops and program text"},
 };
 
 std::string make_help() {
   std::string text = "lissome " + std::string(lissome_version()) + ": makes PyTorch models thin, supple, quick\n\n" +
                      "  lissome COMMAND MODEL [flags]        lissome COMMAND --help\n\n";
-  text += "Of every command: --json, --no-color, --isa LEVEL (use lesser kernels), --cache FOLDER,\n";
-  text += "--op-library FILE (ops of your own), --allow-op NAME (models may call this one of them).\n\n";
+  text += "Every command takes --json, --no-color, --isa LEVEL (use kernels up to it), --cache FOLDER,\n";
+  text += "--op-library FILE (load your own ops), --allow-op NAME (let models call this op).\n\n";
   const auto add = [&](std::string_view name, std::string_view summary) {
     text += "  " + std::string(name) + std::string(12 - name.size(), ' ') + std::string(summary) + "\n";
   };
@@ -52,7 +52,7 @@ std::string make_help() {
          "4 a model or data file refused, 130 interrupted.\n";
 }
 
-// Flags of every command, wherever they stand: see make_help(). Returns the other arguments.
+// Applies the flags that every command has, at any position; see make_help(). Returns the other arguments.
 std::vector<std::string> apply_common_flags(const std::vector<std::string>& arguments, Console& console) {
   std::vector<std::string> others;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -69,7 +69,7 @@ std::vector<std::string> apply_common_flags(const std::vector<std::string>& argu
     } else if (arguments[i] == "--op-library") {
       load_op_library(take_value("a shared library that defines ops (TORCH_LIBRARY)"));
     } else if (arguments[i] == "--allow-op") {
-      allow_op(take_value("the full name of an op of yours: mylib::my_op"));
+      allow_op(take_value("the full name of an op, for example mylib::my_op"));
     } else {
       others.push_back(arguments[i]);
     }
@@ -101,7 +101,7 @@ int dispatch_command(const std::vector<std::string>& arguments, Console& console
               nearest.empty() ? std::string() : "; did you mean '" + nearest + "'?", "\nCommands: ", join(known, ", "));
 }
 
-// What was wrong, on stderr; returns the exit code. A mapping that broke is the cause of whatever else was seen.
+// Prints the error to stderr and returns the exit code. A broken mapping is the cause of any other error.
 int report_failure(const Console& console, const std::exception_ptr& failure) {
   const auto report = [&](ErrorKind kind, const std::string& message) {
     console.say("error " + std::string(error_kind_name(kind)) + ": " + message);
@@ -116,7 +116,7 @@ int report_failure(const Console& console, const std::exception_ptr& failure) {
     return report(ErrorKind::over_budget, "out of memory");
   } catch (const std::system_error& error) {
     const bool scarce = error.code() == std::errc::resource_unavailable_try_again;
-    if (scarce) return report(ErrorKind::over_budget, "no room for another thread, or no right to start one");
+    if (scarce) return report(ErrorKind::over_budget, "no memory for another thread, or no permission to start one");
     return report(ErrorKind::internal, error.what());
   } catch (const std::exception& error) {
     return report(ErrorKind::internal, error.what());

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kTorchLibrary = "liblissome_torch.so";
 
-// The folder of liblissome_runtime.so, where its neighbours are.
+// The folder of liblissome_runtime.so, which also holds the other libraries.
 std::string find_library_folder() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(&lissome_version), &info) == 0 || info.dli_fname == nullptr) return {};
@@ -84,13 +84,13 @@ CallSizes describe_call(const Plan& plan) {
 }
 
 std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path, int64_t batch, uint64_t seed,
-                                      const NoteSink& tell) {
+                                      const NoteSink& note) {
   const std::vector<DataSignature> signature = describe_inputs(plan);
   if (!path.empty()) {
     std::vector<std::string> notes;
     std::vector<NamedArray> inputs = fit_inputs(load_arrays(path), signature, path, &notes);
-    if (tell)
-      for (const std::string& note : notes) tell(note);
+    if (note)
+      for (const std::string& text : notes) note(text);
     return inputs;
   }
   return generate_inputs(signature, describe_call(plan).choose(batch), seed);
@@ -101,11 +101,11 @@ NoteSink say_notes(const Console& console) {
 }
 
 NoteSink say_notes_once(const Console& console, const std::vector<std::string>& files) {
-  return [&console, files, told = std::make_shared<std::set<std::string>>()](const std::string& note) {
+  return [&console, files, said = std::make_shared<std::set<std::string>>()](const std::string& note) {
     const auto about = std::find_if(files.begin(), files.end(),
                                     [&](const std::string& file) { return note.starts_with(quote(file)); });
     const std::string text = about == files.end() ? note : note.substr(quote(*about).size());
-    if (told->insert(text).second) console.say("note: " + note);
+    if (said->insert(text).second) console.say("note: " + note);
   };
 }
 

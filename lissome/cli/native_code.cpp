@@ -15,7 +15,7 @@ namespace {
 
 using Loader = torch::inductor::AOTIModelPackageLoader;
 
-// As detect_model_kind tells a package without a program; the first folder is the archive's own.
+// Finds a package without a program as detect_model_kind() does; the first folder is the archive's own.
 bool holds_native_code(const std::string& path) {
   const ZipReader zip = ZipReader::from_file(MappedFile::open(path));
   return std::any_of(zip.members().begin(), zip.members().end(), [](const ZipMember& member) {
@@ -23,7 +23,7 @@ bool holds_native_code(const std::string& path) {
   });
 }
 
-// Whatever the code throws is the file's fault, not ours.
+// Reports errors of the code as errors of the file.
 template <typename Work>
 auto blame_file(const std::string& path, const Work& work) {
   const auto refuse = [&](const std::string& why) {

@@ -1,4 +1,4 @@
-// What passes changed, for --diff.
+// Shows the changes of passes, for --diff.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace lissome {
 
-// [{"pass", "text"}] of the passes that changed something.
+// [{"pass", "text"}] for the passes that changed the program.
 Json list_diffs(const std::vector<PassResult>& results);
-// The same as text.
+// The same changes as text.
 std::string describe_diffs(const std::vector<PassResult>& results);
 
 }  // namespace lissome

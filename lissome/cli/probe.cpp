@@ -22,7 +22,7 @@ namespace {
 constexpr int kCalls = 20;
 constexpr int kMillisecondsBetweenLooks = 50;
 
-// Until the other end is closed, or this program is interrupted.
+// Reads until the other end is closed or this program is interrupted.
 std::string read_all(int file) {
   std::string text;
   std::array<char, 4096> block;
@@ -39,7 +39,7 @@ std::string read_all(int file) {
 }  // namespace
 
 Json run_probe(const std::string& model, const CallFlags& call, const SessionFlags& asked) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);  // whoever asked has ended: so does this
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // ends this process with its parent
   const Stopwatch load;
   const std::shared_ptr<const Plan> plan = open_plan(model, call.threads, call.device);
   double load_seconds = load.seconds();
@@ -82,7 +82,7 @@ std::optional<Probe> probe_model(const std::string& model, const CallFlags& call
   pointers.push_back(nullptr);
 
   int ends[2];
-  if (pipe(ends) != 0) throw_error(ErrorKind::io, "no pipe could be opened");
+  if (pipe(ends) != 0) throw_error(ErrorKind::io, "a pipe could not be opened");
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);

@@ -1,4 +1,4 @@
-// What only a fresh process can tell of a model: time to load, time of the first call, peak of the resident set.
+// Measures in a fresh process: the time to load a model, the time of its first call, and the peak of the resident set.
 #pragma once
 
 #include <optional>
@@ -16,11 +16,11 @@ struct Probe {
   int64_t allocator_peak = 0;  // bytes that lissome's and libtorch's allocators held
 };
 
-// Runs this program again on the model, with these flags, and reads what it prints. Nothing when this program is
-// interrupted, which ends the other one. Throws what the model's own error was.
+// Runs this program on the model in a process of its own, with these flags, and reads its output. Empty if this program
+// is interrupted, which also ends the other process. Throws the error of the model.
 std::optional<Probe> probe_model(const std::string& model, const CallFlags& call, const SessionFlags& asked);
 
-// The other side: `lissome bench --probe MODEL`.
+// Runs in that process: `lissome bench --probe MODEL`.
 Json run_probe(const std::string& model, const CallFlags& call, const SessionFlags& asked);
 
 }  // namespace lissome

@@ -9,8 +9,7 @@
 namespace lissome {
 namespace {
 
-// Means over the quieter half of the calls: the clock's outliers stay out, and parts add up to the whole, which medians
-// would not.
+// Means over the faster half of the calls: they leave out outliers, and unlike medians, parts add up to the whole.
 void average_quiet_runs(Profile& profile, const std::vector<double>& with_clocks) {
   std::vector<size_t> runs(with_clocks.size());
   std::iota(runs.begin(), runs.end(), size_t{0});
@@ -25,7 +24,7 @@ void average_quiet_runs(Profile& profile, const std::vector<double>& with_clocks
   profile.with_clocks = average(with_clocks);
 }
 
-// Where a step comes from; of one that several nodes went into: the first node, and all their ops.
+// The origin of a step. For a step that fuses several nodes: the first node, and the ops of all.
 PlanOrigin name_origin(const Plan& plan, const StepTiming& timing) {
   if (timing.origin == nullptr) return {};
   PlanOrigin origin = *timing.origin;
@@ -37,10 +36,11 @@ PlanOrigin name_origin(const Plan& plan, const StepTiming& timing) {
 
 }  // namespace
 
-// The last row is what a call does beside its nodes: inputs are checked, outputs made, steps entered, clocks read.
+// The last row is the time of a call outside of its nodes: checking inputs, making outputs, entering steps, reading
+// clocks.
 Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, int warmup, int runs) {
   Profile profile;
-  std::map<std::pair<int, std::string>, size_t> places;  // (step, node) -> position in profile.nodes
+  std::map<std::pair<int, std::string>, size_t> indices;  // (step, node) -> index in profile.nodes
   std::vector<double> whole, with_clocks;
   NodeTime outside;
   outside.origin.node = "(outside)";
@@ -52,7 +52,7 @@ Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, i
     double inside = 0;
     const StepSink sink = [&](const StepTiming& timing) {
       const std::string node = timing.origin != nullptr ? timing.origin->node : std::string();
-      const auto [place, fresh] = places.try_emplace({timing.step, node}, profile.nodes.size());
+      const auto [index, fresh] = indices.try_emplace({timing.step, node}, profile.nodes.size());
       if (fresh) {
         profile.nodes.push_back({name_origin(session.plan(), timing),
                                  std::string(timing.kernel),
@@ -64,7 +64,7 @@ Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, i
                                  timing.multiplied});
       }
       const double seconds = static_cast<double>(timing.nanoseconds) * 1e-9;
-      profile.nodes[place->second].seconds.push_back(seconds);
+      profile.nodes[index->second].seconds.push_back(seconds);
       inside += seconds;
       profile.spans.push_back({timing.origin != nullptr ? timing.origin->op : "",
                                timing.origin != nullptr ? timing.origin->source : "",

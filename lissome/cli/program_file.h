@@ -1,4 +1,4 @@
-// A model file as a program, whatever its kind.
+// Opens a model file of any kind as a program.
 #pragma once
 
 #include <string>
@@ -7,12 +7,14 @@
 
 namespace lissome {
 
-// .pt2 or .lissome; anything else is refused by name, with the lines that export it (unsupported or invalid_input).
+// Opens a .pt2 or a .lissome. Throws unsupported or invalid_input for another file, with its kind and the lines that
+// export it.
 Program open_program(const std::string& path);
 
-// Of a program for training, before its eval form is made.
+// Note on a program in train form, before its eval form is made.
 inline constexpr const char* kEvalFormNote =
-    "note: the model holds steps of train mode (dropout, statistics of the batch). Its eval form is made: dropout is "
-    "left out, and running statistics are read";
+    "note: the model is in train form (with dropout or batch statistics), so it is converted to its eval form: dropout "
+    "is "
+    "left out, and running statistics are used";
 
 }  // namespace lissome

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{1} << 30;
 
-// What is null was not finite.
+// Reads null as NaN: the number was not finite.
 double read_number(const Json& line, const char* name) {
   const Json& value = line.at(name);
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
@@ -41,7 +41,7 @@ EpochRecord read_epoch(const Json& line) {
   return epoch;
 }
 
-// Steps and epochs count from one and up; one that comes again was done again.
+// Steps and epochs count up from 1. A repeated number replaces the earlier records from it on.
 template <typename Record>
 void put(std::vector<Record>& records, Record record, int64_t Record::* number) {
   while (!records.empty() && records.back().*number >= record.*number) records.pop_back();
@@ -65,7 +65,7 @@ TrainRecord read_train_log(const std::string& path) {
       if (event == "epoch") put(record.epochs, read_epoch(line), &EpochRecord::epoch);
     } catch (const Json::exception& error) {
       throw_error(ErrorKind::invalid_input, where,
-                  ": this is no event of a training (lissome train --log): ", error.what());
+                  ": the line is not an event of a training (lissome train --log): ", error.what());
     }
   }
   for (const TrainStepRecord& step : steps) add_step(record.history, step);

@@ -1,4 +1,4 @@
-// A training as its log tells it (lissome train --log), to be shown beside another.
+// Reads the log of a training (lissome train --log), to show it beside another training.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace lissome {
 
-// History and epochs. Where a log was continued from a snapshot, what came last holds. Throws not_found, io, and
-// invalid_input with the line that is no event of training.
+// Reads history and epochs. If a training was continued from a snapshot, its later lines count. Throws not_found, io,
+// and invalid_input with the line that is not an event of training.
 TrainRecord read_train_log(const std::string& path);
 
 }  // namespace lissome

@@ -17,7 +17,7 @@ Number read_number(const std::string& text) {
   Number number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size())
-    throw_error(ErrorKind::usage, "--buckets and --pad: ", quote(text), " is no number");
+    throw_error(ErrorKind::usage, "--buckets and --pad: ", quote(text), " is not a number");
   return number;
 }
 
@@ -33,11 +33,14 @@ std::variant<Session, BucketedSession> open_session(std::shared_ptr<const Plan> 
 
 void add_session_flags(Flags& flags, SessionFlags& session) {
   flags.add("--memory", session.memory,
-            "what weights and intermediate values may take, such as 64MiB; weights beyond it are read with every call");
-  flags.add("--buckets", session.buckets,
-            "DIMENSION=SIZE,SIZE,... (or INPUT.1=...): inputs are padded up to the next of these sizes and outputs cut "
-            "back, once the answers are shown to be the same on these inputs");
-  flags.add("--pad", session.pads, "INPUT=NUMBER: what fills the new places, for every input with that dimension");
+            "Most memory for weights and intermediate values, for example 64MiB. Weights beyond it are read with every "
+            "call.");
+  flags.add(
+      "--buckets", session.buckets,
+      "DIMENSION=SIZE,SIZE,... (or INPUT.1=...): pad inputs up to the next of these sizes and cut outputs back, after "
+      "checking that the outputs stay the same on these inputs.");
+  flags.add("--pad", session.pads,
+            "INPUT=NUMBER: the number that pads an input; needed for every input with that dimension.");
 }
 
 int64_t read_memory(const SessionFlags& flags) {
@@ -50,7 +53,7 @@ int64_t read_memory(const SessionFlags& flags) {
 std::optional<BucketOptions> read_buckets(const SessionFlags& flags) {
   if (flags.buckets.empty()) {
     if (flags.pads.empty()) return std::nullopt;
-    throw_error(ErrorKind::usage, "--pad fills the places that --buckets adds: give --buckets too");
+    throw_error(ErrorKind::usage, "--pad needs --buckets, whose padding it fills");
   }
   BucketOptions options;
   const auto [dimension, sizes] =

@@ -1,5 +1,5 @@
-// The flags of the commands that run a model as its users do, run and bench: within a limit on memory, padded into
-// buckets; and the session that they ask for.
+// The flags of `run` and `bench` for a session: a limit on memory and buckets to which inputs are padded. Opens the
+// session that they ask for.
 #pragma once
 
 #include <memory>
@@ -21,20 +21,21 @@ struct SessionFlags {
 };
 void add_session_flags(Flags& flags, SessionFlags& session);
 
-// Bytes, 0 without a limit. Throws usage for another form.
+// Returns bytes, 0 without a limit. Throws usage for a wrong form.
 int64_t read_memory(const SessionFlags& flags);
-// Nothing without --buckets. Throws usage for another form, and for --pad alone.
+// Empty without --buckets. Throws usage for a wrong form, and for --pad without --buckets.
 std::optional<BucketOptions> read_buckets(const SessionFlags& flags);
 
 class AskedSession {
  public:
-  // `inputs`, in the plan's order, are what buckets are proved on. Throws what Session and BucketedSession throw.
+  // `inputs`, in the plan's order, are used to check that buckets keep the outputs. Throws the errors of Session and
+  // BucketedSession.
   AskedSession(std::shared_ptr<const Plan> plan, int threads, const SessionFlags& flags,
                std::span<const TensorView> inputs);
 
   std::vector<Array> run(std::span<const TensorView> inputs);
   const Session& session() const;
-  // What padding changed of the answers to the inputs; nothing without buckets.
+  // The difference of the outputs that padding caused; empty without buckets.
   std::optional<double> seen_difference() const;
 
  private:

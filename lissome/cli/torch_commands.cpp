@@ -15,14 +15,14 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"optimize", "make a model faster or smaller within a loss, measured on your data", run_optimize},
-    {"train", "train a .pt2 on your data, in eval form when done", run_train},
-    {"budget", "how a model trains inside so much memory: what is kept, what is made again", run_budget},
-    {"prepare", "the exact steps alone: eval form, folded, fused, laid out", run_prepare},
-    {"inspect", "inputs, outputs, dimensions, parameters, ops, program text", run_inspect},
+    {"train", "train a .pt2 on your data; the result is in eval form", run_train},
+    {"budget", "show how a model trains inside a memory budget: what it keeps and recomputes", run_budget},
+    {"prepare", "make a model faster by exact steps only: eval form, folding, fusion, layout", run_prepare},
+    {"inspect", "show inputs, outputs, dimensions, parameters, ops and program text", run_inspect},
 };
 
-// What libtorch throws carries a stack trace: its first line is for people. It checks what it is asked for, and that
-// comes from the model and the data; what it asserts about itself does not.
+// Errors of libtorch carry a stack trace; their first line is for people. A failed check is about the model or the
+// data, so invalid_input; a failed internal assertion is not.
 template <typename Work>
 auto wrap_torch_errors(const Work& work) {
   try {
@@ -32,8 +32,7 @@ auto wrap_torch_errors(const Work& work) {
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
     const bool asserted = text.find("INTERNAL ASSERT") != std::string::npos;
-    throw_error(asserted ? ErrorKind::internal : ErrorKind::invalid_input,
-                "libtorch refuses what is asked for: ", text);
+    throw_error(asserted ? ErrorKind::internal : ErrorKind::invalid_input, "libtorch reports: ", text);
   }
 }
 
@@ -44,7 +43,7 @@ int run_torch_command(const std::string& name, const std::vector<std::string>& a
   throw_error(ErrorKind::internal, "the torch library has no command '", name, "': the libraries are of two versions");
 }
 
-// As the user gave it: imported, nothing optimized, every node by the reference.
+// The plan of the user's model: imported without optimization, with every node by the reference.
 Plan make_plan(const std::string& path, int threads, const std::string& device) {
   check_device(device);
   LowerOptions options;

@@ -15,7 +15,7 @@ double parse_number(std::string_view text, const std::string& where) {
   const std::string word(text);
   char* end = nullptr;
   const double number = std::strtod(word.c_str(), &end);
-  if (word.empty() || *end != '\0') throw_error(ErrorKind::usage, where, ": ", quote(word), " is no number");
+  if (word.empty() || *end != '\0') throw_error(ErrorKind::usage, where, ": ", quote(word), " is not a number");
   return number;
 }
 
@@ -32,10 +32,10 @@ OptimizerOptions make_optimizer(const TrainFlags& flags) {
         } else if (flags.momentum >= 0) {
           refuse("--momentum", "sgd");
         }
-        if constexpr (requires { own.byte_states; }) {
-          own.byte_states = flags.byte_states;
-        } else if (flags.byte_states) {
-          refuse("--byte-states", "adamw and adam");
+        if constexpr (requires { own.states_8bit; }) {
+          own.states_8bit = flags.states_8bit;
+        } else if (flags.states_8bit) {
+          refuse("--adam-8bit", "adamw and adam");
         }
       },
       options);
@@ -47,12 +47,13 @@ double choose_rate(const TrainFlags& flags, const OptimizerOptions& optimizer) {
   return std::visit([](const auto& own) { return own.lr; }, optimizer);
 }
 
-// "head.*:lr=1e-3,decay=0": a rate as it stands, or with an x behind it a factor of --lr.
+// Reads "head.*:lr=1e-3,decay=0". The rate is absolute, or with an x behind it a factor of --lr.
 ParameterGroup parse_group(const std::string& text, double learning_rate) {
   const std::string where = "--group " + quote(text);
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
-    throw_error(ErrorKind::usage, where, ": it is PATTERN:lr=RATE,decay=DECAY, such as 'head.*:lr=1e-3,decay=0'");
+    throw_error(ErrorKind::usage, where,
+                ": the form is PATTERN:lr=RATE,decay=DECAY, for example 'head.*:lr=1e-3,decay=0'");
   ParameterGroup group;
   group.pattern = text.substr(0, colon);
   for (const std::string& field : split(text.substr(colon + 1), ',')) {
@@ -88,7 +89,7 @@ LossOptions make_loss(const TrainFlags& flags, const Program& model) {
     throw_error(ErrorKind::usage, "--label-smoothing, --ignore-label and --class-weights are for cross_entropy, not ",
                 flags.loss);
   if (flags.label_smoothing > 1)
-    throw_error(ErrorKind::usage, "--label-smoothing is in 0..1, not ", flags.label_smoothing);
+    throw_error(ErrorKind::usage, "--label-smoothing must be in 0..1, not ", flags.label_smoothing);
   loss.label_smoothing = flags.label_smoothing;
   loss.ignored_label = flags.ignored_label;
   if (!flags.class_weights.empty()) {
@@ -102,12 +103,12 @@ std::optional<InitializeOptions> make_initializer(const TrainFlags& flags) {
   if (flags.initializer.empty()) return std::nullopt;
   const std::optional<Initializer> initializer = find_initializer(flags.initializer);
   if (!initializer)
-    throw_error(ErrorKind::usage, "--init is smart, uniform, normal, truncated_normal or orthogonal, not ",
+    throw_error(ErrorKind::usage, "--init must be smart, uniform, normal, truncated_normal or orthogonal, not ",
                 quote(flags.initializer));
   return InitializeOptions{.initializer = *initializer, .scale = {}, .seed = flags.seed};
 }
 
-// "100": steps; "30s", "10min": time; "never".
+// Reads steps ("100"), a time ("30s", "10min") or "never".
 std::optional<SnapshotOptions> make_snapshots(const TrainFlags& flags) {
   if (flags.snapshot_every == "never") return std::nullopt;
   SnapshotOptions options{.folder = choose_snapshot_folder(flags), .every_seconds = 0, .keep = flags.keep};
@@ -120,33 +121,36 @@ std::optional<SnapshotOptions> make_snapshots(const TrainFlags& flags) {
     options.every_seconds = parse_duration(every);
   }
   if (options.every_steps == 0 && !(options.every_seconds > 0))
-    throw_error(ErrorKind::usage, "--snapshot-every takes steps (100), a time (30s, 10min) or never, not ",
+    throw_error(ErrorKind::usage, "--snapshot-every must be steps (100), a time (30s, 10min) or never, not ",
                 quote(every));
   return options;
 }
 
 void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--loss", to.loss, kLossHelp);
-  flags.add("--label-smoothing", to.label_smoothing, "of cross_entropy, at most 1", 0);
-  flags.add("--ignore-label", to.ignored_label, "samples with this label do not count in cross_entropy", INT64_MIN);
-  flags.add("--class-weights", to.class_weights, "of cross_entropy: one number a class, 1,1,2.5");
+  flags.add("--label-smoothing", to.label_smoothing, "Label smoothing of cross_entropy, at most 1.", 0);
+  flags.add("--ignore-label", to.ignored_label, "Label whose samples cross_entropy ignores.", INT64_MIN);
+  flags.add("--class-weights", to.class_weights, "Weights of the classes in cross_entropy, for example 1,1,2.5.");
   flags.add("--optimizer", to.optimizer, kOptimizerHelp);
-  flags.add("--lr", to.learning_rate, "learning rate; default: the optimizer's own", 0);
-  flags.add("--weight-decay", to.weight_decay, "default: the optimizer's own", 0);
-  flags.add("--momentum", to.momentum, "of sgd", 0);
-  flags.add("--byte-states", to.byte_states, "moments of adamw and adam in a byte a number");
+  flags.add("--lr", to.learning_rate, "Learning rate. Default: the optimizer's own.", 0);
+  flags.add("--weight-decay", to.weight_decay, "Weight decay. Default: the optimizer's own.", 0);
+  flags.add("--momentum", to.momentum, "Momentum of sgd.", 0);
+  flags.add("--adam-8bit", to.states_8bit, "Keep the moments of adamw and adam in 8 bits a number.");
+  flags.add_hidden("--byte-states", to.states_8bit);  // the old name
   flags.add("--offload", to.offload, kOffloadHelp);
-  flags.add("--freeze", to.freeze, "parameters that stay, by pattern: 'encoder.*'; may be given again");
-  flags.add("--group", to.groups,
-            "PATTERN:lr=RATE,decay=DECAY of some parameters; lr=0.1x is a factor of --lr; may be given again, the "
-            "first that fits counts");
+  flags.add("--freeze", to.freeze,
+            "Pattern of parameters that are not trained, for example 'encoder.*'. May be given several times.");
+  flags.add(
+      "--group", to.groups,
+      "PATTERN:lr=RATE,decay=DECAY: rate and weight decay of parameters whose name matches; lr=0.1x is a factor of "
+      "--lr. May be given several times; the first pattern that matches counts.");
   flags.add("--schedule", to.schedule,
-            "of the learning rate: constant, cosine:warmup=100, onecycle, step:size=30e, ...");
-  flags.add("--epochs", to.epochs, "passes over the data", 1);
-  flags.add("--max-steps", to.max_steps, "optimizer steps that end training earlier; 0: none", 0);
+            "Schedule of the learning rate: constant, cosine:warmup=100, onecycle, step:size=30e, ...");
+  flags.add("--epochs", to.epochs, "Passes over the data.", 1);
+  flags.add("--max-steps", to.max_steps, "Optimizer steps after which training ends; 0: no limit.", 0);
   flags.add("--batch", to.batch, kStepBatchHelp, "N");
-  flags.add("--accumulate", to.accumulate, "batches of an update, whose gradients are summed", 1);
-  flags.add("--no-scale-lr", to.keep_learning_rate, "do not multiply the learning rate by --accumulate");
+  flags.add("--accumulate", to.accumulate, "Batches whose gradients are summed for an update.", 1);
+  flags.add("--no-scale-lr", to.keep_learning_rate, "Do not multiply the learning rate by --accumulate.");
   flags.add("--precision", to.precision, kTrainPrecisionHelp);
   flags.add("--memory", to.memory, kTrainMemoryHelp);
   flags.add("--recompute", to.recompute, kRecomputeHelp);
@@ -154,21 +158,26 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--update-in-backward", to.update_in_backward, kUpdateHelp);
   flags.add("--disable", to.disabled, kDisableHelp);
   flags.add("--diff", to.diff, kDiffHelp);
-  flags.add("--clip", to.clip_norm, "global norm to which gradients are scaled down; 0: not", 0);
-  flags.add("--init", to.initializer, "train from scratch: smart, uniform, normal, truncated_normal or orthogonal");
-  flags.add("--average", to.average, "decay of a moving average of weights, which is validated and kept; 0: none", 0);
-  flags.add("--early-stop", to.patience, "epochs without a better loss that end training; 0: none", 0);
+  flags.add("--clip", to.clip_norm, "Largest global norm of gradients, to which they are scaled down; 0: no limit.", 0);
+  flags.add("--init", to.initializer,
+            "Train from scratch with this initializer: smart, uniform, normal, truncated_normal or orthogonal.");
+  flags.add("--average", to.average,
+            "Decay of a moving average of weights, which is validated and written; 0: no average.", 0);
+  flags.add("--early-stop", to.patience,
+            "Epochs without a better loss after which training ends; 0: no early stopping.", 0);
   flags.add("--threads", to.threads, kOwnThreadsHelp, 0, kMostThreads);
   flags.add("--seed", to.seed, kSeedHelp);
 }
 
 void add_loading_flags(Flags& flags, TrainFlags& to) {
-  flags.add("--workers", to.workers, "threads that load batches ahead; auto: found by the time that steps wait");
-  flags.add("--prefetch", to.prefetch, "batches that may wait for each worker", 1, 1024);
+  flags.add("--workers", to.workers,
+            "Threads that load batches ahead; auto: chosen by the time that steps wait for data.");
+  flags.add("--prefetch", to.prefetch, "Batches that each worker loads ahead.", 1, 1024);
   flags.add("--transforms", to.transforms, kTransformsHelp);
-  flags.add("--bad-samples", to.bad_samples, "that cannot be read or hold NaN: fatal, or skip");
-  flags.add("--cache-samples", to.cache, "memory for samples of a slow source: 1GiB");
-  flags.add("--pin-memory", to.pin_memory, "batches in page-locked memory; without a device that has no effect");
+  flags.add("--bad-samples", to.bad_samples,
+            "Samples that cannot be read or hold NaN end training (fatal) or are left out (skip).");
+  flags.add("--cache-samples", to.cache, "Memory for caching samples of a slow source, for example 1GiB.");
+  flags.add("--pin-memory", to.pin_memory, "Load batches into page-locked memory. Has no effect without a device.");
 }
 
 BatchOptions make_batch_options(const TrainFlags& flags) {
@@ -176,14 +185,14 @@ BatchOptions make_batch_options(const TrainFlags& flags) {
   if (flags.workers != "auto") {
     const double workers = parse_number(flags.workers, "--workers");
     if (workers != std::floor(workers) || workers < 0 || workers > 1024)
-      throw_error(ErrorKind::usage, "--workers is auto or 0 to 1024, not ", quote(flags.workers));
+      throw_error(ErrorKind::usage, "--workers must be auto or 0 to 1024, not ", quote(flags.workers));
     options.workers = static_cast<int>(workers);
   }
   options.prefetch = flags.prefetch;
-  if (!flags.transforms.empty()) parse_transforms(flags.transforms);  // what is wrong is told before data are read
+  if (!flags.transforms.empty()) parse_transforms(flags.transforms);  // reports errors before data is read
   options.transforms = flags.transforms;
   if (flags.bad_samples != "fatal" && flags.bad_samples != "skip")
-    throw_error(ErrorKind::usage, "--bad-samples is fatal or skip, not ", quote(flags.bad_samples));
+    throw_error(ErrorKind::usage, "--bad-samples must be fatal or skip, not ", quote(flags.bad_samples));
   options.bad_samples = flags.bad_samples == "skip" ? BadSamples::skip : BadSamples::fatal;
   if (!flags.cache.empty()) options.cache_bytes = parse_bytes(flags.cache);
   options.pin_memory = flags.pin_memory;
@@ -192,35 +201,38 @@ BatchOptions make_batch_options(const TrainFlags& flags) {
 
 void add_watching_flags(Flags& flags, TrainFlags& to) {
   flags.add("--snapshots", to.snapshots,
-            "folder of snapshots to go on from; default: OUTPUT.snapshots, which goes when training ends");
-  flags.add("--snapshot-every", to.snapshot_every, "steps (100), a time (30s), or never");
-  flags.add("--keep", to.keep, "snapshots that are kept, the newest", 1);
-  flags.add("--resume", to.resume, "go on from the newest good snapshot of this folder, to the same weights");
-  flags.add("--log", to.log, "a line of JSON for every step, epoch and notice is added to this file");
-  flags.add("--tensorboard", to.events, "a folder for event files");
+            "Folder for snapshots from which --resume continues. Default: OUTPUT.snapshots, which is removed when "
+            "training ends.");
+  flags.add("--snapshot-every", to.snapshot_every, "Steps (100) or time (30s) between snapshots, or never.");
+  flags.add("--keep", to.keep, "Number of newest snapshots that are kept.", 1);
+  flags.add("--resume", to.resume, "Folder of snapshots: continue from the newest undamaged one, to the same weights.");
+  flags.add("--log", to.log, "File to which a line of JSON is added for every step, epoch and notice.");
+  flags.add("--tensorboard", to.events, "Folder for event files of TensorBoard.");
   flags.add("--report", to.report, kReportHelp);
-  flags.add("--beside", to.beside, "the --log of another training, shown in the report beside this one");
-  flags.add("--memory-every", to.memory_every, "steps between looks at where the memory goes, for --log; 0: none", 0);
+  flags.add("--beside", to.beside, "The --log of another training, which --report shows beside this one.");
+  flags.add("--memory-every", to.memory_every, "Steps between lines of --log about the use of memory; 0: none.", 0);
   flags.add("--target-step", to.target_step,
-            "when steps take 1.2 times as long: told, and what is left open (auto) is tried anew: 100ms");
+            "Target step time, for example 100ms. Warns when steps exceed it by 20 % and tries the automatic settings "
+            "again.");
 }
 
 }  // namespace
 
 bool read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments) {
-  Flags flags(
-      "train",
-      "Trains a .pt2 that was exported in train mode, without Python. What is written is in eval form, ready for "
-      "optimize, with PyTorch's names.");
+  Flags flags("train",
+              "Trains a .pt2 that was exported in train mode, without Python. The trained model is in eval form, with "
+              "PyTorch's "
+              "names, ready for lissome optimize.");
   flags.require("MODEL", to.model, kModelHelp);
   flags.require("--data", to.data, kDataHelp);
   flags.add("--labels", to.labels, kLabelsHelp);
-  flags.add("--validation,--val", to.validation, "data that is looked at after each epoch, in eval form");
+  flags.add("--validation,--val", to.validation,
+            "Validation data, on which the model is measured in eval form after each epoch.");
   add_training_flags(flags, to);
   add_loading_flags(flags, to);
   add_watching_flags(flags, to);
   flags.require("-o,--output", to.output, kModelOutputHelp);
-  flags.add("--weights-out", to.weights_output, "its weights as .safetensors, under PyTorch's names");
+  flags.add("--weights-out", to.weights_output, "File for the weights, a .safetensors with PyTorch's names.");
   flags.add_json(to.json);
   return flags.parse(arguments);
 }
@@ -248,7 +260,7 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
     options.memory = parse_bytes(flags.memory);
     options.recompute = recompute;
   } else if (!std::holds_alternative<KeepAll>(recompute) && !std::holds_alternative<RecomputeToFit>(recompute)) {
-    throw_error(ErrorKind::usage, "--recompute ", flags.recompute, " needs --memory, which it fits");
+    throw_error(ErrorKind::usage, "--recompute ", flags.recompute, " needs --memory, the limit to fit");
   }
   options.batches = make_batch_options(flags);
   options.clip_norm = flags.clip_norm;

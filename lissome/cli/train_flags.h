@@ -1,4 +1,4 @@
-// The flags of `lissome train`, and the options that they stand for.
+// The flags of `lissome train` and their conversion to options.
 #pragma once
 
 #include <string>
@@ -19,15 +19,16 @@ struct TrainFlags {
   int64_t epochs = 1, max_steps = 0, accumulate = 1, patience = 0, memory_every = 100, keep = 3, ignored_label = -100;
   int prefetch = 2, threads = 0;
   uint64_t seed = 0;
-  bool byte_states = false, keep_learning_rate = false, update_in_backward = false, pin_memory = false,
+  bool states_8bit = false, keep_learning_rate = false, update_in_backward = false, pin_memory = false,
        lossy_activations = false, diff = false, json = false;
 };
 
-// False when help was printed. Throws usage.
+// Returns false if help was printed. Throws usage.
 bool read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments);
-// Without callbacks. Throws usage: a word that is none of those allowed, a flag that the optimizer does not know.
+// Makes the options, without callbacks. Throws usage for a word that is not allowed and for a flag that the optimizer
+// does not have.
 TrainOptions make_train_options(const TrainFlags& flags, const Program& model);
-// Where snapshots go: as asked, where they come from, or beside the output.
+// The folder for snapshots: --snapshots, else --resume, else a folder beside the output.
 std::string choose_snapshot_folder(const TrainFlags& flags);
 
 }  // namespace lissome

@@ -1,4 +1,4 @@
-// What a training writes while it runs: lines of JSON, and event files for TensorBoard.
+// Writes the log of a running training: lines of JSON, and event files for TensorBoard.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,12 @@ namespace lissome {
 
 class TrainLog {
  public:
-  // Empty paths: none. Lines are added to an older file. Throws usage or io where nothing can be written.
+  // An empty path disables its output. Lines are added to an existing file. Throws usage or io if a path cannot be
+  // written to.
   TrainLog(const std::string& lines, const std::string& events);
   ~TrainLog();
 
-  // Throw io. What they write can be seen by others when they return, steps within a second.
+  // These throw io. Other processes see the output when they return; steps are seen within a second.
   void add_step(const TrainStepRecord& step);
   void add_epoch(const EpochRecord& epoch);
   void add_memory(const MemoryRecord& memory);

@@ -59,7 +59,7 @@ Series make_metric_series(const TrainRecord& record, const std::string& metric, 
 
 PageChart make_loss_chart(const TrainRecord& record, const TrainBeside* beside) {
   const auto loss = [](const TrainStepRecord& step) { return step.loss; };
-  PageChart chart{"Loss", "Of the batches as they were met; of the validation data after each epoch.", {}};
+  PageChart chart{"Loss", "Training loss of each batch before its update; validation loss after each epoch.", {}};
   Series validation =
       make_epoch_series(record, "validation", "", [](const EpochRecord& epoch) { return epoch.validation_loss; });
   if (!validation.y.empty()) chart.series.push_back(std::move(validation));
@@ -68,7 +68,7 @@ PageChart make_loss_chart(const TrainRecord& record, const TrainBeside* beside) 
   return chart;
 }
 
-// One curve, and that of the training beside.
+// One curve, and the curve of the other training.
 template <typename Number>
 PageChart make_step_chart(const std::string& title, const std::string& hint, const std::string& unit,
                           const TrainRecord& record, const TrainBeside* beside, const Number& number) {
@@ -81,20 +81,20 @@ std::vector<PageChart> make_charts(const TrainRecord& record, const TrainBeside*
   using Step = TrainStepRecord;
   std::vector<PageChart> charts = {make_loss_chart(record, beside)};
   for (const std::string& name : list_metrics(record)) {
-    PageChart chart{name, "Of the validation data.", {make_metric_series(record, name, name)}};
+    PageChart chart{name, "Measured on the validation data.", {make_metric_series(record, name, name)}};
     if (beside != nullptr) chart.series.push_back(make_metric_series(beside->record, name, beside->name));
     charts.push_back(std::move(chart));
   }
-  charts.push_back(make_step_chart("Learning rate", "Of each step.", "", record, beside,
+  charts.push_back(make_step_chart("Learning rate", "Learning rate of each step.", "", record, beside,
                                    [](const Step& step) { return step.learning_rate; }));
-  charts.push_back(make_step_chart("Throughput", "Samples a second.", "", record, beside, read_throughput));
+  charts.push_back(make_step_chart("Throughput", "Samples per second.", "", record, beside, read_throughput));
   charts.push_back(
       {"Time of a step",
-       "What it goes into.",
+       "Time of each part of a step.",
        {make_series(record, "forward and backward", "s", [](const Step& step) { return step.seconds_gradients; }),
         make_series(record, "data", "s", [](const Step& step) { return step.seconds_data; }),
         make_series(record, "optimizer", "s", [](const Step& step) { return step.seconds_update; })}});
-  charts.push_back(make_step_chart("Gradient norm", "Global, before clipping.", "", record, beside,
+  charts.push_back(make_step_chart("Gradient norm", "Global norm before clipping.", "", record, beside,
                                    [](const Step& step) { return step.gradient_norm; }));
   charts.push_back(make_step_chart("Memory", "Resident set of the process.", "B", record, beside,
                                    [](const Step& step) { return step.memory; }));
@@ -104,12 +104,14 @@ std::vector<PageChart> make_charts(const TrainRecord& record, const TrainBeside*
       series.x.push_back(static_cast<double>(series.x.size()));
       series.y.push_back(static_cast<double>(bytes));
     }
-    charts.push_back({"Memory over a step", "Alive at each kernel: forward, then backward.", {std::move(series)}});
+    charts.push_back({"Memory over a step",
+                      "Bytes alive at each kernel, through the forward and the backward pass.",
+                      {std::move(series)}});
   }
   return charts;
 }
 
-// Of the values that are alive where a step takes most.
+// The values that are alive at the peak of a step.
 Table make_place_table(const TrainRecord& record) {
   constexpr size_t kMostPlaces = 20;
   Table table{"Memory at the peak of a step", {{"module", ""}, {"source", ""}, {"values", ""}, {"bytes", "B"}}, {}};
@@ -138,12 +140,12 @@ Totals add_up(const TrainRecord& record) {
   return totals;
 }
 
-// Of this training and the one beside.
+// Compares this training with the other one.
 void add_compared_tiles(const Totals& totals, const TrainBeside& beside, std::vector<PageTile>& tiles) {
   const Totals other = add_up(beside.record);
   if (other.steps == 0 || totals.steps == 0) return;
   tiles.push_back({"Throughput over " + beside.name, print_plain(totals.throughput() / other.throughput()) + "x",
-                   print_plain(other.throughput()) + " samples a second there"});
+                   print_plain(other.throughput()) + " samples per second there"});
   tiles.push_back({"Resident memory over " + beside.name, format_percent(totals.memory / other.memory),
                    format_bytes(static_cast<int64_t>(other.memory)) + " there"});
 }
@@ -158,12 +160,12 @@ std::vector<PageTile> make_tiles(const TrainRecord& record, const TrainBeside* b
     tiles.push_back({"Validation loss", print_plain(*last.validation_loss), detail});
   }
   for (const auto& [name, value] : last.validation_metrics)
-    tiles.push_back({name, format_cell(value, metric_unit(name)), "of the validation data"});
+    tiles.push_back({name, format_cell(value, metric_unit(name)), "on the validation data"});
   const Totals totals = add_up(record);
   if (totals.steps > 0) {
     tiles.push_back({"One step", format_duration(totals.seconds / totals.steps),
-                     format_percent(totals.data / totals.seconds) + " waits for data"});
-    tiles.push_back({"Samples a second", print_plain(totals.throughput()), std::to_string(record.steps) + " steps"});
+                     format_percent(totals.data / totals.seconds) + " of it is waiting for data"});
+    tiles.push_back({"Samples per second", print_plain(totals.throughput()), std::to_string(record.steps) + " steps"});
   }
   if (beside != nullptr) add_compared_tiles(totals, *beside, tiles);
   return tiles;

@@ -1,4 +1,4 @@
-// A training's record as people read it: the table of epochs, and the page of --report.
+// Shows the record of a training to people: the table of epochs, and the page of --report.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace lissome {
 
-// Another training whose curves and figures stand beside.
+// Another training, whose curves and numbers are shown beside.
 struct TrainBeside {
   std::string name;
   TrainRecord record;

@@ -12,7 +12,7 @@ OptimizerOptions find_optimizer(const std::string& name) {
   if (name == "sgd") return Sgd{};
   if (name == "lion") return Lion{};
   if (name == "adafactor") return Adafactor{};
-  throw_error(ErrorKind::usage, "--optimizer is adamw, adam, sgd, lion or adafactor, not ", quote(name));
+  throw_error(ErrorKind::usage, "--optimizer must be adamw, adam, sgd, lion or adafactor, not ", quote(name));
 }
 
 int64_t parse_batch(const std::string& word) {
@@ -20,7 +20,7 @@ int64_t parse_batch(const std::string& word) {
   int64_t batch = 0;
   const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), batch);
   if (problem != std::errc() || end != word.data() + word.size() || batch < 1)
-    throw_error(ErrorKind::usage, "--batch is a number of samples from 1 on or auto, not ", quote(word));
+    throw_error(ErrorKind::usage, "--batch must be a number of samples from 1 on, or auto, not ", quote(word));
   return batch;
 }
 

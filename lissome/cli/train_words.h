@@ -1,4 +1,4 @@
-// Words of the commands that train, train and budget: "adamw" and its like, and samples of a step.
+// Reads words of the flags that `train` and `budget` share: optimizers and batch sizes.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace lissome {
 
-// Throws usage for another word than adamw, adam, sgd, lion and adafactor.
+// Reads adamw, adam, sgd, lion or adafactor. Throws usage for another word.
 OptimizerOptions find_optimizer(const std::string& name);
 
-// Samples from 1 on; 0 for "auto". Throws usage for another word.
+// Reads a number of samples from 1 on, or "auto" as 0. Throws usage for another word.
 int64_t parse_batch(const std::string& word);
 
 }  // namespace lissome

@@ -17,9 +17,9 @@ void check_writable(const std::string& path) {
   if (stat(folder.c_str(), &facts) != 0)
     throw_error(ErrorKind::usage, "'", path, "' cannot be written: there is no folder '", folder, "'");
   if (!S_ISDIR(facts.st_mode))
-    throw_error(ErrorKind::usage, "'", path, "' cannot be written: '", folder, "' is no folder");
+    throw_error(ErrorKind::usage, "'", path, "' cannot be written: '", folder, "' is not a folder");
   if (access(folder.c_str(), W_OK) != 0)
-    throw_error(ErrorKind::io, "no permission to write into '", folder, "' (for '", path, "')");
+    throw_error(ErrorKind::io, "there is no permission to write into '", folder, "' (for '", path, "')");
   if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
     throw_error(ErrorKind::usage, "'", path, "' is a folder");
   sweep_temporary_files_beside(path);
@@ -29,7 +29,7 @@ void refuse_overwriting(const std::string& output, const std::string& model, con
   std::vector<std::string> read = data;
   read.push_back(model);
   for (const std::string& path : read) {
-    std::error_code failed;  // a file that is not there is no other's
+    std::error_code failed;  // ignored: a file that does not exist is not an input
     if (std::filesystem::equivalent(output, path, failed) && !failed)
       throw_error(ErrorKind::usage, "the output ", quote(output), " is ", path == model ? "the model" : "an input",
                   ", which would be overwritten. Give another file");

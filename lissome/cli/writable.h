@@ -1,4 +1,4 @@
-// Whether a result can be written where it shall go: better told before long work than after it.
+// Checks before long work that a result can be written to its path.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace lissome {
 
-// An empty path is none. Throws usage where there is no such folder or the path is one, io without permission.
-// Removes temporary files beside it that killed processes left.
+// Throws usage if the folder does not exist or the path is a folder, io without permission. An empty path passes.
+// Removes temporary files of killed processes beside the path.
 void check_writable(const std::string& path);
 
-// Throws usage where the output is a file that is read: the model, or a file of data.
+// Throws usage if the output is one of the inputs: the model, or a file of data.
 void refuse_overwriting(const std::string& output, const std::string& model, const std::vector<std::string>& data);
 
 }  // namespace lissome

@@ -124,7 +124,7 @@ TEST_CASE("dynamic linears find their scales while running") {
   CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.04);
 }
 
-TEST_CASE("attention of f32 multiplies bytes, other attention stays") {
+TEST_CASE("attention of f32 multiplies in int8, other attention stays") {
   Program program = parse_program(R"(
     input %q: f32[2, 4, 9, 16]
     input %k: f32[2, 4, 7, 16]

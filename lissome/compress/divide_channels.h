@@ -1,5 +1,6 @@
-// Exact in float: a value is divided by a factor a channel, and the columns of the linears that read it are multiplied
-// by the same factors. smooth_channels chooses the factors; quantization comes after, and gains by channels alike.
+// Divides a value by a factor for each channel and multiplies the columns of the linears that read it by the same
+// factors, which is exact in float. smooth_channels chooses the factors so that channels have similar ranges for the
+// quantization that follows.
 #pragma once
 
 #include <vector>
@@ -8,22 +9,22 @@
 
 namespace lissome {
 
-// What divides the value: the norm or the linear that makes it, in its weights, at no cost; or a product of its own,
-// where something else reads the value too or makes it.
+// Where the value is divided: in the weights of the norm or the linear that computes it, at no cost, or by a product of
+// its own if another op computes it or another node reads it.
 enum class DividerPlace : uint8_t { norm, linear, product };
 
 struct ChannelDivision {
   ValueId value = ValueId::none;
-  std::vector<size_t> linears;  // positions of those that read it, with constant f32 weights [out, channels]
+  std::vector<size_t> linears;  // positions of the linears that read it, with constant f32 weights [out, channels]
   at::Tensor factors;           // f64 [channels], along the value's last dimension
 };
 
-// Only where nothing but `linears` reads the value through its first argument does its maker divide.
+// Chooses norm or linear only if `linears` alone read the value, through their first argument.
 DividerPlace find_divider_place(const Program& program, const Uses& uses, ValueId value,
                                 const std::vector<size_t>& linears);
 
-// The program with these values divided; each value stands in one division at most. What a weight becomes is a new
-// constant, so that others who read it keep theirs.
+// The program with these values divided. Each value may be in one division. Changed weights become new constants, so
+// that other readers keep the old ones.
 Program divide_channels(const Program& program, const std::vector<ChannelDivision>& divisions);
 
 }  // namespace lissome

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "lissome/compress.h"
-#include "lissome/compress/byte_nodes.h"
+#include "lissome/compress/int8_nodes.h"
 #include "lissome/compress/layer.h"
 #include "lissome/compress/rewrite_int8.h"
 #include "lissome/compress/smooth_channels.h"
@@ -88,19 +88,19 @@ void judge_layers(const Program& program, std::vector<Layer>& layers, const Cali
   }
 }
 
-// Those of layers are set; those of what byte nodes read are returned.
-ByteRanges choose_ranges(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
+// Sets the ranges of layers, and returns the ranges of the values that int8 nodes read.
+Int8Ranges choose_ranges(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
                          const QuantizeOptions& options, const WorkControl& control) {
-  std::vector<ValueId> values, byte_values;
+  std::vector<ValueId> values, int8_values;
   const auto list = [&](ValueId value) {
     if (value != ValueId::none && std::find(values.begin(), values.end(), value) == values.end()) {
       values.push_back(value);
     }
   };
   for (const Node& node : program.nodes) {
-    if (!is_byte_node(program, node)) continue;
-    byte_values.push_back(node.arguments.front().value());
-    list(byte_values.back());
+    if (!is_int8_node(program, node)) continue;
+    int8_values.push_back(node.arguments.front().value());
+    list(int8_values.back());
   }
   for (const Layer& layer : layers) {
     if (layer.reason.empty() && !layer.dynamic) list(layer.input), list(layer.residual);
@@ -116,12 +116,12 @@ ByteRanges choose_ranges(const Program& program, std::vector<Layer>& layers, con
     layer.residual_range = find(layer.residual);
     if (!(layer.range.high > layer.range.low)) layer.reason = "its input never varied during calibration";
   }
-  ByteRanges byte_ranges;
-  for (const ValueId value : byte_values) {
+  Int8Ranges int8_ranges;
+  for (const ValueId value : int8_values) {
     const ActivationRange range = find(value);
-    if (range.high > range.low) byte_ranges.emplace(program.value(value).name, range);
+    if (range.high > range.low) int8_ranges.emplace(program.value(value).name, range);
   }
-  return byte_ranges;
+  return int8_ranges;
 }
 
 // Those of values that a layer still reads in int8: what stays in float stays as it is.
@@ -171,7 +171,7 @@ Int8Calibration::Int8Calibration(const std::shared_ptr<const Program>& program, 
   const Program divided = divide_channels(*program_, smoothed.divisions);
   auto layers = std::make_shared<std::vector<Layer>>(find_layers(divided, options));
   for (Layer& layer : *layers) layer.smoothing = smoothed.layers[layer.name];
-  byte_ranges_ = std::make_shared<const ByteRanges>(choose_ranges(divided, *layers, batches, options, control));
+  int8_ranges_ = std::make_shared<const Int8Ranges>(choose_ranges(divided, *layers, batches, options, control));
   correct_biases(divided, *layers, batches, control);
   judge_layers(divided, *layers, batches, control);
   divisions_ = std::make_shared<const std::vector<ChannelDivision>>(std::move(smoothed.divisions));
@@ -182,7 +182,7 @@ Quantized Int8Calibration::quantize(double least_signal_to_noise) const {
   std::vector<Layer> layers = *layers_;
   Quantized result;
   for (Layer& layer : layers) {
-    // Written so that a signal-to-noise that is no number is refused too.
+    // Written so that NaN is refused too.
     if (layer.reason.empty() && !(layer.signal_to_noise >= least_signal_to_noise)) {
       layer.reason = "keeps only " + format_decibels(layer.signal_to_noise) + " of signal over quantization noise, " +
                      format_decibels(least_signal_to_noise) + " are asked";
@@ -195,7 +195,7 @@ Quantized Int8Calibration::quantize(double least_signal_to_noise) const {
     result.layers.push_back({layer.name, node.origin, node.op.name(), layer.signal_to_noise, layer.reason.empty(),
                              layer.reason, layer.reason.empty() ? layer.smoothing : Smoothing()});
   }
-  result.program = rewrite_int8(divided, layers, *byte_ranges_);
+  result.program = rewrite_int8(divided, layers, *int8_ranges_);
   return result;
 }
 

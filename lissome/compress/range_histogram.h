@@ -1,5 +1,5 @@
-// How often an activation lies where, and the range that serves it best: observe_ranges keeps one for each value,
-// smooth_channels one for each way to divide it.
+// A histogram of an activation's values, and the choice of its quantization range. observe_ranges keeps one for each
+// value, smooth_channels one for each way to divide it.
 #pragma once
 
 #include <vector>
@@ -18,9 +18,9 @@ struct RangeHistogram {
   double center(size_t bin) const { return low + (static_cast<double>(bin) + 0.5) * width(); }
   double width() const { return (high - low) / static_cast<double>(counts.size()); }
 
-  void widen(const at::Tensor& tensor);  // first, for all that will be counted
+  void widen(const at::Tensor& tensor);  // to be called first, for all tensors that are counted later
   void count(const at::Tensor& tensor);
-  ActivationRange choose_range(RangeMethod method) const;  // {0, 0} where nothing was seen
+  ActivationRange choose_range(RangeMethod method) const;  // {0, 0} if no value was seen
 };
 
 }  // namespace lissome

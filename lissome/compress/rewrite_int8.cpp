@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-#include "lissome/compress/byte_nodes.h"
+#include "lissome/compress/int8_nodes.h"
 #include "lissome/compress/int8_ops.h"
 #include "lissome/pass.h"
 
@@ -37,7 +37,7 @@ std::vector<ValueId> list_sources(const Node& node) {
 
 class Int8Rewriter {
  public:
-  Int8Rewriter(const Program& program, const std::vector<Layer>& layers, const ByteRanges& ranges)
+  Int8Rewriter(const Program& program, const std::vector<Layer>& layers, const Int8Ranges& ranges)
       : source_(program), uses_(find_uses(program)), ranges_(ranges), result_(program) {
     for (const Layer& layer : layers) {
       if (layer.reason.empty()) layers_[static_cast<int>(layer.position)] = &layer;
@@ -58,7 +58,7 @@ class Int8Rewriter {
     return entry == layers_.end() ? nullptr : entry->second;
   }
 
-  // Whether this reader takes u8: a static layer through its input or its residual, or a transparent or byte node that
+  // Whether this reader takes u8: a static layer through its input or its residual, or a transparent or int8 node that
   // was converted.
   bool takes_u8(int position, int argument) const {
     if (position >= static_cast<int>(source_.nodes.size())) return false;
@@ -104,7 +104,7 @@ class Int8Rewriter {
         }
       }
       if (layer == nullptr && is_transparent(node)) want_through(node, position);
-      if (layer == nullptr && is_byte_node(source_, node)) want_before(node, position);
+      if (layer == nullptr && is_int8_node(source_, node)) want_before(node, position);
     }
   }
 
@@ -114,13 +114,13 @@ class Int8Rewriter {
     const int producer = uses_.producer[static_cast<size_t>(value)];
     if (producer < 0) return false;
     const Node& node = node_at(producer);
-    if (!is_transparent(node) && !is_byte_node(source_, node)) return false;
+    if (!is_transparent(node) && !is_int8_node(source_, node)) return false;
     const std::vector<ValueId> sources = list_sources(node);
     return !sources.empty() &&
            std::all_of(sources.begin(), sources.end(), [&](ValueId source) { return is_made_by_layers(source); });
   }
 
-  // A byte node whose readers all want u8 takes u8, if nobody else reads what it reads.
+  // An int8 node whose readers all take u8 takes u8, if it is the only reader of its input.
   void want_before(const Node& node, int position) {
     const ValueId source = node.arguments.front().value();
     const auto known = ranges_.find(source_.value(source).name);
@@ -140,7 +140,7 @@ class Int8Rewriter {
     };
     const auto& readers = uses_.by_value[static_cast<size_t>(node.result())];
     const bool adapts = sources.size() == 1 && std::all_of(readers.begin(), readers.end(), [&](const auto& use) {
-                          return find_layer(use.first) != nullptr || is_byte_node(source_, node_at(use.first));
+                          return find_layer(use.first) != nullptr || is_int8_node(source_, node_at(use.first));
                         });
     if (!adapts && !std::all_of(sources.begin(), sources.end(), fits)) return;
     const ActivationRange wanted = range->second;
@@ -167,7 +167,7 @@ class Int8Rewriter {
     if (const Layer* layer = find_layer(position)) {
       emit_layer(node, *layer);
     } else if (converted_.count(position) > 0) {
-      is_transparent(node) ? emit_transparent(node) : emit_bytes(node);
+      is_transparent(node) ? emit_transparent(node) : emit_int8_node(node);
     } else {
       result_.nodes.push_back(node);
     }
@@ -182,10 +182,10 @@ class Int8Rewriter {
     u8_[node.result()] = result_.add_node(op, std::move(arguments), {std::move(type)}, node.origin).result();
   }
 
-  void emit_bytes(const Node& node) {
+  void emit_int8_node(const Node& node) {
     const ValueId source = node.arguments.front().value();
     const ValueId x = read_u8(source);
-    u8_[node.result()] = add_byte_node(result_, node, x, wanted_.at(source), wanted_.at(node.result()));
+    u8_[node.result()] = add_int8_node(result_, node, x, wanted_.at(source), wanted_.at(node.result()));
   }
 
   void emit_recurrent(const Node& node, const Layer& layer) {
@@ -222,17 +222,17 @@ class Int8Rewriter {
 
   const Program& source_;
   const Uses uses_;
-  const ByteRanges& ranges_;
+  const Int8Ranges& ranges_;
   Program result_;
   std::map<int, const Layer*> layers_;         // chosen, by node position
   std::map<ValueId, ActivationRange> wanted_;  // values that somebody reads as u8
-  std::map<int, bool> converted_;              // transparent and byte nodes that work on u8
+  std::map<int, bool> converted_;              // transparent and int8 nodes that work on u8
   std::map<ValueId, ValueId> u8_;              // the u8 twin of a value
 };
 
 }  // namespace
 
-Program rewrite_int8(const Program& program, const std::vector<Layer>& layers, const ByteRanges& ranges) {
+Program rewrite_int8(const Program& program, const std::vector<Layer>& layers, const Int8Ranges& ranges) {
   return Int8Rewriter(program, layers, ranges).run();
 }
 

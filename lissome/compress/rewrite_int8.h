@@ -1,4 +1,4 @@
-// The whole program with its chosen layers in int8.
+// Rewrites a whole program with the chosen layers in int8.
 #pragma once
 
 #include <map>
@@ -9,12 +9,12 @@
 
 namespace lissome {
 
-// Of what byte nodes read, by the name of the value.
-using ByteRanges = std::map<std::string, ActivationRange>;
+// Ranges of the values that int8 nodes read (int8_nodes.h), by the name of the value.
+using Int8Ranges = std::map<std::string, ActivationRange>;
 
-// Quantizes each input once however many layers read it, as early as the order of the data allows (above
-// reshapes and the like, which work on u8 just as well), and lets a layer give u8 where only such readers follow.
-// Activations and average pools between layers work on u8 too, where `ranges` tells of what they read.
-Program rewrite_int8(const Program& program, const std::vector<Layer>& layers, const ByteRanges& ranges);
+// Quantizes each input once, however many layers read it, and as early as possible (above reshapes and similar nodes,
+// which also work on u8). A layer returns u8 if all its readers take u8. Activations and average pools between layers
+// work on u8 too if `ranges` contains the range of their input.
+Program rewrite_int8(const Program& program, const std::vector<Layer>& layers, const Int8Ranges& ranges);
 
 }  // namespace lissome

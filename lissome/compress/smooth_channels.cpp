@@ -212,7 +212,7 @@ class Smoother {
     for (Trial& trial : group.trials) {
       measure(group, rows, trial);
       const double noise = sum_up(trial.noise);
-      // Written so that what is no number is never chosen.
+      // Written so that NaN is never chosen.
       if (best != nullptr && !(noise < bound)) continue;
       bound = best == nullptr ? noise * find_largest_share(place) : noise;
       best = &trial;

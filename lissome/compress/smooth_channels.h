@@ -1,5 +1,6 @@
-// SmoothQuant (Xiao et al. 2022, arXiv 2211.10438), before int8: one channel far larger than the others leaves these
-// few of the 256 steps, so what linears read is divided by a factor a channel and their columns are multiplied by it.
+// SmoothQuant (Xiao et al. 2022, arXiv 2211.10438), before int8: a channel that is far larger than the others leaves
+// these few of the 256 levels, so the inputs of linears are divided by a factor for each channel and their columns are
+// multiplied by it.
 #pragma once
 
 #include <map>
@@ -11,12 +12,13 @@
 namespace lissome {
 
 struct SmoothedChannels {
-  std::vector<ChannelDivision> divisions;   // one for each value that pays
-  std::map<std::string, Smoothing> layers;  // by the printed name of a linear's result; those left alone are missing
+  std::vector<ChannelDivision> divisions;   // one for each value that it improves
+  std::map<std::string, Smoothing> layers;  // by the printed name of a linear's result; only smoothed linears
 };
 
-// Linears that read one value share its factors. Their strength is the one whose int8 outputs err least on a sample of
-// the calibration rows; where none errs clearly less than doing nothing, nothing is done.
+// Linears that read the same value share its factors. The strength is the one whose int8 outputs have the smallest
+// error on a sample of the calibration rows. A value is smoothed only if this error is clearly smaller than without
+// smoothing.
 SmoothedChannels smooth_channels(const Program& program, const CalibrationBatches& batches,
                                  const QuantizeOptions& options, const WorkControl& control = {});
 

@@ -49,7 +49,7 @@ std::optional<size_t> CallSizes::find_dimension(const SizeFormula& size) const {
 int64_t CallSizes::choose_batch(int64_t batch) const {
   if (batch == 0) return batch_.least;
   if (batch >= batch_.least && batch <= batch_.most) return batch;
-  const std::string allowed = batch_.is_fixed() ? "batches of " + std::to_string(batch_.least) + " alone"
+  const std::string allowed = batch_.is_fixed() ? "only batches of " + std::to_string(batch_.least)
                               : batch_.most == INT64_MAX
                                   ? "batches of " + std::to_string(batch_.least) + " and more"
                                   : "batches of " + std::to_string(batch_.least) + " to " + std::to_string(batch_.most);

@@ -24,9 +24,9 @@ Array stack(std::span<const Array> arrays, const std::string& place) {
   const auto each = static_cast<size_t>(first.bytes());
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (arrays[i].dtype != first.dtype || arrays[i].sizes != first.sizes)
-      throw_error(ErrorKind::invalid_input, describe_place(i, place), ": ", describe(arrays[i]),
-                  " where the first has ", describe(first),
-                  "; arrays of one type and size can be stacked. Pad what differs in length.");
+      throw_error(ErrorKind::invalid_input, describe_place(i, place), ": the array is ", describe(arrays[i]),
+                  " and the first is ", describe(first),
+                  "; only arrays of one type and size can be stacked. Pad arrays of different lengths.");
     if (each > 0) std::memcpy(stacked.data<char>() + i * each, arrays[i].storage.get(), each);
   }
   return stacked;
@@ -38,20 +38,21 @@ void check_lengths(std::span<const Array> arrays, const std::string& place) {
     const bool fits = !arrays[i].sizes.empty() && arrays[i].dtype == arrays[0].dtype &&
                       std::ranges::equal(inner(arrays[i]), inner(arrays[0]));
     if (!fits)
-      throw_error(ErrorKind::invalid_input, describe_place(i, place), ": ", describe(arrays[i]),
-                  " where the first has ", describe(arrays[0]), "; only the first size may differ.");
+      throw_error(ErrorKind::invalid_input, describe_place(i, place), ": the array is ", describe(arrays[i]),
+                  " and the first is ", describe(arrays[0]), "; only the first size may differ.");
   }
 }
 
 void fill(Array& array, double value) {
   if (value == 0) return;  // as made
   if (!is_floating(array.dtype) && !is_integral(array.dtype))
-    throw_error(ErrorKind::usage, "a padding of ", value, " for ", dtype_name(array.dtype), "; 0 is allowed.");
+    throw_error(ErrorKind::usage, "a padding of ", value, " was given for ", dtype_name(array.dtype),
+                "; 0 is allowed.");
   dispatch(array.dtype, [&]<typename T>() {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       const auto narrow = static_cast<int64_t>(value);
       if (static_cast<double>(narrow) != value || !std::in_range<T>(narrow))
-        throw_error(ErrorKind::usage, "a padding of ", value, " for ", dtype_name(array.dtype),
+        throw_error(ErrorKind::usage, "a padding of ", value, " was given for ", dtype_name(array.dtype),
                     "; a number that this type holds is needed.");
       std::fill_n(array.data<T>(), array.elements(), static_cast<T>(narrow));
     } else if constexpr (std::is_constructible_v<T, float> && !std::is_same_v<T, bool>) {
@@ -61,9 +62,10 @@ void fill(Array& array, double value) {
 }
 
 Padded pad(std::span<const Array> arrays, const PadOptions& options, const std::string& place) {
-  if (arrays.empty()) throw_error(ErrorKind::invalid_input, "nothing to stack; at least one array is needed.");
+  if (arrays.empty()) throw_error(ErrorKind::invalid_input, "there is nothing to stack; at least one array is needed.");
   if (options.multiple_of < 1)
-    throw_error(ErrorKind::usage, "lengths of a multiple of ", options.multiple_of, "; at least 1 is needed.");
+    throw_error(ErrorKind::usage, "lengths of a multiple of ", options.multiple_of,
+                " were asked for; at least 1 is needed.");
   check_lengths(arrays, place);
   const auto count = static_cast<int64_t>(arrays.size());
   int64_t longest = 0;
@@ -130,8 +132,9 @@ class Collator {
   static void check_forms(std::span<const SampleValue* const> samples, const std::string& place) {
     for (size_t i = 0; i < samples.size(); ++i)
       if (samples[i]->kind.index() != samples[0]->kind.index())
-        throw_error(ErrorKind::invalid_input, describe_place(i, place), ": ", kForms[samples[i]->kind.index()],
-                    " where the first has ", kForms[samples[0]->kind.index()], "; all samples need one form.");
+        throw_error(ErrorKind::invalid_input, describe_place(i, place), ": the sample is ",
+                    kForms[samples[i]->kind.index()], " and the first is ", kForms[samples[0]->kind.index()],
+                    "; all samples need one form.");
   }
 
   static std::vector<Array> list_arrays(std::span<const SampleValue* const> samples) {
@@ -148,8 +151,9 @@ class Collator {
       for (size_t i = 0; i < samples.size(); ++i) {
         const auto& sequence = std::get<SampleSequence>(samples[i]->kind);
         if (sequence.size() != length)
-          throw_error(ErrorKind::invalid_input, describe_place(i, place), ": a sequence of ", sequence.size(),
-                      " where the first has ", length, "; all need one length. Make it an array to have it padded.");
+          throw_error(ErrorKind::invalid_input, describe_place(i, place), ": the sequence has ", sequence.size(),
+                      " elements and the first has ", length,
+                      "; all need one length. Make it an array to have it padded.");
         column.push_back(&sequence[element]);
       }
       collated.push_back(collate(column, place + "[" + std::to_string(element) + "]"));
@@ -181,9 +185,9 @@ class Collator {
     const auto at = std::ranges::find(dictionary, key, [](const auto& entry) { return entry.first; });
     const size_t keys = std::get<SampleDictionary>(samples[0]->kind).size();
     if (at == dictionary.end() || dictionary.size() != keys)
-      throw_error(ErrorKind::invalid_input, describe_place(i, place), ": a dictionary of ", dictionary.size(), " keys",
-                  at == dictionary.end() ? " without " + quote(key) : std::string(), " where the first has ", keys,
-                  "; all need the same keys.");
+      throw_error(ErrorKind::invalid_input, describe_place(i, place), ": the dictionary has ", dictionary.size(),
+                  " keys", at == dictionary.end() ? " without " + quote(key) : std::string(), " and the first has ",
+                  keys, "; all need the same keys.");
     return &at->second;
   }
 

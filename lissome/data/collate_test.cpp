@@ -85,7 +85,7 @@ TEST_CASE("samples that differ in form are refused with the place") {
   refuses(dictionary("a", {true}), dictionary("b", {true}), "", "without 'a'");
   refuses(dictionary("a", {true}), {SampleDictionary{{"a", {true}}, {"b", {true}}}}, "", "2 keys");
   const SampleSequence one = {{true}}, two = {{true}, {false}}, number = {{1.5}};
-  refuses({one}, {two}, "", "a sequence of 2");
+  refuses({one}, {two}, "", "sequence has 2");
   refuses(dictionary("a", {one}), dictionary("a", {number}), "'a'[0]", "a number");
   EXPECT_ERROR(invalid_input, collate({}), "no samples");
 }

@@ -92,7 +92,8 @@ std::optional<T> parse_as(std::string_view text) {
 std::vector<std::string> read_header(CsvReader& reader, const std::string& path) {
   reader.skip_empty_lines();
   if (reader.at_end())
-    throw_error(ErrorKind::invalid_input, quote(path), ": empty; a header with the names of the columns is needed.");
+    throw_error(ErrorKind::invalid_input, quote(path),
+                ": the file is empty; a header with the names of the columns is needed.");
   std::vector<std::string> names;
   bool is_last = false;
   while (!is_last) {
@@ -103,12 +104,12 @@ std::vector<std::string> read_header(CsvReader& reader, const std::string& path)
       throw_error(ErrorKind::invalid_input, quote(path), ", line ", reader.line(), ": column ", names.size(),
                   " has no name.");
     if (std::find(names.begin(), names.end() - 1, names.back()) != names.end() - 1)
-      throw_error(ErrorKind::invalid_input, quote(path), ", line ", reader.line(), ": two columns are called ",
+      throw_error(ErrorKind::invalid_input, quote(path), ", line ", reader.line(), ": two columns are named ",
                   quote(names.back()), ".");
   }
   if (std::all_of(names.begin(), names.end(), [](const auto& name) { return parse_as<double>(name).has_value(); }))
     throw_error(ErrorKind::invalid_input, quote(path), ", line ", reader.line(),
-                ": numbers alone; the first line must be a header with the names of the columns.");
+                ": the line holds only numbers; the first line must be a header with the names of the columns.");
   return names;
 }
 
@@ -116,8 +117,8 @@ float parse_feature(std::string_view text, const std::string& path, int64_t line
   const auto value = parse_as<double>(text);
   const auto narrow = static_cast<float>(value.value_or(NAN));
   if (!std::isfinite(narrow))
-    throw_error(ErrorKind::invalid_input, quote(path), ", line ", line, ", column ", quote(column), ": ",
-                text.empty() ? std::string("nothing") : quote(text), "; a finite number is needed.");
+    throw_error(ErrorKind::invalid_input, quote(path), ", line ", line, ", column ", quote(column), ": the field ",
+                text.empty() ? std::string("is empty") : "holds " + quote(text), "; a finite number is needed.");
   return narrow;
 }
 
@@ -150,8 +151,8 @@ size_t find_label(const std::vector<std::string>& names, const std::string& labe
   const auto found = std::find(names.begin(), names.end(), label_column);
   if (found == names.end()) {
     const std::string nearest = find_nearest(label_column, names);
-    throw_error(ErrorKind::usage, quote(path), ": no column ", quote(label_column),
-                " for the labels; there are: ", join(names, ", "),
+    throw_error(ErrorKind::usage, quote(path), ": there is no column ", quote(label_column),
+                " for the labels; the columns are: ", join(names, ", "),
                 nearest.empty() ? "." : ". Did you mean " + nearest + "?");
   }
   return static_cast<size_t>(found - names.begin());
@@ -172,13 +173,13 @@ void read_line(CsvReader& reader, const std::string& path, const std::vector<std
       labels.emplace_back(trim(field.text));
       if (labels.back().empty())
         throw_error(ErrorKind::invalid_input, quote(path), ", line ", line, ", column ", quote(names[column]),
-                    ": nothing; a label is needed.");
+                    ": the field is empty; a label is needed.");
     } else {
       features.push_back(parse_feature(field.text, path, line, names[column]));
     }
   }
   if (column != names.size())
-    throw_error(ErrorKind::invalid_input, quote(path), ", line ", line, ": ", column,
+    throw_error(ErrorKind::invalid_input, quote(path), ", line ", line, ": the line has ", column,
                 column == 1 ? " field; the header has " : " fields; the header has ", names.size(), ".");
 }
 
@@ -188,7 +189,8 @@ CsvTable load_csv(const std::string& path, const std::string& label_column) {
   const auto file = MappedFile::open(path);
   const auto bytes = file->bytes();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!is_utf8(text)) throw_error(ErrorKind::invalid_input, quote(path), ": not text in UTF-8; save it as that.");
+  if (!is_utf8(text))
+    throw_error(ErrorKind::invalid_input, quote(path), ": the file is not text in UTF-8. Save it in UTF-8.");
   CsvReader reader(text, path);
   std::vector<std::string> names = read_header(reader, path);
   const size_t label = find_label(names, label_column, path);

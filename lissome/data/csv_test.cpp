@@ -49,7 +49,7 @@ TEST_CASE("tables that are wrong are refused with the line") {
   refuses("\n\n", "empty");
   refuses("a,b\n1,2\n3\n", "line 3", "1 field; the header has 2");
   refuses("a,b\n1,2,3\n", "line 2", "3 fields");
-  refuses("a,b\n1,\n", "line 2, column 'b'", "nothing");
+  refuses("a,b\n1,\n", "line 2, column 'b'", "is empty");
   refuses("a,b\n\n\n1,x\n", "line 4, column 'b'", "'x'");
   refuses("a\n1\nnan\n", "line 3", "'nan'");
   refuses("a\n1e300\n", "line 2", "finite");

@@ -25,7 +25,7 @@ Sizes read_image_sizes(const Dataset& dataset, std::span<const DataSignature> in
   return {sizes.begin() + 1, sizes.end()};
 }
 
-// The image whose turn is first decides which error is told.
+// The error of the first image in order is reported.
 class FirstError {
  public:
   void keep(size_t index, std::exception_ptr error) {

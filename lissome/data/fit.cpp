@@ -36,7 +36,7 @@ std::string describe_entry(const std::string& source, const std::string& name) {
 // How elements of one type become another.
 struct Conversion {
   bool allowed = false;
-  bool noted = false;          // precision may be lost: the user is told
+  bool noted = false;          // precision may be lost, so a note is added
   bool values_decide = false;  // narrower integers: allowed when every value fits
   double scale = 1;
 };
@@ -135,7 +135,7 @@ Conversion settle_conversion(const Array& array, const DataSignature& input, boo
                              std::vector<std::string>* notes) {
   const Conversion conversion = find_conversion(array.dtype, input.dtype, is_images);
   if (!conversion.allowed)
-    throw_error(ErrorKind::invalid_input, entry, " has the type ", dtype_name(array.dtype), ", input ",
+    throw_error(ErrorKind::invalid_input, entry, " has the type ", dtype_name(array.dtype), "; input ",
                 quote(input.name), " takes ", dtype_name(input.dtype), ".",
                 advise_conversion(array.dtype, input.dtype));
   check_values(array, input, conversion, entry);
@@ -147,7 +147,7 @@ Conversion settle_conversion(const Array& array, const DataSignature& input, boo
 
 [[noreturn]] void refuse_sizes(const std::string& entry, const Array& array, const DataSignature& input,
                                const Sizes& allowed) {
-  throw_error(ErrorKind::invalid_input, entry, " has the sizes ", format_sizes(array.sizes), ", input ",
+  throw_error(ErrorKind::invalid_input, entry, " has the sizes ", format_sizes(array.sizes), "; input ",
               quote(input.name), " takes ", format_open_sizes(allowed), ".");
 }
 

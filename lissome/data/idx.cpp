@@ -34,25 +34,25 @@ bool is_gzip(std::span<const std::byte> bytes) {
 
 Array unpack_gzip(std::span<const std::byte> packed, const std::string& path) {
   if (packed.size() < kSmallestGzip)
-    throw_error(ErrorKind::invalid_input, quote(path), ": cut off inside the gzip header.");
+    throw_error(ErrorKind::invalid_input, quote(path), ": the file is cut off inside the gzip header.");
   uint64_t size = 0;  // the last four bytes; larger files are beyond what IDX is used for
   for (size_t i = 0; i < 4; ++i) size |= uint64_t{byte_at(packed, packed.size() - 4 + i)} << (8 * i);
   if (size / kDeflateExpansion > packed.size())
-    throw_error(ErrorKind::invalid_input, quote(path), ": not a whole gzip file: it claims ", size,
-                " bytes unpacked from ", packed.size(), ".");
+    throw_error(ErrorKind::invalid_input, quote(path), ": the file is not a whole gzip file: it claims to unpack ",
+                packed.size(), " bytes to ", size, ".");
   if (size > static_cast<uint64_t>(total_memory_bytes()))
-    throw_error(ErrorKind::over_budget, quote(path), ": unpacks to ", size, " bytes, the machine has ",
+    throw_error(ErrorKind::over_budget, quote(path), ": the file unpacks to ", size, " bytes, and the machine has ",
                 total_memory_bytes(), ".");
   Array bytes = make_array(Dtype::u8, {static_cast<int64_t>(size)});
   const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> decompressor(
       libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
-  if (decompressor == nullptr) throw_error(ErrorKind::over_budget, "no memory to unpack ", quote(path), ".");
+  if (decompressor == nullptr) throw_error(ErrorKind::over_budget, "there is no memory to unpack ", quote(path), ".");
   size_t used = 0, made = 0;
   const libdeflate_result result = libdeflate_gzip_decompress_ex(decompressor.get(), packed.data(), packed.size(),
                                                                  bytes.data<uint8_t>(), size, &used, &made);
   if (result != LIBDEFLATE_SUCCESS || used != packed.size() || made != size)
     throw_error(ErrorKind::invalid_input, quote(path),
-                ": not a whole gzip file: damaged, cut off, or several in one. "
+                ": the file is not a whole gzip file: it is damaged, cut off, or several in one. "
                 "Copy it again.");
   return bytes;
 }
@@ -67,17 +67,18 @@ void turn_around(Array* array) {
 
 Array parse_idx(std::span<const std::byte> bytes, const std::string& path) {
   if (bytes.size() < 4 || byte_at(bytes, 0) != 0 || byte_at(bytes, 1) != 0)
-    throw_error(ErrorKind::invalid_input, quote(path), ": not an IDX file; it must start with two zero bytes.");
+    throw_error(ErrorKind::invalid_input, quote(path),
+                ": this is not an IDX file, which must start with two zero bytes.");
   const auto type = std::find_if(std::begin(kTypes), std::end(kTypes),
                                  [&](const IdxType& row) { return row.code == byte_at(bytes, 2); });
   if (type == std::end(kTypes))
-    throw_error(ErrorKind::invalid_input, quote(path), ": IDX type ", int{byte_at(bytes, 2)},
+    throw_error(ErrorKind::invalid_input, quote(path), ": the file has the IDX type ", int{byte_at(bytes, 2)},
                 "; 8 (u8), 9 (i8), 11 (i16), 12 (i32), 13 (f32) and 14 (f64) are allowed.");
   const size_t axes = byte_at(bytes, 3);
   const size_t start = 4 + 4 * axes;
   if (axes == 0 || bytes.size() < start)
-    throw_error(ErrorKind::invalid_input, quote(path), ": an IDX header of ", axes, " dimensions in ", bytes.size(),
-                " bytes.");
+    throw_error(ErrorKind::invalid_input, quote(path), ": an IDX header of ", axes, " dimensions does not fit into ",
+                bytes.size(), " bytes.");
   Sizes sizes;
   for (size_t axis = 0; axis < axes; ++axis) {
     int64_t size = 0;
@@ -89,7 +90,7 @@ Array parse_idx(std::span<const std::byte> bytes, const std::string& path) {
     throw_error(ErrorKind::invalid_input, quote(path), ": the sizes ", format_sizes(sizes), " overflow 63 bits.");
   if (static_cast<uint64_t>(*expected) != bytes.size() - start)
     throw_error(ErrorKind::invalid_input, quote(path), ": ", dtype_name(type->dtype), format_sizes(sizes), " needs ",
-                *expected, " bytes, ", bytes.size() - start, " are there.");
+                *expected, " bytes, and the file has ", bytes.size() - start, ".");
   auto* data = const_cast<std::byte*>(bytes.data()) + start;
   Array array = copy_array({type->dtype, sizes, contiguous_strides(sizes), data});
   turn_around(&array);

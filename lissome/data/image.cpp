@@ -28,7 +28,7 @@ struct Pixels {
 
 void check_sizes(int64_t height, int64_t width, const std::string& source) {
   if (height < 1 || width < 1 || height > kLongestSide || width > kLongestSide || height * width > kMostPixels)
-    throw_error(ErrorKind::invalid_input, quote(source), ": an image of ", height, " x ", width, " pixels; up to ",
+    throw_error(ErrorKind::invalid_input, quote(source), ": the image has ", height, " x ", width, " pixels; up to ",
                 kMostPixels, " with sides of up to ", kLongestSide, " are allowed.");
 }
 
@@ -41,10 +41,10 @@ bool starts_with(std::span<const std::byte> bytes, std::string_view magic) {
 Pixels decode_png(std::span<const std::byte> bytes, const std::string& source) {
   const auto check = [&](int status) {
     if (status != 0)
-      throw_error(ErrorKind::invalid_input, quote(source), ": a damaged PNG file: ", spng_strerror(status), ".");
+      throw_error(ErrorKind::invalid_input, quote(source), ": the PNG file is damaged: ", spng_strerror(status), ".");
   };
   const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> context(spng_ctx_new(0), spng_ctx_free);
-  if (context == nullptr) throw_error(ErrorKind::over_budget, "no memory to decode ", quote(source), ".");
+  if (context == nullptr) throw_error(ErrorKind::over_budget, "there is no memory to decode ", quote(source), ".");
   check(spng_set_image_limits(context.get(), kLongestSide, kLongestSide));
   check(spng_set_chunk_limits(context.get(), kMostChunkBytes, kMostChunkBytes));
   check(spng_set_png_buffer(context.get(), bytes.data(), bytes.size()));
@@ -62,18 +62,19 @@ Pixels decode_png(std::span<const std::byte> bytes, const std::string& source) {
 
 Pixels decode_jpeg(std::span<const std::byte> bytes, const std::string& source) {
   const std::unique_ptr<void, int (*)(tjhandle)> decoder(tjInitDecompress(), tjDestroy);
-  if (decoder == nullptr) throw_error(ErrorKind::over_budget, "no memory to decode ", quote(source), ".");
+  if (decoder == nullptr) throw_error(ErrorKind::over_budget, "there is no memory to decode ", quote(source), ".");
   const auto check = [&](int status) {
     if (status != 0)
-      throw_error(ErrorKind::invalid_input, quote(source), ": a damaged JPEG file: ", tjGetErrorStr2(decoder.get()),
-                  ".");
+      throw_error(ErrorKind::invalid_input, quote(source),
+                  ": the JPEG file is damaged: ", tjGetErrorStr2(decoder.get()), ".");
   };
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   int width = 0, height = 0, sampling = 0, colors = 0;
   check(tjDecompressHeader3(decoder.get(), data, bytes.size(), &width, &height, &sampling, &colors));
   check_sizes(height, width, source);
   if (colors == TJCS_CMYK || colors == TJCS_YCCK)
-    throw_error(ErrorKind::unsupported, quote(source), ": a JPEG file in CMYK; RGB and grey are read. Convert it.");
+    throw_error(ErrorKind::unsupported, quote(source),
+                ": the JPEG file is in CMYK; only RGB and grey are read. Convert it.");
   Pixels pixels{height, width, std::vector<uint8_t>(static_cast<size_t>(height) * static_cast<size_t>(width) * 3)};
   check(tjDecompress2(decoder.get(), data, bytes.size(), pixels.bytes.data(), width, 0, height, TJPF_RGB,
                       TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS));
@@ -114,7 +115,7 @@ Array decode_image(std::span<const std::byte> bytes, int64_t channels, const std
   LISSOME_CHECK(channels == 1 || channels == 3, channels, " channels");
   if (starts_with(bytes, "\x89PNG")) return separate_planes(decode_png(bytes, source), channels);
   if (starts_with(bytes, "\xFF\xD8")) return separate_planes(decode_jpeg(bytes, source), channels);
-  throw_error(ErrorKind::invalid_input, quote(source), ": neither a PNG nor a JPEG file.");
+  throw_error(ErrorKind::invalid_input, quote(source), ": the file is neither a PNG nor a JPEG file.");
 }
 
 Array fit_image(const Array& image, int64_t height, int64_t width, const std::string& source) {

@@ -47,7 +47,7 @@ class ImageFolderSource : public BatchSource {
     if ((options_.channels != 1 && options_.channels != 3) || options_.height < 1 || options_.width < 1 ||
         options_.height > 1 << 16 || options_.width > 1 << 16)
       throw_error(ErrorKind::usage, "images of ", options_.channels, " channels, ", options_.height, " x ",
-                  options_.width, "; 1 or 3 channels and sides of 1 to 65536 are allowed.");
+                  options_.width, " were asked for; 1 or 3 channels and sides of 1 to 65536 are allowed.");
   }
 
   int64_t samples() const override { return static_cast<int64_t>(folder_.files.size()); }
@@ -88,14 +88,16 @@ ImageFolder list_image_folder(const std::string& path) {
     const std::vector<std::string> images = list_images(name);
     if (images.empty())
       throw_error(ErrorKind::invalid_input, quote(name),
-                  ": a class without images; .png, .jpg and .jpeg are read. Remove the folder, or put images into it.");
+                  ": the folder of the class holds no images; .png, .jpg and .jpeg are read. Remove the folder, or put "
+                  "images into it.");
     folder.files.insert(folder.files.end(), images.begin(), images.end());
     folder.labels.insert(folder.labels.end(), images.size(), static_cast<int64_t>(folder.classes.size()));
     folder.classes.push_back(files::path(name).filename().string());
   }
   if (folder.files.empty())
     throw_error(ErrorKind::invalid_input, quote(path),
-                ": no folders with images; one folder for each class is needed, such as ", path, "/cat/1.png.");
+                ": the folder holds no folders with images; one folder for each class is needed, such as ", path,
+                "/cat/1.png.");
   return folder;
 }
 

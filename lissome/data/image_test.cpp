@@ -94,7 +94,7 @@ TEST_CASE("damaged images are refused, wherever they are cut off") {
     EXPECT_ERROR(invalid_input, decode(jpeg.substr(0, length), 3), "'picture'");
   std::string flipped = png;
   flipped[png.size() / 2] = static_cast<char>(flipped[png.size() / 2] ^ 0x10);
-  EXPECT_ERROR(invalid_input, decode(flipped, 3), "damaged PNG");
+  EXPECT_ERROR(invalid_input, decode(flipped, 3), "PNG file is damaged");
   EXPECT_ERROR(invalid_input, decode("GIF89a", 3), "neither a PNG nor a JPEG");
   const std::string cmyk = encode_jpeg(8, 8, std::vector<uint8_t>(256, 9), TJPF_CMYK, TJSAMP_444);
   EXPECT_ERROR(unsupported, decode(cmyk, 3), "CMYK");
@@ -160,7 +160,8 @@ TEST_CASE("a damaged file in a folder is named, by the loader and by fit_dataset
   folder.write("dog/b.png", solid_png(4, 4, 1).substr(0, 50));
   DataSignature input;
   input.sizes = {-1, 3, 4, 4};
-  EXPECT_ERROR(invalid_input, fit_dataset(load_dataset(folder.path()), {&input, 1}), "dog/b.png", "damaged PNG");
+  EXPECT_ERROR(invalid_input, fit_dataset(load_dataset(folder.path()), {&input, 1}), "dog/b.png",
+               "PNG file is damaged");
   Loader loader(open_image_folder(folder.path(), {.height = 4, .width = 4}), {.order = SequentialOrder{}, .batch = 4},
                 {}, {.workers = 2, .bad_samples = BadSamples::skip});
   Batch batch;
@@ -170,5 +171,5 @@ TEST_CASE("a damaged file in a folder is named, by the loader and by fit_dataset
   CHECK(loader.statistics().bad_samples[0].reason.find("dog/b.png") != std::string::npos);
   EXPECT_ERROR(usage, open_image_folder(folder.path(), {.channels = 2}), "2 channels");
   std::filesystem::create_directories(folder.file("empty"));
-  EXPECT_ERROR(invalid_input, open_image_folder(folder.path()), "empty", "a class without images");
+  EXPECT_ERROR(invalid_input, open_image_folder(folder.path()), "empty", "holds no images");
 }

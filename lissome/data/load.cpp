@@ -69,11 +69,12 @@ IdxPair find_pair(const std::string& folder, const std::string& split) {
   }
   if (found.empty())
     throw_error(ErrorKind::invalid_input, quote(folder),
-                ": a folder without IDX files and without folders of images. Read are folders with "
+                ": the folder holds neither IDX files nor folders of images. Allowed are folders with "
                 "train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and "
                 "t10k-labels-idx1-ubyte.gz, folders with a folder of .png or .jpg for each class, and files: .npz, "
                 ".npy, .safetensors, .csv, IDX.");
-  throw_error(ErrorKind::usage, quote(folder), ": a folder of IDX files; say which part: ", join(found, " or "), ".");
+  throw_error(ErrorKind::usage, quote(folder), ": this is a folder of IDX files; say which part: ", join(found, " or "),
+              ".");
 }
 
 DataColumn make_column(std::string name, Array array) {
@@ -88,12 +89,12 @@ Dataset load_idx_pair(const std::string& source, const IdxPair& pair, const Data
   if (!options.labels.empty() && options.labels != "labels") {
     if (!is_file(options.labels))
       throw_error(ErrorKind::usage, quote(options.labels),
-                  ": no such label file. For IDX, labels are a file; without "
-                  "the option the one beside the images is taken.");
+                  ": there is no such label file. For IDX, labels are a file; without "
+                  "the option, the file beside the images is read.");
     labels = options.labels;
   }
   if (!options.labels.empty() && labels.empty())
-    throw_error(ErrorKind::usage, quote(pair.images), ": no label file beside it; give its path as labels.");
+    throw_error(ErrorKind::usage, quote(pair.images), ": there is no label file beside it; give its path as labels.");
   Dataset dataset;
   dataset.source = source;
   dataset.is_images = true;
@@ -107,8 +108,8 @@ Dataset load_idx_pair(const std::string& source, const IdxPair& pair, const Data
   std::vector<std::string> names;
   for (const NamedArray& named : arrays) names.push_back(named.name);
   const std::string nearest = find_nearest(labels, names);
-  throw_error(ErrorKind::usage, quote(path), ": no array ", quote(labels),
-              " for the labels; there are: ", join(names, ", "),
+  throw_error(ErrorKind::usage, quote(path), ": there is no array ", quote(labels),
+              " for the labels; the arrays are: ", join(names, ", "),
               nearest.empty() ? "." : ". Did you mean " + nearest + "?");
 }
 
@@ -136,7 +137,8 @@ Dataset load_csv_dataset(const std::string& path, const DataOptions& options) {
   Dataset dataset;
   dataset.source = path;
   if (table.columns.empty())
-    throw_error(ErrorKind::invalid_input, quote(path), ": no columns besides the labels; at least one is needed.");
+    throw_error(ErrorKind::invalid_input, quote(path),
+                ": there are no columns besides the labels; at least one is needed.");
   dataset.columns.push_back(make_column("features", std::move(table.features)));
   dataset.labels = std::move(table.labels);
   dataset.classes = std::move(table.classes);
@@ -189,7 +191,7 @@ void number_rows(Dataset* dataset, int64_t samples) {
 void settle(Dataset* dataset) {
   if (!dataset->image_files.empty()) return number_rows(dataset, static_cast<int64_t>(dataset->image_files.size()));
   if (dataset->columns.empty())
-    throw_error(ErrorKind::invalid_input, quote(dataset->source), ": no arrays",
+    throw_error(ErrorKind::invalid_input, quote(dataset->source), ": there are no arrays",
                 dataset->labels ? " besides the labels" : "", "; at least one array [samples, ...] is needed.");
   const DataColumn& first = dataset->columns[0];
   const int64_t samples = first.array.sizes[0];
@@ -219,7 +221,8 @@ Dataset load_any(const std::string& path, const DataOptions& options) {
   if (!is_file(path) && !is_folder(path) && colon != std::string::npos && is_folder(path.substr(0, colon))) {
     const std::string split = path.substr(colon + 1);
     if (split != "train" && split != "test")
-      throw_error(ErrorKind::usage, quote(path), ": ", quote(split), " is no part of a dataset; train and test are.");
+      throw_error(ErrorKind::usage, quote(path), ": ", quote(split),
+                  " is not a part of a dataset; the parts are train and test.");
     return load_idx_pair(path, find_pair(path.substr(0, colon), split), options);
   }
   if (is_folder(path) && is_image_folder(path)) return load_image_dataset(path, options);

@@ -98,7 +98,7 @@ TEST_CASE("paths that are no data are refused") {
   const TemporaryFolder folder;
   EXPECT_ERROR(usage, load_dataset(folder.file("absent.npz")), "absent.npz", "no such file");
   EXPECT_ERROR(usage, load_dataset(folder.file("absent:test")), "no such file");
-  EXPECT_ERROR(invalid_input, load_dataset(folder.path()), "without IDX files", ".npz");
+  EXPECT_ERROR(invalid_input, load_dataset(folder.path()), "neither IDX files", ".npz");
   EXPECT_ERROR(invalid_input, load_dataset(folder.write("a.txt", "hello")), "a.txt", "neither");
   EXPECT_ERROR(invalid_input, load_dataset("/dev/zero"), "device");
   // Billions of samples of nothing, in twelve bytes.
@@ -156,8 +156,8 @@ TEST_CASE("IDX: broken files are refused") {
   const std::string good = build_idx(8, {3, 2}, "abcdef");
   refuses(build_idx(10, {3}, "abc"), "type 10");
   refuses(build_idx(8, {}, ""), "0 dimensions");
-  refuses(build_idx(8, {3}, "ab"), "3 bytes, 2 are there");
-  refuses(build_idx(8, {1}, "ab"), "1 bytes, 2 are there");
+  refuses(build_idx(8, {3}, "ab"), "3 bytes, and the file has 2");
+  refuses(build_idx(8, {1}, "ab"), "1 bytes, and the file has 2");
   refuses(build_idx(8, {0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, "ab"), "overflow");
   for (size_t length = 0; length < good.size(); ++length) refuses(good.substr(0, length));
   const std::string packed = gzip_text(good);

@@ -23,12 +23,13 @@ constexpr size_t kNamedBadSamples = 100;
 
 void check_workers(int workers, int prefetch) {
   if (workers < 0 || workers > kMostWorkers || prefetch < 1 || prefetch > kMostPrefetch)
-    throw_error(ErrorKind::usage, workers, " workers with ", prefetch, " batches each; 0 to ", kMostWorkers,
-                " workers and 1 to ", kMostPrefetch, " batches are allowed.");
+    throw_error(ErrorKind::usage, workers, " workers with ", prefetch, " batches each were asked for; 0 to ",
+                kMostWorkers, " workers and 1 to ", kMostPrefetch, " batches are allowed.");
 }
 
 std::shared_ptr<const BatchSource> wrap_source(std::shared_ptr<const BatchSource> source, int64_t cache_bytes) {
-  if (cache_bytes < 0) throw_error(ErrorKind::usage, "a cache of ", cache_bytes, " bytes; at least 0 is allowed.");
+  if (cache_bytes < 0)
+    throw_error(ErrorKind::usage, "a cache of ", cache_bytes, " bytes was asked for; at least 0 is allowed.");
   return cache_bytes > 0 ? cache_source(std::move(source), cache_bytes) : source;
 }
 
@@ -200,7 +201,7 @@ bool Loader::State::next(Batch& batch) {
     if (deliver(slot, batch)) return true;
   }
   if (whole_epoch_ && good_in_epoch_ == 0)
-    throw_error(ErrorKind::invalid_input, "no sample of epoch ", due_.epoch, " could be had; the first: ",
+    throw_error(ErrorKind::invalid_input, "no sample of epoch ", due_.epoch, " could be loaded; the first error: ",
                 statistics_.bad_samples.empty() ? std::string("unknown") : statistics_.bad_samples[0].reason);
   due_ = {due_.epoch + 1, 0};
   good_in_epoch_ = 0;
@@ -211,7 +212,7 @@ bool Loader::State::next(Batch& batch) {
 void Loader::State::restore(const LoaderPosition& position) {
   if (position.epoch < 0 || position.batch < 0 || position.batch > sampler_.batches())
     throw_error(ErrorKind::usage, "batch ", position.batch, " of epoch ", position.epoch,
-                "; an epoch has the batches 0 to ", sampler_.batches() - 1, ".");
+                " was asked for; an epoch has the batches 0 to ", sampler_.batches() - 1, ".");
   due_ = position;
   good_in_epoch_ = 0;
   whole_epoch_ = position.batch == 0;

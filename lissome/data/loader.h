@@ -21,7 +21,7 @@ enum class BadSamples : uint8_t {
 
 struct LoaderOptions {
   int workers = 0;   // threads that load ahead; 0: next() loads in the caller
-  int prefetch = 2;  // batches that wait or are made, for each worker
+  int prefetch = 2;  // batches that each worker loads ahead
   BadSamples bad_samples = BadSamples::fatal;
   bool check_finite = true;  // of float inputs and labels, before they are transformed
   int64_t cache_bytes = 0;   // samples kept as the source gave them; see cache_source

@@ -56,14 +56,14 @@ class Matching {
   }
 
   // arr_0, arr_1, ... carry an order of their own, whatever that of the file.
-  void match_places() {
-    std::vector<std::pair<size_t, size_t>> places;
+  void match_indices() {
+    std::vector<std::pair<size_t, size_t>> indices;
     for (size_t array = 0; array < arrays_.size(); ++array)
-      if (const std::optional<size_t> place = read_place(arrays_[array].name)) places.emplace_back(*place, array);
-    if (places.size() != arrays_.size() || places.size() != inputs_.size()) return;
+      if (const std::optional<size_t> place = read_place(arrays_[array].name)) indices.emplace_back(*place, array);
+    if (indices.size() != arrays_.size() || indices.size() != inputs_.size()) return;
     if (open_inputs().size() != inputs_.size()) return;
-    std::sort(places.begin(), places.end());
-    for (size_t input = 0; input < inputs_.size(); ++input) choose(places[input].second, input);
+    std::sort(indices.begin(), indices.end());
+    for (size_t input = 0; input < inputs_.size(); ++input) choose(indices[input].second, input);
   }
 
   // A graph whose perfect matching is unique has an input with a single partner, and what is left after pairing these
@@ -128,10 +128,10 @@ std::string list_items(const Items& items) {
 
 [[noreturn]] void refuse(std::span<const NamedSizes> arrays, std::span<const DataSignature> inputs,
                          const std::string& source) {
-  throw_error(ErrorKind::invalid_input, quote(source), ": ", arrays.size(),
-              arrays.size() == 1 ? " array (" : " arrays (", list_items(arrays), ") for ", inputs.size(),
-              inputs.size() == 1 ? " input (" : " inputs (", list_items(inputs),
-              "): names, types and sizes do not say which array feeds which input.\nName the arrays after the inputs, "
+  throw_error(ErrorKind::invalid_input, quote(source), ": names, types and sizes do not determine which of ",
+              arrays.size(), arrays.size() == 1 ? " array (" : " arrays (", list_items(arrays), ") feeds which of ",
+              inputs.size(), inputs.size() == 1 ? " input (" : " inputs (", list_items(inputs),
+              ").\nName the arrays after the inputs, "
               "and say which one holds labels.");
 }
 
@@ -142,7 +142,7 @@ std::vector<size_t> match_inputs(std::span<const NamedSizes> arrays, std::span<c
   Matching matching(arrays, inputs);
   matching.match_equal_names();
   if (!matching.match_ends()) refuse(arrays, inputs, source);
-  matching.match_places();
+  matching.match_indices();
   matching.match_fits(fits);
   if (!matching.complete()) refuse(arrays, inputs, source);
   std::vector<std::string> pairs;

@@ -73,7 +73,8 @@ std::vector<int64_t> bucket(const LengthBucketedOrder& order, int64_t batch, Ran
 
 void check_weights(const WeightedOrder& order, int64_t samples) {
   if (static_cast<int64_t>(order.weights.size()) != samples)
-    throw_error(ErrorKind::usage, order.weights.size(), " weights for ", samples, " samples; one each is needed.");
+    throw_error(ErrorKind::usage, order.weights.size(), " weights were given for ", samples,
+                " samples; one each is needed.");
   int64_t positive = 0;
   for (size_t i = 0; i < order.weights.size(); ++i) {
     const double weight = order.weights[i];
@@ -85,15 +86,16 @@ void check_weights(const WeightedOrder& order, int64_t samples) {
   if (positive == 0) throw_error(ErrorKind::usage, "all ", samples, " weights are 0; one above 0 is needed.");
   const int64_t draws = order.draws == 0 ? samples : order.draws;
   if (!order.replacement && draws > positive)
-    throw_error(ErrorKind::usage, draws, " draws without replacement from ", positive,
+    throw_error(ErrorKind::usage, draws, " draws without replacement were asked for from ", positive,
                 " samples with a weight above 0. Draw fewer, or with replacement.");
-  if (order.draws < 0) throw_error(ErrorKind::usage, order.draws, " draws; at least 1 is needed, 0 stands for all.");
+  if (order.draws < 0)
+    throw_error(ErrorKind::usage, order.draws, " draws were asked for; at least 1 is needed, 0 stands for all.");
 }
 
 void check_subset(const std::vector<int64_t>& subset, int64_t samples) {
   for (const int64_t sample : subset)
     if (sample < 0 || sample >= samples)
-      throw_error(ErrorKind::usage, "the subset names sample ", sample, "; 0 to ", samples - 1, " are there.");
+      throw_error(ErrorKind::usage, "the subset names sample ", sample, "; the samples are 0 to ", samples - 1, ".");
 }
 
 }  // namespace
@@ -111,7 +113,8 @@ std::span<const int64_t> EpochPlan::take(int64_t index) const {
 
 Sampler::Sampler(int64_t samples, SamplerOptions options) : samples_(samples), options_(std::move(options)) {
   if (samples < 1) throw_error(ErrorKind::invalid_input, "there are no samples; at least one is needed.");
-  if (options_.batch < 1) throw_error(ErrorKind::usage, "a batch of ", options_.batch, "; at least 1 is needed.");
+  if (options_.batch < 1)
+    throw_error(ErrorKind::usage, "a batch of ", options_.batch, " was asked for; at least 1 is needed.");
   if (options_.subset) {
     check_subset(*options_.subset, samples);
     samples_ = static_cast<int64_t>(options_.subset->size());
@@ -120,10 +123,10 @@ Sampler::Sampler(int64_t samples, SamplerOptions options) : samples_(samples), o
   if (const auto* weighted = std::get_if<WeightedOrder>(&options_.order)) check_weights(*weighted, samples_);
   if (const auto* bucketed = std::get_if<LengthBucketedOrder>(&options_.order)) {
     if (static_cast<int64_t>(bucketed->lengths.size()) != samples_)
-      throw_error(ErrorKind::usage, bucketed->lengths.size(), " lengths for ", samples_,
+      throw_error(ErrorKind::usage, bucketed->lengths.size(), " lengths were given for ", samples_,
                   " samples; one each is needed.");
     if (bucketed->pool < 1)
-      throw_error(ErrorKind::usage, "a pool of ", bucketed->pool, " batches; at least 1 is needed.");
+      throw_error(ErrorKind::usage, "a pool of ", bucketed->pool, " batches was asked for; at least 1 is needed.");
   }
   if (batches() == 0)
     throw_error(ErrorKind::usage, drawn(), " samples fill no batch of ", options_.batch,

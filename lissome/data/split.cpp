@@ -92,13 +92,15 @@ Dataset take_rows(const Dataset& dataset, std::span<const Group> groups, Random&
 DataSplit split_dataset(const Dataset& dataset, const SplitOptions& options) {
   if (!(options.calibration > 0 && options.calibration < 1) || options.most_calibration < 1)
     throw_error(ErrorKind::usage, "a calibration share of ", options.calibration, " with at most ",
-                options.most_calibration, " samples; a share between 0 and 1, and at least one sample, are allowed.");
+                options.most_calibration,
+                " samples was asked for; a share between 0 and 1, and at least one sample, are allowed.");
   LISSOME_CHECK(dataset.image_files.empty(), quote(dataset.source), " is split before it is fitted");
   std::vector<Group> groups = group_samples(dataset);
   if (groups.size() < 2)
-    throw_error(ErrorKind::invalid_input, quote(dataset.source), ": ", dataset.samples(),
-                dataset.samples() == 1 ? " sample" : " samples, all alike",
-                "; at least two different ones are needed: one to calibrate and one to judge by.");
+    throw_error(
+        ErrorKind::invalid_input, quote(dataset.source), ": there ",
+        dataset.samples() == 1 ? "is 1 sample" : "are " + std::to_string(dataset.samples()) + " samples, all alike",
+        "; at least two different ones are needed: one to calibrate and one to judge by.");
   Random random(options.seed);
   auto classes = sort_by_class(dataset, std::move(groups));
   for (auto& [label, members] : classes) shuffle_values(&members, random);

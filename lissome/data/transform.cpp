@@ -22,8 +22,8 @@ std::string describe_sizes(int64_t height, int64_t width) {
 
 void check_sizes(std::string_view name, int64_t height, int64_t width) {
   if (height < 1 || width < 1 || height > kLargestSide || width > kLargestSide)
-    throw_error(ErrorKind::usage, name, " to ", describe_sizes(height, width), "; sides of 1 to ", kLargestSide,
-                " are allowed.");
+    throw_error(ErrorKind::usage, name, " to ", describe_sizes(height, width), " was asked for; sides of 1 to ",
+                kLargestSide, " are allowed.");
 }
 
 // Whether the fields of a transform are sound by themselves.
@@ -33,35 +33,37 @@ struct FieldCheck {
   void operator()(const Normalize& normalize) const {
     if (normalize.mean.size() != normalize.deviation.size())
       throw_error(ErrorKind::usage, "normalize has ", normalize.mean.size(), " means and ", normalize.deviation.size(),
-                  " deviations; as many of both are needed.");
+                  " deviations; equal numbers of both are needed.");
     for (const double deviation : normalize.deviation)
       if (!(deviation > 0))
-        throw_error(ErrorKind::usage, "normalize: a deviation of ", deviation, "; numbers above 0 are allowed.");
+        throw_error(ErrorKind::usage, "normalize: a deviation of ", deviation,
+                    " was given; numbers above 0 are allowed.");
   }
   void operator()(const Resize& resize) const { check_sizes("resize", resize.height, resize.width); }
   void operator()(const CenterCrop& crop) const { check_sizes("center_crop", crop.height, crop.width); }
   void operator()(const RandomCrop& crop) const {
     check_sizes("random_crop", crop.height, crop.width);
     if (crop.padding < 0 || crop.padding > kLargestSide)
-      throw_error(ErrorKind::usage, "random_crop: a padding of ", crop.padding, "; 0 to ", kLargestSide,
+      throw_error(ErrorKind::usage, "random_crop: a padding of ", crop.padding, " was given; 0 to ", kLargestSide,
                   " is allowed.");
   }
   void operator()(const Rotate& rotate) const {
     if (!(rotate.least <= rotate.most) || !(rotate.least >= -360) || !(rotate.most <= 360))
       throw_error(ErrorKind::usage, "rotate by ", rotate.least, " to ", rotate.most,
-                  " degrees; the first may not be larger, and both lie in -360 to 360.");
+                  " degrees was asked for; the first may not be larger, and both must be in -360 to 360.");
   }
   void operator()(const Erase& erase) const {
     if (!(erase.least_area > 0 && erase.least_area <= erase.most_area && erase.most_area <= 1))
       throw_error(ErrorKind::usage, "erase: an area of ", erase.least_area, " to ", erase.most_area,
-                  "; shares above 0 to 1, in order, are allowed.");
+                  " was given; shares above 0 to 1, in order, are allowed.");
     if (!(erase.least_ratio > 0 && erase.least_ratio <= erase.most_ratio))
       throw_error(ErrorKind::usage, "erase: a ratio of ", erase.least_ratio, " to ", erase.most_ratio,
-                  "; numbers above 0, in order, are allowed.");
+                  " was given; numbers above 0, in order, are allowed.");
   }
   void operator()(const RandomApply& apply) const {
     if (!(apply.probability >= 0 && apply.probability <= 1))
-      throw_error(ErrorKind::usage, "random_apply: a probability of ", apply.probability, "; 0 to 1 is allowed.");
+      throw_error(ErrorKind::usage, "random_apply: a probability of ", apply.probability,
+                  " was given; 0 to 1 is allowed.");
     for (const Transform& inner : apply.transforms) std::visit(*this, inner.kind);
   }
 };
@@ -84,7 +86,7 @@ struct TypeStep {
       throw_error(ErrorKind::usage, "normalize: the images have ", type.channels,
                   " channels, ImageNet's constants are for 3. Give it mean=... and deviation=...");
     if (count > 1 && count != type.channels)
-      throw_error(ErrorKind::usage, "normalize: ", count, " means for images of ", type.channels,
+      throw_error(ErrorKind::usage, "normalize: ", count, " means were given for images of ", type.channels,
                   " channels; one for each, or one for all, is needed.");
     return type;
   }
@@ -98,14 +100,14 @@ struct TypeStep {
     if (inner.dtype != type.dtype || inner.height != type.height || inner.width != type.width)
       throw_error(ErrorKind::usage, "random_apply would make some images ", dtype_name(inner.dtype), " of ",
                   describe_sizes(inner.height, inner.width), " and leave others ", dtype_name(type.dtype), " of ",
-                  describe_sizes(type.height, type.width), "; what it holds must keep type and sizes.");
+                  describe_sizes(type.height, type.width), "; transforms inside it must keep type and sizes.");
     return type;
   }
 
  private:
   ImageType cut(std::string_view name, int64_t height, int64_t width, int64_t padding) const {
     if (height > type.height + 2 * padding || width > type.width + 2 * padding)
-      throw_error(ErrorKind::usage, name, " to ", describe_sizes(height, width), " of images of ",
+      throw_error(ErrorKind::usage, name, " to ", describe_sizes(height, width), " does not fit images of ",
                   describe_sizes(type.height, type.width), padding > 0 ? " with their padding" : "",
                   "; put resize before it", padding > 0 ? "." : ", or use random_crop with padding.");
     return {type.dtype, type.channels, height, width};
@@ -184,7 +186,7 @@ Random make_random(uint64_t seed, int64_t epoch, int64_t sample) {
 ImageType read_type(const Array& images) {
   const size_t axes = images.sizes.size();
   if ((axes != 3 && axes != 4) || (images.dtype != Dtype::u8 && images.dtype != Dtype::f32))
-    throw_error(ErrorKind::usage, "transforms of ", dtype_name(images.dtype), format_sizes(images.sizes),
+    throw_error(ErrorKind::usage, "transforms were asked for on ", dtype_name(images.dtype), format_sizes(images.sizes),
                 "; images are bytes (u8) or f32, [samples, channels, height, width] or [samples, height, width].");
   return {images.dtype, axes == 4 ? images.sizes[1] : 1, images.sizes[axes - 2], images.sizes[axes - 1]};
 }

@@ -19,14 +19,15 @@ namespace {
 double parse_number(std::string_view part, std::string_view text) {
   double value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) refuse(part, "what number is", text, "0.5, 10, 1e-3");
+  if (problem != std::errc() || end != text.data() + text.size())
+    refuse(part, "cannot read the number", text, "0.5, 10, 1e-3");
   return value;
 }
 
 int64_t parse_count(std::string_view part, std::string_view text) {
   int64_t value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) refuse(part, "what size is", text, "32, 224");
+  if (problem != std::errc() || end != text.data() + text.size()) refuse(part, "cannot read the size", text, "32, 224");
   return value;
 }
 
@@ -42,9 +43,9 @@ std::vector<std::string_view> cut(std::string_view text, char separator) {
     } else {
       depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
     }
-    if (depth < 0) refuse(text, "no opening parenthesis before", text.substr(i), "as many of each");
+    if (depth < 0) refuse(text, "there is no opening parenthesis before", text.substr(i), "as many of each");
   }
-  if (depth > 0) refuse(text, "no closing parenthesis in", text, "as many of each");
+  if (depth > 0) refuse(text, "there is no closing parenthesis in", text, "as many of each");
   return parts;
 }
 
@@ -59,7 +60,7 @@ class Fields {
       else if (!value_ && given_.empty())
         value_ = text;
       else
-        refuse(part_, "no value in", text, "one value behind the name, then FIELD=VALUE, joined by colons");
+        refuse(part_, "there is no value in", text, "one value behind the name, then FIELD=VALUE, joined by colons");
     }
   }
 
@@ -74,7 +75,7 @@ class Fields {
   }
   std::string_view part() const { return part_; }
   void finish() const {
-    if (value_) refuse(part_, "what is", *value_, "no value behind this name");
+    if (value_) refuse(part_, "it takes no value like", *value_, "no value behind this name");
     if (!given_.empty())
       refuse(part_, "there is no field", given_.front().first, known_.empty() ? "none" : join(known_, ", "));
   }
@@ -89,7 +90,8 @@ class Fields {
 // "224x224", or one number for both sides.
 void take_sizes(Fields& fields, int64_t& height, int64_t& width) {
   const auto text = fields.take_value();
-  if (!text) refuse(fields.part(), "no sizes in", fields.part(), "HEIGHTxWIDTH behind the name, as in resize:224x224");
+  if (!text)
+    refuse(fields.part(), "there are no sizes in", fields.part(), "HEIGHTxWIDTH behind the name, as in resize:224x224");
   const size_t by = std::min(text->find('x'), text->size());
   height = parse_count(fields.part(), text->substr(0, by));
   width = by == text->size() ? height : parse_count(fields.part(), text->substr(by + 1));
@@ -100,7 +102,7 @@ void take_range(Fields& fields, std::string_view key, double& least, double& mos
   const auto text = fields.take(key);
   if (!text) return;
   const auto ends = cut(*text, '/');
-  if (ends.size() != 2) refuse(fields.part(), join({std::string(key), "is no range:"}, " "), *text, "LEAST/MOST");
+  if (ends.size() != 2) refuse(fields.part(), join({std::string(key), "is not a range:"}, " "), *text, "LEAST/MOST");
   least = parse_number(fields.part(), ends[0]);
   most = parse_number(fields.part(), ends[1]);
 }
@@ -178,7 +180,7 @@ constexpr int kDeepest = 8;
 std::vector<Transform> parse_list(std::string_view text, int depth);
 
 Transform parse_one(std::string_view part, int depth) {
-  if (depth > kDeepest) refuse(part, "too deep:", part, "8 levels of parentheses");
+  if (depth > kDeepest) refuse(part, "the nesting is too deep:", part, "8 levels of parentheses");
   const size_t open = std::min(part.find('('), part.size());
   const std::vector<std::string_view> words = cut(part.substr(0, open), ':');
   std::vector<std::string> known;
@@ -190,7 +192,8 @@ Transform parse_one(std::string_view part, int depth) {
     fields.finish();
     auto* apply = std::get_if<RandomApply>(&transform.kind);
     if ((apply != nullptr) != (open < part.size()) || (apply != nullptr && part.back() != ')'))
-      refuse(part, "parentheses in", part, "random_apply:PROBABILITY(TRANSFORMS) has them, nothing else");
+      refuse(part, "parentheses are not allowed in", part,
+             "random_apply:PROBABILITY(TRANSFORMS) has them, nothing else");
     if (apply != nullptr) apply->transforms = parse_list(part.substr(open + 1, part.size() - open - 2), depth + 1);
     return transform;
   }

@@ -49,7 +49,7 @@ TEST_CASE("text that is no transform is refused with what is") {
   EXPECT_ERROR(usage, parse_transforms("rotate:3:4"), "'4'", "FIELD=VALUE");
   EXPECT_ERROR(usage, parse_transforms("rotate:degrees=3"), "LEAST/MOST");
   EXPECT_ERROR(usage, parse_transforms("resize"), "no sizes", "resize:224x224");
-  EXPECT_ERROR(usage, parse_transforms("resize:12x"), "what size is");
+  EXPECT_ERROR(usage, parse_transforms("resize:12x"), "cannot read the size");
   EXPECT_ERROR(usage, parse_transforms("random_apply:0.5(flip"), "closing parenthesis");
   EXPECT_ERROR(usage, parse_transforms("random_apply:0.5)flip("), "opening parenthesis");
   EXPECT_ERROR(usage, parse_transforms("random_apply:0.5"), "parentheses");

@@ -108,15 +108,17 @@ void LoaderTuner::propose() {
 void LoaderTuner::settle() {
   done_ = true;
   if (settings_ == 0) {
-    tuning_.summary = "loading was not measured: too few steps in " + format_duration(options_.seconds);
+    tuning_.summary =
+        "loading was not measured, because there were too few steps in " + format_duration(options_.seconds);
   } else {
-    tuning_.summary = "data are loaded " + describe(best_);
+    tuning_.summary = "data is loaded " + describe(best_);
     if (best_.workers > 0) {
       char times[32];
       std::snprintf(times, sizeof times, "%.2f", speedup_);
       tuning_.summary += std::string(", ") + times + " times as fast as in the training loop";
     }
-    tuning_.summary += "; " + std::to_string(settings_) + (settings_ == 1 ? " setting" : " settings") + " tried";
+    tuning_.summary +=
+        "; " + std::to_string(settings_) + (settings_ == 1 ? " setting was" : " settings were") + " tried";
   }
   const LoaderOptions& now = loader_.options();
   if (now.workers != tuning_.workers || now.prefetch != tuning_.prefetch)

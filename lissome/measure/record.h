@@ -16,7 +16,8 @@ using Cell = std::variant<std::string, double>;
 struct Column {
   std::string name;
   std::string unit;
-  bool below = false;  // long text, which the terminal shows under the row, across all columns
+  bool below = false;         // long text, which the terminal shows under the row, across all columns
+  std::string old_name = {};  // name in an earlier version, under which JSON repeats the column for one version
 };
 struct Table {
   std::string title;

@@ -1,4 +1,4 @@
-"""Checks of keyword arguments: a wrong type is told by the argument's name, before anything is exported or read."""
+"""Checks keyword arguments: reports a wrong type by the argument's name before anything is exported or read."""
 
 from __future__ import annotations
 

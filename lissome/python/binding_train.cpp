@@ -1,4 +1,4 @@
-// Training as Python sees it: a program and a dataset in, weights by name and a record out.
+// Training for Python: takes a program and a dataset, returns weights by name and a record.
 #include <ATen/core/Tensor.h>
 
 #include "lissome/compare.h"
@@ -10,7 +10,7 @@
 namespace lissome {
 namespace {
 
-// Each field is read where the caller gave it, under its own name, else keeps its default.
+// Reads a field if the caller gave it under its own name; else it keeps its default.
 template <typename T>
 void read_option(const py::dict& given, const char* name, T& to) {
   if (given.contains(name) && !given[name].is_none()) to = given[name].cast<T>();
@@ -23,7 +23,7 @@ OptimizerOptions read_optimizer_of(const py::dict& given) {
   if constexpr (requires { kind.beta1; })
     read_option(given, "beta1", kind.beta1), read_option(given, "beta2", kind.beta2);
   if constexpr (requires { kind.eps; }) read_option(given, "eps", kind.eps);
-  if constexpr (requires { kind.byte_states; }) read_option(given, "byte_states", kind.byte_states);
+  if constexpr (requires { kind.states_8bit; }) read_option(given, "states_8bit", kind.states_8bit);
   if constexpr (requires { kind.momentum; }) {
     read_option(given, "momentum", kind.momentum);
     read_option(given, "dampening", kind.dampening);
@@ -38,12 +38,12 @@ OptimizerOptions read_optimizer(const std::string& name, const py::dict& given) 
   if (name == "sgd") return read_optimizer_of<Sgd>(given);
   if (name == "lion") return read_optimizer_of<Lion>(given);
   if (name == "adafactor") return read_optimizer_of<Adafactor>(given);
-  throw_error(ErrorKind::usage, "optimizer is adamw, adam, sgd, lion or adafactor, not ", quote(name));
+  throw_error(ErrorKind::usage, "optimizer must be adamw, adam, sgd, lion or adafactor, not ", quote(name));
 }
 
 BadSamples read_bad_samples(const std::string& word) {
   if (word != "fatal" && word != "skip")
-    throw_error(ErrorKind::usage, "bad_samples is fatal or skip, not ", quote(word));
+    throw_error(ErrorKind::usage, "bad_samples must be fatal or skip, not ", quote(word));
   return word == "skip" ? BadSamples::skip : BadSamples::fatal;
 }
 
@@ -57,7 +57,7 @@ TrainOptions read_options(const Program& model, const py::dict& given) {
   read_option(given, "schedule", options.schedule);
   read_option(given, "epochs", options.epochs);
   if (!given["batch"].is_none()) options.batch = given["batch"].cast<int64_t>();
-  if (given["batch"].is_none()) options.batch = 0;  // as many as fit
+  if (given["batch"].is_none()) options.batch = 0;  // as many samples as fit
   read_option(given, "accumulate", options.accumulate);
   options.precision = parse_precision(given["precision"].cast<std::string>());
   const Recompute recompute = parse_recompute(given["recompute"].cast<std::string>());
@@ -126,38 +126,49 @@ py::dict describe_bytes(const BudgetTrial& trial, int64_t weights, int64_t step,
   return bytes;
 }
 
+// Repeats a value under its name in an earlier version. An old name goes with the next version.
+void repeat_old_key(py::dict& described, const char* name, const char* old_name) {
+  described[old_name] = described[name];
+}
+
 py::dict describe_trial(const BudgetTrial& trial) {
   py::dict described;
   described["budget"] = trial.memory;
   described["notice"] = trial.notice;
-  described["method"] = trial.told.method;
-  described["nodes_run_again"] = trial.told.runs_again;
-  described["stored_lossy"] = trial.told.stored_lossy;
-  described["offloaded"] = trial.told.offloaded;
-  described["offloaded_bytes"] = trial.told.offloaded_bytes;
-  described["weights_in_file"] = trial.fixed.waiting;
-  described["weights_in_file_at_once"] = trial.fixed.waiting_at_once;
-  described["seconds_told"] = trial.told.seconds;
-  described["seconds_told_keeping_all"] = trial.told.plain_seconds;
+  described["method"] = trial.predicted.method;
+  described["nodes_recomputed"] = trial.predicted.recomputed_nodes;
+  described["stored_lossy"] = trial.predicted.stored_lossy;
+  described["offloaded"] = trial.predicted.offloaded;
+  described["offloaded_bytes"] = trial.predicted.offloaded_bytes;
+  described["weights_in_file"] = trial.fixed.offloaded;
+  described["weights_in_file_at_once"] = trial.fixed.offloaded_at_once;
+  described["seconds_predicted"] = trial.predicted.seconds;
+  described["seconds_predicted_keeping_all"] = trial.predicted.plain_seconds;
   described["seconds"] = trial.seconds.median;
   const int64_t weights = trial.fixed.weights + trial.fixed.saved();
-  described["bytes_keeping_all"] = describe_bytes(trial, weights, trial.told.plain.total(), trial.keeping_all());
-  described["bytes_told"] = describe_bytes(trial, trial.fixed.weights, trial.told.chosen.total(), trial.all_told());
+  described["bytes_keeping_all"] = describe_bytes(trial, weights, trial.predicted.plain.total(), trial.keeping_all());
+  described["bytes_predicted"] =
+      describe_bytes(trial, trial.fixed.weights, trial.predicted.chosen.total(), trial.all_predicted());
   described["bytes"] = describe_bytes(trial, trial.weights_measured, trial.measured.total(), trial.all_measured());
   py::list modules;
-  for (const ModuleForecast& row : trial.told.modules) {
+  for (const ModuleForecast& row : trial.predicted.modules) {
     py::dict module;
     module["module"] = row.module;
     module["kept"] = row.kept;
-    module["made_again"] = row.again;
-    module["seconds"] = row.again_seconds;
+    module["recomputed"] = row.recomputed;
+    repeat_old_key(module, "recomputed", "made_again");
+    module["seconds"] = row.recompute_seconds;
     modules.append(module);
   }
   described["modules"] = std::move(modules);
+  repeat_old_key(described, "nodes_recomputed", "nodes_run_again");
+  repeat_old_key(described, "seconds_predicted", "seconds_told");
+  repeat_old_key(described, "seconds_predicted_keeping_all", "seconds_told_keeping_all");
+  repeat_old_key(described, "bytes_predicted", "bytes_told");
   return described;
 }
 
-// Weights and state that training changed, under PyTorch's names.
+// The weights and the state that training changed, under PyTorch's names.
 std::vector<std::pair<std::string, at::Tensor>> list_weights(const Program& model) {
   std::vector<std::pair<std::string, at::Tensor>> weights;
   for (const Weight& weight : model.weights) {

@@ -58,7 +58,7 @@ def check_parts(loss: Any, accumulate: int) -> None:
     if accumulate > 1 and getattr(loss, "reduction", "mean") == "sum":
         raise UsageError(
             f"accumulate is {accumulate} and loss={type(loss).__name__}(reduction='sum'): parts of a batch are averaged, "
-            "which is no sum\n      Take reduction='mean', or accumulate=1 with a larger batch"
+            "which is not a sum\n      Take reduction='mean', or accumulate=1 with a larger batch"
         )
 
 

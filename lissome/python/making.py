@@ -51,9 +51,9 @@ def prepare(
     threads: int = 0,
     keep_original: bool = False,
 ) -> FastModel:
-    """The exact steps alone: eval form, folded, fused, laid out. No data, no search.
+    """Makes a model faster by exact steps only: eval form, folding, fusion, layout. Needs no data and no search.
 
-    keep_original: save() writes the program and its weights too, for who optimizes or prepares the saved file again.
+    keep_original: save() also writes the program and its weights, so that the file can be optimized or prepared again.
     """
     threads = read_threads(threads)
     program = open_program(model, example_inputs, example_kwargs, many=True)
@@ -72,7 +72,7 @@ class Best:
 
 @contextmanager
 def keep_best(work: str) -> Iterator[Best]:
-    """A KeyboardInterrupt from inside becomes Interrupted, with the best that was put into what this gives."""
+    """Turns a KeyboardInterrupt inside the block into Interrupted, with the best value that was set so far."""
     best = Best()
     try:
         yield best
@@ -83,7 +83,7 @@ def keep_best(work: str) -> Iterator[Best]:
 def explain_interrupt(work: str, best: Any) -> Interrupted:
     if best is None:
         return Interrupted(f"{work} was interrupted before anything was ready")
-    return Interrupted(f"{work} was interrupted; `best` of this exception is the best so far", best)
+    return Interrupted(f"{work} was interrupted; `best` of this exception is the best model so far", best)
 
 
 def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
@@ -106,22 +106,23 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     keep_original: bool = False,
     progress: Progress | None = None,
 ) -> FastModel:
-    """Makes a model faster or smaller; each step is measured against the step before, on your data.
+    """Makes a model faster or smaller. Each step is measured on your data against the step before.
 
-    model: a module (exported with example_inputs, a tuple of its arguments), what lissome.train returned, or the path
+    model: a module (exported with example_inputs, a tuple of its arguments), the result of lissome.train, or the path
     of a .pt2 or .lissome.
     data, labels: see lissome.samples.gather_samples; without data only exact steps are tried.
-    latency: goal for one call, "5ms" or seconds. memory: goal, "200MiB" or bytes. max_loss: what the metric may lose,
-    absolute, 0.005 or "0.5%". time: bound on the whole search, "10min" or seconds. report, output: files to write.
-    keep_original: the saved file holds the program and its weights too, see prepare().
+    latency: goal for the time of one call, "5ms" or seconds. memory: goal for its memory, "200MiB" or bytes. max_loss:
+    largest absolute loss of the metric, 0.005 or "0.5%". time: limit on the whole search, "10min" or seconds. report,
+    output: files to write. keep_original: the saved file also holds the program and its weights, see prepare().
     batch: samples of one call; None: as few as the model takes.
-    progress: called with stage, message, fraction done, seconds left (-1: not known).
+    progress: called with stage, message, fraction done, seconds left (-1: unknown).
 
-    A goal out of reach is no error: the closest point comes back, record["blocker"] says what stands in the way.
-    Ctrl-C raises lissome.Interrupted, a KeyboardInterrupt: its `best` is the best model so far, also in `output`.
+    A goal that is not met is not an error: the result is the closest version, and record["blocker"] names what blocks
+    the goal. Ctrl-C raises lissome.Interrupted, a KeyboardInterrupt: its `best` is the best model so far, also in
+    `output`.
     """
     if data is None and labels is not None:
-        raise UsageError("labels: there is no data that they belong to; give data")
+        raise UsageError("labels: there is no data for them; give data")
     arguments = _lissome.OptimizeArguments()
     arguments.metric = None if metric is None else read_text("metric", metric)
     arguments.latency = None if latency is None else read_quantity("latency", latency)

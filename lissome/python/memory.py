@@ -1,4 +1,4 @@
-"""What a stretch of Python takes: bytes of libtorch's CPU allocator and of lissome's own."""
+"""Measures the memory of a block of Python: bytes of libtorch's CPU allocator and of lissome's own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @dataclass
 class MemoryUse:
-    """Bytes above what was live at the beginning; complete when the stretch has ended."""
+    """Bytes above those that were live at the beginning of the block; complete when the block has ended."""
 
     name: str
     peak: int = 0
@@ -28,7 +28,7 @@ class MemoryUse:
 
     @property
     def efficiency(self) -> float:
-        """What is kept over the peak: 1 where nothing was temporary, and where nothing was taken."""
+        """The kept bytes over the peak: 1 if nothing was temporary or nothing was allocated."""
         return self.kept / self.peak if self.peak > 0 else 1.0
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ def print_use(use: MemoryUse) -> None:
 
 
 class memory_probe(contextlib.ContextDecorator):  # noqa: N801  used as a decorator and after `with`
-    """Measures what a function or a block takes at most, and what it leaves behind.
+    """Measures the peak memory of a function or a block, and the memory that it keeps.
 
     @lissome.memory_probe()
     def step(batch): ...
@@ -52,8 +52,8 @@ class memory_probe(contextlib.ContextDecorator):  # noqa: N801  used as a decora
     with lissome.memory_probe("forward", report=None) as use: ...
     use.peak, use.kept, use.efficiency, use.tensors
 
-    report: called with each MemoryUse; prints it to stderr unless said otherwise. Tensors that were made before the
-    first probe of the process count for nothing, also when they go.
+    report: called with each MemoryUse; by default it prints it to stderr. Tensors from before the first probe of the
+    process are not counted, nor is their release.
     """
 
     def __init__(self, name: str = "", report: Callable[[MemoryUse], None] | None = print_use):

@@ -103,9 +103,9 @@ class FastModel:
 
     @property
     def stream(self) -> _runtime.StreamFacts:
-        """What a limit on memory costs: bytes of all `weights`, of these the bytes `streamed` from the file with every
-        call, and at how many `bytes_per_second`. All 0 without a limit, and until sizes are known: from the first call
-        on, or at once where the model has fixed ones."""
+        """The cost of a limit on memory: bytes of all `weights`, bytes of them that are `streamed` from the file with
+        every call, and the `bytes_per_second` of the file. All are 0 without a limit, and until the first call if the
+        model has dynamic sizes."""
         return self._model.stream
 
     def pad_to(
@@ -118,8 +118,8 @@ class FastModel:
         pads: Mapping[str, float],
     ) -> FastModel:
         """The same model with `dimension` ("sequence", or "ids.1": dimension 1 of input ids) padded up to the next of
-        `sizes` and outputs cut back, so that few sizes are planned. pads: what fills the new places, for every input
-        with that dimension.
+        `sizes` and outputs cut back, so that few sizes are planned. pads: the number that pads each input with that
+        dimension.
 
         Only right where the model takes no notice of what is padded, which the example proves: fewer of the dimension
         than the largest size, run as it is and in every size above it. UnsupportedError, with the figure, where answers
@@ -146,7 +146,8 @@ class FastModel:
 
     @property
     def seen_difference(self) -> float | None:
-        """What padding changed in the example's answers, relative to their largest element; None without buckets."""
+        """The difference that padding makes in the example's outputs, relative to their largest element; None without
+        buckets."""
         return self._model.seen_difference
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -191,18 +192,19 @@ def _load_any(path: str, threads: int, memory: int) -> _runtime.Model:
         from lissome import making  # noqa: PLC0415  needs torch, and the package that makes models
     except ImportError as error:
         raise MissingPackageError(
-            f"{path} is no finished model, and other kinds need torch and the package lissome beside lissome-runtime: "
+            f"{path} is not a finished model, and other kinds need torch and the package lissome beside lissome-runtime: "
             f"{error}\n      Install them: pip install lissome torch"
         ) from error
     return making.load_unfinished(path, threads, memory)
 
 
 def load(path: str | PathLike[str], *, threads: int = 0, memory: str | int | None = None) -> FastModel:
-    """A .lissome file as it was saved; a .pt2 is run as it is. threads: 0 for as many as the model was measured with.
+    """Opens a .lissome file, or a .pt2, which runs without optimization. threads: 0 for the number that the model was
+    measured with.
 
-    memory: what weights and intermediate values may take, "64MiB" or bytes; weights beyond it are read from the file
-    with every call. OverBudgetError, from here or from a call with large inputs, names the least that is needed;
-    UnsupportedError where a node runs in libtorch, as all of a .pt2 do.
+    memory: most memory for weights and intermediate values, "64MiB" or bytes; weights beyond it are read from the file
+    with every call. Raises OverBudgetError, here or in a call with large inputs, naming the smallest limit that is
+    enough, and UnsupportedError if a node runs in libtorch, as all nodes of a .pt2 do.
     """
     file = read_existing_path("path", path)
     return FastModel(_load_any(file, read_threads(threads), read_memory(memory)))

@@ -32,7 +32,7 @@ def to_tensor(name: str, value: Any) -> torch.Tensor:
     try:
         return torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InvalidInputError(f"data: {name} is no array of numbers: {error}") from error
+        raise InvalidInputError(f"data: {name} is not an array of numbers: {error}") from error
 
 
 def gather_samples(data: Any, labels: Any, names: list[str]) -> _lissome.Dataset:

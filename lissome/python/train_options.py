@@ -1,8 +1,9 @@
-"""The options of a training as the binding takes them: each checked, under the name of its keyword."""
+"""Checks the options of a training and converts them for the binding, each under the name of its keyword."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,15 +22,16 @@ from lissome.model import read_memory
 from lissome.optimizers import read_optimizer
 
 _OPTIMIZER_OPTIONS = {
-    "adamw": ("weight_decay", "beta1", "beta2", "eps", "byte_states"),
-    "adam": ("weight_decay", "beta1", "beta2", "eps", "byte_states"),
+    "adamw": ("weight_decay", "beta1", "beta2", "eps", "states_8bit"),
+    "adam": ("weight_decay", "beta1", "beta2", "eps", "states_8bit"),
     "sgd": ("weight_decay", "momentum", "dampening", "nesterov"),
     "lion": ("weight_decay", "beta1", "beta2"),
     "adafactor": ("weight_decay",),
 }
-_FLAGS = ("byte_states", "nesterov")
+_FLAGS = ("states_8bit", "nesterov")
+_OLD_NAMES = {"byte_states": "states_8bit"}  # that are accepted with a warning
 
-# One for each flag of `lissome train`: the value unless said otherwise, and how it is read.
+# For each flag of `lissome train`: its default, and the function that reads it.
 _OPTIONS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "schedule": ("constant", read_text),
     "epochs": (1, lambda name, value: read_integer(name, value, least=1)),
@@ -48,7 +50,7 @@ _OPTIONS: dict[str, tuple[Any, Callable[[str, Any], Any]]] = {
     "lossy_activations": (False, read_flag),
     "offload": (None, lambda name, value: None if value is None else read_path(name, value)),
     "label_smoothing": (0.0, lambda name, value: _read_range(name, value, 1.0)),
-    "ignored_label": (-100, lambda name, value: value),  # these two come with a loss of torch.nn
+    "ignored_label": (-100, lambda name, value: value),  # this and the next option come with a loss of torch.nn
     "class_weights": ([], lambda name, value: value),
     "freeze": ((), lambda name, value: _read_patterns(name, value)),
     "early_stop": (None, lambda name, value: None if value is None else read_integer(name, value, least=1)),
@@ -100,7 +102,12 @@ def _read_optimizer_options(optimizer: str, given: Any) -> dict[str, Any]:
         refuse_type("optimizer_options", given, "a dictionary")
     known = _OPTIMIZER_OPTIONS.get(optimizer)
     options = {}
-    for name, value in given.items():
+    for given_name, value in given.items():
+        name = _OLD_NAMES.get(given_name, given_name)
+        if name != given_name:
+            warnings.warn(
+                f"optimizer_options: {given_name!r} is the old name of {name!r}", DeprecationWarning, stacklevel=4
+            )
         if known is not None and name not in known:
             raise UsageError(f"optimizer_options: {optimizer} has no {name!r}; it has {', '.join(known)}")
         options[name] = (read_flag if name in _FLAGS else read_number)(f"optimizer_options[{name!r}]", value)

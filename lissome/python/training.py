@@ -1,4 +1,4 @@
-"""train: a module and data in, the module with trained weights out; the training itself runs in C++."""
+"""train() trains a module on data and returns it with trained weights. The training itself runs in C++."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Optimizer: TypeAlias = "str | torch.optim.Optimizer | type[torch.optim.Optimizer
 
 
 class Trained:
-    """The trained model in eval form, ready for lissome.optimize and to be called with the module's own arguments, and
-    the record of every epoch."""
+    """The trained model in eval form and the record of every epoch. The model can be passed to lissome.optimize and called
+    with the module's own arguments."""
 
     def __init__(self, program: _lissome.Program, record: dict[str, Any], weights: dict[str, torch.Tensor]):
         self.program = program
         self.record = record
         """epochs (a list of dicts), steps, skipped_steps, notes, interrupted, stopped_early; training_metrics
-        (of samples that were trained on) where there is no validation."""
+        (measured on training samples) if there is no validation data."""
         self.weights = weights
         """Parameters and buffers by PyTorch's names."""
         self._fast: FastModel | None = None
@@ -58,7 +58,7 @@ class Trained:
         with tempfile.TemporaryDirectory(prefix="lissome-") as folder:
             path = Path(folder) / "trained.lissome"
             path.write_bytes(state["program"])
-            # What is mapped stays when the file is gone.
+            # The mapped data stays when the file is gone.
             self.__init__(_lissome.open_program(str(path)), state["record"], state["weights"])  # type: ignore[misc]
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -66,7 +66,7 @@ class Trained:
         _lissome.save_program(self.program, read_path("path", path))
 
 
-_FIRST_SAMPLES = 32  # that are looked at before training, at the least
+_FIRST_SAMPLES = 32  # the fewest samples that are read before training
 
 
 def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
@@ -104,31 +104,32 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Trained:
-    """Trains a module in C++ and puts the weights back into it; its state dict keeps its keys.
+    """Trains a module in C++ and copies the weights back into it; its state dict keeps its keys.
 
-    model: a module, exported in the form in which it is (module.train() to train batch norm and dropout too) with
-    example_inputs, a tuple of its arguments; or the path of a .pt2, whose weights come back in `weights` alone.
+    model: a module, exported in its current mode (call module.train() to train with batch norm and dropout) with
+    example_inputs, a tuple of its arguments; or the path of a .pt2, whose weights are returned in `weights` only.
     data, labels, and validation with validation_labels: see lissome.samples.gather_samples.
     loss: cross_entropy, mse, l1, huber, bce, bce_logits or the name of an output; a loss of torch.nn; or any function of
-    the model's result and the labels, which is exported with the module (then data are arrays, tensors or batches).
+    the model's result and the labels, which is exported with the module (data are then arrays, tensors or batches).
     optimizer: adamw, adam, sgd, lion, adafactor, with optimizer_options: weight_decay, beta1, beta2, eps, momentum,
-    dampening, nesterov, byte_states; or an AdamW, Adam or SGD of torch.optim, whose settings are taken over and whose
-    missing parameters are frozen. schedule: see docs/training.md. freeze: patterns of parameter names.
-    batch: samples that run at once, None for as many as fit; accumulate: batches an update; precision: f32, bf16, fp16 or auto.
-    memory: "2GiB" or bytes, what allocators may hold; recompute: which activations are made again for it, see
-    docs/budget.md. workers: threads that load ahead, None to have that found; of a torch Dataset with numbered samples:
-    processes that call its __getitem__ anew in each epoch, None to read it once into memory, see docs/data.md.
-    bad_samples: "fatal", or "skip" for samples that cannot be had or hold NaN; transforms: of images, docs/data.md.
-    pin_memory: batches in page-locked memory, which has no effect (and is noted) without a device.
-    update_in_backward: each weight as soon as its gradient is made, so that gradients take no memory of their own; needs
-    clip=0. lossy_activations: some may wait in bf16 for the backward pass to fit memory, see docs/budget.md.
-    offload: a folder where optimizer states lie in place of memory and, to fit memory, activations and
-    weights wait.
-    threads: of steps, 0 for one on each core that this process may use.
-    progress: called with stage, message, fraction done, seconds left (-1: not known).
+    dampening, nesterov, states_8bit; or an AdamW, Adam or SGD of torch.optim, whose settings are used; parameters that
+    it does not have are frozen. schedule: see docs/training.md. freeze: patterns of parameter names.
+    batch: samples that run at once, None for as many as fit. accumulate: batches of an update. precision: f32, bf16, fp16
+    or auto.
+    memory: most bytes that allocators may hold, a number or "2GiB". recompute: which activations are recomputed to fit it,
+    see docs/budget.md. workers: threads that load ahead, None to have them chosen. For a torch Dataset with numbered
+    samples: processes that call its __getitem__ anew in each epoch, None to read it once into memory, see docs/data.md.
+    bad_samples: "fatal", or "skip" for samples that cannot be read or hold NaN. transforms: of images, see docs/data.md.
+    pin_memory: load batches into page-locked memory; without a device this has no effect and gives a note.
+    update_in_backward: update each weight as soon as its gradient is computed, so that few gradients are in memory at a
+    time; needs clip=0. lossy_activations: some activations may be kept in bf16 for the backward pass to fit memory, see
+    docs/budget.md. offload: a folder in which optimizer states are kept instead of in memory and, to fit memory,
+    activations and weights too.
+    threads: threads of a step, 0 for one on each core that this process may use.
+    progress: called with stage, message, fraction done, seconds left (-1: unknown).
 
-    Ctrl-C raises lissome.Interrupted, a KeyboardInterrupt: its `best` is what was learned so far, and the module holds
-    it too.
+    Ctrl-C raises lissome.Interrupted, a KeyboardInterrupt: its `best` is the model so far, whose weights the module holds
+    too.
     """
     workers = None if workers is None else read_integer("workers", workers, most=1024)
     progress = None if progress is None else read_callable("progress", progress)
@@ -199,13 +200,15 @@ def budget(
     freeze: Sequence[str] = (),
     threads: int = 0,
 ) -> dict[str, Any]:
-    """Plans and runs a step of training inside `memory`: what it was told to take and what it took.
+    """Plans a step of training inside `memory`, runs it, and returns its predicted and its measured memory and time.
 
-    model, data and the rest: as in train(). Gives a dict: method, nodes_run_again, stored_lossy, offloaded,
-    offloaded_bytes, weights_in_file and weights_in_file_at_once (bytes); seconds_told,
-    seconds_told_keeping_all and seconds (measured); bytes_told, bytes_keeping_all and bytes (measured), each a dict of weights, gradients, states,
-    batch, activations (scratch included) and all; modules, a list of what each keeps and makes again. Raises
-    OverBudgetError, which names the least, where nothing fits. The module stays as it is.
+    model, data and the rest: as in train(). Returns a dict: method, nodes_recomputed, stored_lossy, offloaded,
+    offloaded_bytes, weights_in_file and weights_in_file_at_once (bytes); seconds_predicted, seconds_predicted_keeping_all
+    and seconds (measured); bytes_predicted, bytes_keeping_all and bytes (measured), each a dict of weights, gradients,
+    states, batch, activations (scratch included) and all; modules, a list of the bytes that each module keeps and
+    recomputes. The old keys nodes_run_again, seconds_told, seconds_told_keeping_all, bytes_told and (in modules)
+    made_again hold the same values; they go with the next version. Raises OverBudgetError, naming the smallest budget
+    that is enough, if nothing fits. The module stays as it is.
     """
     options = read_train_options(
         model,
@@ -229,7 +232,7 @@ def budget(
 
 
 class _Task:
-    """The program that is trained. With a function as loss it takes the labels as an input and gives the loss, so it can
+    """The program that is trained. With a function as loss, the labels are an input and the loss is the output, so it can
     only be exported once there are labels."""
 
     def __init__(self, model: Model, example_inputs: Any, example_kwargs: Any, loss: Any):
@@ -282,7 +285,7 @@ class _Task:
     def take_back(
         self, program: _lissome.Program, record: dict[str, Any], weights: list[tuple[str, torch.Tensor]]
     ) -> Trained:
-        """Puts the weights into the caller's module."""
+        """Copies the weights into the caller's module."""
         if self._trained is not None:
             _put_back(self._trained, dict(weights))
         if self._loss is None:

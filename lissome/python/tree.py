@@ -97,9 +97,9 @@ def _read_tree(text: str) -> dict[str, Any]:
     try:
         tree = json.loads(text) if text else {}
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"how the model's arguments nest is no JSON: {error}") from error
+        raise InvalidInputError(f"the description of how the model's arguments nest is not JSON: {error}") from error
     if not isinstance(tree, dict) or not all(isinstance(tree.get(key, []), list) for key in ("leaves", "parameters")):
-        raise InvalidInputError("how the model's arguments nest is no object with lists of leaves and parameters")
+        raise InvalidInputError("the description of how the model's arguments nest is not an object with lists of leaves and parameters")
     return tree
 
 

@@ -124,7 +124,7 @@ class _BatchMaker:
         try:
             batch = torch.utils.data.default_collate([self._data[sample] for sample in samples])
             return read_batch(batch, self._names, self._label_name)
-        except Exception as error:  # noqa: BLE001  whatever the user's code raises is told, and may be skipped
+        except Exception as error:  # noqa: BLE001  any error of the user's code is reported, or its sample skipped
             place = traceback.extract_tb(error.__traceback__)[-1]
             return f"{type(error).__name__}: {error} ({PurePath(place.filename).name}:{place.lineno})"
 

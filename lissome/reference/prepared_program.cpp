@@ -132,18 +132,18 @@ IValues PreparedProgram::run_node(const PreparedNode& prepared, IValues& environ
 }
 
 IValues PreparedProgram::run(IValues inputs, IValues& environment,
-                             const std::function<void(size_t, const IValues&, int64_t)>* told) const {
+                             const std::function<void(size_t, const IValues&, int64_t)>* observe) const {
   if (environment.size() != constants_.size()) environment = constants_;
   for (size_t i = 0; i < inputs.size(); ++i) {
     environment[static_cast<size_t>(program_.inputs[i].value)] = std::move(inputs[i]);
   }
   inputs.clear();
   for (const PreparedNode& prepared : nodes_) {
-    const int64_t before = told ? read_clock() : 0;
+    const int64_t before = observe ? read_clock() : 0;
     IValues results = run_node(prepared, environment);
-    if (told) {
+    if (observe) {
       wait_for_device(device_);
-      (*told)(prepared.node, results, read_clock() - before);
+      (*observe)(prepared.node, results, read_clock() - before);
     }
     const std::vector<ValueId>& ids = program_.nodes[prepared.node].results;
     if (results.size() != ids.size()) {

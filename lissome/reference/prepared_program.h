@@ -16,15 +16,15 @@ using IValues = std::vector<c10::IValue>;
 
 class PreparedProgram {
  public:
-  // Values that only depend on weights through packing ops (see is_packing_op) are computed here and kept.
-  // Weights are brought to the device, and inputs must be there.
+  // Computes and keeps values that depend only on weights through packing ops (see is_packing_op). Moves weights to the
+  // device; inputs must be there.
   PreparedProgram(Program program, const c10::Device& device);
 
-  // Outputs in the program's order. `environment` is working memory, reused from run to run; to be emptied when a run
-  // threw. `told`, when not null, is
-  // called after each node with its position in the step's origins and what it took.
+  // Returns outputs in the program's order. `environment` is working memory that is reused from run to run and must be
+  // emptied after a run that threw. `observe`, if not null, is called after each node with its position in the step's
+  // origins, its results and its time in nanoseconds.
   IValues run(IValues inputs, IValues& environment,
-              const std::function<void(size_t, const IValues&, int64_t)>* told) const;
+              const std::function<void(size_t, const IValues&, int64_t)>* observe) const;
 
   int64_t packed_bytes() const { return packed_bytes_; }
 

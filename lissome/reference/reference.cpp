@@ -267,13 +267,13 @@ IValues LibtorchRun::run_recorded(int position, const IValues& inputs) {
 
 IValues LibtorchRun::run_nodes(int position, IValues inputs, const StepSink* sink) {
   const PreparedStep& prepared = reference_.step(position);
-  const std::function<void(size_t, const IValues&, int64_t)> told = [&](size_t node, const IValues& results,
-                                                                        int64_t nanoseconds) {
+  const std::function<void(size_t, const IValues&, int64_t)> observe = [&](size_t node, const IValues& results,
+                                                                           int64_t nanoseconds) {
     tell(position, node, results, nanoseconds, *sink);
   };
   IValues& environment = environments_[static_cast<size_t>(position)];
   try {
-    return prepared.program->run(std::move(inputs), environment, sink ? &told : nullptr);
+    return prepared.program->run(std::move(inputs), environment, sink ? &observe : nullptr);
   } catch (...) {
     environment.clear();
     throw;

@@ -53,7 +53,7 @@ std::string make_goals(const OptimizationRecord& record) {
     html += "</li>\n";
   }
   html += "</ul>\n";
-  if (!record.blocker.empty()) html += "<p>In the way: " + escape_html(record.blocker) + ".</p>\n";
+  if (!record.blocker.empty()) html += "<p>What blocks it: " + escape_html(record.blocker) + ".</p>\n";
   return html + "</section>\n";
 }
 
@@ -104,11 +104,12 @@ std::string make_steps(const OptimizationRecord& record) {
     largest = std::max({largest, step.seconds_before, step.seconds_after});
     accepted += step.accepted;
   }
-  std::string html = "<section><h2>Steps</h2>\n<p class=\"hint\">" + std::to_string(accepted) + " of " +
-                     std::to_string(record.steps.size()) +
-                     " kept. Each was timed against the best before it, in turns; what "
-                     "does not pay beyond noise, or loses too much, is undone.</p>\n" +
-                     kKey;
+  std::string html =
+      "<section><h2>Steps</h2>\n<p class=\"hint\">" + std::to_string(accepted) + " of " +
+      std::to_string(record.steps.size()) +
+      " steps were kept. Each was timed against the best version before it, in turns. A step is undone if it "
+      "does not pay beyond noise or loses too much quality.</p>\n" +
+      kKey;
   size_t notes_left = kMostNotesInAll;
   for (size_t i = 0; i < record.steps.size() && i < kMostSteps; ++i)
     html += make_step(record.steps[i], largest, notes_left);
@@ -151,8 +152,8 @@ std::string make_layers(const OptimizationRecord& record) {
   double largest = 0;
   for (const LayerRecord& layer : layers) largest = std::max({largest, layer.seconds_before, layer.seconds_after});
   std::string html =
-      "<section><h2>Time by layer</h2>\n<p class=\"hint\">One call, the slowest first, in the words of your "
-      "source.</p>\n" +
+      "<section><h2>Time by layer</h2>\n<p class=\"hint\">Time of one call by module and source line, the slowest "
+      "first.</p>\n" +
       std::string(kKey);
   for (const LayerRecord& layer : layers) html += make_layer(layer, largest);
   return html + "</section>\n";
@@ -183,8 +184,8 @@ std::string make_memory(const OptimizationRecord& record) {
   }
   if (most_x == 0 || most_y == 0) return {};
   std::string html =
-      "<section><h2>Memory over time</h2>\n<p class=\"hint\">Bytes of intermediate values that are live after "
-      "each node; weights not counted.</p>\n" +
+      "<section><h2>Memory over time</h2>\n<p class=\"hint\">Bytes of intermediate values that are alive after "
+      "each node, without weights.</p>\n" +
       std::string(kKey);
   html += "<figure><div class=\"scale\"><span>" + format_bytes(static_cast<int64_t>(most_y)) +
           "</span><span>0</span></div>"

@@ -38,7 +38,7 @@ TEST_CASE("what users name is text, never markup") {
   CHECK(count(html, "http") == 0);
 }
 
-TEST_CASE("the answer is the first heading, and every goal and step is told") {
+TEST_CASE("the answer is the first heading, and every goal and step is shown") {
   OptimizationRecord record = make_odd_record();
   record.answer = "2.47 times faster";
   const std::string html = render_html(record);

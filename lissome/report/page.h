@@ -1,4 +1,4 @@
-// A page of figures, curves and tables for whatever was measured: one offline HTML document without scripts.
+// Renders measurements as a page of numbers, curves and tables: one offline HTML document without scripts.
 #pragma once
 
 #include <string>
@@ -13,21 +13,21 @@ struct PageTile {
   std::string name, value, detail;
 };
 
-// At most three curves over one x, the first on top, with one unit for all of them ("s", "B", "%", "" plain).
+// At most three curves over the same x, the first on top, all in the same unit ("s", "B", "%", "" plain).
 struct PageChart {
   std::string title, hint;
   std::vector<Series> series;
 };
 
 struct ReportPage {
-  std::string title;   // of the document
-  std::string answer;  // the first line
+  std::string title;   // title of the document
+  std::string answer;  // first line of the page
   std::vector<PageTile> tiles;
   std::vector<PageChart> charts;
   std::vector<std::string> notes;
-  std::vector<Table> tables;                               // the last rows of long ones
+  std::vector<Table> tables;                               // of a long table the last rows are shown
   std::vector<std::pair<std::string, std::string>> facts;  // name, text
-  std::string command;                                     // how to run it again
+  std::string command;                                     // command that repeats the work
 };
 
 std::string render_page(const ReportPage& page);

@@ -53,7 +53,7 @@ inline OptimizationRecord make_odd_record() {
   record.machine = "Some Processor 9000 @ 3.00GHz, 64 threads, avx2 avx512 vnni " + kOdd;
   record.command = "lissome optimize '" + kOdd + "' -o out.lissome";
   record.answer = "2.47 times faster: 1.70 ms instead of 4.20 ms " + kOdd;
-  record.data_note = "accuracy on 2,000 labelled samples; 512 other samples calibrate";
+  record.data_note = "accuracy on 2,000 labelled samples; 512 other samples are used for calibration";
   record.blocker = "the slowest layer alone, '" + kOdd + "'";
   record.threads = 64;
   record.batch = 1;

@@ -56,6 +56,13 @@ std::vector<std::string> wrap(const std::string& text, size_t width) {
   return lines;
 }
 
+Json cell_to_json(const Cell& cell) {
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  const double number = std::get<double>(cell);
+  if (std::isinf(number)) return number < 0 ? "-Infinity" : "Infinity";
+  return number;  // NaN, which stands for no number, is printed as null
+}
+
 bool is_numeric(const Table& table, size_t column) {
   return std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
     return column < row.size() && std::holds_alternative<double>(row[column]);
@@ -209,18 +216,19 @@ std::string render_table(const Table& table, const TerminalOptions& options) {
 
 Json to_json(const Table& table) {
   Json json = {{"title", table.title}, {"columns", Json::array()}, {"rows", Json::array()}};
+  std::vector<size_t> repeated;  // columns that have an old name
   for (const Column& column : table.columns) json["columns"].push_back({{"name", column.name}, {"unit", column.unit}});
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const Column& column = table.columns[i];
+    if (column.old_name.empty()) continue;
+    json["columns"].push_back({{"name", column.old_name}, {"unit", column.unit}, {"old_name_of", column.name}});
+    repeated.push_back(i);
+  }
   for (const auto& row : table.rows) {
     Json cells = Json::array();
-    for (const Cell& cell : row) {
-      if (const auto* text = std::get_if<std::string>(&cell)) {
-        cells.push_back(*text);
-      } else if (const double number = std::get<double>(cell); std::isinf(number)) {
-        cells.push_back(number < 0 ? "-Infinity" : "Infinity");
-      } else {
-        cells.push_back(number);  // NaN, which stands for no figure, is printed as null
-      }
-    }
+    for (const Cell& cell : row) cells.push_back(cell_to_json(cell));
+    while (!repeated.empty() && cells.size() < table.columns.size()) cells.push_back(nullptr);
+    for (const size_t i : repeated) cells.push_back(Json(cells[i]));
     json["rows"].push_back(std::move(cells));
   }
   return json;

@@ -88,6 +88,14 @@ TEST_CASE("a table as JSON keeps raw numbers") {
   CHECK(print_json(odd["rows"]) == R"([[null],["-Infinity"]])");
 }
 
+TEST_CASE("a renamed column is repeated in JSON under its old name, and shown once in text") {
+  const Table table{"T", {{"a", "s", false, "old"}, {"b", ""}}, {{0.5, "x"}, {std::nan("")}}};
+  CHECK(print_json(to_json(table)) ==
+        R"({"title":"T","columns":[{"name":"a","unit":"s"},{"name":"b","unit":""},)"
+        R"({"name":"old","unit":"s","old_name_of":"a"}],"rows":[[0.5,"x",0.5],[null,null,null]]})");
+  CHECK(render_table(table).find("old") == std::string::npos);
+}
+
 TEST_CASE("an optimization for a terminal opens with the answer") {
   OptimizationRecord record = make_odd_record();
   record.answer = "2.47 times faster";

@@ -21,7 +21,7 @@ std::string format_factor(double factor) {
   return text;
 }
 
-// What would bring int8 in, by why it was not taken; empty where it was, or where nothing would.
+// Advice on getting int8, by the reason why it was not accepted; empty if it was, or if nothing would help.
 std::string advise_int8(const OptimizationRecord& record) {
   if (was_accepted(record, "int8")) return {};
   const auto find = [&](std::string_view word, std::string_view reason) {
@@ -30,7 +30,8 @@ std::string advise_int8(const OptimizationRecord& record) {
     });
   };
   if (find("int8", "--data")) return "stronger quantization: int8 was not tried without data; give --data";
-  if (find("int8", kNoTimeLeft)) return "stronger quantization: int8 was left out for time; give more --time";
+  if (find("int8", kNoTimeLeft))
+    return "stronger quantization: int8 was left out for lack of time; give a longer --time";
   if (find("int8", "is allowed")) {
     return "stronger quantization: int8 loses more than is allowed; allow more (--max-loss) or give more calibration "
            "data";
@@ -44,17 +45,18 @@ std::vector<std::string> advise_latency(const GoalRecord& goal, const Optimizati
   advice.push_back("compression: the model must do about " + format_factor(factor) +
                    " times less work; prune or distil it, then optimize again");
   if (const std::string int8 = advise_int8(record); !int8.empty()) advice.push_back(int8);
-  advice.push_back("hardware: a processor about " + format_factor(factor) + " times as fast on this model");
+  advice.push_back("hardware: use a processor that is about " + format_factor(factor) + " times as fast on this model");
   return advice;
 }
 
 std::vector<std::string> advise_memory(const OptimizationRecord& record) {
   std::vector<std::string> advice;
   if (record.batch > 1)
-    advice.push_back("smaller batch: " + std::to_string(record.batch) + " -> " + std::to_string(record.batch / 2));
+    advice.push_back("smaller batch: use " + std::to_string(record.batch / 2) + " samples instead of " +
+                     std::to_string(record.batch));
   if (const std::string int8 = advise_int8(record); !int8.empty()) advice.push_back(int8);
   advice.push_back("recomputation does not help inference: weights are " + format_bytes(record.size_final) + " of " +
-                   format_bytes(record.memory_final) + "; compression takes fewer of them");
+                   format_bytes(record.memory_final) + "; compression makes them smaller");
   return advice;
 }
 
@@ -78,7 +80,7 @@ std::string find_blocker(const GoalRecord& goal, const OptimizationRecord& recor
   const std::string where = !slowest->module.empty()   ? slowest->module
                             : !slowest->source.empty() ? slowest->source
                                                        : slowest->op;
-  // Layers are timed one by one, in other calls than the whole: their share is what holds for both.
+  // Layers are timed in other calls than the whole model, so only their share can be compared.
   double all = 0;
   for (const LayerRecord& layer : record.layers) all += layer.seconds_after;
   const double share = slowest->seconds_after / std::max(all, 1e-12);

@@ -1,4 +1,4 @@
-// What stands in the way of a goal, and what it would take.
+// Advice for a goal that is not met: what blocks it, and what would help.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace lissome {
 
 std::vector<std::string> advise(const GoalRecord& goal, const OptimizationRecord& record);
-// One sentence: the largest part of what is left.
+// One sentence about the largest remaining part of time or memory.
 std::string find_blocker(const GoalRecord& goal, const OptimizationRecord& record);
 
 }  // namespace lissome

@@ -9,18 +9,18 @@
 namespace lissome {
 namespace {
 
-constexpr double kConfidence = 0.999;  // a step is accepted once and lives for ever: be sure
-constexpr double kLeastGain = 0.01;    // a smaller gain is not worth a step, however sure
-constexpr double kLeastSaving = 0.02;  // of memory
+constexpr double kConfidence = 0.999;  // high, because an accepted step is final
+constexpr double kLeastGain = 0.01;    // smallest gain that is worth a step
+constexpr double kLeastSaving = 0.02;  // smallest saving of memory that is worth a step
 constexpr int kLeastRounds = 25;
-// Where memory happens to lie makes one session of a plan several per cent faster than another of the same plan. A gain
-// that such luck could explain counts only when sessions over fresh copies show it again, each time.
+// The addresses of memory alone can make one session of a plan several per cent faster than another of the same plan. A
+// gain of this size counts only if new sessions over fresh copies of the plans show it each time.
 constexpr double kBeyondLuck = 0.85;
 constexpr int kConfirmations = 4;
 constexpr int kMostRounds = 400;
 
-// "0.3 % faster, within noise (-5.4 % to +3.6 %)": in brackets what becomes of the time; "4.21 times as fast (4.02 to
-// 4.47)" where it halves.
+// "0.3 % faster, within noise (-5.4 % to +3.6 %)", with the interval of the time in brackets, or "4.21 times as fast
+// (4.02 to 4.47)" from a factor of two on.
 std::string format_ratio(const Ratio& ratio) {
   char text[96];
   const auto& [low, high] = ratio.interval;
@@ -35,7 +35,7 @@ std::string format_ratio(const Ratio& ratio) {
   return text;
 }
 
-// The same plan elsewhere in memory.
+// A copy of the variant whose plan has other addresses in memory.
 std::unique_ptr<Session> open_elsewhere(const Variant& variant) {
   auto plan = std::make_shared<Plan>(*variant.plan);
   for (PlanArray& array : plan->arrays) {
@@ -44,7 +44,7 @@ std::unique_ptr<Session> open_elsewhere(const Variant& variant) {
   return std::make_unique<Session>(std::move(plan), SessionOptions{.threads = variant.lowering.threads});
 }
 
-// Empty when every pair of fresh sessions is faster too, else the first ratio that is not.
+// Empty if every pair of fresh sessions is faster too, else the first ratio that is not.
 std::string find_contradiction(const Variant& before, const Variant& after, const Bench& bench,
                                InterleaveOptions interleave) {
   interleave.seconds /= kConfirmations;
@@ -95,7 +95,7 @@ Verdict judge_speed(Variant& before, Variant& after, const Bench& bench, const G
         beyond_luck ? std::string() : find_contradiction(before, after, bench, interleave);
     verdict.accepted = contradiction.empty();
     verdict.reason =
-        verdict.accepted ? figures : "no gain that lasts: " + figures + ", in fresh sessions " + contradiction;
+        verdict.accepted ? figures : "the gain does not last: " + figures + ", in fresh sessions " + contradiction;
   } else if (smaller && not_slower) {
     verdict.accepted = true;
     const double share = static_cast<double>(verdict.memory_after) / static_cast<double>(verdict.memory_before);

@@ -1,4 +1,4 @@
-// Whether a step pays: faster or smaller beyond noise, inside the memory goal, within the loss.
+// Decides whether a step pays: it must be faster or smaller beyond noise and stay inside the memory goal.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace lissome {
 
 struct Verdict {
   bool accepted = false;
-  bool over_goal = false;  // needs more memory than the goal, and than before
-  std::string reason;      // one sentence with the figures
+  bool over_goal = false;  // the step needs more memory than the goal and than before
+  std::string reason;      // one sentence with the numbers
   double seconds_before = 0, seconds_after = 0;
   Ratio ratio;  // after / before
   int64_t memory_before = 0, memory_after = 0;
@@ -18,12 +18,12 @@ struct Verdict {
 
 struct GateOptions {
   std::optional<int64_t> memory_goal;
-  double seconds = 4;  // of interleaved running
+  double seconds = 4;  // for interleaved runs
   uint64_t seed = 0;
   std::function<bool()> should_stop;
 };
 
-// Speed and memory alone; quality is judged apart, for lossy steps that passed here.
+// Judges only speed and memory. The quality of lossy steps that pass is judged separately.
 Verdict judge_speed(Variant& before, Variant& after, const Bench& bench, const GateOptions& options);
 
 }  // namespace lissome

@@ -12,10 +12,10 @@ constexpr int kRuns = 15;
 
 struct Part {
   LayerRecord layer;
-  std::vector<double> seconds;  // by run
+  std::vector<double> seconds;  // of each run
   int64_t slowest = 0;          // nanoseconds of the step whose op and kernel the layer shows
 };
-// By module and source line: fused nodes keep the origin of what computes.
+// By module and source line. A fused node has the origin of its main computation.
 using Parts = std::map<std::pair<std::string, std::string>, Part>;
 
 Parts profile(Variant& variant, const Bench& bench, const std::function<bool()>& out_of_time,
@@ -25,7 +25,7 @@ Parts profile(Variant& variant, const Bench& bench, const std::function<bool()>&
     const StepSink sink = [&](const StepTiming& timing) {
       const PlanOrigin none;
       const PlanOrigin& origin = timing.origin != nullptr ? *timing.origin : none;
-      // Without an origin the op's name is the best there is.
+      // Without an origin, the op's name identifies the layer.
       const std::string place = origin.module.empty() && origin.source.empty() ? origin.op : origin.module;
       const auto [entry, fresh] = parts.try_emplace({place, origin.source});
       Part& part = entry->second;
@@ -83,7 +83,7 @@ Series trace_memory(const std::string& name, const Program& program, const Bench
     if (facts.kind != ValueKind::tensor) return int64_t{0};
     return count_elements(facts.sizes) * item_size(facts.dtype);
   };
-  // A storage counts once, while any value in it is live.
+  // A storage counts once while any of its values is alive.
   std::map<int64_t, std::pair<int64_t, int>> storages;  // storage -> (bytes, last use)
   int64_t live = 0;
   for (size_t position = 0; position < program.nodes.size(); ++position) {

@@ -1,4 +1,4 @@
-// Where time and memory go, before and after, in the user's words.
+// Time and memory by module and source line, before and after a search.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace lissome {
 
-// Medians over several runs, summed by module and source line; in the order of the original.
+// Medians over several runs, summed by module and source line, in the order of the original.
 std::vector<LayerRecord> compare_layers(Variant& original, Variant& best, const Bench& bench,
                                         const std::function<bool()>& out_of_time);
-// Bytes of intermediate values live after each node of the program, on the bench inputs.
+// Bytes of intermediate values that are alive after each node of the program, on the bench inputs.
 Series trace_memory(const std::string& name, const Program& program, const Bench& bench);
 
 }  // namespace lissome

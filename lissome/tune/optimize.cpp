@@ -1,4 +1,4 @@
-// The order of the stages, and what comes back.
+// Runs the stages in their order and returns the result.
 #include <ATen/core/ivalue.h>
 
 #include "lissome/tune.h"
@@ -21,7 +21,7 @@ Optimized optimize(const Program& original, const Dataset* data, const OptimizeO
   if (control.stopped()) return search.describe_so_far();
   search.report("validation", "measuring the result against the original");
   Optimized result = search.finish();
-  // Too long a measurement to be done for nothing: what was measured counts, unless it was cut short.
+  // The final measurement counts unless it was cut short.
   return control.stopped() ? search.describe_so_far() : result;
 }
 

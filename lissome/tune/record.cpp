@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kFinalRounds = 200;
 constexpr double kFinalSeconds = 10;
-constexpr double kFinalShare = 0.1;  // of the time of the whole search, where that is less
+constexpr double kFinalShare = 0.1;  // largest share of --time for the final measurement
 
 void take_known_totals(OptimizationRecord& record, const Variant& original, const Variant& best) {
   record.size_original = count_weight_bytes(original);
@@ -47,15 +47,15 @@ void measure_totals(OptimizationRecord& record, Variant& original, Variant& best
   take_known_totals(record, original, best);
 }
 
-// Each accepted step was measured against the best before it: their ratios multiply, and so do the bounds of their
-// intervals, which hold together with at least the confidence that is left when all that lacks is added up.
+// Each accepted step was measured against the best version before it, so the ratios multiply, and so do the bounds of
+// their intervals. The product holds with a confidence of at least 1 minus the sum of the steps' error probabilities.
 void chain_steps(OptimizationRecord& record) {
   Ratio whole;  // after / before
   whole.interval = {1, 1};
   whole.confidence = 1;
   bool first = true;
   for (const StepRecord& step : record.steps) {
-    if (step.seconds_before <= 0) continue;  // was not measured
+    if (step.seconds_before <= 0) continue;  // the step was not measured
     if (first) {
       record.seconds_original = record.seconds_final = step.seconds_before;
       record.memory_original = record.memory_final = step.memory_before;
@@ -92,7 +92,7 @@ void judge_goals(OptimizationRecord& record, const OptimizeOptions& options) {
   }
 }
 
-// The goals that the original met as it was: nothing had to be done for them.
+// The goals that the original met already.
 std::string list_goals_met_before(const OptimizationRecord& record) {
   std::vector<std::string> names;
   for (const GoalRecord& goal : record.goals) {
@@ -119,11 +119,11 @@ std::string tell_left_out_for_time(const OptimizationRecord& record) {
 }
 
 std::string make_answer(const OptimizationRecord& record) {
-  if (record.seconds_original <= 0) return "interrupted before a step was measured: the original as it is";
+  if (record.seconds_original <= 0) return "interrupted before a step was measured: this is the original";
   char text[256];
   const bool faster = record.speedup.interval.low > 1;
   if (faster) {
-    // The factor is the median over pairs of calls; the quotient of the two medians beside it may differ.
+    // The factor is the median over pairs of calls. It may differ from the quotient of the two medians beside it.
     std::snprintf(text, sizeof text, "%.2f times faster (median of pairs): %s instead of %s, ", record.speedup.median,
                   format_duration(record.seconds_final).c_str(), format_duration(record.seconds_original).c_str());
   } else {
@@ -146,7 +146,7 @@ std::string make_answer(const OptimizationRecord& record) {
   if (const std::string before = list_goals_met_before(record); !before.empty()) {
     answer += "; the original met the goal already: " + before;
   }
-  if (record.interrupted) answer += "; interrupted, the best so far";
+  if (record.interrupted) answer += "; interrupted: this is the best so far";
   answer += tell_left_out_for_time(record);
   return missed > 0 ? answer + "; goal not met: " + names : answer;
 }

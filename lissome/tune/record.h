@@ -1,18 +1,19 @@
-// The end of a search: totals, goals with advice, layers before and after, memory over time, the answer in one line.
+// Completes the record of a search: totals, goals with advice, layers before and after, memory over time, and a
+// one-line answer.
 #pragma once
 
 #include "lissome/tune/variant.h"
 
 namespace lissome {
 
-// Why a step was left out or cut short; the answer counts them.
+// The reason of a step that was left out or cut short. The answer counts such steps.
 inline constexpr std::string_view kNoTimeLeft = "no time left";
 
-// Measures; less where the work is stopped meanwhile, and fewer calls where `out_of_time` says so.
+// Completes the record by measurements. Measures less if the work is stopped, and fewer calls if `out_of_time` is true.
 void complete_record(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
                      const OptimizeOptions& options, const WorkControl& control,
                      const std::function<bool()>& out_of_time);
-// The same from the figures of the accepted steps alone, without layers: takes no time.
+// Completes the record from the numbers of the accepted steps, without layers. Measures nothing.
 void describe_steps_so_far(OptimizationRecord& record, const Variant& original, const Variant& best,
                            const OptimizeOptions& options);
 

@@ -44,15 +44,15 @@ TEST_CASE("a missed latency names the slowest layer and what it would take") {
   CHECK(mentions(advice, "hardware"));
 }
 
-TEST_CASE("advice on int8 goes by why it was not taken") {
+TEST_CASE("advice on int8 depends on the reason why it was not accepted") {
   OptimizationRecord record = make_record();
   const GoalRecord goal{"latency", "s", 1e-3, 2e-3, false, {}};
   StepRecord& int8 = record.steps.emplace_back();
   int8.name = "int8";
-  int8.reason = "lossy steps need data to be judged on: give --data";
+  int8.reason = "lossy steps must be judged on data: give --data";
   CHECK(mentions(advise(goal, record), "give --data"));
   int8.reason = kNoTimeLeft;
-  CHECK(mentions(advise(goal, record), "give more --time"));
+  CHECK(mentions(advise(goal, record), "give a longer --time"));
   int8.reason = "loses 0.12, 0.005 is allowed (would be 2.00 times as fast)";
   CHECK(mentions(advise(goal, record), "--max-loss"));
   int8.reason = "3.0 % slower (+1.0 % to +5.0 %)";
@@ -65,7 +65,7 @@ TEST_CASE("a missed memory goal names the weights, and a smaller batch where the
   OptimizationRecord record = make_record();
   const GoalRecord goal{"memory", "B", 1 << 20, 20 << 20, false, {}};
   CHECK(find_blocker(goal, record).find("15.0 MiB of the 20.0 MiB") != std::string::npos);
-  CHECK(mentions(advise(goal, record), "8 -> 4"));
+  CHECK(mentions(advise(goal, record), "use 4 samples instead of 8"));
   CHECK(mentions(advise(goal, record), "recomputation"));
   record.batch = 1;
   CHECK_FALSE(mentions(advise(goal, record), "smaller batch"));

@@ -12,16 +12,17 @@
 namespace lissome {
 namespace {
 
-constexpr int kExpectedSteps = 10;         // for the time left, until the search knows better
-constexpr double kMostFinishing = 12;      // seconds that are kept back for the last measurement,
-constexpr double kFinishingShare = 0.15;   // and which part of all, where that is less
-constexpr double kMostMeasuring = 4;       // seconds of interleaved running for one step,
-constexpr double kLeastMeasuring = 0.2;    // at least so many,
-constexpr double kMeasuredShare = 0.4;     // and which part of a step's time; the rest lowers, calibrates and judges
-constexpr double kJudgingShare = 0.1;      // of all, for the answers of the original on held-out data
-constexpr int64_t kLeastJudged = 16;       // samples
-constexpr int64_t kQualityBatch = 32;      // samples a run when judging quality
-constexpr int64_t kMostCalibration = 512;  // samples
+constexpr int kExpectedSteps = 10;        // number of steps assumed for the time left until it is known
+constexpr double kMostFinishing = 12;     // seconds reserved for the last measurement, at most
+constexpr double kFinishingShare = 0.15;  // share of the time for the last measurement, at most
+constexpr double kMostMeasuring = 4;      // seconds of interleaved runs for one step, at most
+constexpr double kLeastMeasuring = 0.2;   // seconds of interleaved runs for one step, at least
+constexpr double kMeasuredShare =
+    0.4;  // share of a step's time for them; the rest is for lowering, calibration and judging
+constexpr double kJudgingShare = 0.1;      // share of the time for the outputs of the original on held-out data
+constexpr int64_t kLeastJudged = 16;       // fewest samples that quality is judged on
+constexpr int64_t kQualityBatch = 32;      // samples of a run when judging quality
+constexpr int64_t kMostCalibration = 512;  // most samples for calibration
 constexpr int64_t kCalibrationBatch = 16;
 
 Metric choose_metric(const Dataset* data, const std::optional<Metric>& wanted) {
@@ -41,8 +42,8 @@ LowerOptions reference_lowering(const OptimizeOptions& options) {
 
 double steps_end(double seconds) { return seconds - std::min(kMostFinishing, kFinishingShare * seconds); }
 
-// A form that does not pay by itself is kept where it needs no libtorch: it opens in milliseconds and runs where only
-// the runtime is. One that still needs libtorch is kept where nothing shows that it is slower: later steps build on it.
+// Keeps a version that does not pay by itself if it needs no libtorch, because it opens in milliseconds and runs with
+// the runtime alone. A version that still needs libtorch is kept if it is not slower, because later steps build on it.
 void keep_without_libtorch(const Plan& plan, const Verdict& verdict, StepRecord& step) {
   if (verdict.over_goal) return;
   const bool frees = !plan.needs_reference();
@@ -76,19 +77,19 @@ Search::Search(const Program& original, const Dataset* data, const OptimizeOptio
   set_up_data(data);
   original_ = make_variant("original", std::make_shared<const Program>(original), reference_lowering(options), bench_);
   best_ = original_;
-  tell_so_far(true);  // before the first progress: who sees that is promised a best so far
+  report_so_far(true);  // before the first progress, which promises a best version so far
   report("basic", "measuring the original");
   const Metric metric = choose_metric(data, options.metric);
   record_.metric = std::string(metric_name(metric));
   if (split_) {
     set_up_judge(metric);
   } else {
-    record_.data_note = "no data: inputs are generated and only exact steps are tried";
+    record_.data_note = "there is no data, so inputs are generated and only exact steps are tried";
   }
 }
 
 int64_t Search::count_affordable_samples() {
-  original_->session->run(bench_.views);  // the first call sets up
+  original_->session->run(bench_.views);  // the first call sets up memory
   const Stopwatch watch;
   original_->session->run(bench_.views);
   const double each = watch.seconds() / static_cast<double>(std::max<int64_t>(batch_, 1));
@@ -102,12 +103,12 @@ void Search::set_up_judge(Metric metric) {
   const int64_t judged = all <= kLeastJudged ? all : std::min(all, count_affordable_samples());
   held_out.rows.resize(static_cast<size_t>(judged));
   OutputRows outputs = collect_outputs(*original_->session, held_out, kQualityBatch, call_.batch(), control_);
-  if (control_.stopped()) return;  // not of all samples: nothing to judge by, and nothing will be tried
+  if (control_.stopped()) return;  // outputs are incomplete, so nothing can be judged and nothing will be tried
   judge_.emplace(metric, held_out, std::move(outputs));
   original_->quality = judge_->original();
   record_.data_note = judge_->describe();
-  if (judged < all) record_.data_note += ", of " + std::to_string(all) + " that are held out: as many as --time leaves";
-  record_.data_note += "; " + std::to_string(split_->calibration.samples()) + " other samples calibrate";
+  if (judged < all) record_.data_note += ", of " + std::to_string(all) + " held-out samples, as many as --time allows";
+  record_.data_note += "; " + std::to_string(split_->calibration.samples()) + " other samples are used for calibration";
 }
 
 void Search::set_up_data(const Dataset* data) {
@@ -146,13 +147,13 @@ std::vector<std::vector<c10::IValue>> Search::calibration_batches() const {
   Dataset data = split_->calibration;
   const BatchRange& range = call_.batch();
   const int64_t step = range.nearest(kCalibrationBatch);
-  // A last batch that would be smaller than the model takes is filled up with the first samples again.
+  // A last batch that is smaller than the model takes is filled up with the first samples.
   for (size_t i = 0; data.samples() % step != 0 && data.samples() % step < range.least; ++i)
     data.rows.push_back(data.rows.at(i));
   for (int64_t first = 0; first < data.samples(); first += step) {
     const std::vector<NamedArray> arrays = take_batch(data, first, std::min(step, data.samples() - first));
     std::vector<c10::IValue> values;
-    // The batch outlives the arrays it was taken from.
+    // Copies, because the batch must outlive the arrays it was taken from.
     for (c10::IValue& value : to_ivalues(arrays)) values.emplace_back(value.toTensor().clone());
     batches.push_back(std::move(values));
   }
@@ -175,8 +176,8 @@ bool Search::judge_quality(Variant& variant, StepRecord& step, const WorkControl
   if (!judge_) return true;
   const OutputRows outputs =
       collect_outputs(*variant.session, split_->validation, kQualityBatch, call_.batch(), control);
-  if (control.stopped()) {  // not the rows of all samples
-    step.reason = std::string(control_.stopped() ? "interrupted" : kNoTimeLeft) + " before its quality was known";
+  if (control.stopped()) {  // the outputs are incomplete
+    step.reason = std::string(control_.stopped() ? "interrupted" : kNoTimeLeft) + " before its quality was measured";
     return false;
   }
   variant.quality = judge_->measure(outputs);
@@ -198,7 +199,7 @@ double Search::measuring_seconds() const {
 bool Search::try_step(const std::string& stage, const std::string& name, const std::function<Proposal()>& propose,
                       Keep keep) {
   last_loss_.reset();
-  // What is kept for other reasons than its speed is built whatever the time; its measurement is cut short.
+  // A step that is kept for other reasons than speed is built even without time left; its measurement is cut short.
   const WorkControl& control = keep == Keep::when_it_pays ? work_ : control_;
   if (stop_step(stage, name, control)) return false;
   report(stage, name);
@@ -217,7 +218,7 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
     for (const LargerForm& form : list_larger_forms(*variant->plan)) step.notes.push_back(describe_larger_form(form));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
-    skip_step(stage, name, "not possible here: " + error.message());
+    skip_step(stage, name, "this step is not possible here: " + error.message());
     return false;
   }
   if (stop_step(stage, name, control)) return false;
@@ -226,7 +227,7 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
                                        .seconds = measuring_seconds(),
                                        .seed = options_.seed,
                                        .should_stop = work_.should_stop});
-  if (stop_step(stage, name, control)) return false;  // a comparison that was cut short proves nothing
+  if (stop_step(stage, name, control)) return false;  // a comparison that was cut short has no result
   step.reason = verdict.reason;
   step.seconds_before = verdict.seconds_before;
   step.seconds_after = verdict.seconds_after;
@@ -245,7 +246,7 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
     best_ = std::move(variant);
   }
   record_.steps.push_back(step);
-  tell_so_far(step.accepted);
+  report_so_far(step.accepted);
   return step.accepted;
 }
 
@@ -292,7 +293,7 @@ Optimized Search::describe_so_far() const {
   return take_best(std::move(record));
 }
 
-void Search::tell_so_far(bool better) const {
+void Search::report_so_far(bool better) const {
   if (options_.on_step) options_.on_step(describe_so_far(), better);
 }
 

@@ -1,4 +1,5 @@
-// The state of one search: the original, the best so far, what was tried. Stages (stages.h) propose, the search judges.
+// The state of one search: the original, the best version so far, and the steps that were tried. Stages (stages.h)
+// propose steps, and the search judges them.
 #pragma once
 
 #include <functional>
@@ -12,14 +13,14 @@
 
 namespace lissome {
 
-// A proposal: what to lower and how. `notes` go into the record whatever becomes of it.
+// A proposed step: the program to lower, and how. `notes` go into the record even if the step is refused.
 struct Proposal {
   std::shared_ptr<const Program> program;
   LowerOptions lowering;
   std::vector<std::string> notes;
 };
 
-// The original in eval form after all passes; `notes` say what each did.
+// The original in eval form after all passes. `notes` describe the changes of each pass.
 struct Prepared {
   std::shared_ptr<const Program> program;
   std::vector<std::string> notes;
@@ -31,48 +32,50 @@ class Search {
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
-  // What becomes of a step: whether it must pay to be kept.
+  // When a step is kept.
   enum class Keep {
     when_it_pays,
-    without_libtorch,  // kept as well where it frees the model of libtorch, or is not slower beyond noise
+    without_libtorch,  // also if the model then needs no libtorch, or is not slower beyond noise
   };
-  // Builds, measures, judges on held-out data where there is some; the best so far changes when the step is accepted.
-  // Errors of kind unsupported while building refuse the step; others pass through.
+  // Builds and measures a step, and judges it on held-out data if there is any. An accepted step becomes the best so
+  // far. An unsupported error while building refuses the step; other errors are thrown.
   bool try_step(const std::string& stage, const std::string& name, const std::function<Proposal()>& propose,
                 Keep keep = Keep::when_it_pays);
-  // Notes a step that was left out, with the reason.
+  // Records a step that is left out, with the reason.
   void skip_step(const std::string& stage, const std::string& name, const std::string& reason);
 
   const Variant& best() const { return *best_; }
   const Variant& original() const { return *original_; }
-  const Prepared& fused();  // by all passes; precision starts from it and never stacks on a lossy step
+  const Prepared&
+  fused();  // the program after all passes, from which lossy steps start, so that they never build on each other
   const Bench& bench() const { return bench_; }
   const OptimizeOptions& options() const { return options_; }
-  const WorkControl& control() const { return work_; }  // stops when the search is stopped and when its time is up
+  const WorkControl& control() const { return work_; }  // stops when the search is stopped or its time is up
   const QualityJudge* judge() const { return judge_ ? &*judge_ : nullptr; }
   const std::optional<DataSplit>& split() const { return split_; }
   std::vector<std::vector<c10::IValue>> calibration_batches() const;
-  // The last quality loss that refused a lossy step, if that was the reason.
+  // The last quality loss for which a lossy step was refused.
   std::optional<double> last_loss() const { return last_loss_; }
 
   bool has_data() const { return split_.has_value(); }
   double spent_seconds() const { return watch_.seconds(); }
   void report(const std::string& stage, const std::string& message);
 
-  // Measures totals, goals and layers of the best, and answers. Cut short where the search is stopped.
+  // Measures totals, goals and layers of the best version and completes the record. Measures less if the search is
+  // stopped.
   Optimized finish();
-  // The best so far, with what the steps measured.
+  // The best version so far, with the numbers of the steps.
   Optimized describe_so_far() const;
 
  private:
   void set_up_data(const Dataset* data);
   void set_up_judge(Metric metric);
-  int64_t count_affordable_samples();  // of held-out data, by what one call of the original takes
+  int64_t count_affordable_samples();  // of held-out data, by the time of one call of the original
   bool judge_quality(Variant& variant, StepRecord& step, const WorkControl& control);
   bool stop_step(const std::string& stage, const std::string& name,
-                 const WorkControl& control);  // notes it where stopped
-  double measuring_seconds() const;            // that the next step's comparison may take
-  void tell_so_far(bool better) const;
+                 const WorkControl& control);  // records the step if it was stopped
+  double measuring_seconds() const;            // for the comparison of the next step
+  void report_so_far(bool better) const;
   Optimized take_best(OptimizationRecord record) const;
   void keep_step(const Variant& before, const Variant& after);
 
@@ -86,7 +89,7 @@ class Search {
   std::optional<DataSplit> split_;
   Bench bench_;
   std::optional<QualityJudge> judge_;
-  std::shared_ptr<Variant> original_, best_;  // one and the same until a step is accepted
+  std::shared_ptr<Variant> original_, best_;  // the same object until a step is accepted
   std::optional<Prepared> fused_;
   OptimizationRecord record_;
   std::optional<double> last_loss_;

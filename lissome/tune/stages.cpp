@@ -19,7 +19,7 @@ std::string describe(const Smoothing& smoothing) {
          format_decibels(smoothing.signal_to_noise_before) + " -> " + format_decibels(smoothing.signal_to_noise_after);
 }
 
-// A kind of small numbers, and what its tries share: calibration runs the data once.
+// A lower precision, and the data that its tries share: calibration runs once.
 struct Precision {
   const char* name;
   bool int8 = false, dynamic = false, bf16 = false;
@@ -33,7 +33,7 @@ class PrecisionTrials {
                   const std::string& int8_warning)
       : search_(search), precision_(precision), calibration_(calibration), int8_warning_(int8_warning) {}
 
-  // When the loss is what refuses int8, fewer layers may still pay: each try leaves out the worst quarter.
+  // If int8 is refused because of its loss, fewer layers may still pay: each try leaves out the worst quarter.
   void run() {
     double least = kLeastSignalToNoise;
     for (int tries = 0; tries < kMostTries; ++tries) {
@@ -85,7 +85,7 @@ class PrecisionTrials {
     }
   }
 
-  // Nothing when no layer would be left in int8.
+  // Empty if no layer would be left in int8.
   std::optional<double> find_next_bound() const {
     std::vector<double> kept;
     for (const QuantizedLayer& layer : layers_) {
@@ -100,11 +100,11 @@ class PrecisionTrials {
   Search& search_;
   const Precision& precision_;
   std::shared_ptr<const Int8Calibration>& calibration_;
-  const std::string& int8_warning_;     // why int8 will not pay here, empty where it may
-  std::vector<QuantizedLayer> layers_;  // of the last try
+  const std::string& int8_warning_;     // why int8 will not pay here; empty if it may
+  std::vector<QuantizedLayer> layers_;  // layers of the last try
 };
 
-// Behind int8 layers alone: attention that stays in f32 beside them weighs the more.
+// Only after int8 layers: f32 attention then takes a larger share of the time.
 void try_byte_attention(Search& search) {
   const auto& nodes = search.best().program->nodes;
   const bool has_int8 = std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
@@ -115,7 +115,7 @@ void try_byte_attention(Search& search) {
   if (count == 0) return;
   search.try_step("computation", "int8 products in attention", [&] {
     Proposal proposal{std::make_shared<const Program>(program), search.best().lowering, {}};
-    proposal.notes = {std::to_string(count) + " nodes of attention multiply bytes"};
+    proposal.notes = {std::to_string(count) + " attention nodes multiply in int8"};
     return proposal;
   });
 }
@@ -136,7 +136,7 @@ void run_basic_stage(Search& search) {
 
 void run_computation_stage(Search& search) {
   if (!search.has_data()) {
-    search.skip_step("computation", "bf16 and int8", "lossy steps need data to be judged on: give --data");
+    search.skip_step("computation", "bf16 and int8", "lossy steps must be judged on data: give --data");
     return;
   }
   static constexpr Precision kPrecisions[] = {
@@ -161,7 +161,7 @@ void run_computation_stage(Search& search) {
 
 void run_compilation_stage(Search& search) {
   if (search.options().effort == Effort::fast) {
-    search.skip_step("compilation", "kernels chosen by timing", "--effort fast times none");
+    search.skip_step("compilation", "kernels chosen by timing", "--effort fast does not time kernels");
     return;
   }
   search.try_step("compilation", "kernels chosen by timing", [&] {
@@ -174,7 +174,7 @@ void run_compilation_stage(Search& search) {
 
 void run_deployment_stage(Search& search) {
   if (search.options().threads != 0) return;
-  // What came before ran on a thread for each core.
+  // The steps before ran on one thread for each core.
   std::set<int> counts = {1, (usable_cores() + 1) / 2, usable_threads()};
   counts.erase(usable_cores());
   for (const int count : counts) {

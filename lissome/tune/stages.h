@@ -1,4 +1,4 @@
-// What is tried, in which order. Each stage proposes steps to the search and leaves the judging to it.
+// The stages of a search in their order. Each stage proposes steps, which the search judges.
 #pragma once
 
 #include "lissome/tune/search.h"

@@ -8,7 +8,7 @@
 namespace lissome {
 namespace {
 
-// What libtorch's CPU allocator tells whoever listens on this thread.
+// Listens to libtorch's CPU allocator on this thread.
 class AllocationMeter : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device) override {
@@ -43,7 +43,7 @@ std::unique_ptr<Variant> make_variant(std::string name, std::shared_ptr<const Pr
 }
 
 int64_t measure_memory(Variant& variant, const Bench& bench) {
-  // A session of its own: the variant's may have been run at larger sizes, on the samples that judge quality.
+  // Uses its own session: the variant's session may have run at larger sizes, on the samples that judge quality.
   Session session(variant.plan, {.threads = variant.lowering.threads});
   session.run(bench.views);
   MemoryCounter& counter = allocator_memory();

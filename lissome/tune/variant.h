@@ -1,4 +1,4 @@
-// One version of the model that can be run and measured.
+// One version of the model, ready to be run and measured.
 #pragma once
 
 #include <memory>
@@ -19,17 +19,17 @@ struct Variant {
   std::optional<double> quality;
 };
 
-// What all candidates of a search share.
+// The inputs that all variants of a search run on.
 struct Bench {
-  std::vector<NamedArray> inputs;  // one call, at the latency batch
-  std::vector<TensorView> views;   // of the same
+  std::vector<NamedArray> inputs;  // of one call, at the batch for latency
+  std::vector<TensorView> views;   // of these inputs
 };
 
-// Lowers and opens a session; throws what lowering throws.
+// Lowers the program and opens a session. Throws the errors of lowering.
 std::unique_ptr<Variant> make_variant(std::string name, std::shared_ptr<const Program> program,
                                       const LowerOptions& lowering, const Bench& bench);
 
-// Bytes held at the peak of one call: weights, state, arena, what libtorch prepacked and allocated.
+// Bytes at the peak of one call: weights, state, arena, and memory that libtorch prepacked and allocated.
 int64_t measure_memory(Variant& variant, const Bench& bench);
 // Bytes of the weights that the plan needs.
 int64_t count_weight_bytes(const Variant& variant);

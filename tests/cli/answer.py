@@ -8,11 +8,12 @@ from typing import Any
 
 
 class Answer(dict[str, Any]):
-    """The result, whose keys are those of the object; its tables by title, each a list of rows by name of column."""
+    """The result as a dict, and the tables by title, each a list of rows by column name."""
 
     command: str
     version: str
     tables: dict[str, list[dict[str, Any]]]
+    old_columns: dict[str, dict[str, str]]  # by title of a table: old names of columns, which repeat the new ones
 
 
 def refuse_constants(name: str) -> None:
@@ -20,18 +21,23 @@ def refuse_constants(name: str) -> None:
 
 
 def read_rows(table: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of one table, after a look at its form."""
+    """Checks the form of a table and returns its rows."""
     assert list(table) == ["title", "columns", "rows"] and table["title"], table
     names = [column["name"] for column in table["columns"]]
-    assert all(list(column) == ["name", "unit"] for column in table["columns"]) and all(names), table["columns"]
+    forms = (["name", "unit"], ["name", "unit", "old_name_of"])
+    assert all(list(column) in forms for column in table["columns"]) and all(names), table["columns"]
     assert len(set(names)) == len(names), names
     cells = [cell for row in table["rows"] for cell in row]
     assert all(cell is None or type(cell) in (str, int, float) for cell in cells), table["rows"]
     return [dict(zip(names, row, strict=True)) for row in table["rows"]]
 
 
+def list_old_columns(table: dict[str, Any]) -> dict[str, str]:
+    return {column["name"]: column["old_name_of"] for column in table["columns"] if "old_name_of" in column}
+
+
 def read_answer(done: str | subprocess.CompletedProcess[str]) -> Answer:
-    """Of what a command printed: one object on one line, in the one form that every command has."""
+    """Reads the output of a command: one object on one line, in the form that every command has."""
     text = done if isinstance(done, str) else done.stdout
     assert text.count("\n") == 1 and text.endswith("\n"), text
     printed = json.loads(text, parse_constant=refuse_constants)
@@ -41,5 +47,6 @@ def read_answer(done: str | subprocess.CompletedProcess[str]) -> Answer:
     answer = Answer(printed["result"])
     answer.version, answer.command = printed["lissome"], printed["command"]
     answer.tables = {table["title"]: read_rows(table) for table in printed["tables"]}
+    answer.old_columns = {table["title"]: old for table in printed["tables"] if (old := list_old_columns(table))}
     assert len(answer.tables) == len(printed["tables"]), "two tables have one title"
     return answer

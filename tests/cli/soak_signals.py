@@ -206,7 +206,7 @@ def check_train(made: Workload, folder: Path, answer: Answer) -> bool:
         if path.is_file():
             check_whole(path)
     assert not snapshots.exists() or found, "a folder for snapshots holds none"
-    assert ("go on with --resume trained.lissome.snapshots" in answer.errors) == bool(found), answer.errors
+    assert ("continue with --resume trained.lissome.snapshots" in answer.errors) == bool(found), answer.errors
     assert not (folder / "trained.lissome").exists() or found
     # Work was done when the first line of progress was written: it must not be lost, unless a second is too short for
     # so much to reach a disk.

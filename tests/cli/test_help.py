@@ -63,7 +63,7 @@ def test_a_flag_is_the_same_in_every_command(lissome: Lissome):
 
 
 def test_no_command_hides_a_flag_of_every_command(lissome: Lissome):
-    common = set(re.findall(r"--[a-z-]+", lissome("--help").stdout.partition("Of every command:")[2].partition("\n\n")[0]))
+    common = set(re.findall(r"--[a-z-]+", lissome("--help").stdout.partition("Every command takes")[2].partition("\n\n")[0]))
     assert common >= {"--json", "--cache", "--isa"}
     for command in COMMANDS:
         assert not (common - {"--json"}) & set(read_help(lissome, command)), command
@@ -79,7 +79,7 @@ def test_help_of_data_names_every_kind(lissome: Lissome):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("train", "m.pt2", "--data", "d.npz", "-o", "o", "--clip", "nan"), "nan was given; 0 or more is allowed"),
         (("train", "m.pt2", "--data", "d.npz", "-o", "o", "--clip", "-1"), "-1 was given; 0 or more is allowed"),
@@ -89,7 +89,7 @@ def test_help_of_data_names_every_kind(lissome: Lissome):
         (("bench", "m.pt2", "--runs", "9" * 30), "was given; 1 or more is allowed"),
     ],
 )
-def test_a_number_out_of_range_is_told_with_what_is_allowed(lissome: Lissome, words: tuple[str, ...], told: str):
+def test_a_number_out_of_range_is_reported_with_what_is_allowed(lissome: Lissome, words: tuple[str, ...], message: str):
     done = lissome(*words)
-    assert done.returncode == 2 and told in done.stderr, done.stderr
+    assert done.returncode == 2 and message in done.stderr, done.stderr
     assert words[-2] in done.stderr

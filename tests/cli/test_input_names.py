@@ -201,11 +201,11 @@ def test_python_warns_where_names_differ(exported: Callable[..., Path], naming: 
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         binding.optimize(exported("dict", "equal"), data=data, time="1s", threads=1)
-    told = [str(warning.message) for warning in seen if issubclass(warning.category, binding.DataWarning)]
+    messages = [str(warning.message) for warning in seen if issubclass(warning.category, binding.DataWarning)]
     if naming == "full":
-        assert told == []
+        assert messages == []
     else:
-        (text,) = told
+        (text,) = messages
         assert "'query' feeds input 'a.query'" in text and "'mask' feeds input 'a.mask'" in text
         assert [warning.filename for warning in seen if str(warning.message) == text] == [__file__]
 

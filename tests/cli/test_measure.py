@@ -152,7 +152,7 @@ def test_explain(read_json: Lissome, prepared: Path):
 def test_bench_within_a_limit(
     read_json: Lissome, succeed: Lissome, lissome: Lissome, models: SimpleNamespace, tmp_path: Path
 ):
-    """24 layers of 1 MiB, in 6 MiB: read with every call, and the slowdown told before and after."""
+    """24 layers of 1 MiB, in 6 MiB: read with every call, and the slowdown predicted and measured."""
     torch.manual_seed(0)
     wide = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(24))).eval()
     torch.export.save(torch.export.export(wide, (torch.randn(1, 512),)), tmp_path / "wide.pt2")
@@ -167,8 +167,8 @@ def test_bench_within_a_limit(
     np.savez(tmp_path / "x.npz", x=np.ones((1, 512), np.float32))
     words = ("run", tmp_path / "wide.lissome", "--input", "x.npz")
     assert lissome(*words, "--output", "free.npz").returncode == 0
-    told = lissome(*words, "--output", "limited.npz", "--memory", "6MiB")
-    assert told.returncode == 0 and "are read with every call" in told.stderr
+    done = lissome(*words, "--output", "limited.npz", "--memory", "6MiB")
+    assert done.returncode == 0 and "are read with every call" in done.stderr
     with np.load(tmp_path / "free.npz") as left, np.load(tmp_path / "limited.npz") as right:
         assert all(np.array_equal(left[name], right[name]) for name in left.files)
     refused = lissome(*words, "--memory", "1MiB")

@@ -59,7 +59,7 @@ def test_a_program_beside_native_code_is_what_runs(lissome: Lissome, native: Sim
 
 def test_native_code_needs_a_program_before_it(lissome: Lissome, native: SimpleNamespace, tmp_path: Path):
     alone = lissome("bench", native.compiled, "--allow-native")
-    assert alone.returncode == 2 and "does not tell its inputs" in alone.stderr
+    assert alone.returncode == 2 and "does not describe its inputs" in alone.stderr
     streams = lissome("bench", native.program, "--allow-native", "--streams", "auto")
     assert streams.returncode == 2 and "exclude each other" in streams.stderr
     with zipfile.ZipFile(tmp_path / "broken.pt2", "w") as broken:

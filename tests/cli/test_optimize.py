@@ -1,4 +1,4 @@
-"""lissome optimize: goals met and missed, with and without data, interrupted, told to people and to programs."""
+"""lissome optimize: goals met and missed, with and without data, interrupted, printed for people and for programs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_with_labels(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
     assert record["quality_final"] >= 1 - 0.005
     (loss,) = (goal for goal in record["goals"] if goal["name"] == "loss")
     assert loss["met"] and loss["target"] == 0.005
-    assert "labels" in record["data"] and "calibrate" in record["data"]
+    assert "labels" in record["data"] and "calibration" in record["data"]
     assert 0 < (tmp_path / "r.html").stat().st_size < 300_000
     assert record["answer"] in (tmp_path / "r.html").read_text().replace("&amp;", "&")
     assert record["layers"] and record["machine"] and "lissome optimize" in record["command"]
@@ -64,20 +64,20 @@ def test_without_labels_judges_agreement(lissome: Lissome, models: SimpleNamespa
     assert "against the original model" in record["data"]
 
 
-def test_a_processor_without_vnni_is_told_what_int8_can_win(lissome: Lissome, models: SimpleNamespace):
+def test_a_processor_without_vnni_is_warned_what_int8_can_win(lissome: Lissome, models: SimpleNamespace):
     words = ("optimize", models.classifier, "--data", models.data, "--labels", "labels", *QUICK, "--json", "-o", "o.lissome")
     done = lissome(*words, env={**os.environ, "NO_COLOR": "1", "LISSOME_ISA": "avx512"})
     assert done.returncode == 0, done.stderr
-    told = (
+    message = (
         r"int8 (will hardly pay in time|pays less in time than it could) here: "
         r"without VNNI 8-bit products reach (\d\.\d\d) of the f32 rate \(\d+ against \d+ billion a second\)"
     )
-    found = re.search("note: " + told, done.stderr)
+    found = re.search("note: " + message, done.stderr)
     assert found, done.stderr
-    assert found.start() < done.stderr.index("measuring the original"), "told before anything is tried"
+    assert found.start() < done.stderr.index("measuring the original"), "the note comes before anything is tried"
     assert (float(found[2]) < 1.5) == ("hardly" in found[1])
     notes = [note for step in read_answer(done)["steps"] if step["name"] == "int8" for note in step["notes"]]
-    assert any(re.search(told, note) for note in notes)
+    assert any(re.search(message, note) for note in notes)
 
 
 @pytest.mark.parametrize(("precision", "words"), [("f32", set()), ("bf16", {"bf16"}), ("int8", {"int8", "dynamic"})])
@@ -112,14 +112,14 @@ def test_int8_tells_what_it_smoothed(lissome: Lissome, tmp_path: Path):
     record = optimize(lissome, "outlier.pt2", "--data", "x.npz", "--precision", "int8", "--batch", "8")
     notes = [note for step in record["steps"] for note in step["notes"]]
     wanted = re.compile(r"1 smoothed at strength 0\.\d by the norm before it: ([\d.]+) dB -> ([\d.]+) dB")
-    told = [wanted.fullmatch(note) for note in notes]
-    gains = [float(match[2]) - float(match[1]) for match in told if match]
+    matches = [wanted.fullmatch(note) for note in notes]
+    gains = [float(match[2]) - float(match[1]) for match in matches if match]
     assert gains and min(gains) > 3
 
 
 def test_without_data_only_exact_steps(lissome: Lissome, models: SimpleNamespace):
     done = lissome("optimize", models.pictures, *QUICK, "-o", "out.lissome", "--json")
-    assert done.returncode == 0 and "no --data" in done.stderr
+    assert done.returncode == 0 and "without --data" in done.stderr
     record = read_answer(done)
     check_steps(record)
     assert record["quality_final"] is None
@@ -226,9 +226,9 @@ def test_time_bounds_the_search_and_leaves_the_prepared_form(
         least = first["spent_seconds"] + 40 * record["seconds_original"]
         assert record["spent_seconds"] <= max(seconds, least) + max(1, 0.1 * seconds)
         left_out = [step for step in record["steps"] if step["reason"].startswith("no time left")]
-        told = re.search(r"stopped by --time after (\d+) of (\d+) steps", record["answer"])
-        assert bool(told) == bool(left_out)
-        if told:
-            assert int(told[2]) - int(told[1]) == len(left_out)
+        message = re.search(r"stopped by --time after (\d+) of (\d+) steps", record["answer"])
+        assert bool(message) == bool(left_out)
+        if message:
+            assert int(message[2]) - int(message[1]) == len(left_out)
         assert read_json("audit", "fast.lissome", "--expect", "fallback=none")["as_expected"]
     assert left_out or len(record["steps"]) > 3

@@ -155,7 +155,7 @@ def test_a_limit_on_file_size_is_an_io_error(wide: Path, program: Path, tmp_path
         assert (tmp_path / "old.lissome").read_text() == "old"
 
 
-def test_a_limit_on_address_space_is_told_before_libtorch_loads(made: Workload, program: Path, tmp_path: Path):
+def test_a_limit_on_address_space_is_reported_before_libtorch_loads(made: Workload, program: Path, tmp_path: Path):
     for words in (["inspect", made.folder / "model.pt2"], ["audit", made.folder / "model.pt2"]):
         done = limited("-v 400000", program, *words, folder=tmp_path)
         assert done.returncode == 3, (done.returncode, done.stderr)

@@ -75,7 +75,7 @@ def test_the_learning_rate_follows_the_batch_and_says_so(lissome: Lissome, nets:
     words = ("wide.pt2", "--epochs", 1, "--batch", 64, "--accumulate", 2)
     scaled = train(lissome, tmp_path, *words, "--lr", "0.001")
     asked = train(lissome, tmp_path, *words, "--lr", "0.002", "--no-scale-lr")
-    assert any("the learning rate is 2 times the one asked for" in note for note in scaled[0]["notes"])
+    assert any("the learning rate is multiplied by --accumulate, 2" in note for note in scaled[0]["notes"])
     assert not any("learning rate" in note for note in asked[0]["notes"])
     check_same(scaled, asked, 0)
 
@@ -175,7 +175,7 @@ def test_activations_on_disk_leave_the_bits_and_fit_less_memory(
     offloaded = train(lissome, tmp_path, *words, "--memory", budget)
     check_same(offloaded, plain, 0)
     assert offloaded[0]["batch"] == samples and offloaded[0]["peak_memory"] <= budget
-    assert any("wait in a file for the backward pass" in note for note in offloaded[0]["notes"])
+    assert any("are kept in a file for the backward pass" in note for note in offloaded[0]["notes"])
     assert list((tmp_path / "disk").iterdir()) == []
 
 
@@ -194,7 +194,7 @@ def test_weights_on_disk_leave_the_bits_and_fit_less_memory(lissome: Lissome, ne
     offloaded = train(lissome, tmp_path, *words, "--offload", "disk", "--memory", budget)
     check_same(offloaded, plain, 0)
     assert offloaded[0]["batch"] == 16 and offloaded[0]["peak_memory"] <= budget
-    note = "weights of 64.0 MiB wait in a file, of which 32.0 MiB at most are in memory"
+    note = "weights of 64.0 MiB are kept in a file, at most 32.0 MiB of them in memory at once"
     assert note in offloaded[0]["notes"]
     assert list((tmp_path / "disk").iterdir()) == []
     log = tmp_path / "log.jsonl"
@@ -219,12 +219,12 @@ def test_updates_in_the_backward_pass_leave_the_bits_and_take_no_gradients(
     assert inside[0]["peak_memory"] <= behind[0]["peak_memory"] - 4 * matrix
 
 
-def test_the_precision_is_measured_told_and_kept_by_snapshots(
+def test_the_precision_is_measured_reported_and_kept_by_snapshots(
     lissome: Lissome, nets: dict[str, Any], tmp_path: Path
 ):
     words = ("normed.pt2", "--epochs", 2, "--batch", 64, "--lr", "0.01")
     record, weights = train(lissome, tmp_path, *words, "--precision", "auto")
-    note = next(note for note in record["notes"] if "is taken: a step in bf16 takes" in note)
+    note = next(note for note in record["notes"] if ": a step in bf16 takes" in note)
     chosen = note.split()[0]
     assert chosen in ("f32", "bf16")
     # Measuring left weights, running statistics and random numbers as they were.
@@ -233,12 +233,12 @@ def test_the_precision_is_measured_told_and_kept_by_snapshots(
     kept = ("--snapshots", "s", "--snapshot-every", 3)
     whole = train(lissome, tmp_path, *words, "--precision", other, *kept)
     resumed, weights = train(lissome, tmp_path, *words, "--precision", "auto", "--resume", "s")
-    assert any(f"{other} is taken, as in the snapshot" in note for note in resumed["notes"])
+    assert any(f"the precision is {other}, as in the snapshot" in note for note in resumed["notes"])
     check_same((whole[0], weights), whole, 0)
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (("--precision", "auto", "--memory", "1GiB"), 2, "give f32 or bf16"),
         (("--offload", "no/folder"), 2, "no/folder"),
@@ -246,8 +246,8 @@ def test_the_precision_is_measured_told_and_kept_by_snapshots(
         (("--update-in-backward", "--clip", "0", "--accumulate", "2"), 2, "summed over several batches"),
         (("--update-in-backward", "--clip", "0", "--precision", "fp16"), 2, "Use bf16"),
         (("--precision", "int8"), 2, "f32, bf16, fp16 or auto"),
-        (("--batch", "0"), 2, "from 1 on or auto"),
-        (("--batch", "many"), 2, "from 1 on or auto"),
+        (("--batch", "0"), 2, "from 1 on, or auto"),
+        (("--batch", "many"), 2, "from 1 on, or auto"),
         (("--accumulate", "0"), 2, "accumulate"),
         (("--memory", "much"), 2, "much"),
         (("--memory", "10KiB", "--recompute", "none"), 3, "the weights alone take"),
@@ -257,8 +257,8 @@ def test_the_precision_is_measured_told_and_kept_by_snapshots(
     ],
 )
 def test_what_does_not_fit_is_refused(
-    lissome: Lissome, nets: dict[str, Any], tmp_path: Path, words: tuple[str, ...], code: int, told: str
+    lissome: Lissome, nets: dict[str, Any], tmp_path: Path, words: tuple[str, ...], code: int, message: str
 ):
     done = lissome("train", "wide.pt2", *words, "--data", "data.npz", "--labels", "labels", "-o", "t.lissome")
-    assert done.returncode == code and told in done.stderr, done.stderr
+    assert done.returncode == code and message in done.stderr, done.stderr
     assert not (tmp_path / "t.lissome").exists()

@@ -94,10 +94,10 @@ def test_ctrl_c_leaves_a_snapshot_to_go_on_from(program: Path, train: Callable[.
     assert any("%" in line for line in child.stderr)
     child.send_signal(signal.SIGINT)
     errors = child.communicate(timeout=60)[1]
-    assert child.returncode == 130 and "go on with --resume t.lissome.snapshots" in errors
+    assert child.returncode == 130 and "continue with --resume t.lissome.snapshots" in errors
     (step,) = steps_in(tmp_path / "t.lissome.snapshots")
     anew = train(epochs=1)
-    assert anew.returncode == 2 and "holds snapshots of a training that did not end" in anew.stderr
+    assert anew.returncode == 2 and "holds snapshots of an unfinished training" in anew.stderr
     done = train("--resume", "t.lissome.snapshots", "--max-steps", step + 5, "--json", epochs=100000)
     assert done.returncode == 0, done.stderr
     assert read_answer(done)["steps"] == step + 5
@@ -129,7 +129,7 @@ def test_nothing_but_damaged_snapshots(train: Callable[..., Any], stopped: Simpl
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--clip", "0.5"], "clip norm '1' there, '0.5' here"),
         (["--optimizer", "lion"], "optimizer"),
@@ -138,11 +138,11 @@ def test_nothing_but_damaged_snapshots(train: Callable[..., Any], stopped: Simpl
     ],
 )
 def test_snapshots_of_another_training_are_refused(
-    train: Callable[..., Any], stopped: SimpleNamespace, words: list[str], told: str
+    train: Callable[..., Any], stopped: SimpleNamespace, words: list[str], message: str
 ):
     before = {path.name: path.read_bytes() for path in stopped.folder.iterdir()}
     done = train(*words, "--resume", "s")
-    assert done.returncode == 4 and "is of another training" in done.stderr and told in done.stderr, done.stderr
+    assert done.returncode == 4 and "is of another training" in done.stderr and message in done.stderr, done.stderr
     assert {path.name: path.read_bytes() for path in stopped.folder.iterdir()} == before
 
 
@@ -168,11 +168,11 @@ def limit_files(size: int) -> Callable[[], None]:
     return limit
 
 
-def test_a_full_disk_is_told_and_training_goes_on(train: Callable[..., Any], stopped: SimpleNamespace, tmp_path: Path):
+def test_a_full_disk_is_reported_and_training_continues(train: Callable[..., Any], stopped: SimpleNamespace, tmp_path: Path):
     newest = stopped.newest.read_bytes()
     done = train("--resume", "s", "--snapshot-every", "10", preexec_fn=limit_files(len(newest) - 1))
     assert done.returncode == 0, done.stderr
-    assert "the snapshot of step 40 was not saved, training goes on" in done.stderr
+    assert "the snapshot of step 40 was not saved, and training continues" in done.stderr
     assert (tmp_path / "w.safetensors").read_bytes() == stopped.weights
     assert steps_in(stopped.folder) == [10, 20, 30] and stopped.newest.read_bytes() == newest
     assert len(list(stopped.folder.iterdir())) == 3  # nothing half written

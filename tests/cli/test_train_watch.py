@@ -1,4 +1,4 @@
-"""What `lissome train` tells while it runs, its options, and what it refuses."""
+"""The output of `lissome train` while it runs, its options, and its refusals."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_log_events_and_report_tell_the_same(train: Callable[..., Any], training
     for number, epoch in enumerate(epochs):
         of_epoch = steps[number * STEPS : (number + 1) * STEPS]
         assert epoch["loss"] == pytest.approx(np.mean([step["loss"] for step in of_epoch]))
-        told = [rows[number][name] for name in ("loss", "validation loss", "accuracy")]
-        assert [epoch["loss"], epoch["validation_loss"], epoch["metrics"]["accuracy"]] == told
+        shown = [rows[number][name] for name in ("loss", "validation loss", "accuracy")]
+        assert [epoch["loss"], epoch["validation_loss"], epoch["metrics"]["accuracy"]] == shown
     for step in steps:
         assert min(step["seconds_data"], step["seconds_gradients"], step["seconds_update"]) > 0
         assert step["memory"] > 1e6 and step["gradient_norm"] > 0 and step["skipped"] is False
@@ -86,22 +86,22 @@ def test_the_report_shows_another_training_beside(train: Callable[..., Any], tra
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "told"),
+    ("text", "code", "message"),
     [
-        ('{"event": "step", "epoch": 1}\n', 4, "line 1: this is no event of a training"),
+        ('{"event": "step", "epoch": 1}\n', 4, "line 1: the line is not an event of a training"),
         ('{"event": "notice", "text": "a"}\nnot json\n', 4, "line 2"),
         ('{"event": "notice", "text": "a"}\n', 4, "has no steps of a training"),
     ],
 )
 def test_what_is_no_log_of_a_training_is_refused(
-    train: Callable[..., Any], tmp_path: Path, text: str, code: int, told: str
+    train: Callable[..., Any], tmp_path: Path, text: str, code: int, message: str
 ):
     (tmp_path / "odd.jsonl").write_text(text)
     done = train("--beside", "odd.jsonl", "--report", "t.html")
-    assert done.returncode == code and told in done.stderr, done.stderr
+    assert done.returncode == code and message in done.stderr, done.stderr
 
 
-def test_slow_steps_are_told(train: Callable[..., Any], tmp_path: Path):
+def test_slow_steps_are_reported(train: Callable[..., Any], tmp_path: Path):
     done = train("--epochs", 12, "--target-step", "1us", "--log", "log.jsonl")
     assert done.returncode == 0, done.stderr
     notices = [line["text"] for line in read_lines(tmp_path / "log.jsonl") if line["event"] == "notice"]
@@ -121,7 +121,7 @@ def test_a_resumed_log_goes_on(train: Callable[..., Any], tmp_path: Path):
 
 def test_a_log_on_a_full_disk_does_not_end_training(train: Callable[..., Any]):
     done = train("--log", "/dev/full", "--epochs", 2)
-    assert done.returncode == 0 and "Nothing more is logged, training goes on" in done.stderr
+    assert done.returncode == 0 and "The log ends here, and training continues" in done.stderr
 
 
 def train_in_python(net: torch.nn.Module, x: torch.Tensor, labels: torch.Tensor, groups: list[dict[str, Any]], **loss: Any):
@@ -223,7 +223,7 @@ def bad(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("flag", ["--data", "--validation", "--val"])
 @pytest.mark.parametrize(
-    ("name", "code", "told"),
+    ("name", "code", "message"),
     [
         ("nan", 4, "nan"),
         ("wide", 4, "13"),
@@ -235,24 +235,24 @@ def bad(tmp_path: Path) -> Path:
     ],
 )
 def test_bad_data_is_refused_before_training(
-    lissome: Lissome, training: SimpleNamespace, bad: Path, flag: str, name: str, code: int, told: str
+    lissome: Lissome, training: SimpleNamespace, bad: Path, flag: str, name: str, code: int, message: str
 ):
     good = [] if flag == "--data" else ["--data", training.folder / "train.npz"]
     words = ["train", training.folder / "small.pt2", *good, flag, f"{name}.npz", "--labels", "labels", "-o", "t.lissome"]
     done = lissome(*words)
-    assert done.returncode == code and told in done.stderr, done.stderr
+    assert done.returncode == code and message in done.stderr, done.stderr
     assert not (bad / "t.lissome").exists() and not (bad / "t.lissome.snapshots").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--momentum", 0.9], "--momentum is for sgd, not for adamw"),
-        (["--optimizer", "sgd", "--byte-states"], "--byte-states is for adamw and adam, not for sgd"),
+        (["--optimizer", "sgd", "--adam-8bit"], "--adam-8bit is for adamw and adam, not for sgd"),
         (["--group", "head.*"], "PATTERN:lr=RATE,decay=DECAY"),
         (["--group", "head.*:rate=3"], "'rate' is neither lr nor decay"),
-        (["--group", "head.*:lr=fast"], "'fast' is no number"),
-        (["--class-weights", "1,x,2"], "'x' is no number"),
+        (["--group", "head.*:lr=fast"], "'fast' is not a number"),
+        (["--class-weights", "1,x,2"], "'x' is not a number"),
         (["--loss", "mse", "--label-smoothing", 0.1], "are for cross_entropy, not mse"),
         (["--label-smoothing", 2], "0..1"),
         (["--snapshot-every", "often"], "often"),
@@ -261,26 +261,26 @@ def test_bad_data_is_refused_before_training(
         (["--tensorboard", "no/where"], "no/where"),
         (["--log", "no/where.jsonl"], "no/where.jsonl"),
         (["--report", "no/where.html"], "no folder 'no'"),
-        (["--beside", "log.jsonl"], "give --report too"),
+        (["--beside", "log.jsonl"], "--beside needs --report"),
         (["--beside", "log.jsonl", "--report", "t.html"], "log.jsonl"),
         (["--epoch", 3], "did you mean --epochs?"),
     ],
 )
-def test_wrong_words_are_usage_errors(train: Callable[..., Any], tmp_path: Path, words: list[object], told: str):
+def test_wrong_words_are_usage_errors(train: Callable[..., Any], tmp_path: Path, words: list[object], message: str):
     done = train(*words)
-    assert done.returncode == 2 and told in done.stderr, done.stderr
+    assert done.returncode == 2 and message in done.stderr, done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
-        (["--freeze", "encoder.*"], "no parameter fits the pattern 'encoder.*'"),
+        (["--freeze", "encoder.*"], "no parameter matches the pattern 'encoder.*'"),
         (["--class-weights", "1,2"], "2 class weights for 3 classes"),
         (["--class-weights", "1,2,3", "--label-smoothing", 0.1, "--ignore-label", 2], "has the ignored label 2"),
-        (["--average", "1.5"], "the decay of a moving average is in 0..1"),
+        (["--average", "1.5"], "the decay of a moving average must be in 0..1"),
     ],
 )
-def test_what_the_model_does_not_have_is_refused(train: Callable[..., Any], words: list[object], told: str):
+def test_what_the_model_does_not_have_is_refused(train: Callable[..., Any], words: list[object], message: str):
     done = train(*words)
-    assert done.returncode == 4 and told in done.stderr, done.stderr
+    assert done.returncode == 4 and message in done.stderr, done.stderr

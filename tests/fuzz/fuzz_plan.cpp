@@ -6,7 +6,7 @@
 #include "lissome/runtime/session/binding.h"
 #include "lissome/runtime/session/session.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/plan_case.h"
+#include "tests/fuzz/plan/plan_case.h"
 
 namespace {
 

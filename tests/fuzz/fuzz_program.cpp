@@ -8,8 +8,8 @@
 #include "tests/fuzz/filled_array.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/guard_allocator.h"
-#include "tests/fuzz/run_program.h"
-#include "tests/fuzz/text_tree.h"
+#include "tests/fuzz/program/run_program.h"
+#include "tests/fuzz/program/text_tree.h"
 
 namespace {
 

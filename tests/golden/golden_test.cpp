@@ -72,18 +72,18 @@ TEST_CASE("every pass has cases, some where it fires and some where it must not"
   }
 }
 
-TEST_CASE("the documentation tells of every pass, in the order of the table, with an example that holds") {
+TEST_CASE("the documentation describes every pass, in the order of the table, with an example that holds") {
   const std::vector<GoldenCase> cases = read_documented_cases(LISSOME_PASSES_PAGE);
   check_all(cases, run_case);
-  std::vector<std::string> told, names = {std::string(kToInference)};
+  std::vector<std::string> documented, names = {std::string(kToInference)};
   for (const GoldenCase& golden : cases) {
     CHECK(!golden.unchanged());
-    told.push_back(golden.pass);
+    documented.push_back(golden.pass);
   }
   for (const Pass& pass : list_passes()) {
     if (std::find(names.begin(), names.end(), pass.name) == names.end()) names.emplace_back(pass.name);
   }
-  CHECK(told == names);
+  CHECK(documented == names);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class Case:
     mode: str = "eval"
     steps: int = 1
     grad: bool = True  # whether gradients are enabled while exporting
-    # Of a case in train mode: whether its eval form can be told from the export. Not where a call says itself that it
+    # Of a case in train mode: whether its eval form follows from the export. Not where a call says itself that it
     # drops, whatever mode the module is in.
     has_eval_form: bool = True
     # Conditions on sizes become asserts in the graph instead of guards checked at export.

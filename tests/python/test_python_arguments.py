@@ -64,7 +64,7 @@ def call(function: str, name: str, value: Any) -> Any:
 
 
 @pytest.mark.parametrize(("function", "name", "value"), list(list_cases(WRONG)))
-def test_a_wrong_type_is_told_by_the_keywords_name(
+def test_a_wrong_type_is_reported_by_the_keywords_name(
     monkeypatch: pytest.MonkeyPatch, folder: Path, function: str, name: str, value: Any
 ):
     monkeypatch.chdir(folder)

@@ -84,7 +84,7 @@ class Writes(nn.Module):
         return x * 2
 
 
-def test_a_module_that_writes_to_its_argument_is_told_of():
+def test_a_module_that_writes_to_its_argument_is_reported():
     x, y = torch.ones(3), torch.ones(3)
     with pytest.warns(lissome.DataWarning, match="writes to its argument x"):
         fast = lissome.prepare(Writes(), (x.clone(), y))
@@ -100,7 +100,7 @@ class Nested(nn.Module):
         return pair[0] + pair[1] * table["w"]
 
 
-def test_a_wrong_nesting_is_told_by_the_argument():
+def test_a_wrong_nesting_is_reported_by_the_argument():
     one = torch.ones(3)
     fast = lissome.prepare(Nested(), ((one, one), {"w": one}))
     torch.testing.assert_close(fast((one, one), table={"w": one}), torch.full((3,), 2.0))

@@ -256,6 +256,6 @@ def test_parts_of_a_batch_weigh_what_the_whole_weighs(name: str, accumulate: int
 def test_a_sum_in_parts_is_refused():
     x, labels = torch.randn(12, 6), torch.arange(12) % 3
     words = {"labels": labels, "example_inputs": (x[:4],), "loss": nn.CrossEntropyLoss(reduction="sum")}
-    with pytest.raises(lissome.UsageError, match="which is no sum"):
+    with pytest.raises(lissome.UsageError, match="which is not a sum"):
         lissome.train(nn.Linear(6, 3), x, batch=4, accumulate=3, **words)
     lissome.train(nn.Linear(6, 3), x, batch=12, **words)

@@ -107,14 +107,14 @@ def test_updates_in_the_backward_pass_give_the_same_weights():
         train(make_classifier(), update_in_backward=True)
 
 
-def test_lossy_activations_are_for_a_budget_and_told():
+def test_lossy_activations_are_for_a_budget_and_reported():
     with pytest.raises(lissome.UsageError, match="give --memory"):
         train(make_classifier().train(), lossy_activations=True)
     trained = train(make_classifier().train(), lossy_activations=True, memory="1GiB")
     assert any("no activations are stored in bf16" in note for note in trained.record["notes"])
 
 
-def test_offloading_is_told_and_leaves_the_weights(tmp_path: Path):
+def test_offloading_is_reported_and_leaves_the_weights(tmp_path: Path):
     states = []
     for offload in (None, tmp_path):
         module = make_classifier().train()
@@ -125,8 +125,8 @@ def test_offloading_is_told_and_leaves_the_weights(tmp_path: Path):
         train(make_classifier().train(), offload="no/folder")
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 3)).train()
     words = {"labels": torch.arange(16) % 3, "example_inputs": (torch.rand(4, 12),), "batch": 8, "memory": "1GiB"}
-    told = lissome.budget(module, torch.rand(16, 12), offload=tmp_path, **words)
-    assert told["offloaded"] == told["offloaded_bytes"] == told["bytes_told"]["states"] == 0
+    found = lissome.budget(module, torch.rand(16, 12), offload=tmp_path, **words)
+    assert found["offloaded"] == found["offloaded_bytes"] == found["bytes_predicted"]["states"] == 0
 
 
 def test_page_locked_memory_without_a_device_is_noted_and_changes_nothing():
@@ -146,7 +146,7 @@ def test_bytes_are_images_for_a_budget_too_where_a_transform_makes_floats():
     words = {"labels": labels, "example_inputs": (torch.rand(4, 3, 2, 2),), "batch": 8, "memory": "1GiB"}
     with pytest.raises(lissome.InvalidInputError, match="has the type u8"):
         lissome.budget(module, images, **words)
-    assert lissome.budget(module, images, transforms="to_float", **words)["nodes_run_again"] == 0
+    assert lissome.budget(module, images, transforms="to_float", **words)["nodes_recomputed"] == 0
 
 
 def test_memory_and_precision_are_kept_to():
@@ -155,11 +155,11 @@ def test_memory_and_precision_are_kept_to():
     trained = lissome.train(
         module.train(), x, labels=x.sin(), loss="mse", example_inputs=(x[:4],), batch=256, memory="3MiB", precision="bf16"
     )
-    assert any("told beforehand" in note for note in trained.record["notes"])
+    assert any("are predicted to take" in note for note in trained.record["notes"])
     assert trained.record["peak_memory"] <= 3 << 20
     with pytest.raises(lissome.OverBudgetError, match="1.0 KiB"):
         lissome.train(module, x, labels=x.sin(), loss="mse", example_inputs=(x[:4],), memory=1024)
-    with pytest.raises(lissome.UsageError, match="precision of a training is f32"):
+    with pytest.raises(lissome.UsageError, match="precision of a training must be f32"):
         train(make_classifier(), precision="f8")
 
 
@@ -170,7 +170,7 @@ def test_bad_input_is_refused():
     with pytest.raises(lissome.InvalidInputError, match="sample 5 has the label 7"):
         labels[5] = 7
         lissome.train(module, x, labels=labels, example_inputs=(x[:4],))
-    with pytest.raises(lissome.UsageError, match="optimizer is adamw"):
+    with pytest.raises(lissome.UsageError, match="optimizer must be adamw"):
         train(module, optimizer="rprop")
     with pytest.raises(lissome.InvalidInputError, match="labels"):
         lissome.train(module, x, example_inputs=(x[:4],))
@@ -189,25 +189,56 @@ class Tower(torch.nn.Module):
         return self.head(x)
 
 
-def test_a_budget_is_told_and_kept():
+OLD_KEYS = {
+    "nodes_run_again": "nodes_recomputed",
+    "seconds_told": "seconds_predicted",
+    "seconds_told_keeping_all": "seconds_predicted_keeping_all",
+    "bytes_told": "bytes_predicted",
+}
+
+
+def check_old_keys(found: dict[str, Any]) -> None:
+    """The keys of the version before are there with the values of the new ones."""
+    assert all(found[old] == found[new] for old, new in OLD_KEYS.items()), found
+    assert found["modules"] and all(row["made_again"] == row["recomputed"] for row in found["modules"]), found
+
+
+def test_a_budget_is_predicted_and_kept():
     torch.manual_seed(0)
     module, x, labels = Tower().train(), torch.randn(512, 64), torch.arange(512) % 3
     before = copy_state(module)
     words = {"labels": labels, "example_inputs": (x[:4],), "batch": 512, "threads": 1}
     plain = lissome.budget(module, x, memory="1GiB", **words)
-    assert plain["nodes_run_again"] == 0 and plain["bytes"] == pytest.approx(plain["bytes_told"], rel=0.03)
+    assert plain["nodes_recomputed"] == 0 and plain["bytes"] == pytest.approx(plain["bytes_predicted"], rel=0.03)
     memory = int(plain["bytes"]["all"] - 0.3 * plain["bytes"]["activations"])
     small = lissome.budget(module, x, memory=memory, **words)
-    assert small["nodes_run_again"] > 0
+    assert small["nodes_recomputed"] > 0
     assert small["bytes"]["all"] <= memory < plain["bytes"]["all"]
-    assert sum(row["made_again"] for row in small["modules"]) > 0
-    assert small["seconds"] > 0 and small["seconds_told"] > small["seconds_told_keeping_all"]
+    assert sum(row["recomputed"] for row in small["modules"]) > 0
+    assert small["seconds"] > 0 and small["seconds_predicted"] > small["seconds_predicted_keeping_all"]
+    check_old_keys(small)
     given = lissome.budget(module, x, memory="1GiB", update_in_backward=True, **words)
     assert given["bytes"]["gradients"] == 0
     assert given["bytes"]["all"] < plain["bytes"]["all"] - 0.7 * plain["bytes"]["gradients"]
     assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
     with pytest.raises(lissome.OverBudgetError, match="before any activation"):
         lissome.budget(module, x, memory="100KiB", **words)
+
+
+def test_the_old_name_of_8_bit_states_is_accepted_with_a_warning():
+    states = []
+    for name in ("states_8bit", "byte_states"):
+        torch.manual_seed(2)
+        module = torch.nn.Sequential(torch.nn.Linear(6, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 3)).train()
+        if name == "byte_states":
+            with pytest.warns(DeprecationWarning, match="old name of 'states_8bit'"):
+                train(module, optimizer_options={name: True})
+        else:
+            train(module, optimizer_options={name: True})
+        states.append(copy_state(module))
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    with pytest.raises(lissome.UsageError, match="sgd has no 'states_8bit'"):
+        train(make_classifier(), optimizer="sgd", optimizer_options={"states_8bit": True})
 
 
 class Pictures(torch.nn.Module):
@@ -322,7 +353,7 @@ class OwnBackward(torch.nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "message"),
     [
         ("function", "Reversed has a backward of its own"),
         ("tensor", "a tensor a hook of its gradient"),
@@ -330,10 +361,10 @@ class OwnBackward(torch.nn.Module):
         ("module", "Linear linear has a hook of the backward pass"),
     ],
 )
-def test_code_of_the_backward_pass_that_no_export_holds_is_refused(kind: str, told: str):
+def test_code_of_the_backward_pass_that_no_export_holds_is_refused(kind: str, message: str):
     apply, register = torch.autograd.Function.__dict__["apply"], torch.Tensor.register_hook
     x, y = torch.randn(8, 3), torch.randn(8, 3)
-    with pytest.raises(lissome.UnsupportedError, match=told):
+    with pytest.raises(lissome.UnsupportedError, match=message):
         lissome.train(OwnBackward(kind), x, labels=y, loss="mse", example_inputs=(x[:4],), batch=4)
     assert torch.autograd.Function.__dict__["apply"] is apply and torch.Tensor.register_hook is register
     lissome.train(OwnBackward("none"), x, labels=y, loss="mse", example_inputs=(x[:4],), batch=4)
@@ -341,7 +372,7 @@ def test_code_of_the_backward_pass_that_no_export_holds_is_refused(kind: str, to
 
 
 @pytest.mark.parametrize(
-    ("keywords", "told"),
+    ("keywords", "message"),
     [
         ({"recompute": "foo"}, "'foo'"),
         ({"recompute": "every:0"}, "'every:0'"),
@@ -351,8 +382,8 @@ def test_code_of_the_backward_pass_that_no_export_holds_is_refused(kind: str, to
         ({"memory": 0}, "memory is 0 bytes; 1 or more"),
     ],
 )
-def test_values_out_of_range_are_refused(keywords: dict[str, Any], told: str):
-    with pytest.raises(lissome.UsageError, match=told):
+def test_values_out_of_range_are_refused(keywords: dict[str, Any], message: str):
+    with pytest.raises(lissome.UsageError, match=message):
         train(make_classifier().train(), **keywords)
 
 

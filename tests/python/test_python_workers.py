@@ -112,12 +112,12 @@ def fail_at(bad: int, value: float | None = None) -> Callable[[int, torch.Tensor
 
 @pytest.mark.parametrize("bad", [3, 50])  # among the first samples, which are looked at beforehand, and not
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [(None, r"FileNotFoundError: no such picture \(test_python_workers"), (float("nan"), "nan")],
 )
-def test_a_bad_sample_is_named_or_left_out(tmp_path: Path, bad: int, value: float | None, told: str):
+def test_a_bad_sample_is_named_or_left_out(tmp_path: Path, bad: int, value: float | None, message: str):
     data = Points(tmp_path / "log", fail_at(bad, value))
-    with pytest.raises(lissome.InvalidInputError, match=told) as raised:
+    with pytest.raises(lissome.InvalidInputError, match=message) as raised:
         train(data, workers=2)
     assert value is not None or f"sample {bad} of Points" in str(raised.value)
     assert multiprocessing.active_children() == []
@@ -125,7 +125,7 @@ def test_a_bad_sample_is_named_or_left_out(tmp_path: Path, bad: int, value: floa
     notes = [note for note in trained.record["notes"] if "left out" in note]
     assert len(notes) == 1 and f"sample {bad} of Points" in notes[0]
     assert trained.record["steps"] == 8
-    with pytest.raises(lissome.UsageError, match="bad_samples is fatal or skip"):
+    with pytest.raises(lissome.UsageError, match="bad_samples must be fatal or skip"):
         train(Points(tmp_path / "log"), workers=2, bad_samples="leave")
 
 

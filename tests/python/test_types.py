@@ -56,18 +56,18 @@ def run_mypy(folder: Path, *words: object) -> tuple[int, str]:
 
 def test_programs_that_use_the_package_are_checked_by_its_types(tmp_path: Path):
     (tmp_path / "right.py").write_text(RIGHT)
-    code, told = run_mypy(tmp_path, "right.py")
-    assert code == 0, told
+    code, output = run_mypy(tmp_path, "right.py")
+    assert code == 0, output
     (tmp_path / "wrong.py").write_text("import lissome\n" + "".join(f"{line}\n" for line in WRONG))
-    code, told = run_mypy(tmp_path, "wrong.py")
-    assert code == 1, told
+    code, output = run_mypy(tmp_path, "wrong.py")
+    assert code == 1, output
     for number, (line, error) in enumerate(WRONG.items(), start=2):
-        assert any(row.startswith(f"wrong.py:{number}: ") and f"[{error}]" in row for row in told.splitlines()), (line, told)
+        assert any(row.startswith(f"wrong.py:{number}: ") and f"[{error}]" in row for row in output.splitlines()), (line, output)
 
 
 def test_the_package_itself_is_typed(tmp_path: Path):
-    code, told = run_mypy(tmp_path, "--package", "lissome")
-    assert code == 0, told
+    code, output = run_mypy(tmp_path, "--package", "lissome")
+    assert code == 0, output
 
 
 # pybind11 gives its classes a metaclass, and those that only it makes an __init__ that raises.

@@ -141,8 +141,8 @@ def test_the_whole_package_makes_models_and_runs_commands(with_torch: Path, made
 def test_the_runtime_alone_runs_what_the_whole_package_made(without_torch: Path, made: Path, tmp_path: Path):
     import numpy as np
 
-    told = run(without_torch / "python", "-c", RUN, made / "fast.lissome", made / "x.npz", folder=tmp_path)
-    assert str(without_torch.parent) in told and "pip install lissome torch" in told
+    output = run(without_torch / "python", "-c", RUN, made / "fast.lissome", made / "x.npz", folder=tmp_path)
+    assert str(without_torch.parent) in output and "pip install lissome torch" in output
     np.testing.assert_array_equal(np.load(tmp_path / "seen.npy"), np.load(made / "expected.npy"))
     run(without_torch / "lissome", "run", made / "fast.lissome", "--input", made / "x.npz", "--output", tmp_path / "y.npz")
     with np.load(tmp_path / "y.npz") as seen:

@@ -133,7 +133,9 @@ void write_all(const std::filesystem::path& texts, const std::filesystem::path& 
   register_ops();
   set_cache_folder("none");
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(texts)) paths.push_back(entry.path());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(texts)) {
+    if (entry.is_regular_file()) paths.push_back(entry.path());
+  }
   std::sort(paths.begin(), paths.end());
   for (const std::filesystem::path& path : paths) {
     at::manual_seed(0);

@@ -34,7 +34,7 @@ FURTHER_FACES = {"import_module": "program", "differentiate": "program", "loader
 # Headers inside a module that others may include as its face: the calls of kernels, and how each kind of step is
 # declared, which lowering fills.
 INNER_FACES = re.compile(
-    r"lissome/kernel/\w+/\w+(?<!_body)\.h|lissome/runtime/step/(step_fields|step_groups|\w+/\w+_steps)\.h"
+    r"lissome/kernel/\w+/\w+(?<!_body)\.h|lissome/runtime/step/(step_fields|step_groups|\w+/\w+_(steps|values|fields))\.h"
 )
 # Made by CMake of the lists kernels.txt.
 GENERATED = re.compile(r"lissome/kernel/(\w+/)?kernel_(versions\.h|rows\.inc)")

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/candidate_libtorch.h"
 #include "lissome/lower/candidate/refusals.h"
 
 namespace lissome {

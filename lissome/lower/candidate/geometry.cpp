@@ -58,23 +58,37 @@ std::string refuse_scattered(const Node& node) {
 
 int64_t groups_of(const Node& node) { return *node.argument("groups").get<int64_t>(); }
 
-WindowFields read_window_fields(const Node& node, const at::Tensor& weight) {
-  const auto spatial = static_cast<size_t>(weight.dim() - 2);
-  const auto read = [&](std::string_view name) { return spread(*read_integers(node.argument(name)), spatial); };
+WindowFields read_window_fields(const Node& node, const std::vector<int64_t>& weight) {
+  const auto read = [&](std::string_view name) {
+    return spread(*read_integers(node.argument(name)), weight.size() - 2);
+  };
   WindowFields window;
-  window.kernel.assign(weight.sizes().begin() + 2, weight.sizes().end());
+  window.kernel.assign(weight.begin() + 2, weight.end());
   window.stride = read("stride"), window.padding = read("padding"), window.dilation = read("dilation");
-  window.groups = *node.argument("groups").get<int64_t>();
+  window.groups = groups_of(node);
   return window;
 }
 
-void set_geometry(PlanStep& step, const Node& node, const at::Tensor& weight) {
-  WindowFields window = read_window_fields(node, weight);
-  step.attributes.set("kernel", std::move(window.kernel));
-  step.attributes.set("stride", std::move(window.stride));
-  step.attributes.set("padding", std::move(window.padding));
-  step.attributes.set("dilation", std::move(window.dilation));
-  step.attributes.set("groups", window.groups);
+WindowFields read_window_fields(const Node& node, const at::Tensor& weight) {
+  return read_window_fields(node, weight.sizes().vec());
+}
+
+WindowFields read_pool_window(const Node& node, size_t spatial) {
+  const auto read = [&](std::string_view name) { return spread(*read_integers(node.argument(name)), spatial); };
+  WindowFields window;
+  window.kernel = read("kernel_size"), window.padding = read("padding");
+  window.stride = read_integers(node.argument("stride"))->empty() ? window.kernel : read("stride");
+  if (node.op.argument_index("dilation") >= 0) window.dilation = read("dilation");
+  return window;
+}
+
+AverageFields read_average(const Node& node, size_t spatial) {
+  AverageFields average;
+  average.counts_padding = *node.argument("count_include_pad").get<bool>();
+  if (spatial == 2 && !node.argument("divisor_override").is_none()) {
+    average.divisor = *node.argument("divisor_override").get<int64_t>();
+  }
+  return average;
 }
 
 }  // namespace lissome

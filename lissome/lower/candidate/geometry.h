@@ -3,6 +3,7 @@
 
 #include "lissome/kernel.h"
 #include "lissome/lower/plan/plan_builder.h"
+#include "lissome/runtime/step/pool/average_fields.h"
 #include "lissome/runtime/step/step_groups.h"
 
 namespace lissome {
@@ -16,10 +17,14 @@ std::string refuse_scattered(const Node& node);
 const Argument& conv_input(const Node& node);
 // Of a node whose geometry is literal.
 int64_t groups_of(const Node& node);
-// Of a weight [out, in / groups, spatial...].
+// The window of a node with a weight of such sizes: [out, in / groups, spatial...], or [in, out / groups, spatial...]
+// when transposed.
+WindowFields read_window_fields(const Node& node, const std::vector<int64_t>& weight);
 WindowFields read_window_fields(const Node& node, const at::Tensor& weight);
-// Sets kernel, stride, padding, dilation and groups for a weight [out, in / groups, spatial...].
-void set_geometry(PlanStep& step, const Node& node, const at::Tensor& weight);
+// The window of a pooling node whose numbers are literal.
+WindowFields read_pool_window(const Node& node, size_t spatial);
+// The divisor of an average pooling.
+AverageFields read_average(const Node& node, size_t spatial);
 // Whether every channel has a window of its own.
 bool is_depthwise(const Node& node, const at::Tensor& weight);
 // What packed_conv_bf16_size() reads, for a weight of such sizes, or [in, out / groups, spatial...] when transposed.

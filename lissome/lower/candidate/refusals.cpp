@@ -131,11 +131,4 @@ ActivationFields translate_activation(const std::string& activation) {
   return {activation};
 }
 
-void set_activation(PlanStep& step, const std::string& activation) {
-  const ActivationFields fields = translate_activation(activation);
-  if (fields.activation != "none") step.attributes.set("activation", fields.activation);
-  if (fields.alpha != 0) step.attributes.set("alpha", fields.alpha);
-  if (fields.beta != 0) step.attributes.set("beta", fields.beta);
-}
-
 }  // namespace lissome

@@ -44,7 +44,5 @@ std::string first_refusal(std::initializer_list<std::string> refusals);
 
 // An activation of the fused ops in the words of kernels.
 ActivationFields translate_activation(const std::string& activation);
-// Sets the attributes of the step.
-void set_activation(PlanStep& step, const std::string& activation);
 
 }  // namespace lissome

@@ -29,7 +29,7 @@ std::string find_gelu_form(const Node& node) {
 // Writes the instructions of one step; each gives a number of its own, registers come at the end.
 class Composer {
  public:
-  Composer(PlanBuilder& builder, const Node& node) : builder_(builder), node_(node) { step_.kernel = "elementwise"; }
+  Composer(PlanBuilder& builder, const Node& node) : builder_(builder), node_(node) {}
 
   int load(const Argument& operand) {
     if (!operand.is_value()) return constant(read_literal(operand));
@@ -65,10 +65,10 @@ class Composer {
 
   void finish(bool integers) {
     LISSOME_CHECK(program_.size() <= kElementInstructions && allocate_registers(program_), "the program is too long");
-    write_element_program(step_, program_);
-    if (integers) step_.attributes.set("integers", int64_t{1});
-    step_.results = {builder_.make(node_.result(), Storage::arena, format_)};
-    builder_.add_step(std::move(step_), node_);
+    step_.program = write_element_program(program_);
+    step_.integers = integers;
+    step_.y = {builder_.make(node_.result(), Storage::arena, format_)};
+    builder_.add_step(step_, node_);
   }
 
  private:
@@ -77,13 +77,13 @@ class Composer {
     return std::string(text, std::to_chars(text, text + sizeof(text), number).ptr);
   }
   int load_value(int value) {
-    step_.operands.push_back(value);
-    return run("load", static_cast<int>(step_.operands.size()) - 1);
+    step_.operands.values.push_back(value);
+    return run("load", static_cast<int>(step_.operands.values.size()) - 1);
   }
 
   PlanBuilder& builder_;
   const Node& node_;
-  PlanStep step_;
+  ElementwiseStep step_;
   Format format_ = Format::row_major;
   ElementProgram program_;
 };

@@ -8,9 +8,9 @@
 
 namespace lissome {
 
-ElementProgram read_element_program(const PlanStep& step) {
+ElementProgram read_element_program(const ElementwiseStep& step) {
   ElementProgram program;
-  for (const std::string& text : step.attributes.texts("program")) {
+  for (const std::string& text : step.program) {
     std::istringstream stream(text);
     ElementProgramLine& i = program.emplace_back();
     std::string name;
@@ -22,13 +22,13 @@ ElementProgram read_element_program(const PlanStep& step) {
   return program;
 }
 
-void write_element_program(PlanStep& step, const ElementProgram& program) {
+std::vector<std::string> write_element_program(const ElementProgram& program) {
   std::vector<std::string> texts;
   for (const ElementProgramLine& i : program) {
     texts.push_back(std::string(element_op_name(i.op)) + " " + std::to_string(i.target) + " " + std::to_string(i.a) +
                     " " + std::to_string(i.b) + " " + std::to_string(i.c) + " " + i.alpha + " " + i.beta);
   }
-  step.attributes.set("program", std::move(texts));
+  return texts;
 }
 
 void number_anew(ElementProgram& program) {

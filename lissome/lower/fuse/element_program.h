@@ -1,11 +1,11 @@
-// The attribute "program" of an element-wise step (runtime/step_elementwise.cpp) as a list that can be changed.
+// The program of an element-wise step as a list that can be changed.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "lissome/kernel.h"
-#include "lissome/runtime.h"
+#include "lissome/runtime/step/elementwise/elementwise_steps.h"
 
 namespace lissome {
 
@@ -16,8 +16,8 @@ struct ElementProgramLine {
 };
 using ElementProgram = std::vector<ElementProgramLine>;
 
-ElementProgram read_element_program(const PlanStep& step);
-void write_element_program(PlanStep& step, const ElementProgram& program);
+ElementProgram read_element_program(const ElementwiseStep& step);
+std::vector<std::string> write_element_program(const ElementProgram& program);
 
 // Each target a number of its own, in order: what follows needs no register twice.
 void number_anew(ElementProgram& program);

@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/norm/norm_candidates.h"
 #include "lissome/lower/plan/plan_links.h"
+#include "lissome/runtime/step/elementwise/elementwise_steps.h"
+#include "lissome/runtime/step/norm/channel_steps.h"
+#include "lissome/runtime/step/pool/pool_steps.h"
 
 namespace lissome {
 namespace {
-
-constexpr std::string_view kAffine = "channel_affine", kSums = "channel_sums";
-// Operands of channel_affine.
-constexpr size_t kAffineX = 0, kAffineScale = 1, kAffineShift = 2, kAffineZ = 3, kAffineMask = 6, kAffineMaskMap = 7,
-                 kAffinePooled = 9;
-// Operands of channel_sums.
-constexpr size_t kSumsX = 0, kSumsDy = 1, kSumsMask = 2, kSumsMaskMap = 4, kSumsPlaces = 6;
 
 bool is_relu(const PlanStep& step) {
   const auto activation = find_activation(step);
@@ -23,7 +20,7 @@ bool is_relu(const PlanStep& step) {
 }
 
 bool is_threshold(const PlanStep& step) {
-  return is_elementwise(step) && step.attributes.texts("program") == list_threshold_instructions();
+  return is_elementwise(step) && read_step<ElementwiseStep>(step).program == list_threshold_instructions();
 }
 
 class ChannelFuser {
@@ -36,7 +33,7 @@ class ChannelFuser {
       if (is_sum_of_two(step)) absorb_affine(step, 0) || absorb_affine(step, 1);
       if (is_relu(step)) absorb_affine(step, 0);
       if (is_threshold(step)) give_mask(step);
-      if (step.kernel == "max_pool_gradient") give_places(step);
+      if (is_step<MaxPoolGradientStep>(step)) give_places(step);
     }
     std::erase_if(plan_.steps, [](const PlanStep& step) { return step.kernel.empty(); });
   }
@@ -47,66 +44,83 @@ class ChannelFuser {
 
   bool lie_alike(int left, int right) const { return lissome::lie_alike(value_of(left), value_of(right)); }
 
-  // `reader` reads, as operand `position`, what a channel_affine makes for it alone: both become one step there.
+  // The element-wise `reader` reads, as operand `position`, what a channel_affine makes for it alone: both become one
+  // step there.
   bool absorb_affine(PlanStep& reader, size_t position) {
-    const int value = reader.operands[position], maker = maker_[static_cast<size_t>(value)];
-    if (maker < 0 || step_of(maker).kernel != kAffine || readers_[static_cast<size_t>(value)].size() != 1) return false;
+    const auto absorbing = read_step<ElementwiseStep>(reader);
+    const std::vector<int>& read = absorbing.operands.values;
+    const int value = read[position], result = absorbing.y.value, maker = maker_[static_cast<size_t>(value)];
+    if (maker < 0 || !is_step<ChannelAffineStep>(step_of(maker))) return false;
+    if (readers_[static_cast<size_t>(value)].size() != 1) return false;
     PlanStep& affine = step_of(maker);
-    if (affine.attributes.find("relu")) return false;
-    const bool adds = reader.operands.size() == 2;
-    if (adds && (affine.operands[kAffineZ] >= 0 || !lie_alike(value, reader.operands[1 - position]))) return false;
-    if (!lie_alike(value, reader.results[0])) return false;
-    PlanStep joined = affine;
-    if (adds) joined.operands[kAffineZ] = reader.operands[1 - position];
-    if (!adds) joined.attributes.set("relu", int64_t{1});
-    joined.results = reader.results;
-    joined.origins.insert(joined.origins.end(), reader.origins.begin(), reader.origins.end());
+    ChannelAffineStep joined = read_step<ChannelAffineStep>(affine);
+    if (joined.relu) return false;
+    const bool adds = read.size() == 2;
+    if (adds && (joined.z || !lie_alike(value, read[1 - position]))) return false;
+    if (!lie_alike(value, result)) return false;
+    if (adds) joined.z = {read[1 - position]};
+    if (!adds) joined.relu = true;
+    joined.y = {result};
+    reader.origins.insert(reader.origins.begin(), affine.origins.begin(), affine.origins.end());
+    replace_step(reader, joined);
     affine = {};
-    // What it reads is read here now.
+    // Links follow: all operands are read at this place from now on.
     const int at = static_cast<int>(&reader - plan_.steps.data());
-    for (const int operand : joined.operands) {
+    for (const int operand : reader.operands) {
       if (operand >= 0)
         std::replace(readers_[static_cast<size_t>(operand)].begin(), readers_[static_cast<size_t>(operand)].end(),
                      maker, at);
     }
-    reader = std::move(joined);
-    maker_[static_cast<size_t>(reader.results[0])] = at;
+    maker_[static_cast<size_t>(result)] = at;
     return true;
   }
 
-  // The two passes of one batch norm's gradient, when nothing else reads what comes in there; null otherwise.
-  std::pair<PlanStep*, PlanStep*> find_norm_gradient(int dy) {
+  // The two passes of a batch norm's gradient over what comes in there.
+  struct NormGradient {
+    PlanStep &sums_step, &affine_step;
+    ChannelSumsStep sums;
+    ChannelAffineStep affine;
+
+    void put_back() {
+      replace_step(sums_step, sums);
+      replace_step(affine_step, affine);
+    }
+  };
+
+  // Found when these two passes alone read dy, without a mask.
+  std::optional<NormGradient> find_norm_gradient(int dy) {
     const std::vector<int>& readers = readers_[static_cast<size_t>(dy)];
-    if (readers.size() != 2 || std::find(readers.begin(), readers.end(), -1) != readers.end()) return {};
-    PlanStep &sums = step_of(readers[0]), &affine = step_of(readers[1]);
-    if (sums.kernel != kSums || sums.operands[kSumsDy] != dy || sums.operands[kSumsMask] >= 0) return {};
-    if (affine.kernel != kAffine || affine.operands[kAffineX] != dy || affine.operands[kAffineMask] >= 0) return {};
-    return {&sums, &affine};
+    if (readers.size() != 2 || std::find(readers.begin(), readers.end(), -1) != readers.end()) return std::nullopt;
+    PlanStep &first = step_of(readers[0]), &second = step_of(readers[1]);
+    if (!is_step<ChannelSumsStep>(first) || !is_step<ChannelAffineStep>(second)) return std::nullopt;
+    NormGradient found{first, second, read_step<ChannelSumsStep>(first), read_step<ChannelAffineStep>(second)};
+    if (found.sums.dy.value != dy || found.sums.mask) return std::nullopt;
+    if (found.affine.x.value != dy || found.affine.mask) return std::nullopt;
+    return found;
   }
 
   // The gradient of relu.
-  void give_mask(PlanStep& threshold) {
-    const int masked = threshold.results[0], y = threshold.operands[0], dy = threshold.operands[1];
-    const auto [sums, affine] = find_norm_gradient(masked);
-    if (sums == nullptr || !lie_alike(masked, y) || !lie_alike(masked, dy)) return;
-    sums->operands[kSumsDy] = affine->operands[kAffineX] = dy;
-    sums->operands[kSumsMask] = affine->operands[kAffineMask] = y;
-    threshold = {};
+  void give_mask(PlanStep& step) {
+    const auto threshold = read_step<ElementwiseStep>(step);
+    const int masked = threshold.y.value, y = threshold.operands.values[0], dy = threshold.operands.values[1];
+    std::optional<NormGradient> norm = find_norm_gradient(masked);
+    if (!norm || !lie_alike(masked, y) || !lie_alike(masked, dy)) return;
+    norm->sums.dy = {dy}, norm->affine.x = {dy};
+    norm->sums.mask = {y}, norm->affine.mask = {y};
+    norm->put_back();
+    step = {};
   }
 
   // The gradient of max pooling.
-  void give_places(PlanStep& pool) {
-    const int dx = pool.results[0], dy = pool.operands[0], places = pool.operands[1];
-    const auto [sums, affine] = find_norm_gradient(dx);
-    if (sums == nullptr || !lie_alike(dx, affine->results[0])) return;
-    sums->operands.resize(kSumsPlaces, -1), affine->operands.resize(kAffinePooled, -1);
-    sums->operands[kSumsDy] = dy, sums->operands.push_back(places);
-    affine->operands[kAffineX] = -1;
-    affine->operands.insert(affine->operands.end(), {dy, places});
-    for (PlanStep* step : {sums, affine}) {
-      for (const auto& [name, attribute] : pool.attributes.entries) step->attributes.set(name, attribute);
-    }
-    pool = {};
+  void give_places(PlanStep& step) {
+    const auto pool = read_step<MaxPoolGradientStep>(step);
+    std::optional<NormGradient> norm = find_norm_gradient(pool.dx.value);
+    if (!norm || !lie_alike(pool.dx.value, norm->affine.y.value)) return;
+    norm->sums.dy = {pool.dy}, norm->sums.places = {pool.places};
+    norm->affine.x = {}, norm->affine.pooled = {pool.dy}, norm->affine.places = {pool.places};
+    norm->sums.window = norm->affine.window = pool.window;
+    norm->put_back();
+    step = {};
   }
 
   Plan& plan_;
@@ -158,25 +172,28 @@ class MaskRebuilder {
 
   void run() {
     for (PlanStep& step : plan_.steps) {
-      if (step.kernel == kSums) ask_input(step, kSumsX, kSumsMask, kSumsMaskMap);
-      if (step.kernel == kAffine) ask_input(step, kAffineZ, kAffineMask, kAffineMaskMap);
+      if (is_step<ChannelSumsStep>(step)) ask_input(step, &ChannelSumsStep::x);
+      if (is_step<ChannelAffineStep>(step)) ask_input(step, &ChannelAffineStep::z);
       for (const int result : step.results) maker_[static_cast<size_t>(result)] = &step;
     }
   }
 
  private:
-  void ask_input(PlanStep& step, size_t input, size_t mask, size_t map) {
-    const int x = step.operands[input], y = step.operands[mask];
-    if (x < 0 || y < 0) return;
-    const PlanStep* norm = maker_[static_cast<size_t>(y)];
-    if (norm == nullptr || norm->kernel != kAffine || !norm->attributes.find("relu")) return;
-    if (norm->operands[kAffineZ] >= 0 || norm->operands[kAffineMask] >= 0) return;
+  template <typename Step>
+  void ask_input(PlanStep& step, OptionalOperand Step::* input) {
+    Step asking = read_step<Step>(step);
+    const OptionalOperand x = asking.*input, y = asking.mask;
+    if (!x || !y) return;
+    const PlanStep* maker = maker_[static_cast<size_t>(y.value)];
+    if (maker == nullptr || !is_step<ChannelAffineStep>(*maker)) return;
+    const auto norm = read_step<ChannelAffineStep>(*maker);
+    if (!norm.relu || norm.z || norm.mask) return;
     // In bf16 the mask was rounded, so that less than the least number became zero.
-    const bool wide = plan_.values[static_cast<size_t>(y)].dtype == Dtype::f32;
-    if (!wide || !numbering_.are_equal(norm->operands[kAffineX], x)) return;
-    step.operands[mask] = x;
-    step.operands.resize(std::max(step.operands.size(), map + 2), -1);
-    step.operands[map] = norm->operands[kAffineScale], step.operands[map + 1] = norm->operands[kAffineShift];
+    const bool wide = plan_.values[static_cast<size_t>(y.value)].dtype == Dtype::f32;
+    if (!wide || !numbering_.are_equal(norm.x.value, x.value)) return;
+    asking.mask = x;
+    asking.mask_scale = {norm.scale}, asking.mask_shift = {norm.shift};
+    replace_step(step, asking);
   }
 
   Plan& plan_;
@@ -187,7 +204,9 @@ class MaskRebuilder {
 }  // namespace
 
 void fuse_channel_steps(Plan& plan) {
-  const auto is_channel_step = [](const PlanStep& step) { return step.kernel == kSums || step.kernel == kAffine; };
+  const auto is_channel_step = [](const PlanStep& step) {
+    return is_step<ChannelSumsStep>(step) || is_step<ChannelAffineStep>(step);
+  };
   if (std::none_of(plan.steps.begin(), plan.steps.end(), is_channel_step)) return;
   ChannelFuser(plan).run();
   MaskRebuilder(plan).run();

@@ -1,17 +1,16 @@
 // Joins depthwise convolutions with what multiplies their pixels. On plans as PlanBuilder makes them, after the other
 // joins, so that a depthwise convolution has its activation and the product behind it its own, and its residual:
-//   depthwise_f32 -> conv_f32, 1x1     becomes one separable_f32, where lowering chose that (kJoinsNext)
+//   depthwise_f32 -> conv_f32, 1x1     becomes one separable_f32, where lowering chose that (mark_joining)
 // Where it was chosen and the product has become a step of another kernel, both stay apart.
 #pragma once
 
-#include <string_view>
-
 #include "lissome/runtime.h"
+#include "lissome/runtime/step/depthwise/depthwise_steps.h"
 
 namespace lissome {
 
-// Attribute of a depthwise_f32 step that is to be joined; no plan keeps it.
-inline constexpr std::string_view kJoinsNext = "joins_next";
+// The step as one that is to be joined; no plan keeps the mark.
+PlanStep mark_joining(const DepthwiseF32Step& step);
 
 void fuse_depthwise_steps(Plan& plan);
 

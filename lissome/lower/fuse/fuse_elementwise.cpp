@@ -9,8 +9,6 @@
 namespace lissome {
 namespace {
 
-constexpr std::string_view kElementwiseStep = "elementwise";
-
 bool same_sizes(const PlanValue& left, const PlanValue& right) {
   return std::equal(left.sizes.begin(), left.sizes.end(), right.sizes.begin(), right.sizes.end(),
                     [](const SizeExpression& a, const SizeExpression& b) {
@@ -30,7 +28,7 @@ class ElementwiseFuser {
     for (const PlanOutput& output : plan_.outputs) count_reader(output.value);
     for (const PlanWrite& write : plan_.writes) count_reader(write.value);
     for (size_t at = 0; at < plan_.steps.size(); ++at) {
-      if (plan_.steps[at].kernel == kElementwiseStep) {
+      if (is_step<ElementwiseStep>(plan_.steps[at])) {
         while (absorb_operand(plan_.steps[at])) {
         }
       }
@@ -44,40 +42,44 @@ class ElementwiseFuser {
     if (value >= 0) ++readers_[static_cast<size_t>(value)];
   }
 
-  bool absorb_operand(PlanStep& reader) {
-    for (const int operand : reader.operands) {
+  bool absorb_operand(PlanStep& planned) {
+    const auto reader = read_step<ElementwiseStep>(planned);
+    for (const int operand : reader.operands.values) {
       const int maker = maker_[static_cast<size_t>(operand)];
-      if (maker < 0) continue;
-      PlanStep& step = plan_.steps[static_cast<size_t>(maker)];
-      if (!can_move(step, reader, operand)) continue;
-      std::optional<PlanStep> joined = join_steps(step, reader, plan_.values[static_cast<size_t>(operand)].dtype);
+      if (maker < 0 || readers_[static_cast<size_t>(operand)] != 1) continue;
+      PlanStep& before = plan_.steps[static_cast<size_t>(maker)];
+      if (!is_step<ElementwiseStep>(before)) continue;
+      const auto step = read_step<ElementwiseStep>(before);
+      if (!can_move(step, reader)) continue;
+      const auto joined = join_steps(step, reader, value_of(step.y).dtype);
       if (!joined) continue;
-      reader = std::move(*joined);
-      step = {};
+      planned.origins.insert(planned.origins.begin(), before.origins.begin(), before.origins.end());
+      replace_step(planned, *joined);
+      before = {};
       return true;
     }
     return false;
   }
 
-  bool can_move(const PlanStep& step, const PlanStep& reader, int value) const {
-    if (step.kernel != kElementwiseStep || readers_[static_cast<size_t>(value)] != 1) return false;
-    const PlanValue& between = plan_.values[static_cast<size_t>(value)];
-    const PlanValue& result = plan_.values[static_cast<size_t>(reader.results[0])];
+  const PlanValue& value_of(const Result& result) const { return plan_.values[static_cast<size_t>(result.value)]; }
+
+  bool can_move(const ElementwiseStep& step, const ElementwiseStep& reader) const {
+    const PlanValue &between = value_of(step.y), &result = value_of(reader.y);
     if (between.storage != Storage::arena || !same_sizes(between, result) || between.format != result.format)
       return false;
-    const bool integers = step.attributes.integer("integers", 0) != 0;
-    if (integers != (reader.attributes.integer("integers", 0) != 0)) return false;
+    if (step.integers != reader.integers) return false;
     if (between.dtype == Dtype::boolean) return makes_flags(read_element_program(step).back().op);
-    return integers ? between.dtype == Dtype::i64 : between.dtype == Dtype::f32 || between.dtype == Dtype::bf16;
+    return step.integers ? between.dtype == Dtype::i64 : between.dtype == Dtype::f32 || between.dtype == Dtype::bf16;
   }
 
   // `step` makes an operand of `reader`, `between`. Nothing when the kernel cannot hold both. What would be stored as
   // bf16 is rounded all the same: a model may cast to bf16 and back for nothing else.
-  static std::optional<PlanStep> join_steps(const PlanStep& step, const PlanStep& reader, Dtype between) {
-    PlanStep joined = reader;
-    joined.operands = step.operands;
-    joined.operands.insert(joined.operands.end(), reader.operands.begin(), reader.operands.end());
-    const int shift = static_cast<int>(step.operands.size());
+  static std::optional<ElementwiseStep> join_steps(const ElementwiseStep& step, const ElementwiseStep& reader,
+                                                   Dtype between) {
+    ElementwiseStep joined = reader;
+    std::vector<int>& operands = joined.operands.values;
+    operands.insert(operands.begin(), step.operands.values.begin(), step.operands.values.end());
+    const int shift = static_cast<int>(step.operands.values.size());
     ElementProgram program = read_element_program(step), rest = read_element_program(reader);
     number_anew(program), number_anew(rest);
     int made = static_cast<int>(program.size()) - 1;
@@ -89,7 +91,7 @@ class ElementwiseFuser {
     for (size_t at = 0; at < rest.size(); ++at) {
       ElementProgramLine i = rest[at];
       if (i.op == ElementOp::load) {
-        if (reader.operands[static_cast<size_t>(i.a)] == step.results[0]) continue;
+        if (reader.operands.values[static_cast<size_t>(i.a)] == step.y.value) continue;
         i.a += shift;
       }
       int* const reads[] = {&i.a, &i.b, &i.c};
@@ -99,11 +101,9 @@ class ElementwiseFuser {
     }
     // The last instruction makes the result.
     if (number.back() != static_cast<int>(program.size()) - 1) return std::nullopt;
-    if (!merge_operands(joined.operands, program) || program.size() > kElementInstructions) return std::nullopt;
+    if (!merge_operands(operands, program) || program.size() > kElementInstructions) return std::nullopt;
     if (!allocate_registers(program)) return std::nullopt;
-    write_element_program(joined, program);
-    joined.origins = step.origins;
-    joined.origins.insert(joined.origins.end(), reader.origins.begin(), reader.origins.end());
+    joined.program = write_element_program(program);
     return joined;
   }
 

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "lissome/lower/plan/plan_links.h"
+#include "lissome/runtime/step/elementwise/elementwise_steps.h"
+#include "lissome/runtime/step/gemm/linear_u8s8_steps.h"
+#include "lissome/runtime/step/norm/group_norm_steps.h"
+#include "lissome/runtime/step/norm/layer_norm_steps.h"
 
 namespace lissome {
 namespace {
-
-constexpr size_t kNormX = 0, kNormResidual = 1;  // operands of layer_norm
 
 class NormFuser {
  public:
@@ -15,8 +17,8 @@ class NormFuser {
 
   void run() {
     for (size_t at = 0; at < plan_.steps.size(); ++at) {
-      if (plan_.steps[at].kernel == "layer_norm") absorb_sum(static_cast<int>(at));
-      if (plan_.steps[at].kernel == "quantize_rows") absorb_factors(plan_.steps[at]);
+      if (is_step<LayerNormStep>(plan_.steps[at])) absorb_sum(static_cast<int>(at));
+      if (is_step<QuantizeRowsStep>(plan_.steps[at])) absorb_factors(static_cast<int>(at));
       if (const auto activation = find_activation(plan_.steps[at])) move_into_norm(plan_.steps[at], *activation);
     }
     std::erase_if(plan_.steps, [](const PlanStep& step) { return step.kernel.empty(); });
@@ -33,22 +35,25 @@ class NormFuser {
 
   // The sum is made where the norm stands from then on, so that nobody may have read it before.
   void absorb_sum(int at) {
-    PlanStep& norm = plan_.steps[static_cast<size_t>(at)];
-    const int sum = norm.operands[kNormX];
+    PlanStep& step = plan_.steps[static_cast<size_t>(at)];
+    LayerNormStep norm = read_step<LayerNormStep>(step);
+    const int sum = norm.x.value;
     PlanStep* add = find_maker(sum);
-    if (add == nullptr || !is_sum_of_two(*add) || norm.operands[kNormResidual] >= 0 || norm.results.size() > 1) return;
+    if (add == nullptr || !is_sum_of_two(*add) || norm.residual || norm.sum_or_mean) return;
     const auto is_dense = [&](int operand) {
       return value_of(operand).dtype == Dtype::f32 && value_of(operand).format == Format::row_major &&
              lie_alike(value_of(operand), value_of(sum));
     };
-    if (!is_dense(add->operands[0]) || !is_dense(add->operands[1])) return;
+    const std::vector<int> added = read_step<ElementwiseStep>(*add).operands.values;
+    if (!is_dense(added[0]) || !is_dense(added[1])) return;
     const std::vector<int>& readers = readers_of(sum);
     if (std::any_of(readers.begin(), readers.end(), [&](int reader) { return reader >= 0 && reader < at; })) return;
-    norm.operands[kNormX] = add->operands[0], norm.operands[kNormResidual] = add->operands[1];
-    if (readers.size() > 1) norm.results.push_back(sum);
+    norm.x = {added[0]}, norm.residual = {added[1]};
+    if (readers.size() > 1) norm.sum_or_mean = {sum};
     links_.makers[static_cast<size_t>(sum)] = at;
-    for (const int operand : add->operands) links_.readers[static_cast<size_t>(operand)].push_back(at);
-    norm.origins.insert(norm.origins.begin(), add->origins.begin(), add->origins.end());
+    for (const int operand : added) links_.readers[static_cast<size_t>(operand)].push_back(at);
+    step.origins.insert(step.origins.begin(), add->origins.begin(), add->origins.end());
+    replace_step(step, norm);
     *add = {};
   }
 
@@ -59,34 +64,46 @@ class NormFuser {
            vector.sizes[0].constant() == value.sizes.back().constant();
   }
 
-  void absorb_factors(PlanStep& quantize) {
-    const int product = quantize.operands[0];
+  void absorb_factors(int at) {
+    PlanStep& step = plan_.steps[static_cast<size_t>(at)];
+    QuantizeRowsStep quantize = read_step<QuantizeRowsStep>(step);
+    const int product = quantize.x.value;
     PlanStep* multiply = find_maker(product);
     if (multiply == nullptr || !is_product_of_two(*multiply) || readers_of(product).size() != 1) return;
-    int x = multiply->operands[0], factors = multiply->operands[1];
+    const std::vector<int> multiplied = read_step<ElementwiseStep>(*multiply).operands.values;
+    int x = multiplied[0], factors = multiplied[1];
     if (are_factors(x, product)) std::swap(x, factors);
     if (!are_factors(factors, product) || value_of(x).format != Format::row_major ||
         !lie_alike(value_of(x), value_of(product))) {
       return;
     }
-    quantize.operands = {x, factors};
-    links_.readers[static_cast<size_t>(x)].push_back(static_cast<int>(&quantize - plan_.steps.data()));
-    quantize.origins.insert(quantize.origins.begin(), multiply->origins.begin(), multiply->origins.end());
+    quantize.x = {x}, quantize.factors = {factors};
+    links_.readers[static_cast<size_t>(x)].push_back(at);
+    step.origins.insert(step.origins.begin(), multiply->origins.begin(), multiply->origins.end());
+    replace_step(step, quantize);
     *multiply = {};
   }
 
+  // The element-wise `reader` does nothing but the activation.
   void move_into_norm(PlanStep& reader, const Epilogue& epilogue) {
-    const int between = reader.operands[0];
-    PlanStep* norm = find_maker(between);
-    if (norm == nullptr || (norm->kernel != "group_norm" && norm->kernel != "group_norm_bf16")) return;
-    if (readers_of(between).size() != 1 || norm->attributes.find("activation") != nullptr) return;
-    if (!lie_alike(value_of(between), value_of(reader.results[0]))) return;
-    norm->attributes.set("activation", std::string(activation_name(epilogue.activation)));
-    norm->attributes.set("alpha", static_cast<double>(epilogue.alpha));
-    norm->attributes.set("beta", static_cast<double>(epilogue.beta));
-    norm->results = reader.results;
-    norm->origins.insert(norm->origins.end(), reader.origins.begin(), reader.origins.end());
-    links_.makers[static_cast<size_t>(reader.results[0])] = links_.makers[static_cast<size_t>(between)];
+    PlanStep* norm = find_maker(read_step<ElementwiseStep>(reader).operands.values[0]);
+    if (norm == nullptr) return;
+    if (is_step<GroupNormStep>(*norm)) activate<GroupNormStep>(*norm, reader, epilogue);
+    if (is_step<GroupNormBf16Step>(*norm)) activate<GroupNormBf16Step>(*norm, reader, epilogue);
+  }
+
+  template <typename Step>
+  void activate(PlanStep& step, PlanStep& reader, const Epilogue& epilogue) {
+    Step norm = read_step<Step>(step);
+    const int between = norm.y.value, y = read_step<ElementwiseStep>(reader).y.value;
+    if (readers_of(between).size() != 1 || norm.activation.activation != "none") return;
+    if (!lie_alike(value_of(between), value_of(y))) return;
+    norm.activation.activation = activation_name(epilogue.activation);
+    norm.activation.alpha = epilogue.alpha, norm.activation.beta = epilogue.beta;
+    norm.y = {y};
+    step.origins.insert(step.origins.end(), reader.origins.begin(), reader.origins.end());
+    replace_step(step, norm);
+    links_.makers[static_cast<size_t>(y)] = links_.makers[static_cast<size_t>(between)];
     reader = {};
   }
 

@@ -1,12 +1,15 @@
 // Winograd multiplies transformed windows: 36 or 16 numbers in place of 9, and of 16 bits in place of 8. Only timing
 // chooses it, and a finished file holds the larger form, so whoever makes one is told what the speed costs.
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <span>
 
 #include "lissome/base.h"
 #include "lissome/kernel.h"
 #include "lissome/lower.h"
+#include "lissome/runtime/step/conv/conv_u8s8_steps.h"
+#include "lissome/runtime/step/winograd/winograd_steps.h"
 
 namespace lissome {
 namespace {
@@ -18,14 +21,29 @@ int64_t count_file_bytes(const Array& packed) {
   return runs.empty() ? packed.bytes() : measure_padding(runs)->kept;
 }
 
-// The weight as another kernel would read it, in the type of what it multiplies.
-int64_t count_plain_bytes(const PlanStep& step, int64_t bytes, Dtype dtype) {
-  if (step.kernel == "winograd_u8s8") {
-    constexpr int64_t kPoints = (kWinogradByteTile + 2) * (kWinogradByteTile + 2);
-    return bytes * 9 / (kPoints * 2);  // points of 16 bits
+// A step by tiles, with the dtype of the points of its weight.
+struct TiledStep {
+  int x, weight;
+  int64_t tile;
+  Dtype points;
+};
+
+std::optional<TiledStep> read_tiled_step(const PlanStep& step) {
+  if (is_step<WinogradU8S8Step>(step)) {
+    const auto tiled = read_step<WinogradU8S8Step>(step);
+    return TiledStep{tiled.x.value, tiled.weight.value, kWinogradByteTile, Dtype::i16};
   }
-  const int64_t side = step.attributes.integer("tile") + 2;  // transformed in f32
-  return bytes * 9 / (side * side) * item_size(dtype) / item_size(Dtype::f32);
+  if (is_step<WinogradF32Step>(step)) {
+    const auto tiled = read_step<WinogradF32Step>(step);
+    return TiledStep{tiled.x.value, tiled.weight.value, tiled.tile, Dtype::f32};
+  }
+  return std::nullopt;
+}
+
+// The weight as another kernel would read it, in the type of x.
+int64_t count_plain_bytes(const TiledStep& step, int64_t bytes, Dtype dtype) {
+  const int64_t side = step.tile + 2;
+  return bytes * 9 / (side * side) * item_size(dtype) / item_size(step.points);
 }
 
 // The quickest candidate that keeps the plain form; 0 where none was timed.
@@ -46,13 +64,14 @@ std::vector<LargerForm> list_larger_forms(const Plan& plan) {
   std::vector<LargerForm> forms;
   std::set<int> listed;  // a weight that several steps read is held once
   for (const PlanStep& step : plan.steps) {
-    if (!step.kernel.starts_with("winograd") || step.origins.empty()) continue;
-    const int array = plan.values[static_cast<size_t>(step.operands.at(1))].array;
+    const std::optional<TiledStep> tiled = read_tiled_step(step);
+    if (!tiled || step.origins.empty()) continue;
+    const int array = plan.values[static_cast<size_t>(tiled->weight)].array;
     if (!listed.insert(array).second) continue;
     LargerForm form{step.origins.front().node, step.kernel,
                     count_file_bytes(plan.arrays[static_cast<size_t>(array)].array)};
-    const Dtype dtype = plan.values[static_cast<size_t>(step.operands.front())].dtype;
-    form.plain_bytes = count_plain_bytes(step, form.bytes, dtype);
+    const Dtype dtype = plan.values[static_cast<size_t>(tiled->x)].dtype;
+    form.plain_bytes = count_plain_bytes(*tiled, form.bytes, dtype);
     for (const PlanChoice& choice : plan.choices) {
       if (choice.node != form.node) continue;
       form.plain_nanoseconds = find_plain_time(choice);

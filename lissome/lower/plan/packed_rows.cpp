@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lissome/lower/plan/plan_links.h"
+#include "lissome/runtime/step/move/gather_steps.h"
 
 namespace lissome {
 namespace {
@@ -14,9 +15,9 @@ bool have_same_elements(const Array& a, const Array& b) {
   return a.storage == b.storage || std::memcmp(a.storage.get(), b.storage.get(), static_cast<size_t>(a.bytes())) == 0;
 }
 
-const PackedRows* find_packed_rows(const Plan& plan, const PlanStep& step, std::span<const PackedRows> packed) {
-  if (step.kernel != "gather_rows" || step.attributes.find("rows") != nullptr) return nullptr;
-  const PlanValue& table = plan.values[static_cast<size_t>(step.operands[0])];
+const PackedRows* find_packed_rows(const Plan& plan, const GatherRowsStep& step, std::span<const PackedRows> packed) {
+  if (step.is_packed()) return nullptr;
+  const PlanValue& table = plan.values[static_cast<size_t>(step.table.value)];
   if (table.storage != Storage::constant) return nullptr;
   const Array& array = plan.arrays[static_cast<size_t>(table.array)].array;
   const auto found = std::find_if(packed.begin(), packed.end(),
@@ -46,13 +47,16 @@ void remove_value(Plan& plan, int removed) {
 
 void share_packed_rows(Plan& plan, std::span<const PackedRows> packed) {
   std::vector<int> tables;
-  for (PlanStep& step : plan.steps) {
+  for (PlanStep& planned : plan.steps) {
+    if (!is_step<GatherRowsStep>(planned)) continue;
+    auto step = read_step<GatherRowsStep>(planned);
     const PackedRows* rows = find_packed_rows(plan, step, packed);
     if (rows == nullptr) continue;
-    tables.push_back(step.operands[0]);
-    step.operands[0] = rows->value;
-    step.attributes.set("rows", rows->weight.sizes[0]);
-    step.attributes.set("columns", rows->weight.sizes[1]);
+    tables.push_back(step.table.value);
+    step.table = {rows->value};
+    step.rows = rows->weight.sizes[0];
+    step.columns = rows->weight.sizes[1];
+    replace_step(planned, step);
   }
   std::sort(tables.begin(), tables.end());
   tables.erase(std::unique(tables.begin(), tables.end()), tables.end());

@@ -7,6 +7,8 @@
 #include "lissome/base.h"
 #include "lissome/lower/tensors.h"
 #include "lissome/runtime/step/gemm/linear_u8s8_steps.h"
+#include "lissome/runtime/step/move/copy_steps.h"
+#include "lissome/runtime/step/move/view_steps.h"
 
 namespace lissome {
 namespace {
@@ -169,12 +171,8 @@ int PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
   const auto [found, is_new] = dense_.try_emplace({id, format}, -1);
   if (!is_new) return found->second;
   const ValueId copy = program_.add_value(type(id), program_.value(id).name + ".dense");
-  PlanStep step;
-  step.kernel = "copy";
-  step.operands = {value};
-  step.results = {make(copy, Storage::arena, format)};
-  found->second = step.results[0];
-  add_step(std::move(step), reader);
+  found->second = make(copy, Storage::arena, format);
+  add_step(CopyStep{.x = {value}, .y = {found->second}}, reader);
   return found->second;
 }
 
@@ -209,16 +207,10 @@ int PlanBuilder::make(ValueId id, Storage storage, Format format) {
   return plan_values_[id] = static_cast<int>(plan_.values.size()) - 1;
 }
 
-int PlanBuilder::add_view(const Node& node, std::string form, Attributes attributes, int operand, ValueId result) {
-  PlanStep step;
-  step.kernel = "view";
-  step.attributes = std::move(attributes);
-  step.attributes.set("form", std::move(form));
-  step.operands = {operand};
-  step.results = {make(result, Storage::view)};
-  const int made = step.results[0];
-  add_step(std::move(step), node);
-  return made;
+int PlanBuilder::add_view(ViewStep view, const Node& node, ValueId result) {
+  view.y = {make(result, Storage::view)};
+  add_step(view, node);
+  return view.y.value;
 }
 
 int PlanBuilder::add_packed(const std::string& name, Array array) {

@@ -15,6 +15,8 @@
 
 namespace lissome {
 
+struct ViewStep;
+
 // Plan values of rows of f32 as u8, each with a scale and zero point of its own.
 struct QuantizedRows {
   int bytes, scales, zeros;
@@ -50,8 +52,8 @@ class PlanBuilder {
   int make(ValueId id, Storage storage = Storage::arena, Format format = Format::row_major);
   // A value that the program does not have, for steps that need several results.
   ValueId add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes);
-  // Adds the step that sees the plan's value `operand` as `result`; "form" and attributes as in runtime/step_view.cpp.
-  int add_view(const Node& node, std::string form, Attributes attributes, int operand, ValueId result);
+  // Adds the step that sees the plan's value `view.x` as `result`.
+  int add_view(ViewStep view, const Node& node, ValueId result);
   // How the dimensions of a view lie in memory: dimension i is dimension order[i] of something dense; empty when it is
   // a part of something and no order makes it dense.
   void mark_strided(ValueId id, std::vector<int64_t> order, bool dense_rows);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "lissome/runtime/step/elementwise/elementwise_steps.h"
+
 namespace lissome {
 
 PlanLinks link_plan(const Plan& plan) {
@@ -20,32 +22,42 @@ PlanLinks link_plan(const Plan& plan) {
   return links;
 }
 
-bool is_elementwise(const PlanStep& step) {
-  return step.kernel == "elementwise" && step.attributes.integer("integers", 0) == 0;
+namespace {
+
+// Empty for other steps and for those over integers.
+std::optional<ElementwiseStep> read_elementwise(const PlanStep& step) {
+  if (!is_step<ElementwiseStep>(step)) return std::nullopt;
+  auto elementwise = read_step<ElementwiseStep>(step);
+  if (elementwise.integers) return std::nullopt;
+  return elementwise;
 }
 
-std::vector<std::string> list_operations(const PlanStep& step) {
+// The operations by name.
+std::vector<std::string> list_operations(const ElementwiseStep& step) {
   std::vector<std::string> operations;
-  for (const std::string& text : step.attributes.texts("program")) operations.push_back(text.substr(0, text.find(' ')));
+  for (const std::string& text : step.program) operations.push_back(text.substr(0, text.find(' ')));
   return operations;
 }
 
-namespace {
-
 bool combines_two(const PlanStep& step, const char* operation) {
-  return is_elementwise(step) && step.operands.size() == 2 && step.operands[0] != step.operands[1] &&
-         list_operations(step) == std::vector<std::string>{"load", "load", operation};
+  const auto elementwise = read_elementwise(step);
+  if (!elementwise) return false;
+  const std::vector<int>& operands = elementwise->operands.values;
+  return operands.size() == 2 && operands[0] != operands[1] &&
+         list_operations(*elementwise) == std::vector<std::string>{"load", "load", operation};
 }
 
 }  // namespace
 
+bool is_elementwise(const PlanStep& step) { return read_elementwise(step).has_value(); }
 bool is_sum_of_two(const PlanStep& step) { return combines_two(step, "add"); }
 bool is_product_of_two(const PlanStep& step) { return combines_two(step, "multiply"); }
 
 std::optional<Epilogue> find_activation(const PlanStep& step) {
-  if (!is_elementwise(step) || step.operands.size() != 1) return std::nullopt;
-  if (list_operations(step) != std::vector<std::string>{"load", "activate"}) return std::nullopt;
-  std::istringstream stream(step.attributes.texts("program")[1]);
+  const auto elementwise = read_elementwise(step);
+  if (!elementwise || elementwise->operands.values.size() != 1) return std::nullopt;
+  if (list_operations(*elementwise) != std::vector<std::string>{"load", "activate"}) return std::nullopt;
+  std::istringstream stream(elementwise->program[1]);
   std::string name;
   int target = 0, x = 0, activation = 0, unused = 0;
   Epilogue epilogue;

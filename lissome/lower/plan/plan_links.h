@@ -18,8 +18,6 @@ PlanLinks link_plan(const Plan& plan);
 
 // An element-wise step over floats.
 bool is_elementwise(const PlanStep& step);
-// The operations of an element-wise step, by name.
-std::vector<std::string> list_operations(const PlanStep& step);
 // x + y of two different values.
 bool is_sum_of_two(const PlanStep& step);
 // x * y of two different values.

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "lissome/runtime/session/binding.h"
+#include "lissome/runtime/step/move/view_steps.h"
 
 namespace lissome {
 
@@ -45,7 +46,7 @@ Lifetimes find_lifetimes(const Plan& plan) {
         lifetimes.first[static_cast<size_t>(result)] = now;
         lifetimes.last[static_cast<size_t>(result)] = now;
       } else if (storage == Storage::view) {
-        roots[static_cast<size_t>(result)] = roots[static_cast<size_t>(step.operands.at(0))];
+        roots[static_cast<size_t>(result)] = roots[static_cast<size_t>(find_viewed(step))];
       } else if (step.keeps_operands) {
         roots[static_cast<size_t>(result)] = kept;
       }
@@ -73,7 +74,7 @@ std::vector<int> find_view_owners(const Plan& plan) {
   for (const PlanStep& step : plan.steps) {
     for (const int result : step.results) {
       if (plan.values[static_cast<size_t>(result)].storage != Storage::view) continue;
-      owners[static_cast<size_t>(result)] = owners[static_cast<size_t>(step.operands.at(0))];
+      owners[static_cast<size_t>(result)] = owners[static_cast<size_t>(find_viewed(step))];
     }
   }
   return owners;

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "lissome/measure.h"
+#include "lissome/runtime/step/move/gather_steps.h"
 
 namespace lissome {
 namespace {
@@ -120,7 +121,8 @@ WeightStream::WeightStream(const Plan& plan, bool comes_again)
   for (size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].reads = std::move(reads[i]);
     // Rows of a packed table lie scattered over pages, and the linear that packed it reads all of them anyway.
-    steps_[i].chooses_rows = plan.steps[i].kernel == "gather_rows" && plan.steps[i].attributes.find("rows") == nullptr;
+    const PlanStep& step = plan.steps[i];
+    steps_[i].chooses_rows = is_step<GatherRowsStep>(step) && !read_step<GatherRowsStep>(step).is_packed();
   }
   reader_ = std::thread([this] { serve(); });
 }

@@ -147,8 +147,6 @@ struct Plan {
 std::string describe_other_machine(const PlanMachine& made, int threads);
 
 inline constexpr std::string_view kReferenceStep = "reference";
-// A value on its way to the session's file and back: see step_offload.cpp.
-inline constexpr std::string_view kOffloadStep = "offload", kReloadStep = "reload";
 
 // Throws invalid_input: every value is defined once and before use, positions lie inside their tables, arrays fit the
 // values that name them.

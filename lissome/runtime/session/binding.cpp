@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lissome/runtime/memory/arena_guard.h"
+#include "lissome/runtime/step/move/copy_steps.h"
 #include "lissome/runtime/step/step_schema.h"
 
 namespace lissome {
@@ -65,14 +66,14 @@ std::vector<Piece> find_pieces(const Plan& plan, const Lifetimes& lifetimes, con
   std::vector<Piece> pieces(plan.values.size());
   const auto is_shared = [&](int block) { return std::find(source.begin(), source.end(), block) != source.end(); };
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const PlanStep& step = plan.steps[i];
-    if (step.kernel != "concat") continue;
-    const auto joined = static_cast<size_t>(step.results[0]);
+    if (!is_step<ConcatStep>(plan.steps[i])) continue;
+    const auto step = read_step<ConcatStep>(plan.steps[i]);
+    const auto joined = static_cast<size_t>(step.y.value);
     if (plan.values[joined].storage != Storage::arena || direct[joined]) continue;
-    if (!joins_runs(values[joined], static_cast<size_t>(step.attributes.integer("dim")))) continue;
+    if (!joins_runs(values[joined], static_cast<size_t>(step.dim))) continue;
     int64_t offset = 0;
-    for (const int operand : step.operands) {
-      const PlacedValue& piece = values[static_cast<size_t>(operand)];
+    for (const Operand& operand : step.pieces()) {
+      const PlacedValue& piece = values[static_cast<size_t>(operand.value)];
       const int64_t place = std::exchange(offset, offset + value_bytes(piece));
       if (piece.block < 0 || static_cast<size_t>(piece.block) >= plan.values.size()) continue;
       const auto root = static_cast<size_t>(piece.block);
@@ -162,9 +163,6 @@ void Binding::bind_steps(const Plan& plan) {
     }
     check_layouts(binder);
     if (row.view) {
-      PlacedValue& result = binder.result();
-      result.block = binder.operand(0).block;
-      result.offset = binder.operand(0).offset;
       row.bind(binder);
       continue;
     }

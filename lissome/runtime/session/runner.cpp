@@ -8,6 +8,7 @@
 #include "lissome/measure.h"
 #include "lissome/runtime/memory/arena_guard.h"
 #include "lissome/runtime/plan/input_check.h"
+#include "lissome/runtime/step/move/offload_steps.h"
 
 namespace lissome {
 namespace {
@@ -165,9 +166,7 @@ void Session::Runner::bind_fixed_sizes() {
 }
 
 void Session::Runner::open_file(const std::string& folder) {
-  const bool offloads = std::any_of(plan_->steps.begin(), plan_->steps.end(),
-                                    [](const PlanStep& step) { return step.kernel == kOffloadStep; });
-  if (!offloads) return;
+  if (std::none_of(plan_->steps.begin(), plan_->steps.end(), is_step<OffloadStep>)) return;
   if (folder.empty())
     throw_error(ErrorKind::invalid_input, "plan: some values wait in a file, and there is no folder for it");
   if (memory_limit_ > 0)

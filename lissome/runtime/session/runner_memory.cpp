@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lissome/runtime/session/runner.h"
+#include "lissome/runtime/step/move/gather_steps.h"
 
 namespace lissome {
 
@@ -20,8 +21,8 @@ void Session::Runner::fit_memory(const Binding* binding) {
 void Session::Runner::book_rows(const Binding& binding) {
   for (const BoundStep& step : binding.steps()) {
     const PlanStep& planned = plan_->steps[static_cast<size_t>(step.plan_step)];
-    if (planned.kernel == "gather_rows")
-      stream_->book_rows(step.plan_step, binding.value(planned.operands[1]).elements());
+    if (!is_step<GatherRowsStep>(planned)) continue;
+    stream_->book_rows(step.plan_step, binding.value(read_step<GatherRowsStep>(planned).indices.value).elements());
   }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "lissome/runtime/step/move/offload_steps.h"
+
 namespace lissome {
 namespace {
 
@@ -79,6 +81,11 @@ const PlacedValue& StepBinder::find_value(int id) const {
   return parts_.values[static_cast<size_t>(id)];
 }
 
+PlacedValue& StepBinder::placed(const Result& member) {
+  require(member.value >= 0, "a value is missing");
+  return parts_.values[static_cast<size_t>(member.value)];
+}
+
 void StepBinder::require_dtype(const PlacedValue& value, Dtype dtype) const {
   require(value.dtype == dtype, "an operand or result is ", dtype_name(value.dtype), ", must be ", dtype_name(dtype));
 }
@@ -120,23 +127,24 @@ int StepBinder::add_scratch(std::initializer_list<int64_t> factors) {
   return block;
 }
 
-void StepBinder::send_to_file(int value, int ticket) {
-  const PlacedValue& placed = parts_.values[static_cast<size_t>(value)];
+void StepBinder::send_to_file(const Operand& value, const Result& ticket) {
+  const PlacedValue& sent = this->value(value);
   const int64_t offset = (file_bytes(parts_.transfers) + kFilePage - 1) / kFilePage * kFilePage;
-  parts_.transfers.push_back({plan_step_, value, ticket, offset, placed.elements() * item_size(placed.dtype), true});
+  const int64_t bytes = sent.elements() * item_size(sent.dtype);
+  parts_.transfers.push_back({plan_step_, value.value, ticket.value, offset, bytes, true});
   require(parts_.transfers.back().end() <= kLargestBytes, "the file would take more than ", kLargestBytes, " bytes");
 }
 
-void StepBinder::fetch_from_file(int ticket, int value) {
-  const auto sent = std::find_if(parts_.transfers.begin(), parts_.transfers.end(),
-                                 [&](const Transfer& transfer) { return transfer.out && transfer.ticket == ticket; });
-  require(sent != parts_.transfers.end(), "its operand is not what a step ", quote(kOffloadStep), " gave");
-  const PlacedValue &from = parts_.values[static_cast<size_t>(sent->value)],
-                    &to = parts_.values[static_cast<size_t>(value)];
+void StepBinder::fetch_from_file(const Operand& ticket, const Result& value) {
+  const auto sent = std::find_if(parts_.transfers.begin(), parts_.transfers.end(), [&](const Transfer& transfer) {
+    return transfer.out && transfer.ticket == ticket.value;
+  });
+  require(sent != parts_.transfers.end(), "its operand is not what a step ", quote(OffloadStep::kKernel), " gave");
+  const PlacedValue &from = parts_.values[static_cast<size_t>(sent->value)], &to = this->value(value);
   require(from.dtype == to.dtype && from.sizes == to.sizes && from.strides == to.strides, "what comes back is ",
           dtype_name(to.dtype), format_sizes(to.sizes), ", what was sent ", dtype_name(from.dtype),
           format_sizes(from.sizes));
-  parts_.transfers.push_back({plan_step_, value, ticket, sent->offset, sent->bytes, false});
+  parts_.transfers.push_back({plan_step_, value.value, ticket.value, sent->offset, sent->bytes, false});
 }
 
 void StepBinder::set_work(double multiplications, double bytes) {

@@ -1,6 +1,6 @@
-// Turns one step of a plan, once sizes are known, into a kernel function and its call structure. A binder (step_*.cpp)
-// is one function per step kernel: it reads attributes and operands through this class, checks every size and dtype
-// that the kernel relies on (plans may come from untrusted files), and fills the call.
+// Turns one step of a plan, once sizes are known, into a kernel function and its call structure. A binder
+// (*_steps.cpp) is one function for each kind of step: it finds the values of a typed step through this class, checks
+// every size and dtype that the kernel relies on (plans may come from untrusted files), and fills the call.
 #pragma once
 
 #include <array>
@@ -99,6 +99,8 @@ class StepBinder {
   const PlacedValue& value(const Result& member) const { return find_value(member.value); }
   const PlacedValue& value(const OptionalResult& member) const { return find_value(member.value); }
   const PlacedValue& value(const OperandList& list, size_t i) const { return find_value(list.values.at(i)); }
+  // The result of a view, to be given a place.
+  PlacedValue& placed(const Result& member);
   const Attributes& attributes() const { return step_.attributes; }
   bool has_operand(size_t position) const;
   const PlacedValue& operand(size_t position) const;  // invalid_input when absent
@@ -162,8 +164,8 @@ class StepBinder {
   // For reports, where a step does not touch all of its operands.
   void subtract_bytes(int64_t bytes) { parts_.steps.back().bytes -= bytes; }
   // In place of a kernel and its call.
-  void send_to_file(int value, int ticket);
-  void fetch_from_file(int ticket, int value);
+  void send_to_file(const Operand& value, const Result& ticket);
+  void fetch_from_file(const Operand& ticket, const Result& value);
   // Into how many parts set_work() cut it.
   int parts() const { return parts_.steps.back().parts; }
 
@@ -191,7 +193,7 @@ class StepBinder {
 struct StepRow {
   std::string_view kernel;
   void (*bind)(StepBinder&);
-  bool view = false;      // computes nothing: gives its result a place in the memory of operand 0
+  bool view = false;      // computes nothing: gives its result a place in the memory of an operand
   uint32_t in_place = 0;  // bit i: the result may lie in the memory of operand i, where sizes allow
   bool transfer = false;  // has no kernel: the session moves bytes between memory and its file
   StepSchema schema = {};

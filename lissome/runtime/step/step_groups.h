@@ -42,9 +42,13 @@ struct WindowFields {
 
   template <typename Self, typename Fields>
   static void describe(Self& self, Fields& fields) {
+    describe_ungrouped(self, fields);
+    fields.integer("groups", self.groups, 1, kMostGroups);
+  }
+  template <typename Self, typename Fields>
+  static void describe_ungrouped(Self& self, Fields& fields) {
     describe_pool(self, fields);
     fields.integers("dilation", self.dilation, 1, kMostWindow, kFilled);
-    fields.integer("groups", self.groups, 1, kMostGroups);
   }
   template <typename Self, typename Fields>
   static void describe_pool(Self& self, Fields& fields) {

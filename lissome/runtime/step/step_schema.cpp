@@ -9,12 +9,6 @@
 namespace lissome {
 namespace {
 
-constexpr std::array kFamilies = {
-    attention_schemas, batch_norm_schemas,  bf16_schemas,      byte_schemas,    conv_gradient_schemas, conv_schemas,
-    dropout_schemas,   elementwise_schemas, gradient_schemas,  image_schemas,   linear_schemas,
-    matmul_schemas,    move_schemas,        normalize_schemas, offload_schemas, recurrent_schemas,     gather_schemas,
-};
-
 constexpr std::array kTypeNames = {"an integer", "a number", "a text", "a list of integers", "a list of texts"};
 
 // What a message says once it is written: the checks below are asked of every value and nearly never fail.
@@ -159,16 +153,9 @@ std::string DtypeSet::describe() const {
   return join(names, " or ");
 }
 
-bool is_epilogue_activation(std::string_view word) { return parse_activation(word).has_value(); }
-
 const StepSchema* find_step_schema(std::string_view kernel) {
-  for (const auto schemas : kFamilies) {
-    for (const StepSchema& schema : schemas()) {
-      if (schema.kernel == kernel) return &schema;
-    }
-  }
   for (const StepRow& row : step_rows()) {
-    if (row.kernel == kernel && row.schema.kernel == kernel) return &row.schema;
+    if (row.kernel == kernel) return &row.schema;
   }
   return nullptr;
 }

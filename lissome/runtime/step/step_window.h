@@ -15,8 +15,6 @@ struct WindowSizes {
 WindowSizes read_window(const StepBinder& binder, const WindowFields& fields, const PlacedValue& x,
                         const PlacedValue& y, Window& window, Format x_format = Format::channels_last,
                         bool transposed = false);
-WindowSizes read_window(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window,
-                        Format x_format = Format::channels_last, bool transposed = false);
 // That the window slides over the image in as many places as the other image has pixels, and that all it may touch can
 // be counted; `channels` are those of both. Of empty values only the latter.
 void require_geometry(const StepBinder& binder, const Window& window, int64_t channels, bool transposed, bool empty);
@@ -29,6 +27,5 @@ void require_winograd_window(const StepBinder& binder, const Window& window, int
 
 // Its numbers alone, one for each of `spatial` dimensions.
 void read_window_numbers(const StepBinder& binder, const WindowFields& fields, size_t spatial, Window& window);
-void read_window_numbers(const StepBinder& binder, size_t spatial, Window& window);
 
 }  // namespace lissome

@@ -1,5 +1,5 @@
-// See allocation_meter.h. A wrapper around the allocator that was there, which still does all the work. Sizes are kept
-// beside the blocks, not in them: oneDNN gives back through whatever allocator is current what it took from another.
+// See allocation_meter.h. Wraps the previous allocator, which still does all the work. Sizes are kept beside the
+// blocks, not in them, because oneDNN may release a block through another allocator than the one that allocated it.
 #include "lissome/train/budget/allocation_meter.h"
 
 #include <c10/core/CPUAllocator.h>
@@ -120,8 +120,8 @@ TrainingMemory::TrainingMemory(const Program& model, int64_t before, int64_t byt
   if (bytes == 0 && !bound) return;
   const int64_t most = bytes == 0 ? choose_bound() + weights_ : bytes;
   if (most < weights_)
-    throw_error(ErrorKind::over_budget, "training within ", format_bytes(most), ": the weights alone take ",
-                format_bytes(weights_), ". Give more with --memory");
+    throw_error(ErrorKind::over_budget, "training does not fit into ", format_bytes(most), ": the weights alone take ",
+                format_bytes(weights_), ". Give a larger --memory");
   limit_.emplace(before_ + most - weights_);
 }
 

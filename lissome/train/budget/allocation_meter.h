@@ -1,6 +1,6 @@
-// The memory that libtorch's CPU allocator holds: counted into allocator_memory() beside lissome's own, and bounded
-// where a budget says so. Counted are tensors and what oneDNN takes through ideep; not counted are files mapped into
-// memory and what was taken before meter_allocations(), whose release then counts for nothing either.
+// Counts the memory of libtorch's CPU allocator into allocator_memory(), beside lissome's own memory, and limits it to
+// a budget. Tensors and the memory that oneDNN takes through ideep are counted. Files mapped into memory are not, nor
+// is memory that was allocated before meter_allocations(); its release does not count either.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,15 +12,15 @@
 
 namespace lissome {
 
-// From the first call on, for the rest of the process. Call it before other threads use libtorch.
+// Counts from the first call to the end of the process. Call it before other threads use libtorch.
 void meter_allocations();
 
-// Whether the memory of this tensor is counted; views answer for what they look into.
+// Whether the memory of this tensor is counted. For a view this is the memory that it views.
 bool is_metered(const at::Tensor& tensor);
 
-// While it lives, allocator_memory() refuses to pass `bytes` live: arenas and outputs of sessions with over_budget,
-// tensors with c10::OutOfMemoryError, which interpret() reports as over_budget. Meters allocations. One at a time in a
-// process: a second is an internal error.
+// Limits allocator_memory() to `bytes` while it lives: arenas and outputs of sessions then throw over_budget, and
+// tensors c10::OutOfMemoryError, which interpret() reports as over_budget. Starts to meter allocations. A process may
+// have one at a time; a second is an internal error.
 class AllocationLimit {
  public:
   explicit AllocationLimit(int64_t bytes);
@@ -29,13 +29,13 @@ class AllocationLimit {
   AllocationLimit& operator=(const AllocationLimit&) = delete;
 };
 
-// The memory of a training, from its making on, which comes when the step is prepared: what is live above what was
-// before anything of it was made, and the model's weights.
+// The memory of a training: the bytes that are live above those before the training began, and the model's weights. It
+// is made once the step is prepared.
 class TrainingMemory {
  public:
-  // `before` is allocator_memory().live() then. `bytes` is its limit, 0 for none; with `bound` a limit is set all the
-  // same: four fifths of what the machine has beside what this process holds. Of the weights, `in_file` bytes take no
-  // memory. Throws over_budget when the others alone are more than the limit.
+  // `before`: allocator_memory().live() before the training began. `bytes`: the limit, or 0 for none; `bound` then sets
+  // one nevertheless, four fifths of the machine's memory that this process does not hold. `in_file`: bytes of the
+  // weights that take no memory. Throws over_budget when the other weights alone exceed the limit.
   TrainingMemory(const Program& model, int64_t before, int64_t bytes, bool bound, int64_t in_file);
   int64_t peak() const;
 

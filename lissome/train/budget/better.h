@@ -1,4 +1,4 @@
-// Which of two values of a metric is the better one: what plateaus and early stopping ask.
+// Whether lower or higher values of a metric are better, for plateaus and early stopping.
 #pragma once
 
 #include <cstdint>

@@ -11,12 +11,12 @@
 #include <numeric>
 
 #include "lissome/train/budget/transfer_rate.h"
-#include "lissome/train/remat/anneal_drops.h"
+#include "lissome/train/remat/anneal_recompute.h"
 #include "lissome/train/remat/annealing_limit.h"
 #include "lissome/train/remat/chain_schedule.h"
-#include "lissome/train/remat/drop_values.h"
+#include "lissome/train/remat/greedy_recompute.h"
 #include "lissome/train/remat/recompute.h"
-#include "lissome/train/remat/stage_drops.h"
+#include "lissome/train/remat/stage_recompute.h"
 #include "lissome/train/remat/store_in_file.h"
 #include "lissome/train/remat/store_lossy.h"
 #include "lissome/train/rewrite/keep_modules.h"
@@ -25,22 +25,22 @@
 namespace lissome {
 namespace {
 
-// The model of memory and the planner's arena differ a little: limits are moved until the plan itself fits.
+// The step model counts memory a little differently from the planner, so limits are moved until the plan itself fits.
 constexpr int kFittings = 6;
-constexpr double kLeastMove = 0.8;  // at once, by this factor at most
+constexpr double kLeastMove = 0.8;  // smallest factor by which a limit moves at once
 constexpr double kCloseEnough = 1.02;
-constexpr int kDetourTries = 4;
+constexpr int kSpillTries = 4;
 constexpr int kTurns = 3;
-constexpr double kWorthAnnealing = 1.1;  // times the step that keeps everything
-constexpr double kFarBelow = 0.75;       // of what was found: no annealing reaches that
+constexpr double kWorthAnnealing = 1.1;  // times the seconds of the step that keeps everything
+constexpr double kFarBelow = 0.75;       // of the bytes found: annealing does not reach below that
 constexpr int kMostAnnealingsAtOnce = 4;
-constexpr int kAnnealingRounds = 9;          // until one fits
-constexpr int kAnnealingRoundsWhereFit = 4;  // and then
-constexpr double kMoreWeight = 1.5;          // of bytes above the limit, after a round in which none got below it
-constexpr double kMostOver = 1.05;           // times the budget: plans above that say nothing of others
-constexpr int64_t kMostVisits = 25'000'000;  // of nodes, in one annealing: some seconds
-constexpr int64_t kVisits = 1000;            // for every two nodes: of few it has soon seen what there is
-constexpr double kOutOfReach = 0.9;          // of what the search reached: no other limit will mend that
+constexpr int kAnnealingRounds = 9;          // until a plan fits
+constexpr int kAnnealingRoundsWhereFit = 4;  // after a plan fits
+constexpr double kMoreWeight = 1.5;          // factor for bytes above the limit, after a round that ended above it
+constexpr double kMostOver = 1.05;           // times the budget: larger plans say nothing about other schedules
+constexpr int64_t kMostVisits = 25'000'000;  // nodes judged in one annealing, some seconds
+constexpr int64_t kVisits = 1000;            // for each pair of nodes: annealing of few nodes ends soon
+constexpr double kOutOfReach = 0.9;          // of the bytes reached: another limit does not help below that
 
 std::vector<Sizes> list_sizes(const std::vector<at::Tensor>& tensors) {
   std::vector<Sizes> sizes;
@@ -48,7 +48,7 @@ std::vector<Sizes> list_sizes(const std::vector<at::Tensor>& tensors) {
   return sizes;
 }
 
-// Samples again and again until there are enough, and the weights behind them.
+// Repeats samples until there are enough, and appends the weights.
 std::vector<at::Tensor> make_inputs(const std::vector<at::Tensor>& examples, const std::vector<Sizes>& sizes,
                                     const std::vector<at::Tensor>& weights) {
   std::vector<at::Tensor> inputs;
@@ -64,7 +64,7 @@ std::vector<at::Tensor> make_inputs(const std::vector<at::Tensor>& examples, con
   return inputs;
 }
 
-// False when it is down to the examples.
+// False when the batch is down to the examples.
 bool halve_batch(const Program& program, std::vector<Sizes>& sizes, const std::vector<at::Tensor>& examples) {
   bool halved = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -78,8 +78,7 @@ bool halve_batch(const Program& program, std::vector<Sizes>& sizes, const std::v
   return halved;
 }
 
-// Inputs on which times are measured: as many samples as fit the budget without recomputing anything, in halves of
-// those wanted.
+// Inputs on which times are measured: the batch, halved until it fits the budget without recomputation.
 std::vector<at::Tensor> choose_measured(const StepSource& source, const std::vector<at::Tensor>& examples,
                                         const std::vector<at::Tensor>& weights, const StepBudget& budget) {
   std::vector<Sizes> sizes = budget.sizes;
@@ -96,7 +95,7 @@ std::vector<at::Tensor> choose_measured(const StepSource& source, const std::vec
   return make_inputs(examples, sizes, weights);
 }
 
-// For --memory: rounded up.
+// The bytes as a value for --memory, rounded up.
 std::string suggest_memory(int64_t bytes) {
   const int64_t mib = int64_t{1} << 20, kib = int64_t{1} << 10;
   if (bytes >= 64 * mib) return std::to_string((bytes + mib - 1) / mib) + "MiB";
@@ -127,11 +126,13 @@ class BudgetPlanner {
       take("keep all", plain_);
     } else if (const auto* every = std::get_if<RecomputeEvery>(&budget_.recompute)) {
       take("every " + std::to_string(every->modules),
-           make_drop_schedule(facts_.model, plain_, drop_inside_modules(*source_.program, facts_.model, every->modules))
+           make_recompute_schedule(facts_.model, plain_,
+                                   recompute_inside_modules(*source_.program, facts_.model, every->modules))
                .schedule);
     } else if (const auto* modules = std::get_if<RecomputeModules>(&budget_.recompute)) {
       take("modules " + modules->pattern,
-           make_drop_schedule(facts_.model, plain_, drop_modules(*source_.program, facts_.model, modules->pattern))
+           make_recompute_schedule(facts_.model, plain_,
+                                   recompute_modules(*source_.program, facts_.model, modules->pattern))
                .schedule);
     } else {
       fit(std::get<RecomputeToFit>(budget_.recompute).share);
@@ -141,23 +142,23 @@ class BudgetPlanner {
   bool fits() const { return budget_.memory <= 0 || forecast_.chosen.total() <= budget_.memory; }
   const StepForecast& forecast() const { return forecast_; }
 
-  // Where the machine was busier while this step was measured than while `other` was, nodes that both have tell: their
-  // times can then be set against each other.
+  // Corrects for a machine that was busier while this step was measured than while `other` was, by the nodes that both
+  // steps have, so that their times can be compared.
   void follow_clock(const BudgetPlanner& other) {
     const double pace = compare_seconds(list_seconds(facts_.model), other, list_seconds(other.facts_.model));
     for (StepNode& node : facts_.model.nodes) node.seconds /= pace;
     forecast_.plain_seconds /= pace;
   }
 
-  // What was scaled from few samples, node by node, gives way to what the plan chosen takes on all of them; the step of
-  // `whole` that keeps everything, which may not fit, follows as far as their common nodes were misjudged. Where it has
-  // others besides, it is timed again on the samples `measured`, in turns with the plan, neither in memory during the
-  // other's turn: then the machine is as busy for both. The turn whose ratio is the middle one counts.
+  // Replaces times that were scaled from few samples by the measured time of the chosen plan on all samples. The step
+  // of `whole` that keeps everything may not fit, so its time is corrected by the nodes that both steps have. If it has
+  // other nodes too, it is timed again on the samples `measured`, in turns with the plan, so that the machine is
+  // equally busy for both; neither is in memory during the other's turn. The turn with the median ratio counts.
   void time_chosen(const BudgetPlanner& whole, const std::vector<at::Tensor>& measured,
                    const std::vector<at::Tensor>& inputs) {
     const bool alone = &whole == this;
     if (!fits() || (alone && schedule_ == plain_ && forecast_.offloaded == 0)) return;
-    if (forecast_.stored_lossy > 0) return;  // what stores in bf16 and back belongs to no node
+    if (forecast_.stored_lossy > 0) return;  // conversions to bf16 and back belong to no node
     const Program program = apply_schedule(*source_.program, schedule_);
     const StepSource chosen{&program, &plan_, source_.threads, budget_.offload_folder};
     struct Turn {
@@ -165,7 +166,7 @@ class BudgetPlanner {
     };
     std::vector<Turn> turns;
     for (int i = 0; i < (alone ? 1 : kTurns); ++i) {
-      const std::vector<double> few = alone ? list_seconds(facts_.model) : whole.measure_again(measured);
+      const std::vector<double> few = alone ? list_seconds(facts_.model) : whole.remeasure(measured);
       const NodeSeconds all = measure_nodes(chosen, inputs);
       turns.push_back(
           {std::accumulate(all.nodes.begin(), all.nodes.end(), all.moving),
@@ -179,7 +180,7 @@ class BudgetPlanner {
     forecast_.plain_seconds = middle->plain_seconds;
   }
 
-  // The forecast becomes one against a step that keeps everything and makes it whole.
+  // Makes this a forecast against the step that keeps everything and does not split scores.
   void compare_with(const StepForecast& whole) {
     forecast_.plain = whole.plain;
     forecast_.leaving = whole.leaving;
@@ -187,7 +188,7 @@ class BudgetPlanner {
     forecast_.method = "scores in blocks, " + forecast_.method;
   }
 
-  // over_budget where nothing fits.
+  // Throws over_budget where nothing fits.
   BudgetedPlan finish() {
     if (!fits()) refuse();
     forecast_.modules = describe_modules(*source_.program, facts_.model, schedule_);
@@ -195,8 +196,8 @@ class BudgetPlanner {
   }
 
  private:
-  // As the seconds of its nodes were measured at first.
-  std::vector<double> measure_again(const std::vector<at::Tensor>& measured) const {
+  // Measures the seconds of the nodes as at first.
+  std::vector<double> remeasure(const std::vector<at::Tensor>& measured) const {
     std::vector<double> seconds = measure_nodes(source_, measured).nodes;
     for (size_t i = 0; i < seconds.size(); ++i) seconds[i] *= facts_.scales[i];
     return seconds;
@@ -208,20 +209,19 @@ class BudgetPlanner {
     return seconds;
   }
 
-  // Of what the places of the schedule take: what each node of the step takes when it runs for the first time.
-  std::vector<double> list_first_runs(const std::vector<double>& places) const {
+  // `seconds` by position of the schedule -> by node: the seconds of its first run.
+  std::vector<double> list_first_runs(const std::vector<double>& seconds) const {
     std::vector<double> first(facts_.model.nodes.size(), 0);
     std::vector<bool> ran(first.size(), false);
     for (size_t i = 0; i < schedule_.size(); ++i) {
       const auto node = static_cast<size_t>(schedule_[i]);
-      if (!ran[node]) first[node] = places[i];
+      if (!ran[node]) first[node] = seconds[i];
       ran[node] = true;
     }
     return first;
   }
 
-  // Of the nodes that both steps have: what those here take, by `seconds`, over what those of `other` take, by
-  // `others`.
+  // The time of the nodes that both steps have: here, by `seconds`, over that in `other`, by `others`.
   double compare_seconds(const std::vector<double>& seconds, const BudgetPlanner& other,
                          const std::vector<double>& others) const {
     const auto name = [](const BudgetPlanner& planner, const Node& node) {
@@ -237,7 +237,7 @@ class BudgetPlanner {
     return here > 0 && there > 0 ? here / there : 1;
   }
 
-  // Lowers what the schedule makes of the step and keeps it when it is the best so far. Returns what it will take.
+  // Applies the schedule to the step, lowers it and keeps it if it is the best so far. Returns the predicted memory.
   StepMemory take(const std::string& method, const RunOrder& schedule) {
     const std::string wrong = check_schedule(facts_.model, schedule);
     LISSOME_CHECK(wrong.empty(), method, ": ", wrong);
@@ -246,7 +246,7 @@ class BudgetPlanner {
     const StepMemory memory = predict_memory(facts_, schedule, plan, sizes_, source_.threads);
     const double seconds = judge_schedule(facts_.model, schedule, INT64_MAX).seconds;
     Candidate exact{std::move(plan), memory, seconds, method, {}, {}};
-    // What else a plan may do takes time: it can only be better where the schedule alone is faster.
+    // Spills take time: with them the plan can only be better if the schedule alone is faster.
     const bool hopeless = !schedule_.empty() && fits() && seconds >= forecast_.seconds;
     if (budget_.memory > 0 && memory.total() > budget_.memory && !hopeless) {
       if (budget_.lossy) try_bf16(exact, schedule);
@@ -268,7 +268,7 @@ class BudgetPlanner {
     const int64_t wanted = budget_.memory - candidate.memory.held;
     candidate.lossy = store_in_bf16(candidate.plan, sizes_, source_.threads, wanted);
     if (candidate.lossy.values == 0) return;
-    // To bf16 and back: six bytes each way for four.
+    // Each conversion, to bf16 and back, moves 6 bytes for 4 bytes of f32.
     candidate.seconds += 3 * static_cast<double>(candidate.lossy.bytes) / copy_rate();
     candidate.method += ", bf16 activations";
     candidate.memory = predict_memory(facts_, schedule, candidate.plan, sizes_, source_.threads);
@@ -291,7 +291,7 @@ class BudgetPlanner {
     schedule_ = schedule;
     forecast_.chosen = candidate.memory;
     forecast_.seconds = candidate.seconds;
-    forecast_.runs_again = static_cast<int>(schedule.size() - facts_.model.nodes.size());
+    forecast_.recomputed_nodes = static_cast<int>(schedule.size() - facts_.model.nodes.size());
     forecast_.stored_lossy = candidate.lossy.values;
     forecast_.offloaded = candidate.offloaded.values;
     forecast_.offloaded_bytes = candidate.offloaded.bytes;
@@ -307,7 +307,7 @@ class BudgetPlanner {
     return folder_rates_;
   }
 
-  // What fits is better than what does not, then what is faster; of two that do not fit, the smaller.
+  // A plan that fits is better than one that does not. Of two that fit, the faster is better; else the smaller.
   bool is_better(const StepMemory& memory, double seconds) const {
     const bool fits = memory.total() <= budget_.memory, fitted = forecast_.chosen.total() <= budget_.memory;
     if (fits != fitted) return fits;
@@ -322,14 +322,15 @@ class BudgetPlanner {
     const auto plain = static_cast<double>(judge_schedule(facts_.model, plain_, INT64_MAX).peak);
     const double reached = fit_exactly(wanted, plain);
     if (!spills) anneal(wanted);
-    // Values in bf16 or in a file make room beside schedules that keep more.
-    for (int i = 1; spills && i <= kDetourTries; ++i)
-      take(method_, find_schedule(reached * std::pow(plain / reached, i / (kDetourTries + 1.0))).schedule);
+    // Spills make room, so schedules that keep more are tried with them.
+    for (int i = 1; spills && i <= kSpillTries; ++i)
+      take(method_, find_schedule(reached * std::pow(plain / reached, i / (kSpillTries + 1.0))).schedule);
   }
 
-  // Returns the last limit that was tried, of which `plain` is what keeping everything takes.
+  // Returns the last limit that was tried. `plain`: the peak of the step that keeps everything.
   double fit_exactly(int64_t wanted, double plain) {
-    // What the judge of schedules sees is not what is planned: its limit is moved between what fitted and what did not.
+    // The judge counts memory differently from the plan, so its limit moves between limits that fitted and that did
+    // not.
     double limit = plain * static_cast<double>(wanted) / static_cast<double>(forecast_.plain.total());
     double tried = limit;
     double fits = 0, too_much = INFINITY;
@@ -338,10 +339,11 @@ class BudgetPlanner {
       const StepMemory memory = take(method_, fitted.schedule);
       const double room = static_cast<double>(wanted) / static_cast<double>(memory.total());
       if (room >= 1) fits = limit;
-      // Any limit down to what the search reached would give the same schedule.
+      // Any limit down to the peak that the search reached would give the same schedule.
       if (room < 1 && fitted.fits) too_much = limit = std::min(limit, static_cast<double>(fitted.cost.peak));
       if (room >= 1 && room < kCloseEnough) break;
-      // Where the search found nothing so small, it may with a little more, and the plan may be smaller than thought.
+      // If the search found nothing so small, it may with a slightly larger limit, whose plan may be smaller than
+      // counted.
       const bool nothing = !fitted.fits && room < 1;
       if (nothing && room < kOutOfReach) break;
       const double moved = limit * (nothing ? kCloseEnough : std::clamp(room, kLeastMove, 1 / kLeastMove));
@@ -350,7 +352,7 @@ class BudgetPlanner {
     return tried;
   }
 
-  // Where what the quick searches found does not fit, or costs much: rounds of annealings at once.
+  // Runs rounds of parallel annealings if the schedule of the quick searches does not fit or costs much time.
   void anneal(int64_t wanted) {
     const bool fits = forecast_.chosen.total() <= wanted;
     if (fits && forecast_.seconds < kWorthAnnealing * forecast_.plain_seconds) return;
@@ -371,39 +373,39 @@ class BudgetPlanner {
       for (Annealed& one : annealed) {
         reached = reached || one.found.fits;
         if (one.found.fits) fitted = take_annealed(one.found, limit, wanted) || fitted;
-        starts[one.start] = std::move(one.found.schedule);  // the next ones begin where this one ended
+        starts[one.start] = std::move(one.found.schedule);  // the next round begins where this one ended
       }
-      // Seconds count for less: runs that cost much may be what it takes.
+      // Bytes weigh more from now on: the limit may need costly recomputations.
       if (!reached) options.weight *= kMoreWeight;
       if (!fitted) continue;
       left = std::min(left, kAnnealingRoundsWhereFit);
-      if (left == 2) starts = {schedule_};  // the last round goes on from the best
+      if (left == 2) starts = {schedule_};  // the last round continues from the best schedule
     }
   }
 
-  // Whether the plan fits.
+  // Returns whether the plan fits.
   bool take_annealed(const FittedSchedule& found, AnnealingLimit& limit, int64_t wanted) {
-    const int64_t planned = take("annealed drops", remove_unread_runs(facts_.model, found.schedule)).total();
+    const int64_t planned = take("annealed recompute", remove_unread_runs(facts_.model, found.schedule)).total();
     if (static_cast<double>(planned) <= kMostOver * static_cast<double>(wanted)) limit.note(found.cost.peak, planned);
     return planned <= wanted;
   }
 
-  // Single values dropped from the plain schedule, from what the chain of stages gives, and from what drops all inside
-  // of stages: the fastest that fits.
+  // The fastest schedule that fits, of greedy searches from the plain schedule, from chains of stages, and from
+  // everything inside stages recomputed.
   FittedSchedule find_schedule(double most) {
     const auto limit = std::max<int64_t>(static_cast<int64_t>(most), 1);
-    method_ = "drops";
-    FittedSchedule best = fit_by_drops(facts_.model, plain_, limit);
+    method_ = "recompute";
+    FittedSchedule best = fit_by_recompute(facts_.model, plain_, limit);
     const auto take_better = [&](FittedSchedule fitted, const char* method) {
       if (!is_better_fit(fitted, best)) return;
       best = std::move(fitted);
       method_ = method;
     };
     for (const RunOrder& base : fit_by_chain(facts_.model, limit))
-      take_better(fit_by_drops(facts_.model, base, limit), "chain and drops");
+      take_better(fit_by_recompute(facts_.model, base, limit), "chain and recompute");
     const StepModel steady = forbid_large_runs(facts_.model, limit);
-    for (const Drops& drops : list_stage_drops(steady))
-      take_better(fit_by_drops(steady, plain_, limit, drops), "stages and drops");
+    for (const RecomputeSet& recomputed : list_stage_recompute(steady))
+      take_better(fit_by_recompute(steady, plain_, limit, recomputed), "stages and recompute");
     best.schedule = remove_unread_runs(facts_.model, best.schedule);
     return best;
   }
@@ -411,9 +413,9 @@ class BudgetPlanner {
   [[noreturn]] void refuse() const {
     throw_error(ErrorKind::over_budget, "a training step at these sizes takes ", format_bytes(forecast_.plain.total()),
                 " for activations and scratch, ", format_bytes(forecast_.chosen.total()),
-                " at the least found by recomputing", budget_.offload_folder.empty() ? "" : " and in a file",
-                "; the budget leaves ", format_bytes(budget_.memory), " for them.\n      --memory ",
-                suggest_memory(budget_.beside + forecast_.chosen.total()), " would do, or a smaller --batch.");
+                " at the least found by recomputing", budget_.offload_folder.empty() ? "" : " and offloading",
+                "; the budget leaves ", format_bytes(budget_.memory), " for them.\n      Give --memory ",
+                suggest_memory(budget_.beside + forecast_.chosen.total()), " or a smaller --batch.");
   }
 
   const StepSource source_;
@@ -425,12 +427,12 @@ class BudgetPlanner {
   StepForecast forecast_;
   std::string method_;
   double copy_rate_ = 0;      // bytes a second; 0: not measured yet
-  FolderRates folder_rates_;  // likewise
+  FolderRates folder_rates_;  // cache 0: not measured yet
   Plan plan_;
 };
 
-// Like `whole`, which makes again what does not fit, but the scores of a classifier are made in blocks: where that is
-// what it takes, or is faster.
+// Plans the step with the scores of a classifier in blocks. Returns a plan if only this fits, or if it is faster than
+// `whole`, which recomputes until the step fits.
 std::optional<BudgetedPlan> plan_in_blocks(const BudgetPlanner& whole, const StepSource& source,
                                            const std::vector<at::Tensor>& measured,
                                            const std::vector<at::Tensor>& inputs, const std::vector<Sizes>& sizes,
@@ -441,11 +443,11 @@ std::optional<BudgetedPlan> plan_in_blocks(const BudgetPlanner& whole, const Ste
   const Plan plan = lower(program);
   BudgetPlanner blocks({&program, &plan, source.threads}, measured, sizes, budget, lower);
   blocks.follow_clock(whole);
-  const StepForecast &told = blocks.forecast(), &wanted = whole.forecast();
-  if (whole.fits() && wanted.seconds <= told.plain_seconds) return std::nullopt;
+  const StepForecast &in_blocks = blocks.forecast(), &wanted = whole.forecast();
+  if (whole.fits() && wanted.seconds <= in_blocks.plain_seconds) return std::nullopt;
   blocks.search();
-  const bool better =
-      whole.fits() ? blocks.fits() && told.seconds < wanted.seconds : told.chosen.total() < wanted.chosen.total();
+  const bool better = whole.fits() ? blocks.fits() && in_blocks.seconds < wanted.seconds
+                                   : in_blocks.chosen.total() < wanted.chosen.total();
   if (!better) return std::nullopt;
   blocks.compare_with(wanted);
   blocks.time_chosen(whole, measured, inputs);
@@ -471,8 +473,8 @@ Recompute parse_recompute(const std::string& text) {
     if (error == std::errc() && end == rest.data() + rest.size() && share > 0 && share <= 1)
       return RecomputeToFit{share};
   }
-  throw_error(ErrorKind::usage, "--recompute is none, auto, every:N, modules:PATTERN or adaptive:SHARE (0 to 1), not ",
-              quote(text));
+  throw_error(ErrorKind::usage,
+              "--recompute must be none, auto, every:N, modules:PATTERN or adaptive:SHARE (0 to 1), not ", quote(text));
 }
 
 BudgetedPlan plan_within_budget(const StepSource& source, const std::vector<at::Tensor>& examples,
@@ -485,7 +487,7 @@ BudgetedPlan plan_within_budget(const StepSource& source, const std::vector<at::
   BudgetPlanner whole(source, measured, sizes, budget, lower);
   whole.search();
   const std::vector<at::Tensor> inputs = make_inputs(examples, budget.sizes, weights);
-  const bool keeps_all = whole.fits() && whole.forecast().runs_again == 0 && whole.forecast().offloaded == 0;
+  const bool keeps_all = whole.fits() && whole.forecast().recomputed_nodes == 0 && whole.forecast().offloaded == 0;
   if (!keeps_all && std::holds_alternative<RecomputeToFit>(budget.recompute)) {
     std::optional<BudgetedPlan> blocks = plan_in_blocks(whole, source, measured, inputs, sizes, budget, lower);
     if (blocks) return std::move(*blocks);

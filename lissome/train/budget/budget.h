@@ -1,5 +1,5 @@
-// Training inside a memory budget: which values a step keeps and which it makes again, chosen by measured times and by
-// the plan that comes of it, so that what is promised is what the planner lays out.
+// Training inside a memory budget: chooses which values a step keeps and which it recomputes, by measured times and by
+// the plan of the resulting step, so that the predicted memory is what the planner lays out.
 #pragma once
 
 #include <string>
@@ -14,50 +14,50 @@
 namespace lissome {
 
 struct KeepAll {};
-// Of the forward pass only what enters every `modules`-th module of the outermost list is kept.
+// Keeps of the forward pass only the inputs of every `modules`-th module of the outermost list.
 struct RecomputeEvery {
   int modules = 1;
 };
-// What modules of this shell-style pattern make is made again, but for what leaves them.
+// Recomputes values inside modules that match this shell-style pattern. Outputs of these modules are kept.
 struct RecomputeModules {
   std::string pattern;
 };
-// As little as the budget allows.
+// Recomputes as little as the budget allows.
 struct RecomputeToFit {
-  double share = 1;  // of the budget that may be filled before anything is made again, 0 to 1
+  double share = 1;  // fraction of the budget that may be filled before anything is recomputed, 0 to 1
 };
 using Recompute = std::variant<KeepAll, RecomputeEvery, RecomputeModules, RecomputeToFit>;
 
 // "none", "every:2", "modules:blocks.*", "auto", "adaptive:0.8". Throws usage for other words.
 Recompute parse_recompute(const std::string& text);
 
-// Weights that lie in a file: how many bytes, and how many of them a step may have in memory at once.
+// Weights that are kept in a file: their bytes, and how many of these a step may have in memory at once.
 struct StreamedWeights {
   int64_t bytes = 0, at_once = 0;
 };
 
 struct StepBudget {
   Recompute recompute = RecomputeToFit{};
-  int64_t memory = 0;        // bytes for what lives inside a step: the arena and what libtorch holds; 0: no limit
-  std::vector<Sizes> sizes;  // of the program's inputs, the largest batch; without weights
-  bool lossy = false;        // activations may be stored in bf16 where that helps, see store_in_bf16()
-  // Where activations may wait in a file, see store_in_file(); empty: nowhere. The session of the plan needs it too.
+  int64_t memory = 0;        // bytes for the arena and for values that libtorch holds; 0: no limit
+  std::vector<Sizes> sizes;  // of the program's inputs at the largest batch, without weights
+  bool lossy = false;        // activations may be kept in bf16 where that helps, see store_in_bf16()
+  // Folder for activations in a file, see store_in_file(); empty: none. The session of the plan needs it too.
   std::string offload_folder = {};
-  StreamedWeights weights = {};  // beside `memory`; none: weights lie in memory
-  int64_t beside = 0;            // bytes of the user's limit that are taken beside `memory`, for messages
-  bool split_scores = true;      // the scores of many classes may be made in blocks; see split_scores.h
+  StreamedWeights weights = {};  // beside `memory`; 0 bytes: all weights are in memory
+  int64_t beside = 0;            // bytes that the user's limit holds beside `memory`, for messages
+  bool split_scores = true;      // the scores of many classes may be computed in blocks; see split_scores.h
 };
 
-// What a step keeps and what it costs, as told before it ran.
+// The predicted memory and time of a step.
 struct StepForecast {
-  StepMemory plain, chosen;  // peaks without and with recomputation
-  int64_t leaving = 0;       // of these, outputs and gradients that are no activations and cannot be made again
-  double plain_seconds = 0, seconds = 0;  // sums over nodes
-  int runs_again = 0;                     // nodes that run more than once
-  int stored_lossy = 0;                   // activations that wait in bf16
-  int offloaded = 0;                      // that wait in a file
+  StepMemory plain, chosen;  // peaks of the step that keeps everything and of the chosen one
+  int64_t leaving = 0;       // bytes of outputs and gradients, which cannot be recomputed, included in both
+  double plain_seconds = 0, seconds = 0;  // sums over nodes, of both steps
+  int recomputed_nodes = 0;               // repeated runs of nodes
+  int stored_lossy = 0;                   // activations that are kept in bf16
+  int offloaded = 0;                      // activations that are kept in a file
   int64_t offloaded_bytes = 0;
-  std::string method;  // "keep all", "drops", "chain and drops", "stages and drops", "every 2", ...
+  std::string method;  // "keep all", "recompute", "chain and recompute", "stages and recompute", "every 2", ...
   std::vector<ModuleForecast> modules;
 };
 
@@ -66,8 +66,8 @@ struct BudgetedPlan {
   StepForecast forecast;
 };
 
-// `source` as measure_step() takes it, with `examples` of its first inputs; `weights` are the others. over_budget where
-// no schedule fits: names the least that does.
+// `source` as for measure_step(), `examples` for its first inputs, `weights` for the others. Throws over_budget where
+// no schedule fits, naming the smallest budget that does.
 BudgetedPlan plan_within_budget(const StepSource& source, const std::vector<at::Tensor>& examples,
                                 const std::vector<at::Tensor>& weights, const StepBudget& budget,
                                 const std::function<Plan(const Program&)>& lower);

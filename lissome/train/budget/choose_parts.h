@@ -1,4 +1,4 @@
-// How many samples of a batch run together, where memory does not decide it.
+// Chooses how many samples of a batch run at once where memory does not decide it.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace lissome {
 
-// Fewer at once need less of the caches: halves their number as long as that takes at most nine tenths of the time, for
-// certain. `step` may split its batches (may_split()). Returns what was measured, for people.
+// Fewer samples at once need less cache. Halves their number as long as the step then takes at most 0.9 of its time at
+// the upper end of the interval. `step` must be able to split its batches (may_split()). Returns the measured times,
+// for people.
 std::string choose_parts(BatchStep& step, const std::vector<at::Tensor>& batch);
 
 }  // namespace lissome

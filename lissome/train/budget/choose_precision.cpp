@@ -11,7 +11,7 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kSamples = 32;  // where the batch is still to be found
+constexpr int64_t kSamples = 32;  // if the batch size is not known yet
 
 TrainOptions with_precision(TrainOptions options, Dtype precision) {
   options.precision = precision;
@@ -23,9 +23,10 @@ TrainOptions with_precision(TrainOptions options, Dtype precision) {
 PrecisionChoice choose_precision(const Program& model, const Dataset& data, const Dataset* validation,
                                  const TrainOptions& options) {
   if (options.memory > 0)
-    throw_error(ErrorKind::usage,
-                "the precision is chosen by measuring steps of both side by side, which a bound on the memory does not "
-                "leave room for; give f32 or bf16");
+    throw_error(
+        ErrorKind::usage,
+        "precision auto measures steps of f32 and bf16 side by side, and a memory limit leaves no room for both; "
+        "give f32 or bf16");
   const int64_t batch = choose_batch(model, data, options.batches, options.batch == 0 ? kSamples : options.batch);
   const int64_t examples = choose_examples(model, batch);
   const Program with_loss =
@@ -35,9 +36,11 @@ PrecisionChoice choose_precision(const Program& model, const Dataset& data, cons
   };
   BatchStep plain = make_step(Dtype::f32), mixed = make_step(Dtype::bf16);
   const std::vector<at::Tensor> samples = take_inputs(data, 0, batch, with_loss.inputs.size());
-  const StepRace race = compare_step_times([&] { plain.rehearse(samples); }, [&] { mixed.rehearse(samples); });
-  return {race.pays ? Dtype::bf16 : Dtype::f32,
-          (race.pays ? "bf16" : "f32") + (" is taken: a step in bf16 takes " + race.factor) + " as in f32"};
+  const StepComparison compared =
+      compare_step_times([&] { plain.rehearse(samples); }, [&] { mixed.rehearse(samples); });
+  return {compared.pays ? Dtype::bf16 : Dtype::f32, std::string("the precision is ") +
+                                                        (compared.pays ? "bf16" : "f32") + ": a step in bf16 takes " +
+                                                        compared.factor + " as in f32"};
 }
 
 }  // namespace lissome

@@ -8,11 +8,11 @@ namespace lissome {
 namespace {
 
 constexpr int kRounds = 7;
-constexpr double kLeastGain = 0.9;  // of the first one's time
+constexpr double kLeastGain = 0.9;  // largest ratio that pays
 
 }  // namespace
 
-StepRace compare_step_times(const std::function<void()>& first, const std::function<void()>& second) {
+StepComparison compare_step_times(const std::function<void()>& first, const std::function<void()>& second) {
   const Interleaved times = compare_interleaved({{"first", first, first}, {"second", second, second}},
                                                 {.warmup = 0, .rounds = kRounds, .least_rounds = kRounds});
   const Ratio& ratio = times.ratios[1];

@@ -1,4 +1,4 @@
-// Two ways to run a step, measured against each other.
+// Compares the times of two ways to run a step.
 #pragma once
 
 #include <functional>
@@ -6,12 +6,12 @@
 
 namespace lissome {
 
-struct StepRace {
-  bool pays = false;   // the second takes at most nine tenths of the first one's time, for certain
-  std::string factor;  // for people: "0.52 times as long [0.50, 0.55]", the second's time over the first's
+struct StepComparison {
+  bool pays = false;   // the second takes at most 0.9 of the first one's time, at the upper end of the interval
+  std::string factor;  // for people: "0.52 times as long [0.50, 0.55]", the time of the second over that of the first
 };
 
-// In turns, each time the second of two runs: the first makes room for other sizes, and does not count.
-StepRace compare_step_times(const std::function<void()>& first, const std::function<void()>& second);
+// Runs both in turns. Of two runs each time, only the second is timed: the first may have to make room for other sizes.
+StepComparison compare_step_times(const std::function<void()>& first, const std::function<void()>& second);
 
 }  // namespace lissome

@@ -11,13 +11,15 @@
 
 #include "lissome/footprint.h"
 #include "lissome/measure.h"
+#include "lissome/runtime/step/move/offload_steps.h"
+#include "lissome/runtime/step/move/view_steps.h"
 
 namespace lissome {
 namespace {
 
-constexpr int kRuns = 5;  // of which medians are taken; one more before them warms up
+constexpr int kRuns = 5;  // runs for the medians, after one to warm up
 
-// What libtorch's CPU allocator tells whoever listens on this thread.
+// Listens to libtorch's CPU allocator on this thread.
 class AllocationMeter : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device) override {
@@ -55,7 +57,7 @@ TensorView view_of(const at::Tensor& tensor) {
   return {dtype_of(tensor.scalar_type()), tensor.sizes().vec(), tensor.strides().vec(), tensor.data_ptr()};
 }
 
-// Seconds of each node, and by how much libtorch's memory rose while it ran: medians and the most over runs.
+// Measures for each node its seconds (median over runs) and the rise of libtorch's memory while it runs (maximum).
 class NodeMeter {
  public:
   explicit NodeMeter(const StepSource& source)
@@ -89,16 +91,16 @@ class NodeMeter {
   void note(const StepTiming& timing, MemoryCounter& counter) {
     const PlanStep& step = plan_.steps[static_cast<size_t>(timing.step)];
     const double seconds = static_cast<double>(timing.nanoseconds) * 1e-9;
-    if (step.kernel == kOffloadStep || step.kernel == kReloadStep) {
+    if (is_step<OffloadStep>(step) || is_step<ReloadStep>(step)) {
       moving_.back() += seconds;
       return;
     }
     const bool native = step.kernel != kReferenceStep;
-    // What several nodes were joined into is the work of the last.
+    // The time of a step that fuses several nodes counts for the last of them.
     const PlanOrigin& origin = native && !step.origins.empty() ? step.origins.back() : *timing.origin;
     if (const auto found = nodes_.find(origin.node); found != nodes_.end()) {
       const auto node = static_cast<size_t>(found->second);
-      times_[node].back() += seconds;  // of all its steps
+      times_[node].back() += seconds;  // summed over its steps
       if (!native) rise_[node] = std::max(rise_[node], counter.peak() - live_);
     }
     live_ = counter.live();
@@ -114,7 +116,7 @@ class NodeMeter {
   int64_t live_ = 0;
 };
 
-// Fills a model with who owns what: as the plan has it for its own steps, as libtorch did it for the others.
+// Fills a model with the owners of memory: by the plan for its own steps, by observation for steps of libtorch.
 class ModelMaker {
  public:
   ModelMaker(const StepSource& source, const std::vector<at::Tensor>& measured, const std::vector<Sizes>& sizes)
@@ -132,7 +134,7 @@ class ModelMaker {
       for (const int result : step.results) {
         made_by_[result] = &step;
         if (plan_.values[static_cast<size_t>(result)].storage == Storage::view)
-          roots_[static_cast<size_t>(result)] = roots_[static_cast<size_t>(step.operands.at(0))];
+          roots_[static_cast<size_t>(result)] = roots_[static_cast<size_t>(find_viewed(step))];
       }
       if (step.kernel != kReferenceStep) continue;
       for (const PlanOrigin& origin : step.origins) in_libtorch_.insert(origin.node);
@@ -159,7 +161,7 @@ class ModelMaker {
     return facts_;
   }
 
-  // Elements that a node makes at the sizes wanted, over those that it made when measured.
+  // The number of elements that a node computes at the wanted sizes, over that at the measured sizes.
   double scale(const Node& node) const {
     double wanted = 0, made = 0;
     for (const ValueId id : node.results) {
@@ -171,12 +173,12 @@ class ModelMaker {
       made += static_cast<double>(elements);
       wanted += static_cast<double>(count_elements(id));
     }
-    // Gradients of weights have one size, whatever the batch is that they are summed over.
+    // Gradients of weights have the same size for any batch that they are summed over.
     if (made == wanted) return batch_scale();
     return made > 0 ? wanted / made : 1;
   }
 
-  // Bytes of what the node made for libtorch to hold, when it was measured.
+  // Bytes of the node's results that libtorch held when it was measured.
   int64_t count_held(const Node& node) const {
     int64_t bytes = 0;
     for (const ValueId id : node.results) {
@@ -239,9 +241,9 @@ class ModelMaker {
     facts_.model.nodes.push_back(std::move(made));
   }
 
-  // A node that was joined into those that read it needs nothing that they do not.
+  // A node that was fused into its readers needs only what they need.
   void relax_joined() {
-    std::vector<std::set<int>> wanted(program_.values.size());  // by joined value: what its readers read
+    std::vector<std::set<int>> wanted(program_.values.size());  // by fused value: the values that its readers read
     for (size_t i = facts_.model.nodes.size(); i-- > 0;) {
       StepNode& node = facts_.model.nodes[i];
       const bool joined = !node.results.empty() &&
@@ -265,7 +267,7 @@ class ModelMaker {
     }
   }
 
-  // What a step reads through values that only the plan has, such as a copy in another layout.
+  // The values that a step reads through values of the plan alone, such as a copy in another layout.
   void note_sources(const PlanStep& step) {
     std::set<int> read;
     for (const int operand : step.operands) {
@@ -283,8 +285,8 @@ class ModelMaker {
     }
   }
 
-  // Whether the steps of the node read the memory of its argument: our gradient of max pooling, say, takes no more of
-  // what was pooled than its sizes.
+  // Whether the steps of the node read the memory of its argument. Our gradient of max pooling, for example, reads only
+  // the sizes of the pooled value.
   bool is_read(const Node& node, int value) const {
     const auto steps = steps_of_.find(program_.value(node.results.front()).name);
     if (steps == steps_of_.end() || !steps->second.native) return true;
@@ -307,15 +309,15 @@ class ModelMaker {
     if (source != ValueId::none) return take_owner(value, source);
     const BoundValue& bound = bound_.values[value];
     const bool tensor = bound.kind == ValueKind::tensor && bound.storage >= 0;
-    // Kept by libtorch, unless it was joined into a later step of ours and so lies nowhere.
+    // libtorch holds the value, unless it was fused into a later step of ours and takes no memory.
     const bool kept = tensor && (step != nullptr ? is_held(planned->second) : is_inside_libtorch(node));
     if (bound.kind != ValueKind::tensor && bound.kind != ValueKind::list) return;
     if (tensor && !kept) joined_.insert(id);
     own(value, kept ? count_elements(id) * item_size(bound.dtype) : 0, kept);
   }
 
-  // A step's result has memory of its own, or lies in that of an operand, or in that of a value which only the plan
-  // has: what attention writes, say, is a view of rows that no node names.
+  // A step's result has memory of its own, or lies in that of an operand or of a value of the plan alone: the result of
+  // attention, for example, is a view of rows that are no value of the program.
   void place_native(const Node& node, ValueId id, int plan_value) {
     const int root = roots_[static_cast<size_t>(plan_value)];
     if (plan_.values[static_cast<size_t>(root)].storage != Storage::arena)
@@ -356,7 +358,7 @@ class ModelMaker {
     return same != ValueId::none ? same : first;
   }
 
-  // The argument in whose memory a result of libtorch's lies; none when it has its own.
+  // The argument in whose memory a result of libtorch lies; none if it has its own.
   ValueId find_source(const Node& node, ValueId id) const {
     const BoundValue& result = bound_.values[static_cast<size_t>(id)];
     const bool is_list = result.kind == ValueKind::list;
@@ -373,7 +375,7 @@ class ModelMaker {
     return source;
   }
 
-  // What the outputs that are no gradients need.
+  // The values that outputs other than gradients need.
   void mark_forward() {
     StepModel& model = facts_.model;
     std::vector<bool> needed(program_.values.size(), false);
@@ -401,7 +403,7 @@ class ModelMaker {
     }
   }
 
-  // What leaves early stays for the node behind which it does, which is the last to read a weight.
+  // A gradient that leaves early stays until the node behind which it leaves, the last reader of its weight.
   void hold_early_outputs() {
     const NamedNodes nodes = name_nodes(program_);
     for (size_t i = 0; i < program_.outputs.size(); ++i) {
@@ -416,7 +418,7 @@ class ModelMaker {
     }
   }
 
-  // What a step makes for a later step of the same node: packed weights, pieces of a sum.
+  // Values that a step makes for a later step of the same node: packed weights, parts of a sum.
   int64_t count_unnamed(size_t step) const {
     int64_t bytes = 0;
     for (const int result : plan_.steps[step].results) {
@@ -455,7 +457,7 @@ class ModelMaker {
   std::unordered_map<std::string, NodeSteps> steps_of_;  // by the first result of a node
   std::unordered_map<int, ValueId> owner_of_root_;
   std::set<std::string> in_libtorch_;  // nodes, by their first result
-  // Joined into the step of a later node, which reads what the node that makes it reads: they live as long.
+  // Values that were fused into the step of a later node, which reads the same values as the node that makes them.
   std::set<ValueId> joined_;
   StepFacts facts_;
 };

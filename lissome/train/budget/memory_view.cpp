@@ -36,7 +36,7 @@ bool LeakCheck::observe(int64_t allocated) {
     return false;
   }
   last_ = allocated, ++rising_;
-  return rising_ >= kRisingMoments && growth() >= kLeastGrowth && !std::exchange(told_, true);
+  return rising_ >= kRisingMoments && growth() >= kLeastGrowth && !std::exchange(reported_, true);
 }
 
 }  // namespace lissome

@@ -9,7 +9,7 @@
 
 using namespace lissome;
 
-TEST_CASE("a leak is told once, when memory has grown for five moments in a row after settling") {
+TEST_CASE("a leak is reported once, when memory has grown for five moments in a row after settling") {
   LeakCheck check;
   const int64_t mebibyte = 1 << 20;
   CHECK_FALSE(check.observe(10 * mebibyte));

@@ -29,18 +29,18 @@ std::vector<ModuleForecast> describe_modules(const Program& program, const StepM
     }
   }
   std::vector<ModuleForecast> rows;
-  std::map<std::string, size_t> places;
+  std::map<std::string, size_t> indices;
   for (size_t i = 0; i < model.nodes.size(); ++i) {
     const StepNode& node = model.nodes[i];
     if (!node.forward) continue;
     const std::string name = name_row(program.nodes[i]);
-    const auto [place, is_new] = places.try_emplace(name, rows.size());
+    const auto [index, is_new] = indices.try_emplace(name, rows.size());
     if (is_new) rows.push_back({.module = name});
-    ModuleForecast& row = rows[place->second];
-    row.again_seconds += node.seconds * (runs[i] - 1);
+    ModuleForecast& row = rows[index->second];
+    row.recompute_seconds += node.seconds * (runs[i] - 1);
     for (const int value : node.results) {
       const auto at = static_cast<size_t>(value);
-      if (model.owner[at] == value && read_backward[at]) (runs[i] > 1 ? row.again : row.kept) += model.bytes[at];
+      if (model.owner[at] == value && read_backward[at]) (runs[i] > 1 ? row.recomputed : row.kept) += model.bytes[at];
     }
   }
   return rows;

@@ -1,4 +1,4 @@
-// A training schedule in the user's words: what each module keeps for the backward pass and what it makes again.
+// A training schedule by module: the bytes that each module keeps for the backward pass and those that it recomputes.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 namespace lissome {
 
 struct ModuleForecast {
-  std::string module;        // "blocks.3"; "(others)" for what is in none
-  int64_t kept = 0;          // bytes of forward values that stay until the backward pass
-  int64_t again = 0;         // bytes of those that are made again
-  double again_seconds = 0;  // that this takes
+  std::string module;            // "blocks.3"; "(others)" for values outside of modules
+  int64_t kept = 0;              // bytes of forward values that stay until the backward pass
+  int64_t recomputed = 0;        // bytes of forward values that are recomputed
+  double recompute_seconds = 0;  // of recomputation
 };
 
-// In the order in which the modules run. Modules in a list are one row each, others go by the first part of their path.
+// One row for each module of a list and one for each other outermost module, in the order in which they run.
 std::vector<ModuleForecast> describe_modules(const Program& program, const StepModel& model, const RunOrder& schedule);
 
 }  // namespace lissome

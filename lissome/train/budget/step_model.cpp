@@ -7,13 +7,13 @@
 namespace lissome {
 namespace {
 
-// One run of what owns memory: from where it is made to where it is read last.
+// The life of one run of a value that owns memory: from where it is computed to its last reader.
 struct Life {
   int value = 0;
   int first = 0, last = 0;
 };
 
-// `leaving`: the schedule is whole, so that what the outputs name stays to its end.
+// `leaving`: the schedule is complete, so that outputs stay to its end.
 std::vector<Life> find_lives(const StepModel& model, const RunOrder& schedule, bool leaving) {
   std::vector<Life> lives;
   std::vector<int> current(model.owner.size(), -1);  // by value: the life of its latest run
@@ -49,7 +49,8 @@ std::vector<const Life*> sort_by_end(const std::vector<Life>& lives) {
   return sorted;
 }
 
-// Whether a value lies from its first moment in memory that ends there. `ends`: by owner, where its memory ended last.
+// Whether a value takes over memory that becomes free at its first position. `ends`: by owner, where its memory was
+// freed last.
 bool takes_over(const StepModel& model, const RunOrder& schedule, const Life& life, const std::vector<int>& ends) {
   const StepNode& node = model.nodes[static_cast<size_t>(schedule[static_cast<size_t>(life.first)])];
   return life.last > life.first && std::any_of(node.in_place.begin(), node.in_place.end(), [&](int value) {
@@ -70,7 +71,7 @@ ScheduleCost judge_schedule(const StepModel& model, const RunOrder& schedule, in
                             std::vector<int64_t>* live) {
   std::vector<int64_t> change(schedule.size() + 2, 0);
   const std::vector<Life> lives = find_lives(model, schedule, true);
-  // Memory that ends at a position, by owner: for results that take it over.
+  // By owner: the position at which its memory was freed, for results that take it over.
   std::vector<int> ends(model.owner.size(), -1);
   size_t ended = 0;
   std::vector<const Life*> by_end = sort_by_end(lives);
@@ -98,7 +99,7 @@ ScheduleCost judge_schedule(const StepModel& model, const RunOrder& schedule, in
 }
 
 std::vector<IdleValue> list_idle_values(const StepModel& model, const RunOrder& schedule, int position) {
-  // Of the schedule up to here: where each life was touched last.
+  // The last touch of each life in the schedule up to here.
   const RunOrder before(schedule.begin(), schedule.begin() + position + 1);
   std::vector<int> touched(model.owner.size(), -1);
   for (const Life& life : find_lives(model, before, false)) touched[static_cast<size_t>(life.value)] = life.last;
@@ -122,8 +123,10 @@ std::string check_schedule(const StepModel& model, const RunOrder& schedule) {
       const int producer = model.producer[static_cast<size_t>(value)];
       return producer >= 0 && runs[static_cast<size_t>(producer)] == 0;
     };
-    if (std::any_of(node.reads.begin(), node.reads.end(), is_missing)) return here + " reads what is not made yet";
-    if (std::any_of(node.names.begin(), node.names.end(), is_missing)) return here + " names what is not made yet";
+    if (std::any_of(node.reads.begin(), node.reads.end(), is_missing))
+      return here + " reads a value that is not computed yet";
+    if (std::any_of(node.names.begin(), node.names.end(), is_missing))
+      return here + " names a value that is not computed yet";
     if (++runs[static_cast<size_t>(position)] > 1 && !node.repeatable) return here + " may not run again";
   }
   const auto missing = std::find(runs.begin(), runs.end(), 0);

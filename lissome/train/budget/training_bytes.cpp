@@ -25,8 +25,8 @@ TrainingBytes count_training_bytes(const Program& program, const TrainOptions& o
     if (options.offload.empty()) bytes.states += count_state_bytes(options.optimizer, weight.tensor);
   }
   if (place == WeightPlace::memory) return bytes;
-  const WaitingWeights waiting = find_waiting_weights(program, options.update_in_backward);
-  bytes.waiting = waiting.bytes, bytes.waiting_at_once = waiting.at_once;
+  const OffloadableWeights found = find_offloadable_weights(program, options.update_in_backward);
+  bytes.offloaded = found.bytes, bytes.offloaded_at_once = found.at_once;
   bytes.weights -= bytes.saved();
   return bytes;
 }
@@ -34,21 +34,21 @@ TrainingBytes count_training_bytes(const Program& program, const TrainOptions& o
 std::vector<WeightPlace> list_weight_places(const Program& program, const TrainOptions& options) {
   std::vector<WeightPlace> places = {WeightPlace::memory};
   if (options.memory == 0 || options.offload.empty()) return places;
-  const WaitingWeights waiting = find_waiting_weights(program, options.update_in_backward);
-  if (waiting.at_once < waiting.bytes) places.push_back(WeightPlace::file);
+  const OffloadableWeights found = find_offloadable_weights(program, options.update_in_backward);
+  if (found.at_once < found.bytes) places.push_back(WeightPlace::file);
   return places;
 }
 
 StreamedWeights find_streamed_weights(const Program& program, const TrainOptions& options, WeightPlace place) {
   if (place == WeightPlace::memory) return {};
-  const WaitingWeights waiting = find_waiting_weights(program, options.update_in_backward);
-  return {waiting.bytes, waiting.in_step};
+  const OffloadableWeights found = find_offloadable_weights(program, options.update_in_backward);
+  return {found.bytes, found.in_step};
 }
 
-std::string describe_waiting(const TrainingBytes& bytes) {
-  if (bytes.waiting == 0) return "";
-  return "weights of " + format_bytes(bytes.waiting) + " wait in a file, of which " +
-         format_bytes(bytes.waiting_at_once) + " at most are in memory";
+std::string describe_offloaded(const TrainingBytes& bytes) {
+  if (bytes.offloaded == 0) return "";
+  return "weights of " + format_bytes(bytes.offloaded) + " are kept in a file, at most " +
+         format_bytes(bytes.offloaded_at_once) + " of them in memory at once";
 }
 
 }  // namespace lissome

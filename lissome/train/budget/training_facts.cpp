@@ -5,7 +5,7 @@
 namespace lissome {
 namespace {
 
-// Shortest text that reads back as the same number.
+// The shortest text that reads back as the same number.
 std::string print_number(double number) {
   char text[32];
   const auto [end, error] = std::to_chars(text, text + sizeof text, number);
@@ -15,7 +15,7 @@ std::string print_number(double number) {
 
 std::string print_number(const std::optional<double>& number) { return number ? print_number(*number) : "default"; }
 
-// FNV-1a, 64 bits: tells programs apart, no protection against forgery.
+// FNV-1a, 64 bits. It distinguishes programs and does not protect against forgery.
 std::string hash_text(const std::string& text) {
   uint64_t hash = 14695981039346656037ULL;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
@@ -38,7 +38,7 @@ Fields list_adam_fields(const auto& adam) {
           {"beta2", adam.beta2},
           {"eps", adam.eps},
           {"weight_decay", adam.weight_decay},
-          {"byte_states", adam.byte_states ? 1 : 0}};
+          {"byte_states", adam.states_8bit ? 1 : 0}};  // snapshots keep the old name
 }
 std::string print_kind(const AdamW& own) { return print_fields("adamw", list_adam_fields(own)); }
 std::string print_kind(const Adam& own) { return print_fields("adam", list_adam_fields(own)); }

@@ -1,5 +1,5 @@
-// What must be equal for a training to go on from another's snapshot: model, loss, optimizer, data and the like, each
-// as a text that people can compare. How long it trains is not among them.
+// The facts that must be equal for a training to continue from another's snapshot: model, loss, optimizer, data and so
+// on, each as a text that people can compare. The length of the training is not among them.
 #pragma once
 
 #include "lissome/train/loop/snapshot_file.h"

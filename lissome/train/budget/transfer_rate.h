@@ -1,5 +1,5 @@
-// How fast bytes move on this machine, measured: what plans that store activations in another form or place are told
-// by.
+// Measures how fast bytes move on this machine, to predict the time of plans that keep activations in bf16 or in a
+// file.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,19 @@
 
 namespace lissome {
 
-// Bytes that a copy reads and writes in a second.
+// Bytes per second that a copy in memory reads and writes.
 double measure_copy_rate();
 
-// Bytes a second, there and back, of a file in a folder.
+// Bytes per second that a file in a folder takes and gives back.
 struct FolderRates {
-  double cache = 0;  // into the system's cache and out of it: a thread computes nothing meanwhile
-  double disk = 0;   // to the disk and from it, which goes on beside
+  double cache = 0;  // to the system's page cache and back: the thread computes nothing meanwhile
+  double disk = 0;   // to the disk and back, beside the computation
 
-  // Of a step that takes `seconds` and moves so many bytes.
+  // Predicts the seconds of a step that computes for `seconds` and moves `bytes`.
   double predict(double seconds, int64_t bytes) const;
 };
 
-// Writes and reads 32 MiB. Throws what UnnamedFile throws.
+// Writes and reads 32 MiB. Throws the errors of UnnamedFile.
 FolderRates measure_folder(const std::string& folder);
 
 }  // namespace lissome

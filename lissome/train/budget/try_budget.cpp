@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kSteps = 7;  // timed
 
-// Samples come round again where the data are fewer.
+// Samples repeat if the data has fewer.
 std::vector<at::Tensor> repeat_inputs(Dataset data, int64_t count, size_t inputs) {
   std::vector<int64_t> rows;
   for (int64_t i = 0; i < count; ++i) rows.push_back(data.rows[static_cast<size_t>(i) % data.rows.size()]);
@@ -34,17 +34,17 @@ StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& 
                     .weights = weights,
                     .split_scores = !is_disabled(options.disabled_passes, "split_scores")};
   if (budget.memory <= 0) {
-    throw_error(ErrorKind::over_budget, "a budget of ", format_bytes(trial.memory),
-                ": weights, gradients, the optimizer's states and a batch take ", format_bytes(trial.beside()),
-                " before any activation", trial.fixed.waiting > 0 ? ", though " : "", describe_waiting(trial.fixed),
-                ".", "\n      A smaller batch, or an optimizer with fewer states (sgd) would help.");
+    throw_error(ErrorKind::over_budget, "a training step does not fit into ", format_bytes(trial.memory),
+                ": weights, gradients, optimizer states and a batch take ", format_bytes(trial.beside()),
+                " before any activation", trial.fixed.offloaded > 0 ? ", though " : "", describe_offloaded(trial.fixed),
+                ".", "\n      Take a smaller batch, or an optimizer with fewer states (sgd).");
   }
   budget.beside = trial.memory - budget.memory;
   for (const at::Tensor& input : inputs) budget.sizes.push_back(input.sizes().vec());
   return budget;
 }
 
-// The most of the weights in their file that is in memory between the steps of the plan.
+// Most bytes of offloaded weights that are in memory between the steps of the plan.
 int64_t measure_resident(BatchStep& step, const OffloadedWeights& weights) {
   int64_t most = 0;
   const StepSink look = [&](const StepTiming&) { most = std::max(most, weights.resident()); };
@@ -70,14 +70,14 @@ BudgetTrial try_with_weights(const Program& program, const std::vector<at::Tenso
   OffloadedWeights weights;  // goes last: steps read them
   BatchStep step(program, examples, step_options);
   if (place == WeightPlace::file)
-    weights.move(find_waiting_weights(program, options.update_in_backward), options.offload);
-  trial.told = *step.step().forecast();
+    weights.move(find_offloadable_weights(program, options.update_in_backward), options.offload);
+  trial.predicted = *step.step().forecast();
   trial.passes = step.step().passes();
   step.run(inputs);
   trial.measured = measure_memory(step.step().session(), [&] { step.run(inputs); });
   trial.weights_measured = trial.fixed.weights;
   if (place == WeightPlace::file)
-    trial.weights_measured += measure_resident(step, weights) - trial.fixed.waiting_at_once;
+    trial.weights_measured += measure_resident(step, weights) - trial.fixed.offloaded_at_once;
   std::vector<double> seconds;
   for (int i = 0; i < kSteps; ++i) {
     const Stopwatch watch;

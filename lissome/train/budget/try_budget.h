@@ -1,4 +1,4 @@
-// One step of a training inside a memory budget: what it was told to take, and what it took.
+// Tries one training step inside a memory budget: its predicted and its measured memory and time.
 #pragma once
 
 #include "lissome/data.h"
@@ -11,25 +11,26 @@ namespace lissome {
 
 struct BudgetTrial {
   TrainingBytes fixed;      // weights, gradients, states
-  int64_t batch_bytes = 0;  // the inputs
-  int64_t memory = 0;       // asked for
-  StepForecast told;        // of activations and scratch
-  StepMemory measured;      // of the same
+  int64_t batch_bytes = 0;  // inputs of the step
+  int64_t memory = 0;       // the limit that was asked for
+  StepForecast predicted;   // activations and scratch
+  StepMemory measured;      // the same, measured
   int64_t weights_measured = 0;
-  Summary seconds;                 // of a step
+  Summary seconds;                 // measured, of a step
   std::vector<PassResult> passes;  // what the training passes changed
-  std::string notice;  // what batches no gradients can be recorded for, and why; empty where they can for all
+  std::string notice;  // the batches for which gradients cannot be recorded, and why; empty where there are none
   int64_t beside() const { return fixed.total() + batch_bytes; }
-  int64_t keeping_all() const { return beside() + fixed.saved() + told.plain.total(); }
-  int64_t all_told() const { return beside() + told.chosen.total(); }
+  int64_t keeping_all() const { return beside() + fixed.saved() + predicted.plain.total(); }
+  int64_t all_predicted() const { return beside() + predicted.chosen.total(); }
   int64_t all_measured() const { return beside() - fixed.weights + weights_measured + measured.total(); }
 };
 
-// Plans and runs steps of options.batch samples, which come round again where `data` has fewer, for options.memory
-// bytes in all. Of the options it reads the loss, optimizer, groups, offload, precision (which must be given),
-// recompute, update_in_backward, lossy_activations and threads. Weights stay; running statistics do not. Throws
-// over_budget: the message names the least that does; what attach_loss() and check_offload_folder() throw. Where
-// weights in memory do not fit and there is a folder to offload to, they lie in a file there meanwhile.
+// Plans and runs steps of options.batch samples within options.memory bytes in all; samples repeat if `data` has fewer.
+// Reads of the options: loss, optimizer, groups, offload, precision (which must be given), recompute,
+// update_in_backward, lossy_activations, disabled_passes and threads. Weights stay as they are; running statistics
+// change. If weights in memory do not fit and options.offload names a folder, they are kept in a file there meanwhile.
+// Throws over_budget, naming the smallest budget that is enough, and the errors of attach_loss() and
+// check_offload_folder().
 BudgetTrial try_budget(const Program& model, const Dataset& data, const TrainOptions& options);
 
 }  // namespace lissome

@@ -23,7 +23,7 @@ void copy_all(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>
 EarlyStop::EarlyStop(std::vector<at::Tensor> tensors, const EarlyStopOptions& options)
     : options_(options), tensors_(std::move(tensors)) {
   if (options.patience < 1 || !(options.min_delta >= 0)) {
-    throw_error(ErrorKind::invalid_input, "early stopping: patience is at least 1 and min_delta at least 0, not ",
+    throw_error(ErrorKind::invalid_input, "early stopping: patience must be at least 1 and min_delta at least 0, not ",
                 options.patience, " and ", options.min_delta);
   }
 }

@@ -1,4 +1,4 @@
-// Ends training when a metric no longer gets better, and gives back the weights of the best one.
+// Ends training when a metric no longer improves, and restores the weights of its best value.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,24 +12,24 @@
 namespace lissome {
 
 struct EarlyStopOptions {
-  int64_t patience = 7;  // so many metrics in a row without a better one end training
-  double min_delta = 0;  // better means by more than this
+  int64_t patience = 7;  // training ends after so many metrics in a row without an improvement
+  double min_delta = 0;  // smallest change that counts as an improvement
   Better better = Better::lower;
 };
 
 class EarlyStop {
  public:
-  // `tensors`: weights and buffers, copied at every best metric.
+  // `tensors`: weights and buffers. They are copied whenever the metric is the best so far.
   EarlyStop(std::vector<at::Tensor> tensors, const EarlyStopOptions& options = {});
 
-  // The metric of an epoch; true when it is the best so far. NaN is never better.
+  // Takes the metric of an epoch. Returns true if it is the best so far; NaN never is.
   bool observe(double metric);
   bool should_stop() const { return bad_metrics_ >= options_.patience; }
   std::optional<double> best() const { return best_; }
-  // Writes the tensors of the best metric back; nothing before the first metric.
+  // Restores the tensors of the best metric. Does nothing before the first metric.
   void restore_best();
 
-  // For snapshots. What it keeps: copies in the order of the tensors, empty before the first metric.
+  // For snapshots: copies of the best tensors, in the order of the tensors; empty before the first metric.
   const std::vector<at::Tensor>& kept() const { return kept_; }
   int64_t bad_metrics() const { return bad_metrics_; }
   void restore(std::optional<double> best, int64_t bad_metrics, std::vector<at::Tensor> kept);

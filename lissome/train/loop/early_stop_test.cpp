@@ -65,7 +65,7 @@ TEST_CASE("a moving average follows the weights, copies counters and can stand i
 }
 
 TEST_CASE("early stopping and averages refuse what makes no sense") {
-  EXPECT_ERROR(invalid_input, EarlyStop({}, {.patience = 0}), "patience is at least 1", "not 0 and 0");
+  EXPECT_ERROR(invalid_input, EarlyStop({}, {.patience = 0}), "patience must be at least 1", "not 0 and 0");
   EXPECT_ERROR(invalid_input, EarlyStop({}, {.min_delta = -1}), "min_delta at least 0");
   EXPECT_ERROR(invalid_input, MovingAverage({}, 1.5), "in 0..1, not 1.5");
 }

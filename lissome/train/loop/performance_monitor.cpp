@@ -6,11 +6,11 @@ namespace lissome {
 namespace {
 
 constexpr double kSlowFactor = 1.2;
-constexpr double kStarvedShare = 0.5;        // of a step's time, spent on waiting for its batch
-constexpr size_t kRisingWindows = 5;         // in a row, until growth is called creeping
-constexpr double kCreepingBytes = 16 << 20;  // bytes over those windows
-constexpr double kLeastGrowthFactor = 1.05;  // as well
-constexpr size_t kSettlingWindows = 1;       // caches and pools fill
+constexpr double kStarvedShare = 0.5;        // share of a step's time that is spent on waiting for its batch
+constexpr size_t kRisingWindows = 5;         // windows of growth in a row until it is reported
+constexpr double kCreepingBytes = 16 << 20;  // smallest growth over those windows that is reported
+constexpr double kLeastGrowthFactor = 1.05;  // smallest relative growth that is reported
+constexpr size_t kSettlingWindows = 1;       // first windows, in which caches and pools fill
 
 Summary summarize_steps(const std::deque<TrainStepRecord>& steps, const auto& number) {
   std::vector<double> numbers;
@@ -22,9 +22,10 @@ Summary summarize_steps(const std::deque<TrainStepRecord>& steps, const auto& nu
 
 PerformanceMonitor::PerformanceMonitor(const MonitorOptions& options) : options_(options) {
   if (options.window < 2)
-    throw_error(ErrorKind::invalid_input, "a monitor looks at 2 steps or more, not ", options.window);
+    throw_error(ErrorKind::invalid_input, "the window of a performance monitor must have 2 steps or more, not ",
+                options.window);
   if (options.target_step_seconds && !(*options.target_step_seconds > 0))
-    throw_error(ErrorKind::invalid_input, "the target of a step is a time above 0 s, not ",
+    throw_error(ErrorKind::invalid_input, "the target time of a step must be above 0 s, not ",
                 *options.target_step_seconds);
 }
 
@@ -65,11 +66,11 @@ void PerformanceMonitor::check_data(std::vector<std::string>& notices) {
   const bool starved = waited > kStarvedShare * all;
   if (starved && !starved_)
     notices.push_back("training waits for data: " + format_percent(waited / all) + " of the time of the last " +
-                      std::to_string(steps_.size()) + " steps went into getting batches");
+                      std::to_string(steps_.size()) + " steps was spent on loading batches");
   starved_ = starved;
 }
 
-// Growing from window to window, and by more than noise.
+// Reports memory that grows from window to window, and by more than noise.
 void PerformanceMonitor::check_memory(std::vector<std::string>& notices) {
   memory_.push_back(steps_.back().memory);
   if (memory_.size() < kSettlingWindows + kRisingWindows + 1) return;
@@ -78,7 +79,7 @@ void PerformanceMonitor::check_memory(std::vector<std::string>& notices) {
       memory_.back() - memory_[first] > kCreepingBytes && memory_.back() > kLeastGrowthFactor * memory_[first];
   for (size_t i = first; i + 1 < memory_.size(); ++i) creeping = creeping && memory_[i + 1] > memory_[i];
   if (creeping && !creeping_) {
-    notices.push_back("memory creeps up: from " + format_bytes(static_cast<int64_t>(memory_[first])) + " to " +
+    notices.push_back("memory keeps growing: from " + format_bytes(static_cast<int64_t>(memory_[first])) + " to " +
                       format_bytes(static_cast<int64_t>(memory_.back())) + " over the last " +
                       std::to_string(static_cast<int64_t>(kRisingWindows) * options_.window) + " steps");
   }

@@ -1,5 +1,5 @@
-// Watches the last steps of a training and says what a person would want to know: too slow, waiting for data, memory
-// that creeps up. It changes nothing itself. Torch-free.
+// Watches the last steps of a training and reports steps that are too slow, steps that wait for data, and memory that
+// keeps growing. It changes nothing itself. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace lissome {
 
 struct MonitorOptions {
   int64_t window = 100;                       // steps
-  std::optional<double> target_step_seconds;  // slower than 1.2 times this on average is told
+  std::optional<double> target_step_seconds;  // steps of more than 1.2 times this on average are reported
 };
 
 class PerformanceMonitor {
@@ -23,15 +23,15 @@ class PerformanceMonitor {
   // Throws invalid_input for a window below 2 or a target that is not above 0.
   explicit PerformanceMonitor(const MonitorOptions& options = {});
 
-  // Returns what is to be told now, a sentence each. A condition is told once, and again when it went away in between.
+  // Returns new notices, a sentence each. A condition is reported once, and again only after it went away.
   std::vector<std::string> observe(const TrainStepRecord& step);
 
-  // Of the last steps, at most a window of them: mean, deviation, median, percentiles.
+  // Mean, deviation, median and percentiles over the last steps, at most a window of them.
   Summary step_seconds() const;
   Summary loss() const;
-  // Whether most of the last whole window went into waiting for batches.
+  // Whether more than half of the time of the last full window was spent on waiting for batches.
   bool starved() const { return starved_; }
-  // Whether the steps of the last whole window were slower than the target allows.
+  // Whether the steps of the last full window were slower than the target allows.
   bool slow() const { return slow_; }
 
  private:

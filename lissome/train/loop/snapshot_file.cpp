@@ -50,7 +50,7 @@ at::Tensor read_entry(const ZipReader& zip, const Json& row, const std::string& 
   if (!dtype) refuse(path, "the dtype ", quote(word), " is unknown");
   Sizes sizes;
   for (const Json& size : require_field(row, "sizes", Json::value_t::array, path)) {
-    if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX) refuse(path, "a size is no count");
+    if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX) refuse(path, "a size is not a count");
     sizes.push_back(size.get<int64_t>());
   }
   const std::optional<int64_t> bytes = count_bytes(*dtype, sizes);
@@ -107,21 +107,21 @@ const at::Tensor& Snapshot::require_like(const std::string& name, const at::Tens
 std::vector<double> Snapshot::require_numbers(const std::string& name) const {
   const at::Tensor& tensor = require(name);
   if (tensor.scalar_type() != at::kDouble || tensor.dim() != 1)
-    throw_error(ErrorKind::invalid_input, "the snapshot's ", quote(name), " is no list of numbers");
+    throw_error(ErrorKind::invalid_input, "the snapshot's ", quote(name), " is not a list of numbers");
   const auto* first = tensor.const_data_ptr<double>();
   return {first, first + tensor.numel()};
 }
 
 double Snapshot::require_number(const std::string& name) const {
   const std::vector<double> numbers = require_numbers(name);
-  if (numbers.size() != 1) throw_error(ErrorKind::invalid_input, "the snapshot's ", quote(name), " is no number");
+  if (numbers.size() != 1) throw_error(ErrorKind::invalid_input, "the snapshot's ", quote(name), " is not a number");
   return numbers[0];
 }
 
 int64_t Snapshot::require_count(const std::string& name) const {
   const at::Tensor& tensor = require(name);
   if (tensor.scalar_type() != at::kLong || tensor.numel() != 1)
-    throw_error(ErrorKind::invalid_input, "the snapshot's ", quote(name), " is no count");
+    throw_error(ErrorKind::invalid_input, "the snapshot's ", quote(name), " is not a count");
   return *tensor.const_data_ptr<int64_t>();
 }
 
@@ -158,13 +158,13 @@ Snapshot load_snapshot(const std::string& path) {
   const ZipMember* head = zip.find("snapshot.json");
   if (head == nullptr) refuse(path, "the member 'snapshot.json' is missing");
   const Json table = parse_json(zip.read_text(*head, kLongestTable), quote(path) + ", snapshot.json", 8);
-  if (require_field(table, "format", Json::value_t::string, path) != kFormat) refuse(path, "its format is another");
+  if (require_field(table, "format", Json::value_t::string, path) != kFormat) refuse(path, "its format is unknown");
   const auto version = require_field(table, "version", Json::value_t::number_unsigned, path).get<uint64_t>();
   if (version < 1 || version > kVersion)
     refuse(path, "its version is ", version, "; this lissome reads 1 to ", kVersion);
   Snapshot snapshot;
   for (const auto& [name, text] : require_field(table, "facts", Json::value_t::object, path).items()) {
-    if (!text.is_string()) refuse(path, "the fact ", quote(name), " is no text");
+    if (!text.is_string()) refuse(path, "the fact ", quote(name), " is not a text");
     snapshot.facts.emplace_back(name, text.get<std::string>());
   }
   const Json& rows = require_field(table, "entries", Json::value_t::array, path);

@@ -1,5 +1,5 @@
-// One snapshot of a training as a file: named tensors and the facts that say of which training it is. No pickle, no
-// code; snapshot_file.cpp draws the format.
+// One snapshot of a training as a file: named tensors, and the facts that identify the training. It holds no pickle and
+// no code; snapshot_file.cpp describes the format.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace lissome {
 
-// What a training is, fact by fact: "batch" -> "64". Two that agree in all of them go on from each other's snapshots.
+// Identifies a training: "batch" -> "64". Trainings with equal facts can continue from each other's snapshots.
 using TrainingFacts = std::vector<std::pair<std::string, std::string>>;
 
-// Entries have unique names, "weight/fc.bias", "optimizer/fc.bias/exp_avg", "place/step"; numbers are scalars of f64
-// or i64, so that every bit is kept.
+// Entries have unique names: "weight/fc.bias", "optimizer/fc.bias/exp_avg", "place/step". Numbers are f64 or i64
+// scalars, so that every bit is kept.
 struct Snapshot {
   TrainingFacts facts;
   NamedTensors entries;
@@ -23,13 +23,13 @@ struct Snapshot {
   void add_number(const std::string& name, double number);
   void add_count(const std::string& name, int64_t count);
   void add_numbers(const std::string& name, const std::vector<double>& numbers);
-  // All under "<section>/".
+  // Adds the tensors under "<section>/".
   void add_section(const std::string& section, const NamedTensors& tensors);
 
   const at::Tensor* find(const std::string& name) const;  // null when absent
-  // Throw invalid_input when the entry is absent or of another kind.
+  // These throw invalid_input when the entry is absent or of another kind.
   const at::Tensor& require(const std::string& name) const;
-  // Of these sizes and this dtype.
+  // The entry must have the sizes and the dtype of `model`.
   const at::Tensor& require_like(const std::string& name, const at::Tensor& model) const;
   double require_number(const std::string& name) const;
   int64_t require_count(const std::string& name) const;
@@ -37,9 +37,10 @@ struct Snapshot {
   NamedTensors read_section(const std::string& section) const;  // names without the section
 };
 
-// All or nothing: written beside, synced, renamed. Throws io and leaves an older file as it was.
+// Writes a file beside, syncs it and renames it, so that the snapshot is whole or absent. Throws io; an older file then
+// stays as it was.
 void save_snapshot(const std::string& path, const Snapshot& snapshot);
-// Checks every byte. Throws invalid_input for what is damaged, no snapshot, or of a newer version.
+// Checks every byte. Throws invalid_input for a damaged file, a file that is no snapshot, and a newer version.
 Snapshot load_snapshot(const std::string& path);
 
 }  // namespace lissome

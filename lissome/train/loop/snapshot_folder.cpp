@@ -58,7 +58,7 @@ std::vector<std::string> list_snapshots(const std::string& folder) {
 }
 
 void remove_snapshots(const std::string& folder) {
-  std::error_code ignored;  // what cannot be removed stays
+  std::error_code ignored;  // a snapshot that cannot be removed stays
   if (!fs::is_directory(folder, ignored)) return;
   for (const std::string& path : list_snapshots(folder)) fs::remove(path, ignored);
   fs::remove(folder, ignored);
@@ -87,36 +87,37 @@ void refuse_other_training(const FoundSnapshot& found, const TrainingFacts& fact
   const std::string difference = describe_difference(found.snapshot.facts, facts);
   if (!difference.empty())
     throw_error(ErrorKind::invalid_input, "the snapshot ", quote(found.path), " is of another training: ", difference,
-                ".\nGive the same model, data and options, or begin anew with another --snapshots folder");
+                ".\nGive the same model, data and options, or start a new training with another --snapshots folder");
 }
 
 void refuse_used_folder(const std::string& folder) {
-  std::error_code ignored;  // what cannot be looked at is told when it is made
+  std::error_code ignored;  // a folder that cannot be read is reported when it is created
   if (!fs::is_directory(folder, ignored)) return;
   const std::vector<std::string> there = list_snapshots(folder);
   if (there.empty()) return;
-  throw_error(ErrorKind::usage, quote(folder), " holds snapshots of a training that did not end (the newest: ",
-              fs::path(there.back()).filename().string(), ").\nGo on with --resume ", folder,
-              ", or choose another folder with --snapshots, or remove it");
+  throw_error(ErrorKind::usage, quote(folder),
+              " holds snapshots of an unfinished training (the newest: ", fs::path(there.back()).filename().string(),
+              ").\nContinue it with --resume ", folder, ", or choose another folder with --snapshots, or remove it");
 }
 
 SnapshotFolder::SnapshotFolder(const SnapshotOptions& options) : options_(options) {
   if (options.every_steps < 0 || !(options.every_seconds >= 0) || options.keep < 1 ||
       (options.every_steps == 0 && options.every_seconds == 0))
-    throw_error(ErrorKind::invalid_input, "snapshots: every so many steps or seconds, and 1 or more are kept; not ",
+    throw_error(ErrorKind::invalid_input,
+                "snapshots need a number of steps or seconds above 0, and 1 or more must be kept; not ",
                 options.every_steps, " steps, ", options.every_seconds, " s, ", options.keep, " kept");
   const int problem = mkdir(options.folder.c_str(), 0777) == 0 ? 0 : errno;
   if (problem != 0 && problem != EEXIST)
     throw_error(problem == ENOENT ? ErrorKind::usage : ErrorKind::io, "the folder ", quote(options.folder),
-                " for snapshots cannot be made: ", std::error_code(problem, std::generic_category()).message());
+                " for snapshots cannot be created: ", std::error_code(problem, std::generic_category()).message());
   made_ = problem == 0;
   if (made_) empty_ = UnfinishedPath(options.folder);
   sweep_temporary_files(options.folder);
-  const AtomicFile probe(options.folder + "/probe");  // not committed: throws now and not after an hour
+  const AtomicFile probe(options.folder + "/probe");  // never committed: finds errors now and not after an hour
 }
 
 SnapshotFolder::~SnapshotFolder() {
-  if (made_ && saved_step_ == 0) rmdir(options_.folder.c_str());  // fails, rightly, where something is in it
+  if (made_ && saved_step_ == 0) rmdir(options_.folder.c_str());  // fails, as intended, if the folder is not empty
 }
 
 bool SnapshotFolder::is_due(int64_t step) const {
@@ -131,11 +132,11 @@ void SnapshotFolder::save(int64_t step, const Snapshot& snapshot) {
   empty_.forget();
   tried_seconds_ = watch_.seconds();
   saved_step_ = step;
-  // A damaged one of a later step, passed over when resuming, does not count.
+  // A damaged snapshot of a later step, which resuming skipped, does not count.
   std::vector<std::string> paths = list_snapshots(options_.folder);
   std::erase_if(paths, [&](const std::string& other) { return other > path; });
   const auto kept = static_cast<size_t>(options_.keep);
-  std::error_code ignored;  // one too many is no harm
+  std::error_code ignored;  // one too many does no harm
   for (size_t i = 0; i + kept < paths.size(); ++i) fs::remove(paths[i], ignored);
 }
 

@@ -44,7 +44,7 @@ TEST_CASE("entries and facts come back as they were") {
   CHECK(std::isnan(numbers[3]));
   EXPECT_ERROR(invalid_input, read.require("weight/b"), "lacks 'weight/b'");
   EXPECT_ERROR(invalid_input, read.require_like("weight/a", at::zeros({4, 3})), "f32[3, 4]", "f32[4, 3]");
-  EXPECT_ERROR(invalid_input, read.require_count("weight/a"), "no count");
+  EXPECT_ERROR(invalid_input, read.require_count("weight/a"), "not a count");
 }
 
 TEST_CASE("a byte changed anywhere, or a file cut short, is refused") {
@@ -73,7 +73,7 @@ TEST_CASE("a byte changed anywhere, or a file cut short, is refused") {
   }
 }
 
-TEST_CASE("the newest good one is found, the damaged are told, others are refused") {
+TEST_CASE("the newest undamaged snapshot is found, damaged ones are reported, others are refused") {
   const TemporaryFolder folder;
   SnapshotFolder snapshots({.folder = folder.file("s"), .every_steps = 5, .every_seconds = 0, .keep = 2});
   CHECK(find_snapshot(folder.file("s")).path.empty());
@@ -86,7 +86,7 @@ TEST_CASE("the newest good one is found, the damaged are told, others are refuse
   refuse_other_training(last, make_some(0).facts);
   EXPECT_ERROR(invalid_input, refuse_other_training(last, {{"batch", "16"}, {"seed", "1"}}), "another training",
                "batch '32' there, '16' here");
-  EXPECT_ERROR(usage, refuse_used_folder(folder.file("s")), "did not end", "step-000000000015", "--resume");
+  EXPECT_ERROR(usage, refuse_used_folder(folder.file("s")), "unfinished training", "step-000000000015", "--resume");
   refuse_used_folder(folder.file("other"));
 
   const std::string newest = "s/" + list_snapshots(folder.file("s")).back().substr(folder.file("s/").size());

@@ -3,7 +3,7 @@
 namespace lissome {
 namespace {
 
-// Numbers that are averaged; a point stands at its last step.
+// Adds the numbers that are averaged. A point has the position of its last step.
 constexpr double TrainStepRecord::* kMeans[] = {
     &TrainStepRecord::loss,         &TrainStepRecord::learning_rate,     &TrainStepRecord::gradient_norm,
     &TrainStepRecord::seconds_data, &TrainStepRecord::seconds_gradients, &TrainStepRecord::seconds_update,

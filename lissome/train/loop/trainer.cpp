@@ -36,8 +36,9 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kMostSamplesMeasured = 1000;  // where nothing is validated
-constexpr double kSecondsBetweenReads = 0.25;   // of the resident set, which costs as much as a small step
+constexpr int64_t kMostSamplesMeasured =
+    1000;  // training samples that metrics are measured on, if there is no validation data
+constexpr double kSecondsBetweenReads = 0.25;  // of the resident set; a read costs as much as a small step
 
 Program make_eval_form(Program program) {
   convert_to_inference(program);
@@ -73,7 +74,7 @@ std::vector<Parameter> list_parameters(const TrainingStep& step) {
   return parameters;
 }
 
-std::vector<at::Tensor> drop_names(const NamedTensors& named) {
+std::vector<at::Tensor> list_without_names(const NamedTensors& named) {
   std::vector<at::Tensor> tensors;
   for (const auto& [name, tensor] : named) tensors.push_back(tensor);
   return tensors;
@@ -81,7 +82,7 @@ std::vector<at::Tensor> drop_names(const NamedTensors& named) {
 
 class Trainer {
  public:
-  // `model` is fitted to the data (fit_model.h), `validated` takes what is validated.
+  // `model` is fitted to the data (fit_model.h); `validated` takes the validation data.
   Trainer(const Program& model, const Program& validated, const Dataset& data, const Dataset* validation,
           const TrainOptions& options, TrainingFacts facts, const WorkControl& control)
       : live_before_(start_metering()),
@@ -110,25 +111,26 @@ class Trainer {
         schedule_(
             parse_schedule(options.schedule, {choose_learning_rate(options), total_steps(), batches_.per_epoch()})),
         monitor_(options.monitor) {
-    if (options.early_stop) early_stop_.emplace(drop_names(tensors_), *options.early_stop);
-    if (options.average_decay) average_.emplace(drop_names(tensors_), *options.average_decay);
+    if (options.early_stop) early_stop_.emplace(list_without_names(tensors_), *options.early_stop);
+    if (options.average_decay) average_.emplace(list_without_names(tensors_), *options.average_decay);
     if (fixed_ && options.batch != 0 && batch_ != options.batch)
       notice("the model has a fixed batch size of " + std::to_string(batch_) +
-             ", which is taken; samples that fill no batch are left out of their epoch");
+             ", so batches have this size; samples that do not fill a batch are left out of their epoch");
     const int64_t rest = count_samples(data, options.batches) % update_;
     if (!fixed_ && rest > 0 && rest < least_)
-      notice("the model takes batches of " + std::to_string(least_) + " samples and more: the last " +
-             std::to_string(rest) + " of each epoch fill none and are left out");
+      notice("the model takes batches of " + std::to_string(least_) + " samples or more, so the last " +
+             std::to_string(rest) + " of each epoch are left out");
     if (const std::optional<StepForecast>& forecast = step_->step().forecast())
       notice(describe_forecast(*forecast, step_->at_once()));
-    if (step_->step().streams_weights()) notice(describe_waiting(count_bytes()));
+    if (step_->step().streams_weights()) notice(describe_offloaded(count_bytes()));
     if (options.batches.pin_memory && !can_pin_memory())
-      notice("page-locked memory (--pin-memory) has no effect: it is for copies to a device, and libtorch sees none");
+      notice("--pin-memory has no effect: page-locked memory is for copies to a device, and libtorch finds no device");
     if (const std::string still = describe_still(model); !still.empty()) notice(still);
     if (!model.training && depends_on_mode(model))
       notice(
-          "the model was exported in eval mode: batch norm stays as it is and dropout is absent. Export it in train "
-          "mode to train them too: torch.export.export(model.train(), ...)");
+          "the model was exported in eval mode, so its batch norm does not change and its dropout is absent. Export it "
+          "in train "
+          "mode to train with them: torch.export.export(model.train(), ...)");
   }
 
   void note_memory() {
@@ -138,7 +140,7 @@ class Trainer {
 
   void save_to(SnapshotFolder* snapshots) { snapshots_ = snapshots; }
 
-  // What was measured may be measured again, where steps become slow.
+  // The precision may be measured again if steps become slow.
   void leave_precision_open(const std::string& reason) {
     open_precision_ = true;
     notice(reason);
@@ -151,15 +153,15 @@ class Trainer {
 
   void resume(const FoundSnapshot& found) {
     for (const std::string& damaged : found.damaged)
-      notice("a snapshot is damaged, one before it is taken: " + damaged);
+      notice("a snapshot is damaged, so an older one is loaded: " + damaged);
     if (found.path.empty()) {
-      notice("there is no snapshot in " + quote(options_.resume) + " yet: training begins at its first step");
+      notice("there is no snapshot in " + quote(options_.resume) + " yet, so training begins at its first step");
       return;
     }
     restore_snapshot(found.snapshot, state());
     weights_.release();
     first_step_ = record_.steps;
-    notice("goes on from " + quote(found.path) + ", after step " + std::to_string(record_.steps));
+    notice("training continues from " + quote(found.path) + ", after step " + std::to_string(record_.steps));
   }
 
   TrainRecord run() {
@@ -171,7 +173,7 @@ class Trainer {
       average_->swap();
     }
     refuse_lost_weights();
-    note_memory();  // of steps: what follows is none
+    note_memory();  // of steps, without the measurements below
     if (validation_ == nullptr && !record_.interrupted) measure_training();
     return std::move(record_);
   }
@@ -183,7 +185,7 @@ class Trainer {
     auto step = std::make_unique<BatchStep>(make_batch_step(model_, with_loss_, data_, options, batch_, examples_));
     if (options_.callbacks.on_passes) options_.callbacks.on_passes(step->step().passes());
     if (step->step().streams_weights())
-      weights_.move(find_waiting_weights(with_loss_, options_.update_in_backward), options_.offload);
+      weights_.move(find_offloadable_weights(with_loss_, options_.update_in_backward), options_.offload);
     return step;
   }
 
@@ -197,18 +199,18 @@ class Trainer {
     return BackwardUpdate(optimizer_, names_, options_.gradient_hooks);
   }
 
-  // Samples of an update.
+  // Returns the number of samples of an update.
   int64_t choose_update(const Dataset& data) {
     const int64_t all = count_samples(data, options_.batches);
     if (options_.batch == 0) {
       const std::vector<at::Tensor> samples = take_inputs(data, 0, examples_, with_loss_.inputs.size());
       const int64_t found = step_->find_largest(samples, all);
-      notice("batches of " + std::to_string(found) + " samples fit into memory and are taken" +
-             std::string(found == all ? ": all there are" : ""));
+      notice("batches of " + std::to_string(found) + " samples fit into memory, so batches have this size" +
+             std::string(found == all ? " (all samples)" : ""));
     }
     if (options_.accumulate > 1 && options_.scale_learning_rate)
-      notice("the learning rate is " + std::to_string(options_.accumulate) +
-             " times the one asked for, as are the samples of an update");
+      notice("the learning rate is multiplied by --accumulate, " + std::to_string(options_.accumulate) +
+             ", because an update sees so many batches");
     const int64_t usable = fixed_ ? all / batch_ * batch_ : all;
     const int64_t asked = options_.batch == 0 ? step_->at_once() : batch_;
     return std::min(asked * options_.accumulate, usable);
@@ -243,7 +245,7 @@ class Trainer {
         break;
       }
       place_.learning_rate = step->learning_rate;
-      tell_step(*step);
+      report_step(*step);
       if (options_.memory_every > 0 && (record_.places.empty() || record_.steps % options_.memory_every == 0))
         look_at_memory();
       for (const std::string& text : batches_.list_new_bad_samples()) notice(text);
@@ -259,7 +261,8 @@ class Trainer {
                        .validation_metrics = {}};
     if (!record_.interrupted && !judge_epoch(record)) {
       record_.interrupted = true;
-      if (snapshots_ != nullptr) save_snapshot();  // after its last step: who goes on from it judges the epoch again
+      if (snapshots_ != nullptr)
+        save_snapshot();  // after the last step of the epoch; a resumed training validates the epoch again
     }
     record.seconds = seconds_before + watch.seconds();
     record_.epochs.push_back(record);
@@ -267,12 +270,12 @@ class Trainer {
     place_ = {.epoch = place_.epoch + 1};
   }
 
-  // Nothing where it was interrupted: then all is as before it.
+  // Empty if it was interrupted; everything is then as before the step.
   std::optional<TrainStepRecord> run_step() {
     const int64_t index = place_.epoch_steps;
     TrainStepRecord step{.epoch = place_.epoch, .step = record_.steps + 1};
     const Stopwatch watch;
-    inputs_.clear();  // their memory is the loader's again
+    inputs_.clear();  // the loader reuses their memory
     inputs_ = batches_.take(place_.epoch, index);
     step.samples = inputs_.front().size(0);
     step.seconds_data = watch.seconds();
@@ -281,7 +284,7 @@ class Trainer {
     const std::optional<double> loss = run_gradients(inputs_, update);
     if (!loss) return std::nullopt;
     step.loss = *loss;
-    for (; told_ < step_->notes().size(); ++told_) notice(step_->notes()[told_]);
+    for (; reported_ < step_->notes().size(); ++reported_) notice(step_->notes()[reported_]);
     if (!std::isfinite(step.loss)) refuse_loss(step, step_->last_inputs());
     step.seconds_gradients = watch.seconds() - step.seconds_data;
     const StepResult result = update_weights(update);
@@ -304,8 +307,8 @@ class Trainer {
     return step;
   }
 
-  // The rate is the one for all updates of this step. Nothing where it was interrupted, which a step that updates
-  // weights while it runs cannot be.
+  // `options` are those of all updates of this step. Empty if it was interrupted; a step that updates weights while it
+  // runs cannot be.
   std::optional<double> run_gradients(const std::vector<at::Tensor>& inputs, const StepOptions& options) {
     if (!backward_update_) return run_until_stopped(inputs);
     backward_update_->begin(options);
@@ -337,23 +340,25 @@ class Trainer {
 
   std::string name_good_state() const {
     if (snapshots_ == nullptr || snapshots_->saved_step() == 0)
-      return "No snapshot was saved before it (--snapshot-every).";
+      return "No snapshot was saved before it (see --snapshot-every).";
     return "The last good state is that of step " + std::to_string(snapshots_->saved_step()) + " in " +
            quote(snapshots_->folder()) + ".";
   }
 
   [[noreturn]] void refuse_loss(const TrainStepRecord& step, const std::vector<at::Tensor>& inputs) {
-    throw_error(ErrorKind::invalid_input, "the loss became ", step.loss, " at step ", step.step,
-                "; the first node that made it: ", find_nonfinite_node(step_->step().program(), inputs),
-                ". Lower --lr, or look at that batch.\n", name_good_state());
+    throw_error(
+        ErrorKind::invalid_input, "the loss became ", step.loss, " at step ", step.step,
+        ". The first node that computes NaN or infinity: ", find_nonfinite_node(step_->step().program(), inputs),
+        ". Lower --lr, or check the samples of that batch.\n", name_good_state());
   }
 
-  // The loss of a step is that of the weights before it: what the last step did shows in no loss.
+  // Checks weights after the last step. The loss of a step belongs to the weights before it, so it cannot show an error
+  // of the last update.
   void refuse_lost_weights() {
     for (const std::string& name : names_) {
-      if (holds_only_numbers(step_->step().program().find_weight(name)->tensor)) continue;
+      if (is_all_finite(step_->step().program().find_weight(name)->tensor)) continue;
       throw_error(ErrorKind::invalid_input, "after step ", record_.steps, " the weight ", quote(name),
-                  " holds NaN or infinity, and nothing is written. Lower --lr, or clip gradients (--clip).\n",
+                  " holds NaN or infinity, so nothing is written. Lower --lr, or clip gradients (--clip).\n",
                   name_good_state());
     }
   }
@@ -386,7 +391,7 @@ class Trainer {
     if (leak_.observe(memory.allocated))
       notice("allocators hold " + format_bytes(leak_.growth()) + " more than " +
              std::to_string(5 * options_.memory_every) +
-             " steps ago, and more each time: something is kept from step to step");
+             " steps ago, and the memory grows each time: something keeps memory from step to step");
     if (options_.callbacks.on_memory) options_.callbacks.on_memory(memory);
   }
 
@@ -398,7 +403,7 @@ class Trainer {
     return memory_;
   }
 
-  void tell_step(const TrainStepRecord& step) {
+  void report_step(const TrainStepRecord& step) {
     add_step(record_.history, step);
     if (options_.callbacks.on_step) options_.callbacks.on_step(step);
     watch_performance(step);
@@ -416,52 +421,54 @@ class Trainer {
                      watch_.seconds() / here * (all - static_cast<double>(record_.steps))});
   }
 
-  // A source may become slower than it was when its workers were found, and so may the processor.
+  // A source may become slower than when its workers were chosen, and so may the processor.
   void watch_performance(const TrainStepRecord& step) {
     const bool was_starved = monitor_.starved(), was_slow = monitor_.slow();
     for (const std::string& text : monitor_.observe(step)) notice(text);
     if (!was_starved && monitor_.starved() && batches_.tune_anew())
-      notice("workers and prefetch are tried anew, what is fastest stays");
+      notice("workers and prefetch are tried anew, and the fastest setting is kept");
     if (!was_slow && monitor_.slow() && !monitor_.starved()) look_for_faster_step();
   }
 
-  // Only what was left open changes: what somebody asked for stays.
+  // Only automatic settings change; settings that the user gave stay.
   void look_for_faster_step() {
     const bool open_parts = options_.batch == 0 && step_->may_split();
     if (!open_parts && !open_precision_) {
-      notice("nothing about a step was left open that could make it faster (batch auto, precision auto)");
+      notice(
+          "no setting of a step is automatic (--batch auto, --precision auto), so nothing is tried to make it faster");
       return;
     }
-    const auto tell_no_memory = [&](const std::string& why) {
-      notice("there is no memory to try another step beside this one: " + why);
+    const auto report_no_memory = [&](const std::string& why) {
+      notice("there is not enough memory to try another step beside this one: " + why);
     };
     try {
       if (open_parts) notice(choose_parts(*step_, inputs_));
       if (open_precision_) notice(choose_other_precision());
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::over_budget) throw;
-      tell_no_memory(error.message());
+      report_no_memory(error.message());
     } catch (const c10::OutOfMemoryError& error) {
-      tell_no_memory(error.what_without_backtrace());
+      report_no_memory(error.what_without_backtrace());
     }
   }
 
   std::string choose_other_precision() {
     const Dtype now = facts_precision() == dtype_name(Dtype::bf16) ? Dtype::bf16 : Dtype::f32;
     const Dtype other = now == Dtype::f32 ? Dtype::bf16 : Dtype::f32;
-    std::unique_ptr<BatchStep> rival = make_step(other);
-    if (rival->may_split()) rival->set_at_once(step_->at_once());
-    const StepRace race = compare_step_times([&] { step_->rehearse(inputs_); }, [&] { rival->rehearse(inputs_); });
+    std::unique_ptr<BatchStep> candidate = make_step(other);
+    if (candidate->may_split()) candidate->set_at_once(step_->at_once());
+    const StepComparison compared =
+        compare_step_times([&] { step_->rehearse(inputs_); }, [&] { candidate->rehearse(inputs_); });
     const std::string other_name(dtype_name(other)),
-        measured = ": a step in " + other_name + " takes " + race.factor + " as in " + facts_precision();
-    if (!race.pays) return facts_precision() + " stays" + measured;
-    step_ = std::move(rival);
-    told_ = 0;
+        measured = ": a step in " + other_name + " takes " + compared.factor + " as in " + facts_precision();
+    if (!compared.pays) return "the precision stays " + facts_precision() + measured;
+    step_ = std::move(candidate);
+    reported_ = 0;
     facts_precision() = other_name;
-    return other_name + " from here on" + measured;
+    return "the precision is " + other_name + " from now on" + measured;
   }
 
-  // Which snapshots name.
+  // The precision that snapshots name.
   std::string& facts_precision() {
     const auto found =
         std::find_if(facts_.begin(), facts_.end(), [](const auto& fact) { return fact.first == "precision"; });
@@ -476,12 +483,13 @@ class Trainer {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::io) throw;
       notice("the snapshot of step " + std::to_string(record_.steps) +
-             " was not saved, training goes on: " + error.message());
+             " was not saved, and training continues: " + error.message());
     }
     weights_.release();
   }
 
-  // A tenth of what training took, at the most. Not inside of a byte budget, which holds for steps alone.
+  // Measures metrics on training samples, in at most a tenth of the training time. Skipped with a memory budget, which
+  // holds for steps alone.
   void measure_training() {
     if (options_.memory > 0 || options_.batches.source) return;
     Dataset seen = data_;
@@ -490,22 +498,22 @@ class Trainer {
     std::optional<ValidationResult> result;
     try {
       result = validate(eval_, seen, step_->at_once(), least_validated_, options_.metrics, control_);
-    } catch (const Error& error) {  // such as weights with which the model takes a value out of an op's range
-      return notice("how well the trained model does on its own samples cannot be told: " + error.message());
+    } catch (const Error& error) {  // for example weights for which a value leaves the range of an op
+      return notice("the metrics of the trained model on its training samples cannot be measured: " + error.message());
     }
     if (!result || result->metrics.empty()) return;
     record_.training_metrics = result->metrics;
-    std::vector<std::string> told;
+    std::vector<std::string> metrics;
     for (const auto& [name, value] : result->metrics) {
       char number[32];
       std::snprintf(number, sizeof number, "%.4g", value);
-      told.push_back(name + " " + (name == "accuracy" ? format_percent(value) : number));
+      metrics.push_back(name + " " + (name == "accuracy" ? format_percent(value) : number));
     }
-    notice(join(told, ", ") + " on " + std::to_string(seen.samples()) +
-           " of the samples that were trained on; --validation judges by others");
+    notice(join(metrics, ", ") + " on " + std::to_string(seen.samples()) +
+           " of the training samples; use --validation to measure on other samples");
   }
 
-  // Validation, with the averages of weights where they are kept. False where it was interrupted.
+  // Validates, with the averages of weights if there are any. Returns false if it was interrupted.
   bool validate_epoch(EpochRecord& record) {
     if (validation_ == nullptr) return true;
     if (average_) average_->swap();
@@ -519,7 +527,7 @@ class Trainer {
     return result || !control_.stopped();
   }
 
-  // Validation and what follows from it. False where it was interrupted: then nothing follows.
+  // Validates and updates schedule and early stopping. Returns false if it was interrupted, and then updates nothing.
   bool judge_epoch(EpochRecord& record) {
     if (!validate_epoch(record)) return false;
     if (average_) average_->swap();  // early stopping keeps the best averages
@@ -533,7 +541,7 @@ class Trainer {
     return true;
   }
 
-  OffloadedWeights weights_;   // before all that takes memory: they come back when that has gone
+  OffloadedWeights weights_;   // first member: weights move back when all other memory is free
   const int64_t live_before_;  // bytes
   const Program& model_;
   const Dataset& data_;
@@ -544,20 +552,20 @@ class Trainer {
   TrainingFacts facts_;
   TrainRecord record_;
   const bool fixed_;
-  const int64_t least_;  // samples that the model takes at once
+  const int64_t least_;  // fewest samples that the model takes at once
   const int64_t batch_, examples_;
   const Program with_loss_;
-  const Program eval_;             // for any batch, in eval form, over the same weights
-  const int64_t least_validated_;  // samples at once
+  const Program eval_;             // for any batch, in eval form, with the same weights
+  const int64_t least_validated_;  // fewest samples at once
   std::unique_ptr<BatchStep> step_;
-  size_t told_ = 0;  // of its notes
+  size_t reported_ = 0;  // notes of step_
   bool open_precision_ = false;
-  const std::vector<std::string> names_;  // of what trains
+  const std::vector<std::string> names_;  // of the trained parameters
   const NamedTensors tensors_;
   Optimizer optimizer_;
   std::optional<BackwardUpdate> backward_update_;
   TrainingMemory limit_;
-  const int64_t update_;  // samples
+  const int64_t update_;  // samples of an update
   Batches batches_;
   std::vector<at::Tensor> inputs_;  // the last batch
   Schedule schedule_;
@@ -566,38 +574,37 @@ class Trainer {
   std::optional<EarlyStop> early_stop_;
   std::optional<MovingAverage> average_;
   TrainingPlace place_;
-  int64_t first_step_ = 0;  // of this run
+  int64_t first_step_ = 0;  // first step of this run
   Stopwatch watch_;
   double memory_ = 0, memory_read_ = 0;
 };
 
-// Which all want every gradient before the first update.
+// Refuses options that need every gradient before the first update.
 void check_update_in_backward(const TrainOptions& options) {
   const auto refuse = [](const char* why, const char* way) {
-    throw_error(ErrorKind::usage,
-                "weights that are updated in the backward pass change before all gradients are there, ", why,
-                ".\n      ", way);
+    throw_error(ErrorKind::usage, "updates in the backward pass change weights before all gradients are computed, ",
+                why, ".\n      ", way);
   };
   if (options.clip_norm > 0)
-    refuse("so these cannot be clipped to a global norm", "Turn clipping off: --clip 0, or clip_norm = 0");
+    refuse("so gradients cannot be clipped to a global norm", "Turn clipping off: --clip 0, or clip_norm = 0");
   if (options.accumulate > 1)
-    refuse("so these cannot be summed over several batches", "Give a larger batch in place of --accumulate");
+    refuse("so gradients cannot be summed over several batches", "Give a larger batch in place of --accumulate");
   if (options.precision == Dtype::f16)
-    refuse("so a step cannot be left out where the scaled gradients of fp16 overflow",
-           "Use bf16, which needs no scale");
+    refuse("so a step cannot be skipped when the scaled gradients of fp16 overflow", "Use bf16, which needs no scale");
 }
 
-// f32 or bf16: what the snapshot to go on from was trained in, else what was measured.
+// Chooses f32 or bf16: the precision of the snapshot to continue from, else the faster one by measurement.
 PrecisionChoice complete_precision(const FoundSnapshot& found, const Program& model, const Dataset& data,
                                    const Dataset* validation, const TrainOptions& options) {
   for (const auto& [name, text] : found.snapshot.facts) {
     if (name == "precision")
-      return {text == dtype_name(Dtype::bf16) ? Dtype::bf16 : Dtype::f32, text + " is taken, as in the snapshot"};
+      return {text == dtype_name(Dtype::bf16) ? Dtype::bf16 : Dtype::f32,
+              "the precision is " + text + ", as in the snapshot"};
   }
   return choose_precision(model, data, validation, options);
 }
 
-// What training begins with, for one fit of the model to the data: the trainer looks into the rest.
+// The parts of a training for one fit of the model to the data. The trainer refers to the other members.
 struct Start {
   Program fitted;
   TrainOptions options;
@@ -606,7 +613,7 @@ struct Start {
   std::unique_ptr<Trainer> trainer;
 };
 
-// All that records gradients, which refuses what it cannot record.
+// Makes everything that records gradients. Throws for models whose gradients cannot be recorded.
 std::unique_ptr<Start> start_training(const Program& model, Program fitted, const Program& validated,
                                       const Dataset& data, const Dataset* validation, const TrainOptions& asked,
                                       const FoundSnapshot& found, const WorkControl& control) {
@@ -629,7 +636,7 @@ std::unique_ptr<Start> start_training(const Program& model, Program fitted, cons
   return start;
 }
 
-// For the widest batches that gradients can be recorded for.
+// Starts with the widest range of batches for which gradients can be recorded.
 std::unique_ptr<Start> start_widest(const Program& model, const Dataset& data, const Dataset* validation,
                                     const TrainOptions& options, const FoundSnapshot& found,
                                     const WorkControl& control) {
@@ -643,7 +650,7 @@ std::unique_ptr<Start> start_widest(const Program& model, const Dataset& data, c
   return start;
 }
 
-// Training draws from libtorch's own generator, from its seed on; whoever else draws from it goes on where they were.
+// Restores the state of libtorch's generator, which training seeds and draws from.
 class KeptRandomState {
  public:
   KeptRandomState() : generator_(at::globalContext().defaultGenerator(at::kCPU)), state_(generator_.get_state()) {}
@@ -663,9 +670,9 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   if (options.update_in_backward) check_update_in_backward(options);
   check_offload_folder(options.offload);
   if (options.initialize && !model.training)
-    throw_error(
-        ErrorKind::invalid_input,
-        "training from scratch needs the model in train form: export it with torch.export.export(model.train(), ...)");
+    throw_error(ErrorKind::invalid_input,
+                "training from scratch (--init) needs a model in train form; export it with "
+                "torch.export.export(model.train(), ...)");
   const TorchThreads threads(options.threads);
   const KeptRandomState random;
   FoundSnapshot found;
@@ -673,10 +680,10 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   const WeightsInRowOrder weights(model);
   const auto start = start_widest(weights.program(), data, validation, options, found, control);
   Trainer& trainer = *start->trainer;
-  at::manual_seed(options.seed);  // recording may have drawn
-  malloc_trim(0);  // what recording and planning freed, several times the weights, goes back to the system
+  at::manual_seed(options.seed);  // recording may have drawn random numbers
+  malloc_trim(0);                 // returns to the system what recording and planning freed, several times the weights
   if (start->precision) trainer.leave_precision_open(start->precision->reason);
-  if (start->lossy) trainer.notice(start->lossy->told);
+  if (start->lossy) trainer.notice(start->lossy->report);
   if (!options.resume.empty()) trainer.resume(found);
   std::optional<SnapshotFolder> snapshots;
   if (options.snapshots) trainer.save_to(&snapshots.emplace(*options.snapshots));

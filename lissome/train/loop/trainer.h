@@ -1,5 +1,5 @@
-// The loop: epochs over shuffled batches, a step for each, a look at the validation data after each epoch; watched,
-// saved in snapshots, and continued from them.
+// The training loop: epochs over shuffled batches, a step for each batch, validation after each epoch. It is monitored,
+// saved in snapshots and can be continued from them.
 #pragma once
 
 #include <functional>
@@ -26,13 +26,13 @@
 
 namespace lissome {
 
-// Called from the training thread, between steps. Each may be empty.
+// Called from the training thread between steps. Each may be empty.
 struct TrainCallbacks {
   std::function<void(const TrainStepRecord&)> on_step;
   std::function<void(const EpochRecord&)> on_epoch;
   std::function<void(const MemoryRecord&)> on_memory;             // every `memory_every` steps, and after the first
-  std::function<void(const std::string&)> on_notice;              // what lands in TrainRecord::notes, at once
-  std::function<void(const std::vector<PassResult>&)> on_passes;  // what the training passes changed in a step
+  std::function<void(const std::string&)> on_notice;              // each text of TrainRecord::notes, when it is added
+  std::function<void(const std::vector<PassResult>&)> on_passes;  // the changes of the training passes
 };
 
 struct TrainOptions {
@@ -40,42 +40,42 @@ struct TrainOptions {
   LossFunction loss_function;  // in place of `loss`
   OptimizerOptions optimizer = AdamW{};
   std::vector<ParameterGroup> groups;
-  // A folder for the optimizer's states, and with `memory` for activations and weights that wait where it takes that;
-  // empty: all lies in memory.
+  // A folder for a file with the optimizer states and, if `memory` needs it, activations and weights; empty: all of
+  // these are in memory.
   std::string offload;
-  std::optional<double> learning_rate;  // default: the optimizer's
+  std::optional<double> learning_rate;  // default: the optimizer's own
   std::string schedule = "constant";    // see parse_schedule()
   int64_t epochs = 1;
-  std::optional<int64_t> max_steps;  // ends training earlier, and is the length of schedules
+  std::optional<int64_t> max_steps;  // ends training earlier and sets the length of schedules
   int64_t batch = 32;                // samples that run at once; 0: as many as fit into memory
-  int64_t accumulate = 1;            // batches an update, whose gradients are summed
-  bool scale_learning_rate = true;   // by `accumulate`
-  // bf16, f16: mixed, see apply_autocast(). None: f32 or bf16, see choose_precision().
+  int64_t accumulate = 1;            // batches whose gradients are summed for an update
+  bool scale_learning_rate = true;   // multiply it by `accumulate`
+  // bf16 and f16 are mixed precision, see apply_autocast(). Empty: f32 or bf16, see choose_precision().
   std::optional<Dtype> precision = Dtype::f32;
   int64_t memory = 0;               // bytes for weights, activations, gradients, states; 0: no limit
-  Recompute recompute = KeepAll{};  // what may be made again to fit `memory`
-  // Beside `recompute`, with `memory`: activations may wait in bf16 where that helps, unless check_lossy() finds that
-  // gradients change too much.
+  Recompute recompute = KeepAll{};  // which activations are recomputed to fit `memory`
+  // To fit `memory`, activations may be kept in bf16, unless check_lossy() finds that gradients change too much.
   bool lossy_activations = false;
   std::vector<std::string> disabled_passes;  // names of training passes to leave out; see training_passes.h
   BatchOptions batches;
-  // Each weight as soon as the backward pass has made its gradient, whose memory is then used again: the same bits,
-  // less memory. Needs clip_norm 0 and accumulate 1, and not f16, which all look at every gradient before the first
-  // update.
+  // Updates each weight as soon as the backward pass has computed its gradient, whose memory is then reused: the same
+  // bits, less memory. Needs clip_norm 0, accumulate 1 and a precision other than f16, because clipping, accumulation
+  // and loss scaling read every gradient before the first update.
   bool update_in_backward = false;
-  double clip_norm = 1;                           // 0: gradients are not clipped
-  std::optional<InitializeOptions> initialize;    // train from scratch; needs a model in train form
-  std::optional<EarlyStopOptions> early_stop;     // of the validation loss, or of the training loss without such data
-  std::optional<double> average_decay;            // of a moving average of weights, which is validated and returned
-  int threads = 0;                                // of steps and updates; 0: one for each core that it may use
-  uint64_t seed = 0;                              // of the order of samples, of dropout and of first weights
-  std::vector<TrainMetric> metrics;               // of the validation data, beside the ready ones that fit
+  double clip_norm = 1;                         // largest global norm of gradients; 0: they are not clipped
+  std::optional<InitializeOptions> initialize;  // train from scratch; needs a model in train form
+  std::optional<EarlyStopOptions>
+      early_stop;                       // by the validation loss, or the training loss if there is no validation data
+  std::optional<double> average_decay;  // decay of a moving average of weights, which is validated and returned
+  int threads = 0;                      // for steps and updates; 0: one for each core that the process may use
+  uint64_t seed = 0;                    // for the order of samples, dropout and first weights
+  std::vector<TrainMetric> metrics;     // on the validation data, beside the built-in ones that fit
   const GradientHooks* gradient_hooks = nullptr;  // must outlive training
   TrainCallbacks callbacks;
   MonitorOptions monitor;
-  int64_t memory_every = 100;  // steps between looks at the memory; 0: none
+  int64_t memory_every = 100;  // steps between memory records; 0: none
   std::optional<SnapshotOptions> snapshots;
-  std::string resume;  // a folder of snapshots to go on from; empty: from the beginning
+  std::string resume;  // a folder of snapshots to continue from; empty: train from the beginning
 };
 
 struct Trained {
@@ -84,13 +84,13 @@ struct Trained {
 };
 
 // `data` has labels and fits the model's inputs (fit_dataset); so does `validation`, which may be null. Trains the
-// tensors of `model` in place. Same seed, threads and build, same weights, whether it ran through or was resumed.
-// Interrupted, it saves a snapshot and returns what it has. A snapshot that cannot be saved is a notice, not an end.
-// Throws invalid_input: labels that do not fit the loss or are out of range (naming the sample), an empty dataset, an
-// eval-form model with `initialize`, a loss that became NaN (naming the step, the node and the last snapshot), a
-// gradient that is not finite after weights of its step were updated in the backward pass; usage: update_in_backward or
-// lossy_activations with options that they do not go with; and what find_snapshot(), refuse_other_training() and
-// SnapshotFolder throw.
+// tensors of `model` in place. Equal seed, threads and build give equal weights, with or without interruptions. When
+// interrupted, it saves a snapshot and returns the model so far. A snapshot that cannot be saved gives a notice, and
+// training continues. Throws invalid_input for labels that do not fit the loss or are out of range (naming the sample),
+// an empty dataset, an eval-form model with `initialize`, a loss that became NaN or infinity (naming the step, the node
+// and the last snapshot), and a gradient with NaN or infinity after weights of its step were updated in the backward
+// pass. Throws usage for update_in_backward or lossy_activations with options that exclude them, and the errors of
+// find_snapshot(), refuse_other_training() and SnapshotFolder.
 Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
               const WorkControl& control = {});
 

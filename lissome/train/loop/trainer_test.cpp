@@ -115,7 +115,7 @@ class TiringSource : public BatchSource {
 
 }  // namespace
 
-TEST_CASE("workers are looked for once more where batches come to be waited for") {
+TEST_CASE("workers are tuned once more when batches become slow") {
   const Dataset data = make_line();
   TrainOptions options = make_options();
   options.epochs = 80, options.batch = 2;
@@ -181,7 +181,7 @@ std::string join(const std::vector<std::string>& notes) {
 
 }  // namespace
 
-TEST_CASE("slower than wanted, fewer samples run at once where that is faster and was left open") {
+TEST_CASE("when steps are slower than the target, an automatic batch runs fewer samples at once if that is faster") {
   const Dataset data = make_wide(1024, 512);
   TrainOptions options = make_options();
   options.optimizer = Sgd{.lr = 1e-6};
@@ -191,16 +191,17 @@ TEST_CASE("slower than wanted, fewer samples run at once where that is faster an
   const std::string notes = join(record.notes);
   CHECK_MESSAGE(notes.find("a batch by 512 samples at once takes 0.") != std::string::npos, notes);
   CHECK(record.batch < 1024);
-  CHECK(notes.find(std::to_string(record.batch) + " samples run at once from here on") != std::string::npos);
+  CHECK(notes.find(std::to_string(record.batch) + " samples run at once from now on") != std::string::npos);
   CHECK(record.steps == 3);  // an update sees as many samples as before
   options.batch = 1024;
   const TrainRecord asked = train(make_quadratic(512), data, nullptr, options).record;
-  CHECK(join(asked.notes).find("nothing about a step was left open") != std::string::npos);
+  CHECK(join(asked.notes).find("no setting of a step is automatic") != std::string::npos);
   CHECK(asked.batch == 1024);
 }
 
 TEST_CASE(
-    "slower than wanted, the precision that was left open is measured again, and a snapshot names what is taken") {
+    "when steps are slower than the target, an automatic precision is measured again, and a snapshot names the "
+    "choice") {
   const Dataset data = make_wide(256, 512);
   const TemporaryFolder folder;
   const auto make_wide_model = [] {
@@ -223,12 +224,13 @@ TEST_CASE(
   options.epochs = 3;
   options.monitor = {.window = 2, .target_step_seconds = 1e-9};
   const std::string notes = join(train(make_wide_model(), data, nullptr, options).record.notes);
-  CHECK_MESSAGE(notes.find("f32 is taken, as in the snapshot") != std::string::npos, notes);
-  const bool changed = notes.find("bf16 from here on: a step in bf16 takes 0.") != std::string::npos;
-  CHECK_MESSAGE(changed != (notes.find("f32 stays: a step in bf16 takes") != std::string::npos), notes);
+  CHECK_MESSAGE(notes.find("the precision is f32, as in the snapshot") != std::string::npos, notes);
+  const bool changed = notes.find("the precision is bf16 from now on: a step in bf16 takes 0.") != std::string::npos;
+  CHECK_MESSAGE(changed != (notes.find("the precision stays f32: a step in bf16 takes") != std::string::npos), notes);
   options.epochs = 4;
   const std::string later = join(train(make_wide_model(), data, nullptr, options).record.notes);
-  CHECK(later.find((changed ? "bf16" : "f32") + std::string(" is taken, as in the snapshot")) != std::string::npos);
+  CHECK(later.find(std::string("the precision is ") + (changed ? "bf16" : "f32") + ", as in the snapshot") !=
+        std::string::npos);
 }
 
 TEST_CASE("early stopping gives back the best weights; interrupted, what is there is returned") {
@@ -309,7 +311,7 @@ TEST_CASE("tied parameters train as one") {
   CHECK(at::allclose(step.gradients()[0], at::full({2, 2}, 5 * 4 * 0.5)));
 }
 
-TEST_CASE("a loss that is no number is told with the node that made it") {
+TEST_CASE("a loss that is NaN is reported with the node that computed it") {
   const Program model = parse_program(
       "dim n in 1..64\n"
       "input %x: f32[n, 1]\n"
@@ -413,7 +415,7 @@ TEST_CASE("weights that the last step made infinite, which no loss shows, are re
   CHECK_FALSE(std::filesystem::exists(folder.file("s")));
 }
 
-TEST_CASE("when the loss becomes no number, the last good snapshot is named and stays") {
+TEST_CASE("when the loss becomes NaN or infinity, the last good snapshot is named and stays") {
   const TemporaryFolder folder;
   TrainOptions options = make_options();
   options.optimizer = Sgd{.lr = 1e15};

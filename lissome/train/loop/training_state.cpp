@@ -11,7 +11,7 @@
 namespace lissome {
 namespace {
 
-constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();  // of numbers that never are NaN where they exist
+constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();  // stands for an absent number that is never NaN
 constexpr size_t kStepFields = 11, kEpochFields = 6;
 
 std::optional<double> present(double number) { return std::isnan(number) ? std::nullopt : std::optional(number); }
@@ -178,7 +178,7 @@ void restore_snapshot(const Snapshot& snapshot, const TrainingState& state) {
     if (best_metric) best = read_tensors(snapshot, "best", state.tensors);
   }
   if (state.scaler != nullptr) state.scaler->restore_state(snapshot.read_section("scaler"));
-  state.optimizer.restore_state(snapshot.read_section("optimizer"));  // changes nothing where it throws
+  state.optimizer.restore_state(snapshot.read_section("optimizer"));  // changes nothing if it throws
 
   std::vector<at::Tensor> targets;
   for (const auto& [name, tensor] : state.tensors) targets.push_back(tensor);

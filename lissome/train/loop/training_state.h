@@ -1,5 +1,5 @@
-// All that changes while a training runs, put into a snapshot and taken out again. A part that is added to training and
-// has a state of its own (a loss scaler) gets a section here.
+// Saves everything that changes while a training runs into a snapshot, and restores it. Every part of training with a
+// state of its own, such as the loss scaler, has a section here.
 #pragma once
 
 #include "lissome/train/loop/early_stop.h"
@@ -11,14 +11,14 @@
 
 namespace lissome {
 
-// Where a training stands.
+// The position of a training.
 struct TrainingPlace {
-  int64_t epoch = 1;        // the one that runs
-  int64_t epoch_steps = 0;  // done of it
-  double losses = 0;        // of it: sum over its samples so far
+  int64_t epoch = 1;        // the running epoch
+  int64_t epoch_steps = 0;  // finished steps of this epoch
+  double losses = 0;        // sum over the samples of this epoch so far
   int64_t samples = 0;
-  double learning_rate = 0;  // of its last step
-  double seconds = 0;        // spent on it
+  double learning_rate = 0;  // of the last step
+  double seconds = 0;        // spent on this epoch
 };
 
 struct TrainingState {
@@ -32,9 +32,9 @@ struct TrainingState {
   TrainRecord& record;
 };
 
-// The default CPU generator goes with it. Entries are the tensors themselves, not copies, where they are on the CPU.
+// Includes the state of the default CPU generator. Entries on the CPU are the tensors themselves, not copies.
 Snapshot make_snapshot(const TrainingState& state, TrainingFacts facts);
-// Checks all entries before it changes anything. Throws invalid_input for what lacks or does not fit.
+// Checks all entries before it changes anything. Throws invalid_input for entries that are missing or do not fit.
 void restore_snapshot(const Snapshot& snapshot, const TrainingState& state);
 
 }  // namespace lissome

@@ -9,7 +9,7 @@
 namespace lissome {
 namespace {
 
-// Outputs behind the loss.
+// The outputs behind the loss.
 std::vector<at::Tensor> list_outputs(const std::vector<c10::IValue>& results) {
   std::vector<at::Tensor> outputs;
   for (size_t i = 1; i < results.size(); ++i) {

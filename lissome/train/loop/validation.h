@@ -1,4 +1,4 @@
-// A look at data that is not trained on, with the weights as they are now, in eval form.
+// Measures loss and metrics on data that is not trained on, with the current weights, in eval form.
 #pragma once
 
 #include <optional>
@@ -18,9 +18,9 @@ struct ValidationResult {
   std::vector<std::pair<std::string, double>> metrics;
 };
 
-// `program` is in eval form and gives its loss first; `batch` samples at once, and never fewer than `least`: what is
-// left then is left out. Metrics are the ready ones that fit, then `metrics`; all need labels. Nothing where no batch
-// is full, and where the work was stopped.
+// `program` is in eval form and its first output is the loss. Runs `batch` samples at once; a last batch of fewer than
+// `least` samples is left out. Metrics are the built-in ones that fit, then `metrics`; all need labels. Empty if there
+// is no full batch or if the work was stopped.
 std::optional<ValidationResult> validate(const Program& program, const Dataset& data, int64_t batch, int64_t least,
                                          const std::vector<TrainMetric>& metrics, const WorkControl& control);
 

@@ -45,7 +45,7 @@ TEST_CASE("the monitor knows the mean and deviation of its window") {
   EXPECT_ERROR(invalid_input, PerformanceMonitor({.target_step_seconds = 0.0}), "above 0");
 }
 
-TEST_CASE("steps that take 1.2 times the target are told once, and again after they were fast") {
+TEST_CASE("steps that take 1.2 times the target are reported once, and again after they were fast") {
   PerformanceMonitor monitor({.window = 10, .target_step_seconds = 0.1});
   CHECK(run(monitor, 50, [](int64_t i) { return make_step(i, 0.119); }).empty());
   const auto notices = run(monitor, 50, [](int64_t i) { return make_step(i, 0.13); });
@@ -56,7 +56,7 @@ TEST_CASE("steps that take 1.2 times the target are told once, and again after t
   CHECK(run(monitor, 10, [](int64_t i) { return make_step(i, 0.2); }).size() == 1);
 }
 
-TEST_CASE("waiting for data is told") {
+TEST_CASE("waiting for data is reported") {
   PerformanceMonitor monitor({.window = 10});
   CHECK(run(monitor, 30, [](int64_t i) { return make_step(i, 0.1, 0.049); }).empty());
   const auto notices = run(monitor, 30, [](int64_t i) { return make_step(i, 0.1, 0.08); });
@@ -64,7 +64,7 @@ TEST_CASE("waiting for data is told") {
   CHECK(notices[0].find("80.00 %") != std::string::npos);
 }
 
-TEST_CASE("memory that grows from window to window is told, noise and one jump are not") {
+TEST_CASE("memory that grows from window to window is reported, noise and one jump are not") {
   const auto notice = [](const auto& memory) {
     PerformanceMonitor monitor({.window = 10});
     return run(monitor, 200, [&](int64_t i) { return make_step(i, 0.1, 0, memory(i)); });

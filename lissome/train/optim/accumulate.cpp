@@ -29,13 +29,13 @@ std::vector<at::Tensor> add_scale(std::vector<at::Tensor> inputs, const std::opt
   return inputs;
 }
 
-// A step that is planned for a whole batch gets the scale beside it.
+// Adds the size of the loss scale to the budget of a step.
 TrainingStepOptions complete(TrainingStepOptions options, const std::optional<LossScaler>& scaler) {
   if (options.budget && scaler) options.budget->sizes.push_back({});
   return options;
 }
 
-// Random numbers as they were, unless the run that drew them is kept.
+// Restores random numbers unless the run that drew them is kept.
 class RandomKeeper {
  public:
   RandomKeeper() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
@@ -69,7 +69,7 @@ std::vector<at::Tensor> cut(const std::vector<at::Tensor>& batch, int64_t first,
   return part;
 }
 
-// So many samples, over and over the same.
+// Repeats the samples of a batch up to `count`.
 std::vector<at::Tensor> grow(const std::vector<at::Tensor>& batch, int64_t count) {
   std::vector<at::Tensor> grown;
   const at::Tensor samples = at::arange(count, at::kLong).remainder(batch.front().size(0));
@@ -120,7 +120,7 @@ double BatchStep::weigh(const std::vector<at::Tensor>& inputs) const {
   return weigh_labels(loss_, inputs.back(), inputs.front().size(0));
 }
 
-// Its loss, without the scale.
+// Returns the loss of the part without the scale.
 double BatchStep::run_part(std::vector<at::Tensor> inputs, const GradientTaker* taker) {
   last_inputs_ = add_scale(std::move(inputs), scaler_);
   return step_.run(last_inputs_, nullptr, taker).at(0).item().toDouble() / loss_scale();
@@ -155,7 +155,7 @@ double BatchStep::run_parts(const std::vector<at::Tensor>& batch, const std::vec
   for (const Part& part : parts) {
     const std::vector<at::Tensor> inputs = cut(batch, part.first, part.count);
     const double weight = weigh(inputs);
-    if (weight == 0 && all > 0) continue;  // a mean over nothing is no number, and counts for nothing
+    if (weight == 0 && all > 0) continue;  // a mean over no labels is NaN and must not count
     state_.prepare();
     loss += run_part(inputs, nullptr) * (weight / all);
     state_.take(inputs);
@@ -165,7 +165,7 @@ double BatchStep::run_parts(const std::vector<at::Tensor>& batch, const std::vec
   return loss;
 }
 
-// Nothing when memory does not suffice; then everything is as before.
+// Empty if memory does not suffice; everything is then as before.
 std::optional<double> BatchStep::try_parts(const std::vector<at::Tensor>& batch, const std::vector<Part>& parts,
                                            const GradientTaker* taker) {
   RandomKeeper random;
@@ -174,7 +174,7 @@ std::optional<double> BatchStep::try_parts(const std::vector<at::Tensor>& batch,
     state_.restore();
     random.restore();
     gradients_.clear(), last_inputs_.clear();
-    step_.release_memory();  // of sizes that smaller parts do not need
+    step_.release_memory();  // smaller parts do not need memory of this size
   };
   try {
     return run_parts(batch, parts, taker);
@@ -211,14 +211,15 @@ double BatchStep::run(const std::vector<at::Tensor>& batch, const GradientTaker*
     if (gives_gradients_)
       throw_error(ErrorKind::over_budget, "a training step of ", largest,
                   " samples does not fit into memory: ", refusal_,
-                  ".\n      Its weights are updated in the backward pass, so it cannot be run in parts: give a smaller "
+                  ".\n      Its weights are updated in the backward pass, so it cannot run in parts. Give a smaller "
                   "batch or more memory");
     if (fixed_ || largest / 2 < range_.first)
       throw_error(ErrorKind::over_budget, "a training step of ", largest, " samples, the fewest that the model takes, ",
                   "does not fit into memory: ", refusal_, ". Give more memory");
     at_once_ = largest / 2;
     notes_.push_back(std::to_string(largest) + " samples at once do not fit into memory (" + refusal_ +
-                     "); from here on " + std::to_string(at_once_) + " run at once, updates see as many as before");
+                     "); from now on " + std::to_string(at_once_) +
+                     " samples run at once, and updates see as many as before");
   }
 }
 
@@ -227,7 +228,7 @@ void BatchStep::note_update(bool skipped) {
 }
 
 bool BatchStep::try_size(const std::vector<at::Tensor>& batch, int64_t size) {
-  step_.release_memory();  // of the size tried before
+  step_.release_memory();  // frees the memory of the size before
   std::vector<at::Tensor> grown;
   try {
     grown = grow(batch, size);

@@ -221,7 +221,7 @@ TEST_CASE("a part that does not fit is halved until it does; the update is the s
     CHECK(step.at_once() == 256);
     REQUIRE(step.notes().size() == 2);
     CHECK(step.notes()[0].find("1024 samples at once do not fit") == 0);
-    CHECK(step.notes()[1].find("256 run at once") != std::string::npos);
+    CHECK(step.notes()[1].find("256 samples run at once") != std::string::npos);
     check_close(run(step, source, 0, 1024), wanted, 1e-6);
     CHECK(step.notes().size() == 2);
   }

@@ -1,4 +1,4 @@
-// Functions that see or change gradients between backward and the optimizer's step, by the names of parameters.
+// Functions that read or change gradients between the backward pass and the optimizer's step, by parameter name.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,11 +10,11 @@
 
 namespace lissome {
 
-// Gets the gradient of one parameter; returns what shall stand in its place, of the same sizes and dtype, or an
-// undefined tensor to keep it. The next step overwrites the gradient: clone what shall last.
+// Takes the gradient of one parameter. Returns its replacement of the same sizes and dtype, or an undefined tensor to
+// keep it. The next step overwrites the gradient: clone it to keep it longer.
 using GradientHook = std::function<at::Tensor(const std::string& name, const at::Tensor& gradient)>;
 
-// Removes its hook when asked to, not when it goes out of scope. Outliving the hooks is harmless.
+// Removes its hook by remove(), not by its destructor. It may outlive the hooks.
 class GradientHookHandle {
  public:
   void remove();
@@ -26,18 +26,18 @@ class GradientHookHandle {
 
 class GradientHooks {
  public:
-  // For every parameter whose name fits the shell-style pattern. Hooks are called in the order in which they were
-  // added, each with what the one before made.
+  // Adds a hook for every parameter whose name matches the shell-style pattern. Hooks are called in the order in which
+  // they were added, each with the result of the one before.
   GradientHookHandle add(const std::string& pattern, GradientHook hook);
 
-  // Changes the elements of `gradients`, which go with `names`; undefined ones stay. Throws invalid_input for a hook
-  // that returns other sizes or another dtype.
+  // Applies the hooks to `gradients`, in the order of `names`. Skips undefined gradients. Throws invalid_input for a
+  // hook that returns other sizes or another dtype.
   void apply(const std::vector<std::string>& names, std::vector<at::Tensor>& gradients) const;
 
  private:
   struct Entry {
     std::string pattern;
-    std::shared_ptr<GradientHook> hook;  // holds no function any more when removed
+    std::shared_ptr<GradientHook> hook;  // holds no function after remove()
   };
   std::vector<Entry> entries_;
 };

@@ -1,4 +1,4 @@
-// Which of its results a convolution_backward gives.
+// The mask of a convolution_backward: which of its results it computes.
 #pragma once
 
 #include <array>
@@ -10,9 +10,9 @@ namespace lissome {
 
 using GradientMask = std::array<bool, 3>;  // of the data, the weight, the bias
 
-// Nothing where the node is no convolution_backward, or its mask is computed.
+// Empty if the node is not a convolution_backward or its mask is not a constant.
 std::optional<GradientMask> read_gradient_mask(const Node& node);
-// The node with the results of `mask` alone; the others are none.
+// The node with only the results of `mask`; the others are none values.
 Node take_gradients(Program& program, const Node& node, const GradientMask& mask);
 
 }  // namespace lissome

@@ -33,10 +33,10 @@ constexpr std::array kInitializers = {
 
 enum class Follower : uint8_t { other, relu, tanh };
 
-// What a weight is to the node that reads it.
+// The use of a weight by the node that reads it.
 struct WeightUse {
   enum class Kind : uint8_t { unknown, norm_weight, bias, convolution, product } kind = Kind::unknown;
-  bool inputs_first = false;  // dimensions 0 and 1 are inputs and outputs, not the other way round
+  bool inputs_first = false;  // dimension 0 is inputs and dimension 1 outputs, not the other way round
   Follower follower = Follower::other;
 };
 
@@ -55,7 +55,7 @@ bool is_norm(std::string_view name) { return name.find("norm") != std::string_vi
 bool is_convolution(std::string_view name) { return name.find("conv") != std::string_view::npos; }
 bool is_turn(std::string_view name) { return is_one_of(name, {"t", "transpose", "permute", "numpy_T"}); }
 
-// What hands values on without changing their spread much: an activation behind it is the one that follows.
+// Ops that hardly change the variance of values: an activation behind them is the follower.
 bool hands_on(std::string_view name) {
   return is_norm(name) || is_turn(name) ||
          is_one_of(name, {"add", "dropout", "view", "reshape", "flatten", "contiguous", "clone", "unsqueeze", "squeeze",
@@ -116,7 +116,7 @@ class UseReader {
       if (act != nullptr && *act != "none") return name_follower(*act);
     }
     const Node* next = &node;
-    // A chain in a program without cycles ends; a node that does not hand on ends it.
+    // The chain ends, because a program has no cycles, at the latest at a node that does not hand values on.
     while ((next = first_use(next->result()).first) != nullptr) {
       const std::string_view name = base_name(*next);
       if (!hands_on(name)) return name_follower(name);
@@ -160,7 +160,8 @@ std::string_view fill_smart(const at::Tensor& weight, const WeightUse& use, cons
   return "xavier_uniform";
 }
 
-// Through the inverse of the distribution: uniform between the two cuts' quantiles, as torch.nn.init.trunc_normal_.
+// Applies the inverse of the distribution to uniform numbers between the quantiles of the two cuts, as
+// torch.nn.init.trunc_normal_ does.
 void fill_truncated(const at::Tensor& weight, double deviation, const at::Generator& generator) {
   const double share = std::erf(2 / std::numbers::sqrt2);
   weight.uniform_(-share, share, generator).erfinv_().mul_(deviation * std::numbers::sqrt2);
@@ -193,10 +194,11 @@ std::string_view fill_plainly(const at::Tensor& weight, const InitializerName& r
 void check_options(const InitializeOptions& options) {
   if (!options.scale) return;
   if (options.initializer == Initializer::smart) {
-    throw_error(ErrorKind::invalid_input, "the initializer 'smart' takes no scale: it follows from the sizes");
+    throw_error(ErrorKind::invalid_input,
+                "the initializer 'smart' takes no scale, because its scale follows from the sizes");
   }
   if (!(*options.scale > 0)) {
-    throw_error(ErrorKind::invalid_input, "the scale of an initializer is above 0, not ", *options.scale);
+    throw_error(ErrorKind::invalid_input, "the scale of an initializer must be above 0, not ", *options.scale);
   }
 }
 

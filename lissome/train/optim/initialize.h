@@ -1,4 +1,4 @@
-// First values of weights. `smart` chooses by what the program does with each weight; the others fill all alike.
+// Initial values of weights. `smart` chooses by the use of each weight in the program; the others fill all alike.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 namespace lissome {
 
 enum class Initializer : uint8_t {
-  smart,  // Kaiming normal (fan_out) for convolutions and before ReLU; before tanh Xavier normal with its gain of 5/3;
-          // else Xavier uniform
-  uniform,           // in [-scale, scale], 0.05
-  normal,            // of deviation `scale`, 0.02
-  truncated_normal,  // the same, cut off at two deviations
-  orthogonal,        // times `scale`, 1; what has more dimensions counts as rows of its first
+  smart,    // Kaiming normal (fan_out) for convolutions and before ReLU, Xavier normal with gain 5/3 before tanh, else
+            // Xavier uniform
+  uniform,  // in [-scale, scale]; default scale 0.05
+  normal,   // with deviation `scale`; default 0.02
+  truncated_normal,  // normal, cut off at two deviations
+  orthogonal,        // times `scale`, default 1; a weight of more dimensions is taken as rows of its first dimension
 };
 
-// "smart", "truncated_normal", ...; nothing for another name.
+// Finds an initializer by its name, such as "smart" or "truncated_normal"; empty for another name.
 std::optional<Initializer> find_initializer(std::string_view name);
 
 struct InitializeOptions {
@@ -31,12 +31,13 @@ struct InitializeOptions {
 
 struct InitializedWeight {
   std::string name;
-  std::string_view rule;  // "kaiming_normal", "xavier_normal", "zeros", "ones", ...; "kept": nothing known of it
+  std::string_view
+      rule;  // "kaiming_normal", "xavier_normal", "zeros", "ones", ...; "kept": the weight's use is unknown
 };
 
-// Writes into the program's parameters, in their order, the same numbers for the same seed. Whatever the initializer,
-// biases are zeros, weights of norms ones, and other parameters of fewer than two dimensions stay. Tied parameters are
-// filled once. Throws invalid_input for a scale with smart, or one that is not above 0.
+// Fills the program's parameters in their order; equal seeds give equal numbers. With every initializer, biases become
+// zeros, weights of norms become ones, and other parameters of fewer than two dimensions stay. Tied parameters are
+// filled once. Throws invalid_input for a scale with smart and for a scale that is not above 0.
 std::vector<InitializedWeight> initialize_weights(const Program& program, const InitializeOptions& options = {});
 
 }  // namespace lissome

@@ -27,10 +27,10 @@ at::Tensor take(const NamedTensors& state, std::string_view name, at::ScalarType
 
 LossScaler::LossScaler(const LossScalerOptions& options)
     : options_(options), scale_(static_cast<float>(options.initial)) {
-  check_scale_option(std::isfinite(scale_) && scale_ > 0, "it starts above 0", options.initial);
-  check_scale_option(options.growth > 1, "growth is above 1", options.growth);
-  check_scale_option(options.backoff > 0 && options.backoff < 1, "backoff is between 0 and 1", options.backoff);
-  check_scale_option(options.interval > 0, "the interval is above 0", static_cast<double>(options.interval));
+  check_scale_option(std::isfinite(scale_) && scale_ > 0, "the initial scale must be above 0", options.initial);
+  check_scale_option(options.growth > 1, "growth must be above 1", options.growth);
+  check_scale_option(options.backoff > 0 && options.backoff < 1, "backoff must be between 0 and 1", options.backoff);
+  check_scale_option(options.interval > 0, "the interval must be above 0", static_cast<double>(options.interval));
 }
 
 void LossScaler::update(bool skipped) {
@@ -53,7 +53,7 @@ NamedTensors LossScaler::state() const {
 void LossScaler::restore_state(const NamedTensors& state) {
   const auto scale = take(state, "loss_scale", at::kFloat).item<float>();
   const auto tracker = take(state, "growth_tracker", at::kLong).item<int64_t>();
-  check_scale_option(std::isfinite(scale) && scale > 0, "a saved one is above 0", scale);
+  check_scale_option(std::isfinite(scale) && scale > 0, "the saved scale must be above 0", scale);
   scale_ = scale, tracker_ = tracker;
 }
 

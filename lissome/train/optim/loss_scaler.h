@@ -1,5 +1,5 @@
-// Keeps small gradients of f16 from vanishing: the loss is multiplied by a scale, Optimizer::step divides the gradients
-// by it, and the scale follows what steps meet, as in torch.amp.GradScaler.
+// Keeps small f16 gradients from vanishing: the loss is multiplied by a scale, Optimizer::step divides the gradients by
+// it, and the scale adapts to overflows as in torch.amp.GradScaler.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace lissome {
 // Defaults are PyTorch's.
 struct LossScalerOptions {
   double initial = 65536, growth = 2, backoff = 0.5;
-  int64_t interval = 2000;  // steps without a skipped one after which the scale grows
+  int64_t interval = 2000;  // the scale grows after so many steps without a skipped one
 };
 
 class LossScaler {
@@ -21,12 +21,12 @@ class LossScaler {
   explicit LossScaler(const LossScalerOptions& options = {});
 
   double scale() const { return scale_; }
-  // After each step: `skipped` when a gradient was not finite. Growth ends where f32 does.
+  // To be called after each step. `skipped`: a gradient was not finite. The scale stays within f32.
   void update(bool skipped);
 
   // "loss_scale" f32[] and "growth_tracker" i64[], for snapshots.
   NamedTensors state() const;
-  // Throws invalid_input, changing nothing, for what state() does not give.
+  // Throws invalid_input for a state that state() cannot give, and then changes nothing.
   void restore_state(const NamedTensors& state);
 
  private:
@@ -35,8 +35,7 @@ class LossScaler {
   int64_t tracker_ = 0;  // steps since the scale changed
 };
 
-// `program`, whose first output is its loss, with a further input "loss_scale" f32[], which the first output is
-// multiplied by.
+// Adds an input "loss_scale" f32[] to `program` and multiplies its first output, the loss, by it.
 Program attach_loss_scale(const Program& program);
 
 }  // namespace lissome

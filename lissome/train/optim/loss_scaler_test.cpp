@@ -47,7 +47,7 @@ TEST_CASE("the state brings another scaler to the same place") {
 }
 
 TEST_CASE("options out of range are refused") {
-  EXPECT_ERROR(invalid_input, LossScaler({.initial = 0}), "starts above 0");
+  EXPECT_ERROR(invalid_input, LossScaler({.initial = 0}), "must be above 0");
   EXPECT_ERROR(invalid_input, LossScaler({.growth = 1}), "growth");
   EXPECT_ERROR(invalid_input, LossScaler({.backoff = 1}), "backoff");
   EXPECT_ERROR(invalid_input, LossScaler({.interval = 0}), "interval");

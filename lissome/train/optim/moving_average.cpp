@@ -10,7 +10,7 @@ namespace lissome {
 MovingAverage::MovingAverage(std::vector<at::Tensor> tensors, double decay)
     : tensors_(std::move(tensors)), decay_(decay) {
   if (!(decay >= 0 && decay <= 1)) {
-    throw_error(ErrorKind::invalid_input, "the decay of a moving average is in 0..1, not ", decay);
+    throw_error(ErrorKind::invalid_input, "the decay of a moving average must be in 0..1, not ", decay);
   }
   for (const at::Tensor& tensor : tensors_) averages_.push_back(tensor.detach().clone());
 }

@@ -1,4 +1,4 @@
-// An exponential moving average of weights, which often generalizes better than the last weights do; as
+// An exponential moving average of weights, which often generalizes better than the last weights. It equals
 // torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn.
 #pragma once
 
@@ -10,14 +10,15 @@ namespace lissome {
 
 class MovingAverage {
  public:
-  // Begins as a copy of `tensors`. Throws invalid_input unless decay is in 0..1.
+  // Starts as a copy of `tensors`. Throws invalid_input unless decay is in 0..1.
   explicit MovingAverage(std::vector<at::Tensor> tensors, double decay = 0.999);
 
-  // After each optimizer step: average = decay * average + (1 - decay) * tensor. Integers (counters) are copied.
+  // To be called after each optimizer step: average = decay * average + (1 - decay) * tensor. Integers (counters) are
+  // copied.
   void update();
-  // Exchanges the averages and the weights: to validate with the averages, and again to train on.
+  // Exchanges averages and weights. Call it once to validate with the averages and once more to continue training.
   void swap();
-  // In the order of the tensors; for snapshots, which write into them.
+  // The averages in the order of the tensors, for snapshots, which write into them.
   const std::vector<at::Tensor>& averages() const { return averages_; }
 
  private:

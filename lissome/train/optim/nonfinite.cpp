@@ -7,9 +7,9 @@
 
 namespace lissome {
 
-bool holds_only_numbers(const at::Tensor& tensor) {
+bool is_all_finite(const at::Tensor& tensor) {
   if (!tensor.is_floating_point() || tensor.numel() == 0) return true;
-  const auto [least, most] = at::aminmax(tensor);  // NaN where one is NaN
+  const auto [least, most] = at::aminmax(tensor);  // NaN if an element is NaN
   return std::isfinite(least.item().toDouble()) && std::isfinite(most.item().toDouble());
 }
 
@@ -18,7 +18,7 @@ std::string find_nonfinite_node(const Program& program, const std::vector<at::Te
   InterpretOptions options;
   options.observe = [&](const Node& node, std::span<const c10::IValue> results) {
     for (const c10::IValue& result : results) {
-      if (found.empty() && result.isTensor() && result.toTensor().defined() && !holds_only_numbers(result.toTensor()))
+      if (found.empty() && result.isTensor() && result.toTensor().defined() && !is_all_finite(result.toTensor()))
         found = describe_node(node);
     }
   };

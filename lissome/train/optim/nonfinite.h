@@ -1,4 +1,4 @@
-// Which node made a number that is none: what a person needs to know when a loss becomes NaN.
+// Finds the node that first computed NaN or infinity, to explain a loss that is not finite.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace lissome {
 
-// "aten::log of head (net.py:12)": the first node, with these inputs, of whose results one is not finite.
+// "aten::log of head (net.py:12)": the first node that gives NaN or infinity for these inputs.
 std::string find_nonfinite_node(const Program& program, const std::vector<at::Tensor>& inputs);
-// Whether all elements are numbers. Takes no memory beside the tensor's.
-bool holds_only_numbers(const at::Tensor& tensor);
+// Whether no element is NaN or infinity. Allocates no memory.
+bool is_all_finite(const at::Tensor& tensor);
 
 }  // namespace lissome

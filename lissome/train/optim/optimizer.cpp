@@ -22,34 +22,34 @@ void check_optimizer_option(bool holds, std::string_view rule, double seen) {
 }
 
 void check_betas(double beta1, double beta2) {
-  check_optimizer_option(beta1 >= 0 && beta1 < 1, "beta1 is at least 0 and below 1", beta1);
-  check_optimizer_option(beta2 >= 0 && beta2 < 1, "beta2 is at least 0 and below 1", beta2);
+  check_optimizer_option(beta1 >= 0 && beta1 < 1, "beta1 must be at least 0 and below 1", beta1);
+  check_optimizer_option(beta2 >= 0 && beta2 < 1, "beta2 must be at least 0 and below 1", beta2);
 }
 
 void check_own(const Lion& options) { check_betas(options.beta1, options.beta2); }
 void check_own(const Sgd& options) {
-  check_optimizer_option(options.momentum >= 0, "momentum is at least 0", options.momentum);
+  check_optimizer_option(options.momentum >= 0, "momentum must be at least 0", options.momentum);
   check_optimizer_option(!options.nesterov || options.momentum > 0, "nesterov needs a momentum above 0",
                          options.momentum);
   check_optimizer_option(!options.nesterov || options.dampening == 0, "nesterov needs a dampening of 0",
                          options.dampening);
 }
 void check_own(const Adafactor& options) {
-  check_optimizer_option(options.beta2_decay <= 0, "beta2_decay is at most 0", options.beta2_decay);
-  check_optimizer_option(options.eps1 >= 0 && options.eps2 >= 0, "eps1 and eps2 are at least 0",
+  check_optimizer_option(options.beta2_decay <= 0, "beta2_decay must be at most 0", options.beta2_decay);
+  check_optimizer_option(options.eps1 >= 0 && options.eps2 >= 0, "eps1 and eps2 must be at least 0",
                          std::min(options.eps1, options.eps2));
-  check_optimizer_option(options.d >= 1, "d is at least 1", options.d);
+  check_optimizer_option(options.d >= 1, "d must be at least 1", options.d);
 }
 void check_own(const auto& adam) {
   check_betas(adam.beta1, adam.beta2);
-  check_optimizer_option(adam.eps >= 0, "eps is at least 0", adam.eps);
+  check_optimizer_option(adam.eps >= 0, "eps must be at least 0", adam.eps);
 }
 
 void check_options(const OptimizerOptions& options) {
   std::visit(
       [](const auto& own) {
-        check_optimizer_option(own.lr >= 0, "lr is at least 0", own.lr);
-        check_optimizer_option(own.weight_decay >= 0, "weight_decay is at least 0", own.weight_decay);
+        check_optimizer_option(own.lr >= 0, "lr must be at least 0", own.lr);
+        check_optimizer_option(own.weight_decay >= 0, "weight_decay must be at least 0", own.weight_decay);
         check_own(own);
       },
       options);
@@ -68,7 +68,7 @@ void check_parameter(const Parameter& parameter) {
   }
 }
 
-// Of the dtype of its weight and dense in memory; sparse ones with every row named once.
+// The gradient in the dtype of its weight and contiguous; a sparse one with every row listed once.
 at::Tensor prepare_gradient(const at::Tensor& gradient, const Parameter& parameter) {
   const at::Tensor& weight = parameter.weight;
   if (gradient.sizes() != weight.sizes()) {
@@ -88,7 +88,7 @@ at::Tensor values_of(const at::Tensor& gradient) {
   return gradient.is_sparse() ? gradient.values().contiguous() : gradient;
 }
 
-// The rows that a sparse gradient names, as tensors of their own, and back.
+// Copies the rows of a sparse gradient into tensors of their own; put_rows() writes them back.
 UpdateTensors take_rows(const UpdateTensors& whole) {
   const at::Tensor rows = whole.gradient.indices()[0];
   UpdateTensors taken = {whole.weight.index_select(0, rows), values_of(whole.gradient), {}, {}};
@@ -103,10 +103,11 @@ void put_rows(const UpdateTensors& taken, const UpdateTensors& whole) {
   for (size_t i = 0; i < taken.states.size(); ++i) whole.states[i].index_copy_(0, rows, taken.states[i]);
 }
 
-constexpr int64_t kStretchBytes = 32 << 20;  // of states, and of weights, that lie in memory at once, twice
+constexpr int64_t kStretchBytes =
+    32 << 20;  // bytes of states, and of weights, in one stretch; two stretches are in memory at once
 constexpr int64_t kAlignment = 64;
 
-// In a file: aligned for the kernels.
+// Bytes of a state in the file, rounded up to the alignment of kernels.
 int64_t count_bytes(const StateForm& form) {
   const int64_t bytes = count_elements(form.sizes) * static_cast<int64_t>(c10::elementSize(form.dtype));
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -124,14 +125,14 @@ Optimizer::Optimizer(std::vector<Parameter> parameters, const OptimizerOptions& 
   check_options(options);
   const double weight_decay = std::visit([](const auto& own) { return own.weight_decay; }, options);
   std::set<std::string> names;
-  std::set<const void*> places;
+  std::set<const void*> memory;
   std::vector<bool> fitted(groups.size());
   for (Parameter& parameter : parameters) {
     check_parameter(parameter);
     if (!names.insert(parameter.name).second) {
       throw_error(ErrorKind::invalid_input, "optimizer: there are two parameters named ", quote(parameter.name));
     }
-    if (parameter.weight.numel() > 0 && !places.insert(parameter.weight.data_ptr()).second) {
+    if (parameter.weight.numel() > 0 && !memory.insert(parameter.weight.data_ptr()).second) {
       throw_error(ErrorKind::invalid_input, "optimizer: ", quote(parameter.name),
                   " is tied to a parameter before it; give tied weights once, with the sum of their gradients");
     }
@@ -149,7 +150,7 @@ Optimizer::Optimizer(std::vector<Parameter> parameters, const OptimizerOptions& 
   }
   for (size_t i = 0; i < groups.size(); ++i) {
     if (fitted[i]) continue;
-    throw_error(ErrorKind::invalid_input, "optimizer: no parameter fits the pattern ", quote(groups[i].pattern),
+    throw_error(ErrorKind::invalid_input, "optimizer: no parameter matches the pattern ", quote(groups[i].pattern),
                 "; the first is named ", quote(names.empty() ? "" : *names.begin()));
   }
   plan_stretches(offload);
@@ -160,20 +161,20 @@ void Optimizer::plan_stretches(const std::string& offload) {
     stretches_ = {{0, trained_.size(), {}}};
     return;
   }
-  int64_t offset = 0, waiting = 0;  // of states; bytes of the stretch's weights that lie in a file
+  int64_t offset = 0, offloaded = 0;  // of states in the file; bytes of the stretch's weights that are offloaded
   for (size_t i = 0; i < trained_.size(); ++i) {
     Trained& trained = trained_[i];
     if (!trained.parameter.weight.is_cpu())
-      throw_error(ErrorKind::unsupported, "optimizer: states are offloaded from main memory alone, and ",
-                  quote(trained.parameter.name), " is not there");
+      throw_error(ErrorKind::unsupported, "optimizer: states can be offloaded only for weights on the CPU, and ",
+                  quote(trained.parameter.name), " is on another device");
     const at::Tensor& weight = trained.parameter.weight;
-    const int64_t more = waits_in_file(weight) ? static_cast<int64_t>(weight.nbytes()) : 0;
+    const int64_t more = is_offloaded(weight) ? static_cast<int64_t>(weight.nbytes()) : 0;
     if (stretches_.empty() || offset - stretches_.back().bytes.begin >= kStretchBytes ||
-        waiting + more > kStretchBytes) {
+        offloaded + more > kStretchBytes) {
       stretches_.push_back({i, i, {offset, offset}});
-      waiting = 0;
+      offloaded = 0;
     }
-    waiting += more;
+    offloaded += more;
     trained.place.begin = offset;
     for (const StateForm& form : list_states(options_, trained.parameter.weight)) offset += count_bytes(form);
     trained.place.end = offset;
@@ -182,7 +183,7 @@ void Optimizer::plan_stretches(const std::string& offload) {
   file_ = std::make_shared<const OffloadFile>(offload, offset);
 }
 
-// Zeros.
+// New states, filled with zeros.
 std::vector<at::Tensor> Optimizer::make_states(const Trained& trained) const {
   std::vector<at::Tensor> states;
   int64_t offset = trained.place.begin;
@@ -196,13 +197,14 @@ std::vector<at::Tensor> Optimizer::make_states(const Trained& trained) const {
   return states;
 }
 
-// Undefined where the parameter stays.
+// Undefined if the parameter is not updated.
 at::Tensor Optimizer::prepare(const Trained& trained, const at::Tensor& gradient) const {
   if (!gradient.defined() || trained.frozen || gradient.numel() == 0) return {};
   const bool dense_only =
-      std::holds_alternative<Adafactor>(options_) || has_byte_states(options_, trained.parameter.weight);
+      std::holds_alternative<Adafactor>(options_) || has_8bit_states(options_, trained.parameter.weight);
   if (gradient.is_sparse() && dense_only) {
-    throw_error(ErrorKind::unsupported, "optimizer: Adafactor and byte states take no sparse gradient, and that of ",
+    throw_error(ErrorKind::unsupported,
+                "optimizer: Adafactor and 8-bit states take no sparse gradients, and the gradient of ",
                 quote(trained.parameter.name), " is sparse");
   }
   return prepare_gradient(gradient, trained.parameter);
@@ -238,7 +240,7 @@ double Optimizer::update(size_t parameter, const at::Tensor& gradient, const Ste
   const at::Tensor values = values_of(prepared);
   const double norm = std::sqrt(sum_all_squares({&values, 1})) / options.loss_scale;
   if (!std::isfinite(norm)) return norm;
-  // Backward passes come to parameters from the last to the first, as a rule.
+  // Backward passes usually reach parameters from the last to the first.
   if (file_) file_->fetch(trained.place);
   if (file_ && parameter > 0) file_->fetch(trained_[parameter - 1].place);
   update_some(parameter, {&prepared, 1}, options, 1 / options.loss_scale);
@@ -265,13 +267,13 @@ void Optimizer::update_all(std::span<const at::Tensor> gradients, const StepOpti
   }
 }
 
-// Ahead of its updates.
+// Starts to read states and weights of a stretch ahead of its updates.
 void Optimizer::fetch(const Stretch& stretch) const {
   file_->fetch(stretch.bytes);
   for (size_t i = stretch.first; i < stretch.last; ++i) fetch_weight(trained_[i].parameter.weight);
 }
 
-// Of the parameters from `first` on, a gradient each.
+// Updates the parameters from `first` on, one for each gradient.
 void Optimizer::update_some(size_t first, std::span<const at::Tensor> gradients, const StepOptions& options,
                             double gradient_scale) {
   const double lr = options.lr.value_or(std::visit([](const auto& own) { return own.lr; }, options_));
@@ -293,7 +295,7 @@ void Optimizer::update_some(size_t first, std::span<const at::Tensor> gradients,
       rows.emplace_back(take_rows(tensors), tensors);
       tensors = rows.back().first;
     }
-    calls.push_back(make_update(options_, moment, has_byte_states(options_, trained.parameter.weight)));
+    calls.push_back(make_update(options_, moment, has_8bit_states(options_, trained.parameter.weight)));
     if (!fits_kernels(tensors.weight)) {
       update_by_ops(calls.back(), tensors);
       continue;
@@ -340,7 +342,7 @@ void Optimizer::restore_state(const NamedTensors& state) {
     const at::Tensor& weight = trained.parameter.weight;
     trained.states.clear();
     trained.steps = 0;
-    if (!unread.contains(trained.parameter.name + "/step")) continue;  // it had no gradient yet
+    if (!unread.contains(trained.parameter.name + "/step")) continue;  // the parameter had no gradient yet
     trained.steps = take(trained.parameter.name + "/step", {}, at::kLong).item<int64_t>();
     for (const StateForm& form : list_states(options_, weight)) {
       const std::string name = trained.parameter.name + "/" + std::string(form.name);

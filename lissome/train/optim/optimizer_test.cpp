@@ -187,7 +187,7 @@ TEST_CASE("a sparse gradient changes the rows that it names, and their bf16 copi
     const at::Tensor rows = at::tensor({3, 9, 3}, at::kLong);
     const at::Tensor gradient = at::sparse_coo_tensor(rows.unsqueeze(0), at::ones({3, 7}), {50, 7});
     if (std::holds_alternative<Adafactor>(options)) {
-      EXPECT_ERROR(unsupported, optimizer.step({gradient}), "Adafactor and byte states take no sparse gradient",
+      EXPECT_ERROR(unsupported, optimizer.step({gradient}), "Adafactor and 8-bit states take no sparse gradients",
                    "'table'");
       continue;
     }
@@ -217,10 +217,10 @@ TEST_CASE("large weights are cut into parts") {
   CHECK(largest_difference(weight, exact) < 1e-6);
 }
 
-TEST_CASE("byte states take a quarter of the memory and reach the same minimum") {
+TEST_CASE("8-bit states take a quarter of the memory and reach the same minimum") {
   const at::Tensor goal = make_normal({100, 77}, 1), small_goal = make_normal({77}, 2);
-  for (const OptimizerOptions& options : {OptimizerOptions{AdamW{.lr = 0.05, .weight_decay = 0, .byte_states = true}},
-                                          OptimizerOptions{Adam{.lr = 0.05, .byte_states = true}}}) {
+  for (const OptimizerOptions& options : {OptimizerOptions{AdamW{.lr = 0.05, .weight_decay = 0, .states_8bit = true}},
+                                          OptimizerOptions{Adam{.lr = 0.05, .states_8bit = true}}}) {
     const at::Tensor weight = at::zeros({100, 77}), small = at::zeros({77});
     Optimizer optimizer({{"w", weight, {}}, {"small", small, {}}}, options);
     for (int step = 0; step < 400; ++step) optimizer.step({weight.sub(goal), small.sub(small_goal)});
@@ -237,18 +237,19 @@ TEST_CASE("byte states take a quarter of the memory and reach the same minimum")
     CHECK(same_bits(weight, copy));
     const at::Tensor sparse =
         at::sparse_coo_tensor(at::tensor({3}, at::kLong).unsqueeze(0), at::ones({1, 77}), {100, 77});
-    EXPECT_ERROR(unsupported, optimizer.step({sparse, {}}), "byte states take no sparse gradient", "'w'");
+    EXPECT_ERROR(unsupported, optimizer.step({sparse, {}}), "8-bit states take no sparse gradients", "'w'");
   }
 }
 
 TEST_CASE("an optimizer refuses what makes no sense") {
   const auto parameters = make_parameters();
-  EXPECT_ERROR(invalid_input, Optimizer(parameters, AdamW{.lr = -1}), "lr is at least 0, not -1");
+  EXPECT_ERROR(invalid_input, Optimizer(parameters, AdamW{.lr = -1}), "lr must be at least 0, not -1");
   EXPECT_ERROR(invalid_input, Optimizer(parameters, Adam{.beta2 = 1}), "beta2", "below 1, not 1");
   EXPECT_ERROR(invalid_input, Optimizer(parameters, Sgd{.nesterov = true}), "nesterov needs a momentum above 0");
   EXPECT_ERROR(invalid_input, Optimizer({parameters[0], parameters[0]}, Adam{}), "two parameters named 'layer.weight'");
   EXPECT_ERROR(invalid_input, Optimizer({parameters[0], {"tied", parameters[0].weight, {}}}, Adam{}), "'tied' is tied");
-  EXPECT_ERROR(invalid_input, Optimizer(parameters, Adam{}, {{.pattern = "head.*"}}), "no parameter fits", "'head.*'");
+  EXPECT_ERROR(invalid_input, Optimizer(parameters, Adam{}, {{.pattern = "head.*"}}), "no parameter matches",
+               "'head.*'");
   EXPECT_ERROR(invalid_input, Optimizer({{"n", at::zeros({2}, at::kLong), {}}}, Adam{}), "'n' is not a contiguous");
   EXPECT_ERROR(invalid_input, Optimizer({{"w", at::zeros({2}), at::zeros({2})}}, Adam{}), "bf16 copy of 'w'");
   Optimizer optimizer(parameters, Adam{});

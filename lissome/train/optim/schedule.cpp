@@ -1,4 +1,4 @@
-// The values, by the closed form of each shape.
+// Computes the values by the closed form of each shape.
 #include "lissome/train/optim/schedule.h"
 
 #include <algorithm>
@@ -16,39 +16,39 @@ void require(bool holds, std::string_view shape, std::string_view rule, double s
 }
 
 void check_shape(const ConstantRate& shape) {
-  require(shape.factor >= 0, "constant", "factor is at least 0", shape.factor);
+  require(shape.factor >= 0, "constant", "factor must be at least 0", shape.factor);
 }
 void check_shape(const LinearRate& shape) {
-  require(shape.start >= 0 && shape.start <= 1, "linear", "start is in 0..1", shape.start);
-  require(shape.end >= 0 && shape.end <= 1, "linear", "end is in 0..1", shape.end);
-  require(shape.steps > 0, "linear", "steps are at least 1", static_cast<double>(shape.steps));
+  require(shape.start >= 0 && shape.start <= 1, "linear", "start must be in 0..1", shape.start);
+  require(shape.end >= 0 && shape.end <= 1, "linear", "end must be in 0..1", shape.end);
+  require(shape.steps > 0, "linear", "steps must be at least 1", static_cast<double>(shape.steps));
 }
 void check_shape(const CosineRate& shape) {
-  require(shape.steps > 0, "cosine", "steps are at least 1", static_cast<double>(shape.steps));
-  require(shape.min >= 0, "cosine", "min is at least 0", shape.min);
+  require(shape.steps > 0, "cosine", "steps must be at least 1", static_cast<double>(shape.steps));
+  require(shape.min >= 0, "cosine", "min must be at least 0", shape.min);
 }
 void check_shape(const OneCycleRate& shape) {
-  require(shape.max > 0, "onecycle", "max is above 0", shape.max);
-  require(shape.steps > 1, "onecycle", "steps are at least 2", static_cast<double>(shape.steps));
-  require(shape.pct_start >= 0 && shape.pct_start <= 1, "onecycle", "pct_start is in 0..1", shape.pct_start);
-  require(shape.div_factor > 0, "onecycle", "div_factor is above 0", shape.div_factor);
-  require(shape.final_div_factor > 0, "onecycle", "final_div_factor is above 0", shape.final_div_factor);
+  require(shape.max > 0, "onecycle", "max must be above 0", shape.max);
+  require(shape.steps > 1, "onecycle", "steps must be at least 2", static_cast<double>(shape.steps));
+  require(shape.pct_start >= 0 && shape.pct_start <= 1, "onecycle", "pct_start must be in 0..1", shape.pct_start);
+  require(shape.div_factor > 0, "onecycle", "div_factor must be above 0", shape.div_factor);
+  require(shape.final_div_factor > 0, "onecycle", "final_div_factor must be above 0", shape.final_div_factor);
 }
 void check_shape(const StepRate& shape) {
-  require(shape.size > 0, "step", "size is at least 1", static_cast<double>(shape.size));
+  require(shape.size > 0, "step", "size must be at least 1", static_cast<double>(shape.size));
 }
 void check_shape(const MultiStepRate& shape) {
-  require(std::is_sorted(shape.milestones.begin(), shape.milestones.end()), "multistep", "milestones rise",
+  require(std::is_sorted(shape.milestones.begin(), shape.milestones.end()), "multistep", "milestones must rise",
           static_cast<double>(shape.milestones.size()));
 }
 void check_shape(const ExponentialRate& shape) {
-  require(shape.gamma > 0, "exponential", "gamma is above 0", shape.gamma);
+  require(shape.gamma > 0, "exponential", "gamma must be above 0", shape.gamma);
 }
 void check_shape(const PolynomialRate& shape) {
-  require(shape.steps > 0, "polynomial", "steps are at least 1", static_cast<double>(shape.steps));
+  require(shape.steps > 0, "polynomial", "steps must be at least 1", static_cast<double>(shape.steps));
 }
 void check_shape(const PlateauRate& shape) {
-  require(shape.factor > 0 && shape.factor < 1, "plateau", "factor is between 0 and 1", shape.factor);
+  require(shape.factor > 0 && shape.factor < 1, "plateau", "factor must be between 0 and 1", shape.factor);
 }
 
 RatePoint rate_at(const ConstantRate& shape, double rate, int64_t) { return {rate * shape.factor, {}}; }
@@ -63,7 +63,7 @@ RatePoint rate_at(const CosineRate& shape, double rate, int64_t step) {
   return {shape.min + (rate - shape.min) * (1 + std::cos(angle)) / 2, {}};
 }
 
-// One way of a cycle, from where the way before ends.
+// One phase of a cycle, from the end of the phase before.
 struct CyclePhase {
   double end;  // the step
   double from, to, momentum_from, momentum_to;
@@ -125,7 +125,7 @@ bool is_better(const PlateauRate& shape, double metric, double best) {
 Schedule::Schedule(double learning_rate, std::vector<SchedulePart> parts)
     : learning_rate_(learning_rate), parts_(std::move(parts)) {
   if (!(learning_rate >= 0) || learning_rate > std::numeric_limits<float>::max()) {
-    throw_error(ErrorKind::invalid_input, "a learning rate is at least 0 and a number in f32, not ", learning_rate);
+    throw_error(ErrorKind::invalid_input, "a learning rate must be at least 0 and fit f32, not ", learning_rate);
   }
   if (parts_.empty() || parts_.front().begin != 0) {
     throw_error(ErrorKind::invalid_input, "a schedule needs a first part that begins at step 0");
@@ -133,10 +133,11 @@ Schedule::Schedule(double learning_rate, std::vector<SchedulePart> parts)
   for (size_t i = 0; i < parts_.size(); ++i) {
     if (i > 0 && parts_[i].begin <= parts_[i - 1].begin) {
       throw_error(ErrorKind::invalid_input, "a part of the schedule begins at step ", parts_[i].begin,
-                  ", but the part before it at ", parts_[i - 1].begin);
+                  ", but the part before it begins at ", parts_[i - 1].begin);
     }
     if (parts_.size() > 1 && std::holds_alternative<PlateauRate>(parts_[i].shape)) {
-      throw_error(ErrorKind::invalid_input, "a plateau follows the metric, not the steps: it is a schedule alone");
+      throw_error(ErrorKind::invalid_input,
+                  "a plateau depends on the metric, not on steps, so it must be the only part of a schedule");
     }
     std::visit([](const auto& shape) { check_shape(shape); }, parts_[i].shape);
   }

@@ -19,7 +19,8 @@ namespace {
 double parse_number(std::string_view part, std::string_view text) {
   double value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) refuse(part, "what number is", text, "0.1, 3e-4, 10");
+  if (problem != std::errc() || end != text.data() + text.size())
+    refuse(part, "cannot read the number", text, "0.1, 3e-4, 10");
   return value;
 }
 
@@ -30,19 +31,19 @@ int64_t parse_count(std::string_view part, std::string_view text, int64_t steps_
   const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (problem != std::errc() || end != digits.data() + digits.size() || value < 0 ||
       __builtin_mul_overflow(value, epochs ? steps_per_epoch : 1, &steps)) {
-    refuse(part, "how many steps are", text, "1000 (steps), 30e (epochs)");
+    refuse(part, "cannot read the number of steps", text, "1000 (steps), 30e (epochs)");
   }
   return steps;
 }
 
-// The fields of one part; each is taken once by what knows it, what is left at the end is refused.
+// The fields of one part. Each is taken once by the code that knows it; fields left at the end are refused.
 class Fields {
  public:
   Fields(std::string_view part, std::string_view text, const ScheduleSetting& setting)
       : part_(part), setting_(setting) {
     for (const std::string& field : text.empty() ? std::vector<std::string>{} : split(text, ',')) {
       const size_t equals = field.find('=');
-      if (equals == std::string::npos) refuse(part_, "no value in", field, "key=value, joined by commas");
+      if (equals == std::string::npos) refuse(part_, "there is no value in", field, "key=value, joined by commas");
       given_.emplace_back(field.substr(0, equals), field.substr(equals + 1));
     }
   }
@@ -60,7 +61,7 @@ class Fields {
       value.push_back(parse_count(part_, item, setting_.steps_per_epoch));
     }
   }
-  // One of two words; `value` becomes whether it is the first.
+  // Reads one of two words; `value` tells whether it is the first.
   void take(std::string_view key, bool& value, std::string_view yes, std::string_view no) {
     const auto text = find(key);
     if (!text) return;
@@ -75,7 +76,8 @@ class Fields {
   // For fields that have no default.
   void require(std::string_view key) {
     const auto named = [&](const auto& field) { return field.first == key; };
-    if (std::none_of(given_.begin(), given_.end(), named)) refuse(part_, "missing field", key, "a value for it");
+    if (std::none_of(given_.begin(), given_.end(), named))
+      refuse(part_, "a value is missing for the field", key, "a value for it");
   }
 
  private:
@@ -193,7 +195,7 @@ const ShapeName& find_shape(std::string_view part, std::string_view name) {
   refuse(part, "there is no shape", name, join(known, ", "));
 }
 
-// A part as text, with its first step taken off.
+// The text of a part without its first step.
 struct PartText {
   std::string text;
   int64_t begin = 0;
@@ -204,7 +206,7 @@ std::vector<PartText> cut_parts(std::string_view text, const ScheduleSetting& se
   for (const std::string& part : split(text, '+')) {
     const size_t at = part.rfind('@');
     if (at == std::string::npos && !parts.empty()) {
-      refuse(part, "no first step in", part, "NAME@STEP for every part but the first, as in cosine@100");
+      refuse(part, "there is no first step in", part, "NAME@STEP for every part but the first, as in cosine@100");
     }
     if (at == std::string::npos) {
       parts.push_back({part, 0});
@@ -226,7 +228,7 @@ void read_part(const PartText& part, int64_t end, const ScheduleSetting& setting
   if (warm_up > 0 && warm_up >= end - begin)
     throw_error(ErrorKind::usage, "schedule ", quote(part.text), ": a warm-up of ", warm_up,
                 " steps leaves none of the ", end - begin,
-                " that there are\nGive a shorter one, or train for more steps (--epochs, a smaller --batch)");
+                " steps\nGive a shorter warm-up, or train for more steps (--epochs, a smaller --batch)");
   if (warm_up > 0) {
     parts.push_back({begin, LinearRate{.start = 1.0 / static_cast<double>(warm_up), .steps = warm_up}});
     begin += warm_up;

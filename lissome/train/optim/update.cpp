@@ -10,9 +10,9 @@ namespace lissome {
 namespace {
 
 constexpr int64_t kElementsPerJob = 65536;
-constexpr int64_t kLeastByteElements = 4096;  // below, bytes save nothing that counts
+constexpr int64_t kLeast8BitElements = 4096;  // 8-bit states of smaller weights save too little
 
-// Of both Adams: 1 - beta^step corrects moments that began at zero.
+// For AdamW and Adam: dividing by 1 - beta^step corrects moments that began at zero.
 AdamCall correct_moments(double lr, double beta1, double beta2, double eps, const UpdateMoment& moment) {
   const double step = static_cast<double>(moment.step);
   AdamCall call;
@@ -102,20 +102,20 @@ void point_states(LionCall& call, const std::vector<at::Tensor>& states) { call.
 
 }  // namespace
 
-bool has_byte_states(const OptimizerOptions& options, const at::Tensor& weight) {
+bool has_8bit_states(const OptimizerOptions& options, const at::Tensor& weight) {
   const bool asked = std::visit(
       [](const auto& own) {
-        if constexpr (requires { own.byte_states; }) return own.byte_states;
+        if constexpr (requires { own.states_8bit; }) return own.states_8bit;
         return false;
       },
       options);
-  return asked && fits_kernels(weight) && weight.numel() >= kLeastByteElements;
+  return asked && fits_kernels(weight) && weight.numel() >= kLeast8BitElements;
 }
 
 std::vector<StateForm> list_states(const OptimizerOptions& options, const at::Tensor& weight) {
   const std::vector<int64_t> sizes = weight.sizes().vec();
   const at::ScalarType dtype = weight.scalar_type();
-  if (has_byte_states(options, weight)) {
+  if (has_8bit_states(options, weight)) {
     const std::vector<int64_t> blocks = {(weight.numel() + kByteBlock - 1) / kByteBlock};
     return {{"exp_avg", sizes, at::kByte},
             {"exp_avg_scale", blocks, at::kFloat},
@@ -143,9 +143,9 @@ int64_t count_state_bytes(const OptimizerOptions& options, const at::Tensor& wei
   return bytes;
 }
 
-UpdateCall make_update(const OptimizerOptions& options, const UpdateMoment& moment, bool byte_states) {
+UpdateCall make_update(const OptimizerOptions& options, const UpdateMoment& moment, bool states_8bit) {
   const UpdateCall call = std::visit([&](const auto& own) { return make(own, moment); }, options);
-  if (!byte_states) return call;
+  if (!states_8bit) return call;
   return Adam8BitCall{.adam = std::get<AdamCall>(call)};
 }
 
@@ -175,7 +175,7 @@ void update_by_ops(const UpdateCall& call, const UpdateTensors& tensors) {
   std::visit(
       [&]<typename Call>(const Call& own) {
         if constexpr (std::is_same_v<Call, Adam8BitCall>) {
-          LISSOME_CHECK(false, "byte states are for weights that fit the kernels");
+          LISSOME_CHECK(false, "8-bit states are for weights that fit the kernels");
         } else {
           apply(own, tensors.weight, tensors.gradient.mul(own.on.gradient_scale), tensors.states);
         }

@@ -1,4 +1,4 @@
-// How low annealing of drops has to get for plans to fit.
+// The limit that annealing aims at so that the plans of its schedules fit.
 #pragma once
 
 #include <algorithm>
@@ -6,14 +6,13 @@
 
 namespace lissome {
 
-// The most bytes that annealed schedules may have at once by their judge, so that their plans take no more than
-// `wanted`. A plan takes a little more than its judge sees, and more than that where its buffers leave gaps between
-// them.
+// The most bytes that annealed schedules may have at once by the count of the judge, so that their plans take no more
+// than `wanted`. A plan takes a little more than the judge counts, and more still where buffers leave gaps.
 class AnnealingLimit {
  public:
   explicit AnnealingLimit(int64_t wanted) : wanted_(wanted) {}
 
-  // What the plan of a schedule with this peak takes.
+  // Records that the plan of a schedule with this peak takes `planned` bytes.
   void note(int64_t peak, int64_t planned) {
     unseen_ = std::min(unseen_, planned - peak);
     if (planned <= wanted_) {
@@ -23,9 +22,9 @@ class AnnealingLimit {
     }
   }
 
-  // Without gaps.
+  // The limit for plans without gaps.
   int64_t most() const { return wanted_ - unseen_; }
-  // Below what left gaps too large, but not below what fitted.
+  // Below the peaks whose plans left too large gaps, but not below the largest peak that fitted.
   int64_t careful() const {
     const auto less = static_cast<int64_t>(kLessRoom * static_cast<double>(too_much_));
     return std::min(most(), std::max(less, fitting_));

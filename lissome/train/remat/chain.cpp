@@ -1,6 +1,6 @@
 // See chain.h. best(i, k, m) is the least time in which the stages i to k run forward and backward with m slots beside
-// what entered stage i. Either stage i is run in one of its ways and the rest follows (option >= 0), or the stages
-// before some j run unsaved, j to k follow, and i to j - 1 start again from what entered them (split = j).
+// the input of stage i. Either stage i runs in one of its ways and the rest follows (option >= 0), or the stages before
+// some j run unsaved, j to k follow, and i to j - 1 are recomputed from their input (split = j).
 #include "lissome/train/remat/chain.h"
 
 #include <algorithm>
@@ -84,8 +84,8 @@ class ChainPlanner {
   void try_split(int first, int last, int split, int running, float forward) {
     const int kept = round_up(crossing(first, split));
     for (int memory = std::max(running, kept); memory <= slots_; ++memory) {
-      const float rest = *times(split, last, memory - kept), again = *times(first, split - 1, memory);
-      offer(first, last, memory, forward + rest + again, {-1, static_cast<int16_t>(split)});
+      const float rest = *times(split, last, memory - kept), repeated = *times(first, split - 1, memory);
+      offer(first, last, memory, forward + rest + repeated, {-1, static_cast<int16_t>(split)});
     }
   }
 

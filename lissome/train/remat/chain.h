@@ -7,24 +7,25 @@
 
 namespace lissome {
 
-// One way of running a stage so that its backward pass can follow. `extra` seconds are spent in the backward pass on
-// what was not saved.
+// One way of running a stage so that its backward pass can follow. The backward pass spends `extra` seconds on
+// recomputing what was not saved.
 struct StageOption {
   double extra = 0;
-  int64_t saved = 0;          // bytes that stay from forward to backward, what leaves the stage forward included
-  int64_t forward_peak = 0;   // most bytes of its own while it runs forward, the saved ones included
-  int64_t backward_peak = 0;  // the same for its backward pass, gradients that enter and leave included
+  int64_t saved = 0;          // bytes that stay from forward to backward, including the stage's outputs
+  int64_t forward_peak = 0;   // most bytes of the stage while it runs forward, saved bytes included
+  int64_t backward_peak = 0;  // most bytes during its backward pass, including gradients that enter and leave
 };
 
 struct ChainStage {
   double forward = 0, backward = 0;  // seconds
-  int64_t unsaved_peak = 0;          // bytes of its own while it runs forward and saves nothing but what leaves it
+  int64_t unsaved_peak = 0;          // most bytes while it runs forward and saves its outputs only
   std::vector<StageOption> options;  // at least one
 };
 
 struct Chain {
   std::vector<ChainStage> stages;
-  // crossing[i][j], i < j: bytes made in the stages i to j - 1 that enter stage j or a later one. crossing[i][i] is 0.
+  // crossing[i][j], i < j: bytes computed in the stages i to j - 1 that stage j or a later one reads. crossing[i][i] is
+  // 0.
   std::vector<std::vector<int64_t>> crossing;
 };
 
@@ -39,8 +40,8 @@ struct ChainPlan {
   double seconds = 0;
 };
 
-// The least time among schedules whose stored values stay until they are used, with memory cut into `slots` and sizes
-// rounded up. Work grows with stages^3 * slots: 60 stages take some milliseconds.
+// Finds the fastest schedule among those whose stored values stay until they are used. Memory is divided into `slots`
+// and sizes are rounded up. Work grows with stages^3 * slots; 60 stages take some milliseconds.
 ChainPlan plan_chain(const Chain& chain, int64_t memory, int slots = 500);
 
 }  // namespace lissome

@@ -10,15 +10,17 @@ namespace lissome {
 namespace {
 
 constexpr size_t kMostStages = 48;
-// Values of a stage that are small beside its largest are saved in every option; of the others, all subsets are tried.
+// Values of a stage that are much smaller than its largest (by this factor) are saved in every option. All subsets of
+// the others are tried.
 constexpr int64_t kSmallShare = 64;
 constexpr size_t kMostTried = 10;
 constexpr size_t kMostOptions = 10;
-// Of the limit that a chain is planned for, and how often its own is moved until what it makes fits.
+// The chain is planned for these multiples of the limit. Then its limit is moved at most kFittings times, until the
+// schedule fits.
 constexpr double kShares[] = {1, 1.5, 2, 3};
 constexpr int kFittings = 4;
 
-// Who reads the memory of a value, by owner, each node once.
+// By owner: the nodes that read its memory, each once.
 std::vector<std::vector<int>> list_readers(const StepModel& model) {
   std::vector<std::vector<int>> readers(model.owner.size());
   for (size_t i = 0; i < model.nodes.size(); ++i) {
@@ -64,7 +66,7 @@ class ChainMaker {
     return std::any_of(readers.begin(), readers.end(), [&](int reader) { return !node(reader).forward; });
   }
 
-  // Cuts stand behind nodes after which fewer bytes are still to be read forward than before and than later.
+  // Cuts the forward pass behind nodes after which fewer bytes are still to be read forward than before and after.
   void split_forward() {
     std::vector<int> order;
     for (size_t i = 0; i < model_.nodes.size(); ++i) {
@@ -110,7 +112,7 @@ class ChainMaker {
     return valleys;
   }
 
-  // A backward node belongs to the earliest stage that it or one before it reads.
+  // A backward node belongs to the earliest stage that this node or an earlier backward node reads.
   void split_backward() {
     made_.backward.resize(made_.forward.size());
     int stage = static_cast<int>(made_.forward.size()) - 1;
@@ -156,16 +158,16 @@ class ChainMaker {
     stage.forward = sum_seconds(made_.forward[at]);
     stage.backward = sum_seconds(made_.backward[at]);
     stage.unsaved_peak = find_forward_peak(number, {}, false);
-    made_.again.emplace_back();
-    for (const std::set<int>& dropped : choose_drops(number)) {
-      std::vector<int> again = insert_runs(number, dropped);
+    made_.backward_runs.emplace_back();
+    for (const std::set<int>& recomputed : choose_recomputed(number)) {
+      std::vector<int> runs = insert_runs(number, recomputed);
       StageOption option;
-      option.extra = sum_seconds(again) - stage.backward;
-      option.saved = count_saved(number, dropped);
-      option.forward_peak = find_forward_peak(number, dropped, true);
-      option.backward_peak = find_backward_peak(number, dropped, again);
+      option.extra = sum_seconds(runs) - stage.backward;
+      option.saved = count_saved(number, recomputed);
+      option.forward_peak = find_forward_peak(number, recomputed, true);
+      option.backward_peak = find_backward_peak(number, recomputed, runs);
       stage.options.push_back(option);
-      made_.again.back().push_back(std::move(again));
+      made_.backward_runs.back().push_back(std::move(runs));
     }
     made_.chain.stages.push_back(std::move(stage));
   }
@@ -184,16 +186,16 @@ class ChainMaker {
     return values;
   }
 
-  int64_t count_saved(int number, const std::set<int>& dropped) const {
+  int64_t count_saved(int number, const std::set<int>& recomputed) const {
     int64_t saved = 0;
     for (const int value : list_made(number)) {
-      if (leaves(value, number) || (is_read_backward(value) && !dropped.contains(value))) saved += bytes(value);
+      if (leaves(value, number) || (is_read_backward(value) && !recomputed.contains(value))) saved += bytes(value);
     }
     return saved;
   }
 
   // Most bytes of the stage's own while its forward nodes run.
-  int64_t find_forward_peak(int number, const std::set<int>& dropped, bool save) const {
+  int64_t find_forward_peak(int number, const std::set<int>& recomputed, bool save) const {
     const std::vector<int>& nodes = made_.forward[static_cast<size_t>(number)];
     int64_t now = 0, peak = 0;
     std::multimap<int, int64_t> ends;
@@ -201,7 +203,7 @@ class ChainMaker {
       for (const int value : node(position).results) {
         if (!is_owner(value)) continue;
         now += bytes(value);
-        const bool stays = leaves(value, number) || (save && is_read_backward(value) && !dropped.contains(value));
+        const bool stays = leaves(value, number) || (save && is_read_backward(value) && !recomputed.contains(value));
         if (!stays) ends.emplace(last_forward_reader(value), bytes(value));
       }
       peak = std::max(peak, now + node(position).scratch);
@@ -211,20 +213,20 @@ class ChainMaker {
     return peak;
   }
 
-  // Forward values that stay, what runs again and gradients, over the backward nodes of the stage.
-  int64_t find_backward_peak(int number, const std::set<int>& dropped, const std::vector<int>& again) const {
+  // Most bytes of kept forward values, recomputed values and gradients while the backward nodes of the stage run.
+  int64_t find_backward_peak(int number, const std::set<int>& recomputed, const std::vector<int>& runs) const {
     std::vector<int> last(model_.owner.size(), -1);
-    for (size_t i = 0; i < again.size(); ++i) {
-      for (const int value : node(again[i]).reads) {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      for (const int value : node(runs[i]).reads) {
         if (owner(value) >= 0) last[static_cast<size_t>(owner(value))] = static_cast<int>(i);
       }
     }
-    // Gradients of later stages that are read here or before, and leaving ones, stay beyond the last node.
-    const int end = static_cast<int>(again.size());
+    // Gradients of later stages that earlier stages read too, and outputs, stay beyond the last node.
+    const int end = static_cast<int>(runs.size());
     int64_t now = 0, peak = 0;
-    std::vector<int64_t> frees(again.size() + 1, 0);
+    std::vector<int64_t> frees(runs.size() + 1, 0);
     for (const int value : list_made(number)) {
-      if (dropped.contains(value) || !(is_read_backward(value) || leaves(value, number))) continue;
+      if (recomputed.contains(value) || !(is_read_backward(value) || leaves(value, number))) continue;
       now += bytes(value);
       if (last[static_cast<size_t>(value)] >= 0)
         frees[static_cast<size_t>(last[static_cast<size_t>(value)])] += bytes(value);
@@ -239,15 +241,15 @@ class ChainMaker {
         if (!is_read_after(id, number)) frees[static_cast<size_t>(last[value])] += bytes(id);
       }
     }
-    for (size_t i = 0; i < again.size(); ++i) {
-      for (const int value : node(again[i]).results) {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      for (const int value : node(runs[i]).results) {
         if (!is_owner(value)) continue;
         now += bytes(value);
-        const bool beyond = !node(again[i]).forward && is_read_after(value, number);
+        const bool beyond = !node(runs[i]).forward && is_read_after(value, number);
         const int until = beyond ? end : std::max(last[static_cast<size_t>(value)], static_cast<int>(i));
         frees[static_cast<size_t>(until)] += bytes(value);
       }
-      peak = std::max(peak, now + node(again[i]).scratch);
+      peak = std::max(peak, now + node(runs[i]).scratch);
       now -= frees[i];
     }
     return peak;
@@ -259,8 +261,8 @@ class ChainMaker {
     return !readers.empty() && !nodes.empty() && readers.back() > nodes.back();
   }
 
-  // The stage's backward nodes, and before each what has to run again for it.
-  std::vector<int> insert_runs(int number, const std::set<int>& dropped) const {
+  // The stage's backward nodes, each behind the nodes that it needs recomputed.
+  std::vector<int> insert_runs(int number, const std::set<int>& recomputed) const {
     std::vector<int> order;
     std::set<int> ran;  // forward nodes of the stage
     const auto provide = [&](const auto& self, int value) -> void {
@@ -268,7 +270,7 @@ class ChainMaker {
       if (source < 0) return;
       const int producer = model_.producer[static_cast<size_t>(source)];
       if (stage_of_[static_cast<size_t>(producer)] != number) return;
-      const bool kept = !dropped.contains(source) && (is_read_backward(source) || leaves(source, number));
+      const bool kept = !recomputed.contains(source) && (is_read_backward(source) || leaves(source, number));
       const auto run = [&](int position) {
         if (ran.contains(position)) return;
         for (const int read : node(position).reads) self(self, read);
@@ -277,7 +279,7 @@ class ChainMaker {
       };
       if (!kept && node(producer).repeatable) run(producer);
       if (value == source || !(ran.contains(producer))) return;
-      // A view of what was made again is taken again.
+      // A view of recomputed memory is taken anew.
       run(model_.producer[static_cast<size_t>(value)]);
     };
     for (const int position : made_.backward[static_cast<size_t>(number)]) {
@@ -287,8 +289,9 @@ class ChainMaker {
     return order;
   }
 
-  // What may go, with nothing dropped first: of all subsets of the larger values those that no other beats.
-  std::vector<std::set<int>> choose_drops(int number) const {
+  // Sets of values to recompute: of all subsets of the larger values those that no other subset beats in both time and
+  // memory. The empty set comes first.
+  std::vector<std::set<int>> choose_recomputed(int number) const {
     std::vector<int> values;
     int64_t largest = 0;
     for (const int value : list_made(number)) {
@@ -303,19 +306,19 @@ class ChainMaker {
     struct Tried {
       double extra;
       int64_t saved;
-      std::set<int> dropped;
+      std::set<int> recomputed;
     };
     std::vector<Tried> tried;
     const int64_t all = count_saved(number, {});
     for (size_t mask = 0; mask < (size_t{1} << values.size()); ++mask) {
-      std::set<int> dropped;
+      std::set<int> recomputed;
       for (size_t i = 0; i < values.size(); ++i) {
-        if ((mask >> i & 1) != 0) dropped.insert(values[i]);
+        if ((mask >> i & 1) != 0) recomputed.insert(values[i]);
       }
       int64_t saved = all;
-      for (const int value : dropped) saved -= bytes(value);
-      const double extra = sum_closure(number, dropped);
-      tried.push_back({extra, saved, std::move(dropped)});
+      for (const int value : recomputed) saved -= bytes(value);
+      const double extra = sum_closure(number, recomputed);
+      tried.push_back({extra, saved, std::move(recomputed)});
     }
     std::stable_sort(tried.begin(), tried.end(), [](const Tried& a, const Tried& b) {
       return a.extra != b.extra ? a.extra < b.extra : a.saved < b.saved;
@@ -326,24 +329,24 @@ class ChainMaker {
     for (Tried& one : tried) {
       if (one.saved >= saved) continue;
       saved = one.saved;
-      front.push_back(std::move(one.dropped));
+      front.push_back(std::move(one.recomputed));
     }
     for (size_t i = 0; i < std::min(front.size(), kMostOptions); ++i)
       chosen.push_back(front[front.size() <= kMostOptions ? i : i * (front.size() - 1) / (kMostOptions - 1)]);
     return chosen;
   }
 
-  double sum_closure(int number, const std::set<int>& dropped) const {
-    if (dropped.empty()) return 0;
+  double sum_closure(int number, const std::set<int>& recomputed) const {
+    if (recomputed.empty()) return 0;
     double seconds = 0;
-    std::vector<int> open(dropped.begin(), dropped.end());
+    std::vector<int> open(recomputed.begin(), recomputed.end());
     std::set<int> ran;
     while (!open.empty()) {
       const int source = open.back();
       open.pop_back();
       const int producer = model_.producer[static_cast<size_t>(source)];
       if (stage_of_[static_cast<size_t>(producer)] != number || !node(producer).repeatable) continue;
-      const bool kept = !dropped.contains(source) && (is_read_backward(source) || leaves(source, number));
+      const bool kept = !recomputed.contains(source) && (is_read_backward(source) || leaves(source, number));
       if (kept || !ran.insert(producer).second) continue;
       seconds += node(producer).seconds;
       for (const int value : node(producer).reads) {
@@ -377,7 +380,7 @@ RunOrder make_chain_schedule(const StepModel& model, const StepChain& chain, con
   for (const ChainStep& step : plan.steps) {
     const auto stage = static_cast<size_t>(step.stage);
     if (step.kind == ChainStep::Kind::backward) {
-      append(chain.again[stage][static_cast<size_t>(step.option)]);
+      append(chain.backward_runs[stage][static_cast<size_t>(step.option)]);
     } else {
       append(chain.forward[stage]);
     }
@@ -391,7 +394,7 @@ std::vector<RunOrder> fit_by_chain(const StepModel& model, int64_t limit) {
   std::vector<RunOrder> schedules;
   for (const double share : kShares) {
     const auto wanted = static_cast<int64_t>(static_cast<double>(limit) * share);
-    // What the chain does not know of, such as gradients that pile up, is taken off what it may use.
+    // Memory that the chain does not model, such as gradients that pile up, is subtracted from what it may use.
     int64_t memory = wanted;
     for (int i = 0; i < kFittings && memory > 0; ++i) {
       const ChainPlan plan = plan_chain(chain.chain, memory);
@@ -409,7 +412,7 @@ std::vector<RunOrder> fit_by_chain(const StepModel& model, int64_t limit) {
 }
 
 RunOrder remove_unread_runs(const StepModel& model, const RunOrder& schedule) {
-  // From behind: what is read of each value before its node runs again.
+  // From the end: whether each value is read before its node runs again.
   std::vector<bool> read(model.producer.size(), false);
   for (const int value : model.leaving) read[static_cast<size_t>(value)] = true;
   std::vector<int> runs(model.nodes.size(), 0);

@@ -38,7 +38,7 @@ double square_norm(const at::Tensor& tensor) {
   return norm * norm;
 }
 
-// Of the norm of the exact gradients.
+// The norm of the difference, as a fraction of the norm of the exact gradients.
 double compare_gradients(const StepOutcome& lossy, const StepOutcome& exact) {
   double error = 0, all = 0;
   for (size_t i = 0; i < exact.gradients.size(); ++i) {
@@ -49,7 +49,7 @@ double compare_gradients(const StepOutcome& lossy, const StepOutcome& exact) {
   return all > 0 ? std::sqrt(error / all) : std::sqrt(error);
 }
 
-// Without a bound, whatever it takes: it runs few samples.
+// Options of the exact step, without a memory limit: it runs few samples.
 TrainOptions make_exact(TrainOptions options) {
   options.memory = 0;
   options.recompute = KeepAll{};
@@ -63,15 +63,15 @@ LossyCheck check_lossy(const Program& model, const Dataset& data, const Dataset*
                        const TrainOptions& options, double limit) {
   if (options.memory == 0 || options.batch == 0 || std::holds_alternative<KeepAll>(options.recompute))
     throw_error(ErrorKind::usage,
-                "activations are stored in bf16 to fit a budget: give --memory, --recompute auto and ",
-                "a number as --batch");
+                "lossy activations need a memory budget to fit into: give --memory, --recompute auto and a number for ",
+                "--batch");
   const int64_t batch = choose_batch(model, data, options.batches, options.batch);
   const int64_t examples = choose_examples(model, batch);
   const Program with_loss =
       freeze_parameters(attach_checked_loss(model, data, validation, options, examples), options.groups);
   BatchStep lossy = make_batch_step(model, with_loss, data, options, batch, examples);
   if (lossy.step().forecast().value().stored_lossy == 0)
-    return {false, "no activations are stored in bf16: the budget is met faster without"};
+    return {false, "no activations are stored in bf16, because another schedule meets the budget in less time"};
   BatchStep exact = make_batch_step(model, with_loss, data, make_exact(options), batch, examples);
   double worst = 0, loss = 0;
   for (int64_t i = 0; i < kSteps && (i + 1) * examples <= data.samples(); ++i) {

@@ -1,4 +1,4 @@
-// Whether activations may wait in bf16: steps of both kinds side by side, before training begins.
+// Decides whether activations may be kept in bf16: compares lossy and exact steps before training begins.
 #pragma once
 
 #include <string>
@@ -7,17 +7,19 @@
 
 namespace lissome {
 
-// Gradients may differ by so much of their norm. A number in bf16 has 8 bits, so each of them is off by 0.4 % at most.
+// The largest allowed difference of gradients, as a fraction of their norm. A bf16 number has 8 significant bits, so
+// each activation is off by at most 0.4 %.
 inline constexpr double kLossyLimit = 0.02;
 
 struct LossyCheck {
   bool allowed = false;
-  std::string told;  // what was measured
+  std::string report;  // the measured differences, for people
 };
 
-// Runs the step that options.memory and options.recompute ask for with lossy storage, and an exact one, on a few
-// samples of the data, and compares losses and all gradients, of whose norm `limit` may differ. Weights and state stay
-// as they are. Throws usage without a memory bound to fit or with recompute none, and what the steps throw.
+// Runs the step that options.memory and options.recompute ask for with lossy storage, and an exact step, on a few
+// samples of the data. Compares losses and all gradients, which may differ by `limit` of their norm. Weights and state
+// stay as they are. Throws usage without a memory limit to fit into or with recompute none, and the errors of the
+// steps.
 LossyCheck check_lossy(const Program& model, const Dataset& data, const Dataset* validation,
                        const TrainOptions& options, double limit = kLossyLimit);
 

@@ -1,4 +1,4 @@
-// See offload_file.h. Pages are the kernel's: it reads and writes them while others are computed with.
+// See offload_file.h. The kernel reads and writes pages while computation uses other pages.
 #include "lissome/train/remat/offload_file.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 namespace lissome {
 namespace {
 
-// Whole pages.
+// The whole pages inside the range.
 ByteRange round_in(ByteRange range) {
   const int64_t page = sysconf(_SC_PAGESIZE);
   return {(range.begin + page - 1) / page * page, range.end / page * page};
@@ -50,16 +50,16 @@ void OffloadFile::release(ByteRange range) const {
   const ByteRange pages = round_in(range);
   if (data_ == nullptr || pages.begin >= pages.end) return;
   sync_file_range(file_.descriptor(), pages.begin, pages.end - pages.begin, SYNC_FILE_RANGE_WRITE);
-  drop(range);
+  discard(range);
 }
 
-void OffloadFile::drop(ByteRange range) const {
+void OffloadFile::discard(ByteRange range) const {
   const ByteRange pages = round_in(range);
   if (data_ == nullptr || pages.begin >= pages.end) return;
   madvise(data_ + pages.begin, static_cast<size_t>(pages.end - pages.begin), MADV_DONTNEED);
 }
 
-// By the table of the process's pages, which costs eight bytes a page: its other memory is not looked at.
+// Reads the process's page table of the mapped range alone, 8 bytes for each page.
 int64_t OffloadFile::resident() const {
   constexpr uint64_t kPresent = uint64_t{1} << 63;
   const int64_t page = sysconf(_SC_PAGESIZE);

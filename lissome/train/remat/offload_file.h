@@ -1,4 +1,4 @@
-// Memory that lies in a file: for what is needed once a step, a stretch at a time.
+// Memory that is mapped to a file, for data that a step needs once, one range at a time.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,25 @@
 
 namespace lissome {
 
-// Before long work: throws what an UnnamedFile in this folder would throw; an empty one is none.
+// Checks the folder before long work: throws the errors of an UnnamedFile there. An empty name passes.
 void check_offload_folder(const std::string& folder);
 
 class OffloadFile {
  public:
-  // Zeros, in an unnamed file whose space is taken at once. Throws what UnnamedFile throws.
+  // Maps zeros in an unnamed file whose disk space is reserved at once. Throws the errors of UnnamedFile.
   OffloadFile(const std::string& folder, int64_t bytes);
   ~OffloadFile();
   OffloadFile(const OffloadFile&) = delete;
   OffloadFile& operator=(const OffloadFile&) = delete;
 
   std::byte* data() const { return data_; }
-  // Starts to read a stretch ahead of its use; waits for nothing.
+  // Starts to read a range ahead of its use and returns at once.
   void fetch(ByteRange range) const;
-  // Starts to write a stretch back and takes it out of the process's memory. It can be used again at any time.
+  // Starts to write a range back and removes it from the process's memory. It can be used again at any time.
   void release(ByteRange range) const;
-  // The same of a stretch whose contents nobody wants any more, or that was only read.
-  void drop(ByteRange range) const;
-  // Bytes of it that are in the process's memory now.
+  // Removes a range from the process's memory without writing it back: its contents are not needed, or were only read.
+  void discard(ByteRange range) const;
+  // Bytes of the file that are in the process's memory now.
   int64_t resident() const;
 
  private:

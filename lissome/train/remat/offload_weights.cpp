@@ -15,10 +15,11 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kLeastWaitingBytes = 64 << 10;  // below, a handover takes longer than the memory is worth
-constexpr int64_t kLeastInStep = 32 << 20;        // in two windows: smaller ones cut a step into many parallel regions
+constexpr int64_t kLeastOffloadedBytes = 64 << 10;  // smaller weights are not worth a handover
+constexpr int64_t kLeastInStep =
+    32 << 20;  // in two windows: smaller windows would cut a step into many parallel regions
 
-// What a storage knows of where it lies.
+// The place of a storage in the file, kept as the storage's context.
 struct PlaceInFile {
   std::shared_ptr<const OffloadFile> file;
   ByteRange range;
@@ -41,21 +42,22 @@ bool is_whole_storage(const at::Tensor& tensor) {
          tensor.nbytes() == tensor.storage().nbytes() && tensor.storage().resizable();
 }
 
-// By storage, in the order of the weights: the tensor that covers it, undefined where it must stay.
+// By storage, in the order of the weights: the tensor that covers it, or an undefined tensor where the storage must
+// stay in memory.
 using StorageCovers = std::vector<std::pair<const c10::StorageImpl*, at::Tensor>>;
 
 StorageCovers list_storages(const Program& program) {
   StorageCovers covers;
-  std::map<const c10::StorageImpl*, size_t> places;
+  std::map<const c10::StorageImpl*, size_t> indices;
   std::set<const c10::StorageImpl*> staying;
   for (const Weight& weight : program.weights) {
     const at::Tensor& tensor = weight.tensor;
     if (!tensor.has_storage()) continue;
     const c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-    if (places.try_emplace(storage, covers.size()).second) covers.emplace_back(storage, at::Tensor());
+    if (indices.try_emplace(storage, covers.size()).second) covers.emplace_back(storage, at::Tensor());
     const bool trains = weight.role == WeightRole::parameter && tensor.is_floating_point();
-    if (!trains || static_cast<int64_t>(tensor.storage().nbytes()) < kLeastWaitingBytes) staying.insert(storage);
-    if (trains && is_whole_storage(tensor)) covers[places.at(storage)].second = tensor;
+    if (!trains || static_cast<int64_t>(tensor.storage().nbytes()) < kLeastOffloadedBytes) staying.insert(storage);
+    if (trains && is_whole_storage(tensor)) covers[indices.at(storage)].second = tensor;
   }
   for (auto& [storage, cover] : covers) {
     if (staying.contains(storage)) cover = at::Tensor();
@@ -65,18 +67,18 @@ StorageCovers list_storages(const Program& program) {
 
 // The most bytes of `storages` that one node reads.
 int64_t find_largest_read(const Program& program, const std::map<const c10::StorageImpl*, int64_t>& storages) {
-  std::map<ValueId, const c10::StorageImpl*> waiting;
+  std::map<ValueId, const c10::StorageImpl*> offloaded;
   for (const Weight& weight : program.weights) {
     if (!weight.tensor.has_storage()) continue;
     const c10::StorageImpl* storage = weight.tensor.storage().unsafeGetStorageImpl();
-    if (storages.contains(storage)) waiting.emplace(weight.value, storage);
+    if (storages.contains(storage)) offloaded.emplace(weight.value, storage);
   }
   int64_t largest = 0;
   for (const Node& node : program.nodes) {
     std::set<const c10::StorageImpl*> read;
     for (const Argument& argument : node.arguments) {
       for_each_value(argument, [&](ValueId value) {
-        if (const auto found = waiting.find(value); found != waiting.end()) read.insert(found->second);
+        if (const auto found = offloaded.find(value); found != offloaded.end()) read.insert(found->second);
       });
     }
     int64_t bytes = 0;
@@ -88,26 +90,26 @@ int64_t find_largest_read(const Program& program, const std::map<const c10::Stor
 
 }  // namespace
 
-WaitingWeights find_waiting_weights(const Program& program, bool update_in_backward) {
-  WaitingWeights waiting;
+OffloadableWeights find_offloadable_weights(const Program& program, bool update_in_backward) {
+  OffloadableWeights found;
   std::map<const c10::StorageImpl*, int64_t> storages;  // whole pages of each
   int64_t largest = 0;
   for (const auto& [storage, cover] : list_storages(program)) {
     if (!cover.defined()) continue;
     const auto bytes = static_cast<int64_t>(cover.nbytes());
-    waiting.tensors.push_back(cover.detach());
-    waiting.bytes += bytes;
+    found.tensors.push_back(cover.detach());
+    found.bytes += bytes;
     storages.emplace(storage, round_to_pages(bytes));
     largest = std::max(largest, round_to_pages(bytes));
   }
-  if (waiting.tensors.empty()) return waiting;
-  waiting.in_step = std::max(kLeastInStep, 2 * find_largest_read(program, storages));
-  waiting.at_once = std::min(waiting.bytes, waiting.in_step + (update_in_backward ? largest : 0));
-  return waiting;
+  if (found.tensors.empty()) return found;
+  found.in_step = std::max(kLeastInStep, 2 * find_largest_read(program, storages));
+  found.at_once = std::min(found.bytes, found.in_step + (update_in_backward ? largest : 0));
+  return found;
 }
 
-void OffloadedWeights::move(const WaitingWeights& weights, const std::string& folder) {
-  LISSOME_CHECK(tensors_.empty(), "weights lie in a file already");
+void OffloadedWeights::move(const OffloadableWeights& weights, const std::string& folder) {
+  LISSOME_CHECK(tensors_.empty(), "the weights are in a file already");
   int64_t bytes = 0;
   for (const at::Tensor& tensor : weights.tensors) bytes += round_to_pages(static_cast<int64_t>(tensor.nbytes()));
   file_ = std::make_shared<const OffloadFile>(folder, bytes);
@@ -129,14 +131,14 @@ void OffloadedWeights::move(const WaitingWeights& weights, const std::string& fo
 OffloadedWeights::~OffloadedWeights() {
   for (const at::Tensor& tensor : tensors_) {
     const PlaceInFile* place = find_place_in_file(tensor);
-    if (place == nullptr) continue;  // somebody gave it other memory meanwhile
+    if (place == nullptr) continue;  // other code gave it other memory in the meantime
     try {
       c10::DataPtr memory = c10::GetCPUAllocator()->allocate(tensor.nbytes());
       std::memcpy(memory.get(), tensor.const_data_ptr(), tensor.nbytes());
-      file_->drop(place->range);
+      file_->discard(place->range);
       tensor.storage().set_data_ptr_noswap(std::move(memory));
     } catch (const std::exception&) {
-      return;  // its numbers are where they were
+      return;  // the rest stay in the file
     }
   }
 }
@@ -147,7 +149,7 @@ void OffloadedWeights::release() const {
 
 int64_t OffloadedWeights::resident() const { return file_ ? file_->resident() : 0; }
 
-bool waits_in_file(const at::Tensor& tensor) { return find_place_in_file(tensor) != nullptr; }
+bool is_offloaded(const at::Tensor& tensor) { return find_place_in_file(tensor) != nullptr; }
 
 void fetch_weight(const at::Tensor& tensor) {
   if (const PlaceInFile* place = find_place_in_file(tensor)) place->file->fetch(place->range);

@@ -1,6 +1,6 @@
-// Weights that lie in a file while a model trains: what a step does not need for a while takes no memory. A weight is
-// moved by giving its storage other memory, so that all tensors that share it see the same numbers before, meanwhile
-// and after.
+// Weights that are kept in a file while a model trains, so that weights which a step does not need yet take no memory.
+// A weight moves by giving its storage other memory, so that all tensors that share the storage see the same numbers
+// before, during and after the training.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,33 +15,33 @@
 
 namespace lissome {
 
-// What of a program's weights may lie in a file: parameters that train, of 64 KiB and more. Not those whose storage is
-// shared with anything else, is not dense, or may not be resized, because others hold pointers into it (NumPy's
-// arrays).
-struct WaitingWeights {
-  std::vector<at::Tensor> tensors;  // one of each storage
-  int64_t bytes = 0;                // of them
-  int64_t in_step = 0;              // of these, what a step has in memory at once, at most
-  int64_t at_once = 0;              // the same beside a weight that is updated inside the step
+// The weights of a program that may be kept in a file: parameters that train, of 64 KiB and more. Parameters are left
+// out whose storage is shared with anything else, is not dense, or may not be resized because others hold pointers into
+// it (NumPy's arrays).
+struct OffloadableWeights {
+  std::vector<at::Tensor> tensors;  // one for each storage
+  int64_t bytes = 0;                // all of them
+  int64_t in_step = 0;              // most bytes that a step has in memory at once
+  int64_t at_once = 0;              // the same, including a weight that is updated inside the step
 };
-WaitingWeights find_waiting_weights(const Program& program, bool update_in_backward);
+OffloadableWeights find_offloadable_weights(const Program& program, bool update_in_backward);
 
 class OffloadedWeights {
  public:
   OffloadedWeights() = default;
-  // All lie in memory again; where there is not enough, those left go on in the file.
+  // Moves all weights back into memory. If memory runs out, the rest stay in the file.
   ~OffloadedWeights();
   OffloadedWeights(const OffloadedWeights&) = delete;
   OffloadedWeights& operator=(const OffloadedWeights&) = delete;
 
-  // Once. Throws what OffloadFile throws; then all is as before.
-  void move(const WaitingWeights& weights, const std::string& folder);
-  // What was touched since, by whom ever, leaves the memory.
+  // To be called once. Throws the errors of OffloadFile and then changes nothing.
+  void move(const OffloadableWeights& weights, const std::string& folder);
+  // Removes from memory all weights that were touched since.
   void release() const;
 
-  int64_t metered() const { return metered_; }  // bytes that is_metered() memory has been relieved of
+  int64_t metered() const { return metered_; }  // bytes that left metered memory (see is_metered())
   int64_t saved() const { return saved_; }      // bytes that need not be in memory
-  int64_t resident() const;                     // bytes that are, now
+  int64_t resident() const;                     // bytes that are in memory now
 
  private:
   std::vector<at::Tensor> tensors_;
@@ -49,9 +49,9 @@ class OffloadedWeights {
   int64_t metered_ = 0, saved_ = 0;
 };
 
-// Of one tensor; nothing is done to those that lie in no such file.
-bool waits_in_file(const at::Tensor& tensor);
+// For one tensor. fetch_weight() and release_weight() do nothing to tensors that are not offloaded.
+bool is_offloaded(const at::Tensor& tensor);
 void fetch_weight(const at::Tensor& tensor);    // starts to read it ahead of its use
-void release_weight(const at::Tensor& tensor);  // out of memory, until it is touched again
+void release_weight(const at::Tensor& tensor);  // removes it from memory until it is touched again
 
 }  // namespace lissome

@@ -1,5 +1,5 @@
-// Weights that lie in a file while a model trains: the same bits as in memory, and out of memory while nobody needs
-// them.
+// Weights that are kept in a file while a model trains: the same bits as in memory, and out of memory while nobody
+// needs them.
 #include "lissome/train/remat/offload_weights.h"
 
 #include <ATen/core/ivalue.h>
@@ -65,9 +65,8 @@ int64_t find_tight_memory(const TrainOptions& options) {
 }
 
 bool tells_of_weights(const Trained& trained) {
-  return std::any_of(trained.record.notes.begin(), trained.record.notes.end(), [](const std::string& note) {
-    return note.find("wait in a file, of which") != std::string::npos;
-  });
+  return std::any_of(trained.record.notes.begin(), trained.record.notes.end(),
+                     [](const std::string& note) { return note.find("are kept in a file") != std::string::npos; });
 }
 
 void check_same_bits(const Trained& seen, const Trained& wanted) {
@@ -75,20 +74,20 @@ void check_same_bits(const Trained& seen, const Trained& wanted) {
   for (size_t i = 0; i < wanted.program.weights.size(); ++i) {
     CAPTURE(wanted.program.weights[i].name);
     CHECK(at::equal(seen.program.weights[i].tensor, wanted.program.weights[i].tensor));
-    CHECK_FALSE(waits_in_file(seen.program.weights[i].tensor));
+    CHECK_FALSE(is_offloaded(seen.program.weights[i].tensor));
   }
 }
 
 }  // namespace
 
-TEST_CASE("what waits are large parameters that train, each storage once, and nothing that others point into") {
+TEST_CASE("large parameters that train may be offloaded, each storage once, and nothing that others point into") {
   Program program = make_heavy();
-  const WaitingWeights all = find_waiting_weights(program, false);
+  const OffloadableWeights all = find_offloadable_weights(program, false);
   CHECK(all.tensors.size() == kLayers);
   CHECK(all.bytes == kLayers * kMatrix);
   CHECK(all.in_step == 32 * kMebibyte);
   CHECK(all.at_once == all.in_step);
-  CHECK(find_waiting_weights(program, true).at_once == all.in_step + kMatrix);
+  CHECK(find_offloadable_weights(program, true).at_once == all.in_step + kMatrix);
   std::vector<float> numbers(static_cast<size_t>(kWide * kWide));
   for (Weight& weight : program.weights) {
     if (weight.name == "w3") weight.role = WeightRole::buffer;
@@ -96,7 +95,7 @@ TEST_CASE("what waits are large parameters that train, each storage once, and no
     if (weight.name == "w5") weight.tensor.storage().unsafeGetStorageImpl()->set_resizable(false);
     if (weight.name == "again") weight.role = WeightRole::buffer;
   }
-  CHECK(find_waiting_weights(program, false).bytes == (kLayers - 4) * kMatrix);
+  CHECK(find_offloadable_weights(program, false).bytes == (kLayers - 4) * kMatrix);
 }
 
 TEST_CASE("weights in a file are the same tensors, out of memory until they are touched, and come back") {
@@ -105,12 +104,12 @@ TEST_CASE("weights in a file are the same tensors, out of memory until they are 
   const at::Tensor weight = program.find_weight("w7")->tensor, part = weight.narrow(0, 5, 2), wanted = weight.clone();
   {
     OffloadedWeights weights;
-    weights.move(find_waiting_weights(program, false), folder.file("."));
+    weights.move(find_offloadable_weights(program, false), folder.file("."));
     CHECK(weights.saved() == kLayers * kMatrix - 32 * kMebibyte);
     CHECK(weights.resident() == 0);
-    CHECK(waits_in_file(weight));
-    CHECK(waits_in_file(part));
-    CHECK_FALSE(waits_in_file(program.find_weight("head")->tensor));
+    CHECK(is_offloaded(weight));
+    CHECK(is_offloaded(part));
+    CHECK_FALSE(is_offloaded(program.find_weight("head")->tensor));
     CHECK(at::equal(weight, wanted));
     CHECK(weights.resident() >= kMatrix);
     part.fill_(2), wanted.narrow(0, 5, 2).fill_(2);
@@ -119,35 +118,35 @@ TEST_CASE("weights in a file are the same tensors, out of memory until they are 
     CHECK(at::equal(weight, wanted));
     CHECK(std::filesystem::is_empty(folder.file(".")));
   }
-  CHECK_FALSE(waits_in_file(weight));
+  CHECK_FALSE(is_offloaded(weight));
   CHECK(at::equal(weight, wanted));
   CHECK(part.data_ptr<float>() == weight.data_ptr<float>() + 5 * kWide);
 }
 
-TEST_CASE("a folder that is missing or full is told, and weights stay where they are") {
+TEST_CASE("a folder that is missing or full is reported, and weights stay where they are") {
   const TemporaryFolder folder;
   const Program program = make_heavy();
   const at::Tensor& weight = program.find_weight("w7")->tensor;
   const void* before = weight.data_ptr();
   OffloadedWeights weights;
-  EXPECT_ERROR(usage, weights.move(find_waiting_weights(program, false), "no/folder"), "no/folder");
+  EXPECT_ERROR(usage, weights.move(find_offloadable_weights(program, false), "no/folder"), "no/folder");
   {
     const FileLimit limit(8 * kMebibyte);
-    EXPECT_ERROR(io, weights.move(find_waiting_weights(program, false), folder.file(".")), "80.0 MiB",
+    EXPECT_ERROR(io, weights.move(find_offloadable_weights(program, false), folder.file(".")), "80.0 MiB",
                  "cannot be offloaded to", "File too large");
   }
   CHECK(weight.data_ptr() == before);
-  weights.move(find_waiting_weights(program, false), folder.file("."));
-  CHECK(waits_in_file(weight));
+  weights.move(find_offloadable_weights(program, false), folder.file("."));
+  CHECK(is_offloaded(weight));
 }
 
 TEST_CASE("a step and an update read weights from their file inside the limit, with the bits of memory") {
   const TemporaryFolder folder;
   const Program program = attach_loss(make_heavy(), {}, Dtype::i64, {});
   const std::vector<at::Tensor> batch = {at::randn({8, kWide}), at::randint(0, 5, {8}, at::kLong)};
-  const WaitingWeights waiting = find_waiting_weights(program, false);
+  const OffloadableWeights offloaded = find_offloadable_weights(program, false);
   StepBudget budget{.recompute = KeepAll{}, .sizes = {{8, kWide}, {8}}};
-  budget.offload_folder = folder.file("."), budget.weights = {waiting.bytes, waiting.in_step};
+  budget.offload_folder = folder.file("."), budget.weights = {offloaded.bytes, offloaded.in_step};
   OffloadedWeights weights;
   TrainingStep step(program, {batch[0].narrow(0, 0, 3), batch[1].narrow(0, 0, 3)},
                     {.threads = 2, .budget = budget, .outputs = false});
@@ -156,14 +155,14 @@ TEST_CASE("a step and an update read weights from their file inside the limit, w
   const at::Tensor loss = step.run(batch).at(0).clone();
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& gradient : step.gradients()) gradients.push_back(gradient.clone());
-  weights.move(waiting, folder.file("."));
+  weights.move(offloaded, folder.file("."));
   for (int run = 0; run < 2; ++run) {
     int64_t most = 0;
     const StepSink look = [&](const StepTiming&) { most = std::max(most, weights.resident()); };
     at::manual_seed(7);
     CHECK(at::equal(step.run(batch, &look).at(0), loss));
     for (size_t i = 0; i < gradients.size(); ++i) CHECK(at::equal(step.gradients()[i], gradients[i]));
-    CHECK(most <= waiting.at_once);
+    CHECK(most <= offloaded.at_once);
     CHECK(most >= 2 * kMatrix);
     CHECK(weights.resident() == 0);
   }
@@ -176,23 +175,23 @@ TEST_CASE("a step and an update read weights from their file inside the limit, w
   CHECK_FALSE(at::equal(parameters[0].weight, before));
 }
 
-TEST_CASE("a budget that weights in memory exceed is met with weights in a file, as told and measured") {
+TEST_CASE("a budget that weights in memory exceed is met with weights in a file, as predicted and measured") {
   const TemporaryFolder folder;
   TrainOptions options = make_heavy_options(0, folder.file("."));
   options.memory = find_tight_memory(options);
   const BudgetTrial trial = try_budget(make_heavy(), make_data(), options);
-  CHECK(trial.fixed.waiting == kLayers * kMatrix);
-  CHECK(trial.fixed.waiting_at_once == 32 * kMebibyte);
-  CHECK(trial.all_told() <= options.memory);
+  CHECK(trial.fixed.offloaded == kLayers * kMatrix);
+  CHECK(trial.fixed.offloaded_at_once == 32 * kMebibyte);
+  CHECK(trial.all_predicted() <= options.memory);
   CHECK(trial.all_measured() <= options.memory);
   CHECK(trial.weights_measured > 2 * kMatrix);
   CHECK(trial.weights_measured <= trial.fixed.weights);
   CHECK(trial.keeping_all() > options.memory);
   options.memory = trial.fixed.total();
   EXPECT_ERROR(over_budget, try_budget(make_heavy(), make_data(), options), "before any activation",
-               "weights of 80.0 MiB wait in a file, of which 32.0 MiB at most");
+               "weights of 80.0 MiB are kept in a file, at most 32.0 MiB of them in memory at once");
   options.offload.clear(), options.optimizer = Sgd{};
-  options.memory = trial.all_told() + kMebibyte;
+  options.memory = trial.all_predicted() + kMebibyte;
   EXPECT_ERROR(over_budget, try_budget(make_heavy(), make_data(), options), "before any activation");
 }
 
@@ -242,7 +241,7 @@ TEST_CASE("averages and the best weights are made of weights in a file one by on
   const Program program = make_heavy();
   const at::Tensor weight = program.find_weight("w7")->tensor, first = weight.clone();
   OffloadedWeights weights;
-  weights.move(find_waiting_weights(program, false), folder.file("."));
+  weights.move(find_offloadable_weights(program, false), folder.file("."));
   MovingAverage average({weight}, 0.5);
   EarlyStop stop({weight});
   CHECK(stop.observe(1));
@@ -267,7 +266,7 @@ TEST_CASE("a training that fails leaves its weights in memory") {
     if (step.step == 2) throw_error(ErrorKind::internal, "enough");
   };
   EXPECT_ERROR(internal, train(model, make_data(), nullptr, options), "enough");
-  for (const Weight& weight : model.weights) CHECK_FALSE(waits_in_file(weight.tensor));
+  for (const Weight& weight : model.weights) CHECK_FALSE(is_offloaded(weight.tensor));
   options.memory = 0, options.offload.clear(), options.callbacks = {}, options.max_steps = 2;
   const Trained exact = train(make_heavy(), make_data(), nullptr, options);
   CHECK(at::equal(model.find_weight("w5")->tensor, exact.program.find_weight("w5")->tensor));

@@ -18,9 +18,9 @@ Program apply_schedule(const Program& program, const RunOrder& schedule) {
       for (ValueId& id : node.results) {
         if (id == ValueId::none) continue;
         const Value& value = program.value(id);
-        const ValueId again = made.add_value(value.type, value.name);
-        latest[static_cast<size_t>(id)] = again;
-        id = again;
+        const ValueId repeated = made.add_value(value.type, value.name);
+        latest[static_cast<size_t>(id)] = repeated;
+        id = repeated;
       }
     }
     ran[at] = true;

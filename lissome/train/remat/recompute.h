@@ -1,6 +1,6 @@
-// The training schedule as a program: nodes in the order of the schedule, those that run again as copies, each reader
-// with the latest run before it. Nothing else changes, so every value is made by the same op from the same values, and
-// gradients and state keep their bits.
+// Turns a training schedule into a program: nodes in the order of the schedule, repeated runs as copies of their nodes.
+// Each reader takes the latest run before it. Nothing else changes: the same op computes every value from the same
+// values, so gradients and state keep their bits.
 #pragma once
 
 #include "lissome/program.h"
@@ -8,7 +8,7 @@
 
 namespace lissome {
 
-// `schedule` is one of the program's nodes by their positions, and check_schedule() finds nothing wrong with it.
+// `schedule` names the program's nodes by their positions and must pass check_schedule().
 Program apply_schedule(const Program& program, const RunOrder& schedule);
 
 }  // namespace lissome

@@ -1,5 +1,5 @@
-// Schedules change when things run and what they take, never what comes out: bit by bit, over drops drawn at random and
-// over those that a budget chooses.
+// Schedules change when nodes run and what memory they take, never the results: compared bit by bit, over recompute
+// sets drawn at random and over those that a budget chooses.
 #include "lissome/train/remat/recompute.h"
 
 #include <ATen/Context.h>
@@ -15,7 +15,7 @@
 #include "lissome/differentiate.h"
 #include "lissome/lower.h"
 #include "lissome/pass.h"
-#include "lissome/train/remat/drop_values.h"
+#include "lissome/train/remat/greedy_recompute.h"
 #include "lissome/train/rewrite/keep_modules.h"
 #include "lissome/train/rewrite/lift_weights.h"
 #include "lissome/train/step/loss.h"
@@ -117,34 +117,34 @@ Step make_step() {
   return {lifted.program, lifted.weights, std::move(facts.model)};
 }
 
-// Any node may have anything dropped after it that it touches.
-Drops draw_drops(const StepModel& model, std::mt19937& random, double share) {
-  Drops drops;
+// After each node, any value that it touches may be freed.
+RecomputeSet draw_recompute_set(const StepModel& model, std::mt19937& random, double share) {
+  RecomputeSet recomputed;
   std::uniform_real_distribution<double> draw(0, 1);
   for (size_t i = 0; i < model.nodes.size(); ++i) {
     const auto consider = [&](int value) {
       const int owner = model.owner[static_cast<size_t>(value)];
       if (owner < 0 || draw(random) > share) return;
       const int producer = model.producer[static_cast<size_t>(owner)];
-      if (model.nodes[static_cast<size_t>(producer)].repeatable) drops.insert({owner, static_cast<int>(i)});
+      if (model.nodes[static_cast<size_t>(producer)].repeatable) recomputed.insert({owner, static_cast<int>(i)});
     };
     for (const int value : model.nodes[i].reads) consider(value);
     for (const int value : model.nodes[i].results) consider(value);
   }
-  return drops;
+  return recomputed;
 }
 
 }  // namespace
 
-TEST_CASE("whatever is dropped and made again: outputs, gradients, state and random state keep their bits") {
+TEST_CASE("whatever is recomputed: outputs, gradients, state and random state keep their bits") {
   const Step step = make_step();
   const std::vector<at::Tensor> inputs = make_inputs(kBatch);
   const std::vector<at::Tensor> plain = run_lifted(step.program, inputs, step.weights);
   std::mt19937 random(1);
   size_t longest = 0;
   for (int trial = 0; trial < 20; ++trial) {
-    const Drops drops = draw_drops(step.model, random, 0.02 * (trial + 1));
-    const DropSchedule made = make_drop_schedule(step.model, make_plain_schedule(step.model), drops);
+    const RecomputeSet recomputed = draw_recompute_set(step.model, random, 0.02 * (trial + 1));
+    const RecomputeSchedule made = make_recompute_schedule(step.model, make_plain_schedule(step.model), recomputed);
     REQUIRE(check_schedule(step.model, made.schedule).empty());
     CHECK(made.purpose.size() == made.schedule.size());
     longest = std::max(longest, made.schedule.size());
@@ -153,11 +153,11 @@ TEST_CASE("whatever is dropped and made again: outputs, gradients, state and ran
   CHECK(longest > step.model.nodes.size() * 3 / 2);
 }
 
-TEST_CASE("random nodes run once, and what is dropped is really given up") {
+TEST_CASE("random nodes run once, and recomputed values free their memory") {
   const Step step = make_step();
   const RunOrder plain = make_plain_schedule(step.model);
   const int64_t peak = judge_schedule(step.model, plain, 0).peak;
-  const FittedSchedule fitted = fit_by_drops(step.model, plain, peak * 3 / 4);
+  const FittedSchedule fitted = fit_by_recompute(step.model, plain, peak * 3 / 4);
   CHECK(fitted.fits);
   CHECK(fitted.cost.peak <= peak * 3 / 4);
   int random = 0, runs = 0;
@@ -167,9 +167,9 @@ TEST_CASE("random nodes run once, and what is dropped is really given up") {
   CHECK(runs == random);
 }
 
-TEST_CASE("a training step inside a budget: the same bits, less memory, as it was told") {
+TEST_CASE("a training step inside a budget: the same bits, and less memory, as predicted") {
   const std::vector<at::Tensor> inputs = make_inputs(kBatch);
-  const auto run = [&](std::optional<StepBudget> budget, StepMemory* measured, StepForecast* told) {
+  const auto run = [&](std::optional<StepBudget> budget, StepMemory* measured, StepForecast* predicted) {
     const Program model = make_model();
     TrainingStep step(model, make_inputs(3), {.threads = 2, .budget = std::move(budget)});
     at::manual_seed(5);
@@ -179,21 +179,21 @@ TEST_CASE("a training step inside a budget: the same bits, less memory, as it wa
     for (const Weight& weight : model.weights) results.push_back(weight.tensor.clone());
     results.push_back(at::rand({4}));
     if (measured != nullptr) *measured = measure_memory(step.session(), [&] { step.run(inputs); });
-    if (told != nullptr) *told = step.forecast().value();
+    if (predicted != nullptr) *predicted = step.forecast().value();
     return results;
   };
   const std::vector<Sizes> sizes = {{kBatch, 64}, {kBatch}};
   const std::vector<at::Tensor> plain = run(std::nullopt, nullptr, nullptr);
   StepMemory measured;
-  StepForecast all, told;
+  StepForecast all, predicted;
   check_equal(run(StepBudget{.recompute = KeepAll{}, .sizes = sizes}, &measured, &all), plain);
   CHECK(static_cast<double>(measured.total()) ==
         doctest::Approx(static_cast<double>(all.chosen.total())).epsilon(0.03));
   for (const double share : {0.9, 0.75}) {
     const auto memory = static_cast<int64_t>(share * static_cast<double>(all.plain.total()));
-    check_equal(run(StepBudget{.memory = memory, .sizes = sizes}, &measured, &told), plain);
-    CHECK(told.runs_again > 0);
-    CHECK(told.chosen.total() <= memory);
+    check_equal(run(StepBudget{.memory = memory, .sizes = sizes}, &measured, &predicted), plain);
+    CHECK(predicted.recomputed_nodes > 0);
+    CHECK(predicted.chosen.total() <= memory);
     CHECK(measured.total() <= memory);
   }
   check_equal(run(StepBudget{.recompute = RecomputeModules{"*"}, .sizes = sizes}, nullptr, nullptr), plain);
@@ -212,5 +212,5 @@ TEST_CASE("words of --recompute") {
   CHECK(std::get<RecomputeToFit>(parse_recompute("auto")).share == 1);
   CHECK(std::get<RecomputeToFit>(parse_recompute("adaptive:0.8")).share == doctest::Approx(0.8));
   for (const char* text : {"", "every", "every:0", "every:x", "modules:", "adaptive:2", "sometimes"})
-    EXPECT_ERROR(usage, parse_recompute(text), "--recompute is");
+    EXPECT_ERROR(usage, parse_recompute(text), "--recompute must be");
 }

@@ -6,16 +6,17 @@
 #include <set>
 
 #include "lissome/footprint.h"
+#include "lissome/runtime/step/move/view_steps.h"
 
 namespace lissome {
 namespace {
 
-constexpr int kDetourRounds = 32;
+constexpr int kSpillRounds = 32;
 
-// A value that nothing touches between two steps.
-struct Wait {
+// A value that no step touches between two steps.
+struct IdleSpan {
   int value = 0;
-  int before = 0, after = 0;  // the steps that touch it around the wait
+  int before = 0, after = 0;  // the steps that touch it around the span
   int64_t bytes = 0;
 };
 
@@ -30,7 +31,7 @@ class SpillPlanner {
       for (const int result : step.results) {
         const auto at = static_cast<size_t>(result);
         if (plan.values[at].storage == Storage::view) {
-          roots_[at] = root(step.operands.at(0));
+          roots_[at] = root(find_viewed(step));
           view_of_[result] = static_cast<int>(i);
         }
         touch(result, static_cast<int>(i), false);
@@ -40,9 +41,9 @@ class SpillPlanner {
     for (const PlanWrite& write : plan.writes) forbid(write.value);
   }
 
-  // Those that wait over this step, the largest first.
-  std::vector<Wait> list_waits(int step) const {
-    std::vector<Wait> waits;
+  // Values that are idle during this step, the largest first.
+  std::vector<IdleSpan> list_idle(int step) const {
+    std::vector<IdleSpan> idle;
     for (size_t i = 0; i < touched_.size(); ++i) {
       const PlanValue& value = plan_.values[i];
       if (value.storage != Storage::arena || forbidden_.contains(static_cast<int>(i)) ||
@@ -51,17 +52,17 @@ class SpillPlanner {
       const auto after = touched_[i].upper_bound(step);
       if (after == touched_[i].begin() || after == touched_[i].end()) continue;
       const int before = *std::prev(after);
-      if (before < step && step < *after) waits.push_back({static_cast<int>(i), before, *after, bytes_[i]});
+      if (before < step && step < *after) idle.push_back({static_cast<int>(i), before, *after, bytes_[i]});
     }
-    std::stable_sort(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) { return a.bytes > b.bytes; });
-    return waits;
+    std::stable_sort(idle.begin(), idle.end(), [](const IdleSpan& a, const IdleSpan& b) { return a.bytes > b.bytes; });
+    return idle;
   }
 
-  // All of different values.
-  void send(std::span<const Wait> waits) {
+  // The spans must be of different values.
+  void spill(std::span<const IdleSpan> spans) {
     const size_t count = plan_.steps.size();
     before_.assign(count, {}), behind_.assign(count, {});
-    for (const Wait& wait : waits) send_one(wait);
+    for (const IdleSpan& span : spans) spill_one(span);
     std::vector<PlanStep> steps;
     std::vector<int> moved;
     for (size_t i = 0; i < count; ++i) {
@@ -95,45 +96,44 @@ class SpillPlanner {
     return roots_.back();
   }
 
-  PlanStep connect(PlanStep step, const PlanStep& maker, int from, int to) const {
-    step.operands = {from}, step.results = {to};
-    step.origins = maker.origins;
-    return step;
-  }
-
-  void send_one(const Wait& wait) {
-    const PlanStep& maker = plan_.steps[static_cast<size_t>(*touched_[static_cast<size_t>(wait.value)].begin())];
-    const PlanValue value = plan_.values[static_cast<size_t>(wait.value)];
+  void spill_one(const IdleSpan& span) {
+    const int maker = *touched_[static_cast<size_t>(span.value)].begin();
+    const std::vector<PlanOrigin>& origins = plan_.steps[static_cast<size_t>(maker)].origins;
+    const PlanValue value = plan_.values[static_cast<size_t>(span.value)];
     const int stored = add_value(kind_.store(value), ".stored");
     const int restored = add_value(value, ".restored");
-    behind_[static_cast<size_t>(wait.before)].push_back(connect(kind_.make_store(), maker, wait.value, stored));
-    std::vector<PlanStep>& again = before_[static_cast<size_t>(wait.after)];
-    again.push_back(connect(kind_.make_restore(), maker, stored, restored));
-    std::map<int, int> now = {{wait.value, restored}};
-    for (size_t i = static_cast<size_t>(wait.after); i < plan_.steps.size(); ++i) {
+    std::vector<PlanStep>& behind = behind_[static_cast<size_t>(span.before)];
+    behind.push_back(kind_.make_store(span.value, stored));
+    behind.back().origins = origins;
+    std::vector<PlanStep>& restoring = before_[static_cast<size_t>(span.after)];
+    restoring.push_back(kind_.make_restore(stored, restored));
+    restoring.back().origins = origins;
+    std::map<int, int> now = {{span.value, restored}};
+    for (size_t i = static_cast<size_t>(span.after); i < plan_.steps.size(); ++i) {
       for (int& operand : plan_.steps[i].operands) {
-        if (operand >= 0 && root(operand) == wait.value) operand = move_view(operand, wait.after, now, again);
+        if (operand >= 0 && root(operand) == span.value) operand = move_view(operand, span.after, now, restoring);
       }
     }
   }
 
-  // The value itself, or a view of it that was made before the wait, in the restored memory.
-  int move_view(int value, int after, std::map<int, int>& now, std::vector<PlanStep>& again) {
+  // The value itself, or a view of it from before the idle span, in the restored memory.
+  int move_view(int value, int after, std::map<int, int>& now, std::vector<PlanStep>& restoring) {
     if (const auto known = now.find(value); known != now.end()) return known->second;
     const int made = view_of_.at(value);
     if (made >= after) return value;  // follows its operand
-    PlanStep view = plan_.steps[static_cast<size_t>(made)];
-    view.operands[0] = move_view(view.operands[0], after, now, again);
-    const int moved = add_value(plan_.values[static_cast<size_t>(value)], ".restored");
-    view.results = {moved};
-    again.push_back(std::move(view));
-    return now[value] = moved;
+    PlanStep step = plan_.steps[static_cast<size_t>(made)];
+    auto view = read_step<ViewStep>(step);
+    view.x = {move_view(view.x.value, after, now, restoring)};
+    view.y = {add_value(plan_.values[static_cast<size_t>(value)], ".restored")};
+    replace_step(step, view);
+    restoring.push_back(std::move(step));
+    return now[value] = view.y.value;
   }
 
   Plan& plan_;
   std::span<const int64_t> bytes_;
   const SpillKind& kind_;
-  std::vector<int> roots_;                              // by value: in whose memory it lies
+  std::vector<int> roots_;                              // by value: the value in whose memory it lies
   std::vector<std::set<int>> touched_;                  // by root: steps that make or read it
   std::set<int> forbidden_;                             // roots
   std::map<int, int> view_of_;                          // by view: the step that makes it
@@ -142,22 +142,22 @@ class SpillPlanner {
 
 }  // namespace
 
-Spills send_on_spill(Plan& plan, std::span<const Sizes> inputs, int threads, int64_t wanted, const SpillKind& kind) {
+Spills spill_values(Plan& plan, std::span<const Sizes> inputs, int threads, int64_t wanted, const SpillKind& kind) {
   Spills spills;
-  for (int round = 0; round < kDetourRounds; ++round) {
+  for (int round = 0; round < kSpillRounds; ++round) {
     const Footprint footprint = find_footprint(plan, inputs, threads);
     if (footprint.arena_bytes <= wanted) break;
     const MemoryTimeline timeline = trace_arena(plan, inputs, threads);
     SpillPlanner planner(plan, footprint.value_bytes, kind);
-    std::vector<Wait> waits = planner.list_waits(timeline.peak_step);
-    if (waits.empty()) break;
+    std::vector<IdleSpan> idle = planner.list_idle(timeline.peak_step);
+    if (idle.empty()) break;
     int64_t saved = 0;
     size_t count = 0;
-    while (count < waits.size() && saved < footprint.arena_bytes - wanted)
-      saved += kind.count_saved(waits[count++].bytes);
-    waits.resize(count);
-    planner.send(waits);
-    for (const Wait& wait : waits) ++spills.values, spills.bytes += wait.bytes;
+    while (count < idle.size() && saved < footprint.arena_bytes - wanted)
+      saved += kind.count_saved(idle[count++].bytes);
+    idle.resize(count);
+    planner.spill(idle);
+    for (const IdleSpan& span : idle) ++spills.values, spills.bytes += span.bytes;
   }
   if (spills.values > 0) check_plan(plan);
   return spills;

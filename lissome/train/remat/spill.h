@@ -1,5 +1,5 @@
-// Values of a plan that wait for long, sent on a spill: stored in another form behind the last step that touches them,
-// and made what they were before the next. Works on a plan, so that no pass or fusion sees the spill.
+// Spills values of a plan that stay idle for long: each is stored in another form behind the last step that touches it
+// and restored before the next. Works on a plan, so that passes and fusions do not see the spill.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 namespace lissome {
 
 struct SpillKind {
-  int64_t least_bytes = 0;                 // of a value that is worth it
-  bool (*allows)(const PlanValue& value);  // beside being of that size
-  PlanValue (*store)(PlanValue value);     // what takes its place in the arena while it waits
-  int64_t (*count_saved)(int64_t bytes);   // of so many, how many leave the arena
-  PlanStep (*make_store)();                // the steps there and back, without operands and results
-  PlanStep (*make_restore)();
+  int64_t least_bytes = 0;                   // smaller values are not spilled
+  bool (*allows)(const PlanValue& value);    // whether this value may be spilled, beside its size
+  PlanValue (*store)(PlanValue value);       // the value that replaces it in the arena while it is idle
+  int64_t (*count_saved)(int64_t bytes);     // of so many spilled bytes, how many leave the arena
+  PlanStep (*make_store)(int from, int to);  // the steps that store and restore, from one value of the plan to another
+  PlanStep (*make_restore)(int from, int to);
 };
 
 struct Spills {
   int values = 0;
-  int64_t bytes = 0;  // of these, as they were
+  int64_t bytes = 0;  // of the values before they were stored
 };
 
-// Values that wait where the arena is fullest, the largest first, until the arena takes no more than `wanted` bytes or
-// nothing is left that would help. Only those that are no outputs, and that libtorch does not hold on to. `inputs` and
-// `threads` as for find_footprint().
-Spills send_on_spill(Plan& plan, std::span<const Sizes> inputs, int threads, int64_t wanted, const SpillKind& kind);
+// Spills values that are idle where the arena is fullest, the largest first, until the arena takes at most `wanted`
+// bytes or no spill would help. Outputs and values that libtorch holds stay. `inputs` and `threads` as for
+// find_footprint().
+Spills spill_values(Plan& plan, std::span<const Sizes> inputs, int threads, int64_t wanted, const SpillKind& kind);
 
 }  // namespace lissome

@@ -1,16 +1,12 @@
 // See store_in_file.h.
 #include "lissome/train/remat/store_in_file.h"
 
+#include "lissome/runtime/step/move/offload_steps.h"
+
 namespace lissome {
 namespace {
 
-PlanStep make_transfer(std::string_view kernel) {
-  PlanStep step;
-  step.kernel = kernel;
-  return step;
-}
-
-// The ticket that steps "offload" give.
+// The ticket that a step "offload" gives.
 PlanValue make_ticket(PlanValue value) {
   value.dtype = Dtype::i64;
   value.sizes.clear();
@@ -23,14 +19,14 @@ constexpr SpillKind kThroughFile = {
     .allows = [](const PlanValue&) { return true; },
     .store = make_ticket,
     .count_saved = [](int64_t bytes) { return bytes; },
-    .make_store = [] { return make_transfer(kOffloadStep); },
-    .make_restore = [] { return make_transfer(kReloadStep); },
+    .make_store = [](int from, int to) { return write_step(OffloadStep{.x = {from}, .ticket = {to}}); },
+    .make_restore = [](int from, int to) { return write_step(ReloadStep{.ticket = {from}, .x = {to}}); },
 };
 
 }  // namespace
 
 Spills store_in_file(Plan& plan, std::span<const Sizes> inputs, int threads, int64_t wanted) {
-  return send_on_spill(plan, inputs, threads, wanted, kThroughFile);
+  return spill_values(plan, inputs, threads, wanted, kThroughFile);
 }
 
 }  // namespace lissome

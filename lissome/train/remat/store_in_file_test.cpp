@@ -1,4 +1,4 @@
-// Values that wait in a file: the same bits as when they wait in memory, in the memory that was told.
+// Activations that are kept in a file: the same bits as in memory, in the memory that was predicted.
 #include "lissome/train/remat/store_in_file.h"
 
 #include <ATen/core/ivalue.h>
@@ -11,6 +11,7 @@
 #include <map>
 
 #include "lissome/footprint.h"
+#include "lissome/runtime/step/move/offload_steps.h"
 #include "lissome/train/budget/transfer_rate.h"
 #include "lissome/train/remat/test_tower.h"
 #include "tests/expect_error.h"
@@ -29,7 +30,7 @@ TrainOptions make_options(int64_t memory, const std::string& folder) {
 
 bool tells_of_a_file(const Trained& trained) {
   return std::any_of(trained.record.notes.begin(), trained.record.notes.end(), [](const std::string& note) {
-    return note.find("wait in a file for the backward pass") != std::string::npos;
+    return note.find("are kept in a file for the backward pass") != std::string::npos;
   });
 }
 
@@ -38,8 +39,8 @@ void check_tickets(const Plan& plan) {
   std::map<int, size_t> given, taken;  // by ticket: the step
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
-    if (step.kernel == kOffloadStep) CHECK(given.emplace(step.results.at(0), i).second);
-    if (step.kernel == kReloadStep) CHECK(taken.emplace(step.operands.at(0), i).second);
+    if (is_step<OffloadStep>(step)) CHECK(given.emplace(step.results.at(0), i).second);
+    if (is_step<ReloadStep>(step)) CHECK(taken.emplace(step.operands.at(0), i).second);
   }
   REQUIRE(given.size() == taken.size());
   for (const auto& [ticket, at] : given) {
@@ -54,7 +55,7 @@ void check_tickets(const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("what waits in a file takes no arena meanwhile, and gradients keep their bits") {
+TEST_CASE("activations in a file take no arena, and gradients keep their bits") {
   const TemporaryFolder folder;
   const Program program = attach_loss(make_tower(), {}, Dtype::i64, {});
   const std::vector<at::Tensor> examples = {at::randn({3, kWidth}), at::randint(0, 5, {3}, at::kLong)};
@@ -86,22 +87,22 @@ TEST_CASE("what waits in a file takes no arena meanwhile, and gradients keep the
   CHECK(same.steps.size() == step.session().plan().steps.size());
 }
 
-TEST_CASE("a budget that nothing kept in memory meets is met with activations in a file, as told, bit by bit") {
+TEST_CASE("a budget that nothing kept in memory meets is met with activations in a file, as predicted, bit by bit") {
   const TemporaryFolder folder;
   TrainOptions options = make_options(int64_t{1} << 30, {});
   options.recompute = KeepAll{};
   const BudgetTrial plain = try_budget(make_tower(), make_tower_data(), options);
-  CHECK(plain.told.offloaded == 0);
-  options.memory = plain.beside() + plain.told.chosen.total() * 6 / 10;
+  CHECK(plain.predicted.offloaded == 0);
+  options.memory = plain.beside() + plain.predicted.chosen.total() * 6 / 10;
   EXPECT_ERROR(over_budget, try_budget(make_tower(), make_tower_data(), options), "at the least found");
   options.offload = folder.file(".");
   const BudgetTrial trial = try_budget(make_tower(), make_tower_data(), options);
-  CHECK(trial.told.offloaded > 0);
-  CHECK(trial.told.offloaded_bytes >= trial.told.offloaded * int64_t{1 << 20});
-  CHECK(trial.told.runs_again == 0);
-  CHECK(trial.told.method.find("offloaded activations") != std::string::npos);
-  CHECK(trial.beside() + trial.told.chosen.total() <= options.memory);
-  CHECK(trial.measured.arena == trial.told.chosen.arena);
+  CHECK(trial.predicted.offloaded > 0);
+  CHECK(trial.predicted.offloaded_bytes >= trial.predicted.offloaded * int64_t{1 << 20});
+  CHECK(trial.predicted.recomputed_nodes == 0);
+  CHECK(trial.predicted.method.find("offloaded activations") != std::string::npos);
+  CHECK(trial.beside() + trial.predicted.chosen.total() <= options.memory);
+  CHECK(trial.measured.arena == trial.predicted.chosen.arena);
   CHECK(trial.fixed.states == 0);
   options.memory += kRoom;
   const Trained offloaded = train(make_tower(), make_tower_data(), nullptr, options);
@@ -113,14 +114,14 @@ TEST_CASE("a budget that nothing kept in memory meets is met with activations in
     CHECK(at::equal(offloaded.program.weights[i].tensor, exact.program.weights[i].tensor));
 }
 
-TEST_CASE("activations of other dtypes wait in a file too, and beside gradients that leave early") {
+TEST_CASE("activations of other dtypes are kept in a file too, and beside gradients that leave early") {
   const TemporaryFolder folder;
   const auto check = [&](const auto& change) {
     TrainOptions options = make_options(int64_t{1} << 30, folder.file("."));
     options.recompute = KeepAll{}, options.epochs = 1;
     change(options);
     const BudgetTrial plain = try_budget(make_tower(), make_tower_data(), options);
-    options.memory = plain.beside() + plain.told.chosen.total() * 7 / 10 + kRoom;
+    options.memory = plain.beside() + plain.predicted.chosen.total() * 7 / 10 + kRoom;
     const Trained offloaded = train(make_tower(), make_tower_data(), nullptr, options);
     CHECK(offloaded.record.batch == kBatch);
     CHECK(tells_of_a_file(offloaded));
@@ -133,25 +134,25 @@ TEST_CASE("activations of other dtypes wait in a file too, and beside gradients 
   check([](TrainOptions& options) { options.precision = Dtype::bf16; });
 }
 
-TEST_CASE("a search that may offload takes what it told, and offloads nothing that fits") {
+TEST_CASE("a search that may offload takes what it predicted, and offloads nothing that fits") {
   const TemporaryFolder folder;
   const BudgetTrial plain =
       try_budget(make_tower(), make_tower_data(), make_options(int64_t{1} << 30, folder.file(".")));
-  CHECK(plain.told.offloaded == 0);
-  CHECK(plain.told.runs_again == 0);
-  const int64_t memory = plain.beside() + plain.told.chosen.total() / 2;
+  CHECK(plain.predicted.offloaded == 0);
+  CHECK(plain.predicted.recomputed_nodes == 0);
+  const int64_t memory = plain.beside() + plain.predicted.chosen.total() / 2;
   const BudgetTrial trial = try_budget(make_tower(), make_tower_data(), make_options(memory, folder.file(".")));
-  CHECK(trial.beside() + trial.told.chosen.total() <= memory);
-  CHECK(trial.measured.arena == trial.told.chosen.arena);
+  CHECK(trial.beside() + trial.predicted.chosen.total() <= memory);
+  CHECK(trial.measured.arena == trial.predicted.chosen.arena);
 }
 
-TEST_CASE("a folder that cannot be written to is told before anything else") {
+TEST_CASE("a folder that cannot be written to is reported before anything else") {
   EXPECT_ERROR(usage, try_budget(make_tower(), make_tower_data(), make_options(1 << 30, "no/folder")), "no/folder");
   EXPECT_ERROR(usage, train(make_tower(), make_tower_data(), nullptr, make_options(1 << 30, "no/folder")), "no/folder");
   EXPECT_ERROR(usage, measure_folder("no/folder"), "no/folder");
 }
 
-TEST_CASE("a step takes the copies beside its work, and at least what the disk takes") {
+TEST_CASE("a step takes its work and the copies, and at least the time of the disk") {
   const FolderRates rates{.cache = 4e9, .disk = 1e9};
   CHECK(rates.predict(2, 1'000'000'000) == doctest::Approx(2.25));
   CHECK(rates.predict(2, 4'000'000'000) == doctest::Approx(4));

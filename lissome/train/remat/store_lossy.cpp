@@ -1,15 +1,12 @@
 // See store_lossy.h.
 #include "lissome/train/remat/store_lossy.h"
 
+#include "lissome/runtime/step/elementwise/elementwise_steps.h"
+
 namespace lissome {
 namespace {
 
-PlanStep make_cast() {
-  PlanStep step;
-  step.kernel = "elementwise";
-  step.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0"});
-  return step;
-}
+PlanStep make_cast(int from, int to) { return write_step(make_cast_step(from, to)); }
 
 constexpr SpillKind kThroughBf16 = {
     .least_bytes = 64 << 10,
@@ -27,7 +24,7 @@ constexpr SpillKind kThroughBf16 = {
 }  // namespace
 
 Spills store_in_bf16(Plan& plan, std::span<const Sizes> inputs, int threads, int64_t wanted) {
-  return send_on_spill(plan, inputs, threads, wanted, kThroughBf16);
+  return spill_values(plan, inputs, threads, wanted, kThroughBf16);
 }
 
 }  // namespace lissome

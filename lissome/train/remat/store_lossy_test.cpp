@@ -1,4 +1,4 @@
-// Values that wait in bf16: what is stored, what it saves, and how near the gradients stay.
+// Activations that are kept in bf16: which are stored, what they save, and how near the gradients stay.
 #include "lissome/train/remat/store_lossy.h"
 
 #include <ATen/core/ivalue.h>
@@ -28,14 +28,14 @@ TrainOptions make_tight_options() {
   TrainOptions options = make_lossy_options(int64_t{1} << 30);
   options.recompute = RecomputeEvery{1};
   const BudgetTrial plain = try_budget(make_tower(), make_tower_data(), options);
-  CHECK(plain.told.stored_lossy == 0);
-  options.memory = plain.beside() + plain.told.chosen.total() * 8 / 10;
+  CHECK(plain.predicted.stored_lossy == 0);
+  options.memory = plain.beside() + plain.predicted.chosen.total() * 8 / 10;
   return options;
 }
 
 }  // namespace
 
-TEST_CASE("what waits in bf16 takes half of its bytes, and gradients stay near") {
+TEST_CASE("activations in bf16 take half of their bytes, and gradients stay near") {
   const Program program = attach_loss(make_tower(), {}, Dtype::i64, {});
   const std::vector<at::Tensor> examples = {at::randn({3, kWidth}), at::randint(0, 5, {3}, at::kLong)};
   TrainingStep step(program, examples);
@@ -66,15 +66,15 @@ TEST_CASE("what waits in bf16 takes half of its bytes, and gradients stay near")
   CHECK(same.steps.size() == step.session().plan().steps.size());
 }
 
-TEST_CASE("a budget that exact activations cannot meet is met with some in bf16, as told, while gradients agree") {
+TEST_CASE("a budget that exact activations cannot meet is met with some in bf16, as predicted, while gradients agree") {
   TrainOptions options = make_tight_options();
   options.lossy_activations = false;
   EXPECT_ERROR(over_budget, try_budget(make_tower(), make_tower_data(), options), "at the least found");
   options.lossy_activations = true;
   const BudgetTrial trial = try_budget(make_tower(), make_tower_data(), options);
-  CHECK(trial.told.stored_lossy > 0);
-  CHECK(trial.beside() + trial.told.chosen.total() <= options.memory);
-  CHECK(trial.measured.arena == trial.told.chosen.arena);
+  CHECK(trial.predicted.stored_lossy > 0);
+  CHECK(trial.beside() + trial.predicted.chosen.total() <= options.memory);
+  CHECK(trial.measured.arena == trial.predicted.chosen.arena);
   options.memory += kRoom;
   const Trained lossy = train(make_tower(), make_tower_data(), nullptr, options);
   const auto count_notes = [&](const char* words) {
@@ -82,27 +82,28 @@ TEST_CASE("a budget that exact activations cannot meet is met with some in bf16,
                          [&](const std::string& note) { return note.find(words) != std::string::npos; });
   };
   CHECK(count_notes("within the limit of 2 %") == 1);
-  CHECK(count_notes("activations wait in bf16") == 1);
+  CHECK(count_notes("activations are kept in bf16") == 1);
   CHECK(lossy.record.peak_memory <= options.memory);
   options.memory = 0, options.recompute = KeepAll{}, options.lossy_activations = false;
   const Trained exact = train(make_tower(), make_tower_data(), nullptr, options);
   CHECK(lossy.record.epochs.back().loss == doctest::Approx(exact.record.epochs.back().loss).epsilon(0.01));
 }
 
-TEST_CASE("a search that may store in bf16 takes what it told") {
+TEST_CASE("a search that may store in bf16 takes what it predicted") {
   TrainOptions options = make_tight_options();
   options.recompute = RecomputeToFit{};
   const BudgetTrial trial = try_budget(make_tower(), make_tower_data(), options);
-  CHECK(trial.beside() + trial.told.chosen.total() <= options.memory);
-  CHECK(trial.measured.arena == trial.told.chosen.arena);
+  CHECK(trial.beside() + trial.predicted.chosen.total() <= options.memory);
+  CHECK(trial.measured.arena == trial.predicted.chosen.arena);
 }
 
 TEST_CASE("where gradients suffer, activations are kept exactly, and that is said") {
   const TrainOptions options = make_tight_options();
   const LossyCheck check = check_lossy(make_tower(), make_tower_data(), nullptr, options, 1e-6);
   CHECK_FALSE(check.allowed);
-  CHECK_MESSAGE(check.told.find("beyond the limit of 0.0001 %: all activations are kept exactly") != std::string::npos,
-                check.told);
+  CHECK_MESSAGE(
+      check.report.find("beyond the limit of 0.0001 %: all activations are kept exactly") != std::string::npos,
+      check.report);
 }
 
 TEST_CASE("lossy storage is for a budget") {

@@ -1,5 +1,4 @@
-// A deep model whose activations wait for long, its data, and the inputs of its step's plan; for tests of how they
-// wait.
+// For tests of spills: a deep model whose activations stay idle for long, its data, and the inputs of its step's plan.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,9 +13,9 @@
 namespace lissome {
 
 inline constexpr int64_t kBatch = 8192, kWidth = 128;
-inline constexpr int64_t kRoom = 2 << 20;  // beside the tightest budget, so that the search for a schedule ends soon
+inline constexpr int64_t kRoom = 2 << 20;  // above the tightest budget, so that the search for a schedule ends soon
 
-// Six blocks of a residual stream, with a norm that is read again in the backward pass and a view of it.
+// Six blocks of a residual stream, each with a norm whose result and view the backward pass reads.
 inline Program make_tower() {
   std::string text = "dim n in 2..16384\ntraining\ninput %x: f32[n, 128]\n", x = "%x", body;
   for (int i = 0; i < 6; ++i) {
@@ -38,8 +37,7 @@ inline Program make_tower() {
 
 inline Dataset make_tower_data() { return make_waves(kBatch, kWidth); }
 
-// The step's own plan, and the inputs that it takes: a batch, then weights. Views are of memory that `program` and
-// `batch` hold.
+// The step's own plan and its inputs: a batch, then weights. Views point into memory that `program` and `batch` hold.
 struct StepInputs {
   Plan plan;
   std::vector<Sizes> sizes;

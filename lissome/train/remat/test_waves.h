@@ -1,4 +1,4 @@
-// Samples and classes for tests: waves, so that neighbouring samples differ and every run sees the same ones.
+// Samples and classes for tests. The samples are waves: neighbours differ, and every run sees the same ones.
 #pragma once
 
 #include <cmath>

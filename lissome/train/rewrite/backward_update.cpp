@@ -39,8 +39,8 @@ StepResult BackwardUpdate::finish(const std::string& advice) const {
   if (refused_.empty()) return {.gradient_norm = std::sqrt(squares_)};
   if (updated_ > 0)
     throw_error(ErrorKind::invalid_input, "the gradient of ", quote(refused_), " is not finite, and ", updated_,
-                " other weights had been updated in the backward pass before it was made, so that the step cannot be ",
-                "left out.\n", advice);
+                " other weights had been updated in the backward pass before it was computed, so the step cannot be ",
+                "skipped.\n", advice);
   return {.gradient_norm = std::numeric_limits<double>::quiet_NaN(), .skipped = true};
 }
 

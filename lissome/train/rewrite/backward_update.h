@@ -1,5 +1,5 @@
-// Weights that are updated inside the backward pass: each as soon as its gradient is complete, so that no more than a
-// few gradients exist at a time. Stands between BatchStep, which gives gradients away, and Optimizer.
+// Updates weights inside the backward pass: each as soon as its gradient is complete, so that only a few gradients
+// exist at a time. Connects BatchStep, which gives gradients away, to Optimizer.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@ namespace lissome {
 
 class BackwardUpdate {
  public:
-  // All outlive it; `names` are those of the optimizer's parameters, in their order. `hooks` may be null.
+  // All arguments must outlive it. `names`: the optimizer's parameters, in their order. `hooks` may be null.
   BackwardUpdate(Optimizer& optimizer, const std::vector<std::string>& names, const GradientHooks* hooks);
 
-  // Before a step; `options` without clipping and scale.
+  // To be called before a step. `options` must not clip or scale.
   void begin(const StepOptions& options);
-  // The next gradient of the step, of the parameter `index`. Nothing is updated any more once one was not finite.
+  // Takes the next gradient of the step, of the parameter `index`. Updates nothing after a gradient that is not finite.
   void take(size_t index, const at::Tensor& gradient);
-  // Behind the step. Skipped when the first gradient was not finite. Throws invalid_input, naming the parameter, when a
-  // later one was not: a part of the weights has been updated; `advice` ends the message.
+  // To be called after the step. The step counts as skipped if its first gradient was not finite. Throws invalid_input,
+  // naming the parameter, if a later one was not, because some weights are updated then; `advice` ends the message.
   StepResult finish(const std::string& advice) const;
-  // Of updates since begin().
+  // Seconds of updates since begin().
   double seconds() const { return seconds_; }
 
  private:

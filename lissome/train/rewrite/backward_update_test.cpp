@@ -120,12 +120,12 @@ TEST_CASE("a budget counts the gradients that are there at once, and what it tel
                     given = try_budget(make_deep(), make_data(), inside);
   CHECK(kept.fixed.gradients > 4 * kMatrix);
   CHECK(given.fixed.gradients == 0);
-  CHECK(given.beside() + given.told.chosen.total() <= kept.beside() + kept.told.chosen.total() - 2 * kMatrix);
-  CHECK(given.measured.arena == given.told.chosen.arena);
+  CHECK(given.beside() + given.predicted.chosen.total() <= kept.beside() + kept.predicted.chosen.total() - 2 * kMatrix);
+  CHECK(given.measured.arena == given.predicted.chosen.arena);
   CHECK(static_cast<double>(given.measured.total()) ==
-        doctest::Approx(static_cast<double>(given.told.chosen.total())).epsilon(0.01));
+        doctest::Approx(static_cast<double>(given.predicted.chosen.total())).epsilon(0.01));
   // A bound that a step which keeps its gradients cannot meet.
-  inside.memory = given.beside() + given.told.chosen.total();
+  inside.memory = given.beside() + given.predicted.chosen.total();
   behind.memory = inside.memory;
   EXPECT_ERROR(over_budget, try_budget(make_deep(), make_data(), behind), "take");
   const BudgetTrial fitted = try_budget(make_deep(), make_data(), inside);

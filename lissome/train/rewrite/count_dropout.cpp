@@ -6,7 +6,7 @@
 namespace lissome {
 namespace {
 
-// A mask that keeps and scales: the node that divides, and the share that stays.
+// A mask that keeps and scales: the node that divides, and the fraction of kept values.
 struct Mask {
   ValueId drawn = ValueId::none, value = ValueId::none;
   double keep = 0;
@@ -29,7 +29,7 @@ std::optional<Mask> read_mask(const Program& program, const Uses& uses, const No
   return Mask{draw->result(), node.result(), *keep, 0};
 }
 
-// What the mask is multiplied with; none when the node does something else with it.
+// The value that the mask is multiplied with; none if the node does something else with the mask.
 ValueId find_other_factor(const Program& program, const Node& node, ValueId mask) {
   if (!node.is("aten::mul.Tensor")) return ValueId::none;
   const Argument &left = node.argument("self"), &right = node.argument("other");
@@ -75,7 +75,7 @@ int count_dropout(Program& program) {
       product.arguments = {Argument(x), Argument(mask.keep), Argument(seed), Argument(mask.stream)};
     }
   }
-  // Random nodes would stay although nothing reads them.
+  // Removes random nodes, which would otherwise stay although nothing reads them.
   std::erase_if(program.nodes, [&](const Node& node) {
     return std::any_of(masks.begin(), masks.end(), [&](const Mask& mask) {
       return node.results.size() == 1 && (node.result() == mask.drawn || node.result() == mask.value);

@@ -7,9 +7,9 @@
 
 namespace lissome {
 
-// Masks as autograd records them, bernoulli.p(like, keep) / keep, multiplied with values of their sizes in the forward
-// and the backward pass -> lissome::dropout of each, which reads a new last input, kDropoutSeed i64[]. `program` gives
-// other random numbers than before, as likely ones. Returns how many masks there were.
+// Replaces masks as autograd records them, bernoulli.p(like, keep) / keep multiplied with values of equal sizes in the
+// forward and the backward pass, by lissome::dropout of these values, which reads a new last input, kDropoutSeed i64[].
+// `program` then gives other random numbers of the same distribution. Returns the number of masks.
 int count_dropout(Program& program);
 
 inline constexpr std::string_view kDropoutSeed = "random.seed";

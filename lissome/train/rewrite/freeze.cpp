@@ -23,8 +23,8 @@ void check_patterns(const Program& program, const std::vector<ParameterGroup>& g
       return is_floating_parameter(weight) && matches_pattern(group.pattern, weight.name);
     });
     if (group.frozen && !fits)
-      throw_error(ErrorKind::invalid_input, "no parameter fits the pattern ", quote(group.pattern),
-                  " of what is frozen");
+      throw_error(ErrorKind::invalid_input, "no parameter matches the pattern ", quote(group.pattern),
+                  " of frozen parameters");
   }
 }
 
@@ -60,7 +60,7 @@ std::string describe_still(const Program& program) {
   const auto frozen = list([](const Weight& weight) { return !weight.trains; });
   if (!frozen.empty()) return describe(frozen, "with requires_grad off");
   const auto complex = list([](const Weight& weight) { return weight.tensor.is_complex(); });
-  if (!complex.empty()) return describe(complex, "since complex numbers do not train here");
+  if (!complex.empty()) return describe(complex, "because complex numbers cannot be trained");
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Parameters that a training leaves as they are.
+// Freezes parameters, which a training then does not change.
 #pragma once
 
 #include "lissome/program.h"
@@ -6,15 +6,15 @@
 
 namespace lissome {
 
-// `program` with the parameters that `groups` or requires_grad freeze as buffers: no gradients of them are recorded,
-// and kernels may pack them once. Tied parameters go by the first of their names. Throws invalid_input: a pattern of a
-// frozen group that fits no parameter.
+// Turns the parameters that `groups` or requires_grad freeze into buffers, so that no gradients of them are recorded
+// and kernels may pack them once. Tied parameters go by the first of their names. Throws invalid_input for a frozen
+// group whose pattern matches no parameter.
 Program freeze_parameters(Program program, const std::vector<ParameterGroup>& groups);
 
-// Which parameters stay as they are without being asked to, and why; empty where none do.
+// Describes parameters that do not train although no group freezes them, with the reason; empty if there are none.
 std::string describe_still(const Program& program);
 
-// The groups of those that train.
+// The groups that train.
 std::vector<ParameterGroup> list_training_groups(const std::vector<ParameterGroup>& groups);
 
 }  // namespace lissome

@@ -30,8 +30,8 @@ std::string find_listed_module(const std::string& module) {
   return {};
 }
 
-// What is read in the backward pass and by no forward node of another group goes after its last forward reader.
-Drops drop_inside_groups(const StepModel& model, const std::vector<int>& groups) {
+// Frees values after their last forward reader that the backward pass reads but no forward node of another group does.
+RecomputeSet recompute_inside_groups(const StepModel& model, const std::vector<int>& groups) {
   std::vector<int> last_forward(model.owner.size(), -1);
   std::vector<bool> leaves(model.owner.size(), false), read_backward(model.owner.size(), false);
   const auto owner_of = [&](int value) { return model.owner[static_cast<size_t>(value)]; };
@@ -51,18 +51,18 @@ Drops drop_inside_groups(const StepModel& model, const std::vector<int>& groups)
       if (node.forward && groups[i] != home) leaves[at] = true;
     }
   }
-  Drops drops;
+  RecomputeSet recomputed;
   for (size_t value = 0; value < model.owner.size(); ++value) {
     if (model.owner[value] != static_cast<int>(value) || !read_backward[value] || leaves[value]) continue;
     const auto producer = static_cast<size_t>(model.producer[value]);
     const StepNode& node = model.nodes[producer];
     if (groups[producer] == kNoGroup || !node.forward || !node.repeatable) continue;
-    drops.insert({static_cast<int>(value), last_forward[value]});
+    recomputed.insert({static_cast<int>(value), last_forward[value]});
   }
-  return drops;
+  return recomputed;
 }
 
-Drops drop_inside_modules(const Program& program, const StepModel& model, int modules) {
+RecomputeSet recompute_inside_modules(const Program& program, const StepModel& model, int modules) {
   std::map<std::string, int> numbers;
   const auto group_of = [&](const std::string& module) {
     const std::string listed = find_listed_module(module);
@@ -71,14 +71,14 @@ Drops drop_inside_modules(const Program& program, const StepModel& model, int mo
   };
   const std::vector<int> groups = group_nodes(program, group_of);
   if (numbers.empty()) {
-    throw_error(ErrorKind::usage, "recompute every ", modules,
-                ": the model has no list of modules, such as blocks.0, blocks.1.",
+    throw_error(ErrorKind::usage, "--recompute every:", modules,
+                " needs a list of modules, such as blocks.0, blocks.1, and the model has none.",
                 "\n      Name modules (modules:PATTERN), or let a budget choose (auto).");
   }
-  return drop_inside_groups(model, groups);
+  return recompute_inside_groups(model, groups);
 }
 
-Drops drop_modules(const Program& program, const StepModel& model, const std::string& pattern) {
+RecomputeSet recompute_modules(const Program& program, const StepModel& model, const std::string& pattern) {
   bool found = false;
   std::map<std::string, int> numbers;
   const auto group_of = [&](const std::string& module) {
@@ -92,8 +92,8 @@ Drops drop_modules(const Program& program, const StepModel& model, const std::st
     }
   };
   const std::vector<int> groups = group_nodes(program, group_of);
-  if (!found) throw_error(ErrorKind::usage, "recompute modules ", quote(pattern), ": no module has such a name");
-  return drop_inside_groups(model, groups);
+  if (!found) throw_error(ErrorKind::usage, "--recompute modules:", pattern, " names no module of the model");
+  return recompute_inside_groups(model, groups);
 }
 
 }  // namespace lissome

@@ -56,7 +56,7 @@ class Mover {
     return find_maker(gradient.argument("indices"), "aten::max_pool2d_with_indices");
   }
 
-  // The position of the pooling's gradient that this node alone masks; -1 when it is no such mask.
+  // The position of the pooling's gradient that only this node masks; -1 if the node is no such mask.
   int find_pool_gradient(const Node& node) const {
     if (!node.is("aten::threshold_backward")) return -1;
     const Argument &dx = node.argument("grad_output"), &x = node.argument("self");

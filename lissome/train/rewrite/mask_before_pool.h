@@ -1,5 +1,5 @@
-// The gradient of ReLU before max pooling's instead of behind it, where it masks fewer numbers and needs nothing of
-// what was pooled.
+// Moves the gradient of ReLU before that of max pooling, where it masks fewer numbers and does not need the input of
+// the pooling.
 #pragma once
 
 #include "lissome/program.h"
@@ -7,9 +7,9 @@
 namespace lissome {
 
 // threshold_backward(max_pool2d_with_indices_backward(dy, x), x) -> max_pool2d_with_indices_backward of
-// threshold_backward(dy, y), y being what the pooling of x gave. Bits stay: a window's result is the element that its
-// gradient goes to, so both masks ask the same of the same number. Kept where the unmasked gradient has other readers.
-// Returns how many were moved.
+// threshold_backward(dy, y), where y is the result of pooling x. Bits stay: a window's result is the element that its
+// gradient goes to, so both masks test the same number. Not if the unmasked gradient has other readers. Returns the
+// number of moved gradients.
 int mask_before_pool(Program& program);
 
 }  // namespace lissome

@@ -6,8 +6,8 @@
 namespace lissome {
 namespace {
 
-// Whether the argument is there and says that some values are dropped.
-bool drops(const Node& node, std::string_view argument) {
+// Whether the argument is there and is a probability above 0.
+bool is_active(const Node& node, std::string_view argument) {
   if (node.op.argument_index(argument) < 0) return false;
   const auto* share = node.argument(argument).get<double>();
   return share != nullptr && *share > 0;
@@ -22,7 +22,7 @@ bool depends_on_mode(const Node& node) {
   const auto holds = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   if (holds("batch_norm")) return true;
   if (holds("instance_norm")) return node.argument("running_mean").is_value();
-  return holds("dropout") ? drops(node, "p") : drops(node, "dropout") || drops(node, "dropout_p");
+  return holds("dropout") ? is_active(node, "p") : is_active(node, "dropout") || is_active(node, "dropout_p");
 }
 
 }  // namespace

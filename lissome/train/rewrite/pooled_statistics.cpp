@@ -1,5 +1,5 @@
-// See pooled_statistics.h. Statistics are set to zero before a part runs: what it writes then is momentum times its
-// own.
+// See pooled_statistics.h. Statistics are set to zero before a part runs, so that it writes momentum times its own
+// statistics.
 #include "lissome/train/rewrite/pooled_statistics.h"
 
 #include <ATen/core/grad_mode.h>
@@ -12,7 +12,7 @@
 namespace lissome {
 namespace {
 
-// Which results of an op are the new running mean and variance.
+// The results of an op that are the new running mean and variance.
 struct UpdatingNorm {
   std::string_view op;
   size_t mean, variance;
@@ -82,7 +82,7 @@ void PooledStatistics::take(const std::vector<at::Tensor>& inputs) {
   }
 }
 
-// One part more, as Chan, Golub and LeVeque (1979) pool two samples.
+// Adds one part as Chan, Golub and LeVeque (1979) pool two samples.
 void PooledStatistics::pool(Norm& norm, double count) const {
   const at::Tensor mean = norm.mean.tensor.to(at::kDouble).div_(norm.momentum);
   const at::Tensor variance = norm.variance.tensor.to(at::kDouble).div_(norm.momentum);

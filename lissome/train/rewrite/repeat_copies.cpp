@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lissome/runtime/step/move/copy_steps.h"
+
 namespace lissome {
 namespace {
 
@@ -10,11 +12,11 @@ class Repeater {
  public:
   explicit Repeater(Plan& plan) : plan_(plan), copy_of_(plan.values.size(), -1) {
     for (size_t i = 0; i < plan.steps.size(); ++i) {
-      const PlanStep& step = plan.steps[i];
-      if (step.kernel == "copy" && is_input(step.operands.at(0)))
-        copy_of_[static_cast<size_t>(step.results.at(0))] = static_cast<int>(i);
+      if (!is_step<CopyStep>(plan.steps[i])) continue;
+      const auto copy = read_step<CopyStep>(plan.steps[i]);
+      if (is_input(copy.x.value)) copy_of_[static_cast<size_t>(copy.y.value)] = static_cast<int>(i);
     }
-    // Views and outputs keep the memory that they lie in.
+    // The memory of views and outputs must stay.
     for (const PlanStep& step : plan.steps) {
       if (std::any_of(step.results.begin(), step.results.end(), [&](int id) { return is_view(id); }))
         std::for_each(step.operands.begin(), step.operands.end(), [&](int id) { forget(id); });
@@ -33,8 +35,8 @@ class Repeater {
         if (operand < 0 || copy_of_[static_cast<size_t>(operand)] < 0) continue;
         const auto copy = static_cast<size_t>(operand);
         if (read[copy]) {
-          steps.push_back(copy_again(before[static_cast<size_t>(copy_of_[copy])]));
-          operand = steps.back().results[0];
+          steps.push_back(before[static_cast<size_t>(copy_of_[copy])]);
+          operand = repeat_copy(steps.back());
           ++added;
         }
         read[copy] = true;
@@ -53,13 +55,16 @@ class Repeater {
     if (id >= 0) copy_of_[static_cast<size_t>(id)] = -1;
   }
 
-  PlanStep copy_again(PlanStep copy) {
-    PlanValue made = value(copy.results[0]);
-    made.name += ".again" + std::to_string(plan_.values.size());
-    copy.results = {static_cast<int>(plan_.values.size())};
+  // Writes the repeated copy into a value of its own. Returns the step.
+  int repeat_copy(PlanStep& step) {
+    auto copy = read_step<CopyStep>(step);
+    PlanValue made = value(copy.y.value);
+    made.name += ".repeated" + std::to_string(plan_.values.size());
+    copy.y = {static_cast<int>(plan_.values.size())};
     plan_.values.push_back(std::move(made));
     copy_of_.push_back(-1);
-    return copy;
+    replace_step(step, copy);
+    return copy.y.value;
   }
 
   Plan& plan_;

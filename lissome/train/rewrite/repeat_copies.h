@@ -1,13 +1,13 @@
-// Copies of inputs in another layout, made again for each reader: in a plan that fits a budget none waits from the
-// forward pass for the backward pass.
+// Repeats copies of inputs in another layout for each reader, so that in a plan that fits a budget no copy is kept from
+// the forward to the backward pass.
 #pragma once
 
 #include "lissome/runtime.h"
 
 namespace lissome {
 
-// Every step that copies an input for several later steps runs again before each of them but the first. What is copied
-// stays readable all the while, so no value lives longer. Returns how many copies were added.
+// Every step that copies an input for several later steps runs again before each of them but the first. The input stays
+// readable throughout the step, so no value lives longer. Returns the number of added copies.
 int repeat_copies(Plan& plan);
 
 }  // namespace lissome

@@ -10,7 +10,7 @@
 namespace lissome {
 namespace {
 
-// What brings attention into the form that fuse_attention reads.
+// The passes that bring attention into the form that fuse_attention reads.
 constexpr std::array kNames = {"canonicalize",    "remove_satisfied_checks", "remove_identities", "remove_copies",
                                "move_size_reads", "simplify_arithmetic",     "restore_matmul",    "merge_layout_chains",
                                "fuse_softmax",    "fuse_attention"};

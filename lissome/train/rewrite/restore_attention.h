@@ -1,4 +1,4 @@
-// Attention that a model spells out becomes the op whose backward pass keeps no scores.
+// Turns attention that a model spells out into the op whose backward pass keeps no scores.
 #pragma once
 
 #include "lissome/program.h"

@@ -12,7 +12,7 @@
 namespace lissome {
 namespace {
 
-// Each part goes over the result once more: that is little beside its products.
+// Each part reads and writes the result once more, which costs little beside its products.
 constexpr size_t kMostParts = 4;
 constexpr int64_t kLeastChannels = 16;
 
@@ -107,7 +107,7 @@ class JoinedFinder {
     return true;
   }
 
-  // It reads what is joined as its input alone, has one group and is not transposed.
+  // The node reads the concatenation only as its input, has one group and is not transposed.
   bool is_plain(const Node& user, const Joined& joined) const {
     const Argument whole(node(joined.join).result()), &weight = user.argument("weight");
     return user.argument("input") == whole && weight.is_value() && weight != whole &&
@@ -134,7 +134,7 @@ class JoinedFinder {
     return true;
   }
 
-  // Which part's channels this node takes.
+  // The part whose channels this node takes.
   static std::optional<size_t> find_part(const Node& taker, const Joined& joined) {
     if (!taker.is("aten::slice.Tensor") || taker.argument("dim") != Argument(int64_t{1}) ||
         taker.argument("step") != Argument(int64_t{1}))
@@ -217,8 +217,8 @@ class JoinedWriter {
     }
   }
 
-  // All of the weight first, which read what is joined, then those of the data, that first which is read first: a
-  // skip's gradient is wanted long after the others.
+  // First the gradients of the weight, which read the concatenation, then those of the data in the order of their first
+  // readers: the gradient of a skip connection is read long after the others.
   void write_gradient(const Joined& joined, const Gradient& gradient) {
     const Node& whole = at(gradient.position);
     if (gradient.mask[1]) {
@@ -239,7 +239,7 @@ class JoinedWriter {
     }
   }
 
-  // The bias's comes with that of the first part.
+  // The gradient of the bias is computed with that of the first part.
   void write_weight_gradient(const Joined& joined, const Gradient& gradient) {
     const Node& whole = at(gradient.position);
     ArgumentList gradients;

@@ -1,15 +1,15 @@
-// Convolutions of joined inputs in parts, for training steps: what skips join is never laid side by side, nor is its
-// gradient, of which each part is wanted at another time.
+// Splits convolutions of concatenated inputs for training steps, so that neither the concatenation, as of skip
+// connections, nor its gradient is stored. Each part of the gradient is needed at another time.
 #pragma once
 
 #include "lissome/program.h"
 
 namespace lissome {
 
-// conv(cat(a, b), W) becomes conv(a, Wa) + conv(b, Wb), the sum inside of the last convolution, and its gradients those
-// of the parts. Only in f32, where the parts are of known channels, 16 or more each, nothing but the convolution and
-// its gradient reads what is joined, and of that gradient only the parts are read. Sums are the same in another order.
-// Returns how many convolutions were split.
+// conv(cat(a, b), W) becomes conv(a, Wa) + conv(b, Wb), summed inside the last convolution, with the gradients of the
+// parts. Applies in f32 to parts of 16 known channels or more, if only the convolution and its gradient read the
+// concatenation and only parts of its gradient are read. Sums are the same in another order. Returns the number of
+// split convolutions.
 int split_joined(Program& program);
 
 }  // namespace lissome

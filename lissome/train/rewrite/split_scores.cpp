@@ -7,12 +7,13 @@
 #include <set>
 
 #include "lissome/kernel.h"
+#include "lissome/runtime/step/gemm/matmul_steps.h"
 
 namespace lissome {
 namespace {
 
 constexpr int64_t kMostBlocks = 16;
-// With fewer, laying out weights and going through their gradient anew for each block would cost much beside products.
+// With fewer rows, repacking weights and updating their gradient for each block would cost much beside the products.
 constexpr int64_t kLeastRows = 128;
 
 // Positions of the nodes that know all rows of the scores.
@@ -27,8 +28,9 @@ class ScoresFinder {
  public:
   ScoresFinder(const Program& program, const Plan& plan) : program_(program), uses_(find_uses(program)) {
     for (const PlanStep& step : plan.steps) {
-      if (step.kernel != "matmul_f32") continue;
-      for (const int result : step.results) native_products_.insert(plan.values[static_cast<size_t>(result)].name);
+      if (!is_step<MatmulF32Step>(step)) continue;
+      const Result y = read_step<MatmulF32Step>(step).y;
+      native_products_.insert(plan.values[static_cast<size_t>(y.value)].name);
     }
   }
 
@@ -82,7 +84,7 @@ class ScoresFinder {
            uses_.count(node(found.loss).results[1]) == 1;
   }
 
-  // A mean or a sum over labels that count alike; what is ignored is told from classes by its sign.
+  // A mean or a sum over labels of equal weight. Ignored labels differ from classes by their sign.
   static bool refers_to_labels(const Node& loss) {
     const auto* reduction = loss.argument("reduction").get<int64_t>();
     const auto* ignored = loss.argument("ignore_index").get<int64_t>();
@@ -118,7 +120,7 @@ class ScoresFinder {
     return true;
   }
 
-  // All that the blocks read is there where the loss is made.
+  // All values that the blocks read are available where the loss is computed.
   bool comes_before(const Scores& found) const {
     std::vector<Argument> read;
     for (const auto* products : {&found.data, &found.weights}) {
@@ -148,7 +150,7 @@ int choose_blocks(const Dimension& rows, const DimensionBindings& sizes) {
   return 0;
 }
 
-// Writes the blocks where the loss was.
+// Writes the blocks in place of the loss.
 class BlockWriter {
  public:
   BlockWriter(Program& program, const Scores& scores, int blocks)
@@ -179,7 +181,7 @@ class BlockWriter {
   ValueId add(std::string_view op, ArgumentList arguments, ValueType made) {
     return program_.add_node(Op::find(op), std::move(arguments), {std::move(made)}, at(scores_.loss).origin).result();
   }
-  // The node as it was, of a block's values.
+  // A copy of the node with the values of a block.
   ValueId repeat(const Node& node, const std::vector<std::pair<const char*, ValueId>>& arguments, ValueType made) {
     Node block = node;
     for (const auto& [name, value] : arguments) block.argument(name) = value;
@@ -188,7 +190,7 @@ class BlockWriter {
     return block.result();
   }
 
-  // A value with rows along `dim`, with those of a block.
+  // The rows of a block, along `dim`, of a value.
   ValueType cut(ValueId whole, size_t dim = 0) const {
     ValueType made = type(whole);
     made.sizes[dim] = part_;
@@ -216,7 +218,7 @@ class BlockWriter {
     return add("aten::select.int", {stacked, 0, block}, std::move(made));
   }
 
-  // Labels that count, as the loss tells its gradient.
+  // The number of labels that count, as the loss gives it to its gradient.
   ValueId count_labels(const Argument& labels, const Argument& ignored) {
     ValueType made = type(labels.value());
     made.dtype = Dtype::boolean;
@@ -234,8 +236,8 @@ class BlockWriter {
     if (scores_.one >= 0) one_ = add("aten::ones_like", {counted_}, type(counted_));
     x_ = stack_rows(at(scores_.product).argument("self"));
     labels_ = stack(labels.value(), {}, {});
-    const ValueId places = add("aten::clamp_min", {labels, 0}, type(labels.value()));
-    places_ = stack(places, {Argument(1)}, {1});
+    const ValueId indices = add("aten::clamp_min", {labels, 0}, type(labels.value()));
+    indices_ = stack(indices, {Argument(1)}, {1});
     for (const int weight : scores_.weights) stack_rows(at(weight).argument("mat2"));
     data_.resize(scores_.data.size());
     sums_.resize(scores_.weights.size());
@@ -250,7 +252,7 @@ class BlockWriter {
     const ValueId logs = repeat(logarithms, {{"self", scores}}, cut(logarithms.result()));
     ValueType column = type(logs);
     column.sizes[1] = 1;
-    picked_.emplace_back(add("aten::gather", {logs, 1, select(places_, block)}, std::move(column)));
+    picked_.emplace_back(add("aten::gather", {logs, 1, select(indices_, block)}, std::move(column)));
     const Node &loss = at(scores_.loss_gradient), &gradient = at(scores_.gradient);
     const ValueId through_loss = repeat(
         loss, {{"grad_output", one_}, {"self", logs}, {"target", select(labels_, block)}, {"total_weight", counted_}},
@@ -284,7 +286,7 @@ class BlockWriter {
     program_.nodes.back().results = {whole};
   }
 
-  // What each row has at its label, as scores of one class.
+  // The element of each row at its label, as scores of one class.
   void finish_loss() {
     Node loss = at(scores_.loss);
     ValueType column = type(picked_[0].value());
@@ -303,7 +305,7 @@ class BlockWriter {
   std::set<int> replaced_;
   std::map<ValueId, ValueId> stacks_;
   ValueId counted_ = ValueId::none, one_ = ValueId::none, x_ = ValueId::none, labels_ = ValueId::none,
-          places_ = ValueId::none;
+          indices_ = ValueId::none;
   ArgumentList picked_;
   std::vector<ArgumentList> data_;  // by gradient of data: of the blocks
   std::vector<ValueId> sums_;       // by gradient of a weight: so far

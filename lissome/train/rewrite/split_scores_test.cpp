@@ -98,7 +98,7 @@ std::vector<at::Tensor> run(const Program& program, const std::vector<at::Tensor
 
 struct Trained {
   std::vector<at::Tensor> results;  // loss and gradients
-  StepForecast told;
+  StepForecast predicted;
   StepMemory measured;
 };
 
@@ -108,7 +108,7 @@ Trained train(const StepBudget& budget, int64_t batch) {
   Trained trained;
   for (const at::Tensor& output : step.run(inputs)) trained.results.push_back(output.clone());
   for (const at::Tensor& gradient : step.gradients()) trained.results.push_back(gradient.clone());
-  trained.told = step.forecast().value();
+  trained.predicted = step.forecast().value();
   trained.measured = measure_memory(step.session(), [&] { step.run(inputs); });
   return trained;
 }
@@ -132,12 +132,12 @@ TEST_CASE("scores that others read, rows that are odd or few, and products of ot
   CHECK(split(make_step(make_trained()), 7) == 0);  // 224 rows
   CHECK(split(make_step(attach_loss(make_model("31"), {}, Dtype::i64, {31}), 31), kBatch) == 0);
   CHECK(split(make_step(attach_loss(make_model("32", "%half"), {}, Dtype::i64, {kLength})), kBatch) == 0);
-  Step told = make_step(make_trained());
-  for (Node& node : told.program.nodes) {
+  Step ignoring = make_step(make_trained());
+  for (Node& node : ignoring.program.nodes) {
     const bool loss = node.is("aten::nll_loss_forward") || node.is("aten::nll_loss_backward");
     if (loss) node.argument("ignore_index") = 7;  // which is a class
   }
-  CHECK(split(std::move(told), kBatch) == 0);
+  CHECK(split(std::move(ignoring), kBatch) == 0);
   Step other = make_step(make_trained());
   for (PlanStep& step : other.plan.steps) {
     if (step.kernel == "matmul_f32") step.kernel = kReferenceStep;
@@ -148,17 +148,17 @@ TEST_CASE("scores that others read, rows that are odd or few, and products of ot
 TEST_CASE("a budget that whole scores do not fit is met in blocks, with the bits of the whole step") {
   const StepBudget free{.recompute = KeepAll{}, .sizes = {{kBatch, kLength, 16}, {kBatch, kLength}}};
   const Trained whole = train(free, kBatch);
-  StepBudget tight{.memory = whole.told.plain.total() / 2, .sizes = free.sizes};
+  StepBudget tight{.memory = whole.predicted.plain.total() / 2, .sizes = free.sizes};
   // Half a batch leaves the blocks as they are, with half the rows.
   for (const int64_t batch : {kBatch, kBatch / 2}) {
     const Trained plain = train(free, batch), parts = train(tight, batch);
-    CHECK(parts.told.method.starts_with("scores in blocks"));
-    CHECK(parts.told.plain.total() == whole.told.plain.total());
-    CHECK(parts.told.chosen.total() <= tight.memory);
+    CHECK(parts.predicted.method.starts_with("scores in blocks"));
+    CHECK(parts.predicted.plain.total() == whole.predicted.plain.total());
+    CHECK(parts.predicted.chosen.total() <= tight.memory);
     CHECK(parts.measured.total() <= tight.memory);
     REQUIRE(parts.results.size() == plain.results.size());
     for (size_t i = 0; i < plain.results.size(); ++i) CHECK(at::equal(parts.results[i], plain.results[i]));
   }
-  tight.memory = whole.told.plain.total();
-  CHECK(train(tight, kBatch).told.method == "keep all");
+  tight.memory = whole.predicted.plain.total();
+  CHECK(train(tight, kBatch).predicted.method == "keep all");
 }

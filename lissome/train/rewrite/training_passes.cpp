@@ -12,18 +12,19 @@
 namespace lissome {
 namespace {
 
-// count_dropout stands before the exact passes, which would otherwise fold the scale of a mask into its neighbours;
-// mask_before_pool and split_joined read the forms that these leave; split_gradients comes last, as the two before look
-// for whole gradients of convolutions.
+// count_dropout runs before the exact passes, which would otherwise fold the scale of a mask into its neighbours;
+// mask_before_pool and split_joined read the forms that these passes leave; split_gradients runs last, because the two
+// before it look for whole gradients of convolutions.
 constexpr TrainingPass kTrainingPasses[] = {
     {"restore_attention", TrainingStage::recorded, restore_attention,
-     "attention written out by hand to one op, whose backward pass keeps no scores"},
-    {"count_dropout", TrainingStage::joint, count_dropout, "dropout masks counted from a seed instead of kept"},
+     "replaces attention written out by hand by one op, whose backward pass keeps no scores"},
+    {"count_dropout", TrainingStage::joint, count_dropout,
+     "computes dropout masks from a seed instead of keeping them"},
     {"mask_before_pool", TrainingStage::lowered, mask_before_pool,
-     "the mask of ReLU before the gradient of max pooling"},
-    {"split_joined", TrainingStage::lowered, split_joined, "convolutions of joined inputs in parts"},
-    {"split_gradients", TrainingStage::budget, split_gradients, "gradients of convolutions one by one"},
-    {"split_scores", TrainingStage::planned, nullptr, "the scores of many classes in blocks of rows"},
+     "applies the mask of ReLU before the gradient of max pooling"},
+    {"split_joined", TrainingStage::lowered, split_joined, "splits convolutions of concatenated inputs into parts"},
+    {"split_gradients", TrainingStage::budget, split_gradients, "computes the gradients of a convolution one by one"},
+    {"split_scores", TrainingStage::planned, nullptr, "computes the scores of many classes in blocks of rows"},
 };
 
 PassResult run_one(const TrainingPass& pass, Program& program) {
@@ -34,7 +35,7 @@ PassResult run_one(const TrainingPass& pass, Program& program) {
   result.name = pass.name;
   result.rewrites = pass.run(program);
   if (result.rewrites > 0) {
-    verify_program(program, Stage::imported);  // the exact passes and lowering remove what nothing reads
+    verify_program(program, Stage::imported);  // the exact passes and lowering remove unread nodes
     result.diff = diff_programs(before, program);
   }
   result.seconds = watch.seconds();

@@ -1,5 +1,5 @@
-// The rewrites that only training wants, in the order in which they run, with the same rights as the exact passes of
-// lissome/pass.h: a name by which each is switched off, verified after each change, shown as a diff.
+// The rewrites that only training needs, in the order in which they run. As with the exact passes of lissome/pass.h,
+// each can be disabled by its name, is verified after each change, and is shown as a diff.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace lissome {
 // When a pass runs. Between `joint` and `lowered` the exact passes run, without the order of memory.
 enum class TrainingStage : uint8_t {
   recorded,  // on the program with its loss, before gradients are recorded
-  joint,     // on the program of loss and gradients, weights being inputs
-  lowered,   // on the same, before it is lowered
-  budget,    // likewise, where the step must fit into memory
-  planned,   // on the same, once a plan has shown that memory is short: see split_scores.h
+  joint,     // on the program of loss and gradients, with weights as inputs
+  lowered,   // on the same program, before it is lowered
+  budget,    // at the same point, if the step must fit into memory
+  planned,   // on the same program, after a plan has shown that memory is short; see split_scores.h
 };
 
 struct TrainingPass {
@@ -32,10 +32,10 @@ std::span<const TrainingPass> list_training_passes();
 const TrainingPass* find_training_pass(std::string_view name);  // null when absent
 
 bool is_disabled(const std::vector<std::string>& disabled, std::string_view pass);
-// Throws usage, with the nearest name, when one of these is no training pass.
+// Throws usage, suggesting the nearest name, if one of these is not a training pass.
 void check_training_passes(const std::vector<std::string>& disabled);
 
-// Runs the passes of a stage but for those named by `disabled`, verifying after every change. Appends to `results`.
+// Runs the passes of a stage except those in `disabled`, and verifies after every change. Appends to `results`.
 void run_training_passes(TrainingStage stage, Program& program, const std::vector<std::string>& disabled,
                          std::vector<PassResult>& results);
 

@@ -48,10 +48,10 @@ TEST_CASE("a training pass that is switched off leaves programs as they are, the
     run_training_passes(pass.stage, changed, {}, on);
     CAPTURE(golden.place());
     for (const PassResult& result : off) CHECK(result.name != golden.pass);
-    const auto told = std::ranges::find(on, golden.pass, &PassResult::name);
-    REQUIRE(told != on.end());
-    CHECK(told->rewrites > 0);
-    CHECK_FALSE(told->diff.empty());
+    const auto result = std::ranges::find(on, golden.pass, &PassResult::name);
+    REQUIRE(result != on.end());
+    CHECK(result->rewrites > 0);
+    CHECK_FALSE(result->diff.empty());
     CHECK_FALSE(same_program(before, changed));
   }
 }

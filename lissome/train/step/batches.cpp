@@ -12,7 +12,7 @@ at::Tensor to_tensor(const Array& array) {
   return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
 }
 
-// The first size at one end of the range of every dimension.
+// The batch size when every dimension is at this end of its range.
 std::optional<int64_t> evaluate_batch(const Program& model, int64_t NamedDimension::* end) {
   const ValueType& type = model.value(model.inputs.at(0).value).type;
   if (type.sizes.empty()) return std::nullopt;
@@ -92,7 +92,7 @@ Batches::Batches(const Dataset& data, int64_t batch, int64_t least, size_t input
   loader.workers = options.workers.value_or(0);
   loader.prefetch = options.prefetch;
   loader.bad_samples = options.bad_samples;
-  // Else fit_dataset() has looked.
+  // Without a source, fit_dataset() has checked already.
   loader.check_finite = options.source || options.bad_samples == BadSamples::skip;
   loader.cache_bytes = options.cache_bytes;
   TransformPipeline transforms;
@@ -130,9 +130,9 @@ bool Batches::tune_anew() {
 std::vector<std::string> Batches::list_new_bad_samples() {
   const LoaderStatistics statistics = loader_->statistics();
   std::vector<std::string> texts;
-  for (; told_ < statistics.bad_samples.size(); ++told_) {
-    const BadSample& bad = statistics.bad_samples[told_];
-    texts.push_back("left out: " + bad.reason);
+  for (; reported_ < statistics.bad_samples.size(); ++reported_) {
+    const BadSample& bad = statistics.bad_samples[reported_];
+    texts.push_back("a sample was left out: " + bad.reason);
   }
   return texts;
 }

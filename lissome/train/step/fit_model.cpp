@@ -32,7 +32,7 @@ void bind_types(Program& program, const DimensionBindings& bindings) {
   }
 }
 
-// The named dimension that is this size; empty where it is none.
+// The name of the dimension if this size is a named dimension, else empty.
 std::string find_name(const Dimension& size) {
   return size.operation() == Dimension::Operation::name ? size.name() : std::string();
 }
@@ -47,7 +47,7 @@ std::vector<std::string> list_batch_names(const Program& model) {
   return names;
 }
 
-// Sizes of the samples of each input, where all data sets agree.
+// Whether the samples of both data sets have equal sizes.
 bool agree(const Dataset& data, const Dataset* validation) {
   if (validation == nullptr) return true;
   if (data.columns.size() != validation->columns.size()) return false;
@@ -57,7 +57,7 @@ bool agree(const Dataset& data, const Dataset* validation) {
   return true;
 }
 
-// The dimension in a size that is computed of it alone, such as 2*n, and its value where the size is `sample`.
+// For a size that depends on one dimension, such as 2*n: that dimension, and its value if the size is `sample`.
 std::optional<std::pair<std::string, int64_t>> solve(const Program& model, const Dimension& size, int64_t sample) {
   const std::vector<std::string> names = size.names();
   if (names.size() != 1) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<std::pair<std::string, int64_t>> solve(const Program& model, const
   return std::nullopt;
 }
 
-// A size that is an expression of several dimensions says nothing of each.
+// A size that is an expression of several dimensions does not determine any of them.
 DimensionBindings bind_samples(const Program& model, const Dataset& data, const std::vector<std::string>& batch) {
   DimensionBindings bindings;
   for (size_t i = 0; i < std::min(model.inputs.size(), data.columns.size()); ++i) {
@@ -90,9 +90,11 @@ DimensionBindings bind_samples(const Program& model, const Dataset& data, const 
 std::string describe_fit(BatchFit fit, int64_t batch) {
   switch (fit) {
     case BatchFit::any: return {};
-    case BatchFit::two_or_more: return "batches have 2 samples or more; one that is left over is left out of its epoch";
+    case BatchFit::two_or_more:
+      return "batches have 2 samples or more; a single remaining sample is left out of its epoch";
     case BatchFit::one_size:
-      return "batches have exactly " + std::to_string(batch) + " samples; what fills none is left out of its epoch";
+      return "batches have exactly " + std::to_string(batch) +
+             " samples; samples that do not fill a batch are left out of their epoch";
   }
   return {};
 }
@@ -130,7 +132,8 @@ void fit_widest(const Program& model, const Dataset& data, const Dataset* valida
     try {
       return start(std::move(*fitted), first ? describe_fit(fit, batch) + ": " + first->message() : "");
     } catch (const Error& error) {
-      // Gradients are recorded at several sizes, at which an index may be out of range that is not at the data's.
+      // Gradients are recorded at several sizes. An index that is valid at the sizes of the data may be out of range at
+      // these.
       if (error.kind() != ErrorKind::unsupported && error.kind() != ErrorKind::invalid_input) throw;
       if (!first) first = error;
     }

@@ -1,5 +1,5 @@
-// A model narrowed to what one training needs of it: sizes that the data fix are fixed, and where gradients cannot be
-// recorded for every batch, for the batches that are left.
+// Narrows a model to one training: sizes that the data determine become fixed, and if gradients cannot be recorded for
+// every batch, the range of batches becomes smaller.
 #pragma once
 
 #include <functional>
@@ -11,21 +11,21 @@
 
 namespace lissome {
 
-// Which batches gradients are recorded for, from the widest on.
+// The batches for which gradients are recorded, from the widest range on.
 enum class BatchFit {
-  any,          // as the model's own
-  two_or_more,  // formulas of autograd take another path where a size is 1
+  any,          // the model's own range
+  two_or_more,  // autograd's formulas differ for a size of 1
   one_size      // exactly `batch` samples
 };
 
-// The same weights. Named sizes but the batch become those of the samples, in `validation` too; nothing where samples
-// may differ in size. Empty where the fit changes nothing over the one before it.
+// The model with the same weights. Named sizes other than the batch become those of the samples, if these are equal in
+// `data` and `validation`. Empty if this fit equals the one before it.
 std::optional<Program> fit_model(const Program& model, const Dataset& data, const Dataset* validation, BatchFit fit,
                                  int64_t batch);
 
-// Calls `start`, which records gradients, with the widest fit for which it can: the first for which it throws neither
-// unsupported nor invalid_input. `notice` says what batches are left out and why; empty where none are. Throws the
-// error of the widest fit where all throw.
+// Calls `start`, which records gradients, with one fit after another until it throws neither unsupported nor
+// invalid_input. `notice`: which batches are excluded, and why; empty if none are. Throws the error of the widest fit
+// if all throw.
 using FitTaker = std::function<void(Program fitted, const std::string& notice)>;
 void fit_widest(const Program& model, const Dataset& data, const Dataset* validation, int64_t batch,
                 const FitTaker& start);

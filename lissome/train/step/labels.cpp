@@ -13,13 +13,13 @@ Program attach_loss_for(const Program& model, const Dataset& data, const TrainOp
     return attach_loss_function(model, options.loss_function, take_inputs(data, 0, batch, inputs));
   }
   if (options.loss.kind != LossKind::output && !data.labels)
-    throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, which this loss needs");
+    throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, but this loss needs labels");
   if (!data.labels) return attach_loss(model, options.loss, Dtype::f32, {});
   const Sizes& sizes = data.labels->sizes;
   return attach_loss(model, options.loss, data.labels->dtype, {sizes.begin() + 1, sizes.end()});
 }
 
-// Classes of the scores that cross entropy compares with class numbers; nothing for other losses.
+// The number of classes if cross entropy compares scores with class numbers; empty for other losses.
 std::optional<int64_t> count_classes(const Program& with_loss, const TrainOptions& options) {
   if (options.loss_function || options.loss.kind != LossKind::cross_entropy) return std::nullopt;
   if (is_floating(with_loss.value(with_loss.inputs.back().value).type.dtype)) return std::nullopt;
@@ -31,18 +31,19 @@ std::optional<int64_t> count_classes(const Program& with_loss, const TrainOption
   return std::nullopt;
 }
 
-// With label smoothing and class weights, PyTorch's formula has tensors as long as there are labels that count: a size
-// that depends on data, which no recorded step has.
+// With label smoothing and class weights, PyTorch's formula has tensors whose size is the number of labels that are not
+// ignored. A recorded step cannot have sizes that depend on data.
 void refuse_ignored(const Dataset& data, const LossOptions& loss, size_t sample) {
   if (loss.label_smoothing == 0 || loss.class_weights.empty()) return;
   throw_error(ErrorKind::unsupported, data.source, ": sample ", data.rows[sample], " has the ignored label ",
               loss.ignored_label,
-              ". With label smoothing and class weights at once, leave such samples out of the data");
+              ". Label smoothing together with class weights cannot ignore labels: leave such samples out of the data");
 }
 
 void check_labels(const Dataset& data, const LossOptions& loss, std::optional<int64_t> classes) {
   if (!classes) return;
-  if (!data.labels) throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, which this loss needs");
+  if (!data.labels)
+    throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, but this loss needs labels");
   const Array labels = take_labels(data, 0, data.samples());
   const auto* numbers = labels.data<int64_t>();
   const int64_t each = labels.elements() / std::max<int64_t>(data.samples(), 1);

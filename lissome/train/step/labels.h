@@ -1,4 +1,4 @@
-// The model with its loss, after a look at whether all labels fit it.
+// Attaches the loss to a model after checking all labels.
 #pragma once
 
 #include "lissome/data.h"
@@ -6,8 +6,8 @@
 
 namespace lissome {
 
-// Throws invalid_input: no labels for a loss that needs some, labels that no class has (naming the sample), what
-// attach_loss() and attach_loss_function() refuse. `batch` samples are enough to record a loss given as a function.
+// Throws invalid_input for missing labels and for labels outside of the classes (naming the sample), and the errors of
+// attach_loss() and attach_loss_function(). `batch` samples are enough to record a loss that is given as a function.
 Program attach_checked_loss(const Program& model, const Dataset& data, const Dataset* validation,
                             const TrainOptions& options, int64_t batch);
 

@@ -42,21 +42,21 @@ class LossBuilder {
       const bool wanted = options_.output.empty() || output.name == options_.output;
       if (wanted && output.value.is_value()) return output.value.value();
     }
-    throw_error(ErrorKind::invalid_input, "the model has no output '", options_.output, "' to make a loss of");
+    throw_error(ErrorKind::invalid_input, "the model has no output '", options_.output, "' for the loss");
   }
 
   const ValueType& scores() const { return program_.value(scores_).type; }
 
   Dimension batch() const {
     if (scores().kind != ValueKind::tensor || !scores().sized)
-      throw_error(ErrorKind::invalid_input, "the sizes of the output that the loss is of are not known");
+      throw_error(ErrorKind::invalid_input, "the sizes of the output for the loss are not known");
     return scores().sizes.empty() ? Dimension(1) : scores().sizes[0];
   }
 
   ValueId take_scalar() {
     if (!scores().sizes.empty())
       throw_error(ErrorKind::invalid_input, "output '", options_.output, "' has the sizes ",
-                  print_sizes(scores().sizes), "; a loss is one number");
+                  print_sizes(scores().sizes), "; a loss must be one number");
     return scores_;
   }
 
@@ -72,7 +72,7 @@ class LossBuilder {
       return is_floating(label_dtype_) ? add_soft_cross_entropy() : add_cross_entropy();
     if (label_sizes_ != scores().sizes)
       throw_error(ErrorKind::invalid_input, "the labels have the sizes ", print_sizes(label_sizes_), ", the output ",
-                  print_sizes(scores().sizes), "; this loss needs the same",
+                  print_sizes(scores().sizes), "; this loss needs equal sizes",
                   is_floating(label_dtype_) ? "" : ". Class numbers are for cross_entropy");
     const ValueId labels = add_targets();
     switch (options_.kind) {
@@ -84,14 +84,14 @@ class LossBuilder {
     }
   }
 
-  // Class numbers and yes or no, stored as integers, are compared as numbers.
+  // Targets that are stored as integers are compared as numbers.
   ValueId add_targets() {
     const ValueId labels = add_labels();
     if (is_floating(label_dtype_)) return labels;
     return add("aten::_to_copy", {labels, scores().dtype}, label_sizes_);
   }
 
-  // A probability for each class, which stands second.
+  // The labels are a probability for each class, along the second dimension.
   ValueId add_soft_cross_entropy() {
     if (label_sizes_ != scores().sizes || scores_rank() < 2)
       throw_error(
@@ -100,14 +100,14 @@ class LossBuilder {
           "; cross entropy takes class numbers (integers), or a probability for each class in the output's sizes");
     if (options_.ignored_label >= 0)
       throw_error(ErrorKind::invalid_input, "label ", options_.ignored_label,
-                  " is to be ignored, and the labels are probabilities, not class numbers");
+                  " cannot be ignored, because the labels are probabilities, not class numbers");
     return add(
         "aten::cross_entropy_loss",
         {scores_, add_labels(), add_class_weights(scores().sizes[1]), kMean, int64_t{-100}, options_.label_smoothing},
         {});
   }
 
-  // ATen wants classes second; a language model gives them last.
+  // ATen takes classes as the second dimension; a language model gives them as the last.
   ValueId add_cross_entropy() {
     if (label_dtype_ != Dtype::i64)
       throw_error(ErrorKind::invalid_input, "the labels hold ", dtype_name(label_dtype_),
@@ -128,8 +128,8 @@ class LossBuilder {
       program_.value(scores).type = {ValueKind::tensor, this->scores().dtype, false, {}};
     } else {
       throw_error(ErrorKind::invalid_input, "the labels have the sizes ", print_sizes(label_sizes_), ", the output ",
-                  print_sizes(this->scores().sizes), "; cross entropy takes labels of the output's sizes without that ",
-                  "of the classes, which stands second or last");
+                  print_sizes(this->scores().sizes), "; cross entropy takes labels of the output's sizes without the ",
+                  "size of the classes, which is the second or the last");
     }
     return add("aten::cross_entropy_loss",
                {scores, labels, add_class_weights(classes), kMean, options_.ignored_label, options_.label_smoothing},

@@ -1,4 +1,4 @@
-// What training makes small: a loss on top of a model, as nodes of its program.
+// Attaches the loss that training minimizes to a model, as nodes of its program.
 #pragma once
 
 #include <string>
@@ -17,27 +17,26 @@ enum class LossKind : uint8_t {
   l1,          // |output - target|
   huber,       // quadratic below `delta`, linear above
   bce,         // probabilities against targets in 0..1
-  bce_logits,  // the same before the sigmoid
-  output,      // the program computes it: a scalar among its outputs
+  bce_logits,  // logits against targets in 0..1
+  output,      // a scalar output of the program is the loss
 };
 
 struct LossOptions {
   LossKind kind = LossKind::cross_entropy;
-  std::string output;                 // which output counts; empty: the first
+  std::string output;                 // name of the output for the loss; empty: the first
   double label_smoothing = 0;         // cross_entropy: 0 to 1
-  int64_t ignored_label = -100;       // cross_entropy: samples with this label do not count
+  int64_t ignored_label = -100;       // cross_entropy: samples with this label are ignored
   std::vector<double> class_weights;  // cross_entropy: one for each class, or empty
   double delta = 1;                   // huber
 };
 
-// "cross_entropy", "mse", "l1", "huber", "bce", "bce_logits", else the name of an output. Throws usage for a word that
-// is neither.
+// Reads "cross_entropy", "mse", "l1", "huber", "bce", "bce_logits", or the name of an output. Throws usage for another
+// word.
 LossOptions parse_loss(const std::string& word, const Program& program);
 
-// The model with an input "labels" of the dtype and sizes (without the batch) that the data has, the loss as its first
-// output (the mean over the batch), its own outputs after it. Integers are compared as numbers where the loss takes
-// targets. Throws invalid_input where output and labels do not fit:
-// sizes seen and expected.
+// Adds an input "labels" of the dtype and sizes (without the batch) of the data, and the mean loss over the batch as
+// the first output, before the model's own. Integer labels are compared as numbers if the loss takes targets. Throws
+// invalid_input, with the sizes seen and expected, if output and labels do not fit.
 Program attach_loss(const Program& model, const LossOptions& options, Dtype label_dtype, const Sizes& label_sizes);
 
 }  // namespace lissome

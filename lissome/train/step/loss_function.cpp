@@ -12,18 +12,18 @@ namespace {
 
 constexpr const char* kLabels = "labels";
 
-// The model's tensor outputs: what the function gets.
+// The model's tensor outputs, which are passed to the function.
 std::vector<ValueId> list_tensor_outputs(const Program& model) {
   std::vector<ValueId> values;
   for (const ProgramOutput& output : model.outputs) {
     const bool tensor = output.value.is_value() && model.value(output.value.value()).type.kind == ValueKind::tensor;
     if (tensor) values.push_back(output.value.value());
   }
-  if (values.empty()) throw_error(ErrorKind::invalid_input, "the model has no output to make a loss of");
+  if (values.empty()) throw_error(ErrorKind::invalid_input, "the model has no output for the loss");
   return values;
 }
 
-// Sizes that are one of the model's named dimensions stay free.
+// Keeps sizes free that are named dimensions of the model.
 TracedInput make_input(const Program& model, std::string name, at::Tensor example,
                        const std::vector<Dimension>& sizes) {
   TracedInput input{std::move(name), std::move(example), {}};
@@ -43,10 +43,10 @@ std::vector<Dimension> label_sizes(const Program& model, ValueId output, const a
   return sizes;
 }
 
-// Appends the nodes of `part` to `program`, its inputs being `inputs`; returns what its first output became.
+// Appends the nodes of `part`, applied to `inputs`, to `program`. Returns the value of its first output.
 ValueId append_nodes(Program& program, const Program& part, const std::vector<ValueId>& inputs) {
-  std::vector<ValueId> places(part.values.size(), ValueId::none);
-  const auto place = [&](ValueId id) -> ValueId& { return places.at(static_cast<size_t>(id)); };
+  std::vector<ValueId> copies(part.values.size(), ValueId::none);
+  const auto place = [&](ValueId id) -> ValueId& { return copies.at(static_cast<size_t>(id)); };
   for (size_t i = 0; i < inputs.size(); ++i) place(part.inputs[i].value) = inputs[i];
   for (const Weight& weight : part.weights)
     place(weight.value) = program.add_weight("loss." + weight.name, weight.tensor, WeightRole::constant);
@@ -60,7 +60,8 @@ ValueId append_nodes(Program& program, const Program& part, const std::vector<Va
     }
     program.nodes.push_back(std::move(copy));
   }
-  if (!part.outputs.at(0).value.is_value()) throw_error(ErrorKind::invalid_input, "the loss function gives a constant");
+  if (!part.outputs.at(0).value.is_value())
+    throw_error(ErrorKind::invalid_input, "the loss function returns a constant");
   return place(part.outputs[0].value.value());
 }
 
@@ -91,7 +92,7 @@ Program attach_loss_function(const Program& model, const LossFunction& function,
     const std::vector<at::Tensor> of_model(tensors.begin(), tensors.begin() + std::ssize(outputs));
     const at::Tensor loss = function(of_model, has_labels ? tensors.back() : at::Tensor());
     if (!loss.defined() || loss.dim() != 0 || !loss.is_floating_point())
-      throw_error(ErrorKind::invalid_input, "the loss function gives no floating-point scalar");
+      throw_error(ErrorKind::invalid_input, "the loss function does not return a floating-point scalar");
     return loss;
   };
   const Program part = import_module(torch::nn::Module("loss"), traced, forward);

@@ -1,4 +1,4 @@
-// A loss of one's own, written in C++ as calls of ATen's ops and recorded into the program.
+// A user's own loss, written in C++ as calls of ATen's ops and recorded into the program.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,14 +10,14 @@
 
 namespace lissome {
 
-// A scalar, the mean over the batch, of the model's outputs and the labels; those are undefined where the data has
-// none.
+// Computes a scalar, the mean over the batch, from the model's outputs and the labels, which are undefined if the data
+// has none.
 using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& outputs, const at::Tensor& labels)>;
 
-// The model with an input "labels", what `function` computes as its first output, its own outputs after it, as
-// attach_loss() gives it. `examples`: the model's inputs, then labels where there are some; the named dimensions of the
-// outputs stay free. What depends on data in the function (branches) is recorded as it went. Throws invalid_input when
-// it gives no scalar, and what import_module() throws.
+// Adds an input "labels" and the result of `function` as the first output, as attach_loss() does. `examples`: the
+// model's inputs, then labels if there are some. Named dimensions of the outputs stay free. A branch of the function
+// that depends on data is recorded as it was taken. Throws invalid_input if the result is not a scalar, and the errors
+// of import_module().
 Program attach_loss_function(const Program& model, const LossFunction& function,
                              const std::vector<at::Tensor>& examples);
 

@@ -110,7 +110,7 @@ TEST_CASE("what does not fit is refused with the sizes") {
   LossOptions options;
   EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::f32, {}), "f32", "class numbers");
   EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::f32, {3}), "[n, 3]", "a probability for each class");
-  EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::i64, {4}), "[n, 4]", "second or last");
+  EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::i64, {4}), "[n, 4]", "the second or the last");
   options.class_weights = {1, 1};
   EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::i64, {}), "2 class weights for 4 classes");
   options = {};

@@ -19,7 +19,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   step.step.disabled_passes = options.disabled_passes;
   if (find_fixed_batch(model)) step.fixed = batch;
   step.step.give_gradients = options.update_in_backward;
-  // An update inside the step takes the memory of its states beforehand.
+  // An update inside the step allocates its states beforehand.
   if (!options.update_in_backward) step.reserved = count_training_bytes(with_loss, options, WeightPlace::memory).states;
   return step;
 }
@@ -29,7 +29,7 @@ bool is_planned(const TrainOptions& options) {
   return options.memory > 0 && options.batch != 0 && may_fit;
 }
 
-// The inputs of so many samples, and what they leave of the memory.
+// The budget of a step on so many samples: the memory that inputs, weights and states leave.
 StepBudget make_budget(const Program& with_loss, const TrainOptions& options, const std::vector<at::Tensor>& examples,
                        int64_t batch, WeightPlace place) {
   StepBudget budget{.recompute = options.recompute,
@@ -49,10 +49,10 @@ StepBudget make_budget(const Program& with_loss, const TrainOptions& options, co
   }
   budget.beside = options.memory - budget.memory;
   if (budget.memory <= 0)
-    throw_error(ErrorKind::over_budget, "weights, gradients, the optimizer's states and ", batch,
+    throw_error(ErrorKind::over_budget, "weights, gradients, optimizer states and ", batch,
                 " samples take more than the ", format_bytes(options.memory),
                 " of memory: ", format_bytes(options.memory - budget.memory),
-                place == WeightPlace::file ? ", though " : "", describe_waiting(beside));
+                place == WeightPlace::file ? ", though " : "", describe_offloaded(beside));
   return budget;
 }
 
@@ -80,20 +80,22 @@ BatchStep make_batch_step(const Program& model, const Program& with_loss, const 
 std::string describe_forecast(const StepForecast& forecast, int64_t batch) {
   const double slower = forecast.plain_seconds > 0 ? 100 * (forecast.seconds / forecast.plain_seconds - 1) : 0;
   char text[200];
-  std::snprintf(text, sizeof text, "%lld samples at once take %s for activations and scratch, told beforehand (%s)",
+  std::snprintf(text, sizeof text,
+                "%lld samples at once are predicted to take %s for activations and scratch (schedule: %s)",
                 static_cast<long long>(batch), format_bytes(forecast.chosen.total()).c_str(), forecast.method.c_str());
-  std::string told = text;
-  if (forecast.runs_again > 0) {
-    std::snprintf(text, sizeof text, "; keeping all would take %s: %d nodes run again, for about %.0f %% more time",
-                  format_bytes(forecast.plain.total()).c_str(), forecast.runs_again, slower);
-    told += text;
+  std::string description = text;
+  if (forecast.recomputed_nodes > 0) {
+    std::snprintf(text, sizeof text,
+                  "; keeping everything would take %s, so %d nodes are recomputed, for about %.0f %% more time",
+                  format_bytes(forecast.plain.total()).c_str(), forecast.recomputed_nodes, slower);
+    description += text;
   }
   if (forecast.stored_lossy > 0)
-    told += "; " + std::to_string(forecast.stored_lossy) + " activations wait in bf16 for the backward pass";
+    description += "; " + std::to_string(forecast.stored_lossy) + " activations are kept in bf16 for the backward pass";
   if (forecast.offloaded > 0)
-    told += "; " + std::to_string(forecast.offloaded) + " activations of " + format_bytes(forecast.offloaded_bytes) +
-            " wait in a file for the backward pass";
-  return told;
+    description += "; " + std::to_string(forecast.offloaded) + " activations of " +
+                   format_bytes(forecast.offloaded_bytes) + " are kept in a file for the backward pass";
+  return description;
 }
 
 }  // namespace lissome

@@ -1,4 +1,4 @@
-// The step that a training runs, planned inside its budget where there is one.
+// Makes the step that a training runs, planned inside its budget if there is one.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 namespace lissome {
 
-// `with_loss` is `model` with its loss and outlives the step; `batch` samples are to run at once, `examples` are enough
-// to record gradients. With options.recompute the step is planned to fit options.memory beside weights, gradients,
-// states and the batch, which lie in memory or, where that does not fit and options.offload allows it, weights in a
-// file (TrainingStep::streams_weights()), into which they are not moved here. Where neither fits, half as many samples
-// run at once, down to one: then throws over_budget. Where weights are updated in the backward pass it throws at once.
+// `with_loss`: `model` with its loss, which must outlive the step. `batch`: samples that run at once. `examples`:
+// samples that are enough to record gradients. With options.recompute the step is planned to fit options.memory beside
+// weights, gradients, states and the batch. If weights in memory do not fit and options.offload names a folder, the
+// step is planned for weights in a file (TrainingStep::streams_weights()); it does not move them there. If neither
+// fits, half as many samples run at once, down to one, before this throws over_budget. A step that updates weights in
+// the backward pass cannot be halved and throws at once.
 BatchStep make_batch_step(const Program& model, const Program& with_loss, const Dataset& data,
                           const TrainOptions& options, int64_t batch, int64_t examples);
 
-// For people: what is made again, what that costs and saves.
+// Describes for people what is recomputed, what it costs and what it saves.
 std::string describe_forecast(const StepForecast& forecast, int64_t batch);
 
 }  // namespace lissome

@@ -1,4 +1,4 @@
-// See precision.h. The region reads weights as operands, and gives what the program writes as further results.
+// See precision.h. The region reads weights as operands and returns written values as further results.
 #include "lissome/train/step/precision.h"
 
 #include "lissome/differentiate.h"
@@ -39,18 +39,18 @@ std::optional<Dtype> parse_precision(const std::string& word) {
   if (word == "f32") return Dtype::f32;
   if (word == "bf16") return Dtype::bf16;
   if (word == "fp16") return Dtype::f16;
-  throw_error(ErrorKind::usage, "the precision of a training is f32, bf16, fp16 or auto, not ", quote(word));
+  throw_error(ErrorKind::usage, "the precision of a training must be f32, bf16, fp16 or auto, not ", quote(word));
 }
 
 Program apply_autocast(const Program& program, Dtype dtype) {
   if (dtype != Dtype::bf16 && dtype != Dtype::f16)
-    throw_error(ErrorKind::invalid_input, "mixed precision is bf16 or f16, not ", dtype_name(dtype));
+    throw_error(ErrorKind::invalid_input, "mixed precision must be bf16 or f16, not ", dtype_name(dtype));
   auto body = std::make_shared<const Program>(make_body(program));
   Program region = copy_face(program);
   ArgumentList arguments = {"autocast=cpu," + std::string(dtype_name(dtype)) + ",1"};
   for (const ProgramInput& input : region.inputs) arguments.emplace_back(input.value);
   for (const Weight& weight : region.weights) arguments.emplace_back(weight.value);
-  // Which outputs come out in the smaller dtype only running tells.
+  // Only a run shows which outputs have the smaller dtype.
   Node& node =
       region.add_node(Op::control(Control::region), std::move(arguments), std::vector<ValueType>(body->outputs.size()));
   auto result = node.results.begin();

@@ -1,5 +1,5 @@
-// Weights that lie in memory in another order than that of rows (channels-last, transposed): updates and kernels of
-// training take the order of rows.
+// Copies weights that are in another order than row-major (channels-last, transposed): updates and kernels of training
+// need row-major weights.
 #pragma once
 
 #include <utility>
@@ -11,11 +11,11 @@ namespace lissome {
 
 class WeightsInRowOrder {
  public:
-  // Parameters of `model` that share their memory with no other weight are copied where they lie otherwise.
+  // Copies the parameters of `model` that are not row-major and share their memory with no other weight.
   explicit WeightsInRowOrder(const Program& model);
 
   const Program& program() const { return program_; }
-  // What the copies hold now, into the tensors of the model.
+  // Copies the current values of the copies into the tensors of the model.
   void copy_back() const;
 
  private:

@@ -21,7 +21,7 @@
 namespace lissome {
 namespace {
 
-// Tied parameters are one: their gradients add up where the storage is first named.
+// Tied parameters count as one: their gradients are summed under the first name of the storage.
 std::vector<std::string> list_trainable(const Program& program) {
   std::vector<std::string> names;
   std::unordered_set<const void*> seen;
@@ -31,12 +31,12 @@ std::vector<std::string> list_trainable(const Program& program) {
   }
   if (names.empty())
     throw_error(ErrorKind::invalid_input,
-                "the model has no parameters to train: none holds real numbers with requires_grad on");
+                "the model has no parameters to train: no parameter holds real numbers and has requires_grad on");
   return names;
 }
 
-// Kernels timed one by one are no better than the first that accept: what libtorch's convolutions force on their
-// neighbours, moves and held memory, is not seen.
+// Takes the first kernels that accept. Timing kernels one by one gives no better plan, because it does not see the
+// moves and the held memory that libtorch's convolutions force on their neighbours.
 Plan lower_step(const Program& program, int threads) {
   LowerOptions lower;
   lower.effort = Effort::fast;
@@ -58,7 +58,7 @@ TensorView view_of(const at::Tensor& tensor) {
   return {dtype_of(tensor.scalar_type()), tensor.sizes().vec(), tensor.strides().vec(), tensor.data_ptr()};
 }
 
-// Undefined for none.
+// An undefined tensor if there is no array.
 at::Tensor share(const Array& array) {
   if (!array.storage) return {};
   return at::from_blob(array.storage.get(), array.sizes, [kept = array.storage](void*) {}, scalar_type_of(array.dtype));
@@ -101,7 +101,7 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
     forecast_ = fitted.forecast;
     plan = std::move(fitted.plan);
     streamed_ = options.budget->weights;
-    // Read in the forward pass and in the backward pass.
+    // Both the forward and the backward pass read it.
     if (streams_weights())
       forecast_->seconds =
           measure_folder(options.budget->offload_folder).predict(forecast_->seconds, 2 * streamed_.bytes);
@@ -112,7 +112,7 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   session_ = std::make_unique<Session>(std::make_shared<Plan>(std::move(plan)), session);
 }
 
-// A tied weight is lent under each of its names.
+// A tied weight is passed under each of its names.
 void TrainingStep::let_gradients_leave(Plan& plan) const {
   const size_t first_output = plan.outputs.size() - written_.size() - names_.size();
   const size_t first_input = plan.inputs.size() - lent_.size();
@@ -127,13 +127,13 @@ void TrainingStep::let_gradients_leave(Plan& plan) const {
   let_leave_early(plan, early);
 }
 
-// Weights may have been moved into the file, or out of it, since the last run.
+// Weights may have been moved into or out of the file since the last run.
 void TrainingStep::stream_weights() {
   if (!streams_weights()) return;
   const size_t first_input = session_->plan().inputs.size() - lent_.size();
   std::vector<size_t> streaming;
   for (size_t i = 0; i < lent_.size(); ++i) {
-    if (waits_in_file(lent_[i])) streaming.push_back(first_input + i);
+    if (is_offloaded(lent_[i])) streaming.push_back(first_input + i);
   }
   if (streaming == streaming_) return;
   session_->stream_inputs(streaming, streamed_.at_once);
@@ -156,7 +156,7 @@ void TrainingStep::run_into_kept(const std::vector<TensorView>& views, const Ste
     session_->run_into(views, places, sink, taker);
     return;
   }
-  forget_results();  // two sets of gradients need not fit
+  forget_results();  // memory need not hold two sets of gradients
   outputs_ = session_->run(views, sink, taker);
   sizes_ = std::move(sizes);
   for (const Array& output : outputs_) results_.push_back(share(output));

@@ -1,5 +1,5 @@
 // One step of training: loss, outputs and gradients of a batch. The joint program of forward and backward is lowered
-// like any other: weights and state are inputs of it, because they change from step to step.
+// like any other. Weights and state are its inputs, because they change from step to step.
 #pragma once
 
 #include <functional>
@@ -16,50 +16,51 @@
 namespace lissome {
 
 struct TrainingStepOptions {
-  int threads = 0;                   // 0: one for each core that it may use
-  std::optional<StepBudget> budget;  // recompute to stay inside it; none: everything is kept
-  bool outputs = true;  // beside the loss: training reads none, and each stays in memory to the end of a step
-  // Each gradient is given away as soon as it is complete and the step reads its weight no more, so that the memory of
-  // gradients is used again inside the step. None: they stay until the next run.
+  int threads = 0;                   // 0: one for each core that the process may use
+  std::optional<StepBudget> budget;  // recompute to stay inside it; empty: everything is kept
+  bool outputs = true;               // give outputs beside the loss; each stays in memory to the end of a step
+  // Give each gradient away as soon as it is complete and the step no longer reads its weight, so that its memory is
+  // reused inside the step. False: gradients stay until the next run.
   bool give_gradients = false;
   std::vector<std::string> disabled_passes;  // names of training passes to leave out; see training_passes.h
 };
 
-// Gets the gradient of the weight `index`, counted as in TrainingStep::names(), and may change the weight. The memory
-// of the gradient is used again once the call returns.
+// Takes the gradient of the weight `index`, counted as in TrainingStep::names(), and may change the weight. The memory
+// of the gradient is reused after the call.
 using GradientTaker = std::function<void(size_t index, const at::Tensor& gradient)>;
 
 class TrainingStep {
  public:
-  // `program` gives its loss first. Its floating parameters train, each storage once; they, and the state that the
-  // program writes, must be dense in row order. `examples` (small ones are best) tell the sizes that named dimensions
-  // cannot. Throws what differentiate_program() throws, and plan_within_budget() where there is a budget.
+  // The first output of `program` is its loss. Its floating parameters train, each storage once. They, and the state
+  // that the program writes, must be dense and row-major. `examples`, best small ones, give the sizes that named
+  // dimensions do not determine. Throws the errors of differentiate_program(), and with a budget those of
+  // plan_within_budget().
   TrainingStep(const Program& program, const std::vector<at::Tensor>& examples,
                const TrainingStepOptions& options = {});
 
-  // Forward and backward with the weights as they are now; writes the program's state (running statistics). Dropout
-  // follows a seed that each run draws from the generator of the CPU. Returns the loss and, where they are wanted, the
-  // program's other outputs; the next run may overwrite them. `taker` is for steps that give their gradients away;
-  // null: nobody wants them.
+  // Runs forward and backward with the current weights and writes the program's state (running statistics). Each run
+  // draws the seed of dropout from the CPU generator. Returns the loss and, with TrainingStepOptions::outputs, the
+  // program's other outputs; the next run may overwrite them. `taker`: for steps that give their gradients away; null:
+  // the gradients are not needed.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const StepSink* sink = nullptr,
                               const GradientTaker* taker = nullptr);
 
   const std::vector<std::string>& names() const { return names_; }
-  // Of the last run, in the order of the names; undefined where the loss does not depend on the weight, and where they
-  // were given away.
+  // Gradients of the last run, in the order of the names. Undefined where the loss does not depend on the weight and
+  // for gradients that were given away.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
-  // What each training pass changed when the step was made.
+  // The changes of each training pass when the step was made.
   const std::vector<PassResult>& passes() const { return passes_; }
   // The program with its gradients as further outputs.
   const Program& program() const { return program_; }
   Session& session() { return *session_; }
-  // Gives the results and gradients of the last run back, and the memory it took.
+  // Frees the results and gradients of the last run, and the memory of the session.
   void release_memory();
-  // What a run with inputs of these sizes holds, node by node.
+  // The memory of a run with inputs of these sizes, node by node.
   MemoryTimeline trace_arena(const std::vector<at::Tensor>& inputs) const;
-  // Whether the step was planned for weights that lie in a file; it may run before they do.
+  // Whether the step was planned for weights in a file. It may run before they are moved there.
   bool streams_weights() const { return streamed_.at_once > 0; }
-  // What was promised when the step was planned; nothing without a budget.
+  // The forecast from when the step was planned; empty without a budget.
   const std::optional<StepForecast>& forecast() const { return forecast_; }
 
  private:
@@ -71,13 +72,14 @@ class TrainingStep {
   std::vector<std::string> names_;
   std::vector<PassResult> passes_;
   Program program_;
-  std::vector<at::Tensor> lent_, written_;  // weights and more that each run reads; that it ends with writing
-  std::optional<at::Tensor> seed_;          // of dropout
+  std::vector<at::Tensor> lent_,
+      written_;                     // weights and other tensors that each run reads; tensors that it writes at its end
+  std::optional<at::Tensor> seed_;  // of dropout
   std::optional<StepForecast> forecast_;
   StreamedWeights streamed_;
-  std::vector<size_t> streaming_;  // inputs of the plan
+  std::vector<size_t> streaming_;  // inputs of the plan that stream
   std::unique_ptr<Session> session_;
-  std::vector<Sizes> sizes_;  // of the last inputs, for which these lie ready:
+  std::vector<Sizes> sizes_;  // sizes of the last inputs, for which the following are ready
   std::vector<Array> outputs_;
   std::vector<at::Tensor> results_, gradients_;
 };

@@ -1,43 +1,48 @@
 // Attention on our own kernels, the form of training that also gives what its gradient reads, and the gradient.
 #include <cmath>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/attention/attention_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/attention/attention_gradient_steps.h"
+#include "lissome/runtime/step/attention/attention_steps.h"
+#include "lissome/runtime/step/move/view_steps.h"
 
 namespace lissome {
 namespace {
 
 // Any order and part will do as long as rows are dense; else a copy.
-int use_rows(PlanBuilder& builder, const Node& node, std::string_view name) {
+Operand use_rows(PlanBuilder& builder, const Node& node, std::string_view name) {
   const ValueId id = node.argument(name).value();
-  return builder.has_dense_rows(id) ? builder.use(id) : builder.use_dense(id, node);
+  return {builder.has_dense_rows(id) ? builder.use(id) : builder.use_dense(id, node)};
 }
 
-void set_form(const PlanBuilder& builder, const Node& node, PlanStep& step) {
+// Sets all that the forward step and the gradient read alike.
+void set_values(PlanBuilder& builder, const Node& node, AttentionValues& step) {
   const Argument& scale = node.argument("scale");
   const ValueId q = node.argument("query").value();
-  step.attributes.set("scale", scale.is_none()
-                                   ? 1 / std::sqrt(static_cast<double>(*builder.type(q).sizes[3].constant()))
-                                   : read_number(scale));
-  step.attributes.set("causal", int64_t{*node.argument("is_causal").get<bool>()});
-  step.attributes.set("heads_last", int64_t{1});
+  step.form.scale =
+      scale.is_none() ? 1 / std::sqrt(static_cast<double>(*builder.type(q).sizes[3].constant())) : read_number(scale);
+  step.form.causal = *node.argument("is_causal").get<bool>();
+  step.form.heads_last = true;
+  step.q = use_rows(builder, node, "query");
+  step.k = use_rows(builder, node, "key");
+  step.v = use_rows(builder, node, "value");
+  if (!node.argument("attn_mask").is_none()) step.mask = {use_rows(builder, node, "attn_mask")};
 }
 
 // A result as models go on with it, heads beside each other in memory; the value itself is a view of that.
 struct HeadsLast {
-  int stored;
+  Result stored;
   ValueId value;
 };
 HeadsLast make_heads_last(PlanBuilder& builder, ValueId value) {
   const ValueType type = builder.type(value);
   const ValueId stored = builder.add_value(builder.program().value(value).name + ".heads_last", type.dtype,
                                            {type.sizes[0], type.sizes[2], type.sizes[1], type.sizes[3]});
-  return {builder.make(stored), value};
+  return {{builder.make(stored)}, value};
 }
 void add_view(PlanBuilder& builder, const Node& node, const HeadsLast& made) {
-  Attributes order;
-  order.set("dims", std::vector<int64_t>{0, 2, 1, 3});
-  builder.add_view(node, "permute", std::move(order), made.stored, made.value);
+  builder.add_view({.x = {made.stored}, .form = "permute", .dims = {0, 2, 1, 3}}, node, made.value);
   builder.mark_strided(made.value, {0, 2, 1, 3}, true);
 }
 
@@ -84,19 +89,27 @@ std::string refuse_attention_form(const PlanBuilder& builder, const Node& node) 
   return type.sizes.back() == builder.type(k.value()).sizes[2] ? "" : "keys of the mask are broadcast";
 }
 
-void emit_attention(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = builder.type(node.result()).dtype == Dtype::bf16 ? "attention_bf16"
-                : node.is("lissome::attention_int8")             ? "attention_u8s8"
-                                                                 : "attention";
-  set_form(builder, node, step);
-  for (const char* name : {"query", "key", "value"}) step.operands.push_back(use_rows(builder, node, name));
-  if (!node.argument("attn_mask").is_none()) step.operands.push_back(use_rows(builder, node, "attn_mask"));
+namespace {
+
+template <typename Step>
+void emit_attention_of(PlanBuilder& builder, const Node& node) {
+  Step step;
+  set_values(builder, node, step);
   const HeadsLast y = make_heads_last(builder, node.result());
-  step.results = {y.stored};
-  if (node.results.size() > 1) step.results.push_back(builder.make(node.results[1]));
-  builder.add_step(std::move(step), node);
+  step.y = y.stored;
+  if constexpr (requires { step.logarithms; }) {
+    if (node.results.size() > 1) step.logarithms = {builder.make(node.results[1])};
+  }
+  builder.add_step(step, node);
   add_view(builder, node, y);
+}
+
+}  // namespace
+
+void emit_attention(PlanBuilder& builder, const Node& node) {
+  if (builder.type(node.result()).dtype == Dtype::bf16) return emit_attention_of<AttentionBf16Step>(builder, node);
+  if (node.is("lissome::attention_int8")) return emit_attention_of<AttentionU8S8Step>(builder, node);
+  emit_attention_of<AttentionStep>(builder, node);
 }
 
 namespace {
@@ -123,22 +136,30 @@ std::string refuse_attention_gradient_bf16(const PlanBuilder& builder, const Nod
   return refusal.empty() ? refuse_gradient(builder, node, Dtype::bf16) : refusal;
 }
 
+namespace {
+
+template <typename Step>
+void emit_gradient_of(PlanBuilder& builder, const Node& node) {
+  Step step;
+  set_values(builder, node, step);
+  step.y = use_rows(builder, node, "out");
+  step.logarithms = {builder.use(node.argument("logsumexp"))};
+  step.dy = use_rows(builder, node, "grad_out");
+  const HeadsLast dq = make_heads_last(builder, node.results.at(0));
+  const HeadsLast dk = make_heads_last(builder, node.results.at(1));
+  const HeadsLast dv = make_heads_last(builder, node.results.at(2));
+  step.dq = dq.stored, step.dk = dk.stored, step.dv = dv.stored;
+  builder.add_step(step, node);
+  for (const HeadsLast& gradient : {dq, dk, dv}) add_view(builder, node, gradient);
+}
+
+}  // namespace
+
 void emit_attention_gradient(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = builder.type(node.result()).dtype == Dtype::bf16 ? "attention_gradient_bf16" : "attention_gradient";
-  set_form(builder, node, step);
-  for (const char* name : {"query", "key", "value"}) step.operands.push_back(use_rows(builder, node, name));
-  step.operands.push_back(node.argument("attn_mask").is_none() ? -1 : use_rows(builder, node, "attn_mask"));
-  step.operands.push_back(use_rows(builder, node, "out"));
-  step.operands.push_back(builder.use(node.argument("logsumexp")));
-  step.operands.push_back(use_rows(builder, node, "grad_out"));
-  std::vector<HeadsLast> made;
-  for (const ValueId result : node.results) {
-    made.push_back(make_heads_last(builder, result));
-    step.results.push_back(made.back().stored);
+  if (builder.type(node.result()).dtype == Dtype::bf16) {
+    return emit_gradient_of<AttentionGradientBf16Step>(builder, node);
   }
-  builder.add_step(std::move(step), node);
-  for (const HeadsLast& gradient : made) add_view(builder, node, gradient);
+  emit_gradient_of<AttentionGradientStep>(builder, node);
 }
 
 }  // namespace lissome

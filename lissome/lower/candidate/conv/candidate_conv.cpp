@@ -3,12 +3,15 @@
 // sums are others: only timing chooses that.
 #include <algorithm>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/conv/conv_candidates.h"
 #include "lissome/lower/candidate/conv/conv_constants.h"
 #include "lissome/lower/candidate/geometry.h"
 #include "lissome/lower/candidate/refusals.h"
 #include "lissome/lower/fuse/fuse_depthwise_steps.h"
 #include "lissome/lower/tensors.h"
+#include "lissome/runtime/step/conv/conv_f32_steps.h"
+#include "lissome/runtime/step/depthwise/depthwise_steps.h"
+#include "lissome/runtime/step/winograd/winograd_steps.h"
 
 namespace lissome {
 namespace {
@@ -43,27 +46,27 @@ const at::Tensor& weight_of(const PlanBuilder& builder, const Node& node) {
   return *builder.constant(node.argument("weight").value());
 }
 
-// `step` has its kernel and what is its own. `zeros`: -1 where the kernel needs none. x and y are f32 or bf16.
-void emit_step(PlanBuilder& builder, const Node& node, PlanStep step, int packed, int zeros) {
-  const bool fused = !node.is("aten::convolution");
+// Sets all values that kernels of convolutions share but for the packed weight. x and y are f32 or bf16.
+void set_values(PlanBuilder& builder, const Node& node, ConvValues& step) {
   const Argument& bias = node.argument("bias");
-  set_geometry(step, node, weight_of(builder, node));
-  if (fused) set_activation(step, *node.argument("act").get<std::string>());
-  step.operands = {builder.use_dense(conv_input(node), node, Format::channels_last), packed,
-                   dtype_of(builder, node) == Dtype::f32 ? builder.use(bias) : builder.use_f32(bias),
-                   fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
-  if (zeros >= 0) step.operands.push_back(zeros);
-  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  step.window = read_window_fields(node, weight_of(builder, node));
+  step.x = {builder.use_dense(conv_input(node), node, Format::channels_last)};
+  step.bias = {dtype_of(builder, node) == Dtype::f32 ? builder.use(bias) : builder.use_f32(bias)};
+  if (!node.is("aten::convolution")) {
+    step.activation = translate_activation(*node.argument("act").get<std::string>());
+    step.residual = {builder.use_dense(node.argument("residual"), node, Format::channels_last)};
+  }
+  step.y = {builder.make(node.result(), Storage::arena, Format::channels_last)};
 }
 
 void emit_winograd(PlanBuilder& builder, const Node& node, int64_t tile) {
   const at::Tensor& weight = weight_of(builder, node);
-  PlanStep step;
-  step.kernel = "winograd_f32";
-  step.attributes.set("tile", tile);
-  emit_step(builder, node, std::move(step), pack_winograd(builder, node, weight, tile),
-            pack_zeros(builder, dtype_of(builder, node), weight.size(1)));
+  WinogradF32Step step;
+  step.tile = tile;
+  step.zeros = {pack_zeros(builder, dtype_of(builder, node), weight.size(1))};
+  step.weight = {pack_winograd(builder, node, weight, tile)};
+  set_values(builder, node, step);
+  builder.add_step(step, node);
 }
 
 bool all_are(const Argument& numbers, int64_t wanted) {
@@ -71,16 +74,11 @@ bool all_are(const Argument& numbers, int64_t wanted) {
   return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
 }
 
-void emit_direct(PlanBuilder& builder, const Node& node, bool joins_next) {
-  const at::Tensor& weight = weight_of(builder, node);
-  const bool depthwise = is_depthwise(node, weight);
-  const int packed = depthwise ? pack_taps(builder, node) : pack_weight(builder, node, weight);
-  const int64_t channels = weight.size(1) * *node.argument("groups").get<int64_t>();
-  PlanStep step;
-  step.kernel = depthwise ? "depthwise_f32" : "conv_f32";
-  if (!depthwise && is_finite(weight)) step.attributes.set("finite_weight", int64_t{1});
-  if (joins_next) step.attributes.set(std::string(kJoinsNext), int64_t{1});
-  emit_step(builder, node, std::move(step), packed, depthwise ? -1 : pack_zeros(builder, Dtype::f32, channels));
+DepthwiseF32Step make_depthwise(PlanBuilder& builder, const Node& node) {
+  DepthwiseF32Step step;
+  step.weight = {pack_taps(builder, node)};
+  set_values(builder, node, step);
+  return step;
 }
 
 bool is_product_of_pixels(const PlanBuilder& builder, const Node& node) {
@@ -124,7 +122,16 @@ std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node) {
   return {};
 }
 
-void emit_conv_f32(PlanBuilder& builder, const Node& node) { emit_direct(builder, node, false); }
+void emit_conv_f32(PlanBuilder& builder, const Node& node) {
+  const at::Tensor& weight = weight_of(builder, node);
+  if (is_depthwise(node, weight)) return builder.add_step(make_depthwise(builder, node), node);
+  ConvF32Step step;
+  step.finite_weight = is_finite(weight);
+  step.weight = {pack_weight(builder, node, weight)};
+  step.zeros = {pack_zeros(builder, Dtype::f32, weight.size(1) * groups_of(node))};
+  set_values(builder, node, step);
+  builder.add_step(step, node);
+}
 
 std::string refuse_separable_f32(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_conv_f32(builder, node);
@@ -153,7 +160,9 @@ std::string refuse_large_separable_f32(const PlanBuilder& builder, const Node& n
   return bytes > kLeastBytes ? "" : "its result may stay in the second level of cache";
 }
 
-void emit_separable_f32(PlanBuilder& builder, const Node& node) { emit_direct(builder, node, true); }
+void emit_separable_f32(PlanBuilder& builder, const Node& node) {
+  builder.add_step(mark_joining(make_depthwise(builder, node)), node);
+}
 
 std::string refuse_winograd_form(const PlanBuilder& builder, const Node& node) {
   constexpr int64_t kLeastChannels = 16;  // below, the transforms cost more than they save

@@ -3,11 +3,16 @@
 // die as early as can be. Also what those in bf16 share with them (candidate_conv_training_bf16.cpp).
 #include <algorithm>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/conv/conv_candidates.h"
 #include "lissome/lower/candidate/conv/conv_constants.h"
 #include "lissome/lower/candidate/conv/conv_training.h"
 #include "lissome/lower/candidate/geometry.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/conv/conv_f32_steps.h"
+#include "lissome/runtime/step/conv/conv_gradient_steps.h"
+#include "lissome/runtime/step/elementwise/elementwise_steps.h"
+#include "lissome/runtime/step/elementwise/reduce_steps.h"
+#include "lissome/runtime/step/norm/channel_steps.h"
 
 namespace lissome {
 namespace {
@@ -20,14 +25,6 @@ int64_t count_taps(const std::vector<int64_t>& weight) {
   int64_t taps = 1;
   for (size_t i = 2; i < weight.size(); ++i) taps *= weight[i];
   return taps;
-}
-
-bool all_are(const std::vector<int64_t>& numbers, int64_t wanted) {
-  return std::all_of(numbers.begin(), numbers.end(), [&](int64_t number) { return number == wanted; });
-}
-
-std::vector<int64_t> spread_numbers(const Node& node, const char* name, size_t spatial) {
-  return spread(*read_integers(node.argument(name)), spatial);
 }
 
 }  // namespace
@@ -55,14 +52,6 @@ std::string refuse_conv_form(const PlanBuilder& builder, const Node& node, Dtype
   return {};
 }
 
-void set_conv_window(PlanStep& step, const Node& node, const std::vector<int64_t>& weight) {
-  const size_t spatial = weight.size() - 2;
-  step.attributes.set("kernel", std::vector<int64_t>(weight.begin() + 2, weight.end()));
-  for (const char* name : {"stride", "padding", "dilation"})
-    step.attributes.set(name, spread_numbers(node, name, spatial));
-  step.attributes.set("groups", groups_of(node));
-}
-
 std::string refuse_conv_epilogue(const PlanBuilder& builder, const Node& node, Dtype dtype) {
   if (!node.is("lissome::conv_act")) return {};
   if (is_conv_transposed(node)) return "it is transposed and fused";
@@ -70,10 +59,10 @@ std::string refuse_conv_epilogue(const PlanBuilder& builder, const Node& node, D
       {refuse_activation(node.argument("act")), refuse_residual(builder, node, node.argument("residual"), dtype)});
 }
 
-int set_conv_epilogue(PlanBuilder& builder, PlanStep& step, const Node& node) {
-  if (!node.is("lissome::conv_act")) return -1;
-  set_activation(step, *node.argument("act").get<std::string>());
-  return builder.use_dense(node.argument("residual"), node, Format::channels_last);
+void set_conv_epilogue(PlanBuilder& builder, ConvValues& step, const Node& node) {
+  if (!node.is("lissome::conv_act")) return;
+  step.activation = translate_activation(*node.argument("act").get<std::string>());
+  step.residual = {builder.use_dense(node.argument("residual"), node, Format::channels_last)};
 }
 
 std::string conv_part_name(const PlanBuilder& builder, const Node& node, const char* part) {
@@ -90,15 +79,13 @@ int pack_f32_weight(PlanBuilder& builder, const Node& node, ConvPacking packing)
   const bool data = packing == ConvPacking::data;
   const int64_t size = data ? packed_conv_data_f32_size(outputs, inputs, groups, taps)
                             : packed_conv_f32_size(outputs, inputs, groups, taps);
-  PlanStep step;
-  step.kernel = "pack_conv_f32";
-  set_conv_window(step, node, sizes);
-  if (data) step.attributes.set("packing", std::string("data"));
-  step.operands = {builder.use_dense(node.argument("weight"), node)};
-  step.results = {builder.make(builder.add_value(conv_part_name(builder, node, ".packed"), Dtype::f32, {size}))};
-  const int packed = step.results[0];
-  builder.add_step(std::move(step), node);
-  return packed;
+  PackConvF32Step step;
+  step.window = read_window_fields(node, sizes);
+  step.packing = data ? kPackData : kPackForward;
+  step.weight = {builder.use_dense(node.argument("weight"), node)};
+  step.packed = {builder.make(builder.add_value(conv_part_name(builder, node, ".packed"), Dtype::f32, {size}))};
+  builder.add_step(step, node);
+  return step.packed.value;
 }
 
 // An image as data hold it is read as it lies, so that no copy of it waits beside the much larger y. On tile registers
@@ -112,38 +99,46 @@ bool reads_planes(const PlanBuilder& builder, const Node& node, const Argument& 
 // y of `result` = the convolution of x, where weight [out, in / groups, ...]; with what a fused node adds.
 void add_forward(PlanBuilder& builder, const Node& node, const Argument& x, int bias, ValueId result) {
   const std::vector<int64_t> weight = conv_weight_sizes(builder, node);
-  PlanStep step;
-  step.kernel = "conv_f32";
-  set_conv_window(step, node, weight);
-  const bool planes = reads_planes(builder, node, x);
-  if (planes) step.attributes.set("planes", int64_t{1});
-  const int residual = set_conv_epilogue(builder, step, node);
-  step.operands = {builder.use_dense(x, node, planes ? Format::row_major : Format::channels_last),
-                   pack_f32_weight(builder, node, ConvPacking::forward), bias, residual,
-                   pack_zeros(builder, Dtype::f32, weight[1] * groups_of(node))};
-  step.results = {builder.make(result, Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  ConvF32Step step;
+  step.window = read_window_fields(node, weight);
+  step.planes = reads_planes(builder, node, x);
+  set_conv_epilogue(builder, step, node);
+  step.x = {builder.use_dense(x, node, step.planes ? Format::row_major : Format::channels_last)};
+  step.weight = {pack_f32_weight(builder, node, ConvPacking::forward)};
+  step.bias = {bias};
+  step.zeros = {pack_zeros(builder, Dtype::f32, weight[1] * groups_of(node))};
+  step.y = {builder.make(result, Storage::arena, Format::channels_last)};
+  builder.add_step(step, node);
 }
 
-// The other way round. With stride 1 that is a plain convolution too.
+// The window of a plain convolution that goes the other way round; none where strides or padding do not allow one.
+std::optional<WindowFields> turn_window(WindowFields window) {
+  for (size_t i = 0; i < window.kernel.size(); ++i) {
+    window.padding[i] = window.dilation[i] * (window.kernel[i] - 1) - window.padding[i];
+    if (window.stride[i] != 1 || window.padding[i] < 0) return std::nullopt;
+  }
+  return window;
+}
+
+// dx of `result` from dy, the other way round. With stride 1 that is a plain convolution too.
 void add_data(PlanBuilder& builder, const Node& node, const Argument& dy, int bias, ValueId result) {
   const std::vector<int64_t> weight = conv_weight_sizes(builder, node);
-  const size_t spatial = weight.size() - 2;
-  std::vector<int64_t> padding = spread_numbers(node, "padding", spatial);
-  const std::vector<int64_t> dilation = spread_numbers(node, "dilation", spatial);
-  for (size_t i = 0; i < spatial; ++i) padding[i] = dilation[i] * (weight[i + 2] - 1) - padding[i];
-  const bool plain =
-      all_are(spread_numbers(node, "stride", spatial), 1) && *std::min_element(padding.begin(), padding.end()) >= 0;
-  PlanStep step;
-  step.kernel = plain ? "conv_f32" : "conv_data_f32";
-  set_conv_window(step, node, weight);
-  if (plain) step.attributes.set("padding", padding);
-  step.operands = {builder.use_dense(dy, node, Format::channels_last),
-                   pack_f32_weight(builder, node, ConvPacking::data), bias};
-  if (plain) step.operands.push_back(-1);
-  step.operands.push_back(pack_zeros(builder, Dtype::f32, weight[0]));
-  step.results = {builder.make(result, Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  const WindowFields window = read_window_fields(node, weight);
+  const std::optional<WindowFields> turned = turn_window(window);
+  const int dense = builder.use_dense(dy, node, Format::channels_last);
+  const int packed = pack_f32_weight(builder, node, ConvPacking::data);
+  const int zeros = pack_zeros(builder, Dtype::f32, weight[0]);
+  const int made = builder.make(result, Storage::arena, Format::channels_last);
+  if (turned) {
+    ConvF32Step step;
+    step.x = {dense}, step.weight = {packed}, step.bias = {bias}, step.zeros = {zeros}, step.y = {made};
+    step.window = *turned;
+    return builder.add_step(step, node);
+  }
+  ConvDataF32Step step;
+  step.dy = {dense}, step.weight = {packed}, step.bias = {bias}, step.zeros = {zeros}, step.dx = {made};
+  step.window = window;
+  builder.add_step(step, node);
 }
 
 bool only_widens(const Node& node) {
@@ -167,12 +162,15 @@ int make_sums(PlanBuilder& builder, const Node& node, size_t i) {
 
 void round_sums(PlanBuilder& builder, const Node& node, size_t i, int sums) {
   if (builder.type(node.results.at(i)).dtype == Dtype::f32) return;
-  PlanStep step;
-  step.kernel = "elementwise";
-  step.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0"});
-  step.operands = {sums};
-  step.results = {builder.make(node.results.at(i))};
-  builder.add_step(std::move(step), node);
+  builder.add_step(make_cast_step(sums, builder.make(node.results.at(i))), node);
+}
+
+void add_weight_step(PlanBuilder& builder, const Node& node, const ConvWeightValues& values, Dtype dtype) {
+  if (dtype == Dtype::bf16) {
+    builder.add_step(ConvWeightBf16Step{values}, node);
+  } else {
+    builder.add_step(ConvWeightF32Step{values}, node);
+  }
 }
 
 }  // namespace
@@ -181,48 +179,42 @@ void add_conv_weight_gradient(PlanBuilder& builder, const Node& node, const Argu
   const std::vector<int64_t> weight = conv_weight_sizes(builder, node);
   const int64_t groups = groups_of(node);
   const int64_t splits = choose_conv_weight_splits(weight[0], weight[1] * groups, groups, count_taps(weight));
-  PlanStep step;
-  step.kernel = builder.type(x.value()).dtype == Dtype::bf16 ? "conv_weight_bf16" : "conv_weight_f32";
-  set_conv_window(step, node, weight);
-  step.operands = {builder.use_dense(x, node, Format::channels_last),
-                   builder.use_dense(dy, node, Format::channels_last)};
+  ConvWeightValues step;
+  step.window = read_window_fields(node, weight);
+  step.x = {builder.use_dense(x, node, Format::channels_last)};
+  step.dy = {builder.use_dense(dy, node, Format::channels_last)};
+  const Dtype dtype = builder.type(x.value()).dtype;
   const int sums = make_sums(builder, node, 1);
   if (splits == 1) {
-    step.results = {sums};
-    builder.add_step(std::move(step), node);
+    step.dw = {sums};
+    add_weight_step(builder, node, step, dtype);
     return round_sums(builder, node, 1, sums);
   }
-  step.attributes.set("splits", splits);
+  step.splits = splits;
   std::vector<Dimension> sizes = {splits};
   sizes.insert(sizes.end(), weight.begin(), weight.end());
-  step.results = {builder.make(builder.add_value(conv_part_name(builder, node, ".pieces"), Dtype::f32, sizes))};
-  PlanStep sum;
-  sum.kernel = "reduce";
-  sum.attributes.set("reduction", std::string("sum"));
-  sum.attributes.set("first", int64_t{0});
-  sum.attributes.set("count", int64_t{1});
-  sum.operands = {step.results[0]};
-  sum.results = {sums};
-  builder.add_step(std::move(step), node);
-  builder.add_step(std::move(sum), node);
+  step.dw = {builder.make(builder.add_value(conv_part_name(builder, node, ".pieces"), Dtype::f32, sizes))};
+  add_weight_step(builder, node, step, dtype);
+  ReduceStep sum;
+  sum.reduction = "sum", sum.first = 0, sum.count = 1;
+  sum.x = {step.dw.value};
+  sum.y = {sums};
+  builder.add_step(sum, node);
   round_sums(builder, node, 1, sums);
 }
 
 void add_conv_bias_gradient(PlanBuilder& builder, const Node& node, const Argument& dy) {
   const Dimension channels = builder.type(node.results.at(2)).sizes.at(0);
-  PlanStep sums;
-  sums.kernel = "channel_sums";
-  sums.operands = {-1, builder.use_dense(dy, node, Format::channels_last), -1, -1};
-  sums.results = {builder.make(
+  ChannelSumsStep sums;
+  sums.dy = {builder.use_dense(dy, node, Format::channels_last)};
+  sums.sums = {builder.make(
       builder.add_value(conv_part_name(builder, node, ".blocks"), Dtype::f64, {kChannelBlocks, 2, channels}))};
-  PlanStep totals;
-  totals.kernel = "channel_totals";
-  totals.operands = {sums.results[0]};
-  const int total = make_sums(builder, node, 2);
-  totals.results = {total};
-  builder.add_step(std::move(sums), node);
-  builder.add_step(std::move(totals), node);
-  round_sums(builder, node, 2, total);
+  ChannelTotalsStep totals;
+  totals.sums = {sums.sums.value};
+  totals.total = {make_sums(builder, node, 2)};
+  builder.add_step(sums, node);
+  builder.add_step(totals, node);
+  round_sums(builder, node, 2, totals.total.value);
 }
 
 bool wants_conv_gradient(const Node& node, size_t i) { return *node.argument("output_mask").list().at(i).get<bool>(); }

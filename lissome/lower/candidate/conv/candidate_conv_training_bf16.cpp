@@ -3,10 +3,14 @@
 // transposed convolution with the same weight. That of the weight is summed in f32.
 #include <algorithm>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/conv/conv_candidates.h"
 #include "lissome/lower/candidate/conv/conv_training.h"
+#include "lissome/lower/candidate/elementwise/elementwise_candidates.h"
+#include "lissome/lower/candidate/gemm/gemm_candidates.h"
 #include "lissome/lower/candidate/geometry.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/conv/conv_bf16_steps.h"
+#include "lissome/runtime/step/elementwise/elementwise_steps.h"
 
 namespace lissome {
 namespace {
@@ -20,30 +24,23 @@ ValueId find_unrounded(const PlanBuilder& builder, ValueId value) {
 
 int pack_bf16_weight(PlanBuilder& builder, const Node& node, bool transposed) {
   const std::vector<int64_t> sizes = conv_weight_sizes(builder, node);
-  PlanStep step;
-  step.kernel = "pack_conv_bf16";
-  set_conv_window(step, node, sizes);
-  if (transposed) step.attributes.set("transposed", int64_t{1});
-  step.operands = {builder.use_dense(find_unrounded(builder, node.argument("weight").value()), node)};
+  PackConvBf16Step step;
+  step.window = read_window_fields(node, sizes);
+  step.transposed = transposed;
+  step.weight = {builder.use_dense(find_unrounded(builder, node.argument("weight").value()), node)};
   const int64_t size = packed_conv_bf16_size(describe_conv_bf16(node, sizes, transposed));
-  const ValueId packed = builder.add_value(conv_part_name(builder, node, ".packed"), Dtype::bf16, {size});
-  step.results = {builder.make(packed)};
-  const int made = step.results[0];
-  builder.add_step(std::move(step), node);
-  return made;
+  step.packed = {builder.make(builder.add_value(conv_part_name(builder, node, ".packed"), Dtype::bf16, {size}))};
+  builder.add_step(step, node);
+  return step.packed.value;
 }
 
 int widen_bias(PlanBuilder& builder, const Node& node) {
   const Argument& bias = node.argument("bias");
   if (bias.is_none()) return -1;
-  PlanStep step;
-  step.kernel = "elementwise";
-  step.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0"});
-  step.operands = {builder.use_dense(bias, node)};
+  const int narrow = builder.use_dense(bias, node);
   const std::vector<Dimension> sizes = builder.type(bias.value()).sizes;
-  step.results = {builder.make(builder.add_value(conv_part_name(builder, node, ".bias"), Dtype::f32, sizes))};
-  const int wide = step.results[0];
-  builder.add_step(std::move(step), node);
+  const int wide = builder.make(builder.add_value(conv_part_name(builder, node, ".bias"), Dtype::f32, sizes));
+  builder.add_step(make_cast_step(narrow, wide), node);
   return wide;
 }
 
@@ -51,16 +48,15 @@ int widen_bias(PlanBuilder& builder, const Node& node) {
 void add_conv(PlanBuilder& builder, const Node& node, const Argument& x, bool transposed, int bias, ValueId result) {
   const std::optional<ValueId> planes =
       transposed ? std::nullopt : find_image_planes(builder, node, x.value(), conv_weight_sizes(builder, node)[1]);
-  PlanStep step;
-  step.kernel = "conv_bf16";
-  set_conv_window(step, node, conv_weight_sizes(builder, node));
-  if (transposed) step.attributes.set("transposed", int64_t{1});
-  if (planes) step.attributes.set("planes", int64_t{1});
-  const int residual = set_conv_epilogue(builder, step, node);
-  step.operands = {planes ? builder.use_dense(*planes, node) : builder.use_dense(x, node, Format::channels_last),
-                   pack_bf16_weight(builder, node, transposed), bias, residual};
-  step.results = {builder.make(result, Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  ConvBf16Step step;
+  step.window = read_window_fields(node, conv_weight_sizes(builder, node));
+  step.transposed = transposed, step.planes = planes.has_value();
+  set_conv_epilogue(builder, step, node);
+  step.x = {planes ? builder.use_dense(*planes, node) : builder.use_dense(x, node, Format::channels_last)};
+  step.weight = {pack_bf16_weight(builder, node, transposed)};
+  step.bias = {bias};
+  step.y = {builder.make(result, Storage::arena, Format::channels_last)};
+  builder.add_step(step, node);
 }
 
 }  // namespace

@@ -1,11 +1,16 @@
 // Transposed convolutions in f32. One group: a linear layer gives each pixel's products with every tap of the kernel,
 // col2im gathers what falls on each pixel of the result. Depthwise has a kernel of its own. Groups of several
 // channels: conv_data_f32, a plain convolution for each phase of the stride.
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/conv/conv_candidates.h"
 #include "lissome/lower/candidate/conv/conv_constants.h"
 #include "lissome/lower/candidate/geometry.h"
 #include "lissome/lower/candidate/refusals.h"
 #include "lissome/lower/tensors.h"
+#include "lissome/runtime/step/conv/col2im_steps.h"
+#include "lissome/runtime/step/conv/conv_gradient_steps.h"
+#include "lissome/runtime/step/depthwise/depthwise_steps.h"
+#include "lissome/runtime/step/gemm/linear_steps.h"
+#include "lissome/runtime/step/move/view_steps.h"
 
 namespace lissome {
 namespace {
@@ -58,9 +63,11 @@ int view_pixels(PlanBuilder& builder, const Node& node, const std::vector<Dimens
   for (const int64_t dim : dims) ordered.push_back(sizes[static_cast<size_t>(dim)]);
   const ValueId x = conv_input(node).value();
   const ValueId pixels = builder.add_value(builder.program().value(x).name + ".pixels", Dtype::f32, ordered);
-  Attributes order;
-  order.set("dims", dims);
-  return builder.add_view(node, "permute", std::move(order), builder.use_dense(x, node, Format::channels_last), pixels);
+  ViewStep order;
+  order.x = {builder.use_dense(x, node, Format::channels_last)};
+  order.form = "permute";
+  order.dims = std::move(dims);
+  return builder.add_view(std::move(order), node, pixels);
 }
 
 }  // namespace
@@ -88,8 +95,19 @@ std::string refuse_transposed(const PlanBuilder& builder, const Node& node) {
 
 namespace {
 
+// The window and the activation, which all kernels of transposed convolutions have.
+template <typename Step>
+Step start_step(const Node& node, const at::Tensor& weight) {
+  Step step;
+  step.window = read_window_fields(node, weight);
+  if (!node.is("aten::convolution")) {
+    step.activation = translate_activation(*node.argument("act").get<std::string>());
+  }
+  return step;
+}
+
 // One group.
-void emit_columns(PlanBuilder& builder, const Node& node, PlanStep fold, const at::Tensor& weight) {
+void emit_columns(PlanBuilder& builder, const Node& node, int result, const at::Tensor& weight) {
   const int64_t outputs = weight.numel() / weight.size(0);
   const std::vector<Dimension> sizes = builder.type(conv_input(node).value()).sizes;
   std::vector<Dimension> column_sizes = {sizes[0]};
@@ -97,37 +115,46 @@ void emit_columns(PlanBuilder& builder, const Node& node, PlanStep fold, const a
   column_sizes.emplace_back(outputs);
   const ValueId columns =
       builder.add_value(builder.program().value(node.result()).name + ".columns", Dtype::f32, column_sizes);
-  PlanStep product;
-  product.kernel = "linear_f32";
-  product.attributes.set("outputs", outputs);
-  product.operands = {view_pixels(builder, node, sizes), pack_columns_weight(builder, node, weight), -1, -1};
-  product.results = {builder.make(columns)};
-  fold.kernel = "col2im";
-  fold.operands = {product.results[0], builder.use(node.argument("bias"))};
-  builder.add_step(std::move(product), node);
-  builder.add_step(std::move(fold), node);
+  LinearF32Step product;
+  product.outputs = outputs;
+  product.x = {view_pixels(builder, node, sizes)};
+  product.weight = {pack_columns_weight(builder, node, weight)};
+  product.y = {builder.make(columns)};
+  builder.add_step(product, node);
+  auto fold = start_step<Col2ImStep>(node, weight);
+  fold.columns = {product.y.value};
+  fold.bias = {builder.use(node.argument("bias"))};
+  fold.y = {result};
+  builder.add_step(fold, node);
+}
+
+void emit_depthwise(PlanBuilder& builder, const Node& node, int result, const at::Tensor& weight) {
+  auto step = start_step<DepthwiseTransposedF32Step>(node, weight);
+  step.bias = {builder.use(node.argument("bias"))};
+  step.x = {builder.use_dense(conv_input(node), node, Format::channels_last)};
+  step.weight = {pack_taps(builder, node)};
+  step.y = {result};
+  builder.add_step(step, node);
+}
+
+void emit_phases(PlanBuilder& builder, const Node& node, int result, const at::Tensor& weight) {
+  auto step = start_step<ConvDataF32Step>(node, weight);
+  step.bias = {builder.use(node.argument("bias"))};
+  step.dy = {builder.use_dense(conv_input(node), node, Format::channels_last)};
+  step.weight = {pack_phases(builder, node, weight)};
+  step.zeros = {pack_zeros(builder, Dtype::f32, weight.size(0))};
+  step.dx = {result};
+  builder.add_step(step, node);
 }
 
 }  // namespace
 
 void emit_transposed(PlanBuilder& builder, const Node& node) {
   const at::Tensor& weight = *builder.constant(node.argument("weight").value());
-  PlanStep step;
-  set_geometry(step, node, weight);
-  if (!node.is("aten::convolution")) set_activation(step, *node.argument("act").get<std::string>());
-  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
-  if (groups_of(node) == 1) return emit_columns(builder, node, std::move(step), weight);
-  const int bias = builder.use(node.argument("bias"));
-  if (is_depthwise(node, weight)) {
-    step.kernel = "depthwise_transposed_f32";
-    step.operands = {builder.use_dense(conv_input(node), node, Format::channels_last), pack_taps(builder, node), bias,
-                     -1};
-  } else {
-    step.kernel = "conv_data_f32";
-    step.operands = {builder.use_dense(conv_input(node), node, Format::channels_last),
-                     pack_phases(builder, node, weight), bias, pack_zeros(builder, Dtype::f32, weight.size(0))};
-  }
-  builder.add_step(std::move(step), node);
+  const int result = builder.make(node.result(), Storage::arena, Format::channels_last);
+  const bool is_one_group = groups_of(node) == 1;
+  const auto emit = is_one_group ? emit_columns : is_depthwise(node, weight) ? emit_depthwise : emit_phases;
+  emit(builder, node, result, weight);
 }
 
 }  // namespace lissome

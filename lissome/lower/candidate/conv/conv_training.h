@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lissome/lower/plan/plan_builder.h"
+#include "lissome/runtime/step/conv/conv_values.h"
 
 namespace lissome {
 
@@ -14,12 +15,10 @@ bool wants_conv_gradient(const Node& node, size_t i);
 
 bool is_conv_transposed(const Node& node);
 std::vector<int64_t> conv_weight_sizes(const PlanBuilder& builder, const Node& node);
-// Kernel, stride, padding, dilation and groups.
-void set_conv_window(PlanStep& step, const Node& node, const std::vector<int64_t>& weight);
 // What is added and bent behind the sums of a fused node; nothing of others. Only where it is not transposed.
 std::string refuse_conv_epilogue(const PlanBuilder& builder, const Node& node, Dtype dtype);
-// Sets the activation; returns the residual, -1 for none.
-int set_conv_epilogue(PlanBuilder& builder, PlanStep& step, const Node& node);
+// Sets the activation and the residual of a fused node.
+void set_conv_epilogue(PlanBuilder& builder, ConvValues& step, const Node& node);
 // A name for what a node makes beside its results.
 std::string conv_part_name(const PlanBuilder& builder, const Node& node, const char* part);
 

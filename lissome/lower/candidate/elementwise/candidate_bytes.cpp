@@ -1,7 +1,10 @@
 // Ops from u8 to u8 between layers in int8: average pooling and tables.
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/elementwise/elementwise_candidates.h"
 #include "lissome/lower/candidate/geometry.h"
+#include "lissome/lower/candidate/pool/pool_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/elementwise/lut_u8_steps.h"
+#include "lissome/runtime/step/pool/average_pool_u8_steps.h"
 
 namespace lissome {
 
@@ -25,18 +28,17 @@ std::string refuse_average_u8(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_average_u8(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "average_pool_u8";
-  set_pool_window(step, node, 2);
-  set_average(step, node, 2);
+  AveragePoolU8Step step;
+  step.window = read_pool_window(node, 2);
+  step.divisor = read_average(node, 2);
   const auto narrow = [&](const char* name) { return static_cast<float>(read_number(node.argument(name))); };
-  step.attributes.set("x_scale", static_cast<double>(narrow("x_scale")));
-  step.attributes.set("x_zero", static_cast<int64_t>(read_number(node.argument("x_zero"))));
-  step.attributes.set("out_inverse", static_cast<double>(1.0f / narrow("out_scale")));
-  step.attributes.set("out_zero", static_cast<int64_t>(read_number(node.argument("out_zero"))));
-  step.operands = {builder.use_dense(node.argument("self"), node, Format::channels_last)};
-  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  step.x_scale = narrow("x_scale");
+  step.x_zero = static_cast<int64_t>(read_number(node.argument("x_zero")));
+  step.out_inverse = 1.0f / narrow("out_scale");
+  step.out_zero = static_cast<int64_t>(read_number(node.argument("out_zero")));
+  step.x = {builder.use_dense(node.argument("self"), node, Format::channels_last)};
+  step.y = {builder.make(node.result(), Storage::arena, Format::channels_last)};
+  builder.add_step(step, node);
 }
 
 std::string refuse_lut_u8(const PlanBuilder& builder, const Node& node) {
@@ -48,11 +50,11 @@ std::string refuse_lut_u8(const PlanBuilder& builder, const Node& node) {
 void emit_lut_u8(PlanBuilder& builder, const Node& node) {
   const ValueId x = node.argument("self").value();
   const Format format = builder.format(x);
-  PlanStep step;
-  step.kernel = "lut_u8";
-  step.operands = {builder.use_dense(x, node, format), builder.use(node.argument("table"))};
-  step.results = {builder.make(node.result(), Storage::arena, format)};
-  builder.add_step(std::move(step), node);
+  LutU8Step step;
+  step.x = {builder.use_dense(x, node, format)};
+  step.table = {builder.use(node.argument("table"))};
+  step.y = {builder.make(node.result(), Storage::arena, format)};
+  builder.add_step(step, node);
 }
 
 }  // namespace lissome

@@ -1,6 +1,7 @@
 // Counted dropout on our own kernel.
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/elementwise/elementwise_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/elementwise/dropout_steps.h"
 
 namespace lissome {
 
@@ -17,13 +18,13 @@ std::string refuse_dropout(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_dropout(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "dropout";
-  step.attributes.set("keep", read_number(node.argument("keep")));
-  step.attributes.set("stream", *node.argument("stream").get<int64_t>());
-  step.operands = {builder.use_dense(node.argument("x"), node), builder.use_dense(node.argument("seed"), node)};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  DropoutStep step;
+  step.keep = read_number(node.argument("keep"));
+  step.stream = *node.argument("stream").get<int64_t>();
+  step.x = {builder.use_dense(node.argument("x"), node)};
+  step.seed = {builder.use_dense(node.argument("seed"), node)};
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
 }  // namespace lissome

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/elementwise/elementwise_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
 #include "lissome/lower/fuse/compose_elementwise.h"
 

@@ -1,8 +1,10 @@
 // Joining and cutting: concatenation, and the pieces of split, chunk and unbind as views of what is cut.
 #include <algorithm>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/move/move_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/move/copy_steps.h"
+#include "lissome/runtime/step/move/view_steps.h"
 
 namespace lissome {
 namespace {
@@ -48,12 +50,11 @@ void emit_concat(PlanBuilder& builder, const Node& node) {
   const bool last = std::any_of(pieces.begin(), pieces.end(),
                                 [&](ValueId id) { return builder.format(id) == Format::channels_last; });
   const Format format = last ? Format::channels_last : Format::row_major;
-  PlanStep step;
-  step.kernel = "concat";
-  step.attributes.set("dim", read_dim(node.argument("dim"), builder.type(node.result()).sizes.size()));
-  for (const ValueId id : pieces) step.operands.push_back(builder.use_dense(id, node, format));
-  step.results = {builder.make(node.result(), Storage::arena, format)};
-  builder.add_step(std::move(step), node);
+  ConcatStep step;
+  step.dim = read_dim(node.argument("dim"), builder.type(node.result()).sizes.size());
+  for (const ValueId id : pieces) step.add_piece(builder.use_dense(id, node, format));
+  step.y = {builder.make(node.result(), Storage::arena, format)};
+  builder.add_step(step, node);
 }
 
 namespace {
@@ -122,10 +123,12 @@ std::string refuse_piece(const PlanBuilder& builder, const Node& node) {
 
 void emit_piece(PlanBuilder& builder, const Node& node) {
   const Cut cut = find_cut(builder, node);
-  Attributes part;
-  part.set("dim", cut.dim);
-  part.set(cut.selects ? "index" : "start", cut.start);
-  builder.add_view(node, cut.selects ? "select" : "slice", std::move(part), builder.use(cut.x), node.result());
+  ViewStep part;
+  part.x = {builder.use(cut.x)};
+  part.form = cut.selects ? "select" : "slice";
+  part.dim = cut.dim;
+  (cut.selects ? part.index : part.start) = cut.start;
+  builder.add_view(std::move(part), node, node.result());
   const bool cuts_last = cut.dim + 1 == static_cast<int64_t>(builder.type(cut.x).sizes.size());
   builder.mark_strided(node.result(), {}, !(cuts_last && cut.selects) && builder.has_dense_rows(cut.x));
 }

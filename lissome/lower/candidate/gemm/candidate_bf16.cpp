@@ -1,13 +1,24 @@
 // Nodes that give bf16 on our own kernels, and casts between bf16 and f32. What is not constant or not bf16 where the
 // kernels want it so goes to the candidates behind.
 #include <cfloat>
+#include <type_traits>
 #include <utility>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/attention/attention_candidates.h"
+#include "lissome/lower/candidate/conv/conv_candidates.h"
 #include "lissome/lower/candidate/conv/conv_constants.h"
+#include "lissome/lower/candidate/elementwise/elementwise_candidates.h"
+#include "lissome/lower/candidate/gemm/gemm_candidates.h"
 #include "lissome/lower/candidate/geometry.h"
+#include "lissome/lower/candidate/norm/norm_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
 #include "lissome/lower/tensors.h"
+#include "lissome/runtime/step/conv/conv_bf16_steps.h"
+#include "lissome/runtime/step/depthwise/depthwise_steps.h"
+#include "lissome/runtime/step/elementwise/elementwise_steps.h"
+#include "lissome/runtime/step/gemm/linear_steps.h"
+#include "lissome/runtime/step/norm/layer_norm_steps.h"
+#include "lissome/runtime/step/norm/softmax_steps.h"
 
 namespace lissome {
 namespace {
@@ -51,15 +62,17 @@ void emit_linear_bf16(PlanBuilder& builder, const Node& node) {
     pack_linear_bf16(read_bits(weight), outputs, inputs, weight.stride(0), weight.stride(1), packed.data<uint16_t>());
     builder.note_packed_rows(weight, builder.add_packed(name, std::move(packed)));
   }
-  PlanStep step;
-  step.kernel = "linear_bf16";
-  step.attributes.set("outputs", outputs);
-  if (is_fused(node)) set_activation(step, *node.argument("act").get<std::string>());
-  step.operands = {builder.use_dense(node.arguments.front(), node), builder.find_packed(name),
-                   builder.use_f32(node.argument("bias")),
-                   is_fused(node) ? builder.use_dense(node.argument("residual"), node) : -1};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  LinearBf16Step step;
+  step.outputs = outputs;
+  step.x = {builder.use_dense(node.arguments.front(), node)};
+  step.weight = {builder.find_packed(name)};
+  step.bias = {builder.use_f32(node.argument("bias"))};
+  if (is_fused(node)) {
+    step.activation = translate_activation(*node.argument("act").get<std::string>());
+    step.residual = {builder.use_dense(node.argument("residual"), node)};
+  }
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
 namespace {
@@ -114,25 +127,43 @@ std::string refuse_conv_bf16(const PlanBuilder& builder, const Node& node) {
   return *transposed ? refuse_scattered(node) : std::string();
 }
 
-void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
-  const bool fused = !node.is("aten::convolution"), transposed = *node.argument("transposed").get<bool>();
+namespace {
+
+// Adds the step, which has its own attributes. `planes`: x in row order, where it is read so.
+template <typename Step>
+void emit_conv_step(PlanBuilder& builder, const Node& node, Step step, std::optional<ValueId> planes = {}) {
   const at::Tensor& weight = *builder.constant(node.argument("weight").value());
-  PlanStep step;
-  const bool depthwise = is_depthwise(node, weight);
-  step.kernel = !depthwise ? "conv_bf16" : transposed ? "depthwise_transposed_bf16" : "depthwise_bf16";
-  set_geometry(step, node, weight);
-  if (transposed && !depthwise) step.attributes.set("transposed", int64_t{1});
-  const std::optional<ValueId> planes =
-      transposed ? std::nullopt : find_image_planes(builder, node, conv_input(node).value(), weight.size(1));
-  if (planes) step.attributes.set("planes", int64_t{1});
-  if (fused) set_activation(step, *node.argument("act").get<std::string>());
-  step.operands = {
-      planes ? builder.use_dense(*planes, node) : builder.use_dense(conv_input(node), node, Format::channels_last),
-      depthwise ? pack_taps(builder, node) : pack_conv(builder, node, weight, transposed),
-      builder.use_f32(node.argument("bias")),
-      fused ? builder.use_dense(node.argument("residual"), node, Format::channels_last) : -1};
-  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  step.window = read_window_fields(node, weight);
+  step.x = {planes ? builder.use_dense(*planes, node)
+                   : builder.use_dense(conv_input(node), node, Format::channels_last)};
+  if constexpr (std::is_same_v<Step, ConvBf16Step>) {
+    step.weight = {pack_conv(builder, node, weight, step.transposed)};
+  } else {
+    step.weight = {pack_taps(builder, node)};
+  }
+  step.bias = {builder.use_f32(node.argument("bias"))};
+  if (!node.is("aten::convolution")) {
+    step.activation = translate_activation(*node.argument("act").get<std::string>());
+    step.residual = {builder.use_dense(node.argument("residual"), node, Format::channels_last)};
+  }
+  step.y = {builder.make(node.result(), Storage::arena, Format::channels_last)};
+  builder.add_step(step, node);
+}
+
+}  // namespace
+
+void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
+  const bool transposed = *node.argument("transposed").get<bool>();
+  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
+  if (is_depthwise(node, weight)) {
+    if (transposed) return emit_conv_step(builder, node, DepthwiseTransposedBf16Step());
+    return emit_conv_step(builder, node, DepthwiseBf16Step());
+  }
+  std::optional<ValueId> planes;
+  if (!transposed) planes = find_image_planes(builder, node, conv_input(node).value(), weight.size(1));
+  ConvBf16Step step;
+  step.transposed = transposed, step.planes = planes.has_value();
+  emit_conv_step(builder, node, step, planes);
 }
 
 std::string refuse_layer_norm_bf16(const PlanBuilder& builder, const Node& node) {
@@ -149,18 +180,17 @@ std::string refuse_layer_norm_bf16(const PlanBuilder& builder, const Node& node)
 }
 
 void emit_layer_norm_bf16(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "layer_norm_bf16";
-  step.attributes.set("width", count_elements(*read_integers(node.argument("normalized_shape"))));
-  const bool root_mean_square = node.is("aten::rms_norm");
+  LayerNormBf16Step step;
+  step.width = count_elements(*read_integers(node.argument("normalized_shape")));
   const Argument& epsilon = node.argument("eps");
   // Where none is given, rms_norm adds the distance of one to the next number of the dtype that it computes in.
-  step.attributes.set("epsilon", epsilon.is_none() ? FLT_EPSILON : read_number(epsilon));
-  if (root_mean_square) step.attributes.set("root_mean_square", int64_t{1});
-  step.operands = {builder.use_dense(node.arguments.front(), node), builder.use_dense(node.argument("weight"), node),
-                   root_mean_square ? -1 : builder.use_dense(node.argument("bias"), node)};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  step.epsilon = epsilon.is_none() ? FLT_EPSILON : read_number(epsilon);
+  step.root_mean_square = node.is("aten::rms_norm");
+  step.x = {builder.use_dense(node.arguments.front(), node)};
+  step.weight = {builder.use_dense(node.argument("weight"), node)};
+  if (!step.root_mean_square) step.bias = {builder.use_dense(node.argument("bias"), node)};
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
 std::string refuse_softmax_bf16(const PlanBuilder& builder, const Node& node) {
@@ -173,11 +203,10 @@ std::string refuse_softmax_bf16(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_softmax_bf16(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "softmax_bf16";
-  step.operands = {builder.use_dense(node.arguments.front(), node)};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  SoftmaxBf16Step step;
+  step.x = {builder.use_dense(node.arguments.front(), node)};
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
 std::string refuse_attention_bf16(const PlanBuilder& builder, const Node& node) {
@@ -205,12 +234,9 @@ std::string refuse_cast_bf16(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_cast_bf16(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "elementwise";
-  step.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0"});
-  step.operands = {builder.use(node.arguments.front())};
-  step.results = {builder.make(node.result(), Storage::arena, builder.format(node.arguments.front().value()))};
-  builder.add_step(std::move(step), node);
+  const ValueId x = node.arguments.front().value();
+  const int from = builder.use(x);
+  builder.add_step(make_cast_step(from, builder.make(node.result(), Storage::arena, builder.format(x))), node);
 }
 
 }  // namespace lissome

@@ -1,6 +1,8 @@
 // Gated linear units: one half of x times the sigmoid of the other, both read where they lie.
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/elementwise/elementwise_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/elementwise/elementwise_steps.h"
+#include "lissome/runtime/step/move/view_steps.h"
 
 namespace lissome {
 
@@ -22,25 +24,21 @@ void emit_glu(PlanBuilder& builder, const Node& node) {
   const std::vector<Dimension> sizes = builder.type(node.result()).sizes;
   const int64_t dim = read_dim(node.argument("dim"), sizes.size());
   const Dtype dtype = builder.type(x).dtype;
-  PlanStep product;
-  product.kernel = "elementwise";
+  ElementwiseStep product;
   const int whole = builder.use(x);
   for (const int64_t half : {0, 1}) {
-    Attributes part_of;
-    part_of.set("dim", dim);
-    part_of.set("start", half * *sizes[static_cast<size_t>(dim)].constant());
-    part_of.set("step", int64_t{1});
+    const int64_t start = half * *sizes[static_cast<size_t>(dim)].constant();
     const std::string name = builder.program().value(node.result()).name + (half == 0 ? ".values" : ".gates");
     const ValueId part = builder.add_value(name, dtype, std::vector<Dimension>(sizes));
-    product.operands.push_back(builder.add_view(node, "slice", std::move(part_of), whole, part));
+    product.operands.values.push_back(
+        builder.add_view({.x = {whole}, .form = "slice", .dim = dim, .start = start}, node, part));
     builder.mark_strided(part, {}, false);
   }
   const std::string sigmoid = std::to_string(static_cast<int>(Activation::sigmoid));
-  product.attributes.set(
-      "program", std::vector<std::string>{"load 0 0 0 0 0 0", "load 1 1 0 0 0 0", "activate 1 1 " + sigmoid + " 0 0 0",
-                                          "multiply 0 0 1 0 0 0"});
-  product.results = {builder.make(node.result())};
-  builder.add_step(std::move(product), node);
+  product.program = {"load 0 0 0 0 0 0", "load 1 1 0 0 0 0", "activate 1 1 " + sigmoid + " 0 0 0",
+                     "multiply 0 0 1 0 0 0"};
+  product.y = {builder.make(node.result())};
+  builder.add_step(product, node);
 }
 
 }  // namespace lissome

@@ -3,11 +3,14 @@
 // for activations.
 #include <charconv>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/conv/conv_candidates.h"
+#include "lissome/lower/candidate/elementwise/elementwise_candidates.h"
+#include "lissome/lower/candidate/gemm/gemm_candidates.h"
 #include "lissome/lower/candidate/geometry.h"
 #include "lissome/lower/candidate/refusals.h"
 #include "lissome/lower/tensors.h"
 #include "lissome/runtime/step/conv/conv_u8s8_steps.h"
+#include "lissome/runtime/step/elementwise/elementwise_steps.h"
 #include "lissome/runtime/step/gemm/linear_u8s8_steps.h"
 
 namespace lissome {
@@ -360,12 +363,11 @@ std::string refuse_conversion(const PlanBuilder& builder, const Node& node, Dtyp
 void emit_conversion(PlanBuilder& builder, const Node& node, std::vector<std::string> program) {
   const ValueId x = node.argument("x").value();
   const Format format = builder.format(x);
-  PlanStep step;
-  step.kernel = "elementwise";
-  step.attributes.set("program", std::move(program));
-  step.operands = {builder.use(x)};
-  step.results = {builder.make(node.result(), Storage::arena, format)};
-  builder.add_step(std::move(step), node);
+  ElementwiseStep step;
+  step.program = std::move(program);
+  step.operands.values = {builder.use(x)};
+  step.y = {builder.make(node.result(), Storage::arena, format)};
+  builder.add_step(step, node);
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // aten::linear and lissome::linear_act: in f32 with a weight that stays the same, packed once; in f32 or bf16 with one
 // that is computed, as in training.
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/gemm/gemm_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
 #include "lissome/lower/tensors.h"
+#include "lissome/runtime/step/gemm/linear_steps.h"
+#include "lissome/runtime/step/gemm/matmul_steps.h"
 
 namespace lissome {
 namespace {
@@ -91,30 +93,44 @@ void emit_linear_f32(PlanBuilder& builder, const Node& node) {
                     packed.data<float>());
     builder.note_packed_rows(weight, builder.add_packed(name, std::move(packed)));
   }
-  PlanStep step;
-  step.kernel = "linear_f32";
-  step.attributes.set("outputs", outputs);
-  if (is_finite(weight)) step.attributes.set("finite_weight", int64_t{1});
-  set_activation(step, linear.activation);
-  step.operands = {builder.use_dense(linear.x, node), builder.find_packed(name), builder.use(linear.bias),
-                   builder.use_dense(linear.residual, node)};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  LinearF32Step step;
+  step.outputs = outputs;
+  step.finite_weight = is_finite(weight);
+  step.activation = translate_activation(linear.activation);
+  step.x = {builder.use_dense(linear.x, node)};
+  step.weight = {builder.find_packed(name)};
+  step.bias = {builder.use(linear.bias)};
+  step.residual = {builder.use_dense(linear.residual, node)};
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
-void emit_linear_matmul(PlanBuilder& builder, const Node& node) {
+namespace {
+
+template <typename Step>
+void emit_linear_products(PlanBuilder& builder, const Node& node) {
   const LinearArguments linear = read_linear(node);
-  PlanStep step;
-  const bool is_f32 = !node.is("lissome::linear_bf16") && builder.type(node.result()).dtype == Dtype::f32;
-  step.kernel = is_f32 ? "matmul_f32" : "matmul_bf16";
-  step.attributes.set("linear", int64_t{1});
-  set_activation(step, linear.activation);
   // A matrix is read in any order.
   const bool is_matrix = builder.type(linear.x.value()).sizes.size() == 2;
-  step.operands = {is_matrix ? builder.use(linear.x) : builder.use_dense(linear.x, node), builder.use(linear.weight),
-                   builder.use_dense(linear.bias, node), builder.use_dense(linear.residual, node)};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  Step step;
+  step.linear = true;
+  step.activation = translate_activation(linear.activation);
+  step.a = {is_matrix ? builder.use(linear.x) : builder.use_dense(linear.x, node)};
+  step.b = {builder.use(linear.weight)};
+  step.bias = {builder.use_dense(linear.bias, node)};
+  step.residual = {builder.use_dense(linear.residual, node)};
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
+}
+
+}  // namespace
+
+void emit_linear_matmul(PlanBuilder& builder, const Node& node) {
+  if (!node.is("lissome::linear_bf16") && builder.type(node.result()).dtype == Dtype::f32) {
+    emit_linear_products<MatmulF32Step>(builder, node);
+  } else {
+    emit_linear_products<MatmulBf16Step>(builder, node);
+  }
 }
 
 }  // namespace lissome

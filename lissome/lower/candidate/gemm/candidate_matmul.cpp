@@ -1,6 +1,7 @@
 // Products of two computed matrices on our own kernels, which read them in any order: aten::matmul, mm and bmm.
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/gemm/gemm_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/gemm/matmul_steps.h"
 
 namespace lissome {
 namespace {
@@ -19,6 +20,21 @@ std::string refuse_products(const PlanBuilder& builder, const Node& node, Dtype 
   return {};
 }
 
+template <typename Step>
+Step make_products(PlanBuilder& builder, const Node& node) {
+  Step step;
+  step.a = {builder.use(node.argument("self"))};
+  step.b = {builder.use(right_of(node))};
+  return step;
+}
+
+template <typename Step>
+void emit_products(PlanBuilder& builder, const Node& node) {
+  auto step = make_products<Step>(builder, node);
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
+}
+
 }  // namespace
 
 std::string refuse_matmul(const PlanBuilder& builder, const Node& node) {
@@ -30,11 +46,11 @@ std::string refuse_matmul_bf16(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_matmul(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = builder.type(node.result()).dtype == Dtype::f32 ? "matmul_f32" : "matmul_bf16";
-  step.operands = {builder.use(node.argument("self")), builder.use(right_of(node))};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  if (builder.type(node.result()).dtype == Dtype::f32) {
+    emit_products<MatmulF32Step>(builder, node);
+  } else {
+    emit_products<MatmulBf16Step>(builder, node);
+  }
 }
 
 std::string refuse_add_products(const PlanBuilder& builder, const Node& node) {
@@ -43,13 +59,10 @@ std::string refuse_add_products(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_add_products(PlanBuilder& builder, const Node& node) {
-  constexpr int kAbsent = -1;
-  PlanStep step;
-  step.kernel = "matmul_f32";
-  step.operands = {builder.use(node.argument("self")), builder.use(right_of(node)), kAbsent, kAbsent,
-                   builder.use_dense(node.argument("sum"), node)};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  auto step = make_products<MatmulF32Step>(builder, node);
+  step.start = {builder.use_dense(node.argument("sum"), node)};
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
 }  // namespace lissome

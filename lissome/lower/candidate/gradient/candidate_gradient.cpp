@@ -1,20 +1,24 @@
 // What training adds in f32: gradients of norms, softmax, losses and embeddings on our own kernels.
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/loss/loss_candidates.h"
+#include "lissome/lower/candidate/move/move_candidates.h"
+#include "lissome/lower/candidate/norm/norm_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/elementwise/reduce_steps.h"
+#include "lissome/runtime/step/loss/nll_loss_steps.h"
+#include "lissome/runtime/step/move/embedding_gradient_steps.h"
+#include "lissome/runtime/step/norm/normalize_gradient_steps.h"
 
 namespace lissome {
 namespace {
 
 // Sums over kGradientShares shares of the rows, as one value of the program.
-void add_share_sum(PlanBuilder& builder, const Node& node, int shares, ValueId result) {
-  PlanStep step;
-  step.kernel = "reduce";
-  step.attributes.set("reduction", std::string("sum"));
-  step.attributes.set("first", int64_t{0});
-  step.attributes.set("count", int64_t{1});
-  step.operands = {shares};
-  step.results = {builder.make(result)};
-  builder.add_step(std::move(step), node);
+void add_share_sum(PlanBuilder& builder, const Node& node, const Result& shares, ValueId result) {
+  ReduceStep step;
+  step.reduction = "sum";
+  step.first = 0, step.count = 1;
+  step.x = {shares.value};
+  step.y = {builder.make(result)};
+  builder.add_step(step, node);
 }
 
 // Of nll_loss: what it takes beside the logarithms.
@@ -30,9 +34,9 @@ std::string refuse_nll_loss_form(const PlanBuilder& builder, const Node& node) {
   return node.argument("ignore_index").get<int64_t>() ? "" : "the ignored label is computed";
 }
 
-void set_nll_loss_form(const Node& node, PlanStep& step) {
-  step.attributes.set("mean", int64_t{*node.argument("reduction").get<int64_t>() == 1});
-  step.attributes.set("ignored", *node.argument("ignore_index").get<int64_t>());
+void set_nll_loss_form(LabelledValues& step, const Node& node) {
+  step.mean = *node.argument("reduction").get<int64_t>() == 1;
+  step.ignored = *node.argument("ignore_index").get<int64_t>();
 }
 
 // nll_loss_backward, where its gradient goes on through the logarithm of softmax that made its scores.
@@ -62,21 +66,24 @@ std::string refuse_layer_norm_gradient(const PlanBuilder& builder, const Node& n
 
 void emit_layer_norm_gradient(PlanBuilder& builder, const Node& node) {
   const int64_t width = count_elements(*read_integers(node.argument("normalized_shape")));
-  PlanStep step;
-  step.kernel = "layer_norm_gradient";
-  step.attributes.set("width", width);
-  for (const char* name : {"grad_out", "input", "mean", "rstd", "weight"})
-    step.operands.push_back(builder.use_dense(node.argument(name), node));
-  step.results = {builder.make(node.result())};
+  LayerNormGradientStep step;
+  step.width = width;
+  step.dy = {builder.use_dense(node.argument("grad_out"), node)};
+  step.x = {builder.use_dense(node.argument("input"), node)};
+  step.mean = {builder.use_dense(node.argument("mean"), node)};
+  step.factor = {builder.use_dense(node.argument("rstd"), node)};
+  step.weight = {builder.use_dense(node.argument("weight"), node)};
+  step.dx = {builder.make(node.result())};
   const std::string name = builder.program().value(node.result()).name;
-  for (const char* part : {".weight_shares", ".bias_shares"})
-    step.results.push_back(builder.make(builder.add_value(name + part, Dtype::f32, {kGradientShares, width})));
-  const std::vector<int> made = step.results;
-  builder.add_step(std::move(step), node);
+  const auto make_shares = [&](const char* part) {
+    return builder.make(builder.add_value(name + part, Dtype::f32, {kGradientShares, width}));
+  };
+  step.weight_sums = {make_shares(".weight_shares")};
+  step.bias_sums = {make_shares(".bias_shares")};
+  builder.add_step(step, node);
   const ArgumentList& wanted = node.argument("output_mask").list();
-  for (const size_t i : {size_t{1}, size_t{2}}) {
-    if (wanted[i] == Argument(true)) add_share_sum(builder, node, made[i], node.results[i]);
-  }
+  if (wanted[1] == Argument(true)) add_share_sum(builder, node, step.weight_sums, node.results[1]);
+  if (wanted[2] == Argument(true)) add_share_sum(builder, node, step.bias_sums, node.results[2]);
 }
 
 std::string refuse_softmax_gradient(const PlanBuilder& builder, const Node& node) {
@@ -88,24 +95,34 @@ std::string refuse_softmax_gradient(const PlanBuilder& builder, const Node& node
   return refuse_softmax_dim(builder, node);
 }
 
-void emit_softmax_gradient(PlanBuilder& builder, const Node& node) {
+namespace {
+
+void emit_cross_entropy_gradient(PlanBuilder& builder, const Node& node, const Node& loss) {
   const Format format = softmax_format(builder, node);
-  PlanStep step;
+  CrossEntropyGradientStep step;
+  set_nll_loss_form(step, loss);
+  step.logarithms = {builder.use_dense(loss.argument("self"), node, format)};
+  step.labels = {builder.use_dense(loss.argument("target"), node)};
+  step.dloss = {builder.use_dense(loss.argument("grad_output"), node)};
+  step.counted = {builder.use_dense(loss.argument("total_weight"), node)};
+  step.dx = {builder.make(node.result(), Storage::arena, format)};
+  builder.add_step(step, node);
+}
+
+}  // namespace
+
+void emit_softmax_gradient(PlanBuilder& builder, const Node& node) {
   if (const Node* loss = find_cross_entropy_gradient(builder, node)) {
-    step.kernel = "cross_entropy_gradient";
-    set_nll_loss_form(*loss, step);
-    step.operands = {builder.use_dense(loss->argument("self"), node, format)};
-    for (const char* name : {"target", "grad_output", "total_weight"})
-      step.operands.push_back(builder.use_dense(loss->argument(name), node));
-  } else {
-    step.kernel = "softmax_gradient";
-    if (format == Format::channels_last) step.attributes.set("channels", int64_t{1});
-    if (node.is("aten::_log_softmax_backward_data")) step.attributes.set("logarithm", int64_t{1});
-    for (const char* name : {"grad_output", "output"})
-      step.operands.push_back(builder.use_dense(node.argument(name), node, format));
+    return emit_cross_entropy_gradient(builder, node, *loss);
   }
-  step.results = {builder.make(node.result(), Storage::arena, format)};
-  builder.add_step(std::move(step), node);
+  const Format format = softmax_format(builder, node);
+  SoftmaxGradientStep step;
+  step.channels = format == Format::channels_last;
+  step.logarithm = node.is("aten::_log_softmax_backward_data");
+  step.dy = {builder.use_dense(node.argument("grad_output"), node, format)};
+  step.y = {builder.use_dense(node.argument("output"), node, format)};
+  step.dx = {builder.make(node.result(), Storage::arena, format)};
+  builder.add_step(step, node);
 }
 
 std::string refuse_nll_loss(const PlanBuilder& builder, const Node& node) {
@@ -113,14 +130,15 @@ std::string refuse_nll_loss(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_nll_loss(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "nll_loss";
-  set_nll_loss_form(node, step);
+  NllLossStep step;
+  set_nll_loss_form(step, node);
   const bool images = builder.type(node.argument("self").value()).sizes.size() == 4;
-  step.operands = {builder.use_dense(node.argument("self"), node, images ? Format::channels_last : Format::row_major),
-                   builder.use_dense(node.argument("target"), node)};
-  step.results = {builder.make(node.results[0]), builder.make(node.results[1])};
-  builder.add_step(std::move(step), node);
+  const Format format = images ? Format::channels_last : Format::row_major;
+  step.logarithms = {builder.use_dense(node.argument("self"), node, format)};
+  step.labels = {builder.use_dense(node.argument("target"), node)};
+  step.loss = {builder.make(node.results[0])};
+  step.counted = {builder.make(node.results[1])};
+  builder.add_step(step, node);
 }
 
 std::string refuse_embedding_gradient(const PlanBuilder& builder, const Node& node) {
@@ -133,13 +151,12 @@ std::string refuse_embedding_gradient(const PlanBuilder& builder, const Node& no
 }
 
 void emit_embedding_gradient(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "embedding_gradient";
-  step.attributes.set("padding", *node.argument("padding_idx").get<int64_t>());
-  for (const char* name : {"grad_output", "indices"})
-    step.operands.push_back(builder.use_dense(node.argument(name), node));
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  EmbeddingGradientStep step;
+  step.padding = *node.argument("padding_idx").get<int64_t>();
+  step.dy = {builder.use_dense(node.argument("grad_output"), node)};
+  step.indices = {builder.use_dense(node.argument("indices"), node)};
+  step.table = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
 }  // namespace lissome

@@ -1,8 +1,10 @@
 // Elements chosen by index tensors, and the positions of the largest.
 #include <algorithm>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/move/move_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/elementwise/reduce_steps.h"
+#include "lissome/runtime/step/move/gather_steps.h"
 
 namespace lissome {
 namespace {
@@ -72,14 +74,13 @@ std::string refuse_gather(const PlanBuilder& builder, const Node& node) {
 
 void emit_gather(PlanBuilder& builder, const Node& node) {
   const Taking taking = read_taking(builder, node);
-  PlanStep step;
-  step.kernel = "gather";
-  step.attributes.set("form", std::string(node.is("aten::gather") ? "gather" : "index"));
-  step.attributes.set("dim", taking.dim);
-  step.operands = {builder.use_dense(node.argument("self"), node)};
-  for (const ValueId index : taking.indices) step.operands.push_back(builder.use(index));
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  GatherStep step;
+  step.form = node.is("aten::gather") ? "gather" : "index";
+  step.dim = taking.dim;
+  step.x = {builder.use_dense(node.argument("self"), node)};
+  for (const ValueId index : taking.indices) step.add_index(builder.use(index));
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
 std::string refuse_find_largest(const PlanBuilder& builder, const Node& node) {
@@ -92,12 +93,11 @@ std::string refuse_find_largest(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_find_largest(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "find_largest";
-  step.attributes.set("dim", read_dim(builder, node));
-  step.operands = {builder.use_dense(node.argument("self"), node)};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  FindLargestStep step;
+  step.dim = read_dim(builder, node);
+  step.x = {builder.use_dense(node.argument("self"), node)};
+  step.positions = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
 }  // namespace lissome

@@ -1,8 +1,10 @@
 // Constant padding, and sums along a dimension, on our own kernels.
 #include <cmath>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/move/move_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/elementwise/reduce_steps.h"
+#include "lissome/runtime/step/move/copy_steps.h"
 
 namespace lissome {
 namespace {
@@ -39,21 +41,19 @@ void emit_pad(PlanBuilder& builder, const Node& node) {
   const ValueId x = node.argument("self").value();
   const std::vector<int64_t> pads = *read_integers(node.argument("pad"));
   const size_t rank = builder.type(x).sizes.size();
-  std::vector<int64_t> before(rank, 0), after(rank, 0);
+  PadStep step;
+  step.before.assign(rank, 0);
+  step.after.assign(rank, 0);
   // The last dimension first.
   for (size_t i = 0; i < pads.size() / 2; ++i) {
-    before[rank - 1 - i] = pads[2 * i];
-    after[rank - 1 - i] = pads[2 * i + 1];
+    step.before[rank - 1 - i] = pads[2 * i];
+    step.after[rank - 1 - i] = pads[2 * i + 1];
   }
   const Format format = builder.format(x);
-  PlanStep step;
-  step.kernel = "pad";
-  step.attributes.set("before", std::move(before));
-  step.attributes.set("after", std::move(after));
-  if (!value_of(node).is_none()) step.attributes.set("value", read_number(value_of(node)));
-  step.operands = {builder.use_dense(x, node, format)};
-  step.results = {builder.make(node.result(), Storage::arena, format)};
-  builder.add_step(std::move(step), node);
+  if (!value_of(node).is_none()) step.value = read_number(value_of(node));
+  step.x = {builder.use_dense(x, node, format)};
+  step.y = {builder.make(node.result(), Storage::arena, format)};
+  builder.add_step(step, node);
 }
 
 std::string refuse_cumulate(const PlanBuilder& builder, const Node& node) {
@@ -69,12 +69,11 @@ std::string refuse_cumulate(const PlanBuilder& builder, const Node& node) {
 
 void emit_cumulate(PlanBuilder& builder, const Node& node) {
   const ValueId x = node.argument("self").value();
-  PlanStep step;
-  step.kernel = "cumulate";
-  step.attributes.set("dim", read_dim(node.argument("dim"), builder.type(x).sizes.size()));
-  step.operands = {builder.use_dense(x, node)};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  CumulateStep step;
+  step.dim = read_dim(node.argument("dim"), builder.type(x).sizes.size());
+  step.x = {builder.use_dense(x, node)};
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
 }  // namespace lissome

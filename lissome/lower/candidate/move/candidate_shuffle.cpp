@@ -1,6 +1,7 @@
 // pixel_shuffle and pixel_unshuffle: the image is seen with the blocks of pixels as dimensions, reordered, copied once.
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/move/move_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/move/view_steps.h"
 
 namespace lissome {
 namespace {
@@ -37,12 +38,12 @@ void emit_shuffle(PlanBuilder& builder, const Node& node) {
   const Dtype dtype = builder.type(x).dtype;
   const ValueId split = builder.add_value(name + ".split", dtype, gathers ? woven : apart);
   const ValueId moved = builder.add_value(name + ".moved", dtype, gathers ? apart : woven);
-  builder.add_view(node, "reshape", {}, builder.use_dense(x, node), split);
-  Attributes order;
-  order.set("dims", gathers ? std::vector<int64_t>{0, 1, 3, 5, 2, 4} : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
-  builder.add_view(node, "permute", std::move(order), builder.use(split), moved);
+  builder.add_view({.x = {builder.use_dense(x, node)}, .form = "reshape"}, node, split);
+  ViewStep order{.x = {builder.use(split)}, .form = "permute"};
+  order.dims = gathers ? std::vector<int64_t>{0, 1, 3, 5, 2, 4} : std::vector<int64_t>{0, 1, 4, 2, 5, 3};
+  builder.add_view(order, node, moved);
   builder.mark_strided(moved, {}, false);
-  builder.add_view(node, "reshape", {}, builder.use_dense(moved, node), node.result());
+  builder.add_view({.x = {builder.use_dense(moved, node)}, .form = "reshape"}, node, node.result());
 }
 
 }  // namespace lissome

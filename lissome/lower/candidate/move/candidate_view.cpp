@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/elementwise/elementwise_candidates.h"
+#include "lissome/lower/candidate/move/move_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/move/view_steps.h"
 
 namespace lissome {
 namespace {
@@ -39,10 +41,6 @@ std::vector<int64_t> read_order(const PlanBuilder& builder, const Node& node) {
   return order;
 }
 
-void emit_view(PlanBuilder& builder, const Node& node, std::string form, Attributes attributes, int operand) {
-  builder.add_view(node, std::move(form), std::move(attributes), operand, node.result());
-}
-
 // Only the last dimension is split: no order in memory matters for that.
 bool splits_last(const PlanBuilder& builder, const Node& node) {
   const std::vector<Dimension>& from = builder.type(node.arguments.front().value()).sizes;
@@ -73,16 +71,16 @@ std::string refuse_reshape(const PlanBuilder& builder, const Node& node) { retur
 void emit_reshape(PlanBuilder& builder, const Node& node) {
   const ValueId x = node.arguments.front().value();
   if (builder.is_strided_view(x) && splits_last(builder, node)) {
-    emit_view(builder, node, "split", {}, builder.use(x));
+    builder.add_view({.x = {builder.use(x)}, .form = "split"}, node, node.result());
     builder.mark_strided(node.result(), {}, builder.has_dense_rows(x));
     return;
   }
   if (merges_pixels(builder, node)) {
-    emit_view(builder, node, "merge", {}, builder.use(x));
+    builder.add_view({.x = {builder.use(x)}, .form = "merge"}, node, node.result());
     builder.mark_strided(node.result(), {0, 2, 1}, false);
     return;
   }
-  emit_view(builder, node, "reshape", {}, builder.use_dense(x, node));
+  builder.add_view({.x = {builder.use_dense(x, node)}, .form = "reshape"}, node, node.result());
 }
 
 std::string refuse_permute(const PlanBuilder& builder, const Node& node) {
@@ -94,9 +92,7 @@ std::string refuse_permute(const PlanBuilder& builder, const Node& node) {
 void emit_permute(PlanBuilder& builder, const Node& node) {
   const ValueId x = node.arguments.front().value();
   const std::vector<int64_t> order = read_order(builder, node);
-  Attributes attributes;
-  attributes.set("dims", order);
-  emit_view(builder, node, "permute", std::move(attributes), builder.use(x));
+  builder.add_view({.x = {builder.use(x)}, .form = "permute", .dims = order}, node, node.result());
   const std::vector<int64_t> before = builder.memory_order(x);
   std::vector<int64_t> after;
   for (const int64_t dim : order) {
@@ -152,23 +148,20 @@ void emit_slice(PlanBuilder& builder, const Node& node) {
   const ValueId x = node.arguments.front().value();
   const int64_t dim = read_dim(node.argument("dim"), builder.type(x).sizes.size());
   const bool has_dense_rows = builder.has_dense_rows(x);
-  Attributes attributes;
-  attributes.set("dim", dim);
+  ViewStep view;
+  view.form = select ? "select" : "slice";
+  view.dim = dim;
+  if (const auto* number = start.get<int64_t>()) (select ? view.index : view.start) = *number;
+  if (!select) view.step = *node.argument("step").get<int64_t>();
+  view.x = {builder.use(x)};
   const Measured measured = find_measured(builder, start);
-  if (measured.dim >= 0) attributes.set("measured", measured.dim);
-  const auto* number = start.get<int64_t>();
-  attributes.set(select ? "index" : "start", number ? *number : int64_t{0});
-  if (!select) attributes.set("step", *node.argument("step").get<int64_t>());
-  PlanStep step;
-  step.kernel = "view";
-  step.attributes = std::move(attributes);
-  step.attributes.set("form", std::string(select ? "select" : "slice"));
-  step.operands = {builder.use(x)};
-  if (measured.dim >= 0) step.operands.push_back(builder.use(measured.value));
-  step.results = {builder.make(node.result(), Storage::view)};
-  builder.add_step(std::move(step), node);
+  if (measured.dim >= 0) {
+    view.measured = {builder.use(measured.value)};
+    view.measured_dim = measured.dim;
+  }
+  builder.add_view(view, node, node.result());
   const bool cuts_last = dim + 1 == static_cast<int64_t>(builder.type(x).sizes.size());
-  const bool keeps_rows = !cuts_last || (!select && *node.argument("step").get<int64_t>() == 1);
+  const bool keeps_rows = !cuts_last || (!select && view.step == 1);
   builder.mark_strided(node.result(), {}, keeps_rows && has_dense_rows);
 }
 
@@ -179,7 +172,7 @@ void emit_expand(PlanBuilder& builder, const Node& node) {
   const bool has_dense_rows = builder.has_dense_rows(x);
   const std::vector<Dimension>&from = builder.type(x).sizes, &to = builder.type(node.result()).sizes;
   const bool keeps_rows = !from.empty() && !to.empty() && from.back() == to.back();
-  emit_view(builder, node, "expand", {}, builder.use(x));
+  builder.add_view({.x = {builder.use(x)}, .form = "expand"}, node, node.result());
   builder.mark_strided(node.result(), {}, keeps_rows && has_dense_rows);
 }
 

@@ -1,9 +1,15 @@
 // Batch norm in training form, its gradient, and the gradients of ReLU and max pooling that lie around it.
 #include <algorithm>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/elementwise/elementwise_candidates.h"
 #include "lissome/lower/candidate/geometry.h"
+#include "lissome/lower/candidate/norm/norm_candidates.h"
+#include "lissome/lower/candidate/pool/pool_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/elementwise/elementwise_steps.h"
+#include "lissome/runtime/step/norm/batch_norm_steps.h"
+#include "lissome/runtime/step/norm/channel_steps.h"
+#include "lissome/runtime/step/pool/pool_steps.h"
 
 namespace lissome {
 namespace {
@@ -38,12 +44,12 @@ class Maker {
  public:
   Maker(PlanBuilder& builder, const Node& node)
       : builder_(builder), name_(builder.program().value(node.results.at(0)).name) {}
-  int make(const char* what, Dtype dtype, std::vector<Dimension> sizes) {
-    return builder_.make(builder_.add_value(name_ + what, dtype, std::move(sizes)));
+  Result make(const char* what, Dtype dtype, std::vector<Dimension> sizes) {
+    return {builder_.make(builder_.add_value(name_ + what, dtype, std::move(sizes)))};
   }
   // The node's result, or what stands for it where nobody asked for it.
-  int make_result(ValueId id, const char* what, const Dimension& channels) {
-    return builder_.type(id).kind == ValueKind::tensor ? builder_.make(id) : make(what, Dtype::f32, {channels});
+  Result make_result(ValueId id, const char* what, const Dimension& channels) {
+    return builder_.type(id).kind == ValueKind::tensor ? Result{builder_.make(id)} : make(what, Dtype::f32, {channels});
   }
 
  private:
@@ -51,12 +57,8 @@ class Maker {
   std::string name_;
 };
 
-PlanStep sum_channels(Maker& maker, std::vector<int> operands, const Dimension& channels) {
-  PlanStep step;
-  step.kernel = "channel_sums";
-  step.operands = std::move(operands);
-  step.results = {maker.make(".sums", Dtype::f64, {kChannelBlocks, 2, channels})};
-  return step;
+Result make_sums(Maker& maker, const Dimension& channels) {
+  return maker.make(".sums", Dtype::f64, {kChannelBlocks, 2, channels});
 }
 
 }  // namespace
@@ -80,24 +82,32 @@ void emit_batch_norm(PlanBuilder& builder, const Node& node) {
   const Dimension channels = builder.type(input.value()).sizes[1];
   const int x = use_rows(builder, input, node);
   Maker maker(builder, node);
-  PlanStep sums = sum_channels(maker, {x, -1, -1, -1}, channels);
-  PlanStep statistics;
-  statistics.kernel = "batch_norm_statistics";
-  statistics.attributes.set("momentum", read_number(node.argument("momentum")));
-  statistics.attributes.set("epsilon", read_number(node.argument("eps")));
-  statistics.operands = {sums.results[0], x};
-  for (const char* name : {"weight", "bias", "running_mean", "running_var"})
-    statistics.operands.push_back(builder.use_dense(node.argument(name), node));
-  for (size_t i = 1; i < 5; ++i) statistics.results.push_back(builder.make(node.results.at(i)));
-  const int scale = maker.make(".scale", Dtype::f32, {channels}), shift = maker.make(".shift", Dtype::f32, {channels});
-  statistics.results.push_back(scale), statistics.results.push_back(shift);
-  PlanStep apply;
-  apply.kernel = "channel_affine";
-  apply.operands = {x, scale, shift, -1, -1, -1, -1};
-  apply.results = {builder.make(node.results.at(0), Storage::arena, format_of(builder, input))};
-  builder.add_step(std::move(sums), node);
-  builder.add_step(std::move(statistics), node);
-  builder.add_step(std::move(apply), node);
+  ChannelSumsStep sums;
+  sums.x = {x};
+  sums.sums = make_sums(maker, channels);
+  BatchNormStatisticsStep statistics;
+  statistics.momentum = read_number(node.argument("momentum"));
+  statistics.epsilon = read_number(node.argument("eps"));
+  statistics.sums = {sums.sums};
+  statistics.x = {x};
+  statistics.weight = {builder.use_dense(node.argument("weight"), node)};
+  statistics.bias = {builder.use_dense(node.argument("bias"), node)};
+  statistics.running_mean = {builder.use_dense(node.argument("running_mean"), node)};
+  statistics.running_variance = {builder.use_dense(node.argument("running_var"), node)};
+  statistics.mean = {builder.make(node.results.at(1))};
+  statistics.reciprocal_deviation = {builder.make(node.results.at(2))};
+  statistics.new_mean = {builder.make(node.results.at(3))};
+  statistics.new_variance = {builder.make(node.results.at(4))};
+  statistics.scale = maker.make(".scale", Dtype::f32, {channels});
+  statistics.shift = maker.make(".shift", Dtype::f32, {channels});
+  ChannelAffineStep apply;
+  apply.x = {x};
+  apply.scale = {statistics.scale};
+  apply.shift = {statistics.shift};
+  apply.y = {builder.make(node.results.at(0), Storage::arena, format_of(builder, input))};
+  builder.add_step(sums, node);
+  builder.add_step(statistics, node);
+  builder.add_step(apply, node);
 }
 
 std::string refuse_batch_norm_backward(const PlanBuilder& builder, const Node& node) {
@@ -117,22 +127,30 @@ void emit_batch_norm_backward(PlanBuilder& builder, const Node& node) {
   const int dy = use_rows(builder, node.argument("grad_out"), node), x = use_rows(builder, input, node);
   const int mean = builder.use_dense(node.argument("save_mean"), node);
   Maker maker(builder, node);
-  PlanStep sums = sum_channels(maker, {x, dy, -1, mean}, channels);
-  PlanStep gradients;
-  gradients.kernel = "batch_norm_gradients";
-  gradients.operands = {sums.results[0], builder.use_dense(node.argument("weight"), node),
-                        builder.use_dense(node.argument("save_invstd"), node), x};
-  gradients.results = {maker.make_result(node.results.at(1), ".weight_gradient", channels),
-                       maker.make_result(node.results.at(2), ".bias_gradient", channels)};
-  for (const char* name : {".dy_scale", ".x_scale", ".shift"})
-    gradients.results.push_back(maker.make(name, Dtype::f32, {channels}));
-  PlanStep apply;
-  apply.kernel = "channel_affine";
-  apply.operands = {dy, gradients.results[2], gradients.results[4], x, gradients.results[3], mean, -1};
-  apply.results = {builder.make(node.results.at(0), Storage::arena, format_of(builder, input))};
-  builder.add_step(std::move(sums), node);
-  builder.add_step(std::move(gradients), node);
-  builder.add_step(std::move(apply), node);
+  ChannelSumsStep sums;
+  sums.x = {x}, sums.dy = {dy}, sums.mean = {mean};
+  sums.sums = make_sums(maker, channels);
+  BatchNormGradientsStep gradients;
+  gradients.sums = {sums.sums};
+  gradients.weight = {builder.use_dense(node.argument("weight"), node)};
+  gradients.reciprocal_deviation = {builder.use_dense(node.argument("save_invstd"), node)};
+  gradients.x = {x};
+  gradients.weight_gradient = maker.make_result(node.results.at(1), ".weight_gradient", channels);
+  gradients.bias_gradient = maker.make_result(node.results.at(2), ".bias_gradient", channels);
+  gradients.dy_scale = maker.make(".dy_scale", Dtype::f32, {channels});
+  gradients.x_scale = maker.make(".x_scale", Dtype::f32, {channels});
+  gradients.shift = maker.make(".shift", Dtype::f32, {channels});
+  ChannelAffineStep apply;
+  apply.x = {dy};
+  apply.scale = {gradients.dy_scale};
+  apply.shift = {gradients.shift};
+  apply.z = {x};
+  apply.z_scale = {gradients.x_scale};
+  apply.z_center = {mean};
+  apply.y = {builder.make(node.results.at(0), Storage::arena, format_of(builder, input))};
+  builder.add_step(sums, node);
+  builder.add_step(gradients, node);
+  builder.add_step(apply, node);
 }
 
 std::string refuse_threshold_backward(const PlanBuilder& builder, const Node& node) {
@@ -153,12 +171,11 @@ std::string refuse_threshold_backward(const PlanBuilder& builder, const Node& no
 void emit_threshold_backward(PlanBuilder& builder, const Node& node) {
   const ValueId dy = node.argument("grad_output").value(), y = node.argument("self").value();
   const bool last = builder.format(dy) == Format::channels_last || builder.format(y) == Format::channels_last;
-  PlanStep step;
-  step.kernel = "elementwise";
-  step.attributes.set("program", list_threshold_instructions());
-  step.operands = {builder.use(y), builder.use(dy)};
-  step.results = {builder.make(node.result(), Storage::arena, last ? Format::channels_last : Format::row_major)};
-  builder.add_step(std::move(step), node);
+  ElementwiseStep step;
+  step.program = list_threshold_instructions();
+  step.operands.values = {builder.use(y), builder.use(dy)};
+  step.y = {builder.make(node.result(), Storage::arena, last ? Format::channels_last : Format::row_major)};
+  builder.add_step(step, node);
 }
 
 std::vector<std::string> list_threshold_instructions() {
@@ -179,15 +196,6 @@ std::string refuse_pool_form(const PlanBuilder& builder, const Node& node) {
   return kernel[0] * kernel[1] <= 255 ? "" : "the window has more than 255 taps";
 }
 
-void set_pool_window(PlanStep& step, const Node& node) {
-  const std::vector<int64_t> kernel = spread(*read_integers(node.argument("kernel_size")), 2);
-  const std::vector<int64_t> stride = *read_integers(node.argument("stride"));
-  step.attributes.set("kernel", kernel);
-  step.attributes.set("stride", stride.empty() ? kernel : spread(stride, 2));
-  step.attributes.set("padding", spread(*read_integers(node.argument("padding")), 2));
-  step.attributes.set("dilation", spread(*read_integers(node.argument("dilation")), 2));
-}
-
 }  // namespace
 
 // Indices as torch has them are not made: places in the window are, which only the gradient understands.
@@ -206,14 +214,13 @@ std::string refuse_max_pool_indices(const PlanBuilder& builder, const Node& node
 }
 
 void emit_max_pool_indices(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "max_pool_indices";
-  set_pool_window(step, node);
-  step.operands = {builder.use_dense(node.argument("self"), node, Format::channels_last)};
+  MaxPoolIndicesStep step;
+  step.window = read_pool_window(node, 2);
+  step.x = {builder.use_dense(node.argument("self"), node, Format::channels_last)};
   builder.program().value(node.results.at(1)).type.dtype = Dtype::u8;
-  step.results = {builder.make(node.results.at(0), Storage::arena, Format::channels_last),
-                  builder.make(node.results.at(1), Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  step.y = {builder.make(node.results.at(0), Storage::arena, Format::channels_last)};
+  step.places = {builder.make(node.results.at(1), Storage::arena, Format::channels_last)};
+  builder.add_step(step, node);
 }
 
 std::string refuse_max_pool_gradient_form(const PlanBuilder& builder, const Node& node) {
@@ -228,13 +235,12 @@ std::string refuse_max_pool_gradient(const PlanBuilder& builder, const Node& nod
 }
 
 void emit_max_pool_gradient(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "max_pool_gradient";
-  set_pool_window(step, node);
-  step.operands = {builder.use_dense(node.argument("grad_output"), node, Format::channels_last),
-                   builder.use(node.argument("indices"))};
-  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  MaxPoolGradientStep step;
+  step.window = read_pool_window(node, 2);
+  step.dy = {builder.use_dense(node.argument("grad_output"), node, Format::channels_last)};
+  step.places = {builder.use(node.argument("indices"))};
+  step.dx = {builder.make(node.result(), Storage::arena, Format::channels_last)};
+  builder.add_step(step, node);
 }
 
 }  // namespace lissome

@@ -1,8 +1,10 @@
 // Layer norm and softmax in f32 on our own kernels.
 #include <cfloat>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/norm/norm_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/norm/layer_norm_steps.h"
+#include "lissome/runtime/step/norm/softmax_steps.h"
 
 namespace lissome {
 namespace {
@@ -29,23 +31,22 @@ std::string refuse_layer_norm(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_layer_norm(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "layer_norm";
-  step.attributes.set("width", count_elements(*read_integers(node.argument("normalized_shape"))));
-  const bool root_mean_square = node.is("aten::rms_norm");
+  LayerNormStep step;
+  step.width = count_elements(*read_integers(node.argument("normalized_shape")));
   const Argument& epsilon = node.argument("eps");
   // Where none is given, rms_norm adds the distance of one to the next f32.
-  step.attributes.set("epsilon", epsilon.is_none() ? FLT_EPSILON : read_number(epsilon));
-  if (root_mean_square) step.attributes.set("root_mean_square", int64_t{1});
-  step.operands = {builder.use_dense(node.argument("input"), node), -1,
-                   builder.use_dense(node.argument("weight"), node),
-                   root_mean_square ? -1 : builder.use_dense(node.argument("bias"), node)};
-  step.results = {builder.make(node.result())};
-  if (node.results.size() > 1) {  // native_layer_norm: mean and factor, which its gradient reads
-    step.attributes.set("statistics", int64_t{1});
-    for (const size_t i : {size_t{1}, size_t{2}}) step.results.push_back(builder.make(node.results[i]));
+  step.epsilon = epsilon.is_none() ? FLT_EPSILON : read_number(epsilon);
+  step.root_mean_square = node.is("aten::rms_norm");
+  step.x = {builder.use_dense(node.argument("input"), node)};
+  step.weight = {builder.use_dense(node.argument("weight"), node)};
+  if (!step.root_mean_square) step.bias = {builder.use_dense(node.argument("bias"), node)};
+  step.y = {builder.make(node.result())};
+  step.statistics = node.results.size() > 1;
+  if (step.statistics) {  // native_layer_norm, whose gradient reads them
+    step.sum_or_mean = {builder.make(node.results[1])};
+    step.factor = {builder.make(node.results[2])};
   }
-  builder.add_step(std::move(step), node);
+  builder.add_step(step, node);
 }
 
 std::string refuse_softmax_dim(const PlanBuilder& builder, const Node& node) {
@@ -71,14 +72,13 @@ std::string refuse_softmax(const PlanBuilder& builder, const Node& node) {
 
 void emit_softmax(PlanBuilder& builder, const Node& node) {
   const Format format = softmax_format(builder, node);
-  PlanStep step;
-  step.kernel = "softmax";
-  if (node.is("aten::_safe_softmax")) step.attributes.set("zero_unseen", int64_t{1});
-  if (node.op.name().find("log_softmax") != std::string::npos) step.attributes.set("logarithm", int64_t{1});
-  if (format == Format::channels_last) step.attributes.set("channels", int64_t{1});
-  step.operands = {builder.use_dense(node.argument("self"), node, format)};
-  step.results = {builder.make(node.result(), Storage::arena, format)};
-  builder.add_step(std::move(step), node);
+  SoftmaxStep step;
+  step.zero_unseen = node.is("aten::_safe_softmax");
+  step.logarithm = node.op.name().find("log_softmax") != std::string::npos;
+  step.channels = format == Format::channels_last;
+  step.x = {builder.use_dense(node.argument("self"), node, format)};
+  step.y = {builder.make(node.result(), Storage::arena, format)};
+  builder.add_step(step, node);
 }
 
 }  // namespace lissome

@@ -1,6 +1,9 @@
 // Group norm, instance norm and interpolation on our own kernels, both of channels-last values.
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/interpolate/interpolate_candidates.h"
+#include "lissome/lower/candidate/norm/norm_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/interpolate/interpolate_steps.h"
+#include "lissome/runtime/step/norm/group_norm_steps.h"
 
 namespace lissome {
 
@@ -45,15 +48,25 @@ std::string refuse_group_norm_bf16(const PlanBuilder& builder, const Node& node)
   return refuse_group_norm_of(builder, node, Dtype::bf16);
 }
 
+namespace {
+
+template <typename Step>
+void emit_group_norm_of(PlanBuilder& builder, const Node& node) {
+  Step step;
+  step.groups = *find_groups(builder, node);
+  step.epsilon = read_number(node.argument("eps"));
+  step.x = {builder.use_dense(node.argument("input"), node, Format::channels_last)};
+  step.weight = {builder.use_dense(node.argument("weight"), node)};
+  step.bias = {builder.use_dense(node.argument("bias"), node)};
+  step.y = {builder.make(node.result(), Storage::arena, Format::channels_last)};
+  builder.add_step(step, node);
+}
+
+}  // namespace
+
 void emit_group_norm(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = builder.type(node.result()).dtype == Dtype::bf16 ? "group_norm_bf16" : "group_norm";
-  step.attributes.set("groups", *find_groups(builder, node));
-  step.attributes.set("epsilon", read_number(node.argument("eps")));
-  step.operands = {builder.use_dense(node.argument("input"), node, Format::channels_last),
-                   builder.use_dense(node.argument("weight"), node), builder.use_dense(node.argument("bias"), node)};
-  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  if (builder.type(node.result()).dtype == Dtype::bf16) return emit_group_norm_of<GroupNormBf16Step>(builder, node);
+  emit_group_norm_of<GroupNormStep>(builder, node);
 }
 
 namespace {
@@ -105,18 +118,26 @@ std::string refuse_interpolate_bf16(const PlanBuilder& builder, const Node& node
   return refuse_interpolate_of(builder, node, Dtype::bf16);
 }
 
-void emit_interpolate(PlanBuilder& builder, const Node& node) {
+namespace {
+
+template <typename Step>
+void emit_interpolate_of(PlanBuilder& builder, const Node& node) {
   const std::vector<double> scales = *read_scales(node);
-  PlanStep step;
-  step.kernel = builder.type(node.result()).dtype == Dtype::bf16 ? "interpolate_bf16" : "interpolate";
-  if (is_bilinear(node)) step.attributes.set("bilinear", int64_t{1});
-  if (is_bilinear(node) && *node.argument("align_corners").get<bool>())
-    step.attributes.set("aligned_corners", int64_t{1});
-  if (scales[0] > 0) step.attributes.set("scale_height", 1 / scales[0]);
-  if (scales[1] > 0) step.attributes.set("scale_width", 1 / scales[1]);
-  step.operands = {builder.use_dense(image_of(node), node, Format::channels_last)};
-  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  Step step;
+  step.bilinear = is_bilinear(node);
+  step.aligned_corners = step.bilinear && *node.argument("align_corners").get<bool>();
+  if (scales[0] > 0) step.scale_height = 1 / scales[0];
+  if (scales[1] > 0) step.scale_width = 1 / scales[1];
+  step.x = {builder.use_dense(image_of(node), node, Format::channels_last)};
+  step.y = {builder.make(node.result(), Storage::arena, Format::channels_last)};
+  builder.add_step(step, node);
+}
+
+}  // namespace
+
+void emit_interpolate(PlanBuilder& builder, const Node& node) {
+  if (builder.type(node.result()).dtype == Dtype::bf16) return emit_interpolate_of<InterpolateBf16Step>(builder, node);
+  emit_interpolate_of<InterpolateStep>(builder, node);
 }
 
 }  // namespace lissome

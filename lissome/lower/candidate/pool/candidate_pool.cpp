@@ -1,9 +1,14 @@
 // Pooling, means over dimensions and embeddings on our own kernels.
 #include <algorithm>
 
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/elementwise/elementwise_candidates.h"
 #include "lissome/lower/candidate/geometry.h"
+#include "lissome/lower/candidate/move/move_candidates.h"
+#include "lissome/lower/candidate/pool/pool_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
+#include "lissome/runtime/step/elementwise/reduce_steps.h"
+#include "lissome/runtime/step/move/gather_steps.h"
+#include "lissome/runtime/step/pool/pool_steps.h"
 
 namespace lissome {
 namespace {
@@ -37,35 +42,15 @@ std::string refuse_pool(const PlanBuilder& builder, const Node& node) {
   return read_integers(node.argument("dilation")) ? "" : "dilation is computed";
 }
 
-void set_pool_window(PlanStep& step, const Node& node, size_t spatial) {
-  const std::vector<int64_t> kernel = spread(*read_integers(node.argument("kernel_size")), spatial);
-  const std::vector<int64_t> stride = *read_integers(node.argument("stride"));
-  step.attributes.set("kernel", kernel);
-  step.attributes.set("stride", stride.empty() ? kernel : spread(stride, spatial));
-  step.attributes.set("padding", spread(*read_integers(node.argument("padding")), spatial));
-}
-
-void set_average(PlanStep& step, const Node& node, size_t spatial) {
-  step.attributes.set("counts_padding", int64_t{*node.argument("count_include_pad").get<bool>()});
-  if (spatial == 2 && !node.argument("divisor_override").is_none()) {
-    step.attributes.set("divisor", *node.argument("divisor_override").get<int64_t>());
-  }
-}
-
 void emit_pool(PlanBuilder& builder, const Node& node) {
   const size_t spatial = spatial_of(node);
-  PlanStep step;
-  step.kernel = "pool";
-  set_pool_window(step, node, spatial);
-  if (is_average(node)) {
-    step.attributes.set("average", int64_t{1});
-    set_average(step, node, spatial);
-  } else {
-    step.attributes.set("dilation", spread(*read_integers(node.argument("dilation")), spatial));
-  }
-  step.operands = {builder.use_dense(node.argument("self"), node, Format::channels_last)};
-  step.results = {builder.make(node.result(), Storage::arena, Format::channels_last)};
-  builder.add_step(std::move(step), node);
+  PoolStep step;
+  step.window = read_pool_window(node, spatial);
+  step.average = is_average(node);
+  if (step.average) step.divisor = read_average(node, spatial);
+  step.x = {builder.use_dense(node.argument("self"), node, Format::channels_last)};
+  step.y = {builder.make(node.result(), Storage::arena, Format::channels_last)};
+  builder.add_step(step, node);
 }
 
 namespace {
@@ -126,15 +111,13 @@ void emit_mean(PlanBuilder& builder, const Node& node) {
   const auto rank = static_cast<int64_t>(builder.type(x).sizes.size());
   // Height and width of channels-last values are neighbours in memory too; anything else is brought into row order.
   const bool last = builder.format(x) == Format::channels_last && dims.first == 2 && dims.count == rank - 2;
-  PlanStep step;
-  step.kernel = "reduce";
-  step.attributes.set("reduction", std::string(name_reduction(node)));
-  step.attributes.set("first", dims.first);
-  step.attributes.set("count", dims.count);
-  if (last) step.attributes.set("channels_last", int64_t{1});
-  step.operands = {builder.use_dense(x, node, last ? Format::channels_last : Format::row_major)};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  ReduceStep step;
+  step.reduction = name_reduction(node);
+  step.first = dims.first, step.count = dims.count;
+  step.channels_last = last;
+  step.x = {builder.use_dense(x, node, last ? Format::channels_last : Format::row_major)};
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
 std::string refuse_embedding(const PlanBuilder& builder, const Node& node) {
@@ -156,11 +139,11 @@ std::string refuse_embedding(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_embedding(PlanBuilder& builder, const Node& node) {
-  PlanStep step;
-  step.kernel = "gather_rows";
-  step.operands = {builder.use_dense(node.argument("weight"), node), builder.use_dense(node.argument("indices"), node)};
-  step.results = {builder.make(node.result())};
-  builder.add_step(std::move(step), node);
+  GatherRowsStep step;
+  step.table = {builder.use_dense(node.argument("weight"), node)};
+  step.indices = {builder.use_dense(node.argument("indices"), node)};
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
 }
 
 }  // namespace lissome

@@ -1,8 +1,12 @@
 // LSTM and GRU over whole sequences in f32: per layer one linear for what the inputs contribute to the gates, of all
 // steps and both directions at once, then the recurrence on its own kernel.
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/recurrent/recurrent_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
 #include "lissome/lower/tensors.h"
+#include "lissome/runtime/step/gemm/linear_steps.h"
+#include "lissome/runtime/step/move/copy_steps.h"
+#include "lissome/runtime/step/move/view_steps.h"
+#include "lissome/runtime/step/recurrent/recurrent_steps.h"
 
 namespace lissome {
 namespace {
@@ -82,7 +86,9 @@ class RecurrentEmitter {
     const Argument& input = node_.argument("input");
     int x = builder_.use_dense(input, node_);
     std::vector<Dimension> sizes = builder_.type(input.value()).sizes;
-    for (int64_t layer = 0; layer < layers_.count; ++layer) x = emit_layer(layer, x, sizes);
+    for (int64_t layer = 0; layer < layers_.count; ++layer) {
+      x = layers_.lstm ? emit_layer<LstmStep>(layer, x, sizes) : emit_layer<GruStep>(layer, x, sizes);
+    }
     for (size_t i = 0; i < last_.size(); ++i) join(i);
   }
 
@@ -112,14 +118,14 @@ class RecurrentEmitter {
       bias = keep_array(builder_, weight_name(layer, 2) + (layers_.lstm ? ".summed" : ".stacked"), sums);
     }
     sizes.back() = Dimension(outputs);
-    PlanStep step;
-    step.kernel = "linear_f32";
-    step.attributes.set("outputs", outputs);
-    step.operands = {x, builder_.find_packed(packed_name), bias, -1};
-    step.results = {builder_.make(builder_.add_value(name(layer, ".gates"), Dtype::f32, std::move(sizes)))};
-    const int gates = step.results[0];
-    builder_.add_step(std::move(step), node_);
-    return gates;
+    LinearF32Step step;
+    step.outputs = outputs;
+    step.x = {x};
+    step.weight = {builder_.find_packed(packed_name)};
+    step.bias = {bias};
+    step.y = {builder_.make(builder_.add_value(name(layer, ".gates"), Dtype::f32, std::move(sizes)))};
+    builder_.add_step(step, node_);
+    return step.y.value;
   }
 
   int pack_recurrent(int64_t layer) {
@@ -139,11 +145,8 @@ class RecurrentEmitter {
   int view_state(int64_t layer, size_t which) {
     const int all = builder_.use_dense(states_[which], node_);
     if (layers_.count == 1) return all;
-    Attributes part_of;
-    part_of.set("dim", int64_t{0});
-    part_of.set("start", layer * layers_.directions);
     const ValueId part = builder_.add_value(name(layer, which == 0 ? ".h0" : ".c0"), Dtype::f32, layer_state());
-    return builder_.add_view(node_, "slice", std::move(part_of), all, part);
+    return builder_.add_view({.x = {all}, .form = "slice", .dim = 0, .start = layer * layers_.directions}, node_, part);
   }
   std::vector<Dimension> layer_state() const {
     return {Dimension(layers_.directions), state_sizes_[1], state_sizes_[2]};
@@ -158,40 +161,43 @@ class RecurrentEmitter {
         whole && id != ValueId::none ? id : builder_.add_value(name(layer, kNames[which]), Dtype::f32, sizes));
   }
 
+  // The result of a layer after all its steps: hn or cn.
+  Result make_last(int64_t layer, size_t which) {
+    last_[which].push_back(make_result(layer, which + 1, layer_state()));
+    return {last_[which].back()};
+  }
+
+  template <typename Step>
   int emit_layer(int64_t layer, int x, std::vector<Dimension>& sizes) {
-    PlanStep step;
-    step.kernel = layers_.lstm ? "lstm" : "gru";
-    step.attributes.set("size", layers_.size);
-    step.attributes.set("directions", layers_.directions);
-    step.attributes.set("batch_first", int64_t{layers_.batch_first});
-    step.operands = {multiply_inputs(layer, x, sizes), pack_recurrent(layer), -1};
-    if (!layers_.lstm && layers_.has_biases) {
-      step.operands[2] =
-          keep_array(builder_, weight_name(layer, 3) + ".stacked", stack_rows(builder_, node_, layers_, layer, 3));
+    Step step;
+    step.form = {layers_.size, layers_.directions, layers_.batch_first};
+    step.gates = {multiply_inputs(layer, x, sizes)};
+    step.weight = {pack_recurrent(layer)};
+    if constexpr (requires { step.bias; }) {
+      if (layers_.has_biases) {
+        const std::vector<float> bias = stack_rows(builder_, node_, layers_, layer, 3);
+        step.bias = {keep_array(builder_, weight_name(layer, 3) + ".stacked", bias)};
+      }
     }
-    for (size_t i = 0; i < states_.size(); ++i) step.operands.push_back(view_state(layer, i));
+    step.h0 = {view_state(layer, 0)};
+    if constexpr (requires { step.c0; }) step.c0 = {view_state(layer, 1)};
     sizes.back() = Dimension(layers_.directions * layers_.size);
-    step.results.push_back(make_result(layer, 0, sizes));
+    step.y = {make_result(layer, 0, sizes)};
     last_.resize(states_.size());
-    for (size_t i = 0; i < states_.size(); ++i) {
-      step.results.push_back(make_result(layer, i + 1, layer_state()));
-      last_[i].push_back(step.results.back());
-    }
-    const int y = step.results[0];
-    builder_.add_step(std::move(step), node_);
-    return y;
+    step.hn = make_last(layer, 0);
+    if constexpr (requires { step.cn; }) step.cn = make_last(layer, 1);
+    builder_.add_step(step, node_);
+    return step.y.value;
   }
 
   // The last states of several layers become one value.
   void join(size_t which) {
     const ValueId id = node_.results[which + 1];
     if (layers_.count == 1 || id == ValueId::none) return;
-    PlanStep step;
-    step.kernel = "concat";
-    step.attributes.set("dim", int64_t{0});
-    step.operands = last_[which];
-    step.results = {builder_.make(id)};
-    builder_.add_step(std::move(step), node_);
+    ConcatStep step;
+    for (const int state : last_[which]) step.add_piece(state);
+    step.y = {builder_.make(id)};
+    builder_.add_step(step, node_);
   }
 
   PlanBuilder& builder_;

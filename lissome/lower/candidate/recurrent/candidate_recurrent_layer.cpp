@@ -1,8 +1,9 @@
 // One layer of LSTM or GRU whose inputs are multiplied already (lissome::lstm_layer, gru_layer), with weights of f32,
 // bf16 or s8: a single step.
-#include "lissome/lower/candidate/candidate_rows.h"
+#include "lissome/lower/candidate/recurrent/recurrent_candidates.h"
 #include "lissome/lower/candidate/refusals.h"
 #include "lissome/lower/tensors.h"
+#include "lissome/runtime/step/recurrent/recurrent_steps.h"
 
 namespace lissome {
 namespace {
@@ -23,7 +24,11 @@ int pack_directions(PlanBuilder& builder, const std::string& name, const Array& 
   return builder.add_packed(name, std::move(all));
 }
 
-int pack_s8(PlanBuilder& builder, const std::string& name, const Array& weight, PlanStep& step) {
+struct PackedS8 {
+  int weight, sums;
+};
+
+PackedS8 pack_s8(PlanBuilder& builder, const std::string& name, const Array& weight) {
   const int64_t outputs = weight.sizes[1], size = weight.sizes[2];
   const std::string sums_name = name + ".sums";
   if (!builder.has_packed(name)) {
@@ -34,40 +39,30 @@ int pack_s8(PlanBuilder& builder, const std::string& name, const Array& weight, 
                             });
     builder.add_packed(sums_name, std::move(sums));
   }
-  step.operands.push_back(builder.find_packed(sums_name));
-  return builder.find_packed(name);
+  return {builder.find_packed(name), builder.find_packed(sums_name)};
 }
 
-// Completes the step: what its weights are, and where.
-void add_weights(PlanBuilder& builder, const Node& node, PlanStep& step) {
-  const ValueId id = node.argument("weight").value();
-  const Array weight = share_tensor(*builder.constant(id));
-  const std::string name = builder.program().find_weight(id)->name + ".recurrent";
+// The scales of all directions in one row.
+int flatten_scales(PlanBuilder& builder, const std::string& name, const Argument& weight_scales) {
+  if (builder.has_packed(name)) return builder.find_packed(name);
+  const Array scales = share_tensor(*builder.constant(weight_scales.value()));
+  Array flat = make_array(Dtype::f32, {scales.elements()});
+  std::copy_n(scales.data<float>(), scales.elements(), flat.data<float>());
+  return builder.add_packed(name, std::move(flat));
+}
+
+int pack_bf16(PlanBuilder& builder, const std::string& name, const Array& weight) {
   const int64_t outputs = weight.sizes[1], size = weight.sizes[2];
-  switch (weight.dtype) {
-    case Dtype::bf16:
-      step.kernel += "_bf16";
-      step.operands[1] = pack_directions<uint16_t>(
-          builder, name, weight, packed_linear_bf16_size(outputs, size),
-          [&](const uint16_t* rows, uint16_t* to, int64_t) { pack_linear_bf16(rows, outputs, size, size, 1, to); });
-      return;
-    case Dtype::i8: {
-      step.kernel += "_u8s8";
-      const Array scales = share_tensor(*builder.constant(node.argument("weight_scales").value()));
-      if (!builder.has_packed(name + ".scales")) {
-        Array flat = make_array(Dtype::f32, {scales.elements()});
-        std::copy_n(scales.data<float>(), scales.elements(), flat.data<float>());
-        builder.add_packed(name + ".scales", std::move(flat));
-      }
-      step.operands.push_back(builder.find_packed(name + ".scales"));
-      step.operands[1] = pack_s8(builder, name, weight, step);
-      return;
-    }
-    default:
-      step.operands[1] = pack_directions<float>(
-          builder, name, weight, packed_linear_f32_size(outputs, size),
-          [&](const float* rows, float* to, int64_t) { pack_linear_f32(rows, outputs, size, size, 1, to); });
-  }
+  return pack_directions<uint16_t>(
+      builder, name, weight, packed_linear_bf16_size(outputs, size),
+      [&](const uint16_t* rows, uint16_t* to, int64_t) { pack_linear_bf16(rows, outputs, size, size, 1, to); });
+}
+
+int pack_f32(PlanBuilder& builder, const std::string& name, const Array& weight) {
+  const int64_t outputs = weight.sizes[1], size = weight.sizes[2];
+  return pack_directions<float>(
+      builder, name, weight, packed_linear_f32_size(outputs, size),
+      [&](const float* rows, float* to, int64_t) { pack_linear_f32(rows, outputs, size, size, 1, to); });
 }
 
 std::string refuse_weights(const PlanBuilder& builder, const Node& node) {
@@ -103,19 +98,44 @@ std::string refuse_recurrent_layer(const PlanBuilder& builder, const Node& node)
   return {};
 }
 
+namespace {
+
+template <typename Step>
+void emit_layer(PlanBuilder& builder, const Node& node) {
+  const ValueId id = node.argument("weight").value();
+  const Array weight = share_tensor(*builder.constant(id));
+  const std::string name = builder.program().find_weight(id)->name + ".recurrent";
+  Step step;
+  step.form = {weight.sizes[2], weight.sizes[0], *node.argument("batch_first").get<bool>()};
+  step.gates = {builder.use_dense(node.argument("gates"), node)};
+  if constexpr (requires { step.bias; }) step.bias = {builder.use(node.argument("bias"))};
+  step.h0 = {builder.use_dense(node.argument("h0"), node)};
+  if constexpr (requires { step.c0; }) step.c0 = {builder.use_dense(node.argument("c0"), node)};
+  if constexpr (requires { step.weight_sums; }) {
+    step.scales = {flatten_scales(builder, name + ".scales", node.argument("weight_scales"))};
+    const PackedS8 packed = pack_s8(builder, name, weight);
+    step.weight = {packed.weight}, step.weight_sums = {packed.sums};
+  } else {
+    step.weight = {weight.dtype == Dtype::bf16 ? pack_bf16(builder, name, weight) : pack_f32(builder, name, weight)};
+  }
+  step.y = {builder.make(node.results.at(0))};
+  step.hn = {builder.make(node.results.at(1))};
+  if constexpr (requires { step.cn; }) step.cn = {builder.make(node.results.at(2))};
+  builder.add_step(step, node);
+}
+
+}  // namespace
+
 void emit_recurrent_layer(PlanBuilder& builder, const Node& node) {
-  const at::Tensor& weight = *builder.constant(node.argument("weight").value());
-  PlanStep step;
-  step.kernel = is_lstm(node) ? "lstm" : "gru";
-  step.attributes.set("size", weight.size(2));
-  step.attributes.set("directions", weight.size(0));
-  step.attributes.set("batch_first", int64_t{*node.argument("batch_first").get<bool>()});
-  step.operands = {
-      builder.use_dense(node.argument("gates"), node), -1, is_lstm(node) ? -1 : builder.use(node.argument("bias")),
-      builder.use_dense(node.argument("h0"), node), is_lstm(node) ? builder.use_dense(node.argument("c0"), node) : -1};
-  add_weights(builder, node, step);
-  for (const ValueId result : node.results) step.results.push_back(builder.make(result));
-  builder.add_step(std::move(step), node);
+  const Dtype dtype = share_tensor(*builder.constant(node.argument("weight").value())).dtype;
+  if (is_lstm(node)) {
+    if (dtype == Dtype::bf16) return emit_layer<LstmBf16Step>(builder, node);
+    if (dtype == Dtype::i8) return emit_layer<LstmU8S8Step>(builder, node);
+    return emit_layer<LstmStep>(builder, node);
+  }
+  if (dtype == Dtype::bf16) return emit_layer<GruBf16Step>(builder, node);
+  if (dtype == Dtype::i8) return emit_layer<GruU8S8Step>(builder, node);
+  emit_layer<GruStep>(builder, node);
 }
 
 }  // namespace lissome

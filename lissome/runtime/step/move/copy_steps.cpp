@@ -1,0 +1,134 @@
+#include "lissome/runtime/step/move/copy_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "lissome/kernel.h"
+#include "lissome/runtime/step/step_declaration.h"
+#include "lissome/runtime/step/step_families.h"
+
+namespace lissome {
+namespace {
+
+void bind_copy(StepBinder& binder, const CopyStep& step) {
+  const PlacedValue& x = binder.value(step.x);
+  const PlacedValue& y = binder.value(step.y);
+  binder.require(x.dtype == y.dtype, "a copy changes the dtype");
+  binder.require_sizes(y, x.sizes);
+  binder.require(x.sizes.size() <= kMoveRank, "more than ", kMoveRank, " dimensions");
+  CopyCall call;
+  call.item = static_cast<int>(item_size(x.dtype));
+  binder.require(call.item <= 8, "items of ", call.item, " bytes");
+  // The result's own order: its widest stride first, so that it is written line by line; at least a plane.
+  std::vector<size_t> order(x.sizes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return y.strides[a] > y.strides[b]; });
+  call.rank = 0;
+  for (size_t i = order.size(); i < 2; ++i) call.sizes[call.rank++] = 1;
+  for (const size_t i : order) {
+    call.sizes[call.rank] = x.sizes[i];
+    call.x_strides[call.rank] = x.strides[i];
+    call.y_strides[call.rank] = y.strides[i];
+    ++call.rank;
+  }
+  binder.set_call("copy", call);
+  binder.point(&CopyCall::x, step.x);
+  binder.point(&CopyCall::y, step.y);
+  binder.set_work(0, 2.0 * static_cast<double>(x.elements() * call.item));
+}
+
+// A piece is one run of memory for each setting of the dimensions that lie outside of the axis.
+int64_t count_runs(const PlacedValue& y, size_t axis, Format format) {
+  int64_t runs = 1;
+  for (size_t i = 0; i < y.sizes.size(); ++i) {
+    const bool outside = format == Format::row_major ? i < axis : i != 1 && (i < axis || axis == 1);
+    if (i != axis && outside) runs *= y.sizes[i];
+  }
+  return runs;
+}
+
+void bind_concat(StepBinder& binder, const ConcatStep& step) {
+  const PlacedValue& y = binder.value(step.y);
+  const std::vector<Operand> pieces = step.pieces();
+  binder.require(pieces.size() <= kConcatPieces, pieces.size(), " pieces");
+  binder.require(static_cast<size_t>(step.dim) < y.sizes.size(), "there is no dimension ", step.dim);
+  const auto axis = static_cast<size_t>(step.dim);
+  const Format format = y.is_row_major() ? Format::row_major : Format::channels_last;
+  ConcatCall call;
+  call.pieces = static_cast<int>(pieces.size());
+  call.outer = count_runs(y, axis, format);
+  Sizes sizes = y.sizes;
+  sizes[axis] = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const PlacedValue& x = binder.value(pieces[i]);
+    binder.require_dtype(x, y.dtype);
+    binder.require(x.sizes.size() == y.sizes.size(), "a piece is ", format_sizes(x.sizes));
+    Sizes wanted = y.sizes;
+    wanted[axis] = x.sizes[axis];
+    binder.require_sizes(x, wanted);
+    binder.require(x.is_dense(format), "a piece lies in another order than the result");
+    sizes[axis] += x.sizes[axis];
+    call.widths[i] = call.outer > 0 ? x.elements() / call.outer * item_size(x.dtype) : 0;
+  }
+  binder.require_sizes(y, sizes);
+  binder.set_call("concat", call);
+  for (size_t i = 0; i < pieces.size(); ++i) binder.point_at(&ConcatCall::x, i, binder.value(pieces[i]));
+  binder.point(&ConcatCall::y, step.y);
+  binder.set_work(0, 2.0 * static_cast<double>(y.elements() * item_size(y.dtype)));
+}
+
+template <typename T>
+uint64_t to_bits(T value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return bits;
+}
+
+// `value` as an item of this dtype.
+uint64_t read_bits(const StepBinder& binder, double value, Dtype dtype) {
+  if (value == 0) return 0;
+  if (dtype == Dtype::f32) return to_bits(static_cast<float>(value));
+  binder.require(is_integer_dtype(dtype) && std::abs(value) <= 1 << 24, "items of ", dtype_name(dtype),
+                 " are not filled with ", value);
+  if (dtype == Dtype::boolean) return 1;
+  return static_cast<uint64_t>(static_cast<int64_t>(value));  // shorter ones are its first bytes
+}
+
+void bind_pad(StepBinder& binder, const PadStep& step) {
+  const PlacedValue& x = binder.value(step.x);
+  const PlacedValue& y = binder.value(step.y);
+  const size_t rank = x.sizes.size();
+  binder.require(x.dtype == y.dtype, "padding changes the dtype");
+  binder.require(rank > 0 && rank <= kMoveRank && y.sizes.size() == rank, rank, " dimensions");
+  const Format format = y.is_row_major() ? Format::row_major : Format::channels_last;
+  binder.require(x.is_dense(format), "x and the result lie in different orders");
+  const std::vector<int64_t>&before = step.before, &after = step.after;
+  binder.require(before.size() == rank && after.size() == rank, "there must be ", rank, " paddings");
+  PadCall call;
+  call.item = static_cast<int>(item_size(x.dtype));
+  binder.require(call.item <= 8, "items of ", call.item, " bytes");
+  call.value = read_bits(binder, step.value, x.dtype);
+  call.rank = static_cast<int>(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    binder.require(y.sizes[i] == x.sizes[i] + before[i] + after[i], "dimension ", i, " is ", x.sizes[i], " and ",
+                   y.sizes[i]);
+    binder.require(before[i] >= -x.sizes[i] && after[i] >= -x.sizes[i], "more is cut than dimension ", i, " has");
+    // The order of memory.
+    const size_t at = format == Format::row_major || i == 0 ? i : i == 1 ? rank - 1 : i - 1;
+    call.x_sizes[at] = x.sizes[i], call.y_sizes[at] = y.sizes[i], call.before[at] = before[i];
+  }
+  binder.set_call("pad", call);
+  binder.point(&PadCall::x, step.x);
+  binder.point(&PadCall::y, step.y);
+  binder.set_work(0, 2.0 * static_cast<double>(y.elements() * call.item));
+}
+
+}  // namespace
+
+std::vector<StepRow> list_copy_steps() {
+  return {declare_step<CopyStep, bind_copy>(), declare_step<ConcatStep, bind_concat>(),
+          declare_step<PadStep, bind_pad>()};
+}
+
+}  // namespace lissome

@@ -1,0 +1,25 @@
+// The gradient of a table of embeddings; see kernel/move/embedding_gradient.h.
+#pragma once
+
+#include "lissome/runtime/step/step_groups.h"
+
+namespace lissome {
+
+// table [rows, width]: row r = the sum of the rows of dy [..., width] whose index [...] is r, in their order; zeros
+// where there are none, and for the index `padding`. An index out of range is a fault that the session throws.
+struct EmbeddingGradientStep {
+  static constexpr std::string_view kKernel = "embedding_gradient";
+  Operand dy, indices;
+  Result table;
+  int64_t padding = -1;
+
+  template <typename Self, typename Fields>
+  static void describe(Self& step, Fields& fields) {
+    fields.operand("dy", step.dy, {Dtype::f32});
+    fields.operand("indices", step.indices, {Dtype::i64});
+    fields.result("table", step.table, {Dtype::f32});
+    fields.integer("padding", step.padding, INT64_MIN, INT64_MAX, kRequired);
+  }
+};
+
+}  // namespace lissome

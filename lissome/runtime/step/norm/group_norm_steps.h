@@ -1,0 +1,48 @@
+// Group norm of images, channels last (Wu and He, arXiv:1803.08494).
+#pragma once
+
+#include "lissome/runtime/step/step_groups.h"
+
+namespace lissome {
+
+// y = activation((x - mean) / sqrt(variance + epsilon) * weight + bias) of x [batch, channels, ...] with at most three
+// further dimensions. Mean and variance are those of the channels / groups channels of a group; weight and bias
+// [channels] are 1 and 0 where they are not given.
+struct GroupNormValues {
+  Operand x;
+  OptionalOperand weight, bias;
+  Result y;
+  int64_t groups = 0;
+  double epsilon = 0;
+  ActivationFields activation;
+
+  template <typename Self, typename Fields>
+  static void describe(Self& step, Fields& fields, Dtype dtype) {
+    fields.operand("x", step.x, {dtype}, ValueLayout::channels_last);
+    fields.operand("weight", step.weight, {dtype});
+    fields.operand("bias", step.bias, {dtype});
+    fields.result("image", step.y, {dtype}, ValueLayout::channels_last);
+    fields.integer("groups", step.groups, 1, kMostGroups, kRequired);
+    fields.number("epsilon", step.epsilon, 0, 1e30);
+    ActivationFields::describe(step.activation, fields);
+    fields.reuses(step.x);
+  }
+};
+
+struct GroupNormStep : GroupNormValues {
+  static constexpr std::string_view kKernel = "group_norm";
+  template <typename Self, typename Fields>
+  static void describe(Self& step, Fields& fields) {
+    GroupNormValues::describe(step, fields, Dtype::f32);
+  }
+};
+
+struct GroupNormBf16Step : GroupNormValues {
+  static constexpr std::string_view kKernel = "group_norm_bf16";
+  template <typename Self, typename Fields>
+  static void describe(Self& step, Fields& fields) {
+    GroupNormValues::describe(step, fields, Dtype::bf16);
+  }
+};
+
+}  // namespace lissome

@@ -1,0 +1,100 @@
+"""The words, the folders and the length of documents: what reviews would have to say again and again."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_FILES = 60  # of a folder, tests counted
+MOST_COLUMNS = 120
+# Words of our own for what has a name in the field, and that name.
+RETIRED = {
+    "fold_columns": "col2im",
+    "table_u8": "lut_u8",
+    "adam_bytes": "adam_8bit",
+    "class_loss": "nll_loss or cross_entropy",
+    "max_pool_places": "max_pool_indices",
+    "products_f32_amx": "gemm_f32_amx",
+    "race_steps": "compare_step_times",
+    "detour": "spill",
+    "thirds_amx": "bf16x3_amx",
+    "TeamScope": "ThreadPoolScope",
+    "made_again": "recomputed",
+    "all_told": "all_predicted",
+    "drop_values": "recompute_values",
+    "anneal_drops": "anneal_recompute",
+}
+# Where an old name is read or written for one version more.
+OLD_NAMES = {
+    "lissome/runtime/plan/plan_io.cpp", "lissome/runtime/plan/plan_io_test.cpp", "lissome/cli/command_budget.cpp",
+    "lissome/python/training.py", "lissome/python/budget.py", "lissome/python/binding_train.cpp",
+    "tools/fingerprint_plans", "tests/structure/test_words.py",
+}
+
+
+def list_files() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [name for name in listed.splitlines() if (ROOT / name).is_file()]
+
+
+def test_no_folder_is_crowded():
+    counts: dict[str, int] = {}
+    for name in list_files():
+        folder = str(Path(name).parent)
+        counts[folder] = counts.get(folder, 0) + 1
+    assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}
+
+
+def test_retired_words_are_gone_from_code():
+    found = []
+    for name in list_files():
+        if not name.endswith((".cpp", ".h", ".py", ".pyi", ".cmake")) or name in OLD_NAMES or "tests/" in name:
+            continue
+        text = (ROOT / name).read_text(encoding="utf-8")
+        found += [f"{name}: {word}, say {better}" for word, better in RETIRED.items() if word in text]
+    assert found == []
+
+
+def test_lines_of_the_library_fit_120_columns():
+    long = []
+    for name in list_files():
+        # style.h is a style sheet.
+        if not name.startswith("lissome/") or not name.endswith((".cpp", ".h")) or name.endswith(("_test.cpp", "/style.h")):
+            continue
+        lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+        long += [f"{name}:{i}" for i, line in enumerate(lines, 1) if len(line) > MOST_COLUMNS]
+    assert long == []
+
+
+def test_the_design_and_the_glossary_are_short():
+    assert len((ROOT / "docs" / "design.md").read_text(encoding="utf-8").split()) <= 1500
+    glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = re.findall(r"^- \*\*(.+?)\*\*", glossary, re.MULTILINE)
+    assert 20 <= len(words) <= 40 and len(set(words)) == len(words)
+
+
+def test_what_contributing_names_is_there():
+    """`x` and <family> stand for a name of one's own: then their folder must be there."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:lissome|tests|cmake|docs|tools)/[^`\s]*)`", text)
+    assert len(paths) > 20
+    missing = []
+    for path in paths:
+        named = path.replace("<family>", "gemm").replace("<group>", "quantized").replace("<module>", "pass")
+        has_placeholder = re.search(r"(^|[/_])x(_|\.|$)", named)
+        place = (ROOT / named).parent if has_placeholder else ROOT / named
+        if not place.exists():
+            missing.append(path)
+    assert missing == []
+
+
+def test_links_of_the_documents_lead_somewhere():
+    broken = []
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        prose = re.sub(r"```.*?```|^    .*$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", prose):
+            if not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert broken == []
