@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-TABLE = Path(__file__).resolve().parents[1] / "lissome" / "program" / "allowed_ops.h"
+TABLE = Path(__file__).resolve().parents[1] / "lissome" / "program" / "check" / "allowed_ops.h"
 
 # Dispatch keys of which one must have a kernel: what only runs on other devices is nothing for a file.
 KEYS = (

@@ -145,7 +145,7 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
       "PATTERN:lr=RATE,decay=DECAY: rate and weight decay of parameters whose name matches; lr=0.1x is a factor of "
       "--lr. May be given several times; the first pattern that matches counts.");
   flags.add("--schedule", to.schedule,
-            "Schedule of the learning rate: constant, cosine:warmup=100, onecycle, step:size=30e, ...");
+            "Schedule of the learning rate, for example constant, cosine:warmup=100, onecycle or step:size=30e.");
   flags.add("--epochs", to.epochs, "Passes over the data.", 1);
   flags.add("--max-steps", to.max_steps, "Optimizer steps after which training ends; 0: no limit.", 0);
   flags.add("--batch", to.batch, kStepBatchHelp, "N");

@@ -282,7 +282,8 @@ class InputTree:
         return ""
 
     def _order(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments as the export saw them: positional ones given by name move to their places, and the other way."""
+        """Arguments as the export saw them: positional ones given by name move to their positions, and keywords given in
+        order to their names."""
         given = dict(keywords)
         positional = list(arguments[: len(self._parameters)])
         further = arguments[len(self._parameters) :]

@@ -25,7 +25,7 @@ class States(nn.Module):
 
 
 class Chosen(nn.Module):
-    """Rows of tables by classes: the places of the largest elements, which have no gradient."""
+    """Rows of tables by classes: the indices of the largest elements, which have no gradient."""
 
     def __init__(self, bag: bool) -> None:
         super().__init__()

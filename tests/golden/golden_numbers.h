@@ -18,7 +18,7 @@ std::vector<c10::IValue> make_inputs(const Program& program, const GoldenCase& g
                                      const DimensionBindings& bindings);
 
 // Interprets both, outputs and state writes. Empty when they agree: floating point within 1e-5 of the largest element
-// (f16 and bf16 1e-2), integers and non-finite places exactly.
+// (f16 and bf16 1e-2), integers and non-finite elements exactly.
 std::string find_disagreement(const Program& before, const Program& after, const std::vector<c10::IValue>& inputs);
 
 }  // namespace lissome

@@ -18,7 +18,7 @@ at::Tensor widen(const at::Tensor& tensor) {
   return tensor.detach().resolve_conj().resolve_neg().to(tensor.is_complex() ? at::kComplexDouble : at::kDouble);
 }
 
-// Non-finite places hold the same: NaN with NaN, infinity with the same infinity.
+// Non-finite elements are equal: NaN with NaN, infinity with the same infinity.
 bool same_non_finite(const at::Tensor& a, const at::Tensor& b) {
   if (a.is_complex()) return same_non_finite(at::view_as_real(a), at::view_as_real(b));
   const at::Tensor finite_a = at::isfinite(a), finite_b = at::isfinite(b);
@@ -53,7 +53,7 @@ Agreement compare_tensors(const at::Tensor& seen, const at::Tensor& expected, co
     return seen.equal(expected) ? Agreement{} : refuse("values differ");
   }
   const at::Tensor a = widen(seen), b = widen(expected);
-  if (!same_non_finite(a, b)) return refuse("non-finite places differ");
+  if (!same_non_finite(a, b)) return refuse("non-finite elements differ");
   Agreement agreement;
   agreement.error = measure_distance(a, b);
   if (agreement.error <= kGreatestError) return agreement;

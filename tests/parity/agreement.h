@@ -1,4 +1,4 @@
-// When two results agree: max|a-b| / max|b| at most 1e-5 over the finite places, non-finite places and integers
+// When two results agree: max|a-b| / max|b| at most 1e-5 over the finite elements, non-finite elements and integers
 // exactly; beyond that, no more than twice as far from a float64 run as PyTorch itself lies.
 #pragma once
 

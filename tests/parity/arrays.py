@@ -63,7 +63,7 @@ def save_arrays(path: Path, values: dict[str, Any]) -> None:
 
 
 def measure_distance(value: Any, reference: Any) -> float | None:
-    """max|a-b| / max|b| over the finite places; None where the values cannot be compared so."""
+    """max|a-b| / max|b| over the finite elements; None where the values cannot be compared so."""
     if not isinstance(value, torch.Tensor) or not isinstance(reference, torch.Tensor):
         return None
     if not (value.is_floating_point() or value.is_complex()) or value.shape != reference.shape:

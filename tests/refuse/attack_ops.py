@@ -33,7 +33,7 @@ from typing import Any
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = ROOT / "lissome" / "program" / "allowed_ops.h"
+TABLE = ROOT / "lissome" / "program" / "check" / "allowed_ops.h"
 GUARD = ROOT / "build" / "release" / "tests" / "guard_calls.so"
 GIB = 1 << 30
 INTEGERS = (-1, 0, 1, 2, 3, -2, 5, 17, 127, 2**31 - 1, 2**31, -(2**31), 10**11, 2**62, 2**63 - 1, -(2**63))

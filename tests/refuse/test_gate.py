@@ -147,9 +147,9 @@ def test_no_reader_goes_round_the_gate() -> None:
             readers.append(path.relative_to(ROOT / "lissome").as_posix())
             if path.name not in ("import_recorded.cpp", "differentiate.cpp"):  # in memory: a model that was judged
                 assert re.search(r"\b(judge_program|parse_judged_program)\(", text), path
-    assert readers == ["program/differentiate.cpp", "program/import_module.cpp", "program/import_pt2.cpp",
-                       "program/import_recorded.cpp", "program/parse.cpp", "program/save.cpp",
-                       "reference/judged_steps.cpp"]
+    assert readers == ["program/import/import_module.cpp", "program/import/import_pt2.cpp",
+                       "program/import/import_recorded.cpp", "program/interpret/differentiate.cpp",
+                       "program/text/parse.cpp", "program/text/save.cpp", "reference/judged_steps.cpp"]
 
 
 def test_every_op_of_the_table_is_there() -> None:

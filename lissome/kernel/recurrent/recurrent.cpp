@@ -3,10 +3,10 @@
 
 #include <cmath>
 
+#include "lissome/kernel/gemm/kernel_versions.h"
 #include "lissome/kernel/gemm/linear_bf16_sizes.h"
 #include "lissome/kernel/gemm/split.h"
 #include "lissome/kernel/isa/convert_element.h"
-#include "lissome/kernel/gemm/kernel_versions.h"
 #include "lissome/kernel/recurrent/kernel_versions.h"
 
 namespace lissome {

@@ -1,5 +1,5 @@
-// The language in which a kind of step is declared. Each kind is one struct (in *_steps.h beside its binders) with named
-// values and attributes, and one function
+// The language in which a kind of step is declared. Each kind is one struct (in *_steps.h beside its binders) with
+// named values and attributes, and one function
 //
 //   template <typename Self, typename Fields>
 //   static void describe(Self& step, Fields& fields) {
@@ -54,14 +54,16 @@ class SchemaFields {
   std::vector<AttributeRule> attributes;
   uint32_t reusable = 0;  // bit i: a result may take the memory of operand i
 
-  void operand(std::string_view name, const Operand& member, DtypeSet dtypes, ValueLayout layout = ValueLayout::row_major) {
+  void operand(std::string_view name, const Operand& member, DtypeSet dtypes,
+               ValueLayout layout = ValueLayout::row_major) {
     add_operand(&member, {name, dtypes, layout, Presence::required});
   }
   void operand(std::string_view name, const OptionalOperand& member, DtypeSet dtypes,
                ValueLayout layout = ValueLayout::row_major) {
     add_operand(&member, {name, dtypes, layout, Presence::optional});
   }
-  void operand(std::string_view name, const OperandList& member, DtypeSet dtypes, ValueLayout layout = ValueLayout::row_major) {
+  void operand(std::string_view name, const OperandList& member, DtypeSet dtypes,
+               ValueLayout layout = ValueLayout::row_major) {
     add_operand(&member, {name, dtypes, layout, Presence::repeated});
   }
   void no_operand(std::string_view name) {
@@ -70,7 +72,8 @@ class SchemaFields {
   void result(std::string_view name, const Result&, DtypeSet dtypes, ValueLayout layout = ValueLayout::row_major) {
     results.push_back({name, dtypes, layout, Presence::required});
   }
-  void result(std::string_view name, const OptionalResult&, DtypeSet dtypes, ValueLayout layout = ValueLayout::row_major) {
+  void result(std::string_view name, const OptionalResult&, DtypeSet dtypes,
+              ValueLayout layout = ValueLayout::row_major) {
     results.push_back({name, dtypes, layout, Presence::optional});
   }
 
@@ -127,7 +130,9 @@ class StepWriter {
  public:
   explicit StepWriter(PlanStep& step) : step_(step) {}
 
-  void operand(std::string_view, const Operand& member, DtypeSet, ValueLayout = ValueLayout::row_major) { add(member.value); }
+  void operand(std::string_view, const Operand& member, DtypeSet, ValueLayout = ValueLayout::row_major) {
+    add(member.value);
+  }
   void operand(std::string_view, const OptionalOperand& member, DtypeSet, ValueLayout = ValueLayout::row_major) {
     add(member.value);
   }
@@ -183,7 +188,9 @@ class StepReader {
  public:
   explicit StepReader(const PlanStep& step) : step_(step) {}
 
-  void operand(std::string_view, Operand& member, DtypeSet, ValueLayout = ValueLayout::row_major) { member.value = next(); }
+  void operand(std::string_view, Operand& member, DtypeSet, ValueLayout = ValueLayout::row_major) {
+    member.value = next();
+  }
   void operand(std::string_view, OptionalOperand& member, DtypeSet, ValueLayout = ValueLayout::row_major) {
     member.value = next();
   }
@@ -191,7 +198,9 @@ class StepReader {
     while (operand_ < step_.operands.size()) member.values.push_back(next());
   }
   void no_operand(std::string_view) { next(); }
-  void result(std::string_view, Result& member, DtypeSet, ValueLayout = ValueLayout::row_major) { member.value = next_result(); }
+  void result(std::string_view, Result& member, DtypeSet, ValueLayout = ValueLayout::row_major) {
+    member.value = next_result();
+  }
   void result(std::string_view, OptionalResult& member, DtypeSet, ValueLayout = ValueLayout::row_major) {
     member.value = next_result();
   }

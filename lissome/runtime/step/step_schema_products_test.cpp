@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "lissome/runtime/session/session.h"
-#include "lissome/runtime/step/step_product_cases.h"
 #include "lissome/runtime/step/step_binder.h"
+#include "lissome/runtime/step/step_product_cases.h"
 #include "lissome/runtime/step/step_schema.h"
 
 using namespace lissome;

@@ -66,7 +66,7 @@ int64_t find_tight_memory(const TrainOptions& options) {
 
 bool tells_of_weights(const Trained& trained) {
   return std::any_of(trained.record.notes.begin(), trained.record.notes.end(),
-                     [](const std::string& note) { return note.find("are kept in a file") != std::string::npos; });
+                     [](const std::string& note) { return note.find("of them in memory at once") != std::string::npos; });
 }
 
 void check_same_bits(const Trained& seen, const Trained& wanted) {

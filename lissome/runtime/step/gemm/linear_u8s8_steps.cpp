@@ -65,7 +65,8 @@ void bind_linear_u8s8(StepBinder& binder, const LinearU8S8Step& step) {
   const auto rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
              outputs = static_cast<double>(call.outputs);
   binder.set_products(rows * inputs * outputs, Dtype::u8);
-  binder.set_work(rows * inputs * outputs / int8_product_speed(call.rows), rows * (inputs + 4 * outputs) + inputs * outputs);
+  binder.set_work(rows * inputs * outputs / int8_product_speed(call.rows),
+                  rows * (inputs + 4 * outputs) + inputs * outputs);
 }
 
 }  // namespace
