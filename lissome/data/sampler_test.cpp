@@ -120,9 +120,9 @@ TEST_CASE("samplers that cannot be are refused") {
   EXPECT_ERROR(usage, Sampler(3, {.batch = 0}), "a batch of 0");
   EXPECT_ERROR(usage, Sampler(3, {.subset = std::vector<int64_t>{3}}), "sample 3", "0 to 2");
   EXPECT_ERROR(usage, Sampler(3, {.subset = std::vector<int64_t>{}}), "empty");
-  EXPECT_ERROR(usage, Sampler(3, {.order = WeightedOrder{{1, 2}}}), "2 weights for 3 samples");
+  EXPECT_ERROR(usage, Sampler(3, {.order = WeightedOrder{{1, 2}}}), "2 weights were given for 3 samples");
   EXPECT_ERROR(usage, Sampler(2, {.order = WeightedOrder{{1, NAN}}}), "sample 1", "nan");
   EXPECT_ERROR(usage, Sampler(2, {.order = WeightedOrder{{0, 0}}}), "all 2 weights are 0");
   EXPECT_ERROR(usage, Sampler(2, {.order = WeightedOrder{{1, 0}, 2, false}}), "2 draws without replacement");
-  EXPECT_ERROR(usage, Sampler(2, {.order = LengthBucketedOrder{{1}}}), "1 lengths for 2 samples");
+  EXPECT_ERROR(usage, Sampler(2, {.order = LengthBucketedOrder{{1}}}), "1 lengths were given for 2 samples");
 }
