@@ -101,9 +101,9 @@ def _read_optimizer_options(optimizer: str, given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         refuse_type("optimizer_options", given, "a dictionary")
     known = _OPTIMIZER_OPTIONS.get(optimizer)
-    options = {}
+    options: dict[str, Any] = {}
     for given_name, value in given.items():
-        name = _OLD_NAMES.get(given_name, given_name)
+        name = str(_OLD_NAMES.get(given_name, given_name))
         if name != given_name:
             warnings.warn(
                 f"optimizer_options: {given_name!r} is the old name of {name!r}", DeprecationWarning, stacklevel=4
