@@ -34,12 +34,13 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.parametrize("command", ["bench", "profile", "audit"])
 def test_a_call_has_the_smallest_batch(lissome: Lissome, model: tuple[Path, int], command: str):
     folder, least = model
+    allowed = f"only batches of {least}" if least == 4 else f"batches of {least}"
     done = lissome(command, folder / "model.pt2")
     assert done.returncode == 0, done.stderr
     assert lissome(command, folder / "model.pt2", "--batch", str(least)).returncode == 0
     done = lissome(command, folder / "model.pt2", "--batch", str(least - 1))
     assert done.returncode == 2
-    assert f"a batch of {least - 1} was asked for; the model takes batches of {least}" in done.stderr
+    assert f"a batch of {least - 1} was asked for; the model takes {allowed}" in done.stderr
 
 
 def test_optimize_takes_it_with_data_and_without(read_json: Lissome, lissome: Lissome, model: tuple[Path, int]):
@@ -50,7 +51,7 @@ def test_optimize_takes_it_with_data_and_without(read_json: Lissome, lissome: Li
         assert record["batch"] == least
         assert read_json("audit", "fast.lissome", "--expect", "fallback=none")["as_expected"]
     done = lissome("optimize", folder / "model.pt2", "--batch", str(least - 1), *words)
-    assert done.returncode == 2 and "the model takes batches of" in done.stderr
+    assert done.returncode == 2 and f"batches of {least}" in done.stderr
 
 
 def test_training_leaves_out_what_fills_no_batch(lissome: Lissome, model: tuple[Path, int]):

@@ -39,8 +39,8 @@ std::string nest(size_t depth) { return std::string(depth, '(') + "n" + std::str
 
 std::vector<TableRule> list_form_rules() {
   return {
-      set_field("format: another number", "/format", 3, {"format 3"}),
-      set_field("format: text", "/format", "2", {"'format' is not an integer"}),
+      set_field("format: another number", "/format", 4, {"format 4"}),
+      set_field("format: text", "/format", "3", {"'format' is not an integer"}),
       erase_field("values: missing", "", "values"),
       erase_field("steps: missing", "", "steps"),
       erase_field("inputs: missing", "", "inputs"),
