@@ -36,6 +36,13 @@ struct PassResult {
   double seconds = 0;
   std::string diff;  // of the program text, where it changed
 };
+bool is_disabled(const std::vector<std::string>& disabled, std::string_view pass);
+// Throws usage, with the nearest name, when one of `disabled` is not among `known`; `what` says what they are: "pass".
+void check_pass_names(std::string_view what, const std::vector<std::string>& known,
+                      const std::vector<std::string>& disabled);
+// Runs one rewrite, which returns how many it did, and `clean_up`, with the program before, when there were any.
+PassResult run_watched(std::string_view name, Program& program, const std::function<int(Program&)>& rewrite,
+                       const std::function<void(const Program& before)>& clean_up);
 // Runs these passes in this order, in the bodies of control ops too, verifying and dropping what nothing reads any more
 // after every change. Unknown is a disabled name that is none of theirs.
 std::vector<PassResult> run_passes(std::span<const Pass> passes, Program& program, const PipelineOptions& options);

@@ -91,35 +91,22 @@ int run_everywhere(const Pass& pass, Program& program) {
   return rewrites;
 }
 
-void check_disabled(std::span<const Pass> passes, const std::vector<std::string>& disabled) {
-  std::vector<std::string> known;
+std::vector<std::string> list_names(std::span<const Pass> passes) {
+  std::vector<std::string> names;
   for (const Pass& pass : passes) {
-    if (std::find(known.begin(), known.end(), pass.name) == known.end()) known.emplace_back(pass.name);
+    if (std::find(names.begin(), names.end(), pass.name) == names.end()) names.emplace_back(pass.name);
   }
-  for (const std::string& name : disabled) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string nearest = find_nearest(name, known);
-    throw_error(ErrorKind::usage, "there is no pass '", name, "'",
-                nearest.empty() ? std::string() : "; did you mean '" + nearest + "'?", "\nPasses: ", join(known, ", "));
-  }
+  return names;
 }
 
 PassResult run_one(const Pass& pass, Program& program, const PipelineOptions& options) {
-  const Span span("pass." + std::string(pass.name));
-  const Stopwatch watch;
-  const Program before = program;
-  PassResult result;
-  result.name = pass.name;
-  result.rewrites = run_everywhere(pass, program);
-  if (result.rewrites > 0) {
+  const auto rewrite = [&](Program& to) { return run_everywhere(pass, to); };
+  return run_watched(pass.name, program, rewrite, [&](const Program& before) {
     remove_dead_nodes(program);
     remove_unread_weights(program);
     verify_program(program, Stage::optimized);
-    result.diff = diff_programs(before, program);
     if (!options.check_inputs.empty()) compare_numbers(before, program, options.check_inputs, pass.name);
-  }
-  result.seconds = watch.seconds();
-  return result;
+  });
 }
 
 }  // namespace
@@ -132,13 +119,45 @@ const Pass* find_pass(std::string_view name) {
   return found == std::end(kPasses) ? nullptr : &*found;
 }
 
+bool is_disabled(const std::vector<std::string>& disabled, std::string_view pass) {
+  return std::find(disabled.begin(), disabled.end(), pass) != disabled.end();
+}
+
+void check_pass_names(std::string_view what, const std::vector<std::string>& known,
+                      const std::vector<std::string>& disabled) {
+  for (const std::string& name : disabled) {
+    if (is_disabled(known, name)) continue;
+    const std::string nearest = find_nearest(name, known);
+    std::string heading = std::string(what) + "es: ";
+    heading[0] = static_cast<char>(std::toupper(heading[0]));
+    throw_error(ErrorKind::usage, "there is no ", what, " '", name, "'",
+                nearest.empty() ? std::string() : "; did you mean '" + nearest + "'?", "\n", heading,
+                join(known, ", "));
+  }
+}
+
+PassResult run_watched(std::string_view name, Program& program, const std::function<int(Program&)>& rewrite,
+                       const std::function<void(const Program& before)>& clean_up) {
+  const Span span("pass." + std::string(name));
+  const Stopwatch watch;
+  const Program before = program;
+  PassResult result;
+  result.name = name;
+  result.rewrites = rewrite(program);
+  if (result.rewrites > 0) {
+    clean_up(before);
+    result.diff = diff_programs(before, program);
+  }
+  result.seconds = watch.seconds();
+  return result;
+}
+
 std::vector<PassResult> run_passes(std::span<const Pass> passes, Program& program, const PipelineOptions& options) {
-  check_disabled(passes, options.disabled);
+  check_pass_names("pass", list_names(passes), options.disabled);
   release_strides(program);
   std::vector<PassResult> results;
   for (const Pass& pass : passes) {
-    if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
-    results.push_back(run_one(pass, program, options));
+    if (!is_disabled(options.disabled, pass.name)) results.push_back(run_one(pass, program, options));
   }
   return results;
 }

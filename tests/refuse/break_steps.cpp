@@ -89,8 +89,12 @@ const ValueRule* find_rule(std::span<const ValueRule> rules, size_t position) {
 // Breaks one step of a seed.
 class StepBreaker {
  public:
-  StepBreaker(const Seed& seed, size_t position, const StepSchema& schema, Twins& twins)
-      : seed_(seed), position_(position), step_(seed.plan.steps[position]), schema_(schema), twins_(twins) {}
+  StepBreaker(const Seed& seed, size_t position, Twins& twins)
+      : seed_(seed),
+        position_(position),
+        step_(seed.plan.steps[position]),
+        schema_(find_step_row(step_.kernel).schema),
+        twins_(twins) {}
 
   void break_all() const {
     for (size_t i = 0; i < schema_.operands.size(); ++i) break_operand(i);
@@ -105,10 +109,10 @@ class StepBreaker {
  private:
   // A fault that the plan's own check tells, which need not name the kernel.
   Twin make_plain(const std::string& rule, std::vector<std::string> words) const {
-    return {std::string(schema_.kernel) + ": " + rule, std::move(words), seed_.json, {}, false};
+    return {step_.kernel + ": " + rule, std::move(words), seed_.json, {}, false};
   }
   Twin make(const std::string& rule, std::vector<std::string> words) const {
-    words.push_back(std::string(schema_.kernel));
+    words.push_back(step_.kernel);
     return make_plain(rule, std::move(words));
   }
   Json& at(Twin& twin) const { return twin.plan["steps"][position_]; }
@@ -136,7 +140,7 @@ class StepBreaker {
     }
     if (rule.presence != Presence::optional && given) {
       // Views are held against that before anything else.
-      const bool views = schema_.kernel == "view" && i == 0;
+      const bool views = step_.kernel == "view" && i == 0;
       Twin twin = make(what + ": missing", {views ? "is a view of nothing" : what + " is missing"});
       if (views) twin.words.pop_back();
       set_operand(twin, i, -1);
@@ -177,8 +181,9 @@ class StepBreaker {
   void break_operand_layout(size_t i, const ValueRule& rule, const std::string& what) const {
     const int value = step_.operands[i];
     const Sizes sizes = seed_.sizes_of(value);
-    const bool shows = rule.layout == ValueLayout::dense_rows ? !sizes.empty() && sizes.back() > 1
-                                                         : count_elements(sizes) > 1 && rule.layout != ValueLayout::any;
+    const bool shows = rule.layout == ValueLayout::dense_rows
+                           ? !sizes.empty() && sizes.back() > 1
+                           : count_elements(sizes) > 1 && rule.layout != ValueLayout::any;
     if (!shows) return;
     Twin twin = make(what + ": layout", {what, "is not dense"});
     const Dtype dtype = seed_.plan.values[static_cast<size_t>(value)].dtype;
@@ -210,7 +215,7 @@ class StepBreaker {
     };
     replace("control", sizes, true);
     for (size_t d = 0; d < sizes.size(); ++d) {
-      for (const int64_t by : list_changes(find_fit(schema_.kernel, rule.name, d), sizes[d])) {
+      for (const int64_t by : list_changes(find_fit(step_.kernel, rule.name, d), sizes[d])) {
         Sizes other = sizes;
         other[d] += by;
         replace("size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), other, false);
@@ -275,7 +280,7 @@ class StepBreaker {
   void break_result_sizes(size_t place, const ValueRule& rule, const std::string& what) const {
     const Sizes sizes = seed_.sizes_of(static_cast<int>(place));
     for (size_t d = 0; d < sizes.size(); ++d) {
-      for (const int64_t by : list_changes(find_fit(schema_.kernel, rule.name, d), sizes[d])) {
+      for (const int64_t by : list_changes(find_fit(step_.kernel, rule.name, d), sizes[d])) {
         Twin twin = make(what + ": size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), {});
         Json& size = twin.plan["values"][place]["sizes"][d];
         if (size.is_string()) {
@@ -296,7 +301,7 @@ class StepBreaker {
       for (size_t i = step_.operands.size(); i < schema_.operands.size(); ++i) set_operand(more, i, -1);
       add(std::move(more));
     }
-    const std::string storage = schema_.kernel == "view" ? "view" : "arena";
+    const std::string storage = step_.kernel == "view" ? "view" : "arena";
     const auto extra = [&](Twin& twin) {
       return add_value(twin, {{"name", "twin.extra"}, {"storage", storage}, {"dtype", "f32"}, {"sizes", {1}}});
     };
@@ -403,8 +408,7 @@ class StepBreaker {
 
 void break_steps(const Seed& seed, Twins& twins) {
   for (size_t i = 0; i < seed.plan.steps.size(); ++i) {
-    const StepSchema* schema = find_step_schema(seed.plan.steps[i].kernel);
-    if (schema != nullptr) StepBreaker(seed, i, *schema, twins).break_all();
+    if (seed.plan.steps[i].kernel != kReferenceStep) StepBreaker(seed, i, twins).break_all();
   }
 }
 

@@ -20,6 +20,7 @@ RETIRED = {
     "race_steps": "compare_step_times",
     "detour": "spill",
     "thirds_amx": "bf16x3_amx",
+    "ThirdShare": "Bf16x3Share",
     "TeamScope": "ThreadPoolScope",
     "made_again": "recomputed",
     "all_told": "all_predicted",
@@ -28,9 +29,8 @@ RETIRED = {
 }
 # Where an old name is read or written for one version more.
 OLD_NAMES = {
-    "lissome/runtime/plan/plan_io.cpp", "lissome/runtime/plan/plan_io_test.cpp", "lissome/cli/command_budget.cpp",
-    "lissome/python/training.py", "lissome/python/budget.py", "lissome/python/binding_train.cpp",
-    "tools/fingerprint_plans", "tests/structure/test_words.py",
+    "lissome/runtime/plan/plan_io.cpp", "lissome/runtime/plan/plan_io_test.cpp", "lissome/python/training.py",
+    "lissome/python/binding_train.cpp",
 }
 
 

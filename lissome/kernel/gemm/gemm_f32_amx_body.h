@@ -1,5 +1,5 @@
-// The f32 linear and convolution on tile registers, by thirds (bf16x3_amx.h): 32 rows and 32 outputs at a time. While
-// tiles are multiplied, the vector units cut the weights that come next and finish the sums that are done.
+// The f32 linear and convolution on tile registers, by bf16 pieces (bf16x3_amx.h): 32 rows and 32 outputs at a time.
+// While tiles are multiplied, the vector units cut the weights that come next and finish the sums that are done.
 #pragma once
 
 #include "lissome/kernel/conv/conv_f32.h"
@@ -16,17 +16,17 @@ void conv_f32_avx512(const ConvF32Call& call, int part, int parts);
 
 namespace {
 
-// Cuts 32 numbers, in order or row by row, and notes whether they are finite: an infinity has no thirds.
+// Cuts 32 numbers, in order or row by row, and notes whether they are finite: an infinity has none.
 struct Cutter {
   Floats finite = zeros();  // NaN once something was not
 
-  // Third `i` of a and b is store(i, a's high halves below b's); a and b are used up.
+  // Piece `i` of a and b is store(i, a's high halves below b's); a and b are used up.
   template <typename Store>
-  LISSOME_INLINE void cut(__m512i a, __m512i b, const Store& store_third) {
+  LISSOME_INLINE void cut(__m512i a, __m512i b, const Store& store_piece) {
     const __m512i high = _mm512_set1_epi32(static_cast<int>(0xffff0000));
 #pragma GCC unroll 3
     for (int i = 0; i < 3; ++i) {
-      store_third(i, a, b);
+      store_piece(i, a, b);
       if (i == 2) break;
       a = remove(a, _mm512_and_si512(a, high)), b = remove(b, _mm512_and_si512(b, high));
     }
@@ -56,15 +56,15 @@ LISSOME_INLINE void cut_row(Cutter& cutter, const float* x, int64_t count, uint1
   }
 }
 
-// The place of a tile of weights among those of a job: [step][half of the panel][third][16 outputs each].
-LISSOME_INLINE int64_t find_weight_tile(int64_t step, int64_t half, int64_t third) {
-  return ((step * 2 + half) * kBf16Parts + third) * 2 * kTileItems;
+// The place of a tile of weights among those of a job: [step][half of the panel][piece][16 outputs each].
+LISSOME_INLINE int64_t find_weight_tile(int64_t step, int64_t half, int64_t piece) {
+  return ((step * 2 + half) * kBf16Pieces + piece) * 2 * kTileItems;
 }
 
 LISSOME_INLINE void clear_bf16x3(uint16_t* to, int64_t plane, int64_t count) {
-  for (int64_t third = 0; third < kBf16Parts; ++third) {
+  for (int64_t piece = 0; piece < kBf16Pieces; ++piece) {
     for (int64_t k = 0; k < count; k += kStepInputs)
-      _mm512_storeu_si512(to + third * plane + k, _mm512_setzero_si512());
+      _mm512_storeu_si512(to + piece * plane + k, _mm512_setzero_si512());
   }
 }
 
@@ -149,8 +149,8 @@ struct PendingRows {
   }
 };
 
-// What a part multiplies: rows of thirds with the panels of a range.
-struct ThirdShare {
+// What a part multiplies: rows of pieces with the panels of a range.
+struct Bf16x3Share {
   const uint16_t* x;
   int64_t stride, plane, rows;
   RowMap map;
@@ -162,7 +162,7 @@ struct ThirdShare {
   float* sums;
 };
 
-LISSOME_INLINE JobWeights describe_job(const ThirdShare& share, int64_t panel, Range steps) {
+LISSOME_INLINE JobWeights describe_job(const Bf16x3Share& share, int64_t panel, Range steps) {
   const int64_t steps_of_tap = (share.inputs + kStepInputs - 1) / kStepInputs;
   const float* weight = share.weight + panel * kLinearPanel * share.inputs * share.taps;
   JobWeights job;
@@ -175,7 +175,7 @@ LISSOME_INLINE JobWeights describe_job(const ThirdShare& share, int64_t panel, R
   return job;
 }
 
-LISSOME_INLINE void load_rows(const uint16_t* x, const ThirdShare& share) {
+LISSOME_INLINE void load_rows(const uint16_t* x, const Bf16x3Share& share) {
   load_tile<4>(x, share.stride * 2), load_tile<5>(x + kTileSide * share.stride, share.stride * 2);
 }
 LISSOME_INLINE void load_columns(const uint16_t* tiles) {
@@ -185,9 +185,9 @@ LISSOME_INLINE void multiply_four() {
   multiply_tiles<0, 4, 6>(), multiply_tiles<2, 5, 6>(), multiply_tiles<1, 4, 7>(), multiply_tiles<3, 5, 7>();
 }
 
-// 32 rows and half a panel, for the steps of a job. From one product of thirds to the next only x or the weights
+// 32 rows and half a panel, for the steps of a job. From one product of pieces to the next only x or the weights
 // change.
-void multiply_rows(const ThirdShare& share, const uint16_t* x, const JobWeights& job, const uint16_t* tiles,
+void multiply_rows(const Bf16x3Share& share, const uint16_t* x, const JobWeights& job, const uint16_t* tiles,
                    WeightCutter& cutter, PendingRows& pending) {
   const auto work_aside = [&] { cutter.advance(), pending.advance(); };
   for (int64_t step = 0; step < job.steps; ++step, tiles += find_weight_tile(1, 0, 0)) {
@@ -215,7 +215,7 @@ LISSOME_INLINE void load_sum_tiles(const float* sums) {
   load_tile<2>(sums + kLower, kBytes), load_tile<3>(sums + kLower + 16, kBytes);
 }
 
-void multiply_share(const OutputF32& output, const ThirdShare& share) {
+void multiply_share(const OutputF32& output, const Bf16x3Share& share) {
   const int64_t steps = share.taps * ((share.inputs + kStepInputs - 1) / kStepInputs);
   const int64_t jobs = (steps + kJobSteps - 1) / kJobSteps, blocks = (share.rows + kBlockRows - 1) / kBlockRows;
   const int64_t all = jobs * (share.panels.end - share.panels.begin);
@@ -288,19 +288,19 @@ LISSOME_INLINE int64_t count_outputs(Range panels, int64_t outputs) {
 }
 
 void run_linear_rows(const LinearF32Call& call, Range rows, Range panels, const Bf16x3Sizes& sizes, float* scratch) {
-  auto* thirds = reinterpret_cast<uint16_t*>(scratch);
+  auto* pieces = reinterpret_cast<uint16_t*>(scratch);
   const int64_t count = rows.end - rows.begin;
   Cutter cutter;
   for (int64_t row = 0; row < count; ++row)
-    cut_row(cutter, call.x + (rows.begin + row) * call.x_stride, call.inputs, thirds + row * sizes.stride, sizes.plane);
+    cut_row(cutter, call.x + (rows.begin + row) * call.x_stride, call.inputs, pieces + row * sizes.stride, sizes.plane);
   if (!cutter.is_finite()) {
     LinearF32Call taken = take_from(call, rows.begin, panels.begin, call.inputs);
     taken.x += rows.begin * call.x_stride, taken.rows = count, taken.outputs = count_outputs(panels, call.outputs);
     return linear_f32_avx512(taken, 0, 1);
   }
   const int64_t offset = 0;
-  uint16_t* tiles = thirds + kBf16Parts * sizes.plane;
-  multiply_share(call, {thirds,
+  uint16_t* tiles = pieces + kBf16Pieces * sizes.plane;
+  multiply_share(call, {pieces,
                         sizes.stride,
                         sizes.plane,
                         count,
@@ -331,7 +331,7 @@ LISSOME_INLINE void run_linear_f32(const LinearF32Call& call, int part, int part
 }
 
 // Rows of outputs [begin, end) of one image: its phases, cut. Returns whether all of x was finite.
-bool cut_image(const ConvF32Call& call, const PhaseSizes& p, const float* x, Range rows, uint16_t* thirds,
+bool cut_image(const ConvF32Call& call, const PhaseSizes& p, const float* x, Range rows, uint16_t* pieces,
                int64_t plane) {
   const Window& w = call.window;
   Cutter cutter;
@@ -340,12 +340,12 @@ bool cut_image(const ConvF32Call& call, const PhaseSizes& p, const float* x, Ran
       for (int64_t i = rows.begin; i < rows.end + p.more_down; ++i) {
         const int64_t h = i * w.stride_height + down - w.pad_height;
         const bool inside = static_cast<uint64_t>(h) < static_cast<uint64_t>(w.height);
-        for (int64_t j = 0; j < p.pitch; ++j, thirds += p.distance) {
+        for (int64_t j = 0; j < p.pitch; ++j, pieces += p.distance) {
           const int64_t v = j * w.stride_width + across - w.pad_width;
           if (inside && static_cast<uint64_t>(v) < static_cast<uint64_t>(w.width)) {
-            cut_row(cutter, x + (h * w.width + v) * call.in_channels, call.in_channels, thirds, plane);
+            cut_row(cutter, x + (h * w.width + v) * call.in_channels, call.in_channels, pieces, plane);
           } else {
-            clear_bf16x3(thirds, plane, p.distance);
+            clear_bf16x3(pieces, plane, p.distance);
           }
         }
       }
@@ -355,18 +355,18 @@ bool cut_image(const ConvF32Call& call, const PhaseSizes& p, const float* x, Ran
 }
 
 // The same for an image of few channels. A row, cut in whole steps, may reach into the next, which is cut after it.
-bool cut_narrow_image(const ConvF32Call& call, const PhaseSizes& p, const float* x, Range rows, uint16_t* thirds,
+bool cut_narrow_image(const ConvF32Call& call, const PhaseSizes& p, const float* x, Range rows, uint16_t* pieces,
                       int64_t plane) {
   const Window& w = call.window;
   Cutter cutter;
-  clear_bf16x3(thirds, plane, plane / kStepInputs * kStepInputs);
+  clear_bf16x3(pieces, plane, plane / kStepInputs * kStepInputs);
   const int64_t fitting = p.pitch * w.stride_width - w.pad_width, width = w.width < fitting ? w.width : fitting;
   for (int64_t down = 0; down < p.phases_down; ++down) {
-    for (int64_t i = rows.begin; i < rows.end + p.more_down; ++i, thirds += p.pitch * p.distance) {
+    for (int64_t i = rows.begin; i < rows.end + p.more_down; ++i, pieces += p.pitch * p.distance) {
       const int64_t h = i * w.stride_height + down - w.pad_height;
       if (static_cast<uint64_t>(h) >= static_cast<uint64_t>(w.height)) continue;
       cut_row(cutter, x + h * w.width * call.in_channels, width * call.in_channels,
-              thirds + w.pad_width * call.in_channels, plane);
+              pieces + w.pad_width * call.in_channels, plane);
     }
   }
   return cutter.is_finite();
@@ -376,11 +376,11 @@ void run_conv_rows(const ConvF32Call& call, int64_t image, Range rows, Range pan
                    float* scratch) {
   const Window& w = call.window;
   const Bf16x3Sizes sizes = find_conv_bf16x3(p);
-  auto* thirds = reinterpret_cast<uint16_t*>(scratch);
+  auto* pieces = reinterpret_cast<uint16_t*>(scratch);
   const float* x = call.x + image * w.height * w.width * call.in_channels;
   const int64_t first = (image * w.out_height + rows.begin) * w.out_width, count = rows.end - rows.begin;
-  const bool finite = p.overlaps ? cut_narrow_image(call, p, x, rows, thirds, sizes.plane)
-                                 : cut_image(call, p, x, rows, thirds, sizes.plane);
+  const bool finite = p.overlaps ? cut_narrow_image(call, p, x, rows, pieces, sizes.plane)
+                                 : cut_image(call, p, x, rows, pieces, sizes.plane);
   if (!finite) {
     ConvF32Call taken = take_from(call, first, panels.begin, p.inputs * p.taps);
     taken.x = x, taken.out_channels = count_outputs(panels, call.out_channels);
@@ -396,8 +396,8 @@ void run_conv_rows(const ConvF32Call& call, int64_t image, Range rows, Range pan
     offsets[tap] = (down % w.stride_height * p.phases_across + across % w.stride_width) * phase +
                    (down / w.stride_height * p.pitch + across / w.stride_width) * p.distance;
   }
-  uint16_t* tiles = thirds + kBf16Parts * sizes.plane;
-  multiply_share(call, {thirds,
+  uint16_t* tiles = pieces + kBf16Pieces * sizes.plane;
+  multiply_share(call, {pieces,
                         sizes.stride,
                         sizes.plane,
                         (count - 1) * p.pitch + w.out_width,

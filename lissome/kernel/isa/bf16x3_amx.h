@@ -1,5 +1,5 @@
-// How f32 products run on tile registers, whose inputs are bf16: each number is cut into three thirds of 8 bits, which
-// add up to it exactly, and six of the nine products of thirds are summed. The three that are left out lie below 2^-21
+// How f32 products run on tile registers, whose inputs are bf16: each number is cut into three pieces of 8 bits, which
+// add up to it exactly, and six of the nine products of pieces are summed. The three that are left out lie below 2^-21
 // of the product, so that the sums are as exact as those of f32. The sizes of the scratch that this takes.
 // Static: see split.h.
 #pragma once
@@ -14,34 +14,34 @@ namespace {
 constexpr int64_t kStepInputs = 32;                      // of a tile: pairs for each of its 16 columns of 4 bytes
 constexpr int64_t kTileItems = kTileSide * kStepInputs;  // bf16 numbers of a tile
 constexpr int64_t kJobSteps = 8;                         // steps whose weights are cut at once, for one panel
-constexpr int64_t kBf16Parts = 3;
-constexpr int64_t kJobItems = kJobSteps * kBf16Parts * kLinearPanel * kStepInputs;
-constexpr int64_t kLeastThirdRows = 32;        // below, cutting the weights costs more than the products save
+constexpr int64_t kBf16Pieces = 3;
+constexpr int64_t kJobItems = kJobSteps * kBf16Pieces * kLinearPanel * kStepInputs;
+constexpr int64_t kLeastBf16x3Rows = 32;       // below, cutting the weights costs more than the products save
 constexpr int64_t kBf16x3Bytes = 1280 * 1024;  // of x at once
-constexpr int64_t kMostThirdRows = 1024, kMostTaps = 64;
+constexpr int64_t kMostBf16x3Rows = 1024, kMostTaps = 64;
 
 inline int64_t round_up_to(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 
-// The thirds of x that a part holds at once: three planes of rows, an even stride apart.
+// The pieces of x that a part holds at once: three planes of rows, an even stride apart.
 struct Bf16x3Sizes {
   int64_t stride;  // from row to row of a plane, in bf16 numbers
   int64_t plane;   // from plane to plane
   int64_t sums;    // rows whose sums are kept
-  inline int64_t floats() const { return (kBf16Parts * plane + 2 * kJobItems) / 2 + sums * kLinearPanel; }
+  inline int64_t floats() const { return (kBf16Pieces * plane + 2 * kJobItems) / 2 + sums * kLinearPanel; }
 };
 
 // A linear takes so many rows at once, at most.
-inline int64_t count_linear_third_rows(const LinearF32Call& call) {
-  const int64_t row = kBf16Parts * 2 * round_up_to(call.inputs, kStepInputs);
+inline int64_t count_linear_bf16x3_rows(const LinearF32Call& call) {
+  const int64_t row = kBf16Pieces * 2 * round_up_to(call.inputs, kStepInputs);
   const int64_t fitting = kBf16x3Bytes / row / kBlockRows * kBlockRows;
-  const int64_t most = fitting < kLeastThirdRows  ? kLeastThirdRows
-                       : fitting > kMostThirdRows ? kMostThirdRows
-                                                  : fitting;
+  const int64_t most = fitting < kLeastBf16x3Rows  ? kLeastBf16x3Rows
+                       : fitting > kMostBf16x3Rows ? kMostBf16x3Rows
+                                                   : fitting;
   const int64_t all = round_up_to(call.rows, kBlockRows);
   return all < most ? all : most;
 }
 inline Bf16x3Sizes find_linear_bf16x3(const LinearF32Call& call) {
-  const int64_t rows = count_linear_third_rows(call);
+  const int64_t rows = count_linear_bf16x3_rows(call);
   const int64_t stride = round_up_to(call.inputs, kStepInputs) + kStepInputs;  // no power of two
   return {stride, rows * stride, rows};
 }
@@ -76,8 +76,8 @@ inline PhaseSizes find_phases(const ConvF32Call& call) {
     p.pitch = w.out_width + right / w.stride_width;
     p.distance = round_up_to(call.in_channels, kStepInputs);
   }
-  const int64_t row = kBf16Parts * 2 * p.phases_down * p.phases_across * p.pitch * p.distance;
-  const int64_t fitting = kBf16x3Bytes / row - p.more_down, few = kMostThirdRows / p.pitch;
+  const int64_t row = kBf16Pieces * 2 * p.phases_down * p.phases_across * p.pitch * p.distance;
+  const int64_t fitting = kBf16x3Bytes / row - p.more_down, few = kMostBf16x3Rows / p.pitch;
   p.out_rows = fitting < few ? fitting : few;
   if (p.out_rows > w.out_height) p.out_rows = w.out_height;
   if (p.out_rows < 1) p.out_rows = 1;
@@ -92,7 +92,7 @@ inline Bf16x3Sizes find_conv_bf16x3(const PhaseSizes& p) {
 }
 
 inline bool pays_on_tiles(const LinearF32Call& call) {
-  return call.rows >= kLeastThirdRows && call.inputs >= kStepInputs && call.outputs > kTileSide;
+  return call.rows >= kLeastBf16x3Rows && call.inputs >= kStepInputs && call.outputs > kTileSide;
 }
 inline bool pays_on_tiles(const ConvF32Call& call) {
   const Window& w = call.window;
@@ -100,9 +100,9 @@ inline bool pays_on_tiles(const ConvF32Call& call) {
   const bool whole = call.in_channels >= kStepInputs ||
                      (w.dilation_width == 1 && w.kernel_width * call.in_channels * 8 >= kStepInputs * 5);
   return call.groups == 1 && whole && call.out_channels > kTileSide && w.kernel_height * w.kernel_width <= kMostTaps &&
-         w.out_height * w.out_width >= kLeastThirdRows && w.stride_height <= kMostStride &&
+         w.out_height * w.out_width >= kLeastBf16x3Rows && w.stride_height <= kMostStride &&
          w.stride_width <= kMostStride && w.dilation_height <= kMostDilation && w.dilation_width <= kMostDilation &&
-         find_conv_bf16x3(find_phases(call)).plane * 2 * kBf16Parts <= 4 * kBf16x3Bytes;
+         find_conv_bf16x3(find_phases(call)).plane * 2 * kBf16Pieces <= 4 * kBf16x3Bytes;
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ double pass_where_positive(const Call& call, int64_t at, T value) {
 // Of rows as they lie, or as the gradient of max pooling makes them.
 template <typename Call, typename T>
 T read_row(const Call& call, const T* rows, int64_t at) {
-  if (!call.places) return rows[at];
-  const MaxPoolGradientCallOf<T> pooled = {rows, call.places, nullptr, call.channels, call.window};
+  if (!call.indices) return rows[at];
+  const MaxPoolGradientCallOf<T> pooled = {rows, call.indices, nullptr, call.channels, call.window};
   T value;
   narrow_portable(sum_gradient(pooled, at / call.channels, at % call.channels), value);
   return value;

@@ -19,15 +19,15 @@ inline constexpr int64_t kChannelBlocks = 16;
 // With mask_scale, mask_scale * mask + mask_shift is asked, by the very arithmetic of the channel_affine that made it.
 template <typename T>
 struct ChannelSumsCallOf {
-  const T* x = nullptr;             // [rows, channels]; null: dy alone is summed, the second sums are 0
-  const T* dy = nullptr;            // [rows, channels], or null; with places [batch, out_height, out_width, channels]
-  const T* mask = nullptr;          // [rows, channels], or null
-  const uint8_t* places = nullptr;  // as dy, or null
-  const float* mean = nullptr;      // [channels], with dy and x
+  const T* x = nullptr;              // [rows, channels]; null: dy alone is summed, the second sums are 0
+  const T* dy = nullptr;             // [rows, channels], or null; with indices [batch, out_height, out_width, channels]
+  const T* mask = nullptr;           // [rows, channels], or null
+  const uint8_t* indices = nullptr;  // as dy, or null
+  const float* mean = nullptr;       // [channels], with dy and x
   const float *mask_scale = nullptr, *mask_shift = nullptr;  // [channels], both or none
   double* sums = nullptr;                                    // [kChannelBlocks, 2, channels]
   int64_t rows = 0, channels = 0;
-  Window window;  // with places: of the pooling whose x has the rows
+  Window window;  // with indices: of the pooling whose x has the rows
 };
 using ChannelSumsCall = ChannelSumsCallOf<float>;
 using ChannelSumsBf16Call = ChannelSumsCallOf<uint16_t>;
@@ -70,7 +70,7 @@ struct ChannelTotalsCall {
 template <typename T>
 struct ChannelAffineCallOf {
   const T *x = nullptr, *z = nullptr, *mask = nullptr;  // [rows, channels]; z and mask may be null
-  const uint8_t* places = nullptr;                      // or null; with them x is as dy in sums
+  const uint8_t* indices = nullptr;                     // or null; with them x is as dy in sums
   const float *scale = nullptr, *shift = nullptr, *z_scale = nullptr, *z_center = nullptr;  // [channels]
   const float *mask_scale = nullptr, *mask_shift = nullptr;  // [channels], both or none: as in sums
   T* y = nullptr;                                            // [rows, channels]; may be x or z

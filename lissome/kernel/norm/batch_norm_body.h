@@ -68,9 +68,9 @@ struct RowsInPlace {
 template <int64_t Stride, typename Call, typename T>
 LISSOME_INLINE RowsInPlace<T> find_rows(const Call& call, const T* dy, Range channels, int64_t begin, int64_t end,
                                         T (&kept)[kSumRows * Stride]) {
-  if (!call.places) return {dy + begin * call.channels + channels.begin, call.channels};
+  if (!call.indices) return {dy + begin * call.channels + channels.begin, call.channels};
   const Window& w = call.window;
-  const MaxPoolGradientCallOf<T> pooled = {dy, call.places, nullptr, call.channels, w};
+  const MaxPoolGradientCallOf<T> pooled = {dy, call.indices, nullptr, call.channels, w};
   int64_t v = begin % w.width, h = begin / w.width % w.height, n = begin / w.width / w.height;
   for (int64_t row = begin; row < end; ++row) {
     gather_max_pixel(pooled, n, h, v, channels, kept + (row - begin) * Stride);

@@ -136,9 +136,9 @@ void check_gathered(const Window& window, int64_t channels, const std::string& s
   for (const float value : numbers.reals(rows * channels)) narrow_portable(value, x.emplace_back());
   for (const float value : numbers.reals(pooled)) narrow_portable(value, dy.emplace_back());
   std::vector<T> spread(x.size()), y(static_cast<size_t>(pooled));
-  std::vector<uint8_t> places(y.size());
-  run("max_pool_indices" + suffix, MaxPoolCallOf<T>{x.data(), y.data(), places.data(), channels, w});
-  run("max_pool_gradient" + suffix, MaxPoolGradientCallOf<T>{dy.data(), places.data(), spread.data(), channels, w});
+  std::vector<uint8_t> indices(y.size());
+  run("max_pool_indices" + suffix, MaxPoolCallOf<T>{x.data(), y.data(), indices.data(), channels, w});
+  run("max_pool_gradient" + suffix, MaxPoolGradientCallOf<T>{dy.data(), indices.data(), spread.data(), channels, w});
   for (const KernelRow& affine_row : kernel_rows("channel_affine" + suffix)) {
     if (!can_run(affine_row.isa)) continue;
     CAPTURE(isa_name(affine_row.isa));
@@ -153,7 +153,7 @@ void check_gathered(const Window& window, int64_t channels, const std::string& s
       affine.scale = scale.data(), affine.shift = shift.data(), affine.z = x.data(), affine.y = dx[gathered].data();
       affine.rows = rows, affine.channels = channels;
       sum.dy = affine.x = gathered ? dy.data() : spread.data();
-      if (gathered) sum.places = affine.places = places.data(), sum.window = affine.window = w;
+      if (gathered) sum.indices = affine.indices = indices.data(), sum.window = affine.window = w;
       for (int part = 0; part < 3; ++part) affine_row.function(&affine, part, 3);
       for (const KernelRow& row : kernel_rows("channel_sums" + suffix)) {
         for (int part = 0; part < 3 && row.isa == affine_row.isa; ++part) row.function(&sum, part, 3);

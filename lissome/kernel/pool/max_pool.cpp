@@ -24,7 +24,7 @@ void visit_taps(const Window& w, int64_t row, const Visit& visit) {
 }
 
 template <typename T>
-void find_places(const MaxPoolCallOf<T>& call, int part, int parts) {
+void find_indices(const MaxPoolCallOf<T>& call, int part, int parts) {
   const Window& w = call.window;
   const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
   for (int64_t row = rows.begin; row < rows.end; ++row) {
@@ -37,7 +37,7 @@ void find_places(const MaxPoolCallOf<T>& call, int part, int parts) {
         if (x > largest || std::isnan(x)) largest = x, place = tap;
       });
       narrow_portable(largest, call.y[row * call.channels + c]);
-      call.places[row * call.channels + c] = static_cast<uint8_t>(place);
+      call.indices[row * call.channels + c] = static_cast<uint8_t>(place);
     }
   }
 }
@@ -54,9 +54,9 @@ void spread_gradient(const MaxPoolGradientCallOf<T>& call, int part, int parts) 
 
 }  // namespace
 
-void max_pool_indices_portable(const MaxPoolCall& call, int part, int parts) { find_places(call, part, parts); }
+void max_pool_indices_portable(const MaxPoolCall& call, int part, int parts) { find_indices(call, part, parts); }
 void max_pool_indices_bf16_portable(const MaxPoolBf16Call& call, int part, int parts) {
-  find_places(call, part, parts);
+  find_indices(call, part, parts);
 }
 void max_pool_gradient_portable(const MaxPoolGradientCall& call, int part, int parts) {
   spread_gradient(call, part, parts);

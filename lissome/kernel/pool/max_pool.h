@@ -8,9 +8,9 @@ namespace lissome {
 
 template <typename T>
 struct MaxPoolCallOf {
-  const T* x = nullptr;       // [batch, height, width, channels]
-  T* y = nullptr;             // [batch, out_height, out_width, channels]
-  uint8_t* places = nullptr;  // as y: the tap of the window, row by row, that holds the first largest, or the last NaN
+  const T* x = nullptr;        // [batch, height, width, channels]
+  T* y = nullptr;              // [batch, out_height, out_width, channels]
+  uint8_t* indices = nullptr;  // as y: the tap of the window, row by row, that holds the first largest, or the last NaN
   int64_t channels = 0;
   Window window;  // at most 255 taps
 };
@@ -22,7 +22,7 @@ using MaxPoolBf16Call = MaxPoolCallOf<uint16_t>;
 template <typename T>
 struct MaxPoolGradientCallOf {
   const T* dy = nullptr;
-  const uint8_t* places = nullptr;
+  const uint8_t* indices = nullptr;
   T* dx = nullptr;
   int64_t channels = 0;
   Window window;

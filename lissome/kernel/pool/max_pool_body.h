@@ -1,4 +1,4 @@
-// Max pooling with places and its gradient over Floats, channels across registers.
+// Max pooling with indices and its gradient over Floats, channels across registers.
 #pragma once
 
 #include "lissome/kernel/isa/vector_bf16.h"
@@ -9,45 +9,45 @@
 namespace lissome {
 namespace {
 
-// Places of as many channels as a register of floats holds, as 32-bit numbers.
+// Indices of as many channels as a register of floats holds, as 32-bit numbers.
 #ifdef __AVX512F__
-using Places = __m512i;
-inline Places fill_places(int64_t tap) { return _mm512_set1_epi32(static_cast<int>(tap)); }
-inline Places load_places(const uint8_t* p) {
+using Indices = __m512i;
+inline Indices fill_indices(int64_t tap) { return _mm512_set1_epi32(static_cast<int>(tap)); }
+inline Indices load_indices(const uint8_t* p) {
   return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
-inline void store_places(uint8_t* p, Places a) {
+inline void store_indices(uint8_t* p, Indices a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a));
 }
 // Where x is larger than the largest so far, or NaN.
-inline void take_larger(Floats x, Places tap, Floats& largest, Places& places) {
+inline void take_larger(Floats x, Indices tap, Floats& largest, Indices& indices) {
   const __mmask16 larger =
       _mm512_cmp_ps_mask(x.v, largest.v, _CMP_NLE_UQ) &
       (_mm512_cmp_ps_mask(largest.v, largest.v, _CMP_ORD_Q) | _mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q));
   largest.v = _mm512_mask_mov_ps(largest.v, larger, x.v);
-  places = _mm512_mask_mov_epi32(places, larger, tap);
+  indices = _mm512_mask_mov_epi32(indices, larger, tap);
 }
-inline Floats add_where_equal(Places places, Places tap, Floats dy, Floats sum) {
-  return {_mm512_mask_add_ps(sum.v, _mm512_cmpeq_epi32_mask(places, tap), sum.v, dy.v)};
+inline Floats add_where_equal(Indices indices, Indices tap, Floats dy, Floats sum) {
+  return {_mm512_mask_add_ps(sum.v, _mm512_cmpeq_epi32_mask(indices, tap), sum.v, dy.v)};
 }
 #else
-using Places = __m256i;
-inline Places fill_places(int64_t tap) { return _mm256_set1_epi32(static_cast<int>(tap)); }
-inline Places load_places(const uint8_t* p) {
+using Indices = __m256i;
+inline Indices fill_indices(int64_t tap) { return _mm256_set1_epi32(static_cast<int>(tap)); }
+inline Indices load_indices(const uint8_t* p) {
   return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
 }
-inline void store_places(uint8_t* p, Places a) {
+inline void store_indices(uint8_t* p, Indices a) {
   const __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(halves, halves));
 }
-inline void take_larger(Floats x, Places tap, Floats& largest, Places& places) {
+inline void take_larger(Floats x, Indices tap, Floats& largest, Indices& indices) {
   const __m256 known = _mm256_cmp_ps(largest.v, largest.v, _CMP_ORD_Q), odd = _mm256_cmp_ps(x.v, x.v, _CMP_UNORD_Q);
   const __m256 larger = _mm256_and_ps(_mm256_cmp_ps(x.v, largest.v, _CMP_NLE_UQ), _mm256_or_ps(known, odd));
   largest.v = _mm256_blendv_ps(largest.v, x.v, larger);
-  places = _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(places), _mm256_castsi256_ps(tap), larger));
+  indices = _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(indices), _mm256_castsi256_ps(tap), larger));
 }
-inline Floats add_where_equal(Places places, Places tap, Floats dy, Floats sum) {
-  const __m256 equal = _mm256_castsi256_ps(_mm256_cmpeq_epi32(places, tap));
+inline Floats add_where_equal(Indices indices, Indices tap, Floats dy, Floats sum) {
+  const __m256 equal = _mm256_castsi256_ps(_mm256_cmpeq_epi32(indices, tap));
   return {_mm256_blendv_ps(sum.v, _mm256_add_ps(sum.v, dy.v), equal)};
 }
 #endif
@@ -69,23 +69,23 @@ LISSOME_INLINE void pool_max_pixel(const MaxPoolCallOf<T>& call, const T* image,
     const int64_t count = call.channels - c;
     const bool whole = count >= Floats::kWidth;
     Floats largest = fill(-__builtin_inff());
-    Places places = fill_places(rows.begin * w.kernel_width + columns.begin);
+    Indices indices = fill_indices(rows.begin * w.kernel_width + columns.begin);
     for (int64_t kh = rows.begin; kh < rows.end; ++kh) {
       for (int64_t kw = columns.begin; kw < columns.end; ++kw) {
         const T* x =
             image + ((top + kh * w.dilation_height) * w.width + left + kw * w.dilation_width) * call.channels + c;
-        take_larger(whole ? load(x) : load_first(x, count), fill_places(kh * w.kernel_width + kw), largest, places);
+        take_larger(whole ? load(x) : load_first(x, count), fill_indices(kh * w.kernel_width + kw), largest, indices);
       }
     }
     const int64_t at = row * call.channels + c;
     if (whole) {
       store(call.y + at, largest);
-      store_places(call.places + at, places);
+      store_indices(call.indices + at, indices);
     } else {
       store_first(call.y + at, largest, count);
       uint8_t bytes[16];
-      store_places(bytes, places);
-      __builtin_memcpy(call.places + at, bytes, static_cast<size_t>(count));
+      store_indices(bytes, indices);
+      __builtin_memcpy(call.indices + at, bytes, static_cast<size_t>(count));
     }
   }
 }
@@ -127,14 +127,14 @@ LISSOME_INLINE void gather_max_pixel(const MaxPoolGradientCallOf<T>& call, int64
       for (int64_t ow = columns.begin; ow < columns.end; ++ow) {
         const int64_t across = v + w.pad_width - ow * w.stride_width;
         if (across % w.dilation_width != 0) continue;
-        const Places tap = fill_places(down / w.dilation_height * w.kernel_width + across / w.dilation_width);
+        const Indices tap = fill_indices(down / w.dilation_height * w.kernel_width + across / w.dilation_width);
         const int64_t at = ((n * w.out_height + oh) * w.out_width + ow) * call.channels + c;
         if (whole) {
-          sum = add_where_equal(load_places(call.places + at), tap, load(call.dy + at), sum);
+          sum = add_where_equal(load_indices(call.indices + at), tap, load(call.dy + at), sum);
         } else {
           uint8_t bytes[16] = {};
-          __builtin_memcpy(bytes, call.places + at, static_cast<size_t>(count));
-          sum = add_where_equal(load_places(bytes), tap, load_first(call.dy + at, count), sum);
+          __builtin_memcpy(bytes, call.indices + at, static_cast<size_t>(count));
+          sum = add_where_equal(load_indices(bytes), tap, load_first(call.dy + at, count), sum);
         }
       }
     }

@@ -26,7 +26,7 @@ float sum_gradient(const MaxPoolGradientCallOf<T>& call, int64_t pixel, int64_t 
     const int64_t ow = find_window(v, tap % w.kernel_width, w.out_width, w.stride_width, w.pad_width, w.dilation_width);
     if (oh < 0 || ow < 0) continue;
     const int64_t at = ((n * w.out_height + oh) * w.out_width + ow) * call.channels + c;
-    if (call.places[at] == tap) sum += static_cast<float>(widen_portable(call.dy[at]));
+    if (call.indices[at] == tap) sum += static_cast<float>(widen_portable(call.dy[at]));
   }
   return sum;
 }

@@ -34,23 +34,23 @@ void check_dtype(Window window, int64_t channels, uint64_t seed) {
   const int64_t results = w.batch * w.out_height * w.out_width * channels;
   std::vector<T> x, dy, y(static_cast<size_t>(results)), dx(wide.size()), wanted_y, wanted_dx;
   convert(wide, x), convert(numbers.reals(results), dy);
-  std::vector<uint8_t> places(static_cast<size_t>(results)), wanted_places;
+  std::vector<uint8_t> indices(static_cast<size_t>(results)), wanted_indices;
   MaxPoolCallOf<T> pool;
-  pool.x = x.data(), pool.y = y.data(), pool.places = places.data(), pool.channels = channels, pool.window = w;
+  pool.x = x.data(), pool.y = y.data(), pool.indices = indices.data(), pool.channels = channels, pool.window = w;
   kernel_rows("max_pool_indices" + suffix).back().function(&pool, 0, 1);
-  wanted_y = y, wanted_places = places;
+  wanted_y = y, wanted_indices = indices;
   MaxPoolGradientCallOf<T> gradient;
-  gradient.dy = dy.data(), gradient.places = wanted_places.data(), gradient.dx = dx.data();
+  gradient.dy = dy.data(), gradient.indices = wanted_indices.data(), gradient.dx = dx.data();
   gradient.channels = channels, gradient.window = w;
   kernel_rows("max_pool_gradient" + suffix).back().function(&gradient, 0, 1);
   wanted_dx = dx;
   for (const KernelRow& row : kernel_rows("max_pool_indices" + suffix)) {
     if (!can_run(row.isa)) continue;
     CAPTURE(isa_name(row.isa));
-    std::fill(places.begin(), places.end(), uint8_t{99});
+    std::fill(indices.begin(), indices.end(), uint8_t{99});
     for (int part = 0; part < 3; ++part) row.function(&pool, part, 3);
     CHECK(same(y, wanted_y));
-    CHECK(places == wanted_places);
+    CHECK(indices == wanted_indices);
   }
   for (const KernelRow& row : kernel_rows("max_pool_gradient" + suffix)) {
     if (!can_run(row.isa)) continue;
@@ -68,7 +68,7 @@ void check_case(const Window& window, int64_t channels, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("max pooling finds places, and gradients go there") {
+TEST_CASE("max pooling finds indices, and gradients go there") {
   check_case({.batch = 2,
               .height = 8,
               .width = 8,

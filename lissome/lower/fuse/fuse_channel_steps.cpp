@@ -33,7 +33,7 @@ class ChannelFuser {
       if (is_sum_of_two(step)) absorb_affine(step, 0) || absorb_affine(step, 1);
       if (is_relu(step)) absorb_affine(step, 0);
       if (is_threshold(step)) give_mask(step);
-      if (is_step<MaxPoolGradientStep>(step)) give_places(step);
+      if (is_step<MaxPoolGradientStep>(step)) give_indices(step);
     }
     std::erase_if(plan_.steps, [](const PlanStep& step) { return step.kernel.empty(); });
   }
@@ -112,12 +112,12 @@ class ChannelFuser {
   }
 
   // The gradient of max pooling.
-  void give_places(PlanStep& step) {
+  void give_indices(PlanStep& step) {
     const auto pool = read_step<MaxPoolGradientStep>(step);
     std::optional<NormGradient> norm = find_norm_gradient(pool.dx.value);
     if (!norm || !lie_alike(pool.dx.value, norm->affine.y.value)) return;
-    norm->sums.dy = {pool.dy}, norm->sums.places = {pool.places};
-    norm->affine.x = {}, norm->affine.pooled = {pool.dy}, norm->affine.places = {pool.places};
+    norm->sums.dy = {pool.dy}, norm->sums.indices = {pool.indices};
+    norm->affine.x = {}, norm->affine.pooled = {pool.dy}, norm->affine.indices = {pool.indices};
     norm->sums.window = norm->affine.window = pool.window;
     norm->put_back();
     step = {};

@@ -1,5 +1,5 @@
 // Winograd multiplies transformed windows: 36 or 16 numbers in place of 9, and of 16 bits in place of 8. Only timing
-// chooses it, and a finished file holds the larger form, so whoever makes one is told what the speed costs.
+// chooses it, and a finished file holds the larger form, so whoever makes one learns what the speed costs.
 #include <algorithm>
 #include <optional>
 #include <set>

@@ -161,7 +161,7 @@ void Binding::bind_steps(const Plan& plan) {
       binder.require(row.view == (plan.values[static_cast<size_t>(id)].storage == Storage::view), "its result is ",
                      storage_name(plan.values[static_cast<size_t>(id)].storage));
     }
-    check_layouts(binder);
+    check_layouts(binder, row.schema);
     if (row.view) {
       row.bind(binder);
       continue;

@@ -57,28 +57,9 @@ std::string describe_step(const PlanStep& step, int position) {
   return text + ")";
 }
 
-bool StepBinder::has_operand(size_t position) const {
-  return position < step_.operands.size() && step_.operands[position] >= 0;
-}
-
-const PlacedValue& StepBinder::operand(size_t position) const {
-  require(has_operand(position), "operand ", position, " is missing");
-  return parts_.values[static_cast<size_t>(step_.operands[position])];
-}
-
-const PlacedValue& StepBinder::result(size_t position) const {
-  require(position < step_.results.size(), "result ", position, " is missing");
-  return parts_.values[static_cast<size_t>(step_.results[position])];
-}
-
-PlacedValue& StepBinder::result(size_t position) {
-  require(position < step_.results.size(), "result ", position, " is missing");
-  return parts_.values[static_cast<size_t>(step_.results[position])];
-}
-
-const PlacedValue& StepBinder::find_value(int id) const {
-  require(id >= 0, "a value is missing");
-  return parts_.values[static_cast<size_t>(id)];
+const PlacedValue& StepBinder::value(const StepValue& member) const {
+  require(member.value >= 0, "a value is missing");
+  return parts_.values[static_cast<size_t>(member.value)];
 }
 
 PlacedValue& StepBinder::placed(const Result& member) {

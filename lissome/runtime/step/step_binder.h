@@ -94,18 +94,10 @@ class StepBinder {
 
   const PlanStep& step() const { return step_; }
   // A value of the step by its member; invalid_input where it is absent.
-  const PlacedValue& value(const Operand& member) const { return find_value(member.value); }
-  const PlacedValue& value(const OptionalOperand& member) const { return find_value(member.value); }
-  const PlacedValue& value(const Result& member) const { return find_value(member.value); }
-  const PlacedValue& value(const OptionalResult& member) const { return find_value(member.value); }
-  const PlacedValue& value(const OperandList& list, size_t i) const { return find_value(list.values.at(i)); }
+  const PlacedValue& value(const StepValue& member) const;
+  const PlacedValue& value(const OperandList& list, size_t i) const { return value(StepValue{list.values.at(i)}); }
   // The result of a view, to be given a place.
   PlacedValue& placed(const Result& member);
-  const Attributes& attributes() const { return step_.attributes; }
-  bool has_operand(size_t position) const;
-  const PlacedValue& operand(size_t position) const;  // invalid_input when absent
-  PlacedValue& result(size_t position = 0);
-  const PlacedValue& result(size_t position = 0) const;
 
   // Throws invalid_input naming the step.
   template <typename... Parts>
@@ -130,9 +122,8 @@ class StepBinder {
   void point(T* Call::* member, const PlacedValue& value) {
     add_pointer(member_offset(member), value.block, value.offset);
   }
-  template <typename Call, typename T, typename Member>
-    requires std::is_base_of_v<StepValue, Member>
-  void point(T* Call::* pointer, const Member& member) {
+  template <typename Call, typename T>
+  void point(T* Call::* pointer, const StepValue& member) {
     point(pointer, value(member));
   }
   // Element i of an array of pointers.
@@ -179,7 +170,6 @@ class StepBinder {
                                  reinterpret_cast<const std::byte*>(&call));
   }
   BoundStep& bound() { return parts_.steps.back(); }
-  const PlacedValue& find_value(int id) const;
   void set_kernel(std::string_view kernel);
   void add_pointer(uint32_t call_offset, int block, int64_t offset);
   int add_scratch(std::initializer_list<int64_t> factors);
@@ -199,6 +189,8 @@ struct StepRow {
   StepSchema schema = {};
 };
 std::span<const StepRow> step_rows();
+// Throws invalid_input, naming the step, when one of its values does not lie as its rule says.
+void check_layouts(const StepBinder& binder, const StepSchema& schema);
 // Throws invalid_input when there is no such step.
 const StepRow& find_step_row(std::string_view kernel);
 

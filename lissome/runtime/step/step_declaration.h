@@ -16,7 +16,7 @@ StepRow declare_step() {
   row.view = requires { Step::kIsView; };
   row.transfer = requires { Step::kIsTransfer; };
   row.in_place = fields.reusable;
-  row.schema = StepSchema{Step::kKernel, fields.operands, fields.results, fields.attributes};
+  row.schema = StepSchema{fields.operands, fields.results, fields.attributes};
   return row;
 }
 

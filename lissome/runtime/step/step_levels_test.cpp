@@ -4,20 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <map>
-#include <memory>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "lissome/base.h"
-#include "lissome/runtime/session/session.h"
+#include "lissome/kernel/isa/convert_element.h"
 #include "lissome/runtime/step/step_binder.h"
 #include "lissome/runtime/step/step_product_cases.h"
 #include "lissome/runtime/step/step_test_cases.h"
-#include "tests/temporary_folder.h"
 
 using namespace lissome;
 
@@ -37,19 +33,6 @@ std::vector<NamedPlan> list_plans() {
   return plans;
 }
 
-uint16_t to_bf16(float number) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &number, sizeof bits);
-  return static_cast<uint16_t>(bits >> 16);
-}
-
-float from_bf16(uint16_t bits) {
-  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-  float number = 0;
-  std::memcpy(&number, &wide, sizeof number);
-  return number;
-}
-
 // Indices stay below 3, the smallest size that a case has; numbers are positive, as variances must be.
 void fill(Array& array, std::mt19937& random) {
   const auto real = [&] { return std::uniform_real_distribution<float>(0.1F, 1)(random); };
@@ -58,7 +41,7 @@ void fill(Array& array, std::mt19937& random) {
     switch (array.dtype) {
       case Dtype::f32: array.data<float>()[i] = real(); break;
       case Dtype::f64: array.data<double>()[i] = static_cast<double>(real()); break;
-      case Dtype::bf16: array.data<uint16_t>()[i] = to_bf16(real()); break;
+      case Dtype::bf16: array.data<uint16_t>()[i] = narrow_bf16(real()); break;
       case Dtype::i64: array.data<int64_t>()[i] = integer(3); break;
       case Dtype::i32: array.data<int32_t>()[i] = integer(3); break;
       case Dtype::i16: array.data<int16_t>()[i] = static_cast<int16_t>(integer(64) - 32); break;
@@ -82,7 +65,7 @@ void fill(Plan& plan, std::mt19937& random) {
     fill(array.array, random);
   }
   for (const PlanStep& step : plan.steps) {
-    const auto rules = find_step_schema(step.kernel)->operands;
+    const auto rules = find_step_row(step.kernel).schema.operands;
     for (size_t i = 0; i < std::min(rules.size(), step.operands.size()); ++i) {
       if (step.operands[i] < 0 || !stays_zero(step, rules[i])) continue;
       const int array = plan.values[static_cast<size_t>(step.operands[i])].array;
@@ -107,7 +90,7 @@ double read(const Array& array, int64_t i) {
   switch (array.dtype) {
     case Dtype::f32: return static_cast<double>(array.data<float>()[i]);
     case Dtype::f64: return array.data<double>()[i];
-    case Dtype::bf16: return static_cast<double>(from_bf16(array.data<uint16_t>()[i]));
+    case Dtype::bf16: return static_cast<double>(widen_bf16(array.data<uint16_t>()[i]));
     case Dtype::i64: return static_cast<double>(array.data<int64_t>()[i]);
     case Dtype::i32: return static_cast<double>(array.data<int32_t>()[i]);
     case Dtype::i16: return static_cast<double>(array.data<int16_t>()[i]);
@@ -139,12 +122,6 @@ double find_difference(const Array& wanted, const Array& seen) {
   return largest > 0 ? off / largest : off;
 }
 
-std::vector<Array> run(const Plan& plan, int threads) {
-  static const TemporaryFolder folder;
-  Session session(std::make_shared<Plan>(plan), {.threads = threads, .offload_folder = folder.path()});
-  return session.run(std::span<const TensorView>{});
-}
-
 struct Masked {
   explicit Masked(const char* level) { mask_features(level); }
   Masked(const Masked&) = delete;
@@ -163,12 +140,12 @@ TEST_CASE("every kind of step gives on each level of instruction sets what its p
     std::vector<Array> wanted;
     {
       const Masked portable("none");
-      wanted = run(one.plan, 1);
+      wanted = step_cases::run(one.plan, 1);
     }
     for (const char* level : kLevels) {
       const Masked masked(level);
       for (const int threads : {1, 3}) {
-        const std::vector<Array> got = run(one.plan, threads);
+        const std::vector<Array> got = step_cases::run(one.plan, threads);
         REQUIRE(got.size() == wanted.size());
         for (size_t i = 0; i < got.size(); ++i) {
           const PlanStep& step = one.plan.steps.back();

@@ -162,9 +162,9 @@ void add_gradients(std::vector<StepCase>& cases) {
     cases.push_back({kernel, plain, {x, dy}, {make_f32({4, 3, 3, 3})}});
     cases.push_back({kernel, join(plain, {{"splits", int64_t{2}}}), {x, dy}, {make_f32({2, 4, 3, 3, 3})}});
     const TestTensor large = make_image(dtype, {1, 5, 4, 6}), small = make_image(dtype, {1, 5, 2, 3});
-    const TestTensor places = make_image(Dtype::u8, {1, 5, 2, 3});
-    cases.push_back({"max_pool_indices", make_window(2, 2, 0), {large}, {small, places}});
-    cases.push_back({"max_pool_gradient", make_window(2, 2, 0), {small, places}, {large}});
+    const TestTensor indices = make_image(Dtype::u8, {1, 5, 2, 3});
+    cases.push_back({"max_pool_indices", make_window(2, 2, 0), {large}, {small, indices}});
+    cases.push_back({"max_pool_gradient", make_window(2, 2, 0), {small, indices}, {large}});
     cases.push_back({"pool", make_window(2, 2, 0), {large}, {small}});
     cases.push_back(
         {"pool", join(make_window(2, 2, 0), {{"average", int64_t{1}}, {"divisor", int64_t{3}}}), {large}, {small}});

@@ -153,32 +153,23 @@ std::string DtypeSet::describe() const {
   return join(names, " or ");
 }
 
-const StepSchema* find_step_schema(std::string_view kernel) {
-  for (const StepRow& row : step_rows()) {
-    if (row.kernel == kernel) return &row.schema;
-  }
-  return nullptr;
-}
-
 void check_step(const Plan& plan, int step) {
-  const std::string& kernel = plan.steps[static_cast<size_t>(step)].kernel;
-  const StepSchema* schema = find_step_schema(kernel);
-  if (schema == nullptr) throw_error(ErrorKind::invalid_input, "plan: there is no kernel ", quote(kernel));
-  StepChecker(plan, step, *schema).check();
+  const StepRow& row = find_step_row(plan.steps[static_cast<size_t>(step)].kernel);
+  StepChecker(plan, step, row.schema).check();
 }
 
-void check_layouts(const StepBinder& binder) {
-  const StepSchema& schema = *find_step_schema(binder.step().kernel);
-  const auto check = [&](std::string_view what, const ValueRule& rule, const PlacedValue& value) {
+void check_layouts(const StepBinder& binder, const StepSchema& schema) {
+  const auto check = [&](std::string_view what, const ValueRule& rule, int id) {
+    const PlacedValue& value = binder.value(StepValue{id});
     binder.require(lies_as(value, rule.layout), what, " ", quote(rule.name), " of ", format_sizes(value.sizes),
                    " with strides ", format_sizes(value.strides), " is not ", describe_layout(rule.layout));
   };
   const PlanStep& step = binder.step();
   for (size_t i = 0; i < step.operands.size(); ++i) {
     const size_t rule = std::min(i, schema.operands.size() - 1);  // of repeated ones the last
-    if (binder.has_operand(i)) check("operand", schema.operands[rule], binder.operand(i));
+    if (step.operands[i] >= 0) check("operand", schema.operands[rule], step.operands[i]);
   }
-  for (size_t i = 0; i < step.results.size(); ++i) check("result", schema.results[i], binder.result(i));
+  for (size_t i = 0; i < step.results.size(); ++i) check("result", schema.results[i], step.results[i]);
 }
 
 }  // namespace lissome

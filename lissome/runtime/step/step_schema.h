@@ -96,18 +96,11 @@ constexpr AttributeRule texts_rule(std::string_view name) {
 }
 
 struct StepSchema {
-  std::string_view kernel;
   std::span<const ValueRule> operands, results;
   std::span<const AttributeRule> attributes;
 };
 
-// Null when there is no such kernel.
-const StepSchema* find_step_schema(std::string_view kernel);
-
 // Throws invalid_input naming the step and the rule: a value that is missing, too many, or of a dtype or kind that the
 // step does not take; an attribute that is missing, unknown, of another type or out of range.
 void check_step(const Plan& plan, int step);
-// The same for how the values of a bound step lie.
-void check_layouts(const StepBinder& binder);
-
 }  // namespace lissome

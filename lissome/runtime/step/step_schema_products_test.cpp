@@ -160,13 +160,12 @@ TEST_CASE("steps of products and windows bind and run") {
 
 TEST_CASE("every rule of the schema of a product or window, broken once, is refused by name") {
   for (const StepCase& valid : list_product_cases()) {
-    const StepSchema* schema = find_step_schema(valid.kernel);
-    REQUIRE_MESSAGE(schema != nullptr, valid.kernel);
-    for (size_t i = 0; i < schema->operands.size(); ++i) break_operand(valid, schema->operands[i], i);
-    for (size_t i = 0; i < schema->results.size(); ++i) break_result(valid, schema->results[i], i);
-    for (const AttributeRule& rule : schema->attributes) break_attribute(valid, rule);
+    const StepSchema& schema = find_step_row(valid.kernel).schema;
+    for (size_t i = 0; i < schema.operands.size(); ++i) break_operand(valid, schema.operands[i], i);
+    for (size_t i = 0; i < schema.results.size(); ++i) break_result(valid, schema.results[i], i);
+    for (const AttributeRule& rule : schema.attributes) break_attribute(valid, rule);
     StepCase broken = valid;
-    broken.operands.resize(schema->operands.size());
+    broken.operands.resize(schema.operands.size());
     broken.operands.emplace_back(make_f32({1}));
     check_refused(broken, "operand", "one operand more");
     broken = valid;
@@ -178,7 +177,7 @@ TEST_CASE("every rule of the schema of a product or window, broken once, is refu
     if (valid.results.size() < 2) continue;
     broken = valid;
     broken.results.pop_back();
-    check_refused(broken, quote(schema->results.back().name), "one result fewer");
+    check_refused(broken, quote(schema.results.back().name), "one result fewer");
   }
 }
 

@@ -33,15 +33,16 @@ void add_batch_norm(std::vector<StepCase>& cases) {
   const CaseValue c = f32({3}), sums = {Dtype::f64, {kChannelBlocks, 2, 3}};
   for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
     const CaseValue x = {dtype, {2, 3, 4, 4}, kLast}, pooled = {dtype, {2, 3, 2, 2}, kLast};
-    const CaseValue places = {Dtype::u8, {2, 3, 2, 2}, kLast};
+    const CaseValue indices = {Dtype::u8, {2, 3, 2, 2}, kLast};
     cases.push_back(make_case("channel_sums alone", {}, {x}, {sums}));
     cases.push_back(make_case("channel_sums", {}, {x, x, x, c, c, c}, {sums}));
-    cases.push_back(make_case("channel_sums pooled", window, {x, pooled, x, c, c, c, places}, {sums}));
+    cases.push_back(make_case("channel_sums pooled", window, {x, pooled, x, c, c, c, indices}, {sums}));
     cases.push_back(make_case("batch_norm_statistics", {{"momentum", 0.1}, {"epsilon", 1e-5}}, {sums, x, c, c, c, c},
                               {c, c, c, c, c, c}));
     cases.push_back(make_case("batch_norm_gradients", {}, {sums, c, c, x}, {c, c, c, c, c}));
     cases.push_back(make_case("channel_affine", {{"relu", number(1)}}, {x, c, c, x, c, c, x, c, c}, {x}));
-    cases.push_back(make_case("channel_affine pooled", window, {kAbsent, c, c, x, c, c, x, c, c, pooled, places}, {x}));
+    cases.push_back(
+        make_case("channel_affine pooled", window, {kAbsent, c, c, x, c, c, x, c, c, pooled, indices}, {x}));
   }
   cases.push_back(make_case("channel_totals", {}, {sums}, {c}));
 }
@@ -219,9 +220,9 @@ void expand_operand(StepCase& changed, size_t position, const Sizes& sizes) {
   ++changed.at;
 }
 
-std::vector<Array> run(const Plan& plan) {
+std::vector<Array> run(const Plan& plan, int threads) {
   static const TemporaryFolder folder;
-  Session session(std::make_shared<Plan>(plan), {.threads = 1, .offload_folder = folder.path()});
+  Session session(std::make_shared<Plan>(plan), {.threads = threads, .offload_folder = folder.path()});
   return session.run(std::span<const TensorView>{});
 }
 

@@ -10,7 +10,7 @@
 
 #include "lissome/kernel.h"
 #include "lissome/runtime/plan/plan.h"
-#include "lissome/runtime/step/step_schema.h"
+#include "lissome/runtime/step/step_binder.h"
 
 namespace lissome::step_cases {
 
@@ -40,7 +40,7 @@ struct StepCase {
 
   PlanStep& step() { return plan.steps[at]; }
   const PlanStep& step() const { return plan.steps[at]; }
-  const StepSchema& schema() const { return *find_step_schema(step().kernel); }
+  const StepSchema& schema() const { return find_step_row(step().kernel).schema; }
   PlanValue& value(int id) { return plan.values[static_cast<size_t>(id)]; }
   const PlanValue& value(int id) const { return plan.values[static_cast<size_t>(id)]; }
 };
@@ -67,7 +67,7 @@ void set_sizes(StepCase& changed, int id, const Sizes& sizes);
 // In place of operand `position` a view of one element, of these sizes.
 void expand_operand(StepCase& changed, size_t position, const Sizes& sizes);
 
-std::vector<Array> run(const Plan& plan);
+std::vector<Array> run(const Plan& plan, int threads = 1);
 // Of this process: other work of the machine does not count.
 double measure_seconds(const std::function<void()>& what);
 inline constexpr double kSoon = 1;  // seconds; a hang takes hours

@@ -6,6 +6,7 @@
 #include "lissome/train/loop/trainer.h"
 #include "lissome/train/optim/update.h"
 #include "lissome/train/remat/offload_weights.h"
+#include "lissome/train/rewrite/training_passes.h"
 
 namespace lissome {
 namespace {
@@ -43,6 +44,16 @@ StreamedWeights find_streamed_weights(const Program& program, const TrainOptions
   if (place == WeightPlace::memory) return {};
   const OffloadableWeights found = find_offloadable_weights(program, options.update_in_backward);
   return {found.bytes, found.in_step};
+}
+
+StepBudget open_budget(const Program& program, const TrainOptions& options, WeightPlace place) {
+  return {.recompute = options.recompute,
+          .memory = options.memory,
+          .sizes = {},
+          .lossy = options.lossy_activations,
+          .offload_folder = options.offload,
+          .weights = find_streamed_weights(program, options, place),
+          .split_scores = !is_disabled(options.disabled_passes, "split_scores")};
 }
 
 std::string describe_offloaded(const TrainingBytes& bytes) {

@@ -35,6 +35,9 @@ std::vector<WeightPlace> list_weight_places(const Program& program, const TrainO
 // The bytes of weights in a file, as the plan of a step needs them.
 StreamedWeights find_streamed_weights(const Program& program, const TrainOptions& options, WeightPlace place);
 
+// The budget of a step under options.memory, of which nothing is taken yet; the caller sets `sizes`.
+StepBudget open_budget(const Program& program, const TrainOptions& options, WeightPlace place);
+
 // "weights of 512 MiB are kept in a file, at most 64 MiB of them in memory at once"; empty where no weights are.
 std::string describe_offloaded(const TrainingBytes& bytes);
 

@@ -6,7 +6,6 @@
 #include "lissome/train/optim/accumulate.h"
 #include "lissome/train/remat/offload_weights.h"
 #include "lissome/train/rewrite/freeze.h"
-#include "lissome/train/rewrite/training_passes.h"
 #include "lissome/train/step/fit_model.h"
 #include "lissome/train/step/labels.h"
 #include "lissome/train/step/row_order.h"
@@ -24,15 +23,8 @@ std::vector<at::Tensor> repeat_inputs(Dataset data, int64_t count, size_t inputs
   return take_inputs(data, 0, count, inputs);
 }
 
-StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& inputs, const TrainOptions& options,
-                       StreamedWeights weights) {
-  StepBudget budget{.recompute = options.recompute,
-                    .memory = trial.memory - trial.beside(),
-                    .sizes = {},
-                    .lossy = options.lossy_activations,
-                    .offload_folder = options.offload,
-                    .weights = weights,
-                    .split_scores = !is_disabled(options.disabled_passes, "split_scores")};
+StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& inputs, StepBudget budget) {
+  budget.memory -= trial.beside();
   if (budget.memory <= 0) {
     throw_error(ErrorKind::over_budget, "a training step does not fit into ", format_bytes(trial.memory),
                 ": weights, gradients, optimizer states and a batch take ", format_bytes(trial.beside()),
@@ -63,7 +55,7 @@ BudgetTrial try_with_weights(const Program& program, const std::vector<at::Tenso
   step_options.precision = options.precision.value();
   step_options.at_once = options.batch;
   step_options.step = {.threads = options.threads,
-                       .budget = make_budget(trial, inputs, options, find_streamed_weights(program, options, place)),
+                       .budget = make_budget(trial, inputs, open_budget(program, options, place)),
                        .outputs = false,
                        .give_gradients = options.update_in_backward,
                        .disabled_passes = options.disabled_passes};

@@ -28,18 +28,8 @@ constexpr TrainingPass kTrainingPasses[] = {
 };
 
 PassResult run_one(const TrainingPass& pass, Program& program) {
-  const Span span("train.pass." + std::string(pass.name));
-  const Stopwatch watch;
-  const Program before = program;
-  PassResult result;
-  result.name = pass.name;
-  result.rewrites = pass.run(program);
-  if (result.rewrites > 0) {
-    verify_program(program, Stage::imported);  // the exact passes and lowering remove unread nodes
-    result.diff = diff_programs(before, program);
-  }
-  result.seconds = watch.seconds();
-  return result;
+  // The exact passes and lowering remove what nothing reads.
+  return run_watched(pass.name, program, pass.run, [&](const Program&) { verify_program(program, Stage::imported); });
 }
 
 }  // namespace
@@ -51,20 +41,10 @@ const TrainingPass* find_training_pass(std::string_view name) {
   return found == std::end(kTrainingPasses) ? nullptr : found;
 }
 
-bool is_disabled(const std::vector<std::string>& disabled, std::string_view pass) {
-  return std::ranges::find(disabled, pass) != disabled.end();
-}
-
 void check_training_passes(const std::vector<std::string>& disabled) {
   std::vector<std::string> known;
   for (const TrainingPass& pass : kTrainingPasses) known.emplace_back(pass.name);
-  for (const std::string& name : disabled) {
-    if (find_training_pass(name) != nullptr) continue;
-    const std::string nearest = find_nearest(name, known);
-    throw_error(ErrorKind::usage, "there is no training pass '", name, "'",
-                nearest.empty() ? std::string() : "; did you mean '" + nearest + "'?",
-                "\nTraining passes: ", join(known, ", "));
-  }
+  check_pass_names("training pass", known, disabled);
 }
 
 void run_training_passes(TrainingStage stage, Program& program, const std::vector<std::string>& disabled,

@@ -31,7 +31,6 @@ struct TrainingPass {
 std::span<const TrainingPass> list_training_passes();
 const TrainingPass* find_training_pass(std::string_view name);  // null when absent
 
-bool is_disabled(const std::vector<std::string>& disabled, std::string_view pass);
 // Throws usage, suggesting the nearest name, if one of these is not a training pass.
 void check_training_passes(const std::vector<std::string>& disabled);
 

@@ -2,7 +2,6 @@
 #include "lissome/train/step/make_batch_step.h"
 
 #include "lissome/train/budget/training_bytes.h"
-#include "lissome/train/rewrite/training_passes.h"
 
 namespace lissome {
 namespace {
@@ -32,13 +31,7 @@ bool is_planned(const TrainOptions& options) {
 // The budget of a step on so many samples: the memory that inputs, weights and states leave.
 StepBudget make_budget(const Program& with_loss, const TrainOptions& options, const std::vector<at::Tensor>& examples,
                        int64_t batch, WeightPlace place) {
-  StepBudget budget{.recompute = options.recompute,
-                    .memory = options.memory,
-                    .sizes = {},
-                    .lossy = options.lossy_activations,
-                    .offload_folder = options.offload,
-                    .weights = find_streamed_weights(with_loss, options, place),
-                    .split_scores = !is_disabled(options.disabled_passes, "split_scores")};
+  StepBudget budget = open_budget(with_loss, options, place);
   const TrainingBytes beside = count_training_bytes(with_loss, options, place);
   budget.memory -= beside.total();
   for (const at::Tensor& example : examples) {

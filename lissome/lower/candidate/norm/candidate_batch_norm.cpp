@@ -198,7 +198,8 @@ std::string refuse_pool_form(const PlanBuilder& builder, const Node& node) {
 
 }  // namespace
 
-// Indices as torch has them are not made: places in the window are, which only the gradient understands.
+// Indices in the image, as torch has them, are not made: indices of taps in the window are, which only the gradient
+// understands.
 std::string refuse_max_pool_indices(const PlanBuilder& builder, const Node& node) {
   const Dtype dtype = dtype_of_rows(builder, node.argument("self"));
   const std::string refusal = first_refusal({refuse_tensor(builder, node.argument("self"), dtype),
@@ -208,7 +209,7 @@ std::string refuse_max_pool_indices(const PlanBuilder& builder, const Node& node
   for (const Node* reader : find_readers(builder.program(), node.results.at(1))) {
     if (!reader->is("aten::max_pool2d_with_indices_backward")) return "its indices are read by " + reader->op.name();
     const std::string refused = refuse_max_pool_gradient_form(builder, *reader);
-    if (!refused.empty()) return "its gradient cannot read places: " + refused;
+    if (!refused.empty()) return "its gradient cannot read indices: " + refused;
   }
   return refuse_pool_form(builder, node);
 }
@@ -219,7 +220,7 @@ void emit_max_pool_indices(PlanBuilder& builder, const Node& node) {
   step.x = {builder.use_dense(node.argument("self"), node, Format::channels_last)};
   builder.program().value(node.results.at(1)).type.dtype = Dtype::u8;
   step.y = {builder.make(node.results.at(0), Storage::arena, Format::channels_last)};
-  step.places = {builder.make(node.results.at(1), Storage::arena, Format::channels_last)};
+  step.indices = {builder.make(node.results.at(1), Storage::arena, Format::channels_last)};
   builder.add_step(step, node);
 }
 
@@ -238,7 +239,7 @@ void emit_max_pool_gradient(PlanBuilder& builder, const Node& node) {
   MaxPoolGradientStep step;
   step.window = read_pool_window(node, 2);
   step.dy = {builder.use_dense(node.argument("grad_output"), node, Format::channels_last)};
-  step.places = {builder.use(node.argument("indices"))};
+  step.indices = {builder.use(node.argument("indices"))};
   step.dx = {builder.make(node.result(), Storage::arena, Format::channels_last)};
   builder.add_step(step, node);
 }

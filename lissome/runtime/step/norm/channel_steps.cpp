@@ -23,13 +23,13 @@ void point_mask_map(StepBinder& binder, const Step& step, int64_t channels) {
 
 // The window of the pooling that made something like `dy` of something like `x`.
 Window read_pooled(const StepBinder& binder, const WindowFields& fields, const PlacedValue& dy, const PlacedValue& x,
-                   const OptionalOperand& places) {
+                   const OptionalOperand& indices) {
   Window window;
   const WindowSizes sizes = read_window(binder, fields, x, dy, window);
   binder.require(sizes.in_channels == sizes.out_channels, "channels differ");
   binder.require(window.kernel_height * window.kernel_width <= 255, "the window has more than 255 taps");
   binder.require_dtype(dy, x.dtype);
-  binder.require_sizes(binder.value(places), dy.sizes);
+  binder.require_sizes(binder.value(indices), dy.sizes);
   return window;
 }
 
@@ -39,9 +39,9 @@ void bind_sums_of(StepBinder& binder, const ChannelSumsStep& step, const PlacedV
   Call call;
   const ChannelRows rows = read_channel_rows(binder, first);
   call.rows = rows.rows, call.channels = rows.channels;
-  binder.require(!step.places || (step.dy && step.x), "places need x and dy");
-  if (step.places) call.window = read_pooled(binder, step.window, binder.value(step.dy), first, step.places);
-  if (step.dy && !step.places) require_rows_like(binder, binder.value(step.dy), first);
+  binder.require(!step.indices || (step.dy && step.x), "indices need x and dy");
+  if (step.indices) call.window = read_pooled(binder, step.window, binder.value(step.dy), first, step.indices);
+  if (step.dy && !step.indices) require_rows_like(binder, binder.value(step.dy), first);
   for (const OptionalOperand& like : {step.x, step.mask}) {
     if (like) require_rows_like(binder, binder.value(like), first);
   }
@@ -53,7 +53,7 @@ void bind_sums_of(StepBinder& binder, const ChannelSumsStep& step, const PlacedV
   if (step.mask) binder.point(&Call::mask, step.mask);
   point_channels(binder, step.mean, rows.channels, &Call::mean);
   point_mask_map<Call>(binder, step, rows.channels);
-  if (step.places) binder.point(&Call::places, step.places);
+  if (step.indices) binder.point(&Call::indices, step.indices);
   binder.point(&Call::sums, step.sums);
   binder.set_work(0, 2.0 * sizeof(T) * static_cast<double>(first.elements()));
 }
@@ -79,15 +79,15 @@ template <typename T>
 void bind_affine_of(StepBinder& binder, const ChannelAffineStep& step, std::string_view kernel) {
   using Call = ChannelAffineCallOf<T>;
   const bool pooled = !step.x;
-  binder.require(pooled == bool(step.pooled) && pooled == bool(step.places),
-                 "it takes either x, or what was pooled and places");
+  binder.require(pooled == bool(step.pooled) && pooled == bool(step.indices),
+                 "it takes either x, or what was pooled and indices");
   const PlacedValue& x = binder.value(pooled ? step.pooled : step.x);
   const PlacedValue& y = binder.value(step.y);
   Call call;
   const ChannelRows rows = read_channel_rows(binder, y);
   call.rows = rows.rows, call.channels = rows.channels;
   call.relu = step.relu;
-  if (pooled) call.window = read_pooled(binder, step.window, x, y, step.places);
+  if (pooled) call.window = read_pooled(binder, step.window, x, y, step.indices);
   if (!pooled) require_rows_like(binder, x, y);
   for (const OptionalOperand& like : {step.z, step.mask}) {
     if (like) require_rows_like(binder, binder.value(like), y);
@@ -101,7 +101,7 @@ void bind_affine_of(StepBinder& binder, const ChannelAffineStep& step, std::stri
   point_channels(binder, step.z_center, rows.channels, &Call::z_center);
   if (step.mask) binder.point(&Call::mask, step.mask);
   point_mask_map<Call>(binder, step, rows.channels);
-  if (pooled) binder.point(&Call::places, step.places);
+  if (pooled) binder.point(&Call::indices, step.indices);
   binder.point(&Call::y, y);
   binder.set_work(0, 3.0 * sizeof(T) * static_cast<double>(y.elements()));
 }

@@ -11,11 +11,11 @@ inline constexpr DtypeSet kRowDtypes = {Dtype::f32, Dtype::bf16};
 
 // sums [kChannelBlocks, 2, channels] over blocks of rows. Without dy: of x - x[0] and of its square. With dy: of dy and
 // of dy * (x - mean), the latter 0 without x. Where `mask`, or mask_scale * mask + mask_shift where these are given, is
-// not above zero, dy counts as 0. x, dy and mask are [batch, channels, ...]. With `places`, which max_pool_indices
+// not above zero, dy counts as 0. x, dy and mask are [batch, channels, ...]. With `indices`, which max_pool_indices
 // made, dy is the gradient of what was max pooled behind x, and `window` is that of the pooling.
 struct ChannelSumsStep {
   static constexpr std::string_view kKernel = "channel_sums";
-  OptionalOperand x, dy, mask, mean, mask_scale, mask_shift, places;
+  OptionalOperand x, dy, mask, mean, mask_scale, mask_shift, indices;
   Result sums;
   WindowFields window;
 
@@ -27,7 +27,7 @@ struct ChannelSumsStep {
     fields.operand("mean", step.mean, {Dtype::f32});
     fields.operand("mask scale", step.mask_scale, {Dtype::f32});
     fields.operand("mask shift", step.mask_shift, {Dtype::f32});
-    fields.operand("places", step.places, {Dtype::u8}, ValueLayout::channels_last);
+    fields.operand("indices", step.indices, {Dtype::u8}, ValueLayout::channels_last);
     fields.result("sums", step.sums, {Dtype::f64});
     WindowFields::describe_ungrouped(step.window, fields);
   }
@@ -48,13 +48,13 @@ struct ChannelTotalsStep {
 
 // y = activate(scale * x + z_scale * (z - z_center) + shift), with ReLU where `relu` says so. Where there is no z_scale
 // it counts as 1, without z_center as 0; without z that term is absent. x counts as 0 where a mask says so, as dy does
-// in channel_sums. In place of x there may be the gradient of what was max pooled, `pooled`, with `places`; y must not
+// in channel_sums. In place of x there may be the gradient of what was max pooled, `pooled`, with `indices`; y must not
 // lie in its memory.
 struct ChannelAffineStep {
   static constexpr std::string_view kKernel = "channel_affine";
   OptionalOperand x;
   Operand scale, shift;
-  OptionalOperand z, z_scale, z_center, mask, mask_scale, mask_shift, pooled, places;
+  OptionalOperand z, z_scale, z_center, mask, mask_scale, mask_shift, pooled, indices;
   Result y;
   WindowFields window;  // of the pooling
   bool relu = false;
@@ -71,7 +71,7 @@ struct ChannelAffineStep {
     fields.operand("mask scale", step.mask_scale, {Dtype::f32});
     fields.operand("mask shift", step.mask_shift, {Dtype::f32});
     fields.operand("pooled", step.pooled, kRowDtypes, ValueLayout::channels_last);
-    fields.operand("places", step.places, {Dtype::u8}, ValueLayout::channels_last);
+    fields.operand("indices", step.indices, {Dtype::u8}, ValueLayout::channels_last);
     fields.result("y", step.y, kRowDtypes, ValueLayout::channels_last);
     WindowFields::describe_ungrouped(step.window, fields);
     fields.flag("relu", step.relu);

@@ -1,6 +1,7 @@
 #include "lissome/runtime/step/norm/softmax_steps.h"
 
 #include "lissome/runtime/step/norm/softmax_width.h"
+#include "lissome/runtime/step/require_elements.h"
 #include "lissome/runtime/step/step_declaration.h"
 #include "lissome/runtime/step/step_families.h"
 
@@ -24,8 +25,7 @@ void bind_softmax(StepBinder& binder, const SoftmaxStep& step) {
 void bind_softmax_bf16(StepBinder& binder, const SoftmaxBf16Step& step) {
   const PlacedValue& x = binder.value(step.x);
   const PlacedValue& y = binder.value(step.y);
-  binder.require(y.elements() == x.elements(), "an operand or result has ", y.elements(), " elements, must have ",
-                 x.elements());
+  require_elements(binder, y, x.elements());
   SoftmaxBf16Call call;
   call.width = x.sizes.empty() ? 1 : x.sizes.back();
   call.rows = call.width > 0 ? x.elements() / call.width : 0;

@@ -44,11 +44,11 @@ void bind_max_indices(StepBinder& binder, const MaxPoolIndicesStep& step, std::s
   const PlacedValue& y = binder.value(step.y);
   Call call;
   call.channels = read_max_window(binder, step.window, x, y, call.window);
-  binder.require_sizes(binder.value(step.places), y.sizes);
+  binder.require_sizes(binder.value(step.indices), y.sizes);
   binder.set_call(kernel, call);
   binder.point(&Call::x, step.x);
   binder.point(&Call::y, step.y);
-  binder.point(&Call::places, step.places);
+  binder.point(&Call::indices, step.indices);
   binder.set_work(0, static_cast<double>(4 * x.elements() + 5 * y.elements()));
 }
 
@@ -60,10 +60,10 @@ void bind_max_gradient(StepBinder& binder, const MaxPoolGradientStep& step, std:
   Call call;
   call.channels = read_max_window(binder, step.window, dx, dy, call.window);
   binder.require(dy.elements() > 0 || dx.elements() == 0, "dy is empty");
-  binder.require_sizes(binder.value(step.places), dy.sizes);
+  binder.require_sizes(binder.value(step.indices), dy.sizes);
   binder.set_call(kernel, call);
   binder.point(&Call::dy, step.dy);
-  binder.point(&Call::places, step.places);
+  binder.point(&Call::indices, step.indices);
   binder.point(&Call::dx, step.dx);
   binder.set_work(0, static_cast<double>(4 * dx.elements() + 5 * dy.elements()));
 }

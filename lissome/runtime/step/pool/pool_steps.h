@@ -27,11 +27,11 @@ struct PoolStep {
   }
 };
 
-// The same maximum with where it stands: `places` is as y, of the window's taps, counted row by row.
+// The same maximum with where it stands: `indices` is as y, of the window's taps, counted row by row.
 struct MaxPoolIndicesStep {
   static constexpr std::string_view kKernel = "max_pool_indices";
   Operand x;
-  Result y, places;
+  Result y, indices;
   WindowFields window;
 
   template <typename Self, typename Fields>
@@ -39,7 +39,7 @@ struct MaxPoolIndicesStep {
     constexpr DtypeSet kImages = {Dtype::f32, Dtype::bf16};
     fields.operand("x", step.x, kImages, ValueLayout::channels_last);
     fields.result("y", step.y, kImages, ValueLayout::channels_last);
-    fields.result("places", step.places, {Dtype::u8}, ValueLayout::channels_last);
+    fields.result("indices", step.indices, {Dtype::u8}, ValueLayout::channels_last);
     WindowFields::describe_ungrouped(step.window, fields);
   }
 };
@@ -47,7 +47,7 @@ struct MaxPoolIndicesStep {
 // dx: each number is the sum of dy of the windows whose largest it was.
 struct MaxPoolGradientStep {
   static constexpr std::string_view kKernel = "max_pool_gradient";
-  Operand dy, places;
+  Operand dy, indices;
   Result dx;
   WindowFields window;
 
@@ -55,7 +55,7 @@ struct MaxPoolGradientStep {
   static void describe(Self& step, Fields& fields) {
     constexpr DtypeSet kImages = {Dtype::f32, Dtype::bf16};
     fields.operand("dy", step.dy, kImages, ValueLayout::channels_last);
-    fields.operand("places", step.places, {Dtype::u8}, ValueLayout::channels_last);
+    fields.operand("indices", step.indices, {Dtype::u8}, ValueLayout::channels_last);
     fields.result("dx", step.dx, kImages, ValueLayout::channels_last);
     WindowFields::describe_ungrouped(step.window, fields);
   }
