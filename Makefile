@@ -1,7 +1,7 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
-#   make demo | demo-train | test | docs-test | build | bench | format | sanitize | sanitize-files | fuzz | clean
+#   make demo | demo-train | test | docs-test | build | bench | format | duplicates | sanitize | sanitize-files | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test docs-test demo demo-train bench bench-full bench-shared bench-train format sanitize sanitize-files fuzz clean
+.PHONY: help build test docs-test demo demo-train bench bench-full bench-shared bench-train format duplicates sanitize sanitize-files fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
@@ -62,6 +62,12 @@ bench-train: ## compare steps of training with eager PyTorch and torch.compile, 
 format: ## clang-format over all C++ files
 	@tools/setup format
 	git ls-files '*.cpp' '*.h' '*.cu' | xargs clang-format-19 -i
+
+duplicates: ## places outside of tests that share ten equal lines or more; none is allowed
+	@tools/setup duplicates
+	@.cache/jscpd/node_modules/.bin/jscpd --min-lines 10 --min-tokens 20 --mode weak --noSymlinks --exitCode 1 \
+	  --ignore '**/*_test.cpp,**/*_cases.cpp,**/*.md,**/*.txt,**/*.json' --reporters console \
+	  lissome bench examples tools cmake
 
 sanitize: ## unit tests under the address and undefined-behaviour sanitizers; what runs in parallel under the thread sanitizer
 	@tools/setup test

@@ -14,11 +14,11 @@ import random
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 
 import numpy
+from engines import read_outputs
 
 HERE = pathlib.Path(__file__).parent
 RESAMPLES = 2000
@@ -72,11 +72,7 @@ class Worker:
         return [int(word) / 1e6 for word in answer]
 
     def read_outputs(self) -> numpy.ndarray:
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "outputs.npz"
-            self.ask("outputs", path)
-            with numpy.load(path) as file:
-                return file["output"]
+        return read_outputs(self.ask)
 
     def stop(self) -> None:
         self.process.stdin.close()

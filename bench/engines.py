@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy
@@ -76,6 +77,15 @@ class Place:
         return [str(self.python), script, engine.name, str(folder), str(folder / inputs), str(self.threads)]
 
 
+def read_outputs(ask: Callable[[str, pathlib.Path], str]) -> numpy.ndarray:
+    """What a process answers to all inputs of its file; `ask` sends a line to it and waits for the answer."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "outputs.npz"
+        ask("outputs", path)
+        with numpy.load(path) as file:
+            return file["output"]
+
+
 def end_with_parent() -> None:
     """A stopped process would never notice that nobody asks any more."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -121,11 +131,7 @@ class Process:
         return [int(word) / 1e6 for word in self.ask("run", warm_up + runs).split()[warm_up:]]
 
     def read_outputs(self) -> numpy.ndarray:
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "outputs.npz"
-            self.ask("outputs", path)
-            with numpy.load(path) as file:
-                return file["output"]
+        return read_outputs(self.ask)
 
     def stop(self) -> None:
         self.process.kill()
