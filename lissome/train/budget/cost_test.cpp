@@ -8,14 +8,13 @@
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <set>
 
 #include "lissome/differentiate.h"
 #include "lissome/footprint.h"
 #include "lissome/lower.h"
-#include "lissome/measure.h"
 #include "lissome/pass.h"
+#include "lissome/train/budget/facts/step_memory.h"
 #include "lissome/train/rewrite/lift_weights.h"
 #include "lissome/train/step/loss.h"
 
@@ -75,34 +74,6 @@ TEST_CASE("what is alive at most in the model of a step is what its plan lays ou
   const auto peak = static_cast<double>(judge_schedule(facts.model, make_plain_schedule(facts.model), 0).peak);
   CHECK(peak == doctest::Approx(static_cast<double>(find_footprint(plan, sizes, 2).arena_bytes)).epsilon(0.03));
   CHECK(predict_memory(facts, make_plain_schedule(facts.model), plan, sizes, 2).held == 0);
-}
-
-TEST_CASE("what nodes take, one by one, is what a step takes, where a node became several steps too") {
-  const Program program = parse_program(R"(
-    dim n in 1..8
-    input %x: f32[n, 32, 64, 64]
-    input %w: f32[32, 32, 3, 3]
-    %c: f32[n, 32, 64, 64] = aten::convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
-    return %c
-  )");
-  LowerOptions options;
-  options.effort = Effort::fast;
-  const Plan plan = lower_program(program, options);
-  CHECK(plan.steps.size() >= 3);  // layouts and weights are changed in steps of their own
-  const std::vector<at::Tensor> inputs = {at::randn({8, 32, 64, 64}), at::randn({32, 32, 3, 3})};
-  std::vector<TensorView> views;
-  for (const at::Tensor& input : inputs)
-    views.push_back({Dtype::f32, input.sizes().vec(), input.strides().vec(), input.data_ptr()});
-  Session session(std::make_shared<Plan>(plan), {.threads = 1});
-  double least = INFINITY;
-  for (int i = 0; i < 20; ++i) {
-    const Stopwatch watch;
-    session.run(views);
-    least = std::min(least, watch.seconds());
-  }
-  const std::vector<double> seconds = measure_nodes({&program, &plan, 1, {}}, inputs).nodes;
-  REQUIRE(seconds.size() == 1);
-  CHECK(seconds[0] > 0.75 * least);  // a busy machine can only make it more
 }
 
 TEST_CASE("a node reads what its kernels read: sizes alone, and masks that are made anew, keep nothing") {

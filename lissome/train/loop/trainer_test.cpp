@@ -7,64 +7,19 @@
 #include <ATen/ops/ones.h>
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
+#include "lissome/train/loop/test_line.h"
 #include "lissome/train/step/training_step.h"
 #include "tests/expect_error.h"
 #include "tests/temporary_folder.h"
 
 using namespace lissome;
 
-namespace {
-
-constexpr int64_t kSamples = 40;
-
-NamedArray make_floats(const std::string& name, Sizes sizes, const std::function<float(int64_t)>& value) {
-  NamedArray named{name, make_array(Dtype::f32, std::move(sizes))};
-  for (int64_t i = 0; i < named.array.elements(); ++i) named.array.data<float>()[i] = value(i);
-  return named;
-}
-
-// x in [-1, 1], target 2 * x + 1.
-Dataset make_line(float slope = 2) {
-  const auto x = [](int64_t i) { return static_cast<float>(i) / (kSamples / 2) - 1; };
-  return make_dataset({make_floats("x", {kSamples, 1}, x),
-                       make_floats("labels", {kSamples, 1}, [&](int64_t i) { return slope * x(i) + 1; })},
-                      {.labels = "labels"}, "line");
-}
-
-// Weights of its own, since training changes them.
-Program make_model() {
-  return parse_program(
-      "dim n in 1..64\n"
-      "input %x: f32[n, 1]\n"
-      "parameter @w: f32[1, 1] = 0.5\n"
-      "parameter @b: f32[1] = 0.0\n"
-      "%y: f32[n, 1] = aten::linear(%x, @w, @b)\n"
-      "return %y\n");
-}
-
-TrainOptions make_options() {
-  TrainOptions options;
-  options.loss.kind = LossKind::mse;
-  options.optimizer = Sgd{.lr = 0.2, .momentum = 0.5};
-  options.epochs = 30, options.batch = 7;
-  return options;
-}
-
-float read_one(const Program& program, const std::string& name) {
-  return program.find_weight(name)->tensor.flatten()[0].item().toFloat();
-}
-
-}  // namespace
-
 TEST_CASE("a line is found, the same one with the same seed, another way with another") {
   const Dataset data = make_line();
-  TrainOptions options = make_options();
-  const Trained trained = train(make_model(), data, &data, options);
+  TrainOptions options = make_line_options();
+  const Trained trained = train(make_line_model(), data, &data, options);
   CHECK(read_one(trained.program, "w") == doctest::Approx(2).epsilon(0.01));
   CHECK(read_one(trained.program, "b") == doctest::Approx(1).epsilon(0.01));
   REQUIRE(trained.record.epochs.size() == 30);
@@ -72,7 +27,7 @@ TEST_CASE("a line is found, the same one with the same seed, another way with an
   CHECK(*trained.record.epochs.back().validation_loss < 1e-3);
   CHECK(trained.record.epochs.back().validation_metrics.at(0).first == "mean_absolute_error");
   options.epochs = 1;
-  const auto train_once = [&] { return read_one(train(make_model(), data, nullptr, options).program, "w"); };
+  const auto train_once = [&] { return read_one(train(make_line_model(), data, nullptr, options).program, "w"); };
   const float first = train_once();
   CHECK(train_once() == first);
   options.seed = 1;
@@ -81,172 +36,35 @@ TEST_CASE("a line is found, the same one with the same seed, another way with an
 
 TEST_CASE("batches may come from a source, beside the first samples of it") {
   const Dataset data = make_line();
-  TrainOptions options = make_options();
+  TrainOptions options = make_line_options();
   options.epochs = 3;
-  const Trained wanted = train(make_model(), data, nullptr, options);
+  const Trained wanted = train(make_line_model(), data, nullptr, options);
   Dataset first = data;
   first.rows.resize(7);
   options.batches.source = make_source(data);
   options.batches.workers = 2;
-  const Trained seen = train(make_model(), first, nullptr, options);
+  const Trained seen = train(make_line_model(), first, nullptr, options);
   CHECK(seen.record.steps == wanted.record.steps);
   CHECK(read_one(seen.program, "w") == read_one(wanted.program, "w"));
   first.rows.resize(6);
-  EXPECT_ERROR(invalid_input, train(make_model(), first, nullptr, options), "the first 6 samples",
+  EXPECT_ERROR(invalid_input, train(make_line_model(), first, nullptr, options), "the first 6 samples",
                "at least a batch, 7");
-}
-
-namespace {
-
-// A disk that becomes slow.
-class TiringSource : public BatchSource {
- public:
-  explicit TiringSource(Dataset data) : source_(make_source(std::move(data))) {}
-  int64_t samples() const override { return source_->samples(); }
-  void take(std::span<const int64_t> samples, Batch& batch) const override {
-    if (++taken_ > 400) std::this_thread::sleep_for(std::chrono::milliseconds(8));
-    source_->take(samples, batch);
-  }
-
- private:
-  std::shared_ptr<const BatchSource> source_;
-  mutable std::atomic<int> taken_ = 0;
-};
-
-}  // namespace
-
-TEST_CASE("workers are tuned once more when batches become slow") {
-  const Dataset data = make_line();
-  TrainOptions options = make_options();
-  options.epochs = 80, options.batch = 2;
-  options.monitor.window = 10;
-  GradientHooks hooks;
-  hooks.add("w", [](const std::string&, const at::Tensor& gradient) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    return gradient;
-  });
-  options.gradient_hooks = &hooks;
-  const auto list_notes = [&] {
-    options.batches.source = std::make_shared<TiringSource>(data);
-    std::string notes;
-    for (const std::string& note : train(make_model(), data, nullptr, options).record.notes) notes += note + "\n";
-    return notes;
-  };
-  const std::string notes = list_notes();
-  const size_t slow = notes.find("training waits for data"), anew = notes.find("tried anew");
-  REQUIRE(slow != std::string::npos);
-  REQUIRE(anew != std::string::npos);
-  CHECK(notes.find("in the training loop") < slow);
-  CHECK(notes.find("by 4 workers", anew) != std::string::npos);
-  options.batches.workers = 0;
-  options.epochs = 25;
-  const std::string asked = list_notes();
-  CHECK(asked.find("training waits for data") != std::string::npos);
-  CHECK(asked.find("tried anew") == std::string::npos);
-}
-
-namespace {
-
-// A product of the batch with itself: twice the samples, four times the work.
-Program make_quadratic(int64_t width) {
-  const std::string wide = std::to_string(width);
-  return parse_program(
-      "dim n in 1..1024\n"
-      "input %x: f32[n, " +
-      wide +
-      "]\n"
-      "parameter @w: f32[1, " +
-      wide +
-      "] = 0.001\n"
-      "parameter @b: f32[1] = 0.0\n"
-      "%s: f32[n, n] = aten::linear(%x, %x, none)\n"
-      "%m: f32[n, " +
-      wide +
-      "] = aten::matmul(%s, %x)\n"
-      "%y: f32[n, 1] = aten::linear(%m, @w, @b)\n"
-      "return %y\n");
-}
-
-Dataset make_wide(int64_t samples, int64_t width) {
-  return make_dataset({make_floats("x", {samples, width}, [](int64_t i) { return static_cast<float>(i % 7) * 1e-3f; }),
-                       make_floats("labels", {samples, 1}, [](int64_t i) { return static_cast<float>(i % 3); })},
-                      {.labels = "labels"}, "wide");
-}
-
-std::string join(const std::vector<std::string>& notes) {
-  std::string text;
-  for (const std::string& note : notes) text += note + "\n";
-  return text;
-}
-
-}  // namespace
-
-TEST_CASE("when steps are slower than the target, an automatic batch runs fewer samples at once if that is faster") {
-  const Dataset data = make_wide(1024, 512);
-  TrainOptions options = make_options();
-  options.optimizer = Sgd{.lr = 1e-6};
-  options.epochs = 3, options.batch = 0;
-  options.monitor = {.window = 2, .target_step_seconds = 1e-9};
-  const TrainRecord record = train(make_quadratic(512), data, nullptr, options).record;
-  const std::string notes = join(record.notes);
-  CHECK_MESSAGE(notes.find("a batch by 512 samples at once takes 0.") != std::string::npos, notes);
-  CHECK(record.batch < 1024);
-  CHECK(notes.find(std::to_string(record.batch) + " samples run at once from now on") != std::string::npos);
-  CHECK(record.steps == 3);  // an update sees as many samples as before
-  options.batch = 1024;
-  const TrainRecord asked = train(make_quadratic(512), data, nullptr, options).record;
-  CHECK(join(asked.notes).find("no setting of a step is automatic") != std::string::npos);
-  CHECK(asked.batch == 1024);
-}
-
-TEST_CASE(
-    "when steps are slower than the target, an automatic precision is measured again, and a snapshot names the "
-    "choice") {
-  const Dataset data = make_wide(256, 512);
-  const TemporaryFolder folder;
-  const auto make_wide_model = [] {
-    return parse_program(
-        "dim n in 1..64\n"
-        "input %x: f32[n, 512]\n"
-        "parameter @v: f32[1024, 512] = 0.001\n"
-        "parameter @w: f32[1, 1024] = 0.001\n"
-        "%h: f32[n, 1024] = aten::linear(%x, @v, none)\n"
-        "%y: f32[n, 1] = aten::linear(%h, @w, none)\n"
-        "return %y\n");
-  };
-  TrainOptions options = make_options();
-  options.optimizer = Sgd{.lr = 1e-6};
-  options.epochs = 1, options.batch = 64;
-  options.snapshots = SnapshotOptions{.folder = folder.path() + "/s", .every_steps = 1};
-  train(make_wide_model(), data, nullptr, options);
-  options.precision.reset();
-  options.resume = options.snapshots->folder;
-  options.epochs = 3;
-  options.monitor = {.window = 2, .target_step_seconds = 1e-9};
-  const std::string notes = join(train(make_wide_model(), data, nullptr, options).record.notes);
-  CHECK_MESSAGE(notes.find("the precision is f32, as in the snapshot") != std::string::npos, notes);
-  const bool changed = notes.find("the precision is bf16 from now on: a step in bf16 takes 0.") != std::string::npos;
-  CHECK_MESSAGE(changed != (notes.find("the precision stays f32: a step in bf16 takes") != std::string::npos), notes);
-  options.epochs = 4;
-  const std::string later = join(train(make_wide_model(), data, nullptr, options).record.notes);
-  CHECK(later.find(std::string("the precision is ") + (changed ? "bf16" : "f32") + ", as in the snapshot") !=
-        std::string::npos);
 }
 
 TEST_CASE("early stopping gives back the best weights; interrupted, what is there is returned") {
   const Dataset data = make_line(), other = make_line(0.5);
-  TrainOptions options = make_options();
+  TrainOptions options = make_line_options();
   options.early_stop = EarlyStopOptions{.patience = 2};
   // Validated on another line, the start is best and everything after it worse.
-  const Trained stopped = train(make_model(), data, &other, options);
+  const Trained stopped = train(make_line_model(), data, &other, options);
   CHECK(stopped.record.stopped_early);
   CHECK(stopped.record.epochs.size() < 30);
   int64_t steps = 0;
-  options = make_options();
+  options = make_line_options();
   options.callbacks.on_step = [&](const TrainStepRecord&) { ++steps; };
   WorkControl control;
   control.should_stop = [&] { return steps >= 10; };
-  const Trained interrupted = train(make_model(), data, nullptr, options, control);
+  const Trained interrupted = train(make_line_model(), data, nullptr, options, control);
   CHECK(interrupted.record.interrupted);
   CHECK(interrupted.record.steps == 10);
 }
@@ -263,7 +81,7 @@ TEST_CASE("interrupted anywhere, inside a step or a validation, training goes on
         "%d: f32[n, 1] = aten::dropout(%y, 0.25, true)\n"
         "return %d\n");
   };
-  TrainOptions options = make_options();
+  TrainOptions options = make_line_options();
   options.epochs = 3, options.average_decay = 0.9;
   const Trained wanted = train(make_dropout_model(), data, &data, options);
   int64_t polls = 0;
@@ -319,7 +137,7 @@ TEST_CASE("a loss that is NaN is reported with the node that computed it") {
       "%h: f32[n, 1] = aten::linear(%x, @w)\n"
       "%y: f32[n, 1] = aten::log(%h)\n"
       "return %y\n");
-  EXPECT_ERROR(invalid_input, train(model, make_line(), nullptr, make_options()), "step 1", "aten::log");
+  EXPECT_ERROR(invalid_input, train(model, make_line(), nullptr, make_line_options()), "step 1", "aten::log");
 }
 
 TEST_CASE("labels that no class has, and too few samples, are refused") {
@@ -328,7 +146,7 @@ TEST_CASE("labels that no class has, and too few samples, are refused") {
       "parameter @w: f32[3, 1]\n"
       "%y: f32[8, 3] = aten::linear(%x, @w)\n"
       "return %y\n");
-  NamedArray labels{"labels", make_array(Dtype::i64, {kSamples})};
+  NamedArray labels{"labels", make_array(Dtype::i64, {kLineSamples})};
   labels.array.data<int64_t>()[5] = 3;
   const Dataset data = make_dataset({{"x", make_line().columns[0].array}, labels}, {.labels = "labels"}, "some");
   TrainOptions options;
@@ -340,7 +158,7 @@ TEST_CASE("labels that no class has, and too few samples, are refused") {
 
 TEST_CASE("callbacks see every step and epoch, hooks every gradient, and training ends at its last step") {
   const Dataset data = make_line();
-  TrainOptions options = make_options();
+  TrainOptions options = make_line_options();
   options.max_steps = 14;
   std::vector<TrainStepRecord> steps;
   std::vector<EpochRecord> epochs;
@@ -352,7 +170,7 @@ TEST_CASE("callbacks see every step and epoch, hooks every gradient, and trainin
   options.metrics = {{"worst", [](const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
                         return outputs[0].sub(labels).abs().max().item().toDouble();
                       }}};
-  const Trained trained = train(make_model(), data, &data, options);
+  const Trained trained = train(make_line_model(), data, &data, options);
   REQUIRE(steps.size() == 14);
   REQUIRE(epochs.size() == 3);
   CHECK(steps[13].step == 14);
@@ -370,11 +188,11 @@ TEST_CASE("callbacks see every step and epoch, hooks every gradient, and trainin
 
 TEST_CASE("averages of weights are validated and given back, frozen ones stay") {
   const Dataset data = make_line();
-  TrainOptions options = make_options();
+  TrainOptions options = make_line_options();
   options.epochs = 1;
   options.groups = {{.pattern = "b", .frozen = true}};
   std::vector<float> weights;
-  const Program model = make_model();
+  const Program model = make_line_model();
   options.callbacks.on_step = [&](const TrainStepRecord&) { weights.push_back(read_one(model, "w")); };
   options.average_decay = 0.5;
   const Trained trained = train(model, data, &data, options);
@@ -385,43 +203,43 @@ TEST_CASE("averages of weights are validated and given back, frozen ones stay") 
   const double error = *trained.record.epochs[0].validation_loss;
   // Of x in steps of 1/20 from -1: the mean of ((w - 2) x - 1)^2.
   double wanted = 0;
-  for (int i = 0; i < kSamples; ++i) {
-    const double x = i / (kSamples / 2.0) - 1, miss = (average - 2) * x - 1;
-    wanted += miss * miss / kSamples;
+  for (int i = 0; i < kLineSamples; ++i) {
+    const double x = i / (kLineSamples / 2.0) - 1, miss = (average - 2) * x - 1;
+    wanted += miss * miss / kLineSamples;
   }
   CHECK(error == doctest::Approx(wanted).epsilon(1e-5));
 }
 
 TEST_CASE("a loss of one's own trains") {
   const Dataset data = make_line();
-  TrainOptions options = make_options();
+  TrainOptions options = make_line_options();
   options.loss_function = [](const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
     return outputs[0].sub(labels).square().mean();
   };
-  const Trained own = train(make_model(), data, nullptr, options);
+  const Trained own = train(make_line_model(), data, nullptr, options);
   CHECK(read_one(own.program, "w") == doctest::Approx(2).epsilon(0.01));
 }
 
 TEST_CASE("weights that the last step made infinite, which no loss shows, are refused and not saved") {
   const TemporaryFolder folder;
-  TrainOptions options = make_options();
+  TrainOptions options = make_line_options();
   options.optimizer = Sgd{.lr = 3e38};
   options.clip_norm = 0;
   options.max_steps = 1;
-  EXPECT_ERROR(invalid_input, train(make_model(), make_line(), nullptr, options), "after step 1 the weight 'b'",
+  EXPECT_ERROR(invalid_input, train(make_line_model(), make_line(), nullptr, options), "after step 1 the weight 'b'",
                "holds NaN or infinity", "No snapshot was saved");
   options.snapshots = SnapshotOptions{.folder = folder.file("s"), .every_steps = 1, .every_seconds = 0};
-  EXPECT_ERROR(invalid_input, train(make_model(), make_line(), nullptr, options), "holds NaN or infinity");
+  EXPECT_ERROR(invalid_input, train(make_line_model(), make_line(), nullptr, options), "holds NaN or infinity");
   CHECK_FALSE(std::filesystem::exists(folder.file("s")));
 }
 
 TEST_CASE("when the loss becomes NaN or infinity, the last good snapshot is named and stays") {
   const TemporaryFolder folder;
-  TrainOptions options = make_options();
+  TrainOptions options = make_line_options();
   options.optimizer = Sgd{.lr = 1e15};
   options.clip_norm = 0;
   options.snapshots = SnapshotOptions{.folder = folder.file("s"), .every_steps = 1, .every_seconds = 0};
-  EXPECT_ERROR(invalid_input, train(make_model(), make_line(), nullptr, options), "the loss became",
+  EXPECT_ERROR(invalid_input, train(make_line_model(), make_line(), nullptr, options), "the loss became",
                "aten::", "The last good state is that of step", folder.file("s"));
   CHECK_FALSE(list_snapshots(folder.file("s")).empty());
 }

@@ -15,7 +15,7 @@ constexpr int kSpillRounds = 32;
 
 // A value that no step touches between two steps.
 struct IdleSpan {
-  int value = 0;
+  PlanValueId value = PlanValueId::none;
   int before = 0, after = 0;  // the steps that touch it around the span
   int64_t bytes = 0;
 };
@@ -23,15 +23,13 @@ struct IdleSpan {
 class SpillPlanner {
  public:
   SpillPlanner(Plan& plan, std::span<const int64_t> bytes, const SpillKind& kind)
-      : plan_(plan), bytes_(bytes), kind_(kind), touched_(plan.values.size()) {
-    for (size_t i = 0; i < plan.values.size(); ++i) roots_.push_back(static_cast<int>(i));
+      : plan_(plan), bytes_(bytes), kind_(kind), roots_(plan.value_ids()), touched_(plan.values.size()) {
     for (size_t i = 0; i < plan.steps.size(); ++i) {
       const PlanStep& step = plan.steps[i];
-      for (const int operand : step.operands) touch(operand, static_cast<int>(i), step.keeps_operands);
-      for (const int result : step.results) {
-        const auto at = static_cast<size_t>(result);
-        if (plan.values[at].storage == Storage::view) {
-          roots_[at] = root(find_viewed(step));
+      for (const PlanValueId operand : step.operands) touch(operand, static_cast<int>(i), step.keeps_operands);
+      for (const PlanValueId result : step.results) {
+        if (plan.value(result).storage == Storage::view) {
+          roots_[static_cast<size_t>(result)] = root(find_viewed(step));
           view_of_[result] = static_cast<int>(i);
         }
         touch(result, static_cast<int>(i), false);
@@ -44,15 +42,18 @@ class SpillPlanner {
   // Values that are idle during this step, the largest first.
   std::vector<IdleSpan> list_idle(int step) const {
     std::vector<IdleSpan> idle;
-    for (size_t i = 0; i < touched_.size(); ++i) {
-      const PlanValue& value = plan_.values[i];
-      if (value.storage != Storage::arena || forbidden_.contains(static_cast<int>(i)) ||
-          bytes_[i] < kind_.least_bytes || touched_[i].empty() || !kind_.allows(value))
+    for (const PlanValueId id : plan_.value_ids()) {
+      const PlanValue& value = plan_.value(id);
+      const std::set<int>& touched = touched_[static_cast<size_t>(id)];
+      const int64_t bytes = bytes_[static_cast<size_t>(id)];
+      if (value.storage != Storage::arena || forbidden_.contains(id) || bytes < kind_.least_bytes || touched.empty() ||
+          !kind_.allows(value)) {
         continue;
-      const auto after = touched_[i].upper_bound(step);
-      if (after == touched_[i].begin() || after == touched_[i].end()) continue;
+      }
+      const auto after = touched.upper_bound(step);
+      if (after == touched.begin() || after == touched.end()) continue;
       const int before = *std::prev(after);
-      if (before < step && step < *after) idle.push_back({static_cast<int>(i), before, *after, bytes_[i]});
+      if (before < step && step < *after) idle.push_back({id, before, *after, bytes});
     }
     std::stable_sort(idle.begin(), idle.end(), [](const IdleSpan& a, const IdleSpan& b) { return a.bytes > b.bytes; });
     return idle;
@@ -78,53 +79,54 @@ class SpillPlanner {
   }
 
  private:
-  int root(int value) const { return roots_[static_cast<size_t>(value)]; }
+  PlanValueId root(PlanValueId value) const { return roots_[static_cast<size_t>(value)]; }
 
-  void touch(int value, int step, bool kept) {
-    if (value < 0) return;
+  void touch(PlanValueId value, int step, bool kept) {
+    if (!is_value(value)) return;
     touched_[static_cast<size_t>(root(value))].insert(step);
     if (kept) forbid(value);
   }
-  void forbid(int value) {
-    if (value >= 0) forbidden_.insert(root(value));
+  void forbid(PlanValueId value) {
+    if (is_value(value)) forbidden_.insert(root(value));
   }
 
-  int add_value(PlanValue value, const char* ending) {
+  PlanValueId add_value(PlanValue value, const char* ending) {
     value.name += ending;
-    plan_.values.push_back(std::move(value));
-    roots_.push_back(static_cast<int>(plan_.values.size()) - 1);
+    value.program_value = -1;
+    roots_.push_back(plan_.add_value(std::move(value)));
     return roots_.back();
   }
 
   void spill_one(const IdleSpan& span) {
     const int maker = *touched_[static_cast<size_t>(span.value)].begin();
     const std::vector<PlanOrigin>& origins = plan_.steps[static_cast<size_t>(maker)].origins;
-    const PlanValue value = plan_.values[static_cast<size_t>(span.value)];
-    const int stored = add_value(kind_.store(value), ".stored");
-    const int restored = add_value(value, ".restored");
+    const PlanValue value = plan_.value(span.value);
+    const PlanValueId stored = add_value(kind_.store(value), ".stored");
+    const PlanValueId restored = add_value(value, ".restored");
     std::vector<PlanStep>& behind = behind_[static_cast<size_t>(span.before)];
     behind.push_back(kind_.make_store(span.value, stored));
     behind.back().origins = origins;
     std::vector<PlanStep>& restoring = before_[static_cast<size_t>(span.after)];
     restoring.push_back(kind_.make_restore(stored, restored));
     restoring.back().origins = origins;
-    std::map<int, int> now = {{span.value, restored}};
+    std::map<PlanValueId, PlanValueId> now = {{span.value, restored}};
     for (size_t i = static_cast<size_t>(span.after); i < plan_.steps.size(); ++i) {
-      for (int& operand : plan_.steps[i].operands) {
-        if (operand >= 0 && root(operand) == span.value) operand = move_view(operand, span.after, now, restoring);
+      for (PlanValueId& operand : plan_.steps[i].operands) {
+        if (is_value(operand) && root(operand) == span.value) operand = move_view(operand, span.after, now, restoring);
       }
     }
   }
 
   // The value itself, or a view of it from before the idle span, in the restored memory.
-  int move_view(int value, int after, std::map<int, int>& now, std::vector<PlanStep>& restoring) {
+  PlanValueId move_view(PlanValueId value, int after, std::map<PlanValueId, PlanValueId>& now,
+                        std::vector<PlanStep>& restoring) {
     if (const auto known = now.find(value); known != now.end()) return known->second;
     const int made = view_of_.at(value);
     if (made >= after) return value;  // follows its operand
     PlanStep step = plan_.steps[static_cast<size_t>(made)];
     auto view = read_step<ViewStep>(step);
     view.x = {move_view(view.x.value, after, now, restoring)};
-    view.y = {add_value(plan_.values[static_cast<size_t>(value)], ".restored")};
+    view.y = {add_value(plan_.value(value), ".restored")};
     replace_step(step, view);
     restoring.push_back(std::move(step));
     return now[value] = view.y.value;
@@ -133,10 +135,10 @@ class SpillPlanner {
   Plan& plan_;
   std::span<const int64_t> bytes_;
   const SpillKind& kind_;
-  std::vector<int> roots_;                              // by value: the value in whose memory it lies
+  std::vector<PlanValueId> roots_;                      // by value: the value in whose memory it lies
   std::vector<std::set<int>> touched_;                  // by root: steps that make or read it
-  std::set<int> forbidden_;                             // roots
-  std::map<int, int> view_of_;                          // by view: the step that makes it
+  std::set<PlanValueId> forbidden_;                     // roots
+  std::map<PlanValueId, int> view_of_;                  // by view: the step that makes it
   std::vector<std::vector<PlanStep>> before_, behind_;  // by step
 };
 

@@ -10,12 +10,13 @@
 namespace lissome {
 
 struct SpillKind {
-  int64_t least_bytes = 0;                   // smaller values are not spilled
-  bool (*allows)(const PlanValue& value);    // whether this value may be spilled, beside its size
-  PlanValue (*store)(PlanValue value);       // the value that replaces it in the arena while it is idle
-  int64_t (*count_saved)(int64_t bytes);     // of so many spilled bytes, how many leave the arena
-  PlanStep (*make_store)(int from, int to);  // the steps that store and restore, from one value of the plan to another
-  PlanStep (*make_restore)(int from, int to);
+  int64_t least_bytes = 0;                 // smaller values are not spilled
+  bool (*allows)(const PlanValue& value);  // whether this value may be spilled, beside its size
+  PlanValue (*store)(PlanValue value);     // the value that replaces it in the arena while it is idle
+  int64_t (*count_saved)(int64_t bytes);   // of so many spilled bytes, how many leave the arena
+  // The steps that store and restore.
+  PlanStep (*make_store)(PlanValueId from, PlanValueId to);
+  PlanStep (*make_restore)(PlanValueId from, PlanValueId to);
 };
 
 struct Spills {

@@ -19,8 +19,9 @@ constexpr SpillKind kThroughFile = {
     .allows = [](const PlanValue&) { return true; },
     .store = make_ticket,
     .count_saved = [](int64_t bytes) { return bytes; },
-    .make_store = [](int from, int to) { return write_step(OffloadStep{.x = {from}, .ticket = {to}}); },
-    .make_restore = [](int from, int to) { return write_step(ReloadStep{.ticket = {from}, .x = {to}}); },
+    .make_store = [](PlanValueId from, PlanValueId to) { return write_step(OffloadStep{.x = {from}, .ticket = {to}}); },
+    .make_restore = [](PlanValueId from,
+                       PlanValueId to) { return write_step(ReloadStep{.ticket = {from}, .x = {to}}); },
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ bool tells_of_a_file(const Trained& trained) {
 
 // Every ticket is given once, behind the last touch of what it stands for, and read once, later.
 void check_tickets(const Plan& plan) {
-  std::map<int, size_t> given, taken;  // by ticket: the step
+  std::map<PlanValueId, size_t> given, taken;  // by ticket: the step
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
     if (is_step<OffloadStep>(step)) CHECK(given.emplace(step.results.at(0), i).second);
@@ -45,9 +45,9 @@ void check_tickets(const Plan& plan) {
   REQUIRE(given.size() == taken.size());
   for (const auto& [ticket, at] : given) {
     CHECK(at + 1 < taken.at(ticket));
-    const int value = plan.steps[at].operands.at(0);
+    const PlanValueId value = plan.steps[at].operands.at(0);
     for (size_t i = at + 1; i < plan.steps.size(); ++i) {
-      const std::vector<int>& operands = plan.steps[i].operands;
+      const std::vector<PlanValueId>& operands = plan.steps[i].operands;
       CHECK(std::find(operands.begin(), operands.end(), value) == operands.end());
     }
   }

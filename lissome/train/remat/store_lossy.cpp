@@ -6,7 +6,7 @@
 namespace lissome {
 namespace {
 
-PlanStep make_cast(int from, int to) { return write_step(make_cast_step(from, to)); }
+PlanStep make_cast(PlanValueId from, PlanValueId to) { return write_step(make_cast_step(from, to)); }
 
 constexpr SpillKind kThroughBf16 = {
     .least_bytes = 64 << 10,

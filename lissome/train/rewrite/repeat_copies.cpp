@@ -18,8 +18,8 @@ class Repeater {
     }
     // The memory of views and outputs must stay.
     for (const PlanStep& step : plan.steps) {
-      if (std::any_of(step.results.begin(), step.results.end(), [&](int id) { return is_view(id); }))
-        std::for_each(step.operands.begin(), step.operands.end(), [&](int id) { forget(id); });
+      if (std::any_of(step.results.begin(), step.results.end(), [&](PlanValueId id) { return is_view(id); }))
+        std::for_each(step.operands.begin(), step.operands.end(), [&](PlanValueId id) { forget(id); });
     }
     for (const PlanOutput& output : plan.outputs) forget(output.value);
     for (const PlanWrite& write : plan.writes) forget(write.value);
@@ -31,8 +31,8 @@ class Repeater {
     int added = 0;
     const std::vector<PlanStep> before = std::move(plan_.steps);
     for (PlanStep step : before) {
-      for (int& operand : step.operands) {
-        if (operand < 0 || copy_of_[static_cast<size_t>(operand)] < 0) continue;
+      for (PlanValueId& operand : step.operands) {
+        if (!is_value(operand) || copy_of_[static_cast<size_t>(operand)] < 0) continue;
         const auto copy = static_cast<size_t>(operand);
         if (read[copy]) {
           steps.push_back(before[static_cast<size_t>(copy_of_[copy])]);
@@ -48,20 +48,20 @@ class Repeater {
   }
 
  private:
-  const PlanValue& value(int id) const { return plan_.values[static_cast<size_t>(id)]; }
-  bool is_input(int id) const { return id >= 0 && value(id).storage == Storage::input; }
-  bool is_view(int id) const { return value(id).storage == Storage::view; }
-  void forget(int id) {
-    if (id >= 0) copy_of_[static_cast<size_t>(id)] = -1;
+  const PlanValue& value(PlanValueId id) const { return plan_.value(id); }
+  bool is_input(PlanValueId id) const { return is_value(id) && value(id).storage == Storage::input; }
+  bool is_view(PlanValueId id) const { return value(id).storage == Storage::view; }
+  void forget(PlanValueId id) {
+    if (is_value(id)) copy_of_[static_cast<size_t>(id)] = -1;
   }
 
-  // Writes the repeated copy into a value of its own. Returns the step.
-  int repeat_copy(PlanStep& step) {
+  // Writes the repeated copy into a value of its own, which is returned.
+  PlanValueId repeat_copy(PlanStep& step) {
     auto copy = read_step<CopyStep>(step);
     PlanValue made = value(copy.y.value);
     made.name += ".repeated" + std::to_string(plan_.values.size());
-    copy.y = {static_cast<int>(plan_.values.size())};
-    plan_.values.push_back(std::move(made));
+    made.program_value = -1;
+    copy.y = {plan_.add_value(std::move(made))};
     copy_of_.push_back(-1);
     replace_step(step, copy);
     return copy.y.value;

@@ -30,7 +30,7 @@ class ScoresFinder {
     for (const PlanStep& step : plan.steps) {
       if (!is_step<MatmulF32Step>(step)) continue;
       const Result y = read_step<MatmulF32Step>(step).y;
-      native_products_.insert(plan.values[static_cast<size_t>(y.value)].name);
+      native_products_.insert(static_cast<ValueId>(plan.value(y.value).program_value));
     }
   }
 
@@ -54,7 +54,7 @@ class ScoresFinder {
     return position >= 0 && static_cast<size_t>(position) < program_.nodes.size() && node(position).is(op);
   }
   bool is_product(int position) const {
-    return makes(position, "aten::mm") && native_products_.contains(program_.value(node(position).result()).name);
+    return makes(position, "aten::mm") && native_products_.contains(node(position).result());
   }
 
   // A matrix whose width does not vary.
@@ -135,7 +135,7 @@ class ScoresFinder {
 
   const Program& program_;
   const Uses uses_;
-  std::set<std::string> native_products_;  // by the name of what they make
+  std::set<ValueId> native_products_;  // what they make
 };
 
 // The most blocks of equal size that are not too small. Rows of a block are even: kernels take six together, and a

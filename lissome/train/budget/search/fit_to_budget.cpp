@@ -1,0 +1,65 @@
+// See fit_to_budget.h.
+#include "lissome/train/budget/search/fit_to_budget.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lissome/train/budget/search/anneal_to_fit.h"
+#include "lissome/train/budget/search/fitting_limit.h"
+#include "lissome/train/budget/search/quick_search.h"
+
+namespace lissome {
+namespace {
+
+// Tuned. Each try searches, lowers and lays out a plan, so these bound the time of planning.
+// bench/compare_budget.py measures that time and the steps that come of it.
+constexpr int kLimitTries = 6;
+constexpr int kSpillTries = 4;
+
+FoundSchedule search_within(const PlanningTask& task, double limit) {
+  return search_quickly(task.facts.model, task.plain, std::max<int64_t>(static_cast<int64_t>(limit), 1));
+}
+
+// Moves the limit of the quick searches until a plan takes nearly `wanted` bytes. Returns the last limit that was
+// tried. `plain_peak`: of the schedule that keeps everything.
+double fit_exactly(const PlanningTask& task, int64_t wanted, double plain_peak, BestStep& best) {
+  FittingLimit limit(plain_peak * static_cast<double>(wanted) / static_cast<double>(task.plain_memory.total()));
+  double tried = limit.limit();
+  for (int i = 0; i < kLimitTries; ++i) {
+    tried = limit.limit();
+    const FoundSchedule found = search_within(task, tried);
+    const StepMemory memory = best.take(found.method, found.fitted.schedule);
+    const double room = static_cast<double>(wanted) / static_cast<double>(memory.total());
+    if (!limit.move(room, found.fitted.cost.peak, found.fitted.fits)) break;
+  }
+  return tried;
+}
+
+// Spills make room, so schedules between the one that fits, at the limit `reached`, and the plain one are tried with
+// them.
+void fit_with_spills(const PlanningTask& task, double reached, double plain_peak, BestStep& best) {
+  for (int i = 1; i <= kSpillTries; ++i) {
+    const double limit = reached * std::pow(plain_peak / reached, i / (kSpillTries + 1.0));
+    const FoundSchedule found = search_within(task, limit);
+    best.take(found.method, found.fitted.schedule);
+  }
+}
+
+}  // namespace
+
+void fit_to_budget(const PlanningTask& task, double share, BestStep& best) {
+  const auto wanted = static_cast<int64_t>(static_cast<double>(task.budget.memory) * share);
+  if (best.take("keep all", task.plain).total() <= wanted || task.budget.memory <= 0) return;
+  const bool spills = task.budget.lossy || !task.budget.offload_folder.empty();
+  // A smaller share asks for recomputation though the plain step may fit the whole budget, where it would be fastest.
+  if (!spills) best.forget();
+  const auto plain_peak = static_cast<double>(judge_schedule(task.facts.model, task.plain, INT64_MAX).peak);
+  const double reached = fit_exactly(task, wanted, plain_peak, best);
+  if (spills) {
+    fit_with_spills(task, reached, plain_peak, best);
+  } else {
+    anneal_to_fit(task, wanted, best);
+  }
+}
+
+}  // namespace lissome

@@ -1,0 +1,23 @@
+// See quick_search.h.
+#include "lissome/train/budget/search/quick_search.h"
+
+#include "lissome/train/remat/chain_schedule.h"
+#include "lissome/train/remat/stage_recompute.h"
+
+namespace lissome {
+
+FoundSchedule search_quickly(const StepModel& model, const RunOrder& plain, int64_t limit) {
+  FoundSchedule best{"recompute", fit_by_recompute(model, plain, limit)};
+  const auto take_better = [&](FittedSchedule fitted, const char* method) {
+    if (is_better_fit(fitted, best.fitted)) best = {method, std::move(fitted)};
+  };
+  for (const RunOrder& base : fit_by_chain(model, limit))
+    take_better(fit_by_recompute(model, base, limit), "chain and recompute");
+  const StepModel steady = forbid_large_runs(model, limit);
+  for (const RecomputeSet& recomputed : list_stage_recompute(steady))
+    take_better(fit_by_recompute(steady, plain, limit, recomputed), "stages and recompute");
+  best.fitted.schedule = remove_unread_runs(model, best.fitted.schedule);
+  return best;
+}
+
+}  // namespace lissome

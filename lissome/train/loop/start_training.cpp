@@ -1,0 +1,89 @@
+// See start_training.h.
+#include "lissome/train/loop/start_training.h"
+
+#include <ATen/Context.h>
+
+#include "lissome/base.h"
+#include "lissome/train/budget/training_facts.h"
+#include "lissome/train/remat/offload_file.h"
+#include "lissome/train/step/fit_model.h"
+
+namespace lissome {
+namespace {
+
+// Updates in the backward pass exclude what needs every gradient before the first update.
+void check_update_in_backward(const TrainOptions& options) {
+  const auto refuse = [](const char* why, const char* way) {
+    throw_error(ErrorKind::usage, "updates in the backward pass change weights before all gradients are computed, ",
+                why, ".\n      ", way);
+  };
+  if (options.clip_norm > 0)
+    refuse("so gradients cannot be clipped to a global norm", "Turn clipping off: --clip 0, or clip_norm = 0");
+  if (options.accumulate > 1)
+    refuse("so gradients cannot be summed over several batches", "Give a larger batch in place of --accumulate");
+  if (options.precision == Dtype::f16)
+    refuse("so a step cannot be skipped when the scaled gradients of fp16 overflow", "Use bf16, which needs no scale");
+}
+
+// Chooses f32 or bf16: the precision of the snapshot to continue from, else the faster one by measurement.
+PrecisionChoice complete_precision(const FoundSnapshot& found, const Program& model, const Dataset& data,
+                                   const Dataset* validation, const TrainOptions& options) {
+  for (const auto& [name, text] : found.snapshot.facts) {
+    if (name == "precision")
+      return {text == dtype_name(Dtype::bf16) ? Dtype::bf16 : Dtype::f32,
+              "the precision is " + text + ", as in the snapshot"};
+  }
+  return choose_precision(model, data, validation, options);
+}
+
+// Makes everything that records gradients. Throws for models whose gradients cannot be recorded.
+std::unique_ptr<StartedTraining> start_fitted(const Program& model, Program fitted, const Program& validated,
+                                              const Dataset& data, const Dataset* validation, const TrainOptions& asked,
+                                              const FoundSnapshot& found, const WorkControl& control) {
+  auto started = std::make_unique<StartedTraining>(StartedTraining{std::move(fitted), asked, {}, {}, nullptr});
+  TrainOptions& options = started->options;
+  if (!options.precision) {
+    started->precision = complete_precision(found, started->fitted, data, validation, options);
+    options.precision = started->precision->precision;
+  }
+  const TrainingFacts facts = list_facts(model, data, options);
+  if (options.lossy_activations) {
+    started->lossy = check_lossy(started->fitted, data, validation, options);
+    options.lossy_activations = started->lossy->allowed;
+  }
+  refuse_other_training(found, facts);
+  if (options.snapshots && options.resume != options.snapshots->folder) refuse_used_folder(options.snapshots->folder);
+  at::manual_seed(options.seed);
+  if (options.initialize) initialize_weights(model, *options.initialize);
+  const int64_t live_before = start_metering();
+  started->loop =
+      std::make_unique<TrainLoop>(make_training_model(started->fitted, validated, data, validation, options), data,
+                                  validation, options, facts, control, live_before);
+  return started;
+}
+
+}  // namespace
+
+void check_train_options(const Program& model, const TrainOptions& options) {
+  if (options.update_in_backward) check_update_in_backward(options);
+  check_offload_folder(options.offload);
+  if (options.initialize && !model.training)
+    throw_error(ErrorKind::invalid_input,
+                "training from scratch (--init) needs a model in train form; export it with "
+                "torch.export.export(model.train(), ...)");
+}
+
+std::unique_ptr<StartedTraining> start_training(const Program& model, const Dataset& data, const Dataset* validation,
+                                                const TrainOptions& options, const FoundSnapshot& found,
+                                                const WorkControl& control) {
+  const Program validated = *fit_model(model, data, validation, BatchFit::any, 0);
+  const int64_t batch = choose_batch(validated, data, options.batches, options.batch);
+  std::unique_ptr<StartedTraining> started;
+  fit_widest(model, data, validation, batch, [&](Program fitted, const std::string& notice) {
+    started = start_fitted(model, std::move(fitted), validated, data, validation, options, found, control);
+    if (!notice.empty()) started->loop->notices().add(notice);
+  });
+  return started;
+}
+
+}  // namespace lissome

@@ -1,0 +1,51 @@
+// See setup_notices.h.
+#include "lissome/train/loop/watch/setup_notices.h"
+
+#include "lissome/train/rewrite/freeze.h"
+#include "lissome/train/rewrite/mode_dependence.h"
+#include "lissome/train/step/make_batch_step.h"
+
+namespace lissome {
+namespace {
+
+void add_batch_notices(std::vector<std::string>& notices, const TrainingModel& model, int64_t all, int64_t samples,
+                       int64_t asked) {
+  if (model.fixed && asked != 0 && model.batch != asked)
+    notices.push_back("the model has a fixed batch size of " + std::to_string(model.batch) +
+                      ", so batches have this size; samples that do not fill a batch are left out of their epoch");
+  const int64_t rest = all % samples;
+  if (!model.fixed && rest > 0 && rest < model.least)
+    notices.push_back("the model takes batches of " + std::to_string(model.least) + " samples or more, so the last " +
+                      std::to_string(rest) + " of each epoch are left out");
+}
+
+void add_step_notices(std::vector<std::string>& notices, const CurrentStep& step) {
+  BatchStep& batch_step = step.batch_step();
+  if (const std::optional<StepForecast>& forecast = batch_step.step().forecast())
+    notices.push_back(describe_forecast(*forecast, batch_step.at_once()));
+  if (batch_step.step().streams_weights()) notices.push_back(describe_offloaded(step.count_bytes()));
+}
+
+void add_model_notices(std::vector<std::string>& notices, const Program& model) {
+  if (const std::string still = describe_still(model); !still.empty()) notices.push_back(still);
+  if (!model.training && depends_on_mode(model))
+    notices.emplace_back(
+        "the model was exported in eval mode, so its batch norm does not change and its dropout is absent. Export it "
+        "in train mode to train with them: torch.export.export(model.train(), ...)");
+}
+
+}  // namespace
+
+std::vector<std::string> list_setup_notices(const TrainingModel& model, const CurrentStep& step, const Dataset& data,
+                                            int64_t samples, const TrainOptions& options) {
+  std::vector<std::string> notices;
+  add_batch_notices(notices, model, count_samples(data, options.batches), samples, options.batch);
+  add_step_notices(notices, step);
+  if (options.batches.pin_memory && !can_pin_memory())
+    notices.emplace_back(
+        "--pin-memory has no effect: page-locked memory is for copies to a device, and libtorch finds no device");
+  add_model_notices(notices, model.model);
+  return notices;
+}
+
+}  // namespace lissome

@@ -1,0 +1,17 @@
+// Tells users before the first step which choices of a training they might not expect.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lissome/train/loop/learn/current_step.h"
+#include "lissome/train/loop/learn/training_model.h"
+
+namespace lissome {
+
+// A sentence each: samples that fill no batch, the plan of the step, options without effect, parts of the model that do
+// not train. `samples`: of an update.
+std::vector<std::string> list_setup_notices(const TrainingModel& model, const CurrentStep& step, const Dataset& data,
+                                            int64_t samples, const TrainOptions& options);
+
+}  // namespace lissome
