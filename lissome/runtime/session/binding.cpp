@@ -20,9 +20,9 @@ void make_nothing(const void* /*call*/, int /*part*/, int /*parts*/) {}
 int64_t value_bytes(const PlacedValue& value) { return value.elements() * item_size(value.dtype); }
 
 // Which arena values take over the memory of an operand that dies where they are made: result -> operand.
-std::vector<int> find_in_place(const Plan& plan, const Lifetimes& lifetimes, const std::vector<PlacedValue>& values,
-                               const std::vector<bool>& direct) {
-  std::vector<int> source(plan.values.size(), -1);
+std::vector<PlanValueId> find_in_place(const Plan& plan, const Lifetimes& lifetimes,
+                                       const std::vector<PlacedValue>& values, const std::vector<bool>& direct) {
+  std::vector<PlanValueId> source(plan.values.size(), PlanValueId::none);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
     if (step.kernel == kReferenceStep || step.results.size() != 1) continue;
@@ -30,13 +30,13 @@ std::vector<int> find_in_place(const Plan& plan, const Lifetimes& lifetimes, con
     const auto result = static_cast<size_t>(step.results[0]);
     if (plan.values[result].storage != Storage::arena || direct[result]) continue;
     for (size_t position = 0; position < step.operands.size() && position < 32; ++position) {
-      const int operand = step.operands[position];
-      if (!(allowed >> position & 1) || operand < 0) continue;
+      const PlanValueId operand = step.operands[position];
+      if (!(allowed >> position & 1) || !is_value(operand)) continue;
       const auto at = static_cast<size_t>(operand);
       const bool owns = plan.values[at].storage == Storage::arena && !direct[at];
       // No other operand may read the same memory, not even through a view.
-      const bool once = std::count_if(step.operands.begin(), step.operands.end(), [&](int other) {
-                          return other >= 0 && values[static_cast<size_t>(other)].block == operand;
+      const bool once = std::count_if(step.operands.begin(), step.operands.end(), [&](PlanValueId other) {
+                          return is_value(other) && values[static_cast<size_t>(other)].block == block_of(operand);
                         }) == 1;
       const int now = static_cast<int>(i);
       if (!owns || !once || lifetimes.last[at] != now || lifetimes.given[at] == now) continue;
@@ -62,9 +62,9 @@ bool joins_runs(const PlacedValue& joined, size_t dim) {
 // Arena values that are made where a concatenation wants them, in its result: those that nobody reads after it, whole,
 // and at an aligned place. `source`: see find_in_place().
 std::vector<Piece> find_pieces(const Plan& plan, const Lifetimes& lifetimes, const std::vector<PlacedValue>& values,
-                               const std::vector<bool>& direct, const std::vector<int>& source) {
+                               const std::vector<bool>& direct, const std::vector<PlanValueId>& source) {
   std::vector<Piece> pieces(plan.values.size());
-  const auto is_shared = [&](int block) { return std::find(source.begin(), source.end(), block) != source.end(); };
+  const auto is_shared = [&](PlanValueId id) { return std::find(source.begin(), source.end(), id) != source.end(); };
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     if (!is_step<ConcatStep>(plan.steps[i])) continue;
     const auto step = read_step<ConcatStep>(plan.steps[i]);
@@ -75,14 +75,15 @@ std::vector<Piece> find_pieces(const Plan& plan, const Lifetimes& lifetimes, con
     for (const Operand& operand : step.pieces()) {
       const PlacedValue& piece = values[static_cast<size_t>(operand.value)];
       const int64_t place = std::exchange(offset, offset + value_bytes(piece));
-      if (piece.block < 0 || static_cast<size_t>(piece.block) >= plan.values.size()) continue;
-      const auto root = static_cast<size_t>(piece.block);
-      const bool owns = plan.values[root].storage == Storage::arena && !direct[root] && pieces[root].joined < 0;
+      const PlanValueId owner = owner_of(piece.block);
+      const auto root = static_cast<size_t>(owner);
+      if (!is_value(owner) || root >= plan.values.size()) continue;
+      const bool owns = plan.values[root].storage == Storage::arena && !direct[root] && !is_value(pieces[root].joined);
       const bool whole = piece.offset == 0 && value_bytes(piece) == value_bytes(values[root]);
       const bool ends_here = lifetimes.last[root] == static_cast<int>(i) && lifetimes.given[root] < 0;
       if (!owns || !whole || !ends_here || place % kAlignment != 0) continue;
-      if (source[root] >= 0 || is_shared(piece.block)) continue;
-      pieces[root] = {static_cast<int>(joined), place};
+      if (is_value(source[root]) || is_shared(owner)) continue;
+      pieces[root] = {step.y.value, place};
     }
   }
   return pieces;
@@ -91,7 +92,7 @@ std::vector<Piece> find_pieces(const Plan& plan, const Lifetimes& lifetimes, con
 // In the outermost value, where what is joined is joined again.
 Piece find_place(const std::vector<Piece>& pieces, size_t value) {
   Piece place = pieces[value];
-  for (Piece next = pieces[static_cast<size_t>(place.joined)]; next.joined >= 0;
+  for (Piece next = pieces[static_cast<size_t>(place.joined)]; is_value(next.joined);
        next = pieces[static_cast<size_t>(place.joined)]) {
     place = {next.joined, place.offset + next.offset};
   }
@@ -104,17 +105,18 @@ Binding::Binding(const Plan& plan, const DimensionValues& dimensions, int thread
   parts_.threads = threads;
   size_values(plan, dimensions);
   bind_steps(plan);
+  stages_ = StageList::join(parts_.steps), timed_stages_ = StageList::separate(parts_.steps);
   plan_arena(plan);
   sort_pointers();
 }
 
 void Binding::size_values(const Plan& plan, const DimensionValues& dimensions) {
   parts_.values.resize(plan.values.size());
-  for (size_t i = 0; i < plan.values.size(); ++i) {
-    const PlanValue& value = plan.values[i];
-    PlacedValue& bound = parts_.values[i];
+  for (const PlanValueId id : plan.value_ids()) {
+    const PlanValue& value = plan.value(id);
+    PlacedValue& bound = parts_.values[static_cast<size_t>(id)];
     bound.dtype = value.dtype;
-    bound.block = static_cast<int>(i);
+    bound.block = block_of(id);
     if (!value.sized) continue;
     for (const SizeExpression& size : value.sizes) {
       const auto number = size.evaluate(dimensions);
@@ -136,8 +138,8 @@ void Binding::size_values(const Plan& plan, const DimensionValues& dimensions) {
   }
 }
 
-void Binding::drop_empty_step(std::span<const int> results) {
-  if (!std::all_of(results.begin(), results.end(), [&](int id) { return value(id).elements() == 0; })) return;
+void Binding::drop_empty_step(std::span<const PlanValueId> results) {
+  if (!std::all_of(results.begin(), results.end(), [&](PlanValueId id) { return value(id).elements() == 0; })) return;
   BoundStep& step = parts_.steps.back();
   step.function = make_nothing, step.parts = 1;
 }
@@ -157,9 +159,9 @@ void Binding::bind_steps(const Plan& plan) {
     }
     const StepRow& row = find_step_row(step.kernel);
     StepBinder binder(plan, static_cast<int>(i), parts_);
-    for (const int id : step.results) {
-      binder.require(row.view == (plan.values[static_cast<size_t>(id)].storage == Storage::view), "its result is ",
-                     storage_name(plan.values[static_cast<size_t>(id)].storage));
+    for (const PlanValueId id : step.results) {
+      binder.require(row.view == (plan.value(id).storage == Storage::view), "its result is ",
+                     storage_name(plan.value(id).storage));
     }
     check_layouts(binder, row.schema);
     if (row.view) {
@@ -176,10 +178,10 @@ void Binding::bind_steps(const Plan& plan) {
     parts_.steps.back().plan_step = static_cast<int>(i);
     row.bind(binder);
     drop_empty_step(step.results);
-    for (const int id : step.operands) {
-      if (id >= 0) parts_.steps.back().bytes += value_bytes(value(id));
+    for (const PlanValueId id : step.operands) {
+      if (is_value(id)) parts_.steps.back().bytes += value_bytes(value(id));
     }
-    for (const int id : step.results) parts_.steps.back().bytes += value_bytes(value(id));
+    for (const PlanValueId id : step.results) parts_.steps.back().bytes += value_bytes(value(id));
     const int position = static_cast<int>(parts_.steps.size()) - 1;
     if (segments_.empty() || segments_.back().kind != SegmentKind::native || std::exchange(cut, false))
       segments_.push_back({SegmentKind::native, position, position});
@@ -196,10 +198,10 @@ int Binding::first_step(const Segment& segment) const {
 void Binding::plan_arena(const Plan& plan) {
   const Lifetimes lifetimes = find_lifetimes(plan);
   const std::vector<bool> direct = find_direct_outputs(plan);
-  const std::vector<int> source = find_in_place(plan, lifetimes, parts_.values, direct);
+  const std::vector<PlanValueId> source = find_in_place(plan, lifetimes, parts_.values, direct);
   const std::vector<Piece> pieces = find_pieces(plan, lifetimes, parts_.values, direct, source);
   place_buffers(plan, lifetimes, direct, source, std::vector<Piece>(pieces.size()));
-  if (std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return piece.joined >= 0; })) {
+  if (std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) { return is_value(piece.joined); })) {
     // What is joined needs its place from the first piece on: that may not cost memory.
     auto apart = std::make_tuple(std::move(buffers_), std::move(block_offset_), arena_);
     place_buffers(plan, lifetimes, direct, source, pieces);
@@ -212,28 +214,29 @@ void Binding::plan_arena(const Plan& plan) {
 }
 
 void Binding::place_buffers(const Plan& plan, const Lifetimes& lifetimes, const std::vector<bool>& direct,
-                            const std::vector<int>& source, const std::vector<Piece>& pieces) {
+                            const std::vector<PlanValueId>& source, const std::vector<Piece>& pieces) {
   buffers_.clear();
   block_offset_.assign(plan.values.size() + parts_.scratch.size(), -1);
   std::vector<int> buffer_of(block_offset_.size(), -1);
   for (size_t i = 0; i < plan.values.size(); ++i) {
-    if (plan.values[i].storage != Storage::arena || direct[i] || lifetimes.first[i] < 0 || source[i] >= 0) continue;
-    if (pieces[i].joined >= 0) continue;
+    if (plan.values[i].storage != Storage::arena || direct[i] || lifetimes.first[i] < 0 || is_value(source[i]))
+      continue;
+    if (is_value(pieces[i].joined)) continue;
     buffer_of[i] = static_cast<int>(buffers_.size());
     buffers_.push_back({value_bytes(parts_.values[i]), lifetimes.first[i], lifetimes.last[i], 0});
   }
   // In the order of steps: in a chain of in-place steps each takes over what the one before took over.
   for (const PlanStep& step : plan.steps) {
-    for (const int result : step.results) {
+    for (const PlanValueId result : step.results) {
       const auto at = static_cast<size_t>(result);
-      if (source[at] < 0) continue;
+      if (!is_value(source[at])) continue;
       buffer_of[at] = buffer_of[static_cast<size_t>(source[at])];
       PlannedBuffer& buffer = buffers_[static_cast<size_t>(buffer_of[at])];
       buffer.last_step = std::max(buffer.last_step, lifetimes.last[at]);
     }
   }
   for (size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].joined < 0) continue;
+    if (!is_value(pieces[i].joined)) continue;
     const auto whole = static_cast<size_t>(find_place(pieces, i).joined);
     PlannedBuffer& buffer = buffers_[static_cast<size_t>(buffer_of[whole])];
     buffer.first_step = std::min(buffer.first_step, lifetimes.first[i]);
@@ -254,7 +257,7 @@ void Binding::place_buffers(const Plan& plan, const Lifetimes& lifetimes, const 
     if (buffer_of[block] >= 0) block_offset_[block] = buffers_[static_cast<size_t>(buffer_of[block])].offset;
   }
   for (size_t i = 0; i < pieces.size(); ++i) {
-    if (pieces[i].joined < 0) continue;
+    if (!is_value(pieces[i].joined)) continue;
     const Piece place = find_place(pieces, i);
     block_offset_[i] = block_offset_[static_cast<size_t>(place.joined)] + place.offset;
   }

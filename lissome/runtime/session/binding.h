@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lissome/runtime/memory/memory_plan.h"
+#include "lissome/runtime/session/run/stage_list.h"
 #include "lissome/runtime/step/step_binder.h"
 
 namespace lissome {
@@ -23,7 +24,7 @@ struct Segment {
 
 // Where a value lies that is made inside another, which a concatenation makes of it: bytes from that one's first.
 struct Piece {
-  int joined = -1;
+  PlanValueId joined = PlanValueId::none;
   int64_t offset = 0;
 };
 
@@ -33,9 +34,11 @@ class Binding {
   Binding(const Plan& plan, const DimensionValues& dimensions, int threads);
 
   const std::vector<PlacedValue>& values() const { return parts_.values; }
-  const PlacedValue& value(int id) const { return parts_.values[static_cast<size_t>(id)]; }
+  const PlacedValue& value(PlanValueId id) const { return parts_.values[static_cast<size_t>(id)]; }
   std::span<const BoundStep> steps() const { return parts_.steps; }
   const std::vector<Segment>& segments() const { return segments_; }
+  // Bound steps [first, last), at least one, as stages of a region. `timed`: each step in a stage of its own.
+  Stages stages(int first, int last, bool timed) const { return (timed ? timed_stages_ : stages_).cut(first, last); }
   int64_t arena_bytes() const { return arena_.bytes; }
   const PlannedArena& arena() const { return arena_; }
   const std::vector<PlannedBuffer>& buffers() const { return buffers_; }
@@ -58,16 +61,17 @@ class Binding {
   void bind_steps(const Plan& plan);
   // Sizes such as [2^20, 2^20, 0] would have a kernel walk through 2^40 empty rows: where a step makes no element, none
   // is run.
-  void drop_empty_step(std::span<const int> results);
+  void drop_empty_step(std::span<const PlanValueId> results);
   void plan_arena(const Plan& plan);
-  // `source`: the operand whose memory a value takes over, or -1.
+  // `source`: the operand whose memory a value takes over, or none.
   void place_buffers(const Plan& plan, const struct Lifetimes& lifetimes, const std::vector<bool>& direct,
-                     const std::vector<int>& source, const std::vector<Piece>& pieces);
+                     const std::vector<PlanValueId>& source, const std::vector<Piece>& pieces);
   void sort_pointers();
   void write_pointer(const BoundPointer& pointer, std::byte* base);
 
   BindingParts parts_;
   std::vector<Segment> segments_;
+  StageList stages_, timed_stages_;
   std::vector<PlannedBuffer> buffers_;
   std::vector<int64_t> block_offset_;  // by block; -1 outside the arena
   std::vector<int> first_pointer_;     // by block + 1 (RunWords first): into parts_.pointers, sorted by block
@@ -83,7 +87,7 @@ struct Lifetimes {
 };
 Lifetimes find_lifetimes(const Plan& plan);
 // Which held values no later step, output or write needs once a step has run, by step.
-std::vector<std::vector<int>> find_held_drops(const Plan& plan);
+std::vector<std::vector<PlanValueId>> find_held_drops(const Plan& plan);
 // Held values that native steps read, themselves or through views.
 std::vector<bool> find_natively_read(const Plan& plan);
 // Values of the plan that leave the run straight from the memory that the caller gives.

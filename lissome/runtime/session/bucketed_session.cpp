@@ -18,7 +18,7 @@ int find_dimension(const Plan& plan, const std::string& name) {
     names.push_back(plan.dimensions[i].name);
   }
   for (const PlanInput& input : plan.inputs) {
-    const std::vector<SizeExpression>& sizes = plan.values[static_cast<size_t>(input.value)].sizes;
+    const std::vector<SizeExpression>& sizes = plan.value(input.value).sizes;
     for (size_t k = 0; k < sizes.size(); ++k) {
       const int dimension = sizes[k].single_dimension();
       const bool plain = dimension >= 0 && sizes[k].text() == names[static_cast<size_t>(dimension)];
@@ -36,9 +36,9 @@ bool depends_on(const SizeExpression& size, size_t dimension, size_t dimensions)
 }
 
 // Which sizes of the value are the dimension itself; unsupported where one is computed from it.
-std::vector<bool> find_axes(const Plan& plan, int value, int dimension, const std::string& what) {
-  if (value < 0) return {};
-  const PlanValue& planned = plan.values[static_cast<size_t>(value)];
+std::vector<bool> find_axes(const Plan& plan, PlanValueId value, int dimension, const std::string& what) {
+  if (!is_value(value)) return {};
+  const PlanValue& planned = plan.value(value);
   const std::string& name = plan.dimensions[static_cast<size_t>(dimension)].name;
   if (!planned.sized) throw_error(ErrorKind::unsupported, "buckets: the sizes of ", what, " are not known beforehand");
   std::vector<bool> axes;

@@ -24,14 +24,14 @@ std::shared_ptr<Plan> make_plan(const char* second_size = "n") {
                                        SizeExpression::parse(last, plan->dimensions)};
   };
   const auto add = [&](const char* name, Storage storage, const char* last) {
-    plan->values.push_back({name, storage, PlanKind::tensor, Dtype::f32, true, sizes(last), Format::row_major, -1});
+    return plan->add_value({name, storage, PlanKind::tensor, Dtype::f32, true, sizes(last), Format::row_major, -1});
   };
-  add("x", Storage::input, second_size), add("y", Storage::arena, second_size);
-  plan->inputs = {{"x", 0}};
-  plan->outputs = {{"y", 1, {}}, {"z", 0, {}}};
+  const PlanValueId x = add("x", Storage::input, second_size), y = add("y", Storage::arena, second_size);
+  plan->inputs = {{"x", x}};
+  plan->outputs = {{"y", y, {}}, {"z", x, {}}};
   PlanStep step;
   step.kernel = "softmax";
-  step.operands = {0}, step.results = {1};
+  step.operands = {x}, step.results = {y};
   plan->steps = {step};
   return plan;
 }
@@ -102,7 +102,8 @@ TEST_CASE("sizes that are computed from the dimension, and state, are refused") 
   CHECK(has(refuse({"n", {8}, {{"x", 0}}}, ErrorKind::unsupported, 6, make_plan("2*n")), "computed from 'n'"));
   const auto plan = make_plan();
   plan->arrays = {{"kept", false, make_array(Dtype::f32, {1})}};
-  plan->values.push_back({"kept", Storage::state, PlanKind::tensor, Dtype::f32, true, {1}, Format::row_major, 0});
-  plan->writes = {{2, 2}};
+  const PlanValueId kept =
+      plan->add_value({"kept", Storage::state, PlanKind::tensor, Dtype::f32, true, {1}, Format::row_major, 0});
+  plan->writes = {{kept, kept}};
   CHECK(has(refuse({"n", {8}, {{"x", 0}}}, ErrorKind::unsupported, 5, plan), "keeps state"));
 }

@@ -31,18 +31,18 @@ class ReferenceRun {
  public:
   virtual ~ReferenceRun() = default;
   // Lends memory of ours under the position of a value, until the run is cleared.
-  virtual void lend(int value, const TensorView& view) = 0;
+  virtual void lend(PlanValueId value, const TensorView& view) = 0;
   // The same for an input that is a number: `kind` says which; `view` points to an i64, f64 or bool.
-  virtual void lend_number(int value, PlanKind kind, const TensorView& view) = 0;
+  virtual void lend_number(PlanValueId value, PlanKind kind, const TensorView& view) = 0;
   virtual void run_step(int step, const StepSink* sink) = 0;
   // A held tensor as dense memory in this format; stays valid until the value is dropped. Throws invalid_input when
   // dtype or sizes are not those.
-  virtual void* read(int value, Dtype dtype, const Sizes& sizes, Format format) = 0;
+  virtual void* read(PlanValueId value, Dtype dtype, const Sizes& sizes, Format format) = 0;
   // A held value for the caller: an array of its own, row-major; numbers become arrays without dimensions, none an
   // array without storage. `take` gives the value away, `copy` leaves it held.
-  virtual Array take(int value) = 0;
-  virtual Array copy(int value) = 0;
-  virtual void drop(int value) = 0;
+  virtual Array take(PlanValueId value) = 0;
+  virtual Array copy(PlanValueId value) = 0;
+  virtual void drop(PlanValueId value) = 0;
   virtual void clear() = 0;
 };
 

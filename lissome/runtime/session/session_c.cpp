@@ -92,8 +92,7 @@ lissome_session* load_session(const char* path, const SessionOptions& options) {
   const Plan& plan = loaded->session.plan();
   for (const PlanInput& input : plan.inputs) {
     Sizes& sizes = loaded->input_sizes.emplace_back();
-    for (const SizeExpression& size : plan.values[static_cast<size_t>(input.value)].sizes)
-      sizes.push_back(size.constant().value_or(-1));
+    for (const SizeExpression& size : plan.value(input.value).sizes) sizes.push_back(size.constant().value_or(-1));
   }
   return loaded.release();
 }
@@ -150,7 +149,7 @@ lissome_status lissome_session_input(const lissome_session* session, size_t posi
     }
     const PlanInput& input = plan.inputs[position];
     const Sizes& sizes = session->input_sizes[position];
-    const Dtype dtype = plan.values[static_cast<size_t>(input.value)].dtype;
+    const Dtype dtype = plan.value(input.value).dtype;
     *value = {input.name.c_str(), give_dtype(dtype, input.name), sizes.size(), sizes.data()};
   });
 }

@@ -26,6 +26,8 @@ PlanValue make_value(std::string name, Storage storage, std::vector<SizeExpressi
   return {std::move(name), storage, PlanKind::tensor, Dtype::f32, true, std::move(sizes), Format::row_major, array};
 }
 
+constexpr PlanValueId kX{0}, kFirst{1}, kSecond{2}, kH{3}, kY{4};  // of make_plan()
+
 // y = relu(x w^T) w2^T for x [batch, 4]; the first weight doubles, the second adds up.
 Plan make_plan() {
   Plan plan;
@@ -41,17 +43,17 @@ Plan make_plan() {
   plan.values = {make_value("x", Storage::input, {batch, 4}), make_value("first", Storage::constant, {256}, 0),
                  make_value("second", Storage::constant, {256}, 1), make_value("h", Storage::arena, {batch, 4}),
                  make_value("y", Storage::arena, {batch, 1})};
-  plan.inputs = {{"x", 0}};
-  plan.outputs = {{"y", 4, {}}};
+  plan.inputs = {{"x", kX}};
+  plan.outputs = {{"y", kY, {}}};
   PlanStep step;
   step.kernel = "linear_f32";
   step.attributes.set("outputs", int64_t{4});
   step.attributes.set("activation", std::string("relu"));
-  step.operands = {0, 1, -1, -1}, step.results = {3};
+  step.operands = {kX, kFirst, PlanValueId::none, PlanValueId::none}, step.results = {kH};
   plan.steps.push_back(step);
   step.attributes = {};
   step.attributes.set("outputs", int64_t{1});
-  step.operands = {3, 2, -1, -1}, step.results = {4};
+  step.operands = {kH, kSecond, PlanValueId::none, PlanValueId::none}, step.results = {kY};
   plan.steps.push_back(step);
   return plan;
 }
@@ -125,9 +127,9 @@ TEST_CASE("what a run takes is counted, and a run that does not fit under a limi
 TEST_CASE("infinities and NaN stay in the text form of a plan") {
   const double infinity = std::numeric_limits<double>::infinity();
   Plan plan = make_plan();
-  plan.outputs.push_back({"most", -1, infinity});
-  plan.outputs.push_back({"undefined", -1, std::nan("")});
-  plan.outputs.push_back({"one", -1, 1.0});
+  plan.outputs.push_back({"most", PlanValueId::none, infinity});
+  plan.outputs.push_back({"undefined", PlanValueId::none, std::nan("")});
+  plan.outputs.push_back({"one", PlanValueId::none, 1.0});
   plan.steps[0].attributes.set("alpha", -infinity);
   ModelFile file;
   put_plan(file, plan);
@@ -152,53 +154,54 @@ TEST_CASE("what is joined is made in its place where it lies in one run and nobo
   for (int64_t k = 0; k < 4 * kLinearPanel; ++k) wide.data<float>()[k] = static_cast<float>(k % 7);
   for (int64_t k = 0; k < 128; ++k) narrow.data<float>()[k * kLinearPanel] = static_cast<float>(k % 5);
   plan.arrays = {{"wide", true, wide}, {"narrow", true, narrow}};
-  plan.values = {make_value("x", Storage::input, {batch, 4}),
-                 make_value("wide", Storage::constant, {wide.elements()}, 0),
-                 make_value("narrow", Storage::constant, {narrow.elements()}, 1),
-                 make_value("a", Storage::arena, {batch, 64}),
-                 make_value("b", Storage::arena, {batch, 64}),
-                 make_value("both", Storage::arena, {batch, 128}),
-                 make_value("y", Storage::arena, {batch, 1})};
-  plan.inputs = {{"x", 0}};
-  plan.outputs = {{"y", 6, {}}};
-  const auto add_linear = [&](int x, int weight, int y, int64_t outputs) {
+  const PlanValueId x = plan.add_value(make_value("x", Storage::input, {batch, 4}));
+  const PlanValueId first = plan.add_value(make_value("wide", Storage::constant, {wide.elements()}, 0));
+  const PlanValueId second = plan.add_value(make_value("narrow", Storage::constant, {narrow.elements()}, 1));
+  const PlanValueId a = plan.add_value(make_value("a", Storage::arena, {batch, 64}));
+  const PlanValueId b = plan.add_value(make_value("b", Storage::arena, {batch, 64}));
+  const PlanValueId both = plan.add_value(make_value("both", Storage::arena, {batch, 128}));
+  const PlanValueId y = plan.add_value(make_value("y", Storage::arena, {batch, 1}));
+  plan.inputs = {{"x", x}};
+  plan.outputs = {{"y", y, {}}};
+  const auto add_linear = [&](PlanValueId from, PlanValueId weight, PlanValueId to, int64_t outputs) {
     PlanStep& step = plan.steps.emplace_back();
     step.kernel = "linear_f32";
     step.attributes.set("outputs", outputs);
-    if (y == 4) step.attributes.set("activation", std::string("sigmoid"));
-    step.operands = {x, weight, -1, -1}, step.results = {y};
+    if (to == b) step.attributes.set("activation", std::string("sigmoid"));
+    step.operands = {from, weight, PlanValueId::none, PlanValueId::none}, step.results = {to};
   };
-  add_linear(0, 1, 3, 64), add_linear(0, 1, 4, 64);
+  add_linear(x, first, a, 64), add_linear(x, first, b, 64);
   PlanStep& concat = plan.steps.emplace_back();
   concat.kernel = "concat";
   concat.attributes.set("dim", int64_t{1});
-  concat.operands = {3, 4}, concat.results = {5};
-  add_linear(5, 2, 6, 1);
+  concat.operands = {a, b}, concat.results = {both};
+  add_linear(both, second, y, 1);
   const auto check = [&](const Plan& tried, int64_t rows, bool in_place) {
     Binding binding(tried, {rows}, 1);
     alignas(64) std::byte memory[1 << 13];
     binding.place_arena(memory);
-    CHECK((binding.arena_address(3) == binding.arena_address(5)) == in_place);
-    CHECK((binding.arena_address(4) == binding.arena_address(5) + 256) == in_place);
+    const std::byte* const whole = binding.arena_address(block_of(both));
+    CHECK((binding.arena_address(block_of(a)) == whole) == in_place);
+    CHECK((binding.arena_address(block_of(b)) == whole + 256) == in_place);
     CHECK(binding.arena_bytes() == (in_place ? 512 : 1024 * rows));
     CHECK(verify_memory_plan(binding.buffers(), binding.arena_bytes()).empty());
     Session session(std::make_shared<const Plan>(tried));
-    const Array x = make_input(rows, 0.25f);
-    const auto y = session.run(std::vector<TensorView>{x.view()});
+    const Array input = make_input(rows, 0.25f);
+    const auto outputs = session.run(std::vector<TensorView>{input.view()});
     double wanted = 0;
     for (int64_t n = 0; n < 64; ++n) {
       double sum = 0;
       for (int64_t k = 0; k < 4; ++k) sum += 0.25 * static_cast<double>((k * kLinearPanel + n) % 7);
       wanted += sum * static_cast<double>(n % 5) + static_cast<double>((64 + n) % 5) / (1 + std::exp(-sum));
     }
-    for (int64_t i = 0; i < rows; ++i) CHECK(y[0].data<float>()[i] == doctest::Approx(wanted));
+    for (int64_t i = 0; i < rows; ++i) CHECK(outputs[0].data<float>()[i] == doctest::Approx(wanted));
   };
   check(plan, 1, true);
   check(plan, 3, false);  // rows of both lie between each other
   Plan read_later = plan;
-  read_later.outputs.push_back({"a", 3, {}});
+  read_later.outputs.push_back({"a", a, {}});
   const Binding binding(read_later, {1}, 1);
-  CHECK_FALSE(binding.in_arena(3));  // in the caller's memory
+  CHECK_FALSE(binding.in_arena(block_of(a)));  // in the caller's memory
 }
 
 TEST_CASE("where no size varies, memory is there before the first run") {
@@ -241,8 +244,9 @@ TEST_CASE("a shape that needs more memory than there is is refused before it is 
   constexpr int64_t kWide = 1 << 20;  // of the hidden layer: 4 MiB a row
   plan.arrays[0].array = make_array(Dtype::f32, {packed_linear_f32_size(kWide, 4)});
   plan.arrays[1].array = make_array(Dtype::f32, {packed_linear_f32_size(1, kWide)});
-  for (int i : {0, 1}) {
-    plan.values[static_cast<size_t>(1 + i)].sizes = {plan.arrays[static_cast<size_t>(i)].array.sizes[0]};
+  for (const PlanValueId weight : {kFirst, kSecond}) {
+    PlanValue& value = plan.value(weight);
+    value.sizes = {plan.arrays[static_cast<size_t>(value.array)].array.sizes[0]};
   }
   plan.values[3].sizes[1] = kWide;
   plan.steps[0].attributes.set("outputs", kWide);
@@ -272,24 +276,29 @@ TEST_CASE("results go into the caller's memory") {
 Plan make_plan_of_outputs() {
   Plan plan = make_plan();
   const SizeExpression batch = SizeExpression::parse("batch", plan.dimensions);
-  plan.values.push_back(make_value("turned", Storage::view, {4, batch}));
+  const PlanValueId turned = plan.add_value(make_value("turned", Storage::view, {4, batch}));
   plan.arrays.push_back({"state", false, make_array(Dtype::f32, {1, 4})});
-  plan.values.push_back(make_value("state", Storage::state, {1, 4}, 2));
-  plan.values.push_back(make_value("sum", Storage::arena, {batch, 4}));
+  const PlanValueId state = plan.add_value(make_value("state", Storage::state, {1, 4}, 2));
+  const PlanValueId sum = plan.add_value(make_value("sum", Storage::arena, {batch, 4}));
   PlanStep turn;
   turn.kernel = "view";
   turn.attributes.set("form", std::string("permute"));
   turn.attributes.set("dims", std::vector<int64_t>{1, 0});
-  turn.operands = {3}, turn.results = {5};
+  turn.operands = {kH}, turn.results = {turned};
   PlanStep add;
   add.kernel = "elementwise";
   add.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0", "load 1 1 0 0 0 0", "add 2 0 1 0 0 0"});
-  add.operands = {0, 6}, add.results = {7};
+  add.operands = {kX, state}, add.results = {sum};
   plan.steps.push_back(turn);
   plan.steps.push_back(add);
-  plan.outputs = {{"y", 4, {}},     {"again", 4, {}},           {"turned", 5, {}}, {"x", 0, {}},
-                  {"state", 6, {}}, {"number", -1, int64_t{7}}, {"none", -1, {}}};
-  plan.writes = {{6, 7}};
+  plan.outputs = {{"y", kY, {}},
+                  {"again", kY, {}},
+                  {"turned", turned, {}},
+                  {"x", kX, {}},
+                  {"state", state, {}},
+                  {"number", PlanValueId::none, int64_t{7}},
+                  {"none", PlanValueId::none, {}}};
+  plan.writes = {{state, sum}};
   return plan;
 }
 
@@ -322,16 +331,16 @@ TEST_CASE("a warm run into the caller's memory allocates nothing, whatever leave
 Plan make_plan_of_early_outputs() {
   Plan plan = make_plan();
   const SizeExpression batch = SizeExpression::parse("batch", plan.dimensions);
-  plan.values.push_back(make_value("s", Storage::arena, {batch, 4}));
-  plan.values.push_back(make_value("t", Storage::arena, {batch, 4}));
+  const PlanValueId s = plan.add_value(make_value("s", Storage::arena, {batch, 4}));
+  const PlanValueId t = plan.add_value(make_value("t", Storage::arena, {batch, 4}));
   PlanStep add, linear = plan.steps[0];
   add.kernel = "elementwise";
   add.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0", "load 1 1 0 0 0 0", "add 2 0 1 0 0 0"});
-  add.operands = {3, 0}, add.results = {5};
-  linear.operands = {5, 1, -1, -1}, linear.results = {6};
-  plan.steps[1].operands[0] = 6;
+  add.operands = {kH, kX}, add.results = {s};
+  linear.operands = {s, kFirst, PlanValueId::none, PlanValueId::none}, linear.results = {t};
+  plan.steps[1].operands[0] = t;
   plan.steps.insert(plan.steps.begin() + 1, {add, linear});
-  plan.outputs = {{"h", 3, {}}, {"y", 4, {}}};
+  plan.outputs = {{"h", kH, {}}, {"y", kY, {}}};
   return plan;
 }
 
@@ -437,14 +446,14 @@ TEST_CASE("a plan that does not hold together is refused") {
       session.run(std::vector<TensorView>{x.view()});
     });
   };
-  CHECK(refuse([](Plan& plan) { plan.steps[0].operands[0] = 77; }) == ErrorKind::invalid_input);
-  CHECK(refuse([](Plan& plan) { plan.steps[0].operands[0] = 4; }) == ErrorKind::invalid_input);
-  CHECK(refuse([](Plan& plan) { plan.steps[0].operands[1] = -1; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.steps[0].operands[0] = PlanValueId{77}; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.steps[0].operands[0] = kY; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.steps[0].operands[1] = PlanValueId::none; }) == ErrorKind::invalid_input);
   CHECK(refuse([](Plan& plan) { plan.steps[0].attributes.set("outputs", int64_t{5000}); }) == ErrorKind::invalid_input);
   CHECK(refuse([](Plan& plan) { plan.steps[0].kernel = "nothing"; }) == ErrorKind::invalid_input);
   CHECK(refuse([](Plan& plan) { plan.values[3].sizes[1] = 3; }) == ErrorKind::invalid_input);
   CHECK(refuse([](Plan& plan) { plan.values[1].sizes[0] = 1 << 20; }) == ErrorKind::invalid_input);
-  CHECK(refuse([](Plan& plan) { plan.outputs[0].value = 9; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.outputs[0].value = PlanValueId{9}; }) == ErrorKind::invalid_input);
   CHECK(refuse([](Plan& plan) { plan.values[3].storage = Storage::view; }) == ErrorKind::invalid_input);
   CHECK(refuse([](Plan& plan) { plan.values[0].kind = PlanKind::integer; }) == ErrorKind::invalid_input);
 }
@@ -471,7 +480,7 @@ TEST_CASE("numbers in a plan that would overflow are refused") {
   };
   CHECK(view("slice", 1, 1) == ErrorKind::invalid_input);
   CHECK(view("slice", INT64_MAX, 1) == ErrorKind::invalid_input);
-  CHECK(refuse([](Plan& plan) { plan.steps[2].operands[0] = -1; }) == ErrorKind::invalid_input);
+  CHECK(refuse([](Plan& plan) { plan.steps[2].operands[0] = PlanValueId::none; }) == ErrorKind::invalid_input);
   CHECK(refuse([](Plan& plan) { plan.values[3].sizes = {int64_t{1} << 40, int64_t{1} << 40}; }) ==
         ErrorKind::invalid_input);
   CHECK(refuse([](Plan& plan) { plan.values[5].sizes = {0, int64_t{1} << 62, 4}; }) == ErrorKind::invalid_input);
