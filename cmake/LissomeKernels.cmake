@@ -1,5 +1,5 @@
-# lissome_kernels(gemm conv ...): reads the lists kernels.txt of these families of kernels, which say for each kernel its
-# call and its versions, and makes of them
+# lissome_kernels(versions): reads the list kernels.txt of each family of kernels, a folder here, which says for each
+# kernel its call and its versions, and makes of them
 #   FAMILY/kernel_versions.h   declarations of all versions
 #   kernel_rows.inc            the rows of the kernel table
 #   kernel_versions.h          all declarations
@@ -7,8 +7,10 @@
 # A version sees its own calls alone, so that a new kernel rebuilds no other. `result` gets the files to compile.
 function(lissome_kernels result)
   set(versions)
-  foreach(family IN LISTS ARGN)
-    set(list "${CMAKE_CURRENT_SOURCE_DIR}/${family}/kernels.txt")
+  file(GLOB lists CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*/kernels.txt")
+  foreach(list IN LISTS lists)
+    cmake_path(GET list PARENT_PATH family)
+    cmake_path(GET family FILENAME family)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${list}")
     file(STRINGS "${list}" kernels REGEX "^[a-z]")
     set(includes)
@@ -66,7 +68,9 @@ function(lissome_kernels result)
     set(file "${CMAKE_CURRENT_BINARY_DIR}/${body}_${isa}.cpp")
     file(CONFIGURE OUTPUT "${file}" CONTENT
       "#include \"lissome/kernel/${body}_body.h\"\n\nnamespace lissome {\n${functions_${version}}}\n" @ONLY)
-    lissome_instruction_set(${isa} "${file}")
+    if(NOT isa STREQUAL "portable")
+      lissome_instruction_set(${isa} "${file}")
+    endif()
     # g++ 12 takes the "undefined" register in its own AVX-512 header for a mistake of ours.
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       set_property(SOURCE "${file}" APPEND PROPERTY COMPILE_OPTIONS -Wno-maybe-uninitialized -Wno-uninitialized)

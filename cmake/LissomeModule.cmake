@@ -132,6 +132,22 @@ function(lissome_glob sources tests)
   set(${tests} ${found_tests} PARENT_SCOPE)
 endfunction()
 
+# lissome_list_functions(steps.inc _steps list_ _steps files...): writes a line LISSOME_LIST(list_pool_steps) for
+# each of the files that ends so, here pool/pool_steps.cpp. Who defines the macro declares the functions or lists them,
+# so that a new file needs no line in a table.
+function(lissome_list_functions result ending before behind)
+  set(lines)
+  foreach(file IN LISTS ARGN)
+    get_filename_component(name "${file}" NAME)
+    if(name MATCHES "^([a-z0-9_]+)${ending}[.]cpp$")
+      list(APPEND lines "LISSOME_LIST(${before}${CMAKE_MATCH_1}${behind})\n")
+    endif()
+  endforeach()
+  list(SORT lines)
+  string(JOIN "" text ${lines})
+  file(CONFIGURE OUTPUT "${result}" @ONLY CONTENT "// Made of the names of the files *${ending}.cpp.\n${text}")
+endfunction()
+
 function(lissome_module)
   cmake_parse_arguments(PARSE_ARGV 0 module "TEST_SHARED" "NAME;TORCH"
     "LINKS;SOURCES;FULL_TORCH_SOURCES;TESTS;TEST_LINKS;LIBRARIES")

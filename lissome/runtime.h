@@ -11,6 +11,7 @@
 #include "lissome/runtime/plan/plan_io.h"
 #include "lissome/runtime/session/bucketed_session.h"
 #include "lissome/runtime/session/peaks.h"
+#include "lissome/runtime/session/roofline.h"
 #include "lissome/runtime/session/session.h"
 #include "lissome/runtime/session/stream_pool.h"
 #include "lissome/runtime/threads/thread_pool.h"

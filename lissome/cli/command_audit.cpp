@@ -72,8 +72,8 @@ std::string find_dtype(const Plan& plan, const StepTiming& timing,
     if (found != values.end()) value = found->second;
   } else if (timing.products > 0) {
     return name_dtype(timing.multiplied);
-  } else if (!step.operands.empty() && step.operands.front() >= 0) {
-    value = &plan.values[static_cast<size_t>(step.operands.front())];
+  } else if (!step.operands.empty() && is_value(step.operands.front())) {
+    value = &plan.value(step.operands.front());
   }
   if (value == nullptr || !value->sized || value->kind != PlanKind::tensor) return "-";
   return name_dtype(value->dtype);

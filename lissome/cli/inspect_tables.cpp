@@ -19,9 +19,9 @@ std::string describe_type(const ValueType& type) {
   return format_type(type.dtype, sizes);
 }
 
-std::string describe_value(const Plan& plan, int value) {
-  if (value < 0) return "literal";
-  const PlanValue& described = plan.values[static_cast<size_t>(value)];
+std::string describe_value(const Plan& plan, PlanValueId value) {
+  if (!is_value(value)) return "literal";
+  const PlanValue& described = plan.value(value);
   if (described.kind != PlanKind::tensor || !described.sized) return "value";
   std::vector<std::string> sizes;
   for (const SizeExpression& size : described.sizes) {

@@ -57,8 +57,8 @@ std::vector<DataSignature> describe_inputs(const Plan& plan) {
   for (const PlanInput& input : plan.inputs) {
     DataSignature entry;
     entry.name = input.name;
-    if (input.value >= 0) {
-      const PlanValue& value = plan.values.at(static_cast<size_t>(input.value));
+    if (is_value(input.value)) {
+      const PlanValue& value = plan.value(input.value);
       entry.dtype = value.dtype;
       for (const SizeExpression& size : value.sizes) entry.sizes.push_back(size.constant().value_or(-1));
     }
@@ -73,8 +73,8 @@ CallSizes describe_call(const Plan& plan) {
   std::vector<std::vector<SizeFormula>> inputs;
   for (const PlanInput& input : plan.inputs) {
     std::vector<SizeFormula>& sizes = inputs.emplace_back();
-    if (input.value < 0) continue;
-    for (const SizeExpression& size : plan.values.at(static_cast<size_t>(input.value)).sizes) {
+    if (!is_value(input.value)) continue;
+    for (const SizeExpression& size : plan.value(input.value).sizes) {
       sizes.emplace_back([size](std::span<const int64_t> values) {
         return size.evaluate(DimensionValues(values.begin(), values.end()));
       });

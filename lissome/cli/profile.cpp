@@ -40,7 +40,8 @@ PlanOrigin name_origin(const Plan& plan, const StepTiming& timing) {
 // clocks.
 Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, int warmup, int runs) {
   Profile profile;
-  std::map<std::pair<int, std::string>, size_t> indices;  // (step, node) -> index in profile.nodes
+  // The step and its node -> index in profile.nodes. A node is known by its place among the origins of the step.
+  std::map<std::pair<int, const PlanOrigin*>, size_t> indices;
   std::vector<double> whole, with_clocks;
   NodeTime outside;
   outside.origin.node = "(outside)";
@@ -51,8 +52,7 @@ Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, i
     profile.spans.clear();
     double inside = 0;
     const StepSink sink = [&](const StepTiming& timing) {
-      const std::string node = timing.origin != nullptr ? timing.origin->node : std::string();
-      const auto [index, fresh] = indices.try_emplace({timing.step, node}, profile.nodes.size());
+      const auto [index, fresh] = indices.try_emplace({timing.step, timing.origin}, profile.nodes.size());
       if (fresh) {
         profile.nodes.push_back({name_origin(session.plan(), timing),
                                  std::string(timing.kernel),

@@ -51,7 +51,10 @@ class Lowering {
 
   Lowered run() {
     const std::vector<Node> nodes = builder_.program().nodes;
-    for (const Node& node : nodes) lower_node(node);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      builder_.start_node(static_cast<int>(i));
+      lower_node(nodes[i]);
+    }
     lowered_.plan = builder_.finish();
     fuse_channel_steps(lowered_.plan);
     fuse_norm_steps(lowered_.plan);

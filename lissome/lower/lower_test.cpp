@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <regex>
+#include <set>
 
 #include "lissome/lower/program_check.h"
 
@@ -51,6 +52,46 @@ TEST_CASE("a program with native and reference steps agrees with interpret, for 
     const std::vector<c10::IValue> inputs = {at::randn({batch, 30})};
     check_same(run_session(session, inputs), interpret(program, inputs));
   }
+}
+
+TEST_CASE("steps and values know their nodes and values of the program that was lowered") {
+  const Program program = parse_program(
+      R"(
+    input %x: f32[batch, 30]
+    parameter @first: f32[70, 30]
+    parameter @second: f32[10, 70]
+    %unread: int = aten::sym_size.int(%x, 0)
+    %product: f32[batch, 70] = aten::linear(%x, @first)
+    %half: f32[batch, 70] = aten::mul.Tensor(%product, 0.5)
+    %bent: f32[batch, 70] = aten::relu(%half)
+    %sums: f32[batch, 70] = aten::logcumsumexp(%bent, -1)
+    %last: f32[batch, 10] = aten::linear(%sums, @second)
+    return %last
+  )",
+      {{"first", at::randn({70, 30})}, {"second", at::randn({10, 70})}});
+  LowerOptions options;
+  options.effort = Effort::fast;
+  options.forced = {{"last", "mkldnn_linear"}};
+  const Plan plan = lower_program(program, options);
+  std::vector<std::vector<int>> nodes;
+  for (const PlanStep& step : plan.steps) {
+    nodes.emplace_back();
+    for (const PlanOrigin& origin : step.origins) nodes.back().push_back(origin.program_node);
+  }
+  // Lowering adds the node that packs the weight of the last product.
+  CHECK((nodes == std::vector<std::vector<int>>{{1}, {2, 3}, {4, -1, 5}}));
+  std::set<std::string> names;
+  for (const PlanValue& value : plan.values) {
+    if (value.program_value < 0) continue;
+    const auto id = static_cast<ValueId>(value.program_value);
+    const Weight* weight = program.find_weight(id);
+    CHECK(value.name == (weight ? weight->name : program.value(id).name));
+    names.insert(value.name);
+  }
+  CHECK((names == std::set<std::string>{"x", "product", "half", "bent", "sums", "last", "second", "unread"}));
+  const Plan read = read_plan(pack_plan(plan));
+  for (const PlanValue& value : read.values) CHECK(value.program_value == -1);
+  for (const PlanOrigin& origin : read.steps.at(0).origins) CHECK(origin.program_node == -1);
 }
 
 TEST_CASE("a saved plan runs as before") {

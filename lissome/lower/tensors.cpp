@@ -48,9 +48,9 @@ TensorView view_input(const c10::IValue& value, Array& kept) {
 c10::IValue read_output(const Plan& plan, size_t i, const Array& array) {
   if (!array.storage) return {};
   const PlanOutput& output = plan.outputs[i];
-  if (output.value >= 0) {
+  if (is_value(output.value)) {
     // What has no known type is a tensor: numbers are typed wherever they come from.
-    const PlanKind kind = plan.values[static_cast<size_t>(output.value)].kind;
+    const PlanKind kind = plan.value(output.value).kind;
     if (kind == PlanKind::tensor || kind == PlanKind::other) return share_array(array);
   }
   switch (array.dtype) {

@@ -17,8 +17,8 @@ void check_step(const PlanStep& step, size_t position, const Program& program) {
                 step.origins.size(), " origins, its program ", program.inputs.size(), ", ", program.outputs.size(),
                 " and ", program.nodes.size());
   }
-  for (const int operand : step.operands) {
-    if (operand < 0) refuse_step(position, "an operand is absent; a program has a value for each of its inputs");
+  for (const PlanValueId operand : step.operands) {
+    if (!is_value(operand)) refuse_step(position, "an operand is absent; a program has a value for each of its inputs");
   }
   for (const ProgramOutput& output : program.outputs) {
     if (!output.value.is_value()) refuse_step(position, "its program returns a literal or a list, not a value");
@@ -62,8 +62,8 @@ class LenderTable {
   }
 
   void follow_view(const PlanStep& step) {
-    for (const int result : step.results) {
-      if (plan_.values[static_cast<size_t>(result)].storage == Storage::view) at(result).add(at(step.operands.at(0)));
+    for (const PlanValueId result : step.results) {
+      if (plan_.value(result).storage == Storage::view) at(result).add(at(step.operands.at(0)));
     }
   }
 
@@ -99,7 +99,7 @@ class LenderTable {
   }
 
  private:
-  Lender& at(int value) { return lenders_.at(static_cast<size_t>(value)); }
+  Lender& at(PlanValueId value) { return lenders_.at(static_cast<size_t>(value)); }
 
   const Plan& plan_;
   std::vector<Lender> lenders_;

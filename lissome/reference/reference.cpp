@@ -87,15 +87,15 @@ class LibtorchReference;
 class LibtorchRun : public ReferenceRun {
  public:
   explicit LibtorchRun(const LibtorchReference& reference);
-  void lend(int value, const TensorView& view) override;
-  void lend_number(int value, PlanKind kind, const TensorView& view) override {
+  void lend(PlanValueId value, const TensorView& view) override;
+  void lend_number(PlanValueId value, PlanKind kind, const TensorView& view) override {
     held_[static_cast<size_t>(value)] = read_number(kind, view);
   }
   void run_step(int step, const StepSink* sink) override;
-  void* read(int value, Dtype dtype, const Sizes& sizes, Format format) override;
-  Array take(int value) override;
-  Array copy(int value) override;
-  void drop(int value) override { held_[static_cast<size_t>(value)] = c10::IValue(); }
+  void* read(PlanValueId value, Dtype dtype, const Sizes& sizes, Format format) override;
+  Array take(PlanValueId value) override;
+  Array copy(PlanValueId value) override;
+  void drop(PlanValueId value) override { held_[static_cast<size_t>(value)] = c10::IValue(); }
   void clear() override {
     for (c10::IValue& value : held_) value = c10::IValue();
   }
@@ -155,9 +155,9 @@ class LibtorchReference : public Reference {
   size_t step_count() const { return steps_.size(); }
   const c10::Device& device() const { return device_; }
   // A program writes somewhere, and this value may be the caller's, whose memory is not for that.
-  bool must_copy(int value) const {
+  bool must_copy(PlanValueId value) const {
     return judged_.copies_inputs && judged_.callers[static_cast<size_t>(value)] &&
-           plan_.values[static_cast<size_t>(value)].storage != Storage::held;
+           plan_.value(value).storage != Storage::held;
   }
   bool is_array(const void* data) const {
     return std::any_of(arrays_.begin(), arrays_.end(), [&](const Array& array) {
@@ -187,7 +187,7 @@ class LibtorchReference : public Reference {
 LibtorchRun::LibtorchRun(const LibtorchReference& reference)
     : reference_(reference), held_(reference.plan().values.size()), environments_(reference.step_count()) {}
 
-void LibtorchRun::lend(int value, const TensorView& view) {
+void LibtorchRun::lend(PlanValueId value, const TensorView& view) {
   const c10::InferenceMode mode;
   held_[static_cast<size_t>(value)] = wrap(view).to(reference_.device());
 }
@@ -238,7 +238,7 @@ at::Tensor LibtorchRun::own(const at::Tensor& tensor) const {
 
 IValues LibtorchRun::gather_inputs(const PreparedStep& prepared) const {
   IValues inputs;
-  for (const int operand : prepared.step->operands) {
+  for (const PlanValueId operand : prepared.step->operands) {
     c10::IValue value = held_[static_cast<size_t>(operand)];
     if (reference_.must_copy(operand) && value.isTensor()) value = value.toTensor().clone();
     inputs.push_back(std::move(value));
@@ -291,9 +291,9 @@ void LibtorchRun::tell(int step, size_t node, const IValues& results, int64_t na
         reference_.threads(), nanoseconds, bytes});
 }
 
-void* LibtorchRun::read(int value, Dtype dtype, const Sizes& sizes, Format format) {
+void* LibtorchRun::read(PlanValueId value, Dtype dtype, const Sizes& sizes, Format format) {
   const c10::InferenceMode mode;
-  const PlanValue& planned = reference_.plan().values[static_cast<size_t>(value)];
+  const PlanValue& planned = reference_.plan().value(value);
   c10::IValue& held = held_[static_cast<size_t>(value)];
   if (!held.isTensor() || !held.toTensor().defined() || held.toTensor().layout() != at::kStrided ||
       !held.toTensor().device().is_cpu()) {
@@ -317,12 +317,12 @@ void* LibtorchRun::read(int value, Dtype dtype, const Sizes& sizes, Format forma
   return tensor.data_ptr();
 }
 
-Array LibtorchRun::take(int value) {
+Array LibtorchRun::take(PlanValueId value) {
   const c10::InferenceMode mode;
   return to_array(std::exchange(held_[static_cast<size_t>(value)], c10::IValue()));
 }
 
-Array LibtorchRun::copy(int value) {
+Array LibtorchRun::copy(PlanValueId value) {
   const c10::InferenceMode mode;
   return to_array(held_[static_cast<size_t>(value)]);  // held twice meanwhile, so the memory is copied
 }

@@ -37,7 +37,7 @@ INNER_FACES = re.compile(
     r"lissome/kernel/\w+/\w+(?<!_body)\.h|lissome/runtime/step/(step_fields|step_groups|\w+/\w+_(steps|values|fields))\.h"
 )
 # Made by CMake of the lists kernels.txt.
-GENERATED = re.compile(r"lissome/kernel/(\w+/)?kernel_(versions\.h|rows\.inc)")
+GENERATED = re.compile(r"lissome/(kernel/(\w+/)?kernel_(versions\.h|rows\.inc)|runtime/step_lists\.inc|lower/candidate_lists\.inc)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 

@@ -1,5 +1,5 @@
-// The lists of candidates, one a family: for each op its rows in the order in which they are tried, native kernels
-// first, then what libtorch reaches.
+// The lists of candidates: for each op its rows in the order in which they are tried, native kernels first, then what
+// libtorch reaches.
 #pragma once
 
 #include "lissome/lower/candidate/candidate.h"
@@ -16,15 +16,9 @@ constexpr Candidate make_joining_row(std::string_view name, std::string_view apa
   return {.name = name, .refuse = refuse, .emit = emit, .apart = apart, .guesses = guesses};
 }
 
-std::span<const CandidateList> attention_candidates();
-std::span<const CandidateList> conv_candidates();
-std::span<const CandidateList> elementwise_candidates();
-std::span<const CandidateList> gemm_candidates();
-std::span<const CandidateList> interpolate_candidates();
-std::span<const CandidateList> loss_candidates();
-std::span<const CandidateList> move_candidates();
-std::span<const CandidateList> norm_candidates();
-std::span<const CandidateList> pool_candidates();
-std::span<const CandidateList> recurrent_candidates();
+// One function a file *_candidates.cpp: `pool_candidates()` stands in pool_candidates.cpp.
+#define LISSOME_LIST(name) std::span<const CandidateList> name();
+#include "lissome/lower/candidate_lists.inc"
+#undef LISSOME_LIST
 
 }  // namespace lissome

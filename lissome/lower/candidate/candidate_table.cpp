@@ -1,4 +1,4 @@
-// All families of candidates, and what is found in them by op.
+// All lists of candidates, and what is found in them by op.
 #include <algorithm>
 #include <array>
 
@@ -9,9 +9,11 @@ namespace lissome {
 std::span<const CandidateList> candidate_lists() {
   static const std::vector<CandidateList> lists = [] {
     std::vector<CandidateList> all;
-    for (const auto family :
-         {attention_candidates, conv_candidates, elementwise_candidates, gemm_candidates, interpolate_candidates,
-          loss_candidates, move_candidates, norm_candidates, pool_candidates, recurrent_candidates}) {
+    for (const auto family : {
+#define LISSOME_LIST(name) name,
+#include "lissome/lower/candidate_lists.inc"
+#undef LISSOME_LIST
+         }) {
       const std::span<const CandidateList> mine = family();
       all.insert(all.end(), mine.begin(), mine.end());
     }

@@ -76,7 +76,7 @@ class Composer {
     char text[32];
     return std::string(text, std::to_chars(text, text + sizeof(text), number).ptr);
   }
-  int load_value(int value) {
+  int load_value(PlanValueId value) {
     step_.operands.values.push_back(value);
     return run("load", static_cast<int>(step_.operands.values.size()) - 1);
   }

@@ -40,16 +40,19 @@ class ChannelFuser {
 
  private:
   PlanStep& step_of(int at) { return plan_.steps[static_cast<size_t>(at)]; }
-  const PlanValue& value_of(int id) const { return plan_.values[static_cast<size_t>(id)]; }
+  const PlanValue& value_of(PlanValueId id) const { return plan_.value(id); }
 
-  bool lie_alike(int left, int right) const { return lissome::lie_alike(value_of(left), value_of(right)); }
+  bool lie_alike(PlanValueId left, PlanValueId right) const {
+    return lissome::lie_alike(value_of(left), value_of(right));
+  }
 
   // The element-wise `reader` reads, as operand `position`, what a channel_affine makes for it alone: both become one
   // step there.
   bool absorb_affine(PlanStep& reader, size_t position) {
     const auto absorbing = read_step<ElementwiseStep>(reader);
-    const std::vector<int>& read = absorbing.operands.values;
-    const int value = read[position], result = absorbing.y.value, maker = maker_[static_cast<size_t>(value)];
+    const std::vector<PlanValueId>& read = absorbing.operands.values;
+    const PlanValueId value = read[position], result = absorbing.y.value;
+    const int maker = maker_[static_cast<size_t>(value)];
     if (maker < 0 || !is_step<ChannelAffineStep>(step_of(maker))) return false;
     if (readers_[static_cast<size_t>(value)].size() != 1) return false;
     PlanStep& affine = step_of(maker);
@@ -66,10 +69,10 @@ class ChannelFuser {
     affine = {};
     // Links follow: all operands are read at this place from now on.
     const int at = static_cast<int>(&reader - plan_.steps.data());
-    for (const int operand : reader.operands) {
-      if (operand >= 0)
-        std::replace(readers_[static_cast<size_t>(operand)].begin(), readers_[static_cast<size_t>(operand)].end(),
-                     maker, at);
+    for (const PlanValueId operand : reader.operands) {
+      if (!is_value(operand)) continue;
+      std::vector<int>& readers = readers_[static_cast<size_t>(operand)];
+      std::replace(readers.begin(), readers.end(), maker, at);
     }
     maker_[static_cast<size_t>(result)] = at;
     return true;
@@ -88,7 +91,7 @@ class ChannelFuser {
   };
 
   // Found when these two passes alone read dy, without a mask.
-  std::optional<NormGradient> find_norm_gradient(int dy) {
+  std::optional<NormGradient> find_norm_gradient(PlanValueId dy) {
     const std::vector<int>& readers = readers_[static_cast<size_t>(dy)];
     if (readers.size() != 2 || std::find(readers.begin(), readers.end(), -1) != readers.end()) return std::nullopt;
     PlanStep &first = step_of(readers[0]), &second = step_of(readers[1]);
@@ -102,7 +105,7 @@ class ChannelFuser {
   // The gradient of relu.
   void give_mask(PlanStep& step) {
     const auto threshold = read_step<ElementwiseStep>(step);
-    const int masked = threshold.y.value, y = threshold.operands.values[0], dy = threshold.operands.values[1];
+    const PlanValueId masked = threshold.y.value, y = threshold.operands.values[0], dy = threshold.operands.values[1];
     std::optional<NormGradient> norm = find_norm_gradient(masked);
     if (!norm || !lie_alike(masked, y) || !lie_alike(masked, dy)) return;
     norm->sums.dy = {dy}, norm->affine.x = {dy};
@@ -135,13 +138,13 @@ class Numbering {
   explicit Numbering(const Plan& plan) : numbers_(plan.values.size(), -1) {
     for (const PlanStep& step : plan.steps) number(plan, step);
   }
-  bool are_equal(int left, int right) { return number_of(left) == number_of(right); }
+  bool are_equal(PlanValueId left, PlanValueId right) { return number_of(left) == number_of(right); }
 
  private:
   using Key = std::tuple<std::string, std::vector<std::pair<std::string, Attribute>>, std::vector<int>>;
 
-  int number_of(int value) {
-    if (value < 0) return value;
+  int number_of(PlanValueId value) {
+    if (!is_value(value)) return -1;
     int& number = numbers_[static_cast<size_t>(value)];
     if (number < 0) number = next_++;
     return number;
@@ -150,9 +153,8 @@ class Numbering {
   void number(const Plan& plan, const PlanStep& step) {
     if (step.kernel == kReferenceStep) return;
     std::vector<int> read;
-    for (const int operand : step.operands) read.push_back(number_of(operand));
-    for (const int result : step.results)
-      read.push_back(static_cast<int>(plan.values[static_cast<size_t>(result)].format));
+    for (const PlanValueId operand : step.operands) read.push_back(number_of(operand));
+    for (const PlanValueId result : step.results) read.push_back(static_cast<int>(plan.value(result).format));
     const auto [found, is_new] = made_.try_emplace({step.kernel, step.attributes.entries, std::move(read)}, next_);
     if (is_new) next_ += static_cast<int>(step.results.size());
     for (size_t i = 0; i < step.results.size(); ++i)
@@ -174,7 +176,7 @@ class MaskRebuilder {
     for (PlanStep& step : plan_.steps) {
       if (is_step<ChannelSumsStep>(step)) ask_input(step, &ChannelSumsStep::x);
       if (is_step<ChannelAffineStep>(step)) ask_input(step, &ChannelAffineStep::z);
-      for (const int result : step.results) maker_[static_cast<size_t>(result)] = &step;
+      for (const PlanValueId result : step.results) maker_[static_cast<size_t>(result)] = &step;
     }
   }
 
@@ -189,7 +191,7 @@ class MaskRebuilder {
     const auto norm = read_step<ChannelAffineStep>(*maker);
     if (!norm.relu || norm.z || norm.mask) return;
     // In bf16 the mask was rounded, so that less than the least number became zero.
-    const bool wide = plan_.values[static_cast<size_t>(y.value)].dtype == Dtype::f32;
+    const bool wide = plan_.value(y.value).dtype == Dtype::f32;
     if (!wide || !numbering_.are_equal(norm.x.value, x.value)) return;
     asking.mask = x;
     asking.mask_scale = {norm.scale}, asking.mask_shift = {norm.shift};

@@ -23,7 +23,8 @@ class ElementwiseFuser {
 
   void run() {
     for (const PlanStep& step : plan_.steps) {
-      for (const int operand : std::set<int>(step.operands.begin(), step.operands.end())) count_reader(operand);
+      for (const PlanValueId operand : std::set<PlanValueId>(step.operands.begin(), step.operands.end()))
+        count_reader(operand);
     }
     for (const PlanOutput& output : plan_.outputs) count_reader(output.value);
     for (const PlanWrite& write : plan_.writes) count_reader(write.value);
@@ -32,19 +33,20 @@ class ElementwiseFuser {
         while (absorb_operand(plan_.steps[at])) {
         }
       }
-      for (const int result : plan_.steps[at].results) maker_[static_cast<size_t>(result)] = static_cast<int>(at);
+      for (const PlanValueId result : plan_.steps[at].results)
+        maker_[static_cast<size_t>(result)] = static_cast<int>(at);
     }
     std::erase_if(plan_.steps, [](const PlanStep& step) { return step.kernel.empty(); });
   }
 
  private:
-  void count_reader(int value) {
-    if (value >= 0) ++readers_[static_cast<size_t>(value)];
+  void count_reader(PlanValueId value) {
+    if (is_value(value)) ++readers_[static_cast<size_t>(value)];
   }
 
   bool absorb_operand(PlanStep& planned) {
     const auto reader = read_step<ElementwiseStep>(planned);
-    for (const int operand : reader.operands.values) {
+    for (const PlanValueId operand : reader.operands.values) {
       const int maker = maker_[static_cast<size_t>(operand)];
       if (maker < 0 || readers_[static_cast<size_t>(operand)] != 1) continue;
       PlanStep& before = plan_.steps[static_cast<size_t>(maker)];
@@ -61,7 +63,7 @@ class ElementwiseFuser {
     return false;
   }
 
-  const PlanValue& value_of(const Result& result) const { return plan_.values[static_cast<size_t>(result.value)]; }
+  const PlanValue& value_of(const Result& result) const { return plan_.value(result.value); }
 
   bool can_move(const ElementwiseStep& step, const ElementwiseStep& reader) const {
     const PlanValue &between = value_of(step.y), &result = value_of(reader.y);
@@ -77,7 +79,7 @@ class ElementwiseFuser {
   static std::optional<ElementwiseStep> join_steps(const ElementwiseStep& step, const ElementwiseStep& reader,
                                                    Dtype between) {
     ElementwiseStep joined = reader;
-    std::vector<int>& operands = joined.operands.values;
+    std::vector<PlanValueId>& operands = joined.operands.values;
     operands.insert(operands.begin(), step.operands.values.begin(), step.operands.values.end());
     const int shift = static_cast<int>(step.operands.values.size());
     ElementProgram program = read_element_program(step), rest = read_element_program(reader);
@@ -108,11 +110,11 @@ class ElementwiseFuser {
   }
 
   // Each value once; false when there are too many.
-  static bool merge_operands(std::vector<int>& operands, ElementProgram& program) {
-    std::vector<int> kept;
+  static bool merge_operands(std::vector<PlanValueId>& operands, ElementProgram& program) {
+    std::vector<PlanValueId> kept;
     for (ElementProgramLine& i : program) {
       if (i.op != ElementOp::load) continue;
-      const int value = operands[static_cast<size_t>(i.a)];
+      const PlanValueId value = operands[static_cast<size_t>(i.a)];
       const auto found = std::find(kept.begin(), kept.end(), value);
       i.a = static_cast<int>(found - kept.begin());
       if (found == kept.end()) kept.push_back(value);

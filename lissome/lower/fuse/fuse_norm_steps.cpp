@@ -25,10 +25,10 @@ class NormFuser {
   }
 
  private:
-  const PlanValue& value_of(int id) const { return plan_.values[static_cast<size_t>(id)]; }
-  const std::vector<int>& readers_of(int id) const { return links_.readers[static_cast<size_t>(id)]; }
+  const PlanValue& value_of(PlanValueId id) const { return plan_.value(id); }
+  const std::vector<int>& readers_of(PlanValueId id) const { return links_.readers[static_cast<size_t>(id)]; }
 
-  PlanStep* find_maker(int value) {
+  PlanStep* find_maker(PlanValueId value) {
     const int maker = links_.makers[static_cast<size_t>(value)];
     return maker < 0 ? nullptr : &plan_.steps[static_cast<size_t>(maker)];
   }
@@ -37,28 +37,28 @@ class NormFuser {
   void absorb_sum(int at) {
     PlanStep& step = plan_.steps[static_cast<size_t>(at)];
     LayerNormStep norm = read_step<LayerNormStep>(step);
-    const int sum = norm.x.value;
+    const PlanValueId sum = norm.x.value;
     PlanStep* add = find_maker(sum);
     if (add == nullptr || !is_sum_of_two(*add) || norm.residual || norm.sum_or_mean) return;
-    const auto is_dense = [&](int operand) {
+    const auto is_dense = [&](PlanValueId operand) {
       return value_of(operand).dtype == Dtype::f32 && value_of(operand).format == Format::row_major &&
              lie_alike(value_of(operand), value_of(sum));
     };
-    const std::vector<int> added = read_step<ElementwiseStep>(*add).operands.values;
+    const std::vector<PlanValueId> added = read_step<ElementwiseStep>(*add).operands.values;
     if (!is_dense(added[0]) || !is_dense(added[1])) return;
     const std::vector<int>& readers = readers_of(sum);
     if (std::any_of(readers.begin(), readers.end(), [&](int reader) { return reader >= 0 && reader < at; })) return;
     norm.x = {added[0]}, norm.residual = {added[1]};
     if (readers.size() > 1) norm.sum_or_mean = {sum};
     links_.makers[static_cast<size_t>(sum)] = at;
-    for (const int operand : added) links_.readers[static_cast<size_t>(operand)].push_back(at);
+    for (const PlanValueId operand : added) links_.readers[static_cast<size_t>(operand)].push_back(at);
     step.origins.insert(step.origins.begin(), add->origins.begin(), add->origins.end());
     replace_step(step, norm);
     *add = {};
   }
 
   // One factor for each column of rows.
-  bool are_factors(int factors, int rows) const {
+  bool are_factors(PlanValueId factors, PlanValueId rows) const {
     const PlanValue &vector = value_of(factors), &value = value_of(rows);
     return vector.storage == Storage::constant && vector.dtype == value.dtype && vector.sizes.size() == 1 &&
            vector.sizes[0].constant() == value.sizes.back().constant();
@@ -67,11 +67,11 @@ class NormFuser {
   void absorb_factors(int at) {
     PlanStep& step = plan_.steps[static_cast<size_t>(at)];
     QuantizeRowsStep quantize = read_step<QuantizeRowsStep>(step);
-    const int product = quantize.x.value;
+    const PlanValueId product = quantize.x.value;
     PlanStep* multiply = find_maker(product);
     if (multiply == nullptr || !is_product_of_two(*multiply) || readers_of(product).size() != 1) return;
-    const std::vector<int> multiplied = read_step<ElementwiseStep>(*multiply).operands.values;
-    int x = multiplied[0], factors = multiplied[1];
+    const std::vector<PlanValueId> multiplied = read_step<ElementwiseStep>(*multiply).operands.values;
+    PlanValueId x = multiplied[0], factors = multiplied[1];
     if (are_factors(x, product)) std::swap(x, factors);
     if (!are_factors(factors, product) || value_of(x).format != Format::row_major ||
         !lie_alike(value_of(x), value_of(product))) {
@@ -95,7 +95,7 @@ class NormFuser {
   template <typename Step>
   void activate(PlanStep& step, PlanStep& reader, const Epilogue& epilogue) {
     Step norm = read_step<Step>(step);
-    const int between = norm.y.value, y = read_step<ElementwiseStep>(reader).y.value;
+    const PlanValueId between = norm.y.value, y = read_step<ElementwiseStep>(reader).y.value;
     if (readers_of(between).size() != 1 || norm.activation.activation != "none") return;
     if (!lie_alike(value_of(between), value_of(y))) return;
     norm.activation.activation = activation_name(epilogue.activation);

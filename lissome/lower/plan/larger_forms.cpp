@@ -23,7 +23,7 @@ int64_t count_file_bytes(const Array& packed) {
 
 // A step by tiles, with the dtype of the points of its weight.
 struct TiledStep {
-  int x, weight;
+  PlanValueId x, weight;
   int64_t tile;
   Dtype points;
 };
@@ -62,15 +62,15 @@ double find_plain_time(const PlanChoice& choice) {
 
 std::vector<LargerForm> list_larger_forms(const Plan& plan) {
   std::vector<LargerForm> forms;
-  std::set<int> listed;  // a weight that several steps read is held once
+  std::set<int> listed;  // arrays: a weight that several steps read is held once
   for (const PlanStep& step : plan.steps) {
     const std::optional<TiledStep> tiled = read_tiled_step(step);
     if (!tiled || step.origins.empty()) continue;
-    const int array = plan.values[static_cast<size_t>(tiled->weight)].array;
+    const int array = plan.value(tiled->weight).array;
     if (!listed.insert(array).second) continue;
     LargerForm form{step.origins.front().node, step.kernel,
                     count_file_bytes(plan.arrays[static_cast<size_t>(array)].array)};
-    const Dtype dtype = plan.values[static_cast<size_t>(tiled->x)].dtype;
+    const Dtype dtype = plan.value(tiled->x).dtype;
     form.plain_bytes = count_plain_bytes(*tiled, form.bytes, dtype);
     for (const PlanChoice& choice : plan.choices) {
       if (choice.node != form.node) continue;

@@ -17,7 +17,7 @@ bool have_same_elements(const Array& a, const Array& b) {
 
 const PackedRows* find_packed_rows(const Plan& plan, const GatherRowsStep& step, std::span<const PackedRows> packed) {
   if (step.is_packed()) return nullptr;
-  const PlanValue& table = plan.values[static_cast<size_t>(step.table.value)];
+  const PlanValue& table = plan.value(step.table.value);
   if (table.storage != Storage::constant) return nullptr;
   const Array& array = plan.arrays[static_cast<size_t>(table.array)].array;
   const auto found = std::find_if(packed.begin(), packed.end(),
@@ -26,16 +26,18 @@ const PackedRows* find_packed_rows(const Plan& plan, const GatherRowsStep& step,
 }
 
 // Constants that are kept need their own positions in order: what is left out is counted away from every number.
-void remove_value(Plan& plan, int removed) {
-  const int array = plan.values[static_cast<size_t>(removed)].array;
-  plan.values.erase(plan.values.begin() + removed);
-  const auto close_gap = [&](int& value) { value -= value > removed ? 1 : 0; };
+void remove_value(Plan& plan, PlanValueId removed) {
+  const int array = plan.value(removed).array;
+  plan.values.erase(plan.values.begin() + static_cast<std::ptrdiff_t>(removed));
+  const auto close_gap = [&](PlanValueId& value) {
+    if (value > removed) value = PlanValueId{static_cast<int>(value) - 1};
+  };
   for (PlanInput& input : plan.inputs) close_gap(input.value);
   for (PlanOutput& output : plan.outputs) close_gap(output.value);
   for (PlanWrite& write : plan.writes) close_gap(write.target), close_gap(write.value);
   for (PlanStep& step : plan.steps) {
-    for (int& operand : step.operands) close_gap(operand);
-    for (int& result : step.results) close_gap(result);
+    for (PlanValueId& operand : step.operands) close_gap(operand);
+    for (PlanValueId& result : step.results) close_gap(result);
   }
   const auto reads_array = [&](const PlanValue& value) { return value.array == array; };
   if (std::any_of(plan.values.begin(), plan.values.end(), reads_array)) return;
@@ -46,7 +48,7 @@ void remove_value(Plan& plan, int removed) {
 }  // namespace
 
 void share_packed_rows(Plan& plan, std::span<const PackedRows> packed) {
-  std::vector<int> tables;
+  std::vector<PlanValueId> tables;
   for (PlanStep& planned : plan.steps) {
     if (!is_step<GatherRowsStep>(planned)) continue;
     auto step = read_step<GatherRowsStep>(planned);

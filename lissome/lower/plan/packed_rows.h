@@ -10,7 +10,7 @@ namespace lissome {
 // `value` of a plan holds `weight`, a matrix dense in row order, as linear_f32 or linear_bf16 reads it.
 struct PackedRows {
   Array weight;
-  int value = -1;
+  PlanValueId value = PlanValueId::none;
 };
 
 // Lets each "gather_rows" whose table has the same elements as a packed weight read the packed form, and takes tables

@@ -25,7 +25,8 @@ PlanKind kind_of(ValueKind kind) {
 
 }  // namespace
 
-PlanBuilder::PlanBuilder(Program program, int threads) : program_(std::move(program)) {
+PlanBuilder::PlanBuilder(Program program, int threads)
+    : program_(std::move(program)), given_values_(static_cast<int>(program_.values.size())) {
   plan_.machine = {processor_name(), describe_features(), threads > 0 ? threads : usable_cores()};
   for (const NamedDimension& dimension : program_.dimensions) {
     plan_.dimensions.push_back({dimension.name, dimension.minimum, dimension.maximum});
@@ -57,9 +58,9 @@ void PlanBuilder::add_inputs() {
     if (value.kind == PlanKind::floating) value.dtype = Dtype::f64;
     if (value.kind == PlanKind::boolean) value.dtype = Dtype::boolean;
     value.sized = true;
-    plan_values_[input.value] = static_cast<int>(plan_.values.size());
-    plan_.inputs.push_back({input.name, static_cast<int>(plan_.values.size())});
-    plan_.values.push_back(std::move(value));
+    const PlanValueId planned = plan_.add_value(std::move(value));
+    plan_values_[input.value] = planned;
+    plan_.inputs.push_back({input.name, planned});
   }
 }
 
@@ -83,6 +84,7 @@ PlanValue PlanBuilder::describe(ValueId id) const {
   value.sized = type.kind == ValueKind::tensor && type.sized;
   value.dtype = type.dtype;
   if (value.sized) value.sizes = describe_sizes(type);
+  if (is_given(id)) value.program_value = static_cast<int>(id);
   return value;
 }
 
@@ -99,7 +101,7 @@ bool PlanBuilder::is_sized(ValueId id) const {
 
 bool PlanBuilder::is_held(ValueId id) const {
   const auto found = plan_values_.find(id);
-  return found != plan_values_.end() && plan_.values[static_cast<size_t>(found->second)].storage == Storage::held;
+  return found != plan_values_.end() && plan_.value(found->second).storage == Storage::held;
 }
 
 bool PlanBuilder::is_written(ValueId id) const { return written_.contains(id); }
@@ -112,7 +114,7 @@ const at::Tensor* PlanBuilder::constant(ValueId id) const {
 
 Format PlanBuilder::format(ValueId id) const {
   const auto found = plan_values_.find(id);
-  return found == plan_values_.end() ? Format::row_major : plan_.values[static_cast<size_t>(found->second)].format;
+  return found == plan_values_.end() ? Format::row_major : plan_.value(found->second).format;
 }
 
 bool PlanBuilder::is_strided_view(ValueId id) const { return strided_.contains(id); }
@@ -137,7 +139,7 @@ std::vector<int64_t> PlanBuilder::memory_order(ValueId id) const {
   return order;
 }
 
-int PlanBuilder::use(ValueId id) {
+PlanValueId PlanBuilder::use(ValueId id) {
   const auto found = plan_values_.find(id);
   if (found != plan_values_.end()) return found->second;
   const Weight* weight = program_.find_weight(id);
@@ -152,23 +154,24 @@ int PlanBuilder::use(ValueId id) {
   value.sizes.assign(array.array.sizes.begin(), array.array.sizes.end());
   value.array = static_cast<int>(plan_.arrays.size());
   plan_.arrays.push_back(std::move(array));
-  plan_.values.push_back(std::move(value));
-  return plan_values_[id] = static_cast<int>(plan_.values.size()) - 1;
+  return plan_values_[id] = plan_.add_value(std::move(value));
 }
 
-int PlanBuilder::use(const Argument& argument) { return argument.is_none() ? -1 : use(argument.value()); }
+PlanValueId PlanBuilder::use(const Argument& argument) {
+  return argument.is_none() ? PlanValueId::none : use(argument.value());
+}
 
-int PlanBuilder::use_f32(const Argument& weight) {
-  if (weight.is_none()) return -1;
+PlanValueId PlanBuilder::use_f32(const Argument& weight) {
+  if (weight.is_none()) return PlanValueId::none;
   const std::string name = program_.find_weight(weight.value())->name + ".f32";
   if (!has_packed(name)) add_packed(name, share_tensor(constant(weight.value())->to(at::kFloat).contiguous()));
   return find_packed(name);
 }
 
-int PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
-  const int value = use(id);
+PlanValueId PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
+  const PlanValueId value = use(id);
   if (!is_strided_view(id) && (this->format(id) == format || type(id).sizes.size() < 3)) return value;
-  const auto [found, is_new] = dense_.try_emplace({id, format}, -1);
+  const auto [found, is_new] = dense_.try_emplace({id, format}, PlanValueId::none);
   if (!is_new) return found->second;
   const ValueId copy = program_.add_value(type(id), program_.value(id).name + ".dense");
   found->second = make(copy, Storage::arena, format);
@@ -176,8 +179,8 @@ int PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
   return found->second;
 }
 
-int PlanBuilder::use_dense(const Argument& argument, const Node& reader, Format format) {
-  return argument.is_none() ? -1 : use_dense(argument.value(), reader, format);
+PlanValueId PlanBuilder::use_dense(const Argument& argument, const Node& reader, Format format) {
+  return argument.is_none() ? PlanValueId::none : use_dense(argument.value(), reader, format);
 }
 
 QuantizedRows PlanBuilder::quantize_rows(ValueId x, const Node& reader) {
@@ -199,21 +202,20 @@ ValueId PlanBuilder::add_value(const std::string& name, Dtype dtype, std::vector
   return program_.add_value({ValueKind::tensor, dtype, true, std::move(sizes)}, name);
 }
 
-int PlanBuilder::make(ValueId id, Storage storage, Format format) {
+PlanValueId PlanBuilder::make(ValueId id, Storage storage, Format format) {
   PlanValue value = describe(id);
   value.storage = storage;
   value.format = format;
-  plan_.values.push_back(std::move(value));
-  return plan_values_[id] = static_cast<int>(plan_.values.size()) - 1;
+  return plan_values_[id] = plan_.add_value(std::move(value));
 }
 
-int PlanBuilder::add_view(ViewStep view, const Node& node, ValueId result) {
+PlanValueId PlanBuilder::add_view(ViewStep view, const Node& node, ValueId result) {
   view.y = {make(result, Storage::view)};
   add_step(view, node);
   return view.y.value;
 }
 
-int PlanBuilder::add_packed(const std::string& name, Array array) {
+PlanValueId PlanBuilder::add_packed(const std::string& name, Array array) {
   PlanValue value;
   value.name = name;
   value.storage = Storage::constant;
@@ -222,20 +224,20 @@ int PlanBuilder::add_packed(const std::string& name, Array array) {
   value.sizes.assign(array.sizes.begin(), array.sizes.end());
   value.array = static_cast<int>(plan_.arrays.size());
   plan_.arrays.push_back({name, true, std::move(array)});
-  plan_.values.push_back(std::move(value));
-  return packed_[name] = static_cast<int>(plan_.values.size()) - 1;
+  return packed_[name] = plan_.add_value(std::move(value));
 }
 
-void PlanBuilder::note_packed_rows(const at::Tensor& weight, int value) {
+void PlanBuilder::note_packed_rows(const at::Tensor& weight, PlanValueId value) {
   if (weight.is_contiguous()) packed_rows_.push_back({share_tensor(weight), value});
 }
 
-PlanOrigin PlanBuilder::describe_origin(const Program& program, const Node& node) {
+PlanOrigin PlanBuilder::describe_origin(const Program& program, const Node& node, int program_node) {
   PlanOrigin origin;
   if (!node.results.empty() && node.results.front() != ValueId::none) {
     origin.node = program.value(node.results.front()).name;
   }
   origin.op = node.op.name();
+  origin.program_node = program_node;
   if (node.origin) {
     origin.source = node.origin->source;
     origin.code = node.origin->code;
@@ -246,21 +248,24 @@ PlanOrigin PlanBuilder::describe_origin(const Program& program, const Node& node
 }
 
 void PlanBuilder::add_step(PlanStep step, const Node& node) {
-  step.origins.push_back(describe_origin(program_, node));
+  step.origins.push_back(describe_origin(program_, node, program_node_));
   items_.emplace_back(std::move(step));
 }
 
 void PlanBuilder::keep_node(Node node) {
+  bool is_added = false;
   for (const ValueId id : node.results) {
-    if (id != ValueId::none) make(id, Storage::held);
+    if (id == ValueId::none) continue;
+    make(id, Storage::held);
+    is_added = is_added || !is_given(id);
   }
-  items_.emplace_back(std::move(node));
+  items_.emplace_back(KeptNode{std::move(node), is_added ? -1 : program_node_});
 }
 
 // Kept nodes that only told sizes, or made lists that native steps cut themselves, and steps that only those read.
 void PlanBuilder::drop_unread_items() {
   std::set<ValueId> wanted;
-  std::set<int> wanted_values;
+  std::set<PlanValueId> wanted_values;
   for (const ProgramOutput& output : program_.outputs)
     for_each_value(output.value, [&](ValueId id) { wanted.insert(id); });
   for (const StateWrite& write : program_.writes) wanted.insert(write.value);
@@ -273,9 +278,10 @@ void PlanBuilder::drop_unread_items() {
   }
   std::vector<Item> kept;
   for (size_t i = items_.size(); i-- > 0;) {
-    if (const auto* node = std::get_if<Node>(&items_[i])) {
-      if (is_pure(program_, *node) && std::none_of(node->results.begin(), node->results.end(), is_wanted)) continue;
-      for (const Argument& argument : node->arguments) {
+    if (const auto* kept_node = std::get_if<KeptNode>(&items_[i])) {
+      const Node& node = kept_node->node;
+      if (is_pure(program_, node) && std::none_of(node.results.begin(), node.results.end(), is_wanted)) continue;
+      for (const Argument& argument : node.arguments) {
         for_each_value(argument, [&](ValueId id) {
           wanted.insert(id);
           if (plan_values_.contains(id)) wanted_values.insert(plan_values_.at(id));
@@ -283,7 +289,7 @@ void PlanBuilder::drop_unread_items() {
       }
     } else {
       const auto& step = std::get<PlanStep>(items_[i]);
-      const auto is_read = [&](int value) { return wanted_values.contains(value); };
+      const auto is_read = [&](PlanValueId value) { return wanted_values.contains(value); };
       if (std::none_of(step.results.begin(), step.results.end(), is_read)) continue;
       wanted_values.insert(step.operands.begin(), step.operands.end());
     }
@@ -297,15 +303,15 @@ Plan PlanBuilder::finish() {
   drop_unread_items();
   // How many later items need a value, so that a group knows what leaves it.
   std::unordered_map<ValueId, size_t> last_needed;
-  std::unordered_map<int, ValueId> program_values;
+  std::unordered_map<PlanValueId, ValueId> program_values;
   for (const auto& [id, value] : plan_values_) program_values[value] = id;
   const auto need = [&](ValueId id, size_t item) { last_needed[id] = std::max(last_needed[id], item); };
   for (size_t i = 0; i < items_.size(); ++i) {
-    if (const auto* node = std::get_if<Node>(&items_[i])) {
-      for (const Argument& argument : node->arguments) for_each_value(argument, [&](ValueId id) { need(id, i); });
+    if (const auto* kept = std::get_if<KeptNode>(&items_[i])) {
+      for (const Argument& argument : kept->node.arguments) for_each_value(argument, [&](ValueId id) { need(id, i); });
       continue;
     }
-    for (const int operand : std::get<PlanStep>(items_[i]).operands) {
+    for (const PlanValueId operand : std::get<PlanStep>(items_[i]).operands) {
       const auto found = program_values.find(operand);
       if (found != program_values.end()) need(found->second, i);
     }
@@ -321,9 +327,9 @@ Plan PlanBuilder::finish() {
       ++i;
       continue;
     }
-    std::vector<Node> nodes;
-    for (; i < items_.size() && std::holds_alternative<Node>(items_[i]); ++i)
-      nodes.push_back(std::get<Node>(items_[i]));
+    std::vector<KeptNode> nodes;
+    for (; i < items_.size() && std::holds_alternative<KeptNode>(items_[i]); ++i)
+      nodes.push_back(std::get<KeptNode>(items_[i]));
     ReferenceGroup group = make_reference_group(
         program_, nodes,
         [&](ValueId id) {
@@ -339,8 +345,8 @@ Plan PlanBuilder::finish() {
     step.origins = std::move(group.origins);
     step.keeps_operands = group.keeps_operands;
     plan_.steps.push_back(std::move(step));
-    for (const Node& node : nodes) {
-      for (const Argument& argument : node.arguments) {
+    for (const KeptNode& kept : nodes) {
+      for (const Argument& argument : kept.node.arguments) {
         for_each_value(argument, [&](ValueId id) {
           if (constant(id)) use(id);
         });

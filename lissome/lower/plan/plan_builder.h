@@ -19,7 +19,13 @@ struct ViewStep;
 
 // Plan values of rows of f32 as u8, each with a scale and zero point of its own.
 struct QuantizedRows {
-  int bytes, scales, zeros;
+  PlanValueId bytes = PlanValueId::none, scales = PlanValueId::none, zeros = PlanValueId::none;
+};
+
+// A node for the reference: one of the program that is lowered, perhaps rewritten, or one that a candidate adds.
+struct KeptNode {
+  Node node;
+  int program_node = -1;  // as in PlanOrigin
 };
 
 class PlanBuilder {
@@ -43,17 +49,19 @@ class PlanBuilder {
   bool is_strided_view(ValueId id) const;  // made by a view step, not dense in row order
 
   // ---- making steps
-  int use(ValueId id);                  // the plan's value; weights join the plan here
-  int use(const Argument& argument);    // -1 for none
-  int use_f32(const Argument& weight);  // the same, of a constant weight, which is converted once
+  // Steps and kept nodes come from the program's node at this position from here on.
+  void start_node(int position) { program_node_ = position; }
+  PlanValueId use(ValueId id);                  // the plan's value; weights join the plan here
+  PlanValueId use(const Argument& argument);    // none for none
+  PlanValueId use_f32(const Argument& weight);  // the same, of a constant weight, which is converted once
   // The same, dense in this format: a copy step is added where the value lies otherwise, once per format.
-  int use_dense(ValueId id, const Node& reader, Format format = Format::row_major);
-  int use_dense(const Argument& argument, const Node& reader, Format format = Format::row_major);
-  int make(ValueId id, Storage storage = Storage::arena, Format format = Format::row_major);
+  PlanValueId use_dense(ValueId id, const Node& reader, Format format = Format::row_major);
+  PlanValueId use_dense(const Argument& argument, const Node& reader, Format format = Format::row_major);
+  PlanValueId make(ValueId id, Storage storage = Storage::arena, Format format = Format::row_major);
   // A value that the program does not have, for steps that need several results.
   ValueId add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes);
   // Adds the step that sees the plan's value `view.x` as `result`.
-  int add_view(ViewStep view, const Node& node, ValueId result);
+  PlanValueId add_view(ViewStep view, const Node& node, ValueId result);
   // How the dimensions of a view lie in memory: dimension i is dimension order[i] of something dense; empty when it is
   // a part of something and no order makes it dense.
   void mark_strided(ValueId id, std::vector<int64_t> order, bool dense_rows);
@@ -64,11 +72,11 @@ class PlanBuilder {
   QuantizedRows quantize_rows(ValueId x, const Node& reader);
   // A packed weight, kept once per name.
   bool has_packed(const std::string& name) const { return packed_.contains(name); }
-  int add_packed(const std::string& name, Array array);
-  int find_packed(const std::string& name) const { return packed_.at(name); }
+  PlanValueId add_packed(const std::string& name, Array array);
+  PlanValueId find_packed(const std::string& name) const { return packed_.at(name); }
   // `value` holds the rows of `weight` as linear_f32 or linear_bf16 read them: an embedding of the same rows gathers
   // from there, so that a tied weight is held once.
-  void note_packed_rows(const at::Tensor& weight, int value);
+  void note_packed_rows(const at::Tensor& weight, PlanValueId value);
   void add_step(PlanStep step, const Node& node);
   template <typename Step>
   void add_step(const Step& step, const Node& node) {
@@ -78,28 +86,30 @@ class PlanBuilder {
 
   Plan finish();
 
-  static PlanOrigin describe_origin(const Program& program, const Node& node);
+  static PlanOrigin describe_origin(const Program& program, const Node& node, int program_node);
 
  private:
-  using Item = std::variant<PlanStep, Node>;
+  using Item = std::variant<PlanStep, KeptNode>;
 
   void drop_unread_items();
   void add_inputs();
   void add_outputs();
+  bool is_given(ValueId id) const { return static_cast<int>(id) < given_values_; }  // not added by candidates
   PlanValue describe(ValueId id) const;
   std::vector<SizeExpression> describe_sizes(const ValueType& type) const;
 
   Program program_;
+  const int given_values_;
+  int program_node_ = -1;
   Plan plan_;
   std::vector<Item> items_;
-  std::unordered_map<ValueId, int> plan_values_;
+  std::unordered_map<ValueId, PlanValueId> plan_values_;
   std::unordered_map<ValueId, bool> written_, dense_rows_;
   std::unordered_map<ValueId, std::vector<int64_t>> strided_;
-  std::map<std::pair<ValueId, Format>, int> dense_;
-  std::unordered_map<std::string, int> packed_;
+  std::map<std::pair<ValueId, Format>, PlanValueId> dense_;
+  std::unordered_map<std::string, PlanValueId> packed_;
   std::vector<PackedRows> packed_rows_;
   std::unordered_map<ValueId, QuantizedRows> quantized_;
-  std::unordered_map<const void*, int> arrays_;
   std::vector<std::string> bound_names_;  // dimensions that the sizes of inputs bind
 };
 
@@ -111,7 +121,7 @@ struct ReferenceGroup {
   bool keeps_operands = false;
 };
 // `leaves` tells which results later steps, outputs or writes need; `is_constant` which weights the group may own.
-ReferenceGroup make_reference_group(const Program& program, std::span<const Node> nodes,
+ReferenceGroup make_reference_group(const Program& program, std::span<const KeptNode> nodes,
                                     const std::function<bool(ValueId)>& leaves,
                                     const std::function<bool(ValueId)>& is_constant);
 

@@ -10,13 +10,14 @@ namespace lissome {
 PlanLinks link_plan(const Plan& plan) {
   PlanLinks links{std::vector<std::vector<int>>(plan.values.size()), std::vector<int>(plan.values.size(), -1)};
   for (size_t at = 0; at < plan.steps.size(); ++at) {
-    for (const int operand : plan.steps[at].operands) {
-      if (operand >= 0) links.readers[static_cast<size_t>(operand)].push_back(static_cast<int>(at));
+    for (const PlanValueId operand : plan.steps[at].operands) {
+      if (is_value(operand)) links.readers[static_cast<size_t>(operand)].push_back(static_cast<int>(at));
     }
-    for (const int result : plan.steps[at].results) links.makers[static_cast<size_t>(result)] = static_cast<int>(at);
+    for (const PlanValueId result : plan.steps[at].results)
+      links.makers[static_cast<size_t>(result)] = static_cast<int>(at);
   }
   for (const PlanOutput& output : plan.outputs) {
-    if (output.value >= 0) links.readers[static_cast<size_t>(output.value)].push_back(-1);
+    if (is_value(output.value)) links.readers[static_cast<size_t>(output.value)].push_back(-1);
   }
   for (const PlanWrite& write : plan.writes) links.readers[static_cast<size_t>(write.value)].push_back(-1);
   return links;
@@ -42,7 +43,7 @@ std::vector<std::string> list_operations(const ElementwiseStep& step) {
 bool combines_two(const PlanStep& step, const char* operation) {
   const auto elementwise = read_elementwise(step);
   if (!elementwise) return false;
-  const std::vector<int>& operands = elementwise->operands.values;
+  const std::vector<PlanValueId>& operands = elementwise->operands.values;
   return operands.size() == 2 && operands[0] != operands[1] &&
          list_operations(*elementwise) == std::vector<std::string>{"load", "load", operation};
 }

@@ -15,17 +15,17 @@ class GroupMaker {
     to_.training = program.training;
   }
 
-  ReferenceGroup make(std::span<const Node> nodes) {
-    for (const Node& node : nodes) collect(node);
-    for (const Node& node : nodes) add(node);
-    for (const Node& node : nodes) {
+  ReferenceGroup make(std::span<const KeptNode> nodes) {
+    for (const KeptNode& kept : nodes) collect(kept.node);
+    for (const KeptNode& kept : nodes) add(kept.node);
+    for (const auto& [node, program_node] : nodes) {
       for (const ValueId id : node.results) {
         if (id == ValueId::none || !leaves_(id)) continue;
         group_.results.push_back(id);
         to_.outputs.push_back({Argument(ids_.at(id)), "output." + std::to_string(to_.outputs.size())});
       }
       group_.keeps_operands = group_.keeps_operands || find_effects(from_, node).may_alias || !node.bodies.empty();
-      group_.origins.push_back(PlanBuilder::describe_origin(from_, node));
+      group_.origins.push_back(PlanBuilder::describe_origin(from_, node, program_node));
     }
     group_.program = print_program(to_);
     return std::move(group_);
@@ -75,7 +75,7 @@ class GroupMaker {
 
 }  // namespace
 
-ReferenceGroup make_reference_group(const Program& program, std::span<const Node> nodes,
+ReferenceGroup make_reference_group(const Program& program, std::span<const KeptNode> nodes,
                                     const std::function<bool(ValueId)>& leaves,
                                     const std::function<bool(ValueId)>& is_constant) {
   return GroupMaker(program, leaves, is_constant).make(nodes);

@@ -32,9 +32,9 @@ std::string name_type(const PlanValue& value) {
 }
 
 // Name, element type, and sizes: numbers, or text where they depend on the call. No sizes where they are not known.
-py::tuple describe_value(const Plan& plan, const std::string& name, int position) {
-  if (position < 0) return py::make_tuple(name, "", py::none());
-  const PlanValue& value = plan.values[static_cast<size_t>(position)];
+py::tuple describe_value(const Plan& plan, const std::string& name, PlanValueId id) {
+  if (!is_value(id)) return py::make_tuple(name, "", py::none());
+  const PlanValue& value = plan.value(id);
   if (!value.sized) return py::make_tuple(name, name_type(value), py::none());
   py::list sizes;
   for (const SizeExpression& size : value.sizes) {

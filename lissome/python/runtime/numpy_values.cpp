@@ -79,9 +79,9 @@ py::object write_array(const Array& array) {
 py::object write_output(const Plan& plan, size_t i, const Array& array) {
   if (!array.storage) return py::none();
   const PlanOutput& output = plan.outputs[i];
-  if (output.value >= 0) {
+  if (is_value(output.value)) {
     // A value without a known type is a tensor: the plan knows the type of every number.
-    const PlanKind kind = plan.values[static_cast<size_t>(output.value)].kind;
+    const PlanKind kind = plan.value(output.value).kind;
     if (kind == PlanKind::tensor || kind == PlanKind::other) return write_array(array);
   }
   switch (array.dtype) {

@@ -7,17 +7,17 @@
 namespace lissome {
 namespace {
 
-std::vector<int> list_in_place(const Plan& plan, const PlanStep& step, const Binding& binding) {
-  std::vector<int> operands;
+std::vector<PlanValueId> list_in_place(const Plan& plan, const PlanStep& step, const Binding& binding) {
+  std::vector<PlanValueId> operands;
   if (step.kernel == kReferenceStep || step.results.size() != 1) return operands;
   const PlacedValue& result = binding.value(step.results[0]);
-  const auto owns = [&](int id) {
-    return plan.values[static_cast<size_t>(id)].storage == Storage::arena && binding.in_arena(id);
+  const auto owns = [&](PlanValueId id) {
+    return plan.value(id).storage == Storage::arena && binding.in_arena(block_of(id));
   };
   if (!owns(step.results[0])) return operands;
   for (size_t i = 0; i < step.operands.size() && i < 32; ++i) {
-    const int operand = step.operands[i];
-    if ((find_step_row(step.kernel).in_place >> i & 1) == 0 || operand < 0 || !owns(operand)) continue;
+    const PlanValueId operand = step.operands[i];
+    if ((find_step_row(step.kernel).in_place >> i & 1) == 0 || !is_value(operand) || !owns(operand)) continue;
     const PlacedValue& value = binding.value(operand);
     const bool same = value.dtype == result.dtype && value.sizes == result.sizes && value.strides == result.strides;
     if (same) operands.push_back(operand);
@@ -31,7 +31,7 @@ Footprint find_footprint(const Plan& plan, std::span<const Sizes> inputs, int th
   LISSOME_CHECK(inputs.size() == plan.inputs.size());
   std::vector<TensorView> views;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const PlanValue& value = plan.values[static_cast<size_t>(plan.inputs[i].value)];
+    const PlanValue& value = plan.value(plan.inputs[i].value);
     views.push_back({value.dtype, inputs[i], dense_strides(inputs[i], Format::row_major), nullptr});
   }
   const Binding binding(plan, match_inputs(plan, views), threads);
@@ -39,11 +39,11 @@ Footprint find_footprint(const Plan& plan, std::span<const Sizes> inputs, int th
                       std::vector<int64_t>(plan.values.size(), 0),
                       std::vector<int64_t>(plan.steps.size(), 0),
                       {}};
-  for (size_t i = 0; i < plan.values.size(); ++i) {
-    const int id = static_cast<int>(i);
+  for (const PlanValueId id : plan.value_ids()) {
     const PlacedValue& value = binding.value(id);
-    if (plan.values[i].storage != Storage::arena || value.block != id || !binding.in_arena(id)) continue;
-    footprint.value_bytes[i] = value.elements() * item_size(value.dtype);
+    if (plan.value(id).storage != Storage::arena || value.block != block_of(id) || !binding.in_arena(block_of(id)))
+      continue;
+    footprint.value_bytes[static_cast<size_t>(id)] = value.elements() * item_size(value.dtype);
   }
   for (const BindingParts::Scratch& scratch : binding.scratch()) {
     const int step = binding.steps()[static_cast<size_t>(scratch.step)].plan_step;

@@ -14,7 +14,7 @@ struct Footprint {
   std::vector<int64_t> value_bytes;    // by value: in the arena, of its own; 0 for views and for what lies elsewhere
   std::vector<int64_t> scratch_bytes;  // by step: that only the step uses, while it runs
   // By step: operands in whose memory its only result will lie where they are not needed any more.
-  std::vector<std::vector<int>> in_place;
+  std::vector<std::vector<PlanValueId>> in_place;
 };
 
 // `inputs` in the plan's order, `threads` as the session will have them. Throws what a session throws for such inputs.

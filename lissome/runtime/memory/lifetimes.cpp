@@ -10,8 +10,8 @@ namespace lissome {
 std::vector<bool> find_direct_outputs(const Plan& plan) {
   std::vector<bool> direct(plan.values.size(), false);
   for (const PlanOutput& output : plan.outputs) {
-    if (output.value < 0 || output.leaves_after >= 0) continue;
-    const PlanValue& value = plan.values[static_cast<size_t>(output.value)];
+    if (!is_value(output.value) || output.leaves_after >= 0) continue;
+    const PlanValue& value = plan.value(output.value);
     if (value.storage == Storage::arena && value.format == Format::row_major) {
       direct[static_cast<size_t>(output.value)] = true;
     }
@@ -23,24 +23,24 @@ Lifetimes find_lifetimes(const Plan& plan) {
   const size_t count = plan.values.size();
   Lifetimes lifetimes{std::vector<int>(count, -1), std::vector<int>(count, -1), std::vector<int>(count, -1)};
   // The arena values whose memory each value may lie in.
-  std::vector<std::set<int>> roots(count);
-  const auto touch = [&](int value, int step) {
-    for (const int root : roots[static_cast<size_t>(value)]) {
+  std::vector<std::set<PlanValueId>> roots(count);
+  const auto touch = [&](PlanValueId value, int step) {
+    for (const PlanValueId root : roots[static_cast<size_t>(value)]) {
       lifetimes.last[static_cast<size_t>(root)] = std::max(lifetimes.last[static_cast<size_t>(root)], step);
     }
   };
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
     const int now = static_cast<int>(i);
-    std::set<int> kept;
-    for (const int operand : step.operands) {
-      if (operand < 0) continue;
+    std::set<PlanValueId> kept;
+    for (const PlanValueId operand : step.operands) {
+      if (!is_value(operand)) continue;
       touch(operand, now);
-      const std::set<int>& more = roots[static_cast<size_t>(operand)];
+      const std::set<PlanValueId>& more = roots[static_cast<size_t>(operand)];
       kept.insert(more.begin(), more.end());
     }
-    for (const int result : step.results) {
-      const Storage storage = plan.values[static_cast<size_t>(result)].storage;
+    for (const PlanValueId result : step.results) {
+      const Storage storage = plan.value(result).storage;
       if (storage == Storage::arena) {
         roots[static_cast<size_t>(result)] = {result};
         lifetimes.first[static_cast<size_t>(result)] = now;
@@ -54,9 +54,9 @@ Lifetimes find_lifetimes(const Plan& plan) {
   }
   const int end = static_cast<int>(plan.steps.size());
   for (const PlanOutput& output : plan.outputs) {
-    if (output.value < 0) continue;
+    if (!is_value(output.value)) continue;
     touch(output.value, output.leaves_after >= 0 ? output.leaves_after : end);
-    for (const int root : roots[static_cast<size_t>(output.value)]) {
+    for (const PlanValueId root : roots[static_cast<size_t>(output.value)]) {
       int& given = lifetimes.given[static_cast<size_t>(root)];
       given = std::max(given, output.leaves_after);
     }
@@ -68,12 +68,11 @@ Lifetimes find_lifetimes(const Plan& plan) {
 namespace {
 
 // The value that owns the memory of each value: itself, or what a chain of views leads to.
-std::vector<int> find_view_owners(const Plan& plan) {
-  std::vector<int> owners(plan.values.size());
-  for (size_t i = 0; i < owners.size(); ++i) owners[i] = static_cast<int>(i);
+std::vector<PlanValueId> find_view_owners(const Plan& plan) {
+  std::vector<PlanValueId> owners = plan.value_ids();
   for (const PlanStep& step : plan.steps) {
-    for (const int result : step.results) {
-      if (plan.values[static_cast<size_t>(result)].storage != Storage::view) continue;
+    for (const PlanValueId result : step.results) {
+      if (plan.value(result).storage != Storage::view) continue;
       owners[static_cast<size_t>(result)] = owners[static_cast<size_t>(find_viewed(step))];
     }
   }
@@ -82,18 +81,18 @@ std::vector<int> find_view_owners(const Plan& plan) {
 
 }  // namespace
 
-std::vector<std::vector<int>> find_held_drops(const Plan& plan) {
-  const std::vector<int> owners = find_view_owners(plan);
+std::vector<std::vector<PlanValueId>> find_held_drops(const Plan& plan) {
+  const std::vector<PlanValueId> owners = find_view_owners(plan);
   std::vector<int> last(plan.values.size(), -1);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const auto touch = [&](int value) {
-      if (value >= 0) last[static_cast<size_t>(owners[static_cast<size_t>(value)])] = static_cast<int>(i);
+    const auto touch = [&](PlanValueId value) {
+      if (is_value(value)) last[static_cast<size_t>(owners[static_cast<size_t>(value)])] = static_cast<int>(i);
     };
-    for (const int operand : plan.steps[i].operands) touch(operand);
-    for (const int result : plan.steps[i].results) touch(result);
+    for (const PlanValueId operand : plan.steps[i].operands) touch(operand);
+    for (const PlanValueId result : plan.steps[i].results) touch(result);
   }
-  const auto keep = [&](int value) {
-    if (value >= 0) last[static_cast<size_t>(owners[static_cast<size_t>(value)])] = -1;
+  const auto keep = [&](PlanValueId value) {
+    if (is_value(value)) last[static_cast<size_t>(owners[static_cast<size_t>(value)])] = -1;
   };
   for (const PlanOutput& output : plan.outputs) {
     if (output.leaves_after < 0) continue;
@@ -104,22 +103,21 @@ std::vector<std::vector<int>> find_held_drops(const Plan& plan) {
     if (output.leaves_after < 0) keep(output.value);
   }
   for (const PlanWrite& write : plan.writes) keep(write.value);
-  std::vector<std::vector<int>> drops(plan.steps.size());
-  for (size_t i = 0; i < last.size(); ++i) {
-    if (last[i] >= 0 && plan.values[i].storage == Storage::held) {
-      drops[static_cast<size_t>(last[i])].push_back(static_cast<int>(i));
-    }
+  std::vector<std::vector<PlanValueId>> drops(plan.steps.size());
+  for (const PlanValueId value : plan.value_ids()) {
+    const int step = last[static_cast<size_t>(value)];
+    if (step >= 0 && plan.value(value).storage == Storage::held) drops[static_cast<size_t>(step)].push_back(value);
   }
   return drops;
 }
 
 std::vector<bool> find_natively_read(const Plan& plan) {
-  const std::vector<int> owners = find_view_owners(plan);
+  const std::vector<PlanValueId> owners = find_view_owners(plan);
   std::vector<bool> read(plan.values.size(), false);
   for (const PlanStep& step : plan.steps) {
     if (step.kernel == kReferenceStep) continue;
-    for (const int operand : step.operands) {
-      if (operand >= 0) read[static_cast<size_t>(owners[static_cast<size_t>(operand)])] = true;
+    for (const PlanValueId operand : step.operands) {
+      if (is_value(operand)) read[static_cast<size_t>(owners[static_cast<size_t>(operand)])] = true;
     }
   }
   for (size_t i = 0; i < read.size(); ++i) read[i] = read[i] && plan.values[i].storage == Storage::held;

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kWidth = 4096;
 
 // Of one operand: its square, where the step computes.
-PlanStep make_step(std::string kernel, int operand, int result) {
+PlanStep make_step(std::string kernel, PlanValueId operand, PlanValueId result) {
   PlanStep step;
   if (kernel == "elementwise")
     step.attributes.set("program", std::vector<std::string>{"load 0 0 0 0 0 0", "multiply 1 0 0 0 0 0"});
@@ -33,18 +33,18 @@ Plan make_plan(bool spill) {
   plan.dimensions = {{"n", 1, 512}};
   const std::vector<SizeExpression> sizes = {SizeExpression::parse("n", plan.dimensions), kWidth};
   const auto add_value = [&](std::string name, Storage storage) {
-    plan.values.push_back({std::move(name), storage, PlanKind::tensor, Dtype::f32, true, sizes, Format::row_major, -1});
-    return static_cast<int>(plan.values.size()) - 1;
+    return plan.add_value({std::move(name), storage, PlanKind::tensor, Dtype::f32, true, sizes, Format::row_major, -1});
   };
-  const int x = add_value("x", Storage::input), a = add_value("a", Storage::arena), b = add_value("b", Storage::arena),
-            c = add_value("c", Storage::arena), y = add_value("y", Storage::arena);
+  const PlanValueId x = add_value("x", Storage::input), a = add_value("a", Storage::arena),
+                    b = add_value("b", Storage::arena), c = add_value("c", Storage::arena),
+                    y = add_value("y", Storage::arena);
   plan.inputs = {{"x", x}};
   plan.outputs = {{"y", y, {}}, {"c", c, {}}};
   plan.steps = {make_step("elementwise", x, a), make_step("elementwise", a, b)};
-  int again = b;
+  PlanValueId again = b;
   if (spill) {
     again = add_value("b.restored", Storage::arena);
-    const int ticket = add_value("b.ticket", Storage::arena);
+    const PlanValueId ticket = add_value("b.ticket", Storage::arena);
     plan.values.back().dtype = Dtype::i64, plan.values.back().sizes = {};
     plan.steps.push_back(make_step("offload", b, ticket));
     plan.steps.push_back(make_step("elementwise", a, c));
@@ -116,7 +116,7 @@ TEST_CASE("plans whose transfers do not fit together are refused") {
     };
     EXPECT_ERROR(invalid_input, open_and_run(), words);
   };
-  refuse([](Plan& plan) { plan.steps[4].operands = {1}; }, "must be i64");
+  refuse([](Plan& plan) { plan.steps[4].operands = {PlanValueId{1}}; }, "must be i64");
   refuse([](Plan& plan) { plan.values[5].sizes = {2, kWidth / 2}; }, "what comes back is");
   refuse([](Plan& plan) { plan.values[5].dtype = Dtype::i32; }, "what comes back is");
   refuse([](Plan& plan) { plan.values[6].dtype = Dtype::f32; }, "must be i64");

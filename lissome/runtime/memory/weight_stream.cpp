@@ -89,23 +89,23 @@ std::vector<Pages> list_others(const std::vector<Pages>& list, const std::vector
 }
 
 // By step: the constants and inputs whose memory it reads, through views and what libtorch may alias.
-std::vector<std::vector<int>> list_reads(const Plan& plan) {
-  std::vector<std::vector<int>> lies_in(plan.values.size()), reads(plan.steps.size());
-  for (size_t i = 0; i < plan.values.size(); ++i) {
-    const Storage storage = plan.values[i].storage;
-    if (storage == Storage::constant || storage == Storage::input) lies_in[i] = {static_cast<int>(i)};
+std::vector<std::vector<PlanValueId>> list_reads(const Plan& plan) {
+  std::vector<std::vector<PlanValueId>> lies_in(plan.values.size()), reads(plan.steps.size());
+  for (const PlanValueId id : plan.value_ids()) {
+    const Storage storage = plan.value(id).storage;
+    if (storage == Storage::constant || storage == Storage::input) lies_in[static_cast<size_t>(id)] = {id};
   }
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
-    for (const int operand : step.operands) {
-      if (operand < 0) continue;
-      for (const int value : lies_in[static_cast<size_t>(operand)]) {
+    for (const PlanValueId operand : step.operands) {
+      if (!is_value(operand)) continue;
+      for (const PlanValueId value : lies_in[static_cast<size_t>(operand)]) {
         if (std::find(reads[i].begin(), reads[i].end(), value) == reads[i].end()) reads[i].push_back(value);
       }
     }
     bool is_view = false;
-    for (const int result : step.results) {
-      is_view = plan.values[static_cast<size_t>(result)].storage == Storage::view;
+    for (const PlanValueId result : step.results) {
+      is_view = plan.value(result).storage == Storage::view;
       if (is_view || step.keeps_operands) lies_in[static_cast<size_t>(result)] = reads[i];
     }
     if (is_view) reads[i].clear();  // it only names memory
@@ -117,7 +117,7 @@ std::vector<std::vector<int>> list_reads(const Plan& plan) {
 
 WeightStream::WeightStream(const Plan& plan, bool comes_again)
     : steps_(plan.steps.size()), places_(plan.values.size()), comes_again_(comes_again) {
-  std::vector<std::vector<int>> reads = list_reads(plan);
+  std::vector<std::vector<PlanValueId>> reads = list_reads(plan);
   for (size_t i = 0; i < steps_.size(); ++i) {
     steps_[i].reads = std::move(reads[i]);
     // Rows of a packed table lie scattered over pages, and the linear that packed it reads all of them anyway.
@@ -131,7 +131,7 @@ WeightStream::WeightStream(const Plan& plan, std::span<const Array> arrays) : We
   const auto mapped = list_mapped_files();
   std::set<const void*> fixed;
   for (const Step& step : steps_) {
-    for (const int value : step.reads) {
+    for (const PlanValueId value : step.reads) {
       const auto at = static_cast<size_t>(value);
       if (plan.values[at].storage != Storage::constant) continue;
       const Array& array = arrays[static_cast<size_t>(plan.values[at].array)];
@@ -184,7 +184,7 @@ void WeightStream::follow(std::span<const TensorView> inputs) {
 void WeightStream::place_steps() {
   for (Step& step : steps_) {
     step.pages.clear();
-    for (const int value : step.reads) {
+    for (const PlanValueId value : step.reads) {
       const Pages& pages = places_[static_cast<size_t>(value)];
       if (!pages.empty()) step.pages.push_back(pages);
     }

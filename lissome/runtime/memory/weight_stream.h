@@ -48,7 +48,7 @@ class WeightStream {
  private:
   using Pages = std::span<const std::byte>;
   struct Step {
-    std::vector<int> reads;    // values
+    std::vector<PlanValueId> reads;
     std::vector<Pages> pages;  // what of the file its weights lie in
     int64_t bytes = 0;         // of them in memory
     int64_t rows = 0;          // of a table, booked
@@ -75,12 +75,12 @@ class WeightStream {
   void settle();
   void serve();
 
-  std::vector<Step> steps_;          // as the plan's
-  std::vector<Pages> places_;        // by value; empty where it does not stream
-  std::vector<size_t> inputs_;       // that stream
-  std::vector<int> input_values_;    // of these
-  std::vector<const void*> lie_at_;  // where these lay last
-  const bool comes_again_;           // a run begins with what the last one ended with in memory
+  std::vector<Step> steps_;                // as the plan's
+  std::vector<Pages> places_;              // by value; empty where it does not stream
+  std::vector<size_t> inputs_;             // that stream
+  std::vector<PlanValueId> input_values_;  // of these
+  std::vector<const void*> lie_at_;        // where these lay last
+  const bool comes_again_;                 // a run begins with what the last one ended with in memory
   int64_t fixed_bytes_ = 0, limit_ = -1;
   bool ahead_ = true;  // two windows fit at a time
   std::vector<Window> windows_;

@@ -31,11 +31,10 @@ ModelFile make_model() {
   plan.dimensions = {{"batch", 1, 64}};
   const SizeExpression batch = SizeExpression::parse("batch", plan.dimensions);
   const auto add = [&](std::string name, Storage storage, std::vector<SizeExpression> sizes, int array = -1) {
-    plan.values.push_back(
+    return plan.add_value(
         {std::move(name), storage, PlanKind::tensor, Dtype::f32, true, std::move(sizes), Format::row_major, array});
-    return static_cast<int>(plan.values.size()) - 1;
   };
-  int x = add("x", Storage::input, {batch, kWide});
+  PlanValueId x = add("x", Storage::input, {batch, kWide});
   plan.inputs = {{"x", x}};
   for (int64_t layer = 0; layer < kLayers; ++layer) {
     Array weight = make_array(Dtype::f32, {packed_linear_f32_size(kWide, kWide)});
@@ -45,11 +44,12 @@ ModelFile make_model() {
           1 + static_cast<float>(k == layer);
     }
     plan.arrays.push_back({"w" + std::to_string(layer), true, weight});
-    const int w = add("w" + std::to_string(layer), Storage::constant, {weight.sizes[0]}, static_cast<int>(layer));
+    const PlanValueId w =
+        add("w" + std::to_string(layer), Storage::constant, {weight.sizes[0]}, static_cast<int>(layer));
     PlanStep step;
     step.kernel = "linear_f32";
     step.attributes.set("outputs", kWide);
-    step.operands = {x, w, -1, -1};
+    step.operands = {x, w, PlanValueId::none, PlanValueId::none};
     step.results = {x = add("y" + std::to_string(layer), Storage::arena, {batch, kWide})};
     plan.steps.push_back(step);
   }
@@ -104,12 +104,12 @@ class WeightsAsInputs {
     data_ = static_cast<std::byte*>(mmap(nullptr, kLayers * kLayerBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
     close(file);
     REQUIRE(data_ != MAP_FAILED);
-    for (size_t i = 0; i < plan_.values.size(); ++i) {
-      PlanValue& value = plan_.values[i];
+    for (const PlanValueId id : plan_.value_ids()) {
+      PlanValue& value = plan_.value(id);
       if (value.storage != Storage::constant) continue;
       std::memcpy(place(value.array), plan_.arrays[static_cast<size_t>(value.array)].array.storage.get(), kLayerBytes);
       value.storage = Storage::input, value.array = -1;
-      plan_.inputs.push_back({value.name, static_cast<int>(i)});
+      plan_.inputs.push_back({value.name, id});
     }
     plan_.arrays.clear();
     forget();
@@ -243,14 +243,17 @@ TEST_CASE("of a table only the chosen rows are in memory") {
   Array table = make_array(Dtype::f32, {kRows, kWide});
   for (int64_t i = 0; i < kRows; ++i) table.data<float>()[i * kWide + 5] = static_cast<float>(i);
   plan.arrays = {{"table", true, table}};
-  plan.values = {{"ids", Storage::input, PlanKind::tensor, Dtype::i64, true, {n}, Format::row_major, -1},
-                 {"table", Storage::constant, PlanKind::tensor, Dtype::f32, true, {kRows, kWide}, Format::row_major, 0},
-                 {"y", Storage::arena, PlanKind::tensor, Dtype::f32, true, {n, kWide}, Format::row_major, -1}};
-  plan.inputs = {{"ids", 0}};
-  plan.outputs = {{"y", 2, {}}};
+  const PlanValueId chosen =
+      plan.add_value({"ids", Storage::input, PlanKind::tensor, Dtype::i64, true, {n}, Format::row_major, -1});
+  const PlanValueId rows = plan.add_value(
+      {"table", Storage::constant, PlanKind::tensor, Dtype::f32, true, {kRows, kWide}, Format::row_major, 0});
+  const PlanValueId y =
+      plan.add_value({"y", Storage::arena, PlanKind::tensor, Dtype::f32, true, {n, kWide}, Format::row_major, -1});
+  plan.inputs = {{"ids", chosen}};
+  plan.outputs = {{"y", y, {}}};
   PlanStep step;
   step.kernel = "gather_rows";
-  step.operands = {1, 0}, step.results = {2};
+  step.operands = {rows, chosen}, step.results = {y};
   plan.steps = {step};
   ModelFile file;
   put_plan(file, plan);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "lissome/measure.h"
@@ -16,6 +17,9 @@
 
 using namespace lissome;
 
+// Positions of steps, arrays and blocks are no values.
+static_assert(!std::is_convertible_v<int, PlanValueId> && !std::is_convertible_v<PlanValueId, int>);
+
 namespace {
 
 PlanValue make_value(std::string name, Storage storage, std::vector<SizeExpression> sizes) {
@@ -24,7 +28,10 @@ PlanValue make_value(std::string name, Storage storage, std::vector<SizeExpressi
   return value;
 }
 
-// y = a copy of the first row of x; state <- y.
+constexpr PlanValueId kX{0}, kFirst{1}, kY{2}, kTotal{3};  // of make_plan()
+constexpr PlanValueId kAdded{4};
+
+// y = a copy of the first row of x; total <- y.
 Plan make_plan() {
   Plan plan;
   plan.dimensions = {{"n", 1, 8}};
@@ -33,19 +40,19 @@ Plan make_plan() {
                  make_value("y", Storage::arena, {1, 4}), make_value("total", Storage::state, {1, 4})};
   plan.values[3].array = 0;
   plan.arrays = {{"total", false, make_array(Dtype::f32, {1, 4})}};
-  plan.inputs = {{"x", 0}};
-  plan.outputs = {{"y", 2, {}}};
+  plan.inputs = {{"x", kX}};
+  plan.outputs = {{"y", kY, {}}};
   PlanStep step;
   step.kernel = "view";
   step.attributes.set("form", std::string("slice"));
   step.attributes.set("dim", int64_t{0});
   step.attributes.set("start", int64_t{0});
-  step.operands = {0}, step.results = {1};
+  step.operands = {kX}, step.results = {kFirst};
   plan.steps.push_back(step);
   step.kernel = "copy", step.attributes = {};
-  step.operands = {1}, step.results = {2};
+  step.operands = {kFirst}, step.results = {kY};
   plan.steps.push_back(step);
-  plan.writes = {{3, 2}};
+  plan.writes = {{kTotal, kY}};
   return plan;
 }
 
@@ -73,8 +80,8 @@ const std::vector<Break>& list_breaks() {
        [](Plan& plan) {
          plan.values.push_back(make_value("flag", Storage::input, {}));
          plan.values.back().kind = PlanKind::boolean, plan.values.back().dtype = Dtype::boolean;
-         plan.inputs.push_back({"flag", 4});
-         plan.steps[1].operands = {4};
+         plan.inputs.push_back({"flag", kAdded});
+         plan.steps[1].operands = {kAdded};
        }},
       {"has 65 dimensions", [](Plan& plan) { plan.values[2].sizes.assign(65, 1); }},
       {"has a size of -4", [](Plan& plan) { plan.values[2].sizes[1] = -4; }},
@@ -83,13 +90,13 @@ const std::vector<Break>& list_breaks() {
       {"two inputs are called 'x'",
        [](Plan& plan) {
          plan.values.push_back(make_value("again", Storage::input, {1}));
-         plan.inputs.push_back({"x", 4});
+         plan.inputs.push_back({"x", kAdded});
        }},
       {"is stored as something else", [](Plan& plan) { plan.values[0].storage = Storage::arena; }},
       {"input 'x' has no sizes", [](Plan& plan) { plan.values[0].sized = false; }},
       {"is a integer stored as f32",
        [](Plan& plan) { plan.values[0].sizes = {}, plan.values[0].kind = PlanKind::integer; }},
-      {"there is no value 9", [](Plan& plan) { plan.inputs[0].value = 9; }},
+      {"there is no value 9", [](Plan& plan) { plan.inputs[0].value = PlanValueId{9}; }},
       {"value total has no array", [](Plan& plan) { plan.values[3].array = 1; }},
       {"its array f32[1, 4]", [](Plan& plan) { plan.values[3].sizes = {4, 1}; }},
       {"its array f32[1, 4]", [](Plan& plan) { plan.values[3].dtype = Dtype::i32; }},
@@ -102,25 +109,25 @@ const std::vector<Break>& list_breaks() {
       {"makes nothing", [](Plan& plan) { plan.steps[1].results = {}; }},
       {"value y is made twice", [](Plan& plan) { plan.steps.push_back(plan.steps[1]); }},
       {"is used before it is made", [](Plan& plan) { std::swap(plan.steps[0], plan.steps[1]); }},
-      {"is used before it is made", [](Plan& plan) { plan.steps[1].operands = {2}; }},
-      {"there is no value 4", [](Plan& plan) { plan.steps[1].operands = {4}; }},
-      {"there is no value -2", [](Plan& plan) { plan.steps[1].operands = {-2}; }},
-      {"there is no value -1", [](Plan& plan) { plan.steps[1].results = {-1}; }},
+      {"is used before it is made", [](Plan& plan) { plan.steps[1].operands = {kY}; }},
+      {"there is no value 4", [](Plan& plan) { plan.steps[1].operands = {kAdded}; }},
+      {"there is no value -2", [](Plan& plan) { plan.steps[1].operands = {PlanValueId{-2}}; }},
+      {"there is no value -1", [](Plan& plan) { plan.steps[1].results = {PlanValueId::none}; }},
       {"cannot be the result of 'copy'", [](Plan& plan) { plan.values[2].storage = Storage::held; }},
       {"cannot be the result of 'copy'", [](Plan& plan) { plan.values[2].storage = Storage::input; }},
       {"its result is view", [](Plan& plan) { plan.values[2].storage = Storage::view; }},
       {"its result is arena", [](Plan& plan) { plan.values[1].storage = Storage::arena; }},
-      {"is a view of nothing", [](Plan& plan) { plan.steps[0].operands = {-1}; }},
+      {"is a view of nothing", [](Plan& plan) { plan.steps[0].operands = {PlanValueId::none}; }},
       {"an operand of a step of 'reference' is missing",
        [](Plan& plan) {
          plan.values[2].storage = Storage::held;
-         plan.steps[1].kernel = "reference", plan.steps[1].operands = {-1};
+         plan.steps[1].kernel = "reference", plan.steps[1].operands = {PlanValueId::none};
        }},
-      {"there is no value 7", [](Plan& plan) { plan.outputs[0].value = 7; }},
+      {"there is no value 7", [](Plan& plan) { plan.outputs[0].value = PlanValueId{7}; }},
       {"leaves after the last step", [](Plan& plan) { plan.outputs[0].leaves_after = 2; }},
-      {"two outputs are called 'y'", [](Plan& plan) { plan.outputs.push_back({"y", 0, {}}); }},
-      {"value total is written twice", [](Plan& plan) { plan.writes.push_back({3, 1}); }},
-      {"which is neither state nor an input", [](Plan& plan) { plan.writes[0].target = 2; }},
+      {"two outputs are called 'y'", [](Plan& plan) { plan.outputs.push_back({"y", kX, {}}); }},
+      {"value total is written twice", [](Plan& plan) { plan.writes.push_back({kTotal, kFirst}); }},
+      {"which is neither state nor an input", [](Plan& plan) { plan.writes[0].target = kY; }},
       {"a write of f32 goes to total, which is i32",
        [](Plan& plan) {
          plan.values[3].dtype = Dtype::i32;
@@ -168,20 +175,19 @@ TEST_CASE("values that together pass 63 bits are refused, not added up") {
   plan.values[1].sizes = {kWide, kWide};
   plan.steps[0].attributes = {};
   plan.steps[0].attributes.set("form", std::string("expand"));
-  plan.values.push_back(make_value("one", Storage::view, {1, 1}));
+  const PlanValueId one = plan.add_value(make_value("one", Storage::view, {1, 1}));
   PlanStep slice = plan.steps[0];
   slice.attributes.set("form", std::string("slice"));
   slice.attributes.set("dim", int64_t{1});
   slice.attributes.set("start", int64_t{0});
-  slice.results = {4};
+  slice.results = {one};
   plan.values[0].sizes = {1, 4};
-  plan.steps[0].operands = {4};
+  plan.steps[0].operands = {one};
   plan.values[2].sizes = {kWide, kWide};
   plan.steps.insert(plan.steps.begin(), slice);
   for (int i = 0; i < 1 << 16; ++i) {
     PlanStep copy = plan.steps[2];
-    copy.results = {static_cast<int>(plan.values.size())};
-    plan.values.push_back(make_value("v" + std::to_string(i), Storage::arena, {kWide, kWide}));
+    copy.results = {plan.add_value(make_value("v" + std::to_string(i), Storage::arena, {kWide, kWide}))};
     plan.steps.push_back(copy);
   }
   const Stopwatch watch;

@@ -5,9 +5,7 @@
 namespace lissome {
 namespace {
 
-const PlanValue& value_of(const Plan& plan, const PlanInput& input) {
-  return plan.values[static_cast<size_t>(input.value)];
-}
+const PlanValue& value_of(const Plan& plan, const PlanInput& input) { return plan.value(input.value); }
 
 class InputMatcher {
  public:

@@ -77,7 +77,7 @@ class PlanChecker {
     }
     for (const PlanValue& value : plan_.values) check_kind(value);  // steps name what they read, so they come first
     check_outputs();
-    std::set<int> targets;
+    std::set<PlanValueId> targets;
     for (const PlanWrite& write : plan_.writes) {
       check_write(write);
       require(targets.insert(write.target).second, "value ", at(write.target).name, " is written twice");
@@ -89,16 +89,16 @@ class PlanChecker {
   void require(bool condition, const Parts&... parts) const {
     if (!condition) throw_error(ErrorKind::invalid_input, "plan: ", parts...);
   }
-  const PlanValue& at(int id) const {
-    require(id >= 0 && static_cast<size_t>(id) < plan_.values.size(), "there is no value ", id, ", only ",
-            plan_.values.size());
-    return plan_.values[static_cast<size_t>(id)];
+  const PlanValue& at(PlanValueId id) const {
+    require(is_value(id) && static_cast<size_t>(id) < plan_.values.size(), "there is no value ", static_cast<int>(id),
+            ", only ", plan_.values.size());
+    return plan_.value(id);
   }
-  void define(int id) {
+  void define(PlanValueId id) {
     require(!defined_[static_cast<size_t>(id)], "value ", at(id).name, " is made twice");
     defined_[static_cast<size_t>(id)] = true;
   }
-  void use(int id) const {
+  void use(PlanValueId id) const {
     require(at(id).sized || at(id).storage == Storage::held || at(id).kind != PlanKind::tensor, "value ", at(id).name,
             " has no sizes");
     require(defined_[static_cast<size_t>(id)], "value ", at(id).name, " is used before it is made");
@@ -152,8 +152,8 @@ class PlanChecker {
 
   void check_arrays() {
     std::vector<int> readers(plan_.arrays.size(), 0);
-    for (size_t i = 0; i < plan_.values.size(); ++i) {
-      const PlanValue& value = plan_.values[i];
+    for (const PlanValueId id : plan_.value_ids()) {
+      const PlanValue& value = plan_.value(id);
       if (value.storage != Storage::constant && value.storage != Storage::state) continue;
       require(value.array >= 0 && static_cast<size_t>(value.array) < plan_.arrays.size(), "value ", value.name,
               " has no array");
@@ -164,7 +164,7 @@ class PlanChecker {
       require(array.dtype == value.dtype && array.sizes == sizes, "value ", value.name, " is ", dtype_name(value.dtype),
               format_sizes(sizes), ", its array ", dtype_name(array.dtype), format_sizes(array.sizes));
       ++readers[array_at];
-      define(static_cast<int>(i));
+      define(id);
     }
     // A session writes into its copy of the array, which nothing else may read as a constant.
     for (const PlanValue& value : plan_.values) {
@@ -175,9 +175,9 @@ class PlanChecker {
 
   void check_values(const PlanStep& step) {
     const bool reference = step.kernel == kReferenceStep;
-    for (const int id : step.operands) {
-      require(id >= 0 || !reference, "an operand of a step of ", quote(step.kernel), " is missing");
-      if (id != -1) use(id);
+    for (const PlanValueId id : step.operands) {
+      require(is_value(id) || !reference, "an operand of a step of ", quote(step.kernel), " is missing");
+      if (id != PlanValueId::none) use(id);
     }
     require(reference || plan_.device == "cpu", "a step of ", quote(step.kernel), " cannot run on ", plan_.device);
     for (const auto& [name, value] : step.attributes.entries) {
@@ -186,12 +186,12 @@ class PlanChecker {
               quote(name));
     }
     require(reference || !step.results.empty(), "a step of ", quote(step.kernel), " makes nothing");
-    for (const int id : step.results) {
+    for (const PlanValueId id : step.results) {
       const Storage storage = at(id).storage;
       require((storage == Storage::held) == reference && storage != Storage::input && storage != Storage::constant &&
                   storage != Storage::state,
               "value ", at(id).name, " cannot be the result of ", quote(step.kernel));
-      require(storage != Storage::view || (!step.operands.empty() && step.operands[0] >= 0), "value ", at(id).name,
+      require(storage != Storage::view || (!step.operands.empty() && is_value(step.operands[0])), "value ", at(id).name,
               " is a view of nothing");
       define(id);
     }
@@ -201,7 +201,7 @@ class PlanChecker {
     std::set<std::string_view> names;
     for (const PlanOutput& output : plan_.outputs) {
       require(names.insert(output.name).second, "two outputs are called ", quote(output.name));
-      if (output.value >= 0) use(output.value);
+      if (is_value(output.value)) use(output.value);
       require(output.leaves_after < static_cast<int>(plan_.steps.size()), "output ", quote(output.name),
               " leaves after the last step");
     }
@@ -276,6 +276,17 @@ std::vector<std::string> Attributes::texts(std::string_view name) const {
   const auto* value = read<std::vector<std::string>>(*this, name, "a list of texts");
   if (!value) refuse_attribute(name, "there");
   return *value;
+}
+
+PlanValueId Plan::add_value(PlanValue value) {
+  values.push_back(std::move(value));
+  return static_cast<PlanValueId>(values.size() - 1);
+}
+
+std::vector<PlanValueId> Plan::value_ids() const {
+  std::vector<PlanValueId> ids(values.size());
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<PlanValueId>(i);
+  return ids;
 }
 
 bool Plan::needs_reference() const {

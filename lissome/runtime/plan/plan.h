@@ -16,6 +16,10 @@
 
 namespace lissome {
 
+// A position in Plan::values.
+enum class PlanValueId : int32_t { none = -1 };
+constexpr bool is_value(PlanValueId id) { return id >= PlanValueId{0}; }
+
 // Where the bytes of a value lie.
 enum class Storage : uint8_t {
   input,     // in the caller's memory
@@ -40,6 +44,8 @@ struct PlanValue {
   std::vector<SizeExpression> sizes;
   Format format = Format::row_major;
   int array = -1;  // of constants and state: position in Plan::arrays
+  // Position in Program::values of the program that was lowered; -1 where it has none. Never of plans in files.
+  int program_value = -1;
 };
 
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>>;
@@ -64,13 +70,14 @@ struct PlanOrigin {
   std::string node;  // the name of the node's first result
   std::string op;    // "aten::linear"
   std::string source, code, module, module_type;
+  int program_node = -1;  // position in Program::nodes of the program that was lowered; never of plans in files
 };
 
 struct PlanStep {
   std::string kernel;  // a row of the step table: "linear_f32", "view", "reference"
   Attributes attributes;
-  std::vector<int> operands;  // values; -1 where an optional operand is absent
-  std::vector<int> results;
+  std::vector<PlanValueId> operands;  // none where an optional operand is absent
+  std::vector<PlanValueId> results;
   std::vector<PlanOrigin> origins;
   std::string program;          // of reference steps: the nodes, as the text of a program
   bool keeps_operands = false;  // of reference steps: results may share memory with operands
@@ -85,14 +92,14 @@ struct PlanArray {
 
 struct PlanInput {
   std::string name;
-  int value = -1;
+  PlanValueId value = PlanValueId::none;
 };
 
 struct PlanOutput {
   using Literal = std::variant<std::monostate, int64_t, double, bool, std::string>;
   std::string name;
-  int value = -1;   // -1: the output is the literal
-  Literal literal;  // monostate is none
+  PlanValueId value = PlanValueId::none;  // none: the output is the literal
+  Literal literal;                        // monostate is none
   // The step behind which the run gives it away (OutputTaker), so that its memory is free for later steps;
   // -1: it leaves when the run ends. Never of plans in files.
   int leaves_after = -1;
@@ -100,8 +107,8 @@ struct PlanOutput {
 
 // `target` (a state value, or an input) <- `value` when a run has ended.
 struct PlanWrite {
-  int target = -1;
-  int value = -1;
+  PlanValueId target = PlanValueId::none;
+  PlanValueId value = PlanValueId::none;
 };
 
 // For --explain: what could have computed a node, and why it was or was not taken.
@@ -138,6 +145,10 @@ struct Plan {
   // again (a training step's gradients would not pass). Never of plans in files.
   bool made_here = false;
 
+  PlanValue& value(PlanValueId id) { return values[static_cast<size_t>(id)]; }
+  const PlanValue& value(PlanValueId id) const { return values[static_cast<size_t>(id)]; }
+  PlanValueId add_value(PlanValue value);
+  std::vector<PlanValueId> value_ids() const;  // of all values, in their order
   bool needs_reference() const;
 };
 

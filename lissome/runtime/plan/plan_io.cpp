@@ -98,7 +98,7 @@ Json write_step(const PlanStep& step) {
 Json write_output(const PlanOutput& output) {
   LISSOME_CHECK(output.leaves_after < 0, "the output ", quote(output.name), " leaves a run early");
   Json json = {{"name", output.name}};
-  if (output.value >= 0) {
+  if (is_value(output.value)) {
     json["value"] = output.value;
     return json;
   }
@@ -173,7 +173,7 @@ class PlanReader {
           {get<std::string>(row, "name"), get<int64_t>(row, "minimum"), get<int64_t>(row, "maximum")});
     }
     for (const Json& row : list(json_, "inputs")) {
-      plan_.inputs.push_back({get<std::string>(row, "name"), position(field(row, "value"))});
+      plan_.inputs.push_back({get<std::string>(row, "name"), value_id(field(row, "value"))});
     }
     for (const Json& row : list(json_, "outputs")) plan_.outputs.push_back(read_output(row));
     if (json_.contains("input_tree")) plan_.input_tree = get<std::string>(json_, "input_tree");
@@ -183,7 +183,7 @@ class PlanReader {
     for (const Json& row : list(json_, "steps")) plan_.steps.push_back(read_step(row));
     if (json_.contains("writes")) {
       for (const Json& row : list(json_, "writes")) {
-        plan_.writes.push_back({position(field(row, "target")), position(field(row, "value"))});
+        plan_.writes.push_back({value_id(field(row, "target")), value_id(field(row, "value"))});
       }
     }
     if (json_.contains("choices")) {
@@ -236,10 +236,11 @@ class PlanReader {
     if (number < -1 || number > INT32_MAX) refuse("position", "a position");
     return static_cast<int>(number);
   }
-  static std::vector<int> positions(const Json& json, std::string_view name) {
-    std::vector<int> result;
-    for (const Json& item : list(json, name)) result.push_back(position(item));
-    return result;
+  static PlanValueId value_id(const Json& json) { return PlanValueId{position(json)}; }
+  static std::vector<PlanValueId> value_ids(const Json& json, std::string_view name) {
+    std::vector<PlanValueId> ids;
+    for (const Json& item : list(json, name)) ids.push_back(value_id(item));
+    return ids;
   }
 
   void read_arrays() {
@@ -326,8 +327,8 @@ class PlanReader {
       if (!attributes.is_object()) refuse("attributes", "an object");
       for (const auto& [name, value] : attributes.items()) step.attributes.set(name, read_attribute(value));
     }
-    step.operands = positions(row, "operands");
-    step.results = positions(row, "results");
+    step.operands = value_ids(row, "operands");
+    step.results = value_ids(row, "results");
     if (row.contains("origins")) {
       for (const Json& item : list(row, "origins")) {
         if (!item.is_array() || item.size() != 6) refuse("origins", "lists of six texts");
@@ -344,7 +345,7 @@ class PlanReader {
     PlanOutput output;
     output.name = get<std::string>(row, "name");
     if (row.contains("value")) {
-      output.value = position(row["value"]);
+      output.value = value_id(row["value"]);
       return output;
     }
     const Json& literal = field(row, "literal");

@@ -58,12 +58,12 @@ std::string describe_step(const PlanStep& step, int position) {
 }
 
 const PlacedValue& StepBinder::value(const StepValue& member) const {
-  require(member.value >= 0, "a value is missing");
+  require(is_value(member.value), "a value is missing");
   return parts_.values[static_cast<size_t>(member.value)];
 }
 
 PlacedValue& StepBinder::placed(const Result& member) {
-  require(member.value >= 0, "a value is missing");
+  require(is_value(member.value), "a value is missing");
   return parts_.values[static_cast<size_t>(member.value)];
 }
 

@@ -52,9 +52,10 @@ struct BoundPointer {
 
 // A value that goes to the session's file, or comes back.
 struct Transfer {
-  int plan_step = -1, value = -1;
-  int ticket = -1;                // the value that stands for the place in the file
-  int64_t offset = 0, bytes = 0;  // in the file
+  int plan_step = -1;
+  PlanValueId value = PlanValueId::none;
+  PlanValueId ticket = PlanValueId::none;  // stands for the place in the file
+  int64_t offset = 0, bytes = 0;           // in the file
   bool out = false;
 
   int64_t end() const { return offset + bytes; }
@@ -64,7 +65,12 @@ struct Transfer {
 inline constexpr int64_t kFilePage = 4096;
 int64_t file_bytes(std::span<const Transfer> transfers);
 
-// Where binders put what they make. Blocks are numbered: first the values, then scratch, last the run's words.
+// Blocks are numbered: first the values, then scratch, last the run's words.
+constexpr int block_of(PlanValueId value) { return static_cast<int>(value); }
+// Of a block that is a value's memory.
+constexpr PlanValueId owner_of(int block) { return PlanValueId{block}; }
+
+// Where binders put what they make.
 struct BindingParts {
   std::vector<PlacedValue> values;  // by plan value
   std::vector<BoundStep> steps;

@@ -70,7 +70,7 @@ TEST_CASE("scratch that would wrap around is refused") {
   broken.value(broken.step().operands[5]).storage = Storage::input;  // its memory is never asked for
   broken.value(broken.step().operands[5]).sizes = {1, 1, rows};
   broken.plan.inputs = {{"logarithms", broken.step().operands[5]}};
-  for (const int id : broken.step().results) broken.value(id).sizes = {1, 1, rows, 1};
+  for (const PlanValueId id : broken.step().results) broken.value(id).sizes = {1, 1, rows, 1};
   EXPECT_ERROR(invalid_input, Binding(broken.plan, {}, 1), "sizes multiply to more than");
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("numbers of the data that are no index, label or bool stay inside of m
                            "nll_loss", "embedding_gradient"}) {
     for (const int64_t index : {INT64_MIN, int64_t{-1000}, int64_t{1000}, int64_t{1} << 40, INT64_MAX}) {
       StepCase broken = find_case(name);
-      const int id = broken.step().operands[1];
+      const PlanValueId id = broken.step().operands[1];
       Array indices = make_array(Dtype::i64, sizes_of(broken, id));
       for (int64_t i = 0; i < indices.elements(); ++i) indices.data<int64_t>()[i] = index;
       broken.plan.arrays[static_cast<size_t>(broken.value(id).array)].array = indices;

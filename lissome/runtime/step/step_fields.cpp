@@ -11,8 +11,8 @@ void StepWriter::finish(const PlanStep& defaults, std::span<const AttributeRule>
     const Attribute* usual = defaults.attributes.find(entry.first);
     return usual != nullptr && *usual == entry.second;
   });
-  for (std::vector<int>* values : {&step_.operands, &step_.results}) {
-    while (!values->empty() && values->back() < 0) values->pop_back();
+  for (std::vector<PlanValueId>* values : {&step_.operands, &step_.results}) {
+    while (!values->empty() && !is_value(values->back())) values->pop_back();
   }
 }
 

@@ -23,21 +23,21 @@
 
 namespace lissome {
 
-// A value of a step, as its position in Plan::values; -1: none.
+// A value of a step.
 struct StepValue {
-  int value = -1;
+  PlanValueId value = PlanValueId::none;
 };
 struct Operand : StepValue {};
 struct OptionalOperand : StepValue {
-  explicit operator bool() const { return value >= 0; }
+  explicit operator bool() const { return is_value(value); }
 };
 struct Result : StepValue {};
 struct OptionalResult : StepValue {
-  explicit operator bool() const { return value >= 0; }
+  explicit operator bool() const { return is_value(value); }
 };
 // All operands from its place on.
 struct OperandList {
-  std::vector<int> values;
+  std::vector<PlanValueId> values;
 };
 
 // An attribute that must be given; others that are left out have the value of a new struct.
@@ -137,9 +137,9 @@ class StepWriter {
     add(member.value);
   }
   void operand(std::string_view, const OperandList& member, DtypeSet, ValueLayout = ValueLayout::row_major) {
-    for (const int value : member.values) add(value);
+    for (const PlanValueId value : member.values) add(value);
   }
-  void no_operand(std::string_view) { add(-1); }
+  void no_operand(std::string_view) { add(PlanValueId::none); }
   void result(std::string_view, const Result& member, DtypeSet, ValueLayout = ValueLayout::row_major) {
     step_.results.push_back(member.value);
   }
@@ -177,7 +177,7 @@ class StepWriter {
   void finish(const PlanStep& defaults, std::span<const AttributeRule> rules);
 
  private:
-  void add(int value) { step_.operands.push_back(value); }
+  void add(PlanValueId value) { step_.operands.push_back(value); }
   void set(std::string_view name, Attribute value) { step_.attributes.set(std::string(name), std::move(value)); }
 
   PlanStep& step_;
@@ -234,8 +234,11 @@ class StepReader {
   void reuses(const Member&) {}
 
  private:
-  int next() { return operand_ < step_.operands.size() ? step_.operands[operand_++] : -1; }
-  int next_result() { return result_ < step_.results.size() ? step_.results[result_++] : -1; }
+  PlanValueId next() { return take(step_.operands, operand_); }
+  PlanValueId next_result() { return take(step_.results, result_); }
+  static PlanValueId take(const std::vector<PlanValueId>& values, size_t& position) {
+    return position < values.size() ? values[position++] : PlanValueId::none;
+  }
 
   const PlanStep& step_;
   size_t operand_ = 0, result_ = 0;

@@ -67,8 +67,8 @@ void fill(Plan& plan, std::mt19937& random) {
   for (const PlanStep& step : plan.steps) {
     const auto rules = find_step_row(step.kernel).schema.operands;
     for (size_t i = 0; i < std::min(rules.size(), step.operands.size()); ++i) {
-      if (step.operands[i] < 0 || !stays_zero(step, rules[i])) continue;
-      const int array = plan.values[static_cast<size_t>(step.operands[i])].array;
+      if (!is_value(step.operands[i]) || !stays_zero(step, rules[i])) continue;
+      const int array = plan.value(step.operands[i]).array;
       if (array < 0) continue;
       Array& zeros = plan.arrays[static_cast<size_t>(array)].array;
       zeros = make_array(zeros.dtype, zeros.sizes);

@@ -37,11 +37,10 @@ Plan make_plan(const StepCase& from) {
   const auto add_value = [&](const TestTensor& tensor, std::string name, Storage storage) {
     PlanValue value = {std::move(name), storage, PlanKind::tensor, tensor.dtype, true, list_sizes(tensor.sizes),
                        tensor.format,   -1};
-    plan.values.push_back(std::move(value));
-    return static_cast<int>(plan.values.size()) - 1;
+    return plan.add_value(std::move(value));
   };
   const auto add_constant = [&](const TestTensor& tensor, const std::string& name) {
-    const int id = add_value(tensor, name, Storage::constant);
+    const PlanValueId id = add_value(tensor, name, Storage::constant);
     plan.values.back().array = static_cast<int>(plan.arrays.size());
     plan.arrays.push_back({name, true, make_array(tensor.dtype, tensor.sizes)});
     return id;
@@ -51,7 +50,7 @@ Plan make_plan(const StepCase& from) {
   for (const auto& [name, value] : from.attributes) step.attributes.set(name, value);
   for (size_t i = 0; i < from.operands.size(); ++i) {
     if (!from.operands[i]) {
-      step.operands.push_back(-1);
+      step.operands.push_back(PlanValueId::none);
       continue;
     }
     const TestTensor& tensor = *from.operands[i];

@@ -46,14 +46,15 @@ class StepChecker {
     if (!condition) throw_error(ErrorKind::invalid_input, "plan: ", describe_step(step_, position_), ": ", parts...);
   }
 
-  void check_values(std::string_view what, const std::vector<int>& values, std::span<const ValueRule> rules) const {
+  void check_values(std::string_view what, const std::vector<PlanValueId>& values,
+                    std::span<const ValueRule> rules) const {
     for (size_t i = 0; i < rules.size(); ++i) {
       const ValueRule& rule = rules[i];
       if (rule.presence == Presence::repeated) {
         for (size_t k = i; k < values.size(); ++k) check_value(what, rule, values[k]);
         return;
       }
-      const bool is_given = i < values.size() && values[i] >= 0;
+      const bool is_given = i < values.size() && is_value(values[i]);
       if (rule.presence == Presence::absent) {
         require(!is_given, what, " ", Quoted{rule.name}, " is given, it takes none");
       } else if (is_given) {
@@ -65,9 +66,9 @@ class StepChecker {
     require(values.size() <= rules.size(), values.size(), " ", what, "s are given, it takes ", rules.size());
   }
 
-  void check_value(std::string_view what, const ValueRule& rule, int id) const {
-    require(id >= 0, what, " ", Quoted{rule.name}, " is missing");
-    const PlanValue& value = plan_.values[static_cast<size_t>(id)];
+  void check_value(std::string_view what, const ValueRule& rule, PlanValueId id) const {
+    require(is_value(id), what, " ", Quoted{rule.name}, " is missing");
+    const PlanValue& value = plan_.value(id);
     require(value.kind == PlanKind::tensor, what, " ", Quoted{rule.name}, " is of kind ", plan_kind_name(value.kind),
             ", must be a tensor");
     require(value.sized, what, " ", Quoted{rule.name}, " has no dtype and sizes");
@@ -159,7 +160,7 @@ void check_step(const Plan& plan, int step) {
 }
 
 void check_layouts(const StepBinder& binder, const StepSchema& schema) {
-  const auto check = [&](std::string_view what, const ValueRule& rule, int id) {
+  const auto check = [&](std::string_view what, const ValueRule& rule, PlanValueId id) {
     const PlacedValue& value = binder.value(StepValue{id});
     binder.require(lies_as(value, rule.layout), what, " ", quote(rule.name), " of ", format_sizes(value.sizes),
                    " with strides ", format_sizes(value.strides), " is not ", describe_layout(rule.layout));
@@ -167,7 +168,7 @@ void check_layouts(const StepBinder& binder, const StepSchema& schema) {
   const PlanStep& step = binder.step();
   for (size_t i = 0; i < step.operands.size(); ++i) {
     const size_t rule = std::min(i, schema.operands.size() - 1);  // of repeated ones the last
-    if (step.operands[i] >= 0) check("operand", schema.operands[rule], step.operands[i]);
+    if (is_value(step.operands[i])) check("operand", schema.operands[rule], step.operands[i]);
   }
   for (size_t i = 0; i < step.results.size(); ++i) check("result", schema.results[i], step.results[i]);
 }

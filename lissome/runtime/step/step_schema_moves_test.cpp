@@ -23,9 +23,9 @@ bool is_dense(const Sizes& sizes, const Sizes& strides, Format format) {
   return PlacedValue{Dtype::f32, sizes, strides}.is_dense(format);
 }
 
-void break_dtypes(const StepCase& from, const std::vector<int>& ids, std::span<const ValueRule> rules) {
+void break_dtypes(const StepCase& from, const std::vector<PlanValueId>& ids, std::span<const ValueRule> rules) {
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0) continue;
+    if (!is_value(ids[i])) continue;
     const ValueRule& rule = rule_of(rules, i);
     for (int dtype = 0; dtype <= static_cast<int>(Dtype::f8_e5m2fnuz); ++dtype) {
       if (rule.dtypes.holds(static_cast<Dtype>(dtype))) continue;
@@ -47,7 +47,7 @@ void break_operand_counts(const StepCase& from) {
   for (size_t i = 0; i < from.step().operands.size(); ++i) {
     if (rule_of(rules, i).presence == Presence::optional) continue;
     StepCase broken = from;
-    broken.step().operands[i] = -1;
+    broken.step().operands[i] = PlanValueId::none;
     if (from.step().kernel == "view" && i == 0) {
       EXPECT_ERROR(invalid_input, run(broken.plan), "is a view of nothing");
     } else {
@@ -56,7 +56,7 @@ void break_operand_counts(const StepCase& from) {
   }
   if (rules.back().presence == Presence::repeated) return;
   StepCase broken = from;
-  broken.step().operands.resize(rules.size(), -1);
+  broken.step().operands.resize(rules.size(), PlanValueId::none);
   broken.step().operands.push_back(from.step().operands.back());
   expect_refusal(broken, "operands are given, it takes " + std::to_string(rules.size()));
 }
@@ -80,9 +80,9 @@ void break_result_counts(const StepCase& from) {
 
 void break_layouts(const StepCase& from) {
   for (size_t i = 0; i < from.step().operands.size(); ++i) {
-    const int id = from.step().operands[i];
+    const PlanValueId id = from.step().operands[i];
     const ValueRule& rule = rule_of(from.schema().operands, i);
-    if (id < 0 || rule.layout == ValueLayout::any) continue;
+    if (!is_value(id) || rule.layout == ValueLayout::any) continue;
     const Sizes sizes = sizes_of(from, id);
     if (count_elements(sizes) < 2 || (rule.layout == ValueLayout::dense_rows && sizes.back() == 1)) continue;
     StepCase broken = from;
@@ -90,7 +90,7 @@ void break_layouts(const StepCase& from) {
     expect_refusal(broken, quote(rule.name) + " of " + format_sizes(sizes) + " with strides");
   }
   for (size_t i = 0; i < from.step().results.size(); ++i) {
-    const int id = from.step().results[i];
+    const PlanValueId id = from.step().results[i];
     const ValueRule& rule = rule_of(from.schema().results, i);
     if (rule.layout != ValueLayout::row_major && rule.layout != ValueLayout::channels_last) continue;
     const Sizes sizes = sizes_of(from, id);
@@ -169,7 +169,7 @@ TEST_CASE("attributes that are missing, unknown, of another type or out of range
 TEST_CASE("dtypes that must be alike are") {
   for (const StepCase& one : list_cases()) {
     for (const bool results : {false, true}) {
-      const std::vector<int>& ids = results ? one.step().results : one.step().operands;
+      const std::vector<PlanValueId>& ids = results ? one.step().results : one.step().operands;
       const auto rules = results ? one.schema().results : one.schema().operands;
       for (size_t i = 0; i < ids.size(); ++i) {
         // Broadcast operands, masks and indices may differ from the others.
@@ -179,7 +179,7 @@ TEST_CASE("dtypes that must be alike are") {
         const bool alone = one.step().kernel == "batch_norm_gradients" ||
                            one.step().kernel == "batch_norm_statistics" || one.name == "channel_sums alone" ||
                            one.step().kernel == "offload";
-        if (ids[i] < 0 || alone || (free && one.step().kernel.rfind("channel", 0) != 0)) continue;
+        if (!is_value(ids[i]) || alone || (free && one.step().kernel.rfind("channel", 0) != 0)) continue;
         for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
           if (one.value(ids[i]).dtype == dtype || !rule_of(rules, i).dtypes.holds(dtype)) continue;
           StepCase broken = one;
@@ -233,9 +233,9 @@ TEST_CASE("sizes that do not fit each other are refused") {
   std::set<std::string> accepted;
   for (const StepCase& one : list_cases()) {
     for (const bool results : {false, true}) {
-      const std::vector<int>& ids = results ? one.step().results : one.step().operands;
+      const std::vector<PlanValueId>& ids = results ? one.step().results : one.step().operands;
       for (size_t i = 0; i < ids.size(); ++i) {
-        const Sizes sizes = ids[i] < 0 ? Sizes{} : sizes_of(one, ids[i]);
+        const Sizes sizes = is_value(ids[i]) ? sizes_of(one, ids[i]) : Sizes{};
         for (size_t dim = 0; dim < sizes.size(); ++dim) {
           StepCase broken = one;
           Sizes larger = sizes;
@@ -260,8 +260,8 @@ TEST_CASE("sizes that do not fit each other are refused") {
 TEST_CASE("operands of sizes that nothing holds are refused at once") {
   for (const StepCase& one : list_cases()) {
     for (size_t i = 0; i < one.step().operands.size(); ++i) {
-      const int id = one.step().operands[i];
-      if (id < 0 || one.value(id).sizes.empty()) continue;
+      const PlanValueId id = one.step().operands[i];
+      if (!is_value(id) || one.value(id).sizes.empty()) continue;
       StepCase broken = one;
       Sizes sizes = sizes_of(one, id);
       sizes.back() = int64_t{1} << 38;

@@ -207,8 +207,8 @@ TEST_CASE("packed weights of bytes are dense") {
 TEST_CASE("zero points and sums of weights at the ends of their range wrap around") {
   Plan plan = make_plan(find_case("linear_u8s8"));
   for (const int position : {3, 7}) {
-    const int value = plan.steps.back().operands[static_cast<size_t>(position)];
-    const Array& array = plan.arrays[static_cast<size_t>(plan.values[static_cast<size_t>(value)].array)].array;
+    const PlanValueId value = plan.steps.back().operands[static_cast<size_t>(position)];
+    const Array& array = plan.arrays[static_cast<size_t>(plan.value(value).array)].array;
     for (int64_t i = 0; i < array.elements(); ++i) array.data<int32_t>()[i] = INT32_MIN;
   }
   Session session(std::make_shared<Plan>(plan));

@@ -127,7 +127,7 @@ void add_moves(std::vector<StepCase>& cases) {
 
 }  // namespace
 
-int add_value(Plan& plan, const CaseValue& value, Storage storage) {
+PlanValueId add_value(Plan& plan, const CaseValue& value, Storage storage) {
   const std::vector<SizeExpression> sizes(value.sizes.begin(), value.sizes.end());
   const std::string name = "v" + std::to_string(plan.values.size());
   int array = -1;
@@ -135,13 +135,12 @@ int add_value(Plan& plan, const CaseValue& value, Storage storage) {
     array = static_cast<int>(plan.arrays.size());
     plan.arrays.push_back({name, false, make_array(value.dtype, value.sizes)});
   }
-  plan.values.push_back({name, storage, PlanKind::tensor, value.dtype, true, sizes, value.format, array});
-  return static_cast<int>(plan.values.size()) - 1;
+  return plan.add_value({name, storage, PlanKind::tensor, value.dtype, true, sizes, value.format, array});
 }
 
-int add_result(Plan& plan, const CaseValue& value, Storage storage) {
-  const int id = add_value(plan, value, storage);
-  plan.outputs.push_back({"o" + std::to_string(id), id, {}});
+PlanValueId add_result(Plan& plan, const CaseValue& value, Storage storage) {
+  const PlanValueId id = add_value(plan, value, storage);
+  plan.outputs.push_back({"o" + std::to_string(static_cast<int>(id)), id, {}});
   return id;
 }
 
@@ -152,7 +151,7 @@ StepCase make_case(const std::string& name, Entries attributes, const std::vecto
   step.kernel = name.substr(0, name.find(' '));
   step.attributes.entries = std::move(attributes);
   for (const CaseValue& value : operands)
-    step.operands.push_back(value.absent ? -1 : add_value(made.plan, value, Storage::constant));
+    step.operands.push_back(value.absent ? PlanValueId::none : add_value(made.plan, value, Storage::constant));
   const Storage storage = step.kernel == "view" ? Storage::view : Storage::arena;
   for (const CaseValue& value : results) step.results.push_back(add_result(made.plan, value, storage));
   made.plan.steps.push_back(std::move(step));
@@ -162,8 +161,9 @@ StepCase make_case(const std::string& name, Entries attributes, const std::vecto
 StepCase make_spill(size_t at) {
   StepCase made{.name = at == 0 ? "offload" : "reload", .at = at};
   Plan& plan = made.plan;
-  const int x = add_value(plan, f32({2, 3, 4}), Storage::constant), ticket = add_value(plan, i64({}), Storage::arena);
-  const int y = add_result(plan, f32({2, 3, 4}));
+  const PlanValueId x = add_value(plan, f32({2, 3, 4}), Storage::constant);
+  const PlanValueId ticket = add_value(plan, i64({}), Storage::arena);
+  const PlanValueId y = add_result(plan, f32({2, 3, 4}));
   for (const auto& [kernel, from, to] : {std::tuple("offload", x, ticket), std::tuple("reload", ticket, y)}) {
     PlanStep step;
     step.kernel = kernel, step.operands = {from}, step.results = {to};
@@ -188,7 +188,7 @@ const StepCase& find_case(std::string_view name) {
   throw std::runtime_error("there is no such case");
 }
 
-void set_dtype(StepCase& changed, int id, Dtype dtype) {
+void set_dtype(StepCase& changed, PlanValueId id, Dtype dtype) {
   PlanValue& value = changed.value(id);
   value.dtype = dtype;
   if (value.array < 0) return;
@@ -196,13 +196,13 @@ void set_dtype(StepCase& changed, int id, Dtype dtype) {
   array = make_array(dtype, array.sizes);
 }
 
-Sizes sizes_of(const StepCase& of, int id) {
+Sizes sizes_of(const StepCase& of, PlanValueId id) {
   Sizes sizes;
   for (const SizeExpression& size : of.value(id).sizes) sizes.push_back(*size.constant());
   return sizes;
 }
 
-void set_sizes(StepCase& changed, int id, const Sizes& sizes) {
+void set_sizes(StepCase& changed, PlanValueId id, const Sizes& sizes) {
   PlanValue& value = changed.value(id);
   value.sizes.assign(sizes.begin(), sizes.end());
   if (value.array >= 0) changed.plan.arrays[static_cast<size_t>(value.array)].array = make_array(value.dtype, sizes);
@@ -210,8 +210,8 @@ void set_sizes(StepCase& changed, int id, const Sizes& sizes) {
 
 void expand_operand(StepCase& changed, size_t position, const Sizes& sizes) {
   const PlanValue old = changed.value(changed.step().operands[position]);
-  const int one = add_value(changed.plan, {old.dtype, Sizes(sizes.size(), 1)}, Storage::constant);
-  const int view = add_value(changed.plan, {old.dtype, sizes, old.format}, Storage::view);
+  const PlanValueId one = add_value(changed.plan, {old.dtype, Sizes(sizes.size(), 1)}, Storage::constant);
+  const PlanValueId view = add_value(changed.plan, {old.dtype, sizes, old.format}, Storage::view);
   changed.step().operands[position] = view;
   PlanStep expand;
   expand.kernel = "view", expand.operands = {one}, expand.results = {view};

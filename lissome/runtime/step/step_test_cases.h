@@ -41,8 +41,8 @@ struct StepCase {
   PlanStep& step() { return plan.steps[at]; }
   const PlanStep& step() const { return plan.steps[at]; }
   const StepSchema& schema() const { return find_step_row(step().kernel).schema; }
-  PlanValue& value(int id) { return plan.values[static_cast<size_t>(id)]; }
-  const PlanValue& value(int id) const { return plan.values[static_cast<size_t>(id)]; }
+  PlanValue& value(PlanValueId id) { return plan.value(id); }
+  const PlanValue& value(PlanValueId id) const { return plan.value(id); }
 };
 
 inline Attribute text(const char* word) { return std::string(word); }
@@ -59,11 +59,11 @@ StepCase make_spill(size_t at);
 const std::vector<StepCase>& list_cases();
 const StepCase& find_case(std::string_view name);
 
-int add_value(Plan& plan, const CaseValue& value, Storage storage);
-int add_result(Plan& plan, const CaseValue& value, Storage storage = Storage::arena);
-Sizes sizes_of(const StepCase& of, int id);
-void set_dtype(StepCase& changed, int id, Dtype dtype);
-void set_sizes(StepCase& changed, int id, const Sizes& sizes);
+PlanValueId add_value(Plan& plan, const CaseValue& value, Storage storage);
+PlanValueId add_result(Plan& plan, const CaseValue& value, Storage storage = Storage::arena);
+Sizes sizes_of(const StepCase& of, PlanValueId id);
+void set_dtype(StepCase& changed, PlanValueId id, Dtype dtype);
+void set_sizes(StepCase& changed, PlanValueId id, const Sizes& sizes);
 // In place of operand `position` a view of one element, of these sizes.
 void expand_operand(StepCase& changed, size_t position, const Sizes& sizes);
 

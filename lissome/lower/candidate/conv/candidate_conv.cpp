@@ -16,7 +16,7 @@
 namespace lissome {
 namespace {
 
-int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
+PlanValueId pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
   const int64_t groups = *node.argument("groups").get<int64_t>();
   const std::string name =
       builder.program().find_weight(node.argument("weight").value())->name + ".conv_f32." + std::to_string(groups);
@@ -29,7 +29,7 @@ int pack_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor
   return builder.add_packed(name, std::move(packed));
 }
 
-int pack_winograd(PlanBuilder& builder, const Node& node, const at::Tensor& tensor, int64_t tile) {
+PlanValueId pack_winograd(PlanBuilder& builder, const Node& node, const at::Tensor& tensor, int64_t tile) {
   const std::string name =
       builder.program().find_weight(node.argument("weight").value())->name + ".winograd_f32." + std::to_string(tile);
   if (builder.has_packed(name)) return builder.find_packed(name);

@@ -72,7 +72,7 @@ std::string conv_part_name(const PlanBuilder& builder, const Node& node, const c
 namespace {
 
 // The packed weight, for the forward kernel or that of the data gradient.
-int pack_f32_weight(PlanBuilder& builder, const Node& node, ConvPacking packing) {
+PlanValueId pack_f32_weight(PlanBuilder& builder, const Node& node, ConvPacking packing) {
   const std::vector<int64_t> sizes = conv_weight_sizes(builder, node);
   const int64_t groups = groups_of(node), outputs = sizes[0], inputs = sizes[1] * groups;
   const int64_t taps = count_taps(sizes);
@@ -97,7 +97,7 @@ bool reads_planes(const PlanBuilder& builder, const Node& node, const Argument& 
 }
 
 // y of `result` = the convolution of x, where weight [out, in / groups, ...]; with what a fused node adds.
-void add_forward(PlanBuilder& builder, const Node& node, const Argument& x, int bias, ValueId result) {
+void add_forward(PlanBuilder& builder, const Node& node, const Argument& x, PlanValueId bias, ValueId result) {
   const std::vector<int64_t> weight = conv_weight_sizes(builder, node);
   ConvF32Step step;
   step.window = read_window_fields(node, weight);
@@ -121,14 +121,14 @@ std::optional<WindowFields> turn_window(WindowFields window) {
 }
 
 // dx of `result` from dy, the other way round. With stride 1 that is a plain convolution too.
-void add_data(PlanBuilder& builder, const Node& node, const Argument& dy, int bias, ValueId result) {
+void add_data(PlanBuilder& builder, const Node& node, const Argument& dy, PlanValueId bias, ValueId result) {
   const std::vector<int64_t> weight = conv_weight_sizes(builder, node);
   const WindowFields window = read_window_fields(node, weight);
   const std::optional<WindowFields> turned = turn_window(window);
-  const int dense = builder.use_dense(dy, node, Format::channels_last);
-  const int packed = pack_f32_weight(builder, node, ConvPacking::data);
-  const int zeros = pack_zeros(builder, Dtype::f32, weight[0]);
-  const int made = builder.make(result, Storage::arena, Format::channels_last);
+  const PlanValueId dense = builder.use_dense(dy, node, Format::channels_last);
+  const PlanValueId packed = pack_f32_weight(builder, node, ConvPacking::data);
+  const PlanValueId zeros = pack_zeros(builder, Dtype::f32, weight[0]);
+  const PlanValueId made = builder.make(result, Storage::arena, Format::channels_last);
   if (turned) {
     ConvF32Step step;
     step.x = {dense}, step.weight = {packed}, step.bias = {bias}, step.zeros = {zeros}, step.y = {made};
@@ -146,7 +146,7 @@ bool only_widens(const Node& node) {
 }
 
 // The plan's value for the sums of result `i`: the result itself where it is f32, or may become it.
-int make_sums(PlanBuilder& builder, const Node& node, size_t i) {
+PlanValueId make_sums(PlanBuilder& builder, const Node& node, size_t i) {
   const ValueId result = node.results.at(i);
   ValueType& type = builder.program().value(result).type;
   const std::vector<const Node*> readers = find_readers(builder.program(), result);
@@ -160,7 +160,7 @@ int make_sums(PlanBuilder& builder, const Node& node, size_t i) {
   return builder.make(builder.add_value(name, Dtype::f32, std::vector<Dimension>(type.sizes)));
 }
 
-void round_sums(PlanBuilder& builder, const Node& node, size_t i, int sums) {
+void round_sums(PlanBuilder& builder, const Node& node, size_t i, PlanValueId sums) {
   if (builder.type(node.results.at(i)).dtype == Dtype::f32) return;
   builder.add_step(make_cast_step(sums, builder.make(node.results.at(i))), node);
 }
@@ -184,7 +184,7 @@ void add_conv_weight_gradient(PlanBuilder& builder, const Node& node, const Argu
   step.x = {builder.use_dense(x, node, Format::channels_last)};
   step.dy = {builder.use_dense(dy, node, Format::channels_last)};
   const Dtype dtype = builder.type(x.value()).dtype;
-  const int sums = make_sums(builder, node, 1);
+  const PlanValueId sums = make_sums(builder, node, 1);
   if (splits == 1) {
     step.dw = {sums};
     add_weight_step(builder, node, step, dtype);
@@ -246,7 +246,7 @@ std::string refuse_conv_computed(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_conv_computed(PlanBuilder& builder, const Node& node) {
-  const int bias = builder.use_dense(node.argument("bias"), node);
+  const PlanValueId bias = builder.use_dense(node.argument("bias"), node);
   if (is_conv_transposed(node)) {
     add_data(builder, node, conv_input(node), bias, node.result());
   } else {
@@ -268,7 +268,7 @@ void emit_conv_backward(PlanBuilder& builder, const Node& node) {
   }
   if (wants_conv_gradient(node, 2)) add_conv_bias_gradient(builder, node, dy);
   if (wants_conv_gradient(node, 0))
-    (is_conv_transposed(node) ? add_forward : add_data)(builder, node, dy, -1, node.results.at(0));
+    (is_conv_transposed(node) ? add_forward : add_data)(builder, node, dy, PlanValueId::none, node.results.at(0));
 }
 
 }  // namespace lissome

@@ -22,7 +22,7 @@ ValueId find_unrounded(const PlanBuilder& builder, ValueId value) {
   return maker->arguments.front().value();
 }
 
-int pack_bf16_weight(PlanBuilder& builder, const Node& node, bool transposed) {
+PlanValueId pack_bf16_weight(PlanBuilder& builder, const Node& node, bool transposed) {
   const std::vector<int64_t> sizes = conv_weight_sizes(builder, node);
   PackConvBf16Step step;
   step.window = read_window_fields(node, sizes);
@@ -34,18 +34,19 @@ int pack_bf16_weight(PlanBuilder& builder, const Node& node, bool transposed) {
   return step.packed.value;
 }
 
-int widen_bias(PlanBuilder& builder, const Node& node) {
+PlanValueId widen_bias(PlanBuilder& builder, const Node& node) {
   const Argument& bias = node.argument("bias");
-  if (bias.is_none()) return -1;
-  const int narrow = builder.use_dense(bias, node);
+  if (bias.is_none()) return PlanValueId::none;
+  const PlanValueId narrow = builder.use_dense(bias, node);
   const std::vector<Dimension> sizes = builder.type(bias.value()).sizes;
-  const int wide = builder.make(builder.add_value(conv_part_name(builder, node, ".bias"), Dtype::f32, sizes));
+  const PlanValueId wide = builder.make(builder.add_value(conv_part_name(builder, node, ".bias"), Dtype::f32, sizes));
   builder.add_step(make_cast_step(narrow, wide), node);
   return wide;
 }
 
 // `result` = the convolution of x, or the transposed one; the node's numbers and weight are the same for both.
-void add_conv(PlanBuilder& builder, const Node& node, const Argument& x, bool transposed, int bias, ValueId result) {
+void add_conv(PlanBuilder& builder, const Node& node, const Argument& x, bool transposed, PlanValueId bias,
+              ValueId result) {
   const std::optional<ValueId> planes =
       transposed ? std::nullopt : find_image_planes(builder, node, x.value(), conv_weight_sizes(builder, node)[1]);
   ConvBf16Step step;
@@ -71,7 +72,7 @@ std::string refuse_conv_computed_bf16(const PlanBuilder& builder, const Node& no
 }
 
 void emit_conv_computed_bf16(PlanBuilder& builder, const Node& node) {
-  const int bias = widen_bias(builder, node);
+  const PlanValueId bias = widen_bias(builder, node);
   add_conv(builder, node, conv_input(node), is_conv_transposed(node), bias, node.result());
 }
 
@@ -88,7 +89,7 @@ void emit_conv_backward_bf16(PlanBuilder& builder, const Node& node) {
     add_conv_weight_gradient(builder, node, transposed ? dy : x, transposed ? x : dy);
   }
   if (wants_conv_gradient(node, 2)) add_conv_bias_gradient(builder, node, dy);
-  if (wants_conv_gradient(node, 0)) add_conv(builder, node, dy, !transposed, -1, node.results.at(0));
+  if (wants_conv_gradient(node, 0)) add_conv(builder, node, dy, !transposed, PlanValueId::none, node.results.at(0));
 }
 
 }  // namespace lissome

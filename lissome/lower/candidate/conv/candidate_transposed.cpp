@@ -16,7 +16,7 @@ namespace lissome {
 namespace {
 
 // Outputs of the linear layer: taps outermost, so that the channels of one tap lie beside each other.
-int pack_columns_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
+PlanValueId pack_columns_weight(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
   const std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".transposed_f32";
   if (builder.has_packed(name)) return builder.find_packed(name);
   const Array weight = share_tensor(tensor);  // [inputs, channels, taps...]
@@ -37,7 +37,7 @@ int pack_columns_weight(PlanBuilder& builder, const Node& node, const at::Tensor
 }
 
 // Of the convolution whose data gradient this is: from the channels of the result to those of x.
-int pack_phases(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
+PlanValueId pack_phases(PlanBuilder& builder, const Node& node, const at::Tensor& tensor) {
   const Array weight = share_tensor(tensor);
   const ConvBf16Call described = describe_conv_bf16(node, weight.sizes, true);
   PackConvF32Call call;
@@ -55,7 +55,7 @@ int pack_phases(PlanBuilder& builder, const Node& node, const at::Tensor& tensor
 }
 
 // x with the channels last, as rows of pixels: a view.
-int view_pixels(PlanBuilder& builder, const Node& node, const std::vector<Dimension>& sizes) {
+PlanValueId view_pixels(PlanBuilder& builder, const Node& node, const std::vector<Dimension>& sizes) {
   std::vector<int64_t> dims = {0};
   for (size_t i = 2; i < sizes.size(); ++i) dims.push_back(static_cast<int64_t>(i));
   dims.push_back(1);
@@ -107,7 +107,7 @@ Step start_step(const Node& node, const at::Tensor& weight) {
 }
 
 // One group.
-void emit_columns(PlanBuilder& builder, const Node& node, int result, const at::Tensor& weight) {
+void emit_columns(PlanBuilder& builder, const Node& node, PlanValueId result, const at::Tensor& weight) {
   const int64_t outputs = weight.numel() / weight.size(0);
   const std::vector<Dimension> sizes = builder.type(conv_input(node).value()).sizes;
   std::vector<Dimension> column_sizes = {sizes[0]};
@@ -128,7 +128,7 @@ void emit_columns(PlanBuilder& builder, const Node& node, int result, const at::
   builder.add_step(fold, node);
 }
 
-void emit_depthwise(PlanBuilder& builder, const Node& node, int result, const at::Tensor& weight) {
+void emit_depthwise(PlanBuilder& builder, const Node& node, PlanValueId result, const at::Tensor& weight) {
   auto step = start_step<DepthwiseTransposedF32Step>(node, weight);
   step.bias = {builder.use(node.argument("bias"))};
   step.x = {builder.use_dense(conv_input(node), node, Format::channels_last)};
@@ -137,7 +137,7 @@ void emit_depthwise(PlanBuilder& builder, const Node& node, int result, const at
   builder.add_step(step, node);
 }
 
-void emit_phases(PlanBuilder& builder, const Node& node, int result, const at::Tensor& weight) {
+void emit_phases(PlanBuilder& builder, const Node& node, PlanValueId result, const at::Tensor& weight) {
   auto step = start_step<ConvDataF32Step>(node, weight);
   step.bias = {builder.use(node.argument("bias"))};
   step.dy = {builder.use_dense(conv_input(node), node, Format::channels_last)};
@@ -151,7 +151,7 @@ void emit_phases(PlanBuilder& builder, const Node& node, int result, const at::T
 
 void emit_transposed(PlanBuilder& builder, const Node& node) {
   const at::Tensor& weight = *builder.constant(node.argument("weight").value());
-  const int result = builder.make(node.result(), Storage::arena, Format::channels_last);
+  const PlanValueId result = builder.make(node.result(), Storage::arena, Format::channels_last);
   const bool is_one_group = groups_of(node) == 1;
   const auto emit = is_one_group ? emit_columns : is_depthwise(node, weight) ? emit_depthwise : emit_phases;
   emit(builder, node, result, weight);

@@ -2,12 +2,12 @@
 
 namespace lissome {
 
-int pack_zeros(PlanBuilder& builder, Dtype dtype, int64_t channels) {
+PlanValueId pack_zeros(PlanBuilder& builder, Dtype dtype, int64_t channels) {
   const std::string name = "zeros." + std::string(dtype_name(dtype)) + "." + std::to_string(channels);
   return builder.has_packed(name) ? builder.find_packed(name) : builder.add_packed(name, make_array(dtype, {channels}));
 }
 
-int pack_taps(PlanBuilder& builder, const Node& node) {
+PlanValueId pack_taps(PlanBuilder& builder, const Node& node) {
   const ValueId weight = node.argument("weight").value();
   const std::string name =
       builder.program().find_weight(weight)->name + ".depthwise_" + std::string(dtype_name(builder.type(weight).dtype));

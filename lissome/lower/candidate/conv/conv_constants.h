@@ -9,9 +9,9 @@
 namespace lissome {
 
 // So many zeros: where a tile at the border of x reads.
-int pack_zeros(PlanBuilder& builder, Dtype dtype, int64_t channels);
+PlanValueId pack_zeros(PlanBuilder& builder, Dtype dtype, int64_t channels);
 // The weight of a depthwise convolution, f32 or bf16, as pack_depthwise() lays it: in f32, since sums are too.
-int pack_taps(PlanBuilder& builder, const Node& node);
+PlanValueId pack_taps(PlanBuilder& builder, const Node& node);
 // What sets packings of a transposed convolution's weight apart: which taps meet depends on where the phases begin.
 std::string name_phases(const Window& window);
 

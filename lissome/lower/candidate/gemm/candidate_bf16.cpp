@@ -77,7 +77,7 @@ void emit_linear_bf16(PlanBuilder& builder, const Node& node) {
 
 namespace {
 
-int pack_conv(PlanBuilder& builder, const Node& node, const at::Tensor& weight, bool transposed) {
+PlanValueId pack_conv(PlanBuilder& builder, const Node& node, const at::Tensor& weight, bool transposed) {
   const ConvBf16Call call = describe_conv_bf16(node, weight.sizes().vec(), transposed);
   std::string name = builder.program().find_weight(node.argument("weight").value())->name + ".conv_bf16." +
                      std::to_string(call.groups);
@@ -235,7 +235,7 @@ std::string refuse_cast_bf16(const PlanBuilder& builder, const Node& node) {
 
 void emit_cast_bf16(PlanBuilder& builder, const Node& node) {
   const ValueId x = node.arguments.front().value();
-  const int from = builder.use(x);
+  const PlanValueId from = builder.use(x);
   builder.add_step(make_cast_step(from, builder.make(node.result(), Storage::arena, builder.format(x))), node);
 }
 

@@ -25,7 +25,7 @@ void emit_glu(PlanBuilder& builder, const Node& node) {
   const int64_t dim = read_dim(node.argument("dim"), sizes.size());
   const Dtype dtype = builder.type(x).dtype;
   ElementwiseStep product;
-  const int whole = builder.use(x);
+  const PlanValueId whole = builder.use(x);
   for (const int64_t half : {0, 1}) {
     const int64_t start = half * *sizes[static_cast<size_t>(dim)].constant();
     const std::string name = builder.program().value(node.result()).name + (half == 0 ? ".values" : ".gates");

@@ -65,7 +65,7 @@ std::string format_number(double number) {
 }
 
 struct PackedInt8 {
-  int weight, sums;
+  PlanValueId weight, sums;
 };
 
 // `weight` is [outputs, inputs / groups, taps...]; one block a group.
@@ -90,7 +90,7 @@ PackedInt8 pack_weight(PlanBuilder& builder, const Node& node, int64_t groups, R
 }
 
 // weight_scales * x_scale in f32.
-int add_multiplier(PlanBuilder& builder, const Node& node, float x_scale) {
+PlanValueId add_multiplier(PlanBuilder& builder, const Node& node, float x_scale) {
   const std::string& scales_name = builder.program().find_weight(node.argument("weight_scales").value())->name;
   const std::string name = scales_name + ".multiplier." + format_number(static_cast<double>(x_scale));
   if (builder.has_packed(name)) return builder.find_packed(name);
@@ -199,7 +199,7 @@ PackedInt8 pack_depthwise(PlanBuilder& builder, const Node& node, const Window& 
   return {builder.find_packed(name), builder.find_packed(sums_name)};
 }
 
-int pack_border(PlanBuilder& builder, int64_t channels, int64_t zero) {
+PlanValueId pack_border(PlanBuilder& builder, int64_t channels, int64_t zero) {
   const std::string name = "border." + std::to_string(channels) + "." + std::to_string(zero);
   if (builder.has_packed(name)) return builder.find_packed(name);
   Array border = make_array(Dtype::u8, {channels});
@@ -289,8 +289,8 @@ std::string refuse_conv_transposed_u8s8(const PlanBuilder& builder, const Node& 
 namespace {
 
 // [outputs] once for each place of the window.
-int repeat_numbers(PlanBuilder& builder, const std::string& name, const float* numbers, int64_t outputs,
-                   int64_t times) {
+PlanValueId repeat_numbers(PlanBuilder& builder, const std::string& name, const float* numbers, int64_t outputs,
+                           int64_t times) {
   if (builder.has_packed(name)) return builder.find_packed(name);
   Array all = make_array(Dtype::f32, {outputs * times});
   for (int64_t i = 0; i < outputs * times; ++i) all.data<float>()[i] = numbers[i % outputs];
@@ -333,7 +333,7 @@ void emit_conv_transposed_u8s8(PlanBuilder& builder, const Node& node) {
   const Array scales = share_tensor(*builder.constant(node.argument("weight_scales").value()));
   for (int64_t i = 0; i < outputs; ++i) multiplier.push_back(scales.data<float>()[i] * scale);
   const std::string name = weight_name(builder, node) + ".u8s8.transposed";
-  int bias = -1;
+  PlanValueId bias = PlanValueId::none;
   if (node.argument("bias").is_value()) {
     const Array numbers = share_tensor(*builder.constant(node.argument("bias").value()));
     bias = repeat_numbers(builder, name + ".bias", numbers.data<float>(), outputs, places);

@@ -18,7 +18,7 @@ Format format_of(const PlanBuilder& builder, const Argument& x) {
   return builder.type(x.value()).sizes.size() > 2 ? Format::channels_last : Format::row_major;
 }
 
-int use_rows(PlanBuilder& builder, const Argument& x, const Node& node) {
+PlanValueId use_rows(PlanBuilder& builder, const Argument& x, const Node& node) {
   return builder.use_dense(x, node, format_of(builder, x));
 }
 
@@ -80,7 +80,7 @@ std::string refuse_batch_norm(const PlanBuilder& builder, const Node& node) {
 void emit_batch_norm(PlanBuilder& builder, const Node& node) {
   const Argument& input = node.argument("input");
   const Dimension channels = builder.type(input.value()).sizes[1];
-  const int x = use_rows(builder, input, node);
+  const PlanValueId x = use_rows(builder, input, node);
   Maker maker(builder, node);
   ChannelSumsStep sums;
   sums.x = {x};
@@ -124,8 +124,8 @@ std::string refuse_batch_norm_backward(const PlanBuilder& builder, const Node& n
 void emit_batch_norm_backward(PlanBuilder& builder, const Node& node) {
   const Argument& input = node.argument("input");
   const Dimension channels = builder.type(input.value()).sizes[1];
-  const int dy = use_rows(builder, node.argument("grad_out"), node), x = use_rows(builder, input, node);
-  const int mean = builder.use_dense(node.argument("save_mean"), node);
+  const PlanValueId dy = use_rows(builder, node.argument("grad_out"), node), x = use_rows(builder, input, node);
+  const PlanValueId mean = builder.use_dense(node.argument("save_mean"), node);
   Maker maker(builder, node);
   ChannelSumsStep sums;
   sums.x = {x}, sums.dy = {dy}, sums.mean = {mean};

@@ -62,7 +62,7 @@ std::vector<float> stack_rows(const PlanBuilder& builder, const Node& node, cons
   return rows;
 }
 
-int keep_array(PlanBuilder& builder, const std::string& name, const std::vector<float>& values) {
+PlanValueId keep_array(PlanBuilder& builder, const std::string& name, const std::vector<float>& values) {
   if (builder.has_packed(name)) return builder.find_packed(name);
   Array array = make_array(Dtype::f32, {static_cast<int64_t>(values.size())});
   std::copy(values.begin(), values.end(), array.data<float>());
@@ -84,7 +84,7 @@ class RecurrentEmitter {
 
   void emit() {
     const Argument& input = node_.argument("input");
-    int x = builder_.use_dense(input, node_);
+    PlanValueId x = builder_.use_dense(input, node_);
     std::vector<Dimension> sizes = builder_.type(input.value()).sizes;
     for (int64_t layer = 0; layer < layers_.count; ++layer) {
       x = layers_.lstm ? emit_layer<LstmStep>(layer, x, sizes) : emit_layer<GruStep>(layer, x, sizes);
@@ -100,7 +100,7 @@ class RecurrentEmitter {
     return builder_.program().find_weight(parameter(node_, layers_, layer, 0, which).value())->name;
   }
 
-  int multiply_inputs(int64_t layer, int x, std::vector<Dimension> sizes) {
+  PlanValueId multiply_inputs(int64_t layer, PlanValueId x, std::vector<Dimension> sizes) {
     const int64_t outputs = layers_.directions * layers_.gates * layers_.size;
     const int64_t inputs = builder_.constant(parameter(node_, layers_, layer, 0, 0).value())->size(1);
     const std::string packed_name = weight_name(layer, 0) + ".recurrent_inputs";
@@ -110,7 +110,7 @@ class RecurrentEmitter {
                       packed.data<float>());
       builder_.add_packed(packed_name, std::move(packed));
     }
-    int bias = -1;
+    PlanValueId bias = PlanValueId::none;
     if (layers_.has_biases) {
       std::vector<float> sums = stack_rows(builder_, node_, layers_, layer, 2);
       const std::vector<float> more = stack_rows(builder_, node_, layers_, layer, 3);
@@ -128,7 +128,7 @@ class RecurrentEmitter {
     return step.y.value;
   }
 
-  int pack_recurrent(int64_t layer) {
+  PlanValueId pack_recurrent(int64_t layer) {
     const std::string packed_name = weight_name(layer, 1) + ".recurrent";
     if (builder_.has_packed(packed_name)) return builder_.find_packed(packed_name);
     const int64_t outputs = layers_.gates * layers_.size, each = packed_linear_f32_size(outputs, layers_.size);
@@ -142,8 +142,8 @@ class RecurrentEmitter {
   }
 
   // h0 or c0 of one layer: a view of its directions.
-  int view_state(int64_t layer, size_t which) {
-    const int all = builder_.use_dense(states_[which], node_);
+  PlanValueId view_state(int64_t layer, size_t which) {
+    const PlanValueId all = builder_.use_dense(states_[which], node_);
     if (layers_.count == 1) return all;
     const ValueId part = builder_.add_value(name(layer, which == 0 ? ".h0" : ".c0"), Dtype::f32, layer_state());
     return builder_.add_view({.x = {all}, .form = "slice", .dim = 0, .start = layer * layers_.directions}, node_, part);
@@ -153,7 +153,7 @@ class RecurrentEmitter {
   }
 
   // A result of the node where this layer makes it whole, else a value of its own.
-  int make_result(int64_t layer, size_t which, const std::vector<Dimension>& sizes) {
+  PlanValueId make_result(int64_t layer, size_t which, const std::vector<Dimension>& sizes) {
     static constexpr const char* kNames[] = {".y", ".hn", ".cn"};
     const bool whole = which == 0 ? layer + 1 == layers_.count : layers_.count == 1;
     const ValueId id = node_.results[which];
@@ -168,7 +168,7 @@ class RecurrentEmitter {
   }
 
   template <typename Step>
-  int emit_layer(int64_t layer, int x, std::vector<Dimension>& sizes) {
+  PlanValueId emit_layer(int64_t layer, PlanValueId x, std::vector<Dimension>& sizes) {
     Step step;
     step.form = {layers_.size, layers_.directions, layers_.batch_first};
     step.gates = {multiply_inputs(layer, x, sizes)};
@@ -195,7 +195,7 @@ class RecurrentEmitter {
     const ValueId id = node_.results[which + 1];
     if (layers_.count == 1 || id == ValueId::none) return;
     ConcatStep step;
-    for (const int state : last_[which]) step.add_piece(state);
+    for (const PlanValueId state : last_[which]) step.add_piece(state);
     step.y = {builder_.make(id)};
     builder_.add_step(step, node_);
   }
@@ -205,7 +205,7 @@ class RecurrentEmitter {
   Layers layers_;
   std::vector<ValueId> states_;
   std::vector<Dimension> state_sizes_;
-  std::vector<std::vector<int>> last_;  // of each layer, by kind of state
+  std::vector<std::vector<PlanValueId>> last_;  // of each layer, by kind of state
 };
 
 }  // namespace

@@ -15,8 +15,8 @@ const Dtype kWeightDtypes[] = {Dtype::f32, Dtype::bf16, Dtype::i8};
 
 // The weight of all directions, packed one after the other as `pack(rows, to, direction)` does it.
 template <typename Item, typename Pack>
-int pack_directions(PlanBuilder& builder, const std::string& name, const Array& weight, int64_t packed,
-                    const Pack& pack) {
+PlanValueId pack_directions(PlanBuilder& builder, const std::string& name, const Array& weight, int64_t packed,
+                            const Pack& pack) {
   if (builder.has_packed(name)) return builder.find_packed(name);
   const int64_t directions = weight.sizes[0], rows = weight.sizes[1] * weight.sizes[2];
   Array all = make_array(weight.dtype, {directions * packed});
@@ -25,7 +25,7 @@ int pack_directions(PlanBuilder& builder, const std::string& name, const Array& 
 }
 
 struct PackedS8 {
-  int weight, sums;
+  PlanValueId weight, sums;
 };
 
 PackedS8 pack_s8(PlanBuilder& builder, const std::string& name, const Array& weight) {
@@ -43,7 +43,7 @@ PackedS8 pack_s8(PlanBuilder& builder, const std::string& name, const Array& wei
 }
 
 // The scales of all directions in one row.
-int flatten_scales(PlanBuilder& builder, const std::string& name, const Argument& weight_scales) {
+PlanValueId flatten_scales(PlanBuilder& builder, const std::string& name, const Argument& weight_scales) {
   if (builder.has_packed(name)) return builder.find_packed(name);
   const Array scales = share_tensor(*builder.constant(weight_scales.value()));
   Array flat = make_array(Dtype::f32, {scales.elements()});
@@ -51,14 +51,14 @@ int flatten_scales(PlanBuilder& builder, const std::string& name, const Argument
   return builder.add_packed(name, std::move(flat));
 }
 
-int pack_bf16(PlanBuilder& builder, const std::string& name, const Array& weight) {
+PlanValueId pack_bf16(PlanBuilder& builder, const std::string& name, const Array& weight) {
   const int64_t outputs = weight.sizes[1], size = weight.sizes[2];
   return pack_directions<uint16_t>(
       builder, name, weight, packed_linear_bf16_size(outputs, size),
       [&](const uint16_t* rows, uint16_t* to, int64_t) { pack_linear_bf16(rows, outputs, size, size, 1, to); });
 }
 
-int pack_f32(PlanBuilder& builder, const std::string& name, const Array& weight) {
+PlanValueId pack_f32(PlanBuilder& builder, const std::string& name, const Array& weight) {
   const int64_t outputs = weight.sizes[1], size = weight.sizes[2];
   return pack_directions<float>(
       builder, name, weight, packed_linear_f32_size(outputs, size),

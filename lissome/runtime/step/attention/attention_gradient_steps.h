@@ -24,6 +24,31 @@ struct AttentionGradientValues : AttentionValues {
   }
 };
 
+// Case, b = 1..2 (1), heads = 1..3 (8), rows = 2..37 (128), size = 1..40 (64):
+//   input %q: f32[{b}, {heads}, {rows}, {size}]
+//   input %k: f32[{b}, {heads}, {rows}, {size}]
+//   input %v: f32[{b}, {heads}, {rows}, {size}]
+//   input %dy: f32[{b}, {heads}, {rows}, {size}]
+//   %y: f32[{b}, {heads}, {rows}, {size}], %sums: f32[{b}, {heads}, {rows}] =
+//     aten::_scaled_dot_product_flash_attention_for_cpu(%q, %k, %v, is_causal=true)
+//   %dq: f32[{b}, {heads}, {rows}, {size}], %dk: f32[{b}, {heads}, {rows}, {size}],
+//     %dv: f32[{b}, {heads}, {rows}, {size}] =
+//     aten::_scaled_dot_product_flash_attention_for_cpu_backward(%dy, %q, %k, %v, %y, %sums, 0.0, true)
+//   return %y, %dq, %dk, %dv
+// Case, heads = 1..3 (8), queries = 1..20 (128), keys = 2..37 (128), size = 1..40 (64):
+//   # A mask that is added.
+//   input %q: f32[2, {heads}, {queries}, {size}]
+//   input %k: f32[2, {heads}, {keys}, {size}]
+//   input %v: f32[2, {heads}, {keys}, {size}]
+//   input %mask: f32[2, 1, {queries}, {keys}]
+//   input %dy: f32[2, {heads}, {queries}, {size}]
+//   %y: f32[2, {heads}, {queries}, {size}], %sums: f32[2, {heads}, {queries}] =
+//     aten::_scaled_dot_product_flash_attention_for_cpu(%q, %k, %v, attn_mask=%mask)
+//   %dq: f32[2, {heads}, {queries}, {size}], %dk: f32[2, {heads}, {keys}, {size}],
+//     %dv: f32[2, {heads}, {keys}, {size}] =
+//     aten::_scaled_dot_product_flash_attention_for_cpu_backward(
+//     %dy, %q, %k, %v, %y, %sums, 0.0, false, attn_mask=%mask)
+//   return %y, %dq, %dk, %dv
 struct AttentionGradientStep : AttentionGradientValues {
   static constexpr std::string_view kKernel = "attention_gradient";
   template <typename Self, typename Fields>
@@ -32,6 +57,21 @@ struct AttentionGradientStep : AttentionGradientValues {
   }
 };
 
+// Case, b = 1..2 (1), heads = 1..3 (8), rows = 2..37 (128), size = 1..40 (64):
+//   input %q32: f32[{b}, {heads}, {rows}, {size}]
+//   input %k32: f32[{b}, {heads}, {rows}, {size}]
+//   input %v32: f32[{b}, {heads}, {rows}, {size}]
+//   input %dy32: f32[{b}, {heads}, {rows}, {size}]
+//   %q: bf16[{b}, {heads}, {rows}, {size}] = aten::to.dtype(%q32, bf16)
+//   %k: bf16[{b}, {heads}, {rows}, {size}] = aten::to.dtype(%k32, bf16)
+//   %v: bf16[{b}, {heads}, {rows}, {size}] = aten::to.dtype(%v32, bf16)
+//   %dy: bf16[{b}, {heads}, {rows}, {size}] = aten::to.dtype(%dy32, bf16)
+//   %y: bf16[{b}, {heads}, {rows}, {size}], %sums: f32[{b}, {heads}, {rows}] =
+//     aten::_scaled_dot_product_flash_attention_for_cpu(%q, %k, %v, is_causal=false)
+//   %dq: bf16[{b}, {heads}, {rows}, {size}], %dk: bf16[{b}, {heads}, {rows}, {size}],
+//     %dv: bf16[{b}, {heads}, {rows}, {size}] =
+//     aten::_scaled_dot_product_flash_attention_for_cpu_backward(%dy, %q, %k, %v, %y, %sums, 0.0, false)
+//   return %y, %dq, %dk, %dv
 struct AttentionGradientBf16Step : AttentionGradientValues {
   static constexpr std::string_view kKernel = "attention_gradient_bf16";
   template <typename Self, typename Fields>

@@ -46,6 +46,25 @@ struct BorderedConvU8S8Values : ConvU8S8Values {
 };
 
 // Any window. The weight is packed by pack_u8s8, a block a group.
+// Case, n = 1..2 (1), c = 1..40 (64), h = 1..9 (56), w = 1..8 (56):
+//   # A residual, and a result in u8.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @w1: i8[{c}, {c}, 3, 3]
+//   parameter @s1: f32[{c}]
+//   parameter @b1: f32[{c}]
+//   %0: u8[{n}, {c}, {h}, {w}] = lissome::quantize(%x, 0.02, 120)
+//   %1: u8[{n}, {c}, {h}, {w}] = lissome::conv_int8_u8(
+//     %0, 0.02, 120, @w1, @s1, @b1, [1, 1], [1, 1], [1, 1], 1, "relu", %0, 0.05, 0, 0.1, 3)
+//   %3: f32[{n}, {c}, {h}, {w}] = lissome::dequantize(%1, 0.05, 0)
+//   return %3
+// Case, n = 1..2 (1), g = 1..3 (2), c = 2..40 (32), k = 2..40 (64), h = 2..9 (56), w = 2..8 (56):
+//   # Groups, a stride, and a result in f32.
+//   input %x: u8[{n}, {g*c}, {h}, {w}]
+//   parameter @w1: i8[{g*k}, {c}, 3, 3]
+//   parameter @s1: f32[{g*k}]
+//   %1: f32[{n}, {g*k}, {(h-1)//2+1}, {(w-1)//2+1}] =
+//     lissome::conv_int8(%x, 0.02, 120, @w1, @s1, none, [2, 2], [1, 1], [1, 1], {g}, "none", none)
+//   return %1
 struct ConvU8S8Step : BorderedConvU8S8Values {
   static constexpr std::string_view kKernel = "conv_u8s8";
   template <typename Self, typename Fields>
@@ -55,6 +74,16 @@ struct ConvU8S8Step : BorderedConvU8S8Values {
 };
 
 // 3x3 windows of stride 1 by tiles of 4x4 (Lavin and Gray, arXiv:1509.09308).
+// Case, force lissome::conv_int8_u8 winograd_u8s8, n = 1..2 (1), c = 1..2 (2), k = 1..2 (2), h = 1..9 (56),
+//     w = 1..8 (56):
+//   input %x: f32[{n}, {32*c}, {h}, {w}]
+//   parameter @w: i8[{32*k}, {32*c}, 3, 3]
+//   parameter @s: f32[{32*k}]
+//   %0: u8[{n}, {32*c}, {h}, {w}] = lissome::quantize(%x, 0.02, 120)
+//   %1: u8[{n}, {32*k}, {h}, {w}] = lissome::conv_int8_u8(
+//     %0, 0.02, 120, @w, @s, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+//   %2: f32[{n}, {32*k}, {h}, {w}] = lissome::dequantize(%1, 0.05, 0)
+//   return %2
 struct WinogradU8S8Step : BorderedConvU8S8Values {
   static constexpr std::string_view kKernel = "winograd_u8s8";
   template <typename Self, typename Fields>
@@ -64,6 +93,24 @@ struct WinogradU8S8Step : BorderedConvU8S8Values {
 };
 
 // A window a channel.
+// Case, n = 1..2 (1), c = 2..70 (96), h = 1..9 (28), w = 1..8 (28):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @w2: i8[{c}, 1, 3, 3]
+//   parameter @s1: f32[{c}]
+//   parameter @b1: f32[{c}]
+//   %0: u8[{n}, {c}, {h}, {w}] = lissome::quantize(%x, 0.02, 120)
+//   %1: u8[{n}, {c}, {h}, {w}] = lissome::conv_int8_u8(
+//     %0, 0.02, 120, @w2, @s1, @b1, [1, 1], [1, 1], [1, 1], {c}, "relu", %0, 0.05, 0, 0.1, 3)
+//   %3: f32[{n}, {c}, {h}, {w}] = lissome::dequantize(%1, 0.05, 0)
+//   return %3
+// Case, n = 1..2 (1), c = 2..70 (96), h = 2..9 (56), w = 2..8 (56):
+//   # A stride, and a result in f32.
+//   input %x: u8[{n}, {c}, {h}, {w}]
+//   parameter @w2: i8[{c}, 1, 5, 5]
+//   parameter @s1: f32[{c}]
+//   %1: f32[{n}, {c}, {(h-1)//2+1}, {(w-1)//2+1}] =
+//     lissome::conv_int8(%x, 0.02, 120, @w2, @s1, none, [2, 2], [2, 2], [1, 1], {c}, "relu6", none)
+//   return %1
 struct DepthwiseU8S8Step : ConvU8S8Values {
   static constexpr std::string_view kKernel = "depthwise_u8s8";
   template <typename Self, typename Fields>
@@ -74,6 +121,22 @@ struct DepthwiseU8S8Step : ConvU8S8Values {
 
 // Transposed, with a stride of the kernel's size: a product of pixels, whose results spread over an image that is
 // `kernel` times as large. multiplier, weight_sums and bias are repeated for each place of the window.
+// Case, n = 1..2 (1), c = 1..70 (64), k = 1..2 (2), h = 1..5 (28), w = 1..6 (28):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @w3: i8[{c}, {32*k}, 2, 3]
+//   parameter @s3: f32[{32*k}]
+//   parameter @b3: f32[{32*k}]
+//   %0: u8[{n}, {c}, {h}, {w}] = lissome::quantize(%x, 0.02, 120)
+//   %4: f32[{n}, {32*k}, {2*h}, {3*w}] =
+//     lissome::conv_transposed_int8(%0, 0.02, 120, @w3, @s3, @b3, "relu")
+//   return %4
+// Case, n = 1..2 (1), c = 1..70 (64), k = 1..2 (2), h = 1..5 (28), w = 1..6 (28):
+//   input %x: u8[{n}, {c}, {h}, {w}]
+//   parameter @w3: i8[{c}, {32*k}, 2, 2]
+//   parameter @s3: f32[{32*k}]
+//   %4: u8[{n}, {32*k}, {2*h}, {2*w}] =
+//     lissome::conv_transposed_int8_u8(%x, 0.02, 120, @w3, @s3, none, "none", 0.5, 100)
+//   return %4
 struct ConvTransposedU8S8Step {
   static constexpr std::string_view kKernel = "conv_transposed_u8s8";
   Operand x, weight, multiplier, weight_sums;
@@ -98,6 +161,16 @@ struct ConvTransposedU8S8Step {
 };
 
 // x f32 [batch, channels, ...] in row order as u8 with channels last: x * inverse + zero, rounded.
+// Case, n = 1..2 (1), c = 2..4 (3), k = 1..40 (32), h = 1..9 (224), w = 1..20 (224):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @w1: i8[{k}, {c}, 3, 3]
+//   parameter @s1: f32[{k}]
+//   parameter @b1: f32[{k}]
+//   %0: u8[{n}, {c}, {h}, {w}] = lissome::quantize(%x, 0.02, 120)
+//   %1: u8[{n}, {k}, {(h-1)//2+1}, {(w-1)//2+1}] = lissome::conv_int8_u8(
+//     %0, 0.02, 120, @w1, @s1, @b1, [2, 2], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+//   %3: f32[{n}, {k}, {(h-1)//2+1}, {(w-1)//2+1}] = lissome::dequantize(%1, 0.05, 0)
+//   return %3
 struct QuantizeImageStep {
   static constexpr std::string_view kKernel = "quantize_image";
   Operand x;

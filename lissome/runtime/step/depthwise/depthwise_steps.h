@@ -6,6 +6,19 @@
 
 namespace lissome {
 
+// Case, n = 1..2 (1), c = 2..40 (96), h = 1..9 (56), w = 1..8 (56):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @d: f32[{c}, 1, 3, 3]
+//   parameter @b: f32[{c}]
+//   %y: f32[{n}, {c}, {h}, {w}] =
+//     lissome::conv_act(%x, @d, @b, [1, 1], [1, 1], [1, 1], false, [0, 0], {c}, "none", residual=%x)
+//   return %y
+// Case, n = 1..2 (1), c = 2..40 (96), h = 2..9 (56), w = 2..8 (56):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @d: f32[{c}, 1, 5, 5]
+//   %y: f32[{n}, {c}, {(h-1)//2+1}, {(w-1)//2+1}] =
+//     lissome::conv_act(%x, @d, none, [2, 2], [2, 2], [1, 1], false, [0, 0], {c}, "relu6")
+//   return %y
 struct DepthwiseF32Step : ConvValues {
   static constexpr std::string_view kKernel = "depthwise_f32";
   template <typename Self, typename Fields>
@@ -14,6 +27,14 @@ struct DepthwiseF32Step : ConvValues {
   }
 };
 
+// Case, n = 1..2 (1), c = 2..40 (96), h = 1..9 (56), w = 1..8 (56):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @d: bf16[{c}, 1, 3, 3]
+//   parameter @b: bf16[{c}]
+//   %0: bf16[{n}, {c}, {h}, {w}] = aten::to.dtype(%x, bf16)
+//   %y: bf16[{n}, {c}, {h}, {w}] =
+//     lissome::conv_act(%0, @d, @b, [1, 1], [1, 1], [1, 1], false, [0, 0], {c}, "relu")
+//   return %y
 struct DepthwiseBf16Step : ConvValues {
   static constexpr std::string_view kKernel = "depthwise_bf16";
   template <typename Self, typename Fields>
@@ -23,6 +44,20 @@ struct DepthwiseBf16Step : ConvValues {
 };
 
 // The window slides over y.
+// Case, n = 1..2 (1), c = 2..40 (64), h = 1..5 (28), w = 1..6 (28):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @d: f32[{c}, 1, 2, 2]
+//   parameter @b: f32[{c}]
+//   %y: f32[{n}, {c}, {2*h}, {2*w}] =
+//     aten::convolution(%x, @d, @b, [2, 2], [0, 0], [1, 1], true, [0, 0], {c})
+//   return %y
+// Case, n = 1..2 (1), c = 2..40 (64), h = 1..5 (28), w = 1..6 (28):
+//   # Windows overlap.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @d: f32[{c}, 1, 4, 4]
+//   %y: f32[{n}, {c}, {2*h}, {2*w}] =
+//     lissome::conv_act(%x, @d, none, [2, 2], [1, 1], [1, 1], true, [0, 0], {c}, "relu")
+//   return %y
 struct DepthwiseTransposedF32Step : ConvValues {
   static constexpr std::string_view kKernel = "depthwise_transposed_f32";
   template <typename Self, typename Fields>
@@ -31,6 +66,14 @@ struct DepthwiseTransposedF32Step : ConvValues {
   }
 };
 
+// Case, n = 1..2 (1), c = 2..40 (64), h = 1..5 (28), w = 1..6 (28):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @d: bf16[{c}, 1, 2, 2]
+//   parameter @b: bf16[{c}]
+//   %0: bf16[{n}, {c}, {h}, {w}] = aten::to.dtype(%x, bf16)
+//   %y: bf16[{n}, {c}, {2*h}, {2*w}] =
+//     aten::convolution(%0, @d, @b, [2, 2], [0, 0], [1, 1], true, [0, 0], {c})
+//   return %y
 struct DepthwiseTransposedBf16Step : ConvValues {
   static constexpr std::string_view kKernel = "depthwise_transposed_bf16";
   template <typename Self, typename Fields>
@@ -51,6 +94,28 @@ struct FirstActivationFields : ActivationFields {
 
 // A depthwise convolution of x with first_weight and first_bias, then the 1x1 convolution with `weight`, packed as that
 // of linear_f32, bias and residual: what lies between is never written. The window is that of the first.
+// Case, force * separable_f32, n = 1..2 (1), c = 2..40 (96), k = 1..20 (24), h = 2..9 (56), w = 2..8 (56),
+//     oh = (h-1)//2+1, ow = (w-1)//2+1:
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   input %z: f32[{n}, {k}, {oh}, {ow}]
+//   parameter @d: f32[{c}, 1, 3, 3]
+//   parameter @db: f32[{c}]
+//   parameter @p: f32[{k}, {c}, 1, 1]
+//   parameter @pb: f32[{k}]
+//   %1: f32[{n}, {c}, {oh}, {ow}] =
+//     lissome::conv_act(%x, @d, @db, [2, 2], [1, 1], [1, 1], false, [0, 0], {c}, "relu6")
+//   %2: f32[{n}, {k}, {oh}, {ow}] =
+//     lissome::conv_act(%1, @p, @pb, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%z)
+//   return %2
+// Case, force * separable_f32, n = 1..2 (1), c = 2..40 (96), k = 1..40 (96), h = 1..9 (28), w = 1..8 (28):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @d: f32[{c}, 1, 3, 3]
+//   parameter @p: f32[{k}, {c}, 1, 1]
+//   %1: f32[{n}, {c}, {h}, {w}] =
+//     aten::convolution(%x, @d, none, [1, 1], [1, 1], [1, 1], false, [0, 0], {c})
+//   %2: f32[{n}, {k}, {h}, {w}] =
+//     lissome::conv_act(%1, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "relu")
+//   return %2
 struct SeparableF32Step {
   static constexpr std::string_view kKernel = "separable_f32";
   Operand x, weight;

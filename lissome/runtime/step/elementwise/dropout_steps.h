@@ -7,6 +7,17 @@ namespace lissome {
 
 // y = x / keep where a number of the stream, which follows from the seed alone, falls below `keep`, and x * 0
 // elsewhere. y is of the dtype and sizes of x; the seed is one number.
+// Case, rows = 1..9 (512), columns = 1..70 (768):
+//   input %x: f32[{rows}, {columns}]
+//   input %seed: i64[]
+//   %y: f32[{rows}, {columns}] = lissome::dropout(%x, 0.75, %seed, 1)
+//   return %y
+// Case, rows = 1..9 (512), columns = 1..70 (768):
+//   input %x: f32[{rows}, {columns}]
+//   input %seed: i64[]
+//   %narrow: bf16[{rows}, {columns}] = aten::to.dtype(%x, bf16)
+//   %y: bf16[{rows}, {columns}] = lissome::dropout(%narrow, 0.9, %seed, 7)
+//   return %y
 struct DropoutStep {
   static constexpr std::string_view kKernel = "dropout";
   Operand x, seed;

@@ -25,6 +25,19 @@ struct InterpolateValues {
   }
 };
 
+// Case, n = 1..2 (1), c = 1..20 (64), h = 1..5 (28), w = 1..6 (28):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %large: f32[{n}, {c}, {2*h}, {2*w}] = aten::upsample_bilinear2d.vec(%x, none, false, [2.0, 2.0])
+//   return %large
+// Case, n = 1..2 (1), c = 1..20 (64), h = 1..5 (28), w = 1..6 (28):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %large: f32[{n}, {c}, {2*h}, {2*w}] = aten::upsample_nearest2d.vec(%x, none, [2.0, 2.0])
+//   return %large
+// Case, n = 1..2 (1), c = 1..20 (64), h = 1..9 (56), w = 1..8 (56), oh = 1..12 (40), ow = 1..12 (72):
+//   # To any size, corner to corner.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %y: f32[{n}, {c}, {oh}, {ow}] = aten::upsample_bilinear2d.vec(%x, [{oh}, {ow}], true, none)
+//   return %y
 struct InterpolateStep : InterpolateValues {
   static constexpr std::string_view kKernel = "interpolate";
   template <typename Self, typename Fields>
@@ -34,6 +47,16 @@ struct InterpolateStep : InterpolateValues {
 };
 
 // Between pixels in f32.
+// Case, n = 1..2 (1), c = 1..40 (64), h = 1..5 (28), w = 1..6 (28):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %image: bf16[{n}, {c}, {h}, {w}] = aten::to.dtype(%x, bf16)
+//   %large: bf16[{n}, {c}, {2*h}, {2*w}] = aten::upsample_nearest2d.vec(%image, none, [2.0, 2.0])
+//   return %large
+// Case, n = 1..2 (1), c = 1..40 (64), h = 1..9 (56), w = 1..8 (56), oh = 1..12 (40), ow = 1..12 (72):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %image: bf16[{n}, {c}, {h}, {w}] = aten::to.dtype(%x, bf16)
+//   %y: bf16[{n}, {c}, {oh}, {ow}] = aten::upsample_bilinear2d.vec(%image, [{oh}, {ow}], false, none)
+//   return %y
 struct InterpolateBf16Step : InterpolateValues {
   static constexpr std::string_view kKernel = "interpolate_bf16";
   template <typename Self, typename Fields>

@@ -23,6 +23,19 @@ struct LabelledValues {
 
 // loss = minus the sum, or mean, of the logarithm at each label; `counted`, one number as the loss, is how many rows
 // count. A label out of range is a fault that the session throws.
+// Case, rows = 1..9 (512), classes = 4..40 (1000):
+//   input %x: f32[{rows}, {classes}]
+//   input %labels: i64[{rows}]
+//   %logarithms: f32[{rows}, {classes}] = aten::_log_softmax(%x, 1, false)
+//   %loss: f32[], %counted: f32[] = aten::nll_loss_forward(%logarithms, %labels, none, 1, -100)
+//   return %loss, %counted
+// Case, n = 1..3 (4), classes = 4..40 (21), h = 1..5 (64), w = 1..6 (64):
+//   # Of images; one label does not count.
+//   input %x: f32[{n}, {classes}, {h}, {w}]
+//   input %labels: i64[{n}, {h}, {w}]
+//   %logarithms: f32[{n}, {classes}, {h}, {w}] = aten::_log_softmax(%x, 1, false)
+//   %loss: f32[], %counted: f32[] = aten::nll_loss2d_forward(%logarithms, %labels, none, 2, 2)
+//   return %loss, %counted
 struct NllLossStep : LabelledValues {
   static constexpr std::string_view kKernel = "nll_loss";
   Result loss, counted;
@@ -37,6 +50,27 @@ struct NllLossStep : LabelledValues {
 
 // The gradient with respect to what softmax read: dx = (exp(logarithm) - 1 at the label) * dloss, of a mean divided by
 // `counted`, and 0 in rows that do not count.
+// Case, rows = 1..9 (512), classes = 4..40 (1000):
+//   input %x: f32[{rows}, {classes}]
+//   input %labels: i64[{rows}]
+//   %logarithms: f32[{rows}, {classes}] = aten::_log_softmax(%x, 1, false)
+//   %loss: f32[], %counted: f32[] = aten::nll_loss_forward(%logarithms, %labels, none, 1, -100)
+//   %one: f32[] = aten::ones_like(%loss)
+//   %scores: f32[{rows}, {classes}] =
+//     aten::nll_loss_backward(%one, %logarithms, %labels, none, 1, -100, %counted)
+//   %dx: f32[{rows}, {classes}] = aten::_log_softmax_backward_data(%scores, %logarithms, 1, f32)
+//   return %loss, %dx
+// Case, n = 1..3 (2), classes = 4..40 (21), h = 1..5 (64), w = 1..6 (64):
+//   # Of images; one label does not count.
+//   input %x: f32[{n}, {classes}, {h}, {w}]
+//   input %labels: i64[{n}, {h}, {w}]
+//   input %dloss: f32[]
+//   %logarithms: f32[{n}, {classes}, {h}, {w}] = aten::_log_softmax(%x, 1, false)
+//   %loss: f32[], %counted: f32[] = aten::nll_loss2d_forward(%logarithms, %labels, none, 2, 2)
+//   %scores: f32[{n}, {classes}, {h}, {w}] =
+//     aten::nll_loss2d_backward(%dloss, %logarithms, %labels, none, 2, 2, %counted)
+//   %dx: f32[{n}, {classes}, {h}, {w}] = aten::_log_softmax_backward_data(%scores, %logarithms, 1, f32)
+//   return %loss, %dx
 struct CrossEntropyGradientStep : LabelledValues {
   static constexpr std::string_view kKernel = "cross_entropy_gradient";
   Operand dloss, counted;

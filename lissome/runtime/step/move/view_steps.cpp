@@ -132,7 +132,7 @@ bool is_view_form(std::string_view word) {
   return std::find(std::begin(kForms), std::end(kForms), word) != std::end(kForms);
 }
 
-int find_viewed(const PlanStep& view) { return read_step<ViewStep>(view).x.value; }
+PlanValueId find_viewed(const PlanStep& view) { return read_step<ViewStep>(view).x.value; }
 
 std::vector<StepRow> list_view_steps() { return {declare_step<ViewStep, bind_view>()}; }
 

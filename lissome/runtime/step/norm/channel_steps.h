@@ -13,6 +13,38 @@ inline constexpr DtypeSet kRowDtypes = {Dtype::f32, Dtype::bf16};
 // of dy * (x - mean), the latter 0 without x. Where `mask`, or mask_scale * mask + mask_shift where these are given, is
 // not above zero, dy counts as 0. x, dy and mask are [batch, channels, ...]. With `indices`, which max_pool_indices
 // made, dy is the gradient of what was max pooled behind x, and `window` is that of the pooling.
+// Case, n = 1..3 (4), c = 1..40 (64), h = 3..7 (28), w = 2..6 (28):
+//   # Behind ReLU: the batch norm's gradient reads its mask.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   input %y: f32[{n}, {c}, {h}, {w}]
+//   input %dy: f32[{n}, {c}, {h}, {w}]
+//   input %scale: f32[{c}]
+//   input %mean: f32[{c}]
+//   input %var: f32[{c}]
+//   input %var2: f32[{c}]
+//   %x1: f32[{n}, {c}, {h}, {w}] = aten::max_pool2d(%x, [1, 1])
+//   %y1: f32[{n}, {c}, {h}, {w}] = aten::max_pool2d(%y, [1, 1])
+//   %dy1: f32[{n}, {c}, {h}, {w}] = aten::max_pool2d(%dy, [1, 1])
+//   %g: f32[{n}, {c}, {h}, {w}] = aten::threshold_backward(%dy1, %y1, 0)
+//   %dx: f32[{n}, {c}, {h}, {w}], %dscale: f32[{c}], %dshift: f32[{c}] = aten::native_batch_norm_backward(
+//     %g, %x1, %scale, %mean, %var, %mean, %var2, true, 1e-05, [true, true, true])
+//   return %dx, %dscale, %dshift
+// Case, n = 1..3 (4), c = 1..40 (64), h = 3..9 (28), w = 3..8 (28), oh = (h-1)//2+1, ow = (w-1)//2+1:
+//   # The gradient of a batch norm that reads the indices of a max pool behind it.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   input %scale: f32[{c}]
+//   input %mean: f32[{c}]
+//   input %var: f32[{c}]
+//   input %d: f32[{n}, {c}, {oh}, {ow}]
+//   %b: f32[{n}, {c}, {h}, {w}], %m: f32[{c}], %r: f32[{c}], %nm: f32[{c}], %nv: f32[{c}] =
+//     aten::_native_batch_norm_legit_functional(%x, %scale, none, %mean, %var, true, 0.1, 1e-05)
+//   %p: f32[{n}, {c}, {oh}, {ow}], %i: i64[{n}, {c}, {oh}, {ow}] =
+//     aten::max_pool2d_with_indices(%b, [3, 3], [2, 2], [1, 1])
+//   %db: f32[{n}, {c}, {h}, {w}] =
+//     aten::max_pool2d_with_indices_backward(%d, %b, [3, 3], [2, 2], [1, 1], [1, 1], false, %i)
+//   %dx: f32[{n}, {c}, {h}, {w}], %dscale: f32[{c}], %dshift: f32[{c}] = aten::native_batch_norm_backward(
+//     %db, %x, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
+//   return %p, %dx, %dscale, %nm, %nv
 struct ChannelSumsStep {
   static constexpr std::string_view kKernel = "channel_sums";
   OptionalOperand x, dy, mask, mean, mask_scale, mask_shift, indices;
@@ -34,6 +66,13 @@ struct ChannelSumsStep {
 };
 
 // total [channels]: the first sums of all blocks added up, as a vector of f32.
+// Case, n = 1..3 (8), c = 1..9 (16), k = 1..40 (64), h = 1..7 (28), w = 1..6 (28):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   input %w: f32[{k}, {c}, 1, 1]
+//   input %dy: f32[{n}, {k}, {h}, {w}]
+//   %dx: none, %dw: none, %db: f32[{k}] = aten::convolution_backward(
+//     %dy, %x, %w, [{k}], [1, 1], [0, 0], [1, 1], false, [0, 0], 1, [false, false, true])
+//   return %db
 struct ChannelTotalsStep {
   static constexpr std::string_view kKernel = "channel_totals";
   Operand sums;
@@ -50,6 +89,31 @@ struct ChannelTotalsStep {
 // it counts as 1, without z_center as 0; without z that term is absent. x counts as 0 where a mask says so, as dy does
 // in channel_sums. In place of x there may be the gradient of what was max pooled, `pooled`, with `indices`; y must not
 // lie in its memory.
+// Case, n = 1..3 (4), c = 1..40 (64), h = 3..7 (28), w = 2..6 (28):
+//   # With the sum and the ReLU behind a batch norm.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   input %more: f32[{n}, {c}, {h}, {w}]
+//   input %scale: f32[{c}]
+//   input %shift: f32[{c}]
+//   input %mean: f32[{c}]
+//   input %var: f32[{c}]
+//   %z: f32[{n}, {c}, {h}, {w}] = aten::max_pool2d(%more, [1, 1])
+//   %b: f32[{n}, {c}, {h}, {w}], %m: f32[{c}], %r: f32[{c}], %nm: f32[{c}], %nv: f32[{c}] =
+//     aten::_native_batch_norm_legit_functional(%x, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
+//   %s: f32[{n}, {c}, {h}, {w}] = aten::add.Tensor(%b, %z)
+//   %y: f32[{n}, {c}, {h}, {w}] = aten::relu(%s)
+//   return %y, %nm, %nv
+// Case, n = 1..3 (4), c = 1..40 (64), h = 3..7 (28), w = 2..6 (28):
+//   input %x32: f32[{n}, {c}, {h}, {w}]
+//   input %scale: f32[{c}]
+//   input %shift: f32[{c}]
+//   input %mean: f32[{c}]
+//   input %var: f32[{c}]
+//   %x: bf16[{n}, {c}, {h}, {w}] = aten::to.dtype(%x32, bf16)
+//   %b: bf16[{n}, {c}, {h}, {w}], %m: f32[{c}], %r: f32[{c}], %nm: f32[{c}], %nv: f32[{c}] =
+//     aten::_native_batch_norm_legit_functional(%x, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
+//   %y: bf16[{n}, {c}, {h}, {w}] = aten::relu(%b)
+//   return %y, %nm, %nv
 struct ChannelAffineStep {
   static constexpr std::string_view kKernel = "channel_affine";
   OptionalOperand x;

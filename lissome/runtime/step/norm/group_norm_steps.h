@@ -29,6 +29,17 @@ struct GroupNormValues {
   }
 };
 
+// Case, n = 1..3 (2), g = 1..5 (32), c = 1..9 (4), h = 2..5 (28), w = 2..6 (28):
+//   input %image: f32[{n}, {g*c}, {h}, {w}]
+//   parameter @c: f32[{g*c}]
+//   parameter @d: f32[{g*c}]
+//   %group: f32[{n}, {g*c}, {h}, {w}] = aten::group_norm(%image, {g}, @c, @d)
+//   %bent: f32[{n}, {g*c}, {h}, {w}] = aten::silu(%group)
+//   return %bent
+// Case, n = 1..3 (2), c = 1..40 (64), h = 2..5 (56), w = 1..6 (56):
+//   input %image: f32[{n}, {c}, {h}, {w}]
+//   %y: f32[{n}, {c}, {h}, {w}] = aten::instance_norm(%image, none, none, none, none, true, 0.1, 1e-05, false)
+//   return %y
 struct GroupNormStep : GroupNormValues {
   static constexpr std::string_view kKernel = "group_norm";
   template <typename Self, typename Fields>
@@ -37,6 +48,13 @@ struct GroupNormStep : GroupNormValues {
   }
 };
 
+// Case, n = 1..3 (2), g = 1..5 (32), c = 1..9 (4), h = 2..5 (28), w = 2..6 (28):
+//   input %x: f32[{n}, {g*c}, {h}, {w}]
+//   parameter @c: bf16[{g*c}]
+//   parameter @d: bf16[{g*c}]
+//   %image: bf16[{n}, {g*c}, {h}, {w}] = aten::to.dtype(%x, bf16)
+//   %group: bf16[{n}, {g*c}, {h}, {w}] = aten::group_norm(%image, {g}, @c, @d)
+//   return %group
 struct GroupNormBf16Step : GroupNormValues {
   static constexpr std::string_view kKernel = "group_norm_bf16";
   template <typename Self, typename Fields>

@@ -8,6 +8,28 @@ namespace lissome {
 
 // y [batch, channels, (height,) width] = the largest number in each window of x, or their average; x and y are of the
 // same dtype. Averages are not of u8.
+// Case, n = 1..3 (2), c = 1..40 (64), h = 3..9 (56), w = 3..8 (56):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %y: f32[{n}, {c}, {(h-1)//2+1}, {(w-1)//2+1}] = aten::max_pool2d(%x, [3, 3], [2, 2], [1, 1])
+//   return %y
+// Case, n = 1..3 (4), c = 1..40 (64), h = 1..5 (28), w = 1..4 (28):
+//   input %x: f32[{n}, {c}, {2*h}, {2*w}]
+//   %y: f32[{n}, {c}, {h}, {w}] = aten::avg_pool2d(%x, [2, 2])
+//   return %y
+// Case, n = 1..3 (4), c = 1..70 (64), h = 2..9 (56), w = 2..8 (56):
+//   input %x: u8[{n}, {c}, {h}, {w}]
+//   %y: u8[{n}, {c}, {(h-1)//2+1}, {(w-1)//2+1}] = lissome::max_pool2d_u8(%x, [3, 3], [2, 2], [1, 1])
+//   return %y
+// Case, n = 1..3 (4), c = 1..40 (64), h = 2..9 (28), w = 2..8 (28):
+//   # In bf16, without the padding in the averages.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %image: bf16[{n}, {c}, {h}, {w}] = aten::to.dtype(%x, bf16)
+//   %y: bf16[{n}, {c}, {h}, {w}] = aten::avg_pool2d(%image, [3, 3], [1, 1], [1, 1], false, false)
+//   return %y
+// Case, n = 1..3 (4), c = 1..40 (64), w = 5..40 (1000):
+//   input %x: f32[{n}, {c}, {w}]
+//   %y: f32[{n}, {c}, {w-4}] = aten::max_pool1d(%x, [3], [1], [0], [2])
+//   return %y
 struct PoolStep {
   static constexpr std::string_view kKernel = "pool";
   Operand x;
@@ -28,6 +50,13 @@ struct PoolStep {
 };
 
 // The same maximum with where it stands: `indices` is as y, of the window's taps, counted row by row.
+// Case, n = 1..3 (1), c = 1..40 (64), h = 3..17 (56), w = 3..8 (56), oh = (h-1)//2+1, ow = (w-1)//2+1:
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %p: f32[{n}, {c}, {oh}, {ow}], %i: i64[{n}, {c}, {oh}, {ow}] =
+//     aten::max_pool2d_with_indices(%x, [3, 3], [2, 2], [1, 1])
+//   %dx: f32[{n}, {c}, {h}, {w}] =
+//     aten::max_pool2d_with_indices_backward(%p, %x, [3, 3], [2, 2], [1, 1], [1, 1], false, %i)
+//   return %p, %dx
 struct MaxPoolIndicesStep {
   static constexpr std::string_view kKernel = "max_pool_indices";
   Operand x;
@@ -45,6 +74,23 @@ struct MaxPoolIndicesStep {
 };
 
 // dx: each number is the sum of dy of the windows whose largest it was.
+// Case, n = 1..3 (1), c = 1..40 (64), h = 3..17 (56), w = 3..8 (56), oh = (h-1)//2+1, ow = (w-1)//2+1:
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   input %d: f32[{n}, {c}, {oh}, {ow}]
+//   %p: f32[{n}, {c}, {oh}, {ow}], %i: i64[{n}, {c}, {oh}, {ow}] =
+//     aten::max_pool2d_with_indices(%x, [3, 3], [2, 2], [1, 1])
+//   %dx: f32[{n}, {c}, {h}, {w}] =
+//     aten::max_pool2d_with_indices_backward(%d, %x, [3, 3], [2, 2], [1, 1], [1, 1], false, %i)
+//   return %p, %dx
+// Case, n = 1..3 (2), c = 1..40 (64), h = 1..5 (28), w = 1..4 (28):
+//   input %x32: f32[{n}, {c}, {2*h}, {2*w}]
+//   input %d32: f32[{n}, {c}, {h}, {w}]
+//   %x: bf16[{n}, {c}, {2*h}, {2*w}] = aten::to.dtype(%x32, bf16)
+//   %d: bf16[{n}, {c}, {h}, {w}] = aten::to.dtype(%d32, bf16)
+//   %p: bf16[{n}, {c}, {h}, {w}], %i: i64[{n}, {c}, {h}, {w}] = aten::max_pool2d_with_indices(%x, [2, 2])
+//   %dx: bf16[{n}, {c}, {2*h}, {2*w}] =
+//     aten::max_pool2d_with_indices_backward(%d, %x, [2, 2], [2, 2], [0, 0], [1, 1], false, %i)
+//   return %p, %dx
 struct MaxPoolGradientStep {
   static constexpr std::string_view kKernel = "max_pool_gradient";
   Operand dy, indices;

@@ -96,21 +96,93 @@ struct U8S8RecurrentStep : Values {
   }
 };
 
+// Case, steps = 1..5 (32), batch = 1..3 (8), inputs = 1..20 (128), size = 1..20 (128):
+//   input %x: f32[{steps}, {batch}, {inputs}]
+//   input %h: f32[1, {batch}, {size}]
+//   input %c: f32[1, {batch}, {size}]
+//   parameter @a: f32[{4*size}, {inputs}]
+//   parameter @b: f32[{4*size}, {size}]
+//   parameter @bias: f32[{4*size}]
+//   %y: f32[{steps}, {batch}, {size}], %hn: f32[1, {batch}, {size}], %cn: f32[1, {batch}, {size}] =
+//     aten::lstm.input(%x, [%h, %c], [@a, @b, @bias, @bias], true, 1, 0.0, false, false, false)
+//   return %y, %hn, %cn
+// Case, steps = 1..5 (16), batch = 1..3 (4), inputs = 1..20 (128), size = 1..20 (128):
+//   # Two layers in both directions, batches first, without biases.
+//   input %x: f32[{batch}, {steps}, {inputs}]
+//   input %h: f32[4, {batch}, {size}]
+//   input %c: f32[4, {batch}, {size}]
+//   parameter @a: f32[{4*size}, {inputs}]
+//   parameter @b: f32[{4*size}, {size}]
+//   parameter @d: f32[{4*size}, {2*size}]
+//   %y: f32[{batch}, {steps}, {2*size}], %hn: f32[4, {batch}, {size}], %cn: f32[4, {batch}, {size}] =
+//     aten::lstm.input(%x, [%h, %c], [@a, @b, @a, @b, @d, @b, @d, @b], false, 2, 0.0, false, true, true)
+//   return %y, %hn, %cn
 struct LstmStep : FloatRecurrentStep<LstmValues, Dtype::f32> {
   static constexpr std::string_view kKernel = "lstm";
 };
+// Case, steps = 1..5 (32), batch = 1..3 (8), size = 1..20 (128):
+//   # In both directions.
+//   input %x: f32[{steps}, {batch}, {8*size}]
+//   input %h: f32[2, {batch}, {size}]
+//   input %c: f32[2, {batch}, {size}]
+//   parameter @w: bf16[2, {4*size}, {size}]
+//   %y: f32[{steps}, {batch}, {2*size}], %hn: f32[2, {batch}, {size}], %cn: f32[2, {batch}, {size}] =
+//     lissome::lstm_layer(%x, @w, none, %h, %c, false)
+//   return %y, %hn, %cn
 struct LstmBf16Step : FloatRecurrentStep<LstmValues, Dtype::bf16> {
   static constexpr std::string_view kKernel = "lstm_bf16";
 };
+// Case, steps = 1..5 (32), batch = 1..3 (8), size = 1..20 (128):
+//   input %x: f32[{steps}, {batch}, {4*size}]
+//   input %h: f32[1, {batch}, {size}]
+//   input %c: f32[1, {batch}, {size}]
+//   parameter @w: i8[1, {4*size}, {size}]
+//   constant @s: f32[1, {4*size}] = 0.01
+//   %y: f32[{steps}, {batch}, {size}], %hn: f32[1, {batch}, {size}], %cn: f32[1, {batch}, {size}] =
+//     lissome::lstm_layer(%x, @w, @s, %h, %c, false)
+//   return %y, %hn, %cn
 struct LstmU8S8Step : U8S8RecurrentStep<LstmValues> {
   static constexpr std::string_view kKernel = "lstm_u8s8";
 };
+// Case, steps = 1..5 (32), batch = 1..3 (8), inputs = 1..20 (128), size = 1..20 (128):
+//   input %x: f32[{steps}, {batch}, {inputs}]
+//   input %h: f32[1, {batch}, {size}]
+//   parameter @a: f32[{3*size}, {inputs}]
+//   parameter @b: f32[{3*size}, {size}]
+//   parameter @bias: f32[{3*size}]
+//   %y: f32[{steps}, {batch}, {size}], %hn: f32[1, {batch}, {size}] =
+//     aten::gru.input(%x, %h, [@a, @b, @bias, @bias], true, 1, 0.0, false, false, false)
+//   return %y, %hn
+// Case, steps = 1..5 (32), batch = 1..3 (8), size = 1..20 (128):
+//   # In both directions, batches first, the inputs multiplied already.
+//   input %x: f32[{batch}, {steps}, {6*size}]
+//   input %h: f32[2, {batch}, {size}]
+//   parameter @w: f32[2, {3*size}, {size}]
+//   %y: f32[{batch}, {steps}, {2*size}], %hn: f32[2, {batch}, {size}] =
+//     lissome::gru_layer(%x, @w, none, none, %h, true)
+//   return %y, %hn
 struct GruStep : FloatRecurrentStep<GruValues, Dtype::f32> {
   static constexpr std::string_view kKernel = "gru";
 };
+// Case, steps = 1..5 (32), batch = 1..3 (8), size = 1..20 (128):
+//   input %g: f32[{steps}, {batch}, {3*size}]
+//   input %k: f32[1, {batch}, {size}]
+//   parameter @v: bf16[1, {3*size}, {size}]
+//   parameter @b: f32[{3*size}]
+//   %z: f32[{steps}, {batch}, {size}], %kn: f32[1, {batch}, {size}] =
+//     lissome::gru_layer(%g, @v, none, @b, %k, false)
+//   return %z, %kn
 struct GruBf16Step : FloatRecurrentStep<GruValues, Dtype::bf16> {
   static constexpr std::string_view kKernel = "gru_bf16";
 };
+// Case, steps = 1..5 (48), batch = 1..3 (8), size = 1..20 (128):
+//   input %g: f32[{steps}, {batch}, {3*size}]
+//   input %k: f32[1, {batch}, {size}]
+//   parameter @v: i8[1, {3*size}, {size}]
+//   constant @s: f32[1, {3*size}] = 0.01
+//   %z: f32[{steps}, {batch}, {size}], %kn: f32[1, {batch}, {size}] =
+//     lissome::gru_layer(%g, @v, @s, none, %k, false)
+//   return %z, %kn
 struct GruU8S8Step : U8S8RecurrentStep<GruValues> {
   static constexpr std::string_view kKernel = "gru_u8s8";
 };
