@@ -39,9 +39,9 @@ std::vector<lissome::Array> choose_arrays(const lissome::Plan& plan, const std::
 
 // Rows of one call: those that the model insists on, else one.
 int64_t find_batch(const lissome::Plan& plan) {
-  const int value = plan.inputs.at(0).value;
-  if (value < 0) return 1;
-  return plan.values.at(static_cast<size_t>(value)).sizes.at(0).constant().value_or(1);
+  const lissome::PlanValueId value = plan.inputs.at(0).value;
+  if (!lissome::is_value(value)) return 1;
+  return plan.value(value).sizes.at(0).constant().value_or(1);
 }
 
 std::vector<Row> cut_rows(const std::vector<lissome::Array>& arrays, int64_t batch) {

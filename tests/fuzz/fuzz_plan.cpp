@@ -35,7 +35,7 @@ bool is_small(const Plan& plan, const Sizes& extents) {
 std::vector<Array> make_inputs(const Plan& plan, const PlanCase& given) {
   std::vector<Array> inputs;
   for (const PlanInput& input : plan.inputs) {
-    const PlanValue& value = plan.values[static_cast<size_t>(input.value)];
+    const PlanValue& value = plan.value(input.value);
     const Sizes sizes = size_value(plan, value, given.extents).value_or(Sizes(value.sizes.size(), 1));
     inputs.push_back(make_filled({value.dtype, sizes, given.data + inputs.size() / 2}));
   }
@@ -47,14 +47,14 @@ std::vector<Array> make_places(const Plan& plan, const PlanCase& given) {
   std::vector<Array> places;
   for (const PlanOutput& output : plan.outputs) {
     Array& place = places.emplace_back();
-    if (output.value < 0) {
+    if (!is_value(output.value)) {
       if (std::holds_alternative<double>(output.literal)) place.dtype = Dtype::f64;
       if (std::holds_alternative<int64_t>(output.literal)) place.dtype = Dtype::i64;
       if (std::holds_alternative<bool>(output.literal)) place.dtype = Dtype::boolean;
       place = make_filled({place.dtype, {}, 5});
       continue;
     }
-    const PlanValue& value = plan.values[static_cast<size_t>(output.value)];
+    const PlanValue& value = plan.value(output.value);
     place = make_filled({value.dtype, size_value(plan, value, given.extents).value_or(Sizes(value.sizes.size())), 5});
   }
   return places;

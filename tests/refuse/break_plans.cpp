@@ -13,12 +13,11 @@
 
 namespace lissome {
 
-Sizes Seed::sizes_of(int value) const {
+Sizes Seed::sizes_of(PlanValueId value) const {
   DimensionValues smallest;
   for (const PlanDimension& dimension : plan.dimensions) smallest.push_back(dimension.minimum);
   Sizes sizes;
-  for (const SizeExpression& size : plan.values[static_cast<size_t>(value)].sizes)
-    sizes.push_back(size.evaluate(smallest).value());
+  for (const SizeExpression& size : plan.value(value).sizes) sizes.push_back(size.evaluate(smallest).value());
   return sizes;
 }
 
@@ -26,12 +25,12 @@ void Twins::add(const Seed& seed, Twin twin) {
   if (rules_.insert(twin.rule).second) rows_.push_back({seed.name, std::move(twin)});
 }
 
-int add_value(Twin& twin, Json value) {
+PlanValueId add_value(Twin& twin, Json value) {
   twin.plan["values"].push_back(std::move(value));
-  return static_cast<int>(twin.plan["values"].size()) - 1;
+  return static_cast<PlanValueId>(twin.plan["values"].size() - 1);
 }
 
-int add_constant(Twin& twin, Dtype dtype, const Sizes& sizes) {
+PlanValueId add_constant(Twin& twin, Dtype dtype, const Sizes& sizes) {
   const std::string name = "twin." + std::to_string(twin.arrays.size());
   twin.arrays.push_back({name, make_array(dtype, sizes)});
   twin.plan["arrays"].push_back({{"name", name}, {"packed", true}});

@@ -44,13 +44,17 @@ const FitRow kFits[] = {
     {" col2im ", " columns ", {1, 2}, Fit::slides},
     {" col2im ", " y ", {2, 3}, Fit::slides},
     {" conv_bf16 linear_bf16 linear_u8s8 conv_transposed_u8s8 ", " x ", {1}, Fit::rounds},
+    {" linear_bf16 linear_u8s8 ", " x ", {2}, Fit::rounds},
+    {" separable_f32 ", " y ", {1}, Fit::rounds},
     {" pack_conv_f32 pack_conv_bf16 ", " weight ", {0, 1}, Fit::rounds},
     {" elementwise ", " operand ", {0, 1, 2, 3}, Fit::broadcasts},
     {" matmul_f32 matmul_bf16 ", " a b ", {0}, Fit::broadcasts},
-    {" attention attention_bf16 attention_u8s8 ", " mask ", {0, 1}, Fit::any},
+    {" attention attention_bf16 attention_u8s8 attention_gradient attention_gradient_bf16 ", " mask ", {0, 1}, Fit::any},
     {" interpolate interpolate_bf16 ", " image ", {2, 3}, Fit::any},
     {" channel_sums batch_norm_statistics batch_norm_gradients ", " x ", {0, 2, 3}, Fit::any},
     {" find_largest reduce ", " x ", {1}, Fit::any},
+    {" reduce ", " x ", {2, 3}, Fit::any},
+    {" view ", " measured ", {0, 1}, Fit::any},
     {" gather ", " x ", {0, 1}, Fit::any},
     {" gather_rows embedding_gradient ", " table ", {0}, Fit::any},
     {" nll_loss ", " logarithms ", {1}, Fit::any},
@@ -123,7 +127,7 @@ class StepBreaker {
 
   // ---- operands
 
-  void set_operand(Twin& twin, size_t i, int value) const {
+  void set_operand(Twin& twin, size_t i, PlanValueId value) const {
     Json& operands = at(twin)["operands"];
     while (operands.size() <= i) operands.push_back(-1);
     operands[i] = value;
@@ -132,7 +136,7 @@ class StepBreaker {
   void break_operand(size_t i) const {
     const ValueRule& rule = schema_.operands[i];
     const std::string what = name_value("operand", rule);
-    const bool given = i < step_.operands.size() && step_.operands[i] >= 0;
+    const bool given = i < step_.operands.size() && is_value(step_.operands[i]);
     if (rule.presence == Presence::absent) {
       Twin twin = make(what + ": given", {what + " is given"});
       set_operand(twin, i, add_constant(twin, Dtype::f32, {1}));
@@ -143,7 +147,7 @@ class StepBreaker {
       const bool views = step_.kernel == "view" && i == 0;
       Twin twin = make(what + ": missing", {views ? "is a view of nothing" : what + " is missing"});
       if (views) twin.words.pop_back();
-      set_operand(twin, i, -1);
+      set_operand(twin, i, PlanValueId::none);
       add(std::move(twin));
     }
     if (const auto wrong = find_wrong_dtype(rule.dtypes)) {
@@ -161,7 +165,7 @@ class StepBreaker {
   // What an operand's number says.
   void break_reference_to(size_t i, const std::string& what) const {
     Twin outside = make_plain(what + ": position", {"there is no value"});
-    set_operand(outside, i, static_cast<int>(seed_.plan.values.size()));
+    set_operand(outside, i, static_cast<PlanValueId>(seed_.plan.values.size()));
     add(std::move(outside));
     Twin before = make_plain(what + ": order", {"is used before it is made"});
     set_operand(before, i, step_.results[0]);
@@ -179,16 +183,16 @@ class StepBreaker {
 
   // The same values from one element, by strides of 0.
   void break_operand_layout(size_t i, const ValueRule& rule, const std::string& what) const {
-    const int value = step_.operands[i];
+    const PlanValueId value = step_.operands[i];
     const Sizes sizes = seed_.sizes_of(value);
     const bool shows = rule.layout == ValueLayout::dense_rows
                            ? !sizes.empty() && sizes.back() > 1
                            : count_elements(sizes) > 1 && rule.layout != ValueLayout::any;
     if (!shows) return;
     Twin twin = make(what + ": layout", {what, "is not dense"});
-    const Dtype dtype = seed_.plan.values[static_cast<size_t>(value)].dtype;
-    const int element = add_constant(twin, dtype, Sizes(sizes.size(), 1));
-    const int spread =
+    const Dtype dtype = seed_.plan.value(value).dtype;
+    const PlanValueId element = add_constant(twin, dtype, Sizes(sizes.size(), 1));
+    const PlanValueId spread =
         add_value(twin, {{"name", "twin.spread"}, {"storage", "view"}, {"dtype", dtype_name(dtype)}, {"sizes", sizes}});
     set_operand(twin, i, spread);
     Json& steps = twin.plan["steps"];
@@ -200,12 +204,12 @@ class StepBreaker {
 
   // A constant in the operand's place runs where its sizes are the same (the control), not where one of them is off.
   void break_operand_sizes(size_t i, const ValueRule& rule, const std::string& what) const {
-    const int value = step_.operands[i];
-    const PlanValue& planned = seed_.plan.values[static_cast<size_t>(value)];
+    const PlanValueId value = step_.operands[i];
+    const PlanValue& planned = seed_.plan.value(value);
     const Sizes sizes = seed_.sizes_of(value);
     const auto replace = [&](const std::string& fault, const Sizes& wanted, bool runs) {
       Twin twin = make(what + ": " + fault, {});
-      const int constant = add_constant(twin, planned.dtype, wanted);
+      const PlanValueId constant = add_constant(twin, planned.dtype, wanted);
       if (planned.format != Format::row_major) {
         twin.plan["values"][static_cast<size_t>(constant)]["format"] = format_name(planned.format);
       }
@@ -214,8 +218,11 @@ class StepBreaker {
       add(std::move(twin));
     };
     replace("control", sizes, true);
+    // Rows that are summed alone may be as many as they like.
+    const bool is_alone = step_.kernel == "channel_sums" && rule.name == "dy" && !is_value(step_.operands[0]);
+    const std::string_view name = is_alone ? "x" : rule.name;
     for (size_t d = 0; d < sizes.size(); ++d) {
-      for (const int64_t by : list_changes(find_fit(step_.kernel, rule.name, d), sizes[d])) {
+      for (const int64_t by : list_changes(find_fit(step_.kernel, name, d), sizes[d])) {
         Sizes other = sizes;
         other[d] += by;
         replace("size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), other, false);
@@ -224,8 +231,8 @@ class StepBreaker {
     break_product(what, value);
   }
 
-  void break_product(const std::string& what, int value) const {
-    const Storage storage = seed_.plan.values[static_cast<size_t>(value)].storage;
+  void break_product(const std::string& what, PlanValueId value) const {
+    const Storage storage = seed_.plan.value(value).storage;
     if (storage == Storage::constant || storage == Storage::state) return;
     for (const Sizes& sizes : {Sizes{kHuge, kHuge, 0}, Sizes{kLarger, kLarger}}) {
       Twin twin = make_plain(what + ": product of sizes", {"is larger than"});
@@ -237,7 +244,7 @@ class StepBreaker {
 
   // ---- results
 
-  bool is_read(int value) const {
+  bool is_read(PlanValueId value) const {
     return std::any_of(seed_.plan.steps.begin(), seed_.plan.steps.end(), [&](const PlanStep& step) {
       return std::find(step.operands.begin(), step.operands.end(), value) != step.operands.end();
     });
@@ -247,7 +254,7 @@ class StepBreaker {
     const ValueRule* rule = find_rule(schema_.results, i);
     if (rule == nullptr) return;
     const std::string what = name_value("result", *rule);
-    const int value = step_.results[i];
+    const PlanValueId value = step_.results[i];
     const auto place = static_cast<size_t>(value);
     if (const auto wrong = find_wrong_dtype(rule->dtypes)) {
       Twin twin = make(what + ": dtype", {what + " is " + std::string(dtype_name(*wrong))});
@@ -264,7 +271,7 @@ class StepBreaker {
     number.plan["values"][place]["kind"] = "integer";
     add(std::move(number));
     const Sizes sizes = seed_.sizes_of(value);
-    const PlanValue& planned = seed_.plan.values[place];
+    const PlanValue& planned = seed_.plan.value(value);
     const Format other = planned.format == Format::row_major ? Format::channels_last : Format::row_major;
     const bool is_fixed = rule->layout == ValueLayout::row_major || rule->layout == ValueLayout::channels_last;
     PlacedValue lies{planned.dtype, sizes, dense_strides(sizes, other), -1, 0};
@@ -273,16 +280,16 @@ class StepBreaker {
       twin.plan["values"][place]["format"] = format_name(other);
       add(std::move(twin));
     }
-    break_result_sizes(place, *rule, what);
+    break_result_sizes(value, *rule, what);
     break_product(what, value);
   }
 
-  void break_result_sizes(size_t place, const ValueRule& rule, const std::string& what) const {
-    const Sizes sizes = seed_.sizes_of(static_cast<int>(place));
+  void break_result_sizes(PlanValueId value, const ValueRule& rule, const std::string& what) const {
+    const Sizes sizes = seed_.sizes_of(value);
     for (size_t d = 0; d < sizes.size(); ++d) {
       for (const int64_t by : list_changes(find_fit(step_.kernel, rule.name, d), sizes[d])) {
         Twin twin = make(what + ": size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), {});
-        Json& size = twin.plan["values"][place]["sizes"][d];
+        Json& size = twin.plan["values"][static_cast<size_t>(value)]["sizes"][d];
         if (size.is_string()) {
           size = size.get<std::string>() + (by > 0 ? " + " : " - ") + std::to_string(std::abs(by));
         } else {
@@ -298,7 +305,7 @@ class StepBreaker {
     if (!repeats) {
       Twin more = make("operands: one too many", {"operands are given"});
       set_operand(more, schema_.operands.size(), add_constant(more, Dtype::f32, {1}));
-      for (size_t i = step_.operands.size(); i < schema_.operands.size(); ++i) set_operand(more, i, -1);
+      for (size_t i = step_.operands.size(); i < schema_.operands.size(); ++i) set_operand(more, i, PlanValueId::none);
       add(std::move(more));
     }
     const std::string storage = step_.kernel == "view" ? "view" : "arena";

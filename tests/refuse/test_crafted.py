@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import zipfile
@@ -23,6 +25,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 TOOLS = HERE.parents[1] / "build" / "release" / "tests"
+CASES = HERE.parent / "cases" / "step_cases.py"
 SECONDS = float(os.environ.get("LISSOME_CRAFTED_SECONDS", "1"))
 MOST = 700  # twins of a plain run
 LEAST = 300
@@ -57,8 +60,11 @@ def tool(name: str) -> str:
 
 @pytest.fixture(scope="session")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("seeds")
-    subprocess.run([tool("write_seed_plans"), str(HERE / "seeds"), str(folder)], check=True)
+    texts, folder = tmp_path_factory.mktemp("texts"), tmp_path_factory.mktemp("seeds")
+    shutil.copytree(HERE / "seeds", texts, dirs_exist_ok=True)
+    # Halfway: where sizes are 1, many a change is none.
+    subprocess.run([sys.executable, str(CASES), str(texts / "cases"), "--middle"], check=True)
+    subprocess.run([tool("write_seed_plans"), str(texts), str(folder)], check=True)
     return folder
 
 

@@ -28,7 +28,7 @@ struct Seed {
   Json json;  // of the plan
 
   // Of a value when named dimensions take their smallest sizes, as the inputs of the seed do.
-  Sizes sizes_of(int value) const;
+  Sizes sizes_of(PlanValueId value) const;
 };
 
 // Keeps the first twin of each rule.
@@ -51,9 +51,9 @@ class Twins {
 };
 
 // A dense constant of zeros that no seed has; its position among the values.
-int add_constant(Twin& twin, Dtype dtype, const Sizes& sizes);
+PlanValueId add_constant(Twin& twin, Dtype dtype, const Sizes& sizes);
 // Any value; its position.
-int add_value(Twin& twin, Json value);
+PlanValueId add_value(Twin& twin, Json value);
 
 void break_steps(const Seed& seed, Twins& twins);
 void break_tables(const Seed& seed, Twins& twins);
