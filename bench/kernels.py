@@ -3,7 +3,7 @@
     kernels.py [NAME...] [--threads 2] [--seconds 0.4] [--json PATH]
 
 Rounds are interleaved in one process. "of limit" is the least time that this machine's products and memory allow, as
-`lissome peaks` measures them, over the time of the step alone; whole programs are compared with libtorch. A NAME is a
+`lissome peaks` measures them, over the time of the steps; whole programs are compared with libtorch. A NAME is a
 kernel ("softmax"), or the beginning of one. Exit status 1 when a program is slower than libtorch for sure.
 """
 
@@ -53,7 +53,7 @@ def time_cases(cases: list[StepCase], threads: int, seconds: float) -> list[dict
 
 def print_row(row: dict) -> None:
     low, ratio, high = (1 / value for value in reversed(row["ratio"]))
-    limit = f"{row['limit'] / row['step']:9.0%}" if row["limit"] > 0 and row["step"] > 0 else " " * 9
+    limit = f"{row['limit'] / row['steps']:9.0%}" if row["limit"] > 0 and row["steps"] > 0 else " " * 9
     print(
         f"{row['name']:32} {row['isa']:12} {row['seconds'] * 1e6:8.0f}us {row['libtorch'] * 1e6:8.0f}us"
         f" {ratio:6.2f}x ({low:.2f} to {high:.2f}) {limit}  {row['bound']}",

@@ -3,7 +3,8 @@
 //   run_cases check FOLDER     compares on each level of instruction sets with one to three threads, on normal and on
 //                              special numbers: {"name", "kernels", "faults"}
 //   run_cases time FOLDER THREADS SECONDS    times both, rounds interleaved, in so many seconds a case: {"name",
-//                              "kernel", "isa", "seconds", "libtorch", "ratio": [low, median, high], "limit", "bound"}
+//                              "kernel", "isa", "seconds", "libtorch", "ratio": [low, median, high], "steps", "limit",
+//                              "bound"}
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
@@ -124,28 +125,26 @@ struct Timed {
   std::string bound;
 };
 
-// The step's own time, the least of some runs, and what the machine needs at least.
-Timed time_step(Session& session, const CaseProgram& made, const std::string& kernel, const MachinePeaks& peaks) {
+// All steps of the program, the least of some runs, and what the machine needs for them at least.
+Timed time_steps(Session& session, const CaseProgram& made, const std::string& kernel, const MachinePeaks& peaks) {
   constexpr int kRuns = 20;
-  int64_t working_set = 0;
   std::vector<StepTiming> steps;
-  double best = 0;
+  Timed timed;
   for (int run = 0; run < kRuns; ++run) {
     std::vector<StepTiming> now;
-    const StepSink sink = [&](const StepTiming& timing) {
-      if (timing.kernel == kernel) now.push_back(timing);
-    };
+    const StepSink sink = [&](const StepTiming& timing) { now.push_back(timing); };
     run_session(session, made.inputs, &sink);
     double seconds = 0;
     for (const StepTiming& step : now) seconds += static_cast<double>(step.nanoseconds) * 1e-9;
-    if (run == 0 || seconds < best) best = seconds, steps = now;
+    if (run == 0 || seconds < timed.seconds) timed.seconds = seconds, steps = now;
   }
-  for (const StepTiming& step : steps) working_set = std::max(working_set, step.bytes);
-  Timed timed{.isa = {}, .seconds = best, .limit = 0, .bound = {}};
+  int64_t working_set = 0;
+  for (const StepTiming& step : steps) working_set += step.bytes;
+  const double read_rate = choose_read_rate(peaks, working_set, cache_sizes());
   for (const StepTiming& step : steps) {
-    const StepLimit limit = find_step_limit(step.kernel, step.bytes, step.products, step.multiplied, peaks,
-                                            choose_read_rate(peaks, working_set, cache_sizes()));
-    timed.isa = step.isa, timed.limit += limit.seconds, timed.bound = limit.what;
+    const StepLimit limit = find_step_limit(step.kernel, step.bytes, step.products, step.multiplied, peaks, read_rate);
+    timed.limit += limit.seconds;
+    if (step.kernel == kernel) timed.isa = step.isa, timed.bound = limit.what;
   }
   return timed;
 }
@@ -159,17 +158,17 @@ Json time_case(const CaseFile& file, const std::string& kernel, int threads, dou
   const Interleaved times = compare_interleaved(
       {{"libtorch", [&] { run_session(theirs, made.inputs); }}, {"native", [&] { run_session(ours, made.inputs); }}},
       {.rounds = 100000, .seconds = seconds});
-  const Timed step = time_step(ours, made, kernel, peaks);
+  const Timed steps = time_steps(ours, made, kernel, peaks);
   const Ratio& ratio = times.ratios[1];
   return {{"name", file.name},
           {"kernel", kernel},
-          {"isa", step.isa},
+          {"isa", steps.isa},
           {"seconds", times.summaries[1].median},
           {"libtorch", times.summaries[0].median},
           {"ratio", {ratio.interval.low, ratio.median, ratio.interval.high}},
-          {"step", step.seconds},
-          {"limit", step.limit},
-          {"bound", step.bound}};
+          {"steps", steps.seconds},
+          {"limit", steps.limit},
+          {"bound", steps.bound}};
 }
 
 void print(const Json& json) {
