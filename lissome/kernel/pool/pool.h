@@ -11,6 +11,8 @@ struct PoolCall {
   int64_t channels = 0;
   Window window;
   bool average = false;
+  // Window i of n goes from floor(i size / n) to ceil((i + 1) size / n); only the sizes of `window` count then.
+  bool adaptive = false;
   bool counts_padding = true;             // averages divide by the window with its padding
   int64_t divisor = 0;                    // 0: by what was counted
   int64_t pad_bottom = 0, pad_right = 0;  // what counts as padding below and right

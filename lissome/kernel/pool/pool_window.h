@@ -22,8 +22,20 @@ inline Range clip_window(int64_t corner, int64_t size, int64_t kernel, int64_t d
   return range;
 }
 
+// Share `i` of `count` that an adaptive pool takes of `size` elements; neighbours may overlap.
+inline Range share_out(int64_t size, int64_t count, int64_t i) {
+  return {i * size / count, ((i + 1) * size + count - 1) / count};
+}
+
+inline PoolWindow find_adaptive_window(const Window& w, int64_t oh, int64_t ow) {
+  const Range rows = share_out(w.height, w.out_height, oh), columns = share_out(w.width, w.out_width, ow);
+  const Range down = {0, rows.end - rows.begin}, across = {0, columns.end - columns.begin};
+  return {rows.begin, columns.begin, down, across, static_cast<float>(down.end * across.end)};
+}
+
 inline PoolWindow find_pool_window(const PoolCall& call, int64_t oh, int64_t ow) {
   const Window& w = call.window;
+  if (call.adaptive) return find_adaptive_window(w, oh, ow);
   PoolWindow found;
   found.top = oh * w.stride_height - w.pad_height;
   found.left = ow * w.stride_width - w.pad_width;

@@ -141,7 +141,6 @@ constexpr std::array kElementwiseLists = {
     CandidateList{"aten::amax", kMean},
     CandidateList{"aten::amin", kMean},
     CandidateList{"aten::linalg_vector_norm", kMean},
-    CandidateList{"aten::adaptive_avg_pool2d", kMean},
     CandidateList{"aten::glu", kGlu},
     CandidateList{"aten::gelu_backward", kElementwise},
     CandidateList{"aten::silu_backward", kElementwise},

@@ -7,14 +7,29 @@
 namespace lissome {
 namespace {
 
+// Of windows that share x out.
+WindowSizes read_adaptive(const StepBinder& binder, const PlacedValue& x, const PlacedValue& y, Window& window) {
+  const size_t rank = x.sizes.size();
+  binder.require((rank == 3 || rank == 4) && y.sizes.size() == rank, "values must have 3 or 4 dimensions");
+  binder.require(y.sizes[0] == x.sizes[0], "batches of ", x.sizes[0], " and ", y.sizes[0]);
+  binder.require(x.dtype != Dtype::u8, "bytes are not pooled so");
+  if (rank == 4) window.height = x.sizes[2], window.out_height = y.sizes[2];
+  window.batch = x.sizes[0], window.width = x.sizes.back(), window.out_width = y.sizes.back();
+  binder.require((window.height > 0 && window.width > 0) || y.elements() == 0, "there is nothing to pool");
+  binder.require_product(
+      {std::max(window.height, window.width) + 1, std::max(window.out_height, window.out_width) + 1});
+  return {x.sizes[1], y.sizes[1], 1};
+}
+
 void bind_pool(StepBinder& binder, const PoolStep& step) {
   const PlacedValue& x = binder.value(step.x);
   const PlacedValue& y = binder.value(step.y);
   PoolCall call;
-  const WindowSizes sizes = read_window(binder, step.window, x, y, call.window);
+  const WindowSizes sizes =
+      step.adaptive ? read_adaptive(binder, x, y, call.window) : read_window(binder, step.window, x, y, call.window);
   binder.require(sizes.in_channels == sizes.out_channels, "channels of x and y differ");
   call.channels = sizes.in_channels;
-  call.average = step.average;
+  call.average = step.average, call.adaptive = step.adaptive;
   step.divisor.fill(call);
   const bool bytes = x.dtype == Dtype::u8 && !call.average, narrow = x.dtype == Dtype::bf16;
   binder.require(y.dtype == x.dtype, "x is ", dtype_name(x.dtype), ", y ", dtype_name(y.dtype));
