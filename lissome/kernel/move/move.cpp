@@ -114,6 +114,35 @@ void fill_items(T* y, int64_t count, uint64_t value) {
 }
 
 // The last dimension of y. `x` is null where the row lies outside of x.
+// Which element of x stands at `index` of a dimension of y, counted from the first of x; -1: none does.
+int64_t find_padded(PadFill fill, int64_t index, int64_t size) {
+  if (index >= 0 && index < size) return index;
+  switch (fill) {
+    case PadFill::constant: return -1;
+    case PadFill::circular: return (index % size + size) % size;
+    case PadFill::replicate: return index < 0 ? 0 : size - 1;
+    case PadFill::reflect: break;
+  }
+  const int64_t period = size > 1 ? 2 * (size - 1) : 1, place = (index % period + period) % period;
+  return place < size ? place : period - place;
+}
+
+// Elements `begin` to `end` of a row of y, none of them inside of x but where x goes round.
+template <typename T>
+void fill_outside(const PadCall& call, const T* x, T* y, int64_t begin, int64_t end) {
+  if (begin >= end) return;
+  if (call.fill == PadFill::constant) return fill_items(y + begin, end - begin, call.value);
+  const int last = call.rank - 1;
+  const int64_t size = call.x_sizes[last], before = call.before[last];
+  for (int64_t i = begin; i < end;) {
+    const int64_t from = find_padded(call.fill, i - before, size);
+    int64_t run = 1;
+    if (call.fill == PadFill::circular) run = size - from < end - i ? size - from : end - i;
+    std::memcpy(y + i, x + from, static_cast<size_t>(run) * sizeof(T));
+    i += run;
+  }
+}
+
 template <typename T>
 void pad_row(const PadCall& call, const T* x, T* y) {
   const int last = call.rank - 1;
@@ -121,10 +150,10 @@ void pad_row(const PadCall& call, const T* x, T* y) {
   if (x == nullptr) return fill_items(y, size, call.value);
   const int64_t begin = before > 0 ? before : 0;
   const int64_t end = before + call.x_sizes[last] < size ? before + call.x_sizes[last] : size;
-  if (begin >= end) return fill_items(y, size, call.value);
-  fill_items(y, begin, call.value);
+  if (begin >= end) return fill_outside(call, x, y, 0, size);
+  fill_outside(call, x, y, 0, begin);
   std::memcpy(y + begin, x + (begin - before), static_cast<size_t>(end - begin) * sizeof(T));
-  fill_items(y + end, size - end, call.value);
+  fill_outside(call, x, y, end, size);
 }
 
 template <typename T>
@@ -137,9 +166,9 @@ void pad_rows(const PadCall& call, int part, int parts) {
     int64_t rest = row, at = 0, step = call.x_sizes[last];
     bool inside = true;
     for (int d = last - 1; d >= 0; --d) {
-      const int64_t index = rest % call.y_sizes[d] - call.before[d];
+      const int64_t index = find_padded(call.fill, rest % call.y_sizes[d] - call.before[d], call.x_sizes[d]);
       rest /= call.y_sizes[d];
-      inside = inside && index >= 0 && index < call.x_sizes[d];
+      inside = inside && index >= 0;
       at += index * step;
       step *= call.x_sizes[d];
     }

@@ -30,11 +30,20 @@ struct ConcatCall {
 };
 
 // y = x with `value` around it: x lies in y from `before` on. Negative numbers cut x instead.
+// What an element outside of x is.
+enum class PadFill : uint8_t {
+  constant,   // PadCall::value
+  circular,   // x goes on from its other end; with as much cut as is added, x is rolled
+  reflect,    // x is mirrored at its first and last element, which are not repeated
+  replicate,  // the nearest element of x
+};
+
 struct PadCall {
   const void* x = nullptr;                                                           // dense
   void* y = nullptr;                                                                 // dense
   int64_t x_sizes[kMoveRank] = {}, y_sizes[kMoveRank] = {}, before[kMoveRank] = {};  // `rank` of them, outermost first
   int rank = 1;
+  PadFill fill = PadFill::constant;
   int item = 4;        // bytes: 1, 2, 4, 8
   uint64_t value = 0;  // its first bytes are those of an item
 };

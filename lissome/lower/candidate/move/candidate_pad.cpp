@@ -1,4 +1,4 @@
-// Constant padding, and sums along a dimension, on our own kernels.
+// Padding, and sums along a dimension, on our own kernels.
 #include <cmath>
 
 #include "lissome/lower/candidate/move/move_candidates.h"
@@ -9,7 +9,35 @@
 namespace lissome {
 namespace {
 
-const Argument& value_of(const Node& node) { return node.argument("value"); }
+// What stands around x: the word of PadStep::fill; empty for a mode that is none of them.
+std::string read_fill(const Node& node) {
+  const std::string_view op = node.op.name();
+  if (op.starts_with("aten::reflection_pad")) return "reflect";
+  if (op.starts_with("aten::replication_pad")) return "replicate";
+  if (!node.is("aten::pad")) return "constant";
+  const auto* mode = node.argument("mode").get<std::string>();
+  return mode != nullptr && is_pad_fill(*mode) ? *mode : "";
+}
+
+double read_value(const Node& node) {
+  if (node.op.argument_index("value") < 0 || node.argument("value").is_none()) return 0;
+  return read_number(node.argument("value"));
+}
+
+std::string refuse_value(const Node& node, Dtype dtype) {
+  if (node.op.argument_index("value") < 0 || node.argument("value").is_none()) return {};
+  const std::string refused = refuse_number(node.argument("value"), "value");
+  if (!refused.empty()) return refused;
+  const double value = read_value(node);
+  if (value == 0 || dtype == Dtype::f32) return {};
+  return is_integer_dtype(dtype) && std::fabs(value) <= 1 << 24 && value == std::floor(value)
+             ? ""
+             : "the value does not fit";
+}
+
+const Argument& pads_of(const Node& node) {
+  return node.argument(node.op.argument_index("pad") < 0 ? "padding" : "pad");
+}
 
 }  // namespace
 
@@ -21,25 +49,17 @@ std::string refuse_pad(const PlanBuilder& builder, const Node& node) {
       first_refusal({refuse_tensor(builder, x, dtype), refuse_tensor(builder, Argument(node.result()), dtype)});
   if (!refusal.empty()) return refusal;
   if (builder.is_held(x.value())) return "the reference library holds the operand";
-  if (node.is("aten::pad") && *node.argument("mode").get<std::string>() != "constant")
-    return "it does not pad with a constant";
-  const auto pads = read_integers(node.argument("pad"));
+  if (read_fill(node).empty()) return "what it pads with is computed";
+  const auto pads = read_integers(pads_of(node));
   const size_t rank = builder.type(x.value()).sizes.size();
   if (!pads || pads->size() % 2 != 0 || pads->size() > 2 * rank) return "the padding is computed";
   if (rank == 0 || rank > static_cast<size_t>(kMoveRank) || item_size(dtype) > 8) return "it has an odd rank or dtype";
-  if (value_of(node).is_none()) return {};
-  const std::string refused = refuse_number(value_of(node), "value");
-  if (!refused.empty()) return refused;
-  const double value = read_number(value_of(node));
-  if (value == 0 || dtype == Dtype::f32) return {};
-  return is_integer_dtype(dtype) && std::fabs(value) <= 1 << 24 && value == std::floor(value)
-             ? ""
-             : "the value does not fit";
+  return refuse_value(node, dtype);
 }
 
 void emit_pad(PlanBuilder& builder, const Node& node) {
   const ValueId x = node.argument("self").value();
-  const std::vector<int64_t> pads = *read_integers(node.argument("pad"));
+  const std::vector<int64_t> pads = *read_integers(pads_of(node));
   const size_t rank = builder.type(x).sizes.size();
   PadStep step;
   step.before.assign(rank, 0);
@@ -50,7 +70,7 @@ void emit_pad(PlanBuilder& builder, const Node& node) {
     step.after[rank - 1 - i] = pads[2 * i + 1];
   }
   const Format format = builder.format(x);
-  if (!value_of(node).is_none()) step.value = read_number(value_of(node));
+  step.fill = read_fill(node), step.value = read_value(node);
   step.x = {builder.use_dense(x, node, format)};
   step.y = {builder.make(node.result(), Storage::arena, format)};
   builder.add_step(step, node);

@@ -95,6 +95,21 @@ uint64_t read_bits(const StepBinder& binder, double value, Dtype dtype) {
   return static_cast<uint64_t>(static_cast<int64_t>(value));  // shorter ones are its first bytes
 }
 
+// In the order of PadFill.
+constexpr std::string_view kPadFills[] = {"constant", "circular", "reflect", "replicate"};
+
+// Inner dimensions that stay as they are belong to the items of the next one, so that longer runs are copied.
+void merge_inner(PadCall& call) {
+  if (call.fill != PadFill::constant && call.fill != PadFill::circular) return;
+  while (call.rank > 1) {
+    const int last = call.rank - 1;
+    if (call.before[last] != 0 || call.x_sizes[last] != call.y_sizes[last]) return;
+    const int64_t inner = call.x_sizes[last];
+    call.x_sizes[last - 1] *= inner, call.y_sizes[last - 1] *= inner, call.before[last - 1] *= inner;
+    --call.rank;
+  }
+}
+
 void bind_pad(StepBinder& binder, const PadStep& step) {
   const PlacedValue& x = binder.value(step.x);
   const PlacedValue& y = binder.value(step.y);
@@ -104,20 +119,25 @@ void bind_pad(StepBinder& binder, const PadStep& step) {
   const Format format = y.is_row_major() ? Format::row_major : Format::channels_last;
   binder.require(x.is_dense(format), "x and the result lie in different orders");
   const std::vector<int64_t>&before = step.before, &after = step.after;
-  binder.require(before.size() == rank && after.size() == rank, "there must be ", rank, " paddings");
+  binder.require(before.size() == rank && (step.roll || after.size() == rank), "there must be ", rank, " paddings");
   PadCall call;
   call.item = static_cast<int>(item_size(x.dtype));
   binder.require(call.item <= 8, "items of ", call.item, " bytes");
+  call.fill = static_cast<PadFill>(std::ranges::find(kPadFills, step.fill) - std::begin(kPadFills));
+  if (step.roll) call.fill = PadFill::circular;
   call.value = read_bits(binder, step.value, x.dtype);
+  binder.require(call.fill == PadFill::constant || x.elements() > 0 || y.elements() == 0, "x is empty");
   call.rank = static_cast<int>(rank);
   for (size_t i = 0; i < rank; ++i) {
-    binder.require(y.sizes[i] == x.sizes[i] + before[i] + after[i], "dimension ", i, " is ", x.sizes[i], " and ",
-                   y.sizes[i]);
-    binder.require(before[i] >= -x.sizes[i] && after[i] >= -x.sizes[i], "more is cut than dimension ", i, " has");
+    const int64_t ahead = step.roll && x.sizes[i] > 0 ? before[i] % x.sizes[i] : before[i];
+    const int64_t behind = step.roll ? -ahead : after[i];
+    binder.require(y.sizes[i] == x.sizes[i] + ahead + behind, "dimension ", i, " is ", x.sizes[i], " and ", y.sizes[i]);
+    binder.require(ahead >= -x.sizes[i] && behind >= -x.sizes[i], "more is cut than dimension ", i, " has");
     // The order of memory.
     const size_t at = format == Format::row_major || i == 0 ? i : i == 1 ? rank - 1 : i - 1;
-    call.x_sizes[at] = x.sizes[i], call.y_sizes[at] = y.sizes[i], call.before[at] = before[i];
+    call.x_sizes[at] = x.sizes[i], call.y_sizes[at] = y.sizes[i], call.before[at] = ahead;
   }
+  merge_inner(call);
   binder.set_call("pad", call);
   binder.point(&PadCall::x, step.x);
   binder.point(&PadCall::y, step.y);
@@ -125,6 +145,8 @@ void bind_pad(StepBinder& binder, const PadStep& step) {
 }
 
 }  // namespace
+
+bool is_pad_fill(std::string_view word) { return std::ranges::find(kPadFills, word) != std::end(kPadFills); }
 
 std::vector<StepRow> list_copy_steps() {
   return {declare_step<CopyStep, bind_copy>(), declare_step<ConcatStep, bind_concat>(),

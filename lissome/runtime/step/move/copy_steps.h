@@ -98,8 +98,11 @@ struct ConcatStep {
   }
 };
 
-// x with `value` around it, in the order of x: `before` and `after` say how much, one number a dimension. Negative
-// numbers cut x instead.
+bool is_pad_fill(std::string_view word);
+
+// x with more around it, in the order of x: `before` and `after` say how much, one number a dimension; negative numbers
+// cut x instead. What stands around it: `value`, or elements of x (PadFill). With `roll`, `before` is taken modulo the
+// size and nothing is added: y[i] = x[(i - before) mod size] (aten::roll).
 // Case, n = 1..3 (4), c = 1..9 (64), h = 1..6 (56), w = 1..8 (56):
 //   input %x: f32[{n}, {c}, {h}, {w}]
 //   %around: f32[{n}, {c}, {h+3}, {w+3}] = aten::constant_pad_nd(%x, [1, 2, 3, 0], 1.5)
@@ -115,12 +118,28 @@ struct ConcatStep {
 //   %p: f32[{n}, {c}, {h}, {w}] = aten::max_pool2d(%x, [2, 2])
 //   %around: f32[{n}, {c}, {h+2}, {w+2}] = aten::constant_pad_nd(%p, [1, 1, 1, 1])
 //   return %around
+// Case, n = 1..3 (1), h = 5..9 (56), w = 5..9 (56), c = 1..20 (96), s = 1..4 (3):
+//   # Windows that are shifted.
+//   input %x: f32[{n}, {h}, {w}, {c}]
+//   %y: f32[{n}, {h}, {w}, {c}] = aten::roll(%x, [-{s}, -{s}], [1, 2])
+//   return %y
+// Case, n = 1..3 (8), c = 1..20 (64), h = 5..9 (56), w = 5..9 (56):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %y: f32[{n}, {c}, {h+4}, {w+3}] = aten::pad(%x, [2, 1, 1, 3], "reflect")
+//   return %y
+// Case, c = 1..20 (64), h = 5..9 (56), w = 5..9 (56):
+//   input %x: f32[2, {c}, {h}, {w}]
+//   %around: f32[2, {c}, {h+2}, {w+5}] = aten::replication_pad2d(%x, [2, 3, 1, 1])
+//   %y: f32[2, {c}, {h+2}, {w+5}] = aten::roll(%around, [{h}, 1], [-1, 1])
+//   return %y
 struct PadStep {
   static constexpr std::string_view kKernel = "pad";
   Operand x;
   Result y;
   std::vector<int64_t> before, after;
+  std::string fill = "constant";
   double value = 0;
+  bool roll = false;
 
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
@@ -128,7 +147,9 @@ struct PadStep {
     fields.result("y", step.y, DtypeSet::all(), ValueLayout::dense);
     fields.integers("before", step.before, -kLargestBytes, kLargestBytes, kRequired);
     fields.integers("after", step.after, -kLargestBytes, kLargestBytes, kRequired);
+    fields.text("fill", step.fill, is_pad_fill);
     fields.any_number("value", step.value);
+    fields.flag("roll", step.roll);
   }
 };
 
