@@ -14,7 +14,12 @@ from torch.export import Dim
 Lissome = Callable[..., Any]
 SAMPLES = 103
 
-BATCHES = {"fixed at 4": (None, 4), "from 2 on": (Dim.DYNAMIC, 2), "from 3 to 8": (Dim("batch", min=3, max=8), 3)}
+BATCHES = {
+    "fixed at 4": (None, 4),
+    "from 2 on": (Dim.DYNAMIC, 2),
+    "from 3 to 8": (Dim("batch", min=3, max=8), 3),
+    "from 5 on": (Dim("batch", min=5), 5),
+}
 
 
 @pytest.fixture(params=BATCHES, scope="module")
@@ -26,7 +31,7 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     net = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 3))
     x = torch.randn(SAMPLES, 16)
     shapes = None if dimension is None else ({0: dimension},)
-    torch.export.save(torch.export.export(net, (x[:4],), dynamic_shapes=shapes), folder / "model.pt2")
+    torch.export.save(torch.export.export(net, (x[: max(least, 4)],), dynamic_shapes=shapes), folder / "model.pt2")
     np.savez(folder / "data.npz", x=x.numpy(), y=torch.randint(0, 3, (SAMPLES,)).numpy())
     return folder, least
 

@@ -57,11 +57,10 @@ def test_retired_words_are_gone_from_code():
     assert found == []
 
 
-def test_lines_of_the_library_fit_120_columns():
+def test_lines_of_the_sources_fit_120_columns():
     long = []
     for name in list_files():
-        # style.h is a style sheet.
-        if not name.startswith("lissome/") or not name.endswith((".cpp", ".h")) or name.endswith(("_test.cpp", "/style.h")):
+        if not name.endswith((".cpp", ".h", ".cu")) or name.endswith("/style.h"):  # a style sheet
             continue
         lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
         long += [f"{name}:{i}" for i, line in enumerate(lines, 1) if len(line) > MOST_COLUMNS]
@@ -88,6 +87,37 @@ def test_what_contributing_names_is_there():
         if not place.exists():
             missing.append(path)
     assert missing == []
+
+
+def test_the_recipes_match_their_examples():
+    """A recipe's files, with the name of its example in the place of `x`, are there and name it."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    recipes = re.findall(r"^## Adding .*?(?=^## )", text, re.MULTILINE | re.DOTALL)
+    examples = {}
+    for recipe in recipes:
+        if found := re.search(r"^Example: `(\w+)`(?: in the family `(\w+)`)?", recipe, re.MULTILINE):
+            name, family = found[1], found[2] or ""
+            stem = name.split("_", 1)[-1] if re.search(r"[a-z]_x\.cpp", recipe) and "_" in name else name
+            examples[name] = (stem, family, re.findall(r"^\| `(\S+?)`(?:, `(\S+?)`)? \|", recipe, re.MULTILINE))
+    assert set(examples) == {"fuse_silu", "split_joined", "topk", "profile"}
+    faults = []
+    for name, (stem, family, rows) in examples.items():
+        for path in filter(None, (path for row in rows for path in row)):
+            named = re.sub(r"(?<=[/_])x(?=[_.])", stem, path.replace("<family>", family))
+            named = named if "/" in named else f"{rows[0][0].rsplit('/', 1)[0]}/{named}"
+            place = ROOT / named
+            if not place.exists():
+                faults.append(f"{name}: {named} is missing")
+            elif place.is_file() and name not in named + place.read_text(encoding="utf-8") and "flag" not in named:
+                faults.append(f"{name}: {named} does not name it")
+    assert faults == []
+
+
+def test_a_kernel_is_named_by_its_recipe_alone():
+    named = [name for name in list_files() if name.startswith("lissome/") and name.endswith((".h", ".cpp", ".txt"))
+             and re.search(r"\btopk\b|\w*_topk\b|\bTopk", (ROOT / name).read_text(encoding="utf-8"))]
+    others = [name for name in named if "/sort/" not in name and "lissome/program/" not in name]
+    assert len(named) - len(others) >= 6 and others == []
 
 
 def test_links_of_the_documents_lead_somewhere():

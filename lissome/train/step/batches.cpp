@@ -38,7 +38,7 @@ int64_t find_most_batch(const Program& model) {
 
 int64_t choose_examples(const Program& model, int64_t batch) {
   constexpr int64_t kExampleSamples = 3;
-  return find_fixed_batch(model) ? batch : std::min(kExampleSamples, batch);
+  return find_fixed_batch(model) ? batch : std::min(std::max(kExampleSamples, find_least_batch(model)), batch);
 }
 
 int64_t count_samples(const Dataset& data, const BatchOptions& options) {
