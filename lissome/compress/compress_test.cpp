@@ -347,10 +347,14 @@ TEST_CASE("bf16 converts products and their followers, outputs stay f32") {
 
 TEST_CASE("LSTM and GRU are split into layers, whose weights become bf16 or s8") {
   const char* lstm = R"(
-    %y: f32[b, 6, 32], %hn: f32[4, b, 16], %cn: f32[4, b, 16] = aten::lstm.input(%x, [%h, %h], [@w0, @w1, @w2, @w2, @w0, @w1, @w2, @w2, @w3, @w1, @w2, @w2, @w3, @w1, @w2, @w2], true, 2, 0.0, false, true, true)
+    %y: f32[b, 6, 32], %hn: f32[4, b, 16], %cn: f32[4, b, 16] =
+      aten::lstm.input(%x, [%h, %h], [@w0, @w1, @w2, @w2, @w0, @w1, @w2, @w2, @w3, @w1, @w2, @w2, @w3, @w1, @w2, @w2],
+        true, 2, 0.0, false, true, true)
     return %y, %hn, %cn)";
   const char* gru = R"(
-    %y: f32[b, 6, 32], %hn: f32[4, b, 16] = aten::gru.input(%x, %h, [@w0, @w1, @w2, @w2, @w0, @w1, @w2, @w2, @w3, @w1, @w2, @w2, @w3, @w1, @w2, @w2], true, 2, 0.0, false, true, true)
+    %y: f32[b, 6, 32], %hn: f32[4, b, 16] =
+      aten::gru.input(%x, %h, [@w0, @w1, @w2, @w2, @w0, @w1, @w2, @w2, @w3, @w1, @w2, @w2, @w3, @w1, @w2, @w2], true,
+        2, 0.0, false, true, true)
     return %y, %hn)";
   for (const auto& [body, gates] : {std::pair<const char*, int64_t>{lstm, 4}, {gru, 3}}) {
     const std::string wide = std::to_string(gates * 16);

@@ -121,7 +121,8 @@ TEST_CASE("a convolutional net runs on our own kernels, channels-last inside") {
     parameter @dw: f32[20, 1, 3, 3]
     parameter @fc: f32[10, 20]
     %1: f32[2, 20, 13, 11] = lissome::conv_act(%x, @c1, @b1, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu")
-    %2: f32[2, 20, 13, 11] = lissome::conv_act(%1, @c2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu6", residual=%1)
+    %2: f32[2, 20, 13, 11] =
+      lissome::conv_act(%1, @c2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu6", residual=%1)
     %3: f32[2, 20, 6, 5] = aten::max_pool2d(%2, [2, 2])
     %4: f32[2, 20, 3, 3] = aten::convolution(%3, @dw, none, [2, 2], [1, 1], [1, 1], false, [0, 0], 20)
     %5: f32[2, 20, 3, 3] = aten::add.Tensor(%4, %4, alpha=2)
@@ -148,7 +149,8 @@ TEST_CASE("3x3 convolutions go through Winograd where that is forced and possibl
     parameter @c2: f32[40, 40, 3, 3]
     parameter @c3: f32[24, 40, 3, 3]
     %1: f32[batch, 40, 13, 11] = lissome::conv_act(%x, @c1, @b1, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "silu")
-    %2: f32[batch, 40, 13, 11] = lissome::conv_act(%1, @c2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu", residual=%1)
+    %2: f32[batch, 40, 13, 11] =
+      lissome::conv_act(%1, @c2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu", residual=%1)
     %3: f32[batch, 24, 6, 5] = aten::convolution(%2, @c3, none, [2, 2], [0, 0], [1, 1], false, [0, 0], 1)
     return %2, %3
   )",
@@ -241,7 +243,8 @@ TEST_CASE("int8 layers give what their composites give, u8 from layer to layer")
     parameter @w3: i8[6, 112]
     parameter @s3: f32[6]
     %0: u8[2, 5, 9, 9] = lissome::quantize(%x, 0.02, 120)
-    %1: u8[2, 12, 9, 9] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+    %1: u8[2, 12, 9, 9] =
+      lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
     %2: u8[2, 12, 4, 4] = aten::max_pool2d(%1, [2, 2])
     %3: f32[2, 7, 4, 4] = lissome::conv_int8(%2, 0.05, 0, @w2, @s2, @b, [1, 1], [0, 0], [1, 1], 1, "none", none)
     %4: f32[2, 112] = aten::reshape(%3, [2, 112])
@@ -269,8 +272,10 @@ TEST_CASE("3x3 convolutions in int8 go through Winograd with the bits of the dir
     parameter @s: f32[64]
     parameter @b: f32[64]
     %0: u8[batch, 32, height, 9] = lissome::quantize(%x, 0.02, 120)
-    %1: u8[batch, 64, height, 9] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s, @b, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
-    %2: u8[batch, 64, height, 9] = lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s, none, [1, 1], [1, 1], [1, 1], 1, "relu", %1, 0.05, 0, 0.1, 3)
+    %1: u8[batch, 64, height, 9] =
+      lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s, @b, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+    %2: u8[batch, 64, height, 9] =
+      lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s, none, [1, 1], [1, 1], [1, 1], 1, "relu", %1, 0.05, 0, 0.1, 3)
     %3: f32[batch, 64, height, 9] = lissome::conv_int8(%2, 0.1, 3, @w2, @s, @b, [1, 1], [1, 1], [1, 1], 1, "none", none)
     return %3
   )",
@@ -421,8 +426,10 @@ TEST_CASE("int8 images, residuals and transposed convolutions agree") {
     parameter @s3: f32[32]
     parameter @b3: f32[32]
     %0: u8[2, 3, 9, 12] = lissome::quantize(%x, 0.02, 120)
-    %1: u8[2, 12, 5, 6] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, none, [2, 2], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
-    %2: u8[2, 12, 5, 6] = lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s1, none, [1, 1], [1, 1], [1, 1], 1, "relu", %1, 0.1, 3, 0.05, 0)
+    %1: u8[2, 12, 5, 6] =
+      lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, none, [2, 2], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+    %2: u8[2, 12, 5, 6] =
+      lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s1, none, [1, 1], [1, 1], [1, 1], 1, "relu", %1, 0.1, 3, 0.05, 0)
     %3: u8[2, 12, 5, 6] = lissome::max_pool2d_u8(%2, [3, 3], [1, 1], [1, 1])
     %4: f32[2, 32, 10, 18] = lissome::conv_transposed_int8(%3, 0.1, 3, @w3, @s3, @b3, "none")
     %5: u8[2, 32, 10, 18] = lissome::conv_transposed_int8_u8(%3, 0.1, 3, @w3, @s3, none, "relu", 0.2, 7)
@@ -470,8 +477,10 @@ TEST_CASE("int8 depthwise convolutions agree, and all over one dimension") {
     parameter @b4: f32[40]
     parameter @w5: i8[40, 40, 1]
     %0: u8[2, 37, 9, 12] = lissome::quantize(%x, 0.02, 120)
-    %1: u8[2, 37, 5, 6] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, @b1, [2, 2], [1, 1], [1, 1], 37, "relu6", none, 0.05, 0)
-    %2: u8[2, 37, 5, 6] = lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s1, none, [1, 1], [2, 2], [1, 1], 37, "relu", %1, 0.05, 0, 0.1, 3)
+    %1: u8[2, 37, 5, 6] =
+      lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, @b1, [2, 2], [1, 1], [1, 1], 37, "relu6", none, 0.05, 0)
+    %2: u8[2, 37, 5, 6] =
+      lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s1, none, [1, 1], [2, 2], [1, 1], 37, "relu", %1, 0.05, 0, 0.1, 3)
     %3: f32[2, 37, 5, 6] = lissome::conv_int8(%2, 0.1, 3, @w1, @s1, none, [1, 1], [1, 1], [1, 1], 37, "none", none)
     %4: u8[2, 5, 30] = lissome::quantize(%line, 0.02, 120)
     %5: f32[2, 5, 30] = lissome::conv_int8(%4, 0.02, 120, @w3, @s3, none, [1], [6], [2], 5, "relu", none)

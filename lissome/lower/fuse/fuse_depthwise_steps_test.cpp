@@ -62,7 +62,8 @@ TEST_CASE("a depthwise convolution and the 1x1 behind it are one step, with both
     parameter @p: f32[24, 40, 1, 1]
     parameter @pb: f32[24]
     %1: f32[batch, 40, 7, 6] = lissome::conv_act(%x, @d, @db, [2, 2], [1, 1], [1, 1], false, [0, 0], 40, "relu6")
-    %2: f32[batch, 24, 7, 6] = lissome::conv_act(%1, @p, @pb, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "silu", residual=%z)
+    %2: f32[batch, 24, 7, 6] =
+      lissome::conv_act(%1, @p, @pb, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "silu", residual=%z)
     return %2
   )",
                                         {{"d", at::randn({40, 1, 3, 3})},
@@ -85,9 +86,11 @@ TEST_CASE("a depthwise convolution and the 1x1 behind it are one step, with both
 
 TEST_CASE("a residual that the depthwise convolution reads too, and one dimension") {
   const Program image = make_pair(R"(
-    %2: f32[1, 8, 12, 12] = lissome::conv_act(%1, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "relu", residual=%x)
+    %2: f32[1, 8, 12, 12] =
+      lissome::conv_act(%1, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "relu", residual=%x)
     %3: f32[1, 8, 12, 12] = aten::convolution(%2, @d, none, [1, 1], [2, 2], [2, 2], false, [0, 0], 8)
-    %4: f32[1, 8, 12, 12] = lissome::conv_act(%3, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%2)
+    %4: f32[1, 8, 12, 12] =
+      lissome::conv_act(%3, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%2)
     return %4
   )",
                                   kPlain);
@@ -121,12 +124,14 @@ TEST_CASE("what others need, and what is no product of pixels, stays apart") {
   )",
        kPlain},
       {R"(
-    %2: f32[1, 8, 12, 12] = lissome::conv_act(%1, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%1)
+    %2: f32[1, 8, 12, 12] =
+      lissome::conv_act(%1, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%1)
     return %2
   )",
        kPlain},
       {R"(
-    %2: f32[1, 8, 12, 12] = lissome::conv_act(%x, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%1)
+    %2: f32[1, 8, 12, 12] =
+      lissome::conv_act(%x, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%1)
     return %2
   )",
        kPlain},

@@ -168,7 +168,8 @@ TEST_CASE("changed plans of a convolutional net are refused or stay inside their
     parameter @fc: f32[10, 20]
     %1: f32[batch, 20, 9, 8] = lissome::conv_act(%x, @c, @b, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu")
     %2: f32[batch, 20, 4, 4] = aten::max_pool2d(%1, [2, 2])
-    %3: f32[batch, 20, 4, 4] = lissome::conv_act(%2, @dw, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 20, "none", residual=%2)
+    %3: f32[batch, 20, 4, 4] =
+      lissome::conv_act(%2, @dw, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 20, "none", residual=%2)
     %4: f32[batch, 20] = aten::mean.dim(%3, [2, 3])
     %5: f32[batch, 10] = aten::linear(%4, @fc)
     %6: f32[batch, 10] = aten::softmax.int(%5, -1)
@@ -223,7 +224,8 @@ TEST_CASE("changed plans of a depthwise convolution joined with a 1x1 are refuse
     parameter @p: f32[12, 20, 1, 1]
     parameter @pb: f32[12]
     %1: f32[batch, 20, 5, 4] = lissome::conv_act(%x, @d, @db, [2, 2], [1, 1], [1, 1], false, [0, 0], 20, "relu6")
-    %2: f32[batch, 12, 5, 4] = lissome::conv_act(%1, @p, @pb, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%z)
+    %2: f32[batch, 12, 5, 4] =
+      lissome::conv_act(%1, @p, @pb, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%z)
     return %2
   )",
                      {{"d", at::randn({20, 1, 3, 3})},
@@ -242,8 +244,10 @@ TEST_CASE("changed plans of int8 layers are refused or stay inside their memory"
     parameter @w3: i8[6, 108]
     parameter @s3: f32[6]
     %0: u8[2, 5, 6, 6] = lissome::quantize(%x, 0.02, 120)
-    %1: u8[2, 12, 6, 6] = lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
-    %d: u8[2, 12, 6, 6] = lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s1, none, [1, 1], [1, 1], [1, 1], 12, "relu", none, 0.05, 0)
+    %1: u8[2, 12, 6, 6] =
+      lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+    %d: u8[2, 12, 6, 6] =
+      lissome::conv_int8_u8(%1, 0.05, 0, @w2, @s1, none, [1, 1], [1, 1], [1, 1], 12, "relu", none, 0.05, 0)
     %2: u8[2, 12, 3, 3] = aten::max_pool2d(%d, [2, 2])
     %3: f32[2, 12, 3, 3] = lissome::dequantize(%2, 0.05, 0)
     %4: f32[2, 108] = aten::reshape(%3, [2, 108])
@@ -264,7 +268,8 @@ TEST_CASE("changed plans of Winograd convolutions of bytes are refused or stay i
     parameter @w: i8[32, 32, 3, 3]
     parameter @s: f32[32]
     %0: u8[1, 32, 7, 6] = lissome::quantize(%x, 0.02, 120)
-    %1: u8[1, 32, 7, 6] = lissome::conv_int8_u8(%0, 0.02, 120, @w, @s, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
+    %1: u8[1, 32, 7, 6] =
+      lissome::conv_int8_u8(%0, 0.02, 120, @w, @s, none, [1, 1], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
     %2: f32[1, 32, 7, 6] = lissome::dequantize(%1, 0.05, 0)
     return %2
   )",
@@ -300,7 +305,8 @@ TEST_CASE("changed plans of recurrent layers are refused or stay inside their me
     parameter @a: f32[20, 6]
     parameter @b: f32[20, 5]
     parameter @c: f32[20]
-    %y: f32[3, 2, 10], %hn: f32[2, 2, 5], %cn: f32[2, 2, 5] = aten::lstm.input(%x, [%h, %h], [@a, @b, @c, @c, @a, @b, @c, @c], true, 1, 0.0, false, true, false)
+    %y: f32[3, 2, 10], %hn: f32[2, 2, 5], %cn: f32[2, 2, 5] =
+      aten::lstm.input(%x, [%h, %h], [@a, @b, @c, @c, @a, @b, @c, @c], true, 1, 0.0, false, true, false)
     %j: f32[3, 4, 10] = aten::cat([%y, %y], 1)
     %t: f32[4, 4, 10] = aten::index.Tensor(%j, [%rows])
     %best: i64[4, 4] = aten::argmax(%t, -1)

@@ -87,13 +87,16 @@ TEST_CASE("a node reads what its kernels read: sizes alone, and masks that are m
     input %var: f32[8]
     %x: f32[n, 8, 8, 8] = aten::exp(%images)
     %c: f32[n, 8, 8, 8] = aten::convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
-    %b: f32[n, 8, 8, 8], %m: f32[8], %r: f32[8], %nm: f32[8], %nv: f32[8] = aten::_native_batch_norm_legit_functional(%c, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
+    %b: f32[n, 8, 8, 8], %m: f32[8], %r: f32[8], %nm: f32[8], %nv: f32[8] =
+      aten::_native_batch_norm_legit_functional(%c, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
     %y: f32[n, 8, 8, 8] = aten::relu(%b)
     %p: f32[n, 8, 4, 4], %i: i64[n, 8, 4, 4] = aten::max_pool2d_with_indices(%y, [2, 2])
     %dy: f32[n, 8, 8, 8] = aten::max_pool2d_with_indices_backward(%p, %y, [2, 2], [2, 2], [0, 0], [1, 1], false, %i)
     %g: f32[n, 8, 8, 8] = aten::threshold_backward(%dy, %y, 0)
-    %dc: f32[n, 8, 8, 8], %dscale: f32[8], %dshift: f32[8] = aten::native_batch_norm_backward(%g, %c, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
-    %dx: f32[n, 8, 8, 8], %none: none, %nothing: none = aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, false, false])
+    %dc: f32[n, 8, 8, 8], %dscale: f32[8], %dshift: f32[8] =
+      aten::native_batch_norm_backward(%g, %c, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
+    %dx: f32[n, 8, 8, 8], %none: none, %nothing: none =
+      aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, false, false])
     return %dx, %dscale, %dshift
   )");
   LowerOptions options;

@@ -65,8 +65,9 @@ int64_t find_tight_memory(const TrainOptions& options) {
 }
 
 bool tells_of_weights(const Trained& trained) {
-  return std::any_of(trained.record.notes.begin(), trained.record.notes.end(),
-                     [](const std::string& note) { return note.find("of them in memory at once") != std::string::npos; });
+  return std::any_of(trained.record.notes.begin(), trained.record.notes.end(), [](const std::string& note) {
+    return note.find("of them in memory at once") != std::string::npos;
+  });
 }
 
 void check_same_bits(const Trained& seen, const Trained& wanted) {

@@ -21,7 +21,8 @@ Program make_program(const std::string& masked, const std::string& returned) {
   input %dy: f32[n, 3, 6, 6]
   %bent: f32[n, 3, 12, 12] = aten::relu(%x)
   %y: f32[n, 3, 6, 6], %indices: i64[n, 3, 6, 6] = aten::max_pool2d_with_indices(%bent, [3, 3], [2, 2], [1, 1])
-  %gradient: f32[n, 3, 12, 12] = aten::max_pool2d_with_indices_backward(%dy, %bent, [3, 3], [2, 2], [1, 1], [1, 1], false, %indices)
+  %gradient: f32[n, 3, 12, 12] =
+    aten::max_pool2d_with_indices_backward(%dy, %bent, [3, 3], [2, 2], [1, 1], [1, 1], false, %indices)
   %dx: f32[n, 3, 12, 12] = aten::threshold_backward(%gradient, )" +
                        masked + R"(, 0)
   %twice: f32[n, 3, 12, 12] = aten::add.Tensor(%dx, %dx)

@@ -24,7 +24,8 @@ constexpr const char* kText = R"(
   %both: f32[2, 32, 32, 32] = aten::cat([%y, %exp], 1)
   %left: f32[2, 16, 32, 32] = aten::slice.Tensor(%both, 1, 0, 16)
   %part: f32[2, 16, 32, 32] = aten::mul.Tensor(%left, %exp)
-  %none: none, %dw: f32[16, 8, 3, 3], %nothing: none = aten::convolution_backward(%part, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [false, true, false])
+  %none: none, %dw: f32[16, 8, 3, 3], %nothing: none =
+    aten::convolution_backward(%part, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [false, true, false])
   return %dw
 )";
 

@@ -34,14 +34,18 @@ constexpr const char* kBlock = R"(
     %x: DTYPE[n, 32, 9, 8] = aten::convolution(%i, %first, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
     %dy: DTYPE[n, 32, 9, 8] = aten::convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
     %c: DTYPE[n, 32, 9, 8] = aten::convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
-    %b: DTYPE[n, 32, 9, 8], %m: f32[32], %r: f32[32], %nm: f32[32], %nv: f32[32] = aten::_native_batch_norm_legit_functional(%c, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
+    %b: DTYPE[n, 32, 9, 8], %m: f32[32], %r: f32[32], %nm: f32[32], %nv: f32[32] =
+      aten::_native_batch_norm_legit_functional(%c, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
     %s: DTYPE[n, 32, 9, 8] = aten::add.Tensor(%b, %x)
     %y: DTYPE[n, 32, 9, 8] = aten::relu(%s)
     %g: DTYPE[n, 32, 9, 8] = aten::threshold_backward(%dy, %x, 0)
-    %dc: DTYPE[n, 32, 9, 8], %dscale: f32[32], %dshift: f32[32] = aten::native_batch_norm_backward(%g, %c, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
-    %dx: DTYPE[n, 32, 9, 8], %dw: DTYPE[32, 32, 3, 3], %none: none = aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, false])
+    %dc: DTYPE[n, 32, 9, 8], %dscale: f32[32], %dshift: f32[32] =
+      aten::native_batch_norm_backward(%g, %c, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
+    %dx: DTYPE[n, 32, 9, 8], %dw: DTYPE[32, 32, 3, 3], %none: none =
+      aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, false])
     %dw32: f32[32, 32, 3, 3] = aten::to.dtype(%dw, f32)
-    %nothing: none, %df: DTYPE[32, 3, 1, 1], %nobody: none = aten::convolution_backward(%dx, %i, %first, [0], [1, 1], [0, 0], [1, 1], false, [0, 0], 1, [false, true, false])
+    %nothing: none, %df: DTYPE[32, 3, 1, 1], %nobody: none =
+      aten::convolution_backward(%dx, %i, %first, [0], [1, 1], [0, 0], [1, 1], false, [0, 0], 1, [false, true, false])
     %df32: f32[32, 3, 1, 1] = aten::to.dtype(%df, f32)
     return %y, %dx, %dw32, %df32, %dscale, %dshift, %nm, %nv
 )";
@@ -76,11 +80,14 @@ TEST_CASE("strided, transposed and flat bf16 convolutions and their gradients st
     %bias: DTYPE[18] = aten::to.dtype(%bias32, DTYPE)
     %biast: DTYPE[7] = aten::to.dtype(%biast32, DTYPE)
     %y: DTYPE[2, 18, 7, 6] = aten::convolution(%x, %w, %bias, [2, 2], [1, 1], [1, 1], false, [0, 0], 1)
-    %dx: DTYPE[2, 12, 13, 11], %dw: DTYPE[18, 12, 3, 3], %db: DTYPE[18] = aten::convolution_backward(%y, %x, %w, [18], [2, 2], [1, 1], [1, 1], false, [0, 0], 1, [true, true, true])
+    %dx: DTYPE[2, 12, 13, 11], %dw: DTYPE[18, 12, 3, 3], %db: DTYPE[18] =
+      aten::convolution_backward(%y, %x, %w, [18], [2, 2], [1, 1], [1, 1], false, [0, 0], 1, [true, true, true])
     %y1: DTYPE[2, 8, 7, 6] = aten::convolution(%x, %w1, none, [2, 2], [0, 0], [1, 1], false, [0, 0], 1)
-    %dx1: DTYPE[2, 12, 13, 11], %dw1: DTYPE[8, 12, 1, 1], %n1: none = aten::convolution_backward(%y1, %x, %w1, [0], [2, 2], [0, 0], [1, 1], false, [0, 0], 1, [true, true, false])
+    %dx1: DTYPE[2, 12, 13, 11], %dw1: DTYPE[8, 12, 1, 1], %n1: none =
+      aten::convolution_backward(%y1, %x, %w1, [0], [2, 2], [0, 0], [1, 1], false, [0, 0], 1, [true, true, false])
     %yt: DTYPE[2, 7, 26, 22] = aten::convolution(%x, %wt, %biast, [2, 2], [0, 0], [1, 1], true, [0, 0], 1)
-    %dxt: DTYPE[2, 12, 13, 11], %dwt: DTYPE[12, 7, 2, 2], %dbt: DTYPE[7] = aten::convolution_backward(%yt, %x, %wt, [7], [2, 2], [0, 0], [1, 1], true, [0, 0], 1, [true, true, true])
+    %dxt: DTYPE[2, 12, 13, 11], %dwt: DTYPE[12, 7, 2, 2], %dbt: DTYPE[7] =
+      aten::convolution_backward(%yt, %x, %wt, [7], [2, 2], [0, 0], [1, 1], true, [0, 0], 1, [true, true, true])
     return %y, %dx, %dw, %db, %dx1, %dw1, %yt, %dxt, %dwt, %dbt
   )",
                    {draw({2, 12, 13, 11}), draw({18, 12, 3, 3}, 0.1), draw({8, 12, 1, 1}), draw({12, 7, 2, 2}, 0.3),
@@ -91,7 +98,8 @@ TEST_CASE("strided, transposed and flat bf16 convolutions and their gradients st
     %x: DTYPE[3, 12, 30] = aten::to.dtype(%x32, DTYPE)
     %w: DTYPE[9, 12, 5] = aten::to.dtype(%w32, DTYPE)
     %y: DTYPE[3, 9, 15] = aten::convolution(%x, %w, none, [2], [2], [1], false, [0], 1)
-    %dx: DTYPE[3, 12, 30], %dw: DTYPE[9, 12, 5], %db: DTYPE[9] = aten::convolution_backward(%y, %x, %w, [9], [2], [2], [1], false, [0], 1, [true, true, true])
+    %dx: DTYPE[3, 12, 30], %dw: DTYPE[9, 12, 5], %db: DTYPE[9] =
+      aten::convolution_backward(%y, %x, %w, [9], [2], [2], [1], false, [0], 1, [true, true, true])
     return %y, %dx, %dw, %db
   )",
                    {draw({3, 12, 30}), draw({9, 12, 5}, 0.2)});
@@ -101,7 +109,8 @@ TEST_CASE("strided, transposed and flat bf16 convolutions and their gradients st
     %x: DTYPE[2, 12, 13, 11] = aten::to.dtype(%x32, DTYPE)
     %w: DTYPE[18, 4, 3, 3] = aten::to.dtype(%w32, DTYPE)
     %y: DTYPE[2, 18, 6, 5] = aten::convolution(%x, %w, none, [2, 2], [1, 1], [2, 2], false, [0, 0], 3)
-    %dx: DTYPE[2, 12, 13, 11], %dw: DTYPE[18, 4, 3, 3], %db: DTYPE[18] = aten::convolution_backward(%y, %x, %w, [18], [2, 2], [1, 1], [2, 2], false, [0, 0], 3, [true, true, true])
+    %dx: DTYPE[2, 12, 13, 11], %dw: DTYPE[18, 4, 3, 3], %db: DTYPE[18] =
+      aten::convolution_backward(%y, %x, %w, [18], [2, 2], [1, 1], [2, 2], false, [0, 0], 3, [true, true, true])
     return %y, %dx, %dw, %db
   )",
                    {draw({2, 12, 13, 11}), draw({18, 4, 3, 3}, 0.2)});
@@ -146,13 +155,16 @@ TEST_CASE("a max pool in bf16, joined images and a loss over channels stay with 
     %dl: f32[n, 5, 9, 8] = aten::nll_loss2d_backward(%one, %l, %labels, none, 1, -100, %total)
     %ds32: f32[n, 5, 9, 8] = aten::_log_softmax_backward_data(%dl, %l, 1, f32)
     %ds: DTYPE[n, 5, 9, 8] = aten::to.dtype(%ds32, DTYPE)
-    %dj: DTYPE[n, 32, 9, 8], %dh: DTYPE[5, 32, 1, 1], %none: none = aten::convolution_backward(%ds, %j, %head, [0], [1, 1], [0, 0], [1, 1], false, [0, 0], 1, [true, true, false])
+    %dj: DTYPE[n, 32, 9, 8], %dh: DTYPE[5, 32, 1, 1], %none: none =
+      aten::convolution_backward(%ds, %j, %head, [0], [1, 1], [0, 0], [1, 1], false, [0, 0], 1, [true, true, false])
     %dp: DTYPE[n, 16, 9, 8] = aten::slice.Tensor(%dj, 1, 0, 16)
     %dr: DTYPE[n, 16, 9, 8] = aten::slice.Tensor(%dj, 1, 16, 32)
     %dt: DTYPE[n, 16, 9, 8] = aten::threshold_backward(%dr, %r, 0)
     %da: DTYPE[n, 16, 9, 8] = aten::add.Tensor(%dp, %dt)
-    %dc: DTYPE[n, 16, 17, 16] = aten::max_pool2d_with_indices_backward(%da, %c, [3, 3], [2, 2], [1, 1], [1, 1], false, %i)
-    %nothing: none, %dw: DTYPE[16, 3, 3, 3], %nobody: none = aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [false, true, false])
+    %dc: DTYPE[n, 16, 17, 16] =
+      aten::max_pool2d_with_indices_backward(%da, %c, [3, 3], [2, 2], [1, 1], [1, 1], false, %i)
+    %nothing: none, %dw: DTYPE[16, 3, 3, 3], %nobody: none =
+      aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [false, true, false])
     return %l, %loss, %dh, %dc, %dw
   )",
       {draw({3, 3, 17, 16}), draw({16, 3, 3, 3}, 0.2), draw({5, 32, 1, 1}, 0.2), at::randint(5, {3, 9, 8})});

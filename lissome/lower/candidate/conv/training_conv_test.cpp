@@ -34,12 +34,15 @@ constexpr const char* kBlock = R"(
     %x: f32[n, 20, 9, 8] = aten::convolution(%images, %first, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
     %dy: f32[n, 20, 9, 8] = aten::convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
     %c: f32[n, 20, 9, 8] = aten::convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
-    %b: f32[n, 20, 9, 8], %m: f32[20], %r: f32[20], %nm: f32[20], %nv: f32[20] = aten::_native_batch_norm_legit_functional(%c, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
+    %b: f32[n, 20, 9, 8], %m: f32[20], %r: f32[20], %nm: f32[20], %nv: f32[20] =
+      aten::_native_batch_norm_legit_functional(%c, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
     %s: f32[n, 20, 9, 8] = aten::add.Tensor(%b, %x)
     %y: f32[n, 20, 9, 8] = aten::relu(%s)
     %g: f32[n, 20, 9, 8] = aten::threshold_backward(%dy, %y, 0)
-    %dc: f32[n, 20, 9, 8], %dscale: f32[20], %dshift: f32[20] = aten::native_batch_norm_backward(%g, %c, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
-    %dx: f32[n, 20, 9, 8], %dw: f32[20, 20, 3, 3], %none: none = aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, false])
+    %dc: f32[n, 20, 9, 8], %dscale: f32[20], %dshift: f32[20] =
+      aten::native_batch_norm_backward(%g, %c, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
+    %dx: f32[n, 20, 9, 8], %dw: f32[20, 20, 3, 3], %none: none =
+      aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, false])
     return %y, %dx, %dw, %dscale, %dshift, %nm, %nv
 )";
 
@@ -66,13 +69,16 @@ constexpr const char* kPlainNorm = R"(
     input %mean: f32[20]
     input %var: f32[20]
     %c: f32[n, 20, 9, 8] = aten::convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
-    %b: f32[n, 20, 9, 8], %m: f32[20], %r: f32[20], %nm: f32[20], %nv: f32[20] = aten::_native_batch_norm_legit_functional(%c, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
+    %b: f32[n, 20, 9, 8], %m: f32[20], %r: f32[20], %nm: f32[20], %nv: f32[20] =
+      aten::_native_batch_norm_legit_functional(%c, %scale, %shift, %mean, %var, true, 0.1, 1e-05)
     %y: f32[n, 20, 9, 8] = aten::relu(%b)
     %dy: f32[n, 20, 9, 8] = aten::convolution(%y, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
     %again: f32[n, 20, 9, 8] = aten::convolution(%x, WEIGHT, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
     %g: f32[n, 20, 9, 8] = aten::threshold_backward(%dy, %y, 0)
-    %dc: f32[n, 20, 9, 8], %dscale: f32[20], %dshift: f32[20] = aten::native_batch_norm_backward(%g, %again, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
-    %dw0: none, %dw: f32[20, 20, 3, 3], %none: none = aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [false, true, false])
+    %dc: f32[n, 20, 9, 8], %dscale: f32[20], %dshift: f32[20] =
+      aten::native_batch_norm_backward(%g, %again, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
+    %dw0: none, %dw: f32[20, 20, 3, 3], %none: none =
+      aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [false, true, false])
     return %dw, %dscale, %dshift, %nm, %nv
 )";
 
@@ -112,11 +118,14 @@ TEST_CASE("strided, grouped, dilated and transposed convolutions and their gradi
     input %bias: f32[18]
     input %biast: f32[7]
     %y: f32[2, 18, 7, 6] = aten::convolution(%x, %w, %bias, [2, 2], [1, 1], [1, 1], false, [0, 0], 1)
-    %dx: f32[2, 12, 13, 11], %dw: f32[18, 12, 3, 3], %db: f32[18] = aten::convolution_backward(%y, %x, %w, [18], [2, 2], [1, 1], [1, 1], false, [0, 0], 1, [true, true, true])
+    %dx: f32[2, 12, 13, 11], %dw: f32[18, 12, 3, 3], %db: f32[18] =
+      aten::convolution_backward(%y, %x, %w, [18], [2, 2], [1, 1], [1, 1], false, [0, 0], 1, [true, true, true])
     %y1: f32[2, 8, 7, 6] = aten::convolution(%x, %w1, none, [2, 2], [0, 0], [1, 1], false, [0, 0], 1)
-    %dx1: f32[2, 12, 13, 11], %dw1: f32[8, 12, 1, 1], %n1: none = aten::convolution_backward(%y1, %x, %w1, [0], [2, 2], [0, 0], [1, 1], false, [0, 0], 1, [true, true, false])
+    %dx1: f32[2, 12, 13, 11], %dw1: f32[8, 12, 1, 1], %n1: none =
+      aten::convolution_backward(%y1, %x, %w1, [0], [2, 2], [0, 0], [1, 1], false, [0, 0], 1, [true, true, false])
     %yt: f32[2, 7, 26, 22] = aten::convolution(%x, %wt, %biast, [2, 2], [0, 0], [1, 1], true, [0, 0], 1)
-    %dxt: f32[2, 12, 13, 11], %dwt: f32[12, 7, 2, 2], %dbt: f32[7] = aten::convolution_backward(%yt, %x, %wt, [7], [2, 2], [0, 0], [1, 1], true, [0, 0], 1, [true, true, true])
+    %dxt: f32[2, 12, 13, 11], %dwt: f32[12, 7, 2, 2], %dbt: f32[7] =
+      aten::convolution_backward(%yt, %x, %wt, [7], [2, 2], [0, 0], [1, 1], true, [0, 0], 1, [true, true, true])
     return %y, %dx, %dw, %db, %dx1, %dw1, %yt, %dxt, %dwt, %dbt
   )",
                 {},
@@ -126,7 +135,8 @@ TEST_CASE("strided, grouped, dilated and transposed convolutions and their gradi
     input %x: f32[3, 12, 30]
     input %w: f32[9, 4, 5]
     %y: f32[3, 9, 26] = aten::convolution(%x, %w, none, [1], [2], [2], false, [0], 3)
-    %dx: f32[3, 12, 30], %dw: f32[9, 4, 5], %db: f32[9] = aten::convolution_backward(%y, %x, %w, [9], [1], [2], [2], false, [0], 3, [true, true, true])
+    %dx: f32[3, 12, 30], %dw: f32[9, 4, 5], %db: f32[9] =
+      aten::convolution_backward(%y, %x, %w, [9], [1], [2], [2], false, [0], 3, [true, true, true])
     return %y, %dx, %dw, %db
   )",
                 {}, {at::randn({3, 12, 30}), at::randn({9, 4, 5})});
@@ -134,7 +144,8 @@ TEST_CASE("strided, grouped, dilated and transposed convolutions and their gradi
     input %x: f32[2, 12, 13, 11]
     input %w: f32[18, 4, 3, 3]
     %y: f32[2, 18, 6, 5] = aten::convolution(%x, %w, none, [2, 2], [1, 1], [2, 2], false, [0, 0], 3)
-    %dx: f32[2, 12, 13, 11], %dw: f32[18, 4, 3, 3], %db: f32[18] = aten::convolution_backward(%y, %x, %w, [18], [2, 2], [1, 1], [2, 2], false, [0, 0], 3, [true, true, true])
+    %dx: f32[2, 12, 13, 11], %dw: f32[18, 4, 3, 3], %db: f32[18] =
+      aten::convolution_backward(%y, %x, %w, [18], [2, 2], [1, 1], [2, 2], false, [0, 0], 3, [true, true, true])
     return %y, %dx, %dw, %db
   )",
                 {}, {at::randn({2, 12, 13, 11}), at::randn({18, 4, 3, 3})});
@@ -149,7 +160,8 @@ TEST_CASE("the first layer's gradient, a max pool's and a norm of rows stay with
     %c: f32[n, 16, 17, 16] = aten::convolution(%x, %w, none, [2, 2], [3, 3], [1, 1], false, [0, 0], 1)
     %p: f32[n, 16, 9, 8], %i: i64[n, 16, 9, 8] = aten::max_pool2d_with_indices(%c, [3, 3], [2, 2], [1, 1])
     %dc: f32[n, 16, 17, 16] = aten::max_pool2d_with_indices_backward(%d, %c, [3, 3], [2, 2], [1, 1], [1, 1], false, %i)
-    %none: none, %dw: f32[16, 3, 7, 7], %nothing: none = aten::convolution_backward(%dc, %x, %w, [0], [2, 2], [3, 3], [1, 1], false, [0, 0], 1, [false, true, false])
+    %none: none, %dw: f32[16, 3, 7, 7], %nothing: none =
+      aten::convolution_backward(%dc, %x, %w, [0], [2, 2], [3, 3], [1, 1], false, [0, 0], 1, [false, true, false])
     return %p, %dc, %dw
   )",
                 {}, {at::randn({3, 3, 33, 32}), at::randn({16, 3, 7, 7}), at::randn({3, 16, 9, 8})});
@@ -160,8 +172,10 @@ TEST_CASE("the first layer's gradient, a max pool's and a norm of rows stay with
     input %mean: f32[40]
     input %var: f32[40]
     input %dy: f32[n, 40]
-    %y: f32[n, 40], %m: f32[40], %r: f32[40], %nm: f32[40], %nv: f32[40] = aten::_native_batch_norm_legit_functional(%x, %scale, none, %mean, %var, true, 0.3, 0.001)
-    %dx: f32[n, 40], %dscale: f32[40], %dshift: f32[40] = aten::native_batch_norm_backward(%dy, %x, %scale, %mean, %var, %m, %r, true, 0.001, [true, true, true])
+    %y: f32[n, 40], %m: f32[40], %r: f32[40], %nm: f32[40], %nv: f32[40] =
+      aten::_native_batch_norm_legit_functional(%x, %scale, none, %mean, %var, true, 0.3, 0.001)
+    %dx: f32[n, 40], %dscale: f32[40], %dshift: f32[40] =
+      aten::native_batch_norm_backward(%dy, %x, %scale, %mean, %var, %m, %r, true, 0.001, [true, true, true])
     return %y, %dx, %dscale, %dshift, %nm, %nv
   )",
                 {}, {at::randn({50, 40}), at::randn({40}), at::randn({40}), at::rand({40}), at::randn({50, 40})});
@@ -196,10 +210,12 @@ TEST_CASE("a norm's gradient gathers that of max pooling, which is never made") 
     input %mean: f32[16]
     input %var: f32[16]
     input %d: f32[n, 16, 9, 8]
-    %b: f32[n, 16, 17, 16], %m: f32[16], %r: f32[16], %nm: f32[16], %nv: f32[16] = aten::_native_batch_norm_legit_functional(%x, %scale, none, %mean, %var, true, 0.1, 1e-05)
+    %b: f32[n, 16, 17, 16], %m: f32[16], %r: f32[16], %nm: f32[16], %nv: f32[16] =
+      aten::_native_batch_norm_legit_functional(%x, %scale, none, %mean, %var, true, 0.1, 1e-05)
     %p: f32[n, 16, 9, 8], %i: i64[n, 16, 9, 8] = aten::max_pool2d_with_indices(%b, [3, 3], [2, 2], [1, 1])
     %db: f32[n, 16, 17, 16] = aten::max_pool2d_with_indices_backward(%d, %b, [3, 3], [2, 2], [1, 1], [1, 1], false, %i)
-    %dx: f32[n, 16, 17, 16], %dscale: f32[16], %dshift: f32[16] = aten::native_batch_norm_backward(%db, %x, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
+    %dx: f32[n, 16, 17, 16], %dscale: f32[16], %dshift: f32[16] =
+      aten::native_batch_norm_backward(%db, %x, %scale, %mean, %var, %m, %r, true, 1e-05, [true, true, true])
     return %p, %dx, %dscale, %nm, %nv)";
   const std::vector<c10::IValue> inputs = {at::randn({3, 16, 17, 16}), at::randn({16}), at::randn({16}), at::rand({16}),
                                            at::randn({3, 16, 9, 8})};

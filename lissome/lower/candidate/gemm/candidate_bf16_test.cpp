@@ -65,20 +65,26 @@ constexpr const char* kImages = R"(
     parameter @spread.weight: DTYPE[40, 8, 3, 4]
     parameter @apart.weight: DTYPE[32, 1, 4, 4]
     %h: DTYPE[batch, 3, 19, 17] = aten::to.dtype(%x, DTYPE)
-    %1: DTYPE[batch, 32, 19, 17] = lissome::conv_act(%h, @stem.weight, @stem.bias, [1, 1], [2, 2], [1, 1], false, [0, 0], 1, "silu")
+    %1: DTYPE[batch, 32, 19, 17] =
+      lissome::conv_act(%h, @stem.weight, @stem.bias, [1, 1], [2, 2], [1, 1], false, [0, 0], 1, "silu")
     %2: DTYPE[batch, 40, 10, 9] = aten::convolution(%1, @half.weight, none, [2, 2], [1, 1], [1, 1], false, [0, 0], 1)
-    %3: DTYPE[batch, 40, 10, 9] = lissome::conv_act(%2, @same.weight, none, [1, 1], [2, 2], [2, 2], false, [0, 0], 1, "relu", %2)
+    %3: DTYPE[batch, 40, 10, 9] =
+      lissome::conv_act(%2, @same.weight, none, [1, 1], [2, 2], [2, 2], false, [0, 0], 1, "relu", %2)
     %4: DTYPE[batch, 40, 10, 9] = aten::convolution(%3, @group.weight, none, [1, 1], [0, 1], [1, 1], false, [0, 0], 4)
-    %each: DTYPE[batch, 40, 10, 9] = lissome::conv_act(%4, @each.weight, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 40, "relu", %4)
-    %5: DTYPE[batch, 32, 19, 17] = aten::convolution(%each, @up.weight, @up.bias, [2, 2], [1, 1], [1, 1], true, [0, 0], 1)
+    %each: DTYPE[batch, 40, 10, 9] =
+      lissome::conv_act(%4, @each.weight, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 40, "relu", %4)
+    %5: DTYPE[batch, 32, 19, 17] =
+      aten::convolution(%each, @up.weight, @up.bias, [2, 2], [1, 1], [1, 1], true, [0, 0], 1)
     %6: DTYPE[batch, 32, 19, 17] = aten::add.Tensor(%5, %m)
     %7: DTYPE[batch, 64, 19, 17] = aten::cat([%6, %1], 1)
     %8: DTYPE[batch, 64, 9, 8] = aten::max_pool2d(%7, [2, 2])
     %9: DTYPE[batch, 64, 4, 4] = aten::avg_pool2d(%8, [2, 2])
     %10: DTYPE[batch, 64, 1, 1] = aten::adaptive_avg_pool2d(%9, [1, 1])
     %11: f32[batch, 64, 1, 1] = aten::to.dtype(%10, f32)
-    %spread: DTYPE[batch, 32, 30, 19] = lissome::conv_act(%each, @spread.weight, @up.bias, [3, 2], [1, 2], [2, 2], true, [0, 0], 4, "relu")
-    %apart: DTYPE[batch, 32, 60, 38] = lissome::conv_act(%spread, @apart.weight, none, [2, 2], [1, 1], [1, 1], true, [0, 0], 32, "silu")
+    %spread: DTYPE[batch, 32, 30, 19] =
+      lissome::conv_act(%each, @spread.weight, @up.bias, [3, 2], [1, 2], [2, 2], true, [0, 0], 4, "relu")
+    %apart: DTYPE[batch, 32, 60, 38] =
+      lissome::conv_act(%spread, @apart.weight, none, [2, 2], [1, 1], [1, 1], true, [0, 0], 32, "silu")
     return %11, %apart
 )";
 
@@ -163,7 +169,8 @@ TEST_CASE("bf16 convolutions through Winograd are as near to f32 as PyTorch's ow
     parameter @c2: DTYPE[40, 40, 3, 3]
     %h: DTYPE[batch, 24, 13, 11] = aten::to.dtype(%x, DTYPE)
     %1: DTYPE[batch, 40, 13, 11] = lissome::conv_act(%h, @c1, @b1, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "silu")
-    %2: DTYPE[batch, 40, 13, 11] = lissome::conv_act(%1, @c2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu", residual=%1)
+    %2: DTYPE[batch, 40, 13, 11] =
+      lissome::conv_act(%1, @c2, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu", residual=%1)
     %3: DTYPE[batch, 40, 13, 11] = aten::add.Tensor(%2, %m)
     %4: f32[batch, 40, 13, 11] = aten::to.dtype(%1, f32)
     return %4, %3

@@ -49,8 +49,10 @@ TEST_CASE("attention in bf16 with the logarithms of its sums, and its gradient")
     %dy: DTYPE[2, 3, n, 40] = aten::to.dtype(%dy32, DTYPE)
     %query: DTYPE[2, 3, n, 40] = aten::transpose.int(%q, 1, 2)
     %key: DTYPE[2, 3, n, 40] = aten::transpose.int(%k, 1, 2)
-    %y: DTYPE[2, 3, n, 40], %sums: f32[2, 3, n] = aten::_scaled_dot_product_flash_attention_for_cpu(%query, %key, %v, is_causal=CAUSAL)
-    %dq: DTYPE[2, 3, n, 40], %dk: DTYPE[2, 3, n, 40], %dv: DTYPE[2, 3, n, 40] = aten::_scaled_dot_product_flash_attention_for_cpu_backward(%dy, %query, %key, %v, %y, %sums, 0.0, CAUSAL)
+    %y: DTYPE[2, 3, n, 40], %sums: f32[2, 3, n] =
+      aten::_scaled_dot_product_flash_attention_for_cpu(%query, %key, %v, is_causal=CAUSAL)
+    %dq: DTYPE[2, 3, n, 40], %dk: DTYPE[2, 3, n, 40], %dv: DTYPE[2, 3, n, 40] =
+      aten::_scaled_dot_product_flash_attention_for_cpu_backward(%dy, %query, %key, %v, %y, %sums, 0.0, CAUSAL)
     return %y, %sums, %dq, %dk, %dv
   )";
   for (const std::string causal : {"true", "false"}) {

@@ -42,7 +42,8 @@ TEST_CASE("layer norm with what its gradient reads, and the gradient") {
     input %b: f32[24]
     input %dy: f32[n, 3, 24]
     %y: f32[n, 3, 24], %mean: f32[n, 3, 1], %factor: f32[n, 3, 1] = aten::native_layer_norm(%x, [24], %w, %b, 1e-05)
-    %dx: f32[n, 3, 24], %dw: f32[24], %db: f32[24] = aten::native_layer_norm_backward(%dy, %x, [24], %mean, %factor, %w, %b, [true, true, true])
+    %dx: f32[n, 3, 24], %dw: f32[24], %db: f32[24] =
+      aten::native_layer_norm_backward(%dy, %x, [24], %mean, %factor, %w, %b, [true, true, true])
     return %y, %mean, %factor, %dx, %dw, %db
   )",
                   {}, {at::randn({length, 3, 24}), at::randn({24}), at::randn({24}), at::randn({length, 3, 24})});
@@ -76,8 +77,10 @@ TEST_CASE("attention with the logarithms of its sums, and its gradient") {
     input %dy: f32[2, 3, n, 20]
     %query: f32[2, 3, n, 20] = aten::transpose.int(%q, 1, 2)
     %key: f32[2, 3, n, 20] = aten::transpose.int(%k, 1, 2)
-    %y: f32[2, 3, n, 20], %sums: f32[2, 3, n] = aten::_scaled_dot_product_flash_attention_for_cpu(%query, %key, %v, is_causal=CAUSAL)
-    %dq: f32[2, 3, n, 20], %dk: f32[2, 3, n, 20], %dv: f32[2, 3, n, 20] = aten::_scaled_dot_product_flash_attention_for_cpu_backward(%dy, %query, %key, %v, %y, %sums, 0.0, CAUSAL)
+    %y: f32[2, 3, n, 20], %sums: f32[2, 3, n] =
+      aten::_scaled_dot_product_flash_attention_for_cpu(%query, %key, %v, is_causal=CAUSAL)
+    %dq: f32[2, 3, n, 20], %dk: f32[2, 3, n, 20], %dv: f32[2, 3, n, 20] =
+      aten::_scaled_dot_product_flash_attention_for_cpu_backward(%dy, %query, %key, %v, %y, %sums, 0.0, CAUSAL)
     return %y, %dq, %dk, %dv
   )";
   for (const std::string causal : {"true", "false"}) {

@@ -35,17 +35,17 @@ struct AttentionGradientValues : AttentionValues {
 //     %dv: f32[{b}, {heads}, {rows}, {size}] =
 //     aten::_scaled_dot_product_flash_attention_for_cpu_backward(%dy, %q, %k, %v, %y, %sums, 0.0, true)
 //   return %y, %dq, %dk, %dv
-// Case, heads = 1..3 (8), queries = 1..20 (128), keys = 2..37 (128), size = 1..40 (64):
+// Case, heads = 1..5 (8), queries = 1..20 (128), keys = 2..37 (128), size = 1..40 (64):
 //   # A mask that is added.
-//   input %q: f32[2, {heads}, {queries}, {size}]
-//   input %k: f32[2, {heads}, {keys}, {size}]
-//   input %v: f32[2, {heads}, {keys}, {size}]
-//   input %mask: f32[2, 1, {queries}, {keys}]
-//   input %dy: f32[2, {heads}, {queries}, {size}]
-//   %y: f32[2, {heads}, {queries}, {size}], %sums: f32[2, {heads}, {queries}] =
+//   input %q: f32[3, {heads}, {queries}, {size}]
+//   input %k: f32[3, {heads}, {keys}, {size}]
+//   input %v: f32[3, {heads}, {keys}, {size}]
+//   input %mask: f32[3, {heads}, {queries}, {keys}]
+//   input %dy: f32[3, {heads}, {queries}, {size}]
+//   %y: f32[3, {heads}, {queries}, {size}], %sums: f32[3, {heads}, {queries}] =
 //     aten::_scaled_dot_product_flash_attention_for_cpu(%q, %k, %v, attn_mask=%mask)
-//   %dq: f32[2, {heads}, {queries}, {size}], %dk: f32[2, {heads}, {keys}, {size}],
-//     %dv: f32[2, {heads}, {keys}, {size}] =
+//   %dq: f32[3, {heads}, {queries}, {size}], %dk: f32[3, {heads}, {keys}, {size}],
+//     %dv: f32[3, {heads}, {keys}, {size}] =
 //     aten::_scaled_dot_product_flash_attention_for_cpu_backward(
 //     %dy, %q, %k, %v, %y, %sums, 0.0, false, attn_mask=%mask)
 //   return %y, %dq, %dk, %dv

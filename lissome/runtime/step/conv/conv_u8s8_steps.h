@@ -93,16 +93,15 @@ struct WinogradU8S8Step : BorderedConvU8S8Values {
 };
 
 // A window a channel.
-// Case, n = 1..2 (1), c = 2..70 (96), h = 1..9 (28), w = 1..8 (28):
-//   input %x: f32[{n}, {c}, {h}, {w}]
+// Case, n = 1..2 (1), c = 2..70 (96), h = 1..9 (56), w = 1..8 (56):
+//   # A residual, and a result in u8.
+//   input %x: u8[{n}, {c}, {h}, {w}]
 //   parameter @w2: i8[{c}, 1, 3, 3]
 //   parameter @s1: f32[{c}]
 //   parameter @b1: f32[{c}]
-//   %0: u8[{n}, {c}, {h}, {w}] = lissome::quantize(%x, 0.02, 120)
 //   %1: u8[{n}, {c}, {h}, {w}] = lissome::conv_int8_u8(
-//     %0, 0.02, 120, @w2, @s1, @b1, [1, 1], [1, 1], [1, 1], {c}, "relu", %0, 0.05, 0, 0.1, 3)
-//   %3: f32[{n}, {c}, {h}, {w}] = lissome::dequantize(%1, 0.05, 0)
-//   return %3
+//     %x, 0.02, 120, @w2, @s1, @b1, [1, 1], [1, 1], [1, 1], {c}, "relu", %x, 0.05, 0, 0.1, 3)
+//   return %1
 // Case, n = 1..2 (1), c = 2..70 (96), h = 2..9 (56), w = 2..8 (56):
 //   # A stride, and a result in f32.
 //   input %x: u8[{n}, {c}, {h}, {w}]

@@ -111,10 +111,11 @@ struct FirstActivationFields : ActivationFields {
 //   input %x: f32[{n}, {c}, {h}, {w}]
 //   parameter @d: f32[{c}, 1, 3, 3]
 //   parameter @p: f32[{k}, {c}, 1, 1]
+//   parameter @pb: f32[{k}]
 //   %1: f32[{n}, {c}, {h}, {w}] =
 //     aten::convolution(%x, @d, none, [1, 1], [1, 1], [1, 1], false, [0, 0], {c})
 //   %2: f32[{n}, {k}, {h}, {w}] =
-//     lissome::conv_act(%1, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "relu")
+//     lissome::conv_act(%1, @p, @pb, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "relu")
 //   return %2
 struct SeparableF32Step {
   static constexpr std::string_view kKernel = "separable_f32";

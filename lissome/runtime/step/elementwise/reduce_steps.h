@@ -10,9 +10,9 @@ bool is_reduction(std::string_view word);
 // sum, mean, norm (the root of the sum of squares), maximum or minimum over `count` dimensions of x from `first` on;
 // y has as many elements as the others leave. x is dense in row order; with `channels_last` it is an image, channels
 // last, and the dimensions are all of its height and width. y is of the dtype of x; sums are in f32.
-// Case, n = 1..5 (64), rows = 1..9 (64), columns = 1..40 (768):
-//   input %x: f32[{n}, {rows}, {columns}]
-//   %y: f32[{n}, {columns}] = aten::mean.dim(%x, [1])
+// Case, n = 1..5 (16), c = 1..9 (64), h = 1..7 (56), w = 1..20 (56):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %y: f32[{n}, {h}, {w}] = aten::mean.dim(%x, [1])
 //   return %y
 // Case, n = 1..5 (64), rows = 1..9 (64), columns = 1..70 (768):
 //   input %x: f32[{n}, {rows}, {columns}]

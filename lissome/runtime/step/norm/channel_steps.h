@@ -13,21 +13,18 @@ inline constexpr DtypeSet kRowDtypes = {Dtype::f32, Dtype::bf16};
 // of dy * (x - mean), the latter 0 without x. Where `mask`, or mask_scale * mask + mask_shift where these are given, is
 // not above zero, dy counts as 0. x, dy and mask are [batch, channels, ...]. With `indices`, which max_pool_indices
 // made, dy is the gradient of what was max pooled behind x, and `window` is that of the pooling.
-// Case, n = 1..3 (4), c = 1..40 (64), h = 3..7 (28), w = 2..6 (28):
-//   # Behind ReLU: the batch norm's gradient reads its mask.
-//   input %x: f32[{n}, {c}, {h}, {w}]
-//   input %y: f32[{n}, {c}, {h}, {w}]
-//   input %dy: f32[{n}, {c}, {h}, {w}]
+// Case, rows = 6..40 (6272), c = 1..40 (64):
+//   # Of rows, behind ReLU: the gradient of the batch norm reads its mask.
+//   input %x: f32[{rows}, {c}]
+//   input %y: f32[{rows}, {c}]
+//   input %dy: f32[{rows}, {c}]
 //   input %scale: f32[{c}]
 //   input %mean: f32[{c}]
 //   input %var: f32[{c}]
 //   input %var2: f32[{c}]
-//   %x1: f32[{n}, {c}, {h}, {w}] = aten::max_pool2d(%x, [1, 1])
-//   %y1: f32[{n}, {c}, {h}, {w}] = aten::max_pool2d(%y, [1, 1])
-//   %dy1: f32[{n}, {c}, {h}, {w}] = aten::max_pool2d(%dy, [1, 1])
-//   %g: f32[{n}, {c}, {h}, {w}] = aten::threshold_backward(%dy1, %y1, 0)
-//   %dx: f32[{n}, {c}, {h}, {w}], %dscale: f32[{c}], %dshift: f32[{c}] = aten::native_batch_norm_backward(
-//     %g, %x1, %scale, %mean, %var, %mean, %var2, true, 1e-05, [true, true, true])
+//   %g: f32[{rows}, {c}] = aten::threshold_backward(%dy, %y, 0)
+//   %dx: f32[{rows}, {c}], %dscale: f32[{c}], %dshift: f32[{c}] = aten::native_batch_norm_backward(
+//     %g, %x, %scale, %mean, %var, %mean, %var2, true, 1e-05, [true, true, true])
 //   return %dx, %dscale, %dshift
 // Case, n = 1..3 (4), c = 1..40 (64), h = 3..9 (28), w = 3..8 (28), oh = (h-1)//2+1, ow = (w-1)//2+1:
 //   # The gradient of a batch norm that reads the indices of a max pool behind it.
@@ -67,12 +64,13 @@ struct ChannelSumsStep {
 
 // total [channels]: the first sums of all blocks added up, as a vector of f32.
 // Case, n = 1..3 (8), c = 1..9 (16), k = 1..40 (64), h = 1..7 (28), w = 1..6 (28):
+//   # The gradient of a bias, behind that of the weight.
 //   input %x: f32[{n}, {c}, {h}, {w}]
 //   input %w: f32[{k}, {c}, 1, 1]
 //   input %dy: f32[{n}, {k}, {h}, {w}]
-//   %dx: none, %dw: none, %db: f32[{k}] = aten::convolution_backward(
-//     %dy, %x, %w, [{k}], [1, 1], [0, 0], [1, 1], false, [0, 0], 1, [false, false, true])
-//   return %db
+//   %dx: none, %dw: f32[{k}, {c}, 1, 1], %db: f32[{k}] = aten::convolution_backward(
+//     %dy, %x, %w, [{k}], [1, 1], [0, 0], [1, 1], false, [0, 0], 1, [false, true, true])
+//   return %dw, %db
 struct ChannelTotalsStep {
   static constexpr std::string_view kKernel = "channel_totals";
   Operand sums;

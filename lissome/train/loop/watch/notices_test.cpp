@@ -37,7 +37,7 @@ TEST_CASE("samples that fill no batch are told before the first step") {
   CHECK(list_line_notices("1..64", 7).empty());
   CHECK(list_line_notices("8", 7).find("fixed batch size of 8") != std::string::npos);
   CHECK(list_line_notices("8", 8).empty());
-  CHECK(list_line_notices("4..64", 13).find("so the last 1 of each epoch") != std::string::npos);
+  CHECK(list_line_notices("3..64", 19).find("so the last 2 of each epoch") != std::string::npos);
 }
 
 TEST_CASE("a memory record holds the peak of a step and what lies beside it") {
