@@ -118,6 +118,20 @@ bool is_pad_fill(std::string_view word);
 //   %p: f32[{n}, {c}, {h}, {w}] = aten::max_pool2d(%x, [2, 2])
 //   %around: f32[{n}, {c}, {h+2}, {w+2}] = aten::constant_pad_nd(%p, [1, 1, 1, 1])
 //   return %around
+// Case, n = 1..3 (1), h = 5..9 (56), w = 5..9 (56), c = 1..20 (96), s = 1..4 (3):
+//   # Windows that are shifted.
+//   input %x: f32[{n}, {h}, {w}, {c}]
+//   %y: f32[{n}, {h}, {w}, {c}] = aten::roll(%x, [-{s}, -{s}], [1, 2])
+//   return %y
+// Case, n = 1..3 (8), c = 1..20 (64), h = 5..9 (56), w = 5..9 (56):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %y: f32[{n}, {c}, {h+4}, {w+3}] = aten::pad(%x, [2, 1, 1, 3], "reflect")
+//   return %y
+// Case, c = 1..20 (64), h = 5..9 (56), w = 5..9 (56):
+//   input %x: f32[2, {c}, {h}, {w}]
+//   %around: f32[2, {c}, {h+2}, {w+5}] = aten::replication_pad2d(%x, [2, 3, 1, 1])
+//   %y: f32[2, {c}, {h+2}, {w+5}] = aten::roll(%around, [{h}, 1], [-1, 1])
+//   return %y
 struct PadStep {
   static constexpr std::string_view kKernel = "pad";
   Operand x;

@@ -30,6 +30,16 @@ namespace lissome {
 //   input %x: f32[{n}, {c}, {w}]
 //   %y: f32[{n}, {c}, {w-4}] = aten::max_pool1d(%x, [3], [1], [0], [2])
 //   return %y
+// Case, n = 1..3 (4), c = 1..40 (64), h = 1..12 (57), w = 1..12 (61), a = 1..7 (7), b = 1..7 (9):
+//   # Windows that share x out.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %y: f32[{n}, {c}, {a}, {b}], %i: i64[{n}, {c}, {a}, {b}] = aten::adaptive_max_pool2d(%x, [{a}, {b}])
+//   return %y
+// Case, n = 1..3 (4), c = 1..40 (64), h = 2..12 (57), w = 1..12 (61), a = 2..7 (7), b = 1..7 (9):
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   %wide: bf16[{n}, {c}, {h}, {w}] = aten::to.dtype(%x, bf16)
+//   %y: bf16[{n}, {c}, {a}, {b}] = aten::adaptive_avg_pool2d(%wide, [{a}, {b}])
+//   return %y
 struct PoolStep {
   static constexpr std::string_view kKernel = "pool";
   Operand x;
