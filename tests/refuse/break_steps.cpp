@@ -59,6 +59,7 @@ const FitRow kFits[] = {
     {" reduce ", " x ", {2, 3}, Fit::any},
     {" view ", " measured ", {0, 1}, Fit::any},
     {" gather ", " x ", {0, 1}, Fit::any},
+    {" topk ", " x ", {1, 2}, Fit::any},
     {" gather_rows embedding_gradient ", " table ", {0}, Fit::any},
     {" nll_loss ", " logarithms ", {1}, Fit::any},
     {" offload ", " x ", {0, 1}, Fit::any},

@@ -88,7 +88,7 @@ void check_exponent(IValues arguments) {
 void check_degree(IValues arguments) {
   constexpr double kMost = 4096;
   const c10::IValue& degree = arguments[1];
-  const bool fits = degree.isTensor() ? degree.toTensor().abs().le(kMost).all().item().toBool()
+  const bool fits = degree.isTensor() ? degree.toTensor().to(at::kDouble).abs().le(kMost).all().item().toBool()
                                       : std::abs(degree.toScalar().toDouble()) <= kMost;
   require_value(fits, "'n' must lie within -", kMost, " and ", kMost);
 }

@@ -98,6 +98,7 @@ std::string refuse_mean(const PlanBuilder& builder, const Node& node) {
       first_refusal({refuse_tensor(builder, x, dtype), refuse_tensor(builder, Argument(node.result()), dtype)});
   if (!refusal.empty()) return refusal;
   if (builder.is_held(x.value())) return "the reference library holds the operand";
+  if (builder.type(x.value()).sizes.empty()) return "x has no dimension";
   if (node.is("aten::linalg_vector_norm") && node.argument("ord") != Argument(2) &&
       node.argument("ord") != Argument(2.0)) {
     return "it is no square norm";

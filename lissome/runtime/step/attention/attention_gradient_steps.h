@@ -35,7 +35,7 @@ struct AttentionGradientValues : AttentionValues {
 //     %dv: f32[{b}, {heads}, {rows}, {size}] =
 //     aten::_scaled_dot_product_flash_attention_for_cpu_backward(%dy, %q, %k, %v, %y, %sums, 0.0, true)
 //   return %y, %dq, %dk, %dv
-// Case, heads = 1..5 (8), queries = 1..20 (128), keys = 2..37 (128), size = 1..40 (64):
+// Case, heads = 1..5 (4), queries = 1..20 (128), keys = 2..37 (128), size = 1..40 (64):
 //   # A mask that is added.
 //   input %q: f32[3, {heads}, {queries}, {size}]
 //   input %k: f32[3, {heads}, {keys}, {size}]

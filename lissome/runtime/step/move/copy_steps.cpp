@@ -129,7 +129,7 @@ void bind_pad(StepBinder& binder, const PadStep& step) {
   binder.require(call.fill == PadFill::constant || x.elements() > 0 || y.elements() == 0, "x is empty");
   call.rank = static_cast<int>(rank);
   for (size_t i = 0; i < rank; ++i) {
-    const int64_t ahead = step.roll && x.sizes[i] > 0 ? before[i] % x.sizes[i] : before[i];
+    const int64_t ahead = step.roll ? before[i] % std::max<int64_t>(x.sizes[i], 1) : before[i];
     const int64_t behind = step.roll ? -ahead : after[i];
     binder.require(y.sizes[i] == x.sizes[i] + ahead + behind, "dimension ", i, " is ", x.sizes[i], " and ", y.sizes[i]);
     binder.require(ahead >= -x.sizes[i] && behind >= -x.sizes[i], "more is cut than dimension ", i, " has");

@@ -23,7 +23,7 @@ struct GroupNormValues {
     fields.operand("bias", step.bias, {dtype});
     fields.result("image", step.y, {dtype}, ValueLayout::channels_last);
     fields.integer("groups", step.groups, 1, kMostGroups, kRequired);
-    fields.number("epsilon", step.epsilon, 0, 1e30);
+    fields.any_number("epsilon", step.epsilon);
     ActivationFields::describe(step.activation, fields);
     fields.reuses(step.x);
   }

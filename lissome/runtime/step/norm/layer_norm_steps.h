@@ -93,7 +93,7 @@ struct LayerNormBf16Step {
     fields.operand("bias", step.bias, {Dtype::bf16});
     fields.result("y", step.y, {Dtype::bf16});
     fields.integer("width", step.width, 1, kLargestBytes, kRequired);
-    fields.number("epsilon", step.epsilon, 0, 1e30);
+    fields.any_number("epsilon", step.epsilon);
     fields.flag("root_mean_square", step.root_mean_square);
     fields.reuses(step.x);
   }
