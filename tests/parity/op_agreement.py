@@ -1,5 +1,6 @@
-"""When two results agree, as agreement.h says it: max|a-b| / max|b| at most 1e-5 over the finite elements, those that are
-not finite and integers exactly; beyond that, no more than twice as far from a float64 run as PyTorch itself lies."""
+"""When two results agree, as agreement.h says it: max|a-b| / max|b| at most 1e-5 over the finite elements, and those
+that are not finite and integers exactly; beyond that, no more than twice as far from a float64 run as PyTorch itself
+lies."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ def flatten(result: Any) -> tuple[list[Any], Any]:
 
 
 def compare_results(seen: Any, expected: Any, truth: Any, values: bool = True) -> str:
-    """Why the results differ, empty where they agree. `truth`: the float64 run, None where there is none. `values`: else
-    only how they nest, dtypes and sizes."""
+    """Why the results differ, empty where they agree. `truth`: the float64 run, None where there is none. `values`:
+    else only how they nest, dtypes and sizes."""
     left, left_tree = flatten(seen)
     right, right_tree = flatten(expected)
     if left_tree != right_tree:
@@ -39,6 +40,8 @@ def compare_results(seen: Any, expected: Any, truth: Any, values: bool = True) -
 def compare_kinds(seen: Any, expected: Any) -> str:
     if not isinstance(expected, torch.Tensor) or not isinstance(seen, torch.Tensor):
         return "" if type(seen) is type(expected) else f"a {type(seen).__name__} instead of a {type(expected).__name__}"
+    if seen.layout != expected.layout:
+        return f"{seen.layout} instead of {expected.layout}"
     if seen.dtype != expected.dtype:
         return f"dtype {seen.dtype} instead of {expected.dtype}"
     return "" if seen.shape == expected.shape else f"sizes {list(seen.shape)} instead of {list(expected.shape)}"
@@ -49,6 +52,8 @@ def compare_values(seen: Any, expected: Any, truth: Any) -> str:
     if reason or not isinstance(expected, torch.Tensor):
         same = seen == expected or (seen != seen and expected != expected)
         return reason or ("" if same else f"{seen} instead of {expected}")
+    if expected.layout != torch.strided:
+        return compare_values(seen.to_dense(), expected.to_dense(), None)
     if not expected.is_floating_point() and not expected.is_complex():
         wrong = int((seen != expected).sum())
         return f"{wrong} of {expected.numel()} values differ" if wrong else ""

@@ -34,10 +34,10 @@ SEED = 42  # before each run: lissome draws what PyTorch draws; operators of the
 
 @dataclass
 class Row:
-    """What came of the cases of one module. The kinds: agreed; wrong; refused (by lissome, with a reason that is its own);
-    failed (any other error of lissome); only together (what single cases do not show); impossible, not exported (PyTorch,
-    torch.export refuse); exported otherwise (what was exported gives other answers in PyTorch, too); train form (a call
-    says that it trains, which preparing turns off, and the program as it was imported agrees); crashed."""
+    """What came of the cases of one module. The kinds: agreed; wrong; refused (by lissome, with a reason of its own);
+    failed (any other error of lissome); only together (what single cases do not show); impossible, not exported
+    (PyTorch, torch.export refuse); exported otherwise (what was exported gives other answers in PyTorch, too); train
+    form (a call says that it trains, which preparing turns off, and the program as it was imported agrees); crashed."""
 
     case: str
     kind: str
@@ -205,7 +205,8 @@ def check(cases: list[OpCase], first: int, say: Any) -> bool:
     half = together // 2
     agree = [check(cases[:half], first, say), check(cases[half:], first + half, say)]
     if all(agree) and row.kind in ("wrong", "refused", "failed"):
-        say(together=0, **asdict(replace(row, kind="only together", reason=f"{together} cases {row.kind}: {row.reason}")))
+        reason = f"{together} cases {row.kind}: {row.reason}"
+        say(together=0, **asdict(replace(row, kind="only together", reason=reason)))
     return all(agree)
 
 
