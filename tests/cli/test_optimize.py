@@ -45,7 +45,7 @@ def test_with_labels(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
     assert record["quality_final"] >= 1 - 0.005
     (loss,) = (goal for goal in record["goals"] if goal["name"] == "loss")
     assert loss["met"] and loss["target"] == 0.005
-    assert "labels" in record["data"] and "calibrate" in record["data"]
+    assert "labels" in record["data"] and "calibration" in record["data"]
     assert 0 < (tmp_path / "r.html").stat().st_size < 300_000
     assert record["answer"] in (tmp_path / "r.html").read_text().replace("&amp;", "&")
     assert record["layers"] and record["machine"] and "lissome optimize" in record["command"]

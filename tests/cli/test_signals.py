@@ -206,7 +206,7 @@ def test_a_stream_of_inputs(made: Workload, lissome: Lissome, tmp_path: Path):
         one, streamed = np.load(tmp_path / "one.npz"), np.load(tmp_path / "out" / path.name)
         assert all(np.array_equal(one[name], streamed[name]) for name in one)
     twice = lissome("run", model, "--input", inputs[0], "--input", inputs[0], "--output", "twice")
-    assert twice.returncode == 2 and "two inputs are called '00000'" in twice.stderr
+    assert twice.returncode == 2 and "two inputs are named '00000'" in twice.stderr
     (tmp_path / "file").write_text("here")
     taken = lissome("run", model, "--input", inputs[0], "--input", inputs[1], "--output", "file")
     assert taken.returncode == 2 and "need a folder" in taken.stderr
