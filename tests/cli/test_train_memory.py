@@ -225,7 +225,7 @@ def test_the_precision_is_measured_reported_and_kept_by_snapshots(
     words = ("normed.pt2", "--epochs", 2, "--batch", 64, "--lr", "0.01")
     record, weights = train(lissome, tmp_path, *words, "--precision", "auto")
     note = next(note for note in record["notes"] if ": a step in bf16 takes" in note)
-    chosen = note.split()[0]
+    chosen = note.split(":")[0].split()[-1]
     assert chosen in ("f32", "bf16")
     # Measuring left weights, running statistics and random numbers as they were.
     check_same((record, weights), train(lissome, tmp_path, *words, "--precision", chosen), 0)
