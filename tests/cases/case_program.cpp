@@ -5,7 +5,9 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <regex>
 
@@ -81,6 +83,17 @@ std::vector<ForcedKernel> read_forced(const std::string& text) {
 }
 
 }  // namespace
+
+std::vector<CaseFile> read_case_files(const std::string& folder) {
+  constexpr size_t kLargestText = 1 << 20;
+  std::vector<CaseFile> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() == ".txt")
+      files.push_back({entry.path().stem().string(), read_text_file(entry.path().string(), kLargestText)});
+  }
+  std::ranges::sort(files, {}, &CaseFile::name);
+  return files;
+}
 
 CaseProgram read_case_program(const std::string& text, CaseNumbers numbers) {
   // Weights have no special numbers: an infinite weight says nothing about a kernel that an infinite input does not.

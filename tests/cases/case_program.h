@@ -26,6 +26,12 @@ struct CaseProgram {
   std::vector<ForcedKernel> forced;  // of lines "# force PATTERN KERNEL"
 };
 
+struct CaseFile {
+  std::string name, text;  // the name of the file without its ending
+};
+// The texts in a folder and the folders inside of it (*.txt), by name.
+std::vector<CaseFile> read_case_files(const std::string& folder);
+
 // Named sizes are at their smallest. Integers are small enough to index what the case indexes: from 0 to 3.
 CaseProgram read_case_program(const std::string& text, CaseNumbers numbers);
 

@@ -10,13 +10,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
-#include <sstream>
 
 #include "lissome/base.h"
 #include "lissome/lower.h"
@@ -30,22 +27,6 @@ namespace {
 
 constexpr const char* kLevels[] = {"amx", "bf16", "vnni", "avx512", "avx2", "none"};
 constexpr int kMostThreads = 3;
-
-struct CaseFile {
-  std::string name, text;
-};
-
-std::vector<CaseFile> read_folder(const std::filesystem::path& folder) {
-  std::vector<CaseFile> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".txt") continue;
-    std::stringstream text;
-    text << std::ifstream(entry.path()).rdbuf();
-    files.push_back({entry.path().stem().string(), text.str()});
-  }
-  std::ranges::sort(files, {}, &CaseFile::name);
-  return files;
-}
 
 std::shared_ptr<const Plan> lower(const CaseProgram& from, int threads, bool native) {
   LowerOptions options;
@@ -189,7 +170,7 @@ int run(const std::vector<std::string>& words) {
   // As the steps that lissome computes itself: denormals count as zero.
   at::globalContext().setFlushDenormal(true);
   if (words.size() == 2 && words[0] == "check") {
-    for (const CaseFile& file : read_folder(words[1])) print(check_case(file));
+    for (const CaseFile& file : read_case_files(words[1])) print(check_case(file));
     return 0;
   }
   if (words.size() != 4 || words[0] != "time")
@@ -197,7 +178,7 @@ int run(const std::vector<std::string>& words) {
   const int threads = std::stoi(words[2]);
   at::set_num_threads(threads);
   const MachinePeaks peaks = measure_peaks(threads);
-  for (const CaseFile& file : read_folder(words[1]))
+  for (const CaseFile& file : read_case_files(words[1]))
     print(time_case(file, find_kernel(file.name), threads, std::stod(words[3]), peaks));
   return 0;
 }

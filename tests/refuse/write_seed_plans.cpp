@@ -8,11 +8,8 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/rand.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "lissome/lower.h"
 #include "lissome/lower/tensors.h"
@@ -22,13 +19,6 @@
 namespace {
 
 using namespace lissome;
-
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 void write_text_seed(const std::string& text, const std::filesystem::path& to) {
   const CaseProgram made = read_case_program(text, CaseNumbers::positive);
@@ -85,17 +75,12 @@ void write_transfer_seed(const std::filesystem::path& to) {
 void write_all(const std::filesystem::path& texts, const std::filesystem::path& folder) {
   register_ops();
   set_cache_folder("none");
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(texts)) {
-    if (entry.is_regular_file()) paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  for (const std::filesystem::path& path : paths) {
+  for (const CaseFile& file : read_case_files(texts.string())) {
     at::manual_seed(0);
     try {
-      write_text_seed(read_text(path), folder / path.stem());
+      write_text_seed(file.text, folder / file.name);
     } catch (const Error& error) {
-      throw_error(error.kind(), path.string(), ": ", error.what());
+      throw_error(error.kind(), file.name, ": ", error.what());
     }
   }
   write_transfer_seed(folder / "transfers");

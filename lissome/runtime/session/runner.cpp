@@ -165,7 +165,7 @@ void Session::Runner::run_transfer(const Binding& binding, size_t position, cons
   BoundStep moved;
   const Transfer& transfer = binding.transfers()[position];
   moved.plan_step = transfer.plan_step, moved.bytes = transfer.bytes;
-  native_.tell(*sink, moved, now_nanoseconds() - before);
+  native_.report(*sink, moved, now_nanoseconds() - before);
 }
 
 // [first, last) of the plan have run: outputs that leave behind them are given away, and values that nobody needs any

@@ -66,7 +66,7 @@ TEST_CASE("training samples are measured in a part of the training time, and not
   CHECK(measure(100).metrics.empty());
 }
 
-TEST_CASE("accuracy is told in percent, other metrics as numbers") {
+TEST_CASE("accuracy is printed in percent, other metrics as numbers") {
   CHECK(describe_training_metrics({{"accuracy", 0.5}, {"worst", 0.25}}, 8) ==
         "accuracy 50.00 %, worst 0.25 on 8 of the training samples; use --validation to measure on other samples");
 }

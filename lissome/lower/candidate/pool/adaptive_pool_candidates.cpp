@@ -20,9 +20,9 @@ std::string refuse_adaptive_pool(const PlanBuilder& builder, const Node& node) {
   if (!refusal.empty()) return refusal;
   if (type.sizes.size() != (node.op.name().ends_with("1d") ? 3 : 4)) return "x has no batch";
   if (node.results.size() == 1 || node.results[1] == ValueId::none) return {};
-  const bool reads_places =
+  const bool reads_indices =
       !find_readers(builder.program(), node.results[1]).empty() || leaves_program(builder.program(), node.results[1]);
-  return reads_places ? "the places of the largest are wanted" : "";
+  return reads_indices ? "the indices of the largest are wanted" : "";
 }
 
 void emit_adaptive_pool(PlanBuilder& builder, const Node& node) {

@@ -56,12 +56,12 @@ void NativeRunner::run(const Binding& binding, int first, int last, const StepSi
   run_region(shared ? threads_ : 1, {stages.parts, run_native_part, sink ? stamp_stage : nullptr, &native});
   if (!sink) return;
   for (size_t i = 0; i < stamps_.size(); ++i) {
-    tell(*sink, steps[static_cast<size_t>(first) + i], stamps_[i] - before);
+    report(*sink, steps[static_cast<size_t>(first) + i], stamps_[i] - before);
     before = stamps_[i];
   }
 }
 
-void NativeRunner::tell(const StepSink& sink, const BoundStep& step, int64_t nanoseconds) const {
+void NativeRunner::report(const StepSink& sink, const BoundStep& step, int64_t nanoseconds) const {
   const PlanStep& planned = plan_.steps[static_cast<size_t>(step.plan_step)];
   static const PlanOrigin nowhere;
   sink({step.plan_step, planned.origins.empty() ? &nowhere : &planned.origins.front(), planned.kernel,

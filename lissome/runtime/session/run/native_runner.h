@@ -23,14 +23,14 @@ class NativeRunner {
   void place_words(Binding& binding) { binding.place_block(Binding::kRunBlock, &words_); }
   // To be called before each run.
   void begin_run() { words_.fault = 0, ++words_.run; }
-  // Runs bound steps [first, last) as one region. `sink` is told what each took; it may be null.
+  // Runs bound steps [first, last) as one region. `sink` is called with what each took; it may be null.
   void run(const Binding& binding, int first, int last, const StepSink* sink);
   // Throws invalid_input, naming the node, if an index in the data was out of range since begin_run().
   void check_fault(const Binding& binding, const RunMemory& memory) const {
     if (words_.fault != 0) refuse_index(binding, memory);
   }
   // Tells what a step took.
-  void tell(const StepSink& sink, const BoundStep& step, int64_t nanoseconds) const;
+  void report(const StepSink& sink, const BoundStep& step, int64_t nanoseconds) const;
 
  private:
   [[noreturn]] void refuse_index(const Binding& binding, const RunMemory& memory) const;

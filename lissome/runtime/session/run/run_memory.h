@@ -1,5 +1,5 @@
 // Where the values of a run lie: in arrays of the plan, in the session's own copies of state, in the arena, or in
-// memory of the caller or of libtorch, whose address is told anew in every run.
+// memory of the caller or of libtorch, whose address is given anew in every run.
 #pragma once
 
 #include <cstddef>

@@ -64,13 +64,13 @@ bool is_gather_form(std::string_view word);
 //   return %both
 // Case, a = 1..5 (64), b = 1..9 (64), c = 4..9 (128), k = 1..20 (8):
 //   input %x: f32[{a}, {b}, {c}]
-//   input %places: i64[{a}, {b}, {k}]
-//   %gathered: f32[{a}, {b}, {k}] = aten::gather(%x, -1, %places)
+//   input %positions: i64[{a}, {b}, {k}]
+//   %gathered: f32[{a}, {b}, {k}] = aten::gather(%x, -1, %positions)
 //   return %gathered
 // Case, a = 1..5 (256), b = 4..9 (64), c = 1..20 (128), k = 1..9 (48):
 //   input %x: u8[{a}, {b}, {c}]
-//   input %places: i64[{k}]
-//   %chosen: u8[{a}, {k}, {c}] = aten::index_select(%x, 1, %places)
+//   input %positions: i64[{k}]
+//   %chosen: u8[{a}, {k}, {c}] = aten::index_select(%x, 1, %positions)
 //   return %chosen
 struct GatherStep {
   static constexpr std::string_view kKernel = "gather";

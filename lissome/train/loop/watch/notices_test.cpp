@@ -1,4 +1,4 @@
-// Users are told what they might not expect before the first step, and when memory grows.
+// Users get notices of what they might not expect before the first step, and when memory grows.
 #include <ATen/ops/ones.h>
 #include <doctest/doctest.h>
 
@@ -23,17 +23,17 @@ std::string list_line_notices(const std::string& range, int64_t batch) {
 
 }  // namespace
 
-TEST_CASE("a notice is kept and told at once") {
-  std::vector<std::string> told;
-  const NoticeLog::Listener listener = [&](const std::string& text) { told.push_back(text); };
+TEST_CASE("a notice is kept and passed on at once") {
+  std::vector<std::string> heard;
+  const NoticeLog::Listener listener = [&](const std::string& text) { heard.push_back(text); };
   NoticeLog notices(listener);
   notices.add("one");
-  CHECK(told == std::vector<std::string>{"one"});
+  CHECK(heard == std::vector<std::string>{"one"});
   notices.add("two");
-  CHECK(notices.texts() == told);
+  CHECK(notices.texts() == heard);
 }
 
-TEST_CASE("samples that fill no batch are told before the first step") {
+TEST_CASE("samples that fill no batch are in a notice before the first step") {
   CHECK(list_line_notices("1..64", 7).empty());
   CHECK(list_line_notices("8", 7).find("fixed batch size of 8") != std::string::npos);
   CHECK(list_line_notices("8", 8).empty());
@@ -56,7 +56,7 @@ TEST_CASE("a memory record holds the peak of a step and what lies beside it") {
   CHECK(count_memory(timeline, {}, bytes).activations == 0);
 }
 
-TEST_CASE("memory is looked at after the first step and every so many, and steady growth is told once") {
+TEST_CASE("memory is looked at after the first step and every so many, and steady growth gives one notice") {
   TrainRecord record;
   record.steps = 1;
   CHECK(MemoryWatch(0, 100).is_due(record));
@@ -66,10 +66,10 @@ TEST_CASE("memory is looked at after the first step and every so many, and stead
   record.steps = 200;
   CHECK(MemoryWatch(0, 100).is_due(record));
   MemoryWatch watch(0, 100);
-  std::vector<std::string> told;
+  std::vector<std::string> heard;
   for (int64_t i = 1; i <= 20; ++i) {
-    if (const auto growth = watch.check_growth(i << 20)) told.push_back(*growth);
+    if (const auto growth = watch.check_growth(i << 20)) heard.push_back(*growth);
   }
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].find("more than 500 steps ago") != std::string::npos);
+  REQUIRE(heard.size() == 1);
+  CHECK(heard[0].find("more than 500 steps ago") != std::string::npos);
 }
