@@ -3,7 +3,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/convolution.h>
 #include <ATen/ops/linear.h>
 
 #include <algorithm>
@@ -69,11 +68,6 @@ ValueId find_residual(const Program& program, const Node& node) {
   const ValueId residual = node.argument("residual").value();
   const bool whole = program.value(residual).type.sizes == program.value(node.result()).type.sizes;
   return whole ? residual : ValueId::none;
-}
-
-at::IntArrayRef read_ints(const Argument& argument, std::vector<int64_t>& storage) {
-  for (const Argument& item : argument.list()) storage.push_back(*item.get<int64_t>());
-  return storage;
 }
 
 // Symmetric, a scale for each output of each direction.
@@ -176,12 +170,17 @@ at::Tensor run_float(const Program& program, const Layer& layer, const at::Tenso
   const at::Tensor weight = find_constant(program, node.argument("weight"));
   if (layer.recurrent) return multiply_states(layer, weight, input);
   const at::Tensor bias = find_constant(program, node.argument("bias"));
-  const std::optional<at::Tensor> maybe_bias = bias.defined() ? std::optional(bias) : std::nullopt;
-  if (!layer.is_conv) return at::linear(input, weight, maybe_bias);
-  std::vector<int64_t> stride, padding, dilation, zeros(static_cast<size_t>(weight.dim() - 2), 0);
-  return at::convolution(input, weight, maybe_bias, read_ints(node.argument("stride"), stride),
-                         read_ints(node.argument("padding"), padding), read_ints(node.argument("dilation"), dilation),
-                         layer.transposed, zeros, *node.argument("groups").get<int64_t>());
+  if (!layer.is_conv) return at::linear(input, weight, bias.defined() ? std::optional(bias) : std::nullopt);
+  Program alone;
+  const ValueType type{ValueKind::tensor, Dtype::f32, false, {}};
+  ArgumentList arguments(node.arguments.begin(), node.arguments.begin() + 9);  // those of aten::convolution
+  arguments[0] = alone.add_input("x", type);
+  arguments[1] = alone.add_weight("weight", weight, WeightRole::constant);
+  if (bias.defined()) arguments[2] = alone.add_weight("bias", bias, WeightRole::constant);
+  arguments.insert(arguments.end(), {Argument("none"), Argument()});
+  const ValueId result = alone.add_node(Op::find("lissome::conv_act"), std::move(arguments), {type}).result();
+  alone.outputs.push_back({result, "y"});
+  return interpret(alone, {input}).at(0).toTensor();
 }
 
 at::Tensor run_quantized(const Program& program, const Layer& layer, const at::Tensor& input) {

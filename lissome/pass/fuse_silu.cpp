@@ -30,7 +30,7 @@ bool fuse_sigmoid(Rewriter& rewriter, int position) {
 }
 
 // x / (1 + exp(-x)) -> silu(x).
-bool fuse_quotient(Rewriter& rewriter, int position) {
+bool fuse_silu_quotient(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
   if (!node.is("aten::div.Tensor") || !is_sized_float(rewriter.type_of(node.result()))) return false;
   const auto x = match_denominator(rewriter, rewriter.resolve(node.argument("other")));
@@ -61,7 +61,8 @@ int fuse_silu(Program& program) {
   for (int position = 0; position < rewriter.node_count(); ++position) {
     const Node& node = rewriter.node(position);
     if (node.results.size() != 1 || node.result() == ValueId::none) continue;
-    fuse_sigmoid(rewriter, position) || fuse_quotient(rewriter, position) || fuse_gated_product(rewriter, position);
+    fuse_sigmoid(rewriter, position) || fuse_silu_quotient(rewriter, position) ||
+        fuse_gated_product(rewriter, position);
   }
   return rewriter.finish();
 }

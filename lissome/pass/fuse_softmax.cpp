@@ -54,7 +54,7 @@ std::optional<Exponential> match_exponential(Rewriter& rewriter, const Argument&
 
 // exp(x - max(x)) / sum(exp(x - max(x))) -> softmax(x). Without the maximum the written-out form overflows where
 // softmax does not: it stays.
-bool fuse_quotient(Rewriter& rewriter, int position) {
+bool fuse_exponentials(Rewriter& rewriter, int position) {
   const Node& node = rewriter.node(position);
   if (!node.is("aten::div.Tensor") || !is_sized_float(rewriter.type_of(node.result()))) return false;
   const auto numerator = match_exponential(rewriter, rewriter.resolve(node.argument("self")));
@@ -119,7 +119,7 @@ int fuse_softmax(Program& program) {
   for (int position = 0; position < rewriter.node_count(); ++position) {
     const Node& node = rewriter.node(position);
     if (node.results.size() != 1 || node.result() == ValueId::none) continue;
-    fuse_quotient(rewriter, position) || fuse_safe(rewriter, position);
+    fuse_exponentials(rewriter, position) || fuse_safe(rewriter, position);
   }
   return rewriter.finish();
 }

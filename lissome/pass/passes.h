@@ -120,6 +120,10 @@ int merge_equal_weights(Program& program);
 // ---- last: they hide the plain op from every other pattern
 // ---------------------------------------------------------------
 
+// constant_pad_nd or pad with zeros, then a convolution that alone reads the result -> that convolution with more
+// padding, lissome::conv_act where the two ends of a dimension differ. After all that reads aten::convolution.
+int fuse_padding(Program& program);
+
 // conv or linear (+ residual) + pointwise activation -> lissome::conv_act / lissome::linear_act, a reshape between them
 // moved behind. Kept apart when the sum has other readers.
 int fuse_conv_activation(Program& program);

@@ -40,6 +40,7 @@ constexpr Pass kPasses[] = {
     {"fold_scale", fold_scale, "constant scales and offsets into the weights before them"},
     {"merge_sibling_linears", merge_sibling_linears, "linears of one input into one"},
     {"merge_equal_weights", merge_equal_weights, "one copy of equal weights"},
+    {"fuse_padding", fuse_padding, "zeros around an image into the convolution"},
     {"fuse_conv_activation", fuse_conv_activation, "activation and residual into the convolution"},
     {"fuse_linear_activation", fuse_linear_activation, "activation and residual into the linear"},
     {"fold_product_casts", fold_product_casts, "casts around bf16 products of computed weights into them"},

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "lissome/lower/candidate/candidate_libtorch.h"
+#include "lissome/lower/candidate/geometry.h"
 #include "lissome/lower/candidate/refusals.h"
 
 namespace lissome {
@@ -156,7 +157,7 @@ std::string refuse_mkldnn_conv(const PlanBuilder& builder, const Node& node) {
   if (node.argument("transposed") != Argument(false)) return "it is transposed";
   const at::Tensor* weight = builder.constant(node.argument("weight").value());
   if (weight->dim() != 4) return "it is not two-dimensional";
-  return {};
+  return refuse_uneven_padding(node);
 }
 
 void emit_mkldnn_conv(PlanBuilder& builder, const Node& node) {
@@ -328,6 +329,7 @@ void emit_onednn_linear_int8(PlanBuilder& builder, const Node& node) {
 std::string refuse_onednn_conv_int8(const PlanBuilder& builder, const Node& node) {
   const Argument& residual = node.argument("residual");
   if (residual.is_value() && builder.type(residual.value()).dtype == Dtype::u8) return "the residual is u8";
+  if (const std::string refusal = refuse_uneven_padding(node); !refusal.empty()) return refusal;
   return refuse_int8(builder, node, 4);
 }
 

@@ -20,6 +20,12 @@ std::string refuse_geometry(const Node& node) {
   return node.argument("groups").get<int64_t>() ? std::string() : "groups is computed";
 }
 
+std::string refuse_uneven_padding(const Node& node) {
+  const size_t spatial = node.argument("stride").list().size();
+  return node.argument("padding").list().size() > spatial ? "it pads the two ends of a dimension by different amounts"
+                                                          : std::string();
+}
+
 bool is_depthwise(const Node& node, const at::Tensor& weight) {
   const int64_t groups = *node.argument("groups").get<int64_t>();
   return groups > 1 && weight.size(1) == 1 && weight.size(0) == groups;
@@ -33,7 +39,7 @@ ConvBf16Call describe_conv_bf16(const Node& node, const std::vector<int64_t>& we
   const size_t spatial = weight.size() - 2;
   const auto read = [&](std::vector<int64_t> numbers, int64_t& height, int64_t& width) {
     numbers = spread(std::move(numbers), spatial);
-    width = numbers.back();
+    width = numbers[spatial - 1];
     if (spatial == 2) height = numbers.front();
   };
   Window& w = call.window;
@@ -65,6 +71,11 @@ WindowFields read_window_fields(const Node& node, const std::vector<int64_t>& we
   WindowFields window;
   window.kernel.assign(weight.begin() + 2, weight.end());
   window.stride = read("stride"), window.padding = read("padding"), window.dilation = read("dilation");
+  if (const size_t spatial = window.kernel.size(); window.padding.size() == 2 * spatial) {
+    const auto middle = window.padding.begin() + static_cast<std::ptrdiff_t>(spatial);
+    window.padding_end.assign(middle, window.padding.end());
+    window.padding.erase(middle, window.padding.end());
+  }
   window.groups = groups_of(node);
   return window;
 }

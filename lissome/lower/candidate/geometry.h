@@ -10,6 +10,8 @@ namespace lissome {
 
 // Empty when stride, padding, dilation and groups are literal.
 std::string refuse_geometry(const Node& node);
+// Empty when both ends of a dimension are padded alike, which libtorch's kernels ask for.
+std::string refuse_uneven_padding(const Node& node);
 // Empty when the kernels of phases may spread each pixel over a window of results, as transposed convolutions and the
 // gradients of data do; of a node with literal geometry.
 std::string refuse_scattered(const Node& node);

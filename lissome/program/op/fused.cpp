@@ -6,10 +6,10 @@
 // those of an earlier one: where a long sum is made in parts, our kernel adds in the order of the whole one. Composed
 // of ATen's ops, so gradients, autocast and every device are ATen's.
 #include <ATen/ops/addmm.h>
-#include <ATen/ops/convolution.h>
 #include <ATen/ops/linear.h>
 
 #include "lissome/program/activation.h"
+#include "lissome/program/op/convolve.h"
 #include "lissome/program/op/register.h"
 
 namespace lissome {
@@ -42,7 +42,7 @@ at::Tensor add_products(const at::Tensor& sum, const at::Tensor& self, const at:
 at::Tensor conv_act(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias, at::IntArrayRef stride,
                     at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding,
                     int64_t groups, std::string_view act, const OptionalTensor& residual) {
-  return finish(at::convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups), act,
+  return finish(convolve(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups), act,
                 residual);
 }
 

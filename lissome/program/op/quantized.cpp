@@ -42,6 +42,7 @@
 #include "lissome/base.h"
 #include "lissome/program/activation.h"
 #include "lissome/program/op/check_arguments.h"
+#include "lissome/program/op/convolve.h"
 #include "lissome/program/op/quantized.h"
 #include "lissome/program/op/register.h"
 
@@ -140,8 +141,8 @@ at::Tensor conv_int8(const at::Tensor& x, double x_scale, int64_t x_zero, const 
                      const OptionalTensor& residual, double residual_scale, int64_t residual_zero) {
   check_operands(x, weight, weight_scales, x_zero);
   const std::vector<int64_t> no_output_padding(stride.size(), 0);
-  const at::Tensor sums = at::convolution(x.to(at::kDouble).sub(static_cast<double>(x_zero)), weight.to(at::kDouble),
-                                          std::nullopt, stride, padding, dilation, false, no_output_padding, groups);
+  const at::Tensor sums = convolve(x.to(at::kDouble).sub(static_cast<double>(x_zero)), weight.to(at::kDouble),
+                                   std::nullopt, stride, padding, dilation, false, no_output_padding, groups);
   const int64_t channel_dim = sums.dim() - weight.dim() + 1;  // 0 without a batch
   const at::Tensor multiplier = weight_scales.mul(static_cast<double>(static_cast<float>(x_scale)));
   // A convolution in doubles may round in the last bits of what is a sum of integers.

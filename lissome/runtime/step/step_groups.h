@@ -38,6 +38,7 @@ struct ActivationFields {
 // The window of a convolution or pooling: one number a spatial dimension each; empty: 1, and 0 of the padding.
 struct WindowFields {
   std::vector<int64_t> kernel, stride, padding, dilation;
+  std::vector<int64_t> padding_end;  // below and right; as `padding`, which is above and left, where it is empty
   int64_t groups = 1;
 
   template <typename Self, typename Fields>
@@ -55,6 +56,7 @@ struct WindowFields {
     fields.integers("kernel", self.kernel, 1, kMostWindow, kFilled);
     fields.integers("stride", self.stride, 1, kMostWindow, kFilled);
     fields.integers("padding", self.padding, 0, kMostWindow, kFilled);
+    fields.integers("padding_end", self.padding_end, 0, kMostWindow, kFilled);
   }
 };
 

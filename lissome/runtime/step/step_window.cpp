@@ -20,10 +20,11 @@ std::pair<int64_t, int64_t> read_pair(const StepBinder& binder, std::string_view
 
 // One axis: `size` of the image that the window slides over, `count` of its places there.
 struct SlidingAxis {
-  int64_t size, count, kernel, stride, pad, dilation;
+  int64_t size, count, kernel, stride, pad, pad_end, dilation;
 
+  int64_t padded() const { return size + pad + pad_end; }
   // What the padding and the last window may span: all of it that a band or a line copied for the kernel can hold.
-  int64_t span() const { return size + 2 * pad + (count + kBandPlaces) * stride + kernel * dilation; }
+  int64_t span() const { return padded() + (count + kBandPlaces) * stride + kernel * dilation; }
 
   static constexpr int64_t kBandPlaces = 8;
 };
@@ -31,20 +32,24 @@ struct SlidingAxis {
 // Every window begins within the padded image, and no window more would fit: but for the rows that a pooling rounds up
 // to or a transposed convolution adds (output_padding), fewer than a stride or a dilation.
 void require_places(const StepBinder& binder, std::string_view name, const SlidingAxis& axis) {
-  const int64_t padded = axis.size + 2 * axis.pad, extent = (axis.kernel - 1) * axis.dilation + 1;
+  const int64_t padded = axis.padded(), extent = (axis.kernel - 1) * axis.dilation + 1;
   const int64_t left = padded - extent - axis.dilation;
   const bool begins_inside = axis.count - 1 <= (padded + axis.dilation - 1) / axis.stride;
   const bool reaches_end = left < 0 || axis.count > left / axis.stride;
   binder.require(begins_inside && reaches_end, "a window of ", axis.kernel, " with stride ", axis.stride, ", padding ",
-                 axis.pad, " and dilation ", axis.dilation, " does not slide over a ", name, " of ", axis.size, " in ",
-                 axis.count, " places");
+                 axis.pad, " before and ", axis.pad_end, " behind, and dilation ", axis.dilation,
+                 " does not slide over a ", name, " of ", axis.size, " in ", axis.count, " places");
 }
 
 }  // namespace
 
-void require_geometry(const StepBinder& binder, const Window& w, int64_t channels, bool transposed, bool empty) {
-  SlidingAxis down = {w.height, w.out_height, w.kernel_height, w.stride_height, w.pad_height, w.dilation_height};
-  SlidingAxis across = {w.width, w.out_width, w.kernel_width, w.stride_width, w.pad_width, w.dilation_width};
+void require_geometry(const StepBinder& binder, const WindowFields& fields, const Window& w, int64_t channels,
+                      bool transposed, bool empty) {
+  const std::vector<int64_t>& end = fields.padding_end.empty() ? fields.padding : fields.padding_end;
+  const auto [bottom, right] = read_pair(binder, "padding_end", end, end.size(), 0);
+  SlidingAxis down = {w.height,     w.out_height, w.kernel_height,  w.stride_height,
+                      w.pad_height, bottom,       w.dilation_height};
+  SlidingAxis across = {w.width, w.out_width, w.kernel_width, w.stride_width, w.pad_width, right, w.dilation_width};
   for (SlidingAxis* axis : {&down, &across}) {
     if (transposed) std::swap(axis->size, axis->count);
     binder.require_product({axis->count + SlidingAxis::kBandPlaces, axis->stride});
@@ -60,6 +65,7 @@ void read_window_numbers(const StepBinder& binder, const WindowFields& fields, s
   std::tie(window.stride_height, window.stride_width) = read_pair(binder, "stride", fields.stride, spatial, 1);
   std::tie(window.dilation_height, window.dilation_width) = read_pair(binder, "dilation", fields.dilation, spatial, 1);
   std::tie(window.pad_height, window.pad_width) = read_pair(binder, "padding", fields.padding, spatial, 0);
+  read_pair(binder, "padding_end", fields.padding_end, spatial, 0);
 }
 
 WindowSizes read_window(const StepBinder& binder, const WindowFields& fields, const PlacedValue& x,
@@ -84,7 +90,7 @@ WindowSizes read_window(const StepBinder& binder, const WindowFields& fields, co
   binder.require(y.sizes[0] == window.batch, "batches differ");
   binder.require(sizes.in_channels % sizes.groups == 0 && sizes.out_channels % sizes.groups == 0,
                  "channels do not divide into groups");
-  require_geometry(binder, window, sizes.in_channels + sizes.out_channels, transposed, empty);
+  require_geometry(binder, fields, window, sizes.in_channels + sizes.out_channels, transposed, empty);
   // Packed weights are rounded up to whole panels, per group.
   binder.require_product({sizes.out_channels + sizes.groups * kLinearPanel,
                           sizes.in_channels / sizes.groups + kLinearPanel, window.kernel_height, window.kernel_width,

@@ -15,9 +15,10 @@ struct WindowSizes {
 WindowSizes read_window(const StepBinder& binder, const WindowFields& fields, const PlacedValue& x,
                         const PlacedValue& y, Window& window, Format x_format = Format::channels_last,
                         bool transposed = false);
-// That the window slides over the image in as many places as the other image has pixels, and that all it may touch can
-// be counted; `channels` are those of both. Of empty values only the latter.
-void require_geometry(const StepBinder& binder, const Window& window, int64_t channels, bool transposed, bool empty);
+// That the window, whose numbers `fields` are, slides over the image in as many places as the other image has pixels,
+// and that all it may touch can be counted; `channels` are those of both. Of empty values only the latter.
+void require_geometry(const StepBinder& binder, const WindowFields& fields, const Window& window, int64_t channels,
+                      bool transposed, bool empty);
 
 // Of one axis of a transposed convolution or a data gradient: they are walked through one by one.
 inline constexpr int64_t kMostPhases = 64;

@@ -26,7 +26,7 @@ void read_columns(const StepBinder& binder, const Col2ImStep& step, Col2ImCall& 
   binder.require(y.sizes[0] == w.batch, "batches differ");
   binder.require(x.sizes[rank - 1] == taps * call.channels, "there are ", x.sizes[rank - 1], " columns, must be ",
                  taps * call.channels);
-  require_geometry(binder, w, call.channels, true, y.elements() == 0);
+  require_geometry(binder, step.window, w, call.channels, true, y.elements() == 0);
   if (y.elements() == 0) w.batch = 0;
 }
 

@@ -22,6 +22,14 @@ namespace lissome {
 //   %1: bf16[{n}, {c}, {h}, {w}] =
 //     lissome::conv_act(%0, @c, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "relu", residual=%0)
 //   return %1
+// Case, n = 1..2 (1), c = 1..40 (3), k = 1..35 (32), h = 2..9 (224), w = 2..40 (224):
+//   # Zeros below and right alone.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @c: bf16[{k}, {c}, 3, 3]
+//   %0: bf16[{n}, {c}, {h}, {w}] = aten::to.dtype(%x, bf16)
+//   %1: bf16[{n}, {k}, {h//2}, {w//2}] =
+//     lissome::conv_act(%0, @c, none, [2, 2], [0, 0, 1, 1], [1, 1], false, [0, 0], 1, "relu")
+//   return %1
 // Case, n = 1..2 (1), g = 1..3 (2), c = 2..20 (32), k = 2..20 (32), h = 1..5 (28), w = 1..6 (28):
 //   # Transposed, in groups.
 //   input %x: f32[{n}, {g*c}, {h}, {w}]

@@ -37,6 +37,20 @@ namespace lissome {
 //   parameter @b: f32[{k}]
 //   %y: f32[{n}, {k}, {w}] = aten::convolution(%x, @c, @b, [1], [2], [2], false, [0], 1)
 //   return %y
+// Case, n = 1..2 (1), c = 1..20 (3), k = 1..35 (32), h = 2..9 (224), w = 2..40 (224):
+//   # Zeros below and right alone.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @c: f32[{k}, {c}, 3, 3]
+//   %y: f32[{n}, {k}, {h//2}, {w//2}] =
+//     lissome::conv_act(%x, @c, none, [2, 2], [0, 0, 1, 1], [1, 1], false, [0, 0], 1, "relu")
+//   return %y
+// Case, n = 1..2 (1), c = 1..20 (64), k = 1..35 (64), h = 1..9 (28), w = 1..20 (28):
+//   # More zeros above than below, none left.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @c: f32[{k}, {c}, 5, 3]
+//   %y: f32[{n}, {k}, {h}, {w}] =
+//     lissome::conv_act(%x, @c, none, [1, 1], [3, 0, 1, 2], [1, 1], false, [0, 0], 1, "none")
+//   return %y
 struct ConvF32Step : ConvValues {
   static constexpr std::string_view kKernel = "conv_f32";
   Operand zeros;

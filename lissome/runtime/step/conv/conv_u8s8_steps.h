@@ -65,6 +65,14 @@ struct BorderedConvU8S8Values : ConvU8S8Values {
 //   %1: f32[{n}, {g*k}, {(h-1)//2+1}, {(w-1)//2+1}] =
 //     lissome::conv_int8(%x, 0.02, 120, @w1, @s1, none, [2, 2], [1, 1], [1, 1], {g}, "none", none)
 //   return %1
+// Case, n = 1..2 (1), c = 1..40 (64), k = 1..40 (64), h = 2..9 (56), w = 2..20 (56):
+//   # Zeros below and right alone.
+//   input %x: u8[{n}, {c}, {h}, {w}]
+//   parameter @w1: i8[{k}, {c}, 3, 3]
+//   parameter @s1: f32[{k}]
+//   %1: f32[{n}, {k}, {h//2}, {w//2}] =
+//     lissome::conv_int8(%x, 0.02, 120, @w1, @s1, none, [2, 2], [0, 0, 1, 1], [1, 1], 1, "none", none)
+//   return %1
 struct ConvU8S8Step : BorderedConvU8S8Values {
   static constexpr std::string_view kKernel = "conv_u8s8";
   template <typename Self, typename Fields>
@@ -109,6 +117,14 @@ struct WinogradU8S8Step : BorderedConvU8S8Values {
 //   parameter @s1: f32[{c}]
 //   %1: f32[{n}, {c}, {(h-1)//2+1}, {(w-1)//2+1}] =
 //     lissome::conv_int8(%x, 0.02, 120, @w2, @s1, none, [2, 2], [2, 2], [1, 1], {c}, "relu6", none)
+//   return %1
+// Case, n = 1..2 (1), c = 2..70 (96), h = 2..9 (112), w = 2..20 (112):
+//   # Zeros below and right alone.
+//   input %x: u8[{n}, {c}, {h}, {w}]
+//   parameter @w2: i8[{c}, 1, 3, 3]
+//   parameter @s1: f32[{c}]
+//   %1: f32[{n}, {c}, {h//2}, {w//2}] =
+//     lissome::conv_int8(%x, 0.02, 120, @w2, @s1, none, [2, 2], [0, 0, 1, 1], [1, 1], {c}, "relu6", none)
 //   return %1
 struct DepthwiseU8S8Step : ConvU8S8Values {
   static constexpr std::string_view kKernel = "depthwise_u8s8";

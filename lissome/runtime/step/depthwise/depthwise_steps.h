@@ -19,6 +19,13 @@ namespace lissome {
 //   %y: f32[{n}, {c}, {(h-1)//2+1}, {(w-1)//2+1}] =
 //     lissome::conv_act(%x, @d, none, [2, 2], [2, 2], [1, 1], false, [0, 0], {c}, "relu6")
 //   return %y
+// Case, n = 1..2 (1), c = 2..40 (96), h = 2..9 (112), w = 2..20 (112):
+//   # Zeros below and right alone.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @d: f32[{c}, 1, 3, 3]
+//   %y: f32[{n}, {c}, {h//2}, {w//2}] =
+//     lissome::conv_act(%x, @d, none, [2, 2], [0, 0, 1, 1], [1, 1], false, [0, 0], {c}, "relu6")
+//   return %y
 struct DepthwiseF32Step : ConvValues {
   static constexpr std::string_view kKernel = "depthwise_f32";
   template <typename Self, typename Fields>
@@ -34,6 +41,14 @@ struct DepthwiseF32Step : ConvValues {
 //   %0: bf16[{n}, {c}, {h}, {w}] = aten::to.dtype(%x, bf16)
 //   %y: bf16[{n}, {c}, {h}, {w}] =
 //     lissome::conv_act(%0, @d, @b, [1, 1], [1, 1], [1, 1], false, [0, 0], {c}, "relu")
+//   return %y
+// Case, n = 1..2 (1), c = 2..40 (96), h = 2..9 (56), w = 2..20 (56):
+//   # More zeros behind than before.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @d: bf16[{c}, 1, 5, 5]
+//   %0: bf16[{n}, {c}, {h}, {w}] = aten::to.dtype(%x, bf16)
+//   %y: bf16[{n}, {c}, {h//2}, {w//2}] =
+//     lissome::conv_act(%0, @d, none, [2, 2], [1, 1, 2, 2], [1, 1], false, [0, 0], {c}, "relu")
 //   return %y
 struct DepthwiseBf16Step : ConvValues {
   static constexpr std::string_view kKernel = "depthwise_bf16";
@@ -106,6 +121,15 @@ struct FirstActivationFields : ActivationFields {
 //     lissome::conv_act(%x, @d, @db, [2, 2], [1, 1], [1, 1], false, [0, 0], {c}, "relu6")
 //   %2: f32[{n}, {k}, {oh}, {ow}] =
 //     lissome::conv_act(%1, @p, @pb, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%z)
+//   return %2
+// Case, force * separable_f32, n = 1..2 (1), c = 2..40 (96), k = 1..40 (24), h = 2..9 (112), w = 2..20 (112):
+//   # Zeros below and right alone.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @d: f32[{c}, 1, 3, 3]
+//   parameter @p: f32[{k}, {c}, 1, 1]
+//   %1: f32[{n}, {c}, {h//2}, {w//2}] =
+//     lissome::conv_act(%x, @d, none, [2, 2], [0, 0, 1, 1], [1, 1], false, [0, 0], {c}, "relu6")
+//   %2: f32[{n}, {k}, {h//2}, {w//2}] = aten::convolution(%1, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
 //   return %2
 // Case, force * separable_f32, n = 1..2 (1), c = 2..40 (96), k = 1..40 (96), h = 1..9 (28), w = 1..8 (28):
 //   input %x: f32[{n}, {c}, {h}, {w}]

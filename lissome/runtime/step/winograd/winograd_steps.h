@@ -23,6 +23,14 @@ namespace lissome {
 //   %1: f32[{n}, {c}, {h}, {w}] =
 //     lissome::conv_act(%x, @c, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "none", residual=%x)
 //   return %1
+// Case, force lissome::conv_act winograd_f32_4x4, n = 1..2 (1), c = 16..40 (64), k = 16..40 (64), h = 1..9 (56),
+//     w = 1..8 (56):
+//   # Zeros above and left alone.
+//   input %x: f32[{n}, {c}, {h}, {w}]
+//   parameter @c: f32[{k}, {c}, 3, 3]
+//   %1: f32[{n}, {k}, {h}, {w}] =
+//     lissome::conv_act(%x, @c, none, [1, 1], [2, 2, 0, 0], [1, 1], false, [0, 0], 1, "relu")
+//   return %1
 // Case, force lissome::conv_act winograd_bf16_4x4, n = 1..2 (1), c = 16..40 (64), k = 16..40 (64), h = 1..9 (56),
 //     w = 1..8 (56):
 //   input %x: f32[{n}, {c}, {h}, {w}]
