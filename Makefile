@@ -1,7 +1,7 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
 #   make demo | demo-train | test | docs-test | build | bench | format | duplicates | sanitize | sanitize-files | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test docs-test demo demo-train bench bench-full bench-shared bench-kernels bench-train format duplicates sanitize sanitize-files fuzz clean
+.PHONY: help build test docs-test demo demo-train bench bench-full bench-shared bench-field bench-kernels bench-train format duplicates sanitize sanitize-files fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
@@ -52,6 +52,12 @@ bench-shared: ## what lissome, ONNX Runtime, OpenVINO and eager PyTorch lose bes
 	@tools/setup demo
 	@tools/build
 	@bench/run --shared
+
+bench-field: ## compare over the field: architectures that the kernels were not made for; FLAGS="--only open --batch 8"
+	@tools/setup demo
+	@tools/build lissome_bench_worker lissome_bench_prepare
+	@bench/install_peers build/bench/peers
+	@build/bench/peers/bin/python bench/field/compare.py $(FLAGS)
 
 bench-kernels: ## time each kernel beside libtorch, with its share of the machine's limit; NAME=softmax for one
 	@tools/setup test

@@ -63,15 +63,17 @@ def start_processes(engines: list[Engine], folder: pathlib.Path, place: Place, t
     return processes, missing
 
 
-def measure_leanness(rows: dict[str, dict], engines: list[Engine], folder: pathlib.Path, place: Place, title: str) -> None:
+def measure_leanness(
+    rows: dict[str, dict], engines: list[Engine], folder: pathlib.Path, place: Place, title: str, answers: int, most_starts: int
+) -> None:
     for engine in engines:
         if engine.name not in rows or not engine.lean:
             continue
         note(f"{title}: starts of {engine.title} {engine.precision}")
         # A compiler's start takes as long as all others together: once is enough to tell.
-        starts = 1 if engine.name in ("inductor", "torchscript") else LEAN_STARTS
+        starts = 1 if engine.name in ("inductor", "torchscript") else most_starts
         try:
-            rows[engine.name] |= measure_lean(place.command(engine, folder, "row.npz"), LEAN_ANSWERS, starts)
+            rows[engine.name] |= measure_lean(place.command(engine, folder, "row.npz"), answers, starts)
         except Missing as reason:
             note(f"{title}: no start of {engine.title} {engine.precision}: {reason}", end="\n")
 
@@ -85,9 +87,12 @@ def add_file_facts(rows: dict[str, dict], folder: pathlib.Path) -> None:
             row |= {key: value for key, value in facts.items() if key.endswith("_bytes")}
 
 
-def measure_model(model: Model, batch: int, engines: list[Engine], place: Place, seconds: float) -> dict:
-    folder = BUILD / "bench" / "models" / folder_name(model.name, batch)
-    title = f"{model.title}, batch {batch}, {place.threads} threads"
+def measure_model(
+    name: str, folder: pathlib.Path, title: str, batch: int, engines: list[Engine], place: Place, seconds: float,
+    lean_answers: int = LEAN_ANSWERS, lean_starts: int = LEAN_STARTS,
+) -> dict:
+    """Times what lies in `folder` in all engines, by turns; then their starts, each up to so many answers."""
+    model_title, title = title, f"{title}, batch {batch}, {place.threads} threads"
     began = time.monotonic()
     processes, missing = start_processes(engines, folder, place, title)
     try:
@@ -106,10 +111,10 @@ def measure_model(model: Model, batch: int, engines: list[Engine], place: Place,
             rows[engine.name] = facts | figures.summarize(rounds[engine.name])
     compared = figures.judge_rows(rows, rounds)
     if batch == 1:
-        measure_leanness(rows, engines, folder, place, title)
+        measure_leanness(rows, engines, folder, place, title, lean_answers, lean_starts)
         add_file_facts(rows, folder)
     note("")
-    result = {"name": model.name, "title": model.title, "batch": batch, "threads": place.threads, "rows": rows}
+    result = {"name": name, "title": model_title, "batch": batch, "threads": place.threads, "rows": rows}
     return result | {"missing": missing, "compared": compared, "took_s": time.monotonic() - began}
 
 
@@ -135,7 +140,9 @@ def measure_all(models: list[Model], engines: list[Engine], arguments: argparse.
                 if kept["stamp"] == stamp:
                     results.append(kept)
                     continue
-            result = measure_model(model, batch, engines, place, arguments.seconds) | {"stamp": stamp}
+            folder = BUILD / "bench" / "models" / folder_name(model.name, batch)
+            result = measure_model(model.name, folder, model.title, batch, engines, place, arguments.seconds)
+            result |= {"stamp": stamp}
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
             print(figures.format_table(result), flush=True)

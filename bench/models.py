@@ -9,12 +9,14 @@ In OUT_FOLDER/NAME (NAME_batch8 for eight rows a call):
   calibration.npz        rows to quantize and optimize with; the inputs are arrays by name
   held_out.npz           other rows, for timing and for the output error; labels too where there are any
   row.npz                the first call of those
+  facts.json             what prepare_peers.py wants to know: heads and width of attention, whether layers are recurrent
 Fixed seeds; the Fashion-MNIST net and MiniLM have their real weights, and what the others get is real too: images and
 sentences, or a cache that the model itself made of sentences. What is there already is left alone.
 """
 
 import argparse
 import importlib.util
+import json
 import pathlib
 import sys
 from collections.abc import Callable
@@ -162,20 +164,21 @@ class Model:
     name: str
     title: str
     build: Callable[[pathlib.Path], Built]
-    traced: bool = False  # for .onnx: keeps an LSTM one node, which is what the engines are fast at
+    recurrent: bool = False  # traced for .onnx: keeps an LSTM one node, which is what the engines are fast at
+    attention: tuple[int, int] | None = None  # heads and width
 
 
 MODELS = [
     Model("net", "Fashion-MNIST net", build_net),
     Model("mlp", "two-layer MLP", build_mlp),
-    Model("tagger", "LSTM tagger, 32 tokens", build_tagger, traced=True),
-    Model("minilm16", "MiniLM, 16 tokens", lambda demo: build_minilm(demo, 16)),
-    Model("minilm", "MiniLM, 128 tokens", lambda demo: build_minilm(demo, 128)),
-    Model("vit", "ViT-tiny, 224 x 224", build_vit),
+    Model("tagger", "LSTM tagger, 32 tokens", build_tagger, recurrent=True),
+    Model("minilm16", "MiniLM, 16 tokens", lambda demo: build_minilm(demo, 16), attention=(12, 384)),
+    Model("minilm", "MiniLM, 128 tokens", lambda demo: build_minilm(demo, 128), attention=(12, 384)),
+    Model("vit", "ViT-tiny, 224 x 224", build_vit, attention=(3, 192)),
     Model("resnet18", "ResNet-18, 224 x 224", lambda demo: build_normed(demo, "resnet18", 224)),
     Model("mobilenet", "MobileNetV2, 224 x 224", lambda demo: build_normed(demo, "mobilenet", 224)),
     Model("unet", "U-Net, 128 x 128", lambda demo: build_normed(demo, "unet", 128)),
-    Model("gpt2", "GPT-2-like step, cache of 128", build_gpt2),
+    Model("gpt2", "GPT-2-like step, cache of 128", build_gpt2, attention=(8, 512)),
 ]
 
 
@@ -193,7 +196,7 @@ def build_model(model: Model, demo: pathlib.Path) -> Built:
 
 def export_onnx(model: Model, built: Built, example: list[torch.Tensor], path: pathlib.Path) -> None:
     names = {"input_names": built.inputs}
-    if model.traced:
+    if model.recurrent:
         torch.onnx.export(built.module, tuple(example), path, dynamo=False, opset_version=OPSET, **names)
     else:
         torch.onnx.export(built.module, tuple(example), path, dynamo=True, opset_version=OPSET, external_data=False,
@@ -203,12 +206,14 @@ def export_onnx(model: Model, built: Built, example: list[torch.Tensor], path: p
 def export_model(model: Model, demo: pathlib.Path, out: pathlib.Path, batch: int) -> None:
     """Does nothing for what is there; files move into their place when they are whole."""
     folder = out / folder_name(model.name, batch)
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = {"attention": model.attention, "recurrent": model.recurrent}
+    (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
     has_onnx = importlib.util.find_spec("onnx") is not None
     wanted = ["weights.pt", "model.pt2"] + (["model.onnx"] if has_onnx else [])
     if all((folder / name).exists() for name in wanted):
         return
     print(f"{folder}: exporting", file=sys.stderr, flush=True)
-    folder.mkdir(parents=True, exist_ok=True)
     built = build_model(model, demo)
     numpy.savez(folder / "calibration.npz", **built.calibration)
     numpy.savez(folder / "held_out.npz", **built.held_out)

@@ -26,6 +26,21 @@ Call = Callable[[], object]  # runs one prepared row
 Read = Callable[[object], numpy.ndarray]  # its first output
 
 
+def load_module(folder: pathlib.Path):
+    """The module as it was pickled, else made anew with its weights; weights stay in the file until they are read."""
+    import torch
+
+    if (folder / "module.pt").exists():
+        return torch.load(folder / "module.pt", mmap=True, weights_only=False)
+    import nets
+
+    name = folder.name.split("_batch")[0]
+    with torch.device("meta") if name != "minilm" and name != "minilm16" else torch.device("cpu"):
+        module = nets.make_module(name)
+    module.load_state_dict(torch.load(folder / "weights.pt", mmap=True), assign=True)
+    return module
+
+
 class TorchEngine:
     """The module itself: as it is, compiled, or traced."""
 
@@ -35,15 +50,10 @@ class TorchEngine:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
         import torch
 
-        import nets
-
         self.torch = torch
         torch.set_num_threads(threads)
         torch.set_flush_denormal(True)
-        name = folder.name.split("_batch")[0]
-        with torch.device("meta") if name != "minilm" and name != "minilm16" else torch.device("cpu"):
-            self.module = nets.make_module(name)
-        self.module.load_state_dict(torch.load(folder / "weights.pt", mmap=True), assign=True)
+        self.module = load_module(folder)
         self.module.eval()
         if engine in ("inductor", "autotune"):
             import torch._inductor.config as config

@@ -1,18 +1,20 @@
 // Makes the models that the comparison with the peers runs, one for each precision, without the search of
 // `lissome optimize`: that takes minutes a model, because it proves each step, where the comparison proves the result.
-//   lissome_bench_prepare MODEL.pt2 CALIBRATION.npz THREADS FOLDER
+//   lissome_bench_prepare MODEL.pt2 CALIBRATION.npz THREADS FOLDER [PRECISION...]
 // FOLDER gets f32.lissome, bf16.lissome and int8.lissome and prepared.json, which says how each was made, and of each
 // file the bytes of the weights that it was made of (of int8 ones with their rows' sums), of forms that timing chose
 // though they are larger, and of the arena of one call. bf16 and int8 are left out where this processor or the model
-// has no use for them. Of the kinds of int8 the fastest is kept that loses no more on rows that did not calibrate it
-// than `lissome optimize` would allow.
+// has no use for them, or where precisions are named and they are not among these. Of the kinds of int8 the fastest is
+// kept that loses no more on rows that did not calibrate it than `lissome optimize` would allow.
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lissome/compare.h"
 #include "lissome/compress.h"
@@ -186,33 +188,43 @@ Json save(const Made& made, const std::string& path) {
   return record;
 }
 
-void make_models(const std::string& model, const std::string& data, int threads, const std::string& folder) {
+// What an earlier call made of other precisions stays in the record.
+Json read_record(const std::string& path) {
+  std::ifstream file(path);
+  return file ? Json::parse(file) : Json();
+}
+
+void make_models(const std::string& model, const std::string& data, int threads, const std::string& folder,
+                 const std::set<std::string>& precisions) {
+  const auto wants = [&](const char* precision) { return precisions.empty() || precisions.contains(precision); };
   Maker maker(model, data, threads);
-  Json record;
-  const Made f32 = maker.make_f32();
+  const std::string path = folder + "/prepared.json";
+  Json record = read_record(path);
+  const Made f32 = maker.make_f32();  // the others are judged by its answers
   record["f32"] = save(f32, folder + "/f32.lissome");
-  if (has(Feature::avx512_bf16)) {
+  if (wants("bf16") && has(Feature::avx512_bf16)) {
     const Made bf16 = maker.make_bf16();
     record["bf16"] = save(bf16, folder + "/bf16.lissome");
   }
-  std::vector<Made> int8 = maker.make_int8();
+  std::vector<Made> int8 = wants("int8") ? maker.make_int8() : std::vector<Made>();
   if (!int8.empty()) {
     const Made& chosen = int8[maker.choose(int8)];
     record["int8"] = save(chosen, folder + "/int8.lissome");
     for (const Made& made : int8) record["int8"]["tried"].push_back(describe(made));
   }
-  write_file(folder + "/prepared.json", record.dump(2) + "\n");
+  write_file(path, record.dump(2) + "\n");
 }
 
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-  if (argument_count != 5) {
-    std::fprintf(stderr, "usage: lissome_bench_prepare MODEL.pt2 CALIBRATION.npz THREADS FOLDER\n");
+  if (argument_count < 5) {
+    std::fprintf(stderr, "usage: lissome_bench_prepare MODEL.pt2 CALIBRATION.npz THREADS FOLDER [PRECISION...]\n");
     return 2;
   }
   try {
-    make_models(arguments[1], arguments[2], std::stoi(arguments[3]), arguments[4]);
+    make_models(arguments[1], arguments[2], std::stoi(arguments[3]), arguments[4],
+                {arguments + 5, arguments + argument_count});
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

@@ -1,8 +1,8 @@
 """Makes the models of ONNX Runtime and OpenVINO out of model.onnx, as their documentation advises.
 
-    prepare_peers.py FOLDER THREADS
+    prepare_peers.py FOLDER THREADS [ENGINE...]
 
-FOLDER gets the models and peers.json, which names for each engine its file, how it was made and what was tried. Where
+Makes all or the engines that are named. FOLDER gets the models and peers.json, which names for each engine its file, how it was made and what was tried. Where
 the documentation leaves a choice (static or dynamic int8, fused transformer or not, what runs between int8 layers) all
 are made, and the fastest is kept that is near enough to f32: the rule that lissome's own int8 models are chosen by. Near
 enough to be counted beside ours comes first.
@@ -24,8 +24,7 @@ from figures import MOST_PEER_ERROR
 
 MOST_ERROR = 0.1  # relative; as cosine 0.005
 TIMED_SECONDS = 1.0
-TRANSFORMERS = {"minilm": (12, 384), "minilm16": (12, 384), "vit": (3, 192), "gpt2": (8, 512)}  # heads, width
-RECURRENT = {"tagger"}
+FUSION_KINDS = ("bert", "vit", "gpt2")  # of ONNX Runtime's transformer optimizer
 
 Choice = dict[str, object]
 
@@ -33,7 +32,8 @@ Choice = dict[str, object]
 class Maker:
     def __init__(self, folder: pathlib.Path, threads: int):
         self.folder, self.threads = folder, threads
-        self.name = folder.name.split("_batch")[0]
+        facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+        self.attention, self.recurrent = facts["attention"], facts["recurrent"]
         self.rows = peer_worker.cut_rows(folder / "calibration.npz", folder)
         half = len(self.rows) // 2
         self.calibration, self.judging = self.rows[:half], self.rows[half:][:32]
@@ -41,7 +41,8 @@ class Maker:
         own = folder / "prepared.json"
         own_error = json.loads(own.read_text(encoding="utf-8")).get("int8", {}).get("error") if own.exists() else None
         self.countable = MOST_ERROR if own_error is None else min(MOST_PEER_ERROR * own_error, MOST_ERROR)
-        self.choices: dict[str, Choice] = {}
+        made = folder / "peers.json"
+        self.choices: dict[str, Choice] = json.loads(made.read_text(encoding="utf-8")) if made.exists() else {}
         self.reference: list[numpy.ndarray] = []
 
     def judge(self, engine: str, choice: Choice) -> Choice:
@@ -92,16 +93,18 @@ class Maker:
         return [{"file": "model.onnx", "how": "as exported"}]
 
     def make_ort_fused(self) -> list[Choice]:
-        if self.name not in TRANSFORMERS:
+        if not self.attention:
             return []
         from onnxruntime.transformers import optimizer
 
-        heads, width = TRANSFORMERS[self.name]
-        kind = {"gpt2": "gpt2", "vit": "vit"}.get(self.name, "bert")
-        model = optimizer.optimize_model(str(self.folder / "model.onnx"), kind, heads, width, opt_level=0)
+        source, fused = str(self.folder / "model.onnx"), []
+        for kind in FUSION_KINDS:
+            model = optimizer.optimize_model(source, kind, *self.attention, opt_level=0)
+            counts = {name: count for name, count in model.get_fused_operator_statistics().items() if count}
+            fused.append((sum(counts.values()), kind, counts, model))
+        _, kind, counts, model = max(fused, key=lambda entry: entry[0])
         model.save_model_to_file(str(self.folder / "ort_fused.onnx"))
-        counts = {name: count for name, count in model.get_fused_operator_statistics().items() if count}
-        return [{"file": "ort_fused.onnx", "how": f"fused by its transformer optimizer: {counts}"}]
+        return [{"file": "ort_fused.onnx", "how": f"fused by its transformer optimizer for {kind}: {counts}"}]
 
     def quantizable(self) -> pathlib.Path:
         from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -121,7 +124,7 @@ class Maker:
                 return next(self.left, None)
 
         # Transformers lose most of their accuracy, and no time, between the products.
-        types = ["MatMul", "Gemm", "Conv"] if self.name in TRANSFORMERS else None
+        types = ["MatMul", "Gemm", "Conv"] if self.attention else None
         quantize_static(
             str(self.quantizable()), str(self.folder / "ort_static.onnx"), Reader(self.calibration),
             quant_format=QuantFormat.QDQ, op_types_to_quantize=types, per_channel=True,
@@ -133,7 +136,7 @@ class Maker:
         return self.quantize_ort_dynamic("ort_fused.onnx") if (self.folder / "ort_fused.onnx").exists() else []
 
     def make_ort_dynamic_plain(self) -> list[Choice]:
-        return self.quantize_ort_dynamic("model.onnx") if self.name in TRANSFORMERS or self.name in RECURRENT else []
+        return self.quantize_ort_dynamic("model.onnx") if self.attention or self.recurrent else []
 
     def quantize_ort_dynamic(self, source: str) -> list[Choice]:
         import onnx
@@ -173,7 +176,7 @@ class Maker:
 
         nncf.set_log_level(logging.ERROR)
         kinds = {"symmetric": {"preset": nncf.QuantizationPreset.PERFORMANCE}, "mixed": {"preset": nncf.QuantizationPreset.MIXED}}
-        if self.name in TRANSFORMERS:
+        if self.attention:
             kinds = {"transformer": {"model_type": nncf.ModelType.TRANSFORMER}}
         hints = ["f32", "bf16"] if can_use_bf16() else ["f32"]
         choices = []
@@ -197,12 +200,15 @@ def main() -> None:
     logging.disable(logging.WARNING)
     folder, threads = pathlib.Path(sys.argv[1]), int(sys.argv[2])
     maker = Maker(folder, threads)
-    maker.choose("ort_f32", [maker.make_ort_plain, maker.make_ort_fused])
-    maker.choose("ort_int8", [maker.make_ort_static, maker.make_ort_dynamic_fused, maker.make_ort_dynamic_plain])
-    maker.choose("ov_f32", [maker.make_ov_f32])
-    maker.choose("ov_bf16", [maker.make_ov_bf16])
-    maker.choose("ov_int8", [maker.make_ov_int8])
-
+    makers = {
+        "ort_f32": [maker.make_ort_plain, maker.make_ort_fused],
+        "ort_int8": [maker.make_ort_static, maker.make_ort_dynamic_fused, maker.make_ort_dynamic_plain],
+        "ov_f32": [maker.make_ov_f32],
+        "ov_bf16": [maker.make_ov_bf16],
+        "ov_int8": [maker.make_ov_int8],
+    }
+    for engine in sys.argv[3:] or makers:
+        maker.choose(engine, makers[engine])
 
 if __name__ == "__main__":
     main()
