@@ -36,6 +36,8 @@ struct LowerOptions {
   // Example inputs in the program's order: their sizes are what timing uses. Without them every named dimension takes
   // its smallest allowed size, at least 1.
   std::vector<c10::IValue> inputs;
+  // Outputs leave in row order, laid out by a step where they are made otherwise. Off for who takes them as they lie.
+  bool dense_outputs = true;
   // Told which kernel is about to be tried alone on which node (the name of its first result). What it throws is the
   // failure of that kernel, which is dropped, as when the kernel fails itself.
   std::function<void(const std::string& node, const std::string& kernel)> on_trial;

@@ -55,6 +55,7 @@ class Lowering {
       builder_.start_node(static_cast<int>(i));
       lower_node(nodes[i]);
     }
+    if (options_.dense_outputs) lay_out_outputs();
     lowered_.plan = builder_.finish();
     fuse_channel_steps(lowered_.plan);
     fuse_norm_steps(lowered_.plan);
@@ -92,6 +93,22 @@ class Lowering {
       chosen->emit(builder_, node);
     } else {
       builder_.keep_node(node);
+    }
+  }
+
+  // A step writes them on all threads into the memory in which they leave.
+  void lay_out_outputs() {
+    const std::vector<Node> nodes = builder_.program().nodes;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      builder_.start_node(static_cast<int>(i));
+      for (const ValueId result : nodes[i].results) {
+        if (result == ValueId::none || !leaves_program(builder_.program(), result) || !builder_.may_lay_out(result))
+          continue;
+        const ValueId laid_out = builder_.lay_out(result, nodes[i]);
+        for (ProgramOutput& output : builder_.program().outputs) {
+          if (output.value == Argument(result)) output.value = laid_out;
+        }
+      }
     }
   }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lissome/base.h"
+#include "lissome/kernel.h"
 #include "lissome/lower/tensors.h"
 #include "lissome/runtime/step/gemm/linear_u8s8_steps.h"
 #include "lissome/runtime/step/move/copy_steps.h"
@@ -166,6 +167,20 @@ PlanValueId PlanBuilder::use_f32(const Argument& weight) {
   const std::string name = program_.find_weight(weight.value())->name + ".f32";
   if (!has_packed(name)) add_packed(name, share_tensor(constant(weight.value())->to(at::kFloat).contiguous()));
   return find_packed(name);
+}
+
+bool PlanBuilder::may_lay_out(ValueId id) const {
+  if (!plan_values_.contains(id) || is_held(id) || !is_sized(id)) return false;
+  const ValueType& type = this->type(id);
+  return (is_strided_view(id) || format(id) != Format::row_major) && item_size(type.dtype) <= 8 &&
+         type.sizes.size() <= static_cast<size_t>(kMoveRank);
+}
+
+ValueId PlanBuilder::lay_out(ValueId id, const Node& maker) {
+  const ValueId copy = program_.add_value(type(id), program_.value(id).name + ".rows");
+  const PlanValueId from = use(id), to = make(copy);
+  add_step(CopyStep{.x = {from}, .y = {to}}, maker);
+  return copy;
 }
 
 PlanValueId PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {

@@ -57,6 +57,10 @@ class PlanBuilder {
   // The same, dense in this format: a copy step is added where the value lies otherwise, once per format.
   PlanValueId use_dense(ValueId id, const Node& reader, Format format = Format::row_major);
   PlanValueId use_dense(const Argument& argument, const Node& reader, Format format = Format::row_major);
+  // Whether a step made the value, otherwise than dense in row order, and a copy step can lay it out so.
+  bool may_lay_out(ValueId id) const;
+  // A copy that does.
+  ValueId lay_out(ValueId id, const Node& maker);
   PlanValueId make(ValueId id, Storage storage = Storage::arena, Format format = Format::row_major);
   // A value that the program does not have, for steps that need several results.
   ValueId add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes);

@@ -41,6 +41,7 @@ Plan lower_step(const Program& program, int threads) {
   LowerOptions lower;
   lower.effort = Effort::fast;
   lower.threads = threads;
+  lower.dense_outputs = false;  // optimizers read gradients in any order
   return lower_program(program, lower);
 }
 

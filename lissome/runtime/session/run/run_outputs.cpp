@@ -2,27 +2,10 @@
 #include "lissome/runtime/session/run/run_outputs.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-
-#include "lissome/measure.h"
 
 namespace lissome {
 namespace {
-
-Array make_uninitialized(const PlacedValue& value) {
-  const int64_t bytes = std::max<int64_t>(value.elements() * item_size(value.dtype), 1);
-  allocator_memory().take(bytes, "an output");
-  void* memory = std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64));
-  if (!memory) {
-    allocator_memory().remove(bytes);
-    throw_error(ErrorKind::over_budget, "no memory for an output of ", bytes, " bytes");
-  }
-  return {value.dtype, value.sizes, std::shared_ptr<void>(memory, [bytes](void* block) {
-            std::free(block);
-            allocator_memory().remove(bytes);
-          })};
-}
 
 // Dtype and bytes of a literal that is a number; no bytes for none and text, which do not leave a session.
 struct LiteralView {
@@ -71,7 +54,7 @@ std::vector<Array> RunOutputs::allocate(Binding& binding) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!is_direct(i)) continue;
     const PlanValueId value = plan_.outputs[i].value;
-    outputs[i] = make_uninitialized(binding.value(value));
+    outputs[i] = make_array(binding.value(value));
     memory_.place(binding, value, outputs[i].storage.get());
   }
   return outputs;
@@ -87,7 +70,13 @@ Array RunOutputs::fetch_one(size_t output, const Binding& binding) {
   const auto& [name, value, literal, leaves_after] = plan_.outputs[output];
   if (!is_value(value)) return make_literal(literal);
   if (plan_.value(value).storage == Storage::held) return held_.fetch(value, output);
-  return copy_array(memory_.view_of(binding, value));
+  Array array = make_array(binding.value(value));
+  memory_.copy_to(array.data<std::byte>(), binding, value);
+  return array;
+}
+
+Array RunOutputs::make_array(const PlacedValue& value) {
+  return {value.dtype, value.sizes, pool_.take(value.elements() * item_size(value.dtype))};
 }
 
 void RunOutputs::place(std::span<const TensorView> places, Binding& binding) {

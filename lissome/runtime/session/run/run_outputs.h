@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lissome/base.h"
+#include "lissome/runtime/memory/output_pool.h"
 #include "lissome/runtime/plan/plan.h"
 #include "lissome/runtime/session/binding.h"
 #include "lissome/runtime/session/run/held_values.h"
@@ -36,6 +37,7 @@ class RunOutputs {
 
  private:
   bool is_direct(size_t output) const;
+  Array make_array(const PlacedValue& value);  // not filled
   Array fetch_one(size_t output, const Binding& binding);
   void store_one(size_t output, const Binding& binding, const TensorView& place);
   void check_place(size_t output, const TensorView& place, Dtype dtype, std::span<const int64_t> sizes) const;
@@ -43,6 +45,7 @@ class RunOutputs {
   const Plan& plan_;
   RunMemory& memory_;
   HeldValues& held_;
+  OutputPool pool_;
   std::vector<int> direct_;                   // by value: the output in whose memory it is made, -1
   std::vector<std::vector<size_t>> leaving_;  // by step of the plan: outputs that are given away behind it
 };
