@@ -8,64 +8,17 @@
 #include "lissome/kernel/gemm/linear_bf16_sizes.h"
 #include "lissome/kernel/gemm/split.h"
 #include "lissome/kernel/isa/portable_output.h"
+#include "lissome/kernel/move/copy_planes.h"
 #include "lissome/kernel/move/kernel_versions.h"
 
 namespace lissome {
-namespace {
-
-constexpr int64_t kSquare = 16;
-
-// One plane of two dimensions, in squares, so that both sides are walked line by line within the cache.
-template <typename T>
-void copy_plane(const T* x, T* y, const int64_t* sizes, const int64_t* x_strides, const int64_t* y_strides) {
-  if (x_strides[1] == 1 && y_strides[1] == 1) {
-    for (int64_t i = 0; i < sizes[0]; ++i) {
-      std::memcpy(y + i * y_strides[0], x + i * x_strides[0], static_cast<size_t>(sizes[1]) * sizeof(T));
-    }
-    return;
-  }
-  for (int64_t i0 = 0; i0 < sizes[0]; i0 += kSquare) {
-    const int64_t i1 = i0 + kSquare < sizes[0] ? i0 + kSquare : sizes[0];
-    for (int64_t j0 = 0; j0 < sizes[1]; j0 += kSquare) {
-      const int64_t j1 = j0 + kSquare < sizes[1] ? j0 + kSquare : sizes[1];
-      for (int64_t i = i0; i < i1; ++i) {
-        for (int64_t j = j0; j < j1; ++j)
-          y[i * y_strides[0] + j * y_strides[1]] = x[i * x_strides[0] + j * x_strides[1]];
-      }
-    }
-  }
-}
-
-// The last two dimensions are a plane; parts share the planes, or the rows of a single one.
-template <typename T>
-void copy_planes(const CopyCall& call, int part, int parts) {
-  int64_t planes = 1;
-  for (int d = 0; d < call.rank - 2; ++d) planes *= call.sizes[d];
-  const int last = call.rank - 2;
-  const bool split_rows = planes < parts;
-  const Range mine = split_rows ? Range{0, planes} : split_evenly(planes, part, parts);
-  const Range rows = split_rows ? split_evenly(call.sizes[last], part, parts) : Range{0, call.sizes[last]};
-  const int64_t sizes[2] = {rows.end - rows.begin, call.sizes[last + 1]};
-  for (int64_t plane = mine.begin; plane < mine.end; ++plane) {
-    int64_t x_at = rows.begin * call.x_strides[last], y_at = rows.begin * call.y_strides[last], rest = plane;
-    for (int d = last - 1; d >= 0; --d) {
-      x_at += rest % call.sizes[d] * call.x_strides[d];
-      y_at += rest % call.sizes[d] * call.y_strides[d];
-      rest /= call.sizes[d];
-    }
-    copy_plane(static_cast<const T*>(call.x) + x_at, static_cast<T*>(call.y) + y_at, sizes, call.x_strides + last,
-               call.y_strides + last);
-  }
-}
-
-}  // namespace
 
 void copy_portable(const CopyCall& call, int part, int parts) {
   switch (call.item) {
-    case 1: copy_planes<uint8_t>(call, part, parts); break;
-    case 2: copy_planes<uint16_t>(call, part, parts); break;
-    case 4: copy_planes<uint32_t>(call, part, parts); break;
-    default: copy_planes<uint64_t>(call, part, parts); break;
+    case 1: copy_planes<uint8_t>(call, part, parts, copy_squares<uint8_t>); break;
+    case 2: copy_planes<uint16_t>(call, part, parts, copy_squares<uint16_t>); break;
+    case 4: copy_planes<uint32_t>(call, part, parts, copy_squares<uint32_t>); break;
+    default: copy_planes<uint64_t>(call, part, parts, copy_squares<uint64_t>); break;
   }
 }
 

@@ -35,6 +35,47 @@ TEST_CASE("copy follows any strides, shared among parts") {
   }
 }
 
+TEST_CASE("copy turns planes of any size on all levels, to the bit") {
+  TestNumbers numbers(4);
+  for (int i = 0; i < 60; ++i) {
+    CopyCall call;
+    const int64_t planes = numbers.between(1, 3), rows = numbers.between(1, 50), columns = numbers.between(1, 50);
+    const bool turns = i % 4 != 0;
+    const int64_t sizes[3] = {planes, rows, columns};
+    const int64_t x_strides[3] = {rows * columns, turns ? 1 : columns, turns ? rows : 1};
+    const int64_t y_strides[3] = {rows * columns, columns, 1};
+    call.rank = 3;
+    std::copy(sizes, sizes + 3, call.sizes);
+    std::copy(x_strides, x_strides + 3, call.x_strides);
+    std::copy(y_strides, y_strides + 3, call.y_strides);
+    for (const int item : {1, 2, 4, 8}) {
+      call.item = item;
+      const auto bytes = static_cast<size_t>(planes * rows * columns * item);
+      std::vector<unsigned char> x(bytes), wanted(bytes);
+      for (unsigned char& byte : x) byte = static_cast<unsigned char>(numbers.between(0, 255));
+      for (int64_t p = 0; p < planes; ++p) {
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t c = 0; c < columns; ++c) {
+            const int64_t from = p * x_strides[0] + r * x_strides[1] + c * x_strides[2];
+            std::memcpy(wanted.data() + ((p * rows + r) * columns + c) * item, x.data() + from * item,
+                        static_cast<size_t>(item));
+          }
+        }
+      }
+      call.x = x.data();
+      for (const KernelRow& row : kernel_rows("copy")) {
+        if (!can_run(row.isa)) continue;
+        for (const int parts : {1, 3}) {
+          std::vector<unsigned char> y(bytes, 77);
+          call.y = y.data();
+          for (int part = 0; part < parts; ++part) row.function(&call, part, parts);
+          CHECK(y == wanted);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("concat puts rows beside each other, however they are shared") {
   TestNumbers numbers(9);
   for (const int64_t outer : {1, 3, 40}) {

@@ -11,6 +11,27 @@
 namespace lissome {
 namespace {
 
+// Adds a dimension behind those that are there, as one with the last where both sides go on from it without a gap.
+void add_dimension(CopyCall& call, int64_t size, int64_t x_stride, int64_t y_stride) {
+  if (size == 1) return;
+  int last = call.rank - 1;
+  if (last >= 0 && call.x_strides[last] == size * x_stride && call.y_strides[last] == size * y_stride) {
+    size *= call.sizes[last];
+  } else {
+    last = call.rank++;
+  }
+  call.sizes[last] = size, call.x_strides[last] = x_stride, call.y_strides[last] = y_stride;
+}
+
+// At least a plane.
+void add_outer_dimensions(CopyCall& call) {
+  for (; call.rank < 2; ++call.rank) {
+    for (int64_t* numbers : {call.sizes, call.x_strides, call.y_strides})
+      std::copy_backward(numbers, numbers + call.rank, numbers + call.rank + 1);
+    call.sizes[0] = 1, call.x_strides[0] = call.y_strides[0] = 0;
+  }
+}
+
 void bind_copy(StepBinder& binder, const CopyStep& step) {
   const PlacedValue& x = binder.value(step.x);
   const PlacedValue& y = binder.value(step.y);
@@ -20,18 +41,13 @@ void bind_copy(StepBinder& binder, const CopyStep& step) {
   CopyCall call;
   call.item = static_cast<int>(item_size(x.dtype));
   binder.require(call.item <= 8, "items of ", call.item, " bytes");
-  // The result's own order: its widest stride first, so that it is written line by line; at least a plane.
+  // The result's own order: its widest stride first, so that it is written line by line.
   std::vector<size_t> order(x.sizes.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return y.strides[a] > y.strides[b]; });
   call.rank = 0;
-  for (size_t i = order.size(); i < 2; ++i) call.sizes[call.rank++] = 1;
-  for (const size_t i : order) {
-    call.sizes[call.rank] = x.sizes[i];
-    call.x_strides[call.rank] = x.strides[i];
-    call.y_strides[call.rank] = y.strides[i];
-    ++call.rank;
-  }
+  for (const size_t i : order) add_dimension(call, x.sizes[i], x.strides[i], y.strides[i]);
+  add_outer_dimensions(call);
   binder.set_call("copy", call);
   binder.point(&CopyCall::x, step.x);
   binder.point(&CopyCall::y, step.y);
