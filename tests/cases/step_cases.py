@@ -38,7 +38,7 @@ COMPUTED = re.compile(r"(?P<name>\w+) = (?P<expression>[^.]+)")
 FORCE = re.compile(r"force (?P<pattern>\S+) (?P<kernel>\S+)")
 OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
+    ast.Mod: operator.mod, ast.Pow: operator.pow,
 }
 
 

@@ -36,16 +36,16 @@ struct FitRow {
 };
 const FitRow kFits[] = {
     {" conv_bf16 conv_f32 conv_u8s8 conv_data_f32 conv_weight_bf16 conv_weight_f32 depthwise_bf16 depthwise_f32 "
-     "depthwise_transposed_bf16 depthwise_transposed_f32 depthwise_u8s8 separable_f32 winograd_f32 winograd_u8s8 pool "
-     "average_pool_u8 max_pool_indices max_pool_gradient ",
+     "depthwise_transposed_bf16 depthwise_transposed_f32 depthwise_u8s8 grouped_bf16 grouped_f32 inverted_f32 "
+     "separable_f32 winograd_f32 winograd_u8s8 pool average_pool_u8 max_pool_indices max_pool_gradient ",
      " x y dx dy ",
      {2, 3},
      Fit::slides},
     {" col2im ", " columns ", {1, 2}, Fit::slides},
     {" col2im ", " y ", {2, 3}, Fit::slides},
-    {" conv_bf16 linear_bf16 linear_u8s8 conv_transposed_u8s8 ", " x ", {1}, Fit::rounds},
+    {" conv_bf16 inverted_f32 linear_bf16 linear_u8s8 conv_transposed_u8s8 ", " x ", {1}, Fit::rounds},
     {" linear_bf16 linear_u8s8 ", " x ", {2}, Fit::rounds},
-    {" separable_f32 ", " y ", {1}, Fit::rounds},
+    {" inverted_f32 separable_f32 ", " y ", {1}, Fit::rounds},
     {" pack_conv_f32 pack_conv_bf16 ", " weight ", {0, 1}, Fit::rounds},
     {" elementwise ", " operand ", {0, 1, 2, 3}, Fit::broadcasts},
     {" matmul_f32 matmul_bf16 ", " a b ", {0}, Fit::broadcasts},

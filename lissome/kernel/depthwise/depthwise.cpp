@@ -7,9 +7,11 @@
 
 namespace lissome {
 
-void pack_depthwise(const float* weight, int64_t channels, int64_t taps, float* packed) {
+void pack_depthwise(const float* weight, int64_t channels, int64_t group, int64_t taps, float* packed) {
   for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t tap = 0; tap < taps; ++tap) packed[tap * channels + c] = weight[c * taps + tap];
+    for (int64_t i = 0; i < group; ++i) {
+      for (int64_t tap = 0; tap < taps; ++tap) packed[(tap * group + i) * channels + c] = *weight++;
+    }
   }
 }
 
@@ -34,8 +36,9 @@ void run_portable(const Call& call, int part, int parts) {
         const int64_t h = Find(oh, tap / w.kernel_width, w.stride_height, w.pad_height, w.dilation_height, w.height);
         const int64_t v = Find(ow, tap % w.kernel_width, w.stride_width, w.pad_width, w.dilation_width, w.width);
         if (h < 0 || v < 0) continue;
-        sum += widen_portable(call.x[((n * w.height + h) * w.width + v) * call.channels + c]) *
-               call.weight[tap * call.channels + c];
+        const auto* x = call.x + ((n * w.height + h) * w.width + v) * call.channels + c / call.group * call.group;
+        const float* weight = call.weight + tap * call.group * call.channels + c;
+        for (int64_t i = 0; i < call.group; ++i) sum += widen_portable(x[i]) * weight[i * call.channels];
       }
       store_portable(call, row, c, sum);
     }
@@ -48,6 +51,12 @@ void depthwise_f32_portable(const DepthwiseF32Call& call, int part, int parts) {
   run_portable<find_read>(call, part, parts);
 }
 void depthwise_bf16_portable(const DepthwiseBf16Call& call, int part, int parts) {
+  run_portable<find_read>(call, part, parts);
+}
+void grouped_f32_portable(const DepthwiseF32Call& call, int part, int parts) {
+  run_portable<find_read>(call, part, parts);
+}
+void grouped_bf16_portable(const DepthwiseBf16Call& call, int part, int parts) {
   run_portable<find_read>(call, part, parts);
 }
 void depthwise_transposed_f32_portable(const DepthwiseF32Call& call, int part, int parts) {

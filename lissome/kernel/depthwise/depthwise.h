@@ -1,6 +1,7 @@
 // Depthwise 2-D convolution of channels-last values: every channel with a window of its own. In f32, or in bf16 with
-// sums and weights in f32.
-// Packed weight: [kh * kw][channels].
+// sums and weights in f32. The grouped ones sum the windows of some neighbouring channels: as many channels of y as of
+// x in each group.
+// Packed weight: [kh * kw][inputs of a channel: one, or the group's][channels].
 #pragma once
 
 #include "lissome/kernel/conv/conv_f32.h"
@@ -13,12 +14,20 @@ struct DepthwiseCallOf : Output {
   const T* x = nullptr;           // [batch, height, width, channels]
   const float* weight = nullptr;  // packed
   int64_t channels = 0;
+  int64_t group = 1;  // channels of each group; a power of two up to kMostGroup. One but for the grouped kernels
   Window window;
 };
 using DepthwiseF32Call = DepthwiseCallOf<OutputF32, float>;
 using DepthwiseBf16Call = DepthwiseCallOf<OutputBf16, uint16_t>;
 
-// `weight` is [channels, 1, kh, kw].
-void pack_depthwise(const float* weight, int64_t channels, int64_t taps, float* packed);
+// `weight` is [channels, group, kh, kw].
+void pack_depthwise(const float* weight, int64_t channels, int64_t group, int64_t taps, float* packed);
+
+// Wider groups fill the panels of conv_f32.
+inline constexpr int64_t kMostGroup = 16;
+// Whether the grouped kernels take groups of so many inputs and outputs.
+constexpr bool takes_group(int64_t inputs, int64_t outputs) {
+  return inputs == outputs && inputs >= 2 && inputs <= kMostGroup && (inputs & (inputs - 1)) == 0;
+}
 
 }  // namespace lissome

@@ -59,9 +59,19 @@ __attribute__((noinline)) void finish_block(const Call& call, int64_t row, int64
   }
 }
 
+// What a vector of channels of y reads of a pixel of x: its own channels.
+struct OwnChannels {
+  static constexpr int64_t inputs = 1;  // that each channel of y sums
+  // Input `i` of the channels of y from c on; `pixel` is channel 0 of x.
+  template <typename T>
+  LISSOME_INLINE Floats read(const T* pixel, int64_t c, int64_t lanes, int64_t) const {
+    return load_lanes(pixel + c, lanes);
+  }
+};
+
 // One vector of channels of a block. `Whole`: all pixels are there, all columns lie inside, all lanes are channels.
-template <int Stride, int Width, bool Whole, typename Call, typename T>
-LISSOME_INLINE void run_block(const Call& call, const PixelBlock<T>& at, int64_t c) {
+template <int Stride, int Width, bool Whole, typename Call, typename T, typename Inputs>
+LISSOME_INLINE void run_block(const Call& call, const PixelBlock<T>& at, int64_t c, const Inputs& from) {
   constexpr int kColumns = (kBlockPixels - 1) * Stride + Width;
   const Window& w = call.window;
   const int64_t lanes = Whole ? Floats::kWidth : call.channels - c;
@@ -70,19 +80,21 @@ LISSOME_INLINE void run_block(const Call& call, const PixelBlock<T>& at, int64_t
 #pragma GCC unroll 8
   for (int p = 0; p < kBlockPixels; ++p) sums[p] = first;
   for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
-    const T* x = at.image + ((at.top + h * w.dilation_height) * w.width + at.left) * call.channels + c;
-    const float* weight = call.weight + h * Width * call.channels + c;
-    Floats taps[Width];
+    const T* x = at.image + ((at.top + h * w.dilation_height) * w.width + at.left) * call.channels;
+    for (int64_t input = 0; input < from.inputs; ++input) {
+      const float* weight = call.weight + (h * Width * from.inputs + input) * call.channels + c;
+      Floats taps[Width];
 #pragma GCC unroll 8
-    for (int u = 0; u < Width; ++u) taps[u] = load_lanes(weight + u * call.channels, lanes);
+      for (int u = 0; u < Width; ++u) taps[u] = load_lanes(weight + u * from.inputs * call.channels, lanes);
 #pragma GCC unroll 24
-    for (int i = 0; i < kColumns; ++i) {
-      if (!Whole && (i < at.columns.begin || i >= at.columns.end)) continue;
-      const Floats value = load_lanes(x + i * call.channels, lanes);
+      for (int i = 0; i < kColumns; ++i) {
+        if (!Whole && (i < at.columns.begin || i >= at.columns.end)) continue;
+        const Floats value = from.read(x + i * call.channels, c, lanes, input);
 #pragma GCC unroll 8
-      for (int u = 0; u < Width; ++u) {
-        const int p = (i - u) / Stride;
-        if (i >= u && (i - u) % Stride == 0 && p < kBlockPixels) sums[p] = multiply_add(value, taps[u], sums[p]);
+        for (int u = 0; u < Width; ++u) {
+          const int p = (i - u) / Stride;
+          if (i >= u && (i - u) % Stride == 0 && p < kBlockPixels) sums[p] = multiply_add(value, taps[u], sums[p]);
+        }
       }
     }
   }
@@ -92,8 +104,8 @@ LISSOME_INLINE void run_block(const Call& call, const PixelBlock<T>& at, int64_t
   finish_block(call, at.row, at.count, c, results);
 }
 
-template <int Stride, int Width, typename Call>
-void run_blocks(const Call& call, Range rows) {
+template <int Stride, int Width, typename Call, typename Inputs>
+void run_blocks(const Call& call, Range rows, const Inputs& from) {
   constexpr int64_t kColumns = (kBlockPixels - 1) * Stride + Width;
   const Window& w = call.window;
   for (int64_t row = rows.begin; row < rows.end;) {
@@ -112,16 +124,17 @@ void run_blocks(const Call& call, Range rows) {
                               columns};
     int64_t c = 0;
     if (columns.begin == 0 && columns.end == kColumns) {
-      for (; c + Floats::kWidth <= call.channels; c += Floats::kWidth) run_block<Stride, Width, true>(call, block, c);
+      for (; c + Floats::kWidth <= call.channels; c += Floats::kWidth)
+        run_block<Stride, Width, true>(call, block, c, from);
     }
-    for (; c < call.channels; c += Floats::kWidth) run_block<Stride, Width, false>(call, block, c);
+    for (; c < call.channels; c += Floats::kWidth) run_block<Stride, Width, false>(call, block, c, from);
     row += count;
   }
 }
 
 // Any window: a pixel at a time.
-template <int Vectors, typename Call, typename T>
-LISSOME_INLINE void run_channels(const Call& call, const PixelBlock<T>& at, int64_t c) {
+template <int Vectors, typename Call, typename T, typename Inputs>
+LISSOME_INLINE void run_channels(const Call& call, const PixelBlock<T>& at, int64_t c, const Inputs& from) {
   const Window& w = call.window;
   Floats sums[Vectors];
   const auto lanes = [&](int v) { return call.channels - c - v * Floats::kWidth; };
@@ -132,12 +145,15 @@ LISSOME_INLINE void run_channels(const Call& call, const PixelBlock<T>& at, int6
   for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
     for (int64_t u = at.columns.begin; u < at.columns.end; ++u) {
       const int64_t pixel = (at.top + h * w.dilation_height) * w.width + at.left + u * w.dilation_width;
-      const T* x = at.image + pixel * call.channels + c;
-      const float* weight = call.weight + (h * w.kernel_width + u) * call.channels + c;
+      const T* x = at.image + pixel * call.channels;
+      for (int64_t input = 0; input < from.inputs; ++input) {
+        const float* weight = call.weight + ((h * w.kernel_width + u) * from.inputs + input) * call.channels + c;
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) {
-        const int64_t lane = v * Floats::kWidth;
-        sums[v] = multiply_add(load_lanes(x + lane, lanes(v)), load_lanes(weight + lane, lanes(v)), sums[v]);
+        for (int v = 0; v < Vectors; ++v) {
+          const int64_t lane = v * Floats::kWidth;
+          const Floats value = from.read(x, c + lane, lanes(v), input);
+          sums[v] = multiply_add(value, load_lanes(weight + lane, lanes(v)), sums[v]);
+        }
       }
     }
   }
@@ -145,8 +161,8 @@ LISSOME_INLINE void run_channels(const Call& call, const PixelBlock<T>& at, int6
   for (int v = 0; v < Vectors; ++v) finish_pixel(call, at.row, c + v * Floats::kWidth, lanes(v), sums[v]);
 }
 
-template <typename Call>
-void run_pixels(const Call& call, Range rows) {
+template <typename Call, typename Inputs>
+void run_pixels(const Call& call, Range rows, const Inputs& from) {
   const Window& w = call.window;
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
@@ -160,23 +176,23 @@ void run_pixels(const Call& call, Range rows) {
                               find_inside(left, w.width, w.kernel_width, w.dilation_width)};
     int64_t c = 0;
     for (; c + kChannelVectors * Floats::kWidth <= call.channels; c += kChannelVectors * Floats::kWidth) {
-      run_channels<kChannelVectors>(call, pixel, c);
+      run_channels<kChannelVectors>(call, pixel, c, from);
     }
-    for (; c < call.channels; c += Floats::kWidth) run_channels<1>(call, pixel, c);
+    for (; c < call.channels; c += Floats::kWidth) run_channels<1>(call, pixel, c, from);
   }
 }
 
-template <typename Call>
-LISSOME_INLINE void run_depthwise(const Call& call, int part, int parts) {
+template <typename Inputs = OwnChannels, typename Call>
+LISSOME_INLINE void run_depthwise(const Call& call, int part, int parts, const Inputs& from = {}) {
   const Window& w = call.window;
   const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
   const bool dense = w.dilation_width == 1, single = dense && w.stride_width == 1, two = dense && w.stride_width == 2;
-  if (single && w.kernel_width == 3) return run_blocks<1, 3>(call, rows);
-  if (two && w.kernel_width == 3) return run_blocks<2, 3>(call, rows);
-  if (single && w.kernel_width == 5) return run_blocks<1, 5>(call, rows);
-  if (two && w.kernel_width == 5) return run_blocks<2, 5>(call, rows);
-  if (single && w.kernel_width == 7) return run_blocks<1, 7>(call, rows);
-  run_pixels(call, rows);
+  if (single && w.kernel_width == 3) return run_blocks<1, 3>(call, rows, from);
+  if (two && w.kernel_width == 3) return run_blocks<2, 3>(call, rows, from);
+  if (single && w.kernel_width == 5) return run_blocks<1, 5>(call, rows, from);
+  if (two && w.kernel_width == 5) return run_blocks<2, 5>(call, rows, from);
+  if (single && w.kernel_width == 7) return run_blocks<1, 7>(call, rows, from);
+  run_pixels(call, rows, from);
 }
 
 }  // namespace

@@ -31,6 +31,17 @@ bool is_depthwise(const Node& node, const at::Tensor& weight) {
   return groups > 1 && weight.size(1) == 1 && weight.size(0) == groups;
 }
 
+bool has_small_groups(const Node& node, const at::Tensor& weight) {
+  const int64_t groups = groups_of(node);
+  return groups > 1 && takes_group(weight.size(1), weight.size(0) / groups);
+}
+
+bool reads_planes(const PlanBuilder& builder, const Node& node, const Argument& x, const std::vector<int64_t>& weight) {
+  constexpr int64_t kMostPlanes = 4;
+  return builder.format(x.value()) == Format::row_major && groups_of(node) == 1 && weight[1] <= kMostPlanes &&
+         find_kernel("conv_f32").isa != Isa::amx;
+}
+
 ConvBf16Call describe_conv_bf16(const Node& node, const std::vector<int64_t>& weight, bool transposed) {
   ConvBf16Call call;
   call.transposed = transposed, call.groups = *node.argument("groups").get<int64_t>();

@@ -29,6 +29,11 @@ WindowFields read_pool_window(const Node& node, size_t spatial);
 AverageFields read_average(const Node& node, size_t spatial);
 // Whether every channel has a window of its own.
 bool is_depthwise(const Node& node, const at::Tensor& weight);
+// Whether conv_f32 reads x as it lies, an image whose few channels are planes, with a weight of such sizes: no copy of
+// it waits beside the much larger y. On tile registers x must be channels-last.
+bool reads_planes(const PlanBuilder& builder, const Node& node, const Argument& x, const std::vector<int64_t>& weight);
+// Whether its groups are those of the grouped kernels.
+bool has_small_groups(const Node& node, const at::Tensor& weight);
 // What packed_conv_bf16_size() reads, for a weight of such sizes, or [in, out / groups, spatial...] when transposed.
 ConvBf16Call describe_conv_bf16(const Node& node, const std::vector<int64_t>& weight, bool transposed);
 // `numbers` for each of `spatial` dimensions: a single one counts for all.

@@ -47,10 +47,10 @@ const at::Tensor& weight_of(const PlanBuilder& builder, const Node& node) {
 }
 
 // Sets all values that kernels of convolutions share but for the packed weight. x and y are f32 or bf16.
-void set_values(PlanBuilder& builder, const Node& node, ConvValues& step) {
+void set_values(PlanBuilder& builder, const Node& node, ConvValues& step, Format x_format = Format::channels_last) {
   const Argument& bias = node.argument("bias");
   step.window = read_window_fields(node, weight_of(builder, node));
-  step.x = {builder.use_dense(conv_input(node), node, Format::channels_last)};
+  step.x = {builder.use_dense(conv_input(node), node, x_format)};
   step.bias = {dtype_of(builder, node) == Dtype::f32 ? builder.use(bias) : builder.use_f32(bias)};
   if (!node.is("aten::convolution")) {
     step.activation = translate_activation(*node.argument("act").get<std::string>());
@@ -74,8 +74,9 @@ bool all_are(const Argument& numbers, int64_t wanted) {
   return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
 }
 
-DepthwiseF32Step make_depthwise(PlanBuilder& builder, const Node& node) {
-  DepthwiseF32Step step;
+template <typename Step>
+Step make_depthwise(PlanBuilder& builder, const Node& node) {
+  Step step;
   step.weight = {pack_taps(builder, node)};
   set_values(builder, node, step);
   return step;
@@ -122,15 +123,26 @@ std::string refuse_conv_f32(const PlanBuilder& builder, const Node& node) {
   return {};
 }
 
-void emit_conv_f32(PlanBuilder& builder, const Node& node) {
+namespace {
+
+ConvF32Step make_conv(PlanBuilder& builder, const Node& node) {
   const at::Tensor& weight = weight_of(builder, node);
-  if (is_depthwise(node, weight)) return builder.add_step(make_depthwise(builder, node), node);
   ConvF32Step step;
   step.finite_weight = is_finite(weight);
   step.weight = {pack_weight(builder, node, weight)};
   step.zeros = {pack_zeros(builder, Dtype::f32, weight.size(1) * groups_of(node))};
-  set_values(builder, node, step);
-  builder.add_step(step, node);
+  step.planes = reads_planes(builder, node, conv_input(node), weight.sizes().vec());
+  set_values(builder, node, step, step.planes ? Format::row_major : Format::channels_last);
+  return step;
+}
+
+}  // namespace
+
+void emit_conv_f32(PlanBuilder& builder, const Node& node) {
+  const at::Tensor& weight = weight_of(builder, node);
+  if (is_depthwise(node, weight)) return builder.add_step(make_depthwise<DepthwiseF32Step>(builder, node), node);
+  if (has_small_groups(node, weight)) return builder.add_step(make_depthwise<GroupedF32Step>(builder, node), node);
+  builder.add_step(make_conv(builder, node), node);
 }
 
 std::string refuse_separable_f32(const PlanBuilder& builder, const Node& node) {
@@ -148,20 +160,52 @@ std::string refuse_separable_f32(const PlanBuilder& builder, const Node& node) {
   return is_product_of_pixels(builder, reader) ? "" : "no 1x1 convolution of stride 1 reads its result";
 }
 
+namespace {
+
 // Measured on layers of MobileNetV2 at batch 1 and 8, on one core of a Zen 4 with 1 MiB of second-level cache: joined,
 // those whose result between is larger take 0.74 to 1.00 of the time, less where images are larger; the others 0.97 to
 // 1.03. Tile registers multiply faster than what is joined does.
-std::string refuse_large_separable_f32(const PlanBuilder& builder, const Node& node) {
+std::string refuse_small_result(const PlanBuilder& builder, const Node& node) {
   constexpr int64_t kLeastBytes = 1024 * 1024;
-  const std::string refusal = refuse_separable_f32(builder, node);
-  if (!refusal.empty()) return refusal;
   if (can_run(Isa::amx)) return "products run on tile registers";
   const int64_t bytes = count_least_elements(builder, node.result()) * static_cast<int64_t>(sizeof(float));
   return bytes > kLeastBytes ? "" : "its result may stay in the second level of cache";
 }
 
+}  // namespace
+
+std::string refuse_large_separable_f32(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_separable_f32(builder, node);
+  return refusal.empty() ? refuse_small_result(builder, node) : refusal;
+}
+
 void emit_separable_f32(PlanBuilder& builder, const Node& node) {
-  builder.add_step(mark_joining(make_depthwise(builder, node)), node);
+  builder.add_step(mark_joining(make_depthwise<DepthwiseF32Step>(builder, node)), node);
+}
+
+std::string refuse_inverted_f32(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_conv_f32(builder, node);
+  if (!refusal.empty()) return refusal;
+  if (!is_product_of_pixels(builder, node)) return "it is no 1x1 convolution of stride 1";
+  if (!node.is("aten::convolution") && !node.argument("residual").is_none()) return "it adds a residual";
+  if (leaves_program(builder.program(), node.result())) return "its result leaves the program";
+  const std::vector<const Node*> readers = find_readers(builder.program(), node.result());
+  if (readers.size() != 1) return "its result has " + std::to_string(readers.size()) + " readers";
+  const Node& reader = *readers.front();
+  const bool reads = (reader.is("aten::convolution") || reader.is("lissome::conv_act")) &&
+                     conv_input(reader) == Argument(node.result());
+  return reads && refuse_separable_f32(builder, reader).empty()
+             ? ""
+             : "no depthwise convolution with a 1x1 behind it reads its result";
+}
+
+std::string refuse_large_inverted_f32(const PlanBuilder& builder, const Node& node) {
+  const std::string refusal = refuse_inverted_f32(builder, node);
+  return refusal.empty() ? refuse_small_result(builder, node) : refusal;
+}
+
+void emit_inverted_f32(PlanBuilder& builder, const Node& node) {
+  builder.add_step(mark_joining(make_conv(builder, node)), node);
 }
 
 std::string refuse_winograd_form(const PlanBuilder& builder, const Node& node) {

@@ -88,20 +88,12 @@ PlanValueId pack_f32_weight(PlanBuilder& builder, const Node& node, ConvPacking 
   return step.packed.value;
 }
 
-// An image as data hold it is read as it lies, so that no copy of it waits beside the much larger y. On tile registers
-// x must be channels-last.
-bool reads_planes(const PlanBuilder& builder, const Node& node, const Argument& x) {
-  constexpr int64_t kMostPlanes = 4;
-  return builder.format(x.value()) == Format::row_major && groups_of(node) == 1 &&
-         conv_weight_sizes(builder, node)[1] <= kMostPlanes && find_kernel("conv_f32").isa != Isa::amx;
-}
-
 // y of `result` = the convolution of x, where weight [out, in / groups, ...]; with what a fused node adds.
 void add_forward(PlanBuilder& builder, const Node& node, const Argument& x, PlanValueId bias, ValueId result) {
   const std::vector<int64_t> weight = conv_weight_sizes(builder, node);
   ConvF32Step step;
   step.window = read_window_fields(node, weight);
-  step.planes = reads_planes(builder, node, x);
+  step.planes = reads_planes(builder, node, x, weight);
   set_conv_epilogue(builder, step, node);
   step.x = {builder.use_dense(x, node, step.planes ? Format::row_major : Format::channels_last)};
   step.weight = {pack_f32_weight(builder, node, ConvPacking::forward)};

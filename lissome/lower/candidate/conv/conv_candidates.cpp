@@ -9,9 +9,11 @@ namespace lissome {
 namespace {
 
 constexpr std::array kConv = {
+    make_joining_row("inverted_f32", "conv_f32", refuse_large_inverted_f32, emit_inverted_f32, true),
     make_joining_row("separable_f32", "conv_f32", refuse_large_separable_f32, emit_separable_f32, true),
     Candidate{"conv_f32", refuse_conv_f32, emit_conv_f32},
     make_joining_row("separable_f32", "conv_f32", refuse_separable_f32, emit_separable_f32, false),
+    make_joining_row("inverted_f32", "conv_f32", refuse_inverted_f32, emit_inverted_f32, false),
     Candidate{"winograd_f32_4x4", refuse_winograd_f32, emit_winograd_4x4},
     Candidate{"winograd_f32_2x2", refuse_winograd_f32, emit_winograd_2x2},
     Candidate{"conv_transposed_f32", refuse_transposed, emit_transposed},

@@ -12,6 +12,10 @@ void emit_conv_f32(PlanBuilder& builder, const Node& node);
 std::string refuse_separable_f32(const PlanBuilder& builder, const Node& node);
 std::string refuse_large_separable_f32(const PlanBuilder& builder,
                                        const Node& node);  // the rule where nothing is timed
+// A 1x1 convolution that becomes one step with the depthwise one that reads it, and the 1x1 behind that.
+std::string refuse_inverted_f32(const PlanBuilder& builder, const Node& node);
+std::string refuse_large_inverted_f32(const PlanBuilder& builder, const Node& node);
+void emit_inverted_f32(PlanBuilder& builder, const Node& node);
 void emit_separable_f32(PlanBuilder& builder, const Node& node);
 // What Winograd does not take of a convolution that is constant and of known types.
 std::string refuse_winograd_form(const PlanBuilder& builder, const Node& node);

@@ -14,7 +14,8 @@ PlanValueId pack_taps(PlanBuilder& builder, const Node& node) {
   if (builder.has_packed(name)) return builder.find_packed(name);
   const at::Tensor wide = builder.constant(weight)->to(at::kFloat).contiguous();
   Array packed = make_array(Dtype::f32, {wide.numel()});
-  pack_depthwise(wide.const_data_ptr<float>(), wide.size(0), wide.numel() / wide.size(0), packed.data<float>());
+  const int64_t channels = wide.size(0), group = wide.size(1), taps = wide.numel() / (channels * group);
+  pack_depthwise(wide.const_data_ptr<float>(), channels, group, taps, packed.data<float>());
   return builder.add_packed(name, std::move(packed));
 }
 

@@ -159,6 +159,7 @@ void emit_conv_bf16(PlanBuilder& builder, const Node& node) {
     if (transposed) return emit_conv_step(builder, node, DepthwiseTransposedBf16Step());
     return emit_conv_step(builder, node, DepthwiseBf16Step());
   }
+  if (!transposed && has_small_groups(node, weight)) return emit_conv_step(builder, node, GroupedBf16Step());
   std::optional<ValueId> planes;
   if (!transposed) planes = find_image_planes(builder, node, conv_input(node).value(), weight.size(1));
   ConvBf16Step step;

@@ -97,6 +97,52 @@ struct DepthwiseTransposedBf16Step : ConvValues {
   }
 };
 
+// Groups of 2, 4, 8 or 16 channels of x and as many of y. The weight is packed by pack_depthwise.
+// Case, n = 1..2 (1), e = 1..4 (2), g = 2..9 (32), h = 1..9 (56), w = 1..20 (56):
+//   input %x: f32[{n}, {2**e*g}, {h}, {w}]
+//   parameter @g: f32[{2**e*g}, {2**e}, 3, 3]
+//   parameter @b: f32[{2**e*g}]
+//   %y: f32[{n}, {2**e*g}, {h}, {w}] =
+//     lissome::conv_act(%x, @g, @b, [1, 1], [1, 1], [1, 1], false, [0, 0], {g}, "relu", residual=%x)
+//   return %y
+// Case, n = 1..2 (1), e = 1..4 (4), g = 2..9 (8), h = 2..9 (56), w = 2..20 (56):
+//   # A stride.
+//   input %x: f32[{n}, {2**e*g}, {h}, {w}]
+//   parameter @g: f32[{2**e*g}, {2**e}, 3, 3]
+//   %y: f32[{n}, {2**e*g}, {(h-1)//2+1}, {(w-1)//2+1}] =
+//     aten::convolution(%x, @g, none, [2, 2], [1, 1], [1, 1], false, [0, 0], {g})
+//   return %y
+// Case, n = 1..2 (1), e = 1..4 (3), g = 2..9 (24), w = 1..40 (400):
+//   # Any window, over one dimension.
+//   input %x: f32[{n}, {2**e*g}, {w}]
+//   parameter @g: f32[{2**e*g}, {2**e}, 4]
+//   %y: f32[{n}, {2**e*g}, {w}] =
+//     lissome::conv_act(%x, @g, none, [1], [6, 0], [2], false, [0], {g}, "none")
+//   return %y
+struct GroupedF32Step : ConvValues {
+  static constexpr std::string_view kKernel = "grouped_f32";
+  template <typename Self, typename Fields>
+  static void describe(Self& step, Fields& fields) {
+    ConvValues::describe(step, fields, {{Dtype::f32}, {Dtype::f32}, {Dtype::f32}});
+  }
+};
+
+// Case, n = 1..2 (1), e = 1..4 (2), g = 2..9 (32), h = 1..9 (56), w = 1..20 (56):
+//   input %x: f32[{n}, {2**e*g}, {h}, {w}]
+//   parameter @g: bf16[{2**e*g}, {2**e}, 3, 3]
+//   parameter @b: bf16[{2**e*g}]
+//   %0: bf16[{n}, {2**e*g}, {h}, {w}] = aten::to.dtype(%x, bf16)
+//   %y: bf16[{n}, {2**e*g}, {h}, {w}] =
+//     lissome::conv_act(%0, @g, @b, [1, 1], [1, 1], [1, 1], false, [0, 0], {g}, "relu")
+//   return %y
+struct GroupedBf16Step : ConvValues {
+  static constexpr std::string_view kKernel = "grouped_bf16";
+  template <typename Self, typename Fields>
+  static void describe(Self& step, Fields& fields) {
+    ConvValues::describe(step, fields, {{Dtype::bf16}, {Dtype::f32}, {Dtype::bf16}});
+  }
+};
+
 // The activation behind the sums of the first of two convolutions.
 struct FirstActivationFields : ActivationFields {
   template <typename Self, typename Fields>
@@ -155,6 +201,11 @@ struct SeparableF32Step {
 
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
+    describe_values(step, fields);
+    fields.reuses(step.residual);
+  }
+  template <typename Self, typename Fields>
+  static void describe_values(Self& step, Fields& fields) {
     fields.operand("x", step.x, {Dtype::f32}, ValueLayout::channels_last);
     fields.operand("weight", step.weight, {Dtype::f32});
     fields.operand("bias", step.bias, {Dtype::f32});
@@ -166,7 +217,61 @@ struct SeparableF32Step {
     ActivationFields::describe(step.activation, fields);
     fields.flag("residual_last", step.residual_last);
     FirstActivationFields::describe(step.first_activation, fields);
-    fields.reuses(step.residual);
+  }
+};
+
+// The activation behind the sums of the 1x1 convolution that comes first of three.
+struct WidenActivationFields : ActivationFields {
+  template <typename Self, typename Fields>
+  static void describe(Self& self, Fields& fields) {
+    fields.text("widen_activation", self.activation, is_known_activation);
+    fields.any_number("widen_alpha", self.alpha);
+    fields.any_number("widen_beta", self.beta);
+  }
+};
+
+// A 1x1 convolution of x with widen_weight, packed as that of linear_f32, and widen_bias, then what SeparableF32Step
+// does: of the widened image a few lines are there at a time. The residual may be x.
+// Case, force * inverted_f32, n = 1..2 (1), i = 5..20 (16), c = 2..40 (96), k = 1..20 (24), h = 2..9 (112),
+//     w = 2..20 (112), oh = (h-1)//2+1, ow = (w-1)//2+1:
+//   input %x: f32[{n}, {i}, {h}, {w}]
+//   parameter @e: f32[{c}, {i}, 1, 1]
+//   parameter @eb: f32[{c}]
+//   parameter @d: f32[{c}, 1, 3, 3]
+//   parameter @db: f32[{c}]
+//   parameter @p: f32[{k}, {c}, 1, 1]
+//   parameter @pb: f32[{k}]
+//   %1: f32[{n}, {c}, {h}, {w}] =
+//     lissome::conv_act(%x, @e, @eb, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "relu6")
+//   %2: f32[{n}, {c}, {oh}, {ow}] =
+//     lissome::conv_act(%1, @d, @db, [2, 2], [1, 1], [1, 1], false, [0, 0], {c}, "relu6")
+//   %3: f32[{n}, {k}, {oh}, {ow}] = aten::convolution(%2, @p, @pb, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
+//   return %3
+// Case, force * inverted_f32, n = 1..2 (1), i = 5..40 (24), c = 2..40 (144), h = 1..9 (56), w = 1..20 (56):
+//   # x is added again.
+//   input %x: f32[{n}, {i}, {h}, {w}]
+//   parameter @e: f32[{c}, {i}, 1, 1]
+//   parameter @d: f32[{c}, 1, 5, 3]
+//   parameter @p: f32[{i}, {c}, 1, 1]
+//   %1: f32[{n}, {c}, {h}, {w}] =
+//     lissome::conv_act(%x, @e, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "silu")
+//   %2: f32[{n}, {c}, {h}, {w}] =
+//     lissome::conv_act(%1, @d, none, [1, 1], [3, 1, 1, 1], [1, 1], false, [0, 0], {c}, "silu")
+//   %3: f32[{n}, {i}, {h}, {w}] =
+//     lissome::conv_act(%2, @p, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, "none", residual=%x)
+//   return %3
+struct InvertedF32Step : SeparableF32Step {
+  static constexpr std::string_view kKernel = "inverted_f32";
+  Operand widen_weight;
+  OptionalOperand widen_bias;
+  WidenActivationFields widen_activation;
+
+  template <typename Self, typename Fields>
+  static void describe(Self& step, Fields& fields) {
+    SeparableF32Step::describe_values(step, fields);
+    fields.operand("widen_weight", step.widen_weight, {Dtype::f32});
+    fields.operand("widen_bias", step.widen_bias, {Dtype::f32});
+    WidenActivationFields::describe(step.widen_activation, fields);
   }
 };
 
