@@ -3,6 +3,7 @@
 
 #include "lissome/kernel/conv/conv_planes.h"
 #include "lissome/kernel/conv/window_rows.h"
+#include "lissome/kernel/gemm/linear_f32_body.h"
 #include "lissome/kernel/isa/tile_f32_body.h"
 
 namespace lissome {
@@ -122,7 +123,26 @@ LISSOME_INLINE void run_conv_groups(const ConvF32Call& call, const Group& start,
   }
 }
 
+// Whether each pixel of y is a product of the pixel of x at its place.
+LISSOME_INLINE bool is_linear(const ConvF32Call& call) {
+  const Window& w = call.window;
+  const bool moves = w.stride_height != 1 || w.stride_width != 1 || w.pad_height != 0 || w.pad_width != 0 ||
+                     w.out_height != w.height || w.out_width != w.width;
+  return call.groups == 1 && !call.band && !moves && w.kernel_height == 1 && w.kernel_width == 1;
+}
+
+LISSOME_INLINE LinearF32Call describe_linear(const ConvF32Call& call) {
+  const Window& w = call.window;
+  LinearF32Call linear;
+  static_cast<OutputF32&>(linear) = call;
+  linear.x = call.x, linear.weight = call.weight;
+  linear.rows = w.batch * w.height * w.width;
+  linear.inputs = linear.x_stride = call.in_channels, linear.outputs = call.out_channels;
+  return linear;
+}
+
 LISSOME_INLINE void run_conv_f32(const ConvF32Call& call, int part, int parts) {
+  if (is_linear(call)) return run_linear_f32(describe_linear(call), part, parts);
   if (!call.band) return run_conv_groups(call, ConvGroup{}, part, parts);
   run_bands(call, part, parts, [](const ConvF32Call& some) { run_conv_groups(some, ConvGroup{}, 0, 1); });
 }

@@ -13,9 +13,16 @@ struct WindowRows {
   int64_t top[Rows], left[Rows];
 
   inline __attribute__((always_inline)) void start(const Window& w, const T* x, int64_t channels, int64_t row) {
-    int64_t ow = row % w.out_width;
-    int64_t oh = row / w.out_width % w.out_height;
-    int64_t n = row / w.out_width / w.out_height;
+    int64_t ow, oh, n;
+    if (row >> 32 == 0 && w.out_width >> 32 == 0 && w.out_height >> 32 == 0) {
+      // Divisions of 32 bits take a third of the time, and a tile of few inputs little more.
+      const auto place = static_cast<uint32_t>(row), width = static_cast<uint32_t>(w.out_width),
+                 height = static_cast<uint32_t>(w.out_height), line = place / width;
+      ow = place - line * width, n = line / height, oh = line - static_cast<uint32_t>(n) * height;
+    } else {
+      const int64_t line = row / w.out_width;
+      ow = row - line * w.out_width, n = line / w.out_height, oh = line - n * w.out_height;
+    }
     for (int r = 0; r < Rows; ++r) {
       image[r] = x + n * w.height * w.width * channels;
       top[r] = oh * w.stride_height - w.pad_height;

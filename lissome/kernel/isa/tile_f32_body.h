@@ -185,16 +185,36 @@ void finish_rows(const Output& output, const float* sums, int64_t sums_stride, i
     case Activation::none: return finish([](Floats x) { return x; });
     case Activation::relu: return finish([](Floats x) { return max_with(zeros(), x); });
     case Activation::gelu: return finish([](Floats x) { return activate_vector({Activation::gelu, 0, 0}, x); });
+    case Activation::silu: return finish([](Floats x) { return activate_vector({Activation::silu, 0, 0}, x); });
+    case Activation::hardswish:
+      return finish([](Floats x) { return activate_vector({Activation::hardswish, 0, 0}, x); });
+    case Activation::clamp:
+      return finish(
+          [epilogue](Floats x) { return activate_vector({Activation::clamp, epilogue.alpha, epilogue.beta}, x); });
     default: return finish([epilogue](Floats x) { return activate_vector(epilogue, x); });
+  }
+}
+
+// An activation that two bounds are, so that a tile applies it in registers.
+struct Bounds {
+  bool are_all;  // whether the activation is no more than these
+  float floor, ceiling;
+};
+LISSOME_INLINE Bounds find_bounds(const Epilogue& epilogue) {
+  constexpr float kInfinity = __builtin_inff();
+  switch (epilogue.activation) {
+    case Activation::none: return {true, -kInfinity, kInfinity};
+    case Activation::relu: return {true, 0, kInfinity};
+    case Activation::clamp: return {true, epilogue.alpha, epilogue.beta};
+    default: return {false, 0, 0};
   }
 }
 
 template <int Rows, int Vectors>
 LISSOME_INLINE void store_tile(const OutputF32& output, TilePlace place, Floats (&sums)[Rows][Vectors]) {
   constexpr int64_t kWidth = Vectors * Floats::kWidth;
-  const Activation activation = output.epilogue.activation;
-  const bool simple = activation == Activation::none || activation == Activation::relu;
-  if (!simple || place.outputs < kWidth || output.residual_place == ResidualPlace::after_activation) {
+  const Bounds bounds = find_bounds(output.epilogue);
+  if (!bounds.are_all || place.outputs < kWidth || output.residual_place == ResidualPlace::after_activation) {
     alignas(64) float spill[Rows * kWidth];
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
@@ -204,7 +224,7 @@ LISSOME_INLINE void store_tile(const OutputF32& output, TilePlace place, Floats 
     finish_rows(output, spill, kWidth, Rows, place);
     return;
   }
-  const Floats floor = fill(activation == Activation::relu ? 0.0f : -__builtin_inff());
+  const Floats floor = fill(bounds.floor), ceiling = fill(bounds.ceiling);
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
     const int64_t at = place.row + r;
@@ -216,7 +236,7 @@ LISSOME_INLINE void store_tile(const OutputF32& output, TilePlace place, Floats 
       if (output.residual_place == ResidualPlace::before_activation) {
         value = value + load(output.residual + at * output.residual_stride + place.output + v * Floats::kWidth);
       }
-      store(y + v * Floats::kWidth, max_with(floor, value));
+      store(y + v * Floats::kWidth, min_with(ceiling, max_with(floor, value)));
     }
   }
 }
