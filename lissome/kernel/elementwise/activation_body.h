@@ -74,23 +74,34 @@ inline Floats hyperbolic_tangent(Floats x) {
 
 inline Floats logistic(Floats x) { return fill(1.0f) / (fill(1.0f) + exponential(zeros() - x)); }
 
+LISSOME_INLINE Floats activate_gelu(Floats x) {
+  return x * fill(0.5f) * (fill(1.0f) + error_function(x * fill(0.707106781f)));
+}
+LISSOME_INLINE Floats activate_silu(Floats x) { return x * logistic(x); }
+LISSOME_INLINE Floats activate_hardswish(Floats x) {
+  return x * (max_with(zeros(), min_with(fill(6.0f), x + fill(3.0f))) * fill(1.0f / 6));
+}
+LISSOME_INLINE Floats clamp_vector(Epilogue epilogue, Floats x) {
+  return min_with(fill(epilogue.beta), max_with(fill(epilogue.alpha), x));
+}
+
 inline Floats activate_vector(Epilogue epilogue, Floats x) {
   switch (epilogue.activation) {
     case Activation::none: return x;
     case Activation::relu: return max_with(zeros(), x);
-    case Activation::gelu: return x * fill(0.5f) * (fill(1.0f) + error_function(x * fill(0.707106781f)));
+    case Activation::gelu: return activate_gelu(x);
     case Activation::gelu_tanh: {
       const Floats cube = multiply_add(x * x * fill(0.044715f), x, x);
       return x * logistic(cube * fill(1.59576912f));
     }
-    case Activation::silu: return x * logistic(x);
+    case Activation::silu: return activate_silu(x);
     case Activation::sigmoid: return logistic(x);
     case Activation::tanh: return hyperbolic_tangent(x);
-    case Activation::hardswish: return x * (max_with(zeros(), min_with(fill(6.0f), x + fill(3.0f))) * fill(1.0f / 6));
+    case Activation::hardswish: return activate_hardswish(x);
     case Activation::hardsigmoid: return max_with(zeros(), min_with(fill(6.0f), x + fill(3.0f))) * fill(1.0f / 6);
     case Activation::leaky_relu: return select_negative(x, x * fill(epilogue.alpha), x);
     case Activation::elu: return select_negative(x, exponential_less_one(x) * fill(epilogue.alpha), x);
-    case Activation::clamp: return min_with(fill(epilogue.beta), max_with(fill(epilogue.alpha), x));
+    case Activation::clamp: return clamp_vector(epilogue, x);
   }
   return x;
 }
@@ -101,7 +112,7 @@ LISSOME_INLINE void choose_activation(Epilogue epilogue, const Function& run) {
   switch (epilogue.activation) {
     case Activation::none: return run([](Floats x) { return x; });
     case Activation::relu: return run([](Floats x) { return max_with(zeros(), x); });
-    case Activation::gelu: return run([](Floats x) { return activate_vector({Activation::gelu, 0, 0}, x); });
+    case Activation::gelu: return run([](Floats x) { return activate_gelu(x); });
     default: return run([epilogue](Floats x) { return activate_vector(epilogue, x); });
   }
 }

@@ -184,13 +184,10 @@ void finish_rows(const Output& output, const float* sums, int64_t sums_stride, i
   switch (epilogue.activation) {
     case Activation::none: return finish([](Floats x) { return x; });
     case Activation::relu: return finish([](Floats x) { return max_with(zeros(), x); });
-    case Activation::gelu: return finish([](Floats x) { return activate_vector({Activation::gelu, 0, 0}, x); });
-    case Activation::silu: return finish([](Floats x) { return activate_vector({Activation::silu, 0, 0}, x); });
-    case Activation::hardswish:
-      return finish([](Floats x) { return activate_vector({Activation::hardswish, 0, 0}, x); });
-    case Activation::clamp:
-      return finish(
-          [epilogue](Floats x) { return activate_vector({Activation::clamp, epilogue.alpha, epilogue.beta}, x); });
+    case Activation::gelu: return finish([](Floats x) { return activate_gelu(x); });
+    case Activation::silu: return finish([](Floats x) { return activate_silu(x); });
+    case Activation::hardswish: return finish([](Floats x) { return activate_hardswish(x); });
+    case Activation::clamp: return finish([epilogue](Floats x) { return clamp_vector(epilogue, x); });
     default: return finish([epilogue](Floats x) { return activate_vector(epilogue, x); });
   }
 }
