@@ -7,6 +7,8 @@ jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
 release := build/release
 checked := build/sanitize-files
+duplicates := --min-lines 10 --noSymlinks --exitCode 1 --reporters console \
+  --ignore '**/*_test.cpp,**/*_cases.cpp,**/*.md,**/*.txt,**/*.json' lissome bench examples tools cmake
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -74,11 +76,10 @@ format: ## clang-format over all C++ files
 	@tools/setup format
 	git ls-files '*.cpp' '*.h' '*.cu' | xargs clang-format-19 -i
 
-duplicates: ## places outside of tests that share ten equal lines or more; none is allowed
+duplicates: ## places outside of tests that share ten equal lines, or a hundred equal tokens of code; none is allowed
 	@tools/setup duplicates
-	@.cache/jscpd/node_modules/.bin/jscpd --min-lines 10 --min-tokens 20 --mode weak --noSymlinks --exitCode 1 \
-	  --ignore '**/*_test.cpp,**/*_cases.cpp,**/*.md,**/*.txt,**/*.json' --reporters console \
-	  lissome bench examples tools cmake
+	@.cache/jscpd/node_modules/.bin/jscpd --mode mild --min-tokens 20 $(duplicates)
+	@.cache/jscpd/node_modules/.bin/jscpd --mode weak --min-tokens 100 $(duplicates)
 
 sanitize: ## unit tests under the address and undefined-behaviour sanitizers; what runs in parallel under the thread sanitizer
 	@tools/setup test

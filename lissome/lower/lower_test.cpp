@@ -140,6 +140,34 @@ TEST_CASE("a convolutional net runs on our own kernels, channels-last inside") {
                 {at::randn({2, 3, 13, 11})});
 }
 
+TEST_CASE("outputs that lie otherwise are laid out in row order by a step, unless that is not wanted") {
+  const Program program = parse_program(R"(
+    input %x: f32[batch, 6, 9, 8]
+    parameter @w: f32[20, 6, 3, 3]
+    %1: f32[batch, 20, 9, 8] = aten::convolution(%x, @w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %2: f32[batch, 8, 20, 9] = aten::permute(%1, [0, 3, 1, 2])
+    return %1, %2, %1
+  )",
+                                        {{"w", at::randn({20, 6, 3, 3})}});
+  LowerOptions options;
+  options.effort = Effort::fast;
+  const Plan plan = lower_program(program, options);
+  for (const PlanOutput& output : plan.outputs) {
+    CHECK(plan.value(output.value).storage == Storage::arena);
+    CHECK(plan.value(output.value).format == Format::row_major);
+  }
+  CHECK(plan.outputs[0].value == plan.outputs[2].value);
+  Session session(std::make_shared<Plan>(plan));
+  for (const int64_t batch : {1, 3}) {
+    const std::vector<c10::IValue> inputs = {at::randn({batch, 6, 9, 8})};
+    check_same(run_session(session, inputs), interpret(program, inputs));
+  }
+  options.dense_outputs = false;
+  const Plan as_made = lower_program(program, options);
+  CHECK(as_made.value(as_made.outputs[0].value).format == Format::channels_last);
+  CHECK(as_made.steps.size() == plan.steps.size() - 2);
+}
+
 TEST_CASE("3x3 convolutions go through Winograd where that is forced and possible") {
   const Program program = parse_program(R"(
     dim batch in 1..4

@@ -34,4 +34,13 @@ struct ConvValues {
   }
 };
 
+// The same with a weight in f32 and all else of one dtype.
+template <Dtype X>
+struct ConvValuesOf : ConvValues {
+  template <typename Self, typename Fields>
+  static void describe(Self& step, Fields& fields) {
+    ConvValues::describe(step, fields, {{X}, {Dtype::f32}, {X}});
+  }
+};
+
 }  // namespace lissome

@@ -26,12 +26,8 @@ namespace lissome {
 //   %y: f32[{n}, {c}, {h//2}, {w//2}] =
 //     lissome::conv_act(%x, @d, none, [2, 2], [0, 0, 1, 1], [1, 1], false, [0, 0], {c}, "relu6")
 //   return %y
-struct DepthwiseF32Step : ConvValues {
+struct DepthwiseF32Step : ConvValuesOf<Dtype::f32> {
   static constexpr std::string_view kKernel = "depthwise_f32";
-  template <typename Self, typename Fields>
-  static void describe(Self& step, Fields& fields) {
-    ConvValues::describe(step, fields, {{Dtype::f32}, {Dtype::f32}, {Dtype::f32}});
-  }
 };
 
 // Case, n = 1..2 (1), c = 2..40 (96), h = 1..9 (56), w = 1..8 (56):
@@ -50,12 +46,8 @@ struct DepthwiseF32Step : ConvValues {
 //   %y: bf16[{n}, {c}, {h//2}, {w//2}] =
 //     lissome::conv_act(%0, @d, none, [2, 2], [1, 1, 2, 2], [1, 1], false, [0, 0], {c}, "relu")
 //   return %y
-struct DepthwiseBf16Step : ConvValues {
+struct DepthwiseBf16Step : ConvValuesOf<Dtype::bf16> {
   static constexpr std::string_view kKernel = "depthwise_bf16";
-  template <typename Self, typename Fields>
-  static void describe(Self& step, Fields& fields) {
-    ConvValues::describe(step, fields, {{Dtype::bf16}, {Dtype::f32}, {Dtype::bf16}});
-  }
 };
 
 // The window slides over y.
@@ -73,12 +65,8 @@ struct DepthwiseBf16Step : ConvValues {
 //   %y: f32[{n}, {c}, {2*h}, {2*w}] =
 //     lissome::conv_act(%x, @d, none, [2, 2], [1, 1], [1, 1], true, [0, 0], {c}, "relu")
 //   return %y
-struct DepthwiseTransposedF32Step : ConvValues {
+struct DepthwiseTransposedF32Step : ConvValuesOf<Dtype::f32> {
   static constexpr std::string_view kKernel = "depthwise_transposed_f32";
-  template <typename Self, typename Fields>
-  static void describe(Self& step, Fields& fields) {
-    ConvValues::describe(step, fields, {{Dtype::f32}, {Dtype::f32}, {Dtype::f32}});
-  }
 };
 
 // Case, n = 1..2 (1), c = 2..40 (64), h = 1..5 (28), w = 1..6 (28):
@@ -89,12 +77,8 @@ struct DepthwiseTransposedF32Step : ConvValues {
 //   %y: bf16[{n}, {c}, {2*h}, {2*w}] =
 //     aten::convolution(%0, @d, @b, [2, 2], [0, 0], [1, 1], true, [0, 0], {c})
 //   return %y
-struct DepthwiseTransposedBf16Step : ConvValues {
+struct DepthwiseTransposedBf16Step : ConvValuesOf<Dtype::bf16> {
   static constexpr std::string_view kKernel = "depthwise_transposed_bf16";
-  template <typename Self, typename Fields>
-  static void describe(Self& step, Fields& fields) {
-    ConvValues::describe(step, fields, {{Dtype::bf16}, {Dtype::f32}, {Dtype::bf16}});
-  }
 };
 
 // Groups of 2, 4, 8 or 16 channels of x and as many of y. The weight is packed by pack_depthwise.
@@ -119,12 +103,8 @@ struct DepthwiseTransposedBf16Step : ConvValues {
 //   %y: f32[{n}, {2**e*g}, {w}] =
 //     lissome::conv_act(%x, @g, none, [1], [6, 0], [2], false, [0], {g}, "none")
 //   return %y
-struct GroupedF32Step : ConvValues {
+struct GroupedF32Step : ConvValuesOf<Dtype::f32> {
   static constexpr std::string_view kKernel = "grouped_f32";
-  template <typename Self, typename Fields>
-  static void describe(Self& step, Fields& fields) {
-    ConvValues::describe(step, fields, {{Dtype::f32}, {Dtype::f32}, {Dtype::f32}});
-  }
 };
 
 // Case, n = 1..2 (1), e = 1..4 (2), g = 2..9 (32), h = 1..9 (56), w = 1..20 (56):
@@ -135,12 +115,8 @@ struct GroupedF32Step : ConvValues {
 //   %y: bf16[{n}, {2**e*g}, {h}, {w}] =
 //     lissome::conv_act(%0, @g, @b, [1, 1], [1, 1], [1, 1], false, [0, 0], {g}, "relu")
 //   return %y
-struct GroupedBf16Step : ConvValues {
+struct GroupedBf16Step : ConvValuesOf<Dtype::bf16> {
   static constexpr std::string_view kKernel = "grouped_bf16";
-  template <typename Self, typename Fields>
-  static void describe(Self& step, Fields& fields) {
-    ConvValues::describe(step, fields, {{Dtype::bf16}, {Dtype::f32}, {Dtype::bf16}});
-  }
 };
 
 // The activation behind the sums of the first of two convolutions.
