@@ -76,10 +76,11 @@ def prepare(model: FieldModel, folder: pathlib.Path, engines: list[Engine], argu
     return True
 
 
-def measure(model: FieldModel, engines: list[Engine], place: Place, arguments: argparse.Namespace) -> dict | None:
+def measure(
+    model: FieldModel, engines: list[Engine], place: Place, stamp: str, arguments: argparse.Namespace
+) -> dict | None:
     name = model.name if arguments.batch == 1 else f"{model.name}_batch{arguments.batch}"
     path = FIELD / "results" / f"{name}_threads{arguments.threads}.json"
-    stamp = fingerprint(place, engines)
     if path.exists():
         kept = json.loads(path.read_text(encoding="utf-8"))
         if kept["stamp"] == stamp:
@@ -142,10 +143,14 @@ def history_path() -> pathlib.Path:
     return HISTORY / (re.sub(r"[^a-z0-9]+", "-", picture.name_processor().lower()).strip("-") + ".json")
 
 
+def read_history() -> dict[str, dict]:
+    path = history_path()
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
 def judge_history(results: list[dict]) -> list[dict]:
     """One claim: no ratio is for sure 3 % below the kept one."""
-    path = history_path()
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    kept = read_history()
     lost = []
     for result in results:
         for precision, row in result["compared"].items():
@@ -157,8 +162,7 @@ def judge_history(results: list[dict]) -> list[dict]:
 
 
 def keep(results: list[dict]) -> None:
-    path = history_path()
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path, kept = history_path(), read_history()
     for result in results:
         for precision, row in result["compared"].items():
             figures_of_row = {"ratio": round(row["ratio"], 4), "peer": row["peer"]}
@@ -189,9 +193,9 @@ def main() -> int:
     engines = [engine for engine in choose_engines(arguments.engines, False) if engine.lean]
     pin_to(sorted(os.sched_getaffinity(0))[: max(arguments.threads, 2)])
     place = Place(arguments.python, arguments.worker, arguments.threads)
-    results = []
+    results, stamp = [], fingerprint(place, engines)
     for model in models:
-        result = measure(model, engines, place, arguments)
+        result = measure(model, engines, place, stamp, arguments)
         if result is not None:
             results.append(result)
     return report(results, arguments)

@@ -55,7 +55,7 @@ class Lowering {
       builder_.start_node(static_cast<int>(i));
       lower_node(nodes[i]);
     }
-    if (options_.dense_outputs) lay_out_outputs();
+    if (options_.dense_outputs) lay_out_outputs(nodes);
     lowered_.plan = builder_.finish();
     fuse_channel_steps(lowered_.plan);
     fuse_norm_steps(lowered_.plan);
@@ -97,8 +97,7 @@ class Lowering {
   }
 
   // A step writes them on all threads into the memory in which they leave.
-  void lay_out_outputs() {
-    const std::vector<Node> nodes = builder_.program().nodes;
+  void lay_out_outputs(const std::vector<Node>& nodes) {
     for (size_t i = 0; i < nodes.size(); ++i) {
       builder_.start_node(static_cast<int>(i));
       for (const ValueId result : nodes[i].results) {

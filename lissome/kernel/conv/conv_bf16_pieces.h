@@ -5,6 +5,7 @@
 #include "lissome/kernel/conv/conv_bf16.h"
 #include "lissome/kernel/conv/conv_phases.h"
 #include "lissome/kernel/conv/pixel_map.h"
+#include "lissome/kernel/conv/pixel_window.h"
 #include "lissome/kernel/gemm/linear_bf16_sizes.h"
 
 namespace lissome {
@@ -21,11 +22,7 @@ struct ConvPiece {
   int64_t run() const { return inputs % kBf16Step == 0 ? kBf16Step : inputs; }
   int64_t find_input(int64_t tap, int64_t ic) const { return (ic / run() * taps() + tap) * run() + ic % run(); }
   // Whether each pixel of y sees one pixel of x, in whole steps: the one at the same place.
-  bool sees_pixels() const {
-    return taps() == 1 && inputs % kBf16Step == 0 && window.stride_height == 1 && window.stride_width == 1 &&
-           window.pad_height == 0 && window.pad_width == 0 && window.out_height == window.height &&
-           window.out_width == window.width;
-  }
+  bool sees_pixels() const { return inputs % kBf16Step == 0 && keeps_pixels(window); }
   int64_t packed_size() const {
     return (outputs + kBf16Panel - 1) / kBf16Panel * kBf16Panel * count_bf16_steps(inputs * taps()) * kBf16Step;
   }

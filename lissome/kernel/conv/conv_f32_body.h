@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lissome/kernel/conv/conv_planes.h"
+#include "lissome/kernel/conv/pixel_window.h"
 #include "lissome/kernel/conv/window_rows.h"
 #include "lissome/kernel/gemm/linear_f32_body.h"
 #include "lissome/kernel/isa/tile_f32_body.h"
@@ -125,10 +126,7 @@ LISSOME_INLINE void run_conv_groups(const ConvF32Call& call, const Group& start,
 
 // Whether each pixel of y is a product of the pixel of x at its place.
 LISSOME_INLINE bool is_linear(const ConvF32Call& call) {
-  const Window& w = call.window;
-  const bool moves = w.stride_height != 1 || w.stride_width != 1 || w.pad_height != 0 || w.pad_width != 0 ||
-                     w.out_height != w.height || w.out_width != w.width;
-  return call.groups == 1 && !call.band && !moves && w.kernel_height == 1 && w.kernel_width == 1;
+  return call.groups == 1 && !call.band && keeps_pixels(call.window);
 }
 
 LISSOME_INLINE LinearF32Call describe_linear(const ConvF32Call& call) {

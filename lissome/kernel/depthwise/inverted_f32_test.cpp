@@ -37,14 +37,6 @@ struct Operands {
   }
 };
 
-KernelFunction find_level(std::string_view name, Isa isa) {
-  for (const KernelRow& row : kernel_rows(name)) {
-    if (row.isa == isa) return row.function;
-  }
-  FAIL("no such level");
-  return nullptr;
-}
-
 std::vector<float> run_apart(const Operands& operands, Isa isa) {
   const InvertedF32Call& call = operands.call;
   const Window& w = call.window;

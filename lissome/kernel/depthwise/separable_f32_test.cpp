@@ -20,14 +20,6 @@ Window draw_window(TestNumbers& numbers) {
   return finish_window(w);
 }
 
-KernelFunction find_level(std::string_view name, Isa isa) {
-  for (const KernelRow& row : kernel_rows(name)) {
-    if (row.isa == isa) return row.function;
-  }
-  FAIL("no such level");
-  return nullptr;
-}
-
 // The operands of a call, kept alive for it.
 struct Operands {
   std::vector<float> x, first_weight, first_bias, weight, bias, residual;

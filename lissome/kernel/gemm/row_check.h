@@ -12,6 +12,15 @@
 
 namespace lissome {
 
+// The kernel on one instruction set.
+inline KernelFunction find_level(std::string_view name, Isa isa) {
+  for (const KernelRow& row : kernel_rows(name)) {
+    if (row.isa == isa) return row.function;
+  }
+  FAIL("no such level");
+  return nullptr;
+}
+
 // `set_y(call, memory)` lets the call write `count` floats.
 template <typename Call, typename SetY>
 void check_rows(std::string_view name, Call call, int64_t count, float tolerance, const SetY& set_y) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "lissome/kernel/conv/pixel_window.h"
 #include "lissome/kernel/gemm/linear_u8s8.h"
 
 namespace lissome {
@@ -37,10 +38,7 @@ inline int64_t output_offset(const PanelU8S8& p, int64_t n) {
 
 // Whether a convolution is a linear whose rows are the pixels, and that linear.
 [[maybe_unused]] inline bool is_linear(const ConvU8S8Call& call) {
-  const Window& w = call.window;
-  const bool moves = w.stride_height != 1 || w.stride_width != 1 || w.pad_height != 0 || w.pad_width != 0 ||
-                     w.out_height != w.height || w.out_width != w.width;
-  return call.groups == 1 && !moves && w.kernel_height * w.kernel_width == 1;
+  return call.groups == 1 && keeps_pixels(call.window);
 }
 [[maybe_unused]] inline LinearU8S8Call describe_linear(const ConvU8S8Call& call) {
   const Window& w = call.window;

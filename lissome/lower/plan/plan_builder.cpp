@@ -176,10 +176,10 @@ bool PlanBuilder::may_lay_out(ValueId id) const {
          type.sizes.size() <= static_cast<size_t>(kMoveRank);
 }
 
-ValueId PlanBuilder::lay_out(ValueId id, const Node& maker) {
-  const ValueId copy = program_.add_value(type(id), program_.value(id).name + ".rows");
-  const PlanValueId from = use(id), to = make(copy);
-  add_step(CopyStep{.x = {from}, .y = {to}}, maker);
+ValueId PlanBuilder::lay_out(ValueId id, const Node& node, Format format) {
+  const ValueId copy = program_.add_value(type(id), program_.value(id).name + ".dense");
+  const PlanValueId from = use(id), to = make(copy, Storage::arena, format);
+  add_step(CopyStep{.x = {from}, .y = {to}}, node);
   return copy;
 }
 
@@ -188,10 +188,7 @@ PlanValueId PlanBuilder::use_dense(ValueId id, const Node& reader, Format format
   if (!is_strided_view(id) && (this->format(id) == format || type(id).sizes.size() < 3)) return value;
   const auto [found, is_new] = dense_.try_emplace({id, format}, PlanValueId::none);
   if (!is_new) return found->second;
-  const ValueId copy = program_.add_value(type(id), program_.value(id).name + ".dense");
-  found->second = make(copy, Storage::arena, format);
-  add_step(CopyStep{.x = {value}, .y = {found->second}}, reader);
-  return found->second;
+  return found->second = plan_values_.at(lay_out(id, reader, format));
 }
 
 PlanValueId PlanBuilder::use_dense(const Argument& argument, const Node& reader, Format format) {

@@ -59,8 +59,8 @@ class PlanBuilder {
   PlanValueId use_dense(const Argument& argument, const Node& reader, Format format = Format::row_major);
   // Whether a step made the value, otherwise than dense in row order, and a copy step can lay it out so.
   bool may_lay_out(ValueId id) const;
-  // A copy that does.
-  ValueId lay_out(ValueId id, const Node& maker);
+  // A copy that is dense in this format, made by a step that comes from `node`.
+  ValueId lay_out(ValueId id, const Node& node, Format format = Format::row_major);
   PlanValueId make(ValueId id, Storage storage = Storage::arena, Format format = Format::row_major);
   // A value that the program does not have, for steps that need several results.
   ValueId add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes);

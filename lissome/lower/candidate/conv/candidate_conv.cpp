@@ -149,15 +149,24 @@ void emit_conv_f32(PlanBuilder& builder, const Node& node) {
   builder.add_step(make_conv(builder, node), node);
 }
 
+namespace {
+
+// What joins a convolution with the node behind it asks for: that one alone reads the result, and nothing is added.
+std::string refuse_joining(const PlanBuilder& builder, const Node& node) {
+  if (!node.is("aten::convolution") && !node.argument("residual").is_none()) return "it adds a residual";
+  if (leaves_program(builder.program(), node.result())) return "its result leaves the program";
+  const size_t readers = find_readers(builder.program(), node.result()).size();
+  return readers == 1 ? "" : "its result has " + std::to_string(readers) + " readers";
+}
+
+}  // namespace
+
 std::string refuse_separable_f32(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_conv_f32(builder, node);
   if (!refusal.empty()) return refusal;
   if (!is_depthwise(node, weight_of(builder, node))) return "it is not depthwise";
-  if (!node.is("aten::convolution") && !node.argument("residual").is_none()) return "it adds a residual";
-  if (leaves_program(builder.program(), node.result())) return "its result leaves the program";
-  const std::vector<const Node*> readers = find_readers(builder.program(), node.result());
-  if (readers.size() != 1) return "its result has " + std::to_string(readers.size()) + " readers";
-  const Node& reader = *readers.front();
+  if (const std::string refused = refuse_joining(builder, node); !refused.empty()) return refused;
+  const Node& reader = *find_readers(builder.program(), node.result()).front();
   if (!reader.is("aten::convolution") && !reader.is("lissome::conv_act")) return "no convolution reads its result";
   if (conv_input(reader) != Argument(node.result()) || !refuse_conv_f32(builder, reader).empty())
     return "what reads its result is not for conv_f32";
@@ -191,11 +200,8 @@ std::string refuse_inverted_f32(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_conv_f32(builder, node);
   if (!refusal.empty()) return refusal;
   if (!is_product_of_pixels(builder, node)) return "it is no 1x1 convolution of stride 1";
-  if (!node.is("aten::convolution") && !node.argument("residual").is_none()) return "it adds a residual";
-  if (leaves_program(builder.program(), node.result())) return "its result leaves the program";
-  const std::vector<const Node*> readers = find_readers(builder.program(), node.result());
-  if (readers.size() != 1) return "its result has " + std::to_string(readers.size()) + " readers";
-  const Node& reader = *readers.front();
+  if (const std::string refused = refuse_joining(builder, node); !refused.empty()) return refused;
+  const Node& reader = *find_readers(builder.program(), node.result()).front();
   const bool reads = (reader.is("aten::convolution") || reader.is("lissome::conv_act")) &&
                      conv_input(reader) == Argument(node.result());
   return reads && refuse_separable_f32(builder, reader).empty()
