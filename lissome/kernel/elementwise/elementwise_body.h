@@ -149,6 +149,19 @@ void run_instruction(const ElementInstruction& i, float* target, const float* a,
   }
 }
 
+// buffer[i] = data[at + i * stride]; the common dtypes without a question for each element.
+void gather_block(Dtype dtype, const void* data, int64_t at, int64_t stride, int64_t count, float* buffer) {
+  if (dtype == Dtype::f32) {
+    const float* from = static_cast<const float*>(data) + at;
+    for (int64_t i = 0; i < count; ++i) buffer[i] = from[i * stride];
+  } else if (dtype == Dtype::bf16) {
+    const uint16_t* from = static_cast<const uint16_t*>(data) + at;
+    for (int64_t i = 0; i < count; ++i) buffer[i] = widen_bf16(from[i * stride]);
+  } else {
+    for (int64_t i = 0; i < count; ++i) buffer[i] = read_element(dtype, data, at + i * stride);
+  }
+}
+
 // Operand i over `count` elements from `at` on: in place where it is dense f32, else converted into `buffer`.
 const float* load_block(const ElementwiseCall& call, int operand, int64_t at, int64_t stride, int64_t count,
                         float* buffer) {
@@ -167,7 +180,7 @@ const float* load_block(const ElementwiseCall& call, int operand, int64_t at, in
     if (i < count) store(buffer + i, load_first(from + i, count - i));
     return buffer;
   }
-  for (int64_t i = 0; i < count; ++i) buffer[i] = read_element(dtype, data, at + i * stride);
+  gather_block(dtype, data, at, stride, count, buffer);
   return buffer;
 }
 

@@ -33,8 +33,7 @@ class Composer {
 
   int load(const Argument& operand) {
     if (!operand.is_value()) return constant(read_literal(operand));
-    const bool whole = builder_.type(operand.value()).sizes == builder_.type(node_.result()).sizes;
-    if (whole && builder_.format(operand.value()) == Format::channels_last) format_ = Format::channels_last;
+    if (builder_.type(operand.value()).sizes == builder_.type(node_.result()).sizes) whole_.push_back(operand.value());
     return load_value(builder_.use(operand));
   }
   // The constant slopes of PReLU, along dimension 1 of what has so many dimensions.
@@ -67,7 +66,7 @@ class Composer {
     LISSOME_CHECK(program_.size() <= kElementInstructions && allocate_registers(program_), "the program is too long");
     step_.program = write_element_program(program_);
     step_.integers = integers;
-    step_.y = {builder_.make(node_.result(), Storage::arena, format_)};
+    step_.y = {builder_.make(node_.result(), Storage::arena, builder_.shared_format(whole_))};
     builder_.add_step(step_, node_);
   }
 
@@ -84,7 +83,7 @@ class Composer {
   PlanBuilder& builder_;
   const Node& node_;
   ElementwiseStep step_;
-  Format format_ = Format::row_major;
+  std::vector<ValueId> whole_;  // operands of the result's sizes
   ElementProgram program_;
 };
 

@@ -24,6 +24,14 @@ PlanKind kind_of(ValueKind kind) {
   }
 }
 
+// Which dimension of something dense each dimension of a value in this format is.
+std::vector<int64_t> order_of(Format format, size_t rank) {
+  std::vector<int64_t> order(rank);
+  std::iota(order.begin(), order.end(), int64_t{0});
+  if (format == Format::channels_last && rank >= 3) std::rotate(order.begin() + 1, order.end() - 1, order.end());
+  return order;
+}
+
 }  // namespace
 
 PlanBuilder::PlanBuilder(Program program, int threads)
@@ -120,24 +128,42 @@ Format PlanBuilder::format(ValueId id) const {
 
 bool PlanBuilder::is_strided_view(ValueId id) const { return strided_.contains(id); }
 
-void PlanBuilder::mark_strided(ValueId id, std::vector<int64_t> order, bool dense_rows) {
-  if (!order.empty() && std::is_sorted(order.begin(), order.end())) return;
-  strided_[id] = std::move(order);
-  dense_rows_[id] = dense_rows;
+Format PlanBuilder::nearest_format(ValueId id) const {
+  const std::vector<int64_t> order = memory_order(id);
+  const bool last = order.size() >= 3 && order == order_of(Format::channels_last, order.size());
+  return last ? Format::channels_last : Format::row_major;
+}
+
+Format PlanBuilder::shared_format(std::span<const ValueId> ids) const {
+  const bool stored =
+      std::any_of(ids.begin(), ids.end(), [&](ValueId id) { return format(id) == Format::channels_last; });
+  const bool all =
+      std::all_of(ids.begin(), ids.end(), [&](ValueId id) { return nearest_format(id) == Format::channels_last; });
+  return stored || (all && !ids.empty()) ? Format::channels_last : Format::row_major;
+}
+
+void PlanBuilder::mark_permuted(ValueId id, std::vector<int64_t> order, bool dense_rows) {
+  if (!std::is_sorted(order.begin(), order.end())) strided_[id] = {std::move(order), false, dense_rows};
+}
+
+void PlanBuilder::mark_part(ValueId id, std::vector<int64_t> order, bool dense_rows) {
+  strided_[id] = {std::move(order), true, dense_rows};
+}
+
+bool PlanBuilder::is_part(ValueId id) const {
+  const auto found = strided_.find(id);
+  return found != strided_.end() && found->second.part;
 }
 
 bool PlanBuilder::has_dense_rows(ValueId id) const {
-  const auto found = dense_rows_.find(id);
-  return found != dense_rows_.end() ? found->second : format(id) == Format::row_major;
+  const auto found = strided_.find(id);
+  return found != strided_.end() ? found->second.dense_rows : format(id) == Format::row_major;
 }
 
 std::vector<int64_t> PlanBuilder::memory_order(ValueId id) const {
   const auto found = strided_.find(id);
-  if (found != strided_.end()) return found->second;
-  std::vector<int64_t> order(type(id).sizes.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  if (format(id) == Format::channels_last) std::rotate(order.begin() + 1, order.end() - 1, order.end());
-  return order;
+  if (found != strided_.end() && !found->second.order.empty()) return found->second.order;
+  return order_of(found != strided_.end() ? Format::row_major : format(id), type(id).sizes.size());
 }
 
 PlanValueId PlanBuilder::use(ValueId id) {
@@ -185,7 +211,8 @@ ValueId PlanBuilder::lay_out(ValueId id, const Node& node, Format format) {
 
 PlanValueId PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
   const PlanValueId value = use(id);
-  if (!is_strided_view(id) && (this->format(id) == format || type(id).sizes.size() < 3)) return value;
+  const size_t rank = type(id).sizes.size();
+  if (!is_part(id) && (rank < 3 ? !is_strided_view(id) : memory_order(id) == order_of(format, rank))) return value;
   const auto [found, is_new] = dense_.try_emplace({id, format}, PlanValueId::none);
   if (!is_new) return found->second;
   return found->second = plan_values_.at(lay_out(id, reader, format));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -47,6 +48,10 @@ class PlanBuilder {
   const at::Tensor* constant(ValueId id) const;
   Format format(ValueId id) const;
   bool is_strided_view(ValueId id) const;  // made by a view step, not dense in row order
+  // The format whose order of dimensions the value has in memory; a part of something has that of the whole.
+  Format nearest_format(ValueId id) const;
+  // The format for what is made of all of them: channels last where one is stored so, or all lie so.
+  Format shared_format(std::span<const ValueId> ids) const;
 
   // ---- making steps
   // Steps and kept nodes come from the program's node at this position from here on.
@@ -66,12 +71,14 @@ class PlanBuilder {
   ValueId add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes);
   // Adds the step that sees the plan's value `view.x` as `result`.
   PlanValueId add_view(ViewStep view, const Node& node, ValueId result);
-  // How the dimensions of a view lie in memory: dimension i is dimension order[i] of something dense; empty when it is
-  // a part of something and no order makes it dense.
-  void mark_strided(ValueId id, std::vector<int64_t> order, bool dense_rows);
+  // How the dimensions of a view lie in memory: dimension i is dimension order[i] of something dense, or, of a part,
+  // of the whole; an empty order is that of rows.
+  void mark_permuted(ValueId id, std::vector<int64_t> order, bool dense_rows);
+  void mark_part(ValueId id, std::vector<int64_t> order, bool dense_rows);
   // Whether neighbours along the last dimension are neighbours in memory.
   bool has_dense_rows(ValueId id) const;
   std::vector<int64_t> memory_order(ValueId id) const;  // 0, 1, 2, ... of a value in row order
+  bool is_part(ValueId id) const;                       // of something larger, so that no order makes it dense
   // Adds the step once per value, however many linears read it.
   QuantizedRows quantize_rows(ValueId x, const Node& reader);
   // A packed weight, kept once per name.
@@ -94,6 +101,11 @@ class PlanBuilder {
 
  private:
   using Item = std::variant<PlanStep, KeptNode>;
+  // How a view lies that is not dense in row order.
+  struct Strides {
+    std::vector<int64_t> order;
+    bool part = false, dense_rows = false;
+  };
 
   void drop_unread_items();
   void add_inputs();
@@ -108,8 +120,8 @@ class PlanBuilder {
   Plan plan_;
   std::vector<Item> items_;
   std::unordered_map<ValueId, PlanValueId> plan_values_;
-  std::unordered_map<ValueId, bool> written_, dense_rows_;
-  std::unordered_map<ValueId, std::vector<int64_t>> strided_;
+  std::unordered_map<ValueId, bool> written_;
+  std::unordered_map<ValueId, Strides> strided_;
   std::map<std::pair<ValueId, Format>, PlanValueId> dense_;
   std::unordered_map<std::string, PlanValueId> packed_;
   std::vector<PackedRows> packed_rows_;

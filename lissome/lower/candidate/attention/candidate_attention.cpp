@@ -43,7 +43,7 @@ HeadsLast make_heads_last(PlanBuilder& builder, ValueId value) {
 }
 void add_view(PlanBuilder& builder, const Node& node, const HeadsLast& made) {
   builder.add_view({.x = {made.stored}, .form = "permute", .dims = {0, 2, 1, 3}}, node, made.value);
-  builder.mark_strided(made.value, {0, 2, 1, 3}, true);
+  builder.mark_permuted(made.value, {0, 2, 1, 3}, true);
 }
 
 }  // namespace

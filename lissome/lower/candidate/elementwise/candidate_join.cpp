@@ -47,9 +47,7 @@ std::string refuse_concat(const PlanBuilder& builder, const Node& node) {
 
 void emit_concat(PlanBuilder& builder, const Node& node) {
   const std::vector<ValueId> pieces = list_pieces(builder, node);
-  const bool last = std::any_of(pieces.begin(), pieces.end(),
-                                [&](ValueId id) { return builder.format(id) == Format::channels_last; });
-  const Format format = last ? Format::channels_last : Format::row_major;
+  const Format format = builder.shared_format(pieces);
   ConcatStep step;
   step.dim = read_dim(node.argument("dim"), builder.type(node.result()).sizes.size());
   for (const ValueId id : pieces) step.add_piece(builder.use_dense(id, node, format));
@@ -130,7 +128,8 @@ void emit_piece(PlanBuilder& builder, const Node& node) {
   (cut.selects ? part.index : part.start) = cut.start;
   builder.add_view(std::move(part), node, node.result());
   const bool cuts_last = cut.dim + 1 == static_cast<int64_t>(builder.type(cut.x).sizes.size());
-  builder.mark_strided(node.result(), {}, !(cuts_last && cut.selects) && builder.has_dense_rows(cut.x));
+  builder.mark_part(node.result(), cut.selects ? std::vector<int64_t>{} : builder.memory_order(cut.x),
+                    !(cuts_last && cut.selects) && builder.has_dense_rows(cut.x));
 }
 
 }  // namespace lissome

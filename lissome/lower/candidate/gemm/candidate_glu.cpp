@@ -32,12 +32,12 @@ void emit_glu(PlanBuilder& builder, const Node& node) {
     const ValueId part = builder.add_value(name, dtype, std::vector<Dimension>(sizes));
     product.operands.values.push_back(
         builder.add_view({.x = {whole}, .form = "slice", .dim = dim, .start = start}, node, part));
-    builder.mark_strided(part, {}, false);
+    builder.mark_part(part, builder.memory_order(x), false);
   }
   const std::string sigmoid = std::to_string(static_cast<int>(Activation::sigmoid));
   product.program = {"load 0 0 0 0 0 0", "load 1 1 0 0 0 0", "activate 1 1 " + sigmoid + " 0 0 0",
                      "multiply 0 0 1 0 0 0"};
-  product.y = {builder.make(node.result())};
+  product.y = {builder.make(node.result(), Storage::arena, builder.nearest_format(x))};
   builder.add_step(product, node);
 }
 

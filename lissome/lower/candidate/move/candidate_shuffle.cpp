@@ -42,7 +42,7 @@ void emit_shuffle(PlanBuilder& builder, const Node& node) {
   ViewStep order{.x = {builder.use(split)}, .form = "permute"};
   order.dims = gathers ? std::vector<int64_t>{0, 1, 3, 5, 2, 4} : std::vector<int64_t>{0, 1, 4, 2, 5, 3};
   builder.add_view(order, node, moved);
-  builder.mark_strided(moved, {}, false);
+  builder.mark_part(moved, {}, false);
   builder.add_view({.x = {builder.use_dense(moved, node)}, .form = "reshape"}, node, node.result());
 }
 

@@ -72,12 +72,12 @@ void emit_reshape(PlanBuilder& builder, const Node& node) {
   const ValueId x = node.arguments.front().value();
   if (builder.is_strided_view(x) && splits_last(builder, node)) {
     builder.add_view({.x = {builder.use(x)}, .form = "split"}, node, node.result());
-    builder.mark_strided(node.result(), {}, builder.has_dense_rows(x));
+    builder.mark_part(node.result(), {}, builder.has_dense_rows(x));
     return;
   }
   if (merges_pixels(builder, node)) {
     builder.add_view({.x = {builder.use(x)}, .form = "merge"}, node, node.result());
-    builder.mark_strided(node.result(), {0, 2, 1}, false);
+    builder.mark_permuted(node.result(), {0, 2, 1}, false);
     return;
   }
   builder.add_view({.x = {builder.use_dense(x, node)}, .form = "reshape"}, node, node.result());
@@ -95,13 +95,14 @@ void emit_permute(PlanBuilder& builder, const Node& node) {
   builder.add_view({.x = {builder.use(x)}, .form = "permute", .dims = order}, node, node.result());
   const std::vector<int64_t> before = builder.memory_order(x);
   std::vector<int64_t> after;
-  for (const int64_t dim : order) {
-    if (!before.empty()) after.push_back(before[static_cast<size_t>(dim)]);
+  for (const int64_t dim : order) after.push_back(before[static_cast<size_t>(dim)]);
+  const auto last = static_cast<int64_t>(order.size()) - 1;
+  const bool keeps_last = order.empty() || order.back() == last;
+  if (builder.is_part(x)) {
+    builder.mark_part(node.result(), std::move(after), keeps_last && builder.has_dense_rows(x));
+  } else {
+    builder.mark_permuted(node.result(), std::move(after), keeps_last && (order.empty() || before.back() == last));
   }
-  const bool keeps_last = order.empty() || order.back() == static_cast<int64_t>(order.size()) - 1;
-  builder.mark_strided(node.result(), std::move(after),
-                       keeps_last && (before.empty() ? builder.has_dense_rows(x)
-                                                     : before.back() == static_cast<int64_t>(before.size()) - 1));
 }
 
 namespace {
@@ -162,7 +163,8 @@ void emit_slice(PlanBuilder& builder, const Node& node) {
   builder.add_view(view, node, node.result());
   const bool cuts_last = dim + 1 == static_cast<int64_t>(builder.type(x).sizes.size());
   const bool keeps_rows = !cuts_last || (!select && view.step == 1);
-  builder.mark_strided(node.result(), {}, keeps_rows && has_dense_rows);
+  builder.mark_part(node.result(), select ? std::vector<int64_t>{} : builder.memory_order(x),
+                    keeps_rows && has_dense_rows);
 }
 
 std::string refuse_expand(const PlanBuilder& builder, const Node& node) { return refuse_view(builder, node); }
@@ -173,7 +175,7 @@ void emit_expand(PlanBuilder& builder, const Node& node) {
   const std::vector<Dimension>&from = builder.type(x).sizes, &to = builder.type(node.result()).sizes;
   const bool keeps_rows = !from.empty() && !to.empty() && from.back() == to.back();
   builder.add_view({.x = {builder.use(x)}, .form = "expand"}, node, node.result());
-  builder.mark_strided(node.result(), {}, keeps_rows && has_dense_rows);
+  builder.mark_part(node.result(), {}, keeps_rows && has_dense_rows);
 }
 
 }  // namespace lissome
