@@ -21,45 +21,54 @@ struct ConvGroup : OutputF32 {
   bool dense_rows;  // a row of a window within x is one run of inputs
 };
 
-// Where the rows of a tile read a run of inputs that begins at input `k` of the window.
+// Where the rows of a tile read the inputs of their windows, run by run: runs are lines of taps where they lie one
+// behind the other, else taps.
 template <int Rows>
 struct WindowRuns {
   const ConvGroup& group;
   const Window& w;
   WindowRows<float, Rows> window;
-  bool within = false, copied = false;
+  const float* corner[Rows];  // where windows within x begin
+  bool within = true, copied = false, lines = false;
+  int64_t run, kh = 0, kw = 0, skipped = 0;  // the next run, and how many of its inputs are behind
   alignas(64) float edge[Rows * kEdgeInputs];
 
-  LISSOME_INLINE WindowRuns(const ConvGroup& g, int64_t row) : group(g), w(g.call->window) {
-    window.start(w, group.x, group.call->in_channels, row);
-    if (!group.dense_rows) return;
-    within = true;
-    const int64_t below = (w.kernel_height - 1) * w.dilation_height;
+  // From input `begin` of the windows on. Divisions, which take longer than a tap of few inputs, stay out of the loop.
+  LISSOME_INLINE WindowRuns(const ConvGroup& g, int64_t row, int64_t begin) : group(g), w(g.call->window) {
+    const int64_t channels = group.call->in_channels;
+    window.start(w, group.x, channels, row);
+    const int64_t below = (w.kernel_height - 1) * w.dilation_height, beside = (w.kernel_width - 1) * w.dilation_width;
     for (int r = 0; r < Rows; ++r) {
-      within &= window.left[r] >= 0 && window.left[r] + w.kernel_width <= w.width;
+      within &= window.left[r] >= 0 && window.left[r] + beside < w.width;
       within &= window.top[r] >= 0 && window.top[r] + below < w.height;
+      corner[r] = window.image[r] + (window.top[r] * w.width + window.left[r]) * channels;
     }
-    copied = !within && w.kernel_width * group.inputs <= kEdgeInputs;
+    copied = !within && group.dense_rows && w.kernel_width * group.inputs <= kEdgeInputs;
+    lines = group.dense_rows && (within || copied);
+    run = lines ? w.kernel_width * group.inputs : group.inputs;
+    if (begin == 0) return;
+    const int64_t runs = begin / run;
+    skipped = begin - runs * run;
+    kh = lines ? runs : runs / w.kernel_width;
+    kw = lines ? 0 : runs - kh * w.kernel_width;
   }
 
   // Returns how many inputs follow there.
-  LISSOME_INLINE int64_t address(int64_t k, const float* (&rows)[Rows]) {
-    const int64_t run = within || copied ? w.kernel_width * group.inputs : group.inputs;
-    const int64_t tap = k / run, skipped = k - tap * run;
+  LISSOME_INLINE int64_t next(const float* (&rows)[Rows]) {
+    const int64_t channels = group.call->in_channels, count = run - skipped;
     if (copied) {
-      copy_edge(tap);
+      copy_edge(kh);
       for (int r = 0; r < Rows; ++r) rows[r] = edge + r * kEdgeInputs + skipped;
     } else if (within) {
-      const int64_t row_size = w.width * group.call->in_channels;
-      for (int r = 0; r < Rows; ++r) {
-        const int64_t h = window.top[r] + tap * w.dilation_height;
-        rows[r] = window.image[r] + h * row_size + window.left[r] * group.inputs + skipped;
-      }
+      const int64_t at = (kh * w.dilation_height * w.width + kw * w.dilation_width) * channels + skipped;
+      for (int r = 0; r < Rows; ++r) rows[r] = corner[r] + at;
     } else {
-      window.address(w, tap / w.kernel_width, tap % w.kernel_width, group.call->in_channels, group.call->zeros, rows);
+      window.address(w, kh, kw, channels, group.call->zeros, rows);
       for (int r = 0; r < Rows; ++r) rows[r] += skipped;
     }
-    return run - skipped;
+    skipped = 0;
+    if (lines || ++kw == w.kernel_width) kw = 0, ++kh;
+    return count;
   }
 
   void copy_edge(int64_t kh) {
@@ -85,12 +94,12 @@ struct ConvTile {
     const int64_t taps = w.kernel_height * w.kernel_width;
     const float* weight =
         group.weight + place.output / kLinearPanel * kLinearPanel * group.inputs * taps + place.output % kLinearPanel;
-    WindowRuns<Rows> runs(group, place.row);
+    WindowRuns<Rows> runs(group, place.row, visit.begin);
     Floats sums[Rows][Vectors];
     start_tile(visit, place, sums);
     for (int64_t k = visit.begin; k < visit.end;) {
       const float* rows[Rows];
-      const int64_t run = runs.address(k, rows), left = visit.end - k;
+      const int64_t run = runs.next(rows), left = visit.end - k;
       const int64_t count = run < left ? run : left;
       accumulate(rows, weight + k * kLinearPanel, count, sums, visit.ahead);
       k += count;

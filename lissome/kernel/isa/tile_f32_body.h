@@ -207,35 +207,54 @@ LISSOME_INLINE Bounds find_bounds(const Epilogue& epilogue) {
   }
 }
 
+// Register `Vector` of each row of a tile, finished within bounds; `fetch` and `put` take all of its lanes or the
+// first.
+template <int Vector, int Rows, int Vectors, typename Fetch, typename Put>
+LISSOME_INLINE void store_bounded(const OutputF32& output, TilePlace place, const Bounds& bounds,
+                                  const Floats (&sums)[Rows][Vectors], const Fetch& fetch, const Put& put) {
+  const int64_t at = place.output + Vector * Floats::kWidth;
+  const Floats floor = fill(bounds.floor), ceiling = fill(bounds.ceiling);
+  const Floats shift = output.bias ? fetch(output.bias + at) : zeros();
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+    Floats value = sums[r][Vector] + shift;
+    if (output.residual_place == ResidualPlace::before_activation) {
+      value = value + fetch(output.residual + (place.row + r) * output.residual_stride + at);
+    }
+    put(output.y + (place.row + r) * output.y_stride + at, min_with(ceiling, max_with(floor, value)));
+  }
+}
+
+template <int Rows, int Vectors, int Vector = 0>
+LISSOME_INLINE void store_columns(const OutputF32& output, TilePlace place, const Bounds& bounds,
+                                  const Floats (&sums)[Rows][Vectors]) {
+  const int64_t left = place.outputs - Vector * Floats::kWidth;
+  if (left >= Floats::kWidth) {
+    const auto fetch = [](const float* from) { return load(from); };
+    const auto put = [](float* to, Floats value) { store(to, value); };
+    store_bounded<Vector>(output, place, bounds, sums, fetch, put);
+  } else if (left > 0) {
+    const auto fetch = [left](const float* from) { return load_first(from, left); };
+    const auto put = [left](float* to, Floats value) { store_first(to, value, left); };
+    store_bounded<Vector>(output, place, bounds, sums, fetch, put);
+  }
+  if constexpr (Vector + 1 < Vectors) store_columns<Rows, Vectors, Vector + 1>(output, place, bounds, sums);
+}
+
 template <int Rows, int Vectors>
 LISSOME_INLINE void store_tile(const OutputF32& output, TilePlace place, Floats (&sums)[Rows][Vectors]) {
   constexpr int64_t kWidth = Vectors * Floats::kWidth;
   const Bounds bounds = find_bounds(output.epilogue);
-  if (!bounds.are_all || place.outputs < kWidth || output.residual_place == ResidualPlace::after_activation) {
-    alignas(64) float spill[Rows * kWidth];
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 8
-      for (int v = 0; v < Vectors; ++v) store(spill + r * kWidth + v * Floats::kWidth, sums[r][v]);
-    }
-    finish_rows(output, spill, kWidth, Rows, place);
-    return;
+  if (bounds.are_all && output.residual_place != ResidualPlace::after_activation) {
+    return store_columns(output, place, bounds, sums);
   }
-  const Floats floor = fill(bounds.floor), ceiling = fill(bounds.ceiling);
+  alignas(64) float spill[Rows * kWidth];
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
-    const int64_t at = place.row + r;
-    float* y = output.y + at * output.y_stride + place.output;
 #pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) {
-      Floats value = sums[r][v];
-      if (output.bias) value = value + load(output.bias + place.output + v * Floats::kWidth);
-      if (output.residual_place == ResidualPlace::before_activation) {
-        value = value + load(output.residual + at * output.residual_stride + place.output + v * Floats::kWidth);
-      }
-      store(y + v * Floats::kWidth, min_with(ceiling, max_with(floor, value)));
-    }
+    for (int v = 0; v < Vectors; ++v) store(spill + r * kWidth + v * Floats::kWidth, sums[r][v]);
   }
+  finish_rows(output, spill, kWidth, Rows, place);
 }
 
 // What a visit to a tile adds: the products k of [begin, end) of its sums. Those of earlier visits lie in `kept`,
