@@ -38,27 +38,27 @@ LISSOME_INLINE void stop_at_end(Ahead& ahead) {
 
 template <int Rows, int Vectors>
 LISSOME_INLINE void clear_sums(Floats (&sums)[Rows][Vectors]) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < Vectors; ++v) sums[r][v] = zeros();
   }
 }
 
 template <int Rows, int Vectors>
 LISSOME_INLINE void load_sums(const float* from, int64_t stride, Floats (&sums)[Rows][Vectors]) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < Vectors; ++v) sums[r][v] = load(from + r * stride + v * Floats::kWidth);
   }
 }
 
 template <int Rows, int Vectors>
 LISSOME_INLINE void store_sums(float* to, int64_t stride, const Floats (&sums)[Rows][Vectors]) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < Vectors; ++v) store(to + r * stride + v * Floats::kWidth, sums[r][v]);
   }
 }
@@ -68,12 +68,12 @@ template <int Rows, int Vectors>
 LISSOME_INLINE void add_products(const float* const (&rows)[Rows], int64_t k, const float* weight,
                                  Floats (&sums)[Rows][Vectors]) {
   Floats columns[Vectors];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int v = 0; v < Vectors; ++v) columns[v] = load(weight + v * Floats::kWidth);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
     const Floats value = fill(rows[r][k]);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < Vectors; ++v) add_product(value, columns[v], sums[r][v]);
   }
 }
@@ -89,7 +89,7 @@ LISSOME_INLINE void accumulate(const float* const (&rows)[Rows], const float* we
   int64_t k = 0;
   for (; k + kFetchSteps <= count; k += kFetchSteps) {
     fetch_ahead(ahead);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int s = 0; s < kFetchSteps; ++s, weight += kLinearPanel) add_products(rows, k + s, weight, sums);
   }
   for (; k < count; ++k, weight += kLinearPanel) add_products(rows, k, weight, sums);
@@ -101,18 +101,18 @@ LISSOME_INLINE void accumulate(const float* const (&rows)[1], const float* weigh
                                Floats (&sums)[1][Vectors], Ahead& ahead) {
   constexpr int kSums = Vectors >= 8 ? 1 : Vectors >= 4 ? 2 : 4;
   Floats partial[kSums][1][Vectors];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int s = 0; s < kSums; ++s) clear_sums(partial[s]);
   int64_t k = 0;
   for (; k + kFetchSteps <= count; k += kFetchSteps) {
     fetch_ahead(ahead);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int s = 0; s < kFetchSteps; ++s, weight += kLinearPanel) add_products(rows, k + s, weight, partial[s % kSums]);
   }
   for (; k < count; ++k, weight += kLinearPanel) add_products(rows, k, weight, partial[0]);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int v = 0; v < Vectors; ++v) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int s = 0; s < kSums; ++s) sums[0][v] = sums[0][v] + partial[s][0][v];
   }
 }
@@ -128,11 +128,11 @@ LISSOME_INLINE void accumulate_streams(const float* row, const float* weight, in
   Floats other[1][Vectors];
   clear_sums(other);
   for (int64_t k = 0; k < length; ++k) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int s = 0; s < kStreams; ++s) {
       const float* const rows[1] = {row + s * length};
       const float* from = weight + (s * length + k) * kLinearPanel;
-#pragma GCC unroll 8
+#pragma GCC unroll 12
       for (int64_t line = 0; line < Vectors * Floats::kWidth; line += 16)
         _mm_prefetch(reinterpret_cast<const char*>(from + kStreamAhead * kLinearPanel + line), _MM_HINT_T0);
       add_products(rows, k, from, s % 2 == 0 ? sums : other);
@@ -140,7 +140,7 @@ LISSOME_INLINE void accumulate_streams(const float* row, const float* weight, in
   }
   const float* const rows[1] = {row};
   for (int64_t k = kStreams * length; k < count; ++k) add_products(rows, k, weight + k * kLinearPanel, sums);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int v = 0; v < Vectors; ++v) sums[0][v] = sums[0][v] + other[0][v];
 }
 
@@ -215,7 +215,7 @@ LISSOME_INLINE void store_bounded(const OutputF32& output, TilePlace place, cons
   const int64_t at = place.output + Vector * Floats::kWidth;
   const Floats floor = fill(bounds.floor), ceiling = fill(bounds.ceiling);
   const Floats shift = output.bias ? fetch(output.bias + at) : zeros();
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
     Floats value = sums[r][Vector] + shift;
     if (output.residual_place == ResidualPlace::before_activation) {
@@ -249,9 +249,9 @@ LISSOME_INLINE void store_tile(const OutputF32& output, TilePlace place, Floats 
     return store_columns(output, place, bounds, sums);
   }
   alignas(64) float spill[Rows * kWidth];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int v = 0; v < Vectors; ++v) store(spill + r * kWidth + v * Floats::kWidth, sums[r][v]);
   }
   finish_rows(output, spill, kWidth, Rows, place);
@@ -296,6 +296,12 @@ LISSOME_INLINE void finish_tile(const OutputF32& output, const Visit& visit, Til
 template <typename Kernel, int Vectors, typename Call>
 void run_tile_rows(const Call& call, TilePlace place, int64_t rows, Visit& visit) {
   static_assert(kTileRows == 6);
+  // Six rows of one register are fewer sums than additions that are under way at once.
+  if constexpr (Vectors == 1 && kTileVectors > 2) {
+    for (; rows >= 2 * kTileRows; place.row += 2 * kTileRows, rows -= 2 * kTileRows) {
+      Kernel::template run<2 * kTileRows, Vectors>(call, place, visit);
+    }
+  }
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
   for (int64_t left = tiles; left > 0; --left) {
     const int64_t count = (rows + left - 1) / left;
