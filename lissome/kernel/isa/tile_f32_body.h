@@ -296,10 +296,12 @@ LISSOME_INLINE void finish_tile(const OutputF32& output, const Visit& visit, Til
 template <typename Kernel, int Vectors, typename Call>
 void run_tile_rows(const Call& call, TilePlace place, int64_t rows, Visit& visit) {
   static_assert(kTileRows == 6);
-  // Six rows of one register are fewer sums than additions that are under way at once.
+  // Six rows of one register are fewer sums than additions that are under way at once. A single row is not left over:
+  // its sums have another order, and bits do not depend on how rows are cut.
   if constexpr (Vectors == 1 && kTileVectors > 2) {
-    for (; rows >= 2 * kTileRows; place.row += 2 * kTileRows, rows -= 2 * kTileRows) {
-      Kernel::template run<2 * kTileRows, Vectors>(call, place, visit);
+    constexpr int64_t kTall = 2 * kTileRows;
+    for (; rows >= kTall && rows != kTall + 1; place.row += kTall, rows -= kTall) {
+      Kernel::template run<kTall, Vectors>(call, place, visit);
     }
   }
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
