@@ -4,8 +4,11 @@
 
 #include "lissome/kernel/isa/vector_bf16.h"
 
+#include <type_traits>
+
 #include "lissome/kernel/depthwise/depthwise.h"
-#include "lissome/kernel/elementwise/activation_body.h"
+#include "lissome/kernel/depthwise/depthwise_finish_body.h"
+#include "lissome/kernel/depthwise/depthwise_lines_body.h"
 #include "lissome/kernel/gemm/split.h"
 
 namespace lissome {
@@ -22,25 +25,6 @@ LISSOME_INLINE Range find_inside(int64_t corner, int64_t size, int64_t kernel, i
   return range;
 }
 
-template <typename T>
-LISSOME_INLINE Floats load_lanes(const T* p, int64_t lanes) {
-  return lanes >= Floats::kWidth ? load(p) : load_first(p, lanes);
-}
-
-template <typename Call>
-LISSOME_INLINE void finish_pixel(const Call& call, int64_t row, int64_t c, int64_t lanes, Floats sum) {
-  const auto* residual = call.residual ? call.residual + row * call.residual_stride + c : nullptr;
-  if (call.residual_place == ResidualPlace::before_activation) sum = sum + load_lanes(residual, lanes);
-  sum = activate_vector(call.epilogue, sum);
-  if (call.residual_place == ResidualPlace::after_activation) sum = sum + load_lanes(residual, lanes);
-  auto* y = call.y + row * call.y_stride + c;
-  if (lanes >= Floats::kWidth) {
-    store(y, sum);
-  } else {
-    store_first(y, sum, lanes);
-  }
-}
-
 // Neighbouring pixels of y in one row of an image, from number `row` on, and what they read.
 template <typename T>
 struct PixelBlock {
@@ -49,15 +33,6 @@ struct PixelBlock {
   Range rows;     // of the window, inside of x
   Range columns;  // of x from `left` on, inside of x and read
 };
-
-// Once for all windows: inlined, activations would be most of their code.
-template <typename Call>
-__attribute__((noinline)) void finish_block(const Call& call, int64_t row, int64_t count, int64_t c,
-                                            const float* sums) {
-  for (int64_t p = 0; p < count; ++p) {
-    finish_pixel(call, row + p, c, call.channels - c, load(sums + p * Floats::kWidth));
-  }
-}
 
 // What a vector of channels of y reads of a pixel of x: its own channels.
 struct OwnChannels {
@@ -192,6 +167,9 @@ LISSOME_INLINE void run_depthwise(const Call& call, int part, int parts, const I
   if (single && w.kernel_width == 5) return run_blocks<1, 5>(call, rows, from);
   if (two && w.kernel_width == 5) return run_blocks<2, 5>(call, rows, from);
   if (single && w.kernel_width == 7) return run_blocks<1, 7>(call, rows, from);
+  if constexpr (std::is_same_v<Inputs, OwnChannels>) {
+    if (has_long_lines(w)) return run_lines(call, part, parts);
+  }
   run_pixels(call, rows, from);
 }
 

@@ -20,6 +20,16 @@ Window draw_window(TestNumbers& numbers) {
   return finish_window(w);
 }
 
+// Windows that may be longer than x, over rows and over images.
+Window draw_long_window(TestNumbers& numbers) {
+  Window w;
+  const bool row = numbers.between(0, 2) == 0;
+  w.batch = numbers.between(1, 2), w.height = row ? 1 : numbers.between(3, 20), w.width = numbers.between(3, 40);
+  w.kernel_height = row ? 1 : numbers.between(1, 12), w.kernel_width = numbers.between(4, 31);
+  w.pad_height = w.kernel_height / 2, w.pad_width = numbers.between(w.kernel_width / 2, w.kernel_width);
+  return finish_window(w);
+}
+
 template <typename Call>
 void draw_ending(TestNumbers& numbers, Call& call) {
   call.residual_place = static_cast<ResidualPlace>(numbers.between(0, 2));
@@ -33,7 +43,7 @@ TEST_CASE("depthwise_f32 agrees with the portable form") {
   TestNumbers numbers(5);
   for (int i = 0; i < 150; ++i) {
     DepthwiseF32Call call;
-    const Window w = call.window = draw_window(numbers);
+    const Window w = call.window = i % 3 == 0 ? draw_long_window(numbers) : draw_window(numbers);
     call.channels = numbers.between(1, 150);
     const int64_t taps = w.kernel_height * w.kernel_width, pixels = w.batch * w.out_height * w.out_width;
     auto x = numbers.reals(w.batch * w.height * w.width * call.channels);
@@ -55,7 +65,7 @@ TEST_CASE("depthwise_bf16 rounds what depthwise_f32 gives for the same numbers")
   for (int i = 0; i < 150; ++i) {
     DepthwiseBf16Call call;
     DepthwiseF32Call wide;
-    const Window w = call.window = wide.window = draw_window(numbers);
+    const Window w = call.window = wide.window = i % 3 == 0 ? draw_long_window(numbers) : draw_window(numbers);
     const int64_t channels = call.channels = wide.channels = numbers.between(1, 150);
     const int64_t taps = w.kernel_height * w.kernel_width, pixels = w.batch * w.out_height * w.out_width;
     auto x = make_bf16(numbers, w.batch * w.height * w.width * channels);
