@@ -1,6 +1,8 @@
 #include "lissome/pass/channel_affine.h"
 
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros_like.h>
 
 namespace lissome {
 namespace {
@@ -37,6 +39,24 @@ at::Tensor fold_bias(const ChannelProducer& producer, const ChannelAffine& affin
 bool is_finite(const at::Tensor& tensor) { return !tensor.defined() || at::isfinite(tensor).all().item<bool>(); }
 
 }  // namespace
+
+std::optional<ChannelAffine> read_batch_norm(Rewriter& rewriter, const Node& node) {
+  if (!node.is("aten::batch_norm") || node.argument("training") != Argument(false)) return std::nullopt;
+  const auto constant = [&](std::string_view name) {
+    return constant_tensor(rewriter, rewriter.resolve(node.argument(name)));
+  };
+  const at::Tensor mean = constant("running_mean"), variance = constant("running_var");
+  const std::optional<double> epsilon = constant_number(rewriter, node.argument("eps"));
+  if (!mean.defined() || !variance.defined() || !epsilon) return std::nullopt;
+  at::Tensor gamma = constant("weight"), beta = constant("bias");
+  // A weight that is no constant cannot be folded; an absent one is 1 and 0.
+  if (!gamma.defined() && !node.argument("weight").is_none()) return std::nullopt;
+  if (!beta.defined() && !node.argument("bias").is_none()) return std::nullopt;
+  if (!gamma.defined()) gamma = at::ones_like(mean);
+  if (!beta.defined()) beta = at::zeros_like(mean);
+  const at::Tensor factor = gamma.to(at::kDouble).mul(variance.to(at::kDouble).add(*epsilon).rsqrt());
+  return ChannelAffine{factor, beta.to(at::kDouble).sub(mean.to(at::kDouble).mul(factor))};
+}
 
 std::optional<ChannelProducer> find_channel_producer(Rewriter& rewriter, const Argument& value) {
   const Argument resolved = rewriter.resolve(value);

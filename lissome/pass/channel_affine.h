@@ -1,5 +1,5 @@
-// Folding y * factor + offset, per output channel, into the weights of what makes y. Shared by fold_batch_norm and
-// fold_scale.
+// y * factor + offset, per channel: as batch norm means it, and folded into the weights of what makes y. Shared by
+// fold_batch_norm, convert_batch_norm and fold_scale.
 #pragma once
 
 #include "lissome/pass/rewrite.h"
@@ -9,6 +9,9 @@ namespace lissome {
 struct ChannelAffine {
   at::Tensor factor, offset;  // f64 [channels], or [] for all channels; undefined: 1 or 0
 };
+
+// What batch norm does in eval form with constant weights; nothing for another node.
+std::optional<ChannelAffine> read_batch_norm(Rewriter& rewriter, const Node& node);
 
 // A convolution or linear with constant weights, read by one reader alone.
 struct ChannelProducer {

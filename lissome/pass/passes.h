@@ -72,6 +72,10 @@ int merge_layout_chains(Program& program);
 // activations fuse and 1x1 convolutions become linear: both look at what follows the convolution.
 int fold_batch_norm(Program& program);
 
+// Batch norm in eval form that stays -> addcmul(offset, x, factor), which joins element-wise chains. After
+// fold_batch_norm and fold_scale took what weights can hold.
+int convert_batch_norm(Program& program);
+
 // 1x1 convolution of a single pixel, or between a permute and its inverse -> linear; linear between a permute and its
 // inverse -> 1x1 convolution. Whichever needs no move. After batch norm was folded, before activations fuse.
 int convert_pointwise_conv(Program& program);

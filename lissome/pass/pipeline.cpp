@@ -38,6 +38,7 @@ constexpr Pass kPasses[] = {
     // Again: a key that was transposed for the product is transposed back for attention.
     {"merge_layout_chains", merge_layout_chains, "combine chains of transposes and reshapes"},
     {"fold_scale", fold_scale, "constant scales and offsets into the weights before them"},
+    {"convert_batch_norm", convert_batch_norm, "batch norm that stays to a product and a sum per channel"},
     {"merge_sibling_linears", merge_sibling_linears, "linears of one input into one"},
     {"merge_equal_weights", merge_equal_weights, "one copy of equal weights"},
     {"fuse_padding", fuse_padding, "zeros around an image into the convolution"},
