@@ -114,7 +114,9 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
   const MemoryFacts memory = session.memory();
   Table explained;
   if (flags.explain) {
-    explained = explain_nodes(session.plan(), profile, find_peaks(session.threads()), memory.weights + memory.arena);
+    MachinePeaks peaks = find_peaks(session.threads());
+    if (exceeds_peaks(profile, peaks)) peaks = improve_peaks(peaks);
+    explained = explain_nodes(session.plan(), profile, peaks, memory.weights + memory.arena);
   }
   const std::string other = describe_other_machine(session.plan().machine, session.threads());
   if (!other.empty()) console.say("note: " + other);

@@ -29,6 +29,15 @@ std::string describe_others(const PlanChoice& choice) {
 
 }  // namespace
 
+bool exceeds_peaks(const Profile& profile, const MachinePeaks& peaks) {
+  constexpr double kBeyond = 1.05;  // what clocks and rounding may make of a step at the limit
+  return std::any_of(profile.nodes.begin(), profile.nodes.end(), [&](const NodeTime& node) {
+    if (node.kernel.starts_with("winograd")) return false;
+    const StepLimit limit = find_step_limit(node.kernel, 0, node.products, node.multiplied, peaks, 0);
+    return limit.what == "compute" && limit.seconds > kBeyond * node.typical;
+  });
+}
+
 Table explain_nodes(const Plan& plan, const Profile& profile, const MachinePeaks& peaks, int64_t working_set) {
   std::map<std::string, const PlanChoice*> choices;
   for (const PlanChoice& choice : plan.choices) choices[choice.node] = &choice;

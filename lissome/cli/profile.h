@@ -28,6 +28,9 @@ struct Profile {
 
 Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, int warmup, int runs);
 
+// Whether a node multiplied faster than `peaks` allow. (Winograd's forms may: they need fewer products.)
+bool exceeds_peaks(const Profile& profile, const MachinePeaks& peaks);
+
 // For each node: the kernel, its time, its share of the machine's limit and the limiting resource, and why other
 // kernels were refused or slower.
 Table explain_nodes(const Plan& plan, const Profile& profile, const MachinePeaks& peaks, int64_t working_set);

@@ -174,6 +174,22 @@ std::optional<MachinePeaks> read_kept(const std::string& path, int threads) {
   }
 }
 
+std::string peaks_path(int threads) { return cache_folder() + "/peaks-" + std::to_string(threads) + ".json"; }
+
+void keep(const MachinePeaks& peaks) {
+  if (cache_folder().empty()) return;
+  Json json = to_json(peaks);
+  json["machine"] = describe_machine();
+  try {
+    write_file(peaks_path(peaks.threads), print_json(json) + "\n");
+  } catch (const Error&) {  // a cache that cannot be written is no cache
+  }
+}
+
+bool is_duration(double MachinePeaks::* field) {
+  return field == &MachinePeaks::barrier || field == &MachinePeaks::region || field == &MachinePeaks::page_fault;
+}
+
 }  // namespace
 
 CacheSizes cache_sizes() {
@@ -200,21 +216,21 @@ MachinePeaks measure_peaks(int threads) {
 }
 
 MachinePeaks find_peaks(int threads) {
-  const std::string folder = cache_folder();
-  const std::string path = folder + "/peaks-" + std::to_string(threads) + ".json";
-  if (!folder.empty()) {
-    if (const std::optional<MachinePeaks> kept = read_kept(path, threads)) return *kept;
+  if (!cache_folder().empty()) {
+    if (const std::optional<MachinePeaks> kept = read_kept(peaks_path(threads), threads)) return *kept;
   }
   const MachinePeaks peaks = measure_peaks(threads);
-  if (!folder.empty()) {
-    Json json = to_json(peaks);
-    json["machine"] = describe_machine();
-    try {
-      write_file(path, print_json(json) + "\n");
-    } catch (const Error&) {  // a cache that cannot be written is no cache
-    }
-  }
+  keep(peaks);
   return peaks;
+}
+
+MachinePeaks improve_peaks(const MachinePeaks& peaks) {
+  MachinePeaks better = measure_peaks(peaks.threads);
+  for (const auto& [name, field] : kFields) {
+    better.*field = is_duration(field) ? std::min(better.*field, peaks.*field) : std::max(better.*field, peaks.*field);
+  }
+  keep(better);
+  return better;
 }
 
 std::string explain_int8_without_vnni(const MachinePeaks& peaks) {

@@ -34,6 +34,10 @@ MachinePeaks measure_peaks(int threads);
 // (see docs/environment.md). A file that cannot be read or written costs a measurement, nothing else.
 MachinePeaks find_peaks(int threads);
 
+// `peaks` measured once more, the better of both in each field kept, in the file too: for when a step went beyond what
+// `peaks` allow, because other work held the machine back when they were measured.
+MachinePeaks improve_peaks(const MachinePeaks& peaks);
+
 // One sentence on what int8 layers can win in time without VNNI, with the figures: hardly anything, or less than with
 // it.
 std::string explain_int8_without_vnni(const MachinePeaks& peaks);
