@@ -137,24 +137,27 @@ LISSOME_INLINE void run_channels(const Call& call, const PixelBlock<T>& at, int6
 }
 
 template <typename Call, typename Inputs>
-void run_pixels(const Call& call, Range rows, const Inputs& from) {
+void run_pixel(const Call& call, int64_t row, Range channels, const Inputs& from) {
   const Window& w = call.window;
-  for (int64_t row = rows.begin; row < rows.end; ++row) {
-    const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
-    const int64_t top = oh * w.stride_height - w.pad_height, left = ow * w.stride_width - w.pad_width;
-    const PixelBlock pixel = {call.x + n * w.height * w.width * call.channels,
-                              row,
-                              1,
-                              top,
-                              left,
-                              find_inside(top, w.height, w.kernel_height, w.dilation_height),
-                              find_inside(left, w.width, w.kernel_width, w.dilation_width)};
-    int64_t c = 0;
-    for (; c + kChannelVectors * Floats::kWidth <= call.channels; c += kChannelVectors * Floats::kWidth) {
-      run_channels<kChannelVectors>(call, pixel, c, from);
-    }
-    for (; c < call.channels; c += Floats::kWidth) run_channels<1>(call, pixel, c, from);
+  const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
+  const int64_t top = oh * w.stride_height - w.pad_height, left = ow * w.stride_width - w.pad_width;
+  const PixelBlock pixel = {call.x + n * w.height * w.width * call.channels,
+                            row,
+                            1,
+                            top,
+                            left,
+                            find_inside(top, w.height, w.kernel_height, w.dilation_height),
+                            find_inside(left, w.width, w.kernel_width, w.dilation_width)};
+  int64_t c = channels.begin;
+  for (; c + kChannelVectors * Floats::kWidth <= channels.end; c += kChannelVectors * Floats::kWidth) {
+    run_channels<kChannelVectors>(call, pixel, c, from);
   }
+  for (; c < channels.end; c += Floats::kWidth) run_channels<1>(call, pixel, c, from);
+}
+
+template <typename Call, typename Inputs>
+void run_pixels(const Call& call, Range rows, Range channels, const Inputs& from) {
+  for (int64_t row = rows.begin; row < rows.end; ++row) run_pixel(call, row, channels, from);
 }
 
 template <typename Inputs = OwnChannels, typename Call>
@@ -168,9 +171,10 @@ LISSOME_INLINE void run_depthwise(const Call& call, int part, int parts, const I
   if (two && w.kernel_width == 5) return run_blocks<2, 5>(call, rows, from);
   if (single && w.kernel_width == 7) return run_blocks<1, 7>(call, rows, from);
   if constexpr (std::is_same_v<Inputs, OwnChannels>) {
-    if (has_long_lines(w)) return run_lines(call, part, parts);
+    const auto run_exactly = [&](Range some, Range channels) { run_pixels(call, some, channels, from); };
+    if (has_long_lines(w)) return run_lines(call, part, parts, run_exactly);
   }
-  run_pixels(call, rows, from);
+  run_pixels(call, rows, {0, call.channels}, from);
 }
 
 }  // namespace

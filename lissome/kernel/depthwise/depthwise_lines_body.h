@@ -93,25 +93,45 @@ struct LineBlock {
   }
 };
 
-template <int Rows, typename Call>
-void run_line_blocks(const Call& call, int part, int parts) {
+// Zeros outside of x times what is infinite or NaN would be NaN.
+template <typename Call>
+bool has_finite_weights(const Call& call, int64_t c) {
+  const int64_t taps = call.window.kernel_height * call.window.kernel_width;
+  Floats sum = zeros();
+  for (int64_t t = 0; t < taps; ++t) {
+    sum = multiply_add(load_lanes(call.weight + t * call.channels + c, call.channels - c), zeros(), sum);
+  }
+  return sum_lanes(are_equal(sum, zeros())) == Floats::kWidth;
+}
+
+// `run_exactly(pixels of y, channels)` reads no tap outside of x.
+template <int Rows, typename Call, typename Exactly>
+void run_line_blocks(const Call& call, int part, int parts, const Exactly& run_exactly) {
   constexpr int kPixels = kLineSums / Rows;
   const Window& w = call.window;
   const int64_t lines = (w.out_height + Rows - 1) / Rows;
   const int64_t vectors = (call.channels + Floats::kWidth - 1) / Floats::kWidth;
   // The weights of a vector of channels stay near while the lines of an image pass.
   const Range blocks = split_evenly(w.batch * vectors * lines, part, parts);
+  bool finite = true;
   for (int64_t at = blocks.begin; at < blocks.end; ++at) {
     const int64_t oh = at % lines * Rows, c = at / lines % vectors * Floats::kWidth, image = at / lines / vectors;
+    if (at == blocks.begin || oh == 0) finite = has_finite_weights(call, c);
+    if (!finite) {
+      const int64_t first = image * w.out_height + oh, below = w.out_height - oh < Rows ? w.out_height - oh : Rows;
+      const int64_t end = c + Floats::kWidth < call.channels ? c + Floats::kWidth : call.channels;
+      run_exactly({first * w.out_width, (first + below) * w.out_width}, {c, end});
+      continue;
+    }
     for (int64_t ow = 0; ow < w.out_width; ow += kPixels)
       LineBlock<Rows, kPixels, Call>{call, image, oh, ow, c, {}}.run();
   }
 }
 
-template <typename Call>
-void run_lines(const Call& call, int part, int parts) {
-  if (call.window.out_height == 1) return run_line_blocks<1>(call, part, parts);
-  run_line_blocks<2>(call, part, parts);
+template <typename Call, typename Exactly>
+void run_lines(const Call& call, int part, int parts, const Exactly& run_exactly) {
+  if (call.window.out_height == 1) return run_line_blocks<1>(call, part, parts, run_exactly);
+  run_line_blocks<2>(call, part, parts, run_exactly);
 }
 
 }  // namespace
