@@ -36,9 +36,9 @@ at::Tensor fold_bias(const ChannelProducer& producer, const ChannelAffine& affin
   return bias.defined() ? bias.add(offset) : offset.clone();
 }
 
-bool is_finite(const at::Tensor& tensor) { return !tensor.defined() || at::isfinite(tensor).all().item<bool>(); }
-
 }  // namespace
+
+bool is_finite_weight(const at::Tensor& tensor) { return !tensor.defined() || at::isfinite(tensor).all().item<bool>(); }
 
 std::optional<ChannelAffine> read_batch_norm(Rewriter& rewriter, const Node& node) {
   if (!node.is("aten::batch_norm") || node.argument("training") != Argument(false)) return std::nullopt;
@@ -89,7 +89,7 @@ bool absorb_affine(Rewriter& rewriter, int position, const ChannelProducer& prod
   if (affine.factor.defined()) weight = scale_channels(producer, affine.factor).to(dtype);
   const at::Tensor bias = fold_bias(producer, affine);
   const at::Tensor rounded_bias = bias.defined() ? bias.to(dtype) : bias;
-  if (!is_finite(weight) || !is_finite(rounded_bias)) return false;
+  if (!is_finite_weight(weight) || !is_finite_weight(rounded_bias)) return false;
   Program& program = rewriter.program();
   const Node& node = producer.node;
   const std::string name = name_of_weight(program, rewriter.resolve(node.argument("weight")));

@@ -13,6 +13,9 @@ struct ChannelAffine {
 // What batch norm does in eval form with constant weights; nothing for another node.
 std::optional<ChannelAffine> read_batch_norm(Rewriter& rewriter, const Node& node);
 
+// Whether no number of the tensor is infinite or NaN; an undefined one has none.
+bool is_finite_weight(const at::Tensor& tensor);
+
 // A convolution or linear with constant weights, read by one reader alone.
 struct ChannelProducer {
   Node node;

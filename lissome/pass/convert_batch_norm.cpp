@@ -1,6 +1,4 @@
 // Batch norm in eval form that no weights took in: x * factor + offset per channel, which joins element-wise chains.
-#include <ATen/ops/isfinite.h>
-
 #include "lissome/pass/channel_affine.h"
 #include "lissome/pass/passes.h"
 
@@ -19,7 +17,7 @@ bool convert_norm(Rewriter& rewriter, int position) {
   shape[0] = -1;
   const at::Tensor factor = affine->factor.to(at::kFloat).reshape(shape),
                    offset = affine->offset.to(at::kFloat).reshape(shape);
-  if (!at::isfinite(factor).all().item<bool>() || !at::isfinite(offset).all().item<bool>()) return false;
+  if (!is_finite_weight(factor) || !is_finite_weight(offset)) return false;
   Program& program = rewriter.program();
   const std::string name = name_of_weight(program, rewriter.resolve(norm.argument("running_mean")));
   const Argument scale = add_constant(program, name + ".factor", factor),

@@ -211,8 +211,7 @@ ValueId PlanBuilder::lay_out(ValueId id, const Node& node, Format format) {
 
 PlanValueId PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
   const PlanValueId value = use(id);
-  const size_t rank = type(id).sizes.size();
-  if (!is_part(id) && (rank < 3 ? !is_strided_view(id) : memory_order(id) == order_of(format, rank))) return value;
+  if (!is_part(id) && memory_order(id) == order_of(format, type(id).sizes.size())) return value;
   const auto [found, is_new] = dense_.try_emplace({id, format}, PlanValueId::none);
   if (!is_new) return found->second;
   return found->second = plan_values_.at(lay_out(id, reader, format));
