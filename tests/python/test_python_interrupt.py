@@ -80,6 +80,32 @@ def test_train(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor], place: 
     assert error.best is not None or place < PLACES // 2
 
 
+class Interrupting:
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+class Losing(torch.nn.Linear):
+    """Is exported with a Ctrl-C whose KeyboardInterrupt Python ignores, for a finalizer raises it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        Interrupting()
+        return super().forward(x)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("work", ["optimize", "train"])
+def test_an_interrupt_that_python_loses(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor], work: str):
+    _, x, labels = data
+    words = {"labels": labels, "example_inputs": (x[:1],)}
+    with pytest.raises(lissome.Interrupted):
+        if work == "optimize":
+            lissome.optimize(Losing(256, 10).eval(), data=x, time="60s", **words)
+        else:
+            lissome.train(Losing(256, 10), x, epochs=1000, **words)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_the_program_behind_python_m(tmp_path: Path):
     lissome.prepare(torch.nn.Linear(64, 64), (torch.randn(1, 64),)).save(tmp_path / "model.lissome")
     command = [sys.executable, "-m", "lissome", "bench", "model.lissome", "--runs", "1000000"]
