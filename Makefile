@@ -20,7 +20,7 @@ build: ## the program (build/lissome) and the Python package (build/python)
 test: ## build, unit tests, then whole commands, parity with Python, structure, documentation
 	@tools/setup test
 	@tools/build all
-	ctest --test-dir $(release) --output-on-failure --no-tests=error
+	ctest --test-dir $(release) --output-on-failure --no-tests=error --parallel $(jobs)
 	$(python) -m pytest tests -m 'not alone' --numprocesses $(jobs) --dist loadfile
 	$(python) -m pytest tests -m alone
 

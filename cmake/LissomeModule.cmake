@@ -6,10 +6,13 @@
 #     LINKS base measure        the modules whose faces it may include (the table in docs/design.md)
 #     SOURCES a.cpp b.cpp       listed one by one
 #     FULL_TORCH_SOURCES c.cpp  of a narrow module: files that include torch/*.h all the same
+#     ALONE d.cpp               sources that are compiled with flags of their own, and so not with others
 #     TESTS a_test.cpp          doctest files, one program for all of them
+#     TESTS_ALONE b_test.cpp    of them, those that are compiled with flags of their own
 #     TEST_LINKS rapidcheck     modules or libraries that only the tests need
 #     TEST_SHARED               tests link the shared libraries instead of objects: needed where
 #                               a test loads liblissome_torch or liblissome_reference itself
+#     TEST_MEASURES             tests measure time: they run beside no others
 #     LIBRARIES deflate)        libraries from outside
 #
 # A module without sources is an empty interface library, so that others can name it.
@@ -31,32 +34,49 @@ endforeach()
 # Files that call ops include one of these, and take the larger precompiled header.
 set(lissome_dispatcher_include "#include <(ATen/core/(ivalue|jit_type|function_schema|dispatch)|ATen/ops|torch)")
 
-# With torch, what a file includes takes longer to compile than what it says: files of a kind are compiled six at a time,
-# which halves a build from nothing. `result` becomes the files to compile in place of the sources of `name`.
-function(lissome_join_sources result name)
+# What a file includes takes about as long to compile as what it says, with torch longer: files of a kind are compiled
+# eight at a time. `result` becomes the files to compile in place of these sources of `name`, which see `torch`.
+function(lissome_join_sources result name torch)
+  if(NOT LISSOME_UNITY)
+    set(sources ${ARGN})
+    list(TRANSFORM sources PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+    set(${result} ${sources} PARENT_SCOPE)
+    return()
+  endif()
   set(joined)
-  foreach(kind IN ITEMS tensor dispatcher)
-    set(sources)
-    foreach(source IN LISTS ARGN)
-      file(STRINGS "${source}" found REGEX "${lissome_dispatcher_include}" LIMIT_COUNT 1)
-      if((found AND kind STREQUAL "dispatcher") OR (NOT found AND kind STREQUAL "tensor"))
-        list(APPEND sources "${source}")
-      endif()
-    endforeach()
+  set(sources_standard)
+  set(sources_dispatcher)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS "${source}" found REGEX "${lissome_dispatcher_include}" LIMIT_COUNT 1)
+    if(found AND NOT torch STREQUAL "none")
+      list(APPEND sources_dispatcher "${source}")
+    else()
+      list(APPEND sources_standard "${source}")
+    endif()
+  endforeach()
+  foreach(kind IN ITEMS standard dispatcher)
+    set(sources ${sources_${kind}})
     set(number 0)
     while(sources)
-      list(SUBLIST sources 0 6 part)
+      list(SUBLIST sources 0 8 part)
       list(REMOVE_ITEM sources ${part})
       math(EXPR number "${number} + 1")
+      # Headers from outside come first: none of them may see what a file before it declares or uses.
       set(text "")
       if(kind STREQUAL "dispatcher")
-        set(text "#include <ATen/core/ivalue.h>\n")
+        list(APPEND text "#include <ATen/core/ivalue.h>")
       endif()
       foreach(source IN LISTS part)
-        string(APPEND text "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${source}\"\n")
+        file(STRINGS "${source}" includes REGEX "^#include <")
+        list(APPEND text ${includes})
       endforeach()
+      list(REMOVE_DUPLICATES text)
+      foreach(source IN LISTS part)
+        list(APPEND text "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${source}\"")
+      endforeach()
+      list(JOIN text "\n" text)
       set(file "${CMAKE_CURRENT_BINARY_DIR}/${name}_${kind}_${number}.cpp")
-      file(CONFIGURE OUTPUT "${file}" CONTENT "${text}" @ONLY)
+      file(CONFIGURE OUTPUT "${file}" CONTENT "${text}\n" @ONLY)
       list(APPEND joined "${file}")
     endwhile()
   endforeach()
@@ -149,8 +169,8 @@ function(lissome_list_functions result ending before behind)
 endfunction()
 
 function(lissome_module)
-  cmake_parse_arguments(PARSE_ARGV 0 module "TEST_SHARED" "NAME;TORCH"
-    "LINKS;SOURCES;FULL_TORCH_SOURCES;TESTS;TEST_LINKS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 0 module "TEST_SHARED;TEST_MEASURES" "NAME;TORCH"
+    "LINKS;SOURCES;FULL_TORCH_SOURCES;ALONE;TESTS;TESTS_ALONE;TEST_LINKS;LIBRARIES")
   if(module_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "lissome_module(${module_NAME}): what is ${module_UNPARSED_ARGUMENTS}?")
   endif()
@@ -158,13 +178,16 @@ function(lissome_module)
   if(NOT LISSOME_TORCH AND NOT module_TORCH STREQUAL "none")
     set(module_SOURCES)
     set(module_FULL_TORCH_SOURCES)
+    set(module_ALONE)
     set(module_TESTS)
+    set(module_TESTS_ALONE)
   endif()
-  if(LISSOME_UNITY AND NOT module_TORCH STREQUAL "none")
-    lissome_join_sources(module_SOURCES ${target} ${module_SOURCES})
+  lissome_join_sources(module_SOURCES ${target} ${module_TORCH} ${module_SOURCES})
+  if(NOT module_TORCH STREQUAL "none")
+    lissome_join_sources(module_TESTS ${target}_tests ${module_TORCH} ${module_TESTS})
   endif()
-  if(module_SOURCES OR module_FULL_TORCH_SOURCES)
-    add_library(${target} OBJECT ${module_SOURCES} ${module_FULL_TORCH_SOURCES})
+  if(module_SOURCES OR module_FULL_TORCH_SOURCES OR module_ALONE)
+    add_library(${target} OBJECT ${module_SOURCES} ${module_FULL_TORCH_SOURCES} ${module_ALONE})
     lissome_compile_like_module(${target} ${module_TORCH})
     foreach(link IN LISTS module_LINKS)
       target_link_libraries(${target} PUBLIC lissome_${link})
@@ -178,7 +201,7 @@ function(lissome_module)
     add_library(${target} INTERFACE)
   endif()
   set_target_properties(${target} PROPERTIES LISSOME_LINKS "${module_LINKS}")
-  if(module_TESTS AND LISSOME_TESTS)
+  if((module_TESTS OR module_TESTS_ALONE) AND LISSOME_TESTS)
     lissome_module_tests(${module_NAME})
   endif()
 endfunction()
@@ -187,7 +210,7 @@ endfunction()
 # same flags, and so the same precompiled header, as the code.
 function(lissome_module_tests name)
   set(objects lissome_${name}_tests)
-  add_library(${objects} OBJECT ${module_TESTS})
+  add_library(${objects} OBJECT ${module_TESTS} ${module_TESTS_ALONE})
   lissome_compile_like_module(${objects} ${module_TORCH})
   target_compile_definitions(${objects} PRIVATE LISSOME_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     LISSOME_BINARY_DIR="${PROJECT_BINARY_DIR}")
@@ -226,13 +249,14 @@ function(lissome_module_tests name)
   endif()
   add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
   # What a developer measured before must not choose kernels here.
-  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 900 ENVIRONMENT "LISSOME_CACHE=none")
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 900 ENVIRONMENT "LISSOME_CACHE=none"
+    RUN_SERIAL ${module_TEST_MEASURES})
 endfunction()
 
 # lissome_main(SOURCES main.cpp ...): the program's own files, which link the runtime alone.
 function(lissome_main)
   cmake_parse_arguments(PARSE_ARGV 0 main "" "" "SOURCES")
-  list(TRANSFORM main_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  lissome_join_sources(main_SOURCES lissome_main none ${main_SOURCES})
   set_property(GLOBAL APPEND PROPERTY LISSOME_MAIN_SOURCES ${main_SOURCES})
 endfunction()
 
@@ -240,7 +264,7 @@ endfunction()
 # distribution and the Python files that it brings.
 function(lissome_python_module)
   cmake_parse_arguments(PARSE_ARGV 0 python "" "NAME" "SOURCES;FILES")
-  list(TRANSFORM python_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  lissome_join_sources(python_SOURCES lissome_python_${python_NAME} none ${python_SOURCES})
   list(TRANSFORM python_FILES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
   set_property(GLOBAL PROPERTY LISSOME_PYTHON_SOURCES_${python_NAME} ${python_SOURCES})
   set_property(GLOBAL PROPERTY LISSOME_PYTHON_FILES_${python_NAME} ${python_FILES})

@@ -3,7 +3,7 @@
 
 option(LISSOME_TESTS "Build the unit tests" ON)
 option(LISSOME_TORCH "Build what stands on libtorch; off builds the runtime alone" ON)
-option(LISSOME_UNITY "Compile files that include torch several at a time; off compiles each alone" ON)
+option(LISSOME_UNITY "Compile several files at a time; off compiles each alone" ON)
 option(LISSOME_FUZZ "Build the fuzz targets of tests/fuzz (clang)" OFF)
 option(LISSOME_UNOPTIMIZED_KERNELS
   "Vector loops without optimization: with sanitizers they take a fifth of the time to compile; for small arrays" OFF)

@@ -6,6 +6,7 @@
 
 #include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "lissome/base/error.h"
 
@@ -23,6 +24,10 @@ std::string find_error_problem(ErrorKind kind, Run run, std::initializer_list<st
     return "";
   }
   return "nothing was refused";
+}
+
+inline bool mentions(std::string_view message, std::string_view part) {
+  return message.find(part) != std::string_view::npos;
 }
 
 }  // namespace lissome

@@ -21,7 +21,7 @@ constexpr KindRow kKinds[] = {
     {ErrorKind::internal, "internal", 1, 500, "RuntimeError"},
 };
 
-const KindRow& find_row(ErrorKind kind) {
+const KindRow& find_kind(ErrorKind kind) {
   for (const KindRow& row : kKinds)
     if (row.kind == kind) return row;
   return kKinds[std::size(kKinds) - 1];
@@ -29,10 +29,10 @@ const KindRow& find_row(ErrorKind kind) {
 
 }  // namespace
 
-std::string_view error_kind_name(ErrorKind kind) { return find_row(kind).name; }
-int exit_code(ErrorKind kind) { return find_row(kind).exit_code; }
-int http_status(ErrorKind kind) { return find_row(kind).http_status; }
-std::string_view python_exception(ErrorKind kind) { return find_row(kind).python_exception; }
+std::string_view error_kind_name(ErrorKind kind) { return find_kind(kind).name; }
+int exit_code(ErrorKind kind) { return find_kind(kind).exit_code; }
+int http_status(ErrorKind kind) { return find_kind(kind).http_status; }
+std::string_view python_exception(ErrorKind kind) { return find_kind(kind).python_exception; }
 
 Error::Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {
   what_ = std::string(error_kind_name(kind)) + ": " + message_;

@@ -37,32 +37,33 @@ constexpr uint64_t kLongestHead = 4096;
 constexpr size_t kPaddingShare = 256;
 
 template <typename... Parts>
-[[noreturn]] void refuse(const std::string& path, const Parts&... parts) {
+[[noreturn]] void refuse_model(const std::string& path, const Parts&... parts) {
   throw_error(ErrorKind::invalid_input, quote(path), ": not a model that lissome reads: ", parts...);
 }
 
 const Json& require_field(const Json& object, const char* key, Json::value_t type, const std::string& path,
                           std::string_view where) {
   const auto found = object.is_object() ? object.find(key) : object.end();
-  if (!object.is_object() || found == object.end()) refuse(path, where, " has no '", key, "'.");
+  if (!object.is_object() || found == object.end()) refuse_model(path, where, " has no '", key, "'.");
   const bool is_number = type == Json::value_t::number_unsigned && found->is_number_unsigned();
-  if (found->type() != type && !is_number) refuse(path, where, ": '", key, "' has the wrong type.");
+  if (found->type() != type && !is_number) refuse_model(path, where, ": '", key, "' has the wrong type.");
   return *found;
 }
 
 std::string read_member(const ZipReader& zip, std::string_view name, uint64_t limit) {
   const ZipMember* member = zip.find(name);
-  if (member == nullptr) refuse(zip.file()->path(), "the member ", quote(name), " is missing.");
+  if (member == nullptr) refuse_model(zip.file()->path(), "the member ", quote(name), " is missing.");
   return zip.read_text(*member, limit);
 }
 
 void read_head(const ZipReader& zip, ModelFile* model) {
   const std::string& path = zip.file()->path();
   if (zip.find("lissome.json") == nullptr)
-    refuse(path, "the archive has no member 'lissome.json'. Import a PyTorch export (.pt2) with `lissome prepare`.");
+    refuse_model(path,
+                 "the archive has no member 'lissome.json'. Import a PyTorch export (.pt2) with `lissome prepare`.");
   const Json head = parse_json(read_member(zip, "lissome.json", kLongestHead), quote(path) + ", lissome.json", 4, 100);
   if (require_field(head, "format", Json::value_t::string, path, "lissome.json") != "lissome")
-    refuse(path, "lissome.json names another format.");
+    refuse_model(path, "lissome.json names another format.");
   model->written_by = require_field(head, "written_by", Json::value_t::string, path, "lissome.json").get<std::string>();
   const auto version =
       require_field(head, "version", Json::value_t::number_unsigned, path, "lissome.json").get<uint64_t>();
@@ -84,7 +85,7 @@ class ArrayReader {
     for (const Json& row : rows) {
       arrays.push_back(read_row(row));
       if (!names.insert(arrays.back().name).second)
-        refuse(path_, "two arrays are called ", quote(arrays.back().name), ".");
+        refuse_model(path_, "two arrays are called ", quote(arrays.back().name), ".");
     }
     return arrays;
   }
@@ -92,13 +93,14 @@ class ArrayReader {
   void check_complete() const {
     for (const auto& [name, part] : parts_)
       if (part.used != part.bytes.size())
-        refuse(path_, "member ", quote(name), " has ", part.bytes.size(), " bytes, its arrays use ", part.used, ".");
+        refuse_model(path_, "member ", quote(name), " has ", part.bytes.size(), " bytes, its arrays use ", part.used,
+                     ".");
     for (const ZipMember& member : zip_.members()) {
       constexpr std::string_view kTexts[] = {"lissome.json", "program.txt", "metadata.json", "plan.json",
                                              "arrays.json"};
       const bool is_text = std::find(std::begin(kTexts), std::end(kTexts), member.name) != std::end(kTexts);
       if (!is_text && parts_.count(member.name) == 0)
-        refuse(path_, "the member ", quote(member.name), " belongs to nothing.");
+        refuse_model(path_, "the member ", quote(member.name), " belongs to nothing.");
     }
   }
 
@@ -114,20 +116,20 @@ class ArrayReader {
     const std::string where = "array " + quote(name);
     const auto& word = require_field(row, "dtype", Json::value_t::string, path_, where).get_ref<const std::string&>();
     const auto dtype = parse_dtype(word);
-    if (!dtype) refuse(path_, where, " has the unknown type ", quote(word), ".");
+    if (!dtype) refuse_model(path_, where, " has the unknown type ", quote(word), ".");
     Sizes sizes;
     for (const Json& size : require_field(row, "sizes", Json::value_t::array, path_, where)) {
       if (!size.is_number_unsigned() || size.get<uint64_t>() > INT64_MAX)
-        refuse(path_, where, " has a size ", print_json(size), ".");
+        refuse_model(path_, where, " has a size ", print_json(size), ".");
       sizes.push_back(size.get<int64_t>());
     }
     const auto bytes = count_bytes(*dtype, sizes);
-    if (!bytes) refuse(path_, where, " has sizes ", format_sizes(sizes), " that overflow 63 bits.");
+    if (!bytes) refuse_model(path_, where, " has sizes ", format_sizes(sizes), " that overflow 63 bits.");
     const auto& member =
         require_field(row, "member", Json::value_t::string, path_, where).get_ref<const std::string&>();
     if (const auto padding = row.find("padding"); padding != row.end()) {
       const std::vector<PaddedRun> runs = read_padding(*padding, where, *bytes);
-      if (!padded_.insert(member).second) refuse(path_, where, " shares a member with another padded array.");
+      if (!padded_.insert(member).second) refuse_model(path_, where, " shares a member with another padded array.");
       return {name, restore(take(member, where, *dtype, static_cast<size_t>(measure_padding(runs)->kept)), runs,
                             make_array(*dtype, sizes))};
     }
@@ -144,13 +146,13 @@ class ArrayReader {
     };
     for (const Json& row : rows) {
       if (!row.is_array() || row.size() != 3 || !std::all_of(row.begin(), row.end(), is_count))
-        refuse(path_, where, ": 'padding' has a run other than three counts.");
+        refuse_model(path_, where, ": 'padding' has a run other than three counts.");
       runs.push_back({row[0].get<int64_t>(), row[1].get<int64_t>(), row[2].get<int64_t>()});
     }
     const auto size = measure_padding(runs);
     if (!size || size->all != bytes)
-      refuse(path_, where, ": the runs of 'padding' do not make up its ", bytes, " bytes, or more than ", kMostPadding,
-             " times as many as they keep.");
+      refuse_model(path_, where, ": the runs of 'padding' do not make up its ", bytes, " bytes, or more than ",
+                   kMostPadding, " times as many as they keep.");
     return runs;
   }
 
@@ -164,18 +166,18 @@ class ArrayReader {
   std::span<const std::byte> take(const std::string& member, const std::string& where, Dtype dtype, size_t bytes) {
     constexpr std::string_view kPrefix = "array/";
     const ZipMember* found = member.compare(0, kPrefix.size(), kPrefix) == 0 ? zip_.find(member) : nullptr;
-    if (found == nullptr) refuse(path_, where, " lies in the member ", quote(member), ", which is not there.");
+    if (found == nullptr) refuse_model(path_, where, " lies in the member ", quote(member), ", which is not there.");
     const auto [part, is_new] = parts_.try_emplace(member);
     if (is_new) part->second.bytes = zip_.view(*found);
     const auto all = part->second.bytes;
     if (bytes > all.size())
-      refuse(path_, where, " needs ", bytes, " bytes, member ", quote(member), " has ", all.size(), ".");
+      refuse_model(path_, where, " needs ", bytes, " bytes, member ", quote(member), " has ", all.size(), ".");
     if (reinterpret_cast<uintptr_t>(all.data()) % 64 != 0)
-      refuse(path_, "member ", quote(member), " is not aligned to 64 bytes.");
+      refuse_model(path_, "member ", quote(member), " is not aligned to 64 bytes.");
     part->second.used = std::max(part->second.used, bytes);
     const auto data = all.first(bytes);
     if (dtype == Dtype::boolean && std::any_of(data.begin(), data.end(), [](std::byte b) { return b > std::byte{1}; }))
-      refuse(path_, where, " is bool and holds a byte other than 0 and 1.");
+      refuse_model(path_, where, " is bool and holds a byte other than 0 and 1.");
     return data;
   }
 
@@ -285,7 +287,7 @@ ModelFile read_model_file(const ZipReader& zip, const std::string& path) {
   const bool has_plan = zip.find("plan.json") != nullptr;
   if (has_plan) model.plan = read_member(zip, "plan.json", kLongestText);
   if (!has_plan || zip.find("program.txt") != nullptr) model.program = read_member(zip, "program.txt", kLongestText);
-  if (!is_utf8(model.program)) refuse(path, "program.txt is not UTF-8.");
+  if (!is_utf8(model.program)) refuse_model(path, "program.txt is not UTF-8.");
   model.metadata = read_member(zip, "metadata.json", kLongestText);
   const Json table = parse_json(read_member(zip, "arrays.json", kLongestText), quote(path) + ", arrays.json", 8);
   ArrayReader reader(zip);

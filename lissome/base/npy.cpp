@@ -27,7 +27,7 @@ namespace lissome {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kLongestHeader = 65536;
+constexpr size_t kLongestNpyHeader = 65536;
 constexpr size_t kMostAxes = 64;
 constexpr uintptr_t kAlignment = 64;
 
@@ -36,10 +36,10 @@ struct NumpyType {
   std::string_view code;  // kind and bytes
 };
 
-constexpr NumpyType kTypes[] = {{Dtype::boolean, "b1"}, {Dtype::u8, "u1"},   {Dtype::u16, "u2"}, {Dtype::u32, "u4"},
-                                {Dtype::u64, "u8"},     {Dtype::i8, "i1"},   {Dtype::i16, "i2"}, {Dtype::i32, "i4"},
-                                {Dtype::i64, "i8"},     {Dtype::f16, "f2"},  {Dtype::f32, "f4"}, {Dtype::f64, "f8"},
-                                {Dtype::c64, "c8"},     {Dtype::c128, "c16"}};
+constexpr NumpyType kNumpyTypes[] = {
+    {Dtype::boolean, "b1"}, {Dtype::u8, "u1"},  {Dtype::u16, "u2"}, {Dtype::u32, "u4"},  {Dtype::u64, "u8"},
+    {Dtype::i8, "i1"},      {Dtype::i16, "i2"}, {Dtype::i32, "i4"}, {Dtype::i64, "i8"},  {Dtype::f16, "f2"},
+    {Dtype::f32, "f4"},     {Dtype::f64, "f8"}, {Dtype::c64, "c8"}, {Dtype::c128, "c16"}};
 
 struct Header {
   Dtype dtype = Dtype::f32;
@@ -138,7 +138,7 @@ class HeaderParser {
       throw_error(ErrorKind::invalid_input, source_, ": holds records with named fields; save each field as an array.");
     const std::string descr = parse_string();
     const std::string_view code = std::string_view(descr).substr(std::min<size_t>(descr.size(), 1));
-    for (const NumpyType& type : kTypes) {
+    for (const NumpyType& type : kNumpyTypes) {
       if (code != type.code || std::string_view("<>|=").find(descr[0]) == std::string_view::npos) continue;
       header->dtype = type.dtype;
       header->swapped = descr[0] == '>';
@@ -186,9 +186,9 @@ Header read_header(std::span<const std::byte> bytes, const std::string& source, 
   const size_t start = byte(6) == 1 ? 10 : 12;
   if (text.size() < start) throw_error(ErrorKind::invalid_input, source, ": cut off inside the header.");
   const size_t length = byte(8) | byte(9) << 8 | (start == 12 ? byte(10) << 16 | byte(11) << 24 : 0);
-  if (length > kLongestHeader || length > text.size() - start)
+  if (length > kLongestNpyHeader || length > text.size() - start)
     throw_error(ErrorKind::invalid_input, source, ": a header of ", length, " bytes; ", text.size() - start,
-                " are there and at most ", kLongestHeader, " are allowed.");
+                " are there and at most ", kLongestNpyHeader, " are allowed.");
   *elements = bytes.subspan(start + length);
   return HeaderParser(text.substr(start, length), source).parse();
 }
@@ -202,7 +202,7 @@ Sizes fortran_strides(const Sizes& sizes) {
 
 std::string build_npy_header(const Array& array) {
   std::string_view code;
-  for (const NumpyType& type : kTypes)
+  for (const NumpyType& type : kNumpyTypes)
     if (type.dtype == array.dtype) code = type.code;
   if (code.empty())
     throw_error(ErrorKind::unsupported, "NumPy has no type for arrays of ", dtype_name(array.dtype), ".");

@@ -37,13 +37,13 @@ struct Entry {
   uint64_t begin = 0, end = 0;
 };
 
-[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+[[noreturn]] void refuse_safetensors(const std::string& path, const std::string& reason) {
   throw_error(ErrorKind::invalid_input, quote(path), ": ", reason, ".");
 }
 
 uint64_t read_whole_number(const Json& value, const std::string& path, const std::string& name) {
   if (!value.is_number_unsigned())
-    refuse(path, "entry " + quote(name) + ": sizes and offsets are whole numbers from 0 on");
+    refuse_safetensors(path, "entry " + quote(name) + ": sizes and offsets are whole numbers from 0 on");
   return value.get<uint64_t>();
 }
 
@@ -51,22 +51,24 @@ Entry read_entry(const std::string& path, const std::string& name, const Json& v
   Entry entry{name, Dtype::f32, {}, 0, 0};
   const auto field = [&](const char* key) -> const Json& {
     const auto found = value.is_object() ? value.find(key) : value.end();
-    if (!value.is_object() || found == value.end()) refuse(path, "entry " + quote(name) + " has no '" + key + "'");
+    if (!value.is_object() || found == value.end())
+      refuse_safetensors(path, "entry " + quote(name) + " has no '" + key + "'");
     return *found;
   };
   const Json &dtype = field("dtype"), &shape = field("shape"), &offsets = field("data_offsets");
   if (value.size() != 3 || !dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2)
-    refuse(path, "entry " + quote(name) + " must hold dtype, shape and two data_offsets, and nothing else");
+    refuse_safetensors(path, "entry " + quote(name) + " must hold dtype, shape and two data_offsets, and nothing else");
   const auto& word = dtype.get_ref<const std::string&>();
   const auto type =
       std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& row) { return row.name == word; });
   if (type == std::end(kTypes))
-    refuse(path, "entry " + quote(name) + " has the type " + quote(word) +
-                     "; BOOL, U8-U64, I8-I64, F16, BF16, F32, F64 and C64 are allowed");
+    refuse_safetensors(path, "entry " + quote(name) + " has the type " + quote(word) +
+                                 "; BOOL, U8-U64, I8-I64, F16, BF16, F32, F64 and C64 are allowed");
   entry.dtype = type->dtype;
   for (const Json& size : shape) {
     const uint64_t number = read_whole_number(size, path, name);
-    if (number > INT64_MAX) refuse(path, "entry " + quote(name) + " has the size " + std::to_string(number));
+    if (number > INT64_MAX)
+      refuse_safetensors(path, "entry " + quote(name) + " has the size " + std::to_string(number));
     entry.sizes.push_back(static_cast<int64_t>(number));
   }
   entry.begin = read_whole_number(offsets[0], path, name);
@@ -106,16 +108,17 @@ void check_tiling(const std::string& path, const std::vector<Entry>& entries, ui
 
 Json parse_header(const MappedFile& file, uint64_t* data_start) {
   const auto bytes = file.bytes();
-  if (bytes.size() < 8) refuse(file.path(), "not a safetensors file (" + std::to_string(bytes.size()) + " bytes)");
+  if (bytes.size() < 8)
+    refuse_safetensors(file.path(), "not a safetensors file (" + std::to_string(bytes.size()) + " bytes)");
   uint64_t length = 0;
   for (int i = 0; i < 8; ++i) length |= std::to_integer<uint64_t>(bytes[static_cast<size_t>(i)]) << (8 * i);
   if (length > kLongestHeader || length > bytes.size() - 8)
-    refuse(file.path(), "not a whole safetensors file: a header of " + std::to_string(length) + " bytes, " +
-                            std::to_string(bytes.size() - 8) + " are there and at most " +
-                            std::to_string(kLongestHeader) + " are allowed");
+    refuse_safetensors(file.path(), "not a whole safetensors file: a header of " + std::to_string(length) + " bytes, " +
+                                        std::to_string(bytes.size() - 8) + " are there and at most " +
+                                        std::to_string(kLongestHeader) + " are allowed");
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, length);
   Json header = parse_json(text, quote(file.path()) + " (header)", 8, 20 * kMostArrays);
-  if (!header.is_object()) refuse(file.path(), "the header must be a JSON object");
+  if (!header.is_object()) refuse_safetensors(file.path(), "the header must be a JSON object");
   *data_start = 8 + length;
   return header;
 }
@@ -149,7 +152,7 @@ std::vector<NamedArray> load_safetensors(const std::string& path) {
     if (entry.dtype != Dtype::boolean) continue;
     const uint8_t* values = arrays.back().array.data<uint8_t>();
     if (std::any_of(values, values + (entry.end - entry.begin), [](uint8_t v) { return v > 1; }))
-      refuse(path, "entry " + quote(entry.name) + " is BOOL and holds a byte other than 0 and 1");
+      refuse_safetensors(path, "entry " + quote(entry.name) + " is BOOL and holds a byte other than 0 and 1");
   }
   file->check_unchanged();
   return arrays;

@@ -45,7 +45,7 @@ constexpr DtypeRow kDtypes[] = {
     {Dtype::f8_e5m2fnuz, "f8_e5m2fnuz", 1, Family::narrow},
 };
 
-const DtypeRow& find_row(Dtype dtype) {
+const DtypeRow& find_dtype(Dtype dtype) {
   const auto index = static_cast<size_t>(dtype);
   LISSOME_CHECK(index < std::size(kDtypes) && kDtypes[index].dtype == dtype, "dtype ", index);
   return kDtypes[index];
@@ -88,7 +88,7 @@ void copy_row(int64_t item, const std::byte* from, int64_t stride, int64_t count
 
 }  // namespace
 
-std::string_view dtype_name(Dtype dtype) { return find_row(dtype).name; }
+std::string_view dtype_name(Dtype dtype) { return find_dtype(dtype).name; }
 
 std::optional<Dtype> parse_dtype(std::string_view name) {
   for (const DtypeRow& row : kDtypes)
@@ -96,9 +96,9 @@ std::optional<Dtype> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-int64_t item_size(Dtype dtype) { return find_row(dtype).item_size; }
-bool is_floating(Dtype dtype) { return find_row(dtype).family == Family::floating; }
-bool is_integral(Dtype dtype) { return find_row(dtype).family == Family::integral; }
+int64_t item_size(Dtype dtype) { return find_dtype(dtype).item_size; }
+bool is_floating(Dtype dtype) { return find_dtype(dtype).family == Family::floating; }
+bool is_integral(Dtype dtype) { return find_dtype(dtype).family == Family::integral; }
 
 int64_t count_elements(std::span<const int64_t> sizes) {
   const auto count = multiply_sizes(sizes, 1);

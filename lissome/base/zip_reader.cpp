@@ -14,6 +14,7 @@
 #include "lissome/base/error.h"
 #include "lissome/base/text.h"
 #include "lissome/base/zip.h"
+#include "lissome/base/zip_records.h"
 
 namespace lissome {
 namespace {
@@ -21,7 +22,6 @@ namespace {
 constexpr uint64_t kMostMembers = 100'000;
 constexpr uint64_t kMostExpansion = 100;      // of text members
 constexpr uint64_t kDeflateExpansion = 1032;  // a deflate stream cannot hold more
-constexpr uint32_t kNone32 = 0xFFFFFFFF;
 constexpr uint16_t kNone16 = 0xFFFF;
 
 constexpr uint32_t kLocalMark = 0x04034B50, kCentralMark = 0x02014B50, kDescriptorMark = 0x08074B50;
@@ -29,7 +29,6 @@ constexpr uint32_t kEndMark = 0x06054B50, kEnd64Mark = 0x06064B50, kLocator64Mar
 constexpr uint64_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size = 56, kLocator64Size = 20;
 
 constexpr uint16_t kEncrypted = 1 << 0, kDeflateLevel = 3 << 1, kDescriptor = 1 << 3, kUtf8 = 1 << 11;
-constexpr uint16_t kStored = 0, kDeflated = 8;
 
 struct Hex {
   uint64_t value;
@@ -41,7 +40,7 @@ struct Directory {
 };
 
 // One entry while it is checked: the member, and what only the checks need.
-struct Entry {
+struct DirectoryEntry {
   ZipMember member;
   uint64_t header = 0;  // offset of the local header
   uint64_t end = 0;     // behind the data and its descriptor
@@ -66,7 +65,7 @@ class DirectoryReader {
     throw_error(ErrorKind::invalid_input, quote(path_), ": ", parts...);
   }
   template <typename... Parts>
-  [[noreturn]] void refuse_member(const Entry& entry, const Parts&... parts) const {
+  [[noreturn]] void refuse_member(const DirectoryEntry& entry, const Parts&... parts) const {
     refuse("member ", quote(entry.member.name), " ", parts...);
   }
 
@@ -86,16 +85,16 @@ class DirectoryReader {
   uint64_t find_end() const;
   Directory read_end(uint64_t end) const;
   Directory read_end64(uint64_t end) const;
-  Entry read_central(uint64_t* position, uint64_t limit) const;
-  void read_central_zip64(Entry* entry, std::optional<Zip64Field> field, bool disk) const;
-  std::optional<Zip64Field> find_zip64(const Entry& entry, uint64_t offset, uint64_t length) const;
-  void check_name(const Entry& entry) const;
-  void check_coding(const Entry& entry) const;
-  void check_local(Entry* entry, uint64_t limit) const;
-  void check_local_sizes(const Entry& entry, std::optional<Zip64Field> field) const;
-  void check_descriptor(Entry* entry, uint64_t limit) const;
-  void check_tiling(const std::vector<Entry>& entries, const Directory& directory) const;
-  void check_unique(const std::vector<Entry>& entries) const;
+  DirectoryEntry read_central(uint64_t* position, uint64_t limit) const;
+  void read_central_zip64(DirectoryEntry* entry, std::optional<Zip64Field> field, bool disk) const;
+  std::optional<Zip64Field> find_zip64(const DirectoryEntry& entry, uint64_t offset, uint64_t length) const;
+  void check_name(const DirectoryEntry& entry) const;
+  void check_coding(const DirectoryEntry& entry) const;
+  void check_local(DirectoryEntry* entry, uint64_t limit) const;
+  void check_local_sizes(const DirectoryEntry& entry, std::optional<Zip64Field> field) const;
+  void check_descriptor(DirectoryEntry* entry, uint64_t limit) const;
+  void check_tiling(const std::vector<DirectoryEntry>& entries, const Directory& directory) const;
+  void check_unique(const std::vector<DirectoryEntry>& entries) const;
 
   std::span<const std::byte> bytes_;
   const std::string& path_;
@@ -164,7 +163,8 @@ Directory DirectoryReader::read_end(uint64_t end) const {
 }
 
 // Walks the extra fields, which must fill their range exactly, and returns the one Zip64 field.
-std::optional<Zip64Field> DirectoryReader::find_zip64(const Entry& entry, uint64_t offset, uint64_t length) const {
+std::optional<Zip64Field> DirectoryReader::find_zip64(const DirectoryEntry& entry, uint64_t offset,
+                                                      uint64_t length) const {
   std::optional<Zip64Field> found;
   const uint64_t end = offset + length;
   while (offset < end) {
@@ -179,7 +179,7 @@ std::optional<Zip64Field> DirectoryReader::find_zip64(const Entry& entry, uint64
   return found;
 }
 
-void DirectoryReader::check_name(const Entry& entry) const {
+void DirectoryReader::check_name(const DirectoryEntry& entry) const {
   const std::string& name = entry.member.name;
   const auto is_control = [](char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7F; };
   if (name.empty()) refuse("a member has an empty name.");
@@ -199,7 +199,7 @@ void DirectoryReader::check_name(const Entry& entry) const {
     refuse_member(entry, "is a folder with ", entry.member.size, " bytes; 0 are allowed.");
 }
 
-void DirectoryReader::check_coding(const Entry& entry) const {
+void DirectoryReader::check_coding(const DirectoryEntry& entry) const {
   constexpr uint16_t kOtherEncryption = 1 << 6 | 1 << 13;
   if ((entry.flags & (kEncrypted | kOtherEncryption)) != 0)
     refuse_member(entry, "is encrypted (flags ", Hex{entry.flags}, "); write the archive without a password.");
@@ -218,7 +218,7 @@ void DirectoryReader::check_coding(const Entry& entry) const {
 }
 
 // In the directory the field holds exactly the values that are saturated in the record, in this order.
-void DirectoryReader::read_central_zip64(Entry* entry, std::optional<Zip64Field> field, bool disk) const {
+void DirectoryReader::read_central_zip64(DirectoryEntry* entry, std::optional<Zip64Field> field, bool disk) const {
   std::vector<uint64_t*> wanted;
   for (uint64_t* value : {&entry->member.size, &entry->member.compressed_size, &entry->header})
     if (*value == kNone32) wanted.push_back(value);
@@ -231,14 +231,14 @@ void DirectoryReader::read_central_zip64(Entry* entry, std::optional<Zip64Field>
   if (disk && u32(field->offset + length - 4) != 0) refuse_member(*entry, "lies in another part of the archive.");
 }
 
-Entry DirectoryReader::read_central(uint64_t* position, uint64_t limit) const {
+DirectoryEntry DirectoryReader::read_central(uint64_t* position, uint64_t limit) const {
   const uint64_t at = *position;
   if (limit - at < kCentralSize || u32(at) != kCentralMark)
     refuse("no directory record at byte ", at, ": the number of members does not fit the directory.");
   const uint64_t name_length = u16(at + 28), extra_length = u16(at + 30), comment_length = u16(at + 32);
   if (limit - at - kCentralSize < name_length + extra_length + comment_length)
     refuse("the directory record at byte ", at, " reaches beyond the directory.");
-  Entry entry;
+  DirectoryEntry entry;
   entry.member.name = text(at + kCentralSize, name_length);
   entry.member.crc32 = u32(at + 16);
   entry.member.compressed_size = u32(at + 20);
@@ -256,7 +256,7 @@ Entry DirectoryReader::read_central(uint64_t* position, uint64_t limit) const {
   return entry;
 }
 
-void DirectoryReader::check_local_sizes(const Entry& entry, std::optional<Zip64Field> field) const {
+void DirectoryReader::check_local_sizes(const DirectoryEntry& entry, std::optional<Zip64Field> field) const {
   const ZipMember& member = entry.member;
   const bool later = (entry.flags & kDescriptor) != 0;  // then 0 stands for "see the descriptor"
   const auto agrees = [&](uint64_t local, uint64_t central) { return local == central || (later && local == 0); };
@@ -279,7 +279,7 @@ void DirectoryReader::check_local_sizes(const Entry& entry, std::optional<Zip64F
                   member.compressed_size, " and ", member.size, " in the directory.");
 }
 
-void DirectoryReader::check_descriptor(Entry* entry, uint64_t limit) const {
+void DirectoryReader::check_descriptor(DirectoryEntry* entry, uint64_t limit) const {
   const ZipMember& member = entry->member;
   const uint64_t at = entry->end;
   const auto matches = [&](int width) {
@@ -299,7 +299,7 @@ void DirectoryReader::check_descriptor(Entry* entry, uint64_t limit) const {
   refuse_member(*entry, "has no descriptor behind its data that repeats CRC32 and sizes of the directory.");
 }
 
-void DirectoryReader::check_local(Entry* entry, uint64_t limit) const {
+void DirectoryReader::check_local(DirectoryEntry* entry, uint64_t limit) const {
   const uint64_t at = entry->header;
   if (at > limit || limit - at < kLocalSize)
     refuse_member(*entry, "starts at byte ", at, ", outside of the ", limit, " bytes before the directory.");
@@ -323,13 +323,14 @@ void DirectoryReader::check_local(Entry* entry, uint64_t limit) const {
   if ((entry->flags & kDescriptor) != 0) check_descriptor(entry, limit);
 }
 
-void DirectoryReader::check_tiling(const std::vector<Entry>& entries, const Directory& directory) const {
-  std::vector<const Entry*> order(entries.size());
-  std::transform(entries.begin(), entries.end(), order.begin(), [](const Entry& entry) { return &entry; });
-  std::sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) { return a->header < b->header; });
+void DirectoryReader::check_tiling(const std::vector<DirectoryEntry>& entries, const Directory& directory) const {
+  std::vector<const DirectoryEntry*> order(entries.size());
+  std::transform(entries.begin(), entries.end(), order.begin(), [](const DirectoryEntry& entry) { return &entry; });
+  std::sort(order.begin(), order.end(),
+            [](const DirectoryEntry* a, const DirectoryEntry* b) { return a->header < b->header; });
   uint64_t position = 0;
-  const Entry* before = nullptr;
-  for (const Entry* entry : order) {
+  const DirectoryEntry* before = nullptr;
+  for (const DirectoryEntry* entry : order) {
     if (entry->header < position)
       refuse_member(*entry, "at byte ", entry->header, " overlaps member ", quote(before->member.name),
                     ", which ends at byte ", position, ".");
@@ -341,7 +342,7 @@ void DirectoryReader::check_tiling(const std::vector<Entry>& entries, const Dire
     refuse("bytes from ", position, " on belong to no member; members must follow each other without gaps.");
 }
 
-void DirectoryReader::check_unique(const std::vector<Entry>& entries) const {
+void DirectoryReader::check_unique(const std::vector<DirectoryEntry>& entries) const {
   // A folder and a file of one name count as duplicates too.
   const auto key = [&](size_t index) {
     std::string_view name = entries[index].member.name;
@@ -359,17 +360,17 @@ std::vector<ZipMember> DirectoryReader::read() {
   const Directory directory = read_end(find_end());
   if (directory.count > kMostMembers)
     refuse("the archive has ", directory.count, " members, at most ", kMostMembers, " are allowed.");
-  std::vector<Entry> entries;
+  std::vector<DirectoryEntry> entries;
   uint64_t position = directory.offset;
   const uint64_t limit = directory.offset + directory.size;
   for (uint64_t i = 0; i < directory.count; ++i) entries.push_back(read_central(&position, limit));
   if (position != limit) refuse(limit - position, " bytes of the directory belong to no member.");
   check_unique(entries);
-  for (Entry& entry : entries) check_local(&entry, directory.offset);
+  for (DirectoryEntry& entry : entries) check_local(&entry, directory.offset);
   check_tiling(entries, directory);
   std::vector<ZipMember> members;
   members.reserve(entries.size());
-  for (Entry& entry : entries) members.push_back(std::move(entry.member));
+  for (DirectoryEntry& entry : entries) members.push_back(std::move(entry.member));
   return members;
 }
 

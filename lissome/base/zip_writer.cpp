@@ -18,17 +18,16 @@
 #include "lissome/base/error.h"
 #include "lissome/base/text.h"
 #include "lissome/base/zip.h"
+#include "lissome/base/zip_records.h"
 
 namespace lissome {
 namespace {
 
-constexpr uint32_t kNone32 = 0xFFFFFFFF;
 constexpr uint16_t kPaddingField = 0x4C50;
 constexpr uint16_t kUtf8Flag = 1 << 11;
-constexpr uint16_t kDate = 0x0021;  // 1980-01-01
-constexpr uint16_t kStored = 0, kDeflated = 8;
-constexpr size_t kShortText = 512;       // bytes; shorter texts are stored
-constexpr uint64_t kMostExpansion = 64;  // texts that deflate further are stored: a reader refuses 100 times
+constexpr uint16_t kDate = 0x0021;              // 1980-01-01
+constexpr size_t kShortText = 512;              // bytes; shorter texts are stored
+constexpr uint64_t kMostWrittenExpansion = 64;  // texts that deflate further are stored: a reader refuses 100 times
 constexpr size_t kLargestExtra = 0xFFFF;
 
 class Bytes {
@@ -65,7 +64,7 @@ std::string deflate_text(const std::string& text) {
   LISSOME_CHECK(compressor != nullptr, "no memory for a compressor");
   std::string packed(text.size() / 2, '\0');
   packed.resize(libdeflate_deflate_compress(compressor.get(), text.data(), text.size(), packed.data(), packed.size()));
-  return packed.empty() || text.size() / kMostExpansion >= packed.size() ? std::string() : packed;
+  return packed.empty() || text.size() / kMostWrittenExpansion >= packed.size() ? std::string() : packed;
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ std::vector<std::string> list_breaches(const std::vector<Ran>& nodes, const Expe
   return breaches;
 }
 
-Table make_table(const std::vector<Ran>& nodes) {
+Table make_audit_table(const std::vector<Ran>& nodes) {
   Table table{"Nodes",
               {{"node", ""}, {"op", ""}, {"kernel", ""}, {"isa", ""}, {"dtype", ""}, {"device", ""}, {"module", ""}},
               {}};
@@ -166,7 +166,7 @@ int run_audit(const std::vector<std::string>& arguments, Console& console) {
   if (session.plan().needs_reference() && load_torch().find_native_code(model) != NativeCode::none)
     console.say("note: " + model +
                 " also holds native code of AOTInductor, which was not run (see bench --allow-native)");
-  const Table table = make_table(nodes);
+  const Table table = make_audit_table(nodes);
   if (json) {
     const Json result{{"expect", or_null(expect)}, {"as_expected", breaches.empty()}, {"not_as_expected", breaches}};
     console.print(print_answer("audit", result, {&table, 1}));

@@ -25,7 +25,7 @@ struct BenchFlags {
   bool json = false, allow_native = false;
 };
 
-bool read_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
+bool read_bench_flags(BenchFlags& to, const std::vector<std::string>& arguments) {
   Flags flags(
       "bench",
       "Times one or more models against each other, in rounds of one call each. Ratios compare with the first model.");
@@ -254,8 +254,8 @@ int bench_streams(const BenchFlags& flags, const Console& console) {
   return 0;
 }
 
-Table make_table(const std::vector<Entry>& entries, const Interleaved& timing,
-                 const std::vector<std::optional<Probe>>& probes) {
+Table make_bench_table(const std::vector<Entry>& entries, const Interleaved& timing,
+                       const std::vector<std::optional<Probe>>& probes) {
   Table table{"Models",
               {{"model", ""},
                {"median", "s"},
@@ -295,7 +295,7 @@ Table make_table(const std::vector<Entry>& entries, const Interleaved& timing,
 
 int run_bench(const std::vector<std::string>& arguments, Console& console) {
   BenchFlags flags;
-  if (!read_flags(flags, arguments)) return 0;
+  if (!read_bench_flags(flags, arguments)) return 0;
   if (!flags.probe.empty()) {  // read only by probe_model() of the same version, so it has a form of its own
     console.print(print_json(run_probe(flags.probe, flags.call, flags.asked)) + "\n");
     return 0;
@@ -314,7 +314,7 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   std::vector<std::optional<Probe>> probes;  // empty for native code and after an interrupt
   for (const Entry& entry : entries)
     probes.push_back(entry.native ? std::nullopt : probe_model(entry.model, flags.call, entry.asked));
-  std::vector<Table> tables = {make_table(entries, timing, probes)};
+  std::vector<Table> tables = {make_bench_table(entries, timing, probes)};
   for (Table& cost :
        std::vector{predict_slowdowns(entries, timing), list_differences(entries), compare_native(entries)})
     if (!cost.rows.empty()) tables.push_back(std::move(cost));

@@ -34,7 +34,7 @@ constexpr Limit kLimits[] = {
 };
 
 // NaN if the machine does not have this unit.
-Table make_table(const std::vector<MachinePeaks>& columns) {
+Table make_peaks_table(const std::vector<MachinePeaks>& columns) {
   Table table{"Peaks", {{"limit", ""}, {"unit", ""}}, {}};
   for (const MachinePeaks& peaks : columns) {
     table.columns.push_back({std::to_string(peaks.threads) + (peaks.threads == 1 ? " thread" : " threads"), ""});
@@ -82,7 +82,7 @@ int run_peaks(const std::vector<std::string>& arguments, Console& console) {
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   std::vector<MachinePeaks> columns;
   for (int count : counts) columns.push_back(again ? measure_peaks(count) : find_peaks(count));
-  const Table table = make_table(columns);
+  const Table table = make_peaks_table(columns);
   if (json) {
     const Json result{{"machine", processor_name()}, {"features", describe_features()}, {"peaks", list_peaks(columns)}};
     console.print(print_answer("peaks", result, {&table, 1}));

@@ -21,7 +21,7 @@ struct ProfileFlags {
   bool explain = false, json = false;
 };
 
-bool read_flags(ProfileFlags& to, const std::vector<std::string>& arguments) {
+bool read_profile_flags(ProfileFlags& to, const std::vector<std::string>& arguments) {
   Flags flags("profile",
               "Shows time, memory and kernel of every node and module, as means over the faster half of the calls.");
   flags.require("MODEL", to.model, kModelHelp);
@@ -98,7 +98,7 @@ Json list_facts(const Session& session, const Profile& profile, double sum) {
 
 int run_profile(const std::vector<std::string>& arguments, Console& console) {
   ProfileFlags flags;
-  if (!read_flags(flags, arguments)) return 0;
+  if (!read_profile_flags(flags, arguments)) return 0;
   if (!flags.trace.empty()) sweep_temporary_files_beside(flags.trace);
   Session session(open_plan(flags.model, flags.call.threads, flags.call.device), {.threads = flags.call.threads});
   const std::vector<NamedArray> inputs =

@@ -28,7 +28,7 @@ struct RunFlags {
   bool json = false;
 };
 
-bool read_flags(RunFlags& to, const std::vector<std::string>& arguments) {
+bool read_run_flags(RunFlags& to, const std::vector<std::string>& arguments) {
   Flags flags("run", "Runs a model on arrays from files.");
   flags.require("MODEL", to.model, kModelHelp);
   flags.require("--input", to.inputs,
@@ -115,7 +115,7 @@ std::vector<NamedArray> run_once(AskedSession& session, const std::vector<NamedA
   return outputs;
 }
 
-Table make_table(bool names_inputs) {
+Table make_run_table(bool names_inputs) {
   Table table{"Outputs", {{"name", ""}, {"dtype", ""}, {"sizes", ""}}, {}};
   if (names_inputs) table.columns.insert(table.columns.begin(), {"input", ""});
   return table;
@@ -159,7 +159,7 @@ std::string print_outputs(const RunFlags& flags, const AskedSession& session, Js
 
 int run_run(const std::vector<std::string>& arguments, Console& console) {
   RunFlags flags;
-  if (!read_flags(flags, arguments)) return 0;
+  if (!read_run_flags(flags, arguments)) return 0;
   std::vector<std::string> files;
   for (const std::string& input : flags.inputs) {
     const std::vector<std::string> found = list_files(input);
@@ -179,7 +179,7 @@ int run_run(const std::vector<std::string>& arguments, Console& console) {
   AskedSession session(plan, flags.threads, flags.asked, view_arrays(inputs));
   // Delivers the outputs of finished inputs; a call that takes longer is ended.
   const auto promise = stream ? console.promise(kGraceSeconds, {}) : nullptr;
-  Table table = make_table(stream);
+  Table table = make_run_table(stream);
   Json listed = Json::array();
   for (size_t i = 0; i < files.size() && !Console::interrupted(); ++i) {
     if (i > 0) inputs = choose_inputs(*plan, files[i], 1, 0, tell);

@@ -6,6 +6,7 @@
 
 #include "lissome/compress.h"
 #include "lissome/pass.h"
+#include "tests/program_helpers.h"
 
 namespace lissome {
 namespace {
@@ -53,16 +54,6 @@ QuantizeOptions use_dynamic_linears(bool dynamic) {
 }
 
 at::Tensor run(const Program& program, const at::Tensor& x) { return interpret(program, {x}).at(0).toTensor(); }
-
-double relative_error(const at::Tensor& seen, const at::Tensor& wanted) {
-  return seen.sub(wanted).norm().item().toDouble() / wanted.norm().item().toDouble();
-}
-
-int count_ops(const Program& program, std::string_view name) {
-  int count = 0;
-  for (const Node& node : program.nodes) count += node.is(name);
-  return count;
-}
 
 TEST_CASE("ranges hold zero, and each method treats outliers in its own way") {
   Program program;

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "lissome/pass.h"
+#include "tests/program_helpers.h"
 
 namespace lissome {
 namespace {
@@ -36,20 +37,12 @@ QuantizeOptions make_options(bool dynamic) {
   return options;
 }
 
-at::Tensor run(const Program& program, const at::Tensor& x) { return interpret(program, {x}).at(0).toTensor(); }
+at::Tensor run_smoothed(const Program& program, const at::Tensor& x) {
+  return interpret(program, {x}).at(0).toTensor();
+}
 
 double largest_difference(const at::Tensor& seen, const at::Tensor& wanted) {
   return seen.sub(wanted).abs().max().item().toDouble() / wanted.abs().max().item().toDouble();
-}
-
-double relative_error(const at::Tensor& seen, const at::Tensor& wanted) {
-  return seen.sub(wanted).norm().item().toDouble() / wanted.norm().item().toDouble();
-}
-
-int count_ops(const Program& program, std::string_view name) {
-  int count = 0;
-  for (const Node& node : program.nodes) count += node.is(name);
-  return count;
 }
 
 struct Smoothed {
@@ -63,7 +56,7 @@ Smoothed smooth(const Program& program, bool dynamic = false, const CalibrationB
   const Smoothed smoothed{divide_channels(program, channels.divisions), channels.layers};
   verify_program(smoothed.program, Stage::optimized);
   const at::Tensor x = at::randn({1, 7, 32});
-  CHECK(largest_difference(run(smoothed.program, x), run(program, x)) < 1e-5);
+  CHECK(largest_difference(run_smoothed(smoothed.program, x), run_smoothed(program, x)) < 1e-5);
   for (const auto& [name, smoothing] : smoothed.layers) {
     CHECK(smoothing.strength >= 0.3);
     CHECK(smoothing.strength <= 0.9);
@@ -112,7 +105,7 @@ TEST_CASE("the whole quantization errs less, on rows that did not calibrate it")
   REQUIRE(quantized.layers.size() == 1);
   CHECK(quantized.layers[0].smoothing.strength > 0);
   CHECK(quantized.layers[0].signal_to_noise > quantized.layers[0].smoothing.signal_to_noise_before + 10);
-  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.03);
+  CHECK(relative_error(run_smoothed(quantized.program, x), run_smoothed(program, x)) < 0.03);
   CHECK(std::pow(10, -quantized.layers[0].smoothing.signal_to_noise_before / 20) > 0.09);
 }
 

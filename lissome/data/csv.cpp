@@ -123,7 +123,7 @@ float parse_feature(std::string_view text, const std::string& path, int64_t line
 }
 
 // Numbers stay numbers; as soon as there is one word, all are words.
-void settle_labels(const std::vector<std::string>& words, CsvTable& table) {
+void number_labels(const std::vector<std::string>& words, CsvTable& table) {
   const auto count = static_cast<int64_t>(words.size());
   const auto fill = [&]<typename T>(Dtype dtype, const auto& parse) {
     Array labels = make_array(dtype, {count});
@@ -202,7 +202,7 @@ CsvTable load_csv(const std::string& path, const std::string& label_column) {
   file->check_unchanged();
   CsvTable table;
   if (label < names.size()) {
-    settle_labels(labels, table);
+    number_labels(labels, table);
     names.erase(names.begin() + static_cast<int64_t>(label));
   }
   table.features = make_array(Dtype::f32, {samples, static_cast<int64_t>(names.size())});

@@ -26,7 +26,7 @@ struct Pixels {
   std::vector<uint8_t> bytes;
 };
 
-void check_sizes(int64_t height, int64_t width, const std::string& source) {
+void check_image_sizes(int64_t height, int64_t width, const std::string& source) {
   if (height < 1 || width < 1 || height > kLongestSide || width > kLongestSide || height * width > kMostPixels)
     throw_error(ErrorKind::invalid_input, quote(source), ": the image has ", height, " x ", width, " pixels; up to ",
                 kMostPixels, " with sides of up to ", kLongestSide, " are allowed.");
@@ -50,7 +50,7 @@ Pixels decode_png(std::span<const std::byte> bytes, const std::string& source) {
   check(spng_set_png_buffer(context.get(), bytes.data(), bytes.size()));
   spng_ihdr header{};
   check(spng_get_ihdr(context.get(), &header));
-  check_sizes(header.height, header.width, source);
+  check_image_sizes(header.height, header.width, source);
   Pixels pixels{header.height, header.width, {}};
   size_t size = 0;
   check(spng_decoded_image_size(context.get(), SPNG_FMT_RGB8, &size));
@@ -71,7 +71,7 @@ Pixels decode_jpeg(std::span<const std::byte> bytes, const std::string& source) 
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   int width = 0, height = 0, sampling = 0, colors = 0;
   check(tjDecompressHeader3(decoder.get(), data, bytes.size(), &width, &height, &sampling, &colors));
-  check_sizes(height, width, source);
+  check_image_sizes(height, width, source);
   if (colors == TJCS_CMYK || colors == TJCS_YCCK)
     throw_error(ErrorKind::unsupported, quote(source),
                 ": the JPEG file is in CMYK; only RGB and grey are read. Convert it.");

@@ -126,8 +126,8 @@ std::string list_items(const Items& items) {
   return join(words, ", ");
 }
 
-[[noreturn]] void refuse(std::span<const NamedSizes> arrays, std::span<const DataSignature> inputs,
-                         const std::string& source) {
+[[noreturn]] void refuse_inputs(std::span<const NamedSizes> arrays, std::span<const DataSignature> inputs,
+                                const std::string& source) {
   throw_error(ErrorKind::invalid_input, quote(source), ": names, types and sizes do not determine which of ",
               arrays.size(), arrays.size() == 1 ? " array (" : " arrays (", list_items(arrays), ") feeds which of ",
               inputs.size(), inputs.size() == 1 ? " input (" : " inputs (", list_items(inputs),
@@ -141,10 +141,10 @@ std::vector<size_t> match_inputs(std::span<const NamedSizes> arrays, std::span<c
                                  const FitsInput& fits, const std::string& source, std::vector<std::string>* notes) {
   Matching matching(arrays, inputs);
   matching.match_equal_names();
-  if (!matching.match_ends()) refuse(arrays, inputs, source);
+  if (!matching.match_ends()) refuse_inputs(arrays, inputs, source);
   matching.match_indices();
   matching.match_fits(fits);
-  if (!matching.complete()) refuse(arrays, inputs, source);
+  if (!matching.complete()) refuse_inputs(arrays, inputs, source);
   std::vector<std::string> pairs;
   for (size_t input = 0; input < inputs.size(); ++input) {
     const std::string& name = arrays[matching.chosen()[input]].name;

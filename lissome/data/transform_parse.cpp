@@ -10,8 +10,8 @@
 namespace lissome {
 namespace {
 
-[[noreturn]] void refuse(std::string_view part, std::string_view problem, std::string_view seen,
-                         std::string_view allowed) {
+[[noreturn]] void refuse_transform(std::string_view part, std::string_view problem, std::string_view seen,
+                                   std::string_view allowed) {
   throw_error(ErrorKind::usage, "transform ", quote(part), ": ", problem, " ", quote(seen), "; allowed: ", allowed,
               ".");
 }
@@ -20,14 +20,15 @@ double parse_number(std::string_view part, std::string_view text) {
   double value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc() || end != text.data() + text.size())
-    refuse(part, "cannot read the number", text, "0.5, 10, 1e-3");
+    refuse_transform(part, "cannot read the number", text, "0.5, 10, 1e-3");
   return value;
 }
 
 int64_t parse_count(std::string_view part, std::string_view text) {
   int64_t value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) refuse(part, "cannot read the size", text, "32, 224");
+  if (problem != std::errc() || end != text.data() + text.size())
+    refuse_transform(part, "cannot read the size", text, "32, 224");
   return value;
 }
 
@@ -43,9 +44,9 @@ std::vector<std::string_view> cut(std::string_view text, char separator) {
     } else {
       depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
     }
-    if (depth < 0) refuse(text, "there is no opening parenthesis before", text.substr(i), "as many of each");
+    if (depth < 0) refuse_transform(text, "there is no opening parenthesis before", text.substr(i), "as many of each");
   }
-  if (depth > 0) refuse(text, "there is no closing parenthesis in", text, "as many of each");
+  if (depth > 0) refuse_transform(text, "there is no closing parenthesis in", text, "as many of each");
   return parts;
 }
 
@@ -60,7 +61,8 @@ class Fields {
       else if (!value_ && given_.empty())
         value_ = text;
       else
-        refuse(part_, "there is no value in", text, "one value behind the name, then FIELD=VALUE, joined by colons");
+        refuse_transform(part_, "there is no value in", text,
+                         "one value behind the name, then FIELD=VALUE, joined by colons");
     }
   }
 
@@ -75,9 +77,9 @@ class Fields {
   }
   std::string_view part() const { return part_; }
   void finish() const {
-    if (value_) refuse(part_, "it takes no value like", *value_, "no value behind this name");
+    if (value_) refuse_transform(part_, "it takes no value like", *value_, "no value behind this name");
     if (!given_.empty())
-      refuse(part_, "there is no field", given_.front().first, known_.empty() ? "none" : join(known_, ", "));
+      refuse_transform(part_, "there is no field", given_.front().first, known_.empty() ? "none" : join(known_, ", "));
   }
 
  private:
@@ -91,7 +93,8 @@ class Fields {
 void take_sizes(Fields& fields, int64_t& height, int64_t& width) {
   const auto text = fields.take_value();
   if (!text)
-    refuse(fields.part(), "there are no sizes in", fields.part(), "HEIGHTxWIDTH behind the name, as in resize:224x224");
+    refuse_transform(fields.part(), "there are no sizes in", fields.part(),
+                     "HEIGHTxWIDTH behind the name, as in resize:224x224");
   const size_t by = std::min(text->find('x'), text->size());
   height = parse_count(fields.part(), text->substr(0, by));
   width = by == text->size() ? height : parse_count(fields.part(), text->substr(by + 1));
@@ -102,7 +105,8 @@ void take_range(Fields& fields, std::string_view key, double& least, double& mos
   const auto text = fields.take(key);
   if (!text) return;
   const auto ends = cut(*text, '/');
-  if (ends.size() != 2) refuse(fields.part(), join({std::string(key), "is not a range:"}, " "), *text, "LEAST/MOST");
+  if (ends.size() != 2)
+    refuse_transform(fields.part(), join({std::string(key), "is not a range:"}, " "), *text, "LEAST/MOST");
   least = parse_number(fields.part(), ends[0]);
   most = parse_number(fields.part(), ends[1]);
 }
@@ -180,7 +184,7 @@ constexpr int kDeepest = 8;
 std::vector<Transform> parse_list(std::string_view text, int depth);
 
 Transform parse_one(std::string_view part, int depth) {
-  if (depth > kDeepest) refuse(part, "the nesting is too deep:", part, "8 levels of parentheses");
+  if (depth > kDeepest) refuse_transform(part, "the nesting is too deep:", part, "8 levels of parentheses");
   const size_t open = std::min(part.find('('), part.size());
   const std::vector<std::string_view> words = cut(part.substr(0, open), ':');
   std::vector<std::string> known;
@@ -192,12 +196,12 @@ Transform parse_one(std::string_view part, int depth) {
     fields.finish();
     auto* apply = std::get_if<RandomApply>(&transform.kind);
     if ((apply != nullptr) != (open < part.size()) || (apply != nullptr && part.back() != ')'))
-      refuse(part, "parentheses are not allowed in", part,
-             "random_apply:PROBABILITY(TRANSFORMS) has them, nothing else");
+      refuse_transform(part, "parentheses are not allowed in", part,
+                       "random_apply:PROBABILITY(TRANSFORMS) has them, nothing else");
     if (apply != nullptr) apply->transforms = parse_list(part.substr(open + 1, part.size() - open - 2), depth + 1);
     return transform;
   }
-  refuse(part, "there is no transform", words[0], join(known, ", "));
+  refuse_transform(part, "there is no transform", words[0], join(known, ", "));
 }
 
 std::vector<Transform> parse_list(std::string_view text, int depth) {

@@ -14,7 +14,7 @@ constexpr double kHardlyWaits = 0.02;  // share of a step
 constexpr int kFirstPrefetch = 2, kMostPrefetch = 8;
 constexpr int kMostFailures = 2;
 
-std::string describe(const LoaderTrial& trial) {
+std::string describe_trial(const LoaderTrial& trial) {
   if (trial.workers == 0) return "in the training loop";
   return "by " + std::to_string(trial.workers) + (trial.workers == 1 ? " worker, " : " workers, ") +
          std::to_string(trial.prefetch) + " batches ahead each";
@@ -111,7 +111,7 @@ void LoaderTuner::settle() {
     tuning_.summary =
         "loading was not measured, because there were too few steps in " + format_duration(options_.seconds);
   } else {
-    tuning_.summary = "data is loaded " + describe(best_);
+    tuning_.summary = "data is loaded " + describe_trial(best_);
     if (best_.workers > 0) {
       char times[32];
       std::snprintf(times, sizeof times, "%.2f", speedup_);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kPolynomial = 0x82F63B78;  // reflected
 
-constexpr std::array<uint32_t, 256> make_table() {
+constexpr std::array<uint32_t, 256> make_crc_table() {
   std::array<uint32_t, 256> table{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
     uint32_t remainder = byte;
@@ -17,7 +17,7 @@ constexpr std::array<uint32_t, 256> make_table() {
   return table;
 }
 
-constexpr std::array<uint32_t, 256> kTable = make_table();
+constexpr std::array<uint32_t, 256> kTable = make_crc_table();
 
 }  // namespace
 

@@ -11,9 +11,8 @@ namespace lissome {
 namespace {
 
 constexpr size_t kMostLayers = 40;
-constexpr size_t kMostPoints = 400;  // of a curve
 constexpr size_t kMostSteps = 60;
-constexpr size_t kMostNotes = 30;  // of a step
+constexpr size_t kMostStepNotes = 30;  // of a step
 constexpr size_t kMostNotesInAll = 240;
 
 // ---- sections ----
@@ -58,9 +57,9 @@ std::string make_goals(const OptimizationRecord& record) {
 }
 
 // Notes of a step, folded away; `left` is how many more the page takes.
-std::string make_notes(const StepRecord& step, size_t& left) {
+std::string make_step_notes(const StepRecord& step, size_t& left) {
   if (step.notes.empty()) return {};
-  const size_t shown = std::min({step.notes.size(), kMostNotes, left});
+  const size_t shown = std::min({step.notes.size(), kMostStepNotes, left});
   left -= shown;
   std::string html = "<details><summary>" + std::to_string(step.notes.size()) +
                      (step.notes.size() == 1 ? " note" : " notes") + "</summary><ul>";
@@ -76,7 +75,7 @@ std::string make_step(const StepRecord& step, double largest, size_t& notes_left
   const char* word = step.accepted ? "kept" : measured ? "undone" : "left out";
   std::string html = std::string("<article class=\"step ") + state + "\"><div><h3><i>" + word + "</i> " +
                      escape_html(step.name) + " <small>" + escape_html(step.stage) + "</small></h3>\n<p>" +
-                     escape_html(step.reason) + ".</p>\n" + make_notes(step, notes_left) + "</div>";
+                     escape_html(step.reason) + ".</p>\n" + make_step_notes(step, notes_left) + "</div>";
   if (measured) {
     html += "<div>" + make_bar("before", step.seconds_before, largest, format_duration(step.seconds_before)) +
             make_bar("after", step.seconds_after, largest, format_duration(step.seconds_after)) +
@@ -198,7 +197,7 @@ std::string make_memory(const OptimizationRecord& record) {
   return html + "</section>\n";
 }
 
-std::string make_facts(const OptimizationRecord& record) {
+std::string make_record_facts(const OptimizationRecord& record) {
   std::string html = "<section><h2>How this was measured</h2>\n<dl>\n";
   const auto fact = [&](const char* name, const std::string& text) {
     if (!text.empty()) html += std::string("<dt>") + name + "</dt><dd>" + escape_html(text) + "</dd>\n";
@@ -218,7 +217,7 @@ std::string make_facts(const OptimizationRecord& record) {
 std::string render_html(const OptimizationRecord& record) {
   return make_page(record.model, record.answer,
                    make_tiles(record) + make_goals(record) + make_steps(record) + make_layers(record) +
-                       make_memory(record) + make_facts(record));
+                       make_memory(record) + make_record_facts(record));
 }
 
 }  // namespace lissome

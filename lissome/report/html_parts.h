@@ -7,6 +7,7 @@
 namespace lissome {
 
 inline constexpr size_t kMostBytesOfText = 280;  // of one name, reason or line
+inline constexpr size_t kMostPoints = 400;       // of a curve
 
 // Safe in text and in attributes. Longer text is cut between characters: whatever a model's names are, the page keeps
 // its size.

@@ -11,8 +11,7 @@
 namespace lissome {
 namespace {
 
-constexpr size_t kMostPoints = 400;  // of a curve
-constexpr size_t kMostRows = 50, kMostNotes = 60;
+constexpr size_t kMostRows = 50, kMostPageNotes = 60;
 constexpr std::array<const char*, 3> kKinds = {"after", "before", "third"};
 
 struct Extent {
@@ -107,8 +106,9 @@ std::string make_table(const Table& table) {
 std::string make_notes(const std::vector<std::string>& notes) {
   if (notes.empty()) return {};
   std::string html = "<section><h2>Noticed</h2>\n<ul class=\"notes\">";
-  for (size_t i = 0; i < notes.size() && i < kMostNotes; ++i) html += "<li>" + escape_html(notes[i], 600) + "</li>\n";
-  if (notes.size() > kMostNotes) html += "<li>and " + std::to_string(notes.size() - kMostNotes) + " more</li>";
+  for (size_t i = 0; i < notes.size() && i < kMostPageNotes; ++i)
+    html += "<li>" + escape_html(notes[i], 600) + "</li>\n";
+  if (notes.size() > kMostPageNotes) html += "<li>and " + std::to_string(notes.size() - kMostPageNotes) + " more</li>";
   return html + "</ul></section>\n";
 }
 

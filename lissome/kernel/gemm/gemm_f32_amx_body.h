@@ -389,7 +389,7 @@ void run_conv_rows(const ConvF32Call& call, int64_t image, Range rows, Range pan
     return conv_f32_avx512(taken, 0, 1);
   }
   const int64_t phase = (count + p.more_down) * p.pitch * p.distance;
-  int64_t offsets[kMostTaps];
+  int64_t offsets[kMostBf16x3Taps];
   for (int64_t tap = 0; tap < p.taps; ++tap) {
     const int64_t down = (p.overlaps ? tap : tap / w.kernel_width) * w.dilation_height;
     const int64_t across = p.overlaps ? 0 : tap % w.kernel_width * w.dilation_width;

@@ -18,7 +18,7 @@ constexpr int64_t kBf16Pieces = 3;
 constexpr int64_t kJobItems = kJobSteps * kBf16Pieces * kLinearPanel * kStepInputs;
 constexpr int64_t kLeastBf16x3Rows = 32;       // below, cutting the weights costs more than the products save
 constexpr int64_t kBf16x3Bytes = 1280 * 1024;  // of x at once
-constexpr int64_t kMostBf16x3Rows = 1024, kMostTaps = 64;
+constexpr int64_t kMostBf16x3Rows = 1024, kMostBf16x3Taps = 64;
 
 inline int64_t round_up_to(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 
@@ -99,9 +99,10 @@ inline bool pays_on_tiles(const ConvF32Call& call) {
   constexpr int64_t kMostStride = 4, kMostDilation = 32;  // beyond, images would hardly fit
   const bool whole = call.in_channels >= kStepInputs ||
                      (w.dilation_width == 1 && w.kernel_width * call.in_channels * 8 >= kStepInputs * 5);
-  return call.groups == 1 && whole && call.out_channels > kTileSide && w.kernel_height * w.kernel_width <= kMostTaps &&
-         w.out_height * w.out_width >= kLeastBf16x3Rows && w.stride_height <= kMostStride &&
-         w.stride_width <= kMostStride && w.dilation_height <= kMostDilation && w.dilation_width <= kMostDilation &&
+  return call.groups == 1 && whole && call.out_channels > kTileSide &&
+         w.kernel_height * w.kernel_width <= kMostBf16x3Taps && w.out_height * w.out_width >= kLeastBf16x3Rows &&
+         w.stride_height <= kMostStride && w.stride_width <= kMostStride && w.dilation_height <= kMostDilation &&
+         w.dilation_width <= kMostDilation &&
          find_conv_bf16x3(find_phases(call)).plane * 2 * kBf16Pieces <= 4 * kBf16x3Bytes;
 }
 

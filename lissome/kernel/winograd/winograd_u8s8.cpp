@@ -16,9 +16,9 @@ namespace {
 constexpr int kTile = kWinogradByteTile, kSide = kTile + 2, kPoints = kSide * kSide;
 constexpr int64_t kPanel = kWinogradBytePanel;
 // Transformed inputs and sums of a block stay in the second-level cache.
-constexpr int64_t kBlockBytes = 384 * 1024;
+constexpr int64_t kTransformedBytes = 384 * 1024;
 // Weights beyond this do not stay there beside them: each part then keeps its own share of the outputs.
-constexpr int64_t kSharedWeightBytes = 1024 * 1024;
+constexpr int64_t kResidentWeightBytes = 1024 * 1024;
 
 // The matrices of the paper; the rows of G times 24, 6, 6, 24, 24, 6, those of A^T so divided and multiplied that what
 // they give is 24, 12, 6, 6 times the results.
@@ -90,10 +90,11 @@ void pack_winograd_u8s8(const int8_t* weight, int64_t out_channels, int64_t in_c
 
 void choose_winograd_u8s8_blocks(WinogradShape& shape, int parts) {
   const int64_t weight_bytes = 2 * packed_winograd_u8s8_size(shape.out_channels, shape.in_channels);
-  shape.split_outputs = shape.out_channels / kWinogradBytes >= parts && weight_bytes > kSharedWeightBytes;
+  shape.split_outputs = shape.out_channels / kWinogradBytes >= parts && weight_bytes > kResidentWeightBytes;
   const int64_t tiles = count_tiles(shape.window, shape.tile).all();
   const int64_t mine = shape.split_outputs ? tiles : (tiles + parts - 1) / parts;
-  const int64_t fitting = std::max<int64_t>(kBlockBytes / (kPoints * (2 * shape.in_channels + 4 * kWinogradBytes)), 1);
+  const int64_t fitting =
+      std::max<int64_t>(kTransformedBytes / (kPoints * (2 * shape.in_channels + 4 * kWinogradBytes)), 1);
   const int64_t blocks = std::max<int64_t>((mine + fitting - 1) / fitting, 1);
   shape.block = std::max<int64_t>((mine + blocks - 1) / blocks, 1);
 }

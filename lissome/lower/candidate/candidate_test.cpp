@@ -193,7 +193,7 @@ Weights make_recurrent(int64_t layers, int64_t gates, int64_t inputs, int64_t si
   return weights;
 }
 
-std::string declare(const Weights& weights) {
+std::string declare_inputs(const Weights& weights) {
   std::string text;
   for (const auto& [name, tensor] : weights) {
     text += "    parameter @" + name + ": f32[" + std::to_string(tensor.size(0)) +
@@ -214,15 +214,15 @@ TEST_CASE("two layers of LSTM and of GRU in both directions, over any batch and 
   for (const auto& [batch, steps] : {std::pair<int64_t, int64_t>{1, 1}, {3, 8}}) {
     const Weights lstm = make_recurrent(2, 4, 5, 19);
     check_program(("    dim b in 1..8\n    dim t in 1..64\n    input %x: f32[b, t, 5]\n    input %h: f32[4, b, 19]\n" +
-                   declare(lstm) +
+                   declare_inputs(lstm) +
                    "    %y: f32[b, t, 38], %hn: f32[4, b, 19], %cn: f32[4, b, 19] = aten::lstm.input(%x, [%h, %h], [" +
                    list(lstm) + "], true, 2, 0.0, false, true, true)\n    return %y, %hn, %cn\n")
                       .c_str(),
                   lstm, {at::randn({batch, steps, 5}), at::randn({4, batch, 19})});
     const Weights gru = make_recurrent(2, 3, 5, 19);
     check_program(("    dim b in 1..8\n    dim t in 1..64\n    input %x: f32[t, b, 5]\n    input %h: f32[4, b, 19]\n" +
-                   declare(gru) + "    %y: f32[t, b, 38], %hn: f32[4, b, 19] = aten::gru.input(%x, %h, [" + list(gru) +
-                   "], true, 2, 0.0, false, true, false)\n    return %y, %hn\n")
+                   declare_inputs(gru) + "    %y: f32[t, b, 38], %hn: f32[4, b, 19] = aten::gru.input(%x, %h, [" +
+                   list(gru) + "], true, 2, 0.0, false, true, false)\n    return %y, %hn\n")
                       .c_str(),
                   gru, {at::randn({steps, batch, 5}), at::randn({4, batch, 19})});
   }

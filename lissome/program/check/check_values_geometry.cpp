@@ -12,7 +12,7 @@
 namespace lissome {
 namespace {
 
-using IValues = std::span<const c10::IValue>;
+using IValueSpan = std::span<const c10::IValue>;
 
 // A position is computed as (index + 0.5) / scale and cut to an integer: beyond these scales it leaves 64 bits.
 void require_scale(double scale) {
@@ -21,21 +21,21 @@ void require_scale(double scale) {
 }
 
 // Every number behind the output size is a scale of one dimension.
-void check_scales(IValues arguments) {
+void check_scales(IValueSpan arguments) {
   for (const c10::IValue& argument : arguments.subspan(2)) {
     if (argument.isDouble()) require_scale(argument.toDouble());
   }
 }
 
 // (input, output_size, ..., scale_factors)
-void check_scale_list(IValues arguments) {
+void check_scale_list(IValueSpan arguments) {
   const c10::IValue& scales = arguments.back();
   if (scales.isNone()) return;
   for (const double scale : scales.toDoubleVector()) require_scale(scale);
 }
 
 // (self, kernel_size, output_size, random_samples): where a window lies within its share, in 0..1.
-void check_fractional_pool(IValues arguments) {
+void check_fractional_pool(IValueSpan arguments) {
   const at::Tensor& samples = arguments[3].toTensor();
   require_value(at::isFloatingType(samples.scalar_type()), "the samples must be floating-point numbers");
   if (samples.numel() == 0) return;
@@ -55,26 +55,26 @@ void require_dimensions(const at::Tensor& tensor, const std::vector<int64_t>& di
 }
 
 // (self, dim, normalization, ...)
-void check_transform(IValues arguments) {
+void check_transform(IValueSpan arguments) {
   const at::Tensor& x = arguments[0].toTensor();
   require_dimensions(x, arguments[1].toIntVector());
   const int64_t normalization = arguments[2].toInt();
   require_value(normalization >= 0 && normalization <= 2, "a normalization ", normalization, ", allowed are 0 to 2");
 }
 
-void check_complex_transform(IValues arguments) {
+void check_complex_transform(IValueSpan arguments) {
   check_transform(arguments);
   require_value(arguments[0].toTensor().is_complex(), "the input must be complex");
 }
 
-void check_real_transform(IValues arguments) {
+void check_real_transform(IValueSpan arguments) {
   check_transform(arguments);
   require_value(at::isFloatingType(arguments[0].toTensor().scalar_type()) && !arguments[1].toIntVector().empty(),
                 "the input must be real, with a dimension to transform");
 }
 
 // (self, dim, normalization, last_dim_size)
-void check_transform_to_real(IValues arguments) {
+void check_transform_to_real(IValueSpan arguments) {
   check_complex_transform(arguments);
   const auto dimensions = arguments[1].toIntVector();
   require_value(!dimensions.empty(), "there is no dimension to transform");
@@ -84,7 +84,7 @@ void check_transform_to_real(IValues arguments) {
 }
 
 // (i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim)
-void check_trilinear(IValues arguments) {
+void check_trilinear(IValueSpan arguments) {
   const int64_t rank = arguments[0].toTensor().dim() + static_cast<int64_t>(arguments[3].toIntVector().size());
   for (size_t i = 0; i < 4; ++i) {
     for (const int64_t dimension : arguments[i + 3].toIntVector()) {
@@ -99,7 +99,7 @@ void check_trilinear(IValues arguments) {
 }
 
 // Bytes other than 0 and 1 are no truth values: what counts them and what finds them would disagree.
-void check_bool_view(IValues arguments) {
+void check_bool_view(IValueSpan arguments) {
   require_value(arguments[1].toScalarType() != at::kBool || arguments[0].toTensor().scalar_type() == at::kBool,
                 "bytes are not taken for bool; compare them with 0");
 }

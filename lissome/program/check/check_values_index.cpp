@@ -48,7 +48,7 @@ void check_sparse_indices(std::string_view argument, const at::Tensor& tensor) {
 
 namespace {
 
-using IValues = std::span<const c10::IValue>;
+using IValueSpan = std::span<const c10::IValue>;
 
 // Numbers that never fall, from 0 (or more) to `last` at most.
 void require_rising(std::string_view argument, const at::Tensor& tensor, int64_t last) {
@@ -63,7 +63,7 @@ void require_rising(std::string_view argument, const at::Tensor& tensor, int64_t
 }
 
 // (weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx)
-void check_embedding_bag(IValues arguments) {
+void check_embedding_bag(IValueSpan arguments) {
   const at::Tensor &weight = arguments[0].toTensor(), &indices = arguments[1].toTensor(),
                    &offsets = arguments[2].toTensor();
   // torch.nn.functional flattens two dimensions of indices; given such, the op reads offsets that need not be there.
@@ -91,7 +91,7 @@ std::vector<int64_t> read_lengths(std::string_view name, const c10::IValue& valu
 }
 
 // (log_probs [T, N, C] or [T, C], targets, input_lengths, target_lengths, blank, ...)
-void check_ctc(IValues arguments) {
+void check_ctc(IValueSpan arguments) {
   const at::Tensor &scores = arguments[0].toTensor(), &targets = arguments[1].toTensor();
   require_value(scores.dim() == 2 || scores.dim() == 3, "the scores must have 2 or 3 dimensions");
   const int64_t classes = scores.size(-1), steps = scores.size(0), batch = scores.dim() == 3 ? scores.size(1) : 1;
@@ -118,7 +118,7 @@ void check_ctc(IValues arguments) {
 
 // log_alpha [batch, steps, 2 * longest target + 1] is set where an input and its target reach. Neither the loss nor its
 // gradient reads the rest, so that its version for autograd stays.
-void clear_unset_alpha(IValues arguments, IValues results) {
+void clear_unset_alpha(IValueSpan arguments, IValueSpan results) {
   const auto inputs = read_lengths("input_lengths", arguments[2]),
              labels = read_lengths("target_lengths", arguments[3]);
   const at::Tensor alpha = results[1].toTensor().variable_data();
@@ -131,7 +131,7 @@ void clear_unset_alpha(IValues arguments, IValues results) {
 }
 
 // (input, lengths, batch_first)
-void check_pack(IValues arguments) {
+void check_pack(IValueSpan arguments) {
   const at::Tensor &input = arguments[0].toTensor(), &lengths = arguments[1].toTensor();
   const bool batch_first = arguments[2].toBool();
   require_value(input.dim() >= 2, "a padded batch has 2 dimensions at least");
@@ -157,16 +157,16 @@ void require_packed(const at::Tensor& data, const at::Tensor& sizes) {
 }
 
 // (data, batch_sizes, ...)
-void check_packed(IValues arguments) { require_packed(arguments[0].toTensor(), arguments[1].toTensor()); }
+void check_packed(IValueSpan arguments) { require_packed(arguments[0].toTensor(), arguments[1].toTensor()); }
 
 template <int64_t gates>
-void check_packed_layers(IValues arguments) {
+void check_packed_layers(IValueSpan arguments) {
   check_packed(arguments);
   check_packed_recurrent(arguments, gates);
 }
 
 // (data, reduce, lengths, indices, offsets, axis, unsafe, initial)
-void check_segments(IValues arguments) {
+void check_segments(IValueSpan arguments) {
   require_value(!arguments[6].toBool(), "unsafe=true leaves out the checks; it must be false");
   const at::Tensor& data = arguments[0].toTensor();
   const int64_t axis = arguments[5].toInt();
@@ -195,7 +195,7 @@ void check_segments(IValues arguments) {
 }
 
 // (self, src, ...): what is copied between layouts goes through ops of their own.
-void check_copy(IValues arguments) {
+void check_copy(IValueSpan arguments) {
   require_value(arguments[0].toTensor().layout() == arguments[1].toTensor().layout(),
                 "a sparse tensor is copied to one of its own layout");
 }

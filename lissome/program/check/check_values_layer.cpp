@@ -10,7 +10,7 @@
 namespace lissome {
 namespace {
 
-using IValues = std::span<const c10::IValue>;
+using IValueSpan = std::span<const c10::IValue>;
 
 // One number for each channel, dense enough to be read as such.
 void require_channels(std::string_view name, const c10::IValue& value, int64_t channels) {
@@ -22,34 +22,34 @@ void require_channels(std::string_view name, const c10::IValue& value, int64_t c
 }
 
 // (input, weight, bias, running_mean, running_var, ...); `statistics` of them are there.
-void check_batch_norm_channels(IValues arguments, bool statistics) {
+void check_batch_norm_channels(IValueSpan arguments, bool statistics) {
   const at::Tensor& input = arguments[0].toTensor();
   require_value(input.dim() >= 2, "the input of a batch norm has 2 dimensions at least, not ", input.dim());
   static constexpr std::array kNames = {"weight", "bias", "running_mean", "running_var"};
   for (size_t i = 0; i < (statistics ? 4U : 2U); ++i) require_channels(kNames[i], arguments[i + 1], input.size(1));
 }
 
-void check_batch_norm(IValues arguments) { check_batch_norm_channels(arguments, true); }
-void check_batch_norm_no_stats(IValues arguments) {
+void check_batch_norm(IValueSpan arguments) { check_batch_norm_channels(arguments, true); }
+void check_batch_norm_no_stats(IValueSpan arguments) {
   check_batch_norm_channels(arguments, false);
   require_value(arguments[3].toBool(), "a batch norm outside of training needs its running statistics");
 }
 
 // Out of training the running statistics are read.
-void check_native_batch_norm(IValues arguments) {
+void check_native_batch_norm(IValueSpan arguments) {
   check_batch_norm_channels(arguments, true);
   require_value(arguments[5].toBool() || (is_present(arguments[3]) && is_present(arguments[4])),
                 "a batch norm outside of training needs its running statistics");
 }
 
-void check_inference_batch_norm(IValues arguments) {
+void check_inference_batch_norm(IValueSpan arguments) {
   check_batch_norm_channels(arguments, true);
   require_value(is_present(arguments[3]) && is_present(arguments[4]),
                 "a batch norm outside of training needs its running statistics");
 }
 
 // (query, key, value, dropout_p, is_causal, attn_mask, scale)
-void check_flash_attention(IValues arguments) {
+void check_flash_attention(IValueSpan arguments) {
   const at::Tensor &query = arguments[0].toTensor(), &key = arguments[1].toTensor(), &value = arguments[2].toTensor();
   for (const at::Tensor* operand : {&query, &key, &value}) {
     require_value(operand->dim() == 4, "query, key and value have 4 dimensions, not ", operand->dim());
@@ -73,7 +73,7 @@ void check_flash_attention(IValues arguments) {
 }
 
 // (v, g, dim)
-void check_weight_norm(IValues arguments) {
+void check_weight_norm(IValueSpan arguments) {
   const at::Tensor &v = arguments[0].toTensor(), &g = arguments[1].toTensor();
   const int64_t dim = arguments[2].toInt();
   const bool is_along = v.dim() > 0 && (dim == 0 || dim == v.dim() - 1);
@@ -82,13 +82,13 @@ void check_weight_norm(IValues arguments) {
 }
 
 // Along other dimensions, or over all, it is composed of ops that check.
-void check_any_weight_norm(IValues arguments) {
+void check_any_weight_norm(IValueSpan arguments) {
   const int64_t dim = arguments[2].toInt(), rank = arguments[0].toTensor().dim();
   if (rank > 0 && (dim == 0 || dim == rank - 1)) check_weight_norm(arguments);
 }
 
 // (qkv [batch, rows, 3 * width], bias [3 * width], heads)
-void check_qkv(IValues arguments) {
+void check_qkv(IValueSpan arguments) {
   const at::Tensor &qkv = arguments[0].toTensor(), &bias = arguments[1].toTensor();
   const int64_t heads = arguments[2].toInt();
   require_value(qkv.dim() == 3 && bias.dim() == 1 && bias.size(0) == qkv.size(2) && qkv.size(2) % 3 == 0 && heads > 0 &&
@@ -110,7 +110,7 @@ void require_heads(int64_t width, int64_t heads) {
 }
 
 // (query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, ..., mask_type)
-void check_multi_head(IValues arguments) {
+void check_multi_head(IValueSpan arguments) {
   const int64_t width = arguments[3].toInt();
   require_heads(width, arguments[4].toInt());
   for (size_t i = 0; i < 3; ++i) {
@@ -126,7 +126,7 @@ void check_multi_head(IValues arguments) {
 
 // (src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, ..., eps, four of norms, four of two
 // layers)
-void check_encoder_layer(IValues arguments) {
+void check_encoder_layer(IValueSpan arguments) {
   const at::Tensor& source = arguments[0].toTensor();
   const int64_t width = arguments[1].toInt();
   require_heads(width, arguments[2].toInt());
@@ -142,7 +142,7 @@ void check_encoder_layer(IValues arguments) {
 }
 
 // (self, mask, dim, mask_type)
-void check_masked_softmax(IValues arguments) {
+void check_masked_softmax(IValueSpan arguments) {
   const at::Tensor &scores = arguments[0].toTensor(), &mask = arguments[1].toTensor();
   require_value(mask.scalar_type() == at::kBool && mask.sizes() == scores.sizes() && arguments[3].isNone(),
                 "the mask must be of bool and as large as the scores ", print_sizes(scores.sizes()),
@@ -150,12 +150,12 @@ void check_masked_softmax(IValues arguments) {
 }
 
 template <int64_t gates>
-void check_layers(IValues arguments) {
+void check_layers(IValueSpan arguments) {
   check_recurrent(arguments, gates);
 }
 
 template <int64_t gates>
-void check_cell(IValues arguments) {
+void check_cell(IValueSpan arguments) {
   check_recurrent_cell(arguments, gates);
 }
 

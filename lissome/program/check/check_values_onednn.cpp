@@ -10,9 +10,9 @@
 namespace lissome {
 namespace {
 
-using IValues = std::span<const c10::IValue>;
+using IValueSpan = std::span<const c10::IValue>;
 
-const at::Tensor& tensor_at(IValues arguments, size_t position) { return arguments[position].toTensor(); }
+const at::Tensor& tensor_at(IValueSpan arguments, size_t position) { return arguments[position].toTensor(); }
 
 // Activations that lowering writes: without scalars.
 void require_activation(const c10::IValue& name, const c10::IValue& scalars, const c10::IValue& algorithm) {
@@ -69,20 +69,20 @@ void require_other(const at::Tensor& other, at::ScalarType dtype, const std::vec
 }
 
 // (X, W, B, attr, scalars, algorithm)
-void check_linear_pointwise(IValues arguments) {
+void check_linear_pointwise(IValueSpan arguments) {
   check_linear_operands(tensor_at(arguments, 0), tensor_at(arguments, 1), arguments[2]);
   require_activation(arguments[3], arguments[4], arguments[5]);
 }
 
 // (X, other, W, B, attr)
-void check_linear_binary(IValues arguments) {
+void check_linear_binary(IValueSpan arguments) {
   const auto sizes = check_linear_operands(tensor_at(arguments, 0), tensor_at(arguments, 2), arguments[3]);
   require_other(tensor_at(arguments, 1), tensor_at(arguments, 0).scalar_type(), sizes);
   require_value(arguments[4].toStringView() == "add", "'", arguments[4].toStringView(), "' is not 'add'");
 }
 
 // (self, batch_size)
-void check_linear_packing(IValues arguments) {
+void check_linear_packing(IValueSpan arguments) {
   require_dense("self", tensor_at(arguments, 0), 2);
   require_value(is_float_dtype(tensor_at(arguments, 0).scalar_type()) && arguments[1].isNone(),
                 "a weight of f32 or bf16 is packed here, for any batch");
@@ -135,13 +135,13 @@ std::vector<int64_t> check_conv_operands(const at::Tensor& x, const at::Tensor& 
   return {x.size(0), window.outputs, size_after(0, x.size(2), window.height), size_after(1, x.size(3), window.width)};
 }
 
-Geometry read_geometry(IValues arguments, size_t padding, size_t stride) {
+Geometry read_geometry(IValueSpan arguments, size_t padding, size_t stride) {
   return {arguments[padding].toIntVector(), arguments[stride].toIntVector(),
           arguments[std::max(padding, stride) + 1].toIntVector(), arguments[std::max(padding, stride) + 2].toInt()};
 }
 
 // (X, W, B, padding, stride, dilation, groups, attr, scalars, algorithm)
-void check_conv_pointwise(IValues arguments) {
+void check_conv_pointwise(IValueSpan arguments) {
   const at::Tensor& x = tensor_at(arguments, 0);
   const auto sizes = check_conv_operands(x, tensor_at(arguments, 1), read_geometry(arguments, 3, 4));
   require_value(is_float_dtype(x.scalar_type()), "the input must be f32 or bf16");
@@ -152,7 +152,7 @@ void check_conv_pointwise(IValues arguments) {
 }
 
 // (X, other, W, B, padding, stride, dilation, groups, binary_attr, alpha, unary_attr, unary_scalars, unary_algorithm)
-void check_conv_binary(IValues arguments) {
+void check_conv_binary(IValueSpan arguments) {
   const at::Tensor& x = tensor_at(arguments, 0);
   const auto sizes = check_conv_operands(x, tensor_at(arguments, 2), read_geometry(arguments, 4, 5));
   require_value(is_float_dtype(x.scalar_type()), "the input must be f32 or bf16");
@@ -168,7 +168,7 @@ void check_conv_binary(IValues arguments) {
 }
 
 // (self, padding, stride, dilation, groups, input_size)
-void check_conv_packing(IValues arguments) {
+void check_conv_packing(IValueSpan arguments) {
   const at::Tensor& weight = tensor_at(arguments, 0);
   const Geometry geometry = read_geometry(arguments, 1, 2);
   require_geometry(geometry);
@@ -187,7 +187,7 @@ void require_channel_numbers(std::string_view name, const at::Tensor& tensor, in
 }
 
 // Scale, zero point and dtype of the result stand at `first`.
-void require_result_scale(IValues arguments, size_t first) {
+void require_result_scale(IValueSpan arguments, size_t first) {
   const int64_t zero = arguments[first + 1].toInt();
   const auto dtype = arguments[first + 2].isNone() ? at::kByte : arguments[first + 2].toScalarType();
   require_value(
@@ -201,7 +201,7 @@ void require_quantized_input(const at::Tensor& x, const c10::IValue& scale, cons
 }
 
 // (weight, x_shape)
-void check_linear_int8_packing(IValues arguments) {
+void check_linear_int8_packing(IValueSpan arguments) {
   require_dense("weight", tensor_at(arguments, 0), 2);
   require_value(tensor_at(arguments, 0).scalar_type() == at::kChar && arguments[1].isNone(),
                 "a weight of s8 is packed here, for any input");
@@ -209,7 +209,7 @@ void check_linear_int8_packing(IValues arguments) {
 
 // (qx, x_scale, x_zero_point, qw, w_scale, w_zero_point, bias, output_scale, output_zero_point, output_dtype, name,
 // arguments, algorithm). A packed weight is [in, out].
-void check_linear_int8(IValues arguments) {
+void check_linear_int8(IValueSpan arguments) {
   const at::Tensor &x = tensor_at(arguments, 0), &weight = tensor_at(arguments, 3);
   require_dense("qx", x, 2, true);
   require_quantized_input(x, arguments[1], arguments[2]);
@@ -225,7 +225,7 @@ void check_linear_int8(IValues arguments) {
 }
 
 // (weight, w_scales, x_scale, x_zp, stride, padding, dilation, groups, x_shape)
-void check_conv_int8_packing(IValues arguments) {
+void check_conv_int8_packing(IValueSpan arguments) {
   const at::Tensor& weight = tensor_at(arguments, 0);
   const Geometry geometry = read_geometry(arguments, 5, 4);
   require_geometry(geometry);
@@ -240,7 +240,7 @@ void check_conv_int8_packing(IValues arguments) {
 
 // (qx, x_scale, x_zero_point, qw, w_scale, w_zero_point, bias, stride, padding, dilation, groups, output_scale,
 // output_zero_point, output_dtype, attr, scalars, algorithm)
-void check_conv_int8(IValues arguments) {
+void check_conv_int8(IValueSpan arguments) {
   const at::Tensor &x = tensor_at(arguments, 0), &weight = tensor_at(arguments, 3);
   require_quantized_input(x, arguments[1], arguments[2]);
   const auto sizes = check_conv_operands(x, weight, read_geometry(arguments, 8, 7));

@@ -11,7 +11,7 @@
 namespace lissome {
 namespace {
 
-using IValues = std::span<const c10::IValue>;
+using IValueSpan = std::span<const c10::IValue>;
 
 // Rows that a factorization has exchanged, counted from 1.
 void require_pivots(const at::Tensor& factors, const at::Tensor& pivots, bool may_be_negative) {
@@ -25,14 +25,18 @@ void require_pivots(const at::Tensor& factors, const at::Tensor& pivots, bool ma
 }
 
 // (LU, pivots, ...)
-void check_pivots(IValues arguments) { require_pivots(arguments[0].toTensor(), arguments[1].toTensor(), false); }
+void check_pivots(IValueSpan arguments) { require_pivots(arguments[0].toTensor(), arguments[1].toTensor(), false); }
 // (self, LU_data, LU_pivots)
-void check_pivots_behind(IValues arguments) { require_pivots(arguments[1].toTensor(), arguments[2].toTensor(), false); }
+void check_pivots_behind(IValueSpan arguments) {
+  require_pivots(arguments[1].toTensor(), arguments[2].toTensor(), false);
+}
 // Negative ones mark blocks of two rows.
-void check_block_pivots(IValues arguments) { require_pivots(arguments[0].toTensor(), arguments[1].toTensor(), true); }
+void check_block_pivots(IValueSpan arguments) {
+  require_pivots(arguments[0].toTensor(), arguments[1].toTensor(), true);
+}
 
 // (self, ...)
-void check_finite(IValues arguments) {
+void check_finite(IValueSpan arguments) {
   require_value(at::isfinite(arguments[0].toTensor()).all().item().toBool(), "'self' holds NaN or infinity");
 }
 
@@ -53,14 +57,14 @@ int64_t smallest_of(const c10::IValue& value) {
 }
 
 // (self, other, rounding_mode)
-void check_truncation(IValues arguments) {
+void check_truncation(IValueSpan arguments) {
   if (arguments[2].isNone() || arguments[2].toStringView() != "trunc") return;
   if (!holds_integers(arguments[0]) || !holds_integers(arguments[1]) || !holds(arguments[1], -1)) return;
   require_value(!holds(arguments[0], smallest_of(arguments[0])), "the smallest integer is divided by -1");
 }
 
 // (self, other)
-void check_multiple(IValues arguments) {
+void check_multiple(IValueSpan arguments) {
   for (const c10::IValue& argument : arguments.first(2)) {
     if (!argument.isTensor() || !at::isSignedType(argument.toTensor().scalar_type())) continue;
     require_value(!holds(argument, smallest_of(argument)), "the smallest integer has no positive counterpart");
@@ -68,7 +72,7 @@ void check_multiple(IValues arguments) {
 }
 
 // (self, p): p terms are summed for each element.
-void check_order(IValues arguments) {
+void check_order(IValueSpan arguments) {
   const int64_t order = arguments[1].toInt();
   require_value(order >= 1 && order <= 4096, "the order is ", order, ", allowed are 1 to 4096");
 }
@@ -78,14 +82,14 @@ void check_order(IValues arguments) {
 namespace {
 
 // (self, n): the smallest integer has no positive counterpart, which a matrix is squared towards.
-void check_exponent(IValues arguments) {
+void check_exponent(IValueSpan arguments) {
   require_value(arguments[1].toInt() != INT64_MIN, "'n' is ", INT64_MIN, ", which has no positive counterpart");
 }
 
 }  // namespace
 
 // (x, n): n steps of a recurrence for each element.
-void check_degree(IValues arguments) {
+void check_degree(IValueSpan arguments) {
   constexpr double kMost = 4096;
   const c10::IValue& degree = arguments[1];
   const bool fits = degree.isTensor() ? degree.toTensor().to(at::kDouble).abs().le(kMost).all().item().toBool()

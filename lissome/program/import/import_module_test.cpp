@@ -1,5 +1,6 @@
 // What a C++ module computes, its program computes at every size; refusals stand in import_module_refusal_test.cpp.
 #include "lissome/import_module.h"
+#include "tests/program_helpers.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -74,11 +75,6 @@ Program import_and_check(const nn::Module& module, const std::vector<TracedInput
   return program;
 }
 
-int count(const Program& program, std::string_view op) {
-  return static_cast<int>(
-      std::count_if(program.nodes.begin(), program.nodes.end(), [&](const Node& node) { return node.is(op); }));
-}
-
 }  // namespace
 
 TEST_CASE("a convolutional net gives the module's numbers at every batch size, under its own names") {
@@ -112,7 +108,7 @@ TEST_CASE("in train mode dropout stays, statistics are written by the program, a
   const Program program = import_module(net, {{"image", example, {{0, {"batch", 2, 64}}}}}, forward);
   CHECK(at::equal(random, at::globalContext().defaultGenerator(at::kCPU).get_state()));
   CHECK(program.training);
-  CHECK(count(program, "aten::dropout") == 1);
+  CHECK(count_ops(program, "aten::dropout") == 1);
   CHECK(program.writes.size() == 3);
   CHECK(at::equal(net.norm->running_mean, before));
   CHECK(net.norm->num_batches_tracked.item<int64_t>() == 0);
@@ -153,7 +149,7 @@ TEST_CASE("recurrent layers keep batch and sequence dynamic, and all their outpu
       trials);
   CHECK(program.outputs.size() == 3);
   CHECK(program.outputs[1].name == "output.1");
-  CHECK(count(program, "aten::lstm.input") == 1);
+  CHECK(count_ops(program, "aten::lstm.input") == 1);
   nn::GRU gru(nn::GRUOptions(6, 5).num_layers(2).batch_first(true));
   gru->eval();
   import_and_check(

@@ -18,6 +18,7 @@
 
 #include "lissome/measure.h"
 #include "tests/expect_error.h"
+#include "tests/program_helpers.h"
 
 using namespace lissome;
 
@@ -84,11 +85,6 @@ Program parse_with_random_weights(std::string_view text) {
   return program;
 }
 
-int count(const Program& program, std::string_view op) {
-  return static_cast<int>(
-      std::count_if(program.nodes.begin(), program.nodes.end(), [&](const Node& node) { return node.is(op); }));
-}
-
 }  // namespace
 
 TEST_CASE("a classifier's gradients, at every batch size") {
@@ -108,7 +104,7 @@ TEST_CASE("a classifier's gradients, at every batch size") {
   const auto batch = [](int64_t size) { return Tensors{at::randn({size, 6}), at::randint(0, 3, {size}, at::kLong)}; };
   const Program joined = check_gradients(program, {"w", "b", "v"}, {batch(4), batch(4), batch(1), batch(9)});
   CHECK(joined.outputs[2].name == "gradient.w");
-  CHECK(count(joined, "aten::gelu_backward") == 1);
+  CHECK(count_ops(joined, "aten::gelu_backward") == 1);
   CHECK(joined.value(joined.inputs[0].value).type.sizes[0] == Dimension::named("n"));
 }
 

@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include "lissome/program.h"
+#include "tests/expect_error.h"
 
 namespace lissome {
 namespace {
@@ -35,8 +36,6 @@ std::string refusal(const Program& program, std::vector<c10::IValue> inputs,
   }
   return "accepted";
 }
-
-bool mentions(const std::string& message, std::string_view part) { return message.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -26,13 +26,13 @@
 namespace lissome {
 namespace {
 
-at::Tensor call(std::string_view name, std::vector<c10::IValue> arguments) {
+at::Tensor call_fused(std::string_view name, std::vector<c10::IValue> arguments) {
   Op::find(name).handle().callBoxed(arguments);
   REQUIRE(arguments.size() == 1);
   return arguments[0].toTensor();
 }
 
-const at::TensorOptions kF32 = at::TensorOptions().dtype(at::kFloat);
+const at::TensorOptions kFusedType = at::TensorOptions().dtype(at::kFloat);
 const at::TensorOptions kU8 = at::TensorOptions().dtype(at::kByte);
 const at::TensorOptions kS8 = at::TensorOptions().dtype(at::kChar);
 
@@ -46,40 +46,44 @@ uint8_t quantize_one(float x, float scale, int zero) {
 }  // namespace
 
 TEST_CASE("linear_act is linear, plus the residual, then the activation") {
-  const at::Tensor x = at::randn({3, 5}, kF32), weight = at::randn({4, 5}, kF32), bias = at::randn({4}, kF32);
-  const at::Tensor residual = at::randn({3, 4}, kF32);
-  CHECK(at::equal(call("lissome::linear_act", {x, weight, bias, "relu", {}}), at::relu(at::linear(x, weight, bias))));
-  CHECK(at::equal(call("lissome::linear_act", {x, weight, {}, "gelu_tanh", residual}),
+  const at::Tensor x = at::randn({3, 5}, kFusedType), weight = at::randn({4, 5}, kFusedType),
+                   bias = at::randn({4}, kFusedType);
+  const at::Tensor residual = at::randn({3, 4}, kFusedType);
+  CHECK(at::equal(call_fused("lissome::linear_act", {x, weight, bias, "relu", {}}),
+                  at::relu(at::linear(x, weight, bias))));
+  CHECK(at::equal(call_fused("lissome::linear_act", {x, weight, {}, "gelu_tanh", residual}),
                   at::gelu(at::linear(x, weight).add(residual), "tanh")));
-  CHECK(at::equal(call("lissome::linear_act", {x, weight, bias, "none", {}}), at::linear(x, weight, bias)));
-  CHECK_THROWS_AS(call("lissome::linear_act", {x, weight, bias, "reluu", {}}), Error);
+  CHECK(at::equal(call_fused("lissome::linear_act", {x, weight, bias, "none", {}}), at::linear(x, weight, bias)));
+  CHECK_THROWS_AS(call_fused("lissome::linear_act", {x, weight, bias, "reluu", {}}), Error);
 }
 
 TEST_CASE("add_products is a product added to earlier sums") {
-  const at::Tensor left = at::randn({3, 5}, kF32), right = at::randn({5, 4}, kF32), sum = at::randn({3, 4}, kF32);
-  CHECK(at::equal(call("lissome::add_products", {sum, left, right}), at::addmm(sum, left, right)));
+  const at::Tensor left = at::randn({3, 5}, kFusedType), right = at::randn({5, 4}, kFusedType),
+                   sum = at::randn({3, 4}, kFusedType);
+  CHECK(at::equal(call_fused("lissome::add_products", {sum, left, right}), at::addmm(sum, left, right)));
 }
 
 TEST_CASE("linear_bf16 is a linear in bf16 with the casts around it") {
-  const at::Tensor x = at::randn({3, 5}, kF32), weight = at::randn({4, 5}, kF32), bias = at::randn({4}, kF32);
-  const at::Tensor residual = at::randn({3, 4}, kF32);
+  const at::Tensor x = at::randn({3, 5}, kFusedType), weight = at::randn({4, 5}, kFusedType),
+                   bias = at::randn({4}, kFusedType);
+  const at::Tensor residual = at::randn({3, 4}, kFusedType);
   const auto narrow = [](const at::Tensor& tensor) { return tensor.to(at::kBFloat16); };
   const at::Tensor plain = at::linear(narrow(x), narrow(weight), narrow(bias));
-  const at::Tensor seen = call("lissome::linear_bf16", {x, weight, bias, "none", {}, at::kBFloat16});
+  const at::Tensor seen = call_fused("lissome::linear_bf16", {x, weight, bias, "none", {}, at::kBFloat16});
   CHECK((seen.scalar_type() == at::kBFloat16));
   CHECK(at::equal(seen, plain));
-  CHECK(at::equal(call("lissome::linear_bf16", {narrow(x), weight, bias, "relu", {}, at::kFloat}),
+  CHECK(at::equal(call_fused("lissome::linear_bf16", {narrow(x), weight, bias, "relu", {}, at::kFloat}),
                   at::relu(plain).to(at::kFloat)));
-  CHECK(at::equal(call("lissome::linear_bf16", {x, weight, bias, "none", residual, at::kFloat}),
+  CHECK(at::equal(call_fused("lissome::linear_bf16", {x, weight, bias, "none", residual, at::kFloat}),
                   plain.to(at::kFloat).add(residual)));
 }
 
 TEST_CASE("conv_act is a convolution, plus the residual, then the activation") {
-  const at::Tensor x = at::randn({2, 4, 6, 6}, kF32), weight = at::randn({8, 2, 3, 3}, kF32);
+  const at::Tensor x = at::randn({2, 4, 6, 6}, kFusedType), weight = at::randn({8, 2, 3, 3}, kFusedType);
   const at::Tensor plain = at::convolution(x, weight, std::nullopt, {2, 2}, {1, 1}, {1, 1}, false, {0, 0}, 2);
   const c10::List<int64_t> two({2, 2}), one({1, 1}), none({0, 0});
-  const at::Tensor residual = at::randn(plain.sizes(), kF32);
-  CHECK(at::equal(call("lissome::conv_act", {x, weight, {}, two, one, one, false, none, 2, "relu", residual}),
+  const at::Tensor residual = at::randn(plain.sizes(), kFusedType);
+  CHECK(at::equal(call_fused("lissome::conv_act", {x, weight, {}, two, one, one, false, none, 2, "relu", residual}),
                   at::relu(plain.add(residual))));
 }
 
@@ -97,9 +101,9 @@ TEST_CASE("every listed activation runs and propagates NaN") {
 }
 
 TEST_CASE("fused ops have the gradients of what they are made of") {
-  at::Tensor x = at::randn({3, 5}, kF32).requires_grad_();
-  at::Tensor weight = at::randn({4, 5}, kF32).requires_grad_();
-  call("lissome::linear_act", {x, weight, {}, "silu", {}}).sum().backward();
+  at::Tensor x = at::randn({3, 5}, kFusedType).requires_grad_();
+  at::Tensor weight = at::randn({4, 5}, kFusedType).requires_grad_();
+  call_fused("lissome::linear_act", {x, weight, {}, "silu", {}}).sum().backward();
   const at::Tensor fused = x.grad().clone();
   x.mutable_grad().zero_();
   apply_activation("silu", at::linear(x, weight)).sum().backward();
@@ -113,7 +117,7 @@ TEST_CASE("quantize rounds half to even, saturates, and takes NaN to the lowest"
   const at::Tensor x = at::tensor(numbers);
   for (const int zero : {0, 3, 128, 255}) {
     for (const float scale : {0.1f, 0.037f, 1.0f}) {
-      const at::Tensor q = call("lissome::quantize", {x, static_cast<double>(scale), zero});
+      const at::Tensor q = call_fused("lissome::quantize", {x, static_cast<double>(scale), zero});
       CHECK((q.scalar_type() == at::kByte));
       for (size_t i = 0; i < numbers.size(); ++i) {
         CAPTURE(numbers[i]);
@@ -121,23 +125,25 @@ TEST_CASE("quantize rounds half to even, saturates, and takes NaN to the lowest"
       }
     }
   }
-  CHECK_THROWS_AS(call("lissome::quantize", {x, 0.0, 0}), Error);
-  CHECK_THROWS_AS(call("lissome::quantize", {x, 1.0, 256}), Error);
+  CHECK_THROWS_AS(call_fused("lissome::quantize", {x, 0.0, 0}), Error);
+  CHECK_THROWS_AS(call_fused("lissome::quantize", {x, 1.0, 256}), Error);
 }
 
 TEST_CASE("dequantize undoes quantize to within half a step") {
-  const at::Tensor x = at::randn({100}, kF32).clamp(-2, 2);
-  const at::Tensor back = call("lissome::dequantize", {call("lissome::quantize", {x, 0.02, 128}), 0.02, 128});
+  const at::Tensor x = at::randn({100}, kFusedType).clamp(-2, 2);
+  const at::Tensor back =
+      call_fused("lissome::dequantize", {call_fused("lissome::quantize", {x, 0.02, 128}), 0.02, 128});
   CHECK(back.sub(x).abs().max().item<float>() <= 0.0101f);
 }
 
 TEST_CASE("linear_int8 sums integers exactly and rounds once") {
   const int64_t rows = 3, inner = 2000, columns = 4;
   const at::Tensor x = at::randint(0, 256, {rows, inner}, kU8), weight = at::randint(-127, 128, {columns, inner}, kS8);
-  const at::Tensor scales = at::randn({columns}, kF32).abs(), bias = at::randn({columns}, kF32);
+  const at::Tensor scales = at::randn({columns}, kFusedType).abs(), bias = at::randn({columns}, kFusedType);
   const int zero = 117;
-  const at::Tensor y = call("lissome::linear_int8", {x, 0.013, zero, weight, scales, bias, "none", {}});
-  const at::Tensor u8 = call("lissome::linear_int8_u8", {x, 0.013, zero, weight, scales, bias, "none", {}, 0.5, 100});
+  const at::Tensor y = call_fused("lissome::linear_int8", {x, 0.013, zero, weight, scales, bias, "none", {}});
+  const at::Tensor u8 =
+      call_fused("lissome::linear_int8_u8", {x, 0.013, zero, weight, scales, bias, "none", {}, 0.5, 100});
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < columns; ++column) {
       int32_t sum = 0;
@@ -154,11 +160,11 @@ TEST_CASE("linear_int8 sums integers exactly and rounds once") {
 
 TEST_CASE("conv_int8 takes what lies outside for zero, not for the zero point") {
   const at::Tensor x = at::randint(0, 256, {1, 2, 4, 4}, kU8), weight = at::randint(-127, 128, {3, 2, 3, 3}, kS8);
-  const at::Tensor scales = at::full({3}, 0.01, kF32);
+  const at::Tensor scales = at::full({3}, 0.01, kFusedType);
   const c10::List<int64_t> one({1, 1});
   const int zero = 90;
   const at::Tensor y =
-      call("lissome::conv_int8", {x, 0.02, zero, weight, scales, {}, one, one, one, 1, "relu", {}, 1.0, 0});
+      call_fused("lissome::conv_int8", {x, 0.02, zero, weight, scales, {}, one, one, one, 1, "relu", {}, 1.0, 0});
   for (int64_t channel = 0; channel < 3; ++channel) {
     for (int64_t row = 0; row < 4; ++row) {
       int32_t sum = 0;
@@ -178,16 +184,16 @@ TEST_CASE("conv_int8 takes what lies outside for zero, not for the zero point") 
 }
 
 TEST_CASE("linear_dynamic_int8 scales each row by itself") {
-  at::Tensor x = at::randn({3, 64}, kF32);
+  at::Tensor x = at::randn({3, 64}, kFusedType);
   x[1].mul_(1000);
   x[2].zero_();
-  const at::Tensor weight = at::randint(-127, 128, {5, 64}, kS8), scales = at::full({5}, 0.01, kF32);
+  const at::Tensor weight = at::randint(-127, 128, {5, 64}, kS8), scales = at::full({5}, 0.01, kFusedType);
   const at::Tensor exact = at::linear(x, weight.to(at::kFloat).mul(0.01));
-  const at::Tensor y = call("lissome::linear_dynamic_int8", {x, weight, scales, {}, "none", {}});
+  const at::Tensor y = call_fused("lissome::linear_dynamic_int8", {x, weight, scales, {}, "none", {}});
   for (int64_t row = 0; row < 2; ++row) {
     CHECK(y[row].sub(exact[row]).norm().item<float>() < 0.02f * exact[row].norm().item<float>());
   }
-  CHECK(at::equal(y[2], at::zeros({5}, kF32)));
+  CHECK(at::equal(y[2], at::zeros({5}, kFusedType)));
   // One row by hand.
   float low = 0, high = 0;
   for (int64_t k = 0; k < 64; ++k) {
@@ -204,15 +210,15 @@ TEST_CASE("linear_dynamic_int8 scales each row by itself") {
 }
 
 TEST_CASE("attention_int8 is near to attention, hides what it must, and gives zeros where nothing is seen") {
-  const at::Tensor q = at::randn({2, 4, 9, 16}, kF32), k = at::randn({2, 2, 7, 16}, kF32),
-                   v = at::randn({2, 2, 7, 5}, kF32);
-  at::Tensor mask = at::randn({2, 1, 9, 7}, kF32);
+  const at::Tensor q = at::randn({2, 4, 9, 16}, kFusedType), k = at::randn({2, 2, 7, 16}, kFusedType),
+                   v = at::randn({2, 2, 7, 5}, kFusedType);
+  at::Tensor mask = at::randn({2, 1, 9, 7}, kFusedType);
   mask.select(2, 3).fill_(-std::numeric_limits<float>::infinity());
   const auto compare = [&](const c10::IValue& hides, bool causal) {
-    const at::Tensor y = call("lissome::attention_int8", {q, k, v, hides, causal, 0.25});
+    const at::Tensor y = call_fused("lissome::attention_int8", {q, k, v, hides, causal, 0.25});
     at::Tensor scores = at::matmul(q, k.repeat_interleave(2, 1).transpose(-1, -2)).mul(0.25);
     if (hides.isTensor()) scores = scores.add(hides.toTensor());
-    const at::Tensor later = at::ones({9, 7}, kF32.dtype(at::kBool)).triu(1);
+    const at::Tensor later = at::ones({9, 7}, kFusedType.dtype(at::kBool)).triu(1);
     if (causal) scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
     const at::Tensor weights = at::softmax(scores, -1);
     const at::Tensor exact = at::matmul(at::where(weights.isnan(), 0.0, weights), v.repeat_interleave(2, 1));
@@ -221,14 +227,14 @@ TEST_CASE("attention_int8 is near to attention, hides what it must, and gives ze
   };
   compare({}, false);
   compare({}, true);
-  CHECK(at::equal(compare(mask, false).select(2, 3), at::zeros({2, 4, 5}, kF32)));
+  CHECK(at::equal(compare(mask, false).select(2, 3), at::zeros({2, 4, 5}, kFusedType)));
 }
 
 TEST_CASE("a row that is not finite gives NaN, its neighbours do not") {
-  at::Tensor x = at::randn({2, 8}, kF32);
+  at::Tensor x = at::randn({2, 8}, kFusedType);
   x[0][3] = std::numeric_limits<float>::infinity();
-  const at::Tensor weight = at::randint(-127, 128, {5, 8}, kS8), scales = at::full({5}, 0.01, kF32);
-  const at::Tensor y = call("lissome::linear_dynamic_int8", {x, weight, scales, {}, "none", {}});
+  const at::Tensor weight = at::randint(-127, 128, {5, 8}, kS8), scales = at::full({5}, 0.01, kFusedType);
+  const at::Tensor y = call_fused("lissome::linear_dynamic_int8", {x, weight, scales, {}, "none", {}});
   CHECK(y[0].isnan().all().item<bool>());
   CHECK(y[1].isfinite().all().item<bool>());
 }

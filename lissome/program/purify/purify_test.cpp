@@ -34,7 +34,7 @@ void seed() {
   generator.set_current_seed(7);
 }
 
-Outcome run(Program program, const std::vector<at::Tensor>& inputs) {
+Outcome run_pure(Program program, const std::vector<at::Tensor>& inputs) {
   std::vector<c10::IValue> copies;
   for (const at::Tensor& input : inputs) copies.emplace_back(input.clone());
   std::map<const void*, at::Tensor> storages;
@@ -75,7 +75,7 @@ Program check_purity(const std::string& text, int kept = 0) {
   CAPTURE(print_program(pure));
   verify_program(pure, Stage::imported);
   CHECK(count_writing(pure) == kept);
-  const Outcome before = run(program, inputs), after = run(pure, inputs);
+  const Outcome before = run_pure(program, inputs), after = run_pure(pure, inputs);
   REQUIRE(before.tensors.size() == after.tensors.size());
   for (size_t i = 0; i < before.tensors.size(); ++i) {
     CAPTURE(i);

@@ -7,18 +7,17 @@
 #include <doctest/doctest.h>
 
 #include "lissome/program.h"
+#include "tests/expect_error.h"
 
 namespace lissome {
 namespace {
 
-const at::TensorOptions kF32 = at::TensorOptions().dtype(at::kFloat);
+const at::TensorOptions kBoundType = at::TensorOptions().dtype(at::kFloat);
 
 Effects effects_of(const std::string& text) {
   const Program program = parse_program(text);
   return find_effects(program, program.nodes.back());
 }
-
-bool mentions(const std::string& message, std::string_view part) { return message.find(part) != std::string::npos; }
 
 std::string verdict(const Program& program, Stage stage) {
   try {
@@ -79,7 +78,7 @@ TEST_CASE("bind sees sizes, strides, storages and numbers") {
   const Program program = parse_program(
       "dim n in 1..64\ninput %x: f32[n, 3]\n%t: f32[3, n] = aten::t(%x)\n%y: f32[3, n] = aten::exp(%t)\n"
       "%n: int = aten::sym_size.int(%x, 0)\nreturn %y, %n\n");
-  const Bound bound = bind_program(program, {at::zeros({5, 3}, kF32)});
+  const Bound bound = bind_program(program, {at::zeros({5, 3}, kBoundType)});
   const auto at = [&](std::string_view name) { return bound.values[static_cast<size_t>(*program.find_value(name))]; };
   CHECK(bound.dimensions.at("n") == 5);
   CHECK((at("t").sizes == Sizes{3, 5}));
@@ -94,7 +93,7 @@ TEST_CASE("bind leaves inputs and weights as they are") {
       "input %x: f32[4, 3]\nbuffer @m: f32[3]\nbuffer @v: f32[3]\n"
       "%0: f32[4, 3] = aten::batch_norm(%x, none, none, @m, @v, true, 0.1, 1e-05, false)\n"
       "%1: f32[4, 3] = aten::relu_(%x)\nreturn %0, %1\n");
-  const at::Tensor x = at::ones({4, 3}, kF32).neg();
+  const at::Tensor x = at::ones({4, 3}, kBoundType).neg();
   bind_program(program, {x});
   CHECK(x.lt(0).all().item<bool>());
   CHECK(program.weights[0].tensor.eq(0).all().item<bool>());
@@ -102,9 +101,9 @@ TEST_CASE("bind leaves inputs and weights as they are") {
 
 TEST_CASE("bind refuses what the program says wrongly of a value") {
   const Program sizes = parse_program("input %x: f32[4]\n%0: f32[5] = aten::neg(%x)\nreturn %0\n");
-  CHECK_THROWS_AS(bind_program(sizes, {at::zeros({4}, kF32)}), Error);
+  CHECK_THROWS_AS(bind_program(sizes, {at::zeros({4}, kBoundType)}), Error);
   const Program dtype = parse_program("input %x: f32[4]\n%0: f64[4] = aten::neg(%x)\nreturn %0\n");
-  CHECK_THROWS_AS(bind_program(dtype, {at::zeros({4}, kF32)}), Error);
+  CHECK_THROWS_AS(bind_program(dtype, {at::zeros({4}, kBoundType)}), Error);
 }
 
 TEST_CASE("open types are filled, sizes in named dimensions where they follow them") {
@@ -113,7 +112,7 @@ TEST_CASE("open types are filled, sizes in named dimensions where they follow th
       "%a = aten::transpose.int(%x, 1, 2)\n%b: f32[...] = aten::flatten.using_ints(%x, 0, 1)\n"
       "%c: f32[...] = aten::cat([%x, %x], 1)\n%d: f32[...] = aten::sum.dim_IntList(%x, [0, 1])\nreturn %a, %b, %c, "
       "%d\n");
-  infer_types(program, {at::zeros({4, 4, 4}, kF32)});
+  infer_types(program, {at::zeros({4, 4, 4}, kBoundType)});
   const auto type = [&](std::string_view name) { return program.value(*program.find_value(name)).type; };
   const Dimension batch = Dimension::named("batch"), length = Dimension::named("length");
   CHECK(type("a").kind == ValueKind::tensor);
@@ -129,7 +128,7 @@ TEST_CASE("sizes that grow unevenly are no sums of dimensions") {
       "%square: f32[...] = aten::flatten.using_ints(%s)\n%w: f32[...] = aten::cat([%s, %x], 1)\n"
       "%other: f32[...] = aten::flatten.using_ints(%w)\n%half: f32[...] = aten::slice.Tensor(%x, 0, 0, none, 2)\n"
       "return %square, %other, %half\n");
-  infer_types(program, {at::zeros({3, 4}, kF32)});
+  infer_types(program, {at::zeros({3, 4}, kBoundType)});
   const auto type = [&](std::string_view name) { return program.value(*program.find_value(name)).type; };
   CHECK((type("square").sizes == std::vector<Dimension>{Dimension::parse("n*n")}));
   CHECK((type("half").sizes == std::vector<Dimension>{Dimension::parse("(n + 1)//2"), 4}));
@@ -163,7 +162,7 @@ TEST_CASE("verify keeps good programs and names what is wrong with bad ones") {
   bad.outputs[0].value = ValueId{99};
   CHECK(mentions(verdict(bad, Stage::imported), "refers to value 99"));
   bad = good;
-  bad.weights[0].tensor = at::zeros({3}, kF32);
+  bad.weights[0].tensor = at::zeros({3}, kBoundType);
   CHECK(mentions(verdict(bad, Stage::imported), "weight 'b' has sizes [3]"));
 }
 

@@ -11,8 +11,8 @@ namespace {
 
 using Operation = Dimension::Operation;
 
-constexpr size_t kMaxText = 20'000;
-constexpr int kMaxDepth = 100;
+constexpr size_t kMaxParsedText = 20'000;
+constexpr int kMaxParsedDepth = 100;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -43,8 +43,8 @@ class DimensionReader {
   explicit DimensionReader(std::string_view text) : text_(text) {}
 
   Dimension read() {
-    if (text_.size() > kMaxText) {
-      throw_error(ErrorKind::invalid_input, "a dimension of ", text_.size(), " characters; at most ", kMaxText,
+    if (text_.size() > kMaxParsedText) {
+      throw_error(ErrorKind::invalid_input, "a dimension of ", text_.size(), " characters; at most ", kMaxParsedText,
                   " are allowed");
     }
     Dimension result = read_sum();
@@ -77,8 +77,8 @@ class DimensionReader {
   }
 
   Dimension read_sum() {
-    if (++depth_ > kMaxDepth) {
-      throw_error(ErrorKind::invalid_input, "a dimension is nested deeper than ", kMaxDepth, " levels");
+    if (++depth_ > kMaxParsedDepth) {
+      throw_error(ErrorKind::invalid_input, "a dimension is nested deeper than ", kMaxParsedDepth, " levels");
     }
     Dimension result = read_product();
     while (true) {

@@ -21,7 +21,7 @@ struct Product {
   std::vector<int64_t> values;
 };
 
-int64_t floor_divide(int64_t left, int64_t right) { return left / right - (left % right < 0 ? 1 : 0); }
+int64_t divide_down(int64_t left, int64_t right) { return left / right - (left % right < 0 ? 1 : 0); }
 
 Dimension add(Dimension left, int64_t right) { return Dimension::combine(Operation::add, std::move(left), right); }
 
@@ -58,7 +58,7 @@ std::optional<Dimension> fit_line(const Product& product, const std::vector<Size
 std::optional<Dimension> fit_division(const Product& product, int64_t sign, const std::vector<SizeSample>& samples) {
   for (int64_t divisor = 2; divisor <= kLargestDivisor; ++divisor) {
     for (int64_t offset = 0; offset < divisor; ++offset) {
-      const auto divide = [&](size_t i) { return floor_divide(sign * product.values[i] + offset, divisor); };
+      const auto divide = [&](size_t i) { return divide_down(sign * product.values[i] + offset, divisor); };
       const int64_t shift = samples.front().number - divide(0);
       bool fits = true;
       for (size_t i = 1; i < samples.size() && fits; ++i) fits = divide(i) + shift == samples[i].number;

@@ -16,7 +16,7 @@ using Kind = TextToken::Kind;
 
 constexpr int kMaxLists = 64;
 constexpr int kMaxPrograms = 32;
-constexpr size_t kMaxText = size_t{1} << 30;
+constexpr size_t kMaxProgramText = size_t{1} << 30;
 
 // "a, Max(b, c), d" at its outer commas.
 std::vector<std::string> split_sizes(const std::string& text) {
@@ -386,8 +386,8 @@ class ProgramReader {
 }  // namespace
 
 TextProgram read_program_text(std::string_view text) {
-  if (text.size() > kMaxText) {
-    throw_error(ErrorKind::invalid_input, "program text of ", text.size(), " bytes; at most ", kMaxText,
+  if (text.size() > kMaxProgramText) {
+    throw_error(ErrorKind::invalid_input, "program text of ", text.size(), " bytes; at most ", kMaxProgramText,
                 " are allowed");
   }
   return ProgramReader(text).read();

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "lissome/program.h"
+#include "tests/expect_error.h"
 
 namespace lissome {
 namespace {
@@ -22,7 +23,7 @@ void check_round_trip(const std::string& text) {
   CHECK(same_program(parse_program(print_program(program)), program));
 }
 
-std::string refusal(const std::string& text) {
+std::string refuse_text(const std::string& text) {
   try {
     parse_program(text);
   } catch (const Error& error) {
@@ -31,8 +32,6 @@ std::string refusal(const std::string& text) {
   }
   return "accepted";
 }
-
-bool mentions(const std::string& message, std::string_view part) { return message.find(part) != std::string::npos; }
 
 TEST_CASE("a plain program reads and prints the same") {
   check_round_trip(
@@ -206,7 +205,7 @@ TEST_CASE("weights take the given tensors, tied ones share storage") {
   CHECK(program.weights.at(0).tensor.is_same(given));
   CHECK(program.weights.at(1).tensor.storage().data() == program.weights.at(2).tensor.storage().data());
   CHECK(program.weights.at(2).tensor.storage_offset() == 2);
-  CHECK(mentions(refusal("parameter @w: f32[4, 3] strides [-1, 1]\nreturn"), "strides"));
+  CHECK(mentions(refuse_text("parameter @w: f32[4, 3] strides [-1, 1]\nreturn"), "strides"));
   CHECK_THROWS_AS(parse_program("parameter @w: f64[4, 3]\nreturn", {{"w", given}}), Error);
   CHECK_THROWS_AS(parse_program("parameter @w: f32[3, 4]\nreturn", {{"w", given}}), Error);
 }
@@ -216,8 +215,8 @@ TEST_CASE("weights may be filled with numbers") {
       parse_program("constant @a: f32[2, 2] = 0.5\nconstant @b: i64[3] = [1, -2, 3]\nreturn @a, @b");
   CHECK(at::equal(program.weights.at(0).tensor, at::ones({2, 2}).mul(0.5)));
   CHECK(program.weights.at(1).tensor[1].item<int64_t>() == -2);
-  CHECK(mentions(refusal("constant @b: i64[3] = [1, 2]\nreturn"), "2 numbers for 3 elements"));
-  CHECK(mentions(refusal("constant @b: i64[3] = none\nreturn"), "filled with a number"));
+  CHECK(mentions(refuse_text("constant @b: i64[3] = [1, 2]\nreturn"), "2 numbers for 3 elements"));
+  CHECK(mentions(refuse_text("constant @b: i64[3] = none\nreturn"), "filled with a number"));
 }
 
 TEST_CASE("weights and values may have one name") {
@@ -231,41 +230,41 @@ TEST_CASE("weights and values may have one name") {
 }
 
 TEST_CASE("text that does not fit is refused with its place") {
-  CHECK(
-      mentions(refusal("input %x: f32[2]\n%1 = aten::relu(%y)"), "line 2, column 17: %y is used before it is defined"));
-  CHECK(mentions(refusal("%1 = aten::relu(%x: f32[2])\n%1 = aten::relu(%x)"), "%1 is defined twice"));
-  CHECK(mentions(refusal("input %x\n%1 = aten::nothing_like_it(%x)"), "line 2"));
-  CHECK(mentions(refusal("input %x\n%1 = aten::relu(%x, 1)"), "has no argument 2; it takes (self)"));
-  CHECK(mentions(refusal("input %x\n%1 = aten::relu()"), "lacks its argument 'self'"));
-  CHECK(mentions(refusal("input %x\n%1 = aten::relu(self=%x, self=%x)"), "given twice"));
-  CHECK(mentions(refusal("input %x\n%1 = aten::softmax.int(%x, dimension=1)"), "no argument 'dimension'"));
-  CHECK(mentions(refusal("input %x\n%1, %2 = aten::relu(%x)"), "has 1 results"));
-  CHECK(mentions(refusal("input %x: f31[2]"), "no dtype"));
-  CHECK(mentions(refusal("input %x: f32[2"), "without ']'"));
-  CHECK(mentions(refusal("input %x: f32[2**]"), "line 1"));
-  CHECK(mentions(refusal("input %x: tensor"), "no type"));
-  CHECK(mentions(refusal("parameter @w: f32[N]\nreturn"), "no number"));
-  CHECK(mentions(refusal("parameter @w: f32[9000000000000000000, 9]\nreturn"), "overflow"));
-  CHECK(mentions(refusal("parameter @w: f32[1000000000000]\nreturn"), "larger than"));
-  CHECK(mentions(refusal("parameter @w: f32[2]\nparameter @w: f32[2]\nreturn"), "declared twice"));
-  CHECK(mentions(refusal("parameter @w: f32[2] tied @v\nreturn"), "@v is not declared"));
-  CHECK(mentions(refusal("return @w"), "@w is not declared"));
-  CHECK(mentions(refusal("return some"), "no literal"));
-  CHECK(mentions(refusal("return 'open"), "closing quote"));
-  CHECK(mentions(refusal("return \"\\q\""), "escape"));
-  CHECK(mentions(refusal("return 9223372036854775808"), "64 bits"));
-  CHECK(mentions(refusal("return (1)"), "line 1, column 8"));
-  CHECK(mentions(refusal("dim n in 5..2"), "empty range"));
-  CHECK(mentions(refusal("dim n in -1..2"), "smallest size of 'n' is negative"));
-  CHECK(mentions(refusal("dim n\ndim n"), "declared twice"));
-  CHECK(mentions(refusal("}"), "'}' without '{'"));
-  CHECK(mentions(refusal("what is this"), "line 1"));
-  CHECK(mentions(refusal("%1 = lissome::cond(%p: bool[]) { return %p }"), "child program"));
-  CHECK(mentions(refusal("%1 = lissome::cond(1) { return 1"), "'}'"));
-  CHECK(mentions(refusal("return " + std::string(1000, '[')), "nested deeper"));
+  CHECK(mentions(refuse_text("input %x: f32[2]\n%1 = aten::relu(%y)"),
+                 "line 2, column 17: %y is used before it is defined"));
+  CHECK(mentions(refuse_text("%1 = aten::relu(%x: f32[2])\n%1 = aten::relu(%x)"), "%1 is defined twice"));
+  CHECK(mentions(refuse_text("input %x\n%1 = aten::nothing_like_it(%x)"), "line 2"));
+  CHECK(mentions(refuse_text("input %x\n%1 = aten::relu(%x, 1)"), "has no argument 2; it takes (self)"));
+  CHECK(mentions(refuse_text("input %x\n%1 = aten::relu()"), "lacks its argument 'self'"));
+  CHECK(mentions(refuse_text("input %x\n%1 = aten::relu(self=%x, self=%x)"), "given twice"));
+  CHECK(mentions(refuse_text("input %x\n%1 = aten::softmax.int(%x, dimension=1)"), "no argument 'dimension'"));
+  CHECK(mentions(refuse_text("input %x\n%1, %2 = aten::relu(%x)"), "has 1 results"));
+  CHECK(mentions(refuse_text("input %x: f31[2]"), "no dtype"));
+  CHECK(mentions(refuse_text("input %x: f32[2"), "without ']'"));
+  CHECK(mentions(refuse_text("input %x: f32[2**]"), "line 1"));
+  CHECK(mentions(refuse_text("input %x: tensor"), "no type"));
+  CHECK(mentions(refuse_text("parameter @w: f32[N]\nreturn"), "no number"));
+  CHECK(mentions(refuse_text("parameter @w: f32[9000000000000000000, 9]\nreturn"), "overflow"));
+  CHECK(mentions(refuse_text("parameter @w: f32[1000000000000]\nreturn"), "larger than"));
+  CHECK(mentions(refuse_text("parameter @w: f32[2]\nparameter @w: f32[2]\nreturn"), "declared twice"));
+  CHECK(mentions(refuse_text("parameter @w: f32[2] tied @v\nreturn"), "@v is not declared"));
+  CHECK(mentions(refuse_text("return @w"), "@w is not declared"));
+  CHECK(mentions(refuse_text("return some"), "no literal"));
+  CHECK(mentions(refuse_text("return 'open"), "closing quote"));
+  CHECK(mentions(refuse_text("return \"\\q\""), "escape"));
+  CHECK(mentions(refuse_text("return 9223372036854775808"), "64 bits"));
+  CHECK(mentions(refuse_text("return (1)"), "line 1, column 8"));
+  CHECK(mentions(refuse_text("dim n in 5..2"), "empty range"));
+  CHECK(mentions(refuse_text("dim n in -1..2"), "smallest size of 'n' is negative"));
+  CHECK(mentions(refuse_text("dim n\ndim n"), "declared twice"));
+  CHECK(mentions(refuse_text("}"), "'}' without '{'"));
+  CHECK(mentions(refuse_text("what is this"), "line 1"));
+  CHECK(mentions(refuse_text("%1 = lissome::cond(%p: bool[]) { return %p }"), "child program"));
+  CHECK(mentions(refuse_text("%1 = lissome::cond(1) { return 1"), "'}'"));
+  CHECK(mentions(refuse_text("return " + std::string(1000, '[')), "nested deeper"));
   std::string programs;
   for (int i = 0; i < 100; ++i) programs += "lissome::cond(1) {\n";
-  CHECK(mentions(refusal(programs), "nested deeper"));
+  CHECK(mentions(refuse_text(programs), "nested deeper"));
 }
 
 TEST_CASE("same_program sees every difference") {

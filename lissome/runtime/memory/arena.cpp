@@ -12,7 +12,7 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kPage = 4096;
+constexpr int64_t kTouchedPage = 4096;
 constexpr int64_t kHugePage = 2 * 1024 * 1024;
 
 int64_t round_up(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -40,7 +40,7 @@ void Arena::reserve(int64_t bytes) {
   }
   const bool huge = bytes >= kHugePage / 2;
   // Not in whole huge pages: what a budget was told would not fit into it by up to one of them.
-  const int64_t size = round_up(bytes, kPage);
+  const int64_t size = round_up(bytes, kTouchedPage);
   allocator_memory().take(size, "the memory of a run's intermediate values");
   // Huge pages want an aligned block: map more and give the ends back.
   const int64_t extra = huge ? kHugePage : 0;
@@ -63,7 +63,7 @@ void Arena::reserve(int64_t bytes) {
   data_ = aligned;
   bytes_ = bytes;
   mapped_ = size;
-  for (int64_t at = 0; at < size; at += kPage) data_[at] = std::byte{0};
+  for (int64_t at = 0; at < size; at += kTouchedPage) data_[at] = std::byte{0};
   // The address sanitizer knows nothing of mapped memory: it is told where ours ends.
   forbid_memory(data_ + bytes_, mapped_ - bytes_);
 }

@@ -10,7 +10,7 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kBufferAlignment = 64;
 constexpr int kAnnealingMoves = 1000;            // of one order: thirty milliseconds where it has 140 large buffers
 constexpr int64_t kAnnealingWork = 300'000'000;  // pairs of buffers that one order may look at: less than a second
 constexpr double kAnnealingHeat = 0.05;          // of the bound
@@ -25,7 +25,8 @@ bool meet_in_time(const PlannedBuffer& left, const PlannedBuffer& right) {
 class Placement {
  public:
   explicit Placement(std::vector<PlannedBuffer> buffers) : buffers_(std::move(buffers)) {
-    for (PlannedBuffer& buffer : buffers_) buffer.bytes = (buffer.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    for (PlannedBuffer& buffer : buffers_)
+      buffer.bytes = (buffer.bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   }
 
   const std::vector<PlannedBuffer>& buffers() const { return buffers_; }

@@ -7,7 +7,7 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kTries = 10'000;
+constexpr int64_t kSearchTries = 10'000;
 
 class Search {
  public:
@@ -27,7 +27,7 @@ class Search {
 
   MemorySearch run() {
     descend();
-    best_.exhausted = tries_ < kTries;
+    best_.exhausted = tries_ < kSearchTries;
     return best_;
   }
 
@@ -77,7 +77,7 @@ class Search {
   }
 
   void descend() {
-    if (tries_ >= kTries || !can_improve()) return;
+    if (tries_ >= kSearchTries || !can_improve()) return;
     ++tries_;
     if (placed_ == buffers_.size()) {
       best_.bytes = *std::max_element(skyline_.begin(), skyline_.end());

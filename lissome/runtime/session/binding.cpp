@@ -12,7 +12,7 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kAlignment = 64;  // of every value
+constexpr int64_t kValueAlignment = 64;  // of every value
 
 // In place of a kernel where there is nothing to make.
 void make_nothing(const void* /*call*/, int /*part*/, int /*parts*/) {}
@@ -81,7 +81,7 @@ std::vector<Piece> find_pieces(const Plan& plan, const Lifetimes& lifetimes, con
       const bool owns = plan.values[root].storage == Storage::arena && !direct[root] && !is_value(pieces[root].joined);
       const bool whole = piece.offset == 0 && value_bytes(piece) == value_bytes(values[root]);
       const bool ends_here = lifetimes.last[root] == static_cast<int>(i) && lifetimes.given[root] < 0;
-      if (!owns || !whole || !ends_here || place % kAlignment != 0) continue;
+      if (!owns || !whole || !ends_here || place % kValueAlignment != 0) continue;
       if (is_value(source[root]) || is_shared(owner)) continue;
       pieces[root] = {step.y.value, place};
     }

@@ -19,7 +19,7 @@ namespace lissome {
 namespace {
 
 constexpr int kForm = 2;  // counts up when the same field comes to mean another measurement
-constexpr int kTries = 7;
+constexpr int kPeakTries = 7;
 constexpr double kTrySeconds = 5e-3;  // long enough for a clock of 25 ns, short enough to fall between neighbours
 constexpr int64_t kMemoryFloats = int64_t{1} << 26;  // 256 MiB over all threads, beyond any share of a cache
 
@@ -39,7 +39,7 @@ class PeakRun {
     call_.rounds = 1;
     while (quickest_seconds() < kTrySeconds && call_.rounds < int64_t{1} << 40) call_.rounds *= 2;
     double best = 0;
-    for (int i = 0; i < kTries; ++i) {
+    for (int i = 0; i < kPeakTries; ++i) {
       const auto [seconds, units] = run_once();
       best = std::max(best, units / seconds);
     }
@@ -100,7 +100,7 @@ void measure_reads(MachinePeaks& peaks, KernelFunction kernel) {
 
 double find_best(const std::function<double()>& seconds_of_one) {
   double best = seconds_of_one();
-  for (int i = 1; i < kTries; ++i) best = std::min(best, seconds_of_one());
+  for (int i = 1; i < kPeakTries; ++i) best = std::min(best, seconds_of_one());
   return best;
 }
 

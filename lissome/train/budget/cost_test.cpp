@@ -22,10 +22,10 @@ using namespace lissome;
 
 namespace {
 
-constexpr int64_t kBatch = 32, kLayers = 4;
+constexpr int64_t kCostBatch = 32, kLayers = 4;
 
 // Attention, whose kernel writes rows that no value of the program names, and a loss whose gradient is one step.
-std::string make_text() {
+std::string make_layers_text() {
   std::string text = "dim n in 2..64\ninput %x: f32[n, 16, 32]\nparameter @head: f32[300, 32]\n", x = "%x";
   for (int i = 0; i < kLayers; ++i)
     text += "parameter @qkv." + std::to_string(i) + ": f32[96, 32]\nparameter @out." + std::to_string(i) +
@@ -55,12 +55,12 @@ std::string make_text() {
 }  // namespace
 
 TEST_CASE("what is alive at most in the model of a step is what its plan lays out, and libtorch holds nothing") {
-  const Program model = parse_program(make_text());
+  const Program model = parse_program(make_layers_text());
   Program with_loss = attach_loss(model, {}, Dtype::i64, {16});
   with_loss.outputs.resize(1);
   std::vector<std::string> names;
   for (const Weight& weight : with_loss.weights) names.push_back(weight.name);
-  std::vector<at::Tensor> inputs = {at::randn({kBatch, 16, 32}), at::randint(0, 300, {kBatch, 16})};
+  std::vector<at::Tensor> inputs = {at::randn({kCostBatch, 16, 32}), at::randint(0, 300, {kCostBatch, 16})};
   Lifted lifted =
       lift_weights(differentiate_program(with_loss, names, {inputs[0].narrow(0, 0, 3), inputs[1].narrow(0, 0, 3)}));
   run_pipeline(lifted.program);

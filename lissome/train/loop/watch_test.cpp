@@ -13,7 +13,7 @@ using namespace lissome;
 
 namespace {
 
-TrainStepRecord make_step(int64_t number, double seconds = 0.1, double data = 0.01, double memory = 1e9) {
+TrainStepRecord make_step_record(int64_t number, double seconds = 0.1, double data = 0.01, double memory = 1e9) {
   return {.epoch = 1,
           .step = number,
           .samples = 8,
@@ -24,7 +24,7 @@ TrainStepRecord make_step(int64_t number, double seconds = 0.1, double data = 0.
 }
 
 // Notices of `count` steps.
-std::vector<std::string> run(PerformanceMonitor& monitor, int64_t count, const auto& make) {
+std::vector<std::string> observe_steps(PerformanceMonitor& monitor, int64_t count, const auto& make) {
   std::vector<std::string> notices;
   for (int64_t i = 1; i <= count; ++i) {
     for (std::string& notice : monitor.observe(make(i))) notices.push_back(std::move(notice));
@@ -36,7 +36,7 @@ std::vector<std::string> run(PerformanceMonitor& monitor, int64_t count, const a
 
 TEST_CASE("the monitor knows the mean and deviation of its window") {
   PerformanceMonitor monitor({.window = 4});
-  CHECK(run(monitor, 10, [](int64_t i) { return make_step(i); }).empty());
+  CHECK(observe_steps(monitor, 10, [](int64_t i) { return make_step_record(i); }).empty());
   CHECK(monitor.loss().mean == doctest::Approx(8.5));  // of steps 7 to 10
   CHECK(monitor.loss().deviation == doctest::Approx(1.29099).epsilon(1e-4));
   CHECK(monitor.step_seconds().count == 4);
@@ -47,19 +47,19 @@ TEST_CASE("the monitor knows the mean and deviation of its window") {
 
 TEST_CASE("steps that take 1.2 times the target are reported once, and again after they were fast") {
   PerformanceMonitor monitor({.window = 10, .target_step_seconds = 0.1});
-  CHECK(run(monitor, 50, [](int64_t i) { return make_step(i, 0.119); }).empty());
-  const auto notices = run(monitor, 50, [](int64_t i) { return make_step(i, 0.13); });
+  CHECK(observe_steps(monitor, 50, [](int64_t i) { return make_step_record(i, 0.119); }).empty());
+  const auto notices = observe_steps(monitor, 50, [](int64_t i) { return make_step_record(i, 0.13); });
   REQUIRE(notices.size() == 1);
   CHECK(notices[0].find("takes 130") != std::string::npos);
   CHECK(notices[0].find("target of 100") != std::string::npos);
-  CHECK(run(monitor, 10, [](int64_t i) { return make_step(i, 0.1); }).empty());
-  CHECK(run(monitor, 10, [](int64_t i) { return make_step(i, 0.2); }).size() == 1);
+  CHECK(observe_steps(monitor, 10, [](int64_t i) { return make_step_record(i, 0.1); }).empty());
+  CHECK(observe_steps(monitor, 10, [](int64_t i) { return make_step_record(i, 0.2); }).size() == 1);
 }
 
 TEST_CASE("waiting for data is reported") {
   PerformanceMonitor monitor({.window = 10});
-  CHECK(run(monitor, 30, [](int64_t i) { return make_step(i, 0.1, 0.049); }).empty());
-  const auto notices = run(monitor, 30, [](int64_t i) { return make_step(i, 0.1, 0.08); });
+  CHECK(observe_steps(monitor, 30, [](int64_t i) { return make_step_record(i, 0.1, 0.049); }).empty());
+  const auto notices = observe_steps(monitor, 30, [](int64_t i) { return make_step_record(i, 0.1, 0.08); });
   REQUIRE(notices.size() == 1);
   CHECK(notices[0].find("80.00 %") != std::string::npos);
 }
@@ -67,7 +67,7 @@ TEST_CASE("waiting for data is reported") {
 TEST_CASE("memory that grows from window to window is reported, noise and one jump are not") {
   const auto notice = [](const auto& memory) {
     PerformanceMonitor monitor({.window = 10});
-    return run(monitor, 200, [&](int64_t i) { return make_step(i, 0.1, 0, memory(i)); });
+    return observe_steps(monitor, 200, [&](int64_t i) { return make_step_record(i, 0.1, 0, memory(i)); });
   };
   CHECK(notice([](int64_t i) { return 1e9 + 2e6 * static_cast<double>(i); }).size() == 1);
   CHECK(notice([](int64_t i) { return 1e9 + 1e8 * static_cast<double>(i % 3); }).empty());
@@ -80,7 +80,7 @@ TEST_CASE("a course of steps stays short and keeps its means") {
   double sum = 0;
   const int64_t steps = 10'000;
   for (int64_t i = 1; i <= steps; ++i) {
-    add_step(history, make_step(i));
+    add_step(history, make_step_record(i));
     sum += static_cast<double>(i);
   }
   CHECK(history.points.size() < kMostHistoryPoints);

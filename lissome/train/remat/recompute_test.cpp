@@ -26,10 +26,10 @@ using namespace lissome;
 
 namespace {
 
-constexpr int64_t kBatch = 256;
+constexpr int64_t kLargeBatch = 256;
 
 // Three blocks of batch norm, dropout, products and views of them: all that recomputing could get wrong.
-std::string make_text() {
+std::string make_tower_text() {
   std::string text =
       "dim n in 2..512\n"
       "input %x: f32[n, 64]\n"
@@ -60,8 +60,8 @@ std::string make_text() {
   return text + "%scores: f32[n, 10] = aten::linear(" + x + ", @head)\n" + writes + "return %scores\n";
 }
 
-Program make_model() {
-  Program model = parse_program(make_text());
+Program make_tower_model() {
+  Program model = parse_program(make_tower_text());
   at::manual_seed(3);
   for (Weight& weight : model.weights) weight.tensor.uniform_(-0.3, 0.3);
   for (Weight& weight : model.weights) {
@@ -70,7 +70,7 @@ Program make_model() {
   return attach_loss(model, {}, Dtype::i64, {});
 }
 
-std::vector<at::Tensor> make_inputs(int64_t batch) {
+std::vector<at::Tensor> make_tower_inputs(int64_t batch) {
   at::manual_seed(4);
   return {at::randn({batch, 64}), at::randint(0, 10, {batch})};
 }
@@ -92,24 +92,24 @@ void check_equal(const std::vector<at::Tensor>& left, const std::vector<at::Tens
   for (size_t i = 0; i < left.size(); ++i) CHECK(at::equal(left[i], right[i]));
 }
 
-struct Step {
+struct RecomputedStep {
   Program program;
   std::vector<at::Tensor> weights;
   StepModel model;
 };
 
-Step make_step() {
-  const Program with_loss = make_model();
+RecomputedStep make_tower_step() {
+  const Program with_loss = make_tower_model();
   std::vector<std::string> names;
   for (const Weight& weight : with_loss.weights) {
     if (weight.role == WeightRole::parameter) names.push_back(weight.name);
   }
-  Lifted lifted = lift_weights(differentiate_program(with_loss, names, make_inputs(3)));
+  Lifted lifted = lift_weights(differentiate_program(with_loss, names, make_tower_inputs(3)));
   run_pipeline(lifted.program);
   LowerOptions options;
   options.effort = Effort::fast;
   const Plan plan = lower_program(lifted.program, options);
-  std::vector<at::Tensor> inputs = make_inputs(kBatch);
+  std::vector<at::Tensor> inputs = make_tower_inputs(kLargeBatch);
   inputs.insert(inputs.end(), lifted.weights.begin(), lifted.weights.end());
   std::vector<Sizes> sizes;
   for (const at::Tensor& input : inputs) sizes.push_back(input.sizes().vec());
@@ -137,8 +137,8 @@ RecomputeSet draw_recompute_set(const StepModel& model, std::mt19937& random, do
 }  // namespace
 
 TEST_CASE("whatever is recomputed: outputs, gradients, state and random state keep their bits") {
-  const Step step = make_step();
-  const std::vector<at::Tensor> inputs = make_inputs(kBatch);
+  const RecomputedStep step = make_tower_step();
+  const std::vector<at::Tensor> inputs = make_tower_inputs(kLargeBatch);
   const std::vector<at::Tensor> plain = run_lifted(step.program, inputs, step.weights);
   std::mt19937 random(1);
   size_t longest = 0;
@@ -154,7 +154,7 @@ TEST_CASE("whatever is recomputed: outputs, gradients, state and random state ke
 }
 
 TEST_CASE("random nodes run once, and recomputed values free their memory") {
-  const Step step = make_step();
+  const RecomputedStep step = make_tower_step();
   const RunOrder plain = make_plain_schedule(step.model);
   const int64_t peak = judge_schedule(step.model, plain, 0).peak;
   const FittedSchedule fitted = fit_by_recompute(step.model, plain, peak * 3 / 4);
@@ -168,10 +168,10 @@ TEST_CASE("random nodes run once, and recomputed values free their memory") {
 }
 
 TEST_CASE("a training step inside a budget: the same bits, and less memory, as predicted") {
-  const std::vector<at::Tensor> inputs = make_inputs(kBatch);
+  const std::vector<at::Tensor> inputs = make_tower_inputs(kLargeBatch);
   const auto run = [&](std::optional<StepBudget> budget, StepMemory* measured, StepForecast* predicted) {
-    const Program model = make_model();
-    TrainingStep step(model, make_inputs(3), {.threads = 2, .budget = std::move(budget)});
+    const Program model = make_tower_model();
+    TrainingStep step(model, make_tower_inputs(3), {.threads = 2, .budget = std::move(budget)});
     at::manual_seed(5);
     std::vector<at::Tensor> results = step.run(inputs);
     for (at::Tensor& result : results) result = result.clone();
@@ -182,7 +182,7 @@ TEST_CASE("a training step inside a budget: the same bits, and less memory, as p
     if (predicted != nullptr) *predicted = step.forecast().value();
     return results;
   };
-  const std::vector<Sizes> sizes = {{kBatch, 64}, {kBatch}};
+  const std::vector<Sizes> sizes = {{kLargeBatch, 64}, {kLargeBatch}};
   const std::vector<at::Tensor> plain = run(std::nullopt, nullptr, nullptr);
   StepMemory measured;
   StepForecast all, predicted;
@@ -200,9 +200,10 @@ TEST_CASE("a training step inside a budget: the same bits, and less memory, as p
 }
 
 TEST_CASE("a budget below the least says what the least is") {
-  const StepBudget budget{.memory = 1000, .sizes = {{kBatch, 64}, {kBatch}}};
-  const Program model = make_model();
-  EXPECT_ERROR(over_budget, TrainingStep(model, make_inputs(3), {.threads = 2, .budget = budget}), "at the least");
+  const StepBudget budget{.memory = 1000, .sizes = {{kLargeBatch, 64}, {kLargeBatch}}};
+  const Program model = make_tower_model();
+  EXPECT_ERROR(over_budget, TrainingStep(model, make_tower_inputs(3), {.threads = 2, .budget = budget}),
+               "at the least");
 }
 
 TEST_CASE("words of --recompute") {

@@ -13,7 +13,7 @@ constexpr int kStages = 6;
 constexpr int64_t kInner = 300, kOuter = 100;
 
 // By stage an inner value and one that leaves it, then gradients from the last stage to the first.
-StepModel make_layers() {
+StepModel make_stages() {
   StepModel model;
   const auto add = [&](std::vector<int> reads, int64_t bytes, bool forward) {
     const auto value = static_cast<int>(model.producer.size());
@@ -38,7 +38,7 @@ int64_t find_peak(const StepModel& model, const RunOrder& schedule) {
 }  // namespace
 
 TEST_CASE("values inside of stages are recomputed, and what leaves a group of stages is kept") {
-  const StepModel model = make_layers();
+  const StepModel model = make_stages();
   const RunOrder plain = make_plain_schedule(model);
   const std::vector<RecomputeSet> listed = list_stage_recompute(model);
   REQUIRE(listed.size() == 10);
@@ -57,7 +57,7 @@ TEST_CASE("values inside of stages are recomputed, and what leaves a group of st
 }
 
 TEST_CASE("a node that nearly fills the limit by itself may not run again") {
-  const StepModel model = make_layers();
+  const StepModel model = make_stages();
   const auto count_repeatable = [](const StepModel& some) {
     return std::count_if(some.nodes.begin(), some.nodes.end(), [](const StepNode& node) { return node.repeatable; });
   };

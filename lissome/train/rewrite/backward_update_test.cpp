@@ -15,8 +15,8 @@ using namespace lissome;
 
 namespace {
 
-constexpr int64_t kSamples = 48, kWidth = 256;
-constexpr int64_t kMatrix = kWidth * kWidth * 4;  // bytes
+constexpr int64_t kUpdateSamples = 48, kWidth = 256;
+constexpr int64_t kUpdatedMatrix = kWidth * kWidth * 4;  // bytes
 
 // Five products of the same size, of which two share a weight; the norm's weight is read by nothing but its own
 // gradient.
@@ -54,7 +54,7 @@ Program make_deep() {
   return program;
 }
 
-Dataset make_data() { return make_waves(kSamples, kWidth); }
+Dataset make_update_data() { return make_waves(kUpdateSamples, kWidth); }
 
 TrainOptions make_deep_options(bool in_backward) {
   TrainOptions options;
@@ -64,7 +64,7 @@ TrainOptions make_deep_options(bool in_backward) {
   return options;
 }
 
-Trained train_deep(const TrainOptions& options) { return train(make_deep(), make_data(), nullptr, options); }
+Trained train_deep(const TrainOptions& options) { return train(make_deep(), make_update_data(), nullptr, options); }
 
 void check_same_weights(const Trained& left, const Trained& right) {
   REQUIRE(left.program.weights.size() == right.program.weights.size());
@@ -89,7 +89,7 @@ TEST_CASE("updates in the backward pass give the same bits, and gradients take n
     CHECK(seen.record.history.points.back().gradient_norm ==
           doctest::Approx(wanted.record.history.points.back().gradient_norm).epsilon(1e-9));
     // Of four matrices of gradients, one or two exist at a time.
-    CHECK(seen.record.peak_memory <= wanted.record.peak_memory - 2 * kMatrix);
+    CHECK(seen.record.peak_memory <= wanted.record.peak_memory - 2 * kUpdatedMatrix);
   }
 }
 
@@ -116,19 +116,20 @@ TEST_CASE("a budget counts the gradients that are there at once, and what it tel
   TrainOptions behind = make_deep_options(false), inside = make_deep_options(true);
   behind.memory = inside.memory = int64_t{256} << 20;
   behind.recompute = inside.recompute = RecomputeToFit{};
-  const BudgetTrial kept = try_budget(make_deep(), make_data(), behind),
-                    given = try_budget(make_deep(), make_data(), inside);
-  CHECK(kept.fixed.gradients > 4 * kMatrix);
+  const BudgetTrial kept = try_budget(make_deep(), make_update_data(), behind),
+                    given = try_budget(make_deep(), make_update_data(), inside);
+  CHECK(kept.fixed.gradients > 4 * kUpdatedMatrix);
   CHECK(given.fixed.gradients == 0);
-  CHECK(given.beside() + given.predicted.chosen.total() <= kept.beside() + kept.predicted.chosen.total() - 2 * kMatrix);
+  CHECK(given.beside() + given.predicted.chosen.total() <=
+        kept.beside() + kept.predicted.chosen.total() - 2 * kUpdatedMatrix);
   CHECK(given.measured.arena == given.predicted.chosen.arena);
   CHECK(static_cast<double>(given.measured.total()) ==
         doctest::Approx(static_cast<double>(given.predicted.chosen.total())).epsilon(0.01));
   // A bound that a step which keeps its gradients cannot meet.
   inside.memory = given.beside() + given.predicted.chosen.total();
   behind.memory = inside.memory;
-  EXPECT_ERROR(over_budget, try_budget(make_deep(), make_data(), behind), "take");
-  const BudgetTrial fitted = try_budget(make_deep(), make_data(), inside);
+  EXPECT_ERROR(over_budget, try_budget(make_deep(), make_update_data(), behind), "take");
+  const BudgetTrial fitted = try_budget(make_deep(), make_update_data(), inside);
   CHECK(fitted.beside() + fitted.measured.arena <= inside.memory);
 }
 
@@ -182,6 +183,6 @@ TEST_CASE("updates in the backward pass refuse what needs all gradients at once"
 
 TEST_CASE("a batch that does not fit is not cut into parts where weights are updated in the backward pass") {
   TrainOptions options = make_deep_options(true);
-  options.memory = 4 * kMatrix * 3 + kMatrix;  // weights and states; next to nothing for the step
+  options.memory = 4 * kUpdatedMatrix * 3 + kUpdatedMatrix;  // weights and states; next to nothing for the step
   EXPECT_ERROR(over_budget, train_deep(options), "does not fit into memory");
 }

@@ -15,7 +15,7 @@ using namespace lissome;
 namespace {
 
 // Two dropouts, the forward and a backward product of each.
-Program make_program() {
+Program make_dropouts() {
   return parse_program(
       "dim n in 1..64\n"
       "input %x: f32[n, 50]\n"
@@ -32,7 +32,7 @@ Program make_program() {
       "return %z, %d\n");
 }
 
-std::vector<at::Tensor> run(Session& session, const at::Tensor& x, const at::Tensor& g, int64_t seed) {
+std::vector<at::Tensor> run_dropouts(Session& session, const at::Tensor& x, const at::Tensor& g, int64_t seed) {
   std::vector<at::Tensor> tensors;
   for (const c10::IValue& value : run_session(session, {x, g, at::full({}, seed, at::kLong)}))
     tensors.push_back(value.toTensor());
@@ -42,7 +42,7 @@ std::vector<at::Tensor> run(Session& session, const at::Tensor& x, const at::Ten
 }  // namespace
 
 TEST_CASE("masks become counted dropout, the same in both directions, in kernels and in ATen") {
-  Program program = make_program();
+  Program program = make_dropouts();
   REQUIRE(count_dropout(program) > 0);
   verify_program(program, Stage::imported);
   for (const Node& node : program.nodes) CHECK_FALSE(find_effects(program, node).random);
@@ -50,7 +50,7 @@ TEST_CASE("masks become counted dropout, the same in both directions, in kernels
   options.effort = Effort::fast;
   Session session(std::make_shared<Plan>(lower_program(program, options)));
   const at::Tensor ones = at::ones({40, 50});
-  const auto first = run(session, ones, ones, 7);
+  const auto first = run_dropouts(session, ones, ones, 7);
   // The gradient went through what the value went through.
   CHECK(at::equal(first[0], first[1]));
   const double kept = first[0].ne(0).sum().item().toDouble() / 2000;
@@ -58,8 +58,8 @@ TEST_CASE("masks become counted dropout, the same in both directions, in kernels
   CHECK(at::allclose(first[0].masked_select(first[0].ne(0)), at::full({1}, 1 / 0.375)));
   const auto interpreted = interpret(program, {ones, ones, at::full({}, 7, at::kLong)});
   CHECK(at::equal(first[0], interpreted[0].toTensor()));
-  CHECK(at::equal(first[0], run(session, ones, ones, 7)[0]));
-  CHECK_FALSE(at::equal(first[0], run(session, ones, ones, 8)[0]));
+  CHECK(at::equal(first[0], run_dropouts(session, ones, ones, 7)[0]));
+  CHECK_FALSE(at::equal(first[0], run_dropouts(session, ones, ones, 8)[0]));
 }
 
 TEST_CASE("a mask that leaves, or is added, stays as it was drawn") {

@@ -1,5 +1,6 @@
 // Masks that moved before the gradient of max pooling: the same bits, from windows that overlap and from ties and NaN.
 #include "lissome/train/rewrite/mask_before_pool.h"
+#include "tests/program_helpers.h"
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/equal.h>
@@ -30,12 +31,6 @@ Program make_program(const std::string& masked, const std::string& returned) {
                        "\n");
 }
 
-std::vector<at::Tensor> run(const Program& program, const at::Tensor& x, const at::Tensor& dy) {
-  std::vector<at::Tensor> tensors;
-  for (const c10::IValue& output : interpret(program, {x, dy})) tensors.push_back(output.toTensor());
-  return tensors;
-}
-
 }  // namespace
 
 TEST_CASE("a mask goes before the gradient of max pooling and asks what was pooled") {
@@ -51,7 +46,7 @@ TEST_CASE("a mask goes before the gradient of max pooling and asks what was pool
   CHECK(after.nodes[2].is("aten::threshold_backward"));
   CHECK(after.nodes[2].argument("self") == Argument(after.nodes[1].results[0]));
   CHECK(after.nodes[3].is("aten::max_pool2d_with_indices_backward"));
-  const std::vector<at::Tensor> wanted = run(before, x, dy), seen = run(after, x, dy);
+  const std::vector<at::Tensor> wanted = interpret_tensors(before, {x, dy}), seen = interpret_tensors(after, {x, dy});
   REQUIRE(seen.size() == wanted.size());
   for (size_t i = 0; i < seen.size(); ++i) CHECK(at::equal(seen[i].nan_to_num(7), wanted[i].nan_to_num(7)));
 }

@@ -40,7 +40,7 @@ int64_t count_copies(const Plan& plan) {
                        [](const PlanStep& step) { return step.kernel == "copy"; });
 }
 
-Array run(const Plan& plan, const at::Tensor& x, const at::Tensor& w) {
+Array run_plan(const Plan& plan, const at::Tensor& x, const at::Tensor& w) {
   std::vector<TensorView> views;
   for (const at::Tensor& tensor : {x, w})
     views.push_back({Dtype::f32, tensor.sizes().vec(), tensor.strides().vec(), tensor.data_ptr()});
@@ -61,7 +61,7 @@ TEST_CASE("a copy of an input is made for each of its readers, and the bits stay
   const std::vector<Sizes> sizes = {x.sizes().vec(), w.sizes().vec()};
   const int64_t saved = find_footprint(before, sizes, 2).arena_bytes - find_footprint(after, sizes, 2).arena_bytes;
   CHECK(saved == x.numel() * 4);
-  const Array wanted = run(before, x, w), seen = run(after, x, w);
+  const Array wanted = run_plan(before, x, w), seen = run_plan(after, x, w);
   REQUIRE(seen.sizes == wanted.sizes);
   CHECK(std::memcmp(seen.storage.get(), wanted.storage.get(), static_cast<size_t>(w.numel()) * 4) == 0);
 }

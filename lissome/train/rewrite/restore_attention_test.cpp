@@ -11,6 +11,7 @@
 #include "lissome/differentiate.h"
 #include "lissome/train/step/precision.h"
 #include "lissome/train/step/training_step.h"
+#include "tests/program_helpers.h"
 
 using namespace lissome;
 
@@ -37,10 +38,6 @@ Program make_attention(const std::string& before_softmax, const std::string& aft
   return program;
 }
 
-int64_t count(const Program& program, std::string_view op) {
-  return std::count_if(program.nodes.begin(), program.nodes.end(), [&](const Node& node) { return node.is(op); });
-}
-
 constexpr const char* kScaled = "%d: f32[n, 2, 40, 40] = aten::div.Tensor(%s, 4.0)\n";
 
 }  // namespace
@@ -49,8 +46,8 @@ TEST_CASE("attention that is written out keeps no scores, and its gradients are 
   const Program program = make_attention(kScaled);
   const std::vector<at::Tensor> inputs = {at::randn({3, 2, 40, 16})};
   TrainingStep step(program, {at::randn({2, 2, 40, 16})});
-  CHECK(count(step.program(), "aten::_scaled_dot_product_flash_attention_for_cpu") == 1);
-  CHECK(count(step.program(), "aten::softmax.int") + count(step.program(), "aten::_softmax") == 0);
+  CHECK(count_ops(step.program(), "aten::_scaled_dot_product_flash_attention_for_cpu") == 1);
+  CHECK(count_ops(step.program(), "aten::softmax.int") + count_ops(step.program(), "aten::_softmax") == 0);
   const at::Tensor loss = step.run(inputs).at(0).clone();
   const Program plain = differentiate_program(program, {"w", "u"}, inputs);
   const std::vector<c10::IValue> wanted = interpret(plain, {inputs[0]});
@@ -61,7 +58,7 @@ TEST_CASE("attention that is written out keeps no scores, and its gradients are 
 TEST_CASE("under autocast too") {
   const Program cast = apply_autocast(make_attention(kScaled), Dtype::bf16);
   const TrainingStep step(cast, {at::randn({2, 2, 40, 16})});
-  CHECK(count(step.program(), "aten::_scaled_dot_product_flash_attention_for_cpu") == 1);
+  CHECK(count_ops(step.program(), "aten::_scaled_dot_product_flash_attention_for_cpu") == 1);
 }
 
 TEST_CASE("where dropout stands between, and where there is no attention, the program stays") {

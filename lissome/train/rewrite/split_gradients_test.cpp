@@ -8,12 +8,13 @@
 
 #include "lissome/differentiate.h"
 #include "lissome/train/step/training_step.h"
+#include "tests/program_helpers.h"
 
 using namespace lissome;
 
 namespace {
 
-constexpr const char* kText = R"(
+constexpr const char* kConvolutions = R"(
   dim n in 2..8
   input %x: f32[n, 3, 12, 12]
   parameter @first: f32[8, 3, 3, 3]
@@ -27,23 +28,18 @@ constexpr const char* kText = R"(
   return %loss
 )";
 
-Program make_program() {
+Program make_convolutions() {
   at::manual_seed(2);
   return parse_program(
-      kText, {{"first", at::randn({8, 3, 3, 3})}, {"second", at::randn({6, 8, 3, 3})}, {"bias", at::randn({6})}});
-}
-
-std::vector<at::Tensor> run(const Program& program, const at::Tensor& x) {
-  std::vector<at::Tensor> tensors;
-  for (const c10::IValue& output : interpret(program, {x})) tensors.push_back(output.toTensor());
-  return tensors;
+      kConvolutions,
+      {{"first", at::randn({8, 3, 3, 3})}, {"second", at::randn({6, 8, 3, 3})}, {"bias", at::randn({6})}});
 }
 
 }  // namespace
 
 TEST_CASE("gradients of the weight come first, that of the data after it, bit by bit what they were") {
   const at::Tensor x = at::randn({4, 3, 12, 12});
-  const Program whole = differentiate_program(make_program(), {"first", "second", "bias"}, {x});
+  const Program whole = differentiate_program(make_convolutions(), {"first", "second", "bias"}, {x});
   Program split = whole;
   // The first convolution's data needs no gradient: there is one to split.
   CHECK(split_gradients(split) == 1);
@@ -56,7 +52,7 @@ TEST_CASE("gradients of the weight come first, that of the data after it, bit by
     for (const Argument& item : node.argument("output_mask").list()) masks.back().push_back(*item.get<bool>());
   }
   CHECK(masks == std::vector<std::vector<bool>>{{false, true, true}, {true, false, false}, {false, true, false}});
-  const std::vector<at::Tensor> wanted = run(whole, x), seen = run(split, x);
+  const std::vector<at::Tensor> wanted = interpret_tensors(whole, {x}), seen = interpret_tensors(split, {x});
   REQUIRE(seen.size() == wanted.size());
   for (size_t i = 0; i < seen.size(); ++i) CHECK(at::equal(seen[i], wanted[i]));
 }

@@ -8,13 +8,14 @@
 #include <algorithm>
 
 #include "lissome/differentiate.h"
+#include "tests/program_helpers.h"
 
 using namespace lissome;
 
 namespace {
 
 // Two branches of 16 and 20 channels under one convolution; TAIL makes %z of %y and what else it likes.
-std::string make_text(const std::string& channels, const std::string& tail) {
+std::string make_joined_text(const std::string& channels, const std::string& tail) {
   std::string text = R"(
   dim n in 2..8
   input %x: f32[n, 3, 12, 10]
@@ -45,22 +46,11 @@ constexpr const char* kPlainTail = "  %z: f32[n, 6, 6, 5] = aten::relu(%y)";
 Program differentiate(int64_t channels, const std::string& tail, const at::Tensor& x) {
   at::manual_seed(2);
   const Program forward =
-      parse_program(make_text(std::to_string(channels), tail), {{"left", at::randn({16, 3, 3, 3})},
-                                                                {"right", at::randn({channels, 3, 3, 3})},
-                                                                {"joint", at::randn({6, 16 + channels, 3, 3})},
-                                                                {"bias", at::randn({6})}});
+      parse_program(make_joined_text(std::to_string(channels), tail), {{"left", at::randn({16, 3, 3, 3})},
+                                                                       {"right", at::randn({channels, 3, 3, 3})},
+                                                                       {"joint", at::randn({6, 16 + channels, 3, 3})},
+                                                                       {"bias", at::randn({6})}});
   return differentiate_program(forward, {"left", "right", "joint", "bias"}, {x});
-}
-
-std::vector<at::Tensor> run(const Program& program, const at::Tensor& x) {
-  std::vector<at::Tensor> tensors;
-  for (const c10::IValue& output : interpret(program, {x})) tensors.push_back(output.toTensor());
-  return tensors;
-}
-
-int count(const Program& program, std::string_view op) {
-  return static_cast<int>(
-      std::count_if(program.nodes.begin(), program.nodes.end(), [&](const Node& node) { return node.is(op); }));
 }
 
 }  // namespace
@@ -71,8 +61,8 @@ TEST_CASE("a convolution of joined inputs runs part by part, and so do its gradi
   Program split = whole;
   CHECK(split_joined(split) == 1);
   CHECK(split_joined(split) == 0);
-  CHECK(count(split, "lissome::conv_act") == 1);
-  CHECK(count(split, "aten::convolution") == count(whole, "aten::convolution"));
+  CHECK(count_ops(split, "lissome::conv_act") == 1);
+  CHECK(count_ops(split, "aten::convolution") == count_ops(whole, "aten::convolution"));
   // Those of the weight first; the branch without an activation reads its gradient first.
   std::vector<int64_t> channels;
   for (const Node& node : split.nodes) {
@@ -83,12 +73,12 @@ TEST_CASE("a convolution of joined inputs runs part by part, and so do its gradi
   }
   CHECK(channels == std::vector<int64_t>{-16, -20, 16, 20});
   // What is joined now is the weight's gradient.
-  CHECK(count(split, "aten::cat") == 1);
+  CHECK(count_ops(split, "aten::cat") == 1);
   for (const Node& node : split.nodes) {
     if (node.is("aten::cat")) CHECK(split.value(node.result()).type.sizes[0] == Dimension(6));
     if (node.is("aten::slice.Tensor")) CHECK(split.value(node.result()).type.sizes[0] == Dimension(6));
   }
-  const std::vector<at::Tensor> wanted = run(whole, x), seen = run(split, x);
+  const std::vector<at::Tensor> wanted = interpret_tensors(whole, {x}), seen = interpret_tensors(split, {x});
   REQUIRE(seen.size() == wanted.size());
   for (size_t i = 0; i < seen.size(); ++i) {
     const double difference = seen[i].sub(wanted[i]).abs().max().item().toDouble();

@@ -16,6 +16,7 @@
 #include "lissome/train/rewrite/lift_weights.h"
 #include "lissome/train/step/loss.h"
 #include "lissome/train/step/training_step.h"
+#include "tests/program_helpers.h"
 
 using namespace lissome;
 
@@ -84,18 +85,6 @@ Step make_step(Program model, int64_t length = kLength) {
   return {lifted.program, inputs, std::move(plan)};
 }
 
-int count_nodes(const Program& program, std::string_view op) {
-  return static_cast<int>(
-      std::count_if(program.nodes.begin(), program.nodes.end(), [&](const Node& node) { return node.is(op); }));
-}
-
-std::vector<at::Tensor> run(const Program& program, const std::vector<at::Tensor>& inputs) {
-  std::vector<at::Tensor> tensors;
-  for (const c10::IValue& output : interpret(program, {inputs.begin(), inputs.end()}))
-    tensors.push_back(output.toTensor());
-  return tensors;
-}
-
 struct Trained {
   std::vector<at::Tensor> results;  // loss and gradients
   StepForecast predicted;
@@ -117,11 +106,11 @@ Trained train(const StepBudget& budget, int64_t batch) {
 
 TEST_CASE("scores in blocks mean what they meant whole") {
   Step step = make_step(make_trained());
-  const std::vector<at::Tensor> whole = run(step.program, step.inputs);
+  const std::vector<at::Tensor> whole = interpret_tensors(step.program, step.inputs);
   CHECK(split_scores(step.program, step.plan, {{"n", kBatch}}) == 4);
-  CHECK(count_nodes(step.program, "aten::log_softmax.int") == 4);
-  CHECK(count_nodes(step.program, "lissome::add_products") == 3);
-  const std::vector<at::Tensor> parts = run(step.program, step.inputs);
+  CHECK(count_ops(step.program, "aten::log_softmax.int") == 4);
+  CHECK(count_ops(step.program, "lissome::add_products") == 3);
+  const std::vector<at::Tensor> parts = interpret_tensors(step.program, step.inputs);
   REQUIRE(parts.size() == whole.size());
   for (size_t i = 0; i < parts.size(); ++i) CHECK(at::allclose(parts[i], whole[i], 1e-5, 1e-7));
   CHECK(split_scores(step.program, step.plan, {{"n", kBatch}}) == 0);

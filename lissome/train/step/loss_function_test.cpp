@@ -16,7 +16,7 @@ using namespace lissome;
 
 namespace {
 
-Program make_model() {
+Program make_two_outputs() {
   return parse_program(
       "dim n in 1..64\n"
       "input %x: f32[n, 3]\n"
@@ -35,7 +35,8 @@ at::Tensor measure_loss(const std::vector<at::Tensor>& outputs, const at::Tensor
 }  // namespace
 
 TEST_CASE("the program computes what the function computes, at other batches too") {
-  const Program with_loss = attach_loss_function(make_model(), measure_loss, {at::randn({3, 3}), at::randn({3, 2})});
+  const Program with_loss =
+      attach_loss_function(make_two_outputs(), measure_loss, {at::randn({3, 3}), at::randn({3, 2})});
   CHECK(with_loss.inputs.back().name == "labels");
   CHECK(with_loss.outputs.size() == 3);
   for (const int64_t batch : {3, 5}) {
@@ -51,9 +52,9 @@ TEST_CASE("its gradients are those of the ready loss where it says the same") {
     return at::mse_loss(outputs[0], labels);
   };
   const std::vector<at::Tensor> examples = {at::randn({3, 3}), at::randn({3, 2})};
-  const Program own = attach_loss_function(make_model(), function, examples);
+  const Program own = attach_loss_function(make_two_outputs(), function, examples);
   const Program ready =
-      attach_loss(make_model(), {.kind = LossKind::mse, .output = "", .class_weights = {}}, Dtype::f32, {2});
+      attach_loss(make_two_outputs(), {.kind = LossKind::mse, .output = "", .class_weights = {}}, Dtype::f32, {2});
   TrainingStep first(own, examples), second(ready, examples);
   const std::vector<at::Tensor> batch = {at::randn({6, 3}), at::randn({6, 2})};
   CHECK(at::equal(first.run(batch)[0], second.run(batch)[0]));
@@ -62,5 +63,5 @@ TEST_CASE("its gradients are those of the ready loss where it says the same") {
 
 TEST_CASE("a loss is a scalar") {
   const LossFunction no_scalar = [](const std::vector<at::Tensor>& outputs, const at::Tensor&) { return outputs[0]; };
-  EXPECT_ERROR(invalid_input, attach_loss_function(make_model(), no_scalar, {at::randn({3, 3})}), "scalar");
+  EXPECT_ERROR(invalid_input, attach_loss_function(make_two_outputs(), no_scalar, {at::randn({3, 3})}), "scalar");
 }

@@ -17,6 +17,7 @@
 #include "lissome/pass.h"
 #include "lissome/train/optim/loss_scaler.h"
 #include "tests/expect_error.h"
+#include "tests/program_helpers.h"
 
 using namespace lissome;
 
@@ -101,11 +102,6 @@ Program check_steps(const Program& program, Dtype dtype, const std::vector<Tenso
     }
   }
   return joined;
-}
-
-int count(const Program& program, std::string_view op) {
-  return static_cast<int>(
-      std::count_if(program.nodes.begin(), program.nodes.end(), [&](const Node& node) { return node.is(op); }));
 }
 
 int count_casts(const Program& program, std::string_view weight) {
@@ -219,7 +215,7 @@ TEST_CASE("attention with layer norm, dropout and a tied table, whose cast and g
   const auto batch = [](int64_t size) { return Tensors{at::randint(0, 11, {size, 7}, at::kLong)}; };
   const Program joined = check_steps(program, Dtype::bf16, {batch(3), batch(5)});
   for (const char* weight : {"table", "w"}) CHECK(count_casts(joined, weight) == 1);
-  CHECK(count(joined, "aten::_scaled_dot_product_flash_attention_for_cpu") == 1);
+  CHECK(count_ops(joined, "aten::_scaled_dot_product_flash_attention_for_cpu") == 1);
 }
 
 TEST_CASE("an exported region that switches autocast off stays f32") {
@@ -256,10 +252,10 @@ TEST_CASE("there and back again in one cast's steps is left out by the passes") 
   const Tensors inputs = {at::randn({5, 4})};
   Program joined = differentiate_program(apply_autocast(program, Dtype::bf16), {"w"}, inputs);
   const Tensors expected = run(joined, inputs);
-  const int before = count(joined, "aten::_to_copy");
+  const int before = count_ops(joined, "aten::_to_copy");
   run_pipeline(joined);
-  CHECK(count(joined, "aten::_to_copy") == 0);
-  CHECK(count(joined, "aten::to.dtype") <= before);
+  CHECK(count_ops(joined, "aten::_to_copy") == 0);
+  CHECK(count_ops(joined, "aten::to.dtype") <= before);
   const Tensors seen = run(joined, inputs);
   for (size_t i = 0; i < seen.size(); ++i)
     CHECK(seen[i].sub(expected[i]).abs().max().item().toDouble() <= 1e-2 * expected[i].abs().max().item().toDouble());

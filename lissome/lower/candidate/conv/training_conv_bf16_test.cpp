@@ -12,14 +12,14 @@ using namespace lissome;
 
 namespace {
 
-at::Tensor draw(std::vector<int64_t> sizes, double scale = 1) {
+at::Tensor draw_values(std::vector<int64_t> sizes, double scale = 1) {
   return at::randn(sizes).mul(scale).to(at::kBFloat16).to(at::kFloat);
 }
 
 // A residual block, its gradient, and weights whose gradients are read as autocast reads them. The gradient of ReLU is
 // masked by the input, whose signs no rounding changes: of the block's output some elements would fall on either side
 // of zero by rounding, and each would count more than all the rounding that is judged here.
-constexpr const char* kBlock = R"(
+constexpr const char* kBlockBf16 = R"(
     dim n in 2..64
     input %images: f32[n, 3, 9, 8]
     input %first32: f32[32, 3, 1, 1]
@@ -54,10 +54,11 @@ constexpr const char* kBlock = R"(
 
 TEST_CASE("a residual block in bf16 and its gradient stay with us, as near to f32 as PyTorch's own, on every level") {
   for (const int64_t batch : {2, 5}) {
-    check_beside_f32(kBlock, {draw({batch, 3, 9, 8}), draw({32, 3, 1, 1}), draw({32, 32, 3, 3}, 0.1), at::randn({32}),
-                              at::randn({32}), at::randn({32}), at::rand({32})});
+    check_beside_f32(kBlockBf16,
+                     {draw_values({batch, 3, 9, 8}), draw_values({32, 3, 1, 1}), draw_values({32, 32, 3, 3}, 0.1),
+                      at::randn({32}), at::randn({32}), at::randn({32}), at::rand({32})});
   }
-  const auto plan = lower_natively(parse_as(kBlock, "bf16"));
+  const auto plan = lower_natively(parse_as(kBlockBf16, "bf16"));
   int casts = 0, maps = 0;
   for (const PlanStep& step : plan->steps)
     casts += step.kernel == "elementwise", maps += step.kernel == "channel_affine";
@@ -90,8 +91,8 @@ TEST_CASE("strided, transposed and flat bf16 convolutions and their gradients st
       aten::convolution_backward(%yt, %x, %wt, [7], [2, 2], [0, 0], [1, 1], true, [0, 0], 1, [true, true, true])
     return %y, %dx, %dw, %db, %dx1, %dw1, %yt, %dxt, %dwt, %dbt
   )",
-                   {draw({2, 12, 13, 11}), draw({18, 12, 3, 3}, 0.1), draw({8, 12, 1, 1}), draw({12, 7, 2, 2}, 0.3),
-                    draw({18}), draw({7})});
+                   {draw_values({2, 12, 13, 11}), draw_values({18, 12, 3, 3}, 0.1), draw_values({8, 12, 1, 1}),
+                    draw_values({12, 7, 2, 2}, 0.3), draw_values({18}), draw_values({7})});
   check_beside_f32(R"(
     input %x32: f32[3, 12, 30]
     input %w32: f32[9, 12, 5]
@@ -102,7 +103,7 @@ TEST_CASE("strided, transposed and flat bf16 convolutions and their gradients st
       aten::convolution_backward(%y, %x, %w, [9], [2], [2], [1], false, [0], 1, [true, true, true])
     return %y, %dx, %dw, %db
   )",
-                   {draw({3, 12, 30}), draw({9, 12, 5}, 0.2)});
+                   {draw_values({3, 12, 30}), draw_values({9, 12, 5}, 0.2)});
   check_beside_f32(R"(
     input %x32: f32[2, 12, 13, 11]
     input %w32: f32[18, 4, 3, 3]
@@ -113,11 +114,12 @@ TEST_CASE("strided, transposed and flat bf16 convolutions and their gradients st
       aten::convolution_backward(%y, %x, %w, [18], [2, 2], [1, 1], [2, 2], false, [0, 0], 3, [true, true, true])
     return %y, %dx, %dw, %db
   )",
-                   {draw({2, 12, 13, 11}), draw({18, 4, 3, 3}, 0.2)});
+                   {draw_values({2, 12, 13, 11}), draw_values({18, 4, 3, 3}, 0.2)});
 }
 
 TEST_CASE("bf16 convolutions of computed weights take what is added and bent behind their sums") {
-  check_beside_f32(R"(
+  check_beside_f32(
+      R"(
     input %x32: f32[2, 32, 9, 8]
     input %w32: f32[24, 32, 3, 3]
     input %bias32: f32[24]
@@ -129,7 +131,7 @@ TEST_CASE("bf16 convolutions of computed weights take what is added and bent beh
     %y: DTYPE[2, 24, 9, 8] = lissome::conv_act(%x, %w, %bias, [1, 1], [1, 1], [1, 1], false, [0, 0], 1, "sigmoid", %sum)
     return %y
 )",
-                   {draw({2, 32, 9, 8}), draw({24, 32, 3, 3}, 0.1), draw({24}), draw({2, 24, 9, 8})});
+      {draw_values({2, 32, 9, 8}), draw_values({24, 32, 3, 3}, 0.1), draw_values({24}), draw_values({2, 24, 9, 8})});
 }
 
 TEST_CASE("a max pool in bf16, joined images and a loss over channels stay with us") {
@@ -167,5 +169,6 @@ TEST_CASE("a max pool in bf16, joined images and a loss over channels stay with 
       aten::convolution_backward(%dc, %x, %w, [0], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [false, true, false])
     return %l, %loss, %dh, %dc, %dw
   )",
-      {draw({3, 3, 17, 16}), draw({16, 3, 3, 3}, 0.2), draw({5, 32, 1, 1}, 0.2), at::randint(5, {3, 9, 8})});
+      {draw_values({3, 3, 17, 16}), draw_values({16, 3, 3, 3}, 0.2), draw_values({5, 32, 1, 1}, 0.2),
+       at::randint(5, {3, 9, 8})});
 }

@@ -14,10 +14,10 @@ using namespace lissome;
 
 namespace {
 
-using Weights = std::vector<std::pair<std::string, at::Tensor>>;
+using NamedWeights = std::vector<std::pair<std::string, at::Tensor>>;
 
 // A transformer's block; %m is an added mask.
-constexpr const char* kBlock = R"(
+constexpr const char* kTransformerBlock = R"(
     input %x: f32[batch, 37, 48]
     input %m: DTYPE[37, 37]
     parameter @qkv.weight: DTYPE[144, 48]
@@ -88,15 +88,16 @@ constexpr const char* kImages = R"(
     return %11, %apart
 )";
 
-Program make_block(const Weights& weights, const std::string& dtype, at::ScalarType type, const char* text = kBlock) {
-  Weights own;
+Program make_transformer_block(const NamedWeights& weights, const std::string& dtype, at::ScalarType type,
+                               const char* text = kTransformerBlock) {
+  NamedWeights own;
   for (const auto& [name, tensor] : weights) own.emplace_back(name, tensor.to(type));
   return parse_program(std::regex_replace(std::string(text), std::regex("DTYPE"), dtype), own);
 }
 
 // The first input is f32 of these sizes, at several batches, the second bf16.
-void check_levels(const Program& program, const Program& exact, std::vector<int64_t> x_sizes,
-                  const std::vector<int64_t>& mask_sizes, const std::vector<ForcedKernel>& forced = {}) {
+void check_all_levels(const Program& program, const Program& exact, std::vector<int64_t> x_sizes,
+                      const std::vector<int64_t>& mask_sizes, const std::vector<ForcedKernel>& forced = {}) {
   LowerOptions options;
   options.effort = Effort::fast;
   options.forced = forced;
@@ -137,27 +138,32 @@ void check_levels(const Program& program, const Program& exact, std::vector<int6
   mask_features("amx");
 }
 
-at::Tensor draw(std::vector<int64_t> sizes, double scale) { return at::randn(sizes).mul(scale).to(at::kBFloat16); }
+at::Tensor draw_rounded(std::vector<int64_t> sizes, double scale) {
+  return at::randn(sizes).mul(scale).to(at::kBFloat16);
+}
 
 }  // namespace
 
 TEST_CASE("a bf16 block needs no libtorch, and is as near to f32 as PyTorch's own, on every level") {
-  const Weights weights = {{"qkv.weight", draw({144, 48}, 0.2)}, {"qkv.bias", draw({144}, 0.2)},
-                           {"up.weight", draw({100, 48}, 0.2)},  {"down.weight", draw({48, 100}, 0.2)},
-                           {"down.bias", draw({48}, 0.2)},       {"norm.weight", draw({48}, 1)},
-                           {"norm.bias", draw({48}, 0.2)}};
-  const Program program = make_block(weights, "bf16", at::kBFloat16), exact = make_block(weights, "f32", at::kFloat);
-  check_levels(program, exact, {1, 37, 48}, {37, 37});
+  const NamedWeights weights = {
+      {"qkv.weight", draw_rounded({144, 48}, 0.2)}, {"qkv.bias", draw_rounded({144}, 0.2)},
+      {"up.weight", draw_rounded({100, 48}, 0.2)},  {"down.weight", draw_rounded({48, 100}, 0.2)},
+      {"down.bias", draw_rounded({48}, 0.2)},       {"norm.weight", draw_rounded({48}, 1)},
+      {"norm.bias", draw_rounded({48}, 0.2)}};
+  const Program program = make_transformer_block(weights, "bf16", at::kBFloat16),
+                exact = make_transformer_block(weights, "f32", at::kFloat);
+  check_all_levels(program, exact, {1, 37, 48}, {37, 37});
 }
 
 TEST_CASE("bf16 convolutions need no libtorch, and are as near to f32 as PyTorch's own, on every level") {
-  const Weights weights = {{"stem.weight", draw({32, 3, 5, 5}, 0.2)},   {"stem.bias", draw({32}, 0.2)},
-                           {"half.weight", draw({40, 32, 3, 3}, 0.1)},  {"same.weight", draw({40, 40, 3, 3}, 0.1)},
-                           {"group.weight", draw({40, 10, 1, 3}, 0.2)}, {"each.weight", draw({40, 1, 3, 3}, 0.2)},
-                           {"up.weight", draw({40, 32, 3, 3}, 0.1)},    {"up.bias", draw({32}, 0.2)},
-                           {"spread.weight", draw({40, 8, 3, 4}, 0.1)}, {"apart.weight", draw({32, 1, 4, 4}, 0.3)}};
-  check_levels(make_block(weights, "bf16", at::kBFloat16, kImages), make_block(weights, "f32", at::kFloat, kImages),
-               {1, 3, 19, 17}, {1, 32, 1, 1});
+  const NamedWeights weights = {
+      {"stem.weight", draw_rounded({32, 3, 5, 5}, 0.2)},   {"stem.bias", draw_rounded({32}, 0.2)},
+      {"half.weight", draw_rounded({40, 32, 3, 3}, 0.1)},  {"same.weight", draw_rounded({40, 40, 3, 3}, 0.1)},
+      {"group.weight", draw_rounded({40, 10, 1, 3}, 0.2)}, {"each.weight", draw_rounded({40, 1, 3, 3}, 0.2)},
+      {"up.weight", draw_rounded({40, 32, 3, 3}, 0.1)},    {"up.bias", draw_rounded({32}, 0.2)},
+      {"spread.weight", draw_rounded({40, 8, 3, 4}, 0.1)}, {"apart.weight", draw_rounded({32, 1, 4, 4}, 0.3)}};
+  check_all_levels(make_transformer_block(weights, "bf16", at::kBFloat16, kImages),
+                   make_transformer_block(weights, "f32", at::kFloat, kImages), {1, 3, 19, 17}, {1, 32, 1, 1});
 }
 
 TEST_CASE("bf16 convolutions through Winograd are as near to f32 as PyTorch's own, on every level") {
@@ -175,12 +181,13 @@ TEST_CASE("bf16 convolutions through Winograd are as near to f32 as PyTorch's ow
     %4: f32[batch, 40, 13, 11] = aten::to.dtype(%1, f32)
     return %4, %3
   )";
-  const Weights weights = {
-      {"c1", draw({40, 24, 3, 3}, 0.1)}, {"b1", draw({40}, 0.2)}, {"c2", draw({40, 40, 3, 3}, 0.1)}};
-  const Program program = make_block(weights, "bf16", at::kBFloat16, kPlain);
-  const Program exact = make_block(weights, "f32", at::kFloat, kPlain);
+  const NamedWeights weights = {{"c1", draw_rounded({40, 24, 3, 3}, 0.1)},
+                                {"b1", draw_rounded({40}, 0.2)},
+                                {"c2", draw_rounded({40, 40, 3, 3}, 0.1)}};
+  const Program program = make_transformer_block(weights, "bf16", at::kBFloat16, kPlain);
+  const Program exact = make_transformer_block(weights, "f32", at::kFloat, kPlain);
   for (const char* kernel : {"winograd_bf16_4x4", "winograd_bf16_2x2"}) {
-    check_levels(program, exact, {1, 24, 13, 11}, {1, 40, 1, 1}, {{"lissome::conv_act", kernel}});
+    check_all_levels(program, exact, {1, 24, 13, 11}, {1, 40, 1, 1}, {{"lissome::conv_act", kernel}});
   }
 }
 
@@ -206,6 +213,6 @@ TEST_CASE(
   )";
   const std::string exact =
       std::regex_replace(text, std::regex("linear_bf16\\((.*), (DTYPE|f32)\\)"), "linear_act($1)");
-  check_levels(make_block({}, "bf16", at::kBFloat16, text.c_str()), make_block({}, "f32", at::kFloat, exact.c_str()),
-               {1, 37, 48}, {100, 48});
+  check_all_levels(make_transformer_block({}, "bf16", at::kBFloat16, text.c_str()),
+                   make_transformer_block({}, "f32", at::kFloat, exact.c_str()), {1, 37, 48}, {100, 48});
 }

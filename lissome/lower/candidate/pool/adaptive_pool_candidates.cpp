@@ -35,13 +35,13 @@ void emit_adaptive_pool(PlanBuilder& builder, const Node& node) {
 }
 
 constexpr Candidate kPoolRow = {"pool", refuse_adaptive_pool, emit_adaptive_pool};
-constexpr std::array kPool = {kPoolRow};
+constexpr std::array kAdaptivePool = {kPoolRow};
 constexpr std::array kMeanOrPool = {Candidate{"mean", refuse_mean, emit_mean}, kPoolRow};
 
 constexpr std::array kAdaptiveLists = {
-    CandidateList{"aten::adaptive_max_pool1d", kPool},
-    CandidateList{"aten::adaptive_max_pool2d", kPool},
-    CandidateList{"aten::adaptive_avg_pool1d", kPool},
+    CandidateList{"aten::adaptive_max_pool1d", kAdaptivePool},
+    CandidateList{"aten::adaptive_max_pool2d", kAdaptivePool},
+    CandidateList{"aten::adaptive_avg_pool1d", kAdaptivePool},
     CandidateList{"aten::adaptive_avg_pool2d", kMeanOrPool},
 };
 

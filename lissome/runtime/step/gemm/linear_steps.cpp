@@ -28,7 +28,7 @@ void read_linear(const StepBinder& binder, const LinearValues& step, Call& call)
 
 // Once the call is set.
 template <typename Call>
-void point_values(StepBinder& binder, const LinearValues& step) {
+void point_linear_values(StepBinder& binder, const LinearValues& step) {
   binder.point(&Call::x, step.x);
   binder.point(&Call::weight, step.weight);
   binder.point(&Call::y, step.y);
@@ -56,7 +56,7 @@ void bind_linear_f32(StepBinder& binder, const LinearF32Step& step) {
   const int64_t scratch = may_split_bf16x3(step.finite_weight, "linear_f32") ? linear_f32_scratch(call) : 0;
   if (scratch > 0) binder.point_scratch(&LinearF32Call::scratch, {binder.parts(), scratch, 4});
   binder.point_run(&LinearF32Call::run);
-  point_values<LinearF32Call>(binder, step);
+  point_linear_values<LinearF32Call>(binder, step);
 }
 
 void bind_linear_bf16(StepBinder& binder, const LinearBf16Step& step) {
@@ -66,7 +66,7 @@ void bind_linear_bf16(StepBinder& binder, const LinearBf16Step& step) {
   binder.require_sizes(binder.value(step.weight), {packed_linear_bf16_size(call.outputs, call.inputs)});
   const double speed = can_run(Isa::amx) ? kTileSpeed : 1;
   binder.set_call("linear_bf16", call);
-  point_values<LinearBf16Call>(binder, step);
+  point_linear_values<LinearBf16Call>(binder, step);
   const double rows = static_cast<double>(call.rows), inputs = static_cast<double>(call.inputs),
                outputs = static_cast<double>(call.outputs);
   binder.set_products(rows * inputs * outputs, Dtype::bf16);

@@ -78,7 +78,7 @@ Call read_products(const StepBinder& binder, const MatmulValues& step) {
 
 // Once the call is set.
 template <typename Call>
-void point_values(StepBinder& binder, const MatmulValues& step, Dtype multiplied) {
+void point_matmul_values(StepBinder& binder, const MatmulValues& step, Dtype multiplied) {
   const PlacedValue &a = binder.value(step.a), &b = binder.value(step.b), &y = binder.value(step.y);
   binder.point(&Call::a, a);
   binder.point(&Call::b, b);
@@ -105,7 +105,7 @@ void bind_matmul_f32(StepBinder& binder, const MatmulF32Step& step) {
   auto call = read_products<MatmulF32Call>(binder, step);
   call.y_stride = call.residual_stride = call.outputs;
   binder.set_call("matmul_f32", call);
-  point_values<MatmulF32Call>(binder, step, Dtype::f32);
+  point_matmul_values<MatmulF32Call>(binder, step, Dtype::f32);
   if (step.start) {
     binder.require_sizes(binder.value(step.start), binder.value(step.y).sizes);
     binder.point(&MatmulF32Call::start, step.start);
@@ -119,7 +119,7 @@ void bind_matmul_bf16(StepBinder& binder, const MatmulBf16Step& step) {
   call.y_dtype = binder.value(step.y).dtype;
   if (step.bias) call.bias_dtype = binder.value(step.bias).dtype;
   binder.set_call("matmul_bf16", call);
-  point_values<MatmulBf16Call>(binder, step, Dtype::bf16);
+  point_matmul_values<MatmulBf16Call>(binder, step, Dtype::bf16);
   binder.point_scratch(&MatmulBf16Call::scratch, {binder.parts(), matmul_bf16_scratch(call)});
 }
 
