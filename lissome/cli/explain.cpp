@@ -39,8 +39,6 @@ bool exceeds_peaks(const Profile& profile, const MachinePeaks& peaks) {
 }
 
 Table explain_nodes(const Plan& plan, const Profile& profile, const MachinePeaks& peaks, int64_t working_set) {
-  std::map<std::string, const PlanChoice*> choices;
-  for (const PlanChoice& choice : plan.choices) choices[choice.node] = &choice;
   const double read_rate = choose_read_rate(peaks, working_set, cache_sizes());
   Table table{"Why",
               {{"node", ""},
@@ -54,16 +52,17 @@ Table explain_nodes(const Plan& plan, const Profile& profile, const MachinePeaks
                {"chosen", ""},
                {"others", "", true}},
               {}};
-  std::string last;  // a node is explained once, with the first of its steps
+  int last = -1;  // a choice is explained once, with the first of the steps that it led to
   for (const NodeTime& node : profile.nodes) {
     const StepLimit limit = find_step_limit(node.kernel, node.bytes, node.products, node.multiplied, peaks, read_rate);
-    const auto choice = choices.find(node.origin.node);
-    const bool known = choice != choices.end() && node.origin.node != last;
-    last = node.origin.node;
+    const PlanChoice* choice = nullptr;
+    if (node.origin.choice >= 0 && node.origin.choice != last)
+      choice = &plan.choices[static_cast<size_t>(node.origin.choice)];
+    last = node.origin.choice;
     table.rows.push_back({node.origin.node, node.origin.op, node.kernel, node.isa, static_cast<double>(node.parts),
                           node.typical, limit.seconds > 0 ? limit.seconds / node.typical : std::nan(""),
-                          std::string(limit.what), known ? choice->second->reason : "",
-                          known ? describe_others(*choice->second) : ""});
+                          std::string(limit.what), choice != nullptr ? choice->reason : "",
+                          choice != nullptr ? describe_others(*choice) : ""});
   }
   return table;
 }

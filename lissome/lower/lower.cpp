@@ -53,6 +53,7 @@ class Lowering {
     const std::vector<Node> nodes = builder_.program().nodes;
     for (size_t i = 0; i < nodes.size(); ++i) {
       builder_.start_node(static_cast<int>(i));
+      choice_of_node_.push_back(-1);
       lower_node(nodes[i]);
     }
     if (options_.dense_outputs) lay_out_outputs(nodes);
@@ -61,7 +62,7 @@ class Lowering {
     fuse_norm_steps(lowered_.plan);
     fuse_elementwise_steps(lowered_.plan);
     fuse_depthwise_steps(lowered_.plan);
-    lowered_.plan.choices = std::move(choices_);
+    link_choices();
     check_plan(lowered_.plan);
     return std::move(lowered_);
   }
@@ -88,12 +89,22 @@ class Lowering {
     const Candidate* chosen = choose(accepted, choice);
     choice.chosen = chosen ? chosen->name : kReferenceKernel;
     note_open(choice, accepted);
+    choice_of_node_.back() = static_cast<int>(choices_.size());
     choices_.push_back(std::move(choice));
     if (chosen) {
       chosen->emit(builder_, node);
     } else {
       builder_.keep_node(node);
     }
+  }
+
+  void link_choices() {
+    for (PlanStep& step : lowered_.plan.steps) {
+      for (PlanOrigin& origin : step.origins) {
+        if (origin.program_node >= 0) origin.choice = choice_of_node_[static_cast<size_t>(origin.program_node)];
+      }
+    }
+    lowered_.plan.choices = std::move(choices_);
   }
 
   // A step writes them on all threads into the memory in which they leave.
@@ -148,6 +159,7 @@ class Lowering {
   PlanBuilder builder_;
   Lowered lowered_;
   std::vector<PlanChoice> choices_;
+  std::vector<int> choice_of_node_;  // by position in Program::nodes, -1 where there was none
   bool barriers_ = false;
 };
 

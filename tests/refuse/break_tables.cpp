@@ -63,6 +63,8 @@ std::vector<TableRule> list_form_rules() {
       set_field("format: unknown", "/values/0/format", "blocked", {"'format' is 'blocked', which is unknown"}),
       set_field("literal: an object", "/outputs/0", {{"name", "y"}, {"literal", Json::object()}},
                 {"'number' is not there"}),
+      set_field("origins: a choice that is not there", "/steps/0/origins",
+                Json::parse(R"([["a", "b", "c", "d", "e", "f", 1000000]])"), {"choice"}),
       set_field("origins: five texts", "/steps/0/origins", Json::parse(R"([["a", "b", "c", "d", "e"]])"), {"origins"}),
       set_field("sizes: a fraction", "/values/0/sizes/1", 2.5, {"'size' is not an integer"}),
   };

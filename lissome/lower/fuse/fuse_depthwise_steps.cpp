@@ -2,18 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "lissome/lower/plan/plan_links.h"
 
 namespace lissome {
 namespace {
-
-constexpr std::string_view kMark = "joins_next";
-
-// Whether the step had the mark.
-bool take_mark(PlanStep& step) {
-  return std::erase_if(step.attributes.entries, [](const auto& entry) { return entry.first == kMark; }) > 0;
-}
 
 bool all_are(const std::vector<int64_t>& numbers, int64_t wanted) {
   return std::all_of(numbers.begin(), numbers.end(), [&](int64_t number) { return number == wanted; });
@@ -93,7 +87,7 @@ void join_widened(Plan& plan, const PlanLinks& links, PlanStep& step) {
 template <typename Step>
 PlanStep mark(const Step& step) {
   PlanStep marked = write_step(step);
-  marked.attributes.set(std::string(kMark), int64_t{1});
+  marked.joins_next = true;
   return marked;
 }
 
@@ -106,7 +100,7 @@ void fuse_depthwise_steps(Plan& plan) {
   const PlanLinks links = link_plan(plan);
   std::vector<PlanStep*> marked;
   for (PlanStep& step : plan.steps) {
-    if (take_mark(step)) marked.push_back(&step);
+    if (std::exchange(step.joins_next, false)) marked.push_back(&step);
   }
   for (PlanStep* step : marked) {
     if (is_step<ConvF32Step>(*step)) join_widened(plan, links, *step);

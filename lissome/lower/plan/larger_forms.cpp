@@ -72,8 +72,8 @@ std::vector<LargerForm> list_larger_forms(const Plan& plan) {
                     count_file_bytes(plan.arrays[static_cast<size_t>(array)].array)};
     const Dtype dtype = plan.value(tiled->x).dtype;
     form.plain_bytes = count_plain_bytes(*tiled, form.bytes, dtype);
-    for (const PlanChoice& choice : plan.choices) {
-      if (choice.node != form.node) continue;
+    if (const int made = step.origins.front().choice; made >= 0) {
+      const PlanChoice& choice = plan.choices[static_cast<size_t>(made)];
       form.plain_nanoseconds = find_plain_time(choice);
       for (const PlanCandidate& candidate : choice.candidates) {
         if (candidate.name == choice.chosen) form.nanoseconds = candidate.nanoseconds;

@@ -185,6 +185,10 @@ class PlanChecker {
       require(!reference || name == "copies_inputs", "a step of ", quote(step.kernel), ": it has no attribute ",
               quote(name));
     }
+    for (const PlanOrigin& origin : step.origins) {
+      require(origin.choice >= -1 && origin.choice < static_cast<int>(plan_.choices.size()), "a step of ",
+              quote(step.kernel), " names the choice ", origin.choice, " of ", plan_.choices.size());
+    }
     require(reference || !step.results.empty(), "a step of ", quote(step.kernel), " makes nothing");
     for (const PlanValueId id : step.results) {
       const Storage storage = at(id).storage;

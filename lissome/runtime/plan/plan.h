@@ -71,6 +71,7 @@ struct PlanOrigin {
   std::string op;    // "aten::linear"
   std::string source, code, module, module_type;
   int program_node = -1;  // position in Program::nodes of the program that was lowered; never of plans in files
+  int choice = -1;        // position in Plan::choices; -1: there was nothing to choose, or the file is older than this
 };
 
 struct PlanStep {
@@ -81,6 +82,7 @@ struct PlanStep {
   std::vector<PlanOrigin> origins;
   std::string program;          // of reference steps: the nodes, as the text of a program
   bool keeps_operands = false;  // of reference steps: results may share memory with operands
+  bool joins_next = false;      // lowering may join it with the step that alone reads it; never of plans in files
 };
 
 // A weight of the program under its PyTorch name, or an array that lowering prepacked.

@@ -87,8 +87,9 @@ Json write_step(const PlanStep& step) {
   json["operands"] = step.operands;
   json["results"] = step.results;
   for (const PlanOrigin& origin : step.origins) {
-    json["origins"].push_back(
-        Json::array({origin.node, origin.op, origin.source, origin.code, origin.module, origin.module_type}));
+    Json row = Json::array({origin.node, origin.op, origin.source, origin.code, origin.module, origin.module_type});
+    if (origin.choice >= 0) row.push_back(origin.choice);
+    json["origins"].push_back(std::move(row));
   }
   if (!step.program.empty()) json["program"] = step.program;
   if (step.keeps_operands) json["keeps_operands"] = true;
@@ -319,6 +320,15 @@ class PlanReader {
     return numbers;
   }
 
+  static PlanOrigin read_origin(const Json& row) {
+    if (!row.is_array() || row.size() < 6 || row.size() > 7)
+      refuse("origins", "lists of six texts and the position of a choice");
+    const auto text = [&](size_t i) { return convert<std::string>(row[i], "origin"); };
+    PlanOrigin origin{text(0), text(1), text(2), text(3), text(4), text(5)};
+    if (row.size() == 7) origin.choice = convert<int>(row[6], "origin");
+    return origin;
+  }
+
   static PlanStep read_step(const Json& row) {
     PlanStep step;
     step.kernel = get<std::string>(row, "kernel");
@@ -330,11 +340,7 @@ class PlanReader {
     step.operands = value_ids(row, "operands");
     step.results = value_ids(row, "results");
     if (row.contains("origins")) {
-      for (const Json& item : list(row, "origins")) {
-        if (!item.is_array() || item.size() != 6) refuse("origins", "lists of six texts");
-        const auto text = [&](size_t i) { return convert<std::string>(item[i], "origin"); };
-        step.origins.push_back({text(0), text(1), text(2), text(3), text(4), text(5)});
-      }
+      for (const Json& item : list(row, "origins")) step.origins.push_back(read_origin(item));
     }
     if (row.contains("program")) step.program = get<std::string>(row, "program");
     if (row.contains("keeps_operands")) step.keeps_operands = get<bool>(row, "keeps_operands");
