@@ -43,6 +43,7 @@ function(lissome_join_sources result name torch)
     set(${result} ${sources} PARENT_SCOPE)
     return()
   endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})  # what they include says their kind
   set(joined)
   set(sources_standard)
   set(sources_dispatcher)

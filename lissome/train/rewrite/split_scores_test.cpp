@@ -22,7 +22,7 @@ using namespace lissome;
 
 namespace {
 
-constexpr int64_t kBatch = 16, kLength = 32, kWords = 800;
+constexpr int64_t kScoredBatch = 16, kLength = 32, kWords = 800;
 
 // A linear layer, then the scores of each word: those are the largest by far.
 Program make_model(const std::string& length = "32", const std::string& scores = "%scores") {
@@ -80,21 +80,21 @@ Step make_step(Program model, int64_t length = kLength) {
   LowerOptions options;
   options.effort = Effort::fast;
   Plan plan = lower_program(lifted.program, options);
-  std::vector<at::Tensor> inputs = make_inputs(kBatch, length);
+  std::vector<at::Tensor> inputs = make_inputs(kScoredBatch, length);
   inputs.insert(inputs.end(), lifted.weights.begin(), lifted.weights.end());
   return {lifted.program, inputs, std::move(plan)};
 }
 
-struct Trained {
+struct TrainedScores {
   std::vector<at::Tensor> results;  // loss and gradients
   StepForecast predicted;
   StepMemory measured;
 };
 
-Trained train(const StepBudget& budget, int64_t batch) {
+TrainedScores train(const StepBudget& budget, int64_t batch) {
   const std::vector<at::Tensor> inputs = make_inputs(batch);
   TrainingStep step(make_trained(), make_examples(), {.threads = 3, .budget = budget, .outputs = false});
-  Trained trained;
+  TrainedScores trained;
   for (const at::Tensor& output : step.run(inputs)) trained.results.push_back(output.clone());
   for (const at::Tensor& gradient : step.gradients()) trained.results.push_back(gradient.clone());
   trained.predicted = step.forecast().value();
@@ -107,40 +107,40 @@ Trained train(const StepBudget& budget, int64_t batch) {
 TEST_CASE("scores in blocks mean what they meant whole") {
   Step step = make_step(make_trained());
   const std::vector<at::Tensor> whole = interpret_tensors(step.program, step.inputs);
-  CHECK(split_scores(step.program, step.plan, {{"n", kBatch}}) == 4);
+  CHECK(split_scores(step.program, step.plan, {{"n", kScoredBatch}}) == 4);
   CHECK(count_ops(step.program, "aten::log_softmax.int") == 4);
   CHECK(count_ops(step.program, "lissome::add_products") == 3);
   const std::vector<at::Tensor> parts = interpret_tensors(step.program, step.inputs);
   REQUIRE(parts.size() == whole.size());
   for (size_t i = 0; i < parts.size(); ++i) CHECK(at::allclose(parts[i], whole[i], 1e-5, 1e-7));
-  CHECK(split_scores(step.program, step.plan, {{"n", kBatch}}) == 0);
+  CHECK(split_scores(step.program, step.plan, {{"n", kScoredBatch}}) == 0);
 }
 
 TEST_CASE("scores that others read, rows that are odd or few, and products of other kernels stay whole") {
   const auto split = [](Step step, int64_t batch) { return split_scores(step.program, step.plan, {{"n", batch}}); };
   CHECK(split(make_step(make_trained()), 7) == 0);  // 224 rows
-  CHECK(split(make_step(attach_loss(make_model("31"), {}, Dtype::i64, {31}), 31), kBatch) == 0);
-  CHECK(split(make_step(attach_loss(make_model("32", "%half"), {}, Dtype::i64, {kLength})), kBatch) == 0);
+  CHECK(split(make_step(attach_loss(make_model("31"), {}, Dtype::i64, {31}), 31), kScoredBatch) == 0);
+  CHECK(split(make_step(attach_loss(make_model("32", "%half"), {}, Dtype::i64, {kLength})), kScoredBatch) == 0);
   Step ignoring = make_step(make_trained());
   for (Node& node : ignoring.program.nodes) {
     const bool loss = node.is("aten::nll_loss_forward") || node.is("aten::nll_loss_backward");
     if (loss) node.argument("ignore_index") = 7;  // which is a class
   }
-  CHECK(split(std::move(ignoring), kBatch) == 0);
+  CHECK(split(std::move(ignoring), kScoredBatch) == 0);
   Step other = make_step(make_trained());
   for (PlanStep& step : other.plan.steps) {
     if (step.kernel == "matmul_f32") step.kernel = kReferenceStep;
   }
-  CHECK(split(std::move(other), kBatch) == 0);
+  CHECK(split(std::move(other), kScoredBatch) == 0);
 }
 
 TEST_CASE("a budget that whole scores do not fit is met in blocks, with the bits of the whole step") {
-  const StepBudget free{.recompute = KeepAll{}, .sizes = {{kBatch, kLength, 16}, {kBatch, kLength}}};
-  const Trained whole = train(free, kBatch);
+  const StepBudget free{.recompute = KeepAll{}, .sizes = {{kScoredBatch, kLength, 16}, {kScoredBatch, kLength}}};
+  const TrainedScores whole = train(free, kScoredBatch);
   StepBudget tight{.memory = whole.predicted.plain.total() / 2, .sizes = free.sizes};
   // Half a batch leaves the blocks as they are, with half the rows.
-  for (const int64_t batch : {kBatch, kBatch / 2}) {
-    const Trained plain = train(free, batch), parts = train(tight, batch);
+  for (const int64_t batch : {kScoredBatch, kScoredBatch / 2}) {
+    const TrainedScores plain = train(free, batch), parts = train(tight, batch);
     CHECK(parts.predicted.method.starts_with("scores in blocks"));
     CHECK(parts.predicted.plain.total() == whole.predicted.plain.total());
     CHECK(parts.predicted.chosen.total() <= tight.memory);
@@ -149,5 +149,5 @@ TEST_CASE("a budget that whole scores do not fit is met in blocks, with the bits
     for (size_t i = 0; i < plain.results.size(); ++i) CHECK(at::equal(parts.results[i], plain.results[i]));
   }
   tight.memory = whole.predicted.plain.total();
-  CHECK(train(tight, kBatch).predicted.method == "keep all");
+  CHECK(train(tight, kScoredBatch).predicted.method == "keep all");
 }
