@@ -1,5 +1,5 @@
 // Depthwise convolution over Floats, of f32 or bf16 with sums in f32: channels across registers. Common windows take
-// eight pixels of a row at once, so that each number of x and each weight is read once for all of them.
+// eight pixels of a row at once, or seven, so that each number of x and each weight is read once for all of them.
 #pragma once
 
 #include "lissome/kernel/isa/vector_bf16.h"
@@ -44,16 +44,26 @@ struct OwnChannels {
   }
 };
 
-// One vector of channels of a block. `Whole`: all pixels are there, all columns lie inside, all lanes are channels.
-template <int Stride, int Width, bool Whole, typename Call, typename T, typename Inputs>
-LISSOME_INLINE void run_block(const Call& call, const PixelBlock<T>& at, int64_t c, const Inputs& from) {
-  constexpr int kColumns = (kBlockPixels - 1) * Stride + Width;
+// The columns that a block reads, of those that its pixels' windows cover, where they are known when compiling.
+template <int First, int End>
+struct FixedColumns {
+  LISSOME_INLINE bool holds(int i) const { return i >= First && i < End; }
+};
+struct SomeColumns {
+  Range range;
+  LISSOME_INLINE bool holds(int i) const { return i >= range.begin && i < range.end; }
+};
+
+// One vector of channels of a block of at most `Pixels`, of which `lanes` are there.
+template <int Stride, int Width, int Pixels, typename Columns, typename Call, typename T, typename Inputs>
+LISSOME_INLINE void run_block(const Call& call, const PixelBlock<T>& at, const Columns& columns, int64_t c,
+                              int64_t lanes, const Inputs& from) {
+  constexpr int kColumns = (Pixels - 1) * Stride + Width;
   const Window& w = call.window;
-  const int64_t lanes = Whole ? Floats::kWidth : call.channels - c;
   const Floats first = call.bias ? load_lanes(call.bias + c, lanes) : zeros();
-  Floats sums[kBlockPixels];
+  Floats sums[Pixels];
 #pragma GCC unroll 8
-  for (int p = 0; p < kBlockPixels; ++p) sums[p] = first;
+  for (int p = 0; p < Pixels; ++p) sums[p] = first;
   for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
     const T* x = at.image + ((at.top + h * w.dilation_height) * w.width + at.left) * call.channels;
     for (int64_t input = 0; input < from.inputs; ++input) {
@@ -63,30 +73,60 @@ LISSOME_INLINE void run_block(const Call& call, const PixelBlock<T>& at, int64_t
       for (int u = 0; u < Width; ++u) taps[u] = load_lanes(weight + u * from.inputs * call.channels, lanes);
 #pragma GCC unroll 24
       for (int i = 0; i < kColumns; ++i) {
-        if (!Whole && (i < at.columns.begin || i >= at.columns.end)) continue;
+        if (!columns.holds(i)) continue;
         const Floats value = from.read(x + i * call.channels, c, lanes, input);
 #pragma GCC unroll 8
         for (int u = 0; u < Width; ++u) {
           const int p = (i - u) / Stride;
-          if (i >= u && (i - u) % Stride == 0 && p < kBlockPixels) sums[p] = multiply_add(value, taps[u], sums[p]);
+          if (i >= u && (i - u) % Stride == 0 && p < Pixels) sums[p] = multiply_add(value, taps[u], sums[p]);
         }
       }
     }
   }
-  alignas(64) float results[kBlockPixels * Floats::kWidth];
+  alignas(64) float results[Pixels * Floats::kWidth];
 #pragma GCC unroll 8
-  for (int p = 0; p < kBlockPixels; ++p) store(results + p * Floats::kWidth, sums[p]);
+  for (int p = 0; p < Pixels; ++p) store(results + p * Floats::kWidth, sums[p]);
   finish_block(call, at.row, at.count, c, results);
 }
 
-template <int Stride, int Width, typename Call, typename Inputs>
-void run_blocks(const Call& call, Range rows, const Inputs& from) {
-  constexpr int64_t kColumns = (kBlockPixels - 1) * Stride + Width;
+// All channels of a block. Whole vectors of blocks within an image, and of those that one column of padding touches,
+// have their columns compiled in.
+template <int Stride, int Width, int Pixels, typename Call, typename T, typename Inputs>
+LISSOME_INLINE void run_block_channels(const Call& call, const PixelBlock<T>& at, const Inputs& from) {
+  constexpr int kColumns = (Pixels - 1) * Stride + Width;
+  const SomeColumns some = {at.columns};
+  int64_t c = 0;
+  const auto run_whole = [&](const auto& columns) {
+    for (; c + Floats::kWidth <= call.channels; c += Floats::kWidth)
+      run_block<Stride, Width, Pixels>(call, at, columns, c, Floats::kWidth, from);
+  };
+  const bool first = at.columns.begin == 0, last = at.columns.end == kColumns;
+  const bool second = at.columns.begin == 1, earlier = at.columns.end == kColumns - 1;
+  if (first && last) {
+    run_whole(FixedColumns<0, kColumns>());
+  } else if constexpr (Width == 3) {
+    if (first && earlier) {
+      run_whole(FixedColumns<0, kColumns - 1>());
+    } else if (second && last) {
+      run_whole(FixedColumns<1, kColumns>());
+    } else if (second && earlier) {
+      run_whole(FixedColumns<1, kColumns - 1>());
+    } else {
+      run_whole(some);
+    }
+  } else {
+    run_whole(some);
+  }
+  if (c < call.channels) run_block<Stride, Width, Pixels>(call, at, some, c, call.channels - c, from);
+}
+
+template <int Stride, int Width, int Pixels, typename Call, typename Inputs>
+void run_blocks_of(const Call& call, Range rows, const Inputs& from) {
   const Window& w = call.window;
   for (int64_t row = rows.begin; row < rows.end;) {
     const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
     int64_t count = w.out_width - ow < rows.end - row ? w.out_width - ow : rows.end - row;
-    if (count > kBlockPixels) count = kBlockPixels;
+    if (count > Pixels) count = Pixels;
     const int64_t top = oh * w.stride_height - w.pad_height, left = ow * Stride - w.pad_width;
     const int64_t read = (count - 1) * Stride + Width, there = w.width - left;
     const Range columns = {left < 0 ? -left : 0, read < there ? read : there};
@@ -97,14 +137,19 @@ void run_blocks(const Call& call, Range rows, const Inputs& from) {
                               left,
                               find_inside(top, w.height, w.kernel_height, w.dilation_height),
                               columns};
-    int64_t c = 0;
-    if (columns.begin == 0 && columns.end == kColumns) {
-      for (; c + Floats::kWidth <= call.channels; c += Floats::kWidth)
-        run_block<Stride, Width, true>(call, block, c, from);
-    }
-    for (; c < call.channels; c += Floats::kWidth) run_block<Stride, Width, false>(call, block, c, from);
+    run_block_channels<Stride, Width, Pixels>(call, block, from);
     row += count;
   }
+}
+
+// Rows of 7, 14 and 28 pixels, the last of most classifiers, make whole blocks of seven.
+template <int Stride, int Width, typename Call, typename Inputs>
+void run_blocks(const Call& call, Range rows, const Inputs& from) {
+  const int64_t width = call.window.out_width;
+  if constexpr (Width == 3) {
+    if (width % 7 == 0 && width % kBlockPixels != 0) return run_blocks_of<Stride, Width, 7>(call, rows, from);
+  }
+  run_blocks_of<Stride, Width, kBlockPixels>(call, rows, from);
 }
 
 // Any window: a pixel at a time.

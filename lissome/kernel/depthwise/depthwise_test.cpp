@@ -8,8 +8,18 @@ using namespace lissome;
 
 namespace {
 
-// Windows that go eight pixels at a time and others, rows of all lengths around that.
+// Windows of three whose rows make blocks of seven pixels, one column of padding beside them.
+Window draw_sevens(TestNumbers& numbers) {
+  Window w;
+  w.batch = numbers.between(1, 2), w.height = numbers.between(3, 8);
+  w.kernel_height = w.kernel_width = 3, w.pad_height = w.pad_width = 1;
+  w.stride_width = numbers.between(1, 2), w.width = 7 * w.stride_width * numbers.between(1, 5);
+  return finish_window(w);
+}
+
+// Windows that go some pixels at a time and others, rows of all lengths around that.
 Window draw_window(TestNumbers& numbers) {
+  if (numbers.between(0, 3) == 0) return draw_sevens(numbers);
   Window w;
   w.batch = numbers.between(1, 3), w.height = numbers.between(5, 12), w.width = numbers.between(7, 36);
   w.kernel_height = numbers.between(1, 5), w.kernel_width = numbers.between(1, 7);
