@@ -47,7 +47,15 @@ Seed read_seed(const std::filesystem::path& path) {
   Seed seed{path.stem().string(), load_model_file(path.string()), {}, {}};
   seed.plan = read_plan(seed.file);
   seed.json = parse_json(seed.file.plan, "plan");
+  // What only `profile --explain` reads is left out: the choices, and the position of one behind the texts of an
+  // origin.
   seed.json.erase("choices");
+  for (Json& step : seed.json["steps"]) {
+    if (!step.contains("origins")) continue;
+    for (Json& origin : step["origins"]) {
+      if (origin.size() > 6) origin.erase(6);
+    }
+  }
   return seed;
 }
 
