@@ -2,8 +2,6 @@
 // micro benchmarks.
 #include "lissome/kernel/kernel_table.h"
 
-#include <array>
-
 #include "lissome/base.h"
 #include "lissome/kernel/kernel_versions.h"
 
@@ -22,7 +20,7 @@ constexpr KernelRow row(std::string_view name, Isa isa) {
   return {name, isa, &Erased<Function>::run};
 }
 
-constexpr std::array kRows = {
+constexpr KernelRow kRows[] = {
 #include "lissome/kernel/kernel_rows.inc"
 };
 
