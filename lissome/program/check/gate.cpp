@@ -2,6 +2,8 @@
 // check their arguments, or by the user's word (allow_op). Everything else is refused, whatever it would do.
 #include "lissome/program/check/gate.h"
 
+#include <ATen/MemoryOverlap.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -71,6 +73,9 @@ void judge_write(const Program& program, const StateWrite& write) {
     throw_error(ErrorKind::invalid_input, "the write to %", program.value(write.target).name, " stores ", stored,
                 " in ", held);
   };
+  const Weight* state = program.find_weight(write.target);
+  if (state != nullptr && state->tensor.defined() && at::has_internal_overlap(state->tensor) == at::MemOverlap::Yes)
+    refuse("a tensor", "one whose elements share memory");
   if (target.dtype != value.dtype) refuse(dtype_name(value.dtype), dtype_name(target.dtype));
   if (!target.sized || !value.sized) return;
   bool differ = target.sizes.size() != value.sizes.size();

@@ -112,6 +112,17 @@ TEST_CASE("a write puts a tensor in the place of one like it") {
   EXPECT_ERROR(invalid_input, judge_program(write("i64[3]")), "stores i64 in f32");
 }
 
+TEST_CASE("a write to a tensor whose elements share memory is refused, by the gate and by the run") {
+  Program program =
+      parse_program("input %x: f32[3]\nbuffer @s: f32[3]\n%y: f32[3] = aten::relu(@s)\n@s <- %x\nreturn %y\n");
+  CHECK_NOTHROW(judge_program(program));
+  program.weights.at(0).tensor = at::zeros({1}).expand({3});
+  EXPECT_ERROR(invalid_input, judge_program(program), "the write to %s", "share memory");
+  InterpretOptions options;
+  options.write_state = true;
+  EXPECT_ERROR(invalid_input, interpret(program, {at::ones({3})}, options), "share memory", "clone");
+}
+
 TEST_CASE("a value of no known type that is written is looked at when it is there") {
   const Program program =
       parse_program("input %x: f32[2]\nbuffer @b: f32[2]\n%n = lissome::sym_add(1, 2)\n@b <- %n\nreturn %x\n");
