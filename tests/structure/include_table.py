@@ -20,6 +20,7 @@ NARROW_HEADERS = {
     "torch/csrc/jit/frontend/function_schema_parser.h",
     "ATen/CPUGeneratorImpl.h",
     "ATen/Context.h",
+    "ATen/MemoryOverlap.h",
     "ATen/cuda/CUDAGraph.h",
     "ATen/Parallel.h",
     "ATen/record_function.h",
