@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import signal
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from os import PathLike, fspath
@@ -28,6 +26,7 @@ from lissome.arguments import (
     refuse_type,
 )
 from lissome.errors import Interrupted, UnsupportedError, UsageError, warn_of_data
+from lissome.interrupts import keep_interrupt
 from lissome.model import FastModel, as_tuple, read_memory
 from lissome.own_backward import refuse_hooks, refuse_own_backward
 from lissome.samples import gather_samples, warn_of_fit
@@ -70,36 +69,16 @@ class Best:
     """The best model or training that is ready, None before there is one."""
 
     value: Any = None
-    interrupted = False
-
-    def interrupt(self, *_: Any) -> None:
-        """Handles SIGINT."""
-        self.interrupted = True
-        raise KeyboardInterrupt
-
-    def refuse_interrupted(self) -> None:
-        """Raises the KeyboardInterrupt that Python lost: it ignores what a finalizer or a weak reference's callback
-        raises, and torch.export has many of both."""
-        if self.interrupted:
-            raise KeyboardInterrupt
 
 
 @contextmanager
 def keep_best(work: str) -> Iterator[Best]:
     """Turns a KeyboardInterrupt inside the block into Interrupted, with the best value that was set so far."""
     best = Best()
-    # A handler of the caller's own stays, and only the main thread may set one.
-    ours = threading.current_thread() is threading.main_thread()
-    ours = ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
-        if ours:
-            signal.signal(signal.SIGINT, best.interrupt)
         yield best
     except KeyboardInterrupt as error:
         raise explain_interrupt(work, best.value) from error
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def explain_interrupt(work: str, best: Any) -> Interrupted:
@@ -164,7 +143,6 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
         dataset = None if data is None else gather_samples(data, labels, program.input_names)
         if dataset is not None:
             warn_of_fit(program, dataset)
-        best.refuse_interrupted()
         made, page = _lissome.optimize(program, dataset, arguments, progress)
         fast = best.value = FastModel(_runtime.adopt_model(made), page)
         if paths[0] is not None:
@@ -176,6 +154,7 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     return fast
 
 
+@keep_interrupt()
 def open_program(
     model: Model, example_inputs: Any, example_kwargs: Any, *, many: bool, training: bool = False
 ) -> _lissome.Program:

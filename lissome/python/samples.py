@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 from lissome import _lissome
 from lissome.arguments import read_existing_path, refuse_type
 from lissome.errors import InvalidInputError, UsageError, warn_of_data
+from lissome.interrupts import keep_interrupt
 
 LABELS = "labels"
 
@@ -64,6 +65,7 @@ def _check_data_path(data: str | PathLike[str]) -> str:
     return path
 
 
+@keep_interrupt()
 def gather_columns(data: Any, labels: Any, names: list[str]) -> tuple[dict[str, torch.Tensor], str]:
     """Tensors by name, and the name of the labels among them, empty where there are none. `data` is no path."""
     if isinstance(data, torch.utils.data.Dataset) and hasattr(data, "__len__"):

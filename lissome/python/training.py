@@ -169,12 +169,10 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
             task.refuse_function("workers")
             with SampleWorkers(data, labels, task.program.input_names, workers, options["seed"]) as source:
                 first = source.read_first(max(batch or 0, _FIRST_SAMPLES), bad_samples == "skip")
-                best.refuse_interrupted()
                 made = _lissome.train(task.program, first, held_out, options | {"source": source}, progress)
         else:
             dataset = task.gather(data, labels)
             warn_of_fit(task.program, dataset)
-            best.refuse_interrupted()
             made = _lissome.train(task.program, dataset, held_out, task.complete(options), progress)
         trained = best.value = task.take_back(*made)
     if trained.record["interrupted"]:

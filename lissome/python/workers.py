@@ -21,6 +21,7 @@ import torch
 
 from lissome import _lissome
 from lissome.errors import InvalidInputError
+from lissome.interrupts import keep_interrupt
 from lissome.samples import LABELS, read_batch, to_tensor
 
 _SECONDS_TO_LEAVE = 2.0  # for a process that is asked to end, before it is made to
@@ -83,6 +84,7 @@ class SampleWorkers:
     def describe(self, sample: int) -> str:
         return f"sample {sample} of {self._data_name}"
 
+    @keep_interrupt()
     def read_first(self, count: int, skip_bad: bool) -> _lissome.Dataset:
         """The first samples that can be had, as a dataset."""
         count = min(count, self.samples)

@@ -94,15 +94,20 @@ class Losing(torch.nn.Linear):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("work", ["optimize", "train"])
+@pytest.mark.parametrize("work", ["optimize", "train", "prepare", "budget"])
 def test_an_interrupt_that_python_loses(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor], work: str):
     _, x, labels = data
     words = {"labels": labels, "example_inputs": (x[:1],)}
-    with pytest.raises(lissome.Interrupted):
+    module = Losing(256, 10)
+    with pytest.raises(lissome.Interrupted if work in ("optimize", "train") else KeyboardInterrupt):
         if work == "optimize":
-            lissome.optimize(Losing(256, 10).eval(), data=x, time="60s", **words)
+            lissome.optimize(module.eval(), data=x, time="60s", **words)
+        elif work == "train":
+            lissome.train(module, x, epochs=1000, **words)
+        elif work == "prepare":
+            lissome.prepare(module.eval(), (x[:1],))
         else:
-            lissome.train(Losing(256, 10), x, epochs=1000, **words)
+            lissome.budget(module, x, memory="1GiB", **words)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
