@@ -26,6 +26,11 @@ inline std::vector<at::Tensor> interpret_tensors(const Program& program, const s
   return outputs;
 }
 
+// The first output of a program with one input.
+inline at::Tensor interpret_one(const Program& program, const at::Tensor& input) {
+  return interpret_tensors(program, {input}).at(0);
+}
+
 // The Frobenius norm of the difference over that of `wanted`.
 inline double relative_error(const at::Tensor& seen, const at::Tensor& wanted) {
   return seen.sub(wanted).norm().item().toDouble() / wanted.norm().item().toDouble();

@@ -53,8 +53,6 @@ QuantizeOptions use_dynamic_linears(bool dynamic) {
   return options;
 }
 
-at::Tensor run(const Program& program, const at::Tensor& x) { return interpret(program, {x}).at(0).toTensor(); }
-
 TEST_CASE("ranges hold zero, and each method treats outliers in its own way") {
   Program program;
   const ValueId x = program.add_input("x", {ValueKind::tensor, Dtype::f32, false, {}});
@@ -98,7 +96,7 @@ TEST_CASE("int8 linears stay close, and neighbours hand over u8") {
   CHECK(count_ops(quantized.program, "lissome::linear_int8") == 1);
   for (const Weight& weight : quantized.program.weights) CHECK((weight.name != "a" && weight.name != "c"));
   const at::Tensor x = at::randn({64, 32});
-  const double error = relative_error(run(quantized.program, x), run(program, x));
+  const double error = relative_error(interpret_one(quantized.program, x), interpret_one(program, x));
   CHECK(error < 0.04);
   CHECK(error > 0);
   // The original is left alone.
@@ -112,7 +110,7 @@ TEST_CASE("dynamic linears find their scales while running") {
   CHECK(count_ops(quantized.program, "lissome::quantize") == 0);
   // Inputs a thousand times as large as any that calibration saw keep their accuracy.
   const at::Tensor x = at::randn({16, 32}).mul(1000);
-  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.04);
+  CHECK(relative_error(interpret_one(quantized.program, x), interpret_one(program, x)) < 0.04);
 }
 
 TEST_CASE("attention of f32 multiplies in int8, other attention stays") {
@@ -146,7 +144,7 @@ TEST_CASE("pooling between convolutions works on u8") {
   CHECK(count_ops(quantized.program, "lissome::quantize") == 1);
   CHECK(count_ops(quantized.program, "lissome::max_pool2d_u8") == 1);
   const at::Tensor x = at::randn({8, 3, 16, 16});
-  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
+  CHECK(relative_error(interpret_one(quantized.program, x), interpret_one(program, x)) < 0.05);
 }
 
 TEST_CASE("activations and average pools between layers work on u8") {
@@ -176,7 +174,7 @@ TEST_CASE("activations and average pools between layers work on u8") {
   CHECK(count_ops(quantized.program, "lissome::avg_pool2d_u8") == 2);
   CHECK(count_ops(quantized.program, "lissome::quantize") == 1);
   const at::Tensor x = at::randn({8, 4, 16, 16});
-  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.06);
+  CHECK(relative_error(interpret_one(quantized.program, x), interpret_one(program, x)) < 0.06);
 }
 
 TEST_CASE("an activation stays in float where its input or its result is read as such") {
@@ -218,7 +216,7 @@ TEST_CASE("convolutions over one dimension hand over u8") {
   CHECK(count_ops(quantized.program, "lissome::conv_int8_u8") == 2);
   CHECK(count_ops(quantized.program, "lissome::conv_int8") == 1);
   const at::Tensor x = at::randn({8, 4, 32});
-  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
+  CHECK(relative_error(interpret_one(quantized.program, x), interpret_one(program, x)) < 0.05);
 }
 
 TEST_CASE("residuals, and what is joined, stay in u8 from convolution to convolution") {
@@ -253,7 +251,7 @@ TEST_CASE("residuals, and what is joined, stay in u8 from convolution to convolu
   }
   CHECK(narrow == 1);
   const at::Tensor x = at::randn({8, 4, 12, 12});
-  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
+  CHECK(relative_error(interpret_one(quantized.program, x), interpret_one(program, x)) < 0.05);
 }
 
 TEST_CASE("transposed convolutions whose windows lie beside each other are int8 too") {
@@ -274,7 +272,7 @@ TEST_CASE("transposed convolutions whose windows lie beside each other are int8 
   CHECK(count_ops(quantized.program, "lissome::conv_transposed_int8_u8") == 1);
   CHECK(count_ops(quantized.program, "lissome::conv_int8") == 1);
   const at::Tensor x = at::randn({8, 8, 6, 5});
-  CHECK(relative_error(run(quantized.program, x), run(program, x)) < 0.05);
+  CHECK(relative_error(interpret_one(quantized.program, x), interpret_one(program, x)) < 0.05);
 }
 
 TEST_CASE("biases are corrected by the mean error that calibration saw") {
@@ -282,7 +280,7 @@ TEST_CASE("biases are corrected by the mean error that calibration saw") {
   const CalibrationBatches batches = make_batches({512, 32}, 2);
   const Quantized quantized = quantize_int8(program, batches, {}, 0);
   const at::Tensor x = batches[0][0].toTensor();
-  const at::Tensor error = run(quantized.program, x).sub(run(program, x));
+  const at::Tensor error = interpret_one(quantized.program, x).sub(interpret_one(program, x));
   // The mean over samples all but vanishes beside the error itself.
   CHECK(error.mean({0}).abs().mean().item().toDouble() < 0.3 * error.abs().mean().item().toDouble());
 }
@@ -295,7 +293,7 @@ TEST_CASE("layers that lose too much, or are asked to, stay in float with a reas
     CHECK(layer.reason.find("dB") != std::string::npos);
   }
   const at::Tensor x = at::randn({5, 32});
-  CHECK(run(strict.program, x).equal(run(program, x)));
+  CHECK(interpret_one(strict.program, x).equal(interpret_one(program, x)));
   CHECK_THROWS_AS(quantize_int8(program, {}), Error);
 }
 
@@ -320,9 +318,9 @@ TEST_CASE("bf16 converts products and their followers, outputs stay f32") {
   const Program narrow = convert_bf16(program);
   verify_program(narrow, Stage::compressed);
   const at::Tensor x = at::randn({2, 3, 16, 16});
-  const at::Tensor seen = run(narrow, x);
+  const at::Tensor seen = interpret_one(narrow, x);
   CHECK((seen.scalar_type() == at::kFloat));
-  const double error = relative_error(seen, run(program, x));
+  const double error = relative_error(seen, interpret_one(program, x));
   CHECK(error < 0.02);
   CHECK(error > 1e-5);
   for (const Weight& weight : narrow.weights) CHECK((weight.tensor.scalar_type() == at::kBFloat16));

@@ -37,10 +37,6 @@ QuantizeOptions make_options(bool dynamic) {
   return options;
 }
 
-at::Tensor run_smoothed(const Program& program, const at::Tensor& x) {
-  return interpret(program, {x}).at(0).toTensor();
-}
-
 double largest_difference(const at::Tensor& seen, const at::Tensor& wanted) {
   return seen.sub(wanted).abs().max().item().toDouble() / wanted.abs().max().item().toDouble();
 }
@@ -56,7 +52,7 @@ Smoothed smooth(const Program& program, bool dynamic = false, const CalibrationB
   const Smoothed smoothed{divide_channels(program, channels.divisions), channels.layers};
   verify_program(smoothed.program, Stage::optimized);
   const at::Tensor x = at::randn({1, 7, 32});
-  CHECK(largest_difference(run_smoothed(smoothed.program, x), run_smoothed(program, x)) < 1e-5);
+  CHECK(largest_difference(interpret_one(smoothed.program, x), interpret_one(program, x)) < 1e-5);
   for (const auto& [name, smoothing] : smoothed.layers) {
     CHECK(smoothing.strength >= 0.3);
     CHECK(smoothing.strength <= 0.9);
@@ -105,7 +101,7 @@ TEST_CASE("the whole quantization errs less, on rows that did not calibrate it")
   REQUIRE(quantized.layers.size() == 1);
   CHECK(quantized.layers[0].smoothing.strength > 0);
   CHECK(quantized.layers[0].signal_to_noise > quantized.layers[0].smoothing.signal_to_noise_before + 10);
-  CHECK(relative_error(run_smoothed(quantized.program, x), run_smoothed(program, x)) < 0.03);
+  CHECK(relative_error(interpret_one(quantized.program, x), interpret_one(program, x)) < 0.03);
   CHECK(std::pow(10, -quantized.layers[0].smoothing.signal_to_noise_before / 20) > 0.09);
 }
 

@@ -19,11 +19,6 @@ using namespace lissome;
 
 namespace {
 
-long count_steps(const Plan& plan, std::string_view kernel) {
-  return std::count_if(plan.steps.begin(), plan.steps.end(),
-                       [&](const PlanStep& step) { return step.kernel == kernel; });
-}
-
 // Ends in an operation without kernel of ours, one that does not magnify the rounding of what it is given.
 Program make_mlp() {
   return parse_program(

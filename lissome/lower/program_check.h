@@ -35,6 +35,10 @@ inline void check_same(const std::vector<c10::IValue>& seen, const std::vector<c
   }
 }
 
+inline int64_t count_steps(const Plan& plan, std::string_view kernel) {
+  return std::ranges::count(plan.steps, kernel, &PlanStep::kernel);
+}
+
 // Where libtorch runs a node: what each of our kernels said.
 inline std::string list_refusals(const Plan& plan) {
   std::string refusals;

@@ -18,11 +18,6 @@ Plan lower_joined(const Program& program) {
   return lower_program(program, options);
 }
 
-long count_steps(const Plan& plan, std::string_view kernel) {
-  return std::count_if(plan.steps.begin(), plan.steps.end(),
-                       [&](const PlanStep& step) { return step.kernel == kernel; });
-}
-
 void check_runs(const Program& program, const Plan& plan, const std::vector<std::vector<c10::IValue>>& all_inputs) {
   for (const int threads : {1, 2}) {
     SessionOptions options;

@@ -9,10 +9,11 @@
 
 namespace lissome {
 
-using ValueCheck = void (*)(std::span<const c10::IValue> arguments);
+using IValueSpan = std::span<const c10::IValue>;
+using ValueCheck = void (*)(IValueSpan arguments);
 
 // What an op leaves unset in its results is zero-filled behind the call.
-using ResultFinish = void (*)(std::span<const c10::IValue> arguments, std::span<const c10::IValue> results);
+using ResultFinish = void (*)(IValueSpan arguments, IValueSpan results);
 // Null for most.
 ResultFinish find_result_finish(const Op& op);
 

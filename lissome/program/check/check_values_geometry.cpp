@@ -12,8 +12,6 @@
 namespace lissome {
 namespace {
 
-using IValueSpan = std::span<const c10::IValue>;
-
 // A position is computed as (index + 0.5) / scale and cut to an integer: beyond these scales it leaves 64 bits.
 void require_scale(double scale) {
   require_value(std::isfinite(scale) && scale >= 1e-6 && scale <= 1e6, "a scale is ", scale,

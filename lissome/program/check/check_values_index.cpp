@@ -48,8 +48,6 @@ void check_sparse_indices(std::string_view argument, const at::Tensor& tensor) {
 
 namespace {
 
-using IValueSpan = std::span<const c10::IValue>;
-
 // Numbers that never fall, from 0 (or more) to `last` at most.
 void require_rising(std::string_view argument, const at::Tensor& tensor, int64_t last) {
   const at::Tensor integers = read_integers(argument, tensor);

@@ -10,8 +10,6 @@
 namespace lissome {
 namespace {
 
-using IValueSpan = std::span<const c10::IValue>;
-
 // One number for each channel, dense enough to be read as such.
 void require_channels(std::string_view name, const c10::IValue& value, int64_t channels) {
   if (!is_present(value)) return;

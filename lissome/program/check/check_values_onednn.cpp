@@ -10,8 +10,6 @@
 namespace lissome {
 namespace {
 
-using IValueSpan = std::span<const c10::IValue>;
-
 const at::Tensor& tensor_at(IValueSpan arguments, size_t position) { return arguments[position].toTensor(); }
 
 // Activations that lowering writes: without scalars.

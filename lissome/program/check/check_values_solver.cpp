@@ -11,8 +11,6 @@
 namespace lissome {
 namespace {
 
-using IValueSpan = std::span<const c10::IValue>;
-
 // Rows that a factorization has exchanged, counted from 1.
 void require_pivots(const at::Tensor& factors, const at::Tensor& pivots, bool may_be_negative) {
   require_value(factors.dim() >= 2 && pivots.dim() == factors.dim() - 1, "pivots ", print_sizes(pivots.sizes()),
