@@ -14,6 +14,7 @@
 #include "lissome/kernel/depthwise/depthwise.h"
 #include "lissome/kernel/depthwise/depthwise_transposed.h"
 #include "lissome/kernel/depthwise/depthwise_u8s8.h"
+#include "lissome/kernel/depthwise/grouped_u8s8.h"
 #include "lissome/kernel/depthwise/inverted_f32.h"
 #include "lissome/kernel/depthwise/separable_f32.h"
 #include "lissome/kernel/elementwise/activation.h"

@@ -36,7 +36,8 @@ struct FitRow {
 };
 const FitRow kFits[] = {
     {" conv_bf16 conv_f32 conv_u8s8 conv_data_f32 conv_weight_bf16 conv_weight_f32 depthwise_bf16 depthwise_f32 "
-     "depthwise_transposed_bf16 depthwise_transposed_f32 depthwise_u8s8 grouped_bf16 grouped_f32 inverted_f32 "
+     "depthwise_transposed_bf16 depthwise_transposed_f32 depthwise_u8s8 grouped_bf16 grouped_f32 grouped_u8s8 "
+     "inverted_f32 "
      "separable_f32 winograd_f32 winograd_u8s8 pool average_pool_u8 max_pool_indices max_pool_gradient ",
      " x y dx dy ",
      {2, 3},

@@ -49,6 +49,20 @@ inline Inputs load_inputs(const uint8_t* p) {
   return split_inputs(_mm256_load_si256(reinterpret_cast<const __m256i*>(p)));
 }
 inline Inputs broadcast_inputs(int32_t four) { return split_inputs(_mm256_set1_epi32(four)); }
+// The fours of lanes whose groups of `group` channels begin with lane 0.
+struct FourLanes {
+  __m256i v;
+  explicit FourLanes(int64_t group) {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    v = _mm256_srli_epi32(_mm256_and_si256(lanes, _mm256_set1_epi32(static_cast<int>(-group))), 2);
+  }
+  // Of 8 channels, each lane takes four `i` of its group.
+  inline Inputs spread(const uint8_t* p, int64_t i) const {
+    const __m256i bytes = _mm256_castsi128_si256(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    return split_inputs(
+        _mm256_permutevar8x32_epi32(bytes, _mm256_add_epi32(v, _mm256_set1_epi32(static_cast<int>(i)))));
+  }
+};
 inline Ints add_products(Ints sums, Inputs x, Weights w) {
   sums.v = _mm256_add_epi32(sums.v, _mm256_madd_epi16(x.even, w.even));
   sums.v = _mm256_add_epi32(sums.v, _mm256_madd_epi16(x.odd, w.odd));

@@ -41,6 +41,19 @@ inline Floats to_floats(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
 inline Weights load_weights(const int8_t* p) { return {_mm512_loadu_si512(p)}; }
 inline Inputs load_inputs(const uint8_t* p) { return {_mm512_load_si512(p)}; }
 inline Inputs broadcast_inputs(int32_t four) { return {_mm512_set1_epi32(four)}; }
+// The fours of lanes whose groups of `group` channels begin with lane 0.
+struct FourLanes {
+  __m512i v;
+  explicit FourLanes(int64_t group) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    v = _mm512_srli_epi32(_mm512_and_si512(lanes, _mm512_set1_epi32(static_cast<int>(-group))), 2);
+  }
+  // Of 16 channels, each lane takes four `i` of its group.
+  inline Inputs spread(const uint8_t* p, int64_t i) const {
+    const __m512i bytes = _mm512_castsi128_si512(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return {_mm512_permutexvar_epi32(_mm512_add_epi32(v, _mm512_set1_epi32(static_cast<int>(i))), bytes)};
+  }
+};
 // One line of assembler: g++ 12 spills the sums of a tile around the intrinsic.
 inline Ints add_products(Ints sums, Inputs x, Weights w) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums.v) : "v"(x.v), "v"(w.v));

@@ -182,21 +182,39 @@ Window read_window(const Node& node, const at::Tensor& weight) {
   Window window;
   window.kernel_height = weight.dim() == 4 ? weight.size(2) : 1, window.kernel_width = weight.size(weight.dim() - 1);
   window.dilation_width = read_integers(node.argument("dilation"))->back();
+  window.stride_width = read_integers(node.argument("stride"))->back();
   return window;
 }
 
-PackedInt8 pack_depthwise(PlanBuilder& builder, const Node& node, const Window& window) {
-  const std::string name = weight_name(builder, node) + ".depthwise_u8s8", sums_name = name + ".sums";
+// A weight in a form of its own, packed once; `pack` fills it and the sums of each channel.
+template <typename Function>
+PackedInt8 pack_as(PlanBuilder& builder, const Node& node, std::string_view form, int64_t bytes, const Function& pack) {
+  const std::string name = weight_name(builder, node) + "." + std::string(form), sums_name = name + ".sums";
   if (!builder.has_packed(name)) {
     const Array weight = share_tensor(*builder.constant(node.argument("weight").value()));
-    const int64_t channels = weight.sizes[0];
-    Array packed = make_array(Dtype::i8, {packed_depthwise_u8s8_size(channels, window)});
-    Array sums = make_array(Dtype::i32, {channels});
-    pack_depthwise_u8s8(weight.data<int8_t>(), channels, window, packed.data<int8_t>(), sums.data<int32_t>());
+    Array packed = make_array(Dtype::i8, {bytes});
+    Array sums = make_array(Dtype::i32, {weight.sizes[0]});
+    pack(weight.data<int8_t>(), packed.data<int8_t>(), sums.data<int32_t>());
     builder.add_packed(name, std::move(packed));
     builder.add_packed(sums_name, std::move(sums));
   }
   return {builder.find_packed(name), builder.find_packed(sums_name)};
+}
+
+PackedInt8 pack_depthwise(PlanBuilder& builder, const Node& node, const at::Tensor& weight, const Window& window) {
+  const int64_t channels = weight.size(0);
+  return pack_as(builder, node, "depthwise_u8s8", packed_depthwise_u8s8_size(channels, window),
+                 [&](const int8_t* from, int8_t* packed, int32_t* sums) {
+                   pack_depthwise_u8s8(from, channels, window, packed, sums);
+                 });
+}
+
+PackedInt8 pack_grouped(PlanBuilder& builder, const Node& node, const at::Tensor& weight, const Window& window) {
+  const int64_t channels = weight.size(0), group = weight.size(1);
+  return pack_as(builder, node, "grouped_u8s8", packed_grouped_u8s8_size(channels, group, window),
+                 [&](const int8_t* from, int8_t* packed, int32_t* sums) {
+                   pack_grouped_u8s8(from, channels, group, window, packed, sums);
+                 });
 }
 
 PlanValueId pack_border(PlanBuilder& builder, int64_t channels, int64_t zero) {
@@ -252,7 +270,9 @@ void emit_conv_u8s8(PlanBuilder& builder, const Node& node) {
   const at::Tensor& weight = *builder.constant(node.argument("weight").value());
   const Window window = read_window(node, weight);
   if (is_depthwise(node, weight) && takes_depthwise_u8s8(window)) {
-    emit_conv_step<DepthwiseU8S8Step>(builder, node, pack_depthwise(builder, node, window));
+    emit_conv_step<DepthwiseU8S8Step>(builder, node, pack_depthwise(builder, node, weight, window));
+  } else if (groups > 1 && takes_grouped_u8s8(weight.size(1), weight.size(0) / groups, window)) {
+    emit_conv_step<GroupedU8S8Step>(builder, node, pack_grouped(builder, node, weight, window));
   } else {
     emit_conv_step<ConvU8S8Step>(builder, node, pack_weight(builder, node, groups, choose_runs(window, groups)));
   }

@@ -105,6 +105,29 @@ void bind_depthwise_u8s8(StepBinder& binder, const DepthwiseU8S8Step& step) {
   binder.set_work(4 * products, static_cast<double>(x.elements() + 4 * y.elements()));
 }
 
+void bind_grouped_u8s8(StepBinder& binder, const GroupedU8S8Step& step) {
+  const PlacedValue& x = binder.value(step.x);
+  const PlacedValue& y = binder.value(step.y);
+  GroupedU8S8Call call;
+  const WindowSizes sizes = read_window(binder, step.window, x, y, call.window);
+  const Window& w = call.window;
+  call.group = sizes.in_channels / sizes.groups;
+  binder.require(takes_grouped_u8s8(call.group, sizes.out_channels / sizes.groups, w), "groups of ", call.group,
+                 " channels, a window of ", w.kernel_height, "x", w.kernel_width,
+                 ": it takes groups of 2, 4, 8, 16 or 32 and small windows");
+  call.channels = call.y_stride = call.residual_stride = sizes.in_channels;
+  binder.require_sizes(binder.value(step.weight), {packed_grouped_u8s8_size(call.channels, call.group, w)});
+  read_output(binder, step, call, y, call.channels);
+  binder.set_call("grouped_u8s8", call);
+  binder.point(&GroupedU8S8Call::x, step.x);
+  binder.point(&GroupedU8S8Call::weight, step.weight);
+  point_output<GroupedU8S8Call>(binder, step);
+  const auto products =
+      static_cast<double>(y.elements()) * static_cast<double>(w.kernel_height * w.kernel_width * call.group);
+  binder.set_products(products, Dtype::u8);
+  binder.set_work(products / 2, static_cast<double>(x.elements() + 4 * y.elements()));
+}
+
 void bind_conv_transposed_u8s8(StepBinder& binder, const ConvTransposedU8S8Step& step) {
   const PlacedValue& x = binder.value(step.x);
   const PlacedValue& y = binder.value(step.y);
@@ -142,8 +165,10 @@ void bind_conv_transposed_u8s8(StepBinder& binder, const ConvTransposedU8S8Step&
 }  // namespace
 
 std::vector<StepRow> list_conv_u8s8_steps() {
-  return {declare_step<ConvU8S8Step, bind_conv_u8s8>(), declare_step<WinogradU8S8Step, bind_winograd_u8s8>(),
+  return {declare_step<ConvU8S8Step, bind_conv_u8s8>(),
+          declare_step<WinogradU8S8Step, bind_winograd_u8s8>(),
           declare_step<DepthwiseU8S8Step, bind_depthwise_u8s8>(),
+          declare_step<GroupedU8S8Step, bind_grouped_u8s8>(),
           declare_step<ConvTransposedU8S8Step, bind_conv_transposed_u8s8>(),
           declare_step<QuantizeImageStep, bind_quantize_image>()};
 }
