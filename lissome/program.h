@@ -145,6 +145,8 @@ struct Bound {
 Bound bind_program(const Program& program, const std::vector<c10::IValue>& inputs);
 // Sizes of the named dimensions that these inputs imply; invalid_input when they contradict or leave the range.
 DimensionBindings bind_dimensions(const Program& program, std::span<const c10::IValue> inputs);
+// Throws invalid_input where the sizes do not meet a requirement of the program.
+void check_requirements(const Program& program, const DimensionBindings& sizes);
 // Fills unknown types and keeps named sizes where the inputs agree; used after passes that add values.
 void infer_types(Program& program, const std::vector<c10::IValue>& inputs);
 

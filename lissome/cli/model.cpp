@@ -70,17 +70,20 @@ std::vector<DataSignature> describe_inputs(const Plan& plan) {
 CallSizes describe_call(const Plan& plan) {
   std::vector<DimensionRange> dimensions;
   for (const PlanDimension& dimension : plan.dimensions) dimensions.push_back({dimension.minimum, dimension.maximum});
+  const auto make_formula = [](const SizeExpression& size) -> SizeFormula {
+    return [size](std::span<const int64_t> values) {
+      return size.evaluate(DimensionValues(values.begin(), values.end()));
+    };
+  };
   std::vector<std::vector<SizeFormula>> inputs;
   for (const PlanInput& input : plan.inputs) {
     std::vector<SizeFormula>& sizes = inputs.emplace_back();
     if (!is_value(input.value)) continue;
-    for (const SizeExpression& size : plan.value(input.value).sizes) {
-      sizes.emplace_back([size](std::span<const int64_t> values) {
-        return size.evaluate(DimensionValues(values.begin(), values.end()));
-      });
-    }
+    for (const SizeExpression& size : plan.value(input.value).sizes) sizes.push_back(make_formula(size));
   }
-  return {std::move(dimensions), std::move(inputs)};
+  std::vector<SizeFormula> requirements;
+  for (const PlanRequirement& requirement : plan.requirements) requirements.push_back(make_formula(requirement.slack));
+  return {std::move(dimensions), std::move(inputs), std::move(requirements)};
 }
 
 std::vector<NamedArray> choose_inputs(const Plan& plan, const std::string& path, int64_t batch, uint64_t seed,

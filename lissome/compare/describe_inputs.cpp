@@ -59,18 +59,22 @@ CallSizes describe_call(const Program& program) {
     dimensions.push_back({dimension.minimum, dimension.maximum});
     names.push_back(dimension.name);
   }
+  const auto make_formula = [&names](const Dimension& size) -> SizeFormula {
+    return [size, names](std::span<const int64_t> values) {
+      DimensionBindings bindings;
+      for (size_t i = 0; i < values.size(); ++i) bindings[names[i]] = values[i];
+      return size.try_evaluate(bindings);
+    };
+  };
   std::vector<std::vector<SizeFormula>> inputs;
   for (const ProgramInput& input : program.inputs) {
     std::vector<SizeFormula>& sizes = inputs.emplace_back();
-    for (const Dimension& size : program.value(input.value).type.sizes) {
-      sizes.emplace_back([size, names](std::span<const int64_t> values) {
-        DimensionBindings bindings;
-        for (size_t i = 0; i < values.size(); ++i) bindings[names[i]] = values[i];
-        return size.try_evaluate(bindings);
-      });
-    }
+    for (const Dimension& size : program.value(input.value).type.sizes) sizes.push_back(make_formula(size));
   }
-  return {std::move(dimensions), std::move(inputs)};
+  std::vector<SizeFormula> requirements;
+  for (const SizeRequirement& requirement : program.requirements)
+    requirements.push_back(make_formula(requirement.slack));
+  return {std::move(dimensions), std::move(inputs), std::move(requirements)};
 }
 
 }  // namespace lissome

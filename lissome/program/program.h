@@ -17,6 +17,7 @@
 #include "lissome/base.h"
 #include "lissome/program/op.h"
 #include "lissome/program/shape/dimension.h"
+#include "lissome/program/shape/requirement.h"
 
 namespace lissome {
 
@@ -139,6 +140,7 @@ struct CallTree {
 class Program {
  public:
   std::vector<NamedDimension> dimensions;
+  std::vector<SizeRequirement> requirements;  // what their sizes satisfy in every call
   std::vector<ProgramInput> inputs;
   std::vector<Weight> weights;
   std::vector<Node> nodes;

@@ -183,4 +183,18 @@ DimensionBindings bind_dimensions(const Program& program, std::span<const c10::I
   return bindings;
 }
 
+void check_requirements(const Program& program, const DimensionBindings& sizes) {
+  for (const SizeRequirement& requirement : program.requirements) {
+    const std::optional<int64_t> slack = requirement.slack.try_evaluate(sizes);
+    if (slack && *slack >= 0) continue;
+    std::vector<std::string> seen;
+    for (const std::string& name : requirement.slack.names()) {
+      const auto bound = sizes.find(name);
+      seen.push_back(name + " = " + (bound == sizes.end() ? "unknown" : std::to_string(bound->second)));
+    }
+    throw_error(ErrorKind::invalid_input, "the model was exported for sizes where ", requirement.text, ", not for ",
+                join(seen, ", "), ".\n      Export it at such sizes too, or give others.");
+  }
+}
+
 }  // namespace lissome

@@ -1,8 +1,8 @@
 // Exported programs (.pt2) from hostile files: through the reader, its gate and the rewrite into pure form, then run.
 #include "lissome/program.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/program/graph_case.h"
 #include "tests/fuzz/guard_allocator.h"
+#include "tests/fuzz/program/graph_case.h"
 #include "tests/fuzz/program/run_program.h"
 
 namespace {

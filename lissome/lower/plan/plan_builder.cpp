@@ -40,6 +40,10 @@ PlanBuilder::PlanBuilder(Program program, int threads)
   for (const NamedDimension& dimension : program_.dimensions) {
     plan_.dimensions.push_back({dimension.name, dimension.minimum, dimension.maximum});
   }
+  for (const SizeRequirement& requirement : program_.requirements) {
+    plan_.requirements.push_back(
+        {requirement.text, SizeExpression::parse(requirement.slack.print(), plan_.dimensions)});
+  }
   plan_.input_tree = program_.call_tree.inputs;
   plan_.output_tree = program_.call_tree.outputs;
   for (const StateWrite& write : program_.writes) written_[write.target] = true;

@@ -8,6 +8,7 @@
 #include "lissome/program.h"
 #include "lissome/program/pt2/archive.h"
 #include "lissome/program/pt2/graph.h"
+#include "lissome/program/pt2/guards.h"
 #include "lissome/program/pt2/signature.h"
 #include "lissome/program/pt2/tensors.h"
 #include "lissome/program/purify/purify.h"
@@ -53,6 +54,7 @@ Program read_program(const Pt2Archive& archive) {
   GraphReader graph(json_member(json_member(archive.model, "graph_module"), "graph"), program, origins);
   SignatureReader signature(archive, program, graph, tensors);
   signature.read_inputs();
+  read_guards(archive, program);
   graph.read_nodes();
   signature.read_outputs();
   program.training = std::any_of(program.nodes.begin(), program.nodes.end(), is_training_node);

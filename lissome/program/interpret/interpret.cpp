@@ -185,7 +185,7 @@ IValues Interpreter::run_outermost(const Program& program, IValues inputs) {
 std::vector<c10::IValue> interpret(const Program& program, std::vector<c10::IValue> inputs,
                                    const InterpretOptions& options) {
   register_ops();
-  bind_dimensions(program, inputs);
+  check_requirements(program, bind_dimensions(program, inputs));
   const c10::AutoGradMode mode(options.gradients);
   return Interpreter(options).run_outermost(program, std::move(inputs));
 }

@@ -129,6 +129,7 @@ class ProgramReader {
         return;
       }
       if (take_word("dim")) return read_each([&] { read_dimension(program); });
+      if (take_word("require")) return read_each([&] { read_requirement(program); });
       if (take_word("input")) return read_each([&] { read_input(program); });
       if (at_word("parameter") || at_word("buffer") || at_word("constant")) {
         const std::string role = take_text(Kind::word, "a role");
@@ -162,6 +163,12 @@ class ProgramReader {
       if (token_.kind == Kind::integer) dimension.maximum = take_integer("the largest size");
     }
     program.dimensions.push_back(std::move(dimension));
+  }
+
+  // "n % 2 == 0"
+  void read_requirement(TextProgram& program) {
+    const TextPlace place = token_.place;
+    program.requirements.push_back({take_text(Kind::string, "a comparison of sizes as a string"), place});
   }
 
   void read_input(TextProgram& program) {

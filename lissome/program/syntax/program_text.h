@@ -42,6 +42,11 @@ struct TextDimension {
   TextPlace place;
 };
 
+struct TextRequirement {
+  std::string text;
+  TextPlace place;
+};
+
 struct TextInput {
   std::string value;
   std::optional<std::string> name;  // else the value's
@@ -95,6 +100,7 @@ struct TextOutput {
 
 struct TextProgram {
   std::vector<TextDimension> dimensions;
+  std::vector<TextRequirement> requirements;
   std::vector<TextInput> inputs;
   std::vector<TextWeight> weights;
   std::vector<TextNode> nodes;

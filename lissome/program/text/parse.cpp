@@ -28,6 +28,7 @@ class ProgramResolver {
     program_.training = text_.training;
     program_.call_tree = {text_.call_inputs, text_.call_outputs};
     for (const TextDimension& dimension : text_.dimensions) declare_dimension(dimension);
+    for (const TextRequirement& requirement : text_.requirements) declare_requirement(requirement);
     for (const TextInput& input : text_.inputs) {
       declare_input(input.value, input.name.value_or(input.value), resolve_type(input.type), input.place);
     }
@@ -57,6 +58,14 @@ class ProgramResolver {
       refuse_text(text.place, "dimension " + name + " has an empty range");
     }
     program_.dimensions.push_back(std::move(dimension));
+  }
+
+  void declare_requirement(const TextRequirement& text) {
+    try {
+      program_.requirements.push_back(SizeRequirement::parse(text.text));
+    } catch (const Error& error) {
+      refuse_text(text.place, error.message());
+    }
   }
 
   ValueId add_value(const std::string& name, ValueType type, TextPlace place) {

@@ -129,6 +129,9 @@ class ProgramPrinter {
       }
       text += "\n";
     }
+    for (const SizeRequirement& requirement : program_.requirements) {
+      text += indent + "require " + write_string(requirement.text) + "\n";
+    }
     if (program_.training) text += indent + "training\n";
     const CallTree& tree = program_.call_tree;
     if (!options_.origins) return;

@@ -38,14 +38,18 @@ class ProgramComparison {
 
   bool run() {
     return left_.training == right_.training && left_.call_tree.inputs == right_.call_tree.inputs &&
-           left_.call_tree.outputs == right_.call_tree.outputs && same_dimensions() && pair_inputs() &&
-           pair_weights() &&
+           left_.call_tree.outputs == right_.call_tree.outputs && same_dimensions() && same_requirements() &&
+           pair_inputs() && pair_weights() &&
            std::equal(left_.nodes.begin(), left_.nodes.end(), right_.nodes.begin(), right_.nodes.end(),
                       [this](const Node& a, const Node& b) { return pair_nodes(a, b); }) &&
            same_writes() && same_outputs();
   }
 
  private:
+  bool same_requirements() const {
+    return std::ranges::equal(left_.requirements, right_.requirements,
+                              [](const SizeRequirement& a, const SizeRequirement& b) { return a.slack == b.slack; });
+  }
   bool same_dimensions() const {
     if (!is_body_) return list_ranges(left_) == list_ranges(right_);
     return std::equal(left_.dimensions.begin(), left_.dimensions.end(), right_.dimensions.begin(),

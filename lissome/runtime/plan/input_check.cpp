@@ -23,6 +23,7 @@ class InputMatcher {
       for (size_t i = 0; i < inputs_.size(); ++i) bind_sizes(i, plain);
     }
     for (size_t i = 0; i < inputs_.size(); ++i) check_sizes(i);
+    for (const PlanRequirement& requirement : plan_.requirements) check_requirement(requirement);
     return bound_;
   }
 
@@ -87,6 +88,17 @@ class InputMatcher {
       const auto wanted = value(i).sizes[k].evaluate(bound_);
       if (wanted && *wanted != inputs_[i].sizes[k]) refuse(i);
     }
+  }
+
+  void check_requirement(const PlanRequirement& requirement) const {
+    const auto slack = requirement.slack.evaluate(bound_);
+    if (slack && *slack >= 0) return;
+    std::vector<std::string> seen;
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      seen.push_back(plan_.dimensions[i].name + " = " + (bound_[i] < 0 ? "unknown" : std::to_string(bound_[i])));
+    }
+    throw_error(ErrorKind::invalid_input, "the model was exported for sizes where ", requirement.text, ", not for ",
+                join(seen, ", "), ".\n      Export it at such sizes too, or give others.");
   }
 
   const Plan& plan_;

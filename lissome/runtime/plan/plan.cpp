@@ -46,6 +46,7 @@ const T* read(const Attributes& attributes, std::string_view name, std::string_v
 // Far above what models have; what is planned over them takes time that grows with their square.
 constexpr size_t kMostSteps = size_t{1} << 17, kMostValues = size_t{1} << 18;
 constexpr size_t kMostSizes = 64;  // dimensions of one value
+constexpr size_t kMostRequirements = 1000;
 
 // "cpu", or what PyTorch calls a CUDA device: "cuda", "cuda:1".
 bool is_device(std::string_view name) {
@@ -65,6 +66,8 @@ class PlanChecker {
     require(plan_.steps.size() <= kMostSteps && plan_.values.size() <= kMostValues, plan_.steps.size(), " steps and ",
             plan_.values.size(), " values, at most ", kMostSteps, " and ", kMostValues, " are taken");
     check_dimensions();
+    require(plan_.requirements.size() <= kMostRequirements, plan_.requirements.size(), " requirements, at most ",
+            kMostRequirements, " are taken");
     for (const PlanValue& value : plan_.values) check_value(value);
     check_inputs();
     check_arrays();

@@ -92,6 +92,12 @@ struct PlanArray {
   Array array;
 };
 
+// What the sizes of a call satisfy: `slack` is at least 0.
+struct PlanRequirement {
+  std::string text;  // "n % 2 == 0"
+  SizeExpression slack;
+};
+
 struct PlanInput {
   std::string name;
   PlanValueId value = PlanValueId::none;
@@ -135,6 +141,7 @@ struct Plan {
   PlanMachine machine;
   std::string device = "cpu";  // another, such as "cuda:0": all steps are reference steps, which run there
   std::vector<PlanDimension> dimensions;
+  std::vector<PlanRequirement> requirements;
   std::vector<PlanInput> inputs;
   std::vector<PlanOutput> outputs;
   std::string input_tree, output_tree;  // how inputs and outputs nest in the caller's call: JSON, empty when flat

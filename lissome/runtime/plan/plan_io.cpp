@@ -134,6 +134,9 @@ Json write_plan(const Plan& plan) {
     json["dimensions"].push_back(
         {{"name", dimension.name}, {"minimum", dimension.minimum}, {"maximum", dimension.maximum}});
   }
+  for (const PlanRequirement& requirement : plan.requirements) {
+    json["requirements"].push_back({{"text", requirement.text}, {"slack", requirement.slack.text()}});
+  }
   json["inputs"] = Json::array();
   for (const PlanInput& input : plan.inputs) json["inputs"].push_back({{"name", input.name}, {"value", input.value}});
   json["outputs"] = Json::array();
@@ -172,6 +175,12 @@ class PlanReader {
     for (const Json& row : list(json_, "dimensions")) {
       plan_.dimensions.push_back(
           {get<std::string>(row, "name"), get<int64_t>(row, "minimum"), get<int64_t>(row, "maximum")});
+    }
+    if (json_.contains("requirements")) {
+      for (const Json& row : list(json_, "requirements")) {
+        plan_.requirements.push_back(
+            {get<std::string>(row, "text"), SizeExpression::parse(get<std::string>(row, "slack"), plan_.dimensions)});
+      }
     }
     for (const Json& row : list(json_, "inputs")) {
       plan_.inputs.push_back({get<std::string>(row, "name"), value_id(field(row, "value"))});

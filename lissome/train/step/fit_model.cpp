@@ -18,7 +18,24 @@ Dimension substitute(const Dimension& size, const DimensionBindings& bindings) {
   return Dimension::combine(size.operation(), substitute(left, bindings), substitute(right, bindings));
 }
 
+// What is left of the requirements when some dimensions are known.
+void bind_requirements(Program& program, const DimensionBindings& bindings) {
+  std::vector<SizeRequirement> left;
+  for (const SizeRequirement& requirement : program.requirements) {
+    const Dimension slack = substitute(requirement.slack, bindings);
+    if (slack == requirement.slack) {
+      left.push_back(requirement);
+    } else if (!slack.constant()) {
+      left.push_back(SizeRequirement::parse(slack.print() + " >= 0"));
+    } else if (*slack.constant() < 0) {
+      check_requirements(program, bindings);
+    }
+  }
+  program.requirements = std::move(left);
+}
+
 void bind_types(Program& program, const DimensionBindings& bindings) {
+  bind_requirements(program, bindings);
   for (Value& value : program.values) {
     for (Dimension& size : value.type.sizes) size = substitute(size, bindings);
   }

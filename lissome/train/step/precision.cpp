@@ -21,6 +21,7 @@ Program make_body(const Program& program) {
 Program copy_face(const Program& program) {
   Program face;
   face.dimensions = program.dimensions;
+  face.requirements = program.requirements;
   face.call_tree = program.call_tree;
   face.training = program.training;
   for (const ProgramInput& input : program.inputs) face.add_input(input.name, program.value(input.value).type);

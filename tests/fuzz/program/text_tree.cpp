@@ -78,6 +78,9 @@ std::string print_head(const TextProgram& program) {
     if (dimension.minimum && dimension.maximum) text += std::to_string(*dimension.maximum);
     text += "\n";
   }
+  for (const TextRequirement& requirement : program.requirements) {
+    text += "require " + write_string(requirement.text) + "\n";
+  }
   if (program.training) text += "training\n";
   if (!program.call_inputs.empty()) text += "call inputs " + write_string(program.call_inputs) + "\n";
   if (!program.call_outputs.empty()) text += "call outputs " + write_string(program.call_outputs) + "\n";
