@@ -2,10 +2,13 @@
 // over the keys as in Dao et al. 2022). Masks are terms that do not enlarge the scores, or fills with a number so low
 // that adding it gives the same. A scale after the mask, or scores that somebody else reads, keep the pattern apart.
 //
-// One difference by intent: where a mask of -inf leaves a row without any key, the written-out form divides zero by
-// zero; attention gives zeros.
+// Where a mask of -inf leaves a row without any key, the written-out form divides zero by zero, and attention would
+// give zeros: there the mask becomes NaN, as far as it may hold -inf.
+#include <array>
 #include <cmath>
+#include <limits>
 
+#include "lissome/pass/channel_affine.h"
 #include "lissome/pass/match.h"
 #include "lissome/pass/passes.h"
 
@@ -14,6 +17,28 @@ namespace {
 
 // Added to a score, a number from here on down gives itself in f32: |score| is lost in rounding. So a fill is a sum.
 constexpr double kFillThreshold = -1e9;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Ops that hand on the elements of an operand, or add to them.
+constexpr std::array<std::string_view, 19> kHandingOn = {"aten::add.Tensor",
+                                                         "aten::add.Scalar",
+                                                         "aten::mul.Tensor",
+                                                         "aten::mul.Scalar",
+                                                         "aten::where.self",
+                                                         "aten::where.Scalar",
+                                                         "aten::where.ScalarOther",
+                                                         "aten::where.ScalarSelf",
+                                                         "aten::masked_fill.Scalar",
+                                                         "aten::masked_fill.Tensor",
+                                                         "aten::to.dtype",
+                                                         "aten::expand",
+                                                         "aten::unsqueeze",
+                                                         "aten::view",
+                                                         "aten::slice.Tensor",
+                                                         "aten::triu",
+                                                         "aten::full",
+                                                         "aten::cat",
+                                                         "aten::clone"};
 
 class AttentionFuser {
  public:
@@ -26,13 +51,15 @@ class AttentionFuser {
     const Argument weights = rewriter_.resolve(product.arguments[0]);
     const ValueId value = rewriter_.resolve(product.arguments[1]).value();
     const Node* softmax = rewriter_.producer(weights, "aten::softmax.int");
-    if (softmax == nullptr) softmax = rewriter_.producer(weights, "aten::_safe_softmax");
+    const bool safe = softmax == nullptr;
+    if (safe) softmax = rewriter_.producer(weights, "aten::_safe_softmax");
     if (softmax == nullptr || value == ValueId::none || !rewriter_.has_one_use(weights.value())) return false;
     if (!is_over_keys(*softmax) || !match_scores(rewriter_.resolve(softmax->argument("self")).value())) return false;
     if (!shapes_agree(value, product.result())) return false;
     origin_ = softmax->origin;
     Argument mask;
     if (!make_mask(mask)) return false;
+    if (!safe && may_mask_rows()) mask = break_empty_rows(mask);
     ValueType key_type = rewriter_.type_of(transposed_key_);
     std::swap(key_type.sizes.back(), key_type.sizes[key_type.sizes.size() - 2]);
     const ValueId key = insert("aten::transpose.int", {transposed_key_, -2, -1}, key_type);
@@ -182,6 +209,51 @@ class AttentionFuser {
                             : Argument(insert("aten::add.Tensor", {mask, added}, tensor_type(dtype, sizes)));
     }
     return true;
+  }
+
+  // Whether elements of -inf may reach this value, as far as its producers are followed.
+  bool may_hold_infinity(const Argument& argument, int steps = 12) const {
+    if (const auto number = constant_number(rewriter_, argument)) return *number == -kInfinity;
+    if (!argument.is_value() || steps == 0) return argument.is_value();
+    const ValueId value = argument.value();
+    if (rewriter_.is_constant(value)) return !is_finite_weight(rewriter_.program().find_weight(value)->tensor);
+    const Node* node = rewriter_.producer(value);
+    if (node == nullptr) return true;  // an input, or state
+    if (std::ranges::none_of(kHandingOn, [&](std::string_view op) { return node->is(op); })) return false;
+    bool may = false;
+    for (const Argument& operand : node->arguments) {
+      if (const auto* number = operand.get<double>()) may = may || *number == -kInfinity;
+      for_each_value(operand, [&](ValueId id) {
+        const ValueType& type = rewriter_.type_of(id);
+        if (type.dtype == Dtype::boolean) return;
+        may = may || may_hold_infinity(rewriter_.resolve(Argument(id)), steps - 1);
+      });
+    }
+    return may;
+  }
+
+  // Fills whose sum is beyond f32 make -inf too.
+  bool may_mask_rows() const {
+    double sum = 0;
+    for (const Term& term : terms_) {
+      if (term.number) sum += *term.number;
+      if (!term.number && may_hold_infinity(rewriter_.resolve(Argument(term.value)))) return true;
+    }
+    return sum < -static_cast<double>(std::numeric_limits<float>::max());
+  }
+
+  // The mask plus NaN in rows where every element is -inf: those are counted, as there is no largest of no elements.
+  Argument break_empty_rows(const Argument& mask) {
+    const ValueType type = rewriter_.type_of(mask);
+    std::vector<Dimension> sizes = type.sizes;
+    const ValueId seen = insert("aten::ne.Scalar", {mask, -kInfinity}, tensor_type(Dtype::boolean, sizes));
+    const ValueId ones = insert("aten::where.Scalar", {seen, 1.0, 0.0}, type);
+    sizes.back() = 1;
+    const ValueType row = tensor_type(type.dtype, sizes);
+    const ValueId count = insert("aten::sum.dim_IntList", {ones, ArgumentList{-1}, true}, row);
+    const ValueId empty = insert("aten::eq.Scalar", {count, 0.0}, tensor_type(Dtype::boolean, sizes));
+    const ValueId added = insert("aten::where.Scalar", {empty, std::nan(""), 0.0}, row);
+    return insert("aten::add.Tensor", {mask, added}, type);
   }
 
   Rewriter& rewriter_;
