@@ -1,4 +1,5 @@
-// lissome audit: shows on which kernel, dtype and device every node ran, and compares this with expectations.
+// lissome audit: shows on which kernel, dtype and device every node ran, compares this with expectations, and lists
+// what loses time.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "lissome/cli/flags.h"
 #include "lissome/cli/json_answer.h"
 #include "lissome/cli/model.h"
+#include "lissome/cli/slow_nodes.h"
 
 namespace lissome {
 namespace {
@@ -141,15 +143,30 @@ Table make_audit_table(const std::vector<Ran>& nodes) {
   return table;
 }
 
+constexpr int kWarmUps = 3, kTimedRuns = 30;  // of the calls that --slow times
+
+Table find_slow_nodes(Session& session, const std::vector<NamedArray>& inputs) {
+  const Profile profile = measure_nodes(session, view_arrays(inputs), kWarmUps, kTimedRuns);
+  MachinePeaks peaks = find_peaks(session.threads());
+  if (exceeds_peaks(profile, peaks)) peaks = improve_peaks(peaks);
+  const MemoryFacts memory = session.memory();
+  return list_slow_nodes(profile, peaks, memory.weights + memory.arena);
+}
+
 }  // namespace
 
 int run_audit(const std::vector<std::string>& arguments, Console& console) {
-  Flags flags("audit", "Shows the kernel, dtype and device of every node, and fails if they differ from --expect.");
+  Flags flags("audit",
+              "Shows the kernel, dtype and device of every node, and fails if they differ from --expect; with --slow, "
+              "the nodes that lose time.");
   std::string model, expect;
   CallFlags call;
-  bool json = false;
+  bool slow = false, json = false;
   flags.require("MODEL", model, kModelHelp);
   add_call_flags(flags, call);
+  flags.add("--slow", slow,
+            "Time the nodes, and list those that take more than twice the machine's limit, only move data or run "
+            "through libtorch; those that lose most first.");
   flags.add("--expect", expect,
             "Expectations, for example dtype=int8,fallback=none,isa=avx512_vnni. dtype and isa refer to nodes that "
             "multiply.");
@@ -166,12 +183,16 @@ int run_audit(const std::vector<std::string>& arguments, Console& console) {
   if (session.plan().needs_reference() && load_torch().find_native_code(model) != NativeCode::none)
     console.say("note: " + model +
                 " also holds native code of AOTInductor, which was not run (see bench --allow-native)");
-  const Table table = make_audit_table(nodes);
+  std::vector<Table> tables = {make_audit_table(nodes)};
+  if (slow) tables.push_back(find_slow_nodes(session, inputs));
   if (json) {
     const Json result{{"expect", or_null(expect)}, {"as_expected", breaches.empty()}, {"not_as_expected", breaches}};
-    console.print(print_answer("audit", result, {&table, 1}));
+    console.print(print_answer("audit", result, tables));
   } else {
-    console.print(render_table(table, console.terminal()) + "\n");
+    if (slow && tables.back().rows.empty())
+      console.print("no node loses more than half a percent of a call\n");
+    else
+      console.print(render_table(tables.back(), console.terminal()) + "\n");
     for (const std::string& breach : breaches) console.print("not as expected: " + breach + "\n");
     if (!wanted.empty() && breaches.empty()) console.print("as expected: " + expect + "\n");
   }

@@ -62,3 +62,27 @@ def test_layers_that_quantize_the_floats_they_read_are_int8(lissome: Lissome, re
 def test_unknown_expectations(lissome: Lissome, prepared: Path, expect: str):
     done = lissome("audit", prepared, "--expect", expect)
     assert done.returncode == 2 and done.stderr.startswith("error usage: --expect") and done.stdout == ""
+
+
+class Moves(torch.nn.Module):
+    """Rows that are turned into columns and back, uncomputed, around a product of no weight."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        turned = x.transpose(1, 2).reshape(512, 2, 512)
+        return torch.cat([turned, turned.flip(0)]).transpose(0, 1).contiguous()
+
+
+def test_nodes_that_only_move_data_lose_their_time(
+    lissome: Lissome, read_json: Lissome, prepared: Path, tmp_path: Path
+):
+    torch.export.save(torch.export.export(Moves().eval(), (torch.randn(2, 512, 512),)), tmp_path / "m.pt2")
+    read_json("prepare", "m.pt2", "-o", "moves.lissome")
+    rows = read_json("audit", "moves.lissome", "--slow").tables["Slow"]
+    assert len(rows) >= 2 and {row["reason"] for row in rows} <= {
+        "moves data and computes nothing", "runs through libtorch", "below half of what memory allows",
+    }
+    lost = [row["lost"] for row in rows]
+    assert lost == sorted(lost, reverse=True) and 0.5 < sum(lost) <= 1
+    text = lissome("audit", "moves.lissome", "--slow").stdout
+    assert "moves data" in text and "lost" in text
+    assert "Slow" not in read_json("audit", prepared).tables
