@@ -104,6 +104,7 @@ std::string format_decibels(double value);
 struct ActivationRange {
   double low = 0, high = 0;  // low <= 0 <= high, so that zero is exact
   double scale() const { return (high - low) / 255; }
+  bool has_scale() const;  // whether it is positive and finite in f32
   int64_t zero_point() const;
 };
 // The ranges of these tensor values over the batches. Values without elements get {0, 0}.

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "lissome/compress.h"
 #include "lissome/pass.h"
@@ -423,6 +424,34 @@ TEST_CASE("bf16 goes on where something is cut, and not where it would only be c
   const std::vector<c10::IValue> inputs = {at::randn({1, 4, 8}), at::randn({1, 6, 8})};
   const auto seen = interpret(narrow, inputs), wanted = interpret(program, inputs);
   for (size_t i = 0; i < wanted.size(); ++i) CHECK(relative_error(seen[i].toTensor(), wanted[i].toTensor()) < 0.05);
+}
+
+TEST_CASE("a layer that reads infinite, NaN or tiny values stays in float, and the others are quantized") {
+  const Program program = prepare_inference(parse_program(
+      R"(
+    input %x: f32[batch, 32]
+    parameter @a: f32[32, 32]
+    parameter @b: f32[16, 32]
+    %1: f32[batch, 32] = aten::linear(%x, @a)
+    %2: f32[batch, 32] = aten::exp(%1)
+    %3: f32[batch, 16] = aten::linear(%2, @b)
+    %4: f32[batch, 16] = aten::sigmoid(%3)
+    return %4
+  )",
+      {{"a", at::randn({32, 32})}, {"b", at::randn({16, 32}).abs()}}));
+  for (const float worst : {1e4F, std::numeric_limits<float>::quiet_NaN()}) {
+    CalibrationBatches batches = make_batches({8, 32});
+    batches.back().front().toTensor().narrow(0, 0, 1).fill_(worst);
+    const Quantized quantized = quantize_int8(program, batches, use_dynamic_linears(false), 0);
+    REQUIRE(quantized.layers.size() == 2);
+    CHECK(quantized.layers[0].quantized == std::isfinite(worst));
+    CHECK(!quantized.layers[1].quantized);
+    CHECK(quantized.layers[1].reason.find("infinite, NaN") != std::string::npos);
+  }
+  CalibrationBatches tiny;
+  for (int i = 0; i < 6; ++i) tiny.push_back({at::randn({8, 32}).mul(1e-44)});
+  const Quantized quantized = quantize_int8(program, tiny, use_dynamic_linears(false), 0);
+  CHECK(!quantized.layers[0].quantized);
 }
 
 }  // namespace

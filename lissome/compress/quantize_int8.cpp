@@ -88,6 +88,15 @@ void judge_layers(const Program& program, std::vector<Layer>& layers, const Cali
   }
 }
 
+// Why a layer whose input has this range stays in float; empty if it need not.
+std::string refuse_range(const ActivationRange& range) {
+  if (range.has_scale()) return {};
+  if (range.high > range.low || std::isnan(range.high - range.low)) {
+    return "its input was infinite, NaN or too small for a scale in f32 during calibration";
+  }
+  return "its input never varied during calibration";
+}
+
 // Sets the ranges of layers, and returns the ranges of the values that int8 nodes read.
 Int8Ranges choose_ranges(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
                          const QuantizeOptions& options, const WorkControl& control) {
@@ -114,12 +123,12 @@ Int8Ranges choose_ranges(const Program& program, std::vector<Layer>& layers, con
     if (!layer.reason.empty() || layer.dynamic) continue;
     layer.range = find(layer.input);
     layer.residual_range = find(layer.residual);
-    if (!(layer.range.high > layer.range.low)) layer.reason = "its input never varied during calibration";
+    layer.reason = refuse_range(layer.range);
   }
   Int8Ranges int8_ranges;
   for (const ValueId value : int8_values) {
     const ActivationRange range = find(value);
-    if (range.high > range.low) int8_ranges.emplace(program.value(value).name, range);
+    if (range.has_scale()) int8_ranges.emplace(program.value(value).name, range);
   }
   return int8_ranges;
 }

@@ -61,21 +61,29 @@ ActivationRange choose_least_error(const RangeHistogram& histogram) {
 void RangeHistogram::widen(const at::Tensor& tensor) {
   if (tensor.numel() == 0) return;
   const auto [lowest, highest] = tensor.to(at::kDouble).aminmax();
-  low = seen ? std::min(low, lowest.item().toDouble()) : lowest.item().toDouble();
-  high = seen ? std::max(high, highest.item().toDouble()) : highest.item().toDouble();
+  const double least = lowest.item().toDouble(), most = highest.item().toDouble();
+  if (std::isnan(low)) return;  // as it stays, whatever comes later
+  low = seen && !std::isnan(least) ? std::min(low, least) : least;
+  high = seen && !std::isnan(most) ? std::max(high, most) : most;
   seen = true;
 }
 
 void RangeHistogram::count(const at::Tensor& tensor) {
-  if (tensor.numel() == 0 || !(high > low)) return;
+  if (tensor.numel() == 0 || !is_countable()) return;
   const at::Tensor found = at::histc(tensor.to(at::kFloat).contiguous(), kBins, low, high).to(at::kDouble);
   for (size_t bin = 0; bin < counts.size(); ++bin) counts[bin] += found.const_data_ptr<double>()[bin];
 }
 
+bool RangeHistogram::is_countable() const { return high > low && std::isfinite(static_cast<float>(high - low)); }
+
 ActivationRange RangeHistogram::choose_range(RangeMethod method) const {
-  const bool flat = !(high > low) || !std::isfinite(high - low);
-  if (flat || method == RangeMethod::minimum_maximum) return include_zero(low, high);
+  if (!is_countable() || method == RangeMethod::minimum_maximum) return include_zero(low, high);
   return method == RangeMethod::percentile ? choose_percentile(*this) : choose_least_error(*this);
+}
+
+bool ActivationRange::has_scale() const {
+  const float narrow = static_cast<float>(scale());
+  return std::isfinite(narrow) && narrow > 0;
 }
 
 int64_t ActivationRange::zero_point() const {

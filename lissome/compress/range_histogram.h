@@ -17,6 +17,7 @@ struct RangeHistogram {
 
   double center(size_t bin) const { return low + (static_cast<double>(bin) + 0.5) * width(); }
   double width() const { return (high - low) / static_cast<double>(counts.size()); }
+  bool is_countable() const;  // whether values differ, by an amount that f32 holds
 
   void widen(const at::Tensor& tensor);  // to be called first, for all tensors that are counted later
   void count(const at::Tensor& tensor);

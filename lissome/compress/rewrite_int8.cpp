@@ -98,7 +98,7 @@ class Int8Rewriter {
       const Layer* layer = find_layer(position);
       if (layer != nullptr && !layer->dynamic) {
         wanted_.emplace(layer->input, layer->range);
-        if (layer->residual != ValueId::none && layer->residual_range.high > layer->residual_range.low &&
+        if (layer->residual != ValueId::none && layer->residual_range.has_scale() &&
             is_given_by_layer(layer->residual)) {
           wanted_.emplace(layer->residual, layer->residual_range);
         }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -190,6 +191,10 @@ class Smoother {
   void measure(const Siblings& group, const at::Tensor& rows, Trial& trial) const {
     const at::Tensor input = divide(rows, trial);
     const ActivationRange range = trial.histogram.choose_range(options_.range);
+    if (!options_.dynamic_linears && !range.has_scale()) {
+      trial.noise.assign(group.layers.size(), std::numeric_limits<double>::quiet_NaN());
+      return;
+    }
     for (const Layer* layer : group.layers) {
       Layer divided = *layer;
       divided.range = range;
