@@ -157,12 +157,21 @@ class Maker {
 
 Json describe(const Made& made) { return {{"how", made.how}, {"error", made.error}, {"seconds", made.seconds}}; }
 
-// In the type of the program, which is that of the steps; tied ones once.
-int64_t count_weight_bytes(const Program& program) {
+// Depthwise windows and biases in bf16 are read as f32.
+bool is_widened(const Weight& weight, const Plan& plan) {
+  const auto packs = [&](const PlanArray& array) {
+    return array.array.dtype == Dtype::f32 && array.name.starts_with(weight.name + ".");
+  };
+  return weight.tensor.scalar_type() == at::kBFloat16 && std::ranges::any_of(plan.arrays, packs);
+}
+
+// In the type that the steps read, which is the program's but for what they widen; tied ones once.
+int64_t count_weight_bytes(const Program& program, const Plan& plan) {
   std::map<const void*, int64_t> bytes;
   for (const Weight& weight : program.weights) {
     int64_t& most = bytes[weight.tensor.const_data_ptr()];
-    most = std::max(most, static_cast<int64_t>(weight.tensor.nbytes()));
+    const int64_t widened = is_widened(weight, plan) ? 2 : 1;
+    most = std::max(most, widened * static_cast<int64_t>(weight.tensor.nbytes()));
   }
   int64_t all = 0;
   for (const auto& [address, size] : bytes) all += size;
@@ -181,7 +190,7 @@ Json save(const Made& made, const std::string& path) {
   int64_t larger = 0;
   for (const LargerForm& form : list_larger_forms(*made.plan)) larger += form.bytes - form.plain_bytes;
   Json record = describe(made);
-  record["weight_bytes"] = count_weight_bytes(made.program) + count_sum_bytes(*made.plan);
+  record["weight_bytes"] = count_weight_bytes(made.program, *made.plan) + count_sum_bytes(*made.plan);
   record["larger_form_bytes"] = larger;
   record["arena_bytes"] = made.session->memory().arena;
   record["file_bytes"] = std::filesystem::file_size(path);
