@@ -33,37 +33,37 @@ std::shared_ptr<const BatchSource> wrap_source(std::shared_ptr<const BatchSource
   return cache_bytes > 0 ? cache_source(std::move(source), cache_bytes) : source;
 }
 
-// Walks over the batches of all epochs. Plans are shared with the jobs that were given out.
-class Cursor {
- public:
-  explicit Cursor(const Sampler& sampler) : sampler_(&sampler) {}
-
-  struct Job {
-    std::shared_ptr<const EpochPlan> plan;
-    LoaderPosition at;
-    std::span<const int64_t> samples() const { return plan->take(at.batch); }
-  };
-  void move_to(const LoaderPosition& position) {
-    if (position.epoch != at_.epoch) plan_.reset();
-    at_ = position;
-  }
-  Job take() {
-    if (at_.batch == sampler_->batches()) move_to({at_.epoch + 1, 0});
-    if (plan_ == nullptr) plan_ = std::make_shared<const EpochPlan>(sampler_->plan(at_.epoch));
-    Job job{plan_, at_};
-    ++at_.batch;
-    return job;
-  }
-
- private:
-  const Sampler* sampler_;
-  LoaderPosition at_;
-  std::shared_ptr<const EpochPlan> plan_;
-};
-
 }  // namespace
 
 class Loader::State {
+  // Walks over the batches of all epochs. Plans are shared with the jobs that were given out.
+  class Cursor {
+   public:
+    explicit Cursor(const Sampler& sampler) : sampler_(&sampler) {}
+
+    struct Job {
+      std::shared_ptr<const EpochPlan> plan;
+      LoaderPosition at;
+      std::span<const int64_t> samples() const { return plan->take(at.batch); }
+    };
+    void move_to(const LoaderPosition& position) {
+      if (position.epoch != at_.epoch) plan_.reset();
+      at_ = position;
+    }
+    Job take() {
+      if (at_.batch == sampler_->batches()) move_to({at_.epoch + 1, 0});
+      if (plan_ == nullptr) plan_ = std::make_shared<const EpochPlan>(sampler_->plan(at_.epoch));
+      Job job{plan_, at_};
+      ++at_.batch;
+      return job;
+    }
+
+   private:
+    const Sampler* sampler_;
+    LoaderPosition at_;
+    std::shared_ptr<const EpochPlan> plan_;
+  };
+
  public:
   State(std::shared_ptr<const BatchSource> source, SamplerOptions sampler, TransformPipeline transforms,
         LoaderOptions options)

@@ -14,29 +14,16 @@ namespace {
 // Smaller blocks come from memory that the C library keeps anyway.
 constexpr int64_t kLeastBytes = 128 * 1024;
 
-struct Block {
-  void* memory;
-  int64_t bytes;
-};
-
-Block allocate(int64_t bytes) {
-  allocator_memory().take(bytes, "an output");
-  void* memory = std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64));
-  if (!memory) {
-    allocator_memory().remove(bytes);
-    throw_error(ErrorKind::over_budget, "no memory for an output of ", bytes, " bytes");
-  }
-  return {memory, bytes};
-}
-
-void release(const Block& block) {
-  std::free(block.memory);
-  allocator_memory().remove(block.bytes);
-}
-
 }  // namespace
 
 struct OutputPool::Kept {
+  struct Block {
+    void* memory;
+    int64_t bytes;
+  };
+  static Block allocate(int64_t bytes);
+  static void release(const Block& block);
+
   std::mutex mutex;
   std::vector<Block> blocks;
 
@@ -61,21 +48,36 @@ struct OutputPool::Kept {
   }
 };
 
+OutputPool::Kept::Block OutputPool::Kept::allocate(int64_t bytes) {
+  allocator_memory().take(bytes, "an output");
+  void* memory = std::aligned_alloc(64, static_cast<size_t>((bytes + 63) / 64 * 64));
+  if (!memory) {
+    allocator_memory().remove(bytes);
+    throw_error(ErrorKind::over_budget, "no memory for an output of ", bytes, " bytes");
+  }
+  return {memory, bytes};
+}
+
+void OutputPool::Kept::release(const Block& block) {
+  std::free(block.memory);
+  allocator_memory().remove(block.bytes);
+}
+
 OutputPool::OutputPool() : kept_(std::make_shared<Kept>()) {}
 
 std::shared_ptr<void> OutputPool::take(int64_t bytes) {
   bytes = std::max<int64_t>(bytes, 1);
   if (bytes < kLeastBytes) {
-    const Block block = allocate(bytes);
-    return {block.memory, [block](void*) { release(block); }};
+    const Kept::Block block = Kept::allocate(bytes);
+    return {block.memory, [block](void*) { Kept::release(block); }};
   }
-  Block block = kept_->find(bytes);
-  if (block.memory == nullptr) block = allocate(bytes);
+  Kept::Block block = kept_->find(bytes);
+  if (block.memory == nullptr) block = Kept::allocate(bytes);
   return {block.memory, [block, pool = std::weak_ptr<Kept>(kept_)](void*) {
             if (const std::shared_ptr<Kept> kept = pool.lock()) {
               kept->add(block);
             } else {
-              release(block);
+              Kept::release(block);
             }
           }};
 }
