@@ -15,6 +15,7 @@ namespace lissome {
 namespace {
 
 constexpr int kFinalRounds = 200;
+constexpr size_t kLeastFinalRounds = 8;  // an interval of 99 % needs so many pairs; fewer are left when time is up
 constexpr double kFinalSeconds = 10;
 constexpr double kFinalShare = 0.1;  // largest share of --time for the final measurement
 
@@ -24,27 +25,6 @@ void take_known_totals(OptimizationRecord& record, const Variant& original, cons
   record.quality_original = original.quality;
   record.quality_final = best.quality;
   record.threads = best.session->threads();
-}
-
-void measure_totals(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
-                    const OptimizeOptions& options, const std::function<bool()>& out_of_time) {
-  InterleaveOptions interleave;
-  interleave.warmup = 5;
-  interleave.rounds = kFinalRounds;
-  interleave.least_rounds = 20;
-  interleave.seconds = std::min(kFinalSeconds, kFinalShare * options.seconds);
-  interleave.confidence = 0.99;
-  interleave.seed = options.seed;
-  interleave.should_stop = out_of_time;
-  const Interleaved timing = compare_interleaved(
-      {{"best", [&] { best.session->run(bench.views); }}, {"original", [&] { original.session->run(bench.views); }}},
-      interleave);
-  record.seconds_final = timing.summaries[0].median;
-  record.seconds_original = timing.summaries[1].median;
-  record.speedup = timing.ratios[1];
-  record.memory_original = measure_memory(original, bench);
-  record.memory_final = measure_memory(best, bench);
-  take_known_totals(record, original, best);
 }
 
 // Each accepted step was measured against the best version before it, so the ratios multiply, and so do the bounds of
@@ -71,6 +51,33 @@ void chain_steps(OptimizationRecord& record) {
   record.speedup = whole;
   record.speedup.median = 1 / whole.median;
   record.speedup.interval = {1 / whole.interval.high, 1 / whole.interval.low};
+}
+
+void measure_totals(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
+                    const OptimizeOptions& options, const std::function<bool()>& out_of_time) {
+  InterleaveOptions interleave;
+  interleave.warmup = 5;
+  interleave.rounds = kFinalRounds;
+  interleave.least_rounds = 20;
+  interleave.seconds = std::min(kFinalSeconds, kFinalShare * options.seconds);
+  interleave.confidence = 0.99;
+  interleave.seed = options.seed;
+  interleave.should_stop = out_of_time;
+  const Interleaved timing = compare_interleaved(
+      {{"best", [&] { best.session->run(bench.views); }}, {"original", [&] { original.session->run(bench.views); }}},
+      interleave);
+  record.seconds_final = timing.summaries[0].median;
+  record.seconds_original = timing.summaries[1].median;
+  if (timing.seconds[0].size() >= kLeastFinalRounds) {
+    record.speedup = timing.ratios[1];
+  } else {
+    OptimizationRecord chained = record;
+    chain_steps(chained);
+    record.speedup = chained.speedup;
+  }
+  record.memory_original = measure_memory(original, bench);
+  record.memory_final = measure_memory(best, bench);
+  take_known_totals(record, original, best);
 }
 
 void judge_goals(OptimizationRecord& record, const OptimizeOptions& options) {

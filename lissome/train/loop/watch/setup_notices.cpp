@@ -1,6 +1,8 @@
 // See setup_notices.h.
 #include "lissome/train/loop/watch/setup_notices.h"
 
+#include <algorithm>
+
 #include "lissome/train/rewrite/freeze.h"
 #include "lissome/train/rewrite/mode_dependence.h"
 #include "lissome/train/step/make_batch_step.h"
@@ -26,6 +28,20 @@ void add_step_notices(std::vector<std::string>& notices, const CurrentStep& step
   if (batch_step.step().streams_weights()) notices.push_back(describe_offloaded(step.count_bytes()));
 }
 
+// State that the written model goes on updating in each call. Batch norm's is gone in eval form; what a module's own
+// code updates in train mode stays in its export.
+std::string describe_kept_updates(const Program& judged) {
+  if (judged.writes.empty()) return {};
+  std::vector<std::string> names;
+  for (const StateWrite& write : judged.writes) names.push_back(judged.value(write.target).name);
+  const size_t more = names.size() - std::min<size_t>(names.size(), 3);
+  names.resize(names.size() - more);
+  return "the written model will update its state in each call, as its export in train mode does (" +
+         join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "") +
+         "), where module.eval() may not. For that form, load the trained weights (--weights-out) into the module and "
+         "export it in eval mode";
+}
+
 void add_model_notices(std::vector<std::string>& notices, const Program& model) {
   if (const std::string still = describe_still(model); !still.empty()) notices.push_back(still);
   if (!model.training && depends_on_mode(model))
@@ -45,6 +61,7 @@ std::vector<std::string> list_setup_notices(const TrainingModel& model, const Cu
     notices.emplace_back(
         "--pin-memory has no effect: page-locked memory is for copies to a device, and libtorch finds no device");
   add_model_notices(notices, model.model);
+  if (const std::string kept = describe_kept_updates(model.judged); !kept.empty()) notices.push_back(kept);
   return notices;
 }
 
