@@ -35,7 +35,7 @@ from lissome.tree import add_parameters
 if TYPE_CHECKING:
     from lissome.training import Trained
 
-Model: TypeAlias = "torch.nn.Module | Trained | str | PathLike[str]"
+Model: TypeAlias = "torch.nn.Module | torch.export.ExportedProgram | Trained | str | PathLike[str]"
 Progress: TypeAlias = Callable[[str, str, float, float], None]
 
 
@@ -165,8 +165,11 @@ def open_program(
         return trained
     if isinstance(model, str | PathLike):
         return _lissome.open_program(read_existing_path("model", model))
+    if isinstance(model, torch.export.ExportedProgram):
+        return _open_exported(model)
     if not isinstance(model, torch.nn.Module):
-        refuse_type("model", model, "a torch.nn.Module, what lissome.train returned, or a path")
+        allowed = "a torch.nn.Module, a torch.export.ExportedProgram, what lissome.train returned, or a path"
+        refuse_type("model", model, allowed)
     if example_inputs is None and example_kwargs is None:
         raise UsageError("example_inputs: a module is exported with them; give a tuple of its arguments")
     if not isinstance(example_kwargs, dict | None):
@@ -176,15 +179,19 @@ def open_program(
         refuse_hooks(model)
     with refuse_own_backward() if training else nullcontext():
         exported = _export(model, arguments, example_kwargs or {}, many=many, training=training)
+    program = _open_exported(exported)
+    program.input_tree = add_parameters(program.input_tree, model.forward)
+    return program
+
+
+def _open_exported(exported: torch.export.ExportedProgram) -> _lissome.Program:
     with tempfile.TemporaryDirectory(prefix="lissome-") as folder:
         path = Path(folder) / "module.pt2"
         try:
             torch.export.save(exported, path)
         except NotImplementedError as error:  # a type of arguments or results that torch does not know to store
             raise UnsupportedError(f"torch.export.save refuses the module: {error}") from error
-        program = _lissome.open_program(str(path))  # what is mapped stays when the file is gone
-    program.input_tree = add_parameters(program.input_tree, model.forward)
-    return program
+        return _lissome.open_program(str(path))  # what is mapped stays when the file is gone
 
 
 @contextmanager

@@ -457,3 +457,14 @@ def test_a_model_in_f16_is_optimized():
     module, x = torch.nn.Sequential(*layers).half().eval(), torch.randn(40, 16)
     fast = lissome.optimize(module, (x[:1].half(),), data=x.half(), time="3s")
     torch.testing.assert_close(fast(x.half()), module(x.half()), rtol=1e-2, atol=1e-2)
+
+
+def test_an_exported_program_is_a_model(tmp_path: Path):
+    module = torch.nn.Linear(4, 3).eval()
+    x = torch.randn(2, 4)
+    exported = torch.export.export(module, (x,))
+    fast = lissome.prepare(exported)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), module(x))
+    with pytest.raises(lissome.ArgumentTypeError, match="ExportedProgram"):
+        lissome.prepare(3)
