@@ -9,7 +9,7 @@
 #include "lissome/cli/flags.h"
 #include "lissome/cli/json_answer.h"
 #include "lissome/cli/model.h"
-#include "lissome/cli/slow_nodes.h"
+#include "lissome/cli/profile/slow_nodes.h"
 
 namespace lissome {
 namespace {

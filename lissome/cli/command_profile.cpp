@@ -9,7 +9,7 @@
 #include "lissome/cli/interrupt.h"
 #include "lissome/cli/json_answer.h"
 #include "lissome/cli/model.h"
-#include "lissome/cli/profile.h"
+#include "lissome/cli/profile/profile.h"
 
 namespace lissome {
 namespace {

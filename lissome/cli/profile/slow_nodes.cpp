@@ -1,4 +1,4 @@
-#include "lissome/cli/slow_nodes.h"
+#include "lissome/cli/profile/slow_nodes.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // The nodes of a profile that lose time, for `audit --slow`.
 #pragma once
 
-#include "lissome/cli/profile.h"
+#include "lissome/cli/profile/profile.h"
 
 namespace lissome {
 

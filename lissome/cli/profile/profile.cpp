@@ -1,4 +1,4 @@
-#include "lissome/cli/profile.h"
+#include "lissome/cli/profile/profile.h"
 
 #include <algorithm>
 #include <map>

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "lissome/cli/profile.h"
+#include "lissome/cli/profile/profile.h"
 
 namespace lissome {
 namespace {
