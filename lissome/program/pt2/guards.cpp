@@ -12,23 +12,36 @@ namespace {
       "dimension).");
 }
 
-// ['x']['ids'][0] -> x.ids.0, the name of an input; the path ends where no bracket follows.
+bool is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+// ['x']['ids'][0].mask -> x.ids.0.mask, the name of an input; the path ends at a method or where nothing follows.
 std::string read_path(std::string_view guard, size_t& at) {
   std::string path;
-  while (at < guard.size() && guard[at] == '[') {
-    const size_t end = guard.find(']', at);
-    if (end == std::string_view::npos) refuse(guard);
+  while (at < guard.size() && (guard[at] == '[' || guard[at] == '.')) {
+    size_t end = at + 1;
+    if (guard[at] == '[') {
+      end = guard.find(']', at);
+      if (end == std::string_view::npos) refuse(guard);
+    } else {
+      while (end < guard.size() && is_name(guard[end])) ++end;
+      if (end < guard.size() && guard[end] == '(') break;
+    }
     std::string_view key = guard.substr(at + 1, end - at - 1);
     if (key.size() >= 2 && (key.front() == '\'' || key.front() == '"')) key = key.substr(1, key.size() - 2);
     path += (path.empty() ? "" : ".") + std::string(key);
-    at = end + 1;
+    at = guard[at] == '[' ? end + 1 : end;
   }
   return path;
 }
 
+// An argument of `*others` is others.0 in a guard, and an input others_0.
 const ValueType* find_input(const Program& program, const std::string& path) {
-  for (const ProgramInput& input : program.inputs) {
-    if (input.name == path) return &program.value(input.value).type;
+  std::string variadic = path;
+  if (const size_t dot = path.find('.'); dot != std::string::npos) variadic[dot] = '_';
+  for (const std::string& name : {path, variadic}) {
+    for (const ProgramInput& input : program.inputs) {
+      if (input.name == name) return &program.value(input.value).type;
+    }
   }
   return nullptr;
 }
@@ -50,8 +63,6 @@ std::string read_size(const Program& program, std::string_view guard, size_t& at
   const Dimension& size = type->sizes[place];
   return size.operation() == Dimension::Operation::name ? size.name() : "(" + size.print() + ")";
 }
-
-bool is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
 std::string name_sizes(const Program& program, std::string_view guard) {
   std::string text;

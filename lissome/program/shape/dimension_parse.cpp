@@ -178,10 +178,21 @@ class DimensionReader {
     return Dimension::named(name);
   }
 
+  // math.ceil(n / 2), of which sizes know the floor alone.
+  Dimension read_rounded(bool up) {
+    const Dimension sign(up ? -1 : 1);
+    const Dimension dividend = Dimension::combine(Operation::multiply, sign, read_product());
+    expect("/");
+    const Dimension floor = Dimension::combine(Operation::floor_divide, dividend, read_power());
+    expect(")");
+    return Dimension::combine(Operation::multiply, sign, floor);
+  }
+
   Dimension read_call(std::string_view word) {
     ++at_;  // the bracket
     if (const size_t dot = word.rfind('.'); dot != std::string_view::npos) word.remove_prefix(dot + 1);
     if (word == "Symbol") return read_symbol();
+    if (word == "ceil" || word == "floor") return read_rounded(word == "ceil");
     if (word == "Integer") {
       const bool negative = take("-");
       skip_spaces();
