@@ -72,6 +72,14 @@ const std::vector<Break>& list_breaks() {
       {"there is no device 'fpga'", [](Plan& plan) { plan.device = "fpga"; }},
       {"there is no device 'cuda:-1'", [](Plan& plan) { plan.device = "cuda:-1"; }},
       {"cannot run on cuda:0", [](Plan& plan) { plan.device = "cuda:0"; }},
+      {"sizes where n % 2 == 1, not for n = 2",
+       [](Plan& plan) {
+         plan.requirements = {{"n % 2 == 1", SizeExpression::parse("Min(n % 2 - 1, -(n % 2) + 1)", plan.dimensions)}};
+       }},
+      {"sizes where m > 3, not for n = 2",
+       [](Plan& plan) { plan.requirements = {{"m > 3", SizeExpression::parse("m - 4", plan.dimensions)}}; }},
+      {"1001 requirements, at most 1000",
+       [](Plan& plan) { plan.requirements.resize(1001, {"n > 0", SizeExpression::parse("n", plan.dimensions)}); }},
       {"two dimensions are called 'n'", [](Plan& plan) { plan.dimensions.push_back({"n", 1, 8}); }},
       {"lies in 8..1", [](Plan& plan) { plan.dimensions[0] = {"n", 8, 1}; }},
       {"lies in -1..8", [](Plan& plan) { plan.dimensions[0].minimum = -1; }},
@@ -158,6 +166,21 @@ TEST_CASE("a plan of which each rule is broken once is refused by name") {
     EXPECT_ERROR(invalid_input, run_plan(plan), broken.words);
     CHECK(watch.seconds() < 1);
   }
+}
+
+TEST_CASE("a plan runs at sizes that meet its requirements, before and after a file") {
+  Plan plan = make_plan();
+  plan.requirements = {{"n % 2 == 0", SizeExpression::parse("-(n % 2)", plan.dimensions)}};
+  run_plan(plan);
+  ModelFile file;
+  put_plan(file, plan);
+  const Plan read = read_plan(file);
+  REQUIRE(read.requirements.size() == 1);
+  CHECK(read.requirements[0].text == "n % 2 == 0");
+  run_plan(read);
+  Session session(std::make_shared<Plan>(read), {.threads = 1});
+  const Array x = make_array(Dtype::f32, {3, 4});
+  EXPECT_ERROR(invalid_input, session.run(std::vector<TensorView>{x.view()}), "n = 3");
 }
 
 TEST_CASE("sizes that only large inputs make too large ask for smaller inputs") {
