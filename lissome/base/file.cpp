@@ -118,7 +118,12 @@ void sweep_once(const std::string& folder) {
 }
 
 [[noreturn]] void fail_create(const std::string& path, const std::string& folder, int code) {
-  if (code == ENOENT || code == ENOTDIR)
+  const bool missing = code == ENOENT || code == ENOTDIR;
+  struct stat status{};
+  if (missing && stat(folder.empty() ? "." : folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    throw_error(ErrorKind::io, "cannot write ", quote(path), ": the folder ", quote(folder),
+                " takes no new files. Choose another.");
+  if (missing)
     throw_error(ErrorKind::usage, "cannot write ", quote(path), ": the folder ", quote(folder),
                 " does not exist. Create it or choose another.");
   throw_error(ErrorKind::io, "cannot write ", quote(path), ": ", describe_errno(code), " in the folder ", quote(folder),

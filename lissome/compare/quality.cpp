@@ -113,6 +113,10 @@ QualityJudge::QualityJudge(Metric metric, const Dataset& dataset, OutputRows ori
       }
       labelled_ = true;
     } else if (metric != Metric::top1 && !classes) {
+      if (labels.dtype != Dtype::f32 && labels.dtype != Dtype::f64) {
+        throw_error(ErrorKind::invalid_input, dataset.source, ": labels are ", dtype_name(labels.dtype),
+                    format_sizes(labels.sizes), "; integers are classes, one for each sample, and floats are targets");
+      }
       targets_ = read_targets(labels);
       labelled_ = targets_.width == original.width;
       if (!labelled_) {

@@ -296,6 +296,20 @@ def test_labels_outside_of_the_classes(refuse: Callable[..., str], models: Simpl
     assert "10" in error
 
 
+def test_integers_of_several_numbers_a_sample_are_no_labels(
+    refuse: Callable[..., str], models: SimpleNamespace, tmp_path: Path, samples: np.ndarray
+):
+    path = write_data(tmp_path, input=samples, labels=np.eye(10, dtype=np.int64)[np.arange(20) % 10])
+    error = refuse(4, *with_data(models, path, "--labels", "labels"))
+    assert "i64[" in error and "classes" in error and "floats are targets" in error
+
+
+def test_a_folder_that_takes_no_files(refuse: Callable[..., str], models: SimpleNamespace, tmp_path: Path, samples):
+    np.savez(tmp_path / "x.npz", input=samples)
+    error = refuse(1, "run", models.classifier, "--input", tmp_path / "x.npz", "-o", "/proc/y.npz")
+    assert "'/proc' takes no new files" in error
+
+
 def test_missing_input_array(refuse: Callable[..., str], models: SimpleNamespace, tmp_path: Path):
     path = write_data(tmp_path, ids=np.zeros((4, 5), np.int64))
     assert "numbers" in refuse(4, "optimize", models.towers, "--data", path, "-o", "out.lissome")

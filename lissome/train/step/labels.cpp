@@ -7,13 +7,19 @@
 namespace lissome {
 namespace {
 
+[[noreturn]] void refuse_missing_labels(const Dataset& data) {
+  throw_error(
+      ErrorKind::invalid_input, data.source,
+      ": there are no labels, but this loss needs labels.\n      Name the array or file that holds them: --labels "
+      "NAME, or labels= in Python.");
+}
+
 Program attach_loss_for(const Program& model, const Dataset& data, const TrainOptions& options, int64_t batch) {
   if (options.loss_function) {
     const size_t inputs = model.inputs.size() + (data.labels ? 1 : 0);
     return attach_loss_function(model, options.loss_function, take_inputs(data, 0, batch, inputs));
   }
-  if (options.loss.kind != LossKind::output && !data.labels)
-    throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, but this loss needs labels");
+  if (options.loss.kind != LossKind::output && !data.labels) refuse_missing_labels(data);
   if (!data.labels) return attach_loss(model, options.loss, Dtype::f32, {});
   const Sizes& sizes = data.labels->sizes;
   return attach_loss(model, options.loss, data.labels->dtype, {sizes.begin() + 1, sizes.end()});
@@ -42,8 +48,7 @@ void refuse_ignored(const Dataset& data, const LossOptions& loss, size_t sample)
 
 void check_labels(const Dataset& data, const LossOptions& loss, std::optional<int64_t> classes) {
   if (!classes) return;
-  if (!data.labels)
-    throw_error(ErrorKind::invalid_input, data.source, ": there are no labels, but this loss needs labels");
+  if (!data.labels) refuse_missing_labels(data);
   const Array labels = take_labels(data, 0, data.samples());
   const auto* numbers = labels.data<int64_t>();
   const int64_t each = labels.elements() / std::max<int64_t>(data.samples(), 1);

@@ -81,8 +81,11 @@ StepResult Learner::update_weights(StepOptions rates, const std::string& good_st
 void Learner::check_loss(double loss, int64_t step, const std::string& good_state) const {
   if (std::isfinite(loss)) return;
   BatchStep& batch_step = step_.batch_step();
-  throw_error(ErrorKind::invalid_input, "the loss became ", loss, " at step ", step,
-              ". The first node that computes NaN or infinity: ",
+  throw_error(ErrorKind::invalid_input, "the loss became ",
+              std::isnan(loss) ? "NaN"
+              : loss > 0       ? "inf"
+                               : "-inf",
+              " at step ", step, ". The first node that computes NaN or infinity: ",
               find_nonfinite_node(batch_step.step().program(), batch_step.last_inputs()),
               ". Lower --lr, or check the samples of that batch.\n", good_state);
 }
