@@ -1,6 +1,7 @@
 #include "lissome/program/pt2/guards.h"
 
 #include <charconv>
+#include <set>
 
 namespace lissome {
 namespace {
@@ -82,6 +83,7 @@ std::string name_sizes(const Program& program, std::string_view guard) {
 void read_guards(const Pt2Archive& archive, Program& program) {
   const Json* guards = find_json_member(archive.model, "guards_code");
   if (guards == nullptr) return;
+  std::set<std::string> seen;  // many are written down for each layer
   for (const Json& item : json_list(*guards, "guards_code")) {
     const std::string& guard = json_text(item, "guards_code");
     SizeRequirement requirement;
@@ -93,7 +95,7 @@ void read_guards(const Pt2Archive& archive, Program& program) {
     }
     const std::optional<int64_t> known = requirement.slack.constant();
     if (!known) {
-      program.requirements.push_back(std::move(requirement));
+      if (seen.insert(requirement.slack.print()).second) program.requirements.push_back(std::move(requirement));
     } else if (*known < 0) {
       throw_error(ErrorKind::invalid_input, "the export holds only where ", quote(guard), ", which is never so");
     }

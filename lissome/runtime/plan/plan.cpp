@@ -46,7 +46,7 @@ const T* read(const Attributes& attributes, std::string_view name, std::string_v
 // Far above what models have; what is planned over them takes time that grows with their square.
 constexpr size_t kMostSteps = size_t{1} << 17, kMostValues = size_t{1} << 18;
 constexpr size_t kMostSizes = 64;  // dimensions of one value
-constexpr size_t kMostRequirements = 1000;
+constexpr size_t kMostRequirements = 100'000;
 
 // "cpu", or what PyTorch calls a CUDA device: "cuda", "cuda:1".
 bool is_device(std::string_view name) {
