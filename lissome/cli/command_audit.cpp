@@ -147,10 +147,8 @@ constexpr int kWarmUps = 3, kTimedRuns = 30;  // of the calls that --slow times
 
 Table find_slow_nodes(Session& session, const std::vector<NamedArray>& inputs) {
   const Profile profile = measure_nodes(session, view_arrays(inputs), kWarmUps, kTimedRuns);
-  MachinePeaks peaks = find_peaks(session.threads());
-  if (exceeds_peaks(profile, peaks)) peaks = improve_peaks(peaks);
   const MemoryFacts memory = session.memory();
-  return list_slow_nodes(profile, peaks, memory.weights + memory.arena);
+  return list_slow_nodes(profile, find_peaks_of(profile, session.threads()), memory.weights + memory.arena);
 }
 
 }  // namespace

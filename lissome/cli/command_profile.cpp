@@ -114,8 +114,7 @@ int run_profile(const std::vector<std::string>& arguments, Console& console) {
   const MemoryFacts memory = session.memory();
   Table explained;
   if (flags.explain) {
-    MachinePeaks peaks = find_peaks(session.threads());
-    if (exceeds_peaks(profile, peaks)) peaks = improve_peaks(peaks);
+    const MachinePeaks peaks = find_peaks_of(profile, session.threads());
     explained = explain_nodes(session.plan(), profile, peaks, memory.weights + memory.arena);
   }
   const std::string other = describe_other_machine(session.plan().machine, session.threads());

@@ -27,8 +27,7 @@ std::string describe_others(const PlanChoice& choice) {
   return join(others, "; ");
 }
 
-}  // namespace
-
+// Whether a node multiplied faster than `peaks` allow. (Winograd's forms may: they need fewer products.)
 bool exceeds_peaks(const Profile& profile, const MachinePeaks& peaks) {
   constexpr double kBeyond = 1.05;  // what clocks and rounding may make of a step at the limit
   return std::any_of(profile.nodes.begin(), profile.nodes.end(), [&](const NodeTime& node) {
@@ -36,6 +35,13 @@ bool exceeds_peaks(const Profile& profile, const MachinePeaks& peaks) {
     const StepLimit limit = find_step_limit(node.kernel, 0, node.products, node.multiplied, peaks, 0);
     return limit.what == "compute" && limit.seconds > kBeyond * node.typical;
   });
+}
+
+}  // namespace
+
+MachinePeaks find_peaks_of(const Profile& profile, int threads) {
+  const MachinePeaks peaks = find_peaks(threads);
+  return exceeds_peaks(profile, peaks) ? improve_peaks(peaks) : peaks;
 }
 
 Table explain_nodes(const Plan& plan, const Profile& profile, const MachinePeaks& peaks, int64_t working_set) {

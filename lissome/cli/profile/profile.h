@@ -28,8 +28,8 @@ struct Profile {
 
 Profile measure_nodes(Session& session, const std::vector<TensorView>& inputs, int warmup, int runs);
 
-// Whether a node multiplied faster than `peaks` allow. (Winograd's forms may: they need fewer products.)
-bool exceeds_peaks(const Profile& profile, const MachinePeaks& peaks);
+// The peaks of so many threads, measured again where the profile exceeds them.
+MachinePeaks find_peaks_of(const Profile& profile, int threads);
 
 // For each node: the kernel, its time, its share of the machine's limit and the limiting resource, and why other
 // kernels were refused or slower.

@@ -5,8 +5,7 @@
 
 #include "lissome/kernel/depthwise/grouped_strip.h"
 #include "lissome/kernel/depthwise/kernel_versions.h"
-#include "lissome/kernel/gemm/split.h"
-#include "lissome/kernel/isa/portable_output_u8s8.h"
+#include "lissome/kernel/depthwise/portable_windows_u8s8.h"
 
 namespace lissome {
 namespace {
@@ -47,26 +46,14 @@ void pack_grouped_u8s8(const int8_t* weight, int64_t channels, int64_t group, co
 }
 
 void grouped_u8s8_portable(const GroupedU8S8Call& call, int part, int parts) {
-  const Window& w = call.window;
-  const Range rows = split_evenly(w.batch * w.out_height * w.out_width, part, parts);
-  for (int64_t row = rows.begin; row < rows.end; ++row) {
-    const int64_t ow = row % w.out_width, oh = row / w.out_width % w.out_height, n = row / w.out_width / w.out_height;
-    for (int64_t c = 0; c < call.channels; ++c) {
-      uint32_t sum = 0;
-      for (int64_t tap = 0; tap < w.kernel_height * w.kernel_width; ++tap) {
-        const int64_t h = oh * w.stride_height - w.pad_height + tap / w.kernel_width * w.dilation_height;
-        const int64_t v = ow * w.stride_width - w.pad_width + tap % w.kernel_width * w.dilation_width;
-        const bool inside = h >= 0 && h < w.height && v >= 0 && v < w.width;
-        const uint8_t* pixel =
-            call.x + ((n * w.height + h) * w.width + v) * call.channels + c / call.group * call.group;
-        for (int64_t k = 0; k < call.group; ++k) {
-          const int32_t x = inside ? pixel[k] : call.x_zero;
-          sum += static_cast<uint32_t>(x * call.weight[weight_offset(w, call.group, c, tap, k)]);
-        }
-      }
-      finish_one(call, row, c, sum);
+  run_windows_portable(call, part, parts, [&](int64_t c, int64_t tap, const uint8_t* pixel) {
+    uint32_t sum = 0;
+    for (int64_t k = 0; k < call.group; ++k) {
+      const int32_t x = pixel != nullptr ? pixel[c / call.group * call.group + k] : call.x_zero;
+      sum += static_cast<uint32_t>(x * call.weight[weight_offset(call.window, call.group, c, tap, k)]);
     }
-  }
+    return sum;
+  });
 }
 
 }  // namespace lissome
