@@ -36,6 +36,20 @@ class TrackedIterator {
   const char** reached_;
 };
 
+using Members = std::vector<std::pair<const std::string, Json>>;  // what an object keeps its members in
+
+// Appends without the map's own search of all keys. A vector of pairs with const keys copies whole values when it
+// grows, at every level of a document again; here they are moved.
+Json* append_member(Members& members, std::string name) {
+  if (members.size() == members.capacity()) {
+    Members grown;
+    grown.reserve(std::max<size_t>(4, 2 * members.size()));
+    for (auto& [key, value] : members) grown.emplace_back(key, std::move(value));
+    members.swap(grown);
+  }
+  return &members.emplace_back(std::move(name), nullptr).second;
+}
+
 class DocumentBuilder : public nlohmann::json_sax<Json> {
  public:
   DocumentBuilder(int max_depth, size_t max_values) : max_depth_(max_depth), max_values_(max_values) {}
@@ -67,9 +81,7 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
         for (const auto& pair : members) level.keys.insert(pair.first);
       if (!level.keys.insert(name).second) return refuse("the key " + quote(name) + " appears twice in one object");
     }
-    // Straight to the vector beneath: the map's own insertion searches all keys again.
-    static_cast<std::vector<std::pair<const std::string, Json>>&>(members).emplace_back(std::move(name), nullptr);
-    pending_ = &members.back().second;
+    pending_ = append_member(members, std::move(name));
     return true;
   }
 

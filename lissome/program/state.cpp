@@ -78,6 +78,9 @@ void store_written(const Program& program, const std::vector<at::Tensor>& writte
     if (targets[i].sizes() != values[i].sizes())
       throw_error(ErrorKind::invalid_input, "a write of ", format_sizes(values[i].sizes()), " to a state of ",
                   format_sizes(targets[i].sizes()));
+    if (targets[i].layout() != values[i].layout())
+      throw_error(ErrorKind::invalid_input, "a write of a tensor of layout ", values[i].layout(),
+                  " to a state of layout ", targets[i].layout());
     if (at::has_internal_overlap(targets[i]) == at::MemOverlap::Yes)
       throw_error(ErrorKind::invalid_input, "a write goes to a tensor of ", format_sizes(targets[i].sizes()),
                   " whose elements share memory; give a copy of it (clone)");

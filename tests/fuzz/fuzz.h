@@ -39,7 +39,7 @@ class RunCounts {
   explicit RunCounts(const char* name) : name_(name) {}
   ~RunCounts() { print(); }
   void add_execution() {
-    if (++executions_ % (1 << 16) == 0) print();
+    if (++executions_ % (1 << 12) == 0) print();
   }
   void add_run() { ++ran_; }
   void add_large() { ++large_; }

@@ -75,6 +75,37 @@ void check_order(IValueSpan arguments) {
   require_value(order >= 1 && order <= 4096, "the order is ", order, ", allowed are 1 to 4096");
 }
 
+// (self, r): a list of so many tensors is made before anything is looked at.
+void check_members(IValueSpan arguments) {
+  const int64_t members = arguments[1].toInt();
+  require_value(members <= 4096, "'r' is ", members, ", allowed are 0 to 4096");
+}
+
+constexpr std::string_view kFar =
+    ": zeta adds a term for each step from there up to 9; allowed are numbers from -4096 on, and integers";
+
+// Zeta adds a term for each step from q up to 9; for integers below 1 it is infinite without a sum.
+void check_steps(const c10::IValue& q) {
+  constexpr double kLeast = -4096;
+  const auto is_far = [](double number) { return number < kLeast && number != std::floor(number); };
+  if (q.isScalar())
+    return require_value(!q.isDouble() || !is_far(q.toDouble()), "'q' is ", q.toScalar().toDouble(), kFar);
+  const at::Tensor& tensor = q.toTensor();
+  if (!tensor.is_floating_point()) return;
+  const at::Tensor numbers = tensor.to(at::kDouble);
+  const bool far = numbers.lt(kLeast).logical_and(numbers.ne(numbers.floor())).any().item().toBool();
+  require_value(!far, "an element is below -4096", kFar);
+}
+
+// (self, other): zeta of a scalar or a tensor
+void check_zeta(IValueSpan arguments) { check_steps(arguments[1]); }
+
+// (n, self), and in place (self, n); from the second derivative on it is a zeta
+void check_polygamma(IValueSpan arguments) {
+  const size_t order = arguments[0].isInt() ? 0 : 1;
+  if (arguments[order].toInt() >= 2) check_steps(arguments[1 - order]);
+}
+
 }  // namespace
 
 namespace {
@@ -96,7 +127,7 @@ void check_degree(IValueSpan arguments) {
 }
 
 std::span<const ValueCheckRow> solver_check_rows() {
-  static constexpr std::array<ValueCheckRow, 20> kRows = {{{"aten::matrix_power", check_exponent},
+  static constexpr std::array<ValueCheckRow, 27> kRows = {{{"aten::matrix_power", check_exponent},
                                                            {"aten::linalg_matrix_power", check_exponent},
                                                            {"aten::linalg_lu_solve", check_pivots},
                                                            {"aten::lu_solve", check_pivots_behind},
@@ -113,6 +144,13 @@ std::span<const ValueCheckRow> solver_check_rows() {
                                                            {"aten::divide_.Scalar_mode", check_truncation},
                                                            {"aten::lcm", check_multiple},
                                                            {"aten::lcm_", check_multiple},
+                                                           {"aten::combinations", check_members},
+                                                           {"aten::polygamma", check_polygamma},
+                                                           {"aten::polygamma_", check_polygamma},
+                                                           {"aten::special_polygamma", check_polygamma},
+                                                           {"aten::special_zeta", check_zeta},
+                                                           {"aten::special_zeta.self_scalar", check_zeta},
+                                                           {"aten::special_zeta.other_scalar", check_zeta},
                                                            {"aten::mvlgamma", check_order},
                                                            {"aten::mvlgamma_", check_order},
                                                            {"aten::special_multigammaln", check_order}}};

@@ -245,6 +245,26 @@ TEST_CASE("degrees of polynomials") {
   check_pair(text, {numbers(0.5, 1), numbers(3, -1)}, {numbers(0.5, 1), numbers(3, std::nan(""))}, "'n' must lie");
 }
 
+TEST_CASE("members of combinations, and numbers from which zeta would add terms for ever") {
+  const Inputs x = {at::rand({3})};
+  CHECK_NOTHROW(run("input %x: f32[3]\n%a: f32[...] = aten::combinations(%x, 2)\nreturn %a\n", x));
+  EXPECT_ERROR(invalid_input,
+               run("input %x: f32[3]\n%a: f32[...] = aten::combinations(%x, 1099511627776)\nreturn %a\n", x),
+               "'r' is 1099511627776, allowed are 0 to 4096");
+  const Inputs near = {at::tensor({2.5, -4000.5, -1e9, -INFINITY, NAN}, at::kDouble)};
+  const Inputs far = {at::tensor({2.5, -4000.5, -1e9, -INFINITY, -1e9 - 0.5}, at::kDouble)};
+  for (const char* call : {"aten::polygamma(2, %x)", "aten::polygamma_(%x, 2)", "aten::special_polygamma(2, %x)",
+                           "aten::special_zeta(%x, %x)", "aten::special_zeta.self_scalar(3, %x)"}) {
+    check_pair("input %x: f64[5]\n%a: f64[5] = " + std::string(call) + "\nreturn %a\n", near, far, "below -4096");
+  }
+  CHECK_NOTHROW(run("input %x: f64[5]\n%a: f64[5] = aten::polygamma(1, %x)\nreturn %a\n", far));
+  const auto add = [](const std::string& q) {
+    return "input %x: f64[5]\n%a: f64[5] = aten::special_zeta.other_scalar(%x, " + q + ")\nreturn %a\n";
+  };
+  CHECK_NOTHROW(run(add("-5000"), near));
+  EXPECT_ERROR(invalid_input, run(add("-5000.5"), near), "'q' is -5000.5: zeta");
+}
+
 TEST_CASE("bytes are not taken for bool") {
   const auto text = [](const char* dtype) {
     return "input %x: u8[4]\n%y = aten::view.dtype(%x, " + std::string(dtype) + ")\nreturn %y\n";

@@ -252,6 +252,33 @@ TEST_CASE("map stacks, scan carries and stacks, either way round") {
   }
 }
 
+TEST_CASE("vmap runs a body over examples, nested, with the randomness that it names") {
+  const at::Tensor x = at::randn({3, 5}, kF32), y = at::randn({5, 3}, kF32);
+  const auto map = [](const std::string& mode, const std::string& result, const std::string& body) {
+    return parse_program("input %x: f32[3, 5]\ninput %y: f32[5, 3]\n%r: " + result +
+                         " = lissome::region(\"vmap=" + mode + "\", %x, %y) {\ninput %a: f32[5]\ninput %b: f32[...]\n" +
+                         body + "return %c\n}\nreturn %r\n");
+  };
+  const std::string sum = "%c: f32[5] = aten::add.Tensor(%a, %b)\n";
+  CHECK(at::equal(run_one(map("error;0,1;0", "f32[3, 5]", sum), {x, y}), x.add(y.t())));
+  CHECK(at::equal(run_one(map("error;-2,-1;-1", "f32[5, 3]", sum), {x, y}), x.t().add(y)));
+  // A rule that looks at its second tensor, too.
+  CHECK(at::equal(run_one(map("error;0,1;0", "f32[3, 5]", "%c: f32[5] = aten::to.other(%a, %b)\n"), {x, y}), x));
+  // What no mapped operand reaches is the same for all.
+  const std::string shared = "%c: f32[5, 3] = aten::neg(%b)\n";
+  CHECK(at::equal(run_one(map("error;0,-;1", "f32[5, 3, 3]", shared), {x, y}), y.neg().unsqueeze(1).expand({5, 3, 3})));
+  const std::string nested =
+      "%c: f32[3, 5] = lissome::region(\"vmap=error;-,1;0\", %a, %b) {\ninput %d: f32[5]\ninput %e: f32[5]\n"
+      "%f: f32[5] = aten::mul.Tensor(%d, %e)\nreturn %f\n}\n";
+  CHECK(at::equal(run_one(map("error;0,-;0", "f32[3, 3, 5]", nested), {x, y}), x.unsqueeze(1).mul(y.t().unsqueeze(0))));
+  const std::string noise = "%c: f32[5] = aten::rand_like(%a)\n";
+  const at::Tensor same = run_one(map("same;0,1;0", "f32[3, 5]", noise), {x, y});
+  CHECK(at::equal(same[0], same[1]));
+  const at::Tensor different = run_one(map("different;0,1;0", "f32[3, 5]", noise), {x, y});
+  CHECK_FALSE(at::equal(different[0], different[1]));
+  CHECK(refusal(map("error;0,1;0", "f32[3, 5]", noise), {x, y}).find("randomness") != std::string::npos);
+}
+
 TEST_CASE("state is written when asked, and left alone otherwise") {
   Program program = parse_program(
       "input %x: f32[2]\n"
@@ -271,6 +298,12 @@ TEST_CASE("state is written when asked, and left alone otherwise") {
   CHECK(at::equal(count, x));
   // What was returned is what it was before the write.
   CHECK(at::equal(outputs[0].toTensor(), at::zeros({2}, kF32)));
+}
+
+TEST_CASE("a state takes no tensor of another layout") {
+  const Program program = parse_program(
+      "input %x: f32[3, 3]\n%packed: f32[3, 3] = mkldnn::_reorder_linear_weight(%x)\n%x <- %packed\nreturn %x\n");
+  EXPECT_ERROR(invalid_input, interpret(program, {at::ones({3, 3})}, {.write_state = true}), "layout Mkldnn");
 }
 
 TEST_CASE("two states can be exchanged") {

@@ -1,9 +1,10 @@
 // A level of functorch's stack for the time of one body; see interpret_vmap.h.
 #include "lissome/program/interpret/interpret_vmap.h"
 
+#include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
-#include <ATen/ops/_add_batch_dim.h>
-#include <ATen/ops/_remove_batch_dim.h>
+#include <ATen/ops/movedim.h>
+#include <c10/core/WrapDimMinimal.h>
 
 #include <charconv>
 #include <optional>
@@ -72,6 +73,21 @@ class VmapLevel {
   int64_t level_;
 };
 
+// at::_add_batch_dim and its kin make tensors of the older vmap, which has few rules and knows nothing of levels.
+at::Tensor add_batch(const at::Tensor& tensor, int64_t dimension, int64_t level) {
+  return at::functorch::addBatchDim(tensor, c10::maybe_wrap_dim(dimension, tensor.dim()), level);
+}
+
+// A result that no mapped operand reached is the same for all examples.
+at::Tensor remove_batch(const at::Tensor& tensor, int64_t dimension, int64_t level, int64_t batch) {
+  const at::functorch::BatchedTensorImpl* batched = at::functorch::maybeGetBatchedImpl(tensor);
+  if (batched != nullptr && batched->level() == level) return at::movedim(batched->value(), batched->bdim(), dimension);
+  at::Tensor result = tensor.unsqueeze(dimension);
+  std::vector<int64_t> sizes(static_cast<size_t>(result.dim()), -1);
+  sizes[static_cast<size_t>(c10::maybe_wrap_dim(dimension, result.dim()))] = batch;
+  return result.expand(sizes);
+}
+
 }  // namespace
 
 std::vector<c10::IValue> run_vmapped(const std::string& text, std::vector<c10::IValue> operands, const RunBody& run) {
@@ -80,13 +96,13 @@ std::vector<c10::IValue> run_vmapped(const std::string& text, std::vector<c10::I
   const int64_t batch = find_batch_size(mode.inputs, operands);
   const VmapLevel vmap(batch, mode.randomness);
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (mode.inputs[i]) operands[i] = at::_add_batch_dim(operands[i].toTensor(), *mode.inputs[i], vmap.level());
+    if (mode.inputs[i]) operands[i] = add_batch(operands[i].toTensor(), *mode.inputs[i], vmap.level());
   }
   std::vector<c10::IValue> results = run(std::move(operands));
   LISSOME_CHECK(mode.outputs.size() == results.size(), results.size(), " results for mode '", text, "'");
   for (size_t i = 0; i < results.size(); ++i) {
     const int64_t dimension = mode.outputs[i].value_or(0);
-    results[i] = at::_remove_batch_dim(results[i].toTensor(), vmap.level(), batch, dimension);
+    results[i] = remove_batch(results[i].toTensor(), dimension, vmap.level(), batch);
   }
   return results;
 }

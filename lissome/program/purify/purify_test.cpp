@@ -252,6 +252,31 @@ TEST_CASE("views of views and items of lists are written through") {
       "%one: f32[2] = lissome::getitem(%l, 1)\n%w: f32[2] = aten::fill_.Scalar(%one, 5)\nreturn %a, %one\n");
 }
 
+TEST_CASE("writes through views that no call can make stay as they are") {
+  const std::vector<std::pair<std::string, std::string>> views = {
+      {"f32[...]", "aten::permute(%a, [-1, 1])"},
+      {"f32[...]", "aten::narrow(%a, 0, 9223372036854775807, 9223372036854775807)"},
+  };
+  for (const auto& [type, view] : views) {
+    CAPTURE(view);
+    Program program = parse_program("input %x: f32[4, 6]\n%a: f32[4, 6] = aten::neg(%x)\n%v: " + type + " = " + view +
+                                    "\n%w: " + type + " = aten::mul_.Tensor(%v, 3)\nreturn %a, %w\n");
+    purify(program);
+    CHECK(print_program(program).find("aten::mul_.Tensor") != std::string::npos);
+  }
+  const std::vector<std::string> lists = {
+      "aten::split.Tensor(%a, 9223372036854775807, 1)",
+      "aten::split_with_sizes(%a, [9223372036854775807, 9223372036854775807, 3], 1)"};
+  for (const std::string& list : lists) {
+    CAPTURE(list);
+    Program program = parse_program("input %x: f32[4, 6]\n%a: f32[4, 6] = aten::neg(%x)\n%l = " + list +
+                                    "\n%v: f32[...] = lissome::getitem(%l, 2)\n"
+                                    "%w: f32[...] = aten::mul_.Tensor(%v, 3)\nreturn %a, %w\n");
+    purify(program);
+    CHECK(print_program(program).find("aten::mul_.Tensor") != std::string::npos);
+  }
+}
+
 TEST_CASE("complex numbers are written part by part") {
   check_purity(
       "input %x: c64[3]\n%a: c64[3] = aten::neg(%x)\n%r: f32[3, 2] = aten::view_as_real(%a)\n"

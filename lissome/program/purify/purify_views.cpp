@@ -120,12 +120,23 @@ Sharing find_sharing(const Program& program, const Node& node, const Contiguity&
 
 namespace {
 
-Argument last_of(const Argument& start, const Argument& length, Program& program) {
+// Sizes of a file may be any numbers: nothing where a sum or a product has more than 63 bits.
+std::optional<int64_t> add(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::nullopt : std::optional(sum);
+}
+std::optional<int64_t> multiply(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::nullopt : std::optional(product);
+}
+
+std::optional<Argument> last_of(const Argument& start, const Argument& length, Program& program) {
   const int64_t* first = start.get<int64_t>();
   const int64_t* count = length.get<int64_t>();
   if (first != nullptr && count != nullptr) {
-    const int64_t end = *first + *count;
-    return *first < 0 && end == 0 ? INT64_MAX : end;
+    const std::optional<int64_t> end = add(*first, *count);
+    if (!end) return std::nullopt;
+    return *first < 0 && *end == 0 ? INT64_MAX : *end;
   }
   program.add_node(Op::find("lissome::sym_add"), {start, length}, {ValueType{ValueKind::integer}});
   return program.nodes.back().result();
@@ -154,13 +165,21 @@ struct ItemWriter {
     return place < 0 || place >= rank ? std::nullopt : type.sizes[static_cast<size_t>(place)].constant();
   }
 
+  // One of the parts of equal size.
+  std::optional<ValueId> write_part(const Argument& dim, int64_t size) const {
+    const std::optional<int64_t> start = multiply(item, size);
+    const std::optional<int64_t> end = start ? add(*start, size) : std::nullopt;
+    return end ? std::optional(scatter(dim, *start, *end)) : std::nullopt;
+  }
+
   std::optional<ValueId> write_split_of_sizes(const ArgumentList& sizes, const Argument& dim) const {
     int64_t start = 0;
     for (int64_t i = 0; i < static_cast<int64_t>(sizes.size()); ++i) {
       const int64_t* size = sizes[static_cast<size_t>(i)].get<int64_t>();
-      if (size == nullptr) return std::nullopt;
-      if (i == item) return scatter(dim, start, start + *size);
-      start += *size;
+      const std::optional<int64_t> end = size != nullptr ? add(start, *size) : std::nullopt;
+      if (!end) return std::nullopt;
+      if (i == item) return scatter(dim, start, *end);
+      start = *end;
     }
     return std::nullopt;
   }
@@ -176,8 +195,7 @@ struct ItemWriter {
     }
     if (name == "aten::split.Tensor") {
       const int64_t* size = view.arguments[1].get<int64_t>();
-      if (size == nullptr) return std::nullopt;
-      return scatter(view.arguments[2], item * *size, (item + 1) * *size);
+      return size != nullptr ? write_part(view.arguments[2], *size) : std::nullopt;
     }
     if ((name == "aten::split_with_sizes" || name == "aten::split.sizes") && view.arguments[1].is_list()) {
       return write_split_of_sizes(view.arguments[1].list(), view.arguments[2]);
@@ -186,8 +204,7 @@ struct ItemWriter {
       const int64_t* chunks = view.arguments[1].get<int64_t>();
       const auto size = size_along(view.arguments[2]);
       if (chunks == nullptr || *chunks <= 0 || !size) return std::nullopt;
-      const int64_t step = (*size + *chunks - 1) / *chunks;
-      return scatter(view.arguments[2], item * step, (item + 1) * step);
+      return write_part(view.arguments[2], *size / *chunks + (*size % *chunks != 0 ? 1 : 0));
     }
     return std::nullopt;
   }
@@ -200,7 +217,9 @@ std::optional<ArgumentList> invert_permutation(const Argument& dims) {
   for (int64_t i = 0; i < rank; ++i) {
     const int64_t* dim = dims.list()[static_cast<size_t>(i)].get<int64_t>();
     if (dim == nullptr || *dim < -rank || *dim >= rank) return std::nullopt;
-    inverse[static_cast<size_t>(*dim < 0 ? *dim + rank : *dim)] = i;
+    Argument& place = inverse[static_cast<size_t>(*dim < 0 ? *dim + rank : *dim)];
+    if (place.get<int64_t>() != nullptr) return std::nullopt;  // a dimension that stands twice is no permutation
+    place = i;
   }
   return inverse;
 }
@@ -247,8 +266,9 @@ std::optional<Inverse> find_inverse(Program& program, const Node& view, ValueId 
     return Inverse{"aten::slice_scatter", {base, changed, arguments[1], arguments[2], arguments[3], arguments[4]}};
   }
   if (name == "aten::narrow") {
-    Argument end = last_of(arguments[2], arguments[3], program);
-    return Inverse{"aten::slice_scatter", {base, changed, arguments[1], arguments[2], std::move(end), 1}};
+    std::optional<Argument> end = last_of(arguments[2], arguments[3], program);
+    if (!end) return std::nullopt;
+    return Inverse{"aten::slice_scatter", {base, changed, arguments[1], arguments[2], std::move(*end), 1}};
   }
   if (name == "aten::diagonal") {
     return Inverse{"aten::diagonal_scatter", {base, changed, arguments[1], arguments[2], arguments[3]}};
