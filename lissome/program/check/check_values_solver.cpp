@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/isfinite.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -64,7 +65,8 @@ void check_truncation(IValueSpan arguments) {
 // (self, other)
 void check_multiple(IValueSpan arguments) {
   for (const c10::IValue& argument : arguments.first(2)) {
-    if (!argument.isTensor() || !at::isSignedType(argument.toTensor().scalar_type())) continue;
+    if (!holds_integers(argument) || !argument.isTensor() || !at::isSignedType(argument.toTensor().scalar_type()))
+      continue;
     require_value(!holds(argument, smallest_of(argument)), "the smallest integer has no positive counterpart");
   }
 }
@@ -75,10 +77,36 @@ void check_order(IValueSpan arguments) {
   require_value(order >= 1 && order <= 4096, "the order is ", order, ", allowed are 1 to 4096");
 }
 
-// (self, r): a list of so many tensors is made before anything is looked at.
-void check_members(IValueSpan arguments) {
-  const int64_t members = arguments[1].toInt();
-  require_value(members <= 4096, "'r' is ", members, ", allowed are 0 to 4096");
+// Lists of tensors are made outside of the allocator, some before anything is looked at.
+constexpr int64_t kMostParts = int64_t{1} << 16;
+
+void require_parts(int64_t parts) {
+  require_value(parts <= kMostParts, parts, " tensors in a list, allowed are ", kMostParts);
+}
+
+// (self, r) and (self, sections, ...)
+void check_count(IValueSpan arguments) {
+  if (arguments[1].isInt()) return require_parts(arguments[1].toInt());
+  const at::Tensor& sections = arguments[1].toTensor();
+  if (sections.dim() == 0) require_parts(sections.item().toLong());
+}
+
+int64_t size_along(const c10::IValue& tensor, const c10::IValue& dim) {
+  return tensor.toTensor().dim() == 0 ? 1 : tensor.toTensor().size(dim.toInt());
+}
+
+// (self, dim)
+void check_items(IValueSpan arguments) { require_parts(size_along(arguments[0], arguments[1])); }
+
+// (self, size, dim)
+void check_parts_of_size(IValueSpan arguments) {
+  const int64_t size = arguments[1].toInt();
+  if (size > 0) require_parts(size_along(arguments[0], arguments[2]) / size);
+}
+
+// (self, chunks, dim)
+void check_chunks(IValueSpan arguments) {
+  require_parts(std::min(size_along(arguments[0], arguments[2]), arguments[1].toInt()));
 }
 
 constexpr std::string_view kFar =
@@ -127,33 +155,46 @@ void check_degree(IValueSpan arguments) {
 }
 
 std::span<const ValueCheckRow> solver_check_rows() {
-  static constexpr std::array<ValueCheckRow, 27> kRows = {{{"aten::matrix_power", check_exponent},
-                                                           {"aten::linalg_matrix_power", check_exponent},
-                                                           {"aten::linalg_lu_solve", check_pivots},
-                                                           {"aten::lu_solve", check_pivots_behind},
-                                                           {"aten::linalg_ldl_solve", check_block_pivots},
-                                                           {"aten::linalg_eigvals", check_finite},
-                                                           {"aten::_linalg_eigvals", check_finite},
-                                                           {"aten::div.Tensor_mode", check_truncation},
-                                                           {"aten::div.Scalar_mode", check_truncation},
-                                                           {"aten::div_.Tensor_mode", check_truncation},
-                                                           {"aten::div_.Scalar_mode", check_truncation},
-                                                           {"aten::divide.Tensor_mode", check_truncation},
-                                                           {"aten::divide.Scalar_mode", check_truncation},
-                                                           {"aten::divide_.Tensor_mode", check_truncation},
-                                                           {"aten::divide_.Scalar_mode", check_truncation},
-                                                           {"aten::lcm", check_multiple},
-                                                           {"aten::lcm_", check_multiple},
-                                                           {"aten::combinations", check_members},
-                                                           {"aten::polygamma", check_polygamma},
-                                                           {"aten::polygamma_", check_polygamma},
-                                                           {"aten::special_polygamma", check_polygamma},
-                                                           {"aten::special_zeta", check_zeta},
-                                                           {"aten::special_zeta.self_scalar", check_zeta},
-                                                           {"aten::special_zeta.other_scalar", check_zeta},
-                                                           {"aten::mvlgamma", check_order},
-                                                           {"aten::mvlgamma_", check_order},
-                                                           {"aten::special_multigammaln", check_order}}};
+  static constexpr std::array<ValueCheckRow, 39> kRows = {
+      {{"aten::matrix_power", check_exponent},
+       {"aten::linalg_matrix_power", check_exponent},
+       {"aten::linalg_lu_solve", check_pivots},
+       {"aten::lu_solve", check_pivots_behind},
+       {"aten::linalg_ldl_solve", check_block_pivots},
+       {"aten::linalg_eigvals", check_finite},
+       {"aten::_linalg_eigvals", check_finite},
+       {"aten::div.Tensor_mode", check_truncation},
+       {"aten::div.Scalar_mode", check_truncation},
+       {"aten::div_.Tensor_mode", check_truncation},
+       {"aten::div_.Scalar_mode", check_truncation},
+       {"aten::divide.Tensor_mode", check_truncation},
+       {"aten::divide.Scalar_mode", check_truncation},
+       {"aten::divide_.Tensor_mode", check_truncation},
+       {"aten::divide_.Scalar_mode", check_truncation},
+       {"aten::lcm", check_multiple},
+       {"aten::lcm_", check_multiple},
+       {"aten::combinations", check_count},
+       {"aten::tensor_split.sections", check_count},
+       {"aten::tensor_split.tensor_indices_or_sections", check_count},
+       {"aten::hsplit.int", check_count},
+       {"aten::vsplit.int", check_count},
+       {"aten::dsplit.int", check_count},
+       {"aten::unbind.int", check_items},
+       {"aten::unbind_copy.int", check_items},
+       {"aten::split.Tensor", check_parts_of_size},
+       {"aten::split_copy.Tensor", check_parts_of_size},
+       {"aten::unsafe_split.Tensor", check_parts_of_size},
+       {"aten::chunk", check_chunks},
+       {"aten::unsafe_chunk", check_chunks},
+       {"aten::polygamma", check_polygamma},
+       {"aten::polygamma_", check_polygamma},
+       {"aten::special_polygamma", check_polygamma},
+       {"aten::special_zeta", check_zeta},
+       {"aten::special_zeta.self_scalar", check_zeta},
+       {"aten::special_zeta.other_scalar", check_zeta},
+       {"aten::mvlgamma", check_order},
+       {"aten::mvlgamma_", check_order},
+       {"aten::special_multigammaln", check_order}}};
   return kRows;
 }
 

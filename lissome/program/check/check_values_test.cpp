@@ -245,12 +245,33 @@ TEST_CASE("degrees of polynomials") {
   check_pair(text, {numbers(0.5, 1), numbers(3, -1)}, {numbers(0.5, 1), numbers(3, std::nan(""))}, "'n' must lie");
 }
 
-TEST_CASE("members of combinations, and numbers from which zeta would add terms for ever") {
-  const Inputs x = {at::rand({3})};
-  CHECK_NOTHROW(run("input %x: f32[3]\n%a: f32[...] = aten::combinations(%x, 2)\nreturn %a\n", x));
-  EXPECT_ERROR(invalid_input,
-               run("input %x: f32[3]\n%a: f32[...] = aten::combinations(%x, 1099511627776)\nreturn %a\n", x),
-               "'r' is 1099511627776, allowed are 0 to 4096");
+TEST_CASE("the smallest integer has no positive counterpart, and complex numbers have no multiple") {
+  const std::string text = "input %x: i16[...]\n%a: i16[...] = aten::lcm(%x, %x)\nreturn %a\n";
+  check_pair(text, {at::tensor({-7, 3}, at::kShort)}, {at::tensor({-32768, 3}, at::kShort)}, "smallest integer");
+  const std::string complex = "input %x: c128[2]\n%a = aten::lcm(%x, %x)\nreturn %a\n";
+  EXPECT_ERROR(unsupported, run(complex, {at::zeros({2}, at::kComplexDouble)}), "lcm");
+}
+
+TEST_CASE("lists of more tensors than fit") {
+  const Inputs wide = {at::zeros({1, 1}).expand({1, 1 << 20})}, narrow = {at::rand({1, 6})};
+  for (const char* call : {"aten::unbind.int(%x, 1)", "aten::unbind_copy.int(%x, -1)", "aten::split.Tensor(%x, 3, 1)",
+                           "aten::split_copy.Tensor(%x, 2, 1)", "aten::unsafe_split.Tensor(%x, 1, 1)"}) {
+    check_pair("input %x: f32[...]\n%l = " + std::string(call) + "\nreturn %l\n", narrow, wide,
+               "tensors in a list, allowed are 65536");
+  }
+  for (const std::string call :
+       {"aten::combinations(%x, ", "aten::tensor_split.sections(%y, ", "aten::vsplit.int(%y, "}) {
+    const std::string start = "input %x: f32[...]\n%y = aten::slice.Tensor(%x, 0, 0, 0)\n%l = " + call;
+    const Inputs row = {at::rand({6})}, rows = {at::rand({1, 6})};
+    const Inputs& inputs = call.find("combinations") == std::string::npos ? rows : row;
+    CHECK_NOTHROW(run(start + "2)\nreturn %l\n", inputs));
+    EXPECT_ERROR(invalid_input, run(start + "1099511627776)\nreturn %l\n", inputs), "1099511627776 tensors in a list");
+  }
+  CHECK_NOTHROW(run("input %x: f32[...]\n%l = aten::chunk(%x, 1099511627776, 1)\nreturn %l\n", narrow));
+  EXPECT_ERROR(invalid_input, run("input %x: f32[...]\n%l = aten::chunk(%x, 70000, 1)\nreturn %l\n", wide), "70000");
+}
+
+TEST_CASE("numbers from which zeta would add terms for ever") {
   const Inputs near = {at::tensor({2.5, -4000.5, -1e9, -INFINITY, NAN}, at::kDouble)};
   const Inputs far = {at::tensor({2.5, -4000.5, -1e9, -INFINITY, -1e9 - 0.5}, at::kDouble)};
   for (const char* call : {"aten::polygamma(2, %x)", "aten::polygamma_(%x, 2)", "aten::special_polygamma(2, %x)",
