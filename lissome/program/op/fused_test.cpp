@@ -22,6 +22,7 @@
 #include <limits>
 
 #include "lissome/program.h"
+#include "tests/expect_error.h"
 
 namespace lissome {
 namespace {
@@ -228,6 +229,18 @@ TEST_CASE("attention_int8 is near to attention, hides what it must, and gives ze
   compare({}, false);
   compare({}, true);
   CHECK(at::equal(compare(mask, false).select(2, 3), at::zeros({2, 4, 5}, kFusedType)));
+}
+
+TEST_CASE("dropout keeps a fraction, and no other number") {
+  const at::Tensor x = at::ones({1000}, kFusedType), seed = at::full({}, 5, at::kLong);
+  const auto drop = [&](double keep) { return call_fused("lissome::dropout", {x, keep, seed, 0}); };
+  CHECK(at::equal(drop(1), x));
+  const auto kept = drop(0.25).eq(4).sum().item<int64_t>();
+  CHECK(kept > 200);
+  CHECK(kept < 300);
+  CHECK(drop(0.25).eq(0).sum().item<int64_t>() == 1000 - kept);
+  for (const double keep : {0.0, -0.5, 1.5, std::numeric_limits<double>::quiet_NaN()})
+    EXPECT_ERROR(invalid_input, drop(keep), "'keep' is", "allowed is a fraction");
 }
 
 TEST_CASE("a row that is not finite gives NaN, its neighbours do not") {

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "lissome/program/op/check_arguments.h"
 #include "lissome/program/op/register.h"
 
 namespace lissome {
@@ -39,7 +40,8 @@ at::Tensor draw_numbers(int64_t count, const at::Tensor& seed, int64_t stream, a
 }
 
 at::Tensor drop_elements(const at::Tensor& x, double keep, const at::Tensor& seed, int64_t stream) {
-  const double threshold = std::min(std::max(keep, 0.0) * 4294967296.0, 4294967295.0);
+  check_arguments(keep > 0 && keep <= 1, "'keep' is ", keep, ", allowed is a fraction above 0, at most 1");
+  const double threshold = std::min(keep * 4294967296.0, 4294967295.0);
   const at::Tensor numbers = draw_numbers(x.numel(), seed.reshape({}), stream, x.device()).view(x.sizes());
   const at::Tensor kept = numbers.lt(static_cast<int64_t>(threshold)).to(at::kFloat);
   return x.to(at::kFloat).mul(kept.mul(1 / static_cast<float>(keep))).to(x.scalar_type());
