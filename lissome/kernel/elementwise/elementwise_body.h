@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lissome/kernel/isa/vector_bf16.h"
+#include "lissome/kernel/isa/vector_u8.h"
 
 #include "lissome/kernel/elementwise/activation_body.h"
 #include "lissome/kernel/elementwise/activation_slope_body.h"
@@ -149,70 +150,106 @@ void run_instruction(const ElementInstruction& i, float* target, const float* a,
   }
 }
 
+template <typename T>
+void gather_numbers(const void* data, int64_t at, int64_t stride, int64_t count, float* buffer) {
+  const T* from = static_cast<const T*>(data) + at;
+  for (int64_t i = 0; i < count; ++i) buffer[i] = static_cast<float>(from[i * stride]);
+}
+
 // buffer[i] = data[at + i * stride]; the common dtypes without a question for each element.
 void gather_block(Dtype dtype, const void* data, int64_t at, int64_t stride, int64_t count, float* buffer) {
-  if (dtype == Dtype::f32) {
-    const float* from = static_cast<const float*>(data) + at;
-    for (int64_t i = 0; i < count; ++i) buffer[i] = from[i * stride];
-  } else if (dtype == Dtype::bf16) {
-    const uint16_t* from = static_cast<const uint16_t*>(data) + at;
-    for (int64_t i = 0; i < count; ++i) buffer[i] = widen_bf16(from[i * stride]);
-  } else {
-    for (int64_t i = 0; i < count; ++i) buffer[i] = read_element(dtype, data, at + i * stride);
+  switch (dtype) {
+    case Dtype::f32: return gather_numbers<float>(data, at, stride, count, buffer);
+    case Dtype::u8: return gather_numbers<uint8_t>(data, at, stride, count, buffer);
+    case Dtype::i8: return gather_numbers<int8_t>(data, at, stride, count, buffer);
+    case Dtype::i32: return gather_numbers<int32_t>(data, at, stride, count, buffer);
+    case Dtype::i64: return gather_numbers<int64_t>(data, at, stride, count, buffer);
+    case Dtype::bf16: {
+      const uint16_t* from = static_cast<const uint16_t*>(data) + at;
+      for (int64_t i = 0; i < count; ++i) buffer[i] = widen_bf16(from[i * stride]);
+      return;
+    }
+    default:
+      for (int64_t i = 0; i < count; ++i) buffer[i] = read_element(dtype, data, at + i * stride);
   }
 }
 
-// Operand i over `count` elements from `at` on: in place where it is dense f32, else converted into `buffer`.
-const float* load_block(const ElementwiseCall& call, int operand, int64_t at, int64_t stride, int64_t count,
-                        float* buffer) {
-  const void* data = call.x[operand];
-  const Dtype dtype = call.x_dtypes[operand];
+void widen_bytes(const uint8_t* from, bool flags, int64_t count, float* buffer) {
+  const auto widen = [flags](Floats x) { return flags ? are_unequal(x, zeros()) : x; };
+  int64_t i = 0;
+  for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(buffer + i, widen(widen_u8(from + i)));
+  if (i < count) store_first(buffer + i, widen(widen_u8_first(from + i, count - i)), count - i);
+}
+
+// A row of an operand, `count` elements from `at` on: in place where it is dense f32, else converted into `buffer`.
+const float* load_row(Dtype dtype, const void* data, int64_t at, int64_t stride, int64_t count, float* buffer) {
   if (stride == 1 && dtype == Dtype::f32) return static_cast<const float*>(data) + at;
   if (stride == 0) {
     const Floats value = fill(read_element(dtype, data, at));
-    for (int64_t i = 0; i < count; i += Floats::kWidth) store(buffer + i, value);
-    return buffer;
-  }
-  if (stride == 1 && dtype == Dtype::bf16) {
+    map_one(buffer, buffer, count, [value](Floats) { return value; });
+  } else if (stride == 1 && dtype == Dtype::bf16) {
     const uint16_t* from = static_cast<const uint16_t*>(data) + at;
     int64_t i = 0;
     for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(buffer + i, load(from + i));
-    if (i < count) store(buffer + i, load_first(from + i, count - i));
-    return buffer;
+    if (i < count) store_first(buffer + i, load_first(from + i, count - i), count - i);
+  } else if (stride == 1 && (dtype == Dtype::u8 || dtype == Dtype::boolean)) {
+    widen_bytes(static_cast<const uint8_t*>(data) + at, dtype == Dtype::boolean, count, buffer);
+  } else {
+    gather_block(dtype, data, at, stride, count, buffer);
   }
-  gather_block(dtype, data, at, stride, count, buffer);
   return buffer;
 }
 
-void store_block(const ElementwiseCall& call, int64_t at, const float* block, int64_t count) {
-  if (call.y_dtype == Dtype::bf16) {
-    uint16_t* to = static_cast<uint16_t*>(call.y) + at;
-    int64_t i = 0;
-    for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(to + i, load(block + i));
-    if (i < count) store_first(to + i, load_first(block + i, count - i), count - i);
-    return;
+const float* load_block(const ElementwiseCall& call, int operand, const ElementBlock& block, float* buffer) {
+  const void* data = call.x[operand];
+  const Dtype dtype = call.x_dtypes[operand];
+  const int64_t at = block.offsets[operand], stride = call.strides[operand][call.rank - 1];
+  if (is_one_row(call, operand, block)) return load_row(dtype, data, at, stride, block.count(), buffer);
+  const int64_t apart = row_stride(call, operand);
+  for (int64_t row = 0; row < block.rows; ++row) {
+    float* to = buffer + row * block.length;
+    const float* from =
+        apart == 0 && row > 0 ? buffer : load_row(dtype, data, at + row * apart, stride, block.length, to);
+    if (from != to) map_one(to, from, block.length, [](Floats x) { return x; });
   }
-  for (int64_t i = 0; i < count; ++i) write_element(call.y_dtype, call.y, at + i, block[i]);
+  return buffer;
 }
 
-void run_block(const ElementwiseCall& call, const int64_t* offsets, int64_t y_at, int64_t count) {
+// `op` made the block: what it promises of its numbers saves a question for each element.
+void store_block(const ElementwiseCall& call, ElementOp op, int64_t at, const float* block, int64_t count) {
+  int64_t i = 0;
+  if (call.y_dtype == Dtype::bf16) {
+    uint16_t* to = static_cast<uint16_t*>(call.y) + at;
+    for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(to + i, load(block + i));
+    if (i < count) store_first(to + i, load_first(block + i, count - i), count - i);
+  } else if (call.y_dtype == Dtype::boolean || (call.y_dtype == Dtype::u8 && op == ElementOp::quantize)) {
+    uint8_t* to = static_cast<uint8_t*>(call.y) + at;
+    const bool flags = call.y_dtype == Dtype::boolean;
+    const auto narrow = [flags](Floats x) { return flags ? are_unequal(x, zeros()) : x; };
+    for (; i + Floats::kWidth <= count; i += Floats::kWidth) narrow_u8(to + i, narrow(load(block + i)));
+    if (i < count) narrow_u8_first(to + i, narrow(load_first(block + i, count - i)), count - i);
+  } else {
+    for (; i < count; ++i) write_element(call.y_dtype, call.y, at + i, block[i]);
+  }
+}
+
+void run_block(const ElementwiseCall& call, const ElementBlock& block) {
   alignas(64) float buffers[kElementRegisters][kElementBlock];
   const float* registers[kElementRegisters] = {};
-  const int inner = call.rank - 1;
+  const int64_t count = block.count();
   const bool direct = call.y_dtype == Dtype::f32;
   for (int i = 0; i < call.instructions; ++i) {
     const ElementInstruction& instruction = call.program[i];
     float* target = buffers[instruction.target];
     if (instruction.op == ElementOp::load) {
-      registers[instruction.target] =
-          load_block(call, instruction.a, offsets[instruction.a], call.strides[instruction.a][inner], count, target);
+      registers[instruction.target] = load_block(call, instruction.a, block, target);
       continue;
     }
     const bool last = i + 1 == call.instructions;
-    if (last && direct) target = static_cast<float*>(call.y) + y_at;
+    if (last && direct) target = static_cast<float*>(call.y) + block.y_at;
     if (instruction.op == ElementOp::position) {
       for (int64_t k = 0; k < count; ++k) {
-        target[k] = instruction.alpha + instruction.beta * static_cast<float>(y_at + k);
+        target[k] = instruction.alpha + instruction.beta * static_cast<float>(block.y_at + k);
       }
       registers[instruction.target] = target;
       continue;
@@ -224,19 +261,13 @@ void run_block(const ElementwiseCall& call, const int64_t* offsets, int64_t y_at
   }
   const ElementInstruction& last = call.program[call.instructions - 1];
   const float* result = registers[last.target];
-  if (direct) {
-    if (last.op == ElementOp::load) {
-      map_one(static_cast<float*>(call.y) + y_at, result, count, [](Floats x) { return x; });
-    }
-  } else {
-    store_block(call, y_at, result, count);
-  }
+  if (!direct) return store_block(call, last.op, block.y_at, result, count);
+  if (last.op == ElementOp::load)
+    map_one(static_cast<float*>(call.y) + block.y_at, result, count, [](Floats x) { return x; });
 }
 
 LISSOME_INLINE void run_elementwise(const ElementwiseCall& call, int part, int parts) {
-  for_each_element_block(call, part, parts, [&](const int64_t* offsets, int64_t y_at, int64_t count) {
-    run_block(call, offsets, y_at, count);
-  });
+  for_each_element_block(call, part, parts, [&](const ElementBlock& block) { run_block(call, block); });
 }
 
 }  // namespace

@@ -92,27 +92,34 @@ void run_integers(const ElementInstruction& i, int64_t* target, const int64_t* a
   }
 }
 
-void run_integer_block(const ElementwiseCall& call, const int64_t* offsets, int64_t y_at, int64_t count) {
+void load_integer_block(const ElementwiseCall& call, int operand, const ElementBlock& block, int64_t* target) {
+  const bool one = is_one_row(call, operand, block);
+  const int64_t rows = one ? 1 : block.rows, length = one ? block.count() : block.length;
+  const int64_t apart = row_stride(call, operand), stride = call.strides[operand][call.rank - 1];
+  for (int64_t row = 0; row < rows; ++row) {
+    load_integers(call.x_dtypes[operand], call.x[operand], block.offsets[operand] + row * apart, stride, length,
+                  target + row * length);
+  }
+}
+
+void run_integer_block(const ElementwiseCall& call, const ElementBlock& block) {
   int64_t registers[kElementRegisters][kElementBlock];
-  const int inner = call.rank - 1;
+  const int64_t count = block.count();
   for (int i = 0; i < call.instructions; ++i) {
     const ElementInstruction& instruction = call.program[i];
     int64_t* target = registers[instruction.target];
     if (instruction.op == ElementOp::load) {
-      load_integers(call.x_dtypes[instruction.a], call.x[instruction.a], offsets[instruction.a],
-                    call.strides[instruction.a][inner], count, target);
+      load_integer_block(call, instruction.a, block, target);
     } else {
       run_integers(instruction, target, registers[instruction.a], registers[instruction.b], registers[instruction.c],
-                   y_at, count);
+                   block.y_at, count);
     }
   }
-  store_integers(call.y_dtype, call.y, y_at, count, registers[call.program[call.instructions - 1].target]);
+  store_integers(call.y_dtype, call.y, block.y_at, count, registers[call.program[call.instructions - 1].target]);
 }
 
 inline void run_elementwise_integers(const ElementwiseCall& call, int part, int parts) {
-  for_each_element_block(call, part, parts, [&](const int64_t* offsets, int64_t y_at, int64_t count) {
-    run_integer_block(call, offsets, y_at, count);
-  });
+  for_each_element_block(call, part, parts, [&](const ElementBlock& block) { run_integer_block(call, block); });
 }
 
 }  // namespace

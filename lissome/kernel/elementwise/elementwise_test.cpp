@@ -1,8 +1,10 @@
 #include "lissome/kernel/elementwise/elementwise.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "lissome/kernel/gemm/row_check.h"
+#include "lissome/kernel/isa/convert_element.h"
 
 using namespace lissome;
 
@@ -68,6 +70,75 @@ TEST_CASE("element-wise chains broadcast and keep intermediate results") {
   // A transposed operand.
   call.strides[0][1] = 1, call.strides[0][2] = 5;
   check_rows("elementwise", call, 4500, 1e-6f, set_y);
+}
+
+namespace {
+
+// Dense memory of small whole numbers, in any order of the dimensions, any of them broadcast.
+struct RandomOperand {
+  std::vector<std::byte> data;
+  Dtype dtype = Dtype::f32;
+  int64_t strides[kElementRank] = {};
+
+  RandomOperand(TestNumbers& numbers, const ElementwiseCall& call, std::initializer_list<Dtype> dtypes) {
+    dtype = dtypes.begin()[numbers.between(0, static_cast<int>(dtypes.size()) - 1)];
+    std::vector<int> order;
+    for (int d = 0; d < call.rank; ++d) order.insert(order.begin() + numbers.between(0, d), d);
+    if (numbers.between(0, 1) == 0) std::sort(order.begin(), order.end());
+    int64_t elements = 1;
+    for (int i = call.rank - 1; i >= 0; --i) {
+      const int dim = order[static_cast<size_t>(i)];
+      if (numbers.between(0, 3) == 0) continue;
+      strides[dim] = elements;
+      elements *= call.sizes[dim];
+    }
+    data.resize(static_cast<size_t>(elements * item_size(dtype)));
+    for (int64_t i = 0; i < elements; ++i)
+      write_element(dtype, data.data(), i, static_cast<float>(numbers.between(0, 40) - (dtype == Dtype::u8 ? 0 : 9)));
+  }
+};
+
+// The sum of two operands times a third, over random sizes; `last` makes the result of it.
+void check_random_chain(uint64_t seed, std::string_view kernel, std::initializer_list<Dtype> dtypes, Dtype result,
+                        ElementInstruction last) {
+  TestNumbers numbers(seed);
+  ElementwiseCall call;
+  call.rank = static_cast<uint8_t>(numbers.between(1, kElementRank));
+  int64_t count = 1;
+  for (int d = 0; d < call.rank; ++d) {
+    call.sizes[d] = numbers.between(0, 3) == 0 ? numbers.between(1, 700 / (d + 1)) : numbers.between(1, 9);
+    if (count * call.sizes[d] > 200'000) call.sizes[d] = 1;
+    count *= call.sizes[d];
+  }
+  std::vector<RandomOperand> operands;
+  for (int i = 0; i < 3; ++i) operands.emplace_back(numbers, call, dtypes);
+  call.operands = 3, call.instructions = 6, call.y_dtype = result;
+  for (uint8_t i = 0; i < 3; ++i) {
+    call.x[i] = operands[i].data.data();
+    call.x_dtypes[i] = operands[i].dtype;
+    std::copy(operands[i].strides, operands[i].strides + kElementRank, call.strides[i]);
+    call.program[i] = {ElementOp::load, i, i, 0, 0, 0, 0};
+  }
+  call.program[3] = {ElementOp::add, 3, 0, 1, 0, 0, 0};
+  call.program[4] = {ElementOp::multiply, 4, 3, 2, 0, 0, 0};
+  call.program[5] = last;
+  CAPTURE(seed);
+  check_rows(kernel, call, count * item_size(result) / 4 + 2, 0, set_y);
+}
+
+}  // namespace
+
+TEST_CASE("element-wise chains over any sizes, orders and broadcasts, whose short rows are taken together") {
+  const auto numbers = {Dtype::f32, Dtype::bf16, Dtype::u8, Dtype::boolean, Dtype::i8, Dtype::i32, Dtype::i64};
+  const auto integers = {Dtype::u8, Dtype::boolean, Dtype::i8, Dtype::i32, Dtype::i64};
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    check_random_chain(seed, "elementwise", numbers, Dtype::f32, {ElementOp::negate, 5, 4, 0, 0, 0, 0});
+    check_random_chain(seed, "elementwise", numbers, Dtype::u8, {ElementOp::quantize, 5, 4, 0, 0, 0.37f, 31});
+    check_random_chain(seed, "elementwise", numbers, Dtype::boolean, {ElementOp::less, 5, 4, 1, 0, 0, 0});
+    check_random_chain(seed, "elementwise", numbers, Dtype::bf16, {ElementOp::position, 5, 0, 0, 0, 2, 0.5f});
+    check_random_chain(seed, "elementwise_integers", integers, Dtype::i64, {ElementOp::negate, 5, 4, 0, 0, 0, 0});
+    check_random_chain(seed, "elementwise_integers", integers, Dtype::boolean, {ElementOp::less, 5, 4, 1, 0, 0, 0});
+  }
 }
 
 TEST_CASE("element-wise chains read and write other dtypes") {
