@@ -71,39 +71,71 @@ TEST_CASE("depthwise_f32 agrees with the portable form") {
   }
 }
 
+namespace {
+
+// kernel_bf16 rounds what kernel_f32 gives for the same numbers. Weights are bf16's: tile registers take no others.
+void check_rounding(const std::string& kernel, TestNumbers& numbers, const Window& w, int64_t channels, int64_t group,
+                    bool special) {
+  DepthwiseBf16Call call;
+  DepthwiseF32Call wide;
+  call.window = wide.window = w, call.channels = wide.channels = channels, call.group = wide.group = group;
+  const int64_t taps = w.kernel_height * w.kernel_width, pixels = w.batch * w.out_height * w.out_width;
+  auto x = make_bf16(numbers, w.batch * w.height * w.width * channels);
+  if (special) x[x.size() / 2] = 0x7fc0, x[x.size() / 3] = 0x7f80, x[0] = 1;
+  const auto residual = make_bf16(numbers, pixels * channels);
+  std::vector<float> wide_x, wide_residual, packed;
+  for (const uint16_t value : x) wide_x.push_back(widen_bf16(value));
+  for (const uint16_t value : residual) wide_residual.push_back(widen_bf16(value));
+  for (const uint16_t value : make_bf16(numbers, channels * taps * group)) packed.push_back(widen_bf16(value));
+  const auto bias = numbers.reals(channels);
+  call.x = x.data(), call.weight = packed.data(), call.bias = numbers.between(0, 1) ? bias.data() : nullptr;
+  draw_ending(numbers, call);
+  wide.x = wide_x.data(), wide.weight = call.weight, wide.bias = call.bias, wide.residual = wide_residual.data();
+  wide.residual_place = call.residual_place, wide.epilogue = call.epilogue;
+  wide.y_stride = wide.residual_stride = channels;
+  std::vector<float> exact(static_cast<size_t>(pixels * channels));
+  wide.y = exact.data();
+  kernel_rows(kernel + "_f32").back().function(&wide, 0, 1);
+  for (const KernelRow& row : kernel_rows(kernel + "_bf16")) {
+    if (!can_run(row.isa)) continue;
+    // In place of the residual, as plans do.
+    std::vector<uint16_t> y = residual;
+    call.residual = call.y = y.data();
+    for (int part = 0; part < 3; ++part) row.function(&call, part, 3);
+    int64_t wrong = 0;
+    for (size_t k = 0; k < y.size(); ++k) wrong += !is_rounded(y[k], exact[k], 1e-5f);
+    CAPTURE(isa_name(row.isa));
+    CHECK(wrong == 0);
+  }
+}
+
+}  // namespace
+
 TEST_CASE("depthwise_bf16 rounds what depthwise_f32 gives for the same numbers") {
   TestNumbers numbers(6);
   for (int i = 0; i < 150; ++i) {
-    DepthwiseBf16Call call;
-    DepthwiseF32Call wide;
-    const Window w = call.window = wide.window = i % 3 == 0 ? draw_long_window(numbers) : draw_window(numbers);
-    const int64_t channels = call.channels = wide.channels = numbers.between(1, 150);
-    const int64_t taps = w.kernel_height * w.kernel_width, pixels = w.batch * w.out_height * w.out_width;
-    auto x = make_bf16(numbers, w.batch * w.height * w.width * channels);
-    if (i % 5 == 0) x[x.size() / 2] = 0x7fc0, x[x.size() / 3] = 0x7f80, x[0] = 1;
-    const auto residual = make_bf16(numbers, pixels * channels);
-    std::vector<float> wide_x, wide_residual;
-    for (const uint16_t value : x) wide_x.push_back(widen_bf16(value));
-    for (const uint16_t value : residual) wide_residual.push_back(widen_bf16(value));
-    const auto packed = numbers.reals(channels * taps), bias = numbers.reals(channels);
-    call.x = x.data(), call.weight = packed.data(), call.bias = numbers.between(0, 1) ? bias.data() : nullptr;
+    const Window w = i % 3 == 0 ? draw_long_window(numbers) : draw_window(numbers);
+    check_rounding("depthwise", numbers, w, numbers.between(1, 150), 1, i % 5 == 0);
+  }
+}
+
+TEST_CASE("grouped_f32 agrees with the portable form, and grouped_bf16 rounds what it gives") {
+  TestNumbers numbers(7);
+  for (int i = 0; i < 150; ++i) {
+    const bool is_long = i % 5 == 0;
+    Window w = is_long ? draw_long_window(numbers) : draw_window(numbers);
+    if (i % 7 == 0) w.width += 70, w = finish_window(w);  // more than a tile register's four in a line
+    const int64_t group = is_long ? 2 : int64_t{2} << i % 4, channels = group * numbers.between(1, 80 / group);
+    CAPTURE(group);
+    check_rounding("grouped", numbers, w, channels, group, i % 3 == 0);
+    DepthwiseF32Call call;
+    call.window = w, call.channels = channels, call.group = group;
+    const auto x = numbers.reals(w.batch * w.height * w.width * channels);
+    const auto weight = numbers.reals(channels * w.kernel_height * w.kernel_width * group);
+    const int64_t outputs = w.batch * w.out_height * w.out_width * channels;
+    const auto residual = numbers.reals(outputs);
+    call.x = x.data(), call.weight = weight.data(), call.residual = residual.data();
     draw_ending(numbers, call);
-    wide.x = wide_x.data(), wide.weight = call.weight, wide.bias = call.bias, wide.residual = wide_residual.data();
-    wide.residual_place = call.residual_place, wide.epilogue = call.epilogue;
-    wide.y_stride = wide.residual_stride = channels;
-    std::vector<float> exact(static_cast<size_t>(pixels * channels));
-    wide.y = exact.data();
-    kernel_rows("depthwise_f32").back().function(&wide, 0, 1);
-    for (const KernelRow& row : kernel_rows("depthwise_bf16")) {
-      if (!can_run(row.isa)) continue;
-      // In place of the residual, as plans do.
-      std::vector<uint16_t> y = residual;
-      call.residual = call.y = y.data();
-      for (int part = 0; part < 3; ++part) row.function(&call, part, 3);
-      int64_t wrong = 0;
-      for (size_t k = 0; k < y.size(); ++k) wrong += !is_rounded(y[k], exact[k], 1e-5f);
-      CAPTURE(isa_name(row.isa));
-      CHECK(wrong == 0);
-    }
+    check_rows("grouped_f32", call, outputs, 2e-5f, [](DepthwiseF32Call& filled, float* y) { filled.y = y; });
   }
 }
