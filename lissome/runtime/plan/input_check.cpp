@@ -38,8 +38,10 @@ class InputMatcher {
   }
   [[noreturn]] void refuse(size_t i) const {
     const TensorView& seen = inputs_[i];
+    const bool converts = seen.dtype != value(i).dtype && seen.sizes.size() == value(i).sizes.size();
     throw_error(ErrorKind::invalid_input, "input ", quote(plan_.inputs[i].name), " is ", dtype_name(seen.dtype),
-                format_sizes(seen.sizes), ", must be ", describe_input(plan_, plan_.inputs[i]));
+                format_sizes(seen.sizes), ", must be ", describe_input(plan_, plan_.inputs[i]),
+                converts ? "; convert its elements to " + std::string(dtype_name(value(i).dtype)) : std::string());
   }
   const PlanValue& value(size_t i) const { return value_of(plan_, plan_.inputs[i]); }
 
