@@ -89,29 +89,40 @@ LISSOME_INLINE void pool_pixels(const PoolCall& call, int part, int parts) {
   }
 }
 
-// The largest of a window for `count` channels, at most 32.
+// The largest of a window: `read(x)` gives bytes of a pixel.
+template <typename Read>
+LISSOME_INLINE __m256i find_largest(const PoolCall& call, const uint8_t* corner, const PoolWindow& at,
+                                    const Read& read) {
+  const int64_t row_bytes = call.window.dilation_height * call.window.width * call.channels;
+  const int64_t step = call.window.dilation_width * call.channels;
+  __m256i largest = _mm256_setzero_si256();
+  for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
+    for (int64_t u = at.columns.begin; u < at.columns.end; ++u)
+      largest = _mm256_max_epu8(largest, read(corner + h * row_bytes + u * step));
+  }
+  return largest;
+}
+
+// For `count` channels, at most 32.
 LISSOME_INLINE void pool_bytes(const PoolCall& call, const uint8_t* corner, const PoolWindow& at, int64_t count,
                                uint8_t* y) {
-  const Window& w = call.window;
-  const int64_t row_bytes = w.dilation_height * w.width * call.channels, step = w.dilation_width * call.channels;
-  if (count == 32) {
-    __m256i largest = _mm256_setzero_si256();
-    for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
-      for (int64_t u = at.columns.begin; u < at.columns.end; ++u) {
-        const auto* x = reinterpret_cast<const __m256i*>(corner + h * row_bytes + u * step);
-        largest = _mm256_max_epu8(largest, _mm256_loadu_si256(x));
-      }
-    }
-    return _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), largest);
-  }
-  uint8_t largest[32] = {};
-  for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
-    for (int64_t u = at.columns.begin; u < at.columns.end; ++u) {
-      const uint8_t* x = corner + h * row_bytes + u * step;
-      for (int64_t i = 0; i < count; ++i) largest[i] = x[i] > largest[i] ? x[i] : largest[i];
-    }
-  }
-  for (int64_t i = 0; i < count; ++i) y[i] = largest[i];
+#ifdef __AVX512F__
+  const auto there = static_cast<__mmask32>((uint64_t{1} << count) - 1);
+  const __m256i largest =
+      find_largest(call, corner, at, [there](const uint8_t* x) { return _mm256_maskz_loadu_epi8(there, x); });
+  _mm256_mask_storeu_epi8(y, there, largest);
+#else
+  const auto read_whole = [](const uint8_t* x) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)); };
+  const auto read_some = [count](const uint8_t* x) {
+    alignas(32) uint8_t bytes[32] = {};
+    __builtin_memcpy(bytes, x, static_cast<size_t>(count));
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
+  };
+  alignas(32) uint8_t largest[32];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(largest), count == 32 ? find_largest(call, corner, at, read_whole)
+                                                                      : find_largest(call, corner, at, read_some));
+  __builtin_memcpy(y, largest, static_cast<size_t>(count));
+#endif
 }
 
 LISSOME_INLINE void run_pool_bf16(const PoolCall& call, int part, int parts) {
