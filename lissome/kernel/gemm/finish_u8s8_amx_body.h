@@ -94,7 +94,8 @@ struct RowFinisher {
 
   LISSOME_INLINE void run(const int32_t* sums, int64_t row) const {
     const Floats left = activation(add_residual(scale(sums, 0, row), 0, row));
-    const Floats right = activation(add_residual(scale(sums, 1, row), 1, row));
+    // Sixteen outputs, as the first layers of small networks have, take half of the panel.
+    const Floats right = panel.masks[1] == 0 ? zeros() : activation(add_residual(scale(sums, 1, row), 1, row));
     const int64_t at = row * output.y_stride + panel.y_offset;
     if (kBytes || output.out_inverse != 0) {
       __m512i words = _mm512_packs_epi32(to_whole(left), to_whole(right));
@@ -155,8 +156,9 @@ void finish_plain(const PendingBlock& block, int64_t begin, int64_t end) {
 void finish_relu(const PendingBlock& block, int64_t begin, int64_t end) {
   finish_stretch<Finish::any>(block, begin, end, [](Floats x) { return max_with(zeros(), x); });
 }
-void finish_gelu(const PendingBlock& block, int64_t begin, int64_t end) {
-  finish_stretch<Finish::any>(block, begin, end, [](Floats x) { return activate_vector({Activation::gelu, 0, 0}, x); });
+template <Activation Kind>
+void finish_activated(const PendingBlock& block, int64_t begin, int64_t end) {
+  finish_stretch<Finish::any>(block, begin, end, [](Floats x) { return activate_vector({Kind, 0, 0}, x); });
 }
 void finish_other(const PendingBlock& block, int64_t begin, int64_t end) {
   const Epilogue epilogue = block.output.epilogue;
@@ -187,7 +189,9 @@ auto choose_finish(const OutputU8S8& output, int64_t outputs, int64_t products) 
     case Activation::relu:
       if (!bytes) return finish_relu;
       return plain ? finish_plain_bytes : output.out_zero == 0 ? finish_bytes : finish_relu_bytes;
-    case Activation::gelu: return finish_gelu;
+    case Activation::gelu: return finish_activated<Activation::gelu>;
+    case Activation::silu: return finish_activated<Activation::silu>;
+    case Activation::hardswish: return finish_activated<Activation::hardswish>;
     default: return finish_other;
   }
 }
