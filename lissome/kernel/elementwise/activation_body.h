@@ -113,6 +113,8 @@ LISSOME_INLINE void choose_activation(Epilogue epilogue, const Function& run) {
     case Activation::none: return run([](Floats x) { return x; });
     case Activation::relu: return run([](Floats x) { return max_with(zeros(), x); });
     case Activation::gelu: return run([](Floats x) { return activate_gelu(x); });
+    case Activation::silu: return run([](Floats x) { return activate_silu(x); });
+    case Activation::hardswish: return run([](Floats x) { return activate_hardswish(x); });
     default: return run([epilogue](Floats x) { return activate_vector(epilogue, x); });
   }
 }
