@@ -14,11 +14,12 @@ LISSOME_INLINE Floats load_lanes(const T* p, int64_t lanes) {
   return lanes >= Floats::kWidth ? load(p) : load_first(p, lanes);
 }
 
-template <typename Call>
-LISSOME_INLINE void finish_pixel(const Call& call, int64_t row, int64_t c, int64_t lanes, Floats sum) {
+template <typename Call, typename Function>
+LISSOME_INLINE void finish_pixel(const Call& call, int64_t row, int64_t c, int64_t lanes, Floats sum,
+                                 const Function& activation) {
   const auto* residual = call.residual ? call.residual + row * call.residual_stride + c : nullptr;
   if (call.residual_place == ResidualPlace::before_activation) sum = sum + load_lanes(residual, lanes);
-  sum = activate_vector(call.epilogue, sum);
+  sum = activation(sum);
   if (call.residual_place == ResidualPlace::after_activation) sum = sum + load_lanes(residual, lanes);
   auto* y = call.y + row * call.y_stride + c;
   if (lanes >= Floats::kWidth) {
@@ -26,6 +27,11 @@ LISSOME_INLINE void finish_pixel(const Call& call, int64_t row, int64_t c, int64
   } else {
     store_first(y, sum, lanes);
   }
+}
+
+template <typename Call>
+LISSOME_INLINE void finish_pixel(const Call& call, int64_t row, int64_t c, int64_t lanes, Floats sum) {
+  finish_pixel(call, row, c, lanes, sum, [&](Floats x) { return activate_vector(call.epilogue, x); });
 }
 
 // Once for all windows: inlined, activations would be most of their code.

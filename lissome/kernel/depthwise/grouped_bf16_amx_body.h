@@ -16,8 +16,10 @@ constexpr int64_t kKeptLines = 16, kLinePixels = 256;        // of x
 constexpr int64_t kGroupTaps = 49;
 constexpr int64_t kTapItems = kTileChannels * kTileChannels;
 
-bool fits_tiles(const Window& w) {
-  return (w.kernel_height - 1) * w.dilation_height < kKeptLines &&
+// Of groups of two and four, three quarters and more of what the tiles multiply is zero.
+bool fits_tiles(const DepthwiseBf16Call& call) {
+  const Window& w = call.window;
+  return call.group >= 8 && (w.kernel_height - 1) * w.dilation_height < kKeptLines &&
          (kChunkPixels - 1) * w.stride_width + (w.kernel_width - 1) * w.dilation_width < kLinePixels &&
          w.kernel_height * w.kernel_width <= kGroupTaps;
 }
@@ -125,20 +127,31 @@ struct GroupRunner {
     if constexpr (Tiles > 3) store_tile<3>(sums + 3 * kTile, 64);
   }
 
-  void finish(int64_t row, int64_t count, float* sums) const {
-    const Floats bias = call.bias ? load_lanes(call.bias + c, call.channels - c) : zeros();
-    for (int64_t p = 0; p < count; ++p) store(sums + p * kTileChannels, load(sums + p * kTileChannels) + bias);
-    finish_block(call, row, count, c, sums);
+  // With the activation as a function that the compiler sees through.
+  void finish(int64_t row, int64_t count, const float* sums) const {
+    const int64_t lanes = call.channels - c;
+    const Floats bias = call.bias ? load_lanes(call.bias + c, lanes) : zeros();
+    choose_activation(call.epilogue, [&](const auto& activation) {
+      for (int64_t p = 0; p < count; ++p)
+        finish_pixel(call, row + p, c, lanes, load(sums + p * kTileChannels) + bias, activation);
+    });
   }
 
-  // Pixels [first, first + count) of line oh of image n of y.
-  void run_line(int64_t n, int64_t oh, int64_t first, int64_t count) {
-    const int64_t top = oh * w.stride_height - w.pad_height, left = first * w.stride_width - w.pad_width;
-    const int64_t tiles = (count + kTilePixels - 1) / kTilePixels;
+  // Those that a line of y reads from line `top` of image n of x on, for so many tiles from pixel `left` on.
+  void keep_lines(int64_t n, int64_t top, int64_t left, int64_t tiles) {
     const int64_t end = top + (w.kernel_height - 1) * w.dilation_height + 1;
     const int64_t pixels = (tiles * kTilePixels - 1) * w.stride_width + (w.kernel_width - 1) * w.dilation_width + 1;
     for (next = next > top ? next : top; next < end; ++next)
       keep_line(call.x + n * w.height * w.width * call.channels, next, left, pixels);
+  }
+
+  // Pixels [first, first + count) of line oh of image n of y; `more` where the next line of y comes next. What it reads
+  // is kept before this one is finished: tiles that are loaded right after their lines were stored wait for them.
+  void run_line(int64_t n, int64_t oh, int64_t first, int64_t count, bool more) {
+    const int64_t top = oh * w.stride_height - w.pad_height, left = first * w.stride_width - w.pad_width;
+    const int64_t tiles = (count + kTilePixels - 1) / kTilePixels;
+    const int64_t end = top + (w.kernel_height - 1) * w.dilation_height + 1;
+    keep_lines(n, top, left, tiles);
     const int64_t row = (n * w.out_height + oh) * w.out_width + first;
     bool bounded = true;
     for (int64_t h = top; h < end; h += w.dilation_height) bounded &= !unbounded[h & (kKeptLines - 1)];
@@ -154,13 +167,14 @@ struct GroupRunner {
       case 3: sum_pixels<3>(top, sums); break;
       default: sum_pixels<4>(top, sums); break;
     }
+    if (more) keep_lines(n, top + w.stride_height, left, tiles);
     finish(row, count, sums);
   }
 };
 
 LISSOME_INLINE void run_grouped_bf16(const DepthwiseBf16Call& call, int part, int parts) {
   const Window& w = call.window;
-  if (!fits_tiles(w)) return run_grouped(call, part, parts);
+  if (!fits_tiles(call)) return run_grouped(call, part, parts);
   const int64_t sixteens = (call.channels + kTileChannels - 1) / kTileChannels;
   const int64_t chunks = (w.out_width + kChunkPixels - 1) / kChunkPixels, columns = w.batch * chunks;
   const Range range = split_evenly(sixteens * columns * w.out_height, part, parts);
@@ -177,7 +191,8 @@ LISSOME_INLINE void run_grouped_bf16(const DepthwiseBf16Call& call, int part, in
     if (now != column) column = now, runner.next = -w.pad_height;
     const int64_t first = now % chunks * kChunkPixels;
     runner.run_line(now / chunks % w.batch, oh, first,
-                    w.out_width - first < kChunkPixels ? w.out_width - first : kChunkPixels);
+                    w.out_width - first < kChunkPixels ? w.out_width - first : kChunkPixels,
+                    oh + 1 < w.out_height && at + 1 < range.end);
   }
   release_tiles();
 }
