@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kTilePixels = 16, kTileChannels = 16, kPixelTiles = 4;
 constexpr int64_t kChunkPixels = kPixelTiles * kTilePixels;  // of a line of y
-constexpr int64_t kKeptLines = 16, kLinePixels = 256;        // of x
+constexpr int64_t kKeptLines = 8, kLinePixels = 160;         // of x: 40 KiB of the stack
 constexpr int64_t kGroupTaps = 49;
 constexpr int64_t kTapItems = kTileChannels * kTileChannels;
 

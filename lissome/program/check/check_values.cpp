@@ -27,8 +27,8 @@ namespace {
 const std::unordered_map<std::string_view, ValueCheck>& value_checks() {
   static const auto* const checks = [] {
     auto* const made = new std::unordered_map<std::string_view, ValueCheck>;
-    for (const std::span<const ValueCheckRow> rows :
-         {index_check_rows(), layer_check_rows(), geometry_check_rows(), solver_check_rows(), onednn_check_rows()}) {
+    for (const std::span<const ValueCheckRow> rows : {index_check_rows(), layer_check_rows(), geometry_check_rows(),
+                                                      solver_check_rows(), count_check_rows(), onednn_check_rows()}) {
       for (const ValueCheckRow& row : rows) made->emplace(row.op, row.check);
     }
     return made;

@@ -18,7 +18,8 @@ struct ValueCheckRow {
 std::span<const ValueCheckRow> index_check_rows();     // check_values_index.cpp: bags, packed sequences, segments, CTC
 std::span<const ValueCheckRow> layer_check_rows();     // check_values_layer.cpp: norms, attention, recurrent layers
 std::span<const ValueCheckRow> geometry_check_rows();  // check_values_geometry.cpp: resampling, Fourier transforms
-std::span<const ValueCheckRow> solver_check_rows();    // check_values_solver.cpp: pivots, counts of terms
+std::span<const ValueCheckRow> solver_check_rows();    // check_values_solver.cpp: pivots, infinities, divisions
+std::span<const ValueCheckRow> count_check_rows();     // check_values_counts.cpp: terms of sums, tensors of lists
 std::span<const ValueCheckRow> onednn_check_rows();    // check_values_onednn.cpp: what lowering packs for oneDNN
 
 // Of all orthogonal polynomials, special_*_polynomial_*.
