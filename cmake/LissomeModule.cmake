@@ -249,8 +249,12 @@ function(lissome_module_tests name)
     endforeach()
   endif()
   add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set(seconds 900)
+  if(LISSOME_SANITIZE)
+    set(seconds 3600)
+  endif()
   # What a developer measured before must not choose kernels here.
-  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 900 ENVIRONMENT "LISSOME_CACHE=none"
+  set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT ${seconds} ENVIRONMENT "LISSOME_CACHE=none"
     RUN_SERIAL ${module_TEST_MEASURES})
 endfunction()
 
