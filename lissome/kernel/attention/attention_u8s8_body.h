@@ -68,7 +68,7 @@ LISSOME_INLINE void pack_key(const AttentionU8S8Call& call, const ByteHead& head
     const int64_t left = lanes_of(call.size - d);
     const Floats byte = first_of(quantize_vector(load_first(from + d, left), inverse, 128.0f), left);
     sum = sum + byte;
-    store_u8_first(bytes + d, byte, left);
+    store_first(bytes + d, byte, left);
   }
   head.key_scales[key] = scale;
   head.key_sums[key] = static_cast<int32_t>(sum_lanes(sum)) - static_cast<int32_t>(128 * call.size);
@@ -96,7 +96,7 @@ LISSOME_INLINE void pack_value_columns(const AttentionU8S8Call& call, const Byte
       const Floats value = load_first(head.v + key * call.v_strides.row + column, left) * inverse;
       const Floats byte = quantize_vector(value, 1.0f, 128.0f);
       sum = sum + byte;
-      store_u8_first(bytes[j], byte, left);
+      store_first(bytes[j], byte, left);
       for (int64_t word = 0; word < 16; word += 8) {
         uint64_t eight;
         __builtin_memcpy(&eight, bytes[j] + word, 8);
@@ -149,7 +149,7 @@ LISSOME_INLINE float weigh_bytes(const float* scores, int64_t count, float large
     const int64_t left = lanes_of(count - n);
     const Floats weight = round_to_nearest(exponential(load(scores + n) - fill(shift)) * fill(255.0f));
     total = total + first_of(weight, left);
-    store_u8_first(weights + n, weight, left);
+    store_first(weights + n, weight, left);
   }
   const float sum = sum_lanes(total);
   return sum == 0 ? 0 : 1 / sum;

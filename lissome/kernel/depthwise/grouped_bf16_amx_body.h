@@ -150,15 +150,15 @@ struct GroupRunner {
   void run_line(int64_t n, int64_t oh, int64_t first, int64_t count, bool more) {
     const int64_t top = oh * w.stride_height - w.pad_height, left = first * w.stride_width - w.pad_width;
     const int64_t tiles = (count + kTilePixels - 1) / kTilePixels;
-    const int64_t end = top + (w.kernel_height - 1) * w.dilation_height + 1;
     keep_lines(n, top, left, tiles);
     const int64_t row = (n * w.out_height + oh) * w.out_width + first;
     bool bounded = true;
-    for (int64_t h = top; h < end; h += w.dilation_height) bounded &= !unbounded[h & (kKeptLines - 1)];
+    for (int64_t h = 0; h < w.kernel_height; ++h)
+      bounded &= !unbounded[(top + h * w.dilation_height) & (kKeptLines - 1)];
     if (!bounded) {
       const Range channels = {c, c + kTileChannels < call.channels ? c + kTileChannels : call.channels};
-      if (call.group < Floats::kWidth) return run_pixels(call, {row, row + count}, channels, SmallGroups(call.group));
-      return run_pixels(call, {row, row + count}, channels, WideGroups{call.group});
+      return choose_groups(call.group,
+                           [&](const auto& groups) { run_pixels(call, {row, row + count}, channels, groups); });
     }
     alignas(64) float sums[kChunkPixels * kTileChannels];
     switch (tiles) {

@@ -56,13 +56,19 @@ struct WideGroups {
   }
 };
 
+// run(groups) with those that hold `group` channels each.
+template <typename Function>
+LISSOME_INLINE void choose_groups(int64_t group, const Function& run) {
+  if (group < Floats::kWidth) {
+    run(SmallGroups(group));
+  } else {
+    run(WideGroups{group});
+  }
+}
+
 template <typename Call>
 LISSOME_INLINE void run_grouped(const Call& call, int part, int parts) {
-  if (call.group < Floats::kWidth) {
-    run_depthwise(call, part, parts, SmallGroups(call.group));
-  } else {
-    run_depthwise(call, part, parts, WideGroups{call.group});
-  }
+  choose_groups(call.group, [&](const auto& groups) { run_depthwise(call, part, parts, groups); });
 }
 
 }  // namespace

@@ -115,6 +115,7 @@ LISSOME_INLINE void choose_activation(Epilogue epilogue, const Function& run) {
     case Activation::gelu: return run([](Floats x) { return activate_gelu(x); });
     case Activation::silu: return run([](Floats x) { return activate_silu(x); });
     case Activation::hardswish: return run([](Floats x) { return activate_hardswish(x); });
+    case Activation::clamp: return run([epilogue](Floats x) { return clamp_vector(epilogue, x); });
     default: return run([epilogue](Floats x) { return activate_vector(epilogue, x); });
   }
 }

@@ -7,6 +7,7 @@
 #include "lissome/kernel/elementwise/activation_body.h"
 #include "lissome/kernel/elementwise/activation_slope_body.h"
 #include "lissome/kernel/elementwise/elementwise.h"
+#include "lissome/kernel/gemm/quantize_body.h"
 #include "lissome/kernel/gemm/split.h"
 #include "lissome/kernel/isa/convert_element.h"
 #include "lissome/kernel/isa/element_blocks.h"
@@ -14,9 +15,9 @@
 namespace lissome {
 namespace {
 
-// target[i] = f(a[i]); tails are read and written exactly.
-template <typename Function>
-LISSOME_INLINE void map_one(float* target, const float* a, int64_t count, const Function& function) {
+// target[i] = f(a[i]), of f32, bf16 or u8 in memory; tails are read and written exactly.
+template <typename To, typename From, typename Function>
+LISSOME_INLINE void map_one(To* target, const From* a, int64_t count, const Function& function) {
   int64_t i = 0;
   for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(target + i, function(load(a + i)));
   if (i < count) store_first(target + i, function(load_first(a + i, count - i)), count - i);
@@ -126,10 +127,7 @@ void run_instruction(const ElementInstruction& i, float* target, const float* a,
       map_two(target, a, b, count, [](Floats x, Floats y) { return keep_nan(x, min_with(x, y)); });
       break;
     case ElementOp::quantize:
-      map_one(target, a, count, [&](Floats x) {
-        const Floats low = fill(-i.beta), high = fill(255 - i.beta);
-        return round_to_nearest(min_with(high, max_with(x * fill(i.alpha), low))) + fill(i.beta);
-      });
+      map_one(target, a, count, [&](Floats x) { return quantize_vector(x, i.alpha, i.beta); });
       break;
     case ElementOp::logarithm: map_one(target, a, count, [](Floats x) { return logarithm(x); }); break;
     case ElementOp::logical_not: map_one(target, a, count, [](Floats x) { return are_equal(x, zeros()); }); break;
@@ -174,12 +172,9 @@ void gather_block(Dtype dtype, const void* data, int64_t at, int64_t stride, int
   }
 }
 
-void widen_bytes(const uint8_t* from, bool flags, int64_t count, float* buffer) {
-  const auto widen = [flags](Floats x) { return flags ? are_unequal(x, zeros()) : x; };
-  int64_t i = 0;
-  for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(buffer + i, widen(widen_u8(from + i)));
-  if (i < count) store_first(buffer + i, widen(widen_u8_first(from + i, count - i)), count - i);
-}
+// 1 for all but zero: bytes of bool in a file may be others than 0 and 1.
+LISSOME_INLINE Floats make_flag(Floats x) { return are_unequal(x, zeros()); }
+LISSOME_INLINE Floats keep(Floats x) { return x; }
 
 // A row of an operand, `count` elements from `at` on: in place where it is dense f32, else converted into `buffer`.
 const float* load_row(Dtype dtype, const void* data, int64_t at, int64_t stride, int64_t count, float* buffer) {
@@ -188,12 +183,11 @@ const float* load_row(Dtype dtype, const void* data, int64_t at, int64_t stride,
     const Floats value = fill(read_element(dtype, data, at));
     map_one(buffer, buffer, count, [value](Floats) { return value; });
   } else if (stride == 1 && dtype == Dtype::bf16) {
-    const uint16_t* from = static_cast<const uint16_t*>(data) + at;
-    int64_t i = 0;
-    for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(buffer + i, load(from + i));
-    if (i < count) store_first(buffer + i, load_first(from + i, count - i), count - i);
-  } else if (stride == 1 && (dtype == Dtype::u8 || dtype == Dtype::boolean)) {
-    widen_bytes(static_cast<const uint8_t*>(data) + at, dtype == Dtype::boolean, count, buffer);
+    map_one(buffer, static_cast<const uint16_t*>(data) + at, count, keep);
+  } else if (stride == 1 && dtype == Dtype::u8) {
+    map_one(buffer, static_cast<const uint8_t*>(data) + at, count, keep);
+  } else if (stride == 1 && dtype == Dtype::boolean) {
+    map_one(buffer, static_cast<const uint8_t*>(data) + at, count, make_flag);
   } else {
     gather_block(dtype, data, at, stride, count, buffer);
   }
@@ -210,26 +204,21 @@ const float* load_block(const ElementwiseCall& call, int operand, const ElementB
     float* to = buffer + row * block.length;
     const float* from =
         apart == 0 && row > 0 ? buffer : load_row(dtype, data, at + row * apart, stride, block.length, to);
-    if (from != to) map_one(to, from, block.length, [](Floats x) { return x; });
+    if (from != to) map_one(to, from, block.length, keep);
   }
   return buffer;
 }
 
 // `op` made the block: what it promises of its numbers saves a question for each element.
 void store_block(const ElementwiseCall& call, ElementOp op, int64_t at, const float* block, int64_t count) {
-  int64_t i = 0;
   if (call.y_dtype == Dtype::bf16) {
-    uint16_t* to = static_cast<uint16_t*>(call.y) + at;
-    for (; i + Floats::kWidth <= count; i += Floats::kWidth) store(to + i, load(block + i));
-    if (i < count) store_first(to + i, load_first(block + i, count - i), count - i);
-  } else if (call.y_dtype == Dtype::boolean || (call.y_dtype == Dtype::u8 && op == ElementOp::quantize)) {
-    uint8_t* to = static_cast<uint8_t*>(call.y) + at;
-    const bool flags = call.y_dtype == Dtype::boolean;
-    const auto narrow = [flags](Floats x) { return flags ? are_unequal(x, zeros()) : x; };
-    for (; i + Floats::kWidth <= count; i += Floats::kWidth) narrow_u8(to + i, narrow(load(block + i)));
-    if (i < count) narrow_u8_first(to + i, narrow(load_first(block + i, count - i)), count - i);
+    map_one(static_cast<uint16_t*>(call.y) + at, block, count, keep);
+  } else if (call.y_dtype == Dtype::boolean) {
+    map_one(static_cast<uint8_t*>(call.y) + at, block, count, make_flag);
+  } else if (call.y_dtype == Dtype::u8 && op == ElementOp::quantize) {
+    map_one(static_cast<uint8_t*>(call.y) + at, block, count, keep);
   } else {
-    for (; i < count; ++i) write_element(call.y_dtype, call.y, at + i, block[i]);
+    for (int64_t i = 0; i < count; ++i) write_element(call.y_dtype, call.y, at + i, block[i]);
   }
 }
 
@@ -262,8 +251,7 @@ void run_block(const ElementwiseCall& call, const ElementBlock& block) {
   const ElementInstruction& last = call.program[call.instructions - 1];
   const float* result = registers[last.target];
   if (!direct) return store_block(call, last.op, block.y_at, result, count);
-  if (last.op == ElementOp::load)
-    map_one(static_cast<float*>(call.y) + block.y_at, result, count, [](Floats x) { return x; });
+  if (last.op == ElementOp::load) map_one(static_cast<float*>(call.y) + block.y_at, result, count, keep);
 }
 
 LISSOME_INLINE void run_elementwise(const ElementwiseCall& call, int part, int parts) {

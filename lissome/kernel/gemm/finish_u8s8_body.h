@@ -76,7 +76,7 @@ LISSOME_INLINE void store_results(const OutputU8S8& output, int64_t at, int64_t 
       for (int v = 0; v < Vectors; ++v) whole[v] = round_to_ints(min_with(highest, y[v] * inverse));
       store_u8(to, whole, output.out_zero);
     } else {
-      store_u8_first(to, quantize_vector(y[0], output.out_inverse, static_cast<float>(output.out_zero)), left);
+      store_first(to, quantize_vector(y[0], output.out_inverse, static_cast<float>(output.out_zero)), left);
     }
     return;
   }

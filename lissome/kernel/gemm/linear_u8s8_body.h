@@ -173,7 +173,7 @@ LISSOME_INLINE void quantize_row(const QuantizeRowsCall& call, const Item* x, in
   call.zeros[m] = static_cast<int32_t>(zero);
   for (int64_t k = 0; k < call.inputs; k += Floats::kWidth) {
     const int64_t left = call.inputs - k < Floats::kWidth ? call.inputs - k : Floats::kWidth;
-    store_u8_first(y + k, quantize_vector(read(k, left), inverse, zero), left);
+    store_first(y + k, quantize_vector(read(k, left), inverse, zero), left);
   }
 }
 
@@ -215,7 +215,7 @@ LISSOME_INLINE void quantize_pixels(const QuantizeImageCall& call, const float* 
   }
   for (int64_t c = 0; c < call.channels; ++c) {
     uint8_t bytes[Floats::kWidth];
-    store_u8_first(bytes, quantize(c), count);
+    store_first(bytes, quantize(c), count);
     for (int64_t i = 0; i < count; ++i) y[i * call.channels + c] = bytes[i];
   }
 }

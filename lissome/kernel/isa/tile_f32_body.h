@@ -177,19 +177,9 @@ LISSOME_INLINE void finish_columns(const Output& output, const float* sums, int6
 // Any activation, any number of outputs: finished rows through memory, out of line so that tiles stay small.
 template <typename Output>
 void finish_rows(const Output& output, const float* sums, int64_t sums_stride, int64_t rows, TilePlace place) {
-  const Epilogue epilogue = output.epilogue;
-  const auto finish = [&](const auto& activation) {
+  choose_activation(output.epilogue, [&](const auto& activation) {
     finish_columns(output, sums, sums_stride, rows, place, activation);
-  };
-  switch (epilogue.activation) {
-    case Activation::none: return finish([](Floats x) { return x; });
-    case Activation::relu: return finish([](Floats x) { return max_with(zeros(), x); });
-    case Activation::gelu: return finish([](Floats x) { return activate_gelu(x); });
-    case Activation::silu: return finish([](Floats x) { return activate_silu(x); });
-    case Activation::hardswish: return finish([](Floats x) { return activate_hardswish(x); });
-    case Activation::clamp: return finish([epilogue](Floats x) { return clamp_vector(epilogue, x); });
-    default: return finish([epilogue](Floats x) { return activate_vector(epilogue, x); });
-  }
+  });
 }
 
 // An activation that two bounds are, so that a tile applies it in registers.

@@ -86,20 +86,6 @@ inline void interleave_fours(const uint8_t* const (&rows)[4], int64_t count, uin
 inline void store_whole(int32_t* p, Floats a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_cvtps_epi32(a.v));
 }
-// Whole numbers in 0..255.
-inline void store_u8_first(uint8_t* p, Floats a, int64_t count) {
-  const __m256i wide = _mm256_cvtps_epi32(a.v);
-  const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
-  const __m128i bytes = _mm_packus_epi16(words, words);
-  if (count >= 8) {
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), bytes);
-    return;
-  }
-  alignas(8) uint8_t all[8];
-  _mm_storel_epi64(reinterpret_cast<__m128i*>(all), bytes);
-  for (int64_t i = 0; i < count; ++i) p[i] = all[i];
-}
-
 // Registers side by side: each number plus `zero`, stopping at 0 and 255.
 inline void store_u8(uint8_t* p, const Ints (&a)[2], int32_t zero) {
   const __m256i words =

@@ -75,11 +75,6 @@ inline void interleave_fours(const uint8_t* const (&rows)[4], int64_t count, uin
 
 // Whole numbers below 2^24.
 inline void store_whole(int32_t* p, Floats a) { _mm512_storeu_si512(p, _mm512_cvtps_epi32(a.v)); }
-// Whole numbers in 0..255.
-inline void store_u8_first(uint8_t* p, Floats a, int64_t count) {
-  _mm512_mask_cvtepi32_storeu_epi8(p, first_lanes(count), _mm512_cvtps_epi32(a.v));
-}
-
 // Registers side by side: each number plus `zero`, stopping at 0 and 255.
 inline void store_u8(uint8_t* p, const Ints (&a)[2], int32_t zero) {
   const __m512i words =

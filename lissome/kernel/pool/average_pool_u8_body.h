@@ -34,7 +34,7 @@ LISSOME_INLINE void average_pixel(const AveragePoolU8Call& call, const uint8_t* 
   const Floats scale = fill(call.x_scale / at.divisor);
   const auto store_average = [&](Ints sum, int64_t c, int64_t count) {
     const auto zero = static_cast<float>(call.out_zero);
-    store_u8_first(y + c, quantize_vector(to_floats(sum) * scale, call.out_inverse, zero), count);
+    store_first(y + c, quantize_vector(to_floats(sum) * scale, call.out_inverse, zero), count);
   };
   int64_t c = 0;
   for (; c + kVectors * Floats::kWidth <= call.channels; c += kVectors * Floats::kWidth) {

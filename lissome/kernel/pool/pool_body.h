@@ -89,27 +89,22 @@ LISSOME_INLINE void pool_pixels(const PoolCall& call, int part, int parts) {
   }
 }
 
-// The largest of a window: `read(x)` gives bytes of a pixel.
+// The largest of a window for 32 channels; `read(x)` gives those of a pixel.
 template <typename Read>
-LISSOME_INLINE __m256i find_largest(const PoolCall& call, const uint8_t* corner, const PoolWindow& at,
+LISSOME_INLINE __m256i find_largest(const PoolCall& call, const uint8_t* image, const PoolWindow& at,
                                     const Read& read) {
-  const int64_t row_bytes = call.window.dilation_height * call.window.width * call.channels;
-  const int64_t step = call.window.dilation_width * call.channels;
   __m256i largest = _mm256_setzero_si256();
-  for (int64_t h = at.rows.begin; h < at.rows.end; ++h) {
-    for (int64_t u = at.columns.begin; u < at.columns.end; ++u)
-      largest = _mm256_max_epu8(largest, read(corner + h * row_bytes + u * step));
-  }
+  visit_window(call, image, at, [&](const uint8_t* x) { largest = _mm256_max_epu8(largest, read(x)); });
   return largest;
 }
 
-// For `count` channels, at most 32.
-LISSOME_INLINE void pool_bytes(const PoolCall& call, const uint8_t* corner, const PoolWindow& at, int64_t count,
+// For `count` channels, at most 32, from the first of `image` on.
+LISSOME_INLINE void pool_bytes(const PoolCall& call, const uint8_t* image, const PoolWindow& at, int64_t count,
                                uint8_t* y) {
 #ifdef __AVX512F__
   const auto there = static_cast<__mmask32>((uint64_t{1} << count) - 1);
   const __m256i largest =
-      find_largest(call, corner, at, [there](const uint8_t* x) { return _mm256_maskz_loadu_epi8(there, x); });
+      find_largest(call, image, at, [there](const uint8_t* x) { return _mm256_maskz_loadu_epi8(there, x); });
   _mm256_mask_storeu_epi8(y, there, largest);
 #else
   const auto read_whole = [](const uint8_t* x) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)); };
@@ -119,8 +114,8 @@ LISSOME_INLINE void pool_bytes(const PoolCall& call, const uint8_t* corner, cons
     return _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
   };
   alignas(32) uint8_t largest[32];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(largest), count == 32 ? find_largest(call, corner, at, read_whole)
-                                                                      : find_largest(call, corner, at, read_some));
+  _mm256_store_si256(reinterpret_cast<__m256i*>(largest), count == 32 ? find_largest(call, image, at, read_whole)
+                                                                      : find_largest(call, image, at, read_some));
   __builtin_memcpy(y, largest, static_cast<size_t>(count));
 #endif
 }
@@ -143,9 +138,8 @@ LISSOME_INLINE void run_pool_u8(const PoolCall& call, int part, int parts) {
       at.left = ow * w.stride_width - w.pad_width;
       const bool inside = at.left >= 0 && at.left + (w.kernel_width - 1) * w.dilation_width < w.width;
       at.columns = inside ? Range{0, w.kernel_width} : clip_window(at.left, w.width, w.kernel_width, w.dilation_width);
-      const uint8_t* corner = image + (at.top * w.width + at.left) * call.channels;
       for (int64_t c = 0; c < call.channels; c += 32) {
-        pool_bytes(call, corner + c, at, call.channels - c < 32 ? call.channels - c : 32, y + c);
+        pool_bytes(call, image + c, at, call.channels - c < 32 ? call.channels - c : 32, y + c);
       }
     }
   }
