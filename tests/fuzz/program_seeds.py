@@ -14,17 +14,26 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = Path(__file__).resolve().parents[2] / "build" / "lissome"
+REFUSED = 4
 LONGEST_TEXT = 6000
 LONGEST_GRAPH = 20_000
 DTYPES = {1: "u8", 2: "i8", 3: "i16", 4: "i32", 5: "i64", 6: "f16", 7: "f32", 8: "f64", 12: "bool", 13: "bf16"}
 ITEM = {"u8": 1, "i8": 1, "bool": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4}
 
 
-def strip(json_value: Any) -> Any:
-    """Without the texts that say where a node comes from."""
-    if isinstance(json_value, dict):
-        return {key: {} if key == "metadata" else strip(value) for key, value in json_value.items()}
-    return [strip(item) for item in json_value] if isinstance(json_value, list) else json_value
+# What no reader looks at: where nodes come from, how PyTorch's own runtime calls them, how values of the trace lay.
+UNREAD = {"custom_obj_values", "device", "is_hop_single_tensor_return", "is_single_tensor_return", "kind", "layout"}
+UNREAD |= {"metadata", "opset_version", "requires_grad", "storage_offset", "strides", "treespec_namedtuple_fields"}
+UNREAD |= {"verifiers"}
+
+
+def strip(model: Any, key: str = "") -> Any:
+    """Without what no reader looks at: executions take as long as the text is."""
+    if isinstance(model, dict):
+        return {name: strip(value, name) for name, value in model.items() if name not in UNREAD}
+    if key == "module_call_graph":
+        model = [row for row in model if row["signature"] is not None]
+    return [strip(item) for item in model] if isinstance(model, list) else model
 
 
 def describe_members(archive: zipfile.ZipFile, config: dict, folder: str) -> dict[str, list]:
@@ -57,9 +66,13 @@ def make_graph(path: Path) -> str:
     return json.dumps(head, separators=(",", ":")) + "\n" + json.dumps(model, separators=(",", ":"))
 
 
-def make_text(path: Path) -> str:
-    text = subprocess.run([PROGRAM, "inspect", "--text", path], capture_output=True, text=True, check=True).stdout
-    lines = [line.partition("  # ")[0] for line in text.splitlines()]
+def make_text(path: Path) -> str | None:
+    """None where lissome refuses the model."""
+    done = subprocess.run([PROGRAM, "inspect", "--text", path], capture_output=True, text=True)
+    if done.returncode == REFUSED:
+        return None
+    done.check_returncode()
+    lines = [line.partition("  # ")[0] for line in done.stdout.splitlines()]
     return "# data 0\n" + "\n".join(line for line in lines if not line.startswith("call ")) + "\n"
 
 
@@ -73,7 +86,7 @@ def main(output: Path, sources: list[Path]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for path in (path for source in sources for path in find(source)):
             text = make(path)
-            if len(text) <= longest:
+            if text is not None and len(text) <= longest:
                 (folder / (path.stem if path.stem != "model" else path.parent.name)).write_text(text)
         print(f"{len(list(folder.iterdir()))} seeds for fuzz_{kind}")
 

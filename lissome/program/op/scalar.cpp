@@ -282,6 +282,8 @@ void choose_if(Stack& stack) {
 void get_item(Stack& stack) {
   int64_t index = as_integer(stack.back());
   stack.pop_back();
+  if (!stack.back().isList())
+    throw_error(ErrorKind::invalid_input, "an item of ", stack.back().tagKind(), ", where a list is needed");
   const auto items = stack.back().toListRef();
   const auto count = static_cast<int64_t>(items.size());
   if (index < -count || index >= count) {

@@ -160,6 +160,8 @@ TEST_CASE("lists give their items, from the end too") {
   CHECK(call("lissome::getitem", {sizes, 1}).toInt() == 5);
   CHECK(call("lissome::getitem", {sizes, -1}).toInt() == 6);
   CHECK_THROWS_AS(call("lissome::getitem", {sizes, 3}), Error);
+  CHECK_THROWS_WITH_AS(call("lissome::getitem", {5, 0}),
+                       doctest::Contains("an item of Int, where a list is needed"), Error);
 }
 
 TEST_CASE("Python's spellings lead to ops that exist") {
