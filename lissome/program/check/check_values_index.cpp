@@ -198,6 +198,12 @@ void check_copy(IValueSpan arguments) {
                 "a sparse tensor is copied to one of its own layout");
 }
 
+// The copy without writing takes the storage of its first argument, which a sparse tensor has not.
+void check_pure_copy(IValueSpan arguments) {
+  for (const size_t position : {0, 1})
+    require_value(arguments[position].toTensor().layout() == at::kStrided, "it copies dense tensors, none that is sparse");
+}
+
 }  // namespace
 
 ResultFinish find_result_finish(const Op& op) {
@@ -221,7 +227,7 @@ std::span<const ValueCheckRow> index_check_rows() {
                                                            {"aten::rnn_tanh.data", check_packed_layers<1>},
                                                            {"aten::rnn_relu.data", check_packed_layers<1>},
                                                            {"aten::segment_reduce", check_segments},
-                                                           {"aten::copy", check_copy},
+                                                           {"aten::copy", check_pure_copy},
                                                            {"aten::copy_", check_copy}}};
   return kRows;
 }

@@ -143,6 +143,25 @@ TEST_CASE("sparse indices are looked at when they are used") {
              {integers({0, 1}).view({1, 2}), values, integers({2, int64_t{1} << 40}).view({1, 2})}, "sparse tensor");
 }
 
+TEST_CASE("a pure copy takes dense tensors, a masked softmax rows that hold something") {
+  const std::string copy = "input %x: f32[2, 2]\ninput %z: f32[2, 2]\n";
+  const Inputs inputs = {at::ones({2, 2}), at::ones({2, 2})};
+  CHECK_NOTHROW(run(copy + "%y = aten::copy(%x, %z)\nreturn %y\n", inputs));
+  for (const char* op : {"to_sparse_csr", "to_sparse_csc", "to_sparse"}) {
+    CAPTURE(op);
+    EXPECT_ERROR(
+        invalid_input,
+        run(copy + "%s = aten::" + op + "(%x)\n%y = aten::copy(%s, %s)\n%d = aten::_to_dense(%y)\nreturn %d\n", inputs),
+        "dense tensors");
+  }
+  const auto run_softmax = [&](int64_t columns) {
+    return run("dim n in 0..9\ninput %x: f32[2, n]\ninput %m: bool[2, n]\n%y = aten::_masked_softmax(%x, %m)\nreturn %y\n",
+               {at::ones({2, columns}), at::zeros({2, columns}, at::kBool)});
+  };
+  CHECK_NOTHROW(run_softmax(3));
+  EXPECT_ERROR(invalid_input, run_softmax(0), "are empty");
+}
+
 TEST_CASE("scales of resampling, samples of pools, dimensions of transforms") {
   const auto resample = [](const std::string& scale) {
     return "input %x: f32[1, 1, 4]\n%y = aten::upsample_nearest1d(%x, [8], " + scale + ")\nreturn %y\n";

@@ -66,6 +66,9 @@ void prepare_torch() {
 }
 
 bool run_program(const Program& program, uint64_t data) {
+  // A weight may be a few elements that a stride of 0 repeats without end.
+  for (const Weight& weight : program.weights)
+    if (weight.tensor.numel() > kMostElements) return false;
   std::vector<c10::IValue> inputs;
   for (const ProgramInput& input : program.inputs) {
     std::optional<c10::IValue> made = make_input(program, program.value(input.value).type, data + inputs.size() / 2);
