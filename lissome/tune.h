@@ -61,6 +61,81 @@ void save_optimized(const Optimized& optimized, const std::string& path, FileCon
 // Writes the same file without giving it its name; see AtomicFile::publish().
 std::unique_ptr<AtomicFile> seal_optimized(const Optimized& optimized, const std::string& path, FileContents contents);
 
+// ---- one precision, without a search
+// -------------------------------------------------------------------------------
+
+// Relative error of answers up to which a form of int8 is taken for its speed; as cosine this is 0.005, what
+// optimize() may lose by default.
+constexpr double kMostError = 0.1;
+struct Quantized;
+
+// "f32", "bf16" or "int8" (i8). Throws usage for other words.
+Dtype parse_target_precision(const std::string& word);
+
+struct PrecisionForm {
+  std::string how;                 // "int8, 20 of 21 layers, dynamic, the rest bf16"
+  std::vector<std::string> notes;  // which layers stay in float and why, what could not be measured
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<const Plan> plan;
+  // |answers - f32's answers| / |f32's answers|, Frobenius, over rows that calibrated nothing. Empty without data.
+  std::optional<double> error;
+  double seconds = 0;  // median of one call, interleaved with the other forms; 0 where no form was timed
+};
+
+// The model file of a form; its metadata say how it was made and what it loses.
+ModelFile pack_form(const PrecisionForm& form, FileContents contents);
+
+// Makes a model in a lower precision by rule. Nothing is undone for what it loses: the caller reads `error`.
+class PrecisionMaker {
+ public:
+  // `program` is prepared (see prepare_inference). `data` may be null, and is copied but for its arrays. `call`: inputs
+  // at whose sizes kernels and forms are timed, in place of lowering.inputs; empty: the first rows of the data, where
+  // there are any. Nothing is timed with Effort::fast.
+  PrecisionMaker(std::shared_ptr<const Program> program, const Dataset* data, LowerOptions lowering,
+                 std::vector<NamedArray> call = {});
+  ~PrecisionMaker();
+  PrecisionMaker(const PrecisionMaker&) = delete;
+  PrecisionMaker& operator=(const PrecisionMaker&) = delete;
+
+  PrecisionForm make_f32() const;
+  PrecisionForm make_bf16() const;
+  // Scales from calibration, scales of linears computed while running, and the better of them with bf16 between its
+  // layers and (where timed) int8 attention. The first is the one to take: the fastest whose error is at most
+  // kMostError, else the one with the least error. Half of the rows calibrate, the others judge, each at most 512,
+  // fewer where weights are large. Throws usage without data, invalid_input for fewer than two different samples,
+  // unsupported where no layer can be int8.
+  std::vector<PrecisionForm> make_int8() const;
+
+ private:
+  struct Candidate {
+    PrecisionForm form;
+    std::unique_ptr<Session> session;
+  };
+  struct Answers {
+    Dataset rows;
+    OutputRows f32;        // of the model in f32
+    std::string unjudged;  // why there are none
+  };
+
+  Candidate lower(std::string how, std::shared_ptr<const Program> program) const;
+  Candidate lower_int8(Quantized quantized, bool dynamic) const;
+  std::vector<NamedArray> take_call() const;
+  void add_mixed(std::vector<Candidate>& all, const Answers& answers) const;
+  void put_best_first(std::vector<Candidate>& all) const;
+  void time_calls(std::vector<Candidate>& all) const;
+  bool is_timed() const { return lowering_.effort != Effort::fast; }
+  int64_t count_rows() const;
+  Dataset cut_rows(Dataset rows) const;
+  Answers collect_answers(Dataset rows) const;
+  void judge(Candidate& made, const Answers& answers) const;
+
+  std::shared_ptr<const Program> program_;
+  LowerOptions lowering_;
+  std::vector<NamedArray> call_;
+  BatchRange batch_;
+  std::optional<Dataset> data_;
+};
+
 // Most bytes that libtorch's CPU allocator held on this thread during `work`, above those before.
 int64_t measure_libtorch_peak(const std::function<void()>& work);
 

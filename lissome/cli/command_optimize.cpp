@@ -61,13 +61,6 @@ bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
   return flags.parse(arguments);
 }
 
-Dtype parse_precision(const std::string& text) {
-  if (text == "f32") return Dtype::f32;
-  if (text == "bf16") return Dtype::bf16;
-  if (text == "int8") return Dtype::i8;
-  throw_error(ErrorKind::usage, "--precision must be f32, bf16 or int8, not ", quote(text));
-}
-
 std::string quote_for_shell(const std::string& word) {
   return word.find_first_of(" '\"*?$&;<>|()") == std::string::npos ? word : "'" + word + "'";
 }
@@ -78,7 +71,7 @@ OptimizeOptions make_options(const OptimizeFlags& flags, const std::vector<std::
   if (!flags.latency.empty()) options.goal.latency = parse_duration(flags.latency);
   if (!flags.memory.empty()) options.goal.memory = parse_bytes(flags.memory);
   if (!flags.max_loss.empty()) options.goal.max_loss = parse_fraction(flags.max_loss);
-  if (!flags.precision.empty()) options.precision = parse_precision(flags.precision);
+  if (!flags.precision.empty()) options.precision = parse_target_precision(flags.precision);
   options.seconds = parse_duration(flags.time);
   options.batch = flags.batch;
   options.threads = flags.threads;

@@ -57,12 +57,22 @@ py::capsule load_model(const std::string& path, int threads, int64_t memory) {
   return give_model(std::move(*made));
 }
 
-py::capsule prepare_model(const Program& original, int threads, bool keep_original) {
-  const LowerOptions options{.effort = Effort::fast, .threads = threads};
+PrecisionForm make_form(const Program& original, const Dataset* data, Dtype precision, int threads) {
+  const auto program = std::make_shared<const Program>(prepare_inference(original));
+  std::optional<Dataset> fitted;
+  if (data != nullptr) fitted = fit_dataset(*data, describe_inputs(*program));
+  const PrecisionMaker maker(program, fitted ? &*fitted : nullptr, {.effort = Effort::fast, .threads = threads});
+  if (precision == Dtype::f32) return maker.make_f32();
+  return precision == Dtype::bf16 ? maker.make_bf16() : maker.make_int8().front();
+}
+
+py::capsule prepare_model(const Program& original, const Dataset* data, const std::string& precision, int threads,
+                          bool keep_original) {
   std::optional<MadeModel> made;
   {
     const py::gil_scoped_release released;
-    made = lower_as_it_is(prepare_inference(original), options, choose_contents(keep_original), {.threads = threads});
+    const PrecisionForm form = make_form(original, data, parse_target_precision(precision), threads);
+    made = MadeModel{pack_form(form, choose_contents(keep_original)), form.plan, {.threads = threads}};
   }
   return give_model(std::move(*made));
 }

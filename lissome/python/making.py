@@ -49,20 +49,38 @@ def prepare(
     example_inputs: Any = None,
     *,
     example_kwargs: Any = None,
+    precision: str = "f32",
+    data: Any = None,
     threads: int = 0,
     keep_original: bool = False,
 ) -> FastModel:
-    """Makes a model faster by exact steps only: eval form, folding, fusion, layout. Needs no data and no search.
+    """Makes a model faster without a search: eval form, folding, fusion, layout. In f32 these steps are exact.
 
+    precision: "f32", "bf16" or "int8". Nothing is undone for what bf16 and int8 lose: `precision["relative_error"]` of
+    the result says how far its answers are from those in f32. data: samples to measure that on, needed for int8, which
+    reads the ranges of activations off one half of them; see lissome.samples.gather_samples.
     keep_original: save() also writes the program and its weights, so that the file can be optimized or prepared again.
     """
     threads = read_threads(threads)
+    precision = read_text("precision", precision)
+    keep_original = read_flag("keep_original", keep_original)
     program = open_program(model, example_inputs, example_kwargs, many=True)
-    return finish(program, threads, keep_original=read_flag("keep_original", keep_original))
+    dataset = None if data is None else gather_samples(data, None, program.input_names)
+    if dataset is not None:
+        warn_of_fit(program, dataset)
+    return finish(program, threads, precision=precision, dataset=dataset, keep_original=keep_original)
 
 
-def finish(program: _lissome.Program, threads: int = 0, *, keep_original: bool = False) -> FastModel:
-    return FastModel(_runtime.adopt_model(_lissome.prepare_model(program, threads, keep_original)))
+def finish(
+    program: _lissome.Program,
+    threads: int = 0,
+    *,
+    precision: str = "f32",
+    dataset: _lissome.Dataset | None = None,
+    keep_original: bool = False,
+) -> FastModel:
+    made = _lissome.prepare_model(program, dataset, precision, threads, keep_original)
+    return FastModel(_runtime.adopt_model(made))
 
 
 class Best:

@@ -61,8 +61,11 @@ class FastModel:
         self._outputs = OutputTree(model.output_tree, len(model.outputs))
         self.report = report
         """The HTML page of the optimization; empty where there was none."""
-        self.record: dict[str, Any] = json.loads(model.metadata or "{}").get("optimization", {})
+        metadata = json.loads(model.metadata or "{}")
+        self.record: dict[str, Any] = metadata.get("optimization", {})
         """Every step with its figures, as in the result of `lissome optimize --json`."""
+        self.precision: dict[str, Any] = metadata.get("precision", {})
+        """Of a prepared model: `how` it computes, its `relative_error` to f32 where data measured it, and `notes`."""
         for name in model.written_inputs if padding is None else ():
             warn_of_data(f"the module writes to its argument {name}; this model leaves the caller's {name} as it is")
 

@@ -203,13 +203,26 @@ Json layer_to_json(const LayerRecord& layer) {
 
 }  // namespace
 
+namespace {
+
+void add_metadata(ModelFile& file, const char* name, Json value) {
+  Json metadata = file.metadata.empty() ? Json::object() : parse_json(file.metadata, "metadata");
+  metadata[name] = std::move(value);
+  file.metadata = print_json(metadata);
+}
+
+}  // namespace
+
 ModelFile pack_with_record(const Program& program, const Plan& plan, const Json& record, FileContents contents) {
   ModelFile file = pack_prepared(program, plan, contents);
-  if (!record.is_null()) {
-    Json metadata = file.metadata.empty() ? Json::object() : parse_json(file.metadata, "metadata");
-    metadata["optimization"] = record;
-    file.metadata = print_json(metadata);
-  }
+  if (!record.is_null()) add_metadata(file, "optimization", record);
+  return file;
+}
+
+ModelFile pack_form(const PrecisionForm& form, FileContents contents) {
+  ModelFile file = pack_prepared(*form.program, *form.plan, contents);
+  add_metadata(file, "precision",
+               {{"how", form.how}, {"relative_error", form.error ? Json(*form.error) : Json()}, {"notes", form.notes}});
   return file;
 }
 

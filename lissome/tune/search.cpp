@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lissome/pass.h"
+#include "lissome/tune/calibration.h"
 #include "lissome/tune/record.h"
 
 namespace lissome {
@@ -23,7 +24,6 @@ constexpr double kJudgingShare = 0.1;      // share of the time for the outputs 
 constexpr int64_t kLeastJudged = 16;       // fewest samples that quality is judged on
 constexpr int64_t kQualityBatch = 32;      // samples of a run when judging quality
 constexpr int64_t kMostCalibration = 512;  // most samples for calibration
-constexpr int64_t kCalibrationBatch = 16;
 
 Metric choose_metric(const Dataset* data, const std::optional<Metric>& wanted) {
   if (wanted) return *wanted;
@@ -142,23 +142,7 @@ const Prepared& Search::fused() {
   return *fused_;
 }
 
-std::vector<std::vector<c10::IValue>> Search::calibration_batches() const {
-  std::vector<std::vector<c10::IValue>> batches;
-  Dataset data = split_->calibration;
-  const BatchRange& range = call_.batch();
-  const int64_t step = range.nearest(kCalibrationBatch);
-  // A last batch that is smaller than the model takes is filled up with the first samples.
-  for (size_t i = 0; data.samples() % step != 0 && data.samples() % step < range.least; ++i)
-    data.rows.push_back(data.rows.at(i));
-  for (int64_t first = 0; first < data.samples(); first += step) {
-    const std::vector<NamedArray> arrays = take_batch(data, first, std::min(step, data.samples() - first));
-    std::vector<c10::IValue> values;
-    // Copies, because the batch must outlive the arrays it was taken from.
-    for (c10::IValue& value : to_ivalues(arrays)) values.emplace_back(value.toTensor().clone());
-    batches.push_back(std::move(values));
-  }
-  return batches;
-}
+CalibrationBatches Search::calibration_batches() const { return cut_calibration(split_->calibration, call_.batch()); }
 
 void Search::report(const std::string& stage, const std::string& message) {
   Progress progress;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lissome/compress.h"
 #include "lissome/tune/gate.h"
 #include "lissome/tune/variant.h"
 
@@ -53,7 +54,7 @@ class Search {
   const WorkControl& control() const { return work_; }  // stops when the search is stopped or its time is up
   const QualityJudge* judge() const { return judge_ ? &*judge_ : nullptr; }
   const std::optional<DataSplit>& split() const { return split_; }
-  std::vector<std::vector<c10::IValue>> calibration_batches() const;
+  CalibrationBatches calibration_batches() const;
   // The last quality loss for which a lossy step was refused.
   std::optional<double> last_loss() const { return last_loss_; }
 

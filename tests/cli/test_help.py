@@ -14,7 +14,7 @@ COMMANDS = "run bench profile audit inspect prepare optimize train budget peaks"
 # Commands of one set agree; those in no set agree, too.
 MEANINGS: dict[str, list[set[str]]] = {
     "--batch": [{"train", "budget"}],  # samples of a step, of which there is no fewest
-    "--precision": [{"train", "budget"}],  # what products are computed in, in place of what may be tried
+    "--precision": [{"train", "budget"}, {"prepare"}],  # of training, of a model, in place of what may be tried
     "--memory": [{"train", "budget"}, {"run", "bench"}, {"optimize"}],  # a bound on training, on a session, a goal
     "--threads": [{"optimize"}, {"prepare", "train", "budget"}, {"peaks"}],  # what 0 stands for
     "--effort": [{"prepare"}],  # the default alone: what prepares does not search, unless it is asked to

@@ -98,6 +98,25 @@ def test_save_and_load(fast: lissome.FastModel, samples: torch.Tensor, tmp_path:
     assert torch.equal(lissome.load(tmp_path / "fast.lissome", threads=1)(samples[:3]), fast(samples[:3]))
 
 
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_prepare_in_a_lower_precision(samples: torch.Tensor, tmp_path: Path, precision: str):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(samples.shape[1], 256), torch.nn.ReLU(), torch.nn.Linear(256, 10)).eval()
+    fast = lissome.prepare(module, (samples[:2],), precision=precision, data=samples)
+    with torch.no_grad():
+        wanted = module(samples)
+    error = float((fast(samples) - wanted).norm() / wanted.norm())
+    assert 0 < error < 0.1 and error == pytest.approx(fast.precision["relative_error"], rel=0.5)
+    assert fast.precision["how"].startswith(precision)
+    fast.save(tmp_path / "fast.lissome")
+    assert lissome.load(tmp_path / "fast.lissome").precision == fast.precision
+    assert lissome.prepare(module, (samples[:2],)).precision["relative_error"] is None
+    with pytest.raises(lissome.UsageError, match="int8 needs data"):
+        lissome.prepare(module, (samples[:2],), precision="int8")
+    with pytest.raises(lissome.UsageError, match="f32, bf16 or int8"):
+        lissome.prepare(module, (samples[:2],), precision="int4")
+
+
 def test_load_within_a_limit(tmp_path: Path):
     torch.manual_seed(0)
     module = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(8))).eval()

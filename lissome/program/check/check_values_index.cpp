@@ -201,7 +201,8 @@ void check_copy(IValueSpan arguments) {
 // The copy without writing takes the storage of its first argument, which a sparse tensor has not.
 void check_pure_copy(IValueSpan arguments) {
   for (const size_t position : {0, 1})
-    require_value(arguments[position].toTensor().layout() == at::kStrided, "it copies dense tensors, none that is sparse");
+    require_value(arguments[position].toTensor().layout() == at::kStrided,
+                  "it copies dense tensors, none that is sparse");
 }
 
 }  // namespace

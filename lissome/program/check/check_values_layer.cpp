@@ -146,8 +146,9 @@ void check_masked_softmax(IValueSpan arguments) {
                 "the mask must be of bool and as large as the scores ", print_sizes(scores.sizes()),
                 ", without a mask_type");
   const int64_t dimension = arguments[2].isNone() ? -1 : arguments[2].toInt();
-  require_value(scores.dim() == 0 || dimension < -scores.dim() || dimension >= scores.dim() || scores.size(dimension) > 0,
-                "the rows of the scores ", print_sizes(scores.sizes()), " are empty");
+  require_value(
+      scores.dim() == 0 || dimension < -scores.dim() || dimension >= scores.dim() || scores.size(dimension) > 0,
+      "the rows of the scores ", print_sizes(scores.sizes()), " are empty");
 }
 
 template <int64_t gates>

@@ -155,8 +155,9 @@ TEST_CASE("a pure copy takes dense tensors, a masked softmax rows that hold some
         "dense tensors");
   }
   const auto run_softmax = [&](int64_t columns) {
-    return run("dim n in 0..9\ninput %x: f32[2, n]\ninput %m: bool[2, n]\n%y = aten::_masked_softmax(%x, %m)\nreturn %y\n",
-               {at::ones({2, columns}), at::zeros({2, columns}, at::kBool)});
+    return run(
+        "dim n in 0..9\ninput %x: f32[2, n]\ninput %m: bool[2, n]\n%y = aten::_masked_softmax(%x, %m)\nreturn %y\n",
+        {at::ones({2, columns}), at::zeros({2, columns}, at::kBool)});
   };
   CHECK_NOTHROW(run_softmax(3));
   EXPECT_ERROR(invalid_input, run_softmax(0), "are empty");

@@ -1,0 +1,187 @@
+// bf16 and int8 by rule: what optimize() searches for and proves, made at once.
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
+
+#include "lissome/compress.h"
+#include "lissome/tune.h"
+#include "lissome/tune/calibration.h"
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kFewestRows = 16, kMostRows = 512;  // that calibrate, and as many that judge
+constexpr int64_t kBytesRead = int64_t{2} << 30;  // of weights while calibrating: a row reads each of them about once
+constexpr int64_t kJudgedTogether = 32;           // samples of one run
+constexpr double kSecondsOfTiming = 1.5;          // for all forms of int8 together
+constexpr int kMostTimed = 1000;                  // rounds of it
+
+std::string name_layer(const QuantizedLayer& layer) {
+  return layer.origin != nullptr && !layer.origin->module.empty() ? layer.origin->module : layer.name;
+}
+
+std::string describe_layers(const std::vector<QuantizedLayer>& layers, bool dynamic) {
+  const auto done = std::ranges::count_if(layers, [](const QuantizedLayer& layer) { return layer.quantized; });
+  const auto smoothed =
+      std::ranges::count_if(layers, [](const QuantizedLayer& layer) { return layer.smoothing.strength > 0; });
+  std::string text = "int8, " + std::to_string(done) + " of " + std::to_string(layers.size()) + " layers";
+  if (dynamic) text += ", dynamic";
+  if (smoothed > 0) text += ", " + std::to_string(smoothed) + " smoothed";
+  return text;
+}
+
+bool is_linear(const QuantizedLayer& layer) { return layer.op.find("linear") != std::string::npos; }
+
+}  // namespace
+
+Dtype parse_target_precision(const std::string& word) {
+  if (word == "f32") return Dtype::f32;
+  if (word == "bf16") return Dtype::bf16;
+  if (word == "int8") return Dtype::i8;
+  throw_error(ErrorKind::usage, "the precision must be f32, bf16 or int8, not ", quote(word));
+}
+
+PrecisionMaker::PrecisionMaker(std::shared_ptr<const Program> program, const Dataset* data, LowerOptions lowering,
+                               std::vector<NamedArray> call)
+    : program_(std::move(program)), lowering_(std::move(lowering)), call_(std::move(call)) {
+  batch_ = describe_call(*program_).batch();
+  if (data != nullptr) data_ = *data;
+  if (call_.empty() && data_) call_ = take_call();
+  if (!call_.empty()) lowering_.inputs = to_ivalues(call_);
+}
+
+PrecisionMaker::~PrecisionMaker() = default;
+
+PrecisionForm PrecisionMaker::make_f32() const { return lower("f32", program_).form; }
+
+PrecisionForm PrecisionMaker::make_bf16() const {
+  Candidate made = lower("bf16", std::make_shared<const Program>(convert_bf16(*program_)));
+  if (!has(Feature::avx512_bf16))
+    made.form.notes.push_back("this processor has no bf16 products: bf16 saves memory, and takes longer than f32");
+  if (data_) judge(made, collect_answers(cut_rows(*data_)));
+  return std::move(made.form);
+}
+
+std::vector<PrecisionForm> PrecisionMaker::make_int8() const {
+  if (!data_) throw_error(ErrorKind::usage, "int8 needs data: the ranges of activations are read off its rows");
+  SplitOptions options;
+  options.most_calibration = count_rows();
+  const DataSplit split = split_dataset(*data_, options);
+  const Answers answers = collect_answers(cut_rows(split.validation));
+  std::vector<Candidate> all;
+  std::string reason = "it has no linear, convolution, LSTM or GRU";
+  for (const bool dynamic : {false, true}) {
+    QuantizeOptions kind;
+    kind.dynamic_linears = dynamic;
+    Quantized quantized = quantize_int8(*program_, cut_calibration(split.calibration, batch_), kind);
+    // Convolutions are the same in both.
+    if (dynamic && 2 * std::ranges::count_if(quantized.layers, is_linear) < std::ssize(quantized.layers)) break;
+    if (std::ranges::any_of(quantized.layers, &QuantizedLayer::quantized)) {
+      all.push_back(lower_int8(std::move(quantized), dynamic));
+      judge(all.back(), answers);
+    } else if (!quantized.layers.empty()) {
+      reason = name_layer(quantized.layers[0]) + ": " + quantized.layers[0].reason;
+    }
+  }
+  if (all.empty()) throw_error(ErrorKind::unsupported, "no layer of the model can be int8: ", reason);
+  add_mixed(all, answers);
+  std::vector<PrecisionForm> forms;
+  for (Candidate& made : all) forms.push_back(std::move(made.form));
+  return forms;
+}
+
+PrecisionMaker::Candidate PrecisionMaker::lower(std::string how, std::shared_ptr<const Program> program) const {
+  Candidate made{{std::move(how), {}, std::move(program), nullptr, {}, 0}, nullptr};
+  made.form.plan = std::make_shared<const Plan>(lower_program(*made.form.program, lowering_));
+  made.session = std::make_unique<Session>(made.form.plan, SessionOptions{.threads = lowering_.threads});
+  return made;
+}
+
+PrecisionMaker::Candidate PrecisionMaker::lower_int8(Quantized quantized, bool dynamic) const {
+  Candidate made =
+      lower(describe_layers(quantized.layers, dynamic), std::make_shared<const Program>(std::move(quantized.program)));
+  for (const QuantizedLayer& layer : quantized.layers)
+    if (!layer.quantized) made.form.notes.push_back(name_layer(layer) + " stays in float: " + layer.reason);
+  return made;
+}
+
+// The first rows of the data, from the beginning again where the model takes more than there are.
+std::vector<NamedArray> PrecisionMaker::take_call() const {
+  Dataset rows = *data_;
+  const int64_t batch = batch_.nearest(1);
+  for (size_t i = 0; rows.samples() < batch; ++i) rows.rows.push_back(rows.rows.at(i));
+  return take_batch(rows, 0, batch);
+}
+
+// The better kind once more with int8 attention and with bf16 between its layers; the best of all first.
+void PrecisionMaker::add_mixed(std::vector<Candidate>& all, const Answers& answers) const {
+  put_best_first(all);
+  const PrecisionForm better = all.front().form;
+  const auto add = [&](const char* what, Program changed) {
+    // In front of what it is meant to improve, for where nothing is timed.
+    all.insert(all.begin(), lower(better.how + what, std::make_shared<const Program>(std::move(changed))));
+    all.front().form.notes = better.notes;
+    judge(all.front(), answers);
+  };
+  Program attention = *better.program;
+  if (is_timed() && quantize_attention(attention) > 0) add(", int8 attention", std::move(attention));
+  if (has(Feature::avx512_bf16)) add(", the rest bf16", convert_bf16(*better.program));
+  put_best_first(all);
+}
+
+// The fastest of those that are near enough, else the nearest.
+void PrecisionMaker::put_best_first(std::vector<Candidate>& all) const {
+  if (is_timed()) time_calls(all);
+  const auto is_better = [](const Candidate& a, const Candidate& b) {
+    const double error_a = a.form.error.value_or(0), error_b = b.form.error.value_or(0);
+    const bool near = error_a <= kMostError;
+    if (near != (error_b <= kMostError)) return near;
+    return near ? a.form.seconds < b.form.seconds : error_a < error_b;
+  };
+  std::iter_swap(all.begin(), std::ranges::min_element(all, is_better));
+}
+
+void PrecisionMaker::time_calls(std::vector<Candidate>& all) const {
+  std::vector<TensorView> views;
+  for (const NamedArray& input : call_) views.push_back(input.array.view());
+  std::vector<Contender> contenders;
+  for (Candidate& made : all) contenders.push_back({made.form.how, [&made, &views] { made.session->run(views); }});
+  InterleaveOptions options;
+  options.rounds = kMostTimed;
+  options.seconds = kSecondsOfTiming;
+  const Interleaved timing = compare_interleaved(contenders, options);
+  for (size_t i = 0; i < all.size(); ++i) all[i].form.seconds = timing.summaries[i].median;
+}
+
+// By rule instead of by time, so that the same data make the same file.
+int64_t PrecisionMaker::count_rows() const {
+  int64_t bytes = 1;
+  for (const Weight& weight : program_->weights) bytes += static_cast<int64_t>(weight.tensor.nbytes());
+  return std::clamp(kBytesRead / bytes, kFewestRows, kMostRows);
+}
+
+Dataset PrecisionMaker::cut_rows(Dataset rows) const {
+  rows.rows.resize(static_cast<size_t>(std::min(rows.samples(), count_rows())));
+  return rows;
+}
+
+PrecisionMaker::Answers PrecisionMaker::collect_answers(Dataset rows) const {
+  const Candidate f32 = lower("f32", program_);
+  Answers answers{std::move(rows), {}, {}};
+  try {
+    answers.f32 = collect_outputs(*f32.session, answers.rows, kJudgedTogether, batch_);
+  } catch (const Error& error) {
+    // Outputs without samples can be made all the same; who takes them is told.
+    if (error.kind() != ErrorKind::invalid_input) throw;
+    answers.unjudged = "how much its answers differ was not measured: " + error.message();
+  }
+  return answers;
+}
+
+void PrecisionMaker::judge(Candidate& made, const Answers& answers) const {
+  if (!answers.unjudged.empty()) return made.form.notes.push_back(answers.unjudged);
+  const QualityJudge judge(Metric::relative_error, answers.rows, answers.f32);
+  made.form.error = judge.measure(collect_outputs(*made.session, answers.rows, kJudgedTogether, batch_));
+}
+
+}  // namespace lissome
