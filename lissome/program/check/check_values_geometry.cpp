@@ -96,6 +96,14 @@ void check_trilinear(IValueSpan arguments) {
   require_value(unrolled >= 0 && unrolled < rank, "dimension ", unrolled, " of ", rank);
 }
 
+// (self, p): the distances of all pairs of rows.
+void check_pair_distances(IValueSpan arguments) {
+  const at::Tensor& rows = arguments[0].toTensor();
+  require_value(rows.dim() == 2 && at::isFloatingType(rows.scalar_type()),
+                "the rows are of [rows, columns] and floats, not ", print_sizes(rows.sizes()));
+  require_value(arguments[1].toDouble() >= 0, "the norm is ", arguments[1].toDouble(), ", at least 0 is allowed");
+}
+
 // Bytes other than 0 and 1 are no truth values: what counts them and what finds them would disagree.
 void check_bool_view(IValueSpan arguments) {
   require_value(arguments[1].toScalarType() != at::kBool || arguments[0].toTensor().scalar_type() == at::kBool,
@@ -105,7 +113,8 @@ void check_bool_view(IValueSpan arguments) {
 }  // namespace
 
 std::span<const ValueCheckRow> geometry_check_rows() {
-  static constexpr std::array<ValueCheckRow, 34> kRows = {{
+  static constexpr std::array<ValueCheckRow, 35> kRows = {{
+      {"aten::_pdist_forward", check_pair_distances},
       {"aten::view.dtype", check_bool_view},
       {"aten::view_copy.dtype", check_bool_view},
       {"aten::upsample_nearest1d", check_scales},

@@ -143,6 +143,17 @@ TEST_CASE("sparse indices are looked at when they are used") {
              {integers({0, 1}).view({1, 2}), values, integers({2, int64_t{1} << 40}).view({1, 2})}, "sparse tensor");
 }
 
+TEST_CASE("distances of pairs are those of rows") {
+  const auto run_distances = [](const char* norm, const at::Tensor& rows) {
+    return run("input %x: f32[...]\n%y = aten::_pdist_forward(%x, " + std::string(norm) + ")\nreturn %y\n", {rows});
+  };
+  CHECK_NOTHROW(run_distances("2.0", at::ones({4, 3})));
+  EXPECT_ERROR(invalid_input, run_distances("2.0", at::ones({4, 3, 2})), "[rows, columns]");
+  EXPECT_ERROR(invalid_input, run_distances("2.0", at::ones({4})), "[rows, columns]");
+  EXPECT_ERROR(invalid_input, run_distances("nan", at::ones({4, 3})), "at least 0");
+  EXPECT_ERROR(invalid_input, run_distances("-1.0", at::ones({4, 3})), "at least 0");
+}
+
 TEST_CASE("a pure copy takes dense tensors, a masked softmax rows that hold something") {
   const std::string copy = "input %x: f32[2, 2]\ninput %z: f32[2, 2]\n";
   const Inputs inputs = {at::ones({2, 2}), at::ones({2, 2})};
