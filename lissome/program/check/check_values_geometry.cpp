@@ -104,6 +104,41 @@ void check_pair_distances(IValueSpan arguments) {
   require_value(arguments[1].toDouble() >= 0, "the norm is ", arguments[1].toDouble(), ", at least 0 is allowed");
 }
 
+// oneDNN's transposed convolutions fail (write through a null pointer) where outputs get no input at all: between
+// windows further apart than 32 places, and in bf16 between taps further apart than the whole input.
+void check_transposed(const at::Tensor& x, const at::Tensor& weight, const c10::IValue& strides,
+                      const c10::IValue& dilations) {
+  constexpr int64_t kMostApart = 32, kMostBetweenTaps = 2;
+  const std::vector<int64_t> stride = strides.toIntVector(), dilation = dilations.toIntVector();
+  if (stride.empty() || dilation.empty() || x.dim() < 2 || weight.dim() < 3) return;
+  const auto at = [](const std::vector<int64_t>& numbers, size_t i) {
+    return numbers[std::min(i, numbers.size() - 1)];
+  };
+  const int64_t first = x.dim() - (weight.dim() - 2);
+  for (int64_t i = 0; first >= 0 && i < weight.dim() - 2; ++i) {
+    const int64_t apart = at(stride, static_cast<size_t>(i)), taps = at(dilation, static_cast<size_t>(i));
+    const double window = static_cast<double>(taps) * static_cast<double>(weight.size(i + 2) - 1) + 1;
+    const double reach = static_cast<double>(apart) * static_cast<double>(x.size(first + i) - 1) + 1;
+    require_value(apart <= kMostApart || static_cast<double>(apart) <= window,
+                  "a transposed convolution puts windows of ", window, " places ", apart, " apart; up to ", kMostApart,
+                  " are allowed where windows leave gaps");
+    const bool is_half = x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf;
+    require_value(!is_half || taps <= kMostBetweenTaps || static_cast<double>(taps) <= reach,
+                  "a transposed convolution in bf16 has a dilation of ", taps, ", wider than its input");
+  }
+}
+
+// (input, weight, bias, stride, padding, dilation, transposed, ...)
+void check_convolution(IValueSpan arguments) {
+  if (arguments[6].toBool())
+    check_transposed(arguments[0].toTensor(), arguments[1].toTensor(), arguments[3], arguments[5]);
+}
+
+// (input, weight, bias, stride, padding, output_padding, groups, dilation)
+void check_conv_transpose(IValueSpan arguments) {
+  check_transposed(arguments[0].toTensor(), arguments[1].toTensor(), arguments[3], arguments[7]);
+}
+
 // Bytes other than 0 and 1 are no truth values: what counts them and what finds them would disagree.
 void check_bool_view(IValueSpan arguments) {
   require_value(arguments[1].toScalarType() != at::kBool || arguments[0].toTensor().scalar_type() == at::kBool,
@@ -113,7 +148,13 @@ void check_bool_view(IValueSpan arguments) {
 }  // namespace
 
 std::span<const ValueCheckRow> geometry_check_rows() {
-  static constexpr std::array<ValueCheckRow, 35> kRows = {{
+  static constexpr std::array<ValueCheckRow, 41> kRows = {{
+      {"aten::convolution", check_convolution},
+      {"aten::_convolution", check_convolution},
+      {"aten::_convolution.deprecated", check_convolution},
+      {"aten::conv_transpose1d", check_conv_transpose},
+      {"aten::conv_transpose2d.input", check_conv_transpose},
+      {"aten::conv_transpose3d.input", check_conv_transpose},
       {"aten::_pdist_forward", check_pair_distances},
       {"aten::view.dtype", check_bool_view},
       {"aten::view_copy.dtype", check_bool_view},

@@ -143,6 +143,29 @@ TEST_CASE("sparse indices are looked at when they are used") {
              {integers({0, 1}).view({1, 2}), values, integers({2, int64_t{1} << 40}).view({1, 2})}, "sparse tensor");
 }
 
+TEST_CASE("transposed convolutions leave no wide gaps") {
+  const auto convolve = [](at::ScalarType dtype, int64_t size, int64_t kernel, int64_t stride, int64_t dilation) {
+    const std::string any = dtype == at::kFloat ? "f32[...]" : "bf16[...]";
+    const std::string operands = "input %x: " + any + "\ninput %w: " + any + "\n";
+    const Inputs inputs = {at::ones({2, 16, size, size}, dtype), at::ones({16, 3, kernel, kernel}, dtype)};
+    const std::string numbers = ", none, [" + std::to_string(stride) + ", " + std::to_string(stride) + "]";
+    const std::string dilations = "[" + std::to_string(dilation) + ", " + std::to_string(dilation) + "]";
+    run(operands + "%y = aten::conv_transpose2d.input(%x, %w" + numbers + ", [1, 1], [0, 0], 1, " + dilations +
+            ")\nreturn %y\n",
+        inputs);
+    run(operands + "%y = aten::convolution(%x, %w" + numbers + ", [1, 1], " + dilations +
+            ", true, [0, 0], 1)\nreturn %y\n",
+        inputs);
+  };
+  CHECK_NOTHROW(convolve(at::kBFloat16, 4, 2, 2, 1));
+  CHECK_NOTHROW(convolve(at::kBFloat16, 4, 3, 32, 1));
+  CHECK_NOTHROW(convolve(at::kBFloat16, 1, 2, 1, 2));
+  CHECK_NOTHROW(convolve(at::kFloat, 1, 2, 1, 30));
+  CHECK_NOTHROW(convolve(at::kFloat, 2, 64, 64, 1));
+  EXPECT_ERROR(invalid_input, convolve(at::kFloat, 4, 3, 33, 1), "leave gaps");
+  EXPECT_ERROR(invalid_input, convolve(at::kBFloat16, 1, 2, 1, 5), "wider than its input");
+}
+
 TEST_CASE("distances of pairs are those of rows") {
   const auto run_distances = [](const char* norm, const at::Tensor& rows) {
     return run("input %x: f32[...]\n%y = aten::_pdist_forward(%x, " + std::string(norm) + ")\nreturn %y\n", {rows});
