@@ -44,8 +44,9 @@ if(LISSOME_SANITIZE)
   add_link_options(-fsanitize=${LISSOME_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Where variables stand after each instruction is worked out for 20 minutes in files that compile in 25 seconds without;
-    # reports need lines alone. What g++ 12 takes for uninitialized there are defaults of libtorch's own arguments.
-    add_compile_options(-fno-var-tracking -Wno-maybe-uninitialized)
+    # reports need lines alone, which compile a seventh sooner than all of debug information. What g++ 12 takes for
+    # uninitialized there are defaults of libtorch's own arguments.
+    add_compile_options(-g1 -fno-var-tracking -Wno-maybe-uninitialized)
   endif()
   if(LISSOME_SANITIZE MATCHES undefined)
     # vptr asks for the type information of libtorch's classes, which it does not export.

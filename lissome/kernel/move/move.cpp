@@ -49,7 +49,7 @@ void concat_portable(const ConcatCall& call, int part, int parts) {
     for (int i = 0; i < call.pieces; ++i) {
       const int64_t width = call.widths[i];
       const Range mine = by_bytes ? split_by_unit(width, 64, part, parts) : Range{0, width};
-      const char* x = static_cast<const char*>(call.x[i]) + row * width;
+      const char* x = static_cast<const char*>(call.x[i]) + row * call.pitches[i];
       // What was made in its place stays there.
       if (x != y && mine.end > mine.begin) copy_piece(y + mine.begin, x + mine.begin, mine.end - mine.begin);
       y += width;

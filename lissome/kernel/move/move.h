@@ -20,11 +20,12 @@ struct CopyCall {
 
 inline constexpr int kConcatPieces = 32;
 
-// y[outer, sum of widths] = the pieces x[i][outer, width], one beside the other.
+// y[outer, sum of widths] = the pieces x[i][outer, width], one beside the other. The runs of a piece begin `pitches`
+// apart: its width where it is dense.
 struct ConcatCall {
   const void* x[kConcatPieces] = {};
   void* y = nullptr;
-  int64_t widths[kConcatPieces] = {};  // bytes
+  int64_t widths[kConcatPieces] = {}, pitches[kConcatPieces] = {};  // bytes
   int64_t outer = 1;
   int pieces = 0;
 };

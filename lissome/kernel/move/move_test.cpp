@@ -85,12 +85,14 @@ TEST_CASE("concat puts rows beside each other, however they are shared") {
     std::vector<std::vector<float>> pieces;
     std::vector<float> wanted;
     for (int i = 0; i < 3; ++i) {
-      pieces.push_back(numbers.reals(outer * widths[i]));
-      call.x[i] = pieces.back().data(), call.widths[i] = widths[i] * 4;
+      // The last is cut out of something wider.
+      const int64_t pitch = widths[i] + (i == 2 ? 11 : 0);
+      pieces.push_back(numbers.reals(outer * pitch));
+      call.x[i] = pieces.back().data(), call.widths[i] = widths[i] * 4, call.pitches[i] = pitch * 4;
     }
     for (int64_t row = 0; row < outer; ++row) {
       for (size_t i = 0; i < 3; ++i) {
-        const auto first = pieces[i].begin() + static_cast<std::ptrdiff_t>(row * widths[i]);
+        const auto first = pieces[i].begin() + static_cast<std::ptrdiff_t>(row * call.pitches[i] / 4);
         wanted.insert(wanted.end(), first, first + static_cast<std::ptrdiff_t>(widths[i]));
       }
     }

@@ -159,6 +159,11 @@ bool PlanBuilder::is_part(ValueId id) const {
   return found != strided_.end() && found->second.part;
 }
 
+bool PlanBuilder::has_even_runs(ValueId id) const {
+  const auto found = strided_.find(id);
+  return found == strided_.end() || !found->second.part || found->second.even_runs;
+}
+
 bool PlanBuilder::has_dense_rows(ValueId id) const {
   const auto found = strided_.find(id);
   return found != strided_.end() ? found->second.dense_rows : format(id) == Format::row_major;
@@ -168,6 +173,15 @@ std::vector<int64_t> PlanBuilder::memory_order(ValueId id) const {
   const auto found = strided_.find(id);
   if (found != strided_.end() && !found->second.order.empty()) return found->second.order;
   return order_of(found != strided_.end() ? Format::row_major : format(id), type(id).sizes.size());
+}
+
+bool PlanBuilder::lies_in(ValueId id, Format format) const {
+  return memory_order(id) == order_of(format, type(id).sizes.size());
+}
+
+bool PlanBuilder::is_innermost(ValueId id, int64_t dim) const {
+  const std::vector<int64_t> order = memory_order(id);
+  return order[static_cast<size_t>(dim)] + 1 == static_cast<int64_t>(order.size());
 }
 
 PlanValueId PlanBuilder::use(ValueId id) {
@@ -215,7 +229,7 @@ ValueId PlanBuilder::lay_out(ValueId id, const Node& node, Format format) {
 
 PlanValueId PlanBuilder::use_dense(ValueId id, const Node& reader, Format format) {
   const PlanValueId value = use(id);
-  if (!is_part(id) && memory_order(id) == order_of(format, type(id).sizes.size())) return value;
+  if (!is_part(id) && lies_in(id, format)) return value;
   const auto [found, is_new] = dense_.try_emplace({id, format}, PlanValueId::none);
   if (!is_new) return found->second;
   return found->second = plan_values_.at(lay_out(id, reader, format));

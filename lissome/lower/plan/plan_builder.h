@@ -75,10 +75,16 @@ class PlanBuilder {
   // of the whole; an empty order is that of rows.
   void mark_permuted(ValueId id, std::vector<int64_t> order, bool dense_rows);
   void mark_part(ValueId id, std::vector<int64_t> order, bool dense_rows);
+  // One run of memory for each place of the other dimensions, all equally far apart: what is dense in some order, or a
+  // part of it that is cut along what is innermost there.
+  void mark_even_runs(ValueId id) { strided_.at(id).even_runs = true; }
+  bool has_even_runs(ValueId id) const;
   // Whether neighbours along the last dimension are neighbours in memory.
   bool has_dense_rows(ValueId id) const;
   std::vector<int64_t> memory_order(ValueId id) const;  // 0, 1, 2, ... of a value in row order
-  bool is_part(ValueId id) const;                       // of something larger, so that no order makes it dense
+  bool lies_in(ValueId id, Format format) const;        // it has the format's order of dimensions
+  bool is_innermost(ValueId id, int64_t dim) const;
+  bool is_part(ValueId id) const;  // of something larger, so that no order makes it dense
   // Adds the step once per value, however many linears read it.
   QuantizedRows quantize_rows(ValueId x, const Node& reader);
   // A packed weight, kept once per name.
@@ -104,7 +110,7 @@ class PlanBuilder {
   // How a view lies that is not dense in row order.
   struct Strides {
     std::vector<int64_t> order;
-    bool part = false, dense_rows = false;
+    bool part = false, dense_rows = false, even_runs = false;
   };
 
   void drop_unread_items();

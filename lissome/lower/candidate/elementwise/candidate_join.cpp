@@ -45,12 +45,22 @@ std::string refuse_concat(const PlanBuilder& builder, const Node& node) {
   return all_held ? "the reference library holds all operands" : "";
 }
 
+namespace {
+
+// The piece gives each run of the result one of its own, so that it is read where it lies.
+bool joins_runs(const PlanBuilder& builder, ValueId piece, int64_t dim, Format format) {
+  return builder.lies_in(piece, format) && builder.has_even_runs(piece) && builder.is_innermost(piece, dim);
+}
+
+}  // namespace
+
 void emit_concat(PlanBuilder& builder, const Node& node) {
   const std::vector<ValueId> pieces = list_pieces(builder, node);
   const Format format = builder.shared_format(pieces);
   ConcatStep step;
   step.dim = read_dim(node.argument("dim"), builder.type(node.result()).sizes.size());
-  for (const ValueId id : pieces) step.add_piece(builder.use_dense(id, node, format));
+  for (const ValueId id : pieces)
+    step.add_piece(joins_runs(builder, id, step.dim, format) ? builder.use(id) : builder.use_dense(id, node, format));
   step.y = {builder.make(node.result(), Storage::arena, format)};
   builder.add_step(step, node);
 }
@@ -130,6 +140,7 @@ void emit_piece(PlanBuilder& builder, const Node& node) {
   const bool cuts_last = cut.dim + 1 == static_cast<int64_t>(builder.type(cut.x).sizes.size());
   builder.mark_part(node.result(), cut.selects ? std::vector<int64_t>{} : builder.memory_order(cut.x),
                     !(cuts_last && cut.selects) && builder.has_dense_rows(cut.x));
+  if (!cut.selects && cuts_runs(builder, cut.x, cut.dim)) builder.mark_even_runs(node.result());
 }
 
 }  // namespace lissome

@@ -56,7 +56,81 @@ bool merges_pixels(const PlanBuilder& builder, const Node& node) {
          to.size() == 3 && from[0] == to[0] && from[1] == to[1];
 }
 
+// [N, C, H, W] becomes [N, C1, C2, H, W], or the other way round.
+bool regroups_channels(const std::vector<Dimension>& whole, const std::vector<Dimension>& groups) {
+  return whole.size() == 4 && groups.size() == 5 && whole[0] == groups[0] && whole[2] == groups[3] &&
+         whole[3] == groups[4];
+}
+
+bool splits_channels(const PlanBuilder& builder, const Node& node) {
+  const ValueId x = node.arguments.front().value();
+  return builder.nearest_format(x) == Format::channels_last &&
+         regroups_channels(builder.type(x).sizes, builder.type(node.result()).sizes);
+}
+
+// Groups of channels that lie inside of pixels, as after a split.
+bool merges_channels(const PlanBuilder& builder, const Node& node) {
+  const ValueId x = node.arguments.front().value();
+  if (!regroups_channels(builder.type(node.result()).sizes, builder.type(x).sizes)) return false;
+  const std::vector<int64_t> order = builder.memory_order(x);
+  return order[0] == 0 && order[3] == 1 && order[4] == 2;
+}
+
+// The dimensions of `sizes` in another order.
+std::vector<Dimension> pick_sizes(const std::vector<Dimension>& sizes, const std::vector<int64_t>& order) {
+  std::vector<Dimension> picked;
+  for (const int64_t dim : order) picked.push_back(sizes[static_cast<size_t>(dim)]);
+  return picked;
+}
+
+ValueId add_like(PlanBuilder& builder, const Node& node, const char* suffix, std::vector<Dimension> sizes) {
+  const ValueId y = node.result();
+  return builder.add_value(builder.program().value(y).name + suffix, builder.type(y).dtype, std::move(sizes));
+}
+
+// y's dimension i is x's dimension order[i].
+void emit_turned(PlanBuilder& builder, const Node& node, ValueId x, const std::vector<int64_t>& order, ValueId y) {
+  builder.add_view({.x = {builder.use(x)}, .form = "permute", .dims = order}, node, y);
+  const std::vector<int64_t> before = builder.memory_order(x);
+  std::vector<int64_t> after;
+  for (const int64_t dim : order) after.push_back(before[static_cast<size_t>(dim)]);
+  const auto last = static_cast<int64_t>(order.size()) - 1;
+  const bool keeps_last = order.empty() || order.back() == last;
+  if (builder.is_part(x)) {
+    builder.mark_part(y, std::move(after), keeps_last && builder.has_dense_rows(x));
+  } else {
+    builder.mark_permuted(y, std::move(after), keeps_last && (order.empty() || before.back() == last));
+  }
+}
+
+// Pixels first, where channels are the last dimension, then back: nothing moves.
+void emit_split_channels(PlanBuilder& builder, const Node& node) {
+  const ValueId x = node.arguments.front().value();
+  const std::vector<Dimension> groups = builder.type(node.result()).sizes;
+  const ValueId pixels = add_like(builder, node, ".pixels", pick_sizes(builder.type(x).sizes, {0, 2, 3, 1}));
+  emit_turned(builder, node, x, {0, 2, 3, 1}, pixels);
+  const ValueId split = add_like(builder, node, ".split", pick_sizes(groups, {0, 3, 4, 1, 2}));
+  builder.add_view({.x = {builder.use(pixels)}, .form = "split"}, node, split);
+  if (builder.is_part(x)) builder.mark_part(split, {}, builder.has_dense_rows(pixels));
+  emit_turned(builder, node, split, {0, 3, 4, 1, 2}, node.result());
+}
+
+// One copy inside of pixels, where their channels are not in order, in place of one to rows and one back.
+void emit_merge_channels(PlanBuilder& builder, const Node& node) {
+  const ValueId x = node.arguments.front().value();
+  const std::vector<Dimension> whole = builder.type(node.result()).sizes;
+  const ValueId split = add_like(builder, node, ".split", pick_sizes(builder.type(x).sizes, {0, 3, 4, 1, 2}));
+  emit_turned(builder, node, x, {0, 3, 4, 1, 2}, split);
+  const ValueId pixels = add_like(builder, node, ".pixels", pick_sizes(whole, {0, 2, 3, 1}));
+  builder.add_view({.x = {builder.use_dense(split, node)}, .form = "reshape"}, node, pixels);
+  emit_turned(builder, node, pixels, {0, 3, 1, 2}, node.result());
+}
+
 }  // namespace
+
+bool cuts_runs(const PlanBuilder& builder, ValueId x, int64_t dim) {
+  return builder.has_even_runs(x) && builder.is_innermost(x, dim);
+}
 
 std::string refuse_same_cast(const PlanBuilder& builder, const Node& node) {
   const std::string refusal = refuse_view(builder, node);
@@ -75,6 +149,8 @@ void emit_reshape(PlanBuilder& builder, const Node& node) {
     builder.mark_part(node.result(), {}, builder.has_dense_rows(x));
     return;
   }
+  if (splits_channels(builder, node)) return emit_split_channels(builder, node);
+  if (merges_channels(builder, node)) return emit_merge_channels(builder, node);
   if (merges_pixels(builder, node)) {
     builder.add_view({.x = {builder.use(x)}, .form = "merge"}, node, node.result());
     builder.mark_permuted(node.result(), {0, 2, 1}, false);
@@ -90,19 +166,7 @@ std::string refuse_permute(const PlanBuilder& builder, const Node& node) {
 }
 
 void emit_permute(PlanBuilder& builder, const Node& node) {
-  const ValueId x = node.arguments.front().value();
-  const std::vector<int64_t> order = read_order(builder, node);
-  builder.add_view({.x = {builder.use(x)}, .form = "permute", .dims = order}, node, node.result());
-  const std::vector<int64_t> before = builder.memory_order(x);
-  std::vector<int64_t> after;
-  for (const int64_t dim : order) after.push_back(before[static_cast<size_t>(dim)]);
-  const auto last = static_cast<int64_t>(order.size()) - 1;
-  const bool keeps_last = order.empty() || order.back() == last;
-  if (builder.is_part(x)) {
-    builder.mark_part(node.result(), std::move(after), keeps_last && builder.has_dense_rows(x));
-  } else {
-    builder.mark_permuted(node.result(), std::move(after), keeps_last && (order.empty() || before.back() == last));
-  }
+  emit_turned(builder, node, node.arguments.front().value(), read_order(builder, node), node.result());
 }
 
 namespace {
@@ -165,6 +229,7 @@ void emit_slice(PlanBuilder& builder, const Node& node) {
   const bool keeps_rows = !cuts_last || (!select && view.step == 1);
   builder.mark_part(node.result(), select ? std::vector<int64_t>{} : builder.memory_order(x),
                     keeps_rows && has_dense_rows);
+  if (!select && view.step == 1 && cuts_runs(builder, x, dim)) builder.mark_even_runs(node.result());
 }
 
 std::string refuse_expand(const PlanBuilder& builder, const Node& node) { return refuse_view(builder, node); }

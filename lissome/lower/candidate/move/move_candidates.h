@@ -15,6 +15,8 @@ void emit_reshape(PlanBuilder& builder, const Node& node);
 std::string refuse_permute(const PlanBuilder& builder, const Node& node);
 void emit_permute(PlanBuilder& builder, const Node& node);
 std::string refuse_slice(const PlanBuilder& builder, const Node& node);
+// Whether a part of x along `dim` has even runs (see PlanBuilder::has_even_runs).
+bool cuts_runs(const PlanBuilder& builder, ValueId x, int64_t dim);
 void emit_slice(PlanBuilder& builder, const Node& node);
 std::string refuse_expand(const PlanBuilder& builder, const Node& node);
 void emit_expand(PlanBuilder& builder, const Node& node);

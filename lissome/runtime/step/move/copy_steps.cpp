@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "lissome/kernel.h"
 #include "lissome/runtime/step/step_declaration.h"
@@ -55,13 +56,37 @@ void bind_copy(StepBinder& binder, const CopyStep& step) {
 }
 
 // A piece is one run of memory for each setting of the dimensions that lie outside of the axis.
+bool lies_outside(size_t dim, size_t axis, Format format) {
+  if (dim == axis) return false;
+  return format == Format::row_major ? dim < axis : dim != 1 && (dim < axis || axis == 1);
+}
+
 int64_t count_runs(const PlacedValue& y, size_t axis, Format format) {
   int64_t runs = 1;
-  for (size_t i = 0; i < y.sizes.size(); ++i) {
-    const bool outside = format == Format::row_major ? i < axis : i != 1 && (i < axis || axis == 1);
-    if (i != axis && outside) runs *= y.sizes[i];
-  }
+  for (size_t i = 0; i < y.sizes.size(); ++i)
+    if (lies_outside(i, axis, format)) runs *= y.sizes[i];
   return runs;
+}
+
+// Elements from one run of x to the next; nothing where they are no runs, or not equally far apart.
+std::optional<int64_t> find_pitch(const PlacedValue& x, size_t axis, Format format) {
+  if (x.elements() == 0) return 0;
+  const Sizes dense = dense_strides(x.sizes, format);
+  std::optional<int64_t> pitch;
+  int64_t run = 1;
+  for (size_t i = 0; i < x.sizes.size(); ++i) {
+    if (lies_outside(i, axis, format)) continue;
+    if (x.sizes[i] != 1 && x.strides[i] != dense[i]) return std::nullopt;
+    run *= x.sizes[i];
+  }
+  for (size_t i = 0; i < x.sizes.size(); ++i) {
+    if (!lies_outside(i, axis, format) || x.sizes[i] == 1) continue;
+    // A dense stride counts runs, each of which may lie further from the next than it is long.
+    const int64_t runs = dense[i] / run;
+    if (x.strides[i] % runs != 0 || (pitch && *pitch != x.strides[i] / runs)) return std::nullopt;
+    pitch = x.strides[i] / runs;
+  }
+  return pitch.value_or(run);
 }
 
 void bind_concat(StepBinder& binder, const ConcatStep& step) {
@@ -83,9 +108,11 @@ void bind_concat(StepBinder& binder, const ConcatStep& step) {
     Sizes wanted = y.sizes;
     wanted[axis] = x.sizes[axis];
     binder.require_sizes(x, wanted);
-    binder.require(x.is_dense(format), "a piece lies in another order than the result");
+    const std::optional<int64_t> pitch = find_pitch(x, axis, format);
+    binder.require(pitch.has_value(), "a piece lies in another order than the result");
     sizes[axis] += x.sizes[axis];
     call.widths[i] = call.outer > 0 ? x.elements() / call.outer * item_size(x.dtype) : 0;
+    call.pitches[i] = *pitch * item_size(x.dtype);
   }
   binder.require_sizes(y, sizes);
   binder.set_call("concat", call);

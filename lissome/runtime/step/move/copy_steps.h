@@ -49,7 +49,8 @@ struct CopyStep {
   }
 };
 
-// Pieces joined along `dim`; they and the result have the same order and, but for `dim`, the same sizes.
+// Pieces joined along `dim`; they and the result have the same order and, but for `dim`, the same sizes. A piece may be
+// cut out of something wider, if what it gives to each run of the result is one run, equally far from the next.
 // Case, n = 1..3 (8), a = 1..9 (96), b = 1..5 (160), columns = 1..20 (768):
 //   input %x: f32[{n}, {a}, {columns}]
 //   input %y: f32[{n}, {b}, {columns}]
@@ -67,6 +68,18 @@ struct CopyStep {
 //   %high: f32[{n}, {a}, {h}, {w}] = aten::max_pool2d(%x, [2, 2])
 //   %mean: f32[{n}, {a}, {h}, {w}] = aten::avg_pool2d(%x, [2, 2])
 //   %joined: f32[{n}, {2*a}, {h}, {w}] = aten::cat([%high, %mean], 1)
+//   return %joined
+// Case, n = 1..3 (1), a = 1..20 (64), b = 1..20 (64), h = 1..5 (28), w = 1..6 (28):
+//   # A part of the channels is joined with others.
+//   input %x: f32[{n}, {a+b}, {2*h}, {2*w}]
+//   %p: f32[{n}, {a+b}, {h}, {w}] = aten::max_pool2d(%x, [2, 2])
+//   %part: f32[{n}, {b}, {h}, {w}] = aten::slice.Tensor(%p, 1, {a}, {a+b})
+//   %joined: f32[{n}, {a+2*b}, {h}, {w}] = aten::cat([%p, %part], 1)
+//   return %joined
+// Case, rows = 1..20 (512), a = 1..20 (64), b = 1..20 (64):
+//   input %x: f32[{rows}, {a+b}]
+//   %part: f32[{rows}, {a}] = aten::slice.Tensor(%x, 1, 0, {a})
+//   %joined: f32[{rows}, {2*a+b}] = aten::cat([%part, %x], 1)
 //   return %joined
 struct ConcatStep {
   static constexpr std::string_view kKernel = "concat";
@@ -91,8 +104,8 @@ struct ConcatStep {
 
   template <typename Self, typename Fields>
   static void describe(Self& step, Fields& fields) {
-    fields.operand("piece", step.piece, DtypeSet::all(), ValueLayout::dense);
-    fields.operand("another piece", step.more_pieces, DtypeSet::all(), ValueLayout::dense);
+    fields.operand("piece", step.piece, DtypeSet::all(), ValueLayout::any);
+    fields.operand("another piece", step.more_pieces, DtypeSet::all(), ValueLayout::any);
     fields.result("y", step.y, DtypeSet::all(), ValueLayout::dense);
     fields.integer("dim", step.dim, 0, kMostDimension, kRequired);
   }
