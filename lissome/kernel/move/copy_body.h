@@ -1,9 +1,10 @@
-// Copies of items of four bytes that turn rows into columns, a square of registers at a time; the rest as the portable
-// form does it.
+// Copies of items of four bytes that turn rows into columns, a square of registers at a time, and of narrower ones that
+// weave two rows; the rest as the portable form does it.
 #pragma once
 
 #include "lissome/kernel/move/copy_planes.h"
 #include "lissome/kernel/move/transpose_body.h"
+#include "lissome/kernel/move/weave_body.h"
 
 namespace lissome {
 namespace {
@@ -54,6 +55,7 @@ LISSOME_INLINE void part_rows(const Plane& p) {
 }
 
 LISSOME_INLINE void turn_plane(const Plane& p) {
+  if (weaves_pairs(p)) return weave_pairs(p.x, p.x + p.x_column, p.y, p.rows);
   switch (p.columns) {
     case 2: return weave_columns<2>(p);
     case 3: return weave_columns<3>(p);
@@ -73,8 +75,8 @@ LISSOME_INLINE void turn_plane(const Plane& p) {
 
 LISSOME_INLINE void run_copy(const CopyCall& call, int part, int parts) {
   switch (call.item) {
-    case 1: return copy_planes<uint8_t>(call, part, parts, copy_squares<uint8_t>);
-    case 2: return copy_planes<uint16_t>(call, part, parts, copy_squares<uint16_t>);
+    case 1: return copy_planes<uint8_t>(call, part, parts, copy_narrow<uint8_t>);
+    case 2: return copy_planes<uint16_t>(call, part, parts, copy_narrow<uint16_t>);
     case 4:
       return copy_planes<float>(call, part, parts, [](const Plane& p) {
         return p.x_row == 1 && p.y_column == 1 && p.rows > 1 && p.columns > 1 ? turn_plane(p) : copy_squares(p);
