@@ -172,6 +172,33 @@ TEST_CASE("outputs that lie otherwise are laid out in row order by a step, unles
   CHECK(as_made.steps.size() == plan.steps.size() - 2);
 }
 
+TEST_CASE("channels are shuffled by one copy inside of pixels, and parts are joined where they lie") {
+  const Program program = parse_program(R"(
+    dim n in 1..8
+    input %x: f32[n, 12, 8, 10]
+    %a: f32[n, 12, 4, 5] = aten::max_pool2d(%x, [2, 2])
+    %split: f32[n, 3, 4, 4, 5] = aten::reshape(%a, [-1, 3, 4, 4, 5])
+    %turned: f32[n, 4, 3, 4, 5] = aten::transpose.int(%split, 1, 2)
+    %whole: f32[n, 12, 4, 5] = aten::reshape(%turned, [-1, 12, 4, 5])
+    %left: f32[n, 6, 4, 5] = aten::slice.Tensor(%whole, 1, 0, 6)
+    %right: f32[n, 6, 4, 5] = aten::slice.Tensor(%whole, 1, 6, 12)
+    %joined: f32[n, 18, 4, 5] = aten::cat([%right, %left, %right], 1)
+    %b: f32[n, 18, 2, 2] = aten::max_pool2d(%joined, [2, 2])
+    return %b
+  )");
+  LowerOptions options;
+  options.effort = Effort::fast;
+  options.dense_outputs = false;
+  const auto plan = std::make_shared<Plan>(lower_program(program, options));
+  CHECK(count_steps(*plan, "concat") == 1);
+  CHECK(count_steps(*plan, "copy") == 2);  // x with channels last, and the shuffle
+  Session session(plan);
+  for (const int64_t batch : {1, 3, 8}) {
+    const std::vector<c10::IValue> inputs = {at::randn({batch, 12, 8, 10})};
+    check_same(run_session(session, inputs), interpret(program, inputs));
+  }
+}
+
 TEST_CASE("3x3 convolutions go through Winograd where that is forced and possible") {
   const Program program = parse_program(R"(
     dim batch in 1..4

@@ -196,6 +196,29 @@ bool convert_reshape(Rewriter& rewriter, int position) {
   return true;
 }
 
+// Channels in groups, taken by turns: written out as the views that it is.
+bool convert_channel_shuffle(Rewriter& rewriter, int position) {
+  const Node node = rewriter.node(position);
+  if (!node.is("aten::channel_shuffle") && !node.is("aten::native_channel_shuffle")) return false;
+  const ValueType type = rewriter.type_of(node.argument("self"));
+  const auto* groups = node.argument("groups").get<int64_t>();
+  if (!type.sized || type.sizes.size() < 3 || !groups || *groups <= 0) return false;
+  const auto channels = type.sizes[1].constant();
+  if (!channels || *channels % *groups != 0) return false;
+  ValueType split = type, turned = type;
+  split.sizes[1] = *channels / *groups, split.sizes.insert(split.sizes.begin() + 1, Dimension(*groups));
+  turned.sizes = split.sizes;
+  std::swap(turned.sizes[1], turned.sizes[2]);
+  const auto sizes = literal_sizes(split.sizes), whole = literal_sizes(type.sizes);
+  if (!sizes || !whole) return false;
+  const ValueId parts = rewriter.insert_before(position, Op::find("aten::reshape"), {node.argument("self"), *sizes},
+                                               {split}, node.origin);
+  const ValueId order =
+      rewriter.insert_before(position, Op::find("aten::transpose.int"), {parts, 1, 2}, {turned}, node.origin);
+  rewriter.replace_node(position, Op::find("aten::reshape"), {order, *whole});
+  return true;
+}
+
 // The gradient of a selected part is that part with zeros before and behind it.
 bool convert_select_gradient(Rewriter& rewriter, int position) {
   const Node node = rewriter.node(position);
@@ -228,7 +251,8 @@ int canonicalize(Program& program) {
         convert_to_plain_form(rewriter, position) || convert_batch_norm(rewriter, position) ||
         convert_attention(rewriter, position) || convert_softmax(rewriter, position) ||
         convert_cast(rewriter, position) || convert_permutation(rewriter, position) ||
-        convert_reshape(rewriter, position) || convert_select_gradient(rewriter, position);
+        convert_reshape(rewriter, position) || convert_channel_shuffle(rewriter, position) ||
+        convert_select_gradient(rewriter, position);
   }
   return rewriter.finish();
 }

@@ -46,6 +46,14 @@ bool is_view_form(std::string_view word);
 //   %turned: f32[{n}, {h*w}, {c}] = aten::permute(%flat, [0, 2, 1])
 //   %y: f32[{n}, {h*w}, {c}] = aten::add.Tensor(%turned, 1.0)
 //   return %y
+// Case, n = 1..3 (1), groups = 2..4 (2), c = 1..70 (58), h = 1..5 (28), w = 1..6 (28):
+//   # Channels in groups are taken by turns.
+//   input %x: f32[{n}, {groups*c}, {2*h}, {2*w}]
+//   %p: f32[{n}, {groups*c}, {h}, {w}] = aten::max_pool2d(%x, [2, 2])
+//   %split: f32[{n}, {groups}, {c}, {h}, {w}] = aten::reshape(%p, [{n}, {groups}, {c}, {h}, {w}])
+//   %turned: f32[{n}, {c}, {groups}, {h}, {w}] = aten::transpose.int(%split, 1, 2)
+//   %y: f32[{n}, {groups*c}, {h}, {w}] = aten::reshape(%turned, [{n}, {groups*c}, {h}, {w}])
+//   return %y
 // Case, n = 1..5 (64), a = 8..20 (4096), b = 1..20 (256):
 //   # A part that begins where the size of another value says, as where a growing cache ends.
 //   dim n in {n}..{n+2}
