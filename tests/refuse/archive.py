@@ -48,7 +48,7 @@ class Archive:
         return found[0]
 
     def write(self) -> bytes:
-        body, directory = b"", b""
+        body, directory = bytearray(), bytearray()  # of bytes each addition would copy all there is
         for member in self.members:
             offset = len(body) if member.central_offset is None else member.central_offset
             packed = member.packed()
@@ -63,7 +63,7 @@ class Archive:
             directory += struct.pack("<IHHHHHHIIIHHHHHII", 0x02014B50, 20, 20, member.flags, method, 0, 33, crc, size,
                                      len(member.data) if size == len(packed) else size, len(member.name),
                                      len(member.central_extra), 0, 0, 0, 0, offset) + member.name + member.central_extra
-        return body + directory + self.write_end(len(body), len(directory))
+        return bytes(body + directory) + self.write_end(len(body), len(directory))
 
     def write_end(self, offset: int, size: int) -> bytes:
         count = len(self.members)
