@@ -77,7 +77,7 @@ Json read_record(const std::string& path) {
   return file ? Json::parse(file) : Json();
 }
 
-void make_int8(const PrecisionMaker& maker, int threads, const std::string& folder, Json& record) {
+void make_int8(PrecisionMaker& maker, int threads, const std::string& folder, Json& record) {
   std::vector<PrecisionForm> forms;
   try {
     forms = maker.make_int8();
@@ -96,7 +96,7 @@ void make_models(const std::string& model, const std::string& data, int threads,
   const Dataset rows = fit_dataset(load_dataset(data), describe_inputs(*program));
   LowerOptions lowering;
   lowering.threads = threads;
-  const PrecisionMaker maker(program, &rows, lowering);
+  PrecisionMaker maker(program, &rows, lowering);
   const std::string path = folder + "/prepared.json";
   Json record = read_record(path);
   record["f32"] = save(maker.make_f32(), threads, folder + "/f32.lissome");

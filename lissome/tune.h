@@ -90,21 +90,21 @@ class PrecisionMaker {
  public:
   // `program` is prepared (see prepare_inference). `data` may be null, and is copied but for its arrays. `call`: inputs
   // at whose sizes kernels and forms are timed, in place of lowering.inputs; empty: the first rows of the data, where
-  // there are any. Nothing is timed with Effort::fast.
+  // there are any. Nothing is timed with Effort::fast. `control` hears which form is being made.
   PrecisionMaker(std::shared_ptr<const Program> program, const Dataset* data, LowerOptions lowering,
-                 std::vector<NamedArray> call = {});
+                 std::vector<NamedArray> call = {}, WorkControl control = {});
   ~PrecisionMaker();
   PrecisionMaker(const PrecisionMaker&) = delete;
   PrecisionMaker& operator=(const PrecisionMaker&) = delete;
 
-  PrecisionForm make_f32() const;
-  PrecisionForm make_bf16() const;
+  PrecisionForm make_f32();
+  PrecisionForm make_bf16();
   // Scales from calibration, scales of linears computed while running, and the better of them with bf16 between its
   // layers and (where timed) int8 attention. The first is the one to take: the fastest whose error is at most
   // kMostError, else the one with the least error. Half of the rows calibrate, the others judge, each at most 512,
   // fewer where weights are large. Throws usage without data, invalid_input for fewer than two different samples,
   // unsupported where no layer can be int8.
-  std::vector<PrecisionForm> make_int8() const;
+  std::vector<PrecisionForm> make_int8();
 
  private:
   struct Candidate {
@@ -117,21 +117,24 @@ class PrecisionMaker {
     std::string unjudged;  // why there are none
   };
 
+  void report(const std::string& how);
   Candidate lower(std::string how, std::shared_ptr<const Program> program) const;
-  Candidate lower_int8(Quantized quantized, bool dynamic) const;
+  Candidate lower_int8(Quantized quantized, bool dynamic);
   std::vector<NamedArray> take_call() const;
-  void add_mixed(std::vector<Candidate>& all, const Answers& answers) const;
+  void add_mixed(std::vector<Candidate>& all, const Answers& answers);
   void put_best_first(std::vector<Candidate>& all) const;
   void time_calls(std::vector<Candidate>& all) const;
   bool is_timed() const { return lowering_.effort != Effort::fast; }
   int64_t count_rows() const;
   Dataset cut_rows(Dataset rows) const;
-  Answers collect_answers(Dataset rows) const;
+  Answers collect_answers(Dataset rows);
   void judge(Candidate& made, const Answers& answers) const;
 
   std::shared_ptr<const Program> program_;
   LowerOptions lowering_;
   std::vector<NamedArray> call_;
+  WorkControl control_;
+  int made_ = 0;  // forms so far, for progress
   BatchRange batch_;
   std::optional<Dataset> data_;
 };

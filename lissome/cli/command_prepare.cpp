@@ -81,7 +81,7 @@ class Preparation {
     std::vector<NamedArray> example = read_example();
     if (example.empty() && !data && lowering.effort != Effort::fast && !program_->dimensions.empty())
       console_.say("note: kernels are timed at the smallest dynamic sizes; give --input to time them at other sizes");
-    const PrecisionMaker maker(program_, data ? &*data : nullptr, lowering, std::move(example));
+    PrecisionMaker maker(program_, data ? &*data : nullptr, lowering, std::move(example), console_.control());
     if (precision == Dtype::f32) return maker.make_f32();
     if (precision == Dtype::i8)
       if (const std::string slow = explain_int8_without_vnni(); !slow.empty()) say_note(slow);

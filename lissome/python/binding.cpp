@@ -61,7 +61,7 @@ PrecisionForm make_form(const Program& original, const Dataset* data, Dtype prec
   const auto program = std::make_shared<const Program>(prepare_inference(original));
   std::optional<Dataset> fitted;
   if (data != nullptr) fitted = fit_dataset(*data, describe_inputs(*program));
-  const PrecisionMaker maker(program, fitted ? &*fitted : nullptr, {.effort = Effort::fast, .threads = threads});
+  PrecisionMaker maker(program, fitted ? &*fitted : nullptr, {.effort = Effort::fast, .threads = threads});
   if (precision == Dtype::f32) return maker.make_f32();
   return precision == Dtype::bf16 ? maker.make_bf16() : maker.make_int8().front();
 }

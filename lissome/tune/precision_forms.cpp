@@ -14,6 +14,7 @@ constexpr int64_t kFewestRows = 16, kMostRows = 512;  // that calibrate, and as 
 constexpr int64_t kBytesRead = int64_t{2} << 30;  // of weights while calibrating: a row reads each of them about once
 constexpr int64_t kJudgedTogether = 32;           // samples of one run
 constexpr double kSecondsOfTiming = 1.5;          // for all forms of int8 together
+constexpr double kExpectedForms = 5;              // f32, two kinds of int8, two mixed with others
 constexpr int kMostTimed = 1000;                  // rounds of it
 
 std::string name_layer(const QuantizedLayer& layer) {
@@ -42,8 +43,11 @@ Dtype parse_target_precision(const std::string& word) {
 }
 
 PrecisionMaker::PrecisionMaker(std::shared_ptr<const Program> program, const Dataset* data, LowerOptions lowering,
-                               std::vector<NamedArray> call)
-    : program_(std::move(program)), lowering_(std::move(lowering)), call_(std::move(call)) {
+                               std::vector<NamedArray> call, WorkControl control)
+    : program_(std::move(program)),
+      lowering_(std::move(lowering)),
+      call_(std::move(call)),
+      control_(std::move(control)) {
   batch_ = describe_call(*program_).batch();
   if (data != nullptr) data_ = *data;
   if (call_.empty() && data_) call_ = take_call();
@@ -52,9 +56,10 @@ PrecisionMaker::PrecisionMaker(std::shared_ptr<const Program> program, const Dat
 
 PrecisionMaker::~PrecisionMaker() = default;
 
-PrecisionForm PrecisionMaker::make_f32() const { return lower("f32", program_).form; }
+PrecisionForm PrecisionMaker::make_f32() { return lower("f32", program_).form; }
 
-PrecisionForm PrecisionMaker::make_bf16() const {
+PrecisionForm PrecisionMaker::make_bf16() {
+  report("bf16");
   Candidate made = lower("bf16", std::make_shared<const Program>(convert_bf16(*program_)));
   if (!has(Feature::avx512_bf16))
     made.form.notes.push_back("this processor has no bf16 products: bf16 saves memory, and takes longer than f32");
@@ -62,7 +67,7 @@ PrecisionForm PrecisionMaker::make_bf16() const {
   return std::move(made.form);
 }
 
-std::vector<PrecisionForm> PrecisionMaker::make_int8() const {
+std::vector<PrecisionForm> PrecisionMaker::make_int8() {
   if (!data_) throw_error(ErrorKind::usage, "int8 needs data: the ranges of activations are read off its rows");
   SplitOptions options;
   options.most_calibration = count_rows();
@@ -73,7 +78,8 @@ std::vector<PrecisionForm> PrecisionMaker::make_int8() const {
   for (const bool dynamic : {false, true}) {
     QuantizeOptions kind;
     kind.dynamic_linears = dynamic;
-    Quantized quantized = quantize_int8(*program_, cut_calibration(split.calibration, batch_), kind);
+    const Int8Calibration calibration(program_, cut_calibration(split.calibration, batch_), kind, control_);
+    Quantized quantized = calibration.quantize(kLeastSignalToNoise);
     // Convolutions are the same in both.
     if (dynamic && 2 * std::ranges::count_if(quantized.layers, is_linear) < std::ssize(quantized.layers)) break;
     if (std::ranges::any_of(quantized.layers, &QuantizedLayer::quantized)) {
@@ -97,7 +103,15 @@ PrecisionMaker::Candidate PrecisionMaker::lower(std::string how, std::shared_ptr
   return made;
 }
 
-PrecisionMaker::Candidate PrecisionMaker::lower_int8(Quantized quantized, bool dynamic) const {
+void PrecisionMaker::report(const std::string& how) {
+  Progress progress;
+  progress.stage = "prepare";
+  progress.message = how;
+  progress.fraction = std::min(made_++ / kExpectedForms, 0.9);
+  control_.report(progress);
+}
+
+PrecisionMaker::Candidate PrecisionMaker::lower_int8(Quantized quantized, bool dynamic) {
   Candidate made =
       lower(describe_layers(quantized.layers, dynamic), std::make_shared<const Program>(std::move(quantized.program)));
   for (const QuantizedLayer& layer : quantized.layers)
@@ -114,10 +128,11 @@ std::vector<NamedArray> PrecisionMaker::take_call() const {
 }
 
 // The better kind once more with int8 attention and with bf16 between its layers; the best of all first.
-void PrecisionMaker::add_mixed(std::vector<Candidate>& all, const Answers& answers) const {
+void PrecisionMaker::add_mixed(std::vector<Candidate>& all, const Answers& answers) {
   put_best_first(all);
   const PrecisionForm better = all.front().form;
   const auto add = [&](const char* what, Program changed) {
+    report(better.how + what);
     // In front of what it is meant to improve, for where nothing is timed.
     all.insert(all.begin(), lower(better.how + what, std::make_shared<const Program>(std::move(changed))));
     all.front().form.notes = better.notes;
@@ -165,7 +180,8 @@ Dataset PrecisionMaker::cut_rows(Dataset rows) const {
   return rows;
 }
 
-PrecisionMaker::Answers PrecisionMaker::collect_answers(Dataset rows) const {
+PrecisionMaker::Answers PrecisionMaker::collect_answers(Dataset rows) {
+  report("the answers in f32");
   const Candidate f32 = lower("f32", program_);
   Answers answers{std::move(rows), {}, {}};
   try {

@@ -73,6 +73,11 @@ void check_polygamma(IValueSpan arguments) {
   if (arguments[order].toInt() >= 2) check_steps(arguments[1 - order]);
 }
 
+// (count, prob): the sampler draws until a number fits, which none does to NaN.
+void check_trials(IValueSpan arguments) {
+  require_value(!arguments[0].toTensor().isnan().any().item().toBool(), "the counts hold NaN");
+}
+
 }  // namespace
 
 // (x, n): n steps of a recurrence for each element.
@@ -85,7 +90,8 @@ void check_degree(IValueSpan arguments) {
 }
 
 std::span<const ValueCheckRow> count_check_rows() {
-  static constexpr std::array<ValueCheckRow, 22> kRows = {{
+  static constexpr std::array<ValueCheckRow, 23> kRows = {{
+      {"aten::binomial", check_trials},
       {"aten::combinations", check_count},
       {"aten::tensor_split.sections", check_count},
       {"aten::tensor_split.tensor_indices_or_sections", check_count},

@@ -143,6 +143,12 @@ TEST_CASE("sparse indices are looked at when they are used") {
              {integers({0, 1}).view({1, 2}), values, integers({2, int64_t{1} << 40}).view({1, 2})}, "sparse tensor");
 }
 
+TEST_CASE("samples of a binomial distribution have counts") {
+  const std::string text = "input %n: f32[2]\ninput %p: f32[2]\n%y: f32[2] = aten::binomial(%n, %p)\nreturn %y\n";
+  check_pair(text, {at::tensor({5.0f, 40.0f}), at::tensor({0.5f, 0.25f})},
+             {at::tensor({5.0f, NAN}), at::tensor({0.5f, 0.25f})}, "hold NaN");
+}
+
 TEST_CASE("transposed convolutions leave no wide gaps") {
   const auto convolve = [](at::ScalarType dtype, int64_t size, int64_t kernel, int64_t stride, int64_t dilation) {
     const std::string any = dtype == at::kFloat ? "f32[...]" : "bf16[...]";
