@@ -54,6 +54,9 @@ struct QuantizedLayer {
   Smoothing smoothing;
 };
 
+// Its module where that is known, else the name of its result.
+std::string name_layer(const QuantizedLayer& layer);
+
 struct Quantized {
   Program program;
   std::vector<QuantizedLayer> layers;

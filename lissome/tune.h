@@ -97,6 +97,7 @@ class PrecisionMaker {
   PrecisionMaker(const PrecisionMaker&) = delete;
   PrecisionMaker& operator=(const PrecisionMaker&) = delete;
 
+  PrecisionForm make(Dtype precision);  // f32, bf16 or i8: of the forms in int8 the first
   PrecisionForm make_f32();
   PrecisionForm make_bf16();
   // Scales from calibration, scales of linears computed while running, and the better of them with bf16 between its
@@ -120,7 +121,6 @@ class PrecisionMaker {
   void report(const std::string& how);
   Candidate lower(std::string how, std::shared_ptr<const Program> program) const;
   Candidate lower_int8(Quantized quantized, bool dynamic);
-  std::vector<NamedArray> take_call() const;
   void add_mixed(std::vector<Candidate>& all, const Answers& answers);
   void put_best_first(std::vector<Candidate>& all) const;
   void time_calls(std::vector<Candidate>& all) const;

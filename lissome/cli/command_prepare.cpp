@@ -12,7 +12,6 @@
 #include "lissome/cli/program_file.h"
 #include "lissome/cli/writable.h"
 #include "lissome/compare.h"
-#include "lissome/compress.h"
 #include "lissome/data.h"
 #include "lissome/lower.h"
 #include "lissome/pass.h"
@@ -82,12 +81,12 @@ class Preparation {
     if (example.empty() && !data && lowering.effort != Effort::fast && !program_->dimensions.empty())
       console_.say("note: kernels are timed at the smallest dynamic sizes; give --input to time them at other sizes");
     PrecisionMaker maker(program_, data ? &*data : nullptr, lowering, std::move(example), console_.control());
-    if (precision == Dtype::f32) return maker.make_f32();
     if (precision == Dtype::i8)
       if (const std::string slow = explain_int8_without_vnni(); !slow.empty()) say_note(slow);
-    PrecisionForm form = precision == Dtype::bf16 ? maker.make_bf16() : maker.make_int8().front();
+    PrecisionForm form = maker.make(precision);
     for (const std::string& note : form.notes) say_note(note);
-    if (flags_.data.empty()) say_note("bf16 changes the answers; give --data to measure by how much");
+    if (precision == Dtype::bf16 && flags_.data.empty())
+      say_note("bf16 changes the answers; give --data to measure by how much");
     return form;
   }
 

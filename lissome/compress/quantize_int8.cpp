@@ -219,4 +219,8 @@ std::string format_decibels(double value) {
   return text;
 }
 
+std::string name_layer(const QuantizedLayer& layer) {
+  return layer.origin != nullptr && !layer.origin->module.empty() ? layer.origin->module : layer.name;
+}
+
 }  // namespace lissome

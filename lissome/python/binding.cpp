@@ -61,9 +61,8 @@ PrecisionForm make_form(const Program& original, const Dataset* data, Dtype prec
   const auto program = std::make_shared<const Program>(prepare_inference(original));
   std::optional<Dataset> fitted;
   if (data != nullptr) fitted = fit_dataset(*data, describe_inputs(*program));
-  PrecisionMaker maker(program, fitted ? &*fitted : nullptr, {.effort = Effort::fast, .threads = threads});
-  if (precision == Dtype::f32) return maker.make_f32();
-  return precision == Dtype::bf16 ? maker.make_bf16() : maker.make_int8().front();
+  const LowerOptions lowering{.effort = Effort::fast, .threads = threads};
+  return PrecisionMaker(program, fitted ? &*fitted : nullptr, lowering).make(precision);
 }
 
 py::capsule prepare_model(const Program& original, const Dataset* data, const std::string& precision, int threads,

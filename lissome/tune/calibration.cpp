@@ -26,4 +26,9 @@ CalibrationBatches cut_calibration(Dataset data, const BatchRange& range) {
   return batches;
 }
 
+std::vector<NamedArray> take_call(Dataset data, int64_t batch) {
+  for (size_t i = 0; data.samples() < batch; ++i) data.rows.push_back(data.rows.at(i));
+  return take_batch(data, 0, batch);
+}
+
 }  // namespace lissome

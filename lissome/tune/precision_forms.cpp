@@ -17,10 +17,6 @@ constexpr double kSecondsOfTiming = 1.5;          // for all forms of int8 toget
 constexpr double kExpectedForms = 5;              // f32, two kinds of int8, two mixed with others
 constexpr int kMostTimed = 1000;                  // rounds of it
 
-std::string name_layer(const QuantizedLayer& layer) {
-  return layer.origin != nullptr && !layer.origin->module.empty() ? layer.origin->module : layer.name;
-}
-
 std::string describe_layers(const std::vector<QuantizedLayer>& layers, bool dynamic) {
   const auto done = std::ranges::count_if(layers, [](const QuantizedLayer& layer) { return layer.quantized; });
   const auto smoothed =
@@ -50,11 +46,16 @@ PrecisionMaker::PrecisionMaker(std::shared_ptr<const Program> program, const Dat
       control_(std::move(control)) {
   batch_ = describe_call(*program_).batch();
   if (data != nullptr) data_ = *data;
-  if (call_.empty() && data_) call_ = take_call();
+  if (call_.empty() && data_) call_ = take_call(*data_, batch_.nearest(1));
   if (!call_.empty()) lowering_.inputs = to_ivalues(call_);
 }
 
 PrecisionMaker::~PrecisionMaker() = default;
+
+PrecisionForm PrecisionMaker::make(Dtype precision) {
+  if (precision == Dtype::f32) return make_f32();
+  return precision == Dtype::bf16 ? make_bf16() : make_int8().front();
+}
 
 PrecisionForm PrecisionMaker::make_f32() { return lower("f32", program_).form; }
 
@@ -80,14 +81,14 @@ std::vector<PrecisionForm> PrecisionMaker::make_int8() {
     kind.dynamic_linears = dynamic;
     const Int8Calibration calibration(program_, cut_calibration(split.calibration, batch_), kind, control_);
     Quantized quantized = calibration.quantize(kLeastSignalToNoise);
-    // Convolutions are the same in both.
-    if (dynamic && 2 * std::ranges::count_if(quantized.layers, is_linear) < std::ssize(quantized.layers)) break;
+    const bool few_linears = 2 * std::ranges::count_if(quantized.layers, is_linear) < std::ssize(quantized.layers);
     if (std::ranges::any_of(quantized.layers, &QuantizedLayer::quantized)) {
       all.push_back(lower_int8(std::move(quantized), dynamic));
       judge(all.back(), answers);
     } else if (!quantized.layers.empty()) {
       reason = name_layer(quantized.layers[0]) + ": " + quantized.layers[0].reason;
     }
+    if (few_linears) break;  // convolutions are the same in both kinds
   }
   if (all.empty()) throw_error(ErrorKind::unsupported, "no layer of the model can be int8: ", reason);
   add_mixed(all, answers);
@@ -117,14 +118,6 @@ PrecisionMaker::Candidate PrecisionMaker::lower_int8(Quantized quantized, bool d
   for (const QuantizedLayer& layer : quantized.layers)
     if (!layer.quantized) made.form.notes.push_back(name_layer(layer) + " stays in float: " + layer.reason);
   return made;
-}
-
-// The first rows of the data, from the beginning again where the model takes more than there are.
-std::vector<NamedArray> PrecisionMaker::take_call() const {
-  Dataset rows = *data_;
-  const int64_t batch = batch_.nearest(1);
-  for (size_t i = 0; rows.samples() < batch; ++i) rows.rows.push_back(rows.rows.at(i));
-  return take_batch(rows, 0, batch);
 }
 
 // The better kind once more with int8 attention and with bf16 between its layers; the best of all first.
@@ -187,7 +180,7 @@ PrecisionMaker::Answers PrecisionMaker::collect_answers(Dataset rows) {
   try {
     answers.f32 = collect_outputs(*f32.session, answers.rows, kJudgedTogether, batch_);
   } catch (const Error& error) {
-    // Outputs without samples can be made all the same; who takes them is told.
+    // Such a model is made all the same, with a note.
     if (error.kind() != ErrorKind::invalid_input) throw;
     answers.unjudged = "how much its answers differ was not measured: " + error.message();
   }

@@ -119,12 +119,7 @@ void Search::set_up_data(const Dataset* data) {
     split.calibration = 0.25;
     split.most_calibration = kMostCalibration;
     split_ = split_dataset(fitted, split);
-    Dataset one_call = split_->validation;
-    const int64_t available = one_call.samples();
-    for (int64_t i = 0; one_call.samples() < batch_; ++i) {
-      one_call.rows.push_back(one_call.rows[static_cast<size_t>(i % available)]);
-    }
-    bench_.inputs = take_batch(one_call, 0, batch_);
+    bench_.inputs = take_call(split_->validation, batch_);
   } else {
     bench_.inputs = generate_inputs(signature_, call_.choose(batch_), options_.seed);
   }

@@ -78,8 +78,7 @@ class PrecisionTrials {
     if (!int8_warning_.empty()) notes.push_back(int8_warning_);
     notes.push_back(std::to_string(done) + " of " + std::to_string(layers_.size()) + " layers in int8");
     for (const QuantizedLayer& layer : layers_) {
-      const bool placed = layer.origin != nullptr && !layer.origin->module.empty();
-      const std::string name = placed ? layer.origin->module : layer.name;
+      const std::string name = name_layer(layer);
       if (!layer.quantized) notes.push_back(name + " stays in float: " + layer.reason);
       if (layer.smoothing.strength > 0) notes.push_back(name + " smoothed " + describe(layer.smoothing));
     }

@@ -57,7 +57,6 @@ LISSOME_INLINE void part_rows(const Plane& p) {
 LISSOME_INLINE void turn_plane(const Plane& p) {
   if (weaves_pairs(p)) return weave_pairs(p.x, p.x + p.x_column, p.y, p.rows);
   switch (p.columns) {
-    case 2: return weave_columns<2>(p);
     case 3: return weave_columns<3>(p);
     case 4: return weave_columns<4>(p);
     default: break;

@@ -75,8 +75,8 @@ class PlanBuilder {
   // of the whole; an empty order is that of rows.
   void mark_permuted(ValueId id, std::vector<int64_t> order, bool dense_rows);
   void mark_part(ValueId id, std::vector<int64_t> order, bool dense_rows);
-  // One run of memory for each place of the other dimensions, all equally far apart: what is dense in some order, or a
-  // part of it that is cut along what is innermost there.
+  // One run of memory for each position of the other dimensions, all equally far apart: what is dense in some order, or
+  // a part of it that is cut along what is innermost there.
   void mark_even_runs(ValueId id) { strided_.at(id).even_runs = true; }
   bool has_even_runs(ValueId id) const;
   // Whether neighbours along the last dimension are neighbours in memory.

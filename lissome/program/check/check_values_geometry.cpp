@@ -105,7 +105,7 @@ void check_pair_distances(IValueSpan arguments) {
 }
 
 // oneDNN's transposed convolutions fail (write through a null pointer) where outputs get no input at all: between
-// windows further apart than 32 places, and in bf16 between taps further apart than the whole input.
+// windows further apart than 32 elements, and in bf16 between taps further apart than the whole input.
 void check_transposed(const at::Tensor& x, const at::Tensor& weight, const c10::IValue& strides,
                       const c10::IValue& dilations) {
   constexpr int64_t kMostApart = 32, kMostBetweenTaps = 2;
@@ -120,8 +120,8 @@ void check_transposed(const at::Tensor& x, const at::Tensor& weight, const c10::
     const double window = static_cast<double>(taps) * static_cast<double>(weight.size(i + 2) - 1) + 1;
     const double reach = static_cast<double>(apart) * static_cast<double>(x.size(first + i) - 1) + 1;
     require_value(apart <= kMostApart || static_cast<double>(apart) <= window,
-                  "a transposed convolution puts windows of ", window, " places ", apart, " apart; up to ", kMostApart,
-                  " are allowed where windows leave gaps");
+                  "a transposed convolution puts windows of ", window, " elements ", apart, " apart; up to ",
+                  kMostApart, " are allowed where windows leave gaps");
     const bool is_half = x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf;
     require_value(!is_half || taps <= kMostBetweenTaps || static_cast<double>(taps) <= reach,
                   "a transposed convolution in bf16 has a dilation of ", taps, ", wider than its input");

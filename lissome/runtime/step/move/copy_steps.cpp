@@ -57,7 +57,6 @@ void bind_copy(StepBinder& binder, const CopyStep& step) {
 
 // A piece is one run of memory for each setting of the dimensions that lie outside of the axis.
 bool lies_outside(size_t dim, size_t axis, Format format) {
-  if (dim == axis) return false;
   return format == Format::row_major ? dim < axis : dim != 1 && (dim < axis || axis == 1);
 }
 
