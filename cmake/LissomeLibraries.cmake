@@ -38,6 +38,8 @@ function(lissome_shared_library name)
       target_link_libraries(${name}_library PUBLIC ${link}_library)
     endif()
   endforeach()
+  # Calls inside of a library are bound when it is linked, not looked up by name in every process that loads it.
+  target_link_options(${name}_library PRIVATE -Wl,-Bsymbolic-functions)
   target_include_directories(${name}_library INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   if(NOT LISSOME_SANITIZE)

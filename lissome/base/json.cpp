@@ -40,14 +40,25 @@ using Members = std::vector<std::pair<const std::string, Json>>;  // what an obj
 
 // Appends without the map's own search of all keys. A vector of pairs with const keys copies whole values when it
 // grows, at every level of a document again; here they are moved.
+void move_to_capacity(Members& members, size_t capacity) {
+  Members moved;
+  moved.reserve(capacity);
+  for (auto& [key, value] : members) moved.emplace_back(key, std::move(value));
+  members.swap(moved);
+}
+
 Json* append_member(Members& members, std::string name) {
-  if (members.size() == members.capacity()) {
-    Members grown;
-    grown.reserve(std::max<size_t>(4, 2 * members.size()));
-    for (auto& [key, value] : members) grown.emplace_back(key, std::move(value));
-    members.swap(grown);
-  }
+  if (members.size() == members.capacity()) move_to_capacity(members, std::max<size_t>(4, 2 * members.size()));
   return &members.emplace_back(std::move(name), nullptr).second;
+}
+
+// A document is read once and never grows again: half of what it takes would be room for more.
+void fit(Json& container) {
+  if (container.is_array()) {
+    container.get_ref<Json::array_t&>().shrink_to_fit();
+  } else if (auto& members = container.get_ref<Json::object_t&>(); members.size() < members.capacity()) {
+    move_to_capacity(members, members.size());
+  }
 }
 
 class DocumentBuilder : public nlohmann::json_sax<Json> {
@@ -139,6 +150,7 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
   }
 
   bool close() {
+    fit(*levels_.back().value);
     levels_.pop_back();
     return true;
   }

@@ -189,16 +189,14 @@ class PlanReader {
     if (json_.contains("input_tree")) plan_.input_tree = get<std::string>(json_, "input_tree");
     if (json_.contains("output_tree")) plan_.output_tree = get<std::string>(json_, "output_tree");
     read_arrays();
-    for (const Json& row : list(json_, "values")) plan_.values.push_back(read_value(row));
-    for (const Json& row : list(json_, "steps")) plan_.steps.push_back(read_step(row));
+    read_rows("values", plan_.values, [&](const Json& row) { return read_value(row); });
+    read_rows("steps", plan_.steps, read_step);
     if (json_.contains("writes")) {
       for (const Json& row : list(json_, "writes")) {
         plan_.writes.push_back({value_id(field(row, "target")), value_id(field(row, "value"))});
       }
     }
-    if (json_.contains("choices")) {
-      for (const Json& row : list(json_, "choices")) plan_.choices.push_back(read_choice(row));
-    }
+    if (json_.contains("choices")) read_rows("choices", plan_.choices, read_choice);
     if (format == kFormatBefore) {
       for (PlanStep& step : plan_.steps) rename_kernel(step.kernel);
     }
@@ -240,6 +238,15 @@ class PlanReader {
     const Json& found = field(json, name);
     if (!found.is_array()) refuse(name, "a list");
     return found;
+  }
+  // Frees each row once it is read, so that a long plan and its document are not in memory side by side.
+  template <typename Row, typename Read>
+  void read_rows(std::string_view name, std::vector<Row>& rows, Read read) {
+    rows.reserve(list(json_, name).size());
+    for (Json& row : json_[std::string(name)]) {
+      rows.push_back(read(row));
+      row = nullptr;
+    }
   }
   static int position(const Json& json) {
     const auto number = convert<int64_t>(json, "position");
@@ -396,7 +403,7 @@ class PlanReader {
   }
 
   const ModelFile& file_;
-  const Json json_;
+  Json json_;
   Plan plan_;
 };
 

@@ -149,6 +149,7 @@ void Binding::bind_steps(const Plan& plan) {
   for (const PlanOutput& output : plan.outputs) {
     if (output.leaves_after >= 0) leaves[static_cast<size_t>(output.leaves_after)] = true;
   }
+  parts_.steps.reserve(plan.steps.size());
   bool cut = false;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];

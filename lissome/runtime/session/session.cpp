@@ -13,13 +13,21 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-Session Session::load(const std::string& path, const SessionOptions& options) {
+namespace {
+
+std::shared_ptr<const Plan> load_plan(const std::string& path) {
   const ModelFile file = load_model_file(path);
   if (file.plan.empty()) {
     throw_error(ErrorKind::invalid_input, quote(path), " holds a program but no plan to run it by.",
                 "\n      Make one: lissome prepare ", path, " -o prepared.lissome");
   }
-  return Session(std::make_shared<Plan>(read_plan(file)), options);
+  return std::make_shared<const Plan>(read_plan(file));
+}
+
+}  // namespace
+
+Session Session::load(const std::string& path, const SessionOptions& options) {
+  return Session(load_plan(path), options);
 }
 
 const Plan& Session::plan() const { return runner_->plan(); }
