@@ -77,14 +77,13 @@ class Caller {
   std::vector<TensorView> views_;
 };
 
-RatioSample measure(const Step& step, const std::vector<NamedArray>& arrays, uint64_t seed) {
+RatioSample measure(const Step& step, const std::vector<NamedArray>& arrays) {
   Caller before(step.before, arrays), after(step.after, arrays);
   InterleaveOptions options;
   options.warmup = 5;
   options.rounds = 150;
   options.least_rounds = 40;
   options.seconds = 2;
-  options.seed = seed;
   Interleaved timing =
       compare_interleaved({{"before", [&] { before.call(); }}, {"after", [&] { after.call(); }}}, options);
   return {std::move(timing.seconds[1]), std::move(timing.seconds[0])};
@@ -95,7 +94,7 @@ std::vector<Claim> measure_all(const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     std::fprintf(stderr, "measuring %s %d times\n", step.after.c_str(), kMeasurements);
     const std::vector<NamedArray> arrays = load_arrays(step.inputs);
-    for (int i = 0; i < kMeasurements; ++i) claims.push_back({&step, measure(step, arrays, static_cast<uint64_t>(i))});
+    for (int i = 0; i < kMeasurements; ++i) claims.push_back({&step, measure(step, arrays)});
   }
   return claims;
 }

@@ -216,7 +216,7 @@ void print_figures(const BenchFlags& flags, const std::vector<Entry>& entries, s
     console.print((&table == tables.data() ? "" : "\n") +
                   render_table(&table == tables.data() ? shorten_paths(table) : table, console.terminal()));
   console.say((rounds > 0 ? std::to_string(rounds) + " interleaved rounds, " : "") + std::to_string(threads) +
-              " threads, " + format_cell(100 * confidence, "") + " % bootstrap intervals, " + processor_name());
+              " threads, " + format_cell(100 * confidence, "") + " % intervals, " + processor_name());
 }
 
 // Calls per second of each model by the number of streams.
@@ -308,7 +308,6 @@ int run_bench(const std::vector<std::string>& arguments, Console& console) {
   InterleaveOptions options;
   options.warmup = flags.warmup;
   options.rounds = flags.runs;
-  options.seed = flags.call.seed;
   options.should_stop = [] { return Console::interrupted(); };
   const Interleaved timing = compare_interleaved(contenders, options);
   std::vector<std::optional<Probe>> probes;  // empty for native code and after an interrupt

@@ -1,27 +1,14 @@
-// Resampling uses a small counter-based generator of our own, so that the same samples and seed give the same interval
-// on every machine and standard library.
 #include "lissome/measure/statistics.h"
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "lissome/base.h"
 
 namespace lissome {
 namespace {
-
-// SplitMix64 (Steele, Lea, Flood 2014).
-struct Generator {
-  uint64_t state;
-  uint64_t next() {
-    uint64_t z = (state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-  size_t below(size_t bound) { return static_cast<size_t>((static_cast<__uint128_t>(next()) * bound) >> 64); }
-};
 
 double find_sorted_percentile(std::span<const double> sorted, double fraction) {
   const double position = fraction * static_cast<double>(sorted.size() - 1);
@@ -30,37 +17,60 @@ double find_sorted_percentile(std::span<const double> sorted, double fraction) {
   return sorted[low] + (position - static_cast<double>(low)) * (sorted[high] - sorted[low]);
 }
 
-// Destroys the order of `sample`.
-double take_median(std::vector<double>& sample) {
-  const auto middle = sample.begin() + static_cast<std::ptrdiff_t>(sample.size() / 2);
-  std::nth_element(sample.begin(), middle, sample.end());
-  if (sample.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(sample.begin(), middle)) / 2;
-}
-
-// Medians of resampled ratios, sorted.
-std::vector<double> bootstrap_medians(std::span<const double> ratios, int resamples, uint64_t seed) {
-  Generator generator{seed ^ 0x6c6973736f6d65u};
-  std::vector<double> medians(static_cast<size_t>(resamples));
-  std::vector<double> sample(ratios.size());
-  for (double& median : medians) {
-    for (double& value : sample) value = ratios[generator.below(ratios.size())];
-    median = take_median(sample);
-  }
-  std::sort(medians.begin(), medians.end());
-  return medians;
-}
-
+// Sorted.
 std::vector<double> divide_pairs(std::span<const double> numerator, std::span<const double> denominator) {
   LISSOME_CHECK(numerator.size() == denominator.size() && !numerator.empty(), "a ratio needs paired samples");
   std::vector<double> ratios(numerator.size());
   for (size_t i = 0; i < ratios.size(); ++i) ratios[i] = numerator[i] / denominator[i];
+  std::sort(ratios.begin(), ratios.end());
   return ratios;
 }
 
-// Enough resamples that some twenty of them lie beyond each end of the interval.
-int count_resamples(double confidence) {
-  return static_cast<int>(std::clamp(40.0 / (1 - confidence), 2000.0, 40000.0));
+// The terms of a binomial distribution of `count` fair coins, from 0 heads on.
+class BinomialTerms {
+ public:
+  explicit BinomialTerms(size_t count)
+      : count_(static_cast<double>(count)), log_term_(-static_cast<double>(count) * std::numbers::ln2) {}
+  double next() {
+    const double term = std::exp(log_term_);
+    log_term_ += std::log((count_ - heads_) / (heads_ + 1));
+    ++heads_;
+    return term;
+  }
+
+ private:
+  double count_, log_term_, heads_ = 0;
+};
+
+// The largest k for which fewer than k of `count` fair coins show heads with a probability of at most `tail`; 0: none.
+size_t find_rank(size_t count, double tail) {
+  BinomialTerms terms(count);
+  size_t rank = 0;
+  for (double sum = terms.next(); sum <= tail && 2 * (rank + 1) <= count; sum += terms.next()) ++rank;
+  return rank;
+}
+
+// Two-sided. Ratios of exactly 1 speak for neither side.
+double test_signs(std::span<const double> ratios) {
+  const auto below = static_cast<size_t>(std::count_if(ratios.begin(), ratios.end(), [](double r) { return r < 1; }));
+  const auto above = static_cast<size_t>(std::count_if(ratios.begin(), ratios.end(), [](double r) { return r > 1; }));
+  if (below == above) return 1;
+  BinomialTerms terms(below + above);
+  double sum = 0;
+  for (size_t heads = 0; heads <= std::min(below, above); ++heads) sum += terms.next();
+  return std::min(1.0, 2 * sum);
+}
+
+// Of sorted ratios.
+Ratio bound_median(std::span<const double> sorted, double confidence) {
+  Ratio ratio;
+  ratio.median = find_sorted_percentile(sorted, 0.5);
+  ratio.p_value = test_signs(sorted);
+  const size_t rank = find_rank(sorted.size(), (1 - confidence) / 2);
+  ratio.confidence = rank > 0 ? confidence : 1 - std::exp2(1 - static_cast<double>(sorted.size()));
+  const size_t first = std::max<size_t>(rank, 1) - 1;
+  ratio.interval = {sorted[first], sorted[sorted.size() - 1 - first]};
+  return ratio;
 }
 
 }  // namespace
@@ -92,50 +102,33 @@ Summary summarize(std::span<const double> sample) {
   return summary;
 }
 
-Ratio estimate_ratio(std::span<const double> numerator, std::span<const double> denominator, double confidence,
-                     uint64_t seed) {
-  const std::vector<double> ratios = divide_pairs(numerator, denominator);
-  const int resamples = count_resamples(confidence);
-  const std::vector<double> medians = bootstrap_medians(ratios, resamples, seed);
-  Ratio ratio;
-  ratio.median = find_percentile(ratios, 0.5);
-  ratio.confidence = confidence;
-  ratio.interval = {find_sorted_percentile(medians, (1 - confidence) / 2),
-                    find_sorted_percentile(medians, (1 + confidence) / 2)};
-  const auto below = std::count_if(medians.begin(), medians.end(), [](double m) { return m <= 1; });
-  const auto above = std::count_if(medians.begin(), medians.end(), [](double m) { return m >= 1; });
-  const double tail = static_cast<double>(std::min(below, above)) / resamples;
-  ratio.p_value = std::clamp(2 * tail, 1.0 / resamples, 1.0);
-  return ratio;
+Ratio estimate_ratio(std::span<const double> numerator, std::span<const double> denominator, double confidence) {
+  return bound_median(divide_pairs(numerator, denominator), confidence);
 }
 
-std::vector<Ratio> estimate_simultaneous_ratios(std::span<const RatioSample> claims, double confidence, uint64_t seed) {
+std::vector<Ratio> estimate_simultaneous_ratios(std::span<const RatioSample> claims, double confidence) {
   const size_t count = claims.size();
-  std::vector<Ratio> ratios(count);
+  std::vector<std::vector<double>> pairs;
+  std::vector<double> p_values;
+  for (const RatioSample& claim : claims) {
+    pairs.push_back(divide_pairs(claim.numerator, claim.denominator));
+    p_values.push_back(test_signs(pairs.back()));
+  }
   std::vector<size_t> order(count);
   std::iota(order.begin(), order.end(), size_t{0});
-  const double strictest = 1 - (1 - confidence) / static_cast<double>(std::max<size_t>(count, 1));
-  for (size_t i = 0; i < count; ++i) {
-    ratios[i] = estimate_ratio(claims[i].numerator, claims[i].denominator, strictest, seed + i);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return ratios[a].p_value < ratios[b].p_value; });
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p_values[a] < p_values[b]; });
+  std::vector<Ratio> ratios(count);
+  double level = confidence;
+  bool decided = true;
   for (size_t k = 0; k < count; ++k) {
-    const size_t i = order[k];
-    const double level = 1 - (1 - confidence) / static_cast<double>(count - k);
-    const double p_value = ratios[i].p_value;
-    ratios[i] = estimate_ratio(claims[i].numerator, claims[i].denominator, level, seed + i);
-    ratios[i].p_value = p_value;
+    if (decided) level = 1 - (1 - confidence) / static_cast<double>(count - k);
+    Ratio& ratio = ratios[order[k]];
+    ratio = bound_median(pairs[order[k]], level);
     // Step-down: once one claim is not decided, no later one is.
-    const bool undecided = ratios[i].interval.low <= 1 && ratios[i].interval.high >= 1;
-    if (!undecided) continue;
-    for (size_t later = k + 1; later < count; ++later) {
-      const size_t j = order[later];
-      ratios[j] = estimate_ratio(claims[j].numerator, claims[j].denominator, level, seed + j);
-      ratios[j].interval.low = std::min(ratios[j].interval.low, 1.0);
-      ratios[j].interval.high = std::max(ratios[j].interval.high, 1.0);
-    }
-    break;
+    decided = decided && p_values[order[k]] <= 1 - level;
+    if (decided) continue;
+    ratio.interval.low = std::min(ratio.interval.low, 1.0);
+    ratio.interval.high = std::max(ratio.interval.high, 1.0);
   }
   return ratios;
 }

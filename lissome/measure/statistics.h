@@ -1,7 +1,6 @@
-// Statistics of timings: summaries, bootstrap intervals of ratios, and intervals that hold for many claims at once.
+// Statistics of timings: summaries, exact intervals of ratios, and intervals that hold for many claims at once.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -21,18 +20,19 @@ struct Interval {
   double low = 0, high = 0;
 };
 
-// The median of the paired ratios numerator[i] / denominator[i] with a percentile bootstrap interval (Efron and
-// Tibshirani 1993, ch. 13). Pairs are rounds of an interleaved run, so slow drift of the machine cancels.
+// The median of the paired ratios numerator[i] / denominator[i]. Pairs are rounds of an interleaved run, so slow drift
+// of the machine cancels. The interval lies between two order statistics (David and Nagaraja 2003, section 7.1): it
+// asks of the noise only that a pair falls on either side of the true median equally likely, so it holds for skewed and
+// bursty noise too.
 struct Ratio {
   double median = 1;
-  Interval interval;  // at `confidence`
-  double confidence = 0.95;
-  double p_value = 1;  // two-sided, of "the median ratio is 1"; at least 1 / resamples
+  Interval interval;
+  double confidence = 0.95;  // of the interval: as asked, or what the range of all ratios has, where those are too few
+  double p_value = 1;        // two-sided sign test of "the median ratio is 1"
   bool below_one() const { return interval.high < 1; }
   bool above_one() const { return interval.low > 1; }
 };
-Ratio estimate_ratio(std::span<const double> numerator, std::span<const double> denominator, double confidence = 0.95,
-                     uint64_t seed = 0);
+Ratio estimate_ratio(std::span<const double> numerator, std::span<const double> denominator, double confidence = 0.95);
 
 // One claim: the samples behind a ratio.
 struct RatioSample {
@@ -40,7 +40,6 @@ struct RatioSample {
 };
 // Holm's step-down procedure (Holm 1979) over all claims: the claim with the k-th smallest p-value gets an interval at
 // confidence 1 - (1 - confidence) / (m - k + 1), so that with probability `confidence` all decisions hold together.
-std::vector<Ratio> estimate_simultaneous_ratios(std::span<const RatioSample> claims, double confidence = 0.99,
-                                                uint64_t seed = 0);
+std::vector<Ratio> estimate_simultaneous_ratios(std::span<const RatioSample> claims, double confidence = 0.99);
 
 }  // namespace lissome

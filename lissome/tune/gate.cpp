@@ -12,12 +12,15 @@ namespace {
 constexpr double kConfidence = 0.999;  // high, because an accepted step is final
 constexpr double kLeastGain = 0.01;    // smallest gain that is worth a step
 constexpr double kLeastSaving = 0.02;  // smallest saving of memory that is worth a step
-constexpr int kLeastRounds = 25;
+constexpr int kLeastRounds = 25, kMostRounds = 400;
+constexpr int kLooks = 6;  // at 25, 50, 100, 200 and 400 rounds, and when the time is up
+constexpr double kDecided = 1 - (1 - kConfidence) / kLooks;  // of each look, so that kConfidence is that of all
 // The addresses of memory alone can make one session of a plan several per cent faster than another of the same plan. A
-// gain of this size counts only if new sessions over fresh copies of the plans show it each time.
+// gain of this size counts only if new sessions over fresh copies of the plans show it each time. Noise has been
+// excluded before: what is asked of each is less than of the first.
 constexpr double kBeyondLuck = 0.85;
-constexpr int kConfirmations = 4;
-constexpr int kMostRounds = 400;
+constexpr int kConfirmations = 6;
+constexpr double kConfirmed = 0.9;
 
 // "0.3 % faster, within noise (-5.4 % to +3.6 %)", with the interval of the time in brackets, or "4.21 times as fast
 // (4.02 to 4.47)" from a factor of two on.
@@ -36,54 +39,73 @@ std::string format_ratio(const Ratio& ratio) {
 }
 
 // A copy of the variant whose plan has other addresses in memory.
-std::unique_ptr<Session> open_elsewhere(const Variant& variant) {
+std::shared_ptr<Session> open_elsewhere(const Variant& variant) {
   auto plan = std::make_shared<Plan>(*variant.plan);
   for (PlanArray& array : plan->arrays) {
     if (array.array.storage != nullptr) array.array = copy_array(array.array.view());
   }
-  return std::make_unique<Session>(std::move(plan), SessionOptions{.threads = variant.lowering.threads});
+  return std::make_shared<Session>(std::move(plan), SessionOptions{.threads = variant.lowering.threads});
+}
+
+bool saves_memory(const Rivals& rivals) {
+  return static_cast<double>(rivals.memory_after) < (1 - kLeastSaving) * static_cast<double>(rivals.memory_before);
+}
+
+// The ratio after / before. Ends at the first look that decides: a gain that is worth a step, or a ratio above
+// `useless`.
+Interleaved compare_calls(const Calls& calls, double confidence, double seconds, double useless,
+                          const GateOptions& options) {
+  InterleaveOptions interleave;
+  interleave.warmup = 5;
+  interleave.rounds = kMostRounds;
+  interleave.least_rounds = kLeastRounds;
+  interleave.seconds = seconds;
+  interleave.confidence = confidence;
+  interleave.should_stop = options.should_stop;
+  interleave.now = options.now;
+  interleave.decided = [&](const std::vector<std::vector<double>>& times) {
+    const Interval interval = estimate_ratio(times[1], times[0], confidence).interval;
+    return interval.high < 1 - kLeastGain || interval.low > useless;
+  };
+  return compare_interleaved({{"before", calls.before}, {"after", calls.after}}, interleave);
 }
 
 // Empty if every pair of fresh sessions is faster too, else the first ratio that is not.
-std::string find_contradiction(const Variant& before, const Variant& after, const Bench& bench,
-                               InterleaveOptions interleave) {
-  interleave.seconds /= kConfirmations;
+std::string find_contradiction(const Rivals& rivals, const GateOptions& options) {
   for (int i = 0; i < kConfirmations; ++i) {
-    const std::unique_ptr<Session> old_session = open_elsewhere(before), new_session = open_elsewhere(after);
-    const Interleaved timing = compare_interleaved(
-        {{before.name, [&] { old_session->run(bench.views); }}, {after.name, [&] { new_session->run(bench.views); }}},
-        interleave);
-    if (timing.ratios[1].interval.high >= 1 - kLeastGain) return format_ratio(timing.ratios[1]);
+    const Interleaved timing =
+        compare_calls(rivals.open_elsewhere(), kConfirmed, options.seconds / kConfirmations, 1 - kLeastGain, options);
+    if (timing.ratios[1].median >= 1 - kLeastGain) return format_ratio(timing.ratios[1]);
   }
   return {};
 }
 
 }  // namespace
 
-Verdict judge_speed(Variant& before, Variant& after, const Bench& bench, const GateOptions& options) {
-  InterleaveOptions interleave;
-  interleave.warmup = 5;
-  interleave.rounds = kMostRounds;
-  interleave.least_rounds = kLeastRounds;
-  interleave.seconds = options.seconds;
-  interleave.confidence = kConfidence;
-  interleave.seed = options.seed;
-  interleave.should_stop = options.should_stop;
-  const Interleaved timing = compare_interleaved({{before.name, [&] { before.session->run(bench.views); }},
-                                                  {after.name, [&] { after.session->run(bench.views); }}},
-                                                 interleave);
+Rivals open_rivals(Variant& before, Variant& after, const Bench& bench) {
+  const auto calls_of = [&bench](auto old_session, auto new_session) {
+    return Calls{[old_session, &bench] { old_session->run(bench.views); },
+                 [new_session, &bench] { new_session->run(bench.views); }};
+  };
+  return {calls_of(before.session.get(), after.session.get()),
+          [calls_of, &before, &after] { return calls_of(open_elsewhere(before), open_elsewhere(after)); },
+          measure_memory(before, bench), measure_memory(after, bench)};
+}
+
+Verdict judge_speed(const Rivals& rivals, const GateOptions& options) {
+  const bool smaller = saves_memory(rivals);
+  const Interleaved timing =
+      compare_calls(rivals.calls, kDecided, options.seconds, smaller ? 1 : 1 - kLeastGain, options);
   Verdict verdict;
   verdict.seconds_before = timing.summaries[0].median;
   verdict.seconds_after = timing.summaries[1].median;
   verdict.ratio = timing.ratios[1];
-  verdict.memory_before = measure_memory(before, bench);
-  verdict.memory_after = measure_memory(after, bench);
-
+  verdict.ratio.confidence = kConfidence;
+  verdict.memory_before = rivals.memory_before;
+  verdict.memory_after = rivals.memory_after;
   verdict.over_goal = options.memory_goal && verdict.memory_after > *options.memory_goal &&
                       verdict.memory_after > verdict.memory_before;
   const bool faster = verdict.ratio.interval.high < 1 - kLeastGain;
-  const bool smaller =
-      static_cast<double>(verdict.memory_after) < (1 - kLeastSaving) * static_cast<double>(verdict.memory_before);
   const bool not_slower = verdict.ratio.interval.high <= 1;
   const std::string figures = format_ratio(verdict.ratio);
   if (verdict.over_goal) {
@@ -91,8 +113,7 @@ Verdict judge_speed(Variant& before, Variant& after, const Bench& bench, const G
         "needs " + format_bytes(verdict.memory_after) + ", the memory goal is " + format_bytes(*options.memory_goal);
   } else if (faster) {
     const bool beyond_luck = verdict.ratio.interval.high < kBeyondLuck;
-    const std::string contradiction =
-        beyond_luck ? std::string() : find_contradiction(before, after, bench, interleave);
+    const std::string contradiction = beyond_luck ? std::string() : find_contradiction(rivals, options);
     verdict.accepted = contradiction.empty();
     verdict.reason =
         verdict.accepted ? figures : "the gain does not last: " + figures + ", in fresh sessions " + contradiction;

@@ -1,6 +1,8 @@
 // Decides whether a step pays: it must be faster or smaller beyond noise and stay inside the memory goal.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "lissome/tune/variant.h"
@@ -19,11 +21,26 @@ struct Verdict {
 struct GateOptions {
   std::optional<int64_t> memory_goal;
   double seconds = 4;  // for interleaved runs
-  uint64_t seed = 0;
   std::function<bool()> should_stop;
+  std::function<double()> now = {};  // see InterleaveOptions
 };
 
-// Judges only speed and memory. The quality of lossy steps that pass is judged separately.
-Verdict judge_speed(Variant& before, Variant& after, const Bench& bench, const GateOptions& options);
+// One call of the version before a step and of the version after it.
+struct Calls {
+  std::function<void()> before, after;
+};
+
+struct Rivals {
+  Calls calls;
+  std::function<Calls()> open_elsewhere;        // the same two versions in memory of other addresses
+  int64_t memory_before = 0, memory_after = 0;  // bytes at the peak of one call
+};
+// `before` and `after` must outlive the result, and `bench` too.
+Rivals open_rivals(Variant& before, Variant& after, const Bench& bench);
+
+// Judges only speed and memory. The quality of lossy steps that pass is judged separately. Runs in rounds until the
+// interval of the ratio decides, for at most options.seconds and as much again to confirm a small gain. A step without
+// gain is accepted with a probability of at most 0.1 %, whatever the noise, as long as it favours neither version.
+Verdict judge_speed(const Rivals& rivals, const GateOptions& options);
 
 }  // namespace lissome

@@ -61,7 +61,6 @@ void measure_totals(OptimizationRecord& record, Variant& original, Variant& best
   interleave.least_rounds = 20;
   interleave.seconds = std::min(kFinalSeconds, kFinalShare * options.seconds);
   interleave.confidence = 0.99;
-  interleave.seed = options.seed;
   interleave.should_stop = out_of_time;
   const Interleaved timing = compare_interleaved(
       {{"best", [&] { best.session->run(bench.views); }}, {"original", [&] { original.session->run(bench.views); }}},

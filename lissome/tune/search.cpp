@@ -201,11 +201,9 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
     return false;
   }
   if (stop_step(stage, name, control)) return false;
-  const Verdict verdict = judge_speed(*best_, *variant, bench_,
-                                      {.memory_goal = options_.goal.memory,
-                                       .seconds = measuring_seconds(),
-                                       .seed = options_.seed,
-                                       .should_stop = work_.should_stop});
+  const Verdict verdict = judge_speed(
+      open_rivals(*best_, *variant, bench_),
+      {.memory_goal = options_.goal.memory, .seconds = measuring_seconds(), .should_stop = work_.should_stop});
   if (stop_step(stage, name, control)) return false;  // a comparison that was cut short has no result
   step.reason = verdict.reason;
   step.seconds_before = verdict.seconds_before;
