@@ -290,6 +290,11 @@ function(lissome_instruction_set set)
   endif()
   if(LISSOME_UNOPTIMIZED_KERNELS)
     list(APPEND ${set} -O0)
+    if(NOT LISSOME_FUZZ)
+      # What vector loops must not do is to leave their memory. Checks of their arithmetic take longer to compile than they
+      # do, and are in the presets asan-ubsan and fuzz.
+      list(APPEND ${set} -fno-sanitize=undefined)
+    endif()
   endif()
   set_source_files_properties(${ARGN} PROPERTIES
     COMPILE_OPTIONS "${${set}}" SKIP_PRECOMPILE_HEADERS ON)

@@ -2,8 +2,10 @@
 // ones every time. What a target finds ends the process; the name of the input that was running stands in the last
 // line.
 //
-//   replay_inputs MUTATIONS FOLDER...     as many mutations of each input
-//   replay_inputs --input TARGET FILE     one input
+//   replay_inputs MUTATIONS FOLDER...                 as many mutations of each input
+//   replay_inputs --only TARGET MUTATIONS FOLDER...   those of one target
+//   replay_inputs --targets                           their names
+//   replay_inputs --input TARGET FILE                 one input
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -125,13 +127,23 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t limit) {
 
 int main(int count, char** words) {
   if (count == 4 && std::strcmp(words[1], "--input") == 0) return run_input(words[2], words[3]);
+  if (count == 2 && std::strcmp(words[1], "--targets") == 0) {
+    for (const Target& target : kTargets) std::puts(target.name);
+    return 0;
+  }
+  std::string only;
+  if (count > 3 && std::strcmp(words[1], "--only") == 0) only = words[2], words += 2, count -= 2;
   if (count < 3) {
-    std::fprintf(stderr, "usage: replay_inputs MUTATIONS FOLDER... | replay_inputs --input TARGET FILE\n");
+    std::fprintf(stderr,
+                 "usage: replay_inputs [--only TARGET] MUTATIONS FOLDER...\n"
+                 "       replay_inputs --targets | --input TARGET FILE\n");
     return 2;
   }
   const std::vector<fs::path> folders(words + 2, words + count);
   int inputs = 0;
-  for (const Target& target : kTargets) inputs += run_target(target, folders, std::atoi(words[1]));
+  for (const Target& target : kTargets) {
+    if (only.empty() || only == target.name) inputs += run_target(target, folders, std::atoi(words[1]));
+  }
   // A folder that is not there would pass for one without findings.
   return inputs > 0 ? 0 : 1;
 }
