@@ -196,8 +196,9 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
     variant = make_variant(name, std::move(proposal.program), proposal.lowering, bench_);
     for (const LargerForm& form : list_larger_forms(*variant->plan)) step.notes.push_back(describe_larger_form(form));
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unsupported) throw;
-    skip_step(stage, name, "this step is not possible here: " + error.message());
+    if (error.kind() == ErrorKind::io) throw;  // the model's file or the disk: no other step would fare better
+    const char* what = error.kind() == ErrorKind::internal ? "this step failed: " : "this step is not possible here: ";
+    skip_step(stage, name, what + error.message());
     return false;
   }
   if (stop_step(stage, name, control)) return false;
