@@ -17,19 +17,37 @@ namespace lissome {
 // Batches of model inputs for calibration, in the program's order. They must not contain validation data.
 using CalibrationBatches = std::vector<std::vector<c10::IValue>>;
 
+// The range of an activation that is quantized to u8.
+struct ActivationRange {
+  double low = 0, high = 0;  // low <= 0 <= high, so that zero is exact
+  // Of the values in calibration that are not zero: the share that lies outside, and the largest magnitude over that
+  // which 99.9 % of them stay within.
+  double clipped = 0, reach = 1;
+  double scale() const { return (high - low) / 255; }
+  bool has_scale() const;  // whether it is positive and finite in f32
+  int64_t zero_point() const;
+};
 // How the range of an activation is chosen from its values in calibration.
 enum class RangeMethod : uint8_t {
   minimum_maximum,     // the range of all values
+  average,             // the mean of the batches' ranges
   percentile,          // leaves out 1e-4 of the values on either side
+  entropy,             // the range whose levels keep most of the histogram's information (Migacz 2017)
   mean_squared_error,  // the range that quantizes the histogram with the least squared error
 };
+// "minmax", "average", "percentile", "entropy" or "mse". Throws usage for other words.
+RangeMethod parse_range_method(const std::string& word);
+
+// Whether the kind of int8 is "dynamic" rather than "static". Throws usage for other words.
+bool is_dynamic_kind(const std::string& word);
 
 struct QuantizeOptions {
   RangeMethod range = RangeMethod::mean_squared_error;
   // Linears compute a scale for each row of their input while running: slower, and much more accurate on transformers.
   bool dynamic_linears = false;
-  // Layers that are never quantized: patterns over module paths ("encoder.layer.0.*").
-  std::vector<std::string> keep_float;
+  // Patterns over module paths ("encoder.layer.0.*"): the only layers that are quantized (empty: all), and layers that
+  // never are.
+  std::vector<std::string> only, keep_float;
 };
 
 // How channels that are far larger than others were smoothed before a linear was quantized (SmoothQuant, Xiao et al.
@@ -45,7 +63,8 @@ struct Smoothing {
 
 // The result for one linear, convolution or recurrent layer.
 struct QuantizedLayer {
-  std::string name;  // the printed name of the result
+  std::string name;       // the printed name of the result
+  ActivationRange range;  // of its input, {0, 0} where scales are computed while running
   std::shared_ptr<const Origin> origin;
   std::string op;
   double signal_to_noise = 0;  // decibels of the layer's output before activation; 0 if not measured
@@ -68,7 +87,8 @@ struct Quantized {
 // states while running. Calibrates once; programs with more or fewer int8 layers are then made without running a batch.
 class Int8Calibration {
  public:
-  // `program` is prepared (see prepare_inference). Throws invalid_input if there is no batch.
+  // `program` is prepared (see prepare_inference). Throws invalid_input if there is no batch, and usage for a pattern
+  // that fits no layer.
   Int8Calibration(const std::shared_ptr<const Program>& program, const CalibrationBatches& batches,
                   const QuantizeOptions& options = {}, const WorkControl& control = {});
 
@@ -104,12 +124,6 @@ std::string format_decibels(double value);
 
 // ---- parts for other searches
 // -----------------------------------------------------------------------------------
-struct ActivationRange {
-  double low = 0, high = 0;  // low <= 0 <= high, so that zero is exact
-  double scale() const { return (high - low) / 255; }
-  bool has_scale() const;  // whether it is positive and finite in f32
-  int64_t zero_point() const;
-};
 // The ranges of these tensor values over the batches. Values without elements get {0, 0}.
 std::vector<ActivationRange> observe_ranges(const Program& program, const std::vector<ValueId>& values,
                                             const CalibrationBatches& batches, RangeMethod method,

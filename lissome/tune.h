@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lissome/compare.h"
+#include "lissome/compress.h"
 #include "lissome/data.h"
 #include "lissome/lower.h"
 #include "lissome/measure.h"
@@ -67,7 +68,6 @@ std::unique_ptr<AtomicFile> seal_optimized(const Optimized& optimized, const std
 // Relative error of answers up to which a form of int8 is taken for its speed; as cosine this is 0.005, what
 // optimize() may lose by default.
 constexpr double kMostError = 0.1;
-struct Quantized;
 
 // "f32", "bf16" or "int8" (i8). Throws usage for other words.
 Dtype parse_target_precision(const std::string& word);
@@ -80,6 +80,7 @@ struct PrecisionForm {
   // |answers - f32's answers| / |f32's answers|, Frobenius, over rows that calibrated nothing. Empty without data.
   std::optional<double> error;
   double seconds = 0;  // median of one call, interleaved with the other forms; 0 where no form was timed
+  std::vector<QuantizedLayer> layers;  // of int8: what became of each layer
 };
 
 // The model file of a form; its metadata say how it was made and what it loses.
@@ -106,6 +107,9 @@ class PrecisionMaker {
   // fewer where weights are large. Throws usage without data, invalid_input for fewer than two different samples,
   // unsupported where no layer can be int8.
   std::vector<PrecisionForm> make_int8();
+  // int8 in the kind that the options name, and nothing else: layers that keep fewer decibels of signal over
+  // quantization noise than `least_signal_to_noise` stay in f32. Rows and errors as make_int8().
+  PrecisionForm quantize(const QuantizeOptions& options, double least_signal_to_noise = kLeastSignalToNoise);
 
  private:
   struct Candidate {
@@ -117,6 +121,10 @@ class PrecisionMaker {
     OutputRows f32;        // of the model in f32
     std::string unjudged;  // why there are none
   };
+  struct Rows {
+    Dataset calibration;
+    Answers answers;  // on the rows that judge
+  };
 
   void report(const std::string& how);
   Candidate lower(std::string how, std::shared_ptr<const Program> program) const;
@@ -127,6 +135,8 @@ class PrecisionMaker {
   bool is_timed() const { return lowering_.effort != Effort::fast; }
   int64_t count_rows() const;
   Dataset cut_rows(Dataset rows) const;
+  Rows split_rows();
+  Quantized calibrate(const Dataset& rows, const QuantizeOptions& options, double least_signal_to_noise);
   Answers collect_answers(Dataset rows);
   void judge(Candidate& made, const Answers& answers) const;
 

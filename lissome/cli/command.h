@@ -24,6 +24,7 @@ int run_audit(const std::vector<std::string>& arguments, Console& console);
 int run_peaks(const std::vector<std::string>& arguments, Console& console);
 int run_inspect(const std::vector<std::string>& arguments, Console& console);
 int run_prepare(const std::vector<std::string>& arguments, Console& console);
+int run_quantize(const std::vector<std::string>& arguments, Console& console);
 int run_optimize(const std::vector<std::string>& arguments, Console& console);
 int run_budget(const std::vector<std::string>& arguments, Console& console);
 int run_train(const std::vector<std::string>& arguments, Console& console);

@@ -15,9 +15,12 @@ namespace {
 bool is_conv(const Node& node) { return node.is("aten::convolution") || node.is("lissome::conv_act"); }
 
 bool is_kept(const Node& node, const QuantizeOptions& options) {
-  if (node.origin == nullptr) return false;
-  return std::any_of(options.keep_float.begin(), options.keep_float.end(),
-                     [&](const std::string& pattern) { return matches_pattern(pattern, node.origin->module); });
+  const std::string module = node.origin == nullptr ? std::string() : node.origin->module;
+  const auto is_among = [&](const std::vector<std::string>& patterns) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const std::string& pattern) { return matches_pattern(pattern, module); });
+  };
+  return is_among(options.keep_float) || (!options.only.empty() && !is_among(options.only));
 }
 
 bool is_transposed(const Node& node) { return is_conv(node) && node.argument("transposed") != Argument(false); }
@@ -123,11 +126,34 @@ void quantize_weight(const at::Tensor& given, Layer& layer) {
   layer.weight_scales = scale.to(at::kFloat).contiguous();
 }
 
+namespace {
+
+bool is_layer(const Node& node) { return is_linear(node) || is_conv(node) || is_recurrent(node); }
+
+}  // namespace
+
+void check_patterns(const Program& program, const QuantizeOptions& options) {
+  constexpr size_t kShown = 8;
+  std::vector<std::string> modules;
+  for (const Node& node : program.nodes) {
+    if (is_layer(node) && node.origin != nullptr) modules.push_back(node.origin->module);
+  }
+  std::vector<std::string> patterns = options.only;
+  patterns.insert(patterns.end(), options.keep_float.begin(), options.keep_float.end());
+  for (const std::string& pattern : patterns) {
+    if (std::any_of(modules.begin(), modules.end(), [&](const auto& name) { return matches_pattern(pattern, name); }))
+      continue;
+    if (modules.size() > kShown) modules.resize(kShown), modules.emplace_back("...");
+    throw_error(ErrorKind::usage, "no layer fits the pattern ", quote(pattern), "; the layers are ",
+                join(modules, ", "));
+  }
+}
+
 std::vector<Layer> find_layers(const Program& program, const QuantizeOptions& options) {
   std::vector<Layer> layers;
   for (size_t position = 0; position < program.nodes.size(); ++position) {
     const Node& node = program.nodes[position];
-    if (!is_linear(node) && !is_conv(node) && !is_recurrent(node)) continue;
+    if (!is_layer(node)) continue;
     Layer layer;
     layer.position = position;
     layer.name = program.value(node.results.front()).name;

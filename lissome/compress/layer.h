@@ -47,6 +47,9 @@ bool is_recurrent(const Node& node);
 // The value that a layer's weights are multiplied by.
 ValueId find_input(const Node& node);
 
+// Throws usage for a pattern of the options that fits the module of no layer, which would silently do nothing.
+void check_patterns(const Program& program, const QuantizeOptions& options);
+
 // Lists all linears, convolutions and recurrent layers: with quantized weights if these are constant f32, else with a
 // reason.
 std::vector<Layer> find_layers(const Program& program, const QuantizeOptions& options);

@@ -40,10 +40,8 @@ std::vector<ActivationRange> observe_ranges(const Program& program, const std::v
   std::vector<RangeHistogram> histograms(values.size());
   visit_values(program, wanted, batches, control,
                [&](size_t index, const at::Tensor& tensor) { histograms[index].widen(tensor); });
-  if (method != RangeMethod::minimum_maximum) {
-    visit_values(program, wanted, batches, control,
-                 [&](size_t index, const at::Tensor& tensor) { histograms[index].count(tensor); });
-  }
+  visit_values(program, wanted, batches, control,
+               [&](size_t index, const at::Tensor& tensor) { histograms[index].count(tensor); });
   std::vector<ActivationRange> ranges;
   for (const RangeHistogram& histogram : histograms) ranges.push_back(histogram.choose_range(method));
   return ranges;

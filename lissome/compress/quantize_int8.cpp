@@ -176,6 +176,7 @@ Int8Calibration::Int8Calibration(const std::shared_ptr<const Program>& program, 
     : program_(split_layers(*program)) {
   if (batches.empty())
     throw_error(ErrorKind::invalid_input, "int8 needs at least one batch of calibration data, none was given");
+  check_patterns(*program_, options);
   SmoothedChannels smoothed = smooth_channels(*program_, batches, options, control);
   const Program divided = divide_channels(*program_, smoothed.divisions);
   auto layers = std::make_shared<std::vector<Layer>>(find_layers(divided, options));
@@ -201,8 +202,8 @@ Quantized Int8Calibration::quantize(double least_signal_to_noise) const {
   locate_layers(divided, layers);
   for (const Layer& layer : layers) {
     const Node& node = divided.nodes[layer.position];
-    result.layers.push_back({layer.name, node.origin, node.op.name(), layer.signal_to_noise, layer.reason.empty(),
-                             layer.reason, layer.reason.empty() ? layer.smoothing : Smoothing()});
+    result.layers.push_back({layer.name, layer.range, node.origin, node.op.name(), layer.signal_to_noise,
+                             layer.reason.empty(), layer.reason, layer.reason.empty() ? layer.smoothing : Smoothing()});
   }
   result.program = rewrite_int8(divided, layers, *int8_ranges_);
   return result;
@@ -211,6 +212,12 @@ Quantized Int8Calibration::quantize(double least_signal_to_noise) const {
 Quantized quantize_int8(const Program& program, const CalibrationBatches& batches, const QuantizeOptions& options,
                         double least_signal_to_noise) {
   return Int8Calibration(std::make_shared<const Program>(program), batches, options).quantize(least_signal_to_noise);
+}
+
+bool is_dynamic_kind(const std::string& word) {
+  if (word == "static") return false;
+  if (word == "dynamic") return true;
+  throw_error(ErrorKind::usage, "the kind must be static or dynamic, not ", quote(word));
 }
 
 std::string format_decibels(double value) {

@@ -31,7 +31,7 @@ from lissome.errors import (
 )
 
 if TYPE_CHECKING:
-    from lissome.making import optimize, prepare
+    from lissome.making import optimize, prepare, quantize
     from lissome.memory import MemoryUse, memory_probe
     from lissome.model import FastModel, Value, load
     from lissome.training import Trained, budget, train
@@ -62,6 +62,7 @@ __all__ = [
     "memory_probe",
     "optimize",
     "prepare",
+    "quantize",
     "train",
     "version",
 ]
@@ -77,6 +78,7 @@ _LAZY = {
     "memory_probe": "memory",
     "optimize": "making",
     "prepare": "making",
+    "quantize": "making",
     "train": "training",
 }
 

@@ -53,6 +53,15 @@ def read_text(name: str, value: Any) -> str:
     return value
 
 
+def read_texts(name: str, value: Any) -> list[str]:
+    """One text, or several."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list | tuple):
+        refuse_type(name, value, "text, or a list of texts")
+    return [read_text(name, item) for item in value]
+
+
 def read_path(name: str, value: Any) -> str:
     if not isinstance(value, str | PathLike):
         refuse_type(name, value, "a path")

@@ -57,23 +57,46 @@ py::capsule load_model(const std::string& path, int threads, int64_t memory) {
   return give_model(std::move(*made));
 }
 
-PrecisionForm make_form(const Program& original, const Dataset* data, Dtype precision, int threads) {
-  const auto program = std::make_shared<const Program>(prepare_inference(original));
-  std::optional<Dataset> fitted;
-  if (data != nullptr) fitted = fit_dataset(*data, describe_inputs(*program));
-  const LowerOptions lowering{.effort = Effort::fast, .threads = threads};
-  return PrecisionMaker(program, fitted ? &*fitted : nullptr, lowering).make(precision);
+using MakeForm = std::function<PrecisionForm(PrecisionMaker&)>;
+
+py::capsule make_form(const Program& original, const Dataset* data, int threads, bool keep_original,
+                      const MakeForm& make) {
+  std::optional<MadeModel> made;
+  {
+    const py::gil_scoped_release released;
+    const auto program = std::make_shared<const Program>(prepare_inference(original));
+    std::optional<Dataset> fitted;
+    if (data != nullptr) fitted = fit_dataset(*data, describe_inputs(*program));
+    const LowerOptions lowering{.effort = Effort::fast, .threads = threads};
+    PrecisionMaker maker(program, fitted ? &*fitted : nullptr, lowering);
+    const PrecisionForm form = make(maker);
+    made = MadeModel{pack_form(form, choose_contents(keep_original)), form.plan, {.threads = threads}};
+  }
+  return give_model(std::move(*made));
 }
 
 py::capsule prepare_model(const Program& original, const Dataset* data, const std::string& precision, int threads,
                           bool keep_original) {
-  std::optional<MadeModel> made;
-  {
-    const py::gil_scoped_release released;
-    const PrecisionForm form = make_form(original, data, parse_target_precision(precision), threads);
-    made = MadeModel{pack_form(form, choose_contents(keep_original)), form.plan, {.threads = threads}};
-  }
-  return give_model(std::move(*made));
+  const Dtype dtype = parse_target_precision(precision);
+  return make_form(original, data, threads, keep_original, [&](PrecisionMaker& maker) { return maker.make(dtype); });
+}
+
+struct QuantizeArguments {
+  std::string kind, observer;
+  std::vector<std::string> only, skip;
+  double least_signal = 0;
+  int threads = 0;
+  bool keep_original = false;
+};
+
+py::capsule quantize_model(const Program& original, const Dataset& data, const QuantizeArguments& arguments) {
+  QuantizeOptions options;
+  options.range = parse_range_method(arguments.observer);
+  options.dynamic_linears = is_dynamic_kind(arguments.kind);
+  options.only = arguments.only;
+  options.keep_float = arguments.skip;
+  return make_form(original, &data, arguments.threads, arguments.keep_original,
+                   [&](PrecisionMaker& maker) { return maker.quantize(options, arguments.least_signal); });
 }
 
 // ---- optimize
@@ -231,10 +254,21 @@ PYBIND11_MODULE(_lissome, module) {
       .def_readwrite("name", &OptimizeArguments::name)
       .def_readwrite("command", &OptimizeArguments::command);
 
+  py::class_<QuantizeArguments>(module, "QuantizeArguments")
+      .def(py::init<>())
+      .def_readwrite("kind", &QuantizeArguments::kind)
+      .def_readwrite("observer", &QuantizeArguments::observer)
+      .def_readwrite("only", &QuantizeArguments::only)
+      .def_readwrite("skip", &QuantizeArguments::skip)
+      .def_readwrite("least_signal", &QuantizeArguments::least_signal)
+      .def_readwrite("threads", &QuantizeArguments::threads)
+      .def_readwrite("keep_original", &QuantizeArguments::keep_original);
+
   const py::call_guard<py::gil_scoped_release> unlocked;
   module.def("open_program", &open_model_file, unlocked);
   module.def("load_model", &load_model);
   module.def("prepare_model", &prepare_model);
+  module.def("quantize_model", &quantize_model);
   module.def(
       "load_dataset",
       [](const std::string& path, const std::string& labels) { return load_dataset(path, {.labels = labels}); },

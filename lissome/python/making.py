@@ -1,4 +1,4 @@
-"""optimize and prepare: modules and files in, finished models out. Needs torch."""
+"""optimize, prepare and quantize: modules and files in, finished models out. Needs torch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from lissome.arguments import (
     read_existing_path,
     read_flag,
     read_integer,
+    read_number,
     read_path,
     read_quantity,
     read_text,
+    read_texts,
     read_threads,
     refuse_type,
 )
@@ -69,6 +71,43 @@ def prepare(
     if dataset is not None:
         warn_of_fit(program, dataset)
     return finish(program, threads, precision=precision, dataset=dataset, keep_original=keep_original)
+
+
+def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
+    model: Model,
+    example_inputs: Any = None,
+    *,
+    example_kwargs: Any = None,
+    data: Any,
+    kind: str = "static",
+    observer: str = "mse",
+    only: str | list[str] | tuple[str, ...] = (),
+    skip: str | list[str] | tuple[str, ...] = (),
+    least_signal: float = 18.0,
+    threads: int = 0,
+    keep_original: bool = False,
+) -> FastModel:
+    """Makes the int8 form of a model that the arguments describe. Nothing is searched or undone; optimize does that.
+
+    data: samples of which one half gives the ranges of activations and the other measures the error; see
+    lissome.samples.gather_samples. kind: "static", a scale for each activation, or "dynamic", where linears find a scale
+    for each row while running. observer: how ranges are chosen, "minmax", "average", "percentile", "entropy" or "mse".
+    only, skip: patterns of modules ("encoder.*") that alone are quantized, and that are not. least_signal: layers whose
+    output keeps less signal over quantization noise, in decibels, stay in f32.
+    `precision` of the result holds the `relative_error` to f32, and what became of each of its `layers`.
+    """
+    arguments = _lissome.QuantizeArguments()
+    arguments.kind = read_text("kind", kind)
+    arguments.observer = read_text("observer", observer)
+    arguments.only = read_texts("only", only)
+    arguments.skip = read_texts("skip", skip)
+    arguments.least_signal = read_number("least_signal", least_signal)
+    arguments.threads = read_threads(threads)
+    arguments.keep_original = read_flag("keep_original", keep_original)
+    program = open_program(model, example_inputs, example_kwargs, many=True)
+    dataset = gather_samples(data, None, program.input_names)
+    warn_of_fit(program, dataset)
+    return FastModel(_runtime.adopt_model(_lissome.quantize_model(program, dataset, arguments)))
 
 
 def finish(

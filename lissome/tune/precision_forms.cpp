@@ -29,6 +29,12 @@ std::string describe_layers(const std::vector<QuantizedLayer>& layers, bool dyna
 
 bool is_linear(const QuantizedLayer& layer) { return layer.op.find("linear") != std::string::npos; }
 
+[[noreturn]] void refuse_layers(const std::vector<QuantizedLayer>& layers) {
+  throw_error(ErrorKind::unsupported, "no layer of the model can be int8: ",
+              layers.empty() ? "it has no linear, convolution, LSTM or GRU"
+                             : name_layer(layers.front()) + ": " + layers.front().reason);
+}
+
 }  // namespace
 
 Dtype parse_target_precision(const std::string& word) {
@@ -68,37 +74,56 @@ PrecisionForm PrecisionMaker::make_bf16() {
   return std::move(made.form);
 }
 
-std::vector<PrecisionForm> PrecisionMaker::make_int8() {
+PrecisionMaker::Rows PrecisionMaker::split_rows() {
   if (!data_) throw_error(ErrorKind::usage, "int8 needs data: the ranges of activations are read off its rows");
   SplitOptions options;
   options.most_calibration = count_rows();
-  const DataSplit split = split_dataset(*data_, options);
-  const Answers answers = collect_answers(cut_rows(split.validation));
+  DataSplit split = split_dataset(*data_, options);
+  return {std::move(split.calibration), collect_answers(cut_rows(std::move(split.validation)))};
+}
+
+Quantized PrecisionMaker::calibrate(const Dataset& rows, const QuantizeOptions& options, double least_signal_to_noise) {
+  return Int8Calibration(program_, cut_calibration(rows, batch_), options, control_).quantize(least_signal_to_noise);
+}
+
+std::vector<PrecisionForm> PrecisionMaker::make_int8() {
+  const Rows rows = split_rows();
   std::vector<Candidate> all;
-  std::string reason = "it has no linear, convolution, LSTM or GRU";
+  std::vector<QuantizedLayer> refused;
   for (const bool dynamic : {false, true}) {
     QuantizeOptions kind;
     kind.dynamic_linears = dynamic;
-    const Int8Calibration calibration(program_, cut_calibration(split.calibration, batch_), kind, control_);
-    Quantized quantized = calibration.quantize(kLeastSignalToNoise);
+    Quantized quantized = calibrate(rows.calibration, kind, kLeastSignalToNoise);
     const bool few_linears = 2 * std::ranges::count_if(quantized.layers, is_linear) < std::ssize(quantized.layers);
     if (std::ranges::any_of(quantized.layers, &QuantizedLayer::quantized)) {
       all.push_back(lower_int8(std::move(quantized), dynamic));
-      judge(all.back(), answers);
-    } else if (!quantized.layers.empty()) {
-      reason = name_layer(quantized.layers[0]) + ": " + quantized.layers[0].reason;
+      judge(all.back(), rows.answers);
+    } else {
+      refused = std::move(quantized.layers);
     }
     if (few_linears) break;  // convolutions are the same in both kinds
   }
-  if (all.empty()) throw_error(ErrorKind::unsupported, "no layer of the model can be int8: ", reason);
-  add_mixed(all, answers);
+  if (all.empty()) refuse_layers(refused);
+  add_mixed(all, rows.answers);
   std::vector<PrecisionForm> forms;
   for (Candidate& made : all) forms.push_back(std::move(made.form));
   return forms;
 }
 
+PrecisionForm PrecisionMaker::quantize(const QuantizeOptions& options, double least_signal_to_noise) {
+  if (!(least_signal_to_noise >= 0))  // NaN too
+    throw_error(ErrorKind::usage, "the least signal is ", least_signal_to_noise, " dB; 0 or more is allowed");
+  const Rows rows = split_rows();
+  report("int8");
+  Quantized quantized = calibrate(rows.calibration, options, least_signal_to_noise);
+  if (std::ranges::none_of(quantized.layers, &QuantizedLayer::quantized)) refuse_layers(quantized.layers);
+  Candidate made = lower_int8(std::move(quantized), options.dynamic_linears);
+  judge(made, rows.answers);
+  return std::move(made.form);
+}
+
 PrecisionMaker::Candidate PrecisionMaker::lower(std::string how, std::shared_ptr<const Program> program) const {
-  Candidate made{{std::move(how), {}, std::move(program), nullptr, {}, 0}, nullptr};
+  Candidate made{{.how = std::move(how), .program = std::move(program)}, nullptr};
   made.form.plan = std::make_shared<const Plan>(lower_program(*made.form.program, lowering_));
   made.session = std::make_unique<Session>(made.form.plan, SessionOptions{.threads = lowering_.threads});
   return made;
@@ -117,6 +142,7 @@ PrecisionMaker::Candidate PrecisionMaker::lower_int8(Quantized quantized, bool d
       lower(describe_layers(quantized.layers, dynamic), std::make_shared<const Program>(std::move(quantized.program)));
   for (const QuantizedLayer& layer : quantized.layers)
     if (!layer.quantized) made.form.notes.push_back(name_layer(layer) + " stays in float: " + layer.reason);
+  made.form.layers = std::move(quantized.layers);
   return made;
 }
 

@@ -204,6 +204,17 @@ Json layer_to_json(const LayerRecord& layer) {
 
 namespace {
 
+Json quantized_layer_to_json(const QuantizedLayer& layer) {
+  const bool fixed = layer.range.has_scale();
+  return {{"layer", name_layer(layer)},
+          {"op", layer.op},
+          {"quantized", layer.quantized},
+          {"signal_to_noise", layer.signal_to_noise != 0 ? Json(layer.signal_to_noise) : Json()},
+          {"clipped", fixed ? Json(layer.range.clipped) : Json()},
+          {"reach", fixed ? Json(layer.range.reach) : Json()},
+          {"reason", layer.reason}};
+}
+
 void add_metadata(ModelFile& file, const char* name, Json value) {
   Json metadata = file.metadata.empty() ? Json::object() : parse_json(file.metadata, "metadata");
   metadata[name] = std::move(value);
@@ -220,8 +231,13 @@ ModelFile pack_with_record(const Program& program, const Plan& plan, const Json&
 
 ModelFile pack_form(const PrecisionForm& form, FileContents contents) {
   ModelFile file = pack_prepared(*form.program, *form.plan, contents);
+  Json layers = Json::array();
+  for (const QuantizedLayer& layer : form.layers) layers.push_back(quantized_layer_to_json(layer));
   add_metadata(file, "precision",
-               {{"how", form.how}, {"relative_error", form.error ? Json(*form.error) : Json()}, {"notes", form.notes}});
+               {{"how", form.how},
+                {"relative_error", form.error ? Json(*form.error) : Json()},
+                {"notes", form.notes},
+                {"layers", std::move(layers)}});
   return file;
 }
 

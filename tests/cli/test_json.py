@@ -41,6 +41,7 @@ def list_words(models: SimpleNamespace, training: SimpleNamespace, prepared: Pat
         "train": [training.folder / "small.pt2", *data, "-o", "t.lissome"],
         "budget": [training.folder / "small.pt2", *data, "--memory", "1GiB"],
         "prepare": [models.classifier, "-o", "p.lissome", "--diff"],
+        "quantize": [models.classifier, "--data", models.data, "-o", "q.lissome"],
         "inspect": [prepared],
         "run": [prepared, "--input", models.one],
         "bench": [models.classifier, prepared, "--runs", "2"],
@@ -83,7 +84,7 @@ def test_text_and_json_show_the_same_tables(
 ):
     """Titles and columns. The text leaves out columns without content, empty tables and old names of columns."""
     words = list_words(models, training, prepared)
-    for command in ("inspect", "prepare", "train", "budget", "bench", "audit", "peaks", "run"):
+    for command in ("inspect", "prepare", "quantize", "train", "budget", "bench", "audit", "peaks", "run"):
         text = lissome(command, *words[command]).stdout
         answer = read_answer(lissome(command, *words[command], "--json"))
         for title, rows in answer.tables.items():

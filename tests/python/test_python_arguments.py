@@ -25,6 +25,7 @@ X, LABELS = torch.randn(8, 6), torch.arange(8) % 3
 GIVEN: dict[str, dict[str, Any]] = {
     "load": {"path": "model.lissome"},
     "prepare": {"example_inputs": (X[:2],)},
+    "quantize": {"data": X, "example_inputs": (X[:2],)},
     "optimize": {"example_inputs": (X[:2],), "time": "5s"},
     "train": {"data": X, "labels": LABELS, "example_inputs": (X[:2],)},
     "budget": {"data": X, "labels": LABELS, "example_inputs": (X[:2],), "memory": "1GiB"},
@@ -94,7 +95,7 @@ def test_quantities_below_nothing_are_refused(name: str, value: float):
         call("optimize", name, value)
 
 
-@pytest.mark.parametrize("function", ["load", "prepare", "optimize", "train", "budget"])
+@pytest.mark.parametrize("function", ["load", "prepare", "quantize", "optimize", "train", "budget"])
 def test_more_threads_than_a_process_can_have_are_refused(monkeypatch: pytest.MonkeyPatch, folder: Path, function: str):
     monkeypatch.chdir(folder)
     with pytest.raises(lissome.UsageError, match="threads is 2000000000; 0 to 1024 is allowed"):

@@ -1,0 +1,141 @@
+// lissome quantize: int8 of one kind, by the flags alone, with what became of each layer.
+#include <ATen/core/ivalue.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "lissome/base.h"
+#include "lissome/cli/command.h"
+#include "lissome/cli/flag_help.h"
+#include "lissome/cli/flags.h"
+#include "lissome/cli/json_answer.h"
+#include "lissome/cli/lower_flags.h"
+#include "lissome/cli/program_file.h"
+#include "lissome/cli/writable.h"
+#include "lissome/compare.h"
+#include "lissome/compress.h"
+#include "lissome/data.h"
+#include "lissome/pass.h"
+#include "lissome/tune.h"
+
+namespace lissome {
+namespace {
+
+struct QuantizeFlags {
+  std::string model, output, data, kind = "static", observer = "mse";
+  std::vector<std::string> only, skip;
+  LowerFlags lower{.effort = "fast", .kernels = {}};
+  int bits = 8, threads = 0;
+  double least_signal = kLeastSignalToNoise;
+  bool json = false, keep_original = false;
+};
+
+bool read_flags(QuantizeFlags& to, const std::vector<std::string>& arguments) {
+  Flags flags("quantize",
+              "Makes the int8 form of a model that the flags describe, measures by how much its answers differ from "
+              "f32's on rows that did not calibrate it, and shows what became of each layer. It searches nothing and "
+              "undoes nothing: lissome optimize does.");
+  flags.require("MODEL", to.model, kModelHelp);
+  flags.require("-o,--output", to.output, kModelOutputHelp);
+  flags.require("--data", to.data, kDataHelp);
+  flags.add("--kind", to.kind,
+            "static: a scale for each activation, from the data. dynamic: linears find a scale for each row while "
+            "running, which is slower and more accurate on transformers.");
+  flags.add("--bits", to.bits, "Bits of weights and activations: 8.", 8, 8);
+  flags.add("--observer", to.observer,
+            "How ranges of activations are chosen from the data: minmax, average (of the batches' ranges), percentile "
+            "(leaves out 1 of 10,000 values on either side), entropy or mse (least squared error).");
+  flags.add("--only", to.only,
+            "Pattern of modules that are quantized, for example 'encoder.*'; the others stay in f32.");
+  flags.add("--skip", to.skip, "Pattern of modules that stay in f32. May be given several times, as --only may.");
+  flags.add("--least-signal", to.least_signal,
+            "Layers whose output keeps less signal over quantization noise, in decibels, stay in f32.", 0);
+  flags.add("--threads", to.threads, kOwnThreadsHelp, 0, kMostThreads);
+  add_lower_flags(flags, to.lower);
+  add_contents_flag(flags, to.keep_original);
+  flags.add_json(to.json);
+  return flags.parse(arguments);
+}
+
+QuantizeOptions make_options(const QuantizeFlags& flags) {
+  QuantizeOptions options;
+  options.range = parse_range_method(flags.observer);
+  options.dynamic_linears = is_dynamic_kind(flags.kind);
+  options.only = flags.only;
+  options.keep_float = flags.skip;
+  return options;
+}
+
+Table list_layers(const std::vector<QuantizedLayer>& layers) {
+  Table table{"Layers",
+              {{"layer", ""},
+               {"op", ""},
+               {"computes in", ""},
+               {"signal, dB", ""},
+               {"clipped", "%"},
+               {"reach", "x"},
+               {"reason", "", true}},
+              {}};
+  for (const QuantizedLayer& layer : layers) {
+    const bool has_range = layer.range.has_scale();
+    const auto or_none = [](bool there, double number) { return there ? Cell(number) : Cell(std::nan("")); };
+    table.rows.push_back({name_layer(layer), layer.op, layer.quantized ? "int8" : "f32",
+                          or_none(layer.signal_to_noise != 0, layer.signal_to_noise),
+                          or_none(has_range, layer.range.clipped), or_none(has_range, layer.range.reach),
+                          layer.reason});
+  }
+  return table;
+}
+
+void print_form(const QuantizeFlags& flags, const PrecisionForm& form, const std::vector<std::string>& notes,
+                Console& console) {
+  const Table table = list_layers(form.layers);
+  if (flags.json) {
+    const Json result{{"model", flags.model},
+                      {"output", flags.output},
+                      {"kind", flags.kind},
+                      {"bits", flags.bits},
+                      {"observer", flags.observer},
+                      {"precision", form.how},
+                      {"relative_error", form.error ? Json(*form.error) : Json()},
+                      {"notes", notes}};
+    return console.print(print_answer("quantize", result, {&table, 1}));
+  }
+  std::string text = render_table(table, console.terminal()) + "\n" + form.how + "\n";
+  if (form.error) text += "answers differ from f32's by " + format_percent(*form.error) + " (relative error)\n";
+  console.print(text + "written to " + flags.output + "\n");
+}
+
+}  // namespace
+
+int run_quantize(const std::vector<std::string>& arguments, Console& console) {
+  QuantizeFlags flags;
+  if (!read_flags(flags, arguments)) return 0;
+  const QuantizeOptions options = make_options(flags);
+  check_writable(flags.output);
+  refuse_overwriting(flags.output, flags.model, {flags.data});
+  std::vector<std::string> notes;
+  const auto say_note = [&](const std::string& note) {
+    console.say("note: " + note);
+    notes.push_back(note);
+  };
+  const Program original = open_program(flags.model);
+  if (original.training) console.say(kEvalFormNote);
+  const auto program = std::make_shared<const Program>(prepare_inference(original));
+  const Dataset data = fit_dataset(load_dataset(flags.data), describe_inputs(*program));
+  for (const std::string& note : data.notes) say_note(note);
+  if (const std::string slow = explain_int8_without_vnni(); !slow.empty()) say_note(slow);
+  LowerOptions lowering;
+  lowering.effort = read_effort(flags.lower);
+  lowering.forced = read_forced(flags.lower);
+  lowering.threads = flags.threads;
+  const PrecisionForm form =
+      PrecisionMaker(program, &data, lowering, {}, console.control()).quantize(options, flags.least_signal);
+  for (const std::string& note : form.notes) say_note(note);
+  for (const std::string& note : list_lowering_notes(*form.plan, flags.lower)) say_note(note);
+  save_model_file(flags.output, pack_form(form, read_contents(flags.keep_original)));
+  print_form(flags, form, notes, console);
+  return 0;
+}
+
+}  // namespace lissome

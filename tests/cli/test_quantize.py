@@ -1,0 +1,181 @@
+"""lissome quantize: one kind of int8 by its flags, with what became of each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from answer import read_answer
+from torch import nn
+
+Lissome = Callable[..., Any]
+OBSERVERS = ("minmax", "average", "percentile", "entropy", "mse")
+
+
+class Stack(nn.Module):
+    """Named linear layers; the second one sees what the first one and an activation make."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(32, 64)
+        self.inner = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))
+        self.last = nn.Linear(64, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(torch.relu(self.inner(torch.relu(self.first(x)))))
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    torch.manual_seed(3)
+    folder = tmp_path_factory.mktemp("stack")
+    module = Stack().eval()
+    samples = torch.randn(256, 32)
+    batch = torch.export.Dim("batch", min=1)
+    torch.export.save(torch.export.export(module, (samples[:4],), dynamic_shapes={"x": {0: batch}}), folder / "stack.pt2")
+    np.savez(folder / "x.npz", x=samples.numpy())
+    return SimpleNamespace(model=folder / "stack.pt2", data=folder / "x.npz", module=module, samples=samples)
+
+
+def quantize(lissome: Lissome, made: SimpleNamespace, *words: object) -> Any:
+    done = lissome("quantize", made.model, "--data", made.data, "-o", "int8.lissome", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    return read_answer(done)
+
+
+def list_rows(result: Any) -> dict[str, dict[str, Any]]:
+    return {row["layer"]: row for row in result.tables["Layers"]}
+
+
+def find_error(lissome: Lissome, made: SimpleNamespace, tmp_path: Path) -> float:
+    """Of the file's answers on all samples, beside those of PyTorch."""
+    done = lissome("run", "int8.lissome", "--input", made.data, "--output", "y.npz")
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "y.npz") as outputs, torch.no_grad():
+        seen, wanted = next(iter(outputs.values())), made.module(made.samples).numpy()
+    return float(np.linalg.norm(seen - wanted) / np.linalg.norm(wanted))
+
+
+@pytest.mark.parametrize("observer", OBSERVERS)
+@pytest.mark.parametrize("kind", ["static", "dynamic"])
+def test_each_observer_makes_a_model_whose_error_is_what_is_said(
+    lissome: Lissome, stack: SimpleNamespace, tmp_path: Path, kind: str, observer: str
+):
+    result = quantize(lissome, stack, "--kind", kind, "--observer", observer)
+    error = find_error(lissome, stack, tmp_path)
+    assert 0 < error < 0.05
+    assert error == pytest.approx(result["relative_error"], rel=0.3)
+    assert (result["kind"], result["observer"], result["bits"]) == (kind, observer, 8)
+    rows = list_rows(result)
+    assert set(rows) == {"first", "inner.0", "inner.2", "last"}
+    assert all(row["computes in"] == "int8" and row["signal, dB"] > 25 for row in rows.values())
+    ranged = [row for row in rows.values() if row["clipped"] is not None]
+    assert len(ranged) == (4 if kind == "static" else 0)
+    if observer == "minmax":
+        assert all(row["clipped"] == 0 for row in ranged)
+
+
+def test_only_and_skip_choose_layers(lissome: Lissome, stack: SimpleNamespace, tmp_path: Path):
+    def computed(*words: str) -> set[str]:
+        result = quantize(lissome, stack, *words)
+        rows = list_rows(result)
+        others = [row for row in rows.values() if row["computes in"] == "f32"]
+        assert all(row["reason"] == "kept in float by request" for row in others)
+        ops = read_answer(lissome("inspect", "int8.lissome", "--json")).tables["Ops"]
+        assert sum(row["nodes"] for row in ops if "_int8" in row["op"]) == len(rows) - len(others)
+        return {name for name, row in rows.items() if row["computes in"] == "int8"}
+
+    assert computed("--only", "inner.*") == {"inner.0", "inner.2"}
+    assert computed("--skip", "first", "--skip", "last") == {"inner.0", "inner.2"}
+    assert computed("--only", "inner.*", "--only", "last", "--skip", "inner.0") == {"inner.2", "last"}
+
+
+def test_the_least_signal_keeps_layers_in_f32(lissome: Lissome, stack: SimpleNamespace):
+    rows = list_rows(quantize(lissome, stack))
+    bounds = sorted(row["signal, dB"] for row in rows.values())
+    middle = (bounds[1] + bounds[2]) / 2
+    kept = list_rows(quantize(lissome, stack, "--least-signal", f"{middle:.3f}"))
+    assert sorted(row["computes in"] for row in kept.values()) == ["f32", "f32", "int8", "int8"]
+    assert all("are asked" in row["reason"] for row in kept.values() if row["computes in"] == "f32")
+
+
+def test_people_see_layers_and_the_error(lissome: Lissome, stack: SimpleNamespace):
+    done = lissome("quantize", stack.model, "--data", stack.data, "-o", "int8.lissome")
+    assert done.returncode == 0, done.stderr
+    assert "int8, 4 of 4 layers" in done.stdout and "answers differ from f32's by" in done.stdout
+    assert "inner.2" in done.stdout and "written to int8.lissome" in done.stdout
+
+
+@pytest.mark.parametrize(("words", "code", "text"), [
+    (("--kind", "qat"), 2, "static or dynamic, not 'qat'"),
+    (("--observer", "max"), 2, "minmax, average, percentile, entropy or mse, not 'max'"),
+    (("--bits", "3"), 2, "--bits"),
+    (("--only", "encoder.*"), 2, "no layer fits the pattern 'encoder.*'; the layers are first, inner.0, inner.2, last"),
+    (("--skip", "x"), 2, "no layer fits the pattern 'x'"),
+    (("--least-signal", "-1"), 2, "--least-signal"),
+    (("--least-signal", "nan"), 2, "--least-signal"),
+    (("--least-signal", "200"), 4, "no layer of the model can be int8: first: keeps only"),
+    (("--only", "last", "--skip", "last"), 4, "kept in float by request"),
+])
+def test_bad_flags_are_refused(
+    lissome: Lissome, stack: SimpleNamespace, tmp_path: Path, words: tuple[str, ...], code: int, text: str
+):
+    done = lissome("quantize", stack.model, "--data", stack.data, "-o", "int8.lissome", *words)
+    assert done.returncode == code and text in done.stderr, done.stderr
+    assert not (tmp_path / "int8.lissome").exists()
+
+
+def test_data_that_cannot_calibrate_are_refused(lissome: Lissome, stack: SimpleNamespace, tmp_path: Path):
+    def refuse(array: np.ndarray, text: str) -> None:
+        np.savez(tmp_path / "bad.npz", x=array)
+        done = lissome("quantize", stack.model, "--data", "bad.npz", "-o", "int8.lissome")
+        assert done.returncode == 4 and text in done.stderr, done.stderr
+        assert not (tmp_path / "int8.lissome").exists()
+
+    refuse(stack.samples[:1].numpy(), "two")
+    refuse(np.zeros((64, 31), np.float32), "31")
+    refuse(np.zeros((64, 32), np.float32), "differ")
+    refuse(np.full((64, 32), np.nan, np.float32), "finite numbers")
+    missing = lissome("quantize", stack.model, "-o", "int8.lissome")
+    assert missing.returncode == 2 and "--data" in missing.stderr
+
+
+class Odd(nn.Module):
+    """A layer of zeros, a layer that sees a constant, one that sees infinities, and one that sees NaN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain, self.zeros, self.constant = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(16, 16)
+        self.infinite, self.nan = nn.Linear(16, 16), nn.Linear(16, 16)
+        nn.init.zeros_(self.zeros.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        infinite = torch.where(x > 2.5, torch.full_like(x, float("inf")), x)
+        sums = self.plain(x) + self.zeros(x) + self.constant(torch.zeros_like(x) + 0 * x)
+        bad = torch.nan_to_num(self.infinite(infinite)) + torch.nan_to_num(self.nan(torch.sqrt(x)))
+        return sums + 0 * bad
+
+
+def test_layers_that_cannot_be_calibrated_stay_in_float_with_their_reason(lissome: Lissome, tmp_path: Path):
+    torch.manual_seed(0)
+    samples = torch.randn(256, 16)
+    batch = torch.export.Dim("batch", min=1)
+    module = Odd().eval()
+    exported = torch.export.export(module, (samples[:4],), dynamic_shapes={"x": {0: batch}})
+    torch.export.save(exported, tmp_path / "odd.pt2")
+    np.savez(tmp_path / "x.npz", x=samples.numpy())
+    made = SimpleNamespace(model=tmp_path / "odd.pt2", data=tmp_path / "x.npz", module=module, samples=samples)
+    rows = list_rows(quantize(lissome, made))
+    assert rows["plain"]["computes in"] == "int8"
+    assert "never varied" in rows["constant"]["reason"]
+    assert "infinite, NaN" in rows["infinite"]["reason"] and "infinite, NaN" in rows["nan"]["reason"]
+    assert find_error(lissome, made, tmp_path) < 0.05
+    # The search goes on behind what cannot be calibrated.
+    done = lissome("optimize", made.model, "--data", made.data, "-o", "fast.lissome", "--time", "10s", "--json")
+    assert done.returncode == 0, done.stderr
+    assert {"bf16", "int8"} <= {step["name"] for step in read_answer(done)["steps"]}
