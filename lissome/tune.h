@@ -110,6 +110,8 @@ class PrecisionMaker {
   // int8 in the kind that the options name, and nothing else: layers that keep fewer decibels of signal over
   // quantization noise than `least_signal_to_noise` stay in f32. Rows and errors as make_int8().
   PrecisionForm quantize(const QuantizeOptions& options, double least_signal_to_noise = kLeastSignalToNoise);
+  // Weights of 4 or 8 bits, see lissome/compress.h. Without data nothing weighs the inputs, and no error is measured.
+  PrecisionForm quantize_weights(int bits, const QuantizeOptions& options = {});
 
  private:
   struct Candidate {
@@ -128,7 +130,7 @@ class PrecisionMaker {
 
   void report(const std::string& how);
   Candidate lower(std::string how, std::shared_ptr<const Program> program) const;
-  Candidate lower_int8(Quantized quantized, bool dynamic);
+  Candidate lower_quantized(std::string how, Quantized quantized);
   void add_mixed(std::vector<Candidate>& all, const Answers& answers);
   void put_best_first(std::vector<Candidate>& all) const;
   void time_calls(std::vector<Candidate>& all) const;

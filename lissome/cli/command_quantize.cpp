@@ -1,4 +1,4 @@
-// lissome quantize: int8 of one kind, by the flags alone, with what became of each layer.
+// lissome quantize: one quantized form, by the flags alone, with what became of each layer.
 #include <ATen/core/ivalue.h>
 
 #include <cmath>
@@ -31,17 +31,20 @@ struct QuantizeFlags {
 };
 
 bool read_flags(QuantizeFlags& to, const std::vector<std::string>& arguments) {
-  Flags flags("quantize",
-              "Makes the int8 form of a model that the flags describe, measures by how much its answers differ from "
-              "f32's on rows that did not calibrate it, and shows what became of each layer. It searches nothing and "
-              "undoes nothing: lissome optimize does.");
+  Flags flags(
+      "quantize",
+      "Makes the quantized form of a model that the flags describe, measures by how much its answers differ from "
+      "f32's on rows that did not calibrate it, and shows what became of each layer. It searches nothing and "
+      "undoes nothing: lissome optimize does.");
   flags.require("MODEL", to.model, kModelHelp);
   flags.require("-o,--output", to.output, kModelOutputHelp);
-  flags.require("--data", to.data, kDataHelp);
-  flags.add("--kind", to.kind,
-            "static: a scale for each activation, from the data. dynamic: linears find a scale for each row while "
-            "running, which is slower and more accurate on transformers.");
-  flags.add("--bits", to.bits, "Bits of weights and activations: 8.", 8, 8);
+  flags.add("--data", to.data, kDataHelp);
+  flags.add(
+      "--kind", to.kind,
+      "static: a scale for each activation, from the data. dynamic: linears find a scale for each row while "
+      "running, which is slower and more accurate on transformers. weight: linears unpack a weight of --bits while "
+      "running, for models that reading weights bounds; it needs no data, and loses less with data.");
+  flags.add("--bits", to.bits, "Bits of a weight: 8, or 4 with --kind weight.", 4, 8);
   flags.add("--observer", to.observer,
             "How ranges of activations are chosen from the data: minmax, average (of the batches' ranges), percentile "
             "(leaves out 1 of 10,000 values on either side), entropy or mse (least squared error).");
@@ -57,16 +60,22 @@ bool read_flags(QuantizeFlags& to, const std::vector<std::string>& arguments) {
   return flags.parse(arguments);
 }
 
+bool packs_weights(const QuantizeFlags& flags) { return flags.kind == "weight"; }
+
 QuantizeOptions make_options(const QuantizeFlags& flags) {
+  if (flags.bits != 8 && (flags.bits != 4 || !packs_weights(flags)))
+    throw_error(ErrorKind::usage, "--bits is ", flags.bits, "; 8 is allowed, and 4 with --kind weight");
+  if (flags.data.empty() && !packs_weights(flags))
+    throw_error(ErrorKind::usage, "--data is needed: the ranges of activations are read off its rows");
   QuantizeOptions options;
   options.range = parse_range_method(flags.observer);
-  options.dynamic_linears = is_dynamic_kind(flags.kind);
+  options.dynamic_linears = !packs_weights(flags) && is_dynamic_kind(flags.kind);
   options.only = flags.only;
   options.keep_float = flags.skip;
   return options;
 }
 
-Table list_layers(const std::vector<QuantizedLayer>& layers) {
+Table list_layers(const std::vector<QuantizedLayer>& layers, const std::string& precision) {
   Table table{"Layers",
               {{"layer", ""},
                {"op", ""},
@@ -79,7 +88,7 @@ Table list_layers(const std::vector<QuantizedLayer>& layers) {
   for (const QuantizedLayer& layer : layers) {
     const bool has_range = layer.range.has_scale();
     const auto or_none = [](bool there, double number) { return there ? Cell(number) : Cell(std::nan("")); };
-    table.rows.push_back({name_layer(layer), layer.op, layer.quantized ? "int8" : "f32",
+    table.rows.push_back({name_layer(layer), layer.op, layer.quantized ? precision : "f32",
                           or_none(layer.signal_to_noise != 0, layer.signal_to_noise),
                           or_none(has_range, layer.range.clipped), or_none(has_range, layer.range.reach),
                           layer.reason});
@@ -89,7 +98,7 @@ Table list_layers(const std::vector<QuantizedLayer>& layers) {
 
 void print_form(const QuantizeFlags& flags, const PrecisionForm& form, const std::vector<std::string>& notes,
                 Console& console) {
-  const Table table = list_layers(form.layers);
+  const Table table = list_layers(form.layers, "int" + std::to_string(flags.bits));
   if (flags.json) {
     const Json result{{"model", flags.model},
                       {"output", flags.output},
@@ -122,15 +131,17 @@ int run_quantize(const std::vector<std::string>& arguments, Console& console) {
   const Program original = open_program(flags.model);
   if (original.training) console.say(kEvalFormNote);
   const auto program = std::make_shared<const Program>(prepare_inference(original));
-  const Dataset data = fit_dataset(load_dataset(flags.data), describe_inputs(*program));
-  for (const std::string& note : data.notes) say_note(note);
+  std::optional<Dataset> data;
+  if (!flags.data.empty()) data = fit_dataset(load_dataset(flags.data), describe_inputs(*program));
+  for (const std::string& note : data ? data->notes : std::vector<std::string>()) say_note(note);
   if (const std::string slow = explain_int8_without_vnni(); !slow.empty()) say_note(slow);
   LowerOptions lowering;
   lowering.effort = read_effort(flags.lower);
   lowering.forced = read_forced(flags.lower);
   lowering.threads = flags.threads;
+  PrecisionMaker maker(program, data ? &*data : nullptr, lowering, {}, console.control());
   const PrecisionForm form =
-      PrecisionMaker(program, &data, lowering, {}, console.control()).quantize(options, flags.least_signal);
+      packs_weights(flags) ? maker.quantize_weights(flags.bits, options) : maker.quantize(options, flags.least_signal);
   for (const std::string& note : form.notes) say_note(note);
   for (const std::string& note : list_lowering_notes(*form.plan, flags.lower)) say_note(note);
   save_model_file(flags.output, pack_form(form, read_contents(flags.keep_original)));

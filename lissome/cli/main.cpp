@@ -33,7 +33,7 @@ constexpr TorchCommand kTorchCommands[] = {
     {"train", "train a .pt2 on your data; the result is in eval form"},
     {"budget", "show how a model trains inside a memory budget: what it keeps and recomputes"},
     {"prepare", "make a model faster by exact steps only: eval form, folding, fusion, layout"},
-    {"quantize", "make the int8 form of a model that the flags describe"},
+    {"quantize", "make the quantized form of a model that the flags describe"},
     {"inspect", "show inputs, outputs, dimensions, parameters, ops and program text"},
 };
 

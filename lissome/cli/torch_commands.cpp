@@ -18,7 +18,7 @@ constexpr Command kCommands[] = {
     {"train", "train a .pt2 on your data; the result is in eval form", run_train},
     {"budget", "show how a model trains inside a memory budget: what it keeps and recomputes", run_budget},
     {"prepare", "make a model faster by exact steps only: eval form, folding, fusion, layout", run_prepare},
-    {"quantize", "make the int8 form of a model that the flags describe", run_quantize},
+    {"quantize", "make the quantized form of a model that the flags describe", run_quantize},
     {"inspect", "show inputs, outputs, dimensions, parameters, ops and program text", run_inspect},
 };
 

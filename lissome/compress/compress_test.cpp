@@ -2,11 +2,14 @@
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "lissome/compress.h"
 #include "lissome/pass.h"
+#include "tests/expect_error.h"
 #include "tests/program_helpers.h"
 
 namespace lissome {
@@ -112,6 +115,65 @@ TEST_CASE("dynamic linears find their scales while running") {
   // Inputs a thousand times as large as any that calibration saw keep their accuracy.
   const at::Tensor x = at::randn({16, 32}).mul(1000);
   CHECK(relative_error(interpret_one(quantized.program, x), interpret_one(program, x)) < 0.04);
+}
+
+TEST_CASE("a weight in groups is packed once for all layers that read it, and loses least by the chosen scales") {
+  const at::Tensor weight = at::randn({48, 64}).mul(0.2);
+  const Program program = prepare_inference(parse_program(R"(
+    input %x: f32[batch, 64]
+    parameter @w: f32[48, 64]
+    parameter @b: f32[48]
+    %1: f32[batch, 48] = aten::linear(%x, @w, @b)
+    %2: f32[batch, 48] = aten::relu(%1)
+    %3: f32[batch, 48] = aten::linear(%x, @w)
+    %4: f32[batch, 48] = aten::add.Tensor(%2, %3)
+    return %4
+  )",
+                                                          {{"w", weight}, {"b", at::randn({48})}}));
+  const at::Tensor x = at::randn({100, 64}), exact = interpret_one(program, x);
+  double last = 1;
+  for (const auto& [bits, most] : {std::pair{4, 0.12}, std::pair{8, 0.01}}) {
+    CAPTURE(bits);
+    const Quantized quantized = quantize_weights(program, bits);
+    verify_program(quantized.program, Stage::compressed);
+    CHECK(count_ops(quantized.program, "lissome::linear_group") == 2);
+    REQUIRE(quantized.layers.size() == 2);
+    const auto packed = std::count_if(quantized.program.weights.begin(), quantized.program.weights.end(),
+                                      [](const Weight& kept) { return kept.name.find(".group") != std::string::npos; });
+    CHECK(packed == 2);  // numbers and scales
+    const double error = relative_error(interpret_one(quantized.program, x), exact);
+    CHECK(error < most);
+    CHECK(error > 0);
+    CHECK(quantized.layers[0].signal_to_noise == quantized.layers[1].signal_to_noise);
+    CHECK(error < last);
+    last = error;
+  }
+  // The largest magnitude alone would choose scales that keep less.
+  const at::Tensor groups = weight.reshape({48, 2, 32}), scale = groups.abs().amax({-1}, true).div(7);
+  const at::Tensor noise = groups.div(scale).round().mul(scale).sub(groups);
+  const double plain = 20 * std::log10(groups.norm().item().toDouble() / noise.norm().item().toDouble());
+  CHECK(quantize_weights(program, 4).layers[0].signal_to_noise > plain + 1);
+  EXPECT_ERROR(usage, quantize_weights(program, 3), "4 or 8 bits, not 3");
+  EXPECT_ERROR(usage, quantize_weights(program, 8, {}, {.only = {"x.*"}}), "no layer fits the pattern 'x.*'");
+}
+
+TEST_CASE("a weight that is infinite or NaN, and one of odd inputs, stay as they are") {
+  at::Tensor weight = at::randn({8, 32});
+  weight.select(0, 1).fill_(std::numeric_limits<float>::quiet_NaN());
+  const Program program = prepare_inference(parse_program(R"(
+    input %x: f32[batch, 32]
+    parameter @w: f32[8, 32]
+    parameter @v: f32[4, 8]
+    %1: f32[batch, 8] = aten::linear(%x, @w)
+    %2: f32[batch, 4] = aten::linear(%1, @v)
+    return %2
+  )",
+                                                          {{"w", weight}, {"v", at::randn({4, 8})}}));
+  const Quantized quantized = quantize_weights(program, 8);
+  REQUIRE(quantized.layers.size() == 2);
+  CHECK(quantized.layers[0].reason == "its weight is infinite or NaN");
+  CHECK(quantized.layers[1].reason == "its inputs are no multiple of 32");
+  CHECK(count_ops(quantized.program, "lissome::linear_group") == 0);
 }
 
 TEST_CASE("attention of f32 multiplies in int8, other attention stays") {

@@ -142,7 +142,7 @@ TEST_CASE("observers are known by name") {
   EXPECT_ERROR(usage, parse_range_method("min"), "minmax, average, percentile, entropy or mse, not 'min'");
   CHECK(is_dynamic_kind("dynamic"));
   CHECK_FALSE(is_dynamic_kind("static"));
-  EXPECT_ERROR(usage, is_dynamic_kind(""), "static or dynamic, not ''");
+  EXPECT_ERROR(usage, is_dynamic_kind(""), "static, dynamic or weight, not ''");
 }
 
 }  // namespace

@@ -217,7 +217,7 @@ Quantized quantize_int8(const Program& program, const CalibrationBatches& batche
 bool is_dynamic_kind(const std::string& word) {
   if (word == "static") return false;
   if (word == "dynamic") return true;
-  throw_error(ErrorKind::usage, "the kind must be static or dynamic, not ", quote(word));
+  throw_error(ErrorKind::usage, "the kind must be static, dynamic or weight, not ", quote(word));
 }
 
 std::string format_decibels(double value) {

@@ -85,18 +85,22 @@ struct QuantizeArguments {
   std::string kind, observer;
   std::vector<std::string> only, skip;
   double least_signal = 0;
-  int threads = 0;
+  int bits = 8, threads = 0;
   bool keep_original = false;
 };
 
-py::capsule quantize_model(const Program& original, const Dataset& data, const QuantizeArguments& arguments) {
+py::capsule quantize_model(const Program& original, const Dataset* data, const QuantizeArguments& arguments) {
+  const bool packs = arguments.kind == "weight";
   QuantizeOptions options;
   options.range = parse_range_method(arguments.observer);
-  options.dynamic_linears = is_dynamic_kind(arguments.kind);
+  options.dynamic_linears = !packs && is_dynamic_kind(arguments.kind);
   options.only = arguments.only;
   options.keep_float = arguments.skip;
-  return make_form(original, &data, arguments.threads, arguments.keep_original,
-                   [&](PrecisionMaker& maker) { return maker.quantize(options, arguments.least_signal); });
+  if (!packs && arguments.bits != 8)
+    throw_error(ErrorKind::usage, "bits is ", arguments.bits, R"(; 8 is allowed, and 4 with kind="weight")");
+  return make_form(original, data, arguments.threads, arguments.keep_original, [&](PrecisionMaker& maker) {
+    return packs ? maker.quantize_weights(arguments.bits, options) : maker.quantize(options, arguments.least_signal);
+  });
 }
 
 // ---- optimize
@@ -261,6 +265,7 @@ PYBIND11_MODULE(_lissome, module) {
       .def_readwrite("only", &QuantizeArguments::only)
       .def_readwrite("skip", &QuantizeArguments::skip)
       .def_readwrite("least_signal", &QuantizeArguments::least_signal)
+      .def_readwrite("bits", &QuantizeArguments::bits)
       .def_readwrite("threads", &QuantizeArguments::threads)
       .def_readwrite("keep_original", &QuantizeArguments::keep_original);
 

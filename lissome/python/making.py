@@ -78,8 +78,9 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     example_inputs: Any = None,
     *,
     example_kwargs: Any = None,
-    data: Any,
+    data: Any = None,
     kind: str = "static",
+    bits: int = 8,
     observer: str = "mse",
     only: str | list[str] | tuple[str, ...] = (),
     skip: str | list[str] | tuple[str, ...] = (),
@@ -87,17 +88,19 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     threads: int = 0,
     keep_original: bool = False,
 ) -> FastModel:
-    """Makes the int8 form of a model that the arguments describe. Nothing is searched or undone; optimize does that.
+    """Makes the quantized form of a model that the arguments describe. Nothing is searched or undone; optimize does that.
 
     data: samples of which one half gives the ranges of activations and the other measures the error; see
-    lissome.samples.gather_samples. kind: "static", a scale for each activation, or "dynamic", where linears find a scale
-    for each row while running. observer: how ranges are chosen, "minmax", "average", "percentile", "entropy" or "mse".
+    lissome.samples.gather_samples. kind: "static", a scale for each activation, "dynamic", where linears find a scale for
+    each row while running, or "weight", where linears unpack a weight of `bits` (8 or 4) while running, which needs no
+    data and loses less with data. observer: how ranges are chosen, "minmax", "average", "percentile", "entropy" or "mse".
     only, skip: patterns of modules ("encoder.*") that alone are quantized, and that are not. least_signal: layers whose
     output keeps less signal over quantization noise, in decibels, stay in f32.
     `precision` of the result holds the `relative_error` to f32, and what became of each of its `layers`.
     """
     arguments = _lissome.QuantizeArguments()
     arguments.kind = read_text("kind", kind)
+    arguments.bits = read_integer("bits", bits, least=4, most=8)
     arguments.observer = read_text("observer", observer)
     arguments.only = read_texts("only", only)
     arguments.skip = read_texts("skip", skip)
@@ -105,8 +108,9 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     arguments.threads = read_threads(threads)
     arguments.keep_original = read_flag("keep_original", keep_original)
     program = open_program(model, example_inputs, example_kwargs, many=True)
-    dataset = gather_samples(data, None, program.input_names)
-    warn_of_fit(program, dataset)
+    dataset = None if data is None else gather_samples(data, None, program.input_names)
+    if dataset is not None:
+        warn_of_fit(program, dataset)
     return FastModel(_runtime.adopt_model(_lissome.quantize_model(program, dataset, arguments)))
 
 

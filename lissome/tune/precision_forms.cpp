@@ -17,11 +17,15 @@ constexpr double kSecondsOfTiming = 1.5;          // for all forms of int8 toget
 constexpr double kExpectedForms = 5;              // f32, two kinds of int8, two mixed with others
 constexpr int kMostTimed = 1000;                  // rounds of it
 
-std::string describe_layers(const std::vector<QuantizedLayer>& layers, bool dynamic) {
+std::string count_layers(const std::vector<QuantizedLayer>& layers) {
   const auto done = std::ranges::count_if(layers, [](const QuantizedLayer& layer) { return layer.quantized; });
+  return std::to_string(done) + " of " + std::to_string(layers.size()) + " layers";
+}
+
+std::string describe_layers(const std::vector<QuantizedLayer>& layers, bool dynamic) {
   const auto smoothed =
       std::ranges::count_if(layers, [](const QuantizedLayer& layer) { return layer.smoothing.strength > 0; });
-  std::string text = "int8, " + std::to_string(done) + " of " + std::to_string(layers.size()) + " layers";
+  std::string text = "int8, " + count_layers(layers);
   if (dynamic) text += ", dynamic";
   if (smoothed > 0) text += ", " + std::to_string(smoothed) + " smoothed";
   return text;
@@ -96,7 +100,8 @@ std::vector<PrecisionForm> PrecisionMaker::make_int8() {
     Quantized quantized = calibrate(rows.calibration, kind, kLeastSignalToNoise);
     const bool few_linears = 2 * std::ranges::count_if(quantized.layers, is_linear) < std::ssize(quantized.layers);
     if (std::ranges::any_of(quantized.layers, &QuantizedLayer::quantized)) {
-      all.push_back(lower_int8(std::move(quantized), dynamic));
+      std::string how = describe_layers(quantized.layers, dynamic);
+      all.push_back(lower_quantized(std::move(how), std::move(quantized)));
       judge(all.back(), rows.answers);
     } else {
       refused = std::move(quantized.layers);
@@ -117,8 +122,22 @@ PrecisionForm PrecisionMaker::quantize(const QuantizeOptions& options, double le
   report("int8");
   Quantized quantized = calibrate(rows.calibration, options, least_signal_to_noise);
   if (std::ranges::none_of(quantized.layers, &QuantizedLayer::quantized)) refuse_layers(quantized.layers);
-  Candidate made = lower_int8(std::move(quantized), options.dynamic_linears);
+  std::string how = describe_layers(quantized.layers, options.dynamic_linears);
+  Candidate made = lower_quantized(std::move(how), std::move(quantized));
   judge(made, rows.answers);
+  return std::move(made.form);
+}
+
+PrecisionForm PrecisionMaker::quantize_weights(int bits, const QuantizeOptions& options) {
+  std::optional<Rows> rows;
+  if (data_) rows = split_rows();
+  report("weights");
+  const CalibrationBatches batches = rows ? cut_calibration(rows->calibration, batch_) : CalibrationBatches();
+  Quantized quantized = lissome::quantize_weights(*program_, bits, batches, options, control_);
+  if (std::ranges::none_of(quantized.layers, &QuantizedLayer::quantized)) refuse_layers(quantized.layers);
+  std::string how = "weights of " + std::to_string(bits) + " bits, " + count_layers(quantized.layers);
+  Candidate made = lower_quantized(std::move(how), std::move(quantized));
+  if (rows) judge(made, rows->answers);
   return std::move(made.form);
 }
 
@@ -137,9 +156,8 @@ void PrecisionMaker::report(const std::string& how) {
   control_.report(progress);
 }
 
-PrecisionMaker::Candidate PrecisionMaker::lower_int8(Quantized quantized, bool dynamic) {
-  Candidate made =
-      lower(describe_layers(quantized.layers, dynamic), std::make_shared<const Program>(std::move(quantized.program)));
+PrecisionMaker::Candidate PrecisionMaker::lower_quantized(std::string how, Quantized quantized) {
+  Candidate made = lower(std::move(how), std::make_shared<const Program>(std::move(quantized.program)));
   for (const QuantizedLayer& layer : quantized.layers)
     if (!layer.quantized) made.form.notes.push_back(name_layer(layer) + " stays in float: " + layer.reason);
   made.form.layers = std::move(quantized.layers);

@@ -80,6 +80,56 @@ def test_each_observer_makes_a_model_whose_error_is_what_is_said(
         assert all(row["clipped"] == 0 for row in ranged)
 
 
+@pytest.mark.parametrize(("bits", "most"), [(8, 0.01), (4, 0.15)])
+@pytest.mark.parametrize("with_data", [True, False])
+def test_weights_are_packed_with_and_without_data(
+    lissome: Lissome, stack: SimpleNamespace, tmp_path: Path, bits: int, most: float, *, with_data: bool
+):
+    data = ("--data", stack.data) if with_data else ()
+    done = lissome("quantize", stack.model, "-o", "int8.lissome", "--json", "--kind", "weight", "--bits", bits, *data)
+    assert done.returncode == 0, done.stderr
+    result = read_answer(done)
+    error = find_error(lissome, stack, tmp_path)
+    assert most / 20 < error < most
+    assert (result["relative_error"] is None) == (not with_data)
+    if with_data:
+        assert error == pytest.approx(result["relative_error"], rel=0.3)
+    assert result["precision"] == f"weights of {bits} bits, 4 of 4 layers"
+    assert all(row["computes in"] == f"int{bits}" for row in list_rows(result).values())
+    ops = {row["op"]: row["nodes"] for row in read_answer(lissome("inspect", "int8.lissome", "--json")).tables["Ops"]}
+    assert ops["lissome::linear_group"] == 4
+
+
+def test_data_weigh_the_inputs_of_a_weight(lissome: Lissome, stack: SimpleNamespace, tmp_path: Path):
+    """Inputs of very different sizes: what the large ones meet is kept better."""
+    torch.manual_seed(1)
+    sizes = torch.where(torch.arange(64) % 8 == 0, 100.0, 1.0)
+    module = nn.Linear(64, 256).eval()
+    samples = torch.randn(512, 64) * sizes
+    batch = torch.export.Dim("batch", min=1)
+    exported = torch.export.export(module, (samples[:4],), dynamic_shapes={"input": {0: batch}})
+    torch.export.save(exported, tmp_path / "wide.pt2")
+    np.savez(tmp_path / "wide.npz", input=samples.numpy())
+    made = SimpleNamespace(model=tmp_path / "wide.pt2", data=tmp_path / "wide.npz", module=module, samples=samples)
+    errors = []
+    for data in ((), ("--data", made.data)):
+        done = lissome("quantize", made.model, "-o", "int8.lissome", "--kind", "weight", "--bits", "4", *data)
+        assert done.returncode == 0, done.stderr
+        errors.append(find_error(lissome, made, tmp_path))
+    assert errors[1] < 0.9 * errors[0], errors
+
+
+def test_layers_whose_inputs_are_no_groups_keep_their_weight(lissome: Lissome, tmp_path: Path):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(33, 64), nn.Linear(64, 8)).eval()
+    torch.export.save(torch.export.export(module, (torch.randn(2, 33),)), tmp_path / "odd.pt2")
+    done = lissome("quantize", "odd.pt2", "-o", "int8.lissome", "--kind", "weight", "--json")
+    assert done.returncode == 0, done.stderr
+    first, second = read_answer(done).tables["Layers"]
+    assert (first["computes in"], second["computes in"]) == ("f32", "int8")
+    assert first["reason"] == "its inputs are no multiple of 32"
+
+
 def test_only_and_skip_choose_layers(lissome: Lissome, stack: SimpleNamespace, tmp_path: Path):
     def computed(*words: str) -> set[str]:
         result = quantize(lissome, stack, *words)
@@ -112,7 +162,9 @@ def test_people_see_layers_and_the_error(lissome: Lissome, stack: SimpleNamespac
 
 
 @pytest.mark.parametrize(("words", "code", "text"), [
-    (("--kind", "qat"), 2, "static or dynamic, not 'qat'"),
+    (("--kind", "qat"), 2, "static, dynamic or weight, not 'qat'"),
+    (("--bits", "4"), 2, "8 is allowed, and 4 with --kind weight"),
+    (("--kind", "weight", "--bits", "5"), 2, "--bits is 5"),
     (("--observer", "max"), 2, "minmax, average, percentile, entropy or mse, not 'max'"),
     (("--bits", "3"), 2, "--bits"),
     (("--only", "encoder.*"), 2, "no layer fits the pattern 'encoder.*'; the layers are first, inner.0, inner.2, last"),

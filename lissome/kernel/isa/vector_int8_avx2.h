@@ -38,15 +38,30 @@ inline Ints shift_right(Ints a, int bits) { return {_mm256_sra_epi32(a.v, _mm_cv
 inline Ints round_to_ints(Floats a) { return {_mm256_cvtps_epi32(a.v)}; }
 inline Floats to_floats(Ints a) { return {_mm256_cvtepi32_ps(a.v)}; }
 
-inline Weights load_weights(const int8_t* p) {
-  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+inline Weights split_weights(__m256i bytes) {
   return {_mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8), _mm256_srai_epi16(bytes, 8)};
 }
+inline Weights load_weights(const int8_t* p) {
+  return split_weights(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+inline Weights broadcast_weights(int32_t four) { return split_weights(_mm256_set1_epi32(four)); }
 inline Inputs split_inputs(__m256i bytes) {
   return {_mm256_and_si256(bytes, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(bytes, 8)};
 }
 inline Inputs load_inputs(const uint8_t* p) {
   return split_inputs(_mm256_load_si256(reinterpret_cast<const __m256i*>(p)));
+}
+inline Inputs load_any_inputs(const uint8_t* p) {
+  return split_inputs(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+// Numbers of four bits, 0 to 15, two in a byte.
+struct HalfBytes {
+  Inputs low, high;
+};
+inline HalfBytes load_half_bytes(const uint8_t* p) {
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), half = _mm256_set1_epi8(15);
+  return {split_inputs(_mm256_and_si256(bytes, half)),
+          split_inputs(_mm256_and_si256(_mm256_srli_epi16(bytes, 4), half))};
 }
 inline Inputs broadcast_inputs(int32_t four) { return split_inputs(_mm256_set1_epi32(four)); }
 // The fours of lanes whose groups of `group` channels begin with lane 0.

@@ -40,7 +40,17 @@ inline Floats to_floats(Ints a) { return {_mm512_cvtepi32_ps(a.v)}; }
 
 inline Weights load_weights(const int8_t* p) { return {_mm512_loadu_si512(p)}; }
 inline Inputs load_inputs(const uint8_t* p) { return {_mm512_load_si512(p)}; }
+inline Inputs load_any_inputs(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
 inline Inputs broadcast_inputs(int32_t four) { return {_mm512_set1_epi32(four)}; }
+inline Weights broadcast_weights(int32_t four) { return {_mm512_set1_epi32(four)}; }
+// Numbers of four bits, 0 to 15, two in a byte.
+struct HalfBytes {
+  Inputs low, high;
+};
+inline HalfBytes load_half_bytes(const uint8_t* p) {
+  const __m512i bytes = _mm512_loadu_si512(p), half = _mm512_set1_epi8(15);
+  return {{_mm512_and_si512(bytes, half)}, {_mm512_and_si512(_mm512_srli_epi16(bytes, 4), half)}};
+}
 // The fours of lanes whose groups of `group` channels begin with lane 0.
 struct FourLanes {
   __m512i v;

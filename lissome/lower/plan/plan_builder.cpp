@@ -7,6 +7,8 @@
 #include "lissome/base.h"
 #include "lissome/kernel.h"
 #include "lissome/lower/tensors.h"
+#include "lissome/kernel/gemm/linear_group.h"
+#include "lissome/runtime/step/gemm/linear_group_steps.h"
 #include "lissome/runtime/step/gemm/linear_u8s8_steps.h"
 #include "lissome/runtime/step/move/copy_steps.h"
 #include "lissome/runtime/step/move/view_steps.h"
@@ -252,6 +254,21 @@ QuantizedRows PlanBuilder::quantize_rows(ValueId x, const Node& reader) {
   step.zeros = {make(add_value(name + ".zeros", Dtype::i32, rows))};
   add_step(step, reader);
   return quantized_[x] = {step.y.value, step.scales.value, step.zeros.value};
+}
+
+QuantizedGroups PlanBuilder::quantize_groups(ValueId x, const Node& reader) {
+  const auto [found, is_new] = grouped_.try_emplace(x);
+  if (!is_new) return found->second;
+  const std::string name = program_.value(x).name;
+  std::vector<Dimension> groups = type(x).sizes;
+  groups.back() = Dimension(*groups.back().constant() / kWeightGroup);
+  QuantizeGroupsStep step;
+  step.x = {use_dense(x, reader)};
+  step.y = {make(add_value(name + ".s8", Dtype::i8, type(x).sizes))};
+  step.scales = {make(add_value(name + ".group_scales", Dtype::f32, groups))};
+  step.sums = {make(add_value(name + ".group_sums", Dtype::i32, groups))};
+  add_step(step, reader);
+  return grouped_[x] = {step.y.value, step.scales.value, step.sums.value};
 }
 
 ValueId PlanBuilder::add_value(const std::string& name, Dtype dtype, std::vector<Dimension> sizes) {

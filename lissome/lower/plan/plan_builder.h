@@ -23,6 +23,11 @@ struct QuantizedRows {
   PlanValueId bytes = PlanValueId::none, scales = PlanValueId::none, zeros = PlanValueId::none;
 };
 
+// Plan values of rows of f32 as s8, with a scale and a sum for each group of 32.
+struct QuantizedGroups {
+  PlanValueId numbers = PlanValueId::none, scales = PlanValueId::none, sums = PlanValueId::none;
+};
+
 // A node for the reference: one of the program that is lowered, perhaps rewritten, or one that a candidate adds.
 struct KeptNode {
   Node node;
@@ -87,6 +92,7 @@ class PlanBuilder {
   bool is_part(ValueId id) const;  // of something larger, so that no order makes it dense
   // Adds the step once per value, however many linears read it.
   QuantizedRows quantize_rows(ValueId x, const Node& reader);
+  QuantizedGroups quantize_groups(ValueId x, const Node& reader);
   // A packed weight, kept once per name.
   bool has_packed(const std::string& name) const { return packed_.contains(name); }
   PlanValueId add_packed(const std::string& name, Array array);
@@ -132,6 +138,7 @@ class PlanBuilder {
   std::unordered_map<std::string, PlanValueId> packed_;
   std::vector<PackedRows> packed_rows_;
   std::unordered_map<ValueId, QuantizedRows> quantized_;
+  std::unordered_map<ValueId, QuantizedGroups> grouped_;
   std::vector<std::string> bound_names_;  // dimensions that the sizes of inputs bind
 };
 

@@ -52,6 +52,8 @@ constexpr const char* kWords[] = {"input",
                                   "depthwise_bf16",
                                   "attention",
                                   "quantize_rows",
+                                  "quantize_groups",
+                                  "linear_group",
                                   "batch",
                                   "concat",
                                   "gather",
@@ -260,6 +262,26 @@ TEST_CASE("changed plans of int8 layers are refused or stay inside their memory"
                       {"w3", at::randint(-127, 128, {6, 108}, at::kChar)},
                       {"s3", at::rand({6}).mul(0.01)}},
                      {at::randn({2, 5, 6, 6})});
+}
+
+TEST_CASE("changed plans of weights in groups are refused or stay inside their memory") {
+  check_plan_changes(R"(
+    input %x: f32[3, 64]
+    parameter @w4: u8[20, 32]
+    parameter @s4: bf16[20, 2]
+    parameter @w8: i8[7, 64]
+    parameter @s8: bf16[7, 2]
+    parameter @b: f32[7]
+    %1: f32[3, 20] = lissome::linear_group(%x, @w4, @s4, none, "gelu", none)
+    %2: f32[3, 7] = lissome::linear_group(%x, @w8, @s8, @b, "none", none)
+    return %1, %2
+  )",
+                     {{"w4", at::randint(0, 256, {20, 32}, at::kByte)},
+                      {"s4", at::rand({20, 2}).mul(0.01).to(at::kBFloat16)},
+                      {"w8", at::randint(-128, 128, {7, 64}, at::kChar)},
+                      {"s8", at::rand({7, 2}).mul(0.01).to(at::kBFloat16)},
+                      {"b", at::randn({7})}},
+                     {at::randn({3, 64})});
 }
 
 TEST_CASE("changed plans of Winograd convolutions of bytes are refused or stay inside their memory") {

@@ -2,6 +2,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -9,6 +10,7 @@
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/relu.h>
@@ -243,6 +245,36 @@ TEST_CASE("dropout keeps a fraction, and no other number") {
     EXPECT_ERROR(invalid_input, drop(keep), "'keep' is", "allowed is a fraction");
 }
 
+TEST_CASE("linear_group has a scale for each group of a row and of a weight") {
+  at::Tensor x = at::randn({3, 128}, kFusedType);
+  x.narrow(1, 32, 32).mul_(1000);  // another group: the others keep their accuracy
+  const at::Tensor numbers = at::randint(-8, 8, {5, 128}, kS8), scales = at::rand({5, 4}, kFusedType).to(at::kBFloat16);
+  const at::Tensor halves = numbers.to(at::kInt).remainder(16).reshape({5, 64, 2});
+  const at::Tensor packed = halves.select(2, 0).add(halves.select(2, 1).mul(16)).to(at::kByte);
+  const at::Tensor weight = numbers.to(at::kFloat).mul(scales.to(at::kFloat).repeat_interleave(32, 1));
+  const at::Tensor bias = at::randn({5}, kFusedType), more = at::randn({3, 5}, kFusedType);
+  const at::Tensor four = call_fused("lissome::linear_group", {x, packed, scales, bias, "none", more});
+  const at::Tensor eight = call_fused("lissome::linear_group", {x, numbers, scales, bias, "none", more});
+  CHECK(at::equal(four, eight));
+  const at::Tensor exact = at::linear(x, weight, bias).add(more);
+  CHECK(four.sub(exact).norm().item<float>() < 0.01f * exact.norm().item<float>());
+  x.narrow(1, 32, 32).zero_();
+  const at::Tensor rest = at::linear(x, weight);
+  const at::Tensor kept = call_fused("lissome::linear_group", {x, packed, scales, {}, "none", {}});
+  CHECK(kept.sub(rest).norm().item<float>() < 0.01f * rest.norm().item<float>());
+  // One group by hand: the largest magnitude becomes 127.
+  const at::Tensor row = at::arange(-16, 16).to(at::kFloat).reshape({1, 32}), ones = at::ones({1, 32}, kS8);
+  const at::Tensor one = at::ones({1, 1}, at::kBFloat16);
+  const float scale = 16.0f / 127;
+  float sum = 0;
+  for (int k = -16; k < 16; ++k) sum += std::nearbyint(static_cast<float>(k) * (1 / scale));
+  CHECK(call_fused("lissome::linear_group", {row, ones, one, {}, "relu", {}}).item<float>() ==
+        std::fmax(sum * scale, 0.0f));
+  CHECK(call_fused("lissome::linear_group", {row.neg(), ones, one, {}, "none", {}}).item<float>() == -sum * scale);
+  for (const at::Tensor& bad : {at::zeros({1, 30}, kS8), at::zeros({1, 32}, kFusedType), at::zeros({32}, kS8)})
+    EXPECT_ERROR(invalid_input, call_fused("lissome::linear_group", {row, bad, one, {}, "none", {}}));
+}
+
 TEST_CASE("a row that is not finite gives NaN, its neighbours do not") {
   at::Tensor x = at::randn({2, 8}, kFusedType);
   x[0][3] = std::numeric_limits<float>::infinity();
@@ -250,6 +282,10 @@ TEST_CASE("a row that is not finite gives NaN, its neighbours do not") {
   const at::Tensor y = call_fused("lissome::linear_dynamic_int8", {x, weight, scales, {}, "none", {}});
   CHECK(y[0].isnan().all().item<bool>());
   CHECK(y[1].isfinite().all().item<bool>());
+  const at::Tensor group_scales = at::full({5, 1}, 0.01, kFusedType).to(at::kBFloat16);
+  const at::Tensor z = call_fused("lissome::linear_group", {x, weight, group_scales, {}, "none", {}});
+  CHECK(z[0].isnan().all().item<bool>());
+  CHECK(z[1].isfinite().all().item<bool>());
 }
 
 }  // namespace lissome

@@ -15,6 +15,13 @@
 //                                that is below 1e-30; zero = round half to even(-low * (1 / scale)) within 0..255.
 //                                A row that holds NaN or infinity gives NaN before the activation. Rows of bf16 give
 //                                bf16, rounded once, at the end
+//   linear_group                 weights of 8 bits (s8 [out, in]) or 4 (u8 [out, in / 2], the even input in the low
+//   half,
+//                                two's complement) with scales bf16 [out, in / size] for groups of `size` inputs; x as
+//                                s8 in the same groups: scale = largest / 127, 1 where that is below 1e-30, round half
+//                                to even(x * (1 / scale)); NaN or infinity gives the scale NaN. y = sum over groups of
+//                                f32(acc) * (weight scale * x scale), the product rounded to f32; y = act(y + bias +
+//                                residual)
 //   conv_transposed_int8         the same for a transposed convolution of weight s8 [in, out, height, width] whose
 //   stride
 //                                is its window: no two products meet in one result
@@ -34,6 +41,7 @@
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 
 #include <cmath>
@@ -247,6 +255,39 @@ at::Tensor linear_dynamic_int8(const at::Tensor& x, const at::Tensor& weight, co
   return x.scalar_type() == at::kBFloat16 ? y.to(at::kBFloat16) : y;
 }
 
+namespace {
+
+// [out, in] in f64.
+at::Tensor spread_numbers(const at::Tensor& weight) {
+  if (weight.scalar_type() == at::kChar) return weight.to(at::kDouble);
+  check_arguments(weight.scalar_type() == at::kByte, "linear_group takes a weight of s8, or of 4 bits in u8");
+  const at::Tensor pairs = weight.to(at::kInt), low = pairs.remainder(16), high = pairs.sub(low).div(16, "floor");
+  const at::Tensor numbers = at::stack({low, high}, -1).reshape({weight.size(0), -1}).to(at::kDouble);
+  return at::where(numbers.ge(8), numbers.sub(16), numbers);
+}
+
+at::Tensor linear_group(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scales,
+                        const OptionalTensor& bias, std::string_view act, const OptionalTensor& residual) {
+  check_arguments(weight.dim() == 2 && scales.dim() == 2 && scales.size(0) == weight.size(0) && x.dim() > 0,
+                  "linear_group takes a matrix, and scales with one row an output");
+  const at::Tensor numbers = spread_numbers(weight);
+  const int64_t outputs = numbers.size(0), inputs = numbers.size(1), groups = scales.size(1);
+  check_arguments(groups > 0 && inputs % groups == 0 && inputs == x.size(-1), "groups must divide the inputs of x");
+  const Bytes rows = quantize_evenly(x.to(at::kFloat).reshape({-1, groups, inputs / groups}), -1);
+  const at::Tensor sums = at::matmul(rows.values.transpose(0, 1),  // [groups, rows, size] x [groups, size, outputs]
+                                     numbers.reshape({outputs, groups, inputs / groups}).permute({1, 2, 0}));
+  const at::Tensor factors = rows.scales.transpose(0, 1).mul(scales.to(at::kFloat).t().unsqueeze(1));
+  at::Tensor y = sums.mul(factors.to(at::kDouble)).sum(0).to(at::kFloat);
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = outputs;
+  y = y.reshape(sizes);
+  if (bias && bias->defined()) y = y.add(*bias);
+  if (residual && residual->defined()) y = y.add(*residual);
+  return apply_activation(act, y);
+}
+
+}  // namespace
+
 std::vector<OpRow> list_quantized_ops() {
   const std::string input = "(Tensor x, float x_scale, int x_zero, Tensor weight, Tensor weight_scales, Tensor? bias, ";
   const std::string conv = "SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups, ";
@@ -263,6 +304,8 @@ std::vector<OpRow> list_quantized_ops() {
       {"conv_transposed_int8_u8" + input + "str act" + range + ") -> Tensor", wrap_kernel(conv_transposed_int8_u8)},
       {"linear_dynamic_int8(Tensor x, Tensor weight, Tensor weight_scales, Tensor? bias, " + finish + ") -> Tensor",
        wrap_kernel(linear_dynamic_int8)},
+      {"linear_group(Tensor x, Tensor weight, Tensor scales, Tensor? bias, " + finish + ") -> Tensor",
+       wrap_kernel(linear_group)},
       {"attention_int8(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> "
        "Tensor",
        wrap_kernel(attention_int8)},

@@ -1,0 +1,167 @@
+// Weights of 4 or 8 bits: linears whose weight is unpacked in registers while they run. For models that reading weights
+// bounds, language models that give one token at a time above all.
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
+
+#include <cmath>
+#include <map>
+
+#include "lissome/compress.h"
+#include "lissome/compress/int8_ops.h"
+#include "lissome/compress/layer.h"
+#include "lissome/pass.h"
+
+namespace lissome {
+namespace {
+
+constexpr int64_t kGroup = 32;  // inputs that share a scale, as lissome::linear_group's kernels have them
+constexpr int kTriedScales = 20;
+constexpr double kLeastScale = 0.6;  // of the one that holds the largest weight
+
+struct GroupWeight {
+  at::Tensor numbers, scales;  // f32 [outputs, groups, 32], whole; f32 [outputs, groups, 1], of which bf16 holds each
+  double signal_to_noise = 0;  // dB
+};
+
+// The mean square of each input of a layer over the batches, f32 [inputs].
+using Importances = std::map<ValueId, at::Tensor>;
+
+Importances measure_inputs(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
+                           const WorkControl& control) {
+  std::map<ValueId, std::vector<Layer*>> first_reader;
+  for (Layer& layer : layers) {
+    if (layer.reason.empty()) first_reader.try_emplace(layer.input, std::vector<Layer*>{&layer});
+  }
+  Importances sums;
+  for (size_t i = 0; i < batches.size() && !control.stopped(); ++i) {
+    control.report(
+        {"computation", "weights: reading data", static_cast<double>(i) / static_cast<double>(batches.size()), -1});
+    visit_layer_inputs(program, first_reader, batches[i], [&](Layer& layer, const at::Tensor& input) {
+      const at::Tensor squares = input.to(at::kFloat).reshape({-1, input.size(-1)}).pow(2).mean(0).nan_to_num(0, 0, 0);
+      at::Tensor& sum = sums[layer.input];
+      sum = sum.defined() ? sum.add(squares) : squares;
+    });
+  }
+  return sums;
+}
+
+// The scale of each group that loses least, of a row of candidates: the one that holds the largest weight exactly, at
+// the end of the numbers that reaches further, and smaller ones, which clip it.
+GroupWeight round_groups(const at::Tensor& weight, const at::Tensor& importance, int bits) {
+  const double most = bits == 4 ? 7 : 127;
+  const at::Tensor groups = weight.reshape({weight.size(0), -1, kGroup});
+  const at::Tensor shares = importance.defined() ? importance.reshape({1, -1, kGroup}) : at::Tensor();
+  const auto weigh = [&](const at::Tensor& squares) {
+    return (shares.defined() ? squares.mul(shares) : squares).sum(-1, true);
+  };
+  const at::Tensor largest = groups.gather(-1, groups.abs().argmax(-1, true));
+  GroupWeight best;
+  at::Tensor least;
+  for (int i = 0; i < kTriedScales; ++i) {
+    const double share = 1 - (1 - kLeastScale) * i / (kTriedScales - 1);
+    at::Tensor scale = largest.mul(-share / (most + 1)).to(at::kBFloat16).to(at::kFloat);
+    scale = at::where(scale.abs().lt(1e-30), 1.0, scale).to(at::kFloat);
+    const at::Tensor numbers = groups.div(scale).round().clamp(-most - 1, most);
+    const at::Tensor error = weigh(numbers.mul(scale).sub(groups).pow(2));
+    if (!least.defined()) {
+      best = {numbers, scale, 0}, least = error;
+      continue;
+    }
+    const at::Tensor better = error.lt(least);
+    best.numbers = at::where(better, numbers, best.numbers);
+    best.scales = at::where(better, scale, best.scales);
+    least = at::where(better, error, least);
+  }
+  const double noise = least.to(at::kDouble).sum().item().toDouble();
+  const double signal = weigh(groups.pow(2)).to(at::kDouble).sum().item().toDouble();
+  best.signal_to_noise = noise > 0 ? 10 * std::log10(signal / noise) : 200;
+  return best;
+}
+
+// As lissome::linear_group takes it.
+at::Tensor pack_numbers(const at::Tensor& numbers, int64_t outputs, int bits) {
+  const at::Tensor rows = numbers.reshape({outputs, -1});
+  if (bits == 8) return rows.to(at::kChar).contiguous();
+  const at::Tensor halves = at::where(rows.lt(0), rows.add(16), rows).reshape({outputs, -1, 2});
+  return halves.select(-1, 0).add(halves.select(-1, 1).mul(16)).to(at::kByte).contiguous();
+}
+
+std::string refuse_weight(const Program& program, const Node& node, const Layer& layer) {
+  if (!is_linear(node)) return "only linears have weights in groups";
+  const at::Tensor weight = find_constant(program, node.argument("weight"));
+  if (!layer.reason.empty()) return layer.reason;
+  if (weight.size(1) % kGroup != 0) return "its inputs are no multiple of " + std::to_string(kGroup);
+  return weight.isfinite().all().item().toBool() ? "" : "its weight is infinite or NaN";
+}
+
+class WeightRewriter {
+ public:
+  WeightRewriter(const Program& program, const Importances& importances, int bits)
+      : result_(program), importances_(importances), bits_(bits) {}
+
+  void rewrite(Layer& layer) {
+    Node& node = result_.nodes[layer.position];
+    const Weight& weight = *result_.find_weight(node.argument("weight").value());
+    const ValueId id = weight.value;
+    const std::string name = weight.name + ".group" + std::to_string(bits_);
+    auto [made, is_new] = made_.try_emplace(id);
+    if (is_new) {
+      const auto importance = importances_.find(layer.input);
+      const at::Tensor tensor = weight.tensor;
+      GroupWeight rounded =
+          round_groups(tensor, importance == importances_.end() ? at::Tensor() : importance->second, bits_);
+      const at::Tensor scales = rounded.scales.reshape({tensor.size(0), -1}).to(at::kBFloat16).contiguous();
+      made->second = {
+          result_.add_weight(name, pack_numbers(rounded.numbers, tensor.size(0), bits_), WeightRole::constant),
+          result_.add_weight(name + ".scales", scales, WeightRole::constant), rounded.signal_to_noise};
+    }
+    layer.signal_to_noise = made->second.signal_to_noise;
+    const Epilogue epilogue = read_epilogue(result_.nodes[layer.position]);
+    Node& changed = result_.nodes[layer.position];
+    ArgumentList arguments = {layer.input,         made->second.weight, made->second.scales, changed.argument("bias"),
+                              epilogue.activation, epilogue.residual};
+    changed.op = Op::find("lissome::linear_group");
+    changed.arguments = std::move(arguments);
+  }
+
+  Program take() {
+    remove_unread_weights(result_);
+    return std::move(result_);
+  }
+
+ private:
+  struct Made {
+    ValueId weight = ValueId::none, scales = ValueId::none;
+    double signal_to_noise = 0;
+  };
+  Program result_;
+  const Importances& importances_;
+  int bits_;
+  std::map<ValueId, Made> made_;  // by the weight that several layers may read
+};
+
+}  // namespace
+
+Quantized quantize_weights(const Program& program, int bits, const CalibrationBatches& batches,
+                           const QuantizeOptions& options, const WorkControl& control) {
+  if (bits != 4 && bits != 8) throw_error(ErrorKind::usage, "weights can have 4 or 8 bits, not ", bits);
+  check_patterns(program, options);
+  std::vector<Layer> layers = find_layers(program, options);
+  for (Layer& layer : layers) layer.reason = refuse_weight(program, program.nodes[layer.position], layer);
+  const Importances importances = measure_inputs(program, layers, batches, control);
+  WeightRewriter rewriter(program, importances, bits);
+  Quantized result;
+  for (Layer& layer : layers) {
+    const Node& node = program.nodes[layer.position];
+    if (layer.reason.empty()) rewriter.rewrite(layer);
+    QuantizedLayer row;
+    row.name = layer.name, row.origin = node.origin, row.op = node.op.name();
+    row.signal_to_noise = layer.signal_to_noise, row.quantized = layer.reason.empty(), row.reason = layer.reason;
+    result.layers.push_back(std::move(row));
+  }
+  result.program = rewriter.take();
+  return result;
+}
+
+}  // namespace lissome

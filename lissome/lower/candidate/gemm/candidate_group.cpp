@@ -1,0 +1,86 @@
+// lissome::linear_group: weights of 4 or 8 bits with a scale for 32 inputs each, by rows that come into such groups
+// once, however many layers read them.
+#include "lissome/kernel/gemm/linear_group.h"
+#include "lissome/lower/candidate/gemm/gemm_candidates.h"
+#include "lissome/lower/candidate/refusals.h"
+#include "lissome/lower/tensors.h"
+#include "lissome/runtime/step/gemm/linear_group_steps.h"
+
+namespace lissome {
+namespace {
+
+// The numbers of the weight, one in a byte.
+Array spread_numbers(const at::Tensor& weight) {
+  const Array given = share_tensor(weight);
+  if (given.dtype == Dtype::i8) return given;
+  Array numbers = make_array(Dtype::i8, {given.sizes[0], 2 * given.sizes[1]});
+  for (int64_t i = 0; i < given.elements(); ++i) {
+    const uint8_t pair = given.data<uint8_t>()[i];
+    numbers.data<int8_t>()[2 * i] = static_cast<int8_t>((pair & 15 ^ 8) - 8);
+    numbers.data<int8_t>()[2 * i + 1] = static_cast<int8_t>((pair >> 4 ^ 8) - 8);
+  }
+  return numbers;
+}
+
+struct PackedGroups {
+  PlanValueId weight, scales;
+};
+
+PackedGroups pack_groups(PlanBuilder& builder, const Node& node, int bits) {
+  const Weight& weight = *builder.program().find_weight(node.argument("weight").value());
+  const std::string name = weight.name + ".group" + std::to_string(bits), scales_name = name + ".scales";
+  if (!builder.has_packed(name)) {
+    const Array numbers = spread_numbers(weight.tensor);
+    const Array scales = share_tensor(*builder.constant(node.argument("scales").value()));
+    const int64_t outputs = numbers.sizes[0], inputs = numbers.sizes[1];
+    Array packed = make_array(Dtype::u8, {packed_group_size(outputs, inputs, bits)});
+    Array packed_scales = make_array(Dtype::bf16, {packed_group_scales(outputs, inputs)});
+    pack_group_weight(numbers.data<int8_t>(), outputs, inputs, bits, packed.data<uint8_t>());
+    pack_group_scales(scales.data<uint16_t>(), outputs, inputs, packed_scales.data<uint16_t>());
+    builder.add_packed(name, std::move(packed));
+    builder.add_packed(scales_name, std::move(packed_scales));
+  }
+  return {builder.find_packed(name), builder.find_packed(scales_name)};
+}
+
+bool has_four_bits(const PlanBuilder& builder, const Node& node) {
+  return builder.type(node.argument("weight").value()).dtype == Dtype::u8;
+}
+
+}  // namespace
+
+std::string refuse_linear_group(const PlanBuilder& builder, const Node& node) {
+  const bool four = node.argument("weight").is_value() && has_four_bits(builder, node);
+  const std::string refusal =
+      first_refusal({refuse_activation(node.argument("act")), refuse_tensor(builder, node.argument("x"), Dtype::f32),
+                     refuse_weight(builder, node.argument("weight"), four ? Dtype::u8 : Dtype::i8, 2),
+                     refuse_weight(builder, node.argument("scales"), Dtype::bf16, 2),
+                     refuse_optional(builder, node.argument("bias"), Dtype::f32),
+                     refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+  if (!refusal.empty()) return refusal;
+  const at::Tensor &weight = *builder.constant(node.argument("weight").value()),
+                   &scales = *builder.constant(node.argument("scales").value());
+  const int64_t inputs = weight.size(1) * (four ? 2 : 1);
+  if (inputs % kWeightGroup != 0 || scales.size(1) * kWeightGroup != inputs) return "its groups have not 32 inputs";
+  if (scales.size(0) != weight.size(0)) return "scales are not one row an output";
+  const std::vector<Dimension>& sizes = builder.type(node.argument("x").value()).sizes;
+  if (sizes.empty() || sizes.back().constant() != inputs) return "x has not as many inputs as the weight";
+  return refuse_residual(builder, node, node.argument("residual"));
+}
+
+void emit_linear_group(PlanBuilder& builder, const Node& node) {
+  LinearGroupStep step;
+  step.bits = has_four_bits(builder, node) ? 4 : 8;
+  step.outputs = builder.constant(node.argument("weight").value())->size(0);
+  step.activation = translate_activation(*node.argument("act").get<std::string>());
+  const PackedGroups packed = pack_groups(builder, node, static_cast<int>(step.bits));
+  const QuantizedGroups rows = builder.quantize_groups(node.argument("x").value(), node);
+  step.x = {rows.numbers}, step.x_scales = {rows.scales}, step.x_sums = {rows.sums};
+  step.weight = {packed.weight}, step.weight_scales = {packed.scales};
+  step.bias = {builder.use(node.argument("bias"))};
+  step.residual = {builder.use_dense(node.argument("residual"), node)};
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
+}
+
+}  // namespace lissome
