@@ -107,10 +107,11 @@ constexpr double kLeastSignalToNoise = 18;
 Quantized quantize_int8(const Program& program, const CalibrationBatches& batches, const QuantizeOptions& options = {},
                         double least_signal_to_noise = kLeastSignalToNoise);
 
-// Weights of 8 or 4 bits with a bf16 scale for 32 inputs each (8.5 or 4.5 bits a weight), by which linears multiply s8
-// that they make of f32 rows while running, a scale for 32 of them too. The scales lose least of the weight: by the
-// mean square of its inputs over the batches, where there are any. `signal_to_noise` of a layer is that of its weight,
-// weighed so. Of the options only the patterns count. `program` is prepared. Throws usage for other bits.
+// Weights of linears and embeddings in 8 bits (a bf16 scale for 128 inputs, or 64 or 32 where these do not
+// divide: 8.125 bits) or 4 (a scale for 32: 4.5 bits). Linears multiply them by s8 that they make of f32 rows while
+// running, a scale for 32 of them too. The scales lose least of the weight, by the mean square of its inputs over the
+// batches, where there are any; a layer's `signal_to_noise` is that of its weight, weighed so. Of the options only the
+// patterns count. `program` is prepared. Throws usage for other bits.
 Quantized quantize_weights(const Program& program, int bits, const CalibrationBatches& batches = {},
                            const QuantizeOptions& options = {}, const WorkControl& control = {});
 

@@ -14,15 +14,6 @@ namespace {
 
 bool is_conv(const Node& node) { return node.is("aten::convolution") || node.is("lissome::conv_act"); }
 
-bool is_kept(const Node& node, const QuantizeOptions& options) {
-  const std::string module = node.origin == nullptr ? std::string() : node.origin->module;
-  const auto is_among = [&](const std::vector<std::string>& patterns) {
-    return std::any_of(patterns.begin(), patterns.end(),
-                       [&](const std::string& pattern) { return matches_pattern(pattern, module); });
-  };
-  return is_among(options.keep_float) || (!options.only.empty() && !is_among(options.only));
-}
-
 bool is_transposed(const Node& node) { return is_conv(node) && node.argument("transposed") != Argument(false); }
 
 bool all_equal(const Argument& argument, int64_t wanted) {
@@ -126,17 +117,22 @@ void quantize_weight(const at::Tensor& given, Layer& layer) {
   layer.weight_scales = scale.to(at::kFloat).contiguous();
 }
 
-namespace {
+bool is_kept(const Node& node, const QuantizeOptions& options) {
+  const std::string module = node.origin == nullptr ? std::string() : node.origin->module;
+  const auto is_among = [&](const std::vector<std::string>& patterns) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const std::string& pattern) { return matches_pattern(pattern, module); });
+  };
+  return is_among(options.keep_float) || (!options.only.empty() && !is_among(options.only));
+}
 
 bool is_layer(const Node& node) { return is_linear(node) || is_conv(node) || is_recurrent(node); }
 
-}  // namespace
-
-void check_patterns(const Program& program, const QuantizeOptions& options) {
+void check_patterns(const Program& program, const QuantizeOptions& options, bool (*is_wanted)(const Node&)) {
   constexpr size_t kShown = 8;
   std::vector<std::string> modules;
   for (const Node& node : program.nodes) {
-    if (is_layer(node) && node.origin != nullptr) modules.push_back(node.origin->module);
+    if (is_wanted(node) && node.origin != nullptr) modules.push_back(node.origin->module);
   }
   std::vector<std::string> patterns = options.only;
   patterns.insert(patterns.end(), options.keep_float.begin(), options.keep_float.end());

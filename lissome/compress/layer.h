@@ -47,8 +47,11 @@ bool is_recurrent(const Node& node);
 // The value that a layer's weights are multiplied by.
 ValueId find_input(const Node& node);
 
-// Throws usage for a pattern of the options that fits the module of no layer, which would silently do nothing.
-void check_patterns(const Program& program, const QuantizeOptions& options);
+// Whether the options leave the node's module in float.
+bool is_kept(const Node& node, const QuantizeOptions& options);
+bool is_layer(const Node& node);  // a linear, convolution or recurrent layer
+// Throws usage for a pattern of the options that fits the module of no such node, which would silently do nothing.
+void check_patterns(const Program& program, const QuantizeOptions& options, bool (*is_wanted)(const Node&) = is_layer);
 
 // Lists all linears, convolutions and recurrent layers: with quantized weights if these are constant f32, else with a
 // reason.

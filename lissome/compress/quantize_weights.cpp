@@ -15,14 +15,20 @@
 namespace lissome {
 namespace {
 
-constexpr int64_t kGroup = 32;  // inputs that share a scale, as lissome::linear_group's kernels have them
+constexpr int64_t kGroup = 32;  // inputs, of a row, and of a weight of 4 bits
 constexpr int kTriedScales = 20;
 constexpr double kLeastScale = 0.6;  // of the one that holds the largest weight
 
 struct GroupWeight {
-  at::Tensor numbers, scales;  // f32 [outputs, groups, 32], whole; f32 [outputs, groups, 1], of which bf16 holds each
+  at::Tensor numbers, scales;  // f32 [outputs, groups, size], whole; f32 [outputs, groups, 1], which bf16 holds
   double signal_to_noise = 0;  // dB
 };
+
+// Inputs that share a scale. Numbers of 8 bits lose little by sharing it with more.
+int64_t choose_group(int64_t inputs, int bits) {
+  if (bits == 8 && inputs % (4 * kGroup) == 0) return 4 * kGroup;
+  return bits == 8 && inputs % (2 * kGroup) == 0 ? 2 * kGroup : kGroup;
+}
 
 // The mean square of each input of a layer over the batches, f32 [inputs].
 using Importances = std::map<ValueId, at::Tensor>;
@@ -31,7 +37,8 @@ Importances measure_inputs(const Program& program, std::vector<Layer>& layers, c
                            const WorkControl& control) {
   std::map<ValueId, std::vector<Layer*>> first_reader;
   for (Layer& layer : layers) {
-    if (layer.reason.empty()) first_reader.try_emplace(layer.input, std::vector<Layer*>{&layer});
+    if (layer.reason.empty() && layer.input != ValueId::none)
+      first_reader.try_emplace(layer.input, std::vector<Layer*>{&layer});
   }
   Importances sums;
   for (size_t i = 0; i < batches.size() && !control.stopped(); ++i) {
@@ -50,8 +57,9 @@ Importances measure_inputs(const Program& program, std::vector<Layer>& layers, c
 // the end of the numbers that reaches further, and smaller ones, which clip it.
 GroupWeight round_groups(const at::Tensor& weight, const at::Tensor& importance, int bits) {
   const double most = bits == 4 ? 7 : 127;
-  const at::Tensor groups = weight.reshape({weight.size(0), -1, kGroup});
-  const at::Tensor shares = importance.defined() ? importance.reshape({1, -1, kGroup}) : at::Tensor();
+  const int64_t size = choose_group(weight.size(1), bits);
+  const at::Tensor groups = weight.reshape({weight.size(0), -1, size});
+  const at::Tensor shares = importance.defined() ? importance.reshape({1, -1, size}) : at::Tensor();
   const auto weigh = [&](const at::Tensor& squares) {
     return (shares.defined() ? squares.mul(shares) : squares).sum(-1, true);
   };
@@ -87,12 +95,38 @@ at::Tensor pack_numbers(const at::Tensor& numbers, int64_t outputs, int bits) {
   return halves.select(-1, 0).add(halves.select(-1, 1).mul(16)).to(at::kByte).contiguous();
 }
 
-std::string refuse_weight(const Program& program, const Node& node, const Layer& layer) {
-  if (!is_linear(node)) return "only linears have weights in groups";
-  const at::Tensor weight = find_constant(program, node.argument("weight"));
-  if (!layer.reason.empty()) return layer.reason;
+bool is_embedding(const Node& node) { return node.is("aten::embedding"); }
+bool reads_weight(const Node& node) { return is_layer(node) || is_embedding(node); }
+
+std::string refuse_weight(const at::Tensor& weight) {
+  if (!weight.defined()) return "its weight is not constant";
+  if (weight.scalar_type() != at::kFloat || weight.dim() != 2) return "its weight is no matrix of f32";
   if (weight.size(1) % kGroup != 0) return "its inputs are no multiple of " + std::to_string(kGroup);
   return weight.isfinite().all().item().toBool() ? "" : "its weight is infinite or NaN";
+}
+
+// Linears first: an embedding that shares their weight takes it as the data weigh it for them.
+std::vector<Layer> find_readers(const Program& program, const QuantizeOptions& options) {
+  std::vector<Layer> layers = find_layers(program, options);
+  for (Layer& layer : layers) {
+    const Node& node = program.nodes[layer.position];
+    if (!is_linear(node)) {
+      layer.reason = "only linears and embeddings unpack their weight";
+    } else if (layer.reason.empty()) {
+      layer.reason = refuse_weight(find_constant(program, node.argument("weight")));
+    }
+  }
+  for (size_t position = 0; position < program.nodes.size(); ++position) {
+    const Node& node = program.nodes[position];
+    if (!is_embedding(node)) continue;
+    Layer table;
+    table.position = position;
+    table.name = program.value(node.result()).name;
+    table.reason = is_kept(node, options) ? "kept in float by request"
+                                          : refuse_weight(find_constant(program, node.argument("weight")));
+    layers.push_back(std::move(table));
+  }
+  return layers;
 }
 
 class WeightRewriter {
@@ -101,28 +135,19 @@ class WeightRewriter {
       : result_(program), importances_(importances), bits_(bits) {}
 
   void rewrite(Layer& layer) {
+    const Node before = result_.nodes[layer.position];
+    const Made& made = pack(before.argument("weight").value(), layer.input);
+    layer.signal_to_noise = made.signal_to_noise;
     Node& node = result_.nodes[layer.position];
-    const Weight& weight = *result_.find_weight(node.argument("weight").value());
-    const ValueId id = weight.value;
-    const std::string name = weight.name + ".group" + std::to_string(bits_);
-    auto [made, is_new] = made_.try_emplace(id);
-    if (is_new) {
-      const auto importance = importances_.find(layer.input);
-      const at::Tensor tensor = weight.tensor;
-      GroupWeight rounded =
-          round_groups(tensor, importance == importances_.end() ? at::Tensor() : importance->second, bits_);
-      const at::Tensor scales = rounded.scales.reshape({tensor.size(0), -1}).to(at::kBFloat16).contiguous();
-      made->second = {
-          result_.add_weight(name, pack_numbers(rounded.numbers, tensor.size(0), bits_), WeightRole::constant),
-          result_.add_weight(name + ".scales", scales, WeightRole::constant), rounded.signal_to_noise};
+    if (is_embedding(before)) {
+      node.op = Op::find("lissome::embedding_group");
+      node.arguments = {made.weight, made.scales, before.argument("indices")};
+      return;
     }
-    layer.signal_to_noise = made->second.signal_to_noise;
-    const Epilogue epilogue = read_epilogue(result_.nodes[layer.position]);
-    Node& changed = result_.nodes[layer.position];
-    ArgumentList arguments = {layer.input,         made->second.weight, made->second.scales, changed.argument("bias"),
-                              epilogue.activation, epilogue.residual};
-    changed.op = Op::find("lissome::linear_group");
-    changed.arguments = std::move(arguments);
+    const Epilogue epilogue = read_epilogue(before);
+    node.op = Op::find("lissome::linear_group");
+    node.arguments = {layer.input,         made.weight,      made.scales, before.argument("bias"),
+                      epilogue.activation, epilogue.residual};
   }
 
   Program take() {
@@ -135,10 +160,28 @@ class WeightRewriter {
     ValueId weight = ValueId::none, scales = ValueId::none;
     double signal_to_noise = 0;
   };
+
+  // Once, however many nodes read the weight; `input`: none for an embedding.
+  const Made& pack(ValueId id, ValueId input) {
+    auto [made, is_new] = made_.try_emplace(id);
+    if (!is_new) return made->second;
+    const Weight& weight = *result_.find_weight(id);
+    const at::Tensor tensor = weight.tensor;
+    const std::string name = weight.name + ".group" + std::to_string(bits_);
+    const auto importance = importances_.find(input);
+    const GroupWeight rounded =
+        round_groups(tensor, importance == importances_.end() ? at::Tensor() : importance->second, bits_);
+    const at::Tensor scales = rounded.scales.reshape({tensor.size(0), -1}).to(at::kBFloat16).contiguous();
+    const at::Tensor numbers = pack_numbers(rounded.numbers, tensor.size(0), bits_);
+    made->second = {result_.add_weight(name, numbers, WeightRole::constant),
+                    result_.add_weight(name + ".scales", scales, WeightRole::constant), rounded.signal_to_noise};
+    return made->second;
+  }
+
   Program result_;
   const Importances& importances_;
   int bits_;
-  std::map<ValueId, Made> made_;  // by the weight that several layers may read
+  std::map<ValueId, Made> made_;
 };
 
 }  // namespace
@@ -146,9 +189,8 @@ class WeightRewriter {
 Quantized quantize_weights(const Program& program, int bits, const CalibrationBatches& batches,
                            const QuantizeOptions& options, const WorkControl& control) {
   if (bits != 4 && bits != 8) throw_error(ErrorKind::usage, "weights can have 4 or 8 bits, not ", bits);
-  check_patterns(program, options);
-  std::vector<Layer> layers = find_layers(program, options);
-  for (Layer& layer : layers) layer.reason = refuse_weight(program, program.nodes[layer.position], layer);
+  check_patterns(program, options, reads_weight);
+  std::vector<Layer> layers = find_readers(program, options);
   const Importances importances = measure_inputs(program, layers, batches, control);
   WeightRewriter rewriter(program, importances, bits);
   Quantized result;

@@ -119,6 +119,38 @@ def test_data_weigh_the_inputs_of_a_weight(lissome: Lissome, stack: SimpleNamesp
     assert errors[1] < 0.9 * errors[0], errors
 
 
+class Language(nn.Module):
+    """Scores of the next word, by the table that words are read from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.middle = nn.Embedding(500, 256), nn.Linear(256, 256)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.middle(self.words(words))) @ self.words.weight.t()
+
+
+@pytest.mark.parametrize(("bits", "most"), [(8, 1.03), (4, 0.57)])
+def test_a_table_that_a_linear_shares_is_kept_once(lissome: Lissome, tmp_path: Path, bits: int, most: float):
+    torch.manual_seed(0)
+    module = Language().eval()
+    words = torch.randint(0, 500, (64, 9))
+    batch = torch.export.Dim("batch", min=1)
+    torch.export.save(torch.export.export(module, (words[:4],), dynamic_shapes={"words": {0: batch}}), tmp_path / "l.pt2")
+    np.savez(tmp_path / "words.npz", words=words.numpy())
+    made = SimpleNamespace(model=tmp_path / "l.pt2", data=tmp_path / "words.npz", module=module, samples=words)
+    result = quantize(lissome, made, "--kind", "weight", "--bits", bits)
+    assert {row["op"] for row in list_rows(result).values()} >= {"aten::embedding"}
+    assert find_error(lissome, made, tmp_path) < {8: 0.02, 4: 0.2}[bits]
+    weights = {row["role"]: row for row in read_answer(lissome("inspect", "int8.lissome", "--json")).tables["Weights"]}
+    parameters = 500 * 256 + 256 * 256
+    # The last block of the table is filled up to 16 rows.
+    assert weights["packed for kernels"]["bytes"] <= most * parameters + 12 * 256 * bits / 8
+    np.savez(tmp_path / "bad.npz", words=np.full((1, 9), 500))
+    done = lissome("run", "int8.lissome", "--input", "bad.npz")
+    assert done.returncode == 4 and "index" in done.stderr, done.stderr
+
+
 def test_layers_whose_inputs_are_no_groups_keep_their_weight(lissome: Lissome, tmp_path: Path):
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(33, 64), nn.Linear(64, 8)).eval()

@@ -1,5 +1,5 @@
-// Products of rows with weights of 4 or 8 bits that are unpacked in registers. Rows and weights have a scale for each
-// group of 32 inputs, after the scheme of llama.cpp's Q4_0, Q8_0:
+// Products of rows with weights of 4 or 8 bits that are unpacked in registers. Rows have a scale for each group of 32
+// inputs, weights for each 32, 64 or 128, after the scheme of llama.cpp's Q4_0 and Q8_0:
 //   acc[m, n, g] = sum over the inputs k of group g of x[m, k] * weight[n, k]                exact
 //   y[m, n] = sum over g of f32(acc[m, n, g]) * (weight_scale[n, g] * x_scale[m, g])         in the order of g, each
 //   term
@@ -9,7 +9,7 @@
 // Packed weight: blocks of 16 outputs, numbers without sign (plus 128, plus 8), a group of 32 inputs as 8 fours:
 //   8 bits: packed[n / 16][g][four][n % 16][k % 4]
 //   4 bits: packed[n / 16][g][four % 4][n % 16][k % 4], fours 0 to 3 in the low half of a byte, 4 to 7 in the high half
-// and their scales, bf16: packed[n / 16][g][n % 16].
+// and their scales, bf16: packed[n / 16][k / scale_inputs][n % 16].
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,31 @@ struct LinearGroupCall {
   float* y = nullptr;                         // [rows, outputs]
   int64_t rows = 0, inputs = 0, outputs = 0;  // inputs: a multiple of 32
   int bits = 8;                               // 4 or 8
+  int64_t scale_inputs = kWeightGroup;        // 32, 64 or 128; divides the inputs
   Epilogue epilogue;
 };
 
-int64_t packed_group_size(int64_t outputs, int64_t inputs, int bits);  // bytes
-int64_t packed_group_scales(int64_t outputs, int64_t inputs);          // elements
-// `weight` is [outputs, inputs], dense in row order, from -8 to 7 for 4 bits; `scales` are [outputs, inputs / 32].
+int64_t packed_group_size(int64_t outputs, int64_t inputs, int bits);                // bytes
+int64_t packed_group_scales(int64_t outputs, int64_t inputs, int64_t scale_inputs);  // elements
+// `weight` is [outputs, inputs], dense in row order, from -8 to 7 for 4 bits; `scales` are [outputs, inputs /
+// scale_inputs].
 void pack_group_weight(const int8_t* weight, int64_t outputs, int64_t inputs, int bits, uint8_t* packed);
-void pack_group_scales(const uint16_t* scales, int64_t outputs, int64_t inputs, uint16_t* packed);
+void pack_group_scales(const uint16_t* scales, int64_t outputs, int64_t inputs, int64_t scale_inputs, uint16_t* packed);
+
+// y[i] = row indices[i] of a packed weight: f32(number) * scale. An index outside of [0, rows) sets *fault and writes
+// zeros.
+struct GatherGroupsCall {
+  const uint8_t* table = nullptr;  // [rows, columns], packed as a weight of `rows` outputs
+  const uint16_t* scales = nullptr;
+  const void* indices = nullptr;  // i64, or i32
+  float* y = nullptr;             // [count, columns]
+  int64_t* fault = nullptr;
+  int64_t fault_code = 0;
+  int64_t rows = 0, columns = 0, count = 0;
+  int bits = 8;
+  int64_t scale_inputs = kWeightGroup;
+  bool narrow_indices = false;
+};
 
 // Rows of f32 -> s8 with a scale for each group of 32:
 //   scale = largest magnitude / 127, 1 where that is below 1e-30; x = round half to even(x * (1 / scale)).

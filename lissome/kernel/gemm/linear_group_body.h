@@ -85,18 +85,19 @@ template <int Bits, int Rows>
 void multiply_block(const LinearGroupCall& call, int64_t block, int64_t row) {
   const int64_t groups = call.inputs / kWeightGroup, bytes = kWeightGroup * kGroupBlock * Bits / 8;
   const uint8_t* weight = call.weight + block * groups * bytes;
-  const uint16_t* scales = call.weight_scales + block * groups * kGroupBlock;
+  const int shift = call.scale_inputs == 4 * kWeightGroup ? 2 : call.scale_inputs == 2 * kWeightGroup ? 1 : 0;
+  const uint16_t* scales = call.weight_scales + block * (groups >> shift) * kGroupBlock;
   Floats y[Rows][kGroupVectors];
   for (int r = 0; r < Rows; ++r) {
     for (int v = 0; v < kGroupVectors; ++v) y[r][v] = zeros();
   }
-  for (int64_t g = 0; g < groups; ++g, weight += bytes, scales += kGroupBlock) {
+  for (int64_t g = 0; g < groups; ++g, weight += bytes) {
     for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(weight + kAhead + line);
     Ints sums[Rows][kGroupVectors];
     sum_group<Bits, Rows>(call, weight, row, g, sums);
 #pragma GCC unroll 2
     for (int v = 0; v < kGroupVectors; ++v) {
-      const Floats scale = load(scales + v * Floats::kWidth);
+      const Floats scale = load(scales + (g >> shift) * kGroupBlock + v * Floats::kWidth);
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) {
         const Floats factor = scale * fill(call.x_scales[(row + r) * groups + g]);

@@ -22,6 +22,7 @@
 //                                to even(x * (1 / scale)); NaN or infinity gives the scale NaN. y = sum over groups of
 //                                f32(acc) * (weight scale * x scale), the product rounded to f32; y = act(y + bias +
 //                                residual)
+//   embedding_group              rows of such a weight: f32(number) * scale
 //   conv_transposed_int8         the same for a transposed convolution of weight s8 [in, out, height, width] whose
 //   stride
 //                                is its window: no two products meet in one result
@@ -37,6 +38,7 @@
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
 #include <ATen/ops/convolution.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
@@ -286,6 +288,16 @@ at::Tensor linear_group(const at::Tensor& x, const at::Tensor& weight, const at:
   return apply_activation(act, y);
 }
 
+at::Tensor embedding_group(const at::Tensor& weight, const at::Tensor& scales, const at::Tensor& indices) {
+  check_arguments(weight.dim() == 2 && scales.dim() == 2 && scales.size(0) == weight.size(0),
+                  "embedding_group takes a matrix, and scales with one row a row of it");
+  const at::Tensor numbers = spread_numbers(weight);
+  const int64_t columns = numbers.size(1), groups = scales.size(1);
+  check_arguments(groups > 0 && columns % groups == 0, "groups must divide the columns");
+  const at::Tensor table = numbers.to(at::kFloat).reshape({-1, groups, columns / groups});
+  return at::embedding(table.mul(scales.to(at::kFloat).unsqueeze(-1)).reshape({-1, columns}), indices);
+}
+
 }  // namespace
 
 std::vector<OpRow> list_quantized_ops() {
@@ -306,6 +318,7 @@ std::vector<OpRow> list_quantized_ops() {
        wrap_kernel(linear_dynamic_int8)},
       {"linear_group(Tensor x, Tensor weight, Tensor scales, Tensor? bias, " + finish + ") -> Tensor",
        wrap_kernel(linear_group)},
+      {"embedding_group(Tensor weight, Tensor scales, Tensor indices) -> Tensor", wrap_kernel(embedding_group)},
       {"attention_int8(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> "
        "Tensor",
        wrap_kernel(attention_int8)},

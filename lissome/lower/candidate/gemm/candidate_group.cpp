@@ -24,61 +24,96 @@ Array spread_numbers(const at::Tensor& weight) {
 
 struct PackedGroups {
   PlanValueId weight, scales;
+  GroupFields form;
+  int64_t outputs = 0;
 };
 
-PackedGroups pack_groups(PlanBuilder& builder, const Node& node, int bits) {
+bool has_four_bits(const PlanBuilder& builder, const Node& node) {
+  const Argument& weight = node.argument("weight");
+  return weight.is_value() && builder.type(weight.value()).dtype == Dtype::u8;
+}
+
+PackedGroups pack_groups(PlanBuilder& builder, const Node& node) {
   const Weight& weight = *builder.program().find_weight(node.argument("weight").value());
-  const std::string name = weight.name + ".group" + std::to_string(bits), scales_name = name + ".scales";
+  const at::Tensor& scales = *builder.constant(node.argument("scales").value());
+  PackedGroups made;
+  made.form.bits = has_four_bits(builder, node) ? 4 : 8;
+  made.outputs = weight.tensor.size(0);
+  const int64_t inputs = weight.tensor.size(1) * (made.form.bits == 4 ? 2 : 1), outputs = made.outputs;
+  const int bits = static_cast<int>(made.form.bits);
+  made.form.scale_inputs = inputs / scales.size(1);
+  const std::string name = weight.name + ".packed", scales_name = weight.name + ".packed_scales";
   if (!builder.has_packed(name)) {
-    const Array numbers = spread_numbers(weight.tensor);
-    const Array scales = share_tensor(*builder.constant(node.argument("scales").value()));
-    const int64_t outputs = numbers.sizes[0], inputs = numbers.sizes[1];
+    const Array numbers = spread_numbers(weight.tensor), given = share_tensor(scales);
     Array packed = make_array(Dtype::u8, {packed_group_size(outputs, inputs, bits)});
-    Array packed_scales = make_array(Dtype::bf16, {packed_group_scales(outputs, inputs)});
+    Array packed_scales = make_array(Dtype::bf16, {packed_group_scales(outputs, inputs, made.form.scale_inputs)});
     pack_group_weight(numbers.data<int8_t>(), outputs, inputs, bits, packed.data<uint8_t>());
-    pack_group_scales(scales.data<uint16_t>(), outputs, inputs, packed_scales.data<uint16_t>());
+    pack_group_scales(given.data<uint16_t>(), outputs, inputs, made.form.scale_inputs, packed_scales.data<uint16_t>());
     builder.add_packed(name, std::move(packed));
     builder.add_packed(scales_name, std::move(packed_scales));
   }
-  return {builder.find_packed(name), builder.find_packed(scales_name)};
+  made.weight = builder.find_packed(name), made.scales = builder.find_packed(scales_name);
+  return made;
 }
 
-bool has_four_bits(const PlanBuilder& builder, const Node& node) {
-  return builder.type(node.argument("weight").value()).dtype == Dtype::u8;
+std::string refuse_groups(const PlanBuilder& builder, const Node& node) {
+  const bool four = has_four_bits(builder, node);
+  const std::string refusal =
+      first_refusal({refuse_weight(builder, node.argument("weight"), four ? Dtype::u8 : Dtype::i8, 2),
+                     refuse_weight(builder, node.argument("scales"), Dtype::bf16, 2),
+                     refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+  if (!refusal.empty()) return refusal;
+  const at::Tensor &weight = *builder.constant(node.argument("weight").value()),
+                   &scales = *builder.constant(node.argument("scales").value());
+  const int64_t inputs = weight.size(1) * (four ? 2 : 1), groups = scales.size(1);
+  const int64_t together = groups > 0 && inputs % groups == 0 ? inputs / groups : 0;
+  if (together != 32 && together != 64 && together != 128) return "its scales are not for 32, 64 or 128 inputs";
+  return scales.size(0) == weight.size(0) ? "" : "scales are not one row an output";
 }
 
 }  // namespace
 
 std::string refuse_linear_group(const PlanBuilder& builder, const Node& node) {
-  const bool four = node.argument("weight").is_value() && has_four_bits(builder, node);
   const std::string refusal =
       first_refusal({refuse_activation(node.argument("act")), refuse_tensor(builder, node.argument("x"), Dtype::f32),
-                     refuse_weight(builder, node.argument("weight"), four ? Dtype::u8 : Dtype::i8, 2),
-                     refuse_weight(builder, node.argument("scales"), Dtype::bf16, 2),
-                     refuse_optional(builder, node.argument("bias"), Dtype::f32),
-                     refuse_tensor(builder, Argument(node.result()), Dtype::f32)});
+                     refuse_groups(builder, node), refuse_optional(builder, node.argument("bias"), Dtype::f32)});
   if (!refusal.empty()) return refusal;
-  const at::Tensor &weight = *builder.constant(node.argument("weight").value()),
-                   &scales = *builder.constant(node.argument("scales").value());
-  const int64_t inputs = weight.size(1) * (four ? 2 : 1);
-  if (inputs % kWeightGroup != 0 || scales.size(1) * kWeightGroup != inputs) return "its groups have not 32 inputs";
-  if (scales.size(0) != weight.size(0)) return "scales are not one row an output";
+  const int64_t inputs =
+      builder.constant(node.argument("weight").value())->size(1) * (has_four_bits(builder, node) ? 2 : 1);
   const std::vector<Dimension>& sizes = builder.type(node.argument("x").value()).sizes;
   if (sizes.empty() || sizes.back().constant() != inputs) return "x has not as many inputs as the weight";
   return refuse_residual(builder, node, node.argument("residual"));
 }
 
 void emit_linear_group(PlanBuilder& builder, const Node& node) {
+  const PackedGroups packed = pack_groups(builder, node);
   LinearGroupStep step;
-  step.bits = has_four_bits(builder, node) ? 4 : 8;
-  step.outputs = builder.constant(node.argument("weight").value())->size(0);
+  step.groups = packed.form;
+  step.outputs = packed.outputs;
   step.activation = translate_activation(*node.argument("act").get<std::string>());
-  const PackedGroups packed = pack_groups(builder, node, static_cast<int>(step.bits));
   const QuantizedGroups rows = builder.quantize_groups(node.argument("x").value(), node);
   step.x = {rows.numbers}, step.x_scales = {rows.scales}, step.x_sums = {rows.sums};
   step.weight = {packed.weight}, step.weight_scales = {packed.scales};
   step.bias = {builder.use(node.argument("bias"))};
   step.residual = {builder.use_dense(node.argument("residual"), node)};
+  step.y = {builder.make(node.result())};
+  builder.add_step(step, node);
+}
+
+std::string refuse_embedding_group(const PlanBuilder& builder, const Node& node) {
+  const Argument& indices = node.argument("indices");
+  const bool narrow = indices.is_value() && builder.type(indices.value()).dtype == Dtype::i32;
+  return first_refusal(
+      {refuse_groups(builder, node), refuse_tensor(builder, indices, narrow ? Dtype::i32 : Dtype::i64)});
+}
+
+void emit_embedding_group(PlanBuilder& builder, const Node& node) {
+  const PackedGroups packed = pack_groups(builder, node);
+  GatherGroupsStep step;
+  step.rows = packed.outputs;
+  step.groups = packed.form;
+  step.table = {packed.weight}, step.scales = {packed.scales};
+  step.indices = {builder.use_dense(node.argument("indices"), node)};
   step.y = {builder.make(node.result())};
   builder.add_step(step, node);
 }

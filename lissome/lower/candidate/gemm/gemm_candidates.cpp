@@ -24,6 +24,7 @@ constexpr std::array kLinearDynamic = {
     Candidate{"linear_dynamic_u8s8", refuse_linear_dynamic, emit_linear_dynamic},
 };
 constexpr std::array kLinearGroup = {Candidate{"linear_group", refuse_linear_group, emit_linear_group}};
+constexpr std::array kEmbeddingGroup = {Candidate{"gather_groups", refuse_embedding_group, emit_embedding_group}};
 constexpr std::array kMatmul = {
     Candidate{"matmul_f32", refuse_matmul, emit_matmul},
     Candidate{"matmul_bf16", refuse_matmul_bf16, emit_matmul},
@@ -38,6 +39,7 @@ constexpr std::array kGemmLists = {
     CandidateList{"lissome::linear_int8_u8", kLinearInt8},
     CandidateList{"lissome::linear_dynamic_int8", kLinearDynamic},
     CandidateList{"lissome::linear_group", kLinearGroup},
+    CandidateList{"lissome::embedding_group", kEmbeddingGroup},
     CandidateList{"aten::matmul", kMatmul},
     CandidateList{"aten::mm", kMatmul},
     CandidateList{"aten::bmm", kMatmul},

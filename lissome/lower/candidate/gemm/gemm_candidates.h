@@ -28,6 +28,8 @@ std::string refuse_linear_u8s8(const PlanBuilder& builder, const Node& node);
 void emit_linear_u8s8(PlanBuilder& builder, const Node& node);
 std::string refuse_linear_group(const PlanBuilder& builder, const Node& node);
 void emit_linear_group(PlanBuilder& builder, const Node& node);
+std::string refuse_embedding_group(const PlanBuilder& builder, const Node& node);
+void emit_embedding_group(PlanBuilder& builder, const Node& node);
 std::string refuse_linear_dynamic(const PlanBuilder& builder, const Node& node);
 void emit_linear_dynamic(PlanBuilder& builder, const Node& node);
 
