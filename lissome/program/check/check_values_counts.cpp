@@ -23,7 +23,14 @@ void require_parts(int64_t parts) {
   require_value(parts <= kMostParts, parts, " tensors in a list, allowed are ", kMostParts);
 }
 
-// (self, r) and (self, sections, ...)
+// (self, r, with_replacement): a grid of r dimensions, of which libtorch keeps r tensors.
+void check_members(IValueSpan arguments) {
+  constexpr int64_t kMostMembers = 64;
+  const int64_t members = arguments[1].toInt();
+  require_value(members <= kMostMembers, "combinations have ", members, " members, allowed are ", kMostMembers);
+}
+
+// (self, sections, ...)
 void check_count(IValueSpan arguments) {
   if (arguments[1].isInt()) return require_parts(arguments[1].toInt());
   const at::Tensor& sections = arguments[1].toTensor();
@@ -92,7 +99,7 @@ void check_degree(IValueSpan arguments) {
 std::span<const ValueCheckRow> count_check_rows() {
   static constexpr std::array<ValueCheckRow, 23> kRows = {{
       {"aten::binomial", check_trials},
-      {"aten::combinations", check_count},
+      {"aten::combinations", check_members},
       {"aten::tensor_split.sections", check_count},
       {"aten::tensor_split.tensor_indices_or_sections", check_count},
       {"aten::hsplit.int", check_count},

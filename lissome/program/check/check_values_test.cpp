@@ -319,13 +319,18 @@ TEST_CASE("lists of more tensors than fit") {
     check_pair("input %x: f32[...]\n%l = " + std::string(call) + "\nreturn %l\n", narrow, wide,
                "tensors in a list, allowed are 65536");
   }
-  for (const std::string call :
-       {"aten::combinations(%x, ", "aten::tensor_split.sections(%y, ", "aten::vsplit.int(%y, "}) {
+  for (const std::string call : {"aten::tensor_split.sections(%y, ", "aten::vsplit.int(%y, "}) {
     const std::string start = "input %x: f32[...]\n%y = aten::slice.Tensor(%x, 0, 0, 0)\n%l = " + call;
-    const Inputs row = {at::rand({6})}, rows = {at::rand({1, 6})};
-    const Inputs& inputs = call.find("combinations") == std::string::npos ? rows : row;
-    CHECK_NOTHROW(run(start + "2)\nreturn %l\n", inputs));
-    EXPECT_ERROR(invalid_input, run(start + "1099511627776)\nreturn %l\n", inputs), "1099511627776 tensors in a list");
+    const Inputs rows = {at::rand({1, 6})};
+    CHECK_NOTHROW(run(start + "2)\nreturn %l\n", rows));
+    EXPECT_ERROR(invalid_input, run(start + "1099511627776)\nreturn %l\n", rows), "1099511627776 tensors in a list");
+  }
+  const auto combine = [](const std::string& members) {
+    return run("input %x: f32[1]\n%l = aten::combinations(%x, " + members + ")\nreturn %l\n", {at::rand({1})});
+  };
+  CHECK_NOTHROW(combine("5"));
+  for (const char* members : {"65", "65536", "1099511627776"}) {
+    EXPECT_ERROR(invalid_input, combine(members), "members, allowed are 64");
   }
   CHECK_NOTHROW(run("input %x: f32[...]\n%l = aten::chunk(%x, 1099511627776, 1)\nreturn %l\n", narrow));
   EXPECT_ERROR(invalid_input, run("input %x: f32[...]\n%l = aten::chunk(%x, 70000, 1)\nreturn %l\n", wide), "70000");
