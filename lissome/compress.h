@@ -115,6 +115,9 @@ Quantized quantize_int8(const Program& program, const CalibrationBatches& batche
 Quantized quantize_weights(const Program& program, int bits, const CalibrationBatches& batches = {},
                            const QuantizeOptions& options = {}, const WorkControl& control = {});
 
+// The share of the bytes of the program's weights that quantize_weights() can pack.
+double find_packable_share(const Program& program);
+
 // Replaces attention of f32 operands by lissome::attention_int8, whose products are in int8 with scales that are
 // computed while running. Returns the number of replaced nodes. It measures nothing: the caller judges it as a step of
 // its own.

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "lissome/compress.h"
 #include "lissome/compress/int8_ops.h"
@@ -204,6 +205,22 @@ Quantized quantize_weights(const Program& program, int bits, const CalibrationBa
   }
   result.program = rewriter.take();
   return result;
+}
+
+double find_packable_share(const Program& program) {
+  std::set<ValueId> packable;
+  for (const Node& node : program.nodes) {
+    if (!is_linear(node) && !is_embedding(node)) continue;
+    if (refuse_weight(find_constant(program, node.argument("weight"))).empty())
+      packable.insert(node.argument("weight").value());
+  }
+  double some = 0, all = 0;
+  for (const Weight& weight : program.weights) {
+    const auto bytes = static_cast<double>(weight.tensor.nbytes());
+    all += bytes;
+    if (packable.contains(weight.value)) some += bytes;
+  }
+  return all > 0 ? some / all : 0;
 }
 
 }  // namespace lissome

@@ -207,7 +207,7 @@ std::string make_record_facts(const OptimizationRecord& record) {
   fact("Machine", record.machine);
   fact("Threads, batch, seed",
        std::to_string(record.threads) + ", " + std::to_string(record.batch) + ", " + std::to_string(record.seed));
-  fact("Search took", format_duration(record.spent_seconds));
+  fact("Search", describe_search_times(record));
   html += "<dt>Run it again</dt><dd><code class=\"command\">" + escape_html(record.command, 4000) + "</code></dd>\n";
   return html + "</dl></section>\n";
 }

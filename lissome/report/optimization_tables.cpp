@@ -70,6 +70,13 @@ Table make_layer_table(const OptimizationRecord& record, int layers) {
   return table;
 }
 
+std::string describe_search_times(const OptimizationRecord& record) {
+  std::string text;
+  if (record.first_answer_seconds) text += "first answer after " + format_duration(*record.first_answer_seconds) + ", ";
+  if (record.most_gain_seconds) text += "90 % of the gain after " + format_duration(*record.most_gain_seconds) + ", ";
+  return text + format_duration(record.spent_seconds) + " in all";
+}
+
 std::string render_terminal(const OptimizationRecord& record, const TerminalOptions& options) {
   std::string text = clean_text(record.answer) + "\n\n";
   if (!record.goals.empty()) text += render_table(make_goal_table(record), options) + "\n";
@@ -79,8 +86,8 @@ std::string render_terminal(const OptimizationRecord& record, const TerminalOpti
   if (!record.blocker.empty()) text += "  blocker: " + clean_text(record.blocker) + "\n\n";
   text += render_table(make_step_table(record), options) + "\n";
   if (!record.layers.empty()) text += render_table(make_layer_table(record), options) + "\n";
-  text += "data     " + clean_text(record.data_note) + "\nmachine  " + clean_text(record.machine) + "\ncommand  " +
-          clean_text(record.command) + "\n";
+  text += "search   " + describe_search_times(record) + "\ndata     " + clean_text(record.data_note) + "\nmachine  " +
+          clean_text(record.machine) + "\ncommand  " + clean_text(record.command) + "\n";
   return text;
 }
 

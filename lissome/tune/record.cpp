@@ -53,6 +53,20 @@ void chain_steps(OptimizationRecord& record) {
   record.speedup.interval = {1 / whole.interval.high, 1 / whole.interval.low};
 }
 
+void note_gain_times(OptimizationRecord& record) {
+  constexpr double kMost = 0.9;
+  double whole = 1;  // time after all kept steps / before them
+  for (const StepRecord& step : record.steps) whole *= step.accepted ? step.ratio.median : 1;
+  double so_far = 1;
+  for (const StepRecord& step : record.steps) {
+    if (!step.accepted) continue;
+    so_far *= step.ratio.median;
+    if (!record.first_answer_seconds) record.first_answer_seconds = step.finished_seconds;
+    const bool has_most = 1 / so_far - 1 >= kMost * (1 / whole - 1);
+    if (whole < 1 && has_most && !record.most_gain_seconds) record.most_gain_seconds = step.finished_seconds;
+  }
+}
+
 void measure_totals(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
                     const OptimizeOptions& options, const std::function<bool()>& out_of_time) {
   InterleaveOptions interleave;
@@ -185,6 +199,7 @@ Json step_to_json(const StepRecord& step) {
           {"quality_before", optional_to_json(step.quality_before)},
           {"quality_after", optional_to_json(step.quality_after)},
           {"spent_seconds", step.spent_seconds},
+          {"finished_seconds", step.finished_seconds},
           {"notes", step.notes}};
 }
 
@@ -245,6 +260,7 @@ void complete_record(OptimizationRecord& record, Variant& original, Variant& bes
                      const OptimizeOptions& options, const WorkControl& control,
                      const std::function<bool()>& out_of_time) {
   measure_totals(record, original, best, bench, options, out_of_time);
+  note_gain_times(record);
   judge_goals(record, options);
   if (control.stopped()) return;
   record.layers = compare_layers(original, best, bench, out_of_time);
@@ -260,6 +276,7 @@ void describe_steps_so_far(OptimizationRecord& record, const Variant& original, 
                            const OptimizeOptions& options) {
   take_known_totals(record, original, best);
   chain_steps(record);
+  note_gain_times(record);
   if (record.seconds_original > 0) judge_goals(record, options);
   record.answer = make_answer(record);
 }
@@ -285,6 +302,8 @@ Json to_json(const OptimizationRecord& record) {
                {"quality_final", optional_to_json(record.quality_final)},
                {"blocker", record.blocker},
                {"interrupted", record.interrupted},
+               {"first_answer_seconds", optional_to_json(record.first_answer_seconds)},
+               {"most_gain_seconds", optional_to_json(record.most_gain_seconds)},
                {"spent_seconds", record.spent_seconds}};
   json["goals"] = json["steps"] = json["layers"] = Json::array();
   for (const GoalRecord& goal : record.goals) json["goals"].push_back(goal_to_json(goal));

@@ -218,6 +218,7 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
   if (!step.accepted && keep == Keep::without_libtorch) keep_without_libtorch(*variant->plan, verdict, step);
   step.accepted = step.accepted && judge_quality(*variant, step, control);
   step.spent_seconds = watch.seconds();
+  step.finished_seconds = watch_.seconds();
   ++tried_;
   if (step.accepted) {
     keep_step(*best_, *variant);

@@ -119,6 +119,26 @@ void try_byte_attention(Search& search) {
   });
 }
 
+// What a product of few rows takes goes into reading its weight.
+void try_packed_weights(Search& search, int bits) {
+  constexpr double kLeastShare = 0.5;
+  const std::string name = "int" + std::to_string(bits) + " weights";
+  const Program& program = *search.fused().program;
+  const double share = find_packable_share(program);
+  if (share < kLeastShare) {
+    search.skip_step("computation", name,
+                     "linears and embeddings hold only " + format_percent(share) + " of the weights");
+    return;
+  }
+  search.try_step("computation", name, [&] {
+    Quantized quantized = quantize_weights(program, bits, search.calibration_batches(), {}, search.control());
+    Proposal proposal{std::make_shared<const Program>(std::move(quantized.program)), search.best().lowering, {}};
+    const auto done = std::ranges::count_if(quantized.layers, &QuantizedLayer::quantized);
+    proposal.notes = {std::to_string(done) + " of " + std::to_string(quantized.layers.size()) + " layers have " + name};
+    return proposal;
+  });
+}
+
 }  // namespace
 
 void run_basic_stage(Search& search) {
@@ -155,6 +175,9 @@ void run_computation_stage(Search& search) {
     }
     PrecisionTrials(search, precision, precision.dynamic ? dynamic : fixed, int8_warning).run();
   }
+  const std::optional<Dtype>& wanted = search.options().precision;
+  if (!wanted || *wanted == Dtype::i8) try_packed_weights(search, 8);
+  if (!wanted) try_packed_weights(search, 4);
   try_byte_attention(search);
 }
 

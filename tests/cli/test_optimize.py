@@ -56,6 +56,29 @@ def test_with_labels(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
         assert next(iter(outputs.values())).argmax() == models.labels[0]
 
 
+def test_the_record_says_when_answers_were_there(lissome: Lissome, models: SimpleNamespace):
+    record = optimize(lissome, models.classifier, "--data", models.data, "--labels", "labels")
+    kept = [step for step in record["steps"] if step["accepted"]]
+    finished = [step["finished_seconds"] for step in record["steps"] if step["seconds_before"] > 0]
+    assert finished == sorted(finished) and finished[0] > 0
+    assert record["first_answer_seconds"] == kept[0]["finished_seconds"]
+    assert record["first_answer_seconds"] <= record["most_gain_seconds"] <= record["spent_seconds"]
+    assert record["most_gain_seconds"] in finished
+    text = lissome("optimize", models.classifier, "--data", models.data, *QUICK, "-o", "out.lissome").stdout
+    (line,) = (line for line in text.splitlines() if line.startswith("search "))
+    assert re.search(r"first answer after .+, 90 % of the gain after .+, .+ in all", line), line
+
+
+def test_weights_alone_are_tried_where_they_are_most_of_a_model(lissome: Lissome, models: SimpleNamespace):
+    steps = {step["name"]: step for step in optimize(lissome, models.classifier, "--data", models.data)["steps"]}
+    for name in ("int8 weights", "int4 weights"):
+        assert any("layers have" in note for note in steps[name]["notes"]), steps[name]
+    pictures = models.folder / "many.npz"
+    np.savez(pictures, images=np.random.default_rng(0).standard_normal((64, 3, 32, 32), np.float32))
+    steps = {step["name"]: step for step in optimize(lissome, models.pictures, "--data", pictures)["steps"]}
+    assert "of the weights" in steps["int8 weights"]["reason"] or steps["int8 weights"]["notes"]
+
+
 def test_without_labels_judges_agreement(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
     np.savez(tmp_path / "x.npz", input=models.samples.numpy())
     record = optimize(lissome, models.classifier, "--data", "x.npz")
