@@ -291,8 +291,8 @@ function(lissome_instruction_set set)
   if(LISSOME_UNOPTIMIZED_KERNELS)
     list(APPEND ${set} -O0)
     if(NOT LISSOME_FUZZ)
-      # What vector loops must not do is to leave their memory. Checks of their arithmetic take longer to compile than they
-      # do, and are in the presets asan-ubsan and fuzz.
+      # Vector loops must not leave their memory. Checks of their arithmetic take longer to compile than the loops, and
+      # are in the presets asan-ubsan and fuzz.
       list(APPEND ${set} -fno-sanitize=undefined)
     endif()
   endif()

@@ -108,24 +108,20 @@ std::string refuse_weight(const at::Tensor& weight) {
 
 // Linears first: an embedding that shares their weight takes it as the data weigh it for them.
 std::vector<Layer> find_readers(const Program& program, const QuantizeOptions& options) {
-  std::vector<Layer> layers = find_layers(program, options);
-  for (Layer& layer : layers) {
-    const Node& node = program.nodes[layer.position];
-    if (!is_linear(node)) {
-      layer.reason = "only linears and embeddings unpack their weight";
-    } else if (layer.reason.empty()) {
-      layer.reason = refuse_weight(find_constant(program, node.argument("weight")));
+  std::vector<Layer> layers;
+  for (const bool embeddings : {false, true}) {
+    for (size_t position = 0; position < program.nodes.size(); ++position) {
+      const Node& node = program.nodes[position];
+      if (!reads_weight(node) || is_embedding(node) != embeddings) continue;
+      Layer layer;
+      layer.position = position;
+      layer.name = program.value(node.results.front()).name;
+      if (is_linear(node)) layer.input = find_input(node);
+      layer.reason = !is_linear(node) && !embeddings ? "only linears and embeddings unpack their weight"
+                     : is_kept(node, options)        ? "kept in float by request"
+                                                     : refuse_weight(find_constant(program, node.argument("weight")));
+      layers.push_back(std::move(layer));
     }
-  }
-  for (size_t position = 0; position < program.nodes.size(); ++position) {
-    const Node& node = program.nodes[position];
-    if (!is_embedding(node)) continue;
-    Layer table;
-    table.position = position;
-    table.name = program.value(node.result()).name;
-    table.reason = is_kept(node, options) ? "kept in float by request"
-                                          : refuse_weight(find_constant(program, node.argument("weight")));
-    layers.push_back(std::move(table));
   }
   return layers;
 }

@@ -89,8 +89,8 @@ double find_divergence(const RangeHistogram& histogram, const ActivationRange& r
     const double share = counts[level(bin)] > 0 ? counts[level(bin)] / filled[level(bin)] / kept : 0;
     divergence += clipped[bin] / total * std::log(clipped[bin] / total / std::max(share, kNothing));
   }
-  // What the bins of a level differ by for having been filled at random (Miller 1955): without it the narrowest range,
-  // whose levels have one bin each, would win wherever there are few values.
+  // Bins of a level differ by having been filled at random, too (Miller 1955): without this the narrowest range, whose
+  // levels have one bin each, would win wherever there are few values.
   for (const double bins_of_level : filled) divergence -= std::max(bins_of_level - 1, 0.0) / (2 * total);
   return divergence;
 }

@@ -119,7 +119,7 @@ void try_byte_attention(Search& search) {
   });
 }
 
-// What a product of few rows takes goes into reading its weight.
+// A product of few rows takes as long as reading its weight does.
 void try_packed_weights(Search& search, int bits) {
   constexpr double kLeastShare = 0.5;
   const std::string name = "int" + std::to_string(bits) + " weights";
