@@ -33,10 +33,15 @@ std::string describe_layers(const std::vector<QuantizedLayer>& layers, bool dyna
 
 bool is_linear(const QuantizedLayer& layer) { return layer.op.find("linear") != std::string::npos; }
 
-[[noreturn]] void refuse_layers(const std::vector<QuantizedLayer>& layers) {
-  throw_error(ErrorKind::unsupported, "no layer of the model can be int8: ",
-              layers.empty() ? "it has no linear, convolution, LSTM or GRU"
-                             : name_layer(layers.front()) + ": " + layers.front().reason);
+// `what`: "layer of the model can be int8", say, and `kinds` those that can.
+[[noreturn]] void refuse_layers(const std::vector<QuantizedLayer>& layers, const char* what, const char* kinds) {
+  throw_error(
+      ErrorKind::unsupported, "no ", what, ": ",
+      layers.empty() ? "it has no " + std::string(kinds) : name_layer(layers.front()) + ": " + layers.front().reason);
+}
+
+[[noreturn]] void refuse_int8(const std::vector<QuantizedLayer>& layers) {
+  refuse_layers(layers, "layer of the model can be int8", "linear, convolution, LSTM or GRU");
 }
 
 }  // namespace
@@ -108,7 +113,7 @@ std::vector<PrecisionForm> PrecisionMaker::make_int8() {
     }
     if (few_linears) break;  // convolutions are the same in both kinds
   }
-  if (all.empty()) refuse_layers(refused);
+  if (all.empty()) refuse_int8(refused);
   add_mixed(all, rows.answers);
   std::vector<PrecisionForm> forms;
   for (Candidate& made : all) forms.push_back(std::move(made.form));
@@ -121,7 +126,7 @@ PrecisionForm PrecisionMaker::quantize(const QuantizeOptions& options, double le
   const Rows rows = split_rows();
   report("int8");
   Quantized quantized = calibrate(rows.calibration, options, least_signal_to_noise);
-  if (std::ranges::none_of(quantized.layers, &QuantizedLayer::quantized)) refuse_layers(quantized.layers);
+  if (std::ranges::none_of(quantized.layers, &QuantizedLayer::quantized)) refuse_int8(quantized.layers);
   std::string how = describe_layers(quantized.layers, options.dynamic_linears);
   Candidate made = lower_quantized(std::move(how), std::move(quantized));
   judge(made, rows.answers);
@@ -134,7 +139,8 @@ PrecisionForm PrecisionMaker::quantize_weights(int bits, const QuantizeOptions& 
   report("weights");
   const CalibrationBatches batches = rows ? cut_calibration(rows->calibration, batch_) : CalibrationBatches();
   Quantized quantized = lissome::quantize_weights(*program_, bits, batches, options, control_);
-  if (std::ranges::none_of(quantized.layers, &QuantizedLayer::quantized)) refuse_layers(quantized.layers);
+  if (std::ranges::none_of(quantized.layers, &QuantizedLayer::quantized))
+    refuse_layers(quantized.layers, "weight of the model can be packed", "linear or embedding");
   std::string how = "weights of " + std::to_string(bits) + " bits, " + count_layers(quantized.layers);
   Candidate made = lower_quantized(std::move(how), std::move(quantized));
   if (rows) judge(made, rows->answers);

@@ -119,6 +119,18 @@ def test_data_weigh_the_inputs_of_a_weight(lissome: Lissome, stack: SimpleNamesp
     assert errors[1] < 0.9 * errors[0], errors
 
 
+def test_models_without_a_weight_to_pack_are_refused(lissome: Lissome, tmp_path: Path):
+    def refuse(module: nn.Module, x: torch.Tensor, text: str) -> None:
+        torch.export.save(torch.export.export(module.eval(), (x,)), tmp_path / "m.pt2")
+        done = lissome("quantize", "m.pt2", "-o", "int8.lissome", "--kind", "weight")
+        assert done.returncode == 4 and text in done.stderr, done.stderr
+        assert not (tmp_path / "int8.lissome").exists()
+
+    refuse(nn.ReLU(), torch.randn(2, 8), "no weight of the model can be packed: it has no linear or embedding")
+    convolution = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
+    refuse(convolution, torch.randn(1, 3, 8, 8), "packed: 0: only linears and embeddings unpack their weight")
+
+
 class Language(nn.Module):
     """Scores of the next word, by the table that words are read from."""
 
