@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -25,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from engines import Process, order_turns
+from figures import bootstrap_ratio, summarize
 
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS, WIDTH, HEADS, INNER, WORDS, CONTEXT = 24, 1024, 16, 2816, 32000, 16
@@ -176,51 +176,10 @@ def answer_llama(path: str, threads: int) -> None:
         print(*times, flush=True)
 
 
-class Engine:
-    def __init__(self, name: str, bits: int, command: list[object]) -> None:
-        self.name, self.bits, self.times = name, bits, []
-        self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)  # fmt: skip
-        assert self.read() == ["ready"], f"{name} did not start"
-        os.kill(self.process.pid, signal.SIGSTOP)
-
-    def read(self) -> list[str]:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().split()
-
-    def run(self, calls: int) -> None:
-        os.kill(self.process.pid, signal.SIGCONT)
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"run {calls}\n")
-        self.process.stdin.flush()
-        self.times.append(statistics.median(int(word) for word in self.read()) * 1e-9)
-        os.kill(self.process.pid, signal.SIGSTOP)
-
-    @property
-    def bytes_read(self) -> float:
-        return READ * WEIGHT_BITS[self.name, self.bits] / 8
-
-    def end(self) -> None:
-        os.kill(self.process.pid, signal.SIGCONT)
-        self.process.kill()
-
-
 def read_memory_rate(threads: int) -> float:
     command = [ROOT / "build" / "lissome", "peaks", "--again", "--cache", "none", "--threads", str(threads), "--json"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return max(row["memory"] for row in json.loads(done.stdout)["result"]["peaks"])
-
-
-def give_interval(ratios: list[float]) -> tuple[float, float]:
-    """95 %, between order statistics of the rounds."""
-    ordered = sorted(ratios)
-    rank, tail = 0, 0.5 ** len(ratios)
-    term = tail
-    while tail <= 0.025:
-        rank += 1
-        term *= (len(ratios) - rank + 1) / rank
-        tail += term
-    return ordered[max(rank - 1, 0)], ordered[len(ratios) - max(rank, 1)]
 
 
 def main() -> None:
@@ -239,23 +198,26 @@ def main() -> None:
     worker = ROOT / "build" / "release" / "bin" / "lissome_bench_worker"
     print(f"{PARAMETERS / 1e6:.0f} million parameters, {given.threads} threads")
     for bits in chosen:
-        ours = Engine("lissome", bits, [worker, given.folder / f"w{bits}.lissome", given.folder / "call.npz", given.threads])
         llama = [sys.executable, __file__, given.folder, "--llama", given.folder / f"w{bits}.gguf"]
-        theirs = Engine("llama.cpp", bits, [*llama, "--threads", given.threads])
+        commands = {
+            "lissome": [worker, given.folder / f"w{bits}.lissome", given.folder / "call.npz", given.threads],
+            "llama.cpp": [*llama, "--threads", given.threads],
+        }
+        processes = {name: Process([str(word) for word in words]) for name, words in commands.items()}
+        rounds: dict[str, list[list[float]]] = {name: [] for name in processes}  # ms
         memory = []
-        for _ in range(given.rounds):
-            for engine in (ours, theirs):
-                engine.run(given.calls)
+        for round_index in range(given.rounds):
+            for name in order_turns(list(processes), round_index):
+                rounds[name].append(processes[name].run(given.calls // 5, given.calls))
             memory.append(read_memory_rate(given.threads))
-        rate = statistics.median(memory)
-        ratios = [b / a for a, b in zip(ours.times, theirs.times, strict=True)]
-        low, high = give_interval(ratios)
-        for engine in (ours, theirs):
-            median = statistics.median(engine.times)
-            of_memory = engine.bytes_read / median / rate
-            print(f"{bits} bits  {engine.name:10} {median * 1e3:7.2f} ms  {1 / median:6.1f} tokens/s  {of_memory:4.0%} of memory")
-            engine.end()
-        print(f"{bits} bits  lissome is {statistics.median(ratios):.2f} times as fast ({low:.2f} to {high:.2f})", flush=True)
+        medians = {name: summarize(own)["median_ms"] for name, own in rounds.items()}
+        for name, process in processes.items():
+            process.stop()
+            rate = READ * WEIGHT_BITS[name, bits] / 8 / (medians[name] / 1e3) / statistics.median(memory)
+            print(f"{bits} bits  {name:10} {medians[name]:7.2f} ms  {1e3 / medians[name]:6.1f} tokens/s  {rate:4.0%} of memory")
+        low, high = bootstrap_ratio(rounds["llama.cpp"], rounds["lissome"])
+        ratio = medians["llama.cpp"] / medians["lissome"]
+        print(f"{bits} bits  lissome is {ratio:.2f} times as fast ({low:.2f} to {high:.2f})", flush=True)
 
 
 if __name__ == "__main__":
