@@ -38,8 +38,13 @@ enum class RangeMethod : uint8_t {
 // "minmax", "average", "percentile", "entropy" or "mse". Throws usage for other words.
 RangeMethod parse_range_method(const std::string& word);
 
-// Whether the kind of int8 is "dynamic" rather than "static". Throws usage for other words.
-bool is_dynamic_kind(const std::string& word);
+enum class QuantizeKind : uint8_t {
+  fixed,    // a scale for each activation, from calibration
+  dynamic,  // linears find a scale for each row while running
+  weight,   // only weights are quantized
+};
+// "static", "dynamic" or "weight". Throws usage for other words.
+QuantizeKind parse_quantize_kind(const std::string& word);
 
 struct QuantizeOptions {
   RangeMethod range = RangeMethod::mean_squared_error;
@@ -75,6 +80,8 @@ struct QuantizedLayer {
 
 // Its module where that is known, else the name of its result.
 std::string name_layer(const QuantizedLayer& layer);
+// "20 of 21 layers": how many are quantized.
+std::string count_layers(const std::vector<QuantizedLayer>& layers);
 
 struct Quantized {
   Program program;
@@ -111,7 +118,21 @@ Quantized quantize_int8(const Program& program, const CalibrationBatches& batche
 // divide: 8.125 bits) or 4 (a scale for 32: 4.5 bits). Linears multiply them by s8 that they make of f32 rows while
 // running, a scale for 32 of them too. The scales lose least of the weight, by the mean square of its inputs over the
 // batches, where there are any; a layer's `signal_to_noise` is that of its weight, weighed so. Of the options only the
-// patterns count. `program` is prepared. Throws usage for other bits.
+// patterns count. Reads the batches once; programs with weights of either number of bits are then made without them.
+class WeightCalibration {
+ public:
+  // `program` is prepared. Throws usage for a pattern that fits no layer.
+  WeightCalibration(std::shared_ptr<const Program> program, const CalibrationBatches& batches,
+                    const QuantizeOptions& options = {}, const WorkControl& control = {});
+
+  Quantized quantize(int bits) const;  // throws usage for other bits than 4 and 8
+
+ private:
+  std::shared_ptr<const Program> program_;
+  std::shared_ptr<const std::vector<struct Layer>> layers_;
+  std::shared_ptr<const std::map<ValueId, at::Tensor>> squares_;  // mean square of each input, by what linears read
+};
+// Calibrates and packs at once.
 Quantized quantize_weights(const Program& program, int bits, const CalibrationBatches& batches = {},
                            const QuantizeOptions& options = {}, const WorkControl& control = {});
 

@@ -72,10 +72,7 @@ class Preparation {
 
  private:
   PrecisionForm make_form(Dtype precision) {
-    LowerOptions lowering;
-    lowering.effort = read_effort(flags_.lower);
-    lowering.forced = read_forced(flags_.lower);
-    lowering.threads = flags_.threads;
+    const LowerOptions lowering = read_lowering(flags_.lower, flags_.threads);
     const std::optional<Dataset> data = read_data();
     std::vector<NamedArray> example = read_example();
     if (example.empty() && !data && lowering.effort != Effort::fast && !program_->dimensions.empty())
@@ -132,8 +129,7 @@ class Preparation {
     if (flags_.diff) console_.print(describe_diffs(passes_));
     std::string text = render_table(list_passes(), console_.terminal()) + "\n";
     if (form.how != "f32") text += form.how + "\n";
-    if (form.error) text += "answers differ from f32's by " + format_percent(*form.error) + " (relative error)\n";
-    console_.print(text + "written to " + flags_.output + "\n");
+    console_.print(text + describe_error(form) + "written to " + flags_.output + "\n");
   }
 
   const PrepareFlags& flags_;

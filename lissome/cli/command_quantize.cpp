@@ -60,16 +60,15 @@ bool read_flags(QuantizeFlags& to, const std::vector<std::string>& arguments) {
   return flags.parse(arguments);
 }
 
-bool packs_weights(const QuantizeFlags& flags) { return flags.kind == "weight"; }
-
-QuantizeOptions make_options(const QuantizeFlags& flags) {
-  if (flags.bits != 8 && (flags.bits != 4 || !packs_weights(flags)))
+QuantizeOptions make_options(const QuantizeFlags& flags, QuantizeKind kind) {
+  const bool packs = kind == QuantizeKind::weight;
+  if (flags.bits != 8 && (flags.bits != 4 || !packs))
     throw_error(ErrorKind::usage, "--bits is ", flags.bits, "; 8 is allowed, and 4 with --kind weight");
-  if (flags.data.empty() && !packs_weights(flags))
+  if (flags.data.empty() && !packs)
     throw_error(ErrorKind::usage, "--data is needed: the ranges of activations are read off its rows");
   QuantizeOptions options;
   options.range = parse_range_method(flags.observer);
-  options.dynamic_linears = !packs_weights(flags) && is_dynamic_kind(flags.kind);
+  options.dynamic_linears = kind == QuantizeKind::dynamic;
   options.only = flags.only;
   options.keep_float = flags.skip;
   return options;
@@ -110,9 +109,8 @@ void print_form(const QuantizeFlags& flags, const PrecisionForm& form, const std
                       {"notes", notes}};
     return console.print(print_answer("quantize", result, {&table, 1}));
   }
-  std::string text = render_table(table, console.terminal()) + "\n" + form.how + "\n";
-  if (form.error) text += "answers differ from f32's by " + format_percent(*form.error) + " (relative error)\n";
-  console.print(text + "written to " + flags.output + "\n");
+  console.print(render_table(table, console.terminal()) + "\n" + form.how + "\n" + describe_error(form) +
+                "written to " + flags.output + "\n");
 }
 
 }  // namespace
@@ -120,7 +118,8 @@ void print_form(const QuantizeFlags& flags, const PrecisionForm& form, const std
 int run_quantize(const std::vector<std::string>& arguments, Console& console) {
   QuantizeFlags flags;
   if (!read_flags(flags, arguments)) return 0;
-  const QuantizeOptions options = make_options(flags);
+  const QuantizeKind kind = parse_quantize_kind(flags.kind);
+  const QuantizeOptions options = make_options(flags, kind);
   check_writable(flags.output);
   refuse_overwriting(flags.output, flags.model, {flags.data});
   std::vector<std::string> notes;
@@ -132,16 +131,15 @@ int run_quantize(const std::vector<std::string>& arguments, Console& console) {
   if (original.training) console.say(kEvalFormNote);
   const auto program = std::make_shared<const Program>(prepare_inference(original));
   std::optional<Dataset> data;
-  if (!flags.data.empty()) data = fit_dataset(load_dataset(flags.data), describe_inputs(*program));
-  for (const std::string& note : data ? data->notes : std::vector<std::string>()) say_note(note);
+  if (!flags.data.empty()) {
+    data = fit_dataset(load_dataset(flags.data), describe_inputs(*program));
+    for (const std::string& note : data->notes) say_note(note);
+  }
   if (const std::string slow = explain_int8_without_vnni(); !slow.empty()) say_note(slow);
-  LowerOptions lowering;
-  lowering.effort = read_effort(flags.lower);
-  lowering.forced = read_forced(flags.lower);
-  lowering.threads = flags.threads;
-  PrecisionMaker maker(program, data ? &*data : nullptr, lowering, {}, console.control());
-  const PrecisionForm form =
-      packs_weights(flags) ? maker.quantize_weights(flags.bits, options) : maker.quantize(options, flags.least_signal);
+  PrecisionMaker maker(program, data ? &*data : nullptr, read_lowering(flags.lower, flags.threads), {},
+                       console.control());
+  const PrecisionForm form = kind == QuantizeKind::weight ? maker.quantize_weights(flags.bits, options)
+                                                          : maker.quantize(options, flags.least_signal);
   for (const std::string& note : form.notes) say_note(note);
   for (const std::string& note : list_lowering_notes(*form.plan, flags.lower)) say_note(note);
   save_model_file(flags.output, pack_form(form, read_contents(flags.keep_original)));

@@ -33,6 +33,14 @@ std::vector<ForcedKernel> read_forced(const LowerFlags& lower) {
   return forced;
 }
 
+LowerOptions read_lowering(const LowerFlags& lower, int threads) {
+  LowerOptions lowering;
+  lowering.effort = read_effort(lower);
+  lowering.forced = read_forced(lower);
+  lowering.threads = threads;
+  return lowering;
+}
+
 void add_contents_flag(Flags& flags, bool& keep_original) {
   flags.add("--keep-original", keep_original,
             "Also write the program and its own weights, so that the file can be optimized or prepared again.");

@@ -15,9 +15,10 @@ struct LowerFlags {
 };
 void add_lower_flags(Flags& flags, LowerFlags& lower);
 
-// Both throw usage: for an unknown effort, an entry without "=", and kernels that do not exist.
+// All throw usage: for an unknown effort, an entry without "=", and kernels that do not exist.
 Effort read_effort(const LowerFlags& lower);
 std::vector<ForcedKernel> read_forced(const LowerFlags& lower);
+LowerOptions read_lowering(const LowerFlags& lower, int threads);
 
 // Adds --keep-original, for commands that write a finished model.
 void add_contents_flag(Flags& flags, bool& keep_original);

@@ -140,9 +140,10 @@ TEST_CASE("observers are known by name") {
                                                     {"mse", RangeMethod::mean_squared_error}};
   for (const auto& [name, method] : names) CHECK(parse_range_method(name) == method);
   EXPECT_ERROR(usage, parse_range_method("min"), "minmax, average, percentile, entropy or mse, not 'min'");
-  CHECK(is_dynamic_kind("dynamic"));
-  CHECK_FALSE(is_dynamic_kind("static"));
-  EXPECT_ERROR(usage, is_dynamic_kind(""), "static, dynamic or weight, not ''");
+  CHECK(parse_quantize_kind("static") == QuantizeKind::fixed);
+  CHECK(parse_quantize_kind("dynamic") == QuantizeKind::dynamic);
+  CHECK(parse_quantize_kind("weight") == QuantizeKind::weight);
+  EXPECT_ERROR(usage, parse_quantize_kind(""), "static, dynamic or weight, not ''");
 }
 
 }  // namespace

@@ -214,9 +214,10 @@ Quantized quantize_int8(const Program& program, const CalibrationBatches& batche
   return Int8Calibration(std::make_shared<const Program>(program), batches, options).quantize(least_signal_to_noise);
 }
 
-bool is_dynamic_kind(const std::string& word) {
-  if (word == "static") return false;
-  if (word == "dynamic") return true;
+QuantizeKind parse_quantize_kind(const std::string& word) {
+  if (word == "static") return QuantizeKind::fixed;
+  if (word == "dynamic") return QuantizeKind::dynamic;
+  if (word == "weight") return QuantizeKind::weight;
   throw_error(ErrorKind::usage, "the kind must be static, dynamic or weight, not ", quote(word));
 }
 
@@ -224,6 +225,11 @@ std::string format_decibels(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f dB", value);
   return text;
+}
+
+std::string count_layers(const std::vector<QuantizedLayer>& layers) {
+  const auto done = std::ranges::count_if(layers, &QuantizedLayer::quantized);
+  return std::to_string(done) + " of " + std::to_string(layers.size()) + " layers";
 }
 
 std::string name_layer(const QuantizedLayer& layer) {

@@ -32,16 +32,16 @@ int64_t choose_group(int64_t inputs, int bits) {
 }
 
 // The mean square of each input of a layer over the batches, f32 [inputs].
-using Importances = std::map<ValueId, at::Tensor>;
+using InputSquares = std::map<ValueId, at::Tensor>;
 
-Importances measure_inputs(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
-                           const WorkControl& control) {
+InputSquares measure_inputs(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
+                            const WorkControl& control) {
   std::map<ValueId, std::vector<Layer*>> first_reader;
   for (Layer& layer : layers) {
     if (layer.reason.empty() && layer.input != ValueId::none)
       first_reader.try_emplace(layer.input, std::vector<Layer*>{&layer});
   }
-  Importances sums;
+  InputSquares sums;
   for (size_t i = 0; i < batches.size() && !control.stopped(); ++i) {
     control.report(
         {"computation", "weights: reading data", static_cast<double>(i) / static_cast<double>(batches.size()), -1});
@@ -128,8 +128,8 @@ std::vector<Layer> find_readers(const Program& program, const QuantizeOptions& o
 
 class WeightRewriter {
  public:
-  WeightRewriter(const Program& program, const Importances& importances, int bits)
-      : result_(program), importances_(importances), bits_(bits) {}
+  WeightRewriter(const Program& program, const InputSquares& squares, int bits)
+      : result_(program), squares_(squares), bits_(bits) {}
 
   void rewrite(Layer& layer) {
     const Node before = result_.nodes[layer.position];
@@ -165,9 +165,9 @@ class WeightRewriter {
     const Weight& weight = *result_.find_weight(id);
     const at::Tensor tensor = weight.tensor;
     const std::string name = weight.name + ".group" + std::to_string(bits_);
-    const auto importance = importances_.find(input);
+    const auto importance = squares_.find(input);
     const GroupWeight rounded =
-        round_groups(tensor, importance == importances_.end() ? at::Tensor() : importance->second, bits_);
+        round_groups(tensor, importance == squares_.end() ? at::Tensor() : importance->second, bits_);
     const at::Tensor scales = rounded.scales.reshape({tensor.size(0), -1}).to(at::kBFloat16).contiguous();
     const at::Tensor numbers = pack_numbers(rounded.numbers, tensor.size(0), bits_);
     made->second = {result_.add_weight(name, numbers, WeightRole::constant),
@@ -176,23 +176,28 @@ class WeightRewriter {
   }
 
   Program result_;
-  const Importances& importances_;
+  const InputSquares& squares_;
   int bits_;
   std::map<ValueId, Made> made_;
 };
 
 }  // namespace
 
-Quantized quantize_weights(const Program& program, int bits, const CalibrationBatches& batches,
-                           const QuantizeOptions& options, const WorkControl& control) {
+WeightCalibration::WeightCalibration(std::shared_ptr<const Program> program, const CalibrationBatches& batches,
+                                     const QuantizeOptions& options, const WorkControl& control)
+    : program_(std::move(program)) {
+  check_patterns(*program_, options, reads_weight);
+  std::vector<Layer> layers = find_readers(*program_, options);
+  squares_ = std::make_shared<const InputSquares>(measure_inputs(*program_, layers, batches, control));
+  layers_ = std::make_shared<const std::vector<Layer>>(std::move(layers));
+}
+
+Quantized WeightCalibration::quantize(int bits) const {
   if (bits != 4 && bits != 8) throw_error(ErrorKind::usage, "weights can have 4 or 8 bits, not ", bits);
-  check_patterns(program, options, reads_weight);
-  std::vector<Layer> layers = find_readers(program, options);
-  const Importances importances = measure_inputs(program, layers, batches, control);
-  WeightRewriter rewriter(program, importances, bits);
+  WeightRewriter rewriter(*program_, *squares_, bits);
   Quantized result;
-  for (Layer& layer : layers) {
-    const Node& node = program.nodes[layer.position];
+  for (Layer layer : *layers_) {
+    const Node& node = program_->nodes[layer.position];
     if (layer.reason.empty()) rewriter.rewrite(layer);
     QuantizedLayer row;
     row.name = layer.name, row.origin = node.origin, row.op = node.op.name();
@@ -201,6 +206,11 @@ Quantized quantize_weights(const Program& program, int bits, const CalibrationBa
   }
   result.program = rewriter.take();
   return result;
+}
+
+Quantized quantize_weights(const Program& program, int bits, const CalibrationBatches& batches,
+                           const QuantizeOptions& options, const WorkControl& control) {
+  return WeightCalibration(std::make_shared<const Program>(program), batches, options, control).quantize(bits);
 }
 
 double find_packable_share(const Program& program) {

@@ -90,10 +90,11 @@ struct QuantizeArguments {
 };
 
 py::capsule quantize_model(const Program& original, const Dataset* data, const QuantizeArguments& arguments) {
-  const bool packs = arguments.kind == "weight";
+  const QuantizeKind kind = parse_quantize_kind(arguments.kind);
+  const bool packs = kind == QuantizeKind::weight;
   QuantizeOptions options;
   options.range = parse_range_method(arguments.observer);
-  options.dynamic_linears = !packs && is_dynamic_kind(arguments.kind);
+  options.dynamic_linears = kind == QuantizeKind::dynamic;
   options.only = arguments.only;
   options.keep_float = arguments.skip;
   if (!packs && arguments.bits != 8)

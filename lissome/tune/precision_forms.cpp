@@ -17,11 +17,6 @@ constexpr double kSecondsOfTiming = 1.5;          // for all forms of int8 toget
 constexpr double kExpectedForms = 5;              // f32, two kinds of int8, two mixed with others
 constexpr int kMostTimed = 1000;                  // rounds of it
 
-std::string count_layers(const std::vector<QuantizedLayer>& layers) {
-  const auto done = std::ranges::count_if(layers, [](const QuantizedLayer& layer) { return layer.quantized; });
-  return std::to_string(done) + " of " + std::to_string(layers.size()) + " layers";
-}
-
 std::string describe_layers(const std::vector<QuantizedLayer>& layers, bool dynamic) {
   const auto smoothed =
       std::ranges::count_if(layers, [](const QuantizedLayer& layer) { return layer.smoothing.strength > 0; });
@@ -51,6 +46,10 @@ Dtype parse_target_precision(const std::string& word) {
   if (word == "bf16") return Dtype::bf16;
   if (word == "int8") return Dtype::i8;
   throw_error(ErrorKind::usage, "the precision must be f32, bf16 or int8, not ", quote(word));
+}
+
+std::string describe_error(const PrecisionForm& form) {
+  return form.error ? "answers differ from f32's by " + format_percent(*form.error) + " (relative error)\n" : "";
 }
 
 PrecisionMaker::PrecisionMaker(std::shared_ptr<const Program> program, const Dataset* data, LowerOptions lowering,

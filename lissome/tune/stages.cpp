@@ -72,11 +72,10 @@ class PrecisionTrials {
   }
 
   void note_layers(std::vector<std::string>& notes) const {
-    const auto done =
-        std::count_if(layers_.begin(), layers_.end(), [](const QuantizedLayer& layer) { return layer.quantized; });
-    if (done == 0) throw_error(ErrorKind::unsupported, "no layer can be int8");
+    if (std::ranges::none_of(layers_, &QuantizedLayer::quantized))
+      throw_error(ErrorKind::unsupported, "no layer can be int8");
     if (!int8_warning_.empty()) notes.push_back(int8_warning_);
-    notes.push_back(std::to_string(done) + " of " + std::to_string(layers_.size()) + " layers in int8");
+    notes.push_back(count_layers(layers_) + " in int8");
     for (const QuantizedLayer& layer : layers_) {
       const std::string name = name_layer(layer);
       if (!layer.quantized) notes.push_back(name + " stays in float: " + layer.reason);
@@ -120,23 +119,29 @@ void try_byte_attention(Search& search) {
 }
 
 // A product of few rows takes as long as reading its weight does.
-void try_packed_weights(Search& search, int bits) {
+void try_packed_weights(Search& search) {
   constexpr double kLeastShare = 0.5;
-  const std::string name = "int" + std::to_string(bits) + " weights";
-  const Program& program = *search.fused().program;
-  const double share = find_packable_share(program);
-  if (share < kLeastShare) {
-    search.skip_step("computation", name,
-                     "linears and embeddings hold only " + format_percent(share) + " of the weights");
-    return;
+  const std::optional<Dtype>& wanted = search.options().precision;
+  if (wanted && *wanted != Dtype::i8) return;
+  const double share = find_packable_share(*search.fused().program);
+  std::optional<WeightCalibration> calibration;
+  for (const int bits : {8, 4}) {
+    if (bits == 4 && wanted) continue;
+    const std::string name = "int" + std::to_string(bits) + " weights";
+    if (share < kLeastShare) {
+      search.skip_step("computation", name,
+                       "linears and embeddings hold only " + format_percent(share) + " of the weights");
+      continue;
+    }
+    search.try_step("computation", name, [&] {
+      if (!calibration)
+        calibration.emplace(search.fused().program, search.calibration_batches(), QuantizeOptions(), search.control());
+      Quantized quantized = calibration->quantize(bits);
+      Proposal proposal{std::make_shared<const Program>(std::move(quantized.program)), search.best().lowering, {}};
+      proposal.notes = {count_layers(quantized.layers) + " have " + name};
+      return proposal;
+    });
   }
-  search.try_step("computation", name, [&] {
-    Quantized quantized = quantize_weights(program, bits, search.calibration_batches(), {}, search.control());
-    Proposal proposal{std::make_shared<const Program>(std::move(quantized.program)), search.best().lowering, {}};
-    const auto done = std::ranges::count_if(quantized.layers, &QuantizedLayer::quantized);
-    proposal.notes = {std::to_string(done) + " of " + std::to_string(quantized.layers.size()) + " layers have " + name};
-    return proposal;
-  });
 }
 
 }  // namespace
@@ -175,9 +180,7 @@ void run_computation_stage(Search& search) {
     }
     PrecisionTrials(search, precision, precision.dynamic ? dynamic : fixed, int8_warning).run();
   }
-  const std::optional<Dtype>& wanted = search.options().precision;
-  if (!wanted || *wanted == Dtype::i8) try_packed_weights(search, 8);
-  if (!wanted) try_packed_weights(search, 4);
+  try_packed_weights(search);
   try_byte_attention(search);
 }
 

@@ -6,8 +6,8 @@
 
 #include "lissome/base.h"
 #include "lissome/kernel.h"
-#include "lissome/lower/tensors.h"
 #include "lissome/kernel/gemm/linear_group.h"
+#include "lissome/lower/tensors.h"
 #include "lissome/runtime/step/gemm/linear_group_steps.h"
 #include "lissome/runtime/step/gemm/linear_u8s8_steps.h"
 #include "lissome/runtime/step/move/copy_steps.h"
