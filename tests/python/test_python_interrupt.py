@@ -122,7 +122,8 @@ def test_an_interrupt_that_python_loses(data: tuple[torch.nn.Module, torch.Tenso
 
 
 def test_the_program_behind_python_m(tmp_path: Path):
-    lissome.prepare(torch.nn.Linear(64, 64), (torch.randn(1, 64),)).save(tmp_path / "model.lissome")
+    # A call takes so long that a million of them last beyond every signal.
+    lissome.prepare(torch.nn.Linear(1024, 1024), (torch.randn(1, 1024),)).save(tmp_path / "model.lissome")
     command = [sys.executable, "-m", "lissome", "bench", "model.lissome", "--runs", "1000000"]
     environment = os.environ | {"PYTHONPATH": str(Path(lissome.__file__).parents[1])}
     for delay in (0.4, 0.7, 1.0):
