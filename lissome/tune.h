@@ -125,6 +125,7 @@ class PrecisionMaker {
     Dataset rows;
     OutputRows f32;        // of the model in f32
     std::string unjudged;  // why there are none
+    std::string left_out;  // which of their numbers cannot be judged
   };
   struct Rows {
     Dataset calibration;
@@ -143,6 +144,7 @@ class PrecisionMaker {
   Rows split_rows();
   Quantized calibrate(const Dataset& rows, const QuantizeOptions& options, double least_signal_to_noise);
   Answers collect_answers(Dataset rows);
+  static void note_infinite(Answers& answers);
   void judge(Candidate& made, const Answers& answers) const;
 
   std::shared_ptr<const Program> program_;

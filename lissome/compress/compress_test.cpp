@@ -172,7 +172,7 @@ TEST_CASE("a weight that is infinite or NaN, and one of odd inputs, stay as they
   const Quantized quantized = quantize_weights(program, 8);
   REQUIRE(quantized.layers.size() == 2);
   CHECK(quantized.layers[0].reason == "its weight is infinite or NaN");
-  CHECK(quantized.layers[1].reason == "its inputs are no multiple of 32");
+  CHECK(quantized.layers[1].reason == "its rows have 8 numbers, no multiple of 32");
   CHECK(count_ops(quantized.program, "lissome::linear_group") == 0);
 }
 
@@ -346,6 +346,21 @@ TEST_CASE("biases are corrected by the mean error that calibration saw") {
   const at::Tensor error = interpret_one(quantized.program, x).sub(interpret_one(program, x));
   // The mean over samples all but vanishes beside the error itself.
   CHECK(error.mean({0}).abs().mean().item().toDouble() < 0.3 * error.abs().mean().item().toDouble());
+}
+
+TEST_CASE("a few rows that are far larger than the others do not move the bias of all") {
+  const Program program = parse_program(R"(
+    input %x: f32[batch, 32]
+    parameter @a: f32[16, 32]
+    %1: f32[batch, 16] = aten::linear(%x, @a, none)
+    return %1
+  )",
+                                        {{"a", at::randn({16, 32})}});
+  at::Tensor rows = at::randn({512, 32});
+  rows.narrow(0, 7, 2).sign_().mul_(1e20);
+  const Quantized quantized = quantize_int8(program, {{rows}, {rows}}, use_dynamic_linears(true), 0);
+  const at::Tensor x = at::randn({64, 32});
+  CHECK(relative_error(interpret_one(quantized.program, x), interpret_one(program, x)) < 0.02);
 }
 
 TEST_CASE("layers that lose too much, or are asked to, stay in float with a reason") {

@@ -6,6 +6,7 @@
 #include <ATen/ops/linear.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lissome/compress/int8_ops.h"
 
@@ -36,13 +37,17 @@ std::string find_refusal(const Program& program, const Node& node, const Quantiz
   const at::Tensor weight = find_constant(program, node.argument("weight"));
   if (!weight.defined()) return "its weight is not constant";
   if (weight.scalar_type() != at::kFloat) return "its weight is not f32";
+  if (std::string refusal = refuse_infinite(weight, "weight"); !refusal.empty()) return refusal;
   if (is_recurrent(node)) {
     if (node.results.front() == ValueId::none) return "its outputs are not read";
     if (weight.size(2) < 4) return "fewer than four products a sum: nothing to gain";
     return is_kept(node, options) ? "kept in float by request" : "";
   }
-  if (!node.argument("bias").is_none() && !find_constant(program, node.argument("bias")).defined())
-    return "its bias is not constant";
+  if (!node.argument("bias").is_none()) {
+    const at::Tensor bias = find_constant(program, node.argument("bias"));
+    if (!bias.defined()) return "its bias is not constant";
+    if (std::string refusal = refuse_infinite(bias, "bias"); !refusal.empty()) return refusal;
+  }
   if (is_conv(node)) {
     if (weight.dim() > 4) return "of convolutions only those over one and two dimensions have an int8 form";
     if (is_transposed(node) && !has_windows_beside(node, weight))
@@ -92,6 +97,16 @@ at::Tensor multiply_states(const Layer& layer, const at::Tensor& weight, const a
 bool is_linear(const Node& node) { return node.is("aten::linear") || node.is("lissome::linear_act"); }
 
 bool is_recurrent(const Node& node) { return node.is("lissome::lstm_layer") || node.is("lissome::gru_layer"); }
+
+std::string refuse_infinite(const at::Tensor& tensor, const char* what) {
+  if (tensor.isfinite().all().item().toBool()) return {};
+  return std::string("its ") + what + " is infinite or NaN";
+}
+
+double find_signal_to_noise(double signal, double noise) {
+  constexpr double kExact = 200;
+  return noise == 0 ? kExact : 10 * std::log10(signal / noise);
+}
 
 ValueId find_input(const Node& node) {
   return is_recurrent(node) ? node.results.front() : node.arguments.front().value();

@@ -37,6 +37,12 @@ at::Tensor find_constant(const Program& program, const Argument& argument);
 
 bool is_linear(const Node& node);
 
+// Why a layer with this weight or bias, named `what` in the answer, stays in float; empty if all its numbers are finite.
+std::string refuse_infinite(const at::Tensor& tensor, const char* what);
+
+// In decibels; 200 where there is no noise at all. NaN where either is.
+double find_signal_to_noise(double signal, double noise);
+
 // Quantizes symmetrically with a scale for each output channel (dimension 0, or 1 if transposed): w = s8 * scale.
 void quantize_weight(const at::Tensor& given, Layer& layer);
 

@@ -118,6 +118,19 @@ TEST_CASE("a range says what it clips and how far its outliers reach, zeros apar
   }
 }
 
+TEST_CASE("ranges grow with the values, close to the end of f32 too") {
+  const at::Tensor values = at::randn({4096});
+  for (const RangeMethod method : kMethods) {
+    const ActivationRange range = observe({values}, method);
+    for (const double factor : {0x1p-100, 0x1p60, 0x1p100, 0x1p124}) {
+      CAPTURE(factor);
+      const ActivationRange scaled = observe({values.mul(factor)}, method);
+      CHECK(scaled.low == doctest::Approx(range.low * factor));
+      CHECK(scaled.high == doctest::Approx(range.high * factor));
+    }
+  }
+}
+
 TEST_CASE("values that differ by nothing, or beyond f32, have no scale") {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const RangeMethod method : kMethods) {

@@ -2,6 +2,7 @@
 // prepared program; observe the ranges of their inputs; quantize each alone, correct its bias, measure its signal to
 // noise; rewrite those that keep enough; let neighbours hand over u8.
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,8 +25,6 @@ constexpr size_t kMeasuredBatches = 4;
 
 struct Sums {
   double signal = 0, noise = 0;
-  at::Tensor error;  // f64 [channels], summed
-  int64_t positions = 0;
 };
 
 // What each layer's float and quantized forms give on the same float inputs, before activation and residual.
@@ -46,29 +45,25 @@ void measure_layers(const Program& program, std::vector<Layer>& layers, const Ca
   }
 }
 
-// Sums over everything but the channel dimension.
-at::Tensor sum_by_channel(const Layer& layer, const at::Tensor& tensor) {
-  const int64_t channel = layer.is_conv ? 1 : tensor.dim() - 1;
-  std::vector<int64_t> others;
-  for (int64_t i = 0; i < tensor.dim(); ++i) {
-    if (i != channel) others.push_back(i);
-  }
-  return others.empty() ? tensor.to(at::kDouble) : tensor.to(at::kDouble).sum(others);
+// Means of the errors of a few blocks of positions, each f64 [channels].
+void add_block_means(const Layer& layer, const at::Tensor& errors, std::vector<at::Tensor>& means) {
+  constexpr int64_t kBlocks = 16;
+  const at::Tensor rows =
+      errors.movedim(layer.is_conv ? 1 : -1, -1).reshape({-1, errors.size(layer.is_conv ? 1 : -1)});
+  for (const at::Tensor& block : rows.chunk(kBlocks)) means.push_back(block.mean(0));
 }
 
+// By the median of means (Nemirovsky and Yudin 1983): what a few large errors leave in a mean would be added to every
+// answer.
 void correct_biases(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
                     const WorkControl& control) {
-  std::map<Layer*, Sums> sums;
+  std::map<Layer*, std::vector<at::Tensor>> means;
   measure_layers(program, layers, batches, control, [&](Layer& layer, const at::Tensor& wanted, const at::Tensor& got) {
-    if (layer.recurrent) return;  // gates add what the inputs contribute: no bias of its own
-    Sums& sum = sums[&layer];
-    const at::Tensor error = sum_by_channel(layer, wanted.to(at::kDouble).sub(got.to(at::kDouble)));
-    sum.error = sum.error.defined() ? sum.error.add(error) : error;
-    sum.positions += wanted.numel() / error.numel();
+    if (layer.recurrent || wanted.numel() == 0) return;  // gates add what the inputs contribute: no bias of its own
+    add_block_means(layer, wanted.to(at::kDouble).sub(got.to(at::kDouble)), means[&layer]);
   });
-  for (auto& [layer, sum] : sums) {
-    if (sum.positions == 0) continue;
-    const at::Tensor correction = sum.error.div(static_cast<double>(sum.positions));
+  for (auto& [layer, of_layer] : means) {
+    const at::Tensor correction = std::get<0>(at::stack(of_layer).median(0));
     const at::Tensor base = layer->bias.defined() ? layer->bias.to(at::kDouble) : at::Tensor();
     layer->bias = (base.defined() ? base.add(correction) : correction).to(at::kFloat);
   }
@@ -84,7 +79,7 @@ void judge_layers(const Program& program, std::vector<Layer>& layers, const Cali
     sum.noise += signal.sub(got.to(at::kDouble)).pow(2).sum().item().toDouble();
   });
   for (auto& [layer, sum] : sums) {
-    layer->signal_to_noise = sum.noise > 0 ? 10 * std::log10(sum.signal / sum.noise) : 200;
+    layer->signal_to_noise = find_signal_to_noise(sum.signal, sum.noise);
   }
 }
 
@@ -192,8 +187,9 @@ Quantized Int8Calibration::quantize(double least_signal_to_noise) const {
   std::vector<Layer> layers = *layers_;
   Quantized result;
   for (Layer& layer : layers) {
-    // Written so that NaN is refused too.
-    if (layer.reason.empty() && !(layer.signal_to_noise >= least_signal_to_noise)) {
+    if (layer.reason.empty() && std::isnan(layer.signal_to_noise))
+      layer.reason = "its result was infinite or NaN during calibration";
+    if (layer.reason.empty() && layer.signal_to_noise < least_signal_to_noise) {
       layer.reason = "keeps only " + format_decibels(layer.signal_to_noise) + " of signal over quantization noise, " +
                      format_decibels(least_signal_to_noise) + " are asked";
     }

@@ -4,7 +4,6 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -84,7 +83,7 @@ GroupWeight round_groups(const at::Tensor& weight, const at::Tensor& importance,
   }
   const double noise = least.to(at::kDouble).sum().item().toDouble();
   const double signal = weigh(groups.pow(2)).to(at::kDouble).sum().item().toDouble();
-  best.signal_to_noise = noise > 0 ? 10 * std::log10(signal / noise) : 200;
+  best.signal_to_noise = find_signal_to_noise(signal, noise);
   return best;
 }
 
@@ -97,13 +96,16 @@ at::Tensor pack_numbers(const at::Tensor& numbers, int64_t outputs, int bits) {
 }
 
 bool is_embedding(const Node& node) { return node.is("aten::embedding"); }
-bool reads_weight(const Node& node) { return is_layer(node) || is_embedding(node); }
+bool reads_weight(const Node& node) {
+  return is_layer(node) || is_embedding(node) || node.op.name().starts_with("aten::embedding_bag");
+}
 
 std::string refuse_weight(const at::Tensor& weight) {
   if (!weight.defined()) return "its weight is not constant";
   if (weight.scalar_type() != at::kFloat || weight.dim() != 2) return "its weight is no matrix of f32";
-  if (weight.size(1) % kGroup != 0) return "its inputs are no multiple of " + std::to_string(kGroup);
-  return weight.isfinite().all().item().toBool() ? "" : "its weight is infinite or NaN";
+  if (weight.size(1) % kGroup != 0)
+    return "its rows have " + std::to_string(weight.size(1)) + " numbers, no multiple of " + std::to_string(kGroup);
+  return refuse_infinite(weight, "weight");
 }
 
 // Linears first: an embedding that shares their weight takes it as the data weigh it for them.

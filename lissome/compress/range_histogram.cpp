@@ -163,7 +163,10 @@ void RangeHistogram::widen(const at::Tensor& tensor) {
 void RangeHistogram::count(const at::Tensor& tensor) {
   if (tensor.numel() == 0 || !is_countable()) return;
   const at::Tensor values = tensor.to(at::kFloat).contiguous();
-  const at::Tensor found = at::histc(values, kBins, low, high).to(at::kDouble);
+  // histc multiplies by the number of bins, which is infinite in f32 for large values.
+  const double shrink = high - low > 1e30 ? 0x1p-32 : 1;
+  const at::Tensor found =
+      at::histc(shrink < 1 ? values.mul(shrink) : values, kBins, low * shrink, high * shrink).to(at::kDouble);
   for (size_t bin = 0; bin < counts.size(); ++bin) counts[bin] += found.const_data_ptr<double>()[bin];
   const auto zeros = static_cast<double>(values.numel() - at::count_nonzero(values).item().toLong());
   double& around_zero = counts[find_bin(0)];

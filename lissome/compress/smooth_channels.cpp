@@ -80,8 +80,6 @@ at::Tensor make_factors(const at::Tensor& inputs, const at::Tensor& columns, dou
 
 double sum_up(const std::vector<double>& numbers) { return std::accumulate(numbers.begin(), numbers.end(), 0.0); }
 
-double to_decibels(double noise) { return noise > 0 ? -10 * std::log10(noise) : 200; }
-
 std::string describe(DividerPlace place) {
   switch (place) {
     case DividerPlace::norm: return "the norm before it";
@@ -226,8 +224,8 @@ class Smoother {
     result.divisions.push_back(
         {value, std::move(positions), make_factors(group.all.largest(), group.columns, best->strength)});
     for (size_t i = 0; i < group.layers.size(); ++i) {
-      result.layers[group.layers[i]->name] = {best->strength, to_decibels(group.trials.front().noise[i]),
-                                              to_decibels(best->noise[i]), describe(place)};
+      result.layers[group.layers[i]->name] = {best->strength, find_signal_to_noise(1, group.trials.front().noise[i]),
+                                              find_signal_to_noise(1, best->noise[i]), describe(place)};
     }
   }
 

@@ -2,6 +2,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lissome/compress.h"
 #include "lissome/tune.h"
@@ -28,11 +29,26 @@ std::string describe_layers(const std::vector<QuantizedLayer>& layers, bool dyna
 
 bool is_linear(const QuantizedLayer& layer) { return layer.op.find("linear") != std::string::npos; }
 
+// One line for each layer that stays in float; once for a module that is called several times.
+std::vector<std::string> list_refusals(const std::vector<QuantizedLayer>& layers) {
+  std::vector<std::string> refusals;
+  for (const QuantizedLayer& layer : layers) {
+    if (layer.quantized) continue;
+    std::string refusal = name_layer(layer) + " stays in float: " + layer.reason;
+    if (std::ranges::find(refusals, refusal) == refusals.end()) refusals.push_back(std::move(refusal));
+  }
+  return refusals;
+}
+
 // `what`: "layer of the model can be int8", say, and `kinds` those that can.
 [[noreturn]] void refuse_layers(const std::vector<QuantizedLayer>& layers, const char* what, const char* kinds) {
-  throw_error(
-      ErrorKind::unsupported, "no ", what, ": ",
-      layers.empty() ? "it has no " + std::string(kinds) : name_layer(layers.front()) + ": " + layers.front().reason);
+  constexpr size_t kShown = 8;
+  if (layers.empty()) throw_error(ErrorKind::unsupported, "no ", what, ": it has no ", kinds);
+  std::vector<std::string> reasons = list_refusals(layers);
+  const size_t more = reasons.size() > kShown ? reasons.size() - kShown : 0;
+  reasons.resize(reasons.size() - more);
+  if (more > 0) reasons.push_back("and " + std::to_string(more) + " more");
+  throw_error(ErrorKind::unsupported, "no ", what, ":\n", join(reasons, "\n"));
 }
 
 [[noreturn]] void refuse_int8(const std::vector<QuantizedLayer>& layers) {
@@ -163,8 +179,7 @@ void PrecisionMaker::report(const std::string& how) {
 
 PrecisionMaker::Candidate PrecisionMaker::lower_quantized(std::string how, Quantized quantized) {
   Candidate made = lower(std::move(how), std::make_shared<const Program>(std::move(quantized.program)));
-  for (const QuantizedLayer& layer : quantized.layers)
-    if (!layer.quantized) made.form.notes.push_back(name_layer(layer) + " stays in float: " + layer.reason);
+  made.form.notes = list_refusals(quantized.layers);
   made.form.layers = std::move(quantized.layers);
   return made;
 }
@@ -225,9 +240,10 @@ Dataset PrecisionMaker::cut_rows(Dataset rows) const {
 PrecisionMaker::Answers PrecisionMaker::collect_answers(Dataset rows) {
   report("the answers in f32");
   const Candidate f32 = lower("f32", program_);
-  Answers answers{std::move(rows), {}, {}};
+  Answers answers{std::move(rows), {}, {}, {}};
   try {
     answers.f32 = collect_outputs(*f32.session, answers.rows, kJudgedTogether, batch_);
+    note_infinite(answers);
   } catch (const Error& error) {
     // Such a model is made all the same, with a note.
     if (error.kind() != ErrorKind::invalid_input) throw;
@@ -236,8 +252,22 @@ PrecisionMaker::Answers PrecisionMaker::collect_answers(Dataset rows) {
   return answers;
 }
 
+// Nothing can be computed of numbers that are infinite or NaN in f32.
+void PrecisionMaker::note_infinite(Answers& answers) {
+  const std::vector<float>& numbers = answers.f32.values;
+  const auto infinite = std::ranges::count_if(numbers, [](float number) { return !std::isfinite(number); });
+  if (infinite == 0) return;
+  if (infinite == std::ssize(numbers)) {
+    answers.unjudged = "how much its answers differ was not measured: all are infinite or NaN in f32";
+    return;
+  }
+  answers.left_out = std::to_string(infinite) + " of " + std::to_string(numbers.size()) +
+                     " numbers of the answers are infinite or NaN in f32: the error is that of the others";
+}
+
 void PrecisionMaker::judge(Candidate& made, const Answers& answers) const {
   if (!answers.unjudged.empty()) return made.form.notes.push_back(answers.unjudged);
+  if (!answers.left_out.empty()) made.form.notes.push_back(answers.left_out);
   const QualityJudge judge(Metric::relative_error, answers.rows, answers.f32);
   made.form.error = judge.measure(collect_outputs(*made.session, answers.rows, kJudgedTogether, batch_));
 }

@@ -128,7 +128,7 @@ def test_models_without_a_weight_to_pack_are_refused(lissome: Lissome, tmp_path:
 
     refuse(nn.ReLU(), torch.randn(2, 8), "no weight of the model can be packed: it has no linear or embedding")
     convolution = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
-    refuse(convolution, torch.randn(1, 3, 8, 8), "packed: 0: only linears and embeddings unpack their weight")
+    refuse(convolution, torch.randn(1, 3, 8, 8), "packed:\n0 stays in float: only linears and embeddings unpack their weight")
 
 
 class Language(nn.Module):
@@ -171,7 +171,94 @@ def test_layers_whose_inputs_are_no_groups_keep_their_weight(lissome: Lissome, t
     assert done.returncode == 0, done.stderr
     first, second = read_answer(done).tables["Layers"]
     assert (first["computes in"], second["computes in"]) == ("f32", "int8")
-    assert first["reason"] == "its inputs are no multiple of 32"
+    assert first["reason"] == "its rows have 33 numbers, no multiple of 32"
+
+
+class Beside(nn.Module):
+    """Two layers whose results meet nowhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(32, 64), nn.Linear(32, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([self.first(x), self.second(torch.tanh(x))], 1)
+
+
+@pytest.mark.parametrize("words", [("--kind", "static"), ("--kind", "dynamic"), ("--kind", "weight")])
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("place", ["weight", "bias"])
+def test_a_layer_with_an_infinite_number_stays_in_f32(
+    lissome: Lissome, tmp_path: Path, words: tuple[str, ...], odd: float, place: str
+):
+    torch.manual_seed(0)
+    module = Beside().eval()
+    with torch.no_grad():
+        getattr(module.first, place).view(-1)[5] = odd
+    samples = torch.randn(64, 32)
+    batch = torch.export.Dim("batch", min=1)
+    exported = torch.export.export(module, (samples[:4],), dynamic_shapes={"x": {0: batch}})
+    torch.export.save(exported, tmp_path / "odd.pt2")
+    np.savez(tmp_path / "x.npz", x=samples.numpy())
+    made = SimpleNamespace(model=tmp_path / "odd.pt2", data=tmp_path / "x.npz", module=module, samples=samples)
+    rows = list_rows(quantize(lissome, made, *words))
+    first = rows["first"]
+    # Weights of a layer say nothing of its bias, which stays as it is.
+    if place == "weight" or words[1] != "weight":
+        assert (first["computes in"], first["reason"]) == ("f32", f"its {place} is infinite or NaN")
+    done = lissome("run", "int8.lissome", "--input", made.data, "--output", "y.npz")
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "y.npz") as outputs, torch.no_grad():
+        seen, wanted = next(iter(outputs.values())), module(samples).numpy()
+    assert (np.isnan(seen) == np.isnan(wanted)).all()
+    there = np.isfinite(wanted)
+    assert np.linalg.norm(seen[there] - wanted[there]) <= 0.03 * np.linalg.norm(wanted[there])
+
+
+def test_what_f32_answers_with_nan_is_not_said_to_agree(lissome: Lissome, tmp_path: Path):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(32, 64), nn.Linear(64, 8), nn.Linear(8, 4)).eval()
+    samples = torch.randn(64, 32)
+    batch = torch.export.Dim("batch", min=1)
+    np.savez(tmp_path / "x.npz", input=samples.numpy())
+
+    def note(count: int, text: str) -> float | None:
+        with torch.no_grad():
+            module[2].weight[:count] = np.nan
+        exported = torch.export.export(module, (samples[:4],), dynamic_shapes={"input": {0: batch}})
+        torch.export.save(exported, tmp_path / "odd.pt2")
+        result = quantize(lissome, SimpleNamespace(model="odd.pt2", data="x.npz"))
+        assert any(text in note for note in result["notes"]), result["notes"]
+        return result["relative_error"]
+
+    error = note(1, "are infinite or NaN in f32: the error is that of the others")
+    assert error is not None and 0 < error < 0.05
+    assert note(4, "was not measured: all are infinite or NaN in f32") is None
+
+
+class Words(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bag, self.layer = nn.EmbeddingBag(50, 64, mode="mean"), nn.Linear(64, 64)
+        self.odd = nn.Embedding(50, 33)
+
+    def forward(self, words: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.layer(torch.tanh(self.layer(self.bag(words)))), self.odd(words)
+
+
+def test_every_layer_that_keeps_its_weight_is_named_once(lissome: Lissome, tmp_path: Path):
+    torch.manual_seed(0)
+    torch.export.save(torch.export.export(Words().eval(), (torch.randint(0, 50, (2, 7)),)), tmp_path / "m.pt2")
+    done = lissome("quantize", "m.pt2", "-o", "int8.lissome", "--kind", "weight", "--json")
+    assert done.returncode == 0, done.stderr
+    notes = [note for note in read_answer(done)["notes"] if "stays in float" in note]
+    assert sorted(notes) == [
+        "bag stays in float: only linears and embeddings unpack their weight",
+        "odd stays in float: its rows have 33 numbers, no multiple of 32",
+    ]
+    done = lissome("quantize", "m.pt2", "-o", "none.lissome", "--kind", "weight", "--skip", "layer")
+    assert done.returncode == 4 and all(note in done.stderr for note in notes), done.stderr
+    assert done.stderr.count("layer stays in float: kept in float by request") == 1
 
 
 def test_only_and_skip_choose_layers(lissome: Lissome, stack: SimpleNamespace, tmp_path: Path):
@@ -215,7 +302,7 @@ def test_people_see_layers_and_the_error(lissome: Lissome, stack: SimpleNamespac
     (("--skip", "x"), 2, "no layer fits the pattern 'x'"),
     (("--least-signal", "-1"), 2, "--least-signal"),
     (("--least-signal", "nan"), 2, "--least-signal"),
-    (("--least-signal", "200"), 4, "no layer of the model can be int8: first: keeps only"),
+    (("--least-signal", "200"), 4, "no layer of the model can be int8:\nfirst stays in float: keeps only"),
     (("--only", "last", "--skip", "last"), 4, "kept in float by request"),
 ])
 def test_bad_flags_are_refused(
