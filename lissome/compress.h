@@ -38,6 +38,14 @@ enum class RangeMethod : uint8_t {
 // "minmax", "average", "percentile", "entropy" or "mse". Throws usage for other words.
 RangeMethod parse_range_method(const std::string& word);
 
+// How weights of 4 bits are rounded where data calibrate them.
+enum class Rounding : uint8_t {
+  nearest,
+  gptq,  // columns make up for each other (Frantar et al. 2022, arXiv 2210.17323), where that lowers the error
+};
+// "nearest" or "gptq". Throws usage for other words.
+Rounding parse_rounding(const std::string& word);
+
 enum class QuantizeKind : uint8_t {
   fixed,    // a scale for each activation, from calibration
   dynamic,  // linears find a scale for each row while running
@@ -50,6 +58,7 @@ struct QuantizeOptions {
   RangeMethod range = RangeMethod::mean_squared_error;
   // Linears compute a scale for each row of their input while running: slower, and much more accurate on transformers.
   bool dynamic_linears = false;
+  Rounding rounding = Rounding::gptq;
   // Patterns over module paths ("encoder.layer.0.*"): the only layers that are quantized (empty: all), and layers that
   // never are.
   std::vector<std::string> only, keep_float;
@@ -116,23 +125,11 @@ Quantized quantize_int8(const Program& program, const CalibrationBatches& batche
 
 // Weights of linears and embeddings in 8 bits (a bf16 scale for 128 inputs, or 64 or 32 where these do not
 // divide: 8.125 bits) or 4 (a scale for 32: 4.5 bits). Linears multiply them by s8 that they make of f32 rows while
-// running, a scale for 32 of them too. The scales lose least of the weight, by the mean square of its inputs over the
-// batches, where there are any; a layer's `signal_to_noise` is that of its weight, weighed so. Of the options only the
-// patterns count. Reads the batches once; programs with weights of either number of bits are then made without them.
-class WeightCalibration {
- public:
-  // `program` is prepared. Throws usage for a pattern that fits no layer.
-  WeightCalibration(std::shared_ptr<const Program> program, const CalibrationBatches& batches,
-                    const QuantizeOptions& options = {}, const WorkControl& control = {});
-
-  Quantized quantize(int bits) const;  // throws usage for other bits than 4 and 8
-
- private:
-  std::shared_ptr<const Program> program_;
-  std::shared_ptr<const std::vector<struct Layer>> layers_;
-  std::shared_ptr<const std::map<ValueId, at::Tensor>> squares_;  // mean square of each input, by what linears read
-};
-// Calibrates and packs at once.
+// running, a scale for 32 of them too. The scales lose least of the weight. With batches, 4 bits lose less: channels of
+// large inputs get large weights (AWQ, Lin et al. 2023, arXiv 2306.00978) and columns make up for what rounding others
+// loses, each where it lowers the error on rows that it was not fitted to; a layer's `signal_to_noise` is then that of
+// what it gives, without the rounding of its input. Of the options the patterns and the rounding count. `program` is
+// prepared. Throws usage for other bits than 4 and 8, and for a pattern that fits no layer.
 Quantized quantize_weights(const Program& program, int bits, const CalibrationBatches& batches = {},
                            const QuantizeOptions& options = {}, const WorkControl& control = {});
 

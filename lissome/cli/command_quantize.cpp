@@ -22,7 +22,7 @@ namespace lissome {
 namespace {
 
 struct QuantizeFlags {
-  std::string model, output, data, kind = "static", observer = "mse";
+  std::string model, output, data, kind = "static", observer = "mse", rounding = "gptq";
   std::vector<std::string> only, skip;
   LowerFlags lower{.effort = "fast", .kernels = {}};
   int bits = 8, threads = 0;
@@ -48,6 +48,9 @@ bool read_flags(QuantizeFlags& to, const std::vector<std::string>& arguments) {
   flags.add("--observer", to.observer,
             "How ranges of activations are chosen from the data: minmax, average (of the batches' ranges), percentile "
             "(leaves out 1 of 10,000 values on either side), entropy or mse (least squared error).");
+  flags.add("--rounding", to.rounding,
+            "How weights of 4 bits are rounded where there are data: gptq (columns make up for what others lose, where "
+            "that lowers the error) or nearest.");
   flags.add("--only", to.only,
             "Pattern of modules that are quantized, for example 'encoder.*'; the others stay in f32.");
   flags.add("--skip", to.skip, "Pattern of modules that stay in f32. May be given several times, as --only may.");
@@ -69,6 +72,7 @@ QuantizeOptions make_options(const QuantizeFlags& flags, QuantizeKind kind) {
   QuantizeOptions options;
   options.range = parse_range_method(flags.observer);
   options.dynamic_linears = kind == QuantizeKind::dynamic;
+  options.rounding = parse_rounding(flags.rounding);
   options.only = flags.only;
   options.keep_float = flags.skip;
   return options;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lissome/compress/group_rounding.h"
 #include "lissome/compress/int8_ops.h"
 
 namespace lissome {
@@ -123,6 +124,12 @@ at::Tensor find_constant(const Program& program, const Argument& argument) {
 }
 
 void quantize_weight(const at::Tensor& given, Layer& layer) {
+  if (layer.group_bits > 0) {
+    const GroupWeight rounded = round_to_nearest(given.to(at::kFloat), layer.importance, layer.group_bits);
+    layer.weight = pack_numbers(rounded.numbers, layer.group_bits);
+    layer.weight_scales = pack_scales(rounded.scales);
+    return;
+  }
   const at::Tensor weight = layer.transposed ? given.transpose(0, 1) : given;
   const at::Tensor rows = weight.to(at::kDouble).reshape({weight.size(0), -1});
   const at::Tensor scale = rows.abs().amax({1}).clamp_min(1e-30).div(127);
@@ -222,6 +229,11 @@ at::Tensor run_float(const Program& program, const Layer& layer, const at::Tenso
 
 at::Tensor run_quantized(const Program& program, const Layer& layer, const at::Tensor& input) {
   if (layer.recurrent) return multiply_states(layer, layer.weight, input);
+  if (layer.group_bits > 0) {
+    std::vector<c10::IValue> arguments = {input, layer.weight, layer.weight_scales, layer.bias, "none", {}};
+    Op::find("lissome::linear_group").handle().callBoxed(arguments);
+    return arguments.at(0).toTensor();
+  }
   // A program of the layer alone says the same as the rewritten one will.
   Program alone;
   const ValueType type{ValueKind::tensor, Dtype::f32, false, {}};

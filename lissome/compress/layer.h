@@ -24,8 +24,10 @@ struct Layer {
   ActivationRange range;             // of the input, if not dynamic
   ValueId residual = ValueId::none;  // of a convolution, of the size of its result
   ActivationRange residual_range;
-  at::Tensor weight;           // s8, of the float weight's sizes
-  at::Tensor weight_scales;    // f32 [output channels]
+  int group_bits = 0;  // of a weight in groups that the op unpacks, see group_rounding.h; 0: s8 with a scale an output
+  at::Tensor importance;       // of a weight in groups: f32 [inputs], what an input's loss counts
+  at::Tensor weight;           // s8, of the float weight's sizes, or in groups
+  at::Tensor weight_scales;    // f32 [output channels], or bf16 [output channels, groups]
   at::Tensor bias;             // f32 [output channels] or undefined; corrected after calibration
   double signal_to_noise = 0;  // dB
   std::string reason;          // why the layer stays in float; empty if it may be quantized
@@ -37,13 +39,15 @@ at::Tensor find_constant(const Program& program, const Argument& argument);
 
 bool is_linear(const Node& node);
 
-// Why a layer with this weight or bias, named `what` in the answer, stays in float; empty if all its numbers are finite.
+// Why a layer with this weight or bias, named `what` in the answer, stays in float; empty if all its numbers are
+// finite.
 std::string refuse_infinite(const at::Tensor& tensor, const char* what);
 
 // In decibels; 200 where there is no noise at all. NaN where either is.
 double find_signal_to_noise(double signal, double noise);
 
-// Quantizes symmetrically with a scale for each output channel (dimension 0, or 1 if transposed): w = s8 * scale.
+// Quantizes symmetrically with a scale for each output channel (dimension 0, or 1 if transposed): w = s8 * scale. A
+// weight in groups is rounded to the nearest.
 void quantize_weight(const at::Tensor& given, Layer& layer);
 
 // Whether the node is a layer of LSTM or GRU, whose states are multiplied by a weight. Measured is this product with

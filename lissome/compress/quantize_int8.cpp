@@ -172,7 +172,7 @@ Int8Calibration::Int8Calibration(const std::shared_ptr<const Program>& program, 
   if (batches.empty())
     throw_error(ErrorKind::invalid_input, "int8 needs at least one batch of calibration data, none was given");
   check_patterns(*program_, options);
-  SmoothedChannels smoothed = smooth_channels(*program_, batches, options, control);
+  SmoothedChannels smoothed = smooth_channels(*program_, find_layers(*program_, options), batches, options, control);
   const Program divided = divide_channels(*program_, smoothed.divisions);
   auto layers = std::make_shared<std::vector<Layer>>(find_layers(divided, options));
   for (Layer& layer : *layers) layer.smoothing = smoothed.layers[layer.name];
@@ -215,6 +215,12 @@ QuantizeKind parse_quantize_kind(const std::string& word) {
   if (word == "dynamic") return QuantizeKind::dynamic;
   if (word == "weight") return QuantizeKind::weight;
   throw_error(ErrorKind::usage, "the kind must be static, dynamic or weight, not ", quote(word));
+}
+
+Rounding parse_rounding(const std::string& word) {
+  if (word == "nearest") return Rounding::nearest;
+  if (word == "gptq") return Rounding::gptq;
+  throw_error(ErrorKind::usage, "the rounding must be nearest or gptq, not ", quote(word));
 }
 
 std::string format_decibels(double value) {

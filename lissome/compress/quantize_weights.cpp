@@ -1,99 +1,25 @@
 // Weights of 4 or 8 bits: linears whose weight is unpacked in registers while they run. For models that reading weights
 // bounds, language models that give one token at a time above all.
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/where.h>
+#include <ATen/ops/matmul.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "lissome/compress.h"
+#include "lissome/compress/divide_channels.h"
+#include "lissome/compress/group_rounding.h"
+#include "lissome/compress/input_products.h"
 #include "lissome/compress/int8_ops.h"
 #include "lissome/compress/layer.h"
+#include "lissome/compress/smooth_channels.h"
 #include "lissome/pass.h"
 
 namespace lissome {
 namespace {
 
-constexpr int64_t kGroup = 32;  // inputs, of a row, and of a weight of 4 bits
-constexpr int kTriedScales = 20;
-constexpr double kLeastScale = 0.6;  // of the one that holds the largest weight
-
-struct GroupWeight {
-  at::Tensor numbers, scales;  // f32 [outputs, groups, size], whole; f32 [outputs, groups, 1], which bf16 holds
-  double signal_to_noise = 0;  // dB
-};
-
-// Inputs that share a scale. Numbers of 8 bits lose little by sharing it with more.
-int64_t choose_group(int64_t inputs, int bits) {
-  if (bits == 8 && inputs % (4 * kGroup) == 0) return 4 * kGroup;
-  return bits == 8 && inputs % (2 * kGroup) == 0 ? 2 * kGroup : kGroup;
-}
-
-// The mean square of each input of a layer over the batches, f32 [inputs].
-using InputSquares = std::map<ValueId, at::Tensor>;
-
-InputSquares measure_inputs(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
-                            const WorkControl& control) {
-  std::map<ValueId, std::vector<Layer*>> first_reader;
-  for (Layer& layer : layers) {
-    if (layer.reason.empty() && layer.input != ValueId::none)
-      first_reader.try_emplace(layer.input, std::vector<Layer*>{&layer});
-  }
-  InputSquares sums;
-  for (size_t i = 0; i < batches.size() && !control.stopped(); ++i) {
-    control.report(
-        {"computation", "weights: reading data", static_cast<double>(i) / static_cast<double>(batches.size()), -1});
-    visit_layer_inputs(program, first_reader, batches[i], [&](Layer& layer, const at::Tensor& input) {
-      const at::Tensor squares = input.to(at::kFloat).reshape({-1, input.size(-1)}).pow(2).mean(0).nan_to_num(0, 0, 0);
-      at::Tensor& sum = sums[layer.input];
-      sum = sum.defined() ? sum.add(squares) : squares;
-    });
-  }
-  return sums;
-}
-
-// The scale of each group that loses least, of a row of candidates: the one that holds the largest weight exactly, at
-// the end of the numbers that reaches further, and smaller ones, which clip it.
-GroupWeight round_groups(const at::Tensor& weight, const at::Tensor& importance, int bits) {
-  const double most = bits == 4 ? 7 : 127;
-  const int64_t size = choose_group(weight.size(1), bits);
-  const at::Tensor groups = weight.reshape({weight.size(0), -1, size});
-  const at::Tensor shares = importance.defined() ? importance.reshape({1, -1, size}) : at::Tensor();
-  const auto weigh = [&](const at::Tensor& squares) {
-    return (shares.defined() ? squares.mul(shares) : squares).sum(-1, true);
-  };
-  const at::Tensor largest = groups.gather(-1, groups.abs().argmax(-1, true));
-  GroupWeight best;
-  at::Tensor least;
-  for (int i = 0; i < kTriedScales; ++i) {
-    const double share = 1 - (1 - kLeastScale) * i / (kTriedScales - 1);
-    at::Tensor scale = largest.mul(-share / (most + 1)).to(at::kBFloat16).to(at::kFloat);
-    scale = at::where(scale.abs().lt(1e-30), 1.0, scale).to(at::kFloat);
-    const at::Tensor numbers = groups.div(scale).round().clamp(-most - 1, most);
-    const at::Tensor error = weigh(numbers.mul(scale).sub(groups).pow(2));
-    if (!least.defined()) {
-      best = {numbers, scale, 0}, least = error;
-      continue;
-    }
-    const at::Tensor better = error.lt(least);
-    best.numbers = at::where(better, numbers, best.numbers);
-    best.scales = at::where(better, scale, best.scales);
-    least = at::where(better, error, least);
-  }
-  const double noise = least.to(at::kDouble).sum().item().toDouble();
-  const double signal = weigh(groups.pow(2)).to(at::kDouble).sum().item().toDouble();
-  best.signal_to_noise = find_signal_to_noise(signal, noise);
-  return best;
-}
-
-// As lissome::linear_group takes it.
-at::Tensor pack_numbers(const at::Tensor& numbers, int64_t outputs, int bits) {
-  const at::Tensor rows = numbers.reshape({outputs, -1});
-  if (bits == 8) return rows.to(at::kChar).contiguous();
-  const at::Tensor halves = at::where(rows.lt(0), rows.add(16), rows).reshape({outputs, -1, 2});
-  return halves.select(-1, 0).add(halves.select(-1, 1).mul(16)).to(at::kByte).contiguous();
-}
+constexpr int64_t kMostBytesOfProducts = int64_t{1} << 30;  // more layers are measured by further runs over the data
 
 bool is_embedding(const Node& node) { return node.is("aten::embedding"); }
 bool reads_weight(const Node& node) {
@@ -108,34 +34,56 @@ std::string refuse_weight(const at::Tensor& weight) {
   return refuse_infinite(weight, "weight");
 }
 
-// Linears first: an embedding that shares their weight takes it as the data weigh it for them.
-std::vector<Layer> find_readers(const Program& program, const QuantizeOptions& options) {
+std::vector<Layer> find_readers(const Program& program, const QuantizeOptions& options, int bits) {
   std::vector<Layer> layers;
-  for (const bool embeddings : {false, true}) {
-    for (size_t position = 0; position < program.nodes.size(); ++position) {
-      const Node& node = program.nodes[position];
-      if (!reads_weight(node) || is_embedding(node) != embeddings) continue;
-      Layer layer;
-      layer.position = position;
-      layer.name = program.value(node.results.front()).name;
-      if (is_linear(node)) layer.input = find_input(node);
-      layer.reason = !is_linear(node) && !embeddings ? "only linears and embeddings unpack their weight"
-                     : is_kept(node, options)        ? "kept in float by request"
-                                                     : refuse_weight(find_constant(program, node.argument("weight")));
-      layers.push_back(std::move(layer));
+  for (size_t position = 0; position < program.nodes.size(); ++position) {
+    const Node& node = program.nodes[position];
+    if (!reads_weight(node)) continue;
+    Layer layer;
+    layer.position = position;
+    layer.name = program.value(node.results.front()).name;
+    layer.group_bits = bits;
+    layer.dynamic = true;
+    if (is_linear(node)) {
+      layer.input = find_input(node);
+      layer.bias = find_constant(program, node.argument("bias"));
     }
+    layer.reason = !is_linear(node) && !is_embedding(node) ? "only linears and embeddings unpack their weight"
+                   : is_kept(node, options)                ? "kept in float by request"
+                                            : refuse_weight(find_constant(program, node.argument("weight")));
+    layers.push_back(std::move(layer));
   }
   return layers;
 }
 
-class WeightRewriter {
- public:
-  WeightRewriter(const Program& program, const InputSquares& squares, int bits)
-      : result_(program), squares_(squares), bits_(bits) {}
+ValueId find_weight(const Program& program, const Layer& layer) {
+  return program.nodes[layer.position].argument("weight").value();
+}
 
-  void rewrite(Layer& layer) {
-    const Node before = result_.nodes[layer.position];
-    const Made& made = pack(before.argument("weight").value(), layer.input);
+// Linears whose weight no other node reads: columns of a shared one cannot be multiplied.
+std::vector<Layer> take_sole_readers(const Program& program, std::vector<Layer> layers) {
+  const Uses uses = find_uses(program);
+  std::erase_if(layers, [&](const Layer& layer) {
+    return !layer.reason.empty() || layer.input == ValueId::none ||
+           uses.by_value[static_cast<size_t>(find_weight(program, layer))].size() != 1;
+  });
+  return layers;
+}
+
+// tr(W P Wᵀ): the sum of the squares of what the layer gives on the rows of the products.
+double sum_squares(const at::Tensor& weight, const at::Tensor& products) {
+  return at::matmul(weight, products).mul(weight).to(at::kDouble).sum().item().toDouble();
+}
+
+class WeightPacker {
+ public:
+  WeightPacker(const Program& program, int bits, Rounding rounding)
+      : source_(program), result_(program), uses_(find_uses(program)), bits_(bits), rounding_(rounding) {}
+
+  // `products`: of the layer's input, or none where there are no data or it is an embedding.
+  void pack(Layer& layer, const InputProducts* products) {
+    const Node before = source_.nodes[layer.position];
+    const Made& made = pack_weight(before.argument("weight").value(), products);
     layer.signal_to_noise = made.signal_to_noise;
     Node& node = result_.nodes[layer.position];
     if (is_embedding(before)) {
@@ -160,59 +108,109 @@ class WeightRewriter {
     double signal_to_noise = 0;
   };
 
-  // Once, however many nodes read the weight; `input`: none for an embedding.
-  const Made& pack(ValueId id, ValueId input) {
+  // Once, however many nodes read the weight.
+  const Made& pack_weight(ValueId id, const InputProducts* products) {
     auto [made, is_new] = made_.try_emplace(id);
     if (!is_new) return made->second;
-    const Weight& weight = *result_.find_weight(id);
-    const at::Tensor tensor = weight.tensor;
+    const Weight& weight = *source_.find_weight(id);
     const std::string name = weight.name + ".group" + std::to_string(bits_);
-    const auto importance = squares_.find(input);
-    const GroupWeight rounded =
-        round_groups(tensor, importance == squares_.end() ? at::Tensor() : importance->second, bits_);
-    const at::Tensor scales = rounded.scales.reshape({tensor.size(0), -1}).to(at::kBFloat16).contiguous();
-    const at::Tensor numbers = pack_numbers(rounded.numbers, tensor.size(0), bits_);
-    made->second = {result_.add_weight(name, numbers, WeightRole::constant),
-                    result_.add_weight(name + ".scales", scales, WeightRole::constant), rounded.signal_to_noise};
+    const GroupWeight rounded = round(id, weight.tensor, products);
+    const at::Tensor lost = restore(rounded).sub(weight.tensor);
+    const bool weighed = products != nullptr;
+    const auto measure = [&](const at::Tensor& tensor) {
+      return weighed ? sum_squares(tensor, products->all()) : tensor.to(at::kDouble).pow(2).sum().item().toDouble();
+    };
+    made->second = {result_.add_weight(name, pack_numbers(rounded.numbers, bits_), WeightRole::constant),
+                    result_.add_weight(name + ".scales", pack_scales(rounded.scales), WeightRole::constant),
+                    find_signal_to_noise(measure(weight.tensor), measure(lost))};
     return made->second;
   }
 
+  GroupWeight round(ValueId id, const at::Tensor& weight, const InputProducts* products) const {
+    if (products == nullptr) return round_to_nearest(weight, {}, bits_);
+    const auto& readers = uses_.by_value[static_cast<size_t>(id)];
+    // An embedding reads single rows, which no inputs move together.
+    const bool is_table = std::ranges::any_of(
+        readers, [&](const auto& use) { return is_embedding(source_.nodes[static_cast<size_t>(use.first)]); });
+    if (rounding_ == Rounding::gptq && !is_table && is_better_in_order(weight, *products))
+      return round_in_order(weight, products->all(), bits_);
+    return round_to_nearest(weight, products->all().diagonal(), bits_);
+  }
+
+  // On rows that neither was fitted to: few rows of many inputs fit by chance.
+  bool is_better_in_order(const at::Tensor& weight, const InputProducts& products) const {
+    const auto find_loss = [&](const GroupWeight& rounded) {
+      return sum_squares(restore(rounded).sub(weight), products.judged);
+    };
+    return find_loss(round_in_order(weight, products.fitted, bits_)) <
+           find_loss(round_to_nearest(weight, products.fitted.diagonal(), bits_));
+  }
+
+  const Program& source_;
   Program result_;
-  const InputSquares& squares_;
-  int bits_;
+  const Uses uses_;
+  const int bits_;
+  const Rounding rounding_;
   std::map<ValueId, Made> made_;
 };
 
-}  // namespace
-
-WeightCalibration::WeightCalibration(std::shared_ptr<const Program> program, const CalibrationBatches& batches,
-                                     const QuantizeOptions& options, const WorkControl& control)
-    : program_(std::move(program)) {
-  check_patterns(*program_, options, reads_weight);
-  std::vector<Layer> layers = find_readers(*program_, options);
-  squares_ = std::make_shared<const InputSquares>(measure_inputs(*program_, layers, batches, control));
-  layers_ = std::make_shared<const std::vector<Layer>>(std::move(layers));
-}
-
-Quantized WeightCalibration::quantize(int bits) const {
-  if (bits != 4 && bits != 8) throw_error(ErrorKind::usage, "weights can have 4 or 8 bits, not ", bits);
-  WeightRewriter rewriter(*program_, *squares_, bits);
-  Quantized result;
-  for (Layer layer : *layers_) {
-    const Node& node = program_->nodes[layer.position];
-    if (layer.reason.empty()) rewriter.rewrite(layer);
-    QuantizedLayer row;
-    row.name = layer.name, row.origin = node.origin, row.op = node.op.name();
-    row.signal_to_noise = layer.signal_to_noise, row.quantized = layer.reason.empty(), row.reason = layer.reason;
-    result.layers.push_back(std::move(row));
+// Linears that are packed by what their inputs are, in parts whose products are in memory together.
+std::vector<std::vector<Layer*>> divide_linears(const Program& program, std::vector<Layer>& layers) {
+  std::vector<std::vector<Layer*>> parts;
+  std::set<ValueId> inputs;
+  int64_t bytes = kMostBytesOfProducts;
+  for (Layer& layer : layers) {
+    if (!layer.reason.empty() || layer.input == ValueId::none) continue;
+    const int64_t width = program.find_weight(find_weight(program, layer))->tensor.size(1);
+    const int64_t added = inputs.contains(layer.input) ? 0 : 2 * width * width * int64_t{sizeof(float)};
+    if (parts.empty() || bytes + added > kMostBytesOfProducts) parts.emplace_back(), inputs.clear(), bytes = 0;
+    bytes += inputs.insert(layer.input).second ? 2 * width * width * int64_t{sizeof(float)} : 0;
+    parts.back().push_back(&layer);
   }
-  result.program = rewriter.take();
-  return result;
+  return parts;
 }
+
+QuantizedLayer describe_layer(const Program& program, const Layer& layer) {
+  const Node& node = program.nodes[layer.position];
+  QuantizedLayer row;
+  row.name = layer.name, row.origin = node.origin, row.op = node.op.name();
+  row.signal_to_noise = layer.signal_to_noise, row.quantized = layer.reason.empty(), row.reason = layer.reason;
+  row.smoothing = layer.smoothing;
+  return row;
+}
+
+}  // namespace
 
 Quantized quantize_weights(const Program& program, int bits, const CalibrationBatches& batches,
                            const QuantizeOptions& options, const WorkControl& control) {
-  return WeightCalibration(std::make_shared<const Program>(program), batches, options, control).quantize(bits);
+  if (bits != 4 && bits != 8) throw_error(ErrorKind::usage, "weights can have 4 or 8 bits, not ", bits);
+  check_patterns(program, options, reads_weight);
+  const bool has_data = bits == 4 && !batches.empty();  // 8 bits lose too little for data to matter
+  SmoothedChannels smoothed;
+  if (has_data) {
+    smoothed = smooth_channels(program, take_sole_readers(program, find_readers(program, options, bits)), batches,
+                               options, control);
+  }
+  const Program divided = divide_channels(program, smoothed.divisions);
+  std::vector<Layer> layers = find_readers(divided, options, bits);
+  WeightPacker packer(divided, bits, options.rounding);
+  // Linears first: an embedding that shares their weight takes it as the data weigh it for them.
+  for (const std::vector<Layer*>& part : divide_linears(divided, layers)) {
+    std::map<ValueId, InputProducts> products;
+    if (has_data) products = measure_products(divided, part, batches, control);
+    for (Layer* layer : part) {
+      const auto found = products.find(layer->input);
+      packer.pack(*layer, found == products.end() ? nullptr : &found->second);
+    }
+  }
+  Quantized result;
+  for (Layer& layer : layers) {
+    if (layer.reason.empty() && layer.input == ValueId::none) packer.pack(layer, nullptr);
+    layer.smoothing = smoothed.layers[layer.name];
+    result.layers.push_back(describe_layer(divided, layer));
+  }
+  result.program = packer.take();
+  return result;
 }
 
 double find_packable_share(const Program& program) {

@@ -54,6 +54,7 @@ struct Siblings {
   std::vector<Layer*> layers;
   at::Tensor columns;  // f64 [channels]: the largest weight that a channel meets
   Extremes fitted, all;
+  at::Tensor squares;  // f32 [channels], summed over the fitted rows; for weights in groups
   std::vector<at::Tensor> judged;
   std::vector<Trial> trials;  // the first is the value as it is; empty where nothing can be tried
 };
@@ -96,27 +97,27 @@ double find_largest_share(DividerPlace place) {
 
 class Smoother {
  public:
-  Smoother(const Program& program, const CalibrationBatches& batches, const QuantizeOptions& options,
-           const WorkControl& control)
+  Smoother(const Program& program, std::vector<Layer> layers, const CalibrationBatches& batches,
+           const QuantizeOptions& options, const WorkControl& control)
       : program_(program),
         batches_(batches),
         options_(options),
         control_(control),
         uses_(find_uses(program)),
-        layers_(find_layers(program, options)) {
+        layers_(std::move(layers)) {
     const std::vector<bool> written = find_written_values(program);
     for (Layer& layer : layers_) {
       // What is written in place is not one value to all who read it.
       const bool changes = !written.empty() && written[static_cast<size_t>(layer.input)];
       if (is_linear(program.nodes[layer.position]) && layer.reason.empty() && !changes)
-        siblings_[layer.input].layers.push_back(&layer);
+        siblings_[layer.input].layers.push_back(&layer), is_fixed_ = !layer.dynamic;
     }
   }
 
   SmoothedChannels run() {
     visit_rows([&](Siblings& group, const at::Tensor& rows, size_t turn) { observe(group, rows, turn); });
     for (auto& [value, group] : siblings_) make_trials(group);
-    if (!options_.dynamic_linears && options_.range != RangeMethod::minimum_maximum) {
+    if (is_fixed_ && options_.range != RangeMethod::minimum_maximum) {
       visit_rows([&](Siblings& group, const at::Tensor& rows, size_t turn) {
         if (!is_fitted(turn)) return;
         for (Trial& trial : group.trials) trial.histogram.count(divide(rows, trial));
@@ -152,7 +153,11 @@ class Smoother {
 
   void observe(Siblings& group, const at::Tensor& rows, size_t turn) const {
     group.all.add(rows);
-    if (is_fitted(turn)) group.fitted.add(rows);
+    if (is_fitted(turn)) {
+      group.fitted.add(rows);
+      const at::Tensor squares = rows.pow(2).sum(0);
+      group.squares = group.squares.defined() ? group.squares.add(squares) : squares;
+    }
     if (!is_judged(turn) || static_cast<int64_t>(group.judged.size()) >= kSampleRows) return;
     const auto count = std::max<int64_t>(1, 2 * kSampleRows / static_cast<int64_t>(batches_.size()));
     group.judged.push_back(take_rows(rows, count, static_cast<int64_t>(turn / 2)));
@@ -189,18 +194,21 @@ class Smoother {
   void measure(const Siblings& group, const at::Tensor& rows, Trial& trial) const {
     const at::Tensor input = divide(rows, trial);
     const ActivationRange range = trial.histogram.choose_range(options_.range);
-    if (!options_.dynamic_linears && !range.has_scale()) {
+    if (is_fixed_ && !range.has_scale()) {
       trial.noise.assign(group.layers.size(), std::numeric_limits<double>::quiet_NaN());
       return;
     }
     for (const Layer* layer : group.layers) {
       Layer divided = *layer;
       divided.range = range;
-      if (trial.strength > 0) quantize_weight(find_weight(*layer).to(at::kDouble).mul(trial.factors), divided);
+      if (layer->group_bits > 0) divided.importance = divide(divide(group.squares, trial), trial);
+      const at::Tensor weight = find_weight(*layer).to(at::kDouble);
+      if (!divided.weight.defined() || trial.strength > 0)
+        quantize_weight(trial.strength > 0 ? weight.mul(trial.factors) : weight, divided);
       const at::Tensor wanted = run_float(program_, *layer, rows).to(at::kDouble);
       const at::Tensor error = wanted.sub(run_quantized(program_, divided, input).to(at::kDouble));
-      trial.noise.push_back(error.sub(error.mean({0}, true)).pow(2).sum().item().toDouble() /
-                            wanted.pow(2).sum().item().toDouble());
+      const at::Tensor noise = layer->group_bits > 0 ? error : error.sub(error.mean({0}, true));
+      trial.noise.push_back(noise.pow(2).sum().item().toDouble() / wanted.pow(2).sum().item().toDouble());
     }
   }
 
@@ -236,13 +244,14 @@ class Smoother {
   const Uses uses_;
   std::vector<Layer> layers_;
   std::map<ValueId, Siblings> siblings_;
+  bool is_fixed_ = false;  // linears have ranges from calibration
 };
 
 }  // namespace
 
-SmoothedChannels smooth_channels(const Program& program, const CalibrationBatches& batches,
+SmoothedChannels smooth_channels(const Program& program, std::vector<Layer> layers, const CalibrationBatches& batches,
                                  const QuantizeOptions& options, const WorkControl& control) {
-  return Smoother(program, batches, options, control).run();
+  return Smoother(program, std::move(layers), batches, options, control).run();
 }
 
 }  // namespace lissome

@@ -8,6 +8,7 @@
 
 #include "lissome/compress.h"
 #include "lissome/compress/divide_channels.h"
+#include "lissome/compress/layer.h"
 
 namespace lissome {
 
@@ -16,10 +17,10 @@ struct SmoothedChannels {
   std::map<std::string, Smoothing> layers;  // by the printed name of a linear's result; only smoothed linears
 };
 
-// Linears that read the same value share its factors. The strength is the one whose int8 outputs have the smallest
-// error on a sample of the calibration rows. A value is smoothed only if this error is clearly smaller than without
-// smoothing.
-SmoothedChannels smooth_channels(const Program& program, const CalibrationBatches& batches,
+// Of these layers only linears that have no reason to stay in float. Linears that read the same value share its
+// factors. The strength is the one whose int8 outputs have the smallest error on a sample of the calibration rows. A
+// value is smoothed only if this error is clearly smaller than without smoothing.
+SmoothedChannels smooth_channels(const Program& program, std::vector<Layer> layers, const CalibrationBatches& batches,
                                  const QuantizeOptions& options, const WorkControl& control = {});
 
 }  // namespace lissome

@@ -48,7 +48,8 @@ struct Smoothed {
 
 // Smooths, and checks what always holds: the program is sound and gives the same.
 Smoothed smooth(const Program& program, bool dynamic = false, const CalibrationBatches& batches = make_batches()) {
-  const SmoothedChannels channels = smooth_channels(program, batches, make_options(dynamic));
+  const SmoothedChannels channels =
+      smooth_channels(program, find_layers(program, make_options(dynamic)), batches, make_options(dynamic));
   const Smoothed smoothed{divide_channels(program, channels.divisions), channels.layers};
   verify_program(smoothed.program, Stage::optimized);
   const at::Tensor x = at::randn({1, 7, 32});
@@ -270,7 +271,8 @@ TEST_CASE("layers kept in float on request are left as they are") {
   for (Node& node : with_origin.nodes) {
     node.origin = std::make_shared<const Origin>(Origin{"net.py:1", "", "net.layer", ""});
   }
-  const SmoothedChannels smoothed = smooth_channels(with_origin, make_batches(), options);
+  const SmoothedChannels smoothed =
+      smooth_channels(with_origin, find_layers(with_origin, options), make_batches(), options);
   CHECK(smoothed.layers.empty());
   CHECK(smoothed.divisions.empty());
 }

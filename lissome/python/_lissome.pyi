@@ -32,6 +32,7 @@ class OptimizeArguments:
 class QuantizeArguments:
     kind: str
     observer: str
+    rounding: str
     only: list[str]
     skip: list[str]
     least_signal: float

@@ -82,7 +82,7 @@ py::capsule prepare_model(const Program& original, const Dataset* data, const st
 }
 
 struct QuantizeArguments {
-  std::string kind, observer;
+  std::string kind, observer, rounding;
   std::vector<std::string> only, skip;
   double least_signal = 0;
   int bits = 8, threads = 0;
@@ -95,6 +95,7 @@ py::capsule quantize_model(const Program& original, const Dataset* data, const Q
   QuantizeOptions options;
   options.range = parse_range_method(arguments.observer);
   options.dynamic_linears = kind == QuantizeKind::dynamic;
+  options.rounding = parse_rounding(arguments.rounding);
   options.only = arguments.only;
   options.keep_float = arguments.skip;
   if (!packs && arguments.bits != 8)
@@ -263,6 +264,7 @@ PYBIND11_MODULE(_lissome, module) {
       .def(py::init<>())
       .def_readwrite("kind", &QuantizeArguments::kind)
       .def_readwrite("observer", &QuantizeArguments::observer)
+      .def_readwrite("rounding", &QuantizeArguments::rounding)
       .def_readwrite("only", &QuantizeArguments::only)
       .def_readwrite("skip", &QuantizeArguments::skip)
       .def_readwrite("least_signal", &QuantizeArguments::least_signal)

@@ -82,6 +82,7 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     kind: str = "static",
     bits: int = 8,
     observer: str = "mse",
+    rounding: str = "gptq",
     only: str | list[str] | tuple[str, ...] = (),
     skip: str | list[str] | tuple[str, ...] = (),
     least_signal: float = 18.0,
@@ -93,7 +94,8 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     data: samples of which one half gives the ranges of activations and the other measures the error; see
     lissome.samples.gather_samples. kind: "static", a scale for each activation, "dynamic", where linears find a scale for
     each row while running, or "weight", where linears unpack a weight of `bits` (8 or 4) while running, which needs no
-    data and loses less with data. observer: how ranges are chosen, "minmax", "average", "percentile", "entropy" or "mse".
+    data and in 4 bits loses less with data. observer: how ranges are chosen, "minmax", "average", "percentile", "entropy"
+    or "mse". rounding: how weights of 4 bits are rounded where there are data, "gptq" or "nearest".
     only, skip: patterns of modules ("encoder.*") that alone are quantized, and that are not. least_signal: layers whose
     output keeps less signal over quantization noise, in decibels, stay in f32.
     `precision` of the result holds the `relative_error` to f32, and what became of each of its `layers`.
@@ -102,6 +104,7 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     arguments.kind = read_text("kind", kind)
     arguments.bits = read_integer("bits", bits, least=4, most=8)
     arguments.observer = read_text("observer", observer)
+    arguments.rounding = read_text("rounding", rounding)
     arguments.only = read_texts("only", only)
     arguments.skip = read_texts("skip", skip)
     arguments.least_signal = read_number("least_signal", least_signal)

@@ -124,7 +124,6 @@ void try_packed_weights(Search& search) {
   const std::optional<Dtype>& wanted = search.options().precision;
   if (wanted && *wanted != Dtype::i8) return;
   const double share = find_packable_share(*search.fused().program);
-  std::optional<WeightCalibration> calibration;
   for (const int bits : {8, 4}) {
     if (bits == 4 && wanted) continue;
     const std::string name = "int" + std::to_string(bits) + " weights";
@@ -134,9 +133,8 @@ void try_packed_weights(Search& search) {
       continue;
     }
     search.try_step("computation", name, [&] {
-      if (!calibration)
-        calibration.emplace(search.fused().program, search.calibration_batches(), QuantizeOptions(), search.control());
-      Quantized quantized = calibration->quantize(bits);
+      Quantized quantized =
+          quantize_weights(*search.fused().program, bits, search.calibration_batches(), {}, search.control());
       Proposal proposal{std::make_shared<const Program>(std::move(quantized.program)), search.best().lowering, {}};
       proposal.notes = {count_layers(quantized.layers) + " have " + name};
       return proposal;

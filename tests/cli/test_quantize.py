@@ -119,6 +119,24 @@ def test_data_weigh_the_inputs_of_a_weight(lissome: Lissome, stack: SimpleNamesp
     assert errors[1] < 0.9 * errors[0], errors
 
 
+def test_columns_make_up_for_each_other(lissome: Lissome, tmp_path: Path):
+    """Inputs that move together, as those of real models do."""
+    torch.manual_seed(2)
+    module = nn.Sequential(nn.Linear(24, 192), nn.Tanh(), nn.Linear(192, 64)).eval()
+    samples = torch.randn(512, 24)
+    batch = torch.export.Dim("batch", min=1)
+    exported = torch.export.export(module, (samples[:4],), dynamic_shapes={"input": {0: batch}})
+    torch.export.save(exported, tmp_path / "m.pt2")
+    np.savez(tmp_path / "x.npz", input=samples.numpy())
+    made = SimpleNamespace(model=tmp_path / "m.pt2", data=tmp_path / "x.npz", module=module, samples=samples)
+    errors = {}
+    for rounding in ("nearest", "gptq"):
+        rows = list_rows(quantize(lissome, made, "--kind", "weight", "--bits", "4", "--rounding", rounding))
+        errors[rounding] = (find_error(lissome, made, tmp_path), rows["2"]["signal, dB"])
+    assert errors["gptq"][0] < 0.8 * errors["nearest"][0], errors
+    assert errors["gptq"][1] > errors["nearest"][1] + 3, errors
+
+
 def test_models_without_a_weight_to_pack_are_refused(lissome: Lissome, tmp_path: Path):
     def refuse(module: nn.Module, x: torch.Tensor, text: str) -> None:
         torch.export.save(torch.export.export(module.eval(), (x,)), tmp_path / "m.pt2")
@@ -297,6 +315,7 @@ def test_people_see_layers_and_the_error(lissome: Lissome, stack: SimpleNamespac
     (("--bits", "4"), 2, "8 is allowed, and 4 with --kind weight"),
     (("--kind", "weight", "--bits", "5"), 2, "--bits is 5"),
     (("--observer", "max"), 2, "minmax, average, percentile, entropy or mse, not 'max'"),
+    (("--rounding", "up"), 2, "nearest or gptq, not 'up'"),
     (("--bits", "3"), 2, "--bits"),
     (("--only", "encoder.*"), 2, "no layer fits the pattern 'encoder.*'; the layers are first, inner.0, inner.2, last"),
     (("--skip", "x"), 2, "no layer fits the pattern 'x'"),
