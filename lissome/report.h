@@ -29,6 +29,8 @@ Json to_json(const Table& table);
 Table make_goal_table(const OptimizationRecord& record);
 // "first answer after 2.10 s, 90 % of the gain after 14.2 s, 45.0 s in all"
 std::string describe_search_times(const OptimizationRecord& record);
+// The versions that no other one beats, the fastest first.
+Table make_front_table(const OptimizationRecord& record);
 Table make_step_table(const OptimizationRecord& record);
 Table make_layer_table(const OptimizationRecord& record, int layers = 20);
 

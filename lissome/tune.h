@@ -21,6 +21,9 @@ namespace lissome {
 struct Goal {
   std::optional<double> latency;  // seconds, median of one call at the given batch; empty: as fast as max_loss allows
   std::optional<int64_t> memory;  // bytes that lissome's and libtorch's allocators hold at their peak, weights included
+  std::optional<int64_t> size;    // bytes of the finished file
+  std::optional<double> throughput;    // samples a second, in calls of as many samples as serves best
+  std::optional<double> first_answer;  // seconds to open the finished file and to answer the first call
   double max_loss = 0.005;  // absolute, in the unit of the metric: 0.005 of accuracy, of cosine, of relative error
 };
 
@@ -45,6 +48,8 @@ struct OptimizeOptions {
   Effort effort = Effort::normal;    // effort of choosing kernels in the last stage; fast leaves the stage out
   std::vector<ForcedKernel> forced;  // kernels that every version except the original uses
   std::string keep_steps;            // folder for the models before and after every accepted step; empty: none
+  // Folder for the versions of OptimizationRecord::front, each a .lissome, and front.json, which names them; empty: none.
+  std::string front;
   // Called with the best version so far once the original has run, and after every step. `better`: it differs from that
   // of the last call. Its record is marked as interrupted and has the numbers of the steps in place of a final
   // measurement. May be empty.
@@ -152,6 +157,7 @@ class PrecisionMaker {
   std::vector<NamedArray> call_;
   WorkControl control_;
   int made_ = 0;  // forms so far, for progress
+  std::string few_rows_;  // a note where there are few
   BatchRange batch_;
   std::optional<Dataset> data_;
 };

@@ -34,6 +34,7 @@ constexpr Unit kBytes[] = {{"", 1.0},
                            {"MiB", 1048576.0},
                            {"GiB", 1073741824.0},
                            {"TiB", 1099511627776.0}};
+constexpr Unit kRates[] = {{"", 1.0}, {"/s", 1.0}};
 constexpr Unit kFractions[] = {{"", 1.0}, {"%", 0.01}};
 
 struct Quantity {
@@ -90,6 +91,14 @@ int64_t parse_bytes(std::string_view text) {
   if (!(bytes >= 1 && bytes < 9e18))
     throw_error(ErrorKind::usage, quote(text), " is not a size; allowed is ", kAllowed, ".");
   return static_cast<int64_t>(bytes);
+}
+
+double parse_rate(std::string_view text) {
+  constexpr std::string_view kAllowed = "a positive number of samples a second, such as 500/s";
+  const double rate = parse_quantity(text, kRates, "a rate", kAllowed);
+  if (!(rate > 0 && rate <= 1e12))
+    throw_error(ErrorKind::usage, quote(text), " is not a rate; allowed is ", kAllowed, ".");
+  return rate;
 }
 
 double parse_fraction(std::string_view text) {

@@ -33,6 +33,14 @@ TEST_CASE("sizes") {
     EXPECT_ERROR(usage, parse_bytes(wrong), "size", "200MiB");
 }
 
+TEST_CASE("rates") {
+  CHECK(parse_rate("500/s") == 500);
+  CHECK(parse_rate("0.5 /s") == 0.5);
+  CHECK(parse_rate("12") == 12);
+  for (const char* wrong : {"", "/s", "-1/s", "0", "5/min", "fast", "5/s/s"})
+    EXPECT_ERROR(usage, parse_rate(wrong), "a rate", "500/s");
+}
+
 TEST_CASE("fractions") {
   CHECK(parse_fraction("0.5%") == doctest::Approx(0.005));
   CHECK(parse_fraction("0.005") == 0.005);

@@ -15,7 +15,8 @@ std::string print_record(const OptimizationRecord& record, const OptimizeOutputs
   Json result = to_json(record);
   result["output"] = outputs.model;
   result["report"] = or_null(outputs.report);
-  const Table tables[] = {make_goal_table(record), make_step_table(record), make_layer_table(record)};
+  const Table tables[] = {make_goal_table(record), make_step_table(record), make_front_table(record),
+                          make_layer_table(record)};
   return print_answer("optimize", std::move(result), tables);
 }
 

@@ -11,6 +11,7 @@
 #include "lissome/cli/flag_help.h"
 #include "lissome/cli/flags.h"
 #include "lissome/cli/lower_flags.h"
+#include "lissome/cli/pick_point.h"
 #include "lissome/cli/program_file.h"
 #include "lissome/cli/writable.h"
 #include "lissome/measure.h"
@@ -23,8 +24,8 @@ namespace {
 constexpr double kWaitForFirst = 0.6;  // seconds that an interrupt waits until the original has run
 
 struct OptimizeFlags {
-  std::string model, data, labels, metric, latency, memory, max_loss, precision, time = "10min", output, report,
-                                                                                 keep_steps;
+  std::string model, data, labels, metric, latency, memory, size, throughput, first_answer, max_loss, precision,
+      time = "10min", output, report, keep_steps, front, pick;
   LowerFlags lower{.effort = "normal", .kernels = {}};
   int64_t batch = 0;
   int threads = 0;
@@ -45,6 +46,11 @@ bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
             "labels, it measures the agreement with the original model.");
   flags.add("--latency", to.latency, "Goal for the time of a call, for example 5ms.");
   flags.add("--memory", to.memory, "Goal for the memory of weights and all intermediate values, for example 200MiB.");
+  flags.add("--size", to.size, "Goal for the file that is written, for example 10MiB.");
+  flags.add("--throughput", to.throughput,
+            "Goal for samples a second, for example 500/s, in calls of as many samples as serves best.");
+  flags.add("--first-answer", to.first_answer,
+            "Goal for the time to open the finished file and answer the first call, for example 300ms.");
   flags.add("--max-loss", to.max_loss, "Largest absolute loss of the metric. Default: 0.5%.");
   flags.add("--precision", to.precision,
             "The only lower precision that is tried: bf16 or int8, or f32 for none. Default: all are tried.");
@@ -56,6 +62,12 @@ bool read_flags(OptimizeFlags& to, const std::vector<std::string>& arguments) {
   flags.require("-o,--output", to.output, kModelOutputHelp);
   add_contents_flag(flags, to.keep_original);
   flags.add("--report", to.report, kReportHelp);
+  flags.add(
+      "--front", to.front,
+      "Folder for the versions that no other one beats in time, memory, size and quality at once, and their list, "
+      "front.json.");
+  flags.add("--pick", to.pick,
+            "Writes this version of the --front of an earlier search, by its name, and searches nothing.");
   flags.add("--keep-steps", to.keep_steps, "Folder for the models before and after every accepted step.");
   flags.add_json(to.json);
   return flags.parse(arguments);
@@ -70,6 +82,9 @@ OptimizeOptions make_options(const OptimizeFlags& flags, const std::vector<std::
   if (!flags.metric.empty()) options.metric = parse_metric(flags.metric);
   if (!flags.latency.empty()) options.goal.latency = parse_duration(flags.latency);
   if (!flags.memory.empty()) options.goal.memory = parse_bytes(flags.memory);
+  if (!flags.size.empty()) options.goal.size = parse_bytes(flags.size);
+  if (!flags.throughput.empty()) options.goal.throughput = parse_rate(flags.throughput);
+  if (!flags.first_answer.empty()) options.goal.first_answer = parse_duration(flags.first_answer);
   if (!flags.max_loss.empty()) options.goal.max_loss = parse_fraction(flags.max_loss);
   if (!flags.precision.empty()) options.precision = parse_target_precision(flags.precision);
   options.seconds = parse_duration(flags.time);
@@ -78,6 +93,7 @@ OptimizeOptions make_options(const OptimizeFlags& flags, const std::vector<std::
   options.seed = flags.seed;
   options.model_name = flags.model;
   options.keep_steps = flags.keep_steps;
+  options.front = flags.front;
   options.effort = read_effort(flags.lower);
   options.forced = read_forced(flags.lower);
   options.command = "lissome optimize";
@@ -108,6 +124,11 @@ int run_optimize(const std::vector<std::string>& arguments, Console& console) {
   check_writable(flags.output);
   refuse_overwriting(flags.output, flags.model, {flags.data});
   check_writable(flags.report);
+  if (!flags.pick.empty()) {
+    if (flags.front.empty()) throw_error(ErrorKind::usage, "--pick needs --front, the folder of an earlier search");
+    pick_point(flags.front, flags.pick, flags.model, flags.output, flags.json, console);
+    return 0;
+  }
   if (!flags.keep_steps.empty()) mkdir(flags.keep_steps.c_str(), 0777);
   const Program program = open_program(flags.model);
   if (program.training) console.say(kEvalFormNote);

@@ -112,7 +112,10 @@ QualityJudge::QualityJudge(Metric metric, const Dataset& dataset, OutputRows ori
                     original.width, " elements a sample: 0 to ", original.width - 1, " are classes");
       }
       labelled_ = true;
-    } else if (metric != Metric::top1 && !classes) {
+    } else if (metric == Metric::top1) {
+      throw_error(ErrorKind::usage, dataset.source, ": labels are ", dtype_name(labels.dtype),
+                  format_sizes(labels.sizes), "; top1 takes one integer for each sample, its class");
+    } else if (!classes) {
       if (labels.dtype != Dtype::f32 && labels.dtype != Dtype::f64) {
         throw_error(ErrorKind::invalid_input, dataset.source, ": labels are ", dtype_name(labels.dtype),
                     format_sizes(labels.sizes), "; integers are classes, one for each sample, and floats are targets");

@@ -74,6 +74,7 @@ class Bf16Converter {
     if (is_one_of(node, kCuts)) return only_bf16_.count(node.arguments.front().value()) > 0 && is_only_taken_from(node);
     if (!is_f32(node.result())) return false;
     if (node.is("aten::scaled_dot_product_attention") && reads_wide_keys(node)) return false;
+    if (has_window_of_three(node)) return false;
     if (is_one_of(node, kProducts) || node.is(kDynamicLinear)) return true;
     if (!is_one_of(node, kFollowers)) return false;
     bool follows = false, widens = false;
@@ -84,6 +85,13 @@ class Bf16Converter {
       });
     }
     return follows && !(widens && node.is("aten::cat"));
+  }
+
+  // libtorch leaves bytes of the result unset for some of these in bf16 (with a stride and a dilation of several).
+  bool has_window_of_three(const Node& node) const {
+    if (!node.is("aten::convolution") && !node.is("lissome::conv_act")) return false;
+    const Argument& stride = node.argument("stride");
+    return stride.is_list() && stride.list().size() == 3;
   }
 
   // f32 in the result too, and no weight.

@@ -22,6 +22,8 @@ namespace {
 constexpr std::array kStrengths = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
 // Of each value, over all batches: enough to rank strengths, and little to keep.
 constexpr int64_t kSampleRows = 128;
+// Of each value, over all batches, in the histograms that choose the ranges of trials.
+constexpr int64_t kHistogramRows = 2048;
 // A channel counts as no smaller than this share of the largest: one that calibration hardly saw move would be blown up
 // by its factor the day it does.
 constexpr double kLeastShare = 1e-3;
@@ -120,7 +122,8 @@ class Smoother {
     if (is_fixed_ && options_.range != RangeMethod::minimum_maximum) {
       visit_rows([&](Siblings& group, const at::Tensor& rows, size_t turn) {
         if (!is_fitted(turn)) return;
-        for (Trial& trial : group.trials) trial.histogram.count(divide(rows, trial));
+        const at::Tensor some = take_rows(rows, share_rows(kHistogramRows), static_cast<int64_t>(turn / 2));
+        for (Trial& trial : group.trials) trial.histogram.count(divide(some, trial));
       });
     }
     SmoothedChannels result;
@@ -159,8 +162,12 @@ class Smoother {
       group.squares = group.squares.defined() ? group.squares.add(squares) : squares;
     }
     if (!is_judged(turn) || static_cast<int64_t>(group.judged.size()) >= kSampleRows) return;
-    const auto count = std::max<int64_t>(1, 2 * kSampleRows / static_cast<int64_t>(batches_.size()));
-    group.judged.push_back(take_rows(rows, count, static_cast<int64_t>(turn / 2)));
+    group.judged.push_back(take_rows(rows, share_rows(kSampleRows), static_cast<int64_t>(turn / 2)));
+  }
+
+  // Of so many rows in all, those of one of the batches, every other of which gives some.
+  int64_t share_rows(int64_t all) const {
+    return std::max<int64_t>(1, 2 * all / static_cast<int64_t>(batches_.size()));
   }
 
   at::Tensor find_weight(const Layer& layer) const {
@@ -221,6 +228,7 @@ class Smoother {
     const Trial* best = nullptr;
     double bound = 0;
     for (Trial& trial : group.trials) {
+      if (control_.stopped()) return;
       measure(group, rows, trial);
       const double noise = sum_up(trial.noise);
       // Written so that NaN is never chosen.

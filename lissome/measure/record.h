@@ -31,11 +31,12 @@ struct Series {
 };
 
 struct GoalRecord {
-  std::string name;  // "latency", "memory", "loss"
-  std::string unit;  // "s", "B", "fraction"
+  std::string name;  // "latency", "memory", "size", "throughput", "first answer", "loss"
+  std::string unit;  // "s", "B", "/s", "fraction"
   double target = 0, measured = 0;
   bool met = false;
   std::vector<std::string> advice;  // when missed: what it would take
+  bool at_least = false;            // the target is the least that meets it; else the most
 };
 
 // One thing tried: accepted, or undone with the reason.
@@ -52,6 +53,18 @@ struct StepRecord {
   double spent_seconds = 0;                             // wall time of the step, trying included
   double finished_seconds = 0;                          // when it was judged, since the search began
   std::vector<std::string> notes;                       // layers kept in float, predicted against measured, ...
+};
+
+// A version of the model that was tried and measured.
+struct PointRecord {
+  std::string name;  // of the step that made it; "original"
+  std::string file;  // in the folder of the front; empty where there is none
+  Ratio ratio;       // its time / the original's
+  double seconds = 0;
+  int64_t memory = 0, size = 0;   // allocator bytes at the peak; bytes of its file
+  std::optional<double> quality;  // in the metric's unit
+  bool allowed = false;           // loses no more than the goal allows
+  bool chosen = false;            // is the result
 };
 
 // A node's or module's time before and after.
@@ -77,9 +90,16 @@ struct OptimizationRecord {
   Ratio speedup;  // original / final
   int64_t memory_original = 0, memory_final = 0, size_original = 0, size_final = 0;
   std::optional<double> quality_original, quality_final;
-  std::string blocker;  // what stands in the way of a missed goal; empty when all are met
+  int64_t file_bytes = 0;  // of the finished file with this record
+  // Where a goal asks for them.
+  std::optional<double> samples_per_second, first_answer;
+  int64_t throughput_batch = 0;  // samples of the calls that give most samples a second
+  std::string blocker;           // what stands in the way of a missed goal; empty when all are met
   bool interrupted = false;
   std::vector<GoalRecord> goals;
+  // Of all versions that were tried, those that no other one beats in time, memory, size and quality at once, the
+  // fastest first.
+  std::vector<PointRecord> front;
   std::vector<StepRecord> steps;
   std::vector<LayerRecord> layers;
   std::vector<Series> memory_over_time;  // "before", "after": bytes live by node

@@ -102,6 +102,14 @@ Summary summarize(std::span<const double> sample) {
   return summary;
 }
 
+Ratio chain_ratios(const Ratio& first, const Ratio& second) {
+  Ratio both;
+  both.median = first.median * second.median;
+  both.interval = {first.interval.low * second.interval.low, first.interval.high * second.interval.high};
+  both.confidence = first.confidence - (1 - second.confidence);
+  return both;
+}
+
 Ratio estimate_ratio(std::span<const double> numerator, std::span<const double> denominator, double confidence) {
   return bound_median(divide_pairs(numerator, denominator), confidence);
 }

@@ -32,6 +32,8 @@ struct Ratio {
   bool below_one() const { return interval.high < 1; }
   bool above_one() const { return interval.low > 1; }
 };
+// The product of two ratios that were measured one after the other. Its confidence is 1 minus both error probabilities.
+Ratio chain_ratios(const Ratio& first, const Ratio& second);
 Ratio estimate_ratio(std::span<const double> numerator, std::span<const double> denominator, double confidence = 0.95);
 
 // One claim: the samples behind a ratio.

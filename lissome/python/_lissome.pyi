@@ -20,6 +20,10 @@ class OptimizeArguments:
     metric: str | None
     latency: float | str | None
     memory: float | str | None
+    size: float | str | None
+    throughput: float | str | None
+    first_answer: float | str | None
+    front: str
     max_loss: float | str
     time: float | str
     batch: int

@@ -110,13 +110,13 @@ py::capsule quantize_model(const Program& original, const Dataset* data, const Q
 
 struct OptimizeArguments {
   std::optional<std::string> metric;
-  std::optional<Quantity> latency, memory;
+  std::optional<Quantity> latency, memory, size, throughput, first_answer;
   Quantity max_loss, time;
   int64_t batch = 0;
   int threads = 0;
   uint64_t seed = 0;
   bool keep_original = false;
-  std::string name, command;
+  std::string name, command, front;
 };
 
 OptimizeOptions make_options(const OptimizeArguments& arguments) {
@@ -124,6 +124,9 @@ OptimizeOptions make_options(const OptimizeArguments& arguments) {
   if (arguments.metric) options.metric = parse_metric(*arguments.metric);
   if (arguments.latency) options.goal.latency = read_quantity(*arguments.latency, parse_duration);
   if (arguments.memory) options.goal.memory = static_cast<int64_t>(read_quantity(*arguments.memory, parse_bytes));
+  if (arguments.size) options.goal.size = static_cast<int64_t>(read_quantity(*arguments.size, parse_bytes));
+  if (arguments.throughput) options.goal.throughput = read_quantity(*arguments.throughput, parse_rate);
+  if (arguments.first_answer) options.goal.first_answer = read_quantity(*arguments.first_answer, parse_duration);
   options.goal.max_loss = read_quantity(arguments.max_loss, parse_fraction);
   options.seconds = read_quantity(arguments.time, parse_duration);
   if (arguments.threads < 0)
@@ -132,6 +135,7 @@ OptimizeOptions make_options(const OptimizeArguments& arguments) {
   options.threads = arguments.threads;
   options.seed = arguments.seed;
   options.model_name = arguments.name;
+  options.front = arguments.front;
   options.command = arguments.command;
   return options;
 }
@@ -251,6 +255,10 @@ PYBIND11_MODULE(_lissome, module) {
       .def_readwrite("metric", &OptimizeArguments::metric)
       .def_readwrite("latency", &OptimizeArguments::latency)
       .def_readwrite("memory", &OptimizeArguments::memory)
+      .def_readwrite("size", &OptimizeArguments::size)
+      .def_readwrite("throughput", &OptimizeArguments::throughput)
+      .def_readwrite("first_answer", &OptimizeArguments::first_answer)
+      .def_readwrite("front", &OptimizeArguments::front)
       .def_readwrite("max_loss", &OptimizeArguments::max_loss)
       .def_readwrite("time", &OptimizeArguments::time)
       .def_readwrite("batch", &OptimizeArguments::batch)

@@ -161,6 +161,9 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     metric: str | None = None,
     latency: str | float | None = None,
     memory: str | int | None = None,
+    size: str | int | None = None,
+    throughput: str | float | None = None,
+    first_answer: str | float | None = None,
     max_loss: str | float = 0.005,
     batch: int | None = None,
     threads: int = 0,
@@ -168,6 +171,7 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     seed: int = 0,
     report: str | PathLike[str] | None = None,
     output: str | PathLike[str] | None = None,
+    front: str | PathLike[str] | None = None,
     keep_original: bool = False,
     progress: Progress | None = None,
 ) -> FastModel:
@@ -176,9 +180,11 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     model: a module (exported with example_inputs, a tuple of its arguments), the result of lissome.train, or the path
     of a .pt2 or .lissome.
     data, labels: see lissome.samples.gather_samples; without data only exact steps are tried.
-    latency: goal for the time of one call, "5ms" or seconds. memory: goal for its memory, "200MiB" or bytes. max_loss:
-    largest absolute loss of the metric, 0.005 or "0.5%". time: limit on the whole search, "10min" or seconds. report,
-    output: files to write. keep_original: the saved file also holds the program and its weights, see prepare().
+    latency: goal for the time of one call, "5ms" or seconds. memory, size: goals for its memory and for its file, "200MiB"
+    or bytes. throughput: goal for samples a second, "500/s". first_answer: goal for opening the file and answering the
+    first call, "300ms" or seconds. max_loss: largest absolute loss of the metric, 0.005 or "0.5%". time: limit on the
+    whole search, "10min" or seconds. report, output: files to write. front: folder for the versions that no other one
+    beats, which load() opens; record["front"] has their figures. keep_original: the saved file also holds the program and its weights, see prepare().
     batch: samples of one call; None: as few as the model takes.
     progress: called with stage, message, fraction done, seconds left (-1: unknown).
 
@@ -192,6 +198,10 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     arguments.metric = None if metric is None else read_text("metric", metric)
     arguments.latency = None if latency is None else read_quantity("latency", latency)
     arguments.memory = None if memory is None else read_memory(memory)
+    arguments.size = None if size is None else read_memory(size, "size")
+    arguments.throughput = None if throughput is None else read_quantity("throughput", throughput)
+    arguments.first_answer = None if first_answer is None else read_quantity("first_answer", first_answer)
+    arguments.front = "" if front is None else read_path("front", front)
     arguments.max_loss = read_quantity("max_loss", max_loss)
     arguments.time = read_quantity("time", time)
     arguments.batch = 0 if batch is None else read_integer("batch", batch, least=1)
@@ -241,8 +251,9 @@ def open_program(
     arguments = () if example_inputs is None else as_tuple(example_inputs)
     if training:
         refuse_hooks(model)
+    arguments, keywords = _separate((arguments, example_kwargs or {}))
     with refuse_own_backward() if training else nullcontext():
-        exported = _export(model, arguments, example_kwargs or {}, many=many, training=training)
+        exported = _export(model, arguments, keywords, many=many, training=training)
     program = _open_exported(exported)
     program.input_tree = add_parameters(program.input_tree, model.forward)
     return program
@@ -256,6 +267,20 @@ def _open_exported(exported: torch.export.ExportedProgram) -> _lissome.Program:
         except NotImplementedError as error:  # a type of arguments or results that torch does not know to store
             raise UnsupportedError(f"torch.export.save refuses the module: {error}") from error
         return _lissome.open_program(str(path))  # what is mapped stays when the file is gone
+
+
+def _separate(call: Any) -> Any:
+    """The same with a copy of each tensor that stands there again: torch.export takes one object for one input."""
+    seen: set[int] = set()
+
+    def separate(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        known = id(leaf) in seen
+        seen.add(id(leaf))
+        return leaf.clone() if known else leaf
+
+    return pytree.tree_map(separate, call)
 
 
 @contextmanager

@@ -213,14 +213,14 @@ def load(path: str | PathLike[str], *, threads: int = 0, memory: str | int | Non
     return FastModel(_load_any(file, read_threads(threads), read_memory(memory)))
 
 
-def read_memory(memory: Any) -> int:
+def read_memory(memory: Any, name: str = "memory") -> int:
     """Bytes; 0 for no limit."""
     if memory is None:
         return 0
-    quantity = read_quantity("memory", memory)
+    quantity = read_quantity(name, memory)
     count = _runtime.parse_bytes(quantity) if isinstance(quantity, str) else quantity
     if not 1 <= count < 9e18:
-        raise UsageError(f"memory is {count:g} bytes; 1 or more is allowed")
+        raise UsageError(f"{name} is {count:g} bytes; 1 or more is allowed")
     return int(count)
 
 

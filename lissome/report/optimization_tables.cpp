@@ -12,6 +12,10 @@ namespace {
 std::string format_amount(double amount, const std::string& unit) {
   if (unit == "s" || unit == "B") return format_cell(amount, unit);
   char text[48];
+  if (unit == "/s") {
+    std::snprintf(text, sizeof text, "%.4g a second", amount);
+    return text;
+  }
   std::snprintf(text, sizeof text, "%.4f", amount);
   return text;
 }
@@ -23,7 +27,7 @@ double or_nan(const std::optional<double>& number) { return number.value_or(std:
 Table make_goal_table(const OptimizationRecord& record) {
   Table table{"Goals", {{"goal", ""}, {"target", ""}, {"measured", ""}, {"met", ""}}, {}};
   for (const GoalRecord& goal : record.goals) {
-    table.rows.push_back({goal.name, "at most " + format_amount(goal.target, goal.unit),
+    table.rows.push_back({goal.name, (goal.at_least ? "at least " : "at most ") + format_amount(goal.target, goal.unit),
                           format_amount(goal.measured, goal.unit), goal.met ? "yes" : "no"});
   }
   return table;
@@ -50,6 +54,26 @@ Table make_step_table(const OptimizationRecord& record) {
                           measured ? step.seconds_before : none, measured ? step.seconds_after : none,
                           measured ? static_cast<double>(step.memory_after) : none, or_nan(step.quality_after),
                           step.reason});
+  }
+  return table;
+}
+
+Table make_front_table(const OptimizationRecord& record) {
+  Table table{"Front",
+              {{"version", ""},
+               {"call", "s"},
+               {"of original", "x"},
+               {"memory", "B"},
+               {"file", "B"},
+               {record.metric.empty() ? "quality" : record.metric, ""},
+               {"state", ""}},
+              {}};
+  for (const PointRecord& point : record.front) {
+    table.rows.push_back({point.name, point.seconds, point.ratio.median, static_cast<double>(point.memory),
+                          static_cast<double>(point.size), or_nan(point.quality),
+                          point.chosen     ? "the result"
+                          : !point.allowed ? "loses more than allowed"
+                                           : ""});
   }
   return table;
 }
@@ -85,6 +109,7 @@ std::string render_terminal(const OptimizationRecord& record, const TerminalOpti
   }
   if (!record.blocker.empty()) text += "  blocker: " + clean_text(record.blocker) + "\n\n";
   text += render_table(make_step_table(record), options) + "\n";
+  if (record.front.size() > 1) text += render_table(make_front_table(record), options) + "\n";
   if (!record.layers.empty()) text += render_table(make_layer_table(record), options) + "\n";
   text += "search   " + describe_search_times(record) + "\ndata     " + clean_text(record.data_note) + "\nmachine  " +
           clean_text(record.machine) + "\ncommand  " + clean_text(record.command) + "\n";

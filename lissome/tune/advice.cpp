@@ -41,7 +41,8 @@ std::string advise_int8(const OptimizationRecord& record) {
 
 std::vector<std::string> advise_latency(const GoalRecord& goal, const OptimizationRecord& record) {
   std::vector<std::string> advice;
-  const double factor = goal.measured / std::max(goal.target, 1e-12);
+  const double factor =
+      goal.at_least ? goal.target / std::max(goal.measured, 1e-12) : goal.measured / std::max(goal.target, 1e-12);
   advice.push_back("compression: the model must do about " + format_factor(factor) +
                    " times less work; prune or distil it, then optimize again");
   if (const std::string int8 = advise_int8(record); !int8.empty()) advice.push_back(int8);
@@ -60,11 +61,29 @@ std::vector<std::string> advise_memory(const OptimizationRecord& record) {
   return advice;
 }
 
+std::vector<std::string> advise_size(const OptimizationRecord& record) {
+  std::vector<std::string> advice;
+  if (!was_accepted(record, "int4"))
+    advice.push_back(
+        "stronger quantization: weights of 4 bits were not kept (see the step); allow more loss (--max-loss)");
+  advice.push_back("compression: weights are " + format_bytes(record.size_final) + " of the " +
+                   format_bytes(record.file_bytes) + " of the file; prune or distil the model, then optimize again");
+  return advice;
+}
+
+std::vector<std::string> advise_first_answer(const OptimizationRecord& record) {
+  return {"a smaller file: weights of " + format_bytes(record.size_final) +
+          " are read from the disk; fewer bits or fewer layers are read sooner"};
+}
+
 }  // namespace
 
 std::vector<std::string> advise(const GoalRecord& goal, const OptimizationRecord& record) {
   if (goal.name == "latency") return advise_latency(goal, record);
   if (goal.name == "memory") return advise_memory(record);
+  if (goal.name == "size") return advise_size(record);
+  if (goal.name == "throughput") return advise_latency(goal, record);
+  if (goal.name == "first answer") return advise_first_answer(record);
   return {"allow more loss (--max-loss), or give more calibration data"};
 }
 
@@ -73,7 +92,9 @@ std::string find_blocker(const GoalRecord& goal, const OptimizationRecord& recor
     return "weights take " + format_bytes(record.size_final) + " of the " + format_bytes(record.memory_final) +
            " in use";
   }
-  if (goal.name != "latency" || record.layers.empty()) return "the loss of quality";
+  if (goal.name == "size" || goal.name == "first answer")
+    return "weights take " + format_bytes(record.size_final) + " of the file's " + format_bytes(record.file_bytes);
+  if (goal.name == "loss" || record.layers.empty()) return "the loss of quality";
   const auto slowest =
       std::max_element(record.layers.begin(), record.layers.end(),
                        [](const LayerRecord& a, const LayerRecord& b) { return a.seconds_after < b.seconds_after; });
@@ -85,8 +106,8 @@ std::string find_blocker(const GoalRecord& goal, const OptimizationRecord& recor
   for (const LayerRecord& layer : record.layers) all += layer.seconds_after;
   const double share = slowest->seconds_after / std::max(all, 1e-12);
   return "the slowest layer alone, '" + where + "' (" + slowest->op + " by " + slowest->kernel + "), takes " +
-         format_percent(share) + " of the " + format_duration(record.seconds_final) + "; the goal is " +
-         format_duration(goal.target);
+         format_percent(share) + " of the " + format_duration(record.seconds_final) +
+         (goal.at_least ? std::string() : "; the goal is " + format_duration(goal.target));
 }
 
 }  // namespace lissome

@@ -47,8 +47,26 @@ std::shared_ptr<Session> open_elsewhere(const Variant& variant) {
   return std::make_shared<Session>(std::move(plan), SessionOptions{.threads = variant.lowering.threads});
 }
 
-bool saves_memory(const Rivals& rivals) {
-  return static_cast<double>(rivals.memory_after) < (1 - kLeastSaving) * static_cast<double>(rivals.memory_before);
+bool is_smaller(const Need& need) {
+  return static_cast<double>(need.after) < (1 - kLeastSaving) * static_cast<double>(need.before);
+}
+
+std::string describe_excess(const char* name, const Need& need) {
+  return "needs " + format_bytes(need.after) + ", the " + name + " goal is " + format_bytes(*need.goal);
+}
+
+std::string describe_approach(const char* name, const Need& need) {
+  return std::string("comes closer to the ") + name + " goal of " + format_bytes(*need.goal) + ": " +
+         format_bytes(need.after) + " instead of " + format_bytes(need.before);
+}
+
+// Empty if it brings no goal for bytes closer, or would miss that for latency instead.
+std::string find_approach(const Rivals& rivals, const Verdict& verdict) {
+  if (rivals.latency_goal && verdict.seconds_after > *rivals.latency_goal &&
+      verdict.seconds_after > verdict.seconds_before)
+    return {};
+  if (rivals.memory.comes_closer()) return describe_approach("memory", rivals.memory);
+  return rivals.size.comes_closer() ? describe_approach("size", rivals.size) : std::string();
 }
 
 // The ratio after / before. Ends at the first look that decides: a gain that is worth a step, or a ratio above
@@ -82,18 +100,22 @@ std::string find_contradiction(const Rivals& rivals, const GateOptions& options)
 
 }  // namespace
 
-Rivals open_rivals(Variant& before, Variant& after, const Bench& bench) {
+bool Need::comes_closer() const { return goal && before > *goal && is_smaller(*this); }
+
+Rivals open_rivals(Variant& before, Variant& after, const Bench& bench, const Goal& goal) {
   const auto calls_of = [&bench](auto old_session, auto new_session) {
     return Calls{[old_session, &bench] { old_session->run(bench.views); },
                  [new_session, &bench] { new_session->run(bench.views); }};
   };
   return {calls_of(before.session.get(), after.session.get()),
           [calls_of, &before, &after] { return calls_of(open_elsewhere(before), open_elsewhere(after)); },
-          measure_memory(before, bench), measure_memory(after, bench)};
+          {measure_memory(before, bench), measure_memory(after, bench), goal.memory},
+          {count_file_bytes(before), count_file_bytes(after), goal.size},
+          goal.latency};
 }
 
 Verdict judge_speed(const Rivals& rivals, const GateOptions& options) {
-  const bool smaller = saves_memory(rivals);
+  const bool smaller = is_smaller(rivals.memory);
   const Interleaved timing =
       compare_calls(rivals.calls, kDecided, options.seconds, smaller ? 1 : 1 - kLeastGain, options);
   Verdict verdict;
@@ -101,16 +123,17 @@ Verdict judge_speed(const Rivals& rivals, const GateOptions& options) {
   verdict.seconds_after = timing.summaries[1].median;
   verdict.ratio = timing.ratios[1];
   verdict.ratio.confidence = kConfidence;
-  verdict.memory_before = rivals.memory_before;
-  verdict.memory_after = rivals.memory_after;
-  verdict.over_goal = options.memory_goal && verdict.memory_after > *options.memory_goal &&
-                      verdict.memory_after > verdict.memory_before;
+  verdict.over_goal = rivals.memory.exceeds() || rivals.size.exceeds();
+  const std::string approach = verdict.over_goal ? std::string() : find_approach(rivals, verdict);
   const bool faster = verdict.ratio.interval.high < 1 - kLeastGain;
   const bool not_slower = verdict.ratio.interval.high <= 1;
   const std::string figures = format_ratio(verdict.ratio);
   if (verdict.over_goal) {
-    verdict.reason =
-        "needs " + format_bytes(verdict.memory_after) + ", the memory goal is " + format_bytes(*options.memory_goal);
+    verdict.reason = rivals.memory.exceeds() ? describe_excess("memory", rivals.memory)
+                                             : "its file " + describe_excess("size", rivals.size);
+  } else if (!approach.empty()) {
+    verdict.accepted = true;
+    verdict.reason = approach + "; " + figures;
   } else if (faster) {
     const bool beyond_luck = verdict.ratio.interval.high < kBeyondLuck;
     const std::string contradiction = beyond_luck ? std::string() : find_contradiction(rivals, options);
@@ -119,7 +142,7 @@ Verdict judge_speed(const Rivals& rivals, const GateOptions& options) {
         verdict.accepted ? figures : "the gain does not last: " + figures + ", in fresh sessions " + contradiction;
   } else if (smaller && not_slower) {
     verdict.accepted = true;
-    const double share = static_cast<double>(verdict.memory_after) / static_cast<double>(verdict.memory_before);
+    const double share = static_cast<double>(rivals.memory.after) / static_cast<double>(rivals.memory.before);
     verdict.reason = "takes " + format_percent(1 - share) + " less memory and is not slower: " + figures;
   } else {
     const bool sure_gain = verdict.ratio.interval.high < 1;

@@ -83,7 +83,7 @@ Verdict judge(Machine& machine, double ratio, double luck, uint64_t seed, int64_
     const double before = kCall * lucky(random), after = kCall * ratio * lucky(random);
     return Calls{[&machine, before] { machine.call(before); }, [&machine, after] { machine.call(after); }};
   };
-  return judge_speed({open(), open, 100, memory_after}, {.now = [&machine] { return machine.now(); }});
+  return judge_speed({open(), open, {100, memory_after, {}}, {}, {}}, {.now = [&machine] { return machine.now(); }});
 }
 
 int count_accepted(Noise noise, double ratio, double luck, int claims, int64_t memory_after = 100) {
@@ -147,8 +147,8 @@ TEST_CASE("a gain that new memory does not show is refused with the ratio that i
   Machine machine(Noise::normal, 1);
   const Calls lucky{[&] { machine.call(kCall); }, [&] { machine.call(0.9 * kCall); }};
   const Calls plain{[&] { machine.call(kCall); }, [&] { machine.call(kCall); }};
-  const Verdict verdict =
-      judge_speed({lucky, [&] { return plain; }, 100, 100}, {.now = [&machine] { return machine.now(); }});
+  const Verdict verdict = judge_speed({lucky, [&] { return plain; }, {100, 100, {}}, {}, {}},
+                                      {.now = [&machine] { return machine.now(); }});
   CHECK_FALSE(verdict.accepted);
   CHECK(verdict.reason.starts_with("the gain does not last: "));
 }
@@ -157,8 +157,8 @@ TEST_CASE("a step beyond the memory goal is refused however fast it is, unless i
   const auto judge_memory = [](int64_t before, int64_t after) {
     Machine machine(Noise::normal, 1);
     const Calls calls{[&] { machine.call(kCall); }, [&] { machine.call(kCall / 2); }};
-    return judge_speed({calls, [&] { return calls; }, before, after},
-                       {.memory_goal = 60, .now = [&machine] { return machine.now(); }});
+    return judge_speed({calls, [&] { return calls; }, {before, after, 60}, {}, {}},
+                       {.now = [&machine] { return machine.now(); }});
   };
   const Verdict more = judge_memory(80, 90), less = judge_memory(100, 90), inside = judge_memory(50, 60);
   CHECK(more.over_goal);
@@ -167,6 +167,26 @@ TEST_CASE("a step beyond the memory goal is refused however fast it is, unless i
   CHECK_FALSE(less.over_goal);
   CHECK(less.accepted);
   CHECK(inside.accepted);
+}
+
+TEST_CASE("a slower step is kept where it brings a goal for bytes closer and misses no other") {
+  const auto judge_need = [](const Need& memory, const Need& size, std::optional<double> latency) {
+    Machine machine(Noise::normal, 1);
+    const Calls calls{[&] { machine.call(kCall); }, [&] { machine.call(2 * kCall); }};
+    return judge_speed({calls, [&] { return calls; }, memory, size, latency},
+                       {.now = [&machine] { return machine.now(); }});
+  };
+  const Need none{100, 100, {}};
+  const Verdict size = judge_need(none, {100, 50, 60}, {});
+  CHECK(size.accepted);
+  CHECK(size.reason.starts_with("comes closer to the size goal of 60 B: 50 B instead of 100 B; "));
+  CHECK(judge_need({100, 80, 60}, none, {}).accepted);
+  CHECK_FALSE(judge_need(none, {100, 99, 60}, {}).accepted);           // a trifle
+  CHECK_FALSE(judge_need(none, {55, 50, 60}, {}).accepted);            // met already
+  CHECK_FALSE(judge_need(none, {100, 50, {}}, {}).accepted);           // not asked for
+  CHECK_FALSE(judge_need({50, 70, 60}, {100, 50, 60}, {}).accepted);   // misses another
+  CHECK_FALSE(judge_need(none, {100, 50, 60}, 1.5 * kCall).accepted);  // too slow then
+  CHECK(judge_need(none, {100, 50, 60}, 3 * kCall).accepted);
 }
 
 }  // namespace

@@ -27,6 +27,16 @@ std::string describe_layers(const std::vector<QuantizedLayer>& layers, bool dyna
   return text;
 }
 
+// Empty where there are enough.
+std::string describe_few_rows(const DataSplit& split) {
+  constexpr int64_t kFew = 32;
+  const int64_t calibration = split.calibration.samples(), judged = split.validation.samples();
+  if (calibration >= kFew && judged >= kFew) return {};
+  return "only " + std::to_string(calibration) + " samples calibrate and " + std::to_string(judged) +
+         " judge: the ranges, the signal of the layers and the error say little of others; give " +
+         std::to_string(2 * kFew) + " or more";
+}
+
 bool is_linear(const QuantizedLayer& layer) { return layer.op.find("linear") != std::string::npos; }
 
 // One line for each layer that stays in float; once for a module that is called several times.
@@ -103,6 +113,7 @@ PrecisionMaker::Rows PrecisionMaker::split_rows() {
   SplitOptions options;
   options.most_calibration = count_rows();
   DataSplit split = split_dataset(*data_, options);
+  few_rows_ = describe_few_rows(split);
   return {std::move(split.calibration), collect_answers(cut_rows(std::move(split.validation)))};
 }
 
@@ -266,6 +277,7 @@ void PrecisionMaker::note_infinite(Answers& answers) {
 }
 
 void PrecisionMaker::judge(Candidate& made, const Answers& answers) const {
+  if (!few_rows_.empty()) made.form.notes.push_back(few_rows_);
   if (!answers.unjudged.empty()) return made.form.notes.push_back(answers.unjudged);
   if (!answers.left_out.empty()) made.form.notes.push_back(answers.left_out);
   const QualityJudge judge(Metric::relative_error, answers.rows, answers.f32);

@@ -9,6 +9,8 @@
 
 #include "lissome/base.h"
 #include "lissome/tune/advice.h"
+#include "lissome/tune/front.h"
+#include "lissome/tune/goals.h"
 #include "lissome/tune/layers.h"
 
 namespace lissome {
@@ -30,9 +32,7 @@ void take_known_totals(OptimizationRecord& record, const Variant& original, cons
 // Each accepted step was measured against the best version before it, so the ratios multiply, and so do the bounds of
 // their intervals. The product holds with a confidence of at least 1 minus the sum of the steps' error probabilities.
 void chain_steps(OptimizationRecord& record) {
-  Ratio whole;  // after / before
-  whole.interval = {1, 1};
-  whole.confidence = 1;
+  Ratio whole{1, {1, 1}, 1};  // after / before
   bool first = true;
   for (const StepRecord& step : record.steps) {
     if (step.seconds_before <= 0) continue;  // the step was not measured
@@ -44,9 +44,7 @@ void chain_steps(OptimizationRecord& record) {
     if (!step.accepted) continue;
     record.seconds_final = step.seconds_after;
     record.memory_final = step.memory_after;
-    whole.median *= step.ratio.median;
-    whole.interval = {whole.interval.low * step.ratio.interval.low, whole.interval.high * step.ratio.interval.high};
-    whole.confidence -= 1 - step.ratio.confidence;
+    whole = chain_ratios(whole, step.ratio);
   }
   record.speedup = whole;
   record.speedup.median = 1 / whole.median;
@@ -93,25 +91,6 @@ void measure_totals(OptimizationRecord& record, Variant& original, Variant& best
   take_known_totals(record, original, best);
 }
 
-void judge_goals(OptimizationRecord& record, const OptimizeOptions& options) {
-  const auto add = [&](const char* name, const char* unit, double target, double measured) {
-    record.goals.push_back({name, unit, target, measured, measured <= target, {}});
-  };
-  if (options.goal.latency) add("latency", "s", *options.goal.latency, record.seconds_final);
-  if (options.goal.memory) {
-    add("memory", "B", static_cast<double>(*options.goal.memory), static_cast<double>(record.memory_final));
-  }
-  if (record.quality_original && record.quality_final) {
-    const bool higher = is_higher_better(parse_metric(record.metric));
-    const double loss =
-        higher ? *record.quality_original - *record.quality_final : *record.quality_final - *record.quality_original;
-    add("loss", "fraction", options.goal.max_loss, std::max(loss, 0.0));
-  }
-  for (GoalRecord& goal : record.goals) {
-    if (!goal.met) goal.advice = advise(goal, record);
-  }
-}
-
 // The goals that the original met already.
 std::string list_goals_met_before(const OptimizationRecord& record) {
   std::vector<std::string> names;
@@ -144,7 +123,8 @@ std::string make_answer(const OptimizationRecord& record) {
   const bool faster = record.speedup.interval.low > 1;
   if (faster) {
     // The factor is the median over pairs of calls. It may differ from the quotient of the two medians beside it.
-    std::snprintf(text, sizeof text, "%.2f times faster (median of pairs): %s instead of %s, ", record.speedup.median,
+    std::snprintf(text, sizeof text, "%.2f times faster (median of pairs; %.2f to %.2f): %s instead of %s, ",
+                  record.speedup.median, record.speedup.interval.low, record.speedup.interval.high,
                   format_duration(record.seconds_final).c_str(), format_duration(record.seconds_original).c_str());
   } else {
     std::snprintf(text, sizeof text, "not faster beyond noise: %s against %s, ",
@@ -166,14 +146,19 @@ std::string make_answer(const OptimizationRecord& record) {
   if (const std::string before = list_goals_met_before(record); !before.empty()) {
     answer += "; the original met the goal already: " + before;
   }
+  if (record.samples_per_second) {
+    std::snprintf(text, sizeof text, "; %.4g samples a second in calls of %lld", *record.samples_per_second,
+                  static_cast<long long>(record.throughput_batch));
+    answer += text;
+  }
   if (record.interrupted) answer += "; interrupted: this is the best so far";
   answer += tell_left_out_for_time(record);
   return missed > 0 ? answer + "; goal not met: " + names : answer;
 }
 
 Json goal_to_json(const GoalRecord& goal) {
-  return {{"name", goal.name},         {"unit", goal.unit}, {"target", goal.target},
-          {"measured", goal.measured}, {"met", goal.met},   {"advice", goal.advice}};
+  return {{"name", goal.name}, {"unit", goal.unit},         {"target", goal.target}, {"measured", goal.measured},
+          {"met", goal.met},   {"at_least", goal.at_least}, {"advice", goal.advice}};
 }
 
 Json ratio_to_json(const Ratio& ratio) {
@@ -261,6 +246,7 @@ void complete_record(OptimizationRecord& record, Variant& original, Variant& bes
                      const std::function<bool()>& out_of_time) {
   measure_totals(record, original, best, bench, options, out_of_time);
   note_gain_times(record);
+  measure_goals(record, best, bench, options, control);
   judge_goals(record, options);
   if (control.stopped()) return;
   record.layers = compare_layers(original, best, bench, out_of_time);
@@ -305,6 +291,12 @@ Json to_json(const OptimizationRecord& record) {
                {"first_answer_seconds", optional_to_json(record.first_answer_seconds)},
                {"most_gain_seconds", optional_to_json(record.most_gain_seconds)},
                {"spent_seconds", record.spent_seconds}};
+  json["file_bytes"] = record.file_bytes;
+  json["samples_per_second"] = optional_to_json(record.samples_per_second);
+  json["throughput_batch"] = record.samples_per_second ? Json(record.throughput_batch) : Json();
+  json["first_answer"] = optional_to_json(record.first_answer);
+  json["front"] = Json::array();
+  for (const PointRecord& point : record.front) json["front"].push_back(to_json(point));
   json["goals"] = json["steps"] = json["layers"] = Json::array();
   for (const GoalRecord& goal : record.goals) json["goals"].push_back(goal_to_json(goal));
   for (const StepRecord& step : record.steps) json["steps"].push_back(step_to_json(step));

@@ -25,11 +25,15 @@ constexpr int64_t kLeastJudged = 16;       // fewest samples that quality is jud
 constexpr int64_t kQualityBatch = 32;      // samples of a run when judging quality
 constexpr int64_t kMostCalibration = 512;  // most samples for calibration
 
-Metric choose_metric(const Dataset* data, const std::optional<Metric>& wanted) {
+bool has_classes(const Dataset* data) {
+  return data != nullptr && data->labels && data->labels->dtype == Dtype::i64 && data->labels->sizes.size() == 1;
+}
+
+// `width`: numbers of a sample's answer. The cosine of single numbers compares their signs alone.
+Metric choose_metric(const Dataset* data, const std::optional<Metric>& wanted, int64_t width) {
   if (wanted) return *wanted;
-  const bool classes =
-      data != nullptr && data->labels && data->labels->dtype == Dtype::i64 && data->labels->sizes.size() == 1;
-  return classes ? Metric::top1 : Metric::cosine;
+  if (has_classes(data)) return Metric::top1;
+  return width == 1 ? Metric::relative_error : Metric::cosine;
 }
 
 LowerOptions reference_lowering(const OptimizeOptions& options) {
@@ -77,15 +81,16 @@ Search::Search(const Program& original, const Dataset* data, const OptimizeOptio
   set_up_data(data);
   original_ = make_variant("original", std::make_shared<const Program>(original), reference_lowering(options), bench_);
   best_ = original_;
+  best_ratio_ = {1, {1, 1}, 1};
   report_so_far(true);  // before the first progress, which promises a best version so far
   report("basic", "measuring the original");
-  const Metric metric = choose_metric(data, options.metric);
-  record_.metric = std::string(metric_name(metric));
   if (split_) {
-    set_up_judge(metric);
+    set_up_judge(data);
   } else {
+    record_.metric = std::string(metric_name(choose_metric(data, options.metric, 0)));
     record_.data_note = "there is no data, so inputs are generated and only exact steps are tried";
   }
+  front_.emplace(options.front, options.model_name, is_higher_better(parse_metric(record_.metric)));
 }
 
 int64_t Search::count_affordable_samples() {
@@ -97,12 +102,14 @@ int64_t Search::count_affordable_samples() {
   return std::max(kLeastJudged, static_cast<int64_t>(std::min(affordable, 1e15)));
 }
 
-void Search::set_up_judge(Metric metric) {
+void Search::set_up_judge(const Dataset* data) {
   Dataset& held_out = split_->validation;
   const int64_t all = held_out.samples();
   const int64_t judged = all <= kLeastJudged ? all : std::min(all, count_affordable_samples());
   held_out.rows.resize(static_cast<size_t>(judged));
   OutputRows outputs = collect_outputs(*original_->session, held_out, kQualityBatch, call_.batch(), control_);
+  const Metric metric = choose_metric(data, options_.metric, outputs.width);
+  record_.metric = std::string(metric_name(metric));
   if (control_.stopped()) return;  // outputs are incomplete, so nothing can be judged and nothing will be tried
   judge_.emplace(metric, held_out, std::move(outputs));
   original_->quality = judge_->original();
@@ -123,6 +130,10 @@ void Search::set_up_data(const Dataset* data) {
   } else {
     bench_.inputs = generate_inputs(signature_, call_.choose(batch_), options_.seed);
   }
+  bench_.take_samples = [this](int64_t samples) {
+    return split_ ? take_call(split_->validation, samples)
+                  : generate_inputs(signature_, call_.choose(samples), options_.seed);
+  };
   for (const NamedArray& input : bench_.inputs) bench_.views.push_back(input.array.view());
 }
 
@@ -150,6 +161,11 @@ void Search::report(const std::string& stage, const std::string& message) {
   control_.report(progress);
 }
 
+bool Search::is_allowed(double loss) const {
+  constexpr double kRounding = 1e-9;  // 1 - 0.99 is more than 0.01
+  return loss <= options_.goal.max_loss + kRounding;
+}
+
 bool Search::judge_quality(Variant& variant, StepRecord& step, const WorkControl& control) {
   last_loss_.reset();
   if (!judge_) return true;
@@ -163,7 +179,7 @@ bool Search::judge_quality(Variant& variant, StepRecord& step, const WorkControl
   step.quality_before = best_->quality;
   step.quality_after = variant.quality;
   const double loss = judge_->loss(*variant.quality);
-  if (loss <= options_.goal.max_loss) return true;
+  if (is_allowed(loss)) return true;
   last_loss_ = loss;
   step.reason = format_loss(loss, options_.goal.max_loss) + " (would be " + step.reason + ")";
   return false;
@@ -196,37 +212,57 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
     variant = make_variant(name, std::move(proposal.program), proposal.lowering, bench_);
     for (const LargerForm& form : list_larger_forms(*variant->plan)) step.notes.push_back(describe_larger_form(form));
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::io) throw;  // the model's file or the disk: no other step would fare better
+    if (error.kind() == ErrorKind::io) throw;           // the model's file or the disk: no other step would fare better
+    if (stop_step(stage, name, control)) return false;  // what was cut short refuses for other reasons
     const char* what = error.kind() == ErrorKind::internal ? "this step failed: " : "this step is not possible here: ";
     skip_step(stage, name, what + error.message());
     return false;
   }
   if (stop_step(stage, name, control)) return false;
-  const Verdict verdict = judge_speed(
-      open_rivals(*best_, *variant, bench_),
-      {.memory_goal = options_.goal.memory, .seconds = measuring_seconds(), .should_stop = work_.should_stop});
+  const Rivals rivals = open_rivals(*best_, *variant, bench_, options_.goal);
+  const Verdict verdict = judge_speed(rivals, {.seconds = measuring_seconds(), .should_stop = work_.should_stop});
   if (stop_step(stage, name, control)) return false;  // a comparison that was cut short has no result
   step.reason = verdict.reason;
   step.seconds_before = verdict.seconds_before;
   step.seconds_after = verdict.seconds_after;
   step.ratio = verdict.ratio;
-  step.memory_before = verdict.memory_before;
-  step.memory_after = verdict.memory_after;
+  step.memory_before = rivals.memory.before;
+  step.memory_after = rivals.memory.after;
   step.size_before = count_weight_bytes(*best_);
   step.size_after = count_weight_bytes(*variant);
   step.accepted = verdict.accepted;
   if (!step.accepted && keep == Keep::without_libtorch) keep_without_libtorch(*variant->plan, verdict, step);
+  const Ratio to_original = chain_ratios(best_ratio_, verdict.ratio);
   step.accepted = step.accepted && judge_quality(*variant, step, control);
+  add_to_front(*variant, step, to_original, rivals.size.after);
   step.spent_seconds = watch.seconds();
   step.finished_seconds = watch_.seconds();
   ++tried_;
   if (step.accepted) {
     keep_step(*best_, *variant);
+    best_ratio_ = to_original;
+    record_.file_bytes = rivals.size.after;
+    front_->choose(name);
     best_ = std::move(variant);
   }
   record_.steps.push_back(step);
   report_so_far(step.accepted);
   return step.accepted;
+}
+
+void Search::add_to_front(Variant& variant, const StepRecord& step, const Ratio& ratio, int64_t file_bytes) {
+  PointRecord point{.name = step.name, .file = {}, .ratio = ratio, .memory = step.memory_after, .size = file_bytes};
+  point.seconds = step.seconds_after;
+  if (judge_ && !variant.quality) {
+    if (!front_->may_hold(point) || work_.stopped()) return;
+    const OutputRows outputs =
+        collect_outputs(*variant.session, split_->validation, kQualityBatch, call_.batch(), work_);
+    if (work_.stopped()) return;  // the outputs are incomplete
+    variant.quality = judge_->measure(outputs);
+  }
+  point.quality = variant.quality;
+  point.allowed = !judge_ || is_allowed(judge_->loss(*point.quality));
+  front_->add(std::move(point), variant);
 }
 
 bool Search::stop_step(const std::string& stage, const std::string& name, const WorkControl& control) {
@@ -253,6 +289,7 @@ void Search::keep_step(const Variant& before, const Variant& after) {
 
 Optimized Search::take_best(OptimizationRecord record) const {
   record.spent_seconds = spent_seconds();
+  if (front_) record.front = front_->points();
   Optimized result{*best_->program, *best_->plan, std::move(record)};
   for (const GoalRecord& goal : result.record.goals) result.met = result.met && goal.met;
   return result;

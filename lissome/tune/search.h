@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lissome/compress.h"
+#include "lissome/tune/front.h"
 #include "lissome/tune/gate.h"
 #include "lissome/tune/variant.h"
 
@@ -70,9 +71,12 @@ class Search {
 
  private:
   void set_up_data(const Dataset* data);
-  void set_up_judge(Metric metric);
+  void set_up_judge(const Dataset* data);
   int64_t count_affordable_samples();  // of held-out data, by the time of one call of the original
+  bool is_allowed(double loss) const;
   bool judge_quality(Variant& variant, StepRecord& step, const WorkControl& control);
+  // Puts a version that was measured on the front; one that did not pay is judged for it, where time is left.
+  void add_to_front(Variant& variant, const StepRecord& step, const Ratio& ratio, int64_t file_bytes);
   bool stop_step(const std::string& stage, const std::string& name,
                  const WorkControl& control);  // records the step if it was stopped
   double measuring_seconds() const;            // for the comparison of the next step
@@ -92,6 +96,8 @@ class Search {
   std::optional<QualityJudge> judge_;
   std::shared_ptr<Variant> original_, best_;  // the same object until a step is accepted
   std::optional<Prepared> fused_;
+  Ratio best_ratio_;  // time of the best version / the original's
+  std::optional<Front> front_;
   OptimizationRecord record_;
   std::optional<double> last_loss_;
   int tried_ = 0;

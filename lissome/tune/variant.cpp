@@ -4,6 +4,7 @@
 #include <c10/core/Allocator.h>
 
 #include <algorithm>
+#include <set>
 
 namespace lissome {
 namespace {
@@ -53,6 +54,18 @@ int64_t measure_memory(Variant& variant, const Bench& bench) {
   const int64_t during = counter.peak() - before + libtorch;
   const MemoryFacts facts = session.memory();
   return facts.weights + facts.state + facts.arena + facts.reference + during;
+}
+
+int64_t count_file_bytes(const Variant& variant) {
+  const ModelFile file = pack_prepared(*variant.program, *variant.plan, FileContents::plan);
+  auto bytes = static_cast<int64_t>(file.program.size() + file.plan.size() + file.metadata.size());
+  std::set<const void*> counted;
+  for (const std::vector<NamedArray>* arrays : {&file.weights, &file.plan_arrays}) {
+    for (const NamedArray& named : *arrays) {
+      if (counted.insert(named.array.storage.get()).second) bytes += named.array.bytes();
+    }
+  }
+  return bytes;
 }
 
 int64_t count_weight_bytes(const Variant& variant) { return variant.session->memory().weights; }

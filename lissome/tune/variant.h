@@ -21,8 +21,9 @@ struct Variant {
 
 // The inputs that all variants of a search run on.
 struct Bench {
-  std::vector<NamedArray> inputs;  // of one call, at the batch for latency
-  std::vector<TensorView> views;   // of these inputs
+  std::vector<NamedArray> inputs;                                        // of one call, at the batch for latency
+  std::vector<TensorView> views;                                         // of these inputs
+  std::function<std::vector<NamedArray>(int64_t samples)> take_samples;  // inputs of a call of another batch
 };
 
 // Lowers the program and opens a session. Throws the errors of lowering.
@@ -33,5 +34,7 @@ std::unique_ptr<Variant> make_variant(std::string name, std::shared_ptr<const Pr
 int64_t measure_memory(Variant& variant, const Bench& bench);
 // Bytes of the weights that the plan needs.
 int64_t count_weight_bytes(const Variant& variant);
+// Bytes of the file with its plan and without the program, but for what the archive adds to each array.
+int64_t count_file_bytes(const Variant& variant);
 
 }  // namespace lissome

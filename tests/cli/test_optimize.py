@@ -171,6 +171,75 @@ def test_memory_goal_out_of_reach(lissome: Lissome, models: SimpleNamespace):
     assert not memory["met"] and memory["advice"] and "weights" in record["blocker"]
 
 
+def test_goals_of_size_throughput_and_first_answer(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
+    goals = ("--throughput", "10/s", "--first-answer", "10s", "--max-loss", "50%")
+    record = optimize(lissome, models.classifier, "--data", models.data, "--size", "1GiB", *goals)
+    found = {goal["name"]: goal for goal in record["goals"]}
+    assert all(found[name]["met"] for name in ("size", "throughput", "first answer")), found
+    assert found["throughput"]["at_least"] and not found["size"]["at_least"]
+    assert found["size"]["measured"] == record["file_bytes"]
+    assert abs((tmp_path / "out.lissome").stat().st_size - record["file_bytes"]) < 8192 + 0.02 * record["file_bytes"]
+    assert f"samples a second in calls of {record['throughput_batch']}" in record["answer"]
+    # A size that only weights of fewer bits reach, at whatever cost in time.
+    smaller = optimize(lissome, models.classifier, "--data", models.data, "--size", "1kB", *goals, code=3)
+    (size,) = (goal for goal in smaller["goals"] if goal["name"] == "size")
+    assert size["advice"] and "weights take" in smaller["blocker"]
+    assert any("comes closer to the size goal" in step["reason"] for step in smaller["steps"])
+    assert smaller["file_bytes"] <= record["file_bytes"]
+    for words in (("--throughput", "0"), ("--throughput", "fast"), ("--size", "none"), ("--first-answer", "-1s")):
+        done = lissome("optimize", models.classifier, "-o", "none.lissome", *words)
+        assert done.returncode == 2 and not (tmp_path / "none.lissome").exists(), done.stderr
+
+
+def test_versions_of_the_front_are_kept_and_picked_later(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
+    words = ("--data", models.data, "--labels", "labels")
+    record = optimize(lissome, models.classifier, *words, "--front", "front")
+    points = record["front"]
+    assert points and [point["ratio"]["median"] for point in points] == sorted(p["ratio"]["median"] for p in points)
+    assert {path.name for path in (tmp_path / "front").iterdir()} == {p["file"] for p in points} | {"front.json"}
+    for point in points:
+        others = [other for other in points if other is not point]
+        assert not any(
+            other["ratio"]["median"] <= point["ratio"]["median"] and other["memory"] <= point["memory"]
+            and other["size"] <= point["size"] and other["quality"] >= point["quality"] for other in others
+        ), (point, others)
+        pick = ("optimize", models.classifier, "--front", "front", "--pick", point["name"], "-o", "picked.lissome")
+        done = lissome(*pick, "--json")
+        assert done.returncode == 0, done.stderr
+        assert read_answer(done)["picked"] == point | {"chosen": read_answer(done)["picked"]["chosen"]}
+        assert (tmp_path / "picked.lissome").read_bytes() == (tmp_path / "front" / point["file"]).read_bytes()
+        assert lissome("run", "picked.lissome", "--input", models.one).returncode == 0
+    for refused, text in (
+        ((models.classifier, "--front", "front", "--pick", "none"), "has no version 'none'; it has "),
+        ((models.pictures, "--front", "front", "--pick", points[0]["name"]), "not of "),
+        ((models.classifier, "--front", "nowhere", "--pick", "x"), "'nowhere/front.json' is not there"),
+        ((models.classifier, "--pick", "x"), "--pick needs --front"),
+        ((models.classifier, "--front", "front"), "holds the front of an earlier search"),
+    ):
+        done = lissome("optimize", *refused, "-o", "none.lissome")
+        assert done.returncode == 2 and text in done.stderr, done.stderr
+        assert not (tmp_path / "none.lissome").exists()
+    (tmp_path / "front" / "front.json").write_text('{"model": "%s", "points": [{"name": "x", "file": "../a"}]}' % models.classifier)
+    done = lissome("optimize", models.classifier, "--front", "front", "--pick", "x", "-o", "none.lissome")
+    assert done.returncode == 4 and "outside of its folder" in done.stderr, done.stderr
+
+
+def test_single_numbers_are_judged_by_their_error(lissome: Lissome, tmp_path: Path):
+    """Their cosine is agreement of signs."""
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(16, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1)).eval()
+    samples = torch.randn(256, 16)
+    batch = torch.export.Dim("batch", min=1)
+    torch.export.save(torch.export.export(module, (samples[:4],), dynamic_shapes={"input": {0: batch}}), tmp_path / "m.pt2")
+    np.savez(tmp_path / "x.npz", input=samples.numpy(), target=module(samples).detach().numpy())
+    record = optimize(lissome, "m.pt2", "--data", "x.npz", "--max-loss", "0")
+    assert record["metric"] == "rel_error"
+    lossy = [step for step in record["steps"] if step["quality_after"] and step["quality_after"] > 1e-3]
+    assert not any(step["accepted"] for step in lossy)
+    done = lissome("optimize", "m.pt2", "--data", "x.npz", "--labels", "target", "--metric", "top1", "-o", "o.lissome")
+    assert done.returncode == 2 and "top1 takes one integer for each sample" in done.stderr, done.stderr
+
+
 def test_goal_already_met_says_so(lissome: Lissome, models: SimpleNamespace):
     record = optimize(lissome, models.classifier, "--latency", "10s")
     check_steps(record)

@@ -254,6 +254,13 @@ def test_what_f32_answers_with_nan_is_not_said_to_agree(lissome: Lissome, tmp_pa
     assert note(4, "was not measured: all are infinite or NaN in f32") is None
 
 
+def test_few_samples_are_said(lissome: Lissome, stack: SimpleNamespace, tmp_path: Path):
+    for count, few in ((8, True), (128, False)):
+        np.savez(tmp_path / "few.npz", x=stack.samples[:count].numpy())
+        result = quantize(lissome, SimpleNamespace(model=stack.model, data="few.npz"))
+        assert any("say little of others" in note for note in result["notes"]) == few, result["notes"]
+
+
 class Words(nn.Module):
     def __init__(self) -> None:
         super().__init__()

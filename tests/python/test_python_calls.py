@@ -24,6 +24,21 @@ def prepare(*arguments, **keywords):
     return lissome.prepare(Scaled(), arguments, example_kwargs=keywords)
 
 
+class Mixed(nn.Module):
+    def forward(self, x, pair, extra=None):
+        y = x - 3 * pair[0] + 5 * pair[1]
+        return y if extra is None else y + 7 * extra
+
+
+def test_one_tensor_given_for_several_inputs_is_each_of_them():
+    others = [torch.randn(2, 3) for _ in range(4)]
+    wanted = Mixed()(others[0], (others[1], others[2]), extra=others[3])
+    fast = lissome.prepare(Mixed(), (X, (X, X)), example_kwargs={"extra": X})
+    torch.testing.assert_close(fast(others[0], (others[1], others[2]), extra=others[3]), wanted)
+    fast = lissome.optimize(Mixed(), (X, (X, X)), example_kwargs={"extra": X}, time="2s")
+    torch.testing.assert_close(fast(others[0], (others[1], others[2]), extra=others[3]), wanted)
+
+
 def test_an_argument_left_out_is_its_default_or_refused():
     fast = prepare(X, scale=2.0)
     torch.testing.assert_close(fast(X, scale=2.0), X * 2)
