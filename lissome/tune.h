@@ -48,7 +48,7 @@ struct OptimizeOptions {
   Effort effort = Effort::normal;    // effort of choosing kernels in the last stage; fast leaves the stage out
   std::vector<ForcedKernel> forced;  // kernels that every version except the original uses
   std::string keep_steps;            // folder for the models before and after every accepted step; empty: none
-  // Folder for the versions of OptimizationRecord::front, each a .lissome, and front.json, which names them; empty: none.
+  // Folder for the versions of OptimizationRecord::front, a .lissome each, and their list, front.json; empty: none.
   std::string front;
   // Called with the best version so far once the original has run, and after every step. `better`: it differs from that
   // of the last call. Its record is marked as interrupted and has the numbers of the steps in place of a final
@@ -156,7 +156,7 @@ class PrecisionMaker {
   LowerOptions lowering_;
   std::vector<NamedArray> call_;
   WorkControl control_;
-  int made_ = 0;  // forms so far, for progress
+  int made_ = 0;          // forms so far, for progress
   std::string few_rows_;  // a note where there are few
   BatchRange batch_;
   std::optional<Dataset> data_;

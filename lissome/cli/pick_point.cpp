@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lissome/base.h"
-#include "lissome/base/model_file.h"
 #include "lissome/cli/json_answer.h"
 #include "lissome/report.h"
 

@@ -22,10 +22,18 @@ namespace {
 
 // Enough to rank layers and to correct biases; the ranges come from all batches.
 constexpr size_t kMeasuredBatches = 4;
+constexpr int64_t kMeasuredRows = 512;  // of a batch, where a linear reads more
 
 struct Sums {
   double signal = 0, noise = 0;
 };
+
+// Rows of a linear, evenly spread.
+at::Tensor take_measured(const Layer& layer, const at::Tensor& input) {
+  if (layer.is_conv || layer.recurrent || input.dim() == 0) return input;
+  const at::Tensor rows = input.reshape({-1, input.size(-1)});
+  return rows.slice(0, 0, rows.size(0), (rows.size(0) + kMeasuredRows - 1) / kMeasuredRows);
+}
 
 // What each layer's float and quantized forms give on the same float inputs, before activation and residual.
 void measure_layers(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
@@ -40,7 +48,9 @@ void measure_layers(const Program& program, std::vector<Layer>& layers, const Ca
     if (control.stopped()) return;
     control.report({"computation", "int8: measuring layers", static_cast<double>(i) / static_cast<double>(count), -1});
     visit_layer_inputs(program, by_input, batches[i], [&](Layer& layer, const at::Tensor& input) {
-      visit(layer, run_float(program, layer, input), run_quantized(program, layer, input));
+      if (input.numel() == 0) return;
+      const at::Tensor some = take_measured(layer, input);
+      visit(layer, run_float(program, layer, some), run_quantized(program, layer, some));
     });
   }
 }
@@ -48,8 +58,7 @@ void measure_layers(const Program& program, std::vector<Layer>& layers, const Ca
 // Means of the errors of a few blocks of positions, each f64 [channels].
 void add_block_means(const Layer& layer, const at::Tensor& errors, std::vector<at::Tensor>& means) {
   constexpr int64_t kBlocks = 16;
-  const at::Tensor rows =
-      errors.movedim(layer.is_conv ? 1 : -1, -1).reshape({-1, errors.size(layer.is_conv ? 1 : -1)});
+  const at::Tensor rows = errors.movedim(layer.is_conv ? 1 : -1, -1).reshape({-1, errors.size(layer.is_conv ? 1 : -1)});
   for (const at::Tensor& block : rows.chunk(kBlocks)) means.push_back(block.mean(0));
 }
 
@@ -59,7 +68,7 @@ void correct_biases(const Program& program, std::vector<Layer>& layers, const Ca
                     const WorkControl& control) {
   std::map<Layer*, std::vector<at::Tensor>> means;
   measure_layers(program, layers, batches, control, [&](Layer& layer, const at::Tensor& wanted, const at::Tensor& got) {
-    if (layer.recurrent || wanted.numel() == 0) return;  // gates add what the inputs contribute: no bias of its own
+    if (layer.recurrent) return;  // gates add what the inputs contribute: no bias of its own
     add_block_means(layer, wanted.to(at::kDouble).sub(got.to(at::kDouble)), means[&layer]);
   });
   for (auto& [layer, of_layer] : means) {

@@ -1,7 +1,6 @@
 #include "lissome/compress/range_histogram.h"
 
-#include <ATen/ops/count_nonzero.h>
-#include <ATen/ops/histc.h>
+#include <ATen/core/Tensor.h>
 
 #include <algorithm>
 #include <array>
@@ -31,31 +30,60 @@ ActivationRange choose_percentile(const RangeHistogram& histogram) {
                       histogram.low + static_cast<double>(last + 1) * histogram.width());
 }
 
-// The squared error of quantizing the histogram's values to 256 levels over the range: rounding inside, clipping
-// outside.
-double find_squared_error(const RangeHistogram& histogram, const ActivationRange& range) {
-  const double scale = range.scale();
-  double error = 0;
-  for (size_t bin = 0; bin < histogram.counts.size(); ++bin) {
-    if (histogram.counts[bin] == 0) continue;
-    const double value = histogram.center(bin);
-    const double distance = value < range.low ? range.low - value : value > range.high ? value - range.high : 0;
-    error += histogram.counts[bin] * (distance > 0 ? distance * distance : scale * scale / 12);
+// Sums over the first bins of a histogram: of counts, of values and of their squares.
+class Moments {
+ public:
+  explicit Moments(const RangeHistogram& histogram) : histogram_(histogram), sums_(histogram.counts.size() + 1) {
+    for (size_t bin = 0; bin < histogram.counts.size(); ++bin) {
+      const double count = histogram.counts[bin], value = histogram.center(bin);
+      sums_[bin + 1] = {sums_[bin].count + count, sums_[bin].value + count * value,
+                        sums_[bin].square + count * value * value};
+    }
   }
-  return error;
-}
+
+  // The squared error of quantizing the histogram's values to 256 levels over the range: rounding inside, clipping
+  // outside.
+  double find_squared_error(const ActivationRange& range) const {
+    const size_t first = count_bins_below(range.low), last = count_bins_below(std::nextafter(range.high, INFINITY));
+    const double inside = sums_[last].count - sums_[first].count;
+    return inside * range.scale() * range.scale() / 12 + find_distance(0, first, range.low) +
+           find_distance(last, histogram_.counts.size(), range.high);
+  }
+
+ private:
+  struct Sums {
+    double count = 0, value = 0, square = 0;
+  };
+
+  // Bins whose center lies below.
+  size_t count_bins_below(double value) const {
+    const double bins = std::ceil((value - histogram_.low) / histogram_.width() - 0.5);
+    return static_cast<size_t>(std::clamp(bins, 0.0, static_cast<double>(histogram_.counts.size())));
+  }
+
+  // The sum of squared distances of these bins' values to an end of the range.
+  double find_distance(size_t first, size_t last, double end) const {
+    const double count = sums_[last].count - sums_[first].count, value = sums_[last].value - sums_[first].value,
+                 square = sums_[last].square - sums_[first].square;
+    return std::max(square - 2 * end * value + end * end * count, 0.0);
+  }
+
+  const RangeHistogram& histogram_;
+  std::vector<Sums> sums_;
+};
 
 // Both ends shrink independently, coarse to fine: the error is nearly convex in each.
 ActivationRange choose_least_error(const RangeHistogram& histogram) {
   ActivationRange best = include_zero(histogram.low, histogram.high);
   const ActivationRange whole = best;
-  double least = find_squared_error(histogram, best);
+  const Moments moments(histogram);
+  double least = moments.find_squared_error(best);
   for (int low_step = 0; low_step < 32; ++low_step) {
     for (int high_step = 0; high_step < 64; ++high_step) {
       const ActivationRange range{.low = whole.low * (1 - low_step / 32.0),
                                   .high = whole.high * (1 - high_step / 64.0)};
       if (range.high - range.low <= 0) continue;
-      const double error = find_squared_error(histogram, range);
+      const double error = moments.find_squared_error(range);
       if (error < least) {
         least = error;
         best = range;
@@ -163,14 +191,17 @@ void RangeHistogram::widen(const at::Tensor& tensor) {
 void RangeHistogram::count(const at::Tensor& tensor) {
   if (tensor.numel() == 0 || !is_countable()) return;
   const at::Tensor values = tensor.to(at::kFloat).contiguous();
-  // histc multiplies by the number of bins, which is infinite in f32 for large values.
-  const double shrink = high - low > 1e30 ? 0x1p-32 : 1;
-  const at::Tensor found =
-      at::histc(shrink < 1 ? values.mul(shrink) : values, kBins, low * shrink, high * shrink).to(at::kDouble);
-  for (size_t bin = 0; bin < counts.size(); ++bin) counts[bin] += found.const_data_ptr<double>()[bin];
-  const auto zeros = static_cast<double>(values.numel() - at::count_nonzero(values).item().toLong());
-  double& around_zero = counts[find_bin(0)];
-  around_zero = std::max(around_zero - zeros, 0.0);
+  const auto* const data = values.const_data_ptr<float>();
+  std::vector<int64_t> found(counts.size());
+  const auto last = static_cast<double>(counts.size() - 1);
+  const double bins_of_one = 1 / width();
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    const double value = data[i];
+    // Zeros are exact in every range; NaN is no value of it.
+    if (value == 0 || !(value >= low && value <= high)) continue;
+    ++found[static_cast<size_t>(std::min((value - low) * bins_of_one, last))];
+  }
+  for (size_t bin = 0; bin < counts.size(); ++bin) counts[bin] += static_cast<double>(found[bin]);
 }
 
 size_t RangeHistogram::find_bin(double value) const {

@@ -9,17 +9,20 @@
 #include <utility>
 
 #include "lissome/base.h"
-#include "lissome/base/model_file.h"
 
 namespace lissome {
 namespace {
 
-constexpr double kSameTime = 1.01;  // factor between times that count as one
+constexpr double kSame = 1.01;         // factor between times, and between bytes, that count as one
+constexpr double kSameQuality = 0.01;  // share of what may be lost
 
 }  // namespace
 
-Front::Front(std::string folder, std::string model, bool higher_quality_is_better)
-    : folder_(std::move(folder)), model_(std::move(model)), higher_is_better_(higher_quality_is_better) {
+Front::Front(std::string folder, std::string model, bool higher_quality_is_better, double max_loss)
+    : folder_(std::move(folder)),
+      model_(std::move(model)),
+      higher_is_better_(higher_quality_is_better),
+      same_quality_(kSameQuality * max_loss) {
   if (folder_.empty()) return;
   mkdir(folder_.c_str(), 0777);  // what it fails for, the first file says
   if (access((folder_ + "/front.json").c_str(), F_OK) == 0)
@@ -28,9 +31,10 @@ Front::Front(std::string folder, std::string model, bool higher_quality_is_bette
 }
 
 bool Front::beats(const PointRecord& a, const PointRecord& b, bool by_quality_too) const {
-  if (a.ratio.median > kSameTime * b.ratio.median || a.memory > b.memory || a.size > b.size) return false;
-  if (!by_quality_too || !a.quality || !b.quality || *a.quality == *b.quality) return true;
-  return higher_is_better_ ? *a.quality > *b.quality : *a.quality < *b.quality;
+  const auto is_more = [](auto x, auto y) { return static_cast<double>(x) > kSame * static_cast<double>(y); };
+  if (is_more(a.ratio.median, b.ratio.median) || is_more(a.memory, b.memory) || is_more(a.size, b.size)) return false;
+  if (!by_quality_too || !a.quality || !b.quality) return true;
+  return (higher_is_better_ ? *b.quality - *a.quality : *a.quality - *b.quality) <= same_quality_;
 }
 
 bool Front::may_hold(const PointRecord& point) const {
@@ -39,7 +43,8 @@ bool Front::may_hold(const PointRecord& point) const {
 }
 
 void Front::add(PointRecord point, const Variant& variant) {
-  if (std::ranges::any_of(points_, [&](const PointRecord& other) { return beats(other, point, true); })) return;
+  if (!point.chosen && std::ranges::any_of(points_, [&](const auto& other) { return beats(other, point, true); }))
+    return;
   if (!folder_.empty()) {
     const std::string number = std::to_string(++files_);
     point.file = (number.size() < 2 ? "0" + number : number) + ".lissome";
@@ -50,13 +55,11 @@ void Front::add(PointRecord point, const Variant& variant) {
     if (!other.file.empty()) unlink((folder_ + "/" + other.file).c_str());
     return true;
   });
+  if (point.chosen) {
+    for (PointRecord& other : points_) other.chosen = false;
+  }
   points_.push_back(std::move(point));
   std::ranges::sort(points_, {}, [](const PointRecord& each) { return each.ratio.median; });
-  write_list();
-}
-
-void Front::choose(const std::string& name) {
-  for (PointRecord& point : points_) point.chosen = point.name == name;
   write_list();
 }
 

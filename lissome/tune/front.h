@@ -11,15 +11,15 @@ namespace lissome {
 class Front {
  public:
   // `folder`: is made, and receives the versions as files, and front.json; empty: nothing is written. `model`: named in
-  // front.json. Throws usage for a folder that has a front already.
-  Front(std::string folder, std::string model, bool higher_quality_is_better);
+  // front.json. `max_loss`: a hundredth of it counts as the same quality. Throws usage for a folder that has a front
+  // already.
+  Front(std::string folder, std::string model, bool higher_quality_is_better, double max_loss);
 
   // Whether the quality of a version is worth measuring: none whose loss is allowed beats it in all else.
   bool may_hold(const PointRecord& point) const;
-  // Adds the version, unless another one beats it, and drops those that it beats, with their files. Throws io errors.
+  // Adds the version, unless another one beats it, and drops those that it beats, with their files. One that is chosen
+  // is added in any case, and is then the only one. Throws io errors.
   void add(PointRecord point, const Variant& variant);
-  // The version that is the result so far.
-  void choose(const std::string& name);
 
   // The fastest first.
   const std::vector<PointRecord>& points() const { return points_; }
@@ -30,6 +30,7 @@ class Front {
 
   std::string folder_, model_;
   bool higher_is_better_;
+  double same_quality_;
   std::vector<PointRecord> points_;
   int files_ = 0;
 };

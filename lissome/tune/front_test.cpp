@@ -32,7 +32,7 @@ std::vector<std::string> list_names(const Front& front) {
 using Names = std::vector<std::string>;
 
 TEST_CASE("a version stays as long as no other one beats it in everything") {
-  Front front({}, "m", true);
+  Front front({}, "m", true, 0.005);
   const Variant none;
   front.add(make_point("f32", 1, 100, 100, 1), none);
   front.add(make_point("bf16", 0.5, 60, 50, 0.99), none);
@@ -42,21 +42,24 @@ TEST_CASE("a version stays as long as no other one beats it in everything") {
   CHECK(list_names(front) == Names{"bf16", "small", "f32"});
   front.add(make_point("best", 0.4, 20, 20, 1), none);
   CHECK(list_names(front) == Names{"best"});
-  front.choose("best");
+  PointRecord result = make_point("result", 0.4, 20, 20, 1);  // no better, but what the search gives
+  result.chosen = true;
+  front.add(result, none);
+  CHECK(list_names(front) == Names{"result"});
   CHECK(front.points().front().chosen);
 }
 
 TEST_CASE("quality counts by its direction, and is not needed") {
   const Variant none;
   for (const bool higher : {true, false}) {
-    Front front({}, "m", higher);
+    Front front({}, "m", higher, 0.005);
     front.add(make_point("exact", 1, 100, 100, higher ? 1 : 0), none);
     front.add(make_point("worse", 1, 100, 100, 0.5), none);
     CHECK(list_names(front) == Names{"exact"});
     front.add(make_point("lossy", 0.9, 100, 100, 0.5), none);
     CHECK(list_names(front).size() == 2);
   }
-  Front front({}, "m", true);
+  Front front({}, "m", true, 0.005);
   PointRecord unknown = make_point("a", 1, 100, 100, 0);
   unknown.quality.reset();
   front.add(unknown, none);
@@ -67,7 +70,7 @@ TEST_CASE("quality counts by its direction, and is not needed") {
 }
 
 TEST_CASE("only what loses too much leaves the quality of a slower and larger version open") {
-  Front front({}, "m", true);
+  Front front({}, "m", true, 0.005);
   const Variant none;
   front.add(make_point("lossy", 0.5, 50, 50, 0.5, false), none);
   CHECK(front.may_hold(make_point("x", 0.9, 90, 90, 0)));
@@ -89,13 +92,13 @@ TEST_CASE("the folder holds the files of the front and no others, and one front 
     std::ranges::sort(files);
     return files;
   };
-  Front front(path, "m", true);
+  Front front(path, "m", true, 0.005);
   front.add(make_point("a", 1, 100, 100, 1), variant);
   front.add(make_point("b", 0.5, 100, 100, 0.9), variant);
   CHECK(list_files() == Names{"01.lissome", "02.lissome", "front.json"});
   front.add(make_point("c", 0.4, 100, 100, 0.95), variant);
   CHECK(list_files() == Names{"01.lissome", "03.lissome", "front.json"});
-  EXPECT_ERROR(usage, Front(path, "m", true), "holds the front of an earlier search");
+  EXPECT_ERROR(usage, Front(path, "m", true, 0.005), "holds the front of an earlier search");
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ Verdict judge_speed(const Rivals& rivals, const GateOptions& options) {
     verdict.accepted = true;
     verdict.reason = approach + "; " + figures;
   } else if (faster) {
-    const bool beyond_luck = verdict.ratio.interval.high < kBeyondLuck;
+    const bool beyond_luck = !options.confirm || verdict.ratio.interval.high < kBeyondLuck;
     const std::string contradiction = beyond_luck ? std::string() : find_contradiction(rivals, options);
     verdict.accepted = contradiction.empty();
     verdict.reason =

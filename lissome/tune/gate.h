@@ -20,6 +20,8 @@ struct Verdict {
 
 struct GateOptions {
   double seconds = 4;  // for interleaved runs
+  // Whether fresh sessions must show a small gain too. Not for a step that is kept for other reasons: it takes long.
+  bool confirm = true;
   std::function<bool()> should_stop;
   std::function<double()> now = {};  // see InterleaveOptions
 };

@@ -9,8 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "lissome/base.h"
-#include "lissome/base/model_file.h"
-#include "lissome/base/temporary_file.h"
 #include "lissome/tune/advice.h"
 #include "lissome/tune/calibration.h"
 

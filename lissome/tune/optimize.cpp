@@ -15,6 +15,7 @@ Optimized optimize(const Program& original, const Dataset* data, const OptimizeO
                    const WorkControl& control) {
   Search search(original, data, options, control);
   run_basic_stage(search);
+  search.widen_judge();
   run_computation_stage(search);
   run_compilation_stage(search);
   run_deployment_stage(search);

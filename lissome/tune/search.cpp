@@ -21,7 +21,10 @@ constexpr double kLeastMeasuring = 0.2;   // seconds of interleaved runs for one
 constexpr double kMeasuredShare =
     0.4;  // share of a step's time for them; the rest is for lowering, calibration and judging
 constexpr double kJudgingShare = 0.1;      // share of the time for the outputs of the original on held-out data
-constexpr int64_t kLeastJudged = 16;       // fewest samples that quality is judged on
+constexpr double kCalibrationShare = 0.1;  // share of the time for calibrating int8 once
+constexpr double kCalibrationPasses = 6;   // calls of the original that it takes for each sample, about
+constexpr double kSecondsToJudgeFirst = 1;
+constexpr int64_t kLeastJudged = 16;       // fewest samples that quality is judged on, and that calibrate
 constexpr int64_t kQualityBatch = 32;      // samples of a run when judging quality
 constexpr int64_t kMostCalibration = 512;  // most samples for calibration
 
@@ -90,32 +93,67 @@ Search::Search(const Program& original, const Dataset* data, const OptimizeOptio
     record_.metric = std::string(metric_name(choose_metric(data, options.metric, 0)));
     record_.data_note = "there is no data, so inputs are generated and only exact steps are tried";
   }
-  front_.emplace(options.front, options.model_name, is_higher_better(parse_metric(record_.metric)));
+  front_.emplace(options.front, options.model_name, is_higher_better(parse_metric(record_.metric)),
+                 options.goal.max_loss);
 }
 
-int64_t Search::count_affordable_samples() {
+double Search::time_sample() {
   original_->session->run(bench_.views);  // the first call sets up memory
   const Stopwatch watch;
   original_->session->run(bench_.views);
-  const double each = watch.seconds() / static_cast<double>(std::max<int64_t>(batch_, 1));
-  const double affordable = kJudgingShare * options_.seconds / std::max(each, 1e-9);
+  return std::max(watch.seconds() / static_cast<double>(std::max<int64_t>(batch_, 1)), 1e-9);
+}
+
+int64_t Search::count_affordable_samples(double share, double seconds_each) const {
+  const double affordable = share * options_.seconds / seconds_each;
   return std::max(kLeastJudged, static_cast<int64_t>(std::min(affordable, 1e15)));
+}
+
+void Search::shorten_data() {
+  Dataset &calibration = split_->calibration, &held_out = split_->validation;
+  if (std::max(calibration.samples(), held_out.samples()) <= kLeastJudged) return;
+  const double each = time_sample();
+  const auto shorten = [](Dataset& rows, int64_t most) {
+    rows.rows.resize(static_cast<size_t>(std::min(rows.samples(), most)));
+  };
+  shorten(held_out, count_affordable_samples(kJudgingShare, each));
+  shorten(calibration, count_affordable_samples(kCalibrationShare, kCalibrationPasses * each));
 }
 
 void Search::set_up_judge(const Dataset* data) {
   Dataset& held_out = split_->validation;
-  const int64_t all = held_out.samples();
-  const int64_t judged = all <= kLeastJudged ? all : std::min(all, count_affordable_samples());
-  held_out.rows.resize(static_cast<size_t>(judged));
+  held_out_ = held_out.samples();
+  shorten_data();
+  // Few are enough for the first step, which is exact, and so it comes soon.
+  judged_ = held_out;
+  const auto few = std::max(kLeastJudged, static_cast<int64_t>(kSecondsToJudgeFirst / time_sample()));
+  held_out.rows.resize(static_cast<size_t>(std::min(few, held_out.samples())));
   OutputRows outputs = collect_outputs(*original_->session, held_out, kQualityBatch, call_.batch(), control_);
   const Metric metric = choose_metric(data, options_.metric, outputs.width);
   record_.metric = std::string(metric_name(metric));
-  if (control_.stopped()) return;  // outputs are incomplete, so nothing can be judged and nothing will be tried
-  judge_.emplace(metric, held_out, std::move(outputs));
+  // Where outputs are incomplete, nothing can be judged and nothing will be tried.
+  if (!control_.stopped()) judge_by(metric, std::move(outputs));
+}
+
+void Search::judge_by(Metric metric, OutputRows outputs) {
+  judge_.emplace(metric, split_->validation, std::move(outputs));
   original_->quality = judge_->original();
   record_.data_note = judge_->describe();
-  if (judged < all) record_.data_note += ", of " + std::to_string(all) + " held-out samples, as many as --time allows";
+  if (split_->validation.samples() < held_out_)
+    record_.data_note += ", of " + std::to_string(held_out_) + " held-out samples, as many as --time allows";
   record_.data_note += "; " + std::to_string(split_->calibration.samples()) + " other samples are used for calibration";
+}
+
+void Search::widen_judge() {
+  if (!judge_ || judged_.samples() == split_->validation.samples()) return;
+  report("basic", "the original's answers on held-out samples");
+  OutputRows outputs = collect_outputs(*original_->session, judged_, kQualityBatch, call_.batch(), control_);
+  OutputRows of_best = collect_outputs(*best_->session, judged_, kQualityBatch, call_.batch(), control_);
+  if (control_.stopped()) return;
+  split_->validation = std::move(judged_);
+  judged_ = split_->validation;
+  judge_by(parse_metric(record_.metric), std::move(outputs));
+  best_->quality = judge_->measure(of_best);
 }
 
 void Search::set_up_data(const Dataset* data) {
@@ -220,7 +258,9 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
   }
   if (stop_step(stage, name, control)) return false;
   const Rivals rivals = open_rivals(*best_, *variant, bench_, options_.goal);
-  const Verdict verdict = judge_speed(rivals, {.seconds = measuring_seconds(), .should_stop = work_.should_stop});
+  const Verdict verdict = judge_speed(
+      rivals,
+      {.seconds = measuring_seconds(), .confirm = keep == Keep::when_it_pays, .should_stop = work_.should_stop});
   if (stop_step(stage, name, control)) return false;  // a comparison that was cut short has no result
   step.reason = verdict.reason;
   step.seconds_before = verdict.seconds_before;
@@ -242,7 +282,6 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
     keep_step(*best_, *variant);
     best_ratio_ = to_original;
     record_.file_bytes = rivals.size.after;
-    front_->choose(name);
     best_ = std::move(variant);
   }
   record_.steps.push_back(step);
@@ -250,17 +289,19 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
   return step.accepted;
 }
 
-void Search::add_to_front(Variant& variant, const StepRecord& step, const Ratio& ratio, int64_t file_bytes) {
+void Search::add_to_front(Variant& variant, StepRecord& step, const Ratio& ratio, int64_t file_bytes) {
   PointRecord point{.name = step.name, .file = {}, .ratio = ratio, .memory = step.memory_after, .size = file_bytes};
-  point.seconds = step.seconds_after;
+  if (!original_seconds_) original_seconds_ = step.seconds_before;
+  point.seconds = *original_seconds_ * ratio.median;  // the machine may be faster or slower now
   if (judge_ && !variant.quality) {
     if (!front_->may_hold(point) || work_.stopped()) return;
     const OutputRows outputs =
         collect_outputs(*variant.session, split_->validation, kQualityBatch, call_.batch(), work_);
     if (work_.stopped()) return;  // the outputs are incomplete
-    variant.quality = judge_->measure(outputs);
+    step.quality_after = variant.quality = judge_->measure(outputs);
   }
   point.quality = variant.quality;
+  point.chosen = step.accepted;
   point.allowed = !judge_ || is_allowed(judge_->loss(*point.quality));
   front_->add(std::move(point), variant);
 }

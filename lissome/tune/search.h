@@ -59,6 +59,9 @@ class Search {
   // The last quality loss for which a lossy step was refused.
   std::optional<double> last_loss() const { return last_loss_; }
 
+  // Judges by all held-out samples that the time allows; until then by few.
+  void widen_judge();
+
   bool has_data() const { return split_.has_value(); }
   double spent_seconds() const { return watch_.seconds(); }
   void report(const std::string& stage, const std::string& message);
@@ -72,11 +75,15 @@ class Search {
  private:
   void set_up_data(const Dataset* data);
   void set_up_judge(const Dataset* data);
-  int64_t count_affordable_samples();  // of held-out data, by the time of one call of the original
+  void judge_by(Metric metric, OutputRows outputs);  // `outputs`: the original's on the held-out samples
+  double time_sample();                              // seconds, by the original
+  // That fit into a share of the time.
+  int64_t count_affordable_samples(double share, double seconds_each) const;
+  void shorten_data();  // to what the time allows
   bool is_allowed(double loss) const;
   bool judge_quality(Variant& variant, StepRecord& step, const WorkControl& control);
   // Puts a version that was measured on the front; one that did not pay is judged for it, where time is left.
-  void add_to_front(Variant& variant, const StepRecord& step, const Ratio& ratio, int64_t file_bytes);
+  void add_to_front(Variant& variant, StepRecord& step, const Ratio& ratio, int64_t file_bytes);
   bool stop_step(const std::string& stage, const std::string& name,
                  const WorkControl& control);  // records the step if it was stopped
   double measuring_seconds() const;            // for the comparison of the next step
@@ -92,11 +99,14 @@ class Search {
   CallSizes call_;
   int64_t batch_;  // samples of one call
   std::optional<DataSplit> split_;
+  Dataset judged_;        // all held-out samples that the time allows
+  int64_t held_out_ = 0;  // before the time was looked at
   Bench bench_;
   std::optional<QualityJudge> judge_;
   std::shared_ptr<Variant> original_, best_;  // the same object until a step is accepted
   std::optional<Prepared> fused_;
-  Ratio best_ratio_;  // time of the best version / the original's
+  std::optional<double> original_seconds_;  // of a call, beside the first step
+  Ratio best_ratio_;                        // time of the best version / the original's
   std::optional<Front> front_;
   OptimizationRecord record_;
   std::optional<double> last_loss_;

@@ -31,7 +31,7 @@ std::vector<std::string> list_trainable(const Program& program) {
   }
   if (names.empty())
     throw_error(ErrorKind::invalid_input,
-                "the model has no parameters to train: no parameter holds real numbers, has requires_grad on and is not frozen");
+                "the model has no parameters to train: none holds real numbers, has requires_grad on and is free");
   return names;
 }
 
