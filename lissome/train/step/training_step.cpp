@@ -31,7 +31,7 @@ std::vector<std::string> list_trainable(const Program& program) {
   }
   if (names.empty())
     throw_error(ErrorKind::invalid_input,
-                "the model has no parameters to train: none holds real numbers, has requires_grad on and is free");
+                "the model has no parameters to train: each is frozen, has requires_grad off or holds no real numbers");
   return names;
 }
 
