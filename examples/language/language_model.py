@@ -43,7 +43,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.bytes, self.places = nn.Embedding(256, WIDTH), nn.Embedding(CONTEXT, WIDTH)
+        self.bytes, self.positions = nn.Embedding(256, WIDTH), nn.Embedding(CONTEXT, WIDTH)
         self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
         self.norm, self.scores = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 256)
         for name, parameter in self.named_parameters():
@@ -52,7 +52,7 @@ class LanguageModel(nn.Module):
                 nn.init.normal_(parameter, std=scale)
 
     def forward(self, words: torch.Tensor) -> torch.Tensor:
-        x = self.bytes(words) + self.places(torch.arange(words.shape[1]))
+        x = self.bytes(words) + self.positions(torch.arange(words.shape[1]))
         for block in self.blocks:
             x = block(x)
         return self.scores(self.norm(x))

@@ -1,4 +1,4 @@
-// What an earlier search left in the folder of its front.
+// Takes a version from the front of an earlier search.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ struct Calls {
   std::function<void()> before, after;
 };
 
-// What the two versions need of something, and at most how much of it they should.
+// Bytes of one kind that the two versions need, and the most that a goal allows.
 struct Need {
   int64_t before = 0, after = 0;
   std::optional<int64_t> goal;

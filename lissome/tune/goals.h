@@ -1,4 +1,4 @@
-// What the goals of a search ask for, measured and judged.
+// Measures and judges what the goals of a search ask for.
 #pragma once
 
 #include "lissome/tune/variant.h"

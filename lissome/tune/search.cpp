@@ -274,7 +274,7 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
   if (!step.accepted && keep == Keep::without_libtorch) keep_without_libtorch(*variant->plan, verdict, step);
   const Ratio to_original = chain_ratios(best_ratio_, verdict.ratio);
   step.accepted = step.accepted && judge_quality(*variant, step, control);
-  add_to_front(*variant, step, to_original, rivals.size.after);
+  add_to_front(*variant, step, to_original, rivals.size);
   step.spent_seconds = watch.seconds();
   step.finished_seconds = watch_.seconds();
   ++tried_;
@@ -289,9 +289,17 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
   return step.accepted;
 }
 
-void Search::add_to_front(Variant& variant, StepRecord& step, const Ratio& ratio, int64_t file_bytes) {
-  PointRecord point{.name = step.name, .file = {}, .ratio = ratio, .memory = step.memory_after, .size = file_bytes};
-  if (!original_seconds_) original_seconds_ = step.seconds_before;
+void Search::add_to_front(Variant& variant, StepRecord& step, const Ratio& ratio, const Need& size) {
+  if (!original_seconds_) {
+    original_seconds_ = step.seconds_before;
+    PointRecord point{
+        .name = "original", .file = {}, .ratio = best_ratio_, .memory = step.memory_before, .size = size.before};
+    point.seconds = step.seconds_before;
+    point.quality = original_->quality;
+    point.allowed = point.chosen = true;
+    front_->add(std::move(point), *original_);
+  }
+  PointRecord point{.name = step.name, .file = {}, .ratio = ratio, .memory = step.memory_after, .size = size.after};
   point.seconds = *original_seconds_ * ratio.median;  // the machine may be faster or slower now
   if (judge_ && !variant.quality) {
     if (!front_->may_hold(point) || work_.stopped()) return;

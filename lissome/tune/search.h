@@ -83,7 +83,7 @@ class Search {
   bool is_allowed(double loss) const;
   bool judge_quality(Variant& variant, StepRecord& step, const WorkControl& control);
   // Puts a version that was measured on the front; one that did not pay is judged for it, where time is left.
-  void add_to_front(Variant& variant, StepRecord& step, const Ratio& ratio, int64_t file_bytes);
+  void add_to_front(Variant& variant, StepRecord& step, const Ratio& ratio, const Need& size);
   bool stop_step(const std::string& stage, const std::string& name,
                  const WorkControl& control);  // records the step if it was stopped
   double measuring_seconds() const;            // for the comparison of the next step

@@ -279,6 +279,12 @@ void Purifier::keep_node(const Node& node) {
 void Purifier::change_look(const Node& node, const Op& look) {
   const ValueId self = follow(node.arguments[0].value()), result = node.results[0];
   if (entry(self).root < 0) refuse(node.arguments[0].value());
+  // The look would be made of itself.
+  for (size_t i = 1; i < node.arguments.size(); ++i) {
+    for_each_value(node.arguments[i], [&](ValueId id) {
+      if (follow(id) == self) refuse(id);
+    });
+  }
   Node step = node;
   step.op = look;
   steps_.push_back(step);

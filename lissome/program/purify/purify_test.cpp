@@ -293,6 +293,15 @@ TEST_CASE("what a tensor looks like can change in place") {
       "%w: f32[1, 3, 2] = aten::add_.Tensor(%a, 1)\nreturn %w, %v\n");
 }
 
+TEST_CASE("a look that is given by the tensor itself stays a write") {
+  // Whether a number may be a tensor is checked later.
+  Program program = parse_program(
+      "input %x: i64[2]\n%a: i64[2] = aten::neg(%x)\n%u: i64[2, 1] = aten::unsqueeze_(%a, %a)\n"
+      "%w: i64[2, 1] = aten::add_.Tensor(%a, 1)\nreturn %w\n");
+  purify(program);
+  CHECK(count_writing(program) == 2);
+}
+
 TEST_CASE("buffers and inputs that are written become state writes") {
   Program pure = check_purity(
       "input %x: f32[4]\nbuffer @count: i64[]\nbuffer @sum: f32[4]\n%0: i64[] = aten::add_.Tensor(@count, 1)\n"
