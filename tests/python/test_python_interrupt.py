@@ -62,8 +62,10 @@ def interrupt(work: Callable[[], Any], delay: float) -> tuple[BaseException, flo
 @pytest.mark.parametrize("place", range(PLACES))
 def test_optimize(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor], search_seconds: float, place: int):
     module, x, labels = data
+    stages: set[str] = set()
+    words = {"data": x, "labels": labels, "time": "60s", "threads": 1}
     error, seconds = interrupt(
-        lambda: lissome.optimize(module.eval(), (x[:1],), data=x, labels=labels, time="60s", threads=1),
+        lambda: lissome.optimize(module.eval(), (x[:1],), progress=lambda stage, *_: stages.add(stage), **words),
         0.02 + 0.6 * search_seconds * place / PLACES,
     )
     assert type(error) is lissome.Interrupted and isinstance(error, KeyboardInterrupt)
@@ -71,7 +73,22 @@ def test_optimize(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor], sear
     if error.best is not None:
         assert error.best.record["interrupted"]
         torch.testing.assert_close(error.best(x[:3]), module(x[:3]), rtol=0.2, atol=0.2)
-    assert error.best is not None or place < PLACES // 2
+    assert error.best is not None or "computation" not in stages
+
+
+def test_optimize_when_a_step_was_kept(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor]):
+    module, x, labels = data
+
+    def interrupt_later_steps(stage: str, *_: object) -> None:
+        if stage == "computation":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    words = {"data": x, "labels": labels, "time": "60s", "threads": 1}
+    with pytest.raises(lissome.Interrupted) as raised:
+        lissome.optimize(module.eval(), (x[:1],), progress=interrupt_later_steps, **words)
+    best = raised.value.best
+    assert best.record["interrupted"] and any(step["accepted"] for step in best.record["steps"])
+    torch.testing.assert_close(best(x[:3]), module(x[:3]))
 
 
 @pytest.mark.parametrize("place", range(PLACES))
