@@ -118,6 +118,46 @@ std::string make_steps(const OptimizationRecord& record) {
   return html + "</section>\n";
 }
 
+const char* choose_point_kind(const PointRecord& point) {
+  return point.chosen ? "after" : point.allowed ? "before" : "third";
+}
+
+std::string make_version(const PointRecord& point, const std::string& metric) {
+  std::string html = std::string("<li><span class=\"swatch ") + choose_point_kind(point) + "\"></span> <b>" +
+                     escape_html(point.name) + "</b> " + format_duration(point.seconds) + " a call, " +
+                     format_bytes(point.memory) + " of memory, a file of " + format_bytes(point.size);
+  if (point.quality) html += ", " + escape_html(metric) + " " + print_number(*point.quality, 4);
+  if (point.chosen) html += ": the result";
+  if (!point.allowed) html += ": loses more than allowed";
+  return html + "</li>\n";
+}
+
+// Time over the size of the file, both from zero: what is near the lower left corner is fast and small.
+std::string make_front(const OptimizationRecord& record) {
+  double most_seconds = 0, most_bytes = 0;
+  for (const PointRecord& point : record.front) {
+    most_seconds = std::max(most_seconds, point.seconds);
+    most_bytes = std::max(most_bytes, static_cast<double>(point.size));
+  }
+  if (record.front.size() < 2 || most_seconds <= 0 || most_bytes <= 0) return {};
+  std::string html =
+      "<section><h2>Versions to choose from</h2>\n<p class=\"hint\">No other version that was tried beats one of these "
+      "in time, memory, size and quality at once.</p>\n<figure><div class=\"scale\"><span>" +
+      format_duration(most_seconds) +
+      "</span><span>0</span></div><svg viewBox=\"0 0 1000 240\" preserveAspectRatio=\"none\" role=\"img\" "
+      "aria-label=\"time of a call over the size of the file\">";
+  for (const PointRecord& point : record.front) {
+    const std::string x = print_number(980 * static_cast<double>(point.size) / most_bytes, 1);
+    const std::string y = print_number(240 - 225 * point.seconds / most_seconds, 1);
+    html += std::string("<path class=\"point ") + choose_point_kind(point) + "\" d=\"M" + x + "," + y + "h0\"><title>" +
+            escape_html(point.name) + "</title></path>";
+  }
+  html += "</svg><figcaption>a file of 0 to " + format_bytes(static_cast<int64_t>(most_bytes)) +
+          "</figcaption></figure>\n<ul class=\"goals\">\n";
+  for (const PointRecord& point : record.front) html += make_version(point, record.metric);
+  return html + "</ul></section>\n";
+}
+
 std::string make_layer(const LayerRecord& layer, double largest) {
   const std::string name = layer.module.empty() ? layer.op : layer.module;
   std::string html = "<article class=\"layer\"><div><h3>" + escape_html(name) + "</h3>";
@@ -216,8 +256,8 @@ std::string make_record_facts(const OptimizationRecord& record) {
 
 std::string render_html(const OptimizationRecord& record) {
   return make_page(record.model, record.answer,
-                   make_tiles(record) + make_goals(record) + make_steps(record) + make_layers(record) +
-                       make_memory(record) + make_record_facts(record));
+                   make_tiles(record) + make_goals(record) + make_steps(record) + make_front(record) +
+                       make_layers(record) + make_memory(record) + make_record_facts(record));
 }
 
 }  // namespace lissome

@@ -48,6 +48,11 @@ TEST_CASE("the answer is the first heading, and every goal and step is shown") {
   CHECK(count(html, "<article class=\"step kept\"") == 10);
   CHECK(count(html, "<article class=\"step undone\"") == 10);
   CHECK(count(html, "<article class=\"step left\"") == 10);
+  for (const char* kind : {"after", "before", "third"})
+    CHECK(count(html, "<path class=\"point " + std::string(kind) + "\"") == 1);
+  CHECK(count(html, "a file of 3.0 MiB, ") == 1);
+  CHECK(count(html, ": the result") == 1);
+  CHECK(count(html, ": loses more than allowed") == 1);
 }
 
 TEST_CASE("many layers become the slowest ones and a rest") {

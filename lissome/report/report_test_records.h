@@ -70,6 +70,14 @@ inline OptimizationRecord make_odd_record() {
   record.goals = {{"latency", "s", 1e-3, 1.7e-3, false, {"compression: " + kOdd, "hardware: twice as fast"}},
                   {"memory", "B", 50 << 20, 12 << 20, true, {}},
                   {"loss", "fraction", 0.005, 0.0011, true, {}}};
+  for (int i = 0; i < 3; ++i) {
+    PointRecord point{.name = kOdd, .file = {}, .ratio = {0.4 + 0.2 * i, {0.4, 0.9}, 0.99}, .seconds = 1e-3 * (i + 1)};
+    point.memory = point.size = (3 - i) << 20;
+    point.quality = 0.9;
+    point.chosen = i == 0;
+    point.allowed = i != 2;
+    record.front.push_back(std::move(point));
+  }
   for (int i = 0; i < 30; ++i) record.steps.push_back(make_step_record(i % 3 == 0, i % 3 != 2));
   for (int i = 0; i < 400; ++i) record.layers.push_back(make_layer_record(i));
   for (const char* name : {"before", "after"}) {
