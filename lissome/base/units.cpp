@@ -63,6 +63,14 @@ double parse_quantity(std::string_view text, std::span<const Unit> units, std::s
   throw_error(ErrorKind::usage, quote(text), " is not ", what, "; allowed is ", allowed, ".");
 }
 
+double parse_positive(std::string_view text, std::span<const Unit> units, std::string_view what, double most,
+                      std::string_view allowed) {
+  const double value = parse_quantity(text, units, what, allowed);
+  if (!(value > 0 && value <= most))
+    throw_error(ErrorKind::usage, quote(text), " is not ", what, "; allowed is ", allowed, ".");
+  return value;
+}
+
 std::string format_number(double value, int decimals, std::string_view unit) {
   std::array<char, 64> buffer;
   const auto [end, code] =
@@ -78,10 +86,7 @@ int choose_decimals(double value) { return value < 9.995 ? 2 : value < 99.95 ? 1
 
 double parse_duration(std::string_view text) {
   constexpr std::string_view kAllowed = "a positive number with ns, us, ms, s, min or h, such as 5ms or 10min";
-  const double seconds = parse_quantity(text, kDurations, "a duration", kAllowed);
-  if (!(seconds > 0 && seconds <= 1e9))
-    throw_error(ErrorKind::usage, quote(text), " is not a duration; allowed is ", kAllowed, ".");
-  return seconds;
+  return parse_positive(text, kDurations, "a duration", 1e9, kAllowed);
 }
 
 int64_t parse_bytes(std::string_view text) {
@@ -95,10 +100,7 @@ int64_t parse_bytes(std::string_view text) {
 
 double parse_rate(std::string_view text) {
   constexpr std::string_view kAllowed = "a positive number of samples a second, such as 500/s";
-  const double rate = parse_quantity(text, kRates, "a rate", kAllowed);
-  if (!(rate > 0 && rate <= 1e12))
-    throw_error(ErrorKind::usage, quote(text), " is not a rate; allowed is ", kAllowed, ".");
-  return rate;
+  return parse_positive(text, kRates, "a rate", 1e12, kAllowed);
 }
 
 double parse_fraction(std::string_view text) {

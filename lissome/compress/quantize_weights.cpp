@@ -114,11 +114,11 @@ class WeightPacker {
     if (!is_new) return made->second;
     const Weight& weight = *source_.find_weight(id);
     const std::string name = weight.name + ".group" + std::to_string(bits_);
-    const GroupWeight rounded = round(id, weight.tensor, products);
+    const at::Tensor all = products == nullptr ? at::Tensor() : products->all();
+    const GroupWeight rounded = round(id, weight.tensor, products, all);
     const at::Tensor lost = restore(rounded).sub(weight.tensor);
-    const bool weighed = products != nullptr;
     const auto measure = [&](const at::Tensor& tensor) {
-      return weighed ? sum_squares(tensor, products->all()) : tensor.to(at::kDouble).pow(2).sum().item().toDouble();
+      return all.defined() ? sum_squares(tensor, all) : tensor.to(at::kDouble).pow(2).sum().item().toDouble();
     };
     made->second = {result_.add_weight(name, pack_numbers(rounded.numbers, bits_), WeightRole::constant),
                     result_.add_weight(name + ".scales", pack_scales(rounded.scales), WeightRole::constant),
@@ -126,15 +126,16 @@ class WeightPacker {
     return made->second;
   }
 
-  GroupWeight round(ValueId id, const at::Tensor& weight, const InputProducts* products) const {
+  // `all`: the products of all rows.
+  GroupWeight round(ValueId id, const at::Tensor& weight, const InputProducts* products, const at::Tensor& all) const {
     if (products == nullptr) return round_to_nearest(weight, {}, bits_);
     const auto& readers = uses_.by_value[static_cast<size_t>(id)];
     // An embedding reads single rows, which no inputs move together.
     const bool is_table = std::ranges::any_of(
         readers, [&](const auto& use) { return is_embedding(source_.nodes[static_cast<size_t>(use.first)]); });
     if (rounding_ == Rounding::gptq && !is_table && is_better_in_order(weight, *products))
-      return round_in_order(weight, products->all(), bits_);
-    return round_to_nearest(weight, products->all().diagonal(), bits_);
+      return round_in_order(weight, all, bits_);
+    return round_to_nearest(weight, all.diagonal(), bits_);
   }
 
   // On rows that neither was fitted to: few rows of many inputs fit by chance.

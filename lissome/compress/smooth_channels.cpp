@@ -156,8 +156,8 @@ class Smoother {
 
   void observe(Siblings& group, const at::Tensor& rows, size_t turn) const {
     group.all.add(rows);
-    if (is_fitted(turn)) {
-      group.fitted.add(rows);
+    if (is_fitted(turn)) group.fitted.add(rows);
+    if (is_fitted(turn) && group.layers.front()->group_bits > 0) {
       const at::Tensor squares = rows.pow(2).sum(0);
       group.squares = group.squares.defined() ? group.squares.add(squares) : squares;
     }

@@ -109,24 +109,24 @@ int64_t Search::count_affordable_samples(double share, double seconds_each) cons
   return std::max(kLeastJudged, static_cast<int64_t>(std::min(affordable, 1e15)));
 }
 
-void Search::shorten_data() {
+void Search::shorten_data(double seconds_each) {
   Dataset &calibration = split_->calibration, &held_out = split_->validation;
   if (std::max(calibration.samples(), held_out.samples()) <= kLeastJudged) return;
-  const double each = time_sample();
   const auto shorten = [](Dataset& rows, int64_t most) {
     rows.rows.resize(static_cast<size_t>(std::min(rows.samples(), most)));
   };
-  shorten(held_out, count_affordable_samples(kJudgingShare, each));
-  shorten(calibration, count_affordable_samples(kCalibrationShare, kCalibrationPasses * each));
+  shorten(held_out, count_affordable_samples(kJudgingShare, seconds_each));
+  shorten(calibration, count_affordable_samples(kCalibrationShare, kCalibrationPasses * seconds_each));
 }
 
 void Search::set_up_judge(const Dataset* data) {
   Dataset& held_out = split_->validation;
   held_out_ = held_out.samples();
-  shorten_data();
+  const double each = time_sample();
+  shorten_data(each);
   // Few are enough for the first step, which is exact, and so it comes soon.
   judged_ = held_out;
-  const auto few = std::max(kLeastJudged, static_cast<int64_t>(kSecondsToJudgeFirst / time_sample()));
+  const auto few = std::max(kLeastJudged, static_cast<int64_t>(kSecondsToJudgeFirst / each));
   held_out.rows.resize(static_cast<size_t>(std::min(few, held_out.samples())));
   OutputRows outputs = collect_outputs(*original_->session, held_out, kQualityBatch, call_.batch(), control_);
   const Metric metric = choose_metric(data, options_.metric, outputs.width);

@@ -79,7 +79,7 @@ class Search {
   double time_sample();                              // seconds, by the original
   // That fit into a share of the time.
   int64_t count_affordable_samples(double share, double seconds_each) const;
-  void shorten_data();  // to what the time allows
+  void shorten_data(double seconds_each);  // to what the time allows
   bool is_allowed(double loss) const;
   bool judge_quality(Variant& variant, StepRecord& step, const WorkControl& control);
   // Puts a version that was measured on the front; one that did not pay is judged for it, where time is left.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,16 +31,22 @@ class Stack(nn.Module):
         return self.last(torch.relu(self.inner(torch.relu(self.first(x)))))
 
 
+def export(module: nn.Module, samples: torch.Tensor, folder: Path) -> SimpleNamespace:
+    """Model and data files of a module with one input, whose batch may be any."""
+    (name,) = inspect.signature(module.forward).parameters
+    shapes = {name: {0: torch.export.Dim("batch", min=1)}}
+    torch.export.save(torch.export.export(module, (samples[:4],), dynamic_shapes=shapes), folder / "model.pt2")
+    np.savez(folder / "x.npz", **{name: samples.numpy()})
+    return SimpleNamespace(model=folder / "model.pt2", data=folder / "x.npz", module=module, samples=samples)
+
+
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     torch.manual_seed(3)
     folder = tmp_path_factory.mktemp("stack")
     module = Stack().eval()
     samples = torch.randn(256, 32)
-    batch = torch.export.Dim("batch", min=1)
-    torch.export.save(torch.export.export(module, (samples[:4],), dynamic_shapes={"x": {0: batch}}), folder / "stack.pt2")
-    np.savez(folder / "x.npz", x=samples.numpy())
-    return SimpleNamespace(model=folder / "stack.pt2", data=folder / "x.npz", module=module, samples=samples)
+    return export(module, samples, folder)
 
 
 def quantize(lissome: Lissome, made: SimpleNamespace, *words: object) -> Any:
@@ -106,11 +113,7 @@ def test_data_weigh_the_inputs_of_a_weight(lissome: Lissome, stack: SimpleNamesp
     sizes = torch.where(torch.arange(64) % 8 == 0, 100.0, 1.0)
     module = nn.Linear(64, 256).eval()
     samples = torch.randn(512, 64) * sizes
-    batch = torch.export.Dim("batch", min=1)
-    exported = torch.export.export(module, (samples[:4],), dynamic_shapes={"input": {0: batch}})
-    torch.export.save(exported, tmp_path / "wide.pt2")
-    np.savez(tmp_path / "wide.npz", input=samples.numpy())
-    made = SimpleNamespace(model=tmp_path / "wide.pt2", data=tmp_path / "wide.npz", module=module, samples=samples)
+    made = export(module, samples, tmp_path)
     errors = []
     for data in ((), ("--data", made.data)):
         done = lissome("quantize", made.model, "-o", "int8.lissome", "--kind", "weight", "--bits", "4", *data)
@@ -124,11 +127,7 @@ def test_columns_make_up_for_each_other(lissome: Lissome, tmp_path: Path):
     torch.manual_seed(2)
     module = nn.Sequential(nn.Linear(24, 192), nn.Tanh(), nn.Linear(192, 64)).eval()
     samples = torch.randn(512, 24)
-    batch = torch.export.Dim("batch", min=1)
-    exported = torch.export.export(module, (samples[:4],), dynamic_shapes={"input": {0: batch}})
-    torch.export.save(exported, tmp_path / "m.pt2")
-    np.savez(tmp_path / "x.npz", input=samples.numpy())
-    made = SimpleNamespace(model=tmp_path / "m.pt2", data=tmp_path / "x.npz", module=module, samples=samples)
+    made = export(module, samples, tmp_path)
     errors = {}
     for rounding in ("nearest", "gptq"):
         rows = list_rows(quantize(lissome, made, "--kind", "weight", "--bits", "4", "--rounding", rounding))
@@ -165,10 +164,7 @@ def test_a_table_that_a_linear_shares_is_kept_once(lissome: Lissome, tmp_path: P
     torch.manual_seed(0)
     module = Language().eval()
     words = torch.randint(0, 500, (64, 9))
-    batch = torch.export.Dim("batch", min=1)
-    torch.export.save(torch.export.export(module, (words[:4],), dynamic_shapes={"words": {0: batch}}), tmp_path / "l.pt2")
-    np.savez(tmp_path / "words.npz", words=words.numpy())
-    made = SimpleNamespace(model=tmp_path / "l.pt2", data=tmp_path / "words.npz", module=module, samples=words)
+    made = export(module, words, tmp_path)
     result = quantize(lissome, made, "--kind", "weight", "--bits", bits)
     assert {row["op"] for row in list_rows(result).values()} >= {"aten::embedding"}
     assert find_error(lissome, made, tmp_path) < {8: 0.02, 4: 0.2}[bits]
@@ -214,11 +210,7 @@ def test_a_layer_with_an_infinite_number_stays_in_f32(
     with torch.no_grad():
         getattr(module.first, place).view(-1)[5] = odd
     samples = torch.randn(64, 32)
-    batch = torch.export.Dim("batch", min=1)
-    exported = torch.export.export(module, (samples[:4],), dynamic_shapes={"x": {0: batch}})
-    torch.export.save(exported, tmp_path / "odd.pt2")
-    np.savez(tmp_path / "x.npz", x=samples.numpy())
-    made = SimpleNamespace(model=tmp_path / "odd.pt2", data=tmp_path / "x.npz", module=module, samples=samples)
+    made = export(module, samples, tmp_path)
     rows = list_rows(quantize(lissome, made, *words))
     first = rows["first"]
     # Weights of a layer say nothing of its bias, which stays as it is.
@@ -237,15 +229,11 @@ def test_what_f32_answers_with_nan_is_not_said_to_agree(lissome: Lissome, tmp_pa
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(32, 64), nn.Linear(64, 8), nn.Linear(8, 4)).eval()
     samples = torch.randn(64, 32)
-    batch = torch.export.Dim("batch", min=1)
-    np.savez(tmp_path / "x.npz", input=samples.numpy())
 
     def note(count: int, text: str) -> float | None:
         with torch.no_grad():
             module[2].weight[:count] = np.nan
-        exported = torch.export.export(module, (samples[:4],), dynamic_shapes={"input": {0: batch}})
-        torch.export.save(exported, tmp_path / "odd.pt2")
-        result = quantize(lissome, SimpleNamespace(model="odd.pt2", data="x.npz"))
+        result = quantize(lissome, export(module, samples, tmp_path))
         assert any(text in note for note in result["notes"]), result["notes"]
         return result["relative_error"]
 
@@ -373,12 +361,8 @@ class Odd(nn.Module):
 def test_layers_that_cannot_be_calibrated_stay_in_float_with_their_reason(lissome: Lissome, tmp_path: Path):
     torch.manual_seed(0)
     samples = torch.randn(256, 16)
-    batch = torch.export.Dim("batch", min=1)
     module = Odd().eval()
-    exported = torch.export.export(module, (samples[:4],), dynamic_shapes={"x": {0: batch}})
-    torch.export.save(exported, tmp_path / "odd.pt2")
-    np.savez(tmp_path / "x.npz", x=samples.numpy())
-    made = SimpleNamespace(model=tmp_path / "odd.pt2", data=tmp_path / "x.npz", module=module, samples=samples)
+    made = export(module, samples, tmp_path)
     rows = list_rows(quantize(lissome, made))
     assert rows["plain"]["computes in"] == "int8"
     assert "never varied" in rows["constant"]["reason"]
