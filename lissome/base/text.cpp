@@ -103,8 +103,8 @@ std::string find_nearest(std::string_view name, const std::vector<std::string>& 
     const size_t longer = std::max(candidate.size(), name.size());
     if (longer - std::min(candidate.size(), name.size()) >= smallest) continue;
     const size_t distance = measure_edit_distance(name, candidate);
-    // A word that shares no letter with the name is no suggestion.
-    if (distance < smallest && distance < longer) {
+    // A word that shares less than half of its letters with the name is no suggestion.
+    if (distance < smallest && 2 * distance <= longer) {
       smallest = distance;
       nearest = candidate;
     }

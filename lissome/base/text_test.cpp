@@ -34,6 +34,7 @@ TEST_CASE("the nearest name") {
   CHECK(find_nearest("softmx", known) == "softmax");
   CHECK(find_nearest("completely different", known).empty());
   CHECK(find_nearest("xy", {"ab"}).empty());
+  CHECK(find_nearest("foo", {"top1"}).empty());
   CHECK(find_nearest("", known).empty());
 }
 

@@ -17,6 +17,15 @@ bool ends_alike(const std::string& a, const std::string& b) {
          (longer.size() == shorter.size() || longer[longer.size() - shorter.size() - 1] == '.');
 }
 
+// Whether both names are equal once their dots are underscores, as keywords of numpy.savez have to be written.
+bool equal_as_keywords(std::string a, std::string b) {
+  std::replace(a.begin(), a.end(), '.', '_');
+  std::replace(b.begin(), b.end(), '.', '_');
+  return a == b;
+}
+
+using SimilarNames = std::function<bool(const std::string& array, const std::string& input)>;
+
 // 7 for arr_7.
 std::optional<size_t> read_place(const std::string& name) {
   constexpr std::string_view kPrefix = "arr_";
@@ -40,8 +49,10 @@ class Matching {
   }
 
   // Pairs what has one partner among what is left; false where a partner could be chosen in several ways.
-  bool match_ends() {
-    const auto alike = [&](size_t array, size_t input) { return ends_alike(arrays_[array].name, inputs_[input].name); };
+  bool match_similar_names(const SimilarNames& are_similar) {
+    const auto alike = [&](size_t array, size_t input) {
+      return are_similar(arrays_[array].name, inputs_[input].name);
+    };
     std::vector<std::pair<size_t, size_t>> pairs;
     for (const size_t input : open_inputs()) {
       const std::vector<size_t> partners = list_arrays(input, alike);
@@ -141,7 +152,8 @@ std::vector<size_t> match_inputs(std::span<const NamedSizes> arrays, std::span<c
                                  const FitsInput& fits, const std::string& source, std::vector<std::string>* notes) {
   Matching matching(arrays, inputs);
   matching.match_equal_names();
-  if (!matching.match_ends()) refuse_inputs(arrays, inputs, source);
+  if (!matching.match_similar_names(equal_as_keywords) || !matching.match_similar_names(ends_alike))
+    refuse_inputs(arrays, inputs, source);
   matching.match_indices();
   matching.match_fits(fits);
   if (!matching.complete()) refuse_inputs(arrays, inputs, source);

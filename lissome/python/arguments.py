@@ -90,6 +90,14 @@ def read_quantity(name: str, value: Any) -> str | float:
     return number
 
 
+def read_fraction(name: str, value: Any) -> str | float:
+    """A number from 0 to 1, or text such as "0.5%"."""
+    fraction = read_quantity(name, value)
+    if not isinstance(fraction, str) and fraction > 1:
+        raise UsageError(f"{name} is {fraction:g}; 0 to 1 is allowed\n      Give {fraction:g} % as '{fraction:g}%'")
+    return fraction
+
+
 def read_callable(name: str, value: Any) -> Any:
     if not callable(value):
         refuse_type(name, value, "a function")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+# Of the names of a model's inputs in an error.
+_MOST_NAMED = 12
 
 _OWN_FILES = str(Path(__file__).parent)
 
@@ -41,6 +45,12 @@ class MissingPackageError(Error, ImportError):
 class DataWarning(UserWarning):
     """What is done to data before a model sees them: which array feeds which input, what is rounded or left out. Also
     that a module writes to its arguments, which the finished model does not."""
+
+
+def list_names(names: Sequence[str]) -> str:
+    """The names for an error: those that a reader can take in, and how many follow."""
+    further = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {further} more" if further > 0 else "")
 
 
 def warn_of_data(note: str) -> None:

@@ -18,6 +18,7 @@ from lissome.arguments import (
     read_callable,
     read_existing_path,
     read_flag,
+    read_fraction,
     read_integer,
     read_number,
     read_path,
@@ -202,7 +203,7 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     arguments.throughput = None if throughput is None else read_quantity("throughput", throughput)
     arguments.first_answer = None if first_answer is None else read_quantity("first_answer", first_answer)
     arguments.front = "" if front is None else read_path("front", front)
-    arguments.max_loss = read_quantity("max_loss", max_loss)
+    arguments.max_loss = read_fraction("max_loss", max_loss)
     arguments.time = read_quantity("time", time)
     arguments.batch = 0 if batch is None else read_integer("batch", batch, least=1)
     arguments.threads = read_threads(threads)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from lissome import _runtime
 from lissome.arguments import read_existing_path, read_integer, read_number, read_path, read_quantity, read_threads, refuse_type
-from lissome.errors import InvalidInputError, MissingPackageError, UsageError, warn_of_data
+from lissome.errors import InvalidInputError, MissingPackageError, UsageError, list_names, warn_of_data
 from lissome.tree import InputTree, OutputTree
 from lissome.values import is_tensor, to_flat, to_numpy, to_tensor
 
@@ -44,7 +44,7 @@ class _Padding(NamedTuple):
 class FastModel:
     """A finished model: takes the module's own arguments, returns the module's own structure.
 
-    Tensors of torch give tensors, numpy arrays give numpy arrays. Inputs are lent, not copied, where they are dense in
+    Tensors of torch give tensors; numpy arrays, or no inputs at all, give numpy arrays. Inputs are lent, not copied, where they are dense in
     row order and in the memory of the CPU, and never written to; results own their memory. Several threads may call one model; their calls
     take turns. Models can be pickled and copied: a pickle holds the bytes of the file, a copy shares the weights and has
     a state of its own, which begins as the file has it.
@@ -73,7 +73,7 @@ class FastModel:
         leaves = self._inputs.flatten(arguments, keywords)
         count = len(self._names)
         if len(leaves) != count:
-            raise InvalidInputError(f"{len(leaves)} inputs are given, the model takes {count}: {', '.join(self._names)}")
+            raise InvalidInputError(f"{len(leaves)} inputs are given, the model takes {count}: {list_names(self._names)}")
         flat = [to_flat(name, leaf) for name, leaf in zip(self._names, leaves, strict=True)]
         convert = to_tensor if not self._as_numpy and any(map(is_tensor, leaves)) else to_numpy
         return self._outputs.unflatten([convert(result) for result in self._model.run(flat)])

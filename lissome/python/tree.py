@@ -17,7 +17,7 @@ from enum import Enum
 from types import ModuleType
 from typing import Any
 
-from lissome.errors import InvalidInputError, UnsupportedError
+from lissome.errors import InvalidInputError, UnsupportedError, list_names
 from lissome.plain_tree import PlainTree, list_leaves, read_plain_tree
 
 
@@ -162,7 +162,7 @@ class _Parameters:
     def check_not_exported(self, name: str, value: Any) -> None:
         """Refuses a value for an argument that the export was made without, unless it is the default."""
         if self.names and name not in self.names:
-            raise InvalidInputError(f"the module has no argument {name}\n      It takes {', '.join(self.names)}")
+            raise InvalidInputError(f"the module has no argument {name}\n      It takes {list_names(self.names)}")
         default = self.defaults.get(name, _ABSENT) if self.names else None
         if default is not _ABSENT and type(value) in _PLAIN and _is_same(value, default):
             return
@@ -260,7 +260,7 @@ class InputTree:
         except (ValueError, KeyError) as error:
             raise InvalidInputError(
                 f"{self._explain_nesting(arguments, keywords) or f'the arguments do not nest as exported: {error}'}\n"
-                f"      The model takes {', '.join(self.names)}"
+                f"      The model takes {list_names(self.names)}"
             ) from error
         for value, leaf in zip(leaves, self.leaves, strict=True):
             if _is_fixed(leaf):
@@ -292,7 +292,7 @@ class InputTree:
         if len(further) > len(free):
             raise InvalidInputError(
                 f"{len(arguments)} arguments are given in order; the model takes {len(arguments) - len(further) + len(free)}"
-                f" ({', '.join(self.names)})"
+                f" ({list_names(self.names)})"
             )
         given |= dict(zip(free, further, strict=False))
         for name in self._parameters[len(positional) :]:

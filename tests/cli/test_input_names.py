@@ -1,7 +1,7 @@
 """Which array feeds which input: a generated matrix of input trees, names, orders of the file, types and file kinds.
 
 The expected outcome of a case follows from a rule written here, apart from the implementation: names that carry a place
-(full names, unique ends of full names, arr_0 and following) decide; other names are accepted only where types and sizes
+(full names, also with underscores for dots, unique ends of full names, arr_0 and following) decide; other names are accepted only where types and sizes
 leave one assignment, and where none of the names fits. Right means PyTorch's own answer for the same arguments; everything else must be refused.
 """
 
@@ -39,7 +39,7 @@ TYPES: dict[str, list[tuple[torch.dtype, int]]] = {
     "by type": [(torch.int64, 4), (torch.float32, 4), (torch.bool, 4)],
     "by size": [(torch.float32, 2), (torch.float32, 3), (torch.float32, 5)],
 }
-NAMINGS = ["full", "last part", "longer", "arr", "foreign", "one foreign"]
+NAMINGS = ["full", "last part", "keyword", "longer", "arr", "foreign", "one foreign"]
 ORDERS = [(0, 1, 2), (2, 1, 0), (1, 2, 0)]
 KINDS = ["npz", "safetensors"]
 
@@ -58,6 +58,7 @@ class Case:
         return {
             "full": full,
             "last part": [name.rsplit(".", 1)[-1] for name in full],
+            "keyword": [name.replace(".", "_") for name in full],
             "longer": [f"sample.{name}" for name in full],
             "arr": [f"arr_{i}" for i in range(3)],
             "foreign": ["zeta", "eta", "theta"],

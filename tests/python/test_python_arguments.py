@@ -95,6 +95,11 @@ def test_quantities_below_nothing_are_refused(name: str, value: float):
         call("optimize", name, value)
 
 
+def test_a_loss_in_percent_is_refused_with_its_spelling():
+    with pytest.raises(lissome.UsageError, match="max_loss is 5; 0 to 1 is allowed\n *Give 5 % as '5%'"):
+        call("optimize", "max_loss", 5)
+
+
 @pytest.mark.parametrize("function", ["load", "prepare", "quantize", "optimize", "train", "budget"])
 def test_more_threads_than_a_process_can_have_are_refused(monkeypatch: pytest.MonkeyPatch, folder: Path, function: str):
     monkeypatch.chdir(folder)

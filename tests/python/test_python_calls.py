@@ -125,3 +125,13 @@ def test_a_wrong_nesting_is_reported_by_the_argument():
         fast((one,), {"w": one})
     with pytest.raises(lissome.InvalidInputError, match="argument table is missing"):
         fast((one, one))
+
+
+def test_a_missing_argument_of_many_names_a_few():
+    class Sum(torch.nn.Module):
+        def forward(self, *terms: torch.Tensor) -> torch.Tensor:
+            return sum(terms)
+
+    model = lissome.prepare(Sum(), tuple(torch.ones(2) for _ in range(50)))
+    with pytest.raises(lissome.InvalidInputError, match="terms_11 and 38 more$"):
+        model(torch.ones(2))
