@@ -8,7 +8,7 @@ endif()
 include(CMakePackageConfigHelpers)
 
 set(installed_libraries)
-foreach(name IN ITEMS runtime torch reference)
+foreach(name IN ITEMS runtime images torch reference)
   if(TARGET lissome_${name}_library)
     set_target_properties(lissome_${name}_library PROPERTIES EXPORT_NAME ${name})
     list(APPEND installed_libraries lissome_${name}_library)

@@ -48,6 +48,7 @@ function(lissome_shared_library name)
 endfunction()
 
 lissome_shared_library(lissome_runtime MODULES base measure kernel runtime data report)
+lissome_shared_library(lissome_images MODULES images LINKS lissome_runtime)
 if(LISSOME_TORCH)
   lissome_shared_library(lissome_torch
     MODULES syntax program pass export lower compress compare train tune flags cli
@@ -63,7 +64,7 @@ if(main_sources AND TARGET lissome_runtime_library)
   set_target_properties(lissome PROPERTIES
     BUILD_RPATH "$ORIGIN/../lib" INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   target_link_libraries(lissome PRIVATE lissome_flags lissome_runtime_library)
-  foreach(library IN ITEMS lissome_torch lissome_reference)
+  foreach(library IN ITEMS lissome_images lissome_torch lissome_reference)
     if(TARGET ${library}_library)
       add_dependencies(lissome ${library}_library)
     endif()

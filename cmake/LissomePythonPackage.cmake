@@ -60,8 +60,9 @@ add_custom_command(TARGET lissome_python_runtime POST_BUILD
   COMMAND ${CMAKE_COMMAND} -E make_directory "${package}/bin"
   COMMAND ${CMAKE_COMMAND} -E create_symlink "${PROJECT_BINARY_DIR}/bin/lissome" "${package}/bin/lissome" VERBATIM)
 install(TARGETS lissome RUNTIME DESTINATION lissome/bin COMPONENT python_runtime EXCLUDE_FROM_ALL)
-install(TARGETS lissome_runtime_library LIBRARY DESTINATION lissome/lib COMPONENT python_runtime EXCLUDE_FROM_ALL)
-add_dependencies(lissome_python_runtime lissome)
+install(TARGETS lissome_runtime_library lissome_images_library
+  LIBRARY DESTINATION lissome/lib COMPONENT python_runtime EXCLUDE_FROM_ALL)
+add_dependencies(lissome_python_runtime lissome lissome_images_library)
 
 if(LISSOME_TORCH)
   lissome_add_python_module(lissome _lissome)

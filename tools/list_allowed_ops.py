@@ -48,7 +48,8 @@ INNER = """
     _assert_tensor_metadata _batch_norm_impl_index _batch_norm_no_update _batch_norm_with_update_functional
     _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short
     _cdist_forward _chunk_cat _conj _conj_copy _conj_physical _convolution _convolution_mode _ctc_loss
-    _dim_arange _embedding_bag _embedding_bag_forward_only _euclidean_dist _fft_c2c _fft_c2r _fft_r2c
+    _dim_arange _embedding_bag _embedding_bag_forward_only _euclidean_dist
+    _fake_quantize_learnable_per_channel_affine _fake_quantize_learnable_per_tensor_affine _fft_c2c _fft_c2r _fft_r2c
     _foreach_abs _foreach_add _foreach_addcdiv _foreach_addcmul _foreach_ceil _foreach_clamp_max _foreach_clamp_min
     _foreach_div _foreach_exp _foreach_floor _foreach_lerp _foreach_log _foreach_max _foreach_maximum _foreach_minimum
     _foreach_mul _foreach_neg _foreach_norm _foreach_pow _foreach_reciprocal _foreach_round _foreach_rsqrt

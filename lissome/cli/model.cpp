@@ -7,26 +7,18 @@
 #include <set>
 
 #include "lissome/base.h"
+#include "lissome/own_folder.h"
 
 namespace lissome {
 namespace {
 
 constexpr const char* kTorchLibrary = "liblissome_torch.so";
 
-// The folder of liblissome_runtime.so, which also holds the other libraries.
-std::string find_library_folder() {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&lissome_version), &info) == 0 || info.dli_fname == nullptr) return {};
-  const std::string path = info.dli_fname;
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
-}
-
 }  // namespace
 
 const TorchEntry& load_torch() {
   static const TorchEntry* entry = [] {
-    const std::string path = find_library_folder() + kTorchLibrary;
+    const std::string path = find_own_folder() + kTorchLibrary;
     if (access(path.c_str(), F_OK) != 0) {
       throw_error(ErrorKind::unsupported, "this needs libtorch and the part of lissome that makes models, and ", path,
                   " is not there; only finished models run without\nInstall both with: pip install lissome torch");

@@ -20,12 +20,12 @@ struct NamedSizes {
 // Whether the type and the sizes of an array suit an input.
 using FitsInput = std::function<bool(size_t array, size_t input)>;
 
-// For each input the position of its array. In this order: equal names; names that are equal with underscores for dots
-// ("caches_0" and "caches.0"), then names of which one is the end of the other after a dot ("ids" and "batch.ids"), both
-// where only one pairing is possible; arr_0, arr_1, ... (what numpy.savez calls
-// arrays without names) in the order of the inputs; and, where no name led to an array and there are as many arrays as
-// inputs, `fits` when it leaves one way. A pairing of unequal names and arrays that are left out are added to `notes`.
-// Throws invalid_input with both lists for everything else.
+// For each input the position of its array. In this order: equal names; names that are equal with underscores for
+// dots ("caches_0", "caches.0"), then names of which one is the end of the other after a dot ("ids", "batch.ids"),
+// both where only one pairing is possible; arr_0, arr_1, ... (what numpy.savez calls arrays without names) in the
+// order of the inputs; and, where no name led to an array and there are as many arrays as inputs, `fits` when it
+// leaves one way. A pairing of unequal names and arrays that are left out are added to `notes`. Throws invalid_input
+// with both lists for everything else.
 std::vector<size_t> match_inputs(std::span<const NamedSizes> arrays, std::span<const DataSignature> inputs,
                                  const FitsInput& fits, const std::string& source, std::vector<std::string>* notes);
 

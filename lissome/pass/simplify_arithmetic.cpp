@@ -34,7 +34,9 @@ constexpr std::array kSteps = {"aten::floor",
                                "aten::remainder",
                                "aten::fmod",
                                "aten::fake_quantize_per_tensor_affine",
-                               "aten::fake_quantize_per_channel_affine"};
+                               "aten::fake_quantize_per_channel_affine",
+                               "aten::_fake_quantize_learnable_per_tensor_affine",
+                               "aten::_fake_quantize_learnable_per_channel_affine"};
 constexpr size_t kMostLookedAt = 32;  // values that are looked at
 
 // Makes a step where its input moves by an ulp: rounds, or gives integers and truths for floats.

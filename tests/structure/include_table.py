@@ -27,11 +27,11 @@ NARROW_HEADERS = {
 }
 TORCH_PREFIXES = ("torch/", "ATen/", "c10/", "caffe2/")
 # A folder inside a module that is a library of its own: the modules that it may include, no torch.
-INNER_LIBRARIES = {"program/syntax": {"base"}, "python/runtime": {"base", "runtime"}}
+INNER_LIBRARIES = {"data/codec": {"base"}, "program/syntax": {"base"}, "python/runtime": {"base", "runtime"}}
 # Faces beside a module's main one: what needs the whole of torch, kept apart so that the main
 # face stays narrow, what makes batches, kept apart from what reads files, and what few need. Face -> its module.
 FURTHER_FACES = {"import_module": "program", "differentiate": "program", "loader": "data", "footprint": "runtime",
-                 "allow_op": "base", "op_library": "runtime"}
+                 "allow_op": "base", "own_folder": "base", "op_library": "runtime"}
 # Headers inside a module that others may include as its face: the calls of kernels, and how each kind of step is
 # declared, which lowering fills.
 INNER_FACES = re.compile(

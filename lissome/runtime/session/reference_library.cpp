@@ -6,19 +6,12 @@
 #include <string>
 
 #include "lissome/op_library.h"
+#include "lissome/own_folder.h"
 #include "lissome/runtime/memory/address_space.h"
 #include "lissome/runtime/session/reference.h"
 
 namespace lissome {
 namespace {
-
-std::string own_folder() {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<void*>(&open_reference), &info) || !info.dli_fname) return {};
-  const std::string path = info.dli_fname;
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
-}
 
 // "aten::softmax.int (%4, encoder.py:88), ..." of the first few nodes.
 std::string name_nodes(const Plan& plan) {
@@ -41,7 +34,7 @@ std::string name_nodes(const Plan& plan) {
 
 std::unique_ptr<Reference> open_reference(const ReferenceSetup& setup) {
   require_space_for_libtorch();
-  const std::string path = own_folder() + "liblissome_reference.so";
+  const std::string path = find_own_folder() + "liblissome_reference.so";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* symbol = library ? dlsym(library, "lissome_open_reference") : nullptr;
   if (!symbol) {
@@ -60,7 +53,7 @@ void load_op_library(const std::string& path) {
     throw_error(ErrorKind::usage, "there is no library ", quote(path));
   }
   // Ops register themselves with libtorch, which the library need not know where to find.
-  const std::string torch = own_folder() + "liblissome_reference.so";
+  const std::string torch = find_own_folder() + "liblissome_reference.so";
   const auto load = [](const std::string& file, const std::string& what) {
     if (dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
     const char* const reason = dlerror();
