@@ -38,6 +38,9 @@ struct OutputRows {
 OutputRows collect_outputs(Session& session, const Dataset& dataset, int64_t batch, const BatchRange& range = {},
                            const WorkControl& control = {});
 
+// Whether the labels are classes: one integer a sample.
+bool has_classes(const Dataset& dataset);
+
 // `targets` are labels where the dataset has them and the metric can use them, else the original model's outputs: then
 // the original scores 1 (top1, cosine) or 0 (errors) by definition.
 class QualityJudge {

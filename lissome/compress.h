@@ -48,10 +48,11 @@ Rounding parse_rounding(const std::string& word);
 
 enum class QuantizeKind : uint8_t {
   fixed,    // a scale for each activation, from calibration
+  trained,  // the same, with weights and scales that were trained for it
   dynamic,  // linears find a scale for each row while running
   weight,   // only weights are quantized
 };
-// "static", "dynamic" or "weight". Throws usage for other words.
+// "static", "qat", "dynamic" or "weight". Throws usage for other words.
 QuantizeKind parse_quantize_kind(const std::string& word);
 
 struct QuantizeOptions {
@@ -97,14 +98,27 @@ struct Quantized {
   std::vector<QuantizedLayer> layers;
 };
 
+// A program that gives what its int8 form will, so that training makes up for the rounding: inputs and weights of
+// linears and convolutions are rounded to 8 bits, with gradients of the values (straight through) and of the scales
+// (learned step sizes, Esser et al. 2020, arXiv 1902.08153). Batch norm behind a layer keeps its statistics and scales
+// the weight before that is rounded; weight, bias, gamma and beta still train. Scales start from the ranges of the
+// batches and from the largest weights, and train as parameters NAME.input_scale and NAME.weight_scale, factors of
+// where they start. Its weights are copies. Eval form: dropout is off. Once trained, it goes through
+// prepare_inference() to Int8Calibration. Throws as Int8Calibration, and unsupported for a model without such a layer.
+Program insert_fake_quantization(const Program& program, const CalibrationBatches& batches,
+                                 const QuantizeOptions& options = {}, const WorkControl& control = {});
+
 // int8: per-channel symmetric s8 weights, u8 activations (one scale a tensor from calibration, or one a row), bias
 // corrected by the mean error in calibration (Nagel et al. 2019, arXiv 1906.04721). Linears are smoothed first if that
 // lowers their error. Adjacent layers pass u8. LSTM and GRU are split into layers, which compute the scales of their
 // states while running. Calibrates once; programs with more or fewer int8 layers are then made without running a batch.
+// Fake quantization in the program (of insert_fake_quantization(), PyTorch's, or dequantize(quantize(x)) of a quantized
+// export) says the ranges of what it rounds, and then no layer is smoothed and no bias corrected; weights that are
+// multiples of a scale keep it.
 class Int8Calibration {
  public:
-  // `program` is prepared (see prepare_inference). Throws invalid_input if there is no batch, and usage for a pattern
-  // that fits no layer.
+  // `program` is prepared (see prepare_inference). Throws invalid_input if there is no batch where no fake quantization
+  // says a range, and usage for a pattern that fits no layer.
   Int8Calibration(const std::shared_ptr<const Program>& program, const CalibrationBatches& batches,
                   const QuantizeOptions& options = {}, const WorkControl& control = {});
 

@@ -8,6 +8,7 @@
 #include "lissome/train/budget/training_bytes.h"
 #include "lissome/train/budget/try_budget.h"
 #include "lissome/train/loop/early_stop.h"
+#include "lissome/train/loop/recover_accuracy.h"
 #include "lissome/train/loop/trainer.h"
 #include "lissome/train/optim/accumulate.h"
 #include "lissome/train/optim/initialize.h"

@@ -86,6 +86,10 @@ OutputRows read_targets(const Array& labels) {
 
 }  // namespace
 
+bool has_classes(const Dataset& dataset) {
+  return dataset.labels && dataset.labels->dtype == Dtype::i64 && dataset.labels->sizes.size() == 1;
+}
+
 Metric parse_metric(std::string_view name) {
   std::vector<std::string> known;
   for (const MetricRow& row : kMetrics) {

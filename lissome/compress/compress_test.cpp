@@ -1,4 +1,6 @@
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <doctest/doctest.h>
 
@@ -550,6 +552,84 @@ TEST_CASE("a layer that reads infinite, NaN or tiny values stays in float, and t
   for (int i = 0; i < 6; ++i) tiny.push_back({at::randn({8, 32}).mul(1e-44)});
   const Quantized quantized = quantize_int8(program, tiny, use_dynamic_linears(false), 0);
   CHECK(!quantized.layers[0].quantized);
+}
+
+// A convolution with batch norm, then a linear.
+Program make_normed_net() {
+  return parse_program(R"(
+    training
+    input %x: f32[batch, 3, 8, 8]
+    parameter @w: f32[8, 3, 3, 3]
+    parameter @b: f32[8]
+    parameter @gamma: f32[8]
+    parameter @beta: f32[8]
+    buffer @mean: f32[8]
+    buffer @variance: f32[8]
+    parameter @head: f32[5, 8]
+    %1: f32[batch, 8, 8, 8] = aten::conv2d(%x, @w, @b, [1, 1], [1, 1])
+    %2: f32[batch, 8, 8, 8] = aten::batch_norm(%1, @gamma, @beta, @mean, @variance, true, 0.1, 1e-05, false)
+    %3: f32[batch, 8, 8, 8] = aten::relu(%2)
+    %4: f32[batch, 8] = aten::mean.dim(%3, [2, 3])
+    %5: f32[batch, 5] = aten::linear(%4, @head)
+    return %5
+  )",
+                       {{"w", at::randn({8, 3, 3, 3}).mul(0.3)},
+                        {"b", at::randn({8}).mul(0.1)},
+                        {"gamma", at::rand({8}).add(0.1)},
+                        {"beta", at::randn({8}).mul(0.1)},
+                        {"mean", at::randn({8}).mul(0.1)},
+                        {"variance", at::rand({8}).add(0.5)},
+                        {"head", at::randn({5, 8}).mul(0.3)}});
+}
+
+double measure_difference(const Program& left, const Program& right, const at::Tensor& x) {
+  const at::Tensor a = interpret(left, {x}).at(0).toTensor(), b = interpret(right, {x}).at(0).toTensor();
+  return a.sub(b).norm().item().toDouble() / b.norm().item().toDouble();
+}
+
+TEST_CASE("fake quantization gives what the int8 form gives, whatever its scales and weights were trained to") {
+  const Program original = make_normed_net();
+  Program fake = insert_fake_quantization(original, make_batches({4, 3, 8, 8}));
+  for (Weight& weight : fake.weights)
+    if (weight.role == WeightRole::parameter) weight.tensor.mul_(at::rand(weight.tensor.sizes()).mul(0.4).add(0.7));
+  const auto prepared = std::make_shared<const Program>(prepare_inference(fake));
+  const Quantized quantized = Int8Calibration(prepared, CalibrationBatches()).quantize(0);
+  REQUIRE(quantized.layers.size() == 2);
+  CHECK(quantized.layers[0].quantized);
+  CHECK(quantized.layers[1].quantized);
+  const at::Tensor x = at::randn({16, 3, 8, 8});
+  CHECK(measure_difference(quantized.program, fake, x) < 2e-3);
+  CHECK(measure_difference(prepare_inference(original), fake, x) > 0.05);  // the factors moved it
+}
+
+TEST_CASE("fake quantization starts near the model, and leaves the model's own weights alone") {
+  const Program original = make_normed_net();
+  const at::Tensor before = original.find_weight("w")->tensor.clone();
+  const Program fake = insert_fake_quantization(original, make_batches({4, 3, 8, 8}));
+  CHECK(measure_difference(fake, prepare_inference(original), at::randn({16, 3, 8, 8})) < 0.03);
+  for (const Weight& weight : fake.weights) weight.tensor.zero_();
+  CHECK(original.find_weight("w")->tensor.equal(before));
+  EXPECT_ERROR(invalid_input, insert_fake_quantization(original, {}), "at least one batch of calibration data");
+  const Program no_layer = parse_program("input %x: f32[4]\n%1: f32[4] = aten::relu(%x)\nreturn %1", {});
+  EXPECT_ERROR(unsupported, insert_fake_quantization(no_layer, make_batches({4})), "can be trained");
+}
+
+TEST_CASE("the scales of a quantized export are taken") {
+  const auto exported = std::make_shared<const Program>(prepare_inference(parse_program(
+      R"(
+    input %x: f32[batch, 16]
+    parameter @w: f32[4, 16]
+    %1: u8[batch, 16] = lissome::quantize_per_tensor(%x, 0.05, 100, 0, 255, u8)
+    %2: f32[batch, 16] = lissome::dequantize_per_tensor(%1, 0.05, 100, 0, 255, u8)
+    %3: f32[batch, 4] = aten::linear(%2, @w)
+    return %3
+  )",
+      {{"w", at::randint(-90, 90, {4, 16}).mul(0.013)}})));
+  const Quantized quantized = Int8Calibration(exported, CalibrationBatches()).quantize(0);
+  REQUIRE(quantized.layers.size() == 1);
+  CHECK(quantized.layers[0].range.scale() == doctest::Approx(0.05));
+  CHECK(quantized.layers[0].range.zero_point() == 100);
+  CHECK(measure_difference(quantized.program, *exported, at::randn({32, 16}).mul(3)) < 1e-5);
 }
 
 }  // namespace

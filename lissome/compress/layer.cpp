@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 
 #include <algorithm>
@@ -70,6 +71,31 @@ ValueId find_residual(const Program& program, const Node& node) {
   return whole ? residual : ValueId::none;
 }
 
+// The coarsest scale of which all numbers are multiples, as fake quantization leaves them; else that of the largest.
+double find_scale(std::span<const double> numbers) {
+  constexpr int kMostLevels = 127;
+  constexpr double kRoundedInFloat = 1e-3;  // of a level
+  double largest = 1e-30;
+  for (const double number : numbers) largest = std::max(largest, std::abs(number));
+  for (int levels = 1; levels < kMostLevels; ++levels) {
+    const double per_scale = levels / largest;
+    const bool fits = std::all_of(numbers.begin(), numbers.end(), [&](double number) {
+      return std::abs(number * per_scale - std::nearbyint(number * per_scale)) < kRoundedInFloat;
+    });
+    if (fits) return largest / levels;
+  }
+  return largest / kMostLevels;
+}
+
+// f64 of a scale a row.
+at::Tensor find_scales(const at::Tensor& rows) {
+  at::Tensor scales = at::empty({rows.size(0)}, at::kDouble);
+  const auto count = static_cast<size_t>(rows.size(1));
+  for (int64_t i = 0; i < rows.size(0); ++i)
+    scales.mutable_data_ptr<double>()[i] = find_scale({rows.const_data_ptr<double>() + i * rows.size(1), count});
+  return scales;
+}
+
 // Symmetric, a scale for each output of each direction.
 void quantize_recurrent_weight(const at::Tensor& weight, Layer& layer) {
   quantize_weight(weight.reshape({-1, weight.size(2)}), layer);
@@ -132,7 +158,7 @@ void quantize_weight(const at::Tensor& given, Layer& layer) {
   }
   const at::Tensor weight = layer.transposed ? given.transpose(0, 1) : given;
   const at::Tensor rows = weight.to(at::kDouble).reshape({weight.size(0), -1});
-  const at::Tensor scale = rows.abs().amax({1}).clamp_min(1e-30).div(127);
+  const at::Tensor scale = find_scales(rows.contiguous());
   const at::Tensor levels = rows.div(scale.unsqueeze(1)).round().clamp(-127, 127);
   const at::Tensor bytes = levels.reshape(weight.sizes()).to(at::kChar);
   layer.weight = (layer.transposed ? bytes.transpose(0, 1) : bytes).contiguous();

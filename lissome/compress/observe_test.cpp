@@ -156,7 +156,7 @@ TEST_CASE("observers are known by name") {
   CHECK(parse_quantize_kind("static") == QuantizeKind::fixed);
   CHECK(parse_quantize_kind("dynamic") == QuantizeKind::dynamic);
   CHECK(parse_quantize_kind("weight") == QuantizeKind::weight);
-  EXPECT_ERROR(usage, parse_quantize_kind(""), "static, dynamic or weight, not ''");
+  EXPECT_ERROR(usage, parse_quantize_kind(""), "static, dynamic, weight or qat, not ''");
 }
 
 }  // namespace

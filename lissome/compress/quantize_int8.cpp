@@ -11,6 +11,7 @@
 #include <set>
 
 #include "lissome/compress.h"
+#include "lissome/compress/fake_quantization.h"
 #include "lissome/compress/int8_nodes.h"
 #include "lissome/compress/layer.h"
 #include "lissome/compress/rewrite_int8.h"
@@ -101,12 +102,14 @@ std::string refuse_range(const ActivationRange& range) {
   return "its input never varied during calibration";
 }
 
-// Sets the ranges of layers, and returns the ranges of the values that int8 nodes read.
-Int8Ranges choose_ranges(const Program& program, std::vector<Layer>& layers, const CalibrationBatches& batches,
+// Sets the ranges of layers, and returns the ranges of the values that int8 nodes read. `known` ranges need no batch.
+Int8Ranges choose_ranges(const Program& program, std::vector<Layer>& layers,
+                         const std::map<ValueId, ActivationRange>& known, const CalibrationBatches& batches,
                          const QuantizeOptions& options, const WorkControl& control) {
   std::vector<ValueId> values, int8_values;
   const auto list = [&](ValueId value) {
-    if (value != ValueId::none && std::find(values.begin(), values.end(), value) == values.end()) {
+    if (value != ValueId::none && !known.contains(value) &&
+        std::find(values.begin(), values.end(), value) == values.end()) {
       values.push_back(value);
     }
   };
@@ -120,6 +123,7 @@ Int8Ranges choose_ranges(const Program& program, std::vector<Layer>& layers, con
   }
   const std::vector<ActivationRange> ranges = observe_ranges(program, values, batches, options.range, control);
   const auto find = [&](ValueId value) {
+    if (const auto entry = known.find(value); entry != known.end()) return entry->second;
     const auto found = std::find(values.begin(), values.end(), value);
     return found == values.end() ? ActivationRange() : ranges[static_cast<size_t>(found - values.begin())];
   };
@@ -167,26 +171,29 @@ void locate_layers(const Program& program, std::vector<Layer>& layers) {
 }
 
 // Of LSTM and GRU each layer has products of its own.
-std::shared_ptr<const Program> split_layers(const Program& program) {
+Program split_layers(const Program& program) {
   Program split = program;
   split_recurrent(split);
-  return std::make_shared<const Program>(std::move(split));
+  return split;
 }
 
 }  // namespace
 
 Int8Calibration::Int8Calibration(const std::shared_ptr<const Program>& program, const CalibrationBatches& batches,
-                                 const QuantizeOptions& options, const WorkControl& control)
-    : program_(split_layers(*program)) {
-  if (batches.empty())
+                                 const QuantizeOptions& options, const WorkControl& control) {
+  Program split = split_layers(*program);
+  const std::map<ValueId, ActivationRange> known = take_fake_quantization(split);
+  if (batches.empty() && known.empty())
     throw_error(ErrorKind::invalid_input, "int8 needs at least one batch of calibration data, none was given");
-  check_patterns(*program_, options);
-  SmoothedChannels smoothed = smooth_channels(*program_, find_layers(*program_, options), batches, options, control);
+  check_patterns(split, options);
+  program_ = std::make_shared<const Program>(std::move(split));
+  SmoothedChannels smoothed;
+  if (known.empty()) smoothed = smooth_channels(*program_, find_layers(*program_, options), batches, options, control);
   const Program divided = divide_channels(*program_, smoothed.divisions);
   auto layers = std::make_shared<std::vector<Layer>>(find_layers(divided, options));
   for (Layer& layer : *layers) layer.smoothing = smoothed.layers[layer.name];
-  int8_ranges_ = std::make_shared<const Int8Ranges>(choose_ranges(divided, *layers, batches, options, control));
-  correct_biases(divided, *layers, batches, control);
+  int8_ranges_ = std::make_shared<const Int8Ranges>(choose_ranges(divided, *layers, known, batches, options, control));
+  if (known.empty()) correct_biases(divided, *layers, batches, control);
   judge_layers(divided, *layers, batches, control);
   divisions_ = std::make_shared<const std::vector<ChannelDivision>>(std::move(smoothed.divisions));
   layers_ = std::move(layers);
@@ -221,9 +228,10 @@ Quantized quantize_int8(const Program& program, const CalibrationBatches& batche
 
 QuantizeKind parse_quantize_kind(const std::string& word) {
   if (word == "static") return QuantizeKind::fixed;
+  if (word == "qat") return QuantizeKind::trained;
   if (word == "dynamic") return QuantizeKind::dynamic;
   if (word == "weight") return QuantizeKind::weight;
-  throw_error(ErrorKind::usage, "the kind must be static, dynamic or weight, not ", quote(word));
+  throw_error(ErrorKind::usage, "the kind must be static, dynamic, weight or qat, not ", quote(word));
 }
 
 Rounding parse_rounding(const std::string& word) {

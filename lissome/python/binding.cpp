@@ -12,6 +12,7 @@
 #include "lissome/pass.h"
 #include "lissome/python/runtime/raise_error.h"
 #include "lissome/report.h"
+#include "lissome/train.h"
 #include "lissome/tune.h"
 
 namespace lissome {
@@ -82,15 +83,20 @@ py::capsule prepare_model(const Program& original, const Dataset* data, const st
 }
 
 struct QuantizeArguments {
-  std::string kind, observer, rounding;
+  std::string kind, observer, rounding, loss;
   std::vector<std::string> only, skip;
   double least_signal = 0;
+  RecoveryOptions recovery;
   int bits = 8, threads = 0;
   bool keep_original = false;
 };
 
-py::capsule quantize_model(const Program& original, const Dataset* data, const QuantizeArguments& arguments) {
+py::capsule quantize_model(const Program& original, const Dataset* data, const Dataset* train_data,
+                           const QuantizeArguments& arguments) {
   const QuantizeKind kind = parse_quantize_kind(arguments.kind);
+  if ((kind == QuantizeKind::trained) != (train_data != nullptr))
+    throw_error(ErrorKind::usage, train_data == nullptr ? R"(kind="qat" needs train_data, whose samples it trains on)"
+                                                        : R"(train_data is for kind="qat")");
   const bool packs = kind == QuantizeKind::weight;
   QuantizeOptions options;
   options.range = parse_range_method(arguments.observer);
@@ -100,7 +106,14 @@ py::capsule quantize_model(const Program& original, const Dataset* data, const Q
   options.keep_float = arguments.skip;
   if (!packs && arguments.bits != 8)
     throw_error(ErrorKind::usage, "bits is ", arguments.bits, R"(; 8 is allowed, and 4 with kind="weight")");
+  const auto train = [&](const Program& program) {
+    RecoveryOptions recovery = arguments.recovery;
+    recovery.loss = parse_loss(arguments.loss, program);
+    recovery.threads = arguments.threads;
+    return recover_accuracy(program, fit_dataset(*train_data, describe_inputs(program)), recovery).program;
+  };
   return make_form(original, data, arguments.threads, arguments.keep_original, [&](PrecisionMaker& maker) {
+    if (train_data != nullptr) return maker.quantize_trained(original, train, options);
     return packs ? maker.quantize_weights(arguments.bits, options) : maker.quantize(options, arguments.least_signal);
   });
 }
@@ -277,6 +290,19 @@ PYBIND11_MODULE(_lissome, module) {
       .def_readwrite("skip", &QuantizeArguments::skip)
       .def_readwrite("least_signal", &QuantizeArguments::least_signal)
       .def_readwrite("bits", &QuantizeArguments::bits)
+      .def_readwrite("loss", &QuantizeArguments::loss)
+      .def_property(
+          "epochs", [](const QuantizeArguments& to) { return to.recovery.epochs; },
+          [](QuantizeArguments& to, int64_t epochs) { to.recovery.epochs = epochs; })
+      .def_property(
+          "batch", [](const QuantizeArguments& to) { return to.recovery.batch; },
+          [](QuantizeArguments& to, int64_t batch) { to.recovery.batch = batch; })
+      .def_property(
+          "lr", [](const QuantizeArguments& to) { return to.recovery.learning_rate; },
+          [](QuantizeArguments& to, double rate) { to.recovery.learning_rate = rate; })
+      .def_property(
+          "seed", [](const QuantizeArguments& to) { return to.recovery.seed; },
+          [](QuantizeArguments& to, uint64_t seed) { to.recovery.seed = seed; })
       .def_readwrite("threads", &QuantizeArguments::threads)
       .def_readwrite("keep_original", &QuantizeArguments::keep_original);
 

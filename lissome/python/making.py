@@ -87,6 +87,13 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     only: str | list[str] | tuple[str, ...] = (),
     skip: str | list[str] | tuple[str, ...] = (),
     least_signal: float = 18.0,
+    train_data: Any = None,
+    labels: Any = None,
+    loss: str = "cross_entropy",
+    epochs: int = 3,
+    lr: float = 1e-4,
+    batch: int = 32,
+    seed: int = 0,
     threads: int = 0,
     keep_original: bool = False,
 ) -> FastModel:
@@ -99,7 +106,11 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     or "mse". rounding: how weights of 4 bits are rounded where there are data, "gptq" or "nearest".
     only, skip: patterns of modules ("encoder.*") that alone are quantized, and that are not. least_signal: layers whose
     output keeps less signal over quantization noise, in decibels, stay in f32.
-    `precision` of the result holds the `relative_error` to f32, and what became of each of its `layers`.
+    kind "qat" is static with weights and scales that are trained to make up for the rounding: train_data with labels are
+    its samples, as those of lissome.train; loss, epochs, batch, seed and lr, from which the rate of AdamW falls to 0, say
+    how. The module itself keeps its weights. labels that are the name of an array label `data` too, whose accuracy is then
+    measured.
+    `precision` of the result holds the `relative_error` to f32, the `accuracy`, and what became of each of its `layers`.
     """
     arguments = _lissome.QuantizeArguments()
     arguments.kind = read_text("kind", kind)
@@ -109,13 +120,21 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     arguments.only = read_texts("only", only)
     arguments.skip = read_texts("skip", skip)
     arguments.least_signal = read_number("least_signal", least_signal)
+    arguments.loss = read_text("loss", loss)
+    arguments.epochs = read_integer("epochs", epochs, least=1)
+    arguments.batch = read_integer("batch", batch, least=1)
+    arguments.lr = read_number("lr", lr)
+    arguments.seed = read_integer("seed", seed)
     arguments.threads = read_threads(threads)
     arguments.keep_original = read_flag("keep_original", keep_original)
     program = open_program(model, example_inputs, example_kwargs, many=True)
-    dataset = None if data is None else gather_samples(data, None, program.input_names)
-    if dataset is not None:
-        warn_of_fit(program, dataset)
-    return FastModel(_runtime.adopt_model(_lissome.quantize_model(program, dataset, arguments)))
+    of_data = labels if isinstance(labels, str) else None
+    dataset = None if data is None else gather_samples(data, of_data, program.input_names)
+    train_set = None if train_data is None else gather_samples(train_data, labels, program.input_names)
+    for samples in (dataset, train_set):
+        if samples is not None:
+            warn_of_fit(program, samples)
+    return FastModel(_runtime.adopt_model(_lissome.quantize_model(program, dataset, train_set, arguments)))
 
 
 def finish(

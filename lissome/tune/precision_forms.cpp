@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lissome/compress.h"
+#include "lissome/pass.h"
 #include "lissome/tune.h"
 #include "lissome/tune/calibration.h"
 
@@ -75,7 +76,12 @@ Dtype parse_target_precision(const std::string& word) {
 }
 
 std::string describe_error(const PrecisionForm& form) {
-  return form.error ? "answers differ from f32's by " + format_percent(*form.error) + " (relative error)\n" : "";
+  std::string text;
+  if (form.error) text += "answers differ from f32's by " + format_percent(*form.error) + " (relative error)\n";
+  if (form.accuracy)
+    text += "top-1 accuracy " + format_percent(form.accuracy->form) + ", in f32 " + format_percent(form.accuracy->f32) +
+            ", on " + std::to_string(form.accuracy->samples) + " samples\n";
+  return text;
 }
 
 PrecisionMaker::PrecisionMaker(std::shared_ptr<const Program> program, const Dataset* data, LowerOptions lowering,
@@ -151,10 +157,24 @@ PrecisionForm PrecisionMaker::quantize(const QuantizeOptions& options, double le
     throw_error(ErrorKind::usage, "the least signal is ", least_signal_to_noise, " dB; 0 or more is allowed");
   const Rows rows = split_rows();
   report("int8");
-  Quantized quantized = calibrate(rows.calibration, options, least_signal_to_noise);
+  return finish_int8(calibrate(rows.calibration, options, least_signal_to_noise), rows, options.dynamic_linears, "");
+}
+
+PrecisionForm PrecisionMaker::quantize_trained(const Program& original, const Train& train,
+                                               const QuantizeOptions& options) {
+  const Rows rows = split_rows();
+  report("fake quantization");
+  const CalibrationBatches batches = cut_calibration(rows.calibration, batch_);
+  const Program trained = train(insert_fake_quantization(original, batches, options, control_));
+  report("int8");
+  const auto prepared = std::make_shared<const Program>(prepare_inference(trained));
+  return finish_int8(Int8Calibration(prepared, batches, options, control_).quantize(0), rows, false, ", trained");
+}
+
+PrecisionForm PrecisionMaker::finish_int8(Quantized quantized, const Rows& rows, bool dynamic, const std::string& how) {
   if (std::ranges::none_of(quantized.layers, &QuantizedLayer::quantized)) refuse_int8(quantized.layers);
-  std::string how = describe_layers(quantized.layers, options.dynamic_linears);
-  Candidate made = lower_quantized(std::move(how), std::move(quantized));
+  std::string described = describe_layers(quantized.layers, dynamic) + how;
+  Candidate made = lower_quantized(std::move(described), std::move(quantized));
   judge(made, rows.answers);
   return std::move(made.form);
 }
@@ -281,7 +301,11 @@ void PrecisionMaker::judge(Candidate& made, const Answers& answers) const {
   if (!answers.unjudged.empty()) return made.form.notes.push_back(answers.unjudged);
   if (!answers.left_out.empty()) made.form.notes.push_back(answers.left_out);
   const QualityJudge judge(Metric::relative_error, answers.rows, answers.f32);
-  made.form.error = judge.measure(collect_outputs(*made.session, answers.rows, kJudgedTogether, batch_));
+  const OutputRows outputs = collect_outputs(*made.session, answers.rows, kJudgedTogether, batch_);
+  made.form.error = judge.measure(outputs);
+  if (!has_classes(answers.rows)) return;
+  const QualityJudge classes(Metric::top1, answers.rows, answers.f32);
+  made.form.accuracy = PrecisionForm::Accuracy{classes.original(), classes.measure(outputs), answers.rows.samples()};
 }
 
 }  // namespace lissome

@@ -229,6 +229,11 @@ ModelFile pack_with_record(const Program& program, const Plan& plan, const Json&
   return file;
 }
 
+Json to_json(const std::optional<PrecisionForm::Accuracy>& accuracy) {
+  if (!accuracy) return {};
+  return {{"f32", accuracy->f32}, {"quantized", accuracy->form}, {"samples", accuracy->samples}};
+}
+
 ModelFile pack_form(const PrecisionForm& form, FileContents contents) {
   ModelFile file = pack_prepared(*form.program, *form.plan, contents);
   Json layers = Json::array();
@@ -236,6 +241,7 @@ ModelFile pack_form(const PrecisionForm& form, FileContents contents) {
   add_metadata(file, "precision",
                {{"how", form.how},
                 {"relative_error", form.error ? Json(*form.error) : Json()},
+                {"accuracy", to_json(form.accuracy)},
                 {"notes", form.notes},
                 {"layers", std::move(layers)}});
   return file;

@@ -28,14 +28,10 @@ constexpr int64_t kLeastJudged = 16;       // fewest samples that quality is jud
 constexpr int64_t kQualityBatch = 32;      // samples of a run when judging quality
 constexpr int64_t kMostCalibration = 512;  // most samples for calibration
 
-bool has_classes(const Dataset* data) {
-  return data != nullptr && data->labels && data->labels->dtype == Dtype::i64 && data->labels->sizes.size() == 1;
-}
-
 // `width`: numbers of a sample's answer. The cosine of single numbers compares their signs alone.
 Metric choose_metric(const Dataset* data, const std::optional<Metric>& wanted, int64_t width) {
   if (wanted) return *wanted;
-  if (has_classes(data)) return Metric::top1;
+  if (data != nullptr && has_classes(*data)) return Metric::top1;
   return width == 1 ? Metric::relative_error : Metric::cosine;
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import lissome as lissome_python
 import numpy as np
 import pytest
 import torch
@@ -306,7 +307,7 @@ def test_people_see_layers_and_the_error(lissome: Lissome, stack: SimpleNamespac
 
 
 @pytest.mark.parametrize(("words", "code", "text"), [
-    (("--kind", "qat"), 2, "static, dynamic or weight, not 'qat'"),
+    (("--kind", "half"), 2, "static, dynamic, weight or qat, not 'half'"),
     (("--bits", "4"), 2, "8 is allowed, and 4 with --kind weight"),
     (("--kind", "weight", "--bits", "5"), 2, "--bits is 5"),
     (("--observer", "max"), 2, "minmax, average, percentile, entropy or mse, not 'max'"),
@@ -372,3 +373,109 @@ def test_layers_that_cannot_be_calibrated_stay_in_float_with_their_reason(lissom
     done = lissome("optimize", made.model, "--data", made.data, "-o", "fast.lissome", "--time", "10s", "--json")
     assert done.returncode == 0, done.stderr
     assert {"bf16", "int8"} <= {step["name"] for step in read_answer(done)["steps"]}
+
+
+class Uneven(nn.Module):
+    """A classifier with batch norm whose hidden channels differ by up to 300 times: what a channel is multiplied by,
+    the next layer divides by. One scale for all of them loses the small ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(1, 24, 3)
+        self.norm = nn.BatchNorm2d(24)
+        self.last = nn.Conv2d(24, 3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(torch.relu(self.norm(self.first(x)))).mean((2, 3))
+
+    def learn(self, images: torch.Tensor, labels: torch.Tensor) -> None:
+        optimizer = torch.optim.Adam(self.parameters(), 1e-2)
+        for _ in range(200):
+            rows = torch.randint(0, len(images), (256,))
+            loss = nn.functional.cross_entropy(self(images[rows]), labels[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        factors = torch.logspace(0, 2.5, 24)
+        with torch.no_grad():
+            self.norm.weight.mul_(factors)
+            self.norm.bias.mul_(factors)
+            self.last.weight.div_(factors[:, None, None])
+
+
+def make_stripes(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Noisy images of stripes in one of three directions, and which."""
+    labels = torch.randint(0, 3, (count,))
+    y, x = torch.meshgrid(torch.arange(8.0), torch.arange(8.0), indexing="ij")
+    start = 6.28 * torch.rand(count, 1, 1)
+    stripes = torch.stack([torch.sin(along + start) for along in (1.2 * x, 1.2 * y, 0.85 * (x + y))])
+    return (stripes[labels, torch.arange(count)] + 1.6 * torch.randn(count, 8, 8))[:, None], labels
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    torch.manual_seed(5)
+    images, labels = make_stripes(6000)
+    module = Uneven()
+    module.learn(images[:4000], labels[:4000])
+    made = export(module.eval(), images[4000:], tmp_path_factory.mktemp("uneven"))
+    made.labels, made.train, made.train_labels = labels[4000:], images[:4000], labels[:4000]
+    made.train_data = made.model.parent / "train.npz"
+    np.savez(made.data, x=images[4000:].numpy(), y=made.labels.numpy())
+    np.savez(made.train_data, x=made.train.numpy(), y=made.train_labels.numpy())
+    with torch.no_grad():
+        made.accuracy = float((module(made.samples).argmax(1) == made.labels).float().mean())
+    return made
+
+
+def test_training_makes_up_for_the_rounding(lissome: Lissome, uneven: SimpleNamespace, tmp_path: Path):
+    plain = quantize(lissome, uneven, "--labels", "y", "--least-signal", 0)
+    assert plain["precision"] == "int8, 2 of 2 layers"
+    assert plain["accuracy"]["f32"] - plain["accuracy"]["quantized"] > 0.01, plain["accuracy"]
+    words = ("--labels", "y", "--kind", "qat", "--train-data", uneven.train_data, "--epochs", 5, "--lr", 3e-3)
+    result = quantize(lissome, uneven, *words)
+    accuracy = result["accuracy"]
+    assert accuracy["f32"] == plain["accuracy"]["f32"] and accuracy["samples"] == plain["accuracy"]["samples"] == 512
+    assert accuracy["f32"] - accuracy["quantized"] < 0.003, accuracy
+    assert result["precision"] == "int8, 2 of 2 layers, trained"
+    done = lissome("run", "int8.lissome", "--input", uneven.data, "--output", "y.npz")
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "y.npz") as outputs:
+        right = (next(iter(outputs.values())).argmax(1) == uneven.labels.numpy()).mean()
+    assert right > uneven.accuracy - 0.003
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--kind", "qat"], "--kind qat needs --train-data"),
+        (["--train-data", "x.npz"], "--train-data is for --kind qat"),
+        (["--kind", "qat", "--train-data", "train.npz", "--labels", "y", "--loss", "word"], "--loss 'word'"),
+        (["--kind", "qat", "--train-data", "train.npz"], "label"),
+    ],
+)
+def test_training_that_lacks_something_is_refused(
+    lissome: Lissome, uneven: SimpleNamespace, tmp_path: Path, words: list[str], message: str
+):
+    given = [str(uneven.train_data) if word == "train.npz" else word for word in words]
+    done = lissome("quantize", uneven.model, "--data", uneven.data, "-o", "int8.lissome", *given)
+    assert done.returncode in (2, 4) and message in done.stderr, done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_training_from_python_leaves_the_module_alone(uneven: SimpleNamespace):
+    before = {name: tensor.clone() for name, tensor in uneven.module.state_dict().items()}
+    model = lissome_python.quantize(
+        uneven.module,
+        (uneven.samples[:4],),
+        data=uneven.samples,
+        kind="qat",
+        train_data=uneven.train,
+        labels=uneven.train_labels,
+        epochs=5,
+        lr=3e-3,
+    )
+    assert all(torch.equal(tensor, before[name]) for name, tensor in uneven.module.state_dict().items())
+    right = (model(uneven.samples).argmax(1) == uneven.labels).float().mean()
+    assert right > uneven.accuracy - 0.003
+    assert model.precision["how"] == "int8, 2 of 2 layers, trained"

@@ -31,7 +31,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "budget": {"data": X, "labels": LABELS, "example_inputs": (X[:2],), "memory": "1GiB"},
 }
 # Any object is a sensible value, or one that only the user's own code can judge.
-FREE = {"data", "labels", "validation", "validation_labels", "example_inputs"}
+FREE = {"data", "labels", "train_data", "validation", "validation_labels", "example_inputs"}
 WRONG: list[Any] = [Foreign(), [Foreign()], {"a": Foreign()}, b"bytes", 3 + 4j]
 FAR: list[Any] = [2**80, -(2**80), -1, "", "no such word", float("nan")]
 
