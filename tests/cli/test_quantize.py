@@ -428,6 +428,14 @@ def uneven(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return made
 
 
+def test_bf16_keeps_what_int8_loses(lissome: Lissome, uneven: SimpleNamespace, tmp_path: Path):
+    assert lissome("prepare", uneven.model, "--precision", "bf16", "-o", "bf16.lissome").returncode == 0
+    assert lissome("run", "bf16.lissome", "--input", uneven.data, "--output", "y.npz").returncode == 0
+    with np.load(tmp_path / "y.npz") as outputs:
+        right = (next(iter(outputs.values())).argmax(1) == uneven.labels.numpy()).mean()
+    assert right > uneven.accuracy - 0.003
+
+
 def test_training_makes_up_for_the_rounding(lissome: Lissome, uneven: SimpleNamespace, tmp_path: Path):
     plain = quantize(lissome, uneven, "--labels", "y", "--least-signal", 0)
     assert plain["precision"] == "int8, 2 of 2 layers"

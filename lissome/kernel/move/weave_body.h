@@ -47,7 +47,7 @@ bool weaves_pairs(const CopyPlane<T>& p) {
 
 // Of items of one or two bytes; the rest as the portable form does it.
 template <typename T>
-LISSOME_INLINE void copy_narrow(const CopyPlane<T>& p) {
+void copy_narrow(const CopyPlane<T>& p) {
   weaves_pairs(p) ? weave_pairs(p.x, p.x + p.x_column, p.y, p.rows) : copy_squares(p);
 }
 
