@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -42,23 +43,56 @@ bool divides_as_linear(const Program& program, const Uses& uses, const Node& nod
   return node.argument("residual").is_none() && (activation == "none" || activation == "relu");
 }
 
+bool is_convolution(const Node& node) { return node.is("aten::convolution") || node.is("lissome::conv_act"); }
+
+// Output channels of a convolution scale its results as rows of a linear do.
+bool divides_as_convolution(const Program& program, const Uses& uses, const Node& node) {
+  if (!is_convolution(node) || node.argument("transposed") != Argument(false)) return false;
+  if (!is_f32_constant(program, node.argument("weight")) || uses.count(node.argument("weight").value()) > 1)
+    return false;
+  if (!is_constant_or_none(program, node.argument("bias"))) return false;
+  if (node.is("aten::convolution")) return true;
+  const std::string& activation = *node.argument("act").get<std::string>();
+  return node.argument("residual").is_none() && (activation == "none" || activation == "relu");
+}
+
+bool scales_with_channels(const Node& node) {
+  static constexpr std::array kOps = {"aten::relu", "aten::max_pool2d", "aten::avg_pool2d",
+                                      "aten::adaptive_avg_pool2d"};
+  return std::find(kOps.begin(), kOps.end(), node.op.name()) != kOps.end();
+}
+
+// The node that makes the value, looking through those whose result scales as their input does and has no other reader.
+int find_maker(const Program& program, const Uses& uses, ValueId value) {
+  int position = uses.producer[static_cast<size_t>(value)];
+  while (position >= 0 && scales_with_channels(program.nodes[static_cast<size_t>(position)])) {
+    const ValueId source = program.nodes[static_cast<size_t>(position)].arguments.front().value();
+    if (source == ValueId::none || uses.count(source) != 1) return -1;
+    position = uses.producer[static_cast<size_t>(source)];
+  }
+  return position;
+}
+
 class ChannelDivider {
  public:
   explicit ChannelDivider(const Program& program) : source_(program), uses_(find_uses(program)), result_(program) {}
 
   Program run(const std::vector<ChannelDivision>& divisions) {
     for (const ChannelDivision& division : divisions) {
-      const DividerPlace place = find_divider_place(source_, uses_, division.value, division.linears);
-      for (const size_t position : division.linears) {
-        scale(result_.nodes[position], "weight", division.factors);
+      const DividerPlace place = find_divider_place(source_, uses_, division.value, division.readers);
+      const bool convolutions = place == DividerPlace::convolution;
+      for (const size_t position : division.readers) {
+        Node& reader = result_.nodes[position];
+        const at::Tensor weight = find_constant(result_, reader.argument("weight"));
+        scale(reader, "weight", convolutions ? spread_factors(division.factors, weight) : division.factors);
       }
       const at::Tensor inverse = division.factors.reciprocal();
       if (place == DividerPlace::product) {
         multiply_value(division, inverse);
         continue;
       }
-      Node& maker = result_.nodes[static_cast<size_t>(uses_.producer[static_cast<size_t>(division.value)])];
-      scale(maker, "weight", place == DividerPlace::norm ? inverse : inverse.unsqueeze(1));
+      Node& maker = result_.nodes[static_cast<size_t>(find_maker(source_, uses_, division.value))];
+      scale(maker, "weight", place == DividerPlace::norm ? inverse : spread_rows(maker, inverse));
       if (maker.op.argument_index("bias") >= 0 && !maker.argument("bias").is_none()) scale(maker, "bias", inverse);
     }
     insert_products();
@@ -67,6 +101,13 @@ class ChannelDivider {
   }
 
  private:
+  // A factor for all weights of an output.
+  at::Tensor spread_rows(const Node& maker, const at::Tensor& factors) const {
+    std::vector<int64_t> sizes(static_cast<size_t>(find_constant(result_, maker.argument("weight")).dim()), 1);
+    sizes[0] = -1;
+    return factors.reshape(sizes);
+  }
+
   // The argument times the factors, rounded to f32. A norm without a weight has had ones.
   void scale(Node& node, const char* argument, const at::Tensor& factors) {
     const ValueId old = node.argument(argument).value();
@@ -92,12 +133,12 @@ class ChannelDivider {
   void multiply_value(const ChannelDivision& division, const at::Tensor& inverse) {
     const Value value = result_.value(division.value);
     const ValueId constant = add_constant(value.name, inverse);
-    const size_t first = *std::min_element(division.linears.begin(), division.linears.end());
+    const size_t first = *std::min_element(division.readers.begin(), division.readers.end());
     result_.add_node(Op::find("aten::mul.Tensor"), {division.value, constant}, {value.type},
                      result_.nodes[first].origin);
     products_.emplace_back(first, std::move(result_.nodes.back()));
     result_.nodes.pop_back();
-    for (const size_t position : division.linears) {
+    for (const size_t position : division.readers) {
       result_.nodes[position].arguments.front() = products_.back().second.result();
     }
   }
@@ -120,17 +161,31 @@ class ChannelDivider {
 }  // namespace
 
 DividerPlace find_divider_place(const Program& program, const Uses& uses, ValueId value,
-                                const std::vector<size_t>& linears) {
-  const int producer = uses.producer[static_cast<size_t>(value)];
-  const auto& readers = uses.by_value[static_cast<size_t>(value)];
-  const bool alone = std::all_of(readers.begin(), readers.end(), [&](const auto& use) {
+                                const std::vector<size_t>& readers) {
+  const auto& uses_of_value = uses.by_value[static_cast<size_t>(value)];
+  const bool alone = std::all_of(uses_of_value.begin(), uses_of_value.end(), [&](const auto& use) {
     return use.second == 0 &&
-           std::find(linears.begin(), linears.end(), static_cast<size_t>(use.first)) != linears.end();
+           std::find(readers.begin(), readers.end(), static_cast<size_t>(use.first)) != readers.end();
   });
-  if (producer < 0 || !alone) return DividerPlace::product;
-  const Node& maker = program.nodes[static_cast<size_t>(producer)];
-  if (divides_as_norm(program, maker)) return DividerPlace::norm;
-  return divides_as_linear(program, uses, maker) ? DividerPlace::linear : DividerPlace::product;
+  const int maker = find_maker(program, uses, value);
+  if (maker < 0 || !alone) return DividerPlace::product;
+  const Node& node = program.nodes[static_cast<size_t>(maker)];
+  const bool convolutions =
+      std::all_of(readers.begin(), readers.end(), [&](size_t reader) { return is_convolution(program.nodes[reader]); });
+  if (convolutions)
+    return divides_as_convolution(program, uses, node) ? DividerPlace::convolution : DividerPlace::product;
+  if (maker != uses.producer[static_cast<size_t>(value)]) return DividerPlace::product;
+  if (divides_as_norm(program, node)) return DividerPlace::norm;
+  return divides_as_linear(program, uses, node) ? DividerPlace::linear : DividerPlace::product;
+}
+
+at::Tensor spread_factors(const at::Tensor& factors, const at::Tensor& weight) {
+  const int64_t groups = factors.size(0) / weight.size(1);
+  std::vector<int64_t> sizes(static_cast<size_t>(weight.dim()), 1);
+  sizes[0] = weight.size(0), sizes[1] = weight.size(1);
+  return factors.reshape({groups, 1, weight.size(1)})
+      .expand({groups, weight.size(0) / groups, weight.size(1)})
+      .reshape(sizes);
 }
 
 Program divide_channels(const Program& program, const std::vector<ChannelDivision>& divisions) {

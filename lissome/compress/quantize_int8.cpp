@@ -150,7 +150,7 @@ std::vector<ChannelDivision> keep_divisions(const Program& program, const std::v
   }
   std::vector<ChannelDivision> kept;
   for (const ChannelDivision& division : divisions) {
-    const bool any = std::any_of(division.linears.begin(), division.linears.end(), [&](size_t position) {
+    const bool any = std::any_of(division.readers.begin(), division.readers.end(), [&](size_t position) {
       return quantized.contains(program.value(program.nodes[position].result()).name);
     });
     if (any) kept.push_back(division);

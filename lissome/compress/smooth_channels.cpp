@@ -22,6 +22,9 @@ namespace {
 constexpr std::array kStrengths = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
 // Of each value, over all batches: enough to rank strengths, and little to keep.
 constexpr int64_t kSampleRows = 128;
+// Of a value that convolutions read: parts of images, each at most this wide in every direction.
+constexpr size_t kMostImages = 4;
+constexpr int64_t kPart = 24;
 // Of each value, over all batches, in the histograms that choose the ranges of trials.
 constexpr int64_t kHistogramRows = 2048;
 // A channel counts as no smaller than this share of the largest: one that calibration hardly saw move would be blown up
@@ -50,11 +53,13 @@ struct Extremes {
   at::Tensor largest() const { return at::maximum(low.abs(), high.abs()).to(at::kDouble); }
 };
 
-// Linears that read one value, and what calibration saw of it. A strength is judged on other rows than it is fitted to,
-// as it will be used: a range that fits tightly to few rows clips the next ones.
+// Linears, or convolutions, that read one value, and what calibration saw of it. A strength is judged on other rows
+// than it is fitted to, as it will be used: a range that fits tightly to few rows clips the next ones.
 struct Siblings {
   std::vector<Layer*> layers;
   at::Tensor columns;  // f64 [channels]: the largest weight that a channel meets
+  bool is_conv() const { return layers.front()->is_conv; }
+  bool is_fixed() const { return !layers.front()->dynamic; }  // its range comes from calibration
   Extremes fitted, all;
   at::Tensor squares;  // f32 [channels], summed over the fitted rows; for weights in groups
   std::vector<at::Tensor> judged;
@@ -87,6 +92,7 @@ std::string describe(DividerPlace place) {
   switch (place) {
     case DividerPlace::norm: return "the norm before it";
     case DividerPlace::linear: return "the linear before it";
+    case DividerPlace::convolution: return "the convolution before it";
     case DividerPlace::product: return "a product of its own";
   }
   throw_error(ErrorKind::internal, "a place without a name");
@@ -111,17 +117,23 @@ class Smoother {
     for (Layer& layer : layers_) {
       // What is written in place is not one value to all who read it.
       const bool changes = !written.empty() && written[static_cast<size_t>(layer.input)];
-      if (is_linear(program.nodes[layer.position]) && layer.reason.empty() && !changes)
-        siblings_[layer.input].layers.push_back(&layer), is_fixed_ = !layer.dynamic;
+      const bool wanted = is_linear(program.nodes[layer.position]) || (layer.is_conv && !layer.transposed);
+      if (wanted && layer.reason.empty() && !changes) siblings_[layer.input].layers.push_back(&layer);
     }
+    // A product for each pixel would cost more than it gains. Convolutions beside linears have other channels.
+    std::erase_if(siblings_, [&](const auto& entry) {
+      const Siblings& group = entry.second;
+      const bool any = std::ranges::any_of(group.layers, &Layer::is_conv);
+      return any && find_place(entry.first, group) != DividerPlace::convolution;
+    });
   }
 
   SmoothedChannels run() {
     visit_rows([&](Siblings& group, const at::Tensor& rows, size_t turn) { observe(group, rows, turn); });
     for (auto& [value, group] : siblings_) make_trials(group);
-    if (is_fixed_ && options_.range != RangeMethod::minimum_maximum) {
+    if (options_.range != RangeMethod::minimum_maximum) {
       visit_rows([&](Siblings& group, const at::Tensor& rows, size_t turn) {
-        if (!is_fitted(turn)) return;
+        if (!is_fitted(turn) || !group.is_fixed()) return;
         const at::Tensor some = take_rows(rows, share_rows(kHistogramRows), static_cast<int64_t>(turn / 2));
         for (Trial& trial : group.trials) trial.histogram.count(divide(some, trial));
       });
@@ -149,9 +161,35 @@ class Smoother {
                        static_cast<double>(turn) / static_cast<double>(batches_.size()), -1});
       visit_layer_inputs(program_, by_input, batches_[turn], [&](Layer& layer, const at::Tensor& input) {
         if (input.numel() == 0) return;
-        visit(siblings_.at(layer.input), input.reshape({-1, input.size(-1)}), turn);
+        Siblings& group = siblings_.at(layer.input);
+        const at::Tensor rows = group.is_conv() ? input.movedim(1, -1) : input;
+        visit(group, rows.reshape({-1, rows.size(-1)}), turn);
+        if (group.is_conv() && is_judged(turn)) keep_image(group, input);
       });
     }
+  }
+
+  // The middle of one image of a batch, where it has the size of the first.
+  void keep_image(Siblings& group, const at::Tensor& images) const {
+    at::Tensor image = images.narrow(0, 0, 1);
+    for (int64_t d = 2; d < image.dim(); ++d) {
+      const int64_t size = std::min(image.size(d), find_least_part(group, d));
+      image = image.narrow(d, (image.size(d) - size) / 2, size);
+    }
+    if (group.judged.size() < kMostImages && (group.judged.empty() || image.sizes() == group.judged[0].sizes()))
+      group.judged.push_back(image.clone());
+  }
+
+  // All kernels find windows in it.
+  int64_t find_least_part(const Siblings& group, int64_t dimension) const {
+    int64_t part = kPart;
+    for (const Layer* layer : group.layers) {
+      const Argument& dilations = program_.nodes[layer->position].argument("dilation");
+      const auto* const dilation = dilations.list().at(static_cast<size_t>(dimension - 2)).get<int64_t>();
+      const int64_t kernel = find_weight(*layer).size(dimension);
+      part = dilation == nullptr ? std::numeric_limits<int64_t>::max() : std::max(part, 2 * kernel * *dilation);
+    }
+    return part;
   }
 
   void observe(Siblings& group, const at::Tensor& rows, size_t turn) const {
@@ -161,7 +199,7 @@ class Smoother {
       const at::Tensor squares = rows.pow(2).sum(0);
       group.squares = group.squares.defined() ? group.squares.add(squares) : squares;
     }
-    if (!is_judged(turn) || static_cast<int64_t>(group.judged.size()) >= kSampleRows) return;
+    if (group.is_conv() || !is_judged(turn) || static_cast<int64_t>(group.judged.size()) >= kSampleRows) return;
     group.judged.push_back(take_rows(rows, share_rows(kSampleRows), static_cast<int64_t>(turn / 2)));
   }
 
@@ -177,7 +215,7 @@ class Smoother {
   void make_trials(Siblings& group) const {
     if (group.judged.empty() || !group.fitted.low.defined()) return;
     for (const Layer* layer : group.layers) {
-      const at::Tensor columns = find_weight(*layer).to(at::kDouble).abs().amax({0});
+      const at::Tensor columns = find_columns(find_weight(*layer).to(at::kDouble).abs(), group);
       group.columns = group.columns.defined() ? at::maximum(group.columns, columns) : columns;
     }
     const at::Tensor inputs = group.fitted.largest();
@@ -193,15 +231,30 @@ class Smoother {
     }
   }
 
+  // The largest weight of each channel; a group of a convolution has channels of its own.
+  static at::Tensor find_columns(const at::Tensor& weight, const Siblings& group) {
+    if (!group.is_conv()) return weight.amax({0});
+    const int64_t channels = group.fitted.low.size(0), groups = channels / weight.size(1);
+    return weight.reshape({groups, weight.size(0) / groups, weight.size(1), -1}).amax({1, 3}).reshape({-1});
+  }
+
+  // Rows of channels.
   static at::Tensor divide(const at::Tensor& rows, const Trial& trial) {
     return trial.strength > 0 ? rows.to(at::kDouble).div(trial.factors).to(at::kFloat) : rows;
+  }
+  static at::Tensor divide_images(const at::Tensor& images, const Trial& trial) {
+    return divide(images.movedim(1, -1), trial).movedim(-1, 1).contiguous();
+  }
+  static at::Tensor multiply_weight(const at::Tensor& weight, const Siblings& group, const Trial& trial) {
+    if (trial.strength == 0) return weight;
+    return weight.mul(group.is_conv() ? spread_factors(trial.factors, weight) : trial.factors);
   }
 
   // What correcting the bias will take off is no noise.
   void measure(const Siblings& group, const at::Tensor& rows, Trial& trial) const {
-    const at::Tensor input = divide(rows, trial);
+    const at::Tensor input = group.is_conv() ? divide_images(rows, trial) : divide(rows, trial);
     const ActivationRange range = trial.histogram.choose_range(options_.range);
-    if (is_fixed_ && !range.has_scale()) {
+    if (group.is_fixed() && !range.has_scale()) {
       trial.noise.assign(group.layers.size(), std::numeric_limits<double>::quiet_NaN());
       return;
     }
@@ -211,19 +264,27 @@ class Smoother {
       if (layer->group_bits > 0) divided.importance = divide(divide(group.squares, trial), trial);
       const at::Tensor weight = find_weight(*layer).to(at::kDouble);
       if (!divided.weight.defined() || trial.strength > 0)
-        quantize_weight(trial.strength > 0 ? weight.mul(trial.factors) : weight, divided);
+        quantize_weight(multiply_weight(weight, group, trial), divided);
       const at::Tensor wanted = run_float(program_, *layer, rows).to(at::kDouble);
       const at::Tensor error = wanted.sub(run_quantized(program_, divided, input).to(at::kDouble));
-      const at::Tensor noise = layer->group_bits > 0 ? error : error.sub(error.mean({0}, true));
+      const at::Tensor by_output = group.is_conv() ? error.movedim(1, -1).reshape({-1, error.size(1)}) : error;
+      const at::Tensor noise = layer->group_bits > 0 ? error : by_output.sub(by_output.mean({0}, true));
       trial.noise.push_back(noise.pow(2).sum().item().toDouble() / wanted.pow(2).sum().item().toDouble());
     }
   }
 
-  void smooth(ValueId value, Siblings& group, SmoothedChannels& result) const {
-    if (group.trials.empty()) return;
+  static std::vector<size_t> list_positions(const Siblings& group) {
     std::vector<size_t> positions;
     for (const Layer* layer : group.layers) positions.push_back(layer->position);
-    const DividerPlace place = find_divider_place(program_, uses_, value, positions);
+    return positions;
+  }
+  DividerPlace find_place(ValueId value, const Siblings& group) const {
+    return find_divider_place(program_, uses_, value, list_positions(group));
+  }
+
+  void smooth(ValueId value, Siblings& group, SmoothedChannels& result) const {
+    if (group.trials.empty()) return;
+    const DividerPlace place = find_place(value, group);
     const at::Tensor rows = at::cat(std::exchange(group.judged, {}));
     const Trial* best = nullptr;
     double bound = 0;
@@ -238,7 +299,7 @@ class Smoother {
     }
     if (best->strength == 0) return;
     result.divisions.push_back(
-        {value, std::move(positions), make_factors(group.all.largest(), group.columns, best->strength)});
+        {value, list_positions(group), make_factors(group.all.largest(), group.columns, best->strength)});
     for (size_t i = 0; i < group.layers.size(); ++i) {
       result.layers[group.layers[i]->name] = {best->strength, find_signal_to_noise(1, group.trials.front().noise[i]),
                                               find_signal_to_noise(1, best->noise[i]), describe(place)};
@@ -252,7 +313,6 @@ class Smoother {
   const Uses uses_;
   std::vector<Layer> layers_;
   std::map<ValueId, Siblings> siblings_;
-  bool is_fixed_ = false;  // linears have ranges from calibration
 };
 
 }  // namespace

@@ -1,15 +1,18 @@
 #include "lissome/compress/smooth_channels.h"
 
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/logspace.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "lissome/compress/rewrite_int8.h"
 #include "lissome/pass.h"
 #include "tests/program_helpers.h"
 
@@ -275,6 +278,70 @@ TEST_CASE("layers kept in float on request are left as they are") {
       smooth_channels(with_origin, find_layers(with_origin, options), make_batches(), options);
   CHECK(smoothed.layers.empty());
   CHECK(smoothed.divisions.empty());
+}
+
+// What a channel of the first convolution is multiplied by, the depthwise one behind a pooling divides by; the
+// mean of `other` is added to the result.
+Program make_uneven_net(const std::string& other) {
+  const at::Tensor factors = at::logspace(0, 2, 8, 10, at::kFloat).reshape({8, 1, 1, 1});
+  return prepare_inference(parse_program(R"(
+    input %x: f32[batch, 3, 12, 12]
+    parameter @a: f32[8, 3, 3, 3]
+    parameter @b: f32[8]
+    parameter @c: f32[8, 1, 3, 3]
+    parameter @d: f32[4, 4, 1, 1]
+    %1: f32[batch, 8, 12, 12] = aten::convolution(%x, @a, @b, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+    %2: f32[batch, 8, 12, 12] = aten::relu(%1)
+    %3: f32[batch, 8, 6, 6] = aten::max_pool2d(%2, [2, 2], [2, 2])
+    %4: f32[batch, 8, 6, 6] = aten::convolution(%3, @c, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 8)
+    %5: f32[batch, 4, 6, 6] = aten::convolution(%4, @d, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 2)
+    %6: f32[batch, 1, 1, 1] = aten::mean.dim()" +
+                                             other + R"(, [1, 2, 3], true)
+    %7: f32[batch, 4, 6, 6] = aten::add.Tensor(%5, %6)
+    return %7
+  )",
+                                         {{"a", at::randn({8, 3, 3, 3}).mul(factors)},
+                                          {"b", at::randn({8}).mul(factors.reshape({8}))},
+                                          {"c", at::randn({8, 1, 3, 3}).div(factors)},
+                                          {"d", at::randn({4, 4, 1, 1})}}));
+}
+
+struct Errors {
+  double before = 0, after = 0;
+  bool divides_pooled = false;
+};
+
+// Of int8 as a whole, on other images, without and with what is smoothed.
+Errors measure_net(const Program& program) {
+  CalibrationBatches batches;
+  for (int i = 0; i < 4; ++i) batches.push_back({at::randn({4, 3, 12, 12})});
+  const SmoothedChannels channels = smooth_channels(program, find_layers(program, {}), batches, {});
+  const Program divided = divide_channels(program, channels.divisions);
+  verify_program(divided, Stage::optimized);
+  const at::Tensor x = at::randn({16, 3, 12, 12}), wanted = interpret_one(program, x);
+  CHECK(largest_difference(interpret_one(divided, x), wanted) < 1e-5);
+  const auto find_error = [&](const Program& made) {
+    return interpret_one(made, x).sub(wanted).norm().item().toDouble() / wanted.norm().item().toDouble();
+  };
+  std::vector<Layer> layers = find_layers(program, {});
+  for (Layer& layer : layers) {
+    const ActivationRange range = observe_ranges(program, {layer.input}, batches, RangeMethod::mean_squared_error)[0];
+    layer.range = range;
+  }
+  return {find_error(rewrite_int8(program, layers, {})), find_error(quantize_int8(program, batches, {}, 0).program),
+          std::ranges::any_of(channels.divisions, [&](const ChannelDivision& division) {
+            return program.value(division.value).name == "3";
+          })};
+}
+
+TEST_CASE("a convolution divides its channels for the one behind it, through ReLU and pooling") {
+  const Errors errors = measure_net(make_uneven_net("%x"));
+  CHECK(errors.divides_pooled);
+  CHECK(errors.after < 0.5 * errors.before);
+}
+
+TEST_CASE("channels that something else reads too are not divided for convolutions") {
+  CHECK_FALSE(measure_net(make_uneven_net("%3")).divides_pooled);
 }
 
 }  // namespace
