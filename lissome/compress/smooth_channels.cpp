@@ -164,12 +164,12 @@ class Smoother {
         Siblings& group = siblings_.at(layer.input);
         const at::Tensor rows = group.is_conv() ? input.movedim(1, -1) : input;
         visit(group, rows.reshape({-1, rows.size(-1)}), turn);
-        if (group.is_conv() && is_judged(turn)) keep_image(group, input);
+        if (group.is_conv() && is_judged(turn) && group.trials.empty()) keep_image(group, input);
       });
     }
   }
 
-  // The middle of one image of a batch, where it has the size of the first.
+  // The middle of one image of a batch, where it has the size of the first. Before there are trials, for they judge it.
   void keep_image(Siblings& group, const at::Tensor& images) const {
     at::Tensor image = images.narrow(0, 0, 1);
     for (int64_t d = 2; d < image.dim(); ++d) {

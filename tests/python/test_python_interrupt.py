@@ -32,42 +32,49 @@ def data() -> tuple[torch.nn.Module, torch.Tensor, torch.Tensor]:
     return module, x, labels
 
 
-@pytest.fixture(scope="module")
-def search_seconds(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor]) -> float:
-    """Of a whole search whose kernels have been timed."""
-    module, x, labels = data
-    for _ in range(2):
-        start = time.monotonic()
-        lissome.optimize(module.eval(), (x[:1],), data=x, labels=labels, time="60s", threads=1)
-    return time.monotonic() - start
+class Signal:
+    """A SIGINT some seconds after its start."""
 
+    def __init__(self, delay: float):
+        self.sent = self._started = 0.0
+        self._timer = threading.Timer(delay, self._send)
 
-def interrupt(work: Callable[[], Any], delay: float) -> tuple[BaseException, float]:
-    """The exception that `work` raises when SIGINT comes `delay` seconds after its start, and the seconds between."""
-    sent: list[float] = []
+    def start(self) -> None:
+        if not self._started:
+            self._started = time.monotonic()
+            self._timer.start()
 
-    def send() -> None:
-        sent.append(time.monotonic())
+    def _send(self) -> None:
+        self.sent = time.monotonic()
         os.kill(os.getpid(), signal.SIGINT)
 
-    timer = threading.Timer(delay, send)
-    with pytest.raises(BaseException) as raised:  # noqa: PT011  that it is the right one is what the tests check
-        timer.start()
-        work()
-    late = time.monotonic()
-    timer.join()
-    return raised.value, late - sent[0]
+    def catch(self, work: Callable[[], Any]) -> tuple[BaseException, float]:
+        """The exception that `work` raises, and the seconds between signal and exception."""
+        with pytest.raises(BaseException) as raised:  # noqa: PT011  that it is the right one is what the tests check
+            work()
+        late = time.monotonic()
+        self._timer.join()
+        return raised.value, late - self.sent
 
 
 @pytest.mark.parametrize("place", range(PLACES))
-def test_optimize(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor], search_seconds: float, place: int):
+def test_optimize(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor], place: int):
+    """The first places by time, for there is no progress yet; the others by progress, for no search takes as long as the
+    one before."""
     module, x, labels = data
     stages: set[str] = set()
+    by_time = place < 3
+    interrupt = Signal(0.02 + 0.5 * place if by_time else 0.05)
+
+    def watch(stage: str, message: str, fraction: float, seconds_left: float) -> None:
+        stages.add(stage)
+        if fraction >= 0.9 * (place - 3) / (PLACES - 3):
+            interrupt.start()
+
+    if by_time:
+        interrupt.start()
     words = {"data": x, "labels": labels, "time": "60s", "threads": 1}
-    error, seconds = interrupt(
-        lambda: lissome.optimize(module.eval(), (x[:1],), progress=lambda stage, *_: stages.add(stage), **words),
-        0.02 + 0.6 * search_seconds * place / PLACES,
-    )
+    error, seconds = interrupt.catch(lambda: lissome.optimize(module.eval(), (x[:1],), progress=watch, **words))
     assert type(error) is lissome.Interrupted and isinstance(error, KeyboardInterrupt)
     assert "interrupted" in str(error) and seconds < 5
     if error.best is not None:
@@ -95,9 +102,10 @@ def test_optimize_when_a_step_was_kept(data: tuple[torch.nn.Module, torch.Tensor
 def test_train(data: tuple[torch.nn.Module, torch.Tensor, torch.Tensor], place: int):
     module, x, labels = data
     words = {"validation": (x,), "validation_labels": labels, "epochs": 1000, "threads": 1}
-    error, seconds = interrupt(
-        lambda: lissome.train(module.train(), x, labels=labels, example_inputs=(x[:4],), **words),
-        0.02 + SECONDS * place / PLACES,
+    interrupt = Signal(0.02 + SECONDS * place / PLACES)
+    interrupt.start()
+    error, seconds = interrupt.catch(
+        lambda: lissome.train(module.train(), x, labels=labels, example_inputs=(x[:4],), **words)
     )
     assert type(error) is lissome.Interrupted and "interrupted" in str(error) and seconds < 5
     if error.best is not None:
