@@ -43,8 +43,6 @@ bool divides_as_linear(const Program& program, const Uses& uses, const Node& nod
   return node.argument("residual").is_none() && (activation == "none" || activation == "relu");
 }
 
-bool is_convolution(const Node& node) { return node.is("aten::convolution") || node.is("lissome::conv_act"); }
-
 // Output channels of a convolution scale its results as rows of a linear do.
 bool divides_as_convolution(const Program& program, const Uses& uses, const Node& node) {
   if (!is_convolution(node) || node.argument("transposed") != Argument(false)) return false;

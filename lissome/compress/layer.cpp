@@ -15,9 +15,7 @@
 namespace lissome {
 namespace {
 
-bool is_conv(const Node& node) { return node.is("aten::convolution") || node.is("lissome::conv_act"); }
-
-bool is_transposed(const Node& node) { return is_conv(node) && node.argument("transposed") != Argument(false); }
+bool is_transposed(const Node& node) { return is_convolution(node) && node.argument("transposed") != Argument(false); }
 
 bool all_equal(const Argument& argument, int64_t wanted) {
   for (const Argument& item : argument.list()) {
@@ -50,7 +48,7 @@ std::string find_refusal(const Program& program, const Node& node, const Quantiz
     if (!bias.defined()) return "its bias is not constant";
     if (std::string refusal = refuse_infinite(bias, "bias"); !refusal.empty()) return refusal;
   }
-  if (is_conv(node)) {
+  if (is_convolution(node)) {
     if (weight.dim() > 4) return "of convolutions only those over one and two dimensions have an int8 form";
     if (is_transposed(node) && !has_windows_beside(node, weight))
       return "of transposed convolutions only those have an int8 form whose stride is their window, 32 outputs at a "
@@ -65,7 +63,7 @@ std::string find_refusal(const Program& program, const Node& node, const Quantiz
 // What a convolution adds, where it is no smaller than the result.
 ValueId find_residual(const Program& program, const Node& node) {
   const int index = node.op.argument_index("residual");
-  if (!is_conv(node) || index < 0 || !node.argument("residual").is_value()) return ValueId::none;
+  if (!is_convolution(node) || index < 0 || !node.argument("residual").is_value()) return ValueId::none;
   const ValueId residual = node.argument("residual").value();
   const bool whole = program.value(residual).type.sizes == program.value(node.result()).type.sizes;
   return whole ? residual : ValueId::none;
@@ -121,6 +119,8 @@ at::Tensor multiply_states(const Layer& layer, const at::Tensor& weight, const a
 
 }  // namespace
 
+bool is_convolution(const Node& node) { return node.is("aten::convolution") || node.is("lissome::conv_act"); }
+
 bool is_linear(const Node& node) { return node.is("aten::linear") || node.is("lissome::linear_act"); }
 
 bool is_recurrent(const Node& node) { return node.is("lissome::lstm_layer") || node.is("lissome::gru_layer"); }
@@ -174,7 +174,7 @@ bool is_kept(const Node& node, const QuantizeOptions& options) {
   return is_among(options.keep_float) || (!options.only.empty() && !is_among(options.only));
 }
 
-bool is_layer(const Node& node) { return is_linear(node) || is_conv(node) || is_recurrent(node); }
+bool is_layer(const Node& node) { return is_linear(node) || is_convolution(node) || is_recurrent(node); }
 
 void check_patterns(const Program& program, const QuantizeOptions& options, bool (*is_wanted)(const Node&)) {
   constexpr size_t kShown = 8;
@@ -201,7 +201,7 @@ std::vector<Layer> find_layers(const Program& program, const QuantizeOptions& op
     Layer layer;
     layer.position = position;
     layer.name = program.value(node.results.front()).name;
-    layer.is_conv = is_conv(node);
+    layer.is_conv = is_convolution(node);
     layer.transposed = is_transposed(node);
     layer.recurrent = is_recurrent(node);
     layer.dynamic = layer.recurrent || (!layer.is_conv && options.dynamic_linears);

@@ -38,6 +38,7 @@ struct Layer {
 at::Tensor find_constant(const Program& program, const Argument& argument);
 
 bool is_linear(const Node& node);
+bool is_convolution(const Node& node);
 
 // Why a layer with this weight or bias, named `what` in the answer, stays in float; empty if all its numbers are
 // finite.
