@@ -32,26 +32,25 @@ bool divides_as_norm(const Program& program, const Node& node) {
          (!shifts || is_constant_or_none(program, node.argument("bias")));
 }
 
-// Rows of a linear scale its results where nothing but ReLU comes after: relu(x / s) = relu(x) / s.
-bool divides_as_linear(const Program& program, const Uses& uses, const Node& node) {
-  if (!is_linear(node) || !is_f32_constant(program, node.argument("weight"))) return false;
+// Outputs of a linear or convolution scale with their weights where nothing but ReLU comes after: relu(x / s) =
+// relu(x) / s.
+bool divides_as_layer(const Program& program, const Uses& uses, const Node& node) {
+  if (!is_f32_constant(program, node.argument("weight"))) return false;
   // A weight that others read would be kept twice.
   if (uses.count(node.argument("weight").value()) > 1) return false;
   if (!is_constant_or_none(program, node.argument("bias"))) return false;
-  if (node.is("aten::linear")) return true;
+  if (node.op.argument_index("act") < 0) return true;
   const std::string& activation = *node.argument("act").get<std::string>();
   return node.argument("residual").is_none() && (activation == "none" || activation == "relu");
 }
 
-// Output channels of a convolution scale its results as rows of a linear do.
+bool divides_as_linear(const Program& program, const Uses& uses, const Node& node) {
+  return is_linear(node) && divides_as_layer(program, uses, node);
+}
+
 bool divides_as_convolution(const Program& program, const Uses& uses, const Node& node) {
-  if (!is_convolution(node) || node.argument("transposed") != Argument(false)) return false;
-  if (!is_f32_constant(program, node.argument("weight")) || uses.count(node.argument("weight").value()) > 1)
-    return false;
-  if (!is_constant_or_none(program, node.argument("bias"))) return false;
-  if (node.is("aten::convolution")) return true;
-  const std::string& activation = *node.argument("act").get<std::string>();
-  return node.argument("residual").is_none() && (activation == "none" || activation == "relu");
+  return is_convolution(node) && node.argument("transposed") == Argument(false) &&
+         divides_as_layer(program, uses, node);
 }
 
 bool scales_with_channels(const Node& node) {
@@ -90,7 +89,8 @@ class ChannelDivider {
         continue;
       }
       Node& maker = result_.nodes[static_cast<size_t>(find_maker(source_, uses_, division.value))];
-      scale(maker, "weight", place == DividerPlace::norm ? inverse : spread_rows(maker, inverse));
+      const at::Tensor weight = find_constant(result_, maker.argument("weight"));
+      scale(maker, "weight", place == DividerPlace::norm ? inverse : spread_outputs(inverse, weight));
       if (maker.op.argument_index("bias") >= 0 && !maker.argument("bias").is_none()) scale(maker, "bias", inverse);
     }
     insert_products();
@@ -99,13 +99,6 @@ class ChannelDivider {
   }
 
  private:
-  // A factor for all weights of an output.
-  at::Tensor spread_rows(const Node& maker, const at::Tensor& factors) const {
-    std::vector<int64_t> sizes(static_cast<size_t>(find_constant(result_, maker.argument("weight")).dim()), 1);
-    sizes[0] = -1;
-    return factors.reshape(sizes);
-  }
-
   // The argument times the factors, rounded to f32. A norm without a weight has had ones.
   void scale(Node& node, const char* argument, const at::Tensor& factors) {
     const ValueId old = node.argument(argument).value();
@@ -175,6 +168,12 @@ DividerPlace find_divider_place(const Program& program, const Uses& uses, ValueI
   if (maker != uses.producer[static_cast<size_t>(value)]) return DividerPlace::product;
   if (divides_as_norm(program, node)) return DividerPlace::norm;
   return divides_as_linear(program, uses, node) ? DividerPlace::linear : DividerPlace::product;
+}
+
+at::Tensor spread_outputs(const at::Tensor& factors, const at::Tensor& weight) {
+  std::vector<int64_t> sizes(static_cast<size_t>(weight.dim()), 1);
+  sizes[0] = -1;
+  return factors.reshape(sizes);
 }
 
 at::Tensor spread_factors(const at::Tensor& factors, const at::Tensor& weight) {

@@ -30,6 +30,9 @@ DividerPlace find_divider_place(const Program& program, const Uses& uses, ValueI
 // that other readers keep the old ones.
 Program divide_channels(const Program& program, const std::vector<ChannelDivision>& divisions);
 
+// [outputs, 1, ...]: a factor for all weights of an output, beside the weight's other dimensions.
+at::Tensor spread_outputs(const at::Tensor& factors, const at::Tensor& weight);
+
 // f64, of the sizes of a convolution's weight [out, channels of a group, ...]: the factor of the channel that each
 // weight is multiplied by.
 at::Tensor spread_factors(const at::Tensor& factors, const at::Tensor& weight);

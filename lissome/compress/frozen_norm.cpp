@@ -1,23 +1,8 @@
 #include "lissome/compress/frozen_norm.h"
 
+#include "lissome/compress/divide_channels.h"
+
 namespace lissome {
-namespace {
-
-// Of a tensor that stands for a weight's: f32 with these sizes.
-ValueType make_type(const at::Tensor& tensor) {
-  std::vector<Dimension> sizes;
-  for (const int64_t size : tensor.sizes()) sizes.emplace_back(size);
-  return {ValueKind::tensor, Dtype::f32, true, std::move(sizes)};
-}
-
-// A factor of each channel, beside the weight's other dimensions.
-std::vector<int64_t> list_factor_sizes(const at::Tensor& weight) {
-  std::vector<int64_t> sizes(static_cast<size_t>(weight.dim()), 1);
-  sizes[0] = -1;
-  return sizes;
-}
-
-}  // namespace
 
 std::optional<FrozenNorm> find_frozen_norm(const Program& program, const Uses& uses, const Layer& layer) {
   const ValueId result = program.nodes[layer.position].result();
@@ -45,20 +30,20 @@ std::optional<FrozenNorm> find_frozen_norm(const Program& program, const Uses& u
 at::Tensor scale_weight(const Program& program, const at::Tensor& weight, const FrozenNorm& norm) {
   at::Tensor factor = norm.inverse_deviation;
   if (!norm.gamma.is_none()) factor = factor.mul(find_constant(program, norm.gamma));
-  return weight.mul(factor.reshape(list_factor_sizes(weight)));
+  return weight.mul(spread_outputs(factor, weight));
 }
 
 ScaledWeights add_scaled_weights(Program& program, const Node& layer, const FrozenNorm& norm, const std::string& name) {
   const auto add = [&](const char* op, ArgumentList arguments, const at::Tensor& like) {
-    return program.add_node(Op::find(op), std::move(arguments), {make_type(like)}, layer.origin).result();
+    return program.add_node(Op::find(op), std::move(arguments), {make_f32_type(like)}, layer.origin).result();
   };
   const at::Tensor weight = find_constant(program, layer.argument("weight"));
   const at::Tensor& channels = norm.mean;
   ValueId factor = program.add_weight(name + ".inverse_deviation", norm.inverse_deviation, WeightRole::buffer);
   if (!norm.gamma.is_none()) factor = add("aten::mul.Tensor", {norm.gamma, factor}, channels);
-  const std::vector<int64_t> sizes = list_factor_sizes(weight);
-  const ValueId wide =
-      add("aten::reshape", {factor, ArgumentList(sizes.begin(), sizes.end())}, channels.reshape(sizes));
+  const at::Tensor spread = spread_outputs(channels, weight);
+  const ArgumentList sizes(spread.sizes().begin(), spread.sizes().end());
+  const ValueId wide = add("aten::reshape", {factor, sizes}, spread);
   ScaledWeights scaled;
   scaled.weight = add("aten::mul.Tensor", {layer.argument("weight"), wide}, weight);
   ValueId shift = program.add_weight(name + ".shift", channels.neg(), WeightRole::buffer);

@@ -108,7 +108,7 @@ class FakeQuantizer {
 
   // `initial` times a trained factor.
   ValueId add_scale(const Node& node, const std::string& name, const at::Tensor& initial) {
-    const ValueType type{ValueKind::tensor, Dtype::f32, true, {Dimension(initial.numel())}};
+    const ValueType type = make_f32_type(initial);
     const ValueId base = result_.add_weight(name + "_start", initial, WeightRole::buffer),
                   factor = result_.add_weight(name, at::ones_like(initial), WeightRole::parameter);
     const ValueId kept =
@@ -149,13 +149,11 @@ class FakeQuantizer {
     const at::Tensor start = rows.abs().amax({1}).clamp_min(1e-30).div(kMostWeight).to(at::kFloat);
     const ValueId scale = add_scale(node, name + ".weight_scale", start),
                   zero = result_.add_weight(name + ".weight_zero", at::zeros_like(start), WeightRole::buffer);
-    std::vector<Dimension> sizes;
-    for (const int64_t size : weight.sizes()) sizes.emplace_back(size);
     return result_
         .add_node(
             Op::find("aten::_fake_quantize_learnable_per_channel_affine"),
             {value, scale, zero, axis, -kMostWeight, kMostWeight, find_gradient_factor(rows.size(1), kMostWeight)},
-            {{ValueKind::tensor, Dtype::f32, true, std::move(sizes)}}, node.origin)
+            {make_f32_type(weight)}, node.origin)
         .result();
   }
 

@@ -119,6 +119,12 @@ at::Tensor multiply_states(const Layer& layer, const at::Tensor& weight, const a
 
 }  // namespace
 
+ValueType make_f32_type(const at::Tensor& tensor) {
+  std::vector<Dimension> sizes;
+  for (const int64_t size : tensor.sizes()) sizes.emplace_back(size);
+  return {ValueKind::tensor, Dtype::f32, true, std::move(sizes)};
+}
+
 bool is_convolution(const Node& node) { return node.is("aten::convolution") || node.is("lissome::conv_act"); }
 
 bool is_linear(const Node& node) { return node.is("aten::linear") || node.is("lissome::linear_act"); }

@@ -37,6 +37,9 @@ struct Layer {
 // The constant f32 tensor of a weight that is never written; else undefined.
 at::Tensor find_constant(const Program& program, const Argument& argument);
 
+// f32 with the tensor's sizes.
+ValueType make_f32_type(const at::Tensor& tensor);
+
 bool is_linear(const Node& node);
 bool is_convolution(const Node& node);
 
