@@ -50,10 +50,25 @@ void check_parts_of_size(IValueSpan arguments) {
   if (size > 0) require_parts(size_along(arguments[0], arguments[2]) / size);
 }
 
-// (self, chunks, dim)
+// (self, chunks, dim): of what has no elements libtorch makes as many chunks as are asked for.
 void check_chunks(IValueSpan arguments) {
-  require_parts(std::min(size_along(arguments[0], arguments[2]), arguments[1].toInt()));
+  const int64_t size = size_along(arguments[0], arguments[2]), chunks = arguments[1].toInt();
+  require_parts(size == 0 ? chunks : std::min(size, chunks));
 }
+
+// The sum of repeats is the size of what is written, and wraps around in libtorch.
+void check_sum(const at::Tensor& repeats) {
+  constexpr double kMostRepeats = 1e12;
+  if (repeats.numel() == 0) return;
+  const at::Tensor numbers = repeats.to(at::kDouble);
+  require_value(numbers.ge(0).all().item().toBool(), "a number of repeats is negative");
+  const double sum = numbers.sum().item().toDouble();
+  require_value(sum <= kMostRepeats, "the repeats add up to ", sum, ", allowed are ", kMostRepeats);
+}
+
+// (repeats), and (self, repeats, dim)
+void check_repeats(IValueSpan arguments) { check_sum(arguments[0].toTensor()); }
+void check_repeats_of_rows(IValueSpan arguments) { check_sum(arguments[1].toTensor()); }
 
 constexpr std::string_view kFar =
     ": zeta adds a term for each step from there up to 9; allowed are numbers from -4096 on, and integers";
@@ -97,7 +112,7 @@ void check_degree(IValueSpan arguments) {
 }
 
 std::span<const ValueCheckRow> count_check_rows() {
-  static constexpr std::array<ValueCheckRow, 23> kRows = {{
+  static constexpr std::array<ValueCheckRow, 25> kRows = {{
       {"aten::binomial", check_trials},
       {"aten::combinations", check_members},
       {"aten::tensor_split.sections", check_count},
@@ -112,6 +127,8 @@ std::span<const ValueCheckRow> count_check_rows() {
       {"aten::unsafe_split.Tensor", check_parts_of_size},
       {"aten::chunk", check_chunks},
       {"aten::unsafe_chunk", check_chunks},
+      {"aten::repeat_interleave.Tensor", check_repeats},
+      {"aten::repeat_interleave.self_Tensor", check_repeats_of_rows},
       {"aten::polygamma", check_polygamma},
       {"aten::polygamma_", check_polygamma},
       {"aten::special_polygamma", check_polygamma},

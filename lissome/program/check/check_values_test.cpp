@@ -334,6 +334,27 @@ TEST_CASE("lists of more tensors than fit") {
   }
   CHECK_NOTHROW(run("input %x: f32[...]\n%l = aten::chunk(%x, 1099511627776, 1)\nreturn %l\n", narrow));
   EXPECT_ERROR(invalid_input, run("input %x: f32[...]\n%l = aten::chunk(%x, 70000, 1)\nreturn %l\n", wide), "70000");
+  for (const std::string op : {"aten::chunk", "aten::unsafe_chunk"}) {
+    const std::string call = "input %x: f32[...]\n%l = " + op + "(%x, 1099511627776, 1)\nreturn %l\n";
+    EXPECT_ERROR(invalid_input, run(call, {at::zeros({2, 0})}), "1099511627776 tensors in a list");
+  }
+}
+
+TEST_CASE("repeats whose sum wraps around, or is none") {
+  const std::string of_rows = "aten::repeat_interleave.self_Tensor(%y, %x, 0)",
+                    alone = "aten::repeat_interleave.Tensor(%x)";
+  for (const std::string& call : {of_rows, alone}) {
+    for (const at::ScalarType dtype : {at::kLong, at::kInt}) {
+      const std::string text = std::string("input %x: ") + (dtype == at::kLong ? "i64" : "i32") +
+                               "[4]\n%y = aten::slice.Tensor(%x, 0, 0, 4)\n%a = " + call + "\nreturn %a\n";
+      CHECK_NOTHROW(run(text, {at::tensor({2, 0, 1, 3}, dtype)}));
+      EXPECT_ERROR(invalid_input, run(text, {at::tensor({2, -1, 1, 3}, dtype)}), "negative");
+    }
+    const std::string text = "input %x: i64[4]\n%y = aten::slice.Tensor(%x, 0, 0, 4)\n%a = " + call + "\nreturn %a\n";
+    const int64_t quarter = int64_t{1} << 62;
+    EXPECT_ERROR(invalid_input, run(text, {at::full({4}, quarter, at::kLong)}), "repeats add up to");
+    EXPECT_ERROR(invalid_input, run(text, {at::tensor({quarter, quarter, quarter, quarter - 1})}), "repeats add up to");
+  }
 }
 
 TEST_CASE("numbers from which zeta would add terms for ever") {

@@ -174,16 +174,20 @@ void repeat_node(GraphDocument& document, FuzzRandom& random) {
   if (nodes.empty() || nodes.size() > 24) return;
   const size_t position = random.below(nodes.size());
   Json node = nodes[position];
-  std::vector<Json*> made, read;
+  std::vector<Json*> made;
   collect_tagged(node["outputs"], "as_tensor", made);
-  collect_tagged(node["inputs"], "as_tensor", read);
   for (Json* value : made) {
     if (!value->is_object() || !value->contains("name")) return;
     const std::string before = (*value)["name"].get<std::string>();
     const std::string after = before + "_m" + std::to_string(nodes.size());
     if (graph["tensor_values"].contains(before)) graph["tensor_values"][after] = Json(graph["tensor_values"][before]);
     (*value)["name"] = after;
-    if (!read.empty() && random.once_in(2) && random.pick(read)->is_object()) (*random.pick(read))["name"] = before;
+    std::vector<Json*> read;  // anew each time: one may lie within another, which goes when it gets a name
+    collect_tagged(node["inputs"], "as_tensor", read);
+    if (!read.empty() && random.once_in(2)) {
+      Json* const changed = random.pick(read);
+      if (changed->is_object()) (*changed)["name"] = before;
+    }
   }
   nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(position + 1), std::move(node));
 }
