@@ -15,6 +15,7 @@ struct RecoveryOptions {
   double learning_rate = 1e-4;  // of AdamW, falling to 0 along a cosine
   int threads = 0;
   uint64_t seed = 0;
+  bool operator==(const RecoveryOptions&) const = default;
 };
 
 // Trains a program of insert_fake_quantization() in place; its scales have no weight decay. Throws the errors of

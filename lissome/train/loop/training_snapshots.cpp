@@ -31,7 +31,8 @@ std::optional<std::string> TrainingSnapshots::save(const TrainingState& state, D
 }
 
 std::string TrainingSnapshots::name_good_state() const {
-  if (!folder_ || folder_->saved_step() == 0) return "No snapshot was saved before it (see --snapshot-every).";
+  if (!folder_) return "No snapshot was saved.";
+  if (folder_->saved_step() == 0) return "No snapshot was saved before it (see --snapshot-every).";
   return "The last good state is that of step " + std::to_string(folder_->saved_step()) + " in " +
          quote(folder_->folder()) + ".";
 }

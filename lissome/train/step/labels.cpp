@@ -52,6 +52,11 @@ void check_labels(const Dataset& data, const LossOptions& loss, std::optional<in
   const Array labels = take_labels(data, 0, data.samples());
   const auto* numbers = labels.data<int64_t>();
   const int64_t each = labels.elements() / std::max<int64_t>(data.samples(), 1);
+  if (labels.elements() > 0 &&
+      std::all_of(numbers, numbers + labels.elements(), [&](int64_t number) { return number == loss.ignored_label; })) {
+    throw_error(ErrorKind::invalid_input, data.source, ": all labels are ", loss.ignored_label,
+                ", which the loss ignores: there is nothing to learn from");
+  }
   for (int64_t i = 0; i < labels.elements(); ++i) {
     const auto sample = static_cast<size_t>(i / each);
     if (numbers[i] == loss.ignored_label) refuse_ignored(data, loss, sample);

@@ -70,7 +70,8 @@ class LossBuilder {
   ValueId add_loss() {
     if (options_.kind == LossKind::cross_entropy)
       return is_floating(label_dtype_) ? add_soft_cross_entropy() : add_cross_entropy();
-    if (label_sizes_ != scores().sizes)
+    const bool fits = label_sizes_ == scores().sizes || lacks_last_one();
+    if (!fits)
       throw_error(ErrorKind::invalid_input, "the labels have the sizes ", print_sizes(label_sizes_), ", the output ",
                   print_sizes(scores().sizes), "; this loss needs equal sizes",
                   is_floating(label_dtype_) ? "" : ". Class numbers are for cross_entropy");
@@ -84,11 +85,21 @@ class LossBuilder {
     }
   }
 
+  // A model that gives one number for a sample, [N, 1], and a label for each, [N].
+  bool lacks_last_one() const {
+    std::vector<Dimension> wider = label_sizes_;
+    wider.emplace_back(1);
+    return wider == scores().sizes;
+  }
+
   // Targets that are stored as integers are compared as numbers.
   ValueId add_targets() {
-    const ValueId labels = add_labels();
-    if (is_floating(label_dtype_)) return labels;
-    return add("aten::_to_copy", {labels, scores().dtype}, label_sizes_);
+    ValueId labels = add_labels();
+    if (!is_floating(label_dtype_)) labels = add("aten::_to_copy", {labels, scores().dtype}, label_sizes_);
+    if (label_sizes_ == scores().sizes) return labels;
+    labels = add("aten::unsqueeze", {labels, int64_t{-1}}, scores().sizes);
+    program_.value(labels).type.dtype = is_floating(label_dtype_) ? label_dtype_ : scores().dtype;
+    return labels;
   }
 
   // The labels are a probability for each class, along the second dimension.

@@ -28,6 +28,7 @@ struct LossOptions {
   int64_t ignored_label = -100;       // cross_entropy: samples with this label are ignored
   std::vector<double> class_weights;  // cross_entropy: one for each class, or empty
   double delta = 1;                   // huber
+  bool operator==(const LossOptions&) const = default;
 };
 
 // Reads "cross_entropy", "mse", "l1", "huber", "bce", "bce_logits", or the name of an output. Throws usage for another

@@ -75,6 +75,17 @@ TEST_CASE("targets that are integers are compared as numbers") {
         doctest::Approx(at::binary_cross_entropy(x * 0.5, target.to(at::kFloat)).item().toDouble()));
 }
 
+TEST_CASE("a target for each sample meets a model that gives one number for it") {
+  const at::Tensor x = at::randn({5, 1}), target = at::randint(0, 2, {5}, at::kLong);
+  const double wanted =
+      at::binary_cross_entropy((x * 0.5).sigmoid(), target.to(at::kFloat).unsqueeze(1)).item().toDouble();
+  const LossOptions options{.kind = LossKind::bce_logits, .output = {}, .class_weights = {}};
+  CHECK(loss_of(attach_loss(parse_scores("n, 1"), options, Dtype::i64, {}), x, target) == doctest::Approx(wanted));
+  CHECK(loss_of(attach_loss(parse_scores("n, 1"), options, Dtype::f32, {}), x, target.to(at::kFloat)) ==
+        doctest::Approx(wanted));
+  EXPECT_ERROR(invalid_input, attach_loss(parse_scores("n, 3"), options, Dtype::f32, {}), "[n]", "[n, 3]");
+}
+
 TEST_CASE("losses that compare with targets") {
   const at::Tensor x = at::rand({5, 3}), target = at::rand({5, 3}), y = x * 0.5;
   const auto loss = [&](LossKind kind) {
