@@ -31,6 +31,9 @@ struct OutputRows {
   int64_t samples = 0;
   int64_t width = 0;  // elements of a sample
   std::vector<float> values;
+  Sizes sizes;  // of a sample
+  // Whether a sample has one number for each of two or more classes.
+  bool are_scores() const;
 };
 
 // Runs the session over all samples, `batch` at a time, or what is nearest in `range`. A last batch below the range is
@@ -40,6 +43,9 @@ OutputRows collect_outputs(Session& session, const Dataset& dataset, int64_t bat
 
 // Whether the labels are classes: one integer a sample.
 bool has_classes(const Dataset& dataset);
+// Why the classes that a dataset has cannot be compared with these outputs; empty if they can: a sample's output is a
+// row of scores, one for each class.
+std::string refuse_classes(const Dataset& dataset, const OutputRows& outputs);
 
 // `targets` are labels where the dataset has them and the metric can use them, else the original model's outputs: then
 // the original scores 1 (top1, cosine) or 0 (errors) by definition.

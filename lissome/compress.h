@@ -93,6 +93,12 @@ std::string name_layer(const QuantizedLayer& layer);
 // "20 of 21 layers": how many are quantized.
 std::string count_layers(const std::vector<QuantizedLayer>& layers);
 
+// "NAME stays in float: why" for each layer that is not quantized; once for a module that is called several times.
+std::vector<std::string> list_refusals(const std::vector<QuantizedLayer>& layers);
+// Throws unsupported with these lines, or what is missing where there is no layer. `what`: "layer of the model can be
+// int8", say, and `kinds` those that can.
+[[noreturn]] void refuse_layers(const std::vector<QuantizedLayer>& layers, const char* what, const char* kinds);
+
 struct Quantized {
   Program program;
   std::vector<QuantizedLayer> layers;
@@ -112,9 +118,10 @@ Program insert_fake_quantization(const Program& program, const CalibrationBatche
 // corrected by the mean error in calibration (Nagel et al. 2019, arXiv 1906.04721). Linears are smoothed first if that
 // lowers their error. Adjacent layers pass u8. LSTM and GRU are split into layers, which compute the scales of their
 // states while running. Calibrates once; programs with more or fewer int8 layers are then made without running a batch.
-// Fake quantization in the program (of insert_fake_quantization(), PyTorch's, or dequantize(quantize(x)) of a quantized
-// export) says the ranges of what it rounds, and then no layer is smoothed and no bias corrected; weights that are
-// multiples of a scale keep it.
+// What the program itself rounds to 256 numbers (fake quantization of insert_fake_quantization() or PyTorch,
+// dequantize(quantize(x)) of a quantized export; lissome::dequantize once prepared) keeps these: a layer that reads it
+// takes its integers and is not smoothed, every other reader gets it rounded. Weights that are multiples of a scale
+// keep it.
 class Int8Calibration {
  public:
   // `program` is prepared (see prepare_inference). Throws invalid_input if there is no batch where no fake quantization

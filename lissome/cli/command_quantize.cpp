@@ -77,6 +77,16 @@ bool read_flags(QuantizeFlags& to, const std::vector<std::string>& arguments) {
   return flags.parse(arguments);
 }
 
+// What would change nothing.
+void refuse_unused(const QuantizeFlags& flags, QuantizeKind kind) {
+  const QuantizeFlags defaults;
+  const bool trains = kind == QuantizeKind::trained;
+  if (!trains && (flags.recovery != defaults.recovery || flags.loss != defaults.loss))
+    throw_error(ErrorKind::usage, "--loss, --epochs, --batch, --lr and --seed are for --kind qat");
+  if ((trains || kind == QuantizeKind::weight) && flags.least_signal != defaults.least_signal)
+    throw_error(ErrorKind::usage, "--least-signal is for --kind static and dynamic");
+}
+
 QuantizeOptions make_options(const QuantizeFlags& flags, QuantizeKind kind) {
   const bool packs = kind == QuantizeKind::weight;
   if (flags.bits != 8 && (flags.bits != 4 || !packs))
@@ -87,6 +97,7 @@ QuantizeOptions make_options(const QuantizeFlags& flags, QuantizeKind kind) {
   if (trains != !flags.train_data.empty())
     throw_error(ErrorKind::usage, trains ? "--kind qat needs --train-data, whose samples it trains on"
                                          : "--train-data is for --kind qat");
+  refuse_unused(flags, kind);
   QuantizeOptions options;
   options.range = parse_range_method(flags.observer);
   options.dynamic_linears = kind == QuantizeKind::dynamic;

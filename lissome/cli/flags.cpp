@@ -78,7 +78,13 @@ void Flags::add(const std::string& name, std::vector<std::string>& to, const std
 void Flags::add(const std::string& name, bool& to, const std::string& help) { app_->add_flag(name, to, help); }
 
 void Flags::add(const std::string& name, uint64_t& to, const std::string& help) {
-  app_->add_option(name, to, append_note(help, "default " + std::to_string(to)))->type_name("N");
+  // CLI11 reads -1 as the largest number.
+  const auto refuse_negative = [](const std::string& word) {
+    return word.starts_with('-') ? word + " was given; 0 or more is allowed" : std::string();
+  };
+  app_->add_option(name, to, append_note(help, "default " + std::to_string(to)))
+      ->type_name("N")
+      ->check(CLI::Validator(refuse_negative, std::string()));
 }
 
 void Flags::add(const std::string& name, int& to, const std::string& help, int least, int most) {

@@ -60,6 +60,7 @@ OutputRows collect_outputs(Session& session, const Dataset& dataset, int64_t bat
                   " samples has sizes ", format_sizes(primary.sizes));
     }
     rows.width = primary.elements() / got;
+    rows.sizes.assign(primary.sizes.begin() + 1, primary.sizes.end());
     for (int64_t i = 0; i < count * rows.width; ++i) rows.values.push_back(read_element(primary, i));
     rows.samples += count;
   }

@@ -90,6 +90,22 @@ bool has_classes(const Dataset& dataset) {
   return dataset.labels && dataset.labels->dtype == Dtype::i64 && dataset.labels->sizes.size() == 1;
 }
 
+bool OutputRows::are_scores() const {
+  return width > 1 && std::ranges::count_if(sizes, [](int64_t size) { return size != 1; }) <= 1;
+}
+
+std::string refuse_classes(const Dataset& dataset, const OutputRows& outputs) {
+  if (!outputs.are_scores())
+    return "labels are classes, one for each sample, but the first output has the sizes " +
+           format_sizes(outputs.sizes) + " a sample; top1 takes one score for each of two or more classes";
+  for (const int64_t label : read_classes(take_labels(dataset, 0, dataset.samples()))) {
+    if (label >= 0 && label < outputs.width) continue;
+    return "a label is " + std::to_string(label) + ", the model's output has " + std::to_string(outputs.width) +
+           " elements a sample: 0 to " + std::to_string(outputs.width - 1) + " are classes";
+  }
+  return {};
+}
+
 Metric parse_metric(std::string_view name) {
   std::vector<std::string> known;
   for (const MetricRow& row : kMetrics) {
@@ -109,12 +125,9 @@ QualityJudge::QualityJudge(Metric metric, const Dataset& dataset, OutputRows ori
     const Array labels = take_labels(dataset, 0, dataset.samples());
     const bool classes = labels.dtype == Dtype::i64 && labels.sizes.size() == 1;
     if (metric == Metric::top1 && classes) {
+      if (const std::string refusal = refuse_classes(dataset, original); !refusal.empty())
+        throw_error(ErrorKind::invalid_input, dataset.source, ": ", refusal);
       classes_ = read_classes(labels);
-      for (int64_t label : classes_) {
-        if (label >= 0 && label < original.width) continue;
-        throw_error(ErrorKind::invalid_input, dataset.source, ": a label is ", label, ", the model's output has ",
-                    original.width, " elements a sample: 0 to ", original.width - 1, " are classes");
-      }
       labelled_ = true;
     } else if (metric == Metric::top1) {
       throw_error(ErrorKind::usage, dataset.source, ": labels are ", dtype_name(labels.dtype),

@@ -611,7 +611,8 @@ TEST_CASE("fake quantization starts near the model, and leaves the model's own w
   CHECK(original.find_weight("w")->tensor.equal(before));
   EXPECT_ERROR(invalid_input, insert_fake_quantization(original, {}), "at least one batch of calibration data");
   const Program no_layer = parse_program("input %x: f32[4]\n%1: f32[4] = aten::relu(%x)\nreturn %1", {});
-  EXPECT_ERROR(unsupported, insert_fake_quantization(no_layer, make_batches({4})), "can be trained");
+  EXPECT_ERROR(unsupported, insert_fake_quantization(no_layer, make_batches({4})),
+               "can be trained for int8: it has no linear");
 }
 
 TEST_CASE("the scales of a quantized export are taken") {

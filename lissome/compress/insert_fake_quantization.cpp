@@ -53,7 +53,11 @@ class FakeQuantizer {
   FakeQuantizer(const Program& source, const QuantizeOptions& options) : source_(source), result_(source) {
     const Uses uses = find_uses(source);
     for (Layer& layer : find_layers(source, options)) {
-      if (!layer.reason.empty() || layer.recurrent) continue;
+      if (layer.recurrent && layer.reason.empty()) layer.reason = "recurrent layers are not trained in int8";
+      if (!layer.reason.empty()) {
+        refused_.push_back(describe_refused(layer));
+        continue;
+      }
       std::optional<FrozenNorm> norm = find_frozen_norm(source, uses, layer);
       if (norm) norms_.insert(norm->position);
       layers_.emplace(layer.position, TrainedLayer{std::move(layer), std::move(norm)});
@@ -62,6 +66,7 @@ class FakeQuantizer {
   }
 
   bool empty() const { return layers_.empty(); }
+  const std::vector<QuantizedLayer>& refused() const { return refused_; }
 
   void observe(const CalibrationBatches& batches, RangeMethod method, const WorkControl& control) {
     std::vector<ValueId> values;
@@ -84,6 +89,11 @@ class FakeQuantizer {
   }
 
  private:
+  QuantizedLayer describe_refused(const Layer& layer) const {
+    const Node& node = source_.nodes[layer.position];
+    return {layer.name, {}, node.origin, node.op.name(), 0, false, layer.reason, {}};
+  }
+
   void add_layer(const Node& node, const TrainedLayer& trained) {
     const std::string name = name_parameters(node, trained.layer);
     at::Tensor weight = find_constant(source_, node.argument("weight"));
@@ -159,7 +169,8 @@ class FakeQuantizer {
 
   const Program& source_;
   Program result_;
-  std::map<size_t, TrainedLayer> layers_;      // by position
+  std::map<size_t, TrainedLayer> layers_;  // by position
+  std::vector<QuantizedLayer> refused_;
   std::set<size_t> norms_;                     // positions of norms that their layers take in
   std::map<ValueId, ActivationRange> ranges_;  // of the inputs of layers
   std::map<ValueId, ValueId> rounded_;         // inputs of layers
@@ -176,7 +187,7 @@ Program insert_fake_quantization(const Program& program, const CalibrationBatche
   check_patterns(source, options);
   FakeQuantizer quantizer(source, options);
   if (quantizer.empty())
-    throw_error(ErrorKind::unsupported, "the model has no linear or convolution whose int8 form can be trained");
+    refuse_layers(quantizer.refused(), "layer of the model can be trained for int8", "linear or convolution");
   quantizer.observe(batches, options.range, control);
   return quantizer.run();
 }

@@ -41,6 +41,16 @@ ValueId add_quantize(Program& program, ValueId value, const ActivationRange& ran
       .result();
 }
 
+std::optional<ActivationRange> read_range(const Node& node) {
+  if (!node.is("lissome::quantize") && !node.is("lissome::dequantize")) return std::nullopt;
+  const auto* const scale = node.argument("scale").get<double>();
+  const auto* const zero = node.argument("zero_point").get<int64_t>();
+  if (scale == nullptr || zero == nullptr || *zero < 0 || *zero > 255) return std::nullopt;
+  ActivationRange range;
+  range.low = -static_cast<double>(*zero) * *scale, range.high = static_cast<double>(255 - *zero) * *scale;
+  return range.has_scale() ? std::optional(range) : std::nullopt;
+}
+
 ValueId add_int8_layer(Program& program, const Node& node, const Layer& layer, ValueId input, const Epilogue& epilogue,
                        const std::optional<ActivationRange>& result_range, ValueType type) {
   const std::string name = layer.name;

@@ -186,7 +186,8 @@ void check_patterns(const Program& program, const QuantizeOptions& options, bool
   constexpr size_t kShown = 8;
   std::vector<std::string> modules;
   for (const Node& node : program.nodes) {
-    if (is_wanted(node) && node.origin != nullptr) modules.push_back(node.origin->module);
+    if (!is_wanted(node) || node.origin == nullptr || node.origin->module.empty()) continue;
+    if (std::ranges::find(modules, node.origin->module) == modules.end()) modules.push_back(node.origin->module);
   }
   std::vector<std::string> patterns = options.only;
   patterns.insert(patterns.end(), options.keep_float.begin(), options.keep_float.end());
@@ -194,8 +195,9 @@ void check_patterns(const Program& program, const QuantizeOptions& options, bool
     if (std::any_of(modules.begin(), modules.end(), [&](const auto& name) { return matches_pattern(pattern, name); }))
       continue;
     if (modules.size() > kShown) modules.resize(kShown), modules.emplace_back("...");
-    throw_error(ErrorKind::usage, "no layer fits the pattern ", quote(pattern), "; the layers are ",
-                join(modules, ", "));
+    throw_error(ErrorKind::usage, "no layer fits the pattern ", quote(pattern), "; ",
+                modules.empty() ? "no layer of the model belongs to a module"
+                                : "the modules with layers are " + join(modules, ", "));
   }
 }
 

@@ -11,8 +11,8 @@
 #include <set>
 
 #include "lissome/compress.h"
-#include "lissome/compress/fake_quantization.h"
 #include "lissome/compress/int8_nodes.h"
+#include "lissome/compress/int8_ops.h"
 #include "lissome/compress/layer.h"
 #include "lissome/compress/rewrite_int8.h"
 #include "lissome/compress/smooth_channels.h"
@@ -102,6 +102,24 @@ std::string refuse_range(const ActivationRange& range) {
   return "its input never varied during calibration";
 }
 
+// The ranges of values that the model itself rounds to 256 numbers.
+std::map<ValueId, ActivationRange> find_known_ranges(const Program& program) {
+  std::map<ValueId, ActivationRange> ranges;
+  for (const Node& node : program.nodes) {
+    if (!node.is("lissome::dequantize")) continue;
+    if (const auto range = read_range(node)) ranges.emplace(node.result(), *range);
+  }
+  return ranges;
+}
+
+// Layers whose inputs have no range yet. The others were trained for theirs.
+std::vector<Layer> find_smoothable(const Program& program, const QuantizeOptions& options,
+                                   const std::map<ValueId, ActivationRange>& known) {
+  std::vector<Layer> layers = find_layers(program, options);
+  std::erase_if(layers, [&](const Layer& layer) { return known.contains(layer.input); });
+  return layers;
+}
+
 // Sets the ranges of layers, and returns the ranges of the values that int8 nodes read. `known` ranges need no batch.
 Int8Ranges choose_ranges(const Program& program, std::vector<Layer>& layers,
                          const std::map<ValueId, ActivationRange>& known, const CalibrationBatches& batches,
@@ -182,18 +200,18 @@ Program split_layers(const Program& program) {
 Int8Calibration::Int8Calibration(const std::shared_ptr<const Program>& program, const CalibrationBatches& batches,
                                  const QuantizeOptions& options, const WorkControl& control) {
   Program split = split_layers(*program);
-  const std::map<ValueId, ActivationRange> known = take_fake_quantization(split);
+  const std::map<ValueId, ActivationRange> known = find_known_ranges(split);
   if (batches.empty() && known.empty())
     throw_error(ErrorKind::invalid_input, "int8 needs at least one batch of calibration data, none was given");
   check_patterns(split, options);
   program_ = std::make_shared<const Program>(std::move(split));
-  SmoothedChannels smoothed;
-  if (known.empty()) smoothed = smooth_channels(*program_, find_layers(*program_, options), batches, options, control);
+  SmoothedChannels smoothed =
+      smooth_channels(*program_, find_smoothable(*program_, options, known), batches, options, control);
   const Program divided = divide_channels(*program_, smoothed.divisions);
   auto layers = std::make_shared<std::vector<Layer>>(find_layers(divided, options));
   for (Layer& layer : *layers) layer.smoothing = smoothed.layers[layer.name];
   int8_ranges_ = std::make_shared<const Int8Ranges>(choose_ranges(divided, *layers, known, batches, options, control));
-  if (known.empty()) correct_biases(divided, *layers, batches, control);
+  correct_biases(divided, *layers, batches, control);
   judge_layers(divided, *layers, batches, control);
   divisions_ = std::make_shared<const std::vector<ChannelDivision>>(std::move(smoothed.divisions));
   layers_ = std::move(layers);
@@ -249,6 +267,26 @@ std::string format_decibels(double value) {
 std::string count_layers(const std::vector<QuantizedLayer>& layers) {
   const auto done = std::ranges::count_if(layers, &QuantizedLayer::quantized);
   return std::to_string(done) + " of " + std::to_string(layers.size()) + " layers";
+}
+
+std::vector<std::string> list_refusals(const std::vector<QuantizedLayer>& layers) {
+  std::vector<std::string> refusals;
+  for (const QuantizedLayer& layer : layers) {
+    if (layer.quantized) continue;
+    std::string refusal = name_layer(layer) + " stays in float: " + layer.reason;
+    if (std::ranges::find(refusals, refusal) == refusals.end()) refusals.push_back(std::move(refusal));
+  }
+  return refusals;
+}
+
+void refuse_layers(const std::vector<QuantizedLayer>& layers, const char* what, const char* kinds) {
+  constexpr size_t kShown = 8;
+  if (layers.empty()) throw_error(ErrorKind::unsupported, "no ", what, ": it has no ", kinds);
+  std::vector<std::string> reasons = list_refusals(layers);
+  const size_t more = reasons.size() > kShown ? reasons.size() - kShown : 0;
+  reasons.resize(reasons.size() - more);
+  if (more > 0) reasons.push_back("and " + std::to_string(more) + " more");
+  throw_error(ErrorKind::unsupported, "no ", what, ":\n", join(reasons, "\n"));
 }
 
 std::string name_layer(const QuantizedLayer& layer) {

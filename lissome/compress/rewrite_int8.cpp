@@ -1,5 +1,7 @@
 #include "lissome/compress/rewrite_int8.h"
 
+#include <ATen/core/ivalue.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -48,6 +50,8 @@ class Int8Rewriter {
   Program run() {
     find_wanted();
     for (size_t position = 0; position < source_.nodes.size(); ++position) emit(static_cast<int>(position));
+    rename_integers();
+    run_passes({find_pass("remove_dead_nodes"), 1}, result_, {});  // floats whose readers take u8
     remove_unread_weights(result_);
     return std::move(result_);
   }
@@ -74,9 +78,14 @@ class Int8Rewriter {
     return node_at(position).op.argument_index("residual") == argument;
   }
 
-  // A residual is read as u8 where u8 of it is made anyhow, for another reader or by the layer that gives it.
+  // A residual is read as u8 where u8 of it is made anyhow, for another reader or by the layer that gives it, and does
+  // not clip it: a range that the model has for one reader may be narrow.
   bool has_u8_residual(const Layer& layer) const {
-    return layer.residual != ValueId::none && wanted_.count(layer.residual) > 0;
+    constexpr double kCovered = 0.95;
+    const auto wanted = wanted_.find(layer.residual);
+    if (layer.residual == ValueId::none || wanted == wanted_.end()) return false;
+    return wanted->second.low <= kCovered * layer.residual_range.low &&
+           wanted->second.high >= kCovered * layer.residual_range.high && layer.residual_range.has_scale();
   }
   bool is_given_by_layer(ValueId value) const {
     const int producer = uses_.producer[static_cast<size_t>(value)];
@@ -93,6 +102,10 @@ class Int8Rewriter {
   // From the last node to the first: a transparent node whose readers all want u8 wants it of its own inputs. Two
   // ranges for one value would quantize it twice: the first come stays, and layers behind the node take it.
   void find_wanted() {
+    for (const Node& node : source_.nodes) {
+      if (!node.is("lissome::dequantize")) continue;
+      if (const auto range = read_range(node)) wanted_.emplace(node.result(), *range);
+    }
     for (int position = static_cast<int>(source_.nodes.size()) - 1; position >= 0; --position) {
       const Node& node = source_.nodes[static_cast<size_t>(position)];
       const Layer* layer = find_layer(position);
@@ -105,7 +118,16 @@ class Int8Rewriter {
       }
       if (layer == nullptr && is_transparent(node)) want_through(node, position);
       if (layer == nullptr && is_int8_node(source_, node)) want_before(node, position);
+      if (node.is("lissome::quantize")) want_rounded(node, position);
     }
+  }
+
+  // What a model rounds by itself is u8 of that range for all who read it.
+  void want_rounded(const Node& node, int position) {
+    const auto range = read_range(node);
+    const ValueId source = node.arguments.front().value();
+    if (!range || source_.value(source).type.dtype != Dtype::f32) return;
+    if (same_range(wanted_.emplace(source, *range).first->second, *range)) converted_.emplace(position, true);
   }
 
   // Layers give what it is made of, so that u8 costs no step of its own.
@@ -166,11 +188,31 @@ class Int8Rewriter {
     const Node& node = source_.nodes[static_cast<size_t>(position)];
     if (const Layer* layer = find_layer(position)) {
       emit_layer(node, *layer);
+    } else if (node.is("lissome::dequantize") && wanted_.contains(node.result())) {
+      u8_.emplace(node.result(), rename(node.arguments.front().value()));
+      result_.nodes.push_back(node);
+    } else if (node.is("lissome::quantize") && converted_.contains(position)) {
+      renamed_.emplace(node.result(), read_u8(node.arguments.front().value()));
     } else if (converted_.count(position) > 0) {
       is_transparent(node) ? emit_transparent(node) : emit_int8_node(node);
     } else {
       result_.nodes.push_back(node);
     }
+  }
+
+  ValueId rename(ValueId value) const {
+    const auto found = renamed_.find(value);
+    return found == renamed_.end() ? value : found->second;
+  }
+
+  // The integers of the model's own quantization are those that its layers give and read.
+  void rename_integers() {
+    const auto rename_value = [&](ValueId value) { return rename(value); };
+    for (Node& node : result_.nodes) {
+      for (Argument& argument : node.arguments) argument = map_values(argument, rename_value);
+    }
+    for (ProgramOutput& output : result_.outputs) output.value = map_values(output.value, rename_value);
+    for (StateWrite& write : result_.writes) write.value = rename(write.value);
   }
 
   void emit_transparent(const Node& node) {
@@ -228,6 +270,7 @@ class Int8Rewriter {
   std::map<ValueId, ActivationRange> wanted_;  // values that somebody reads as u8
   std::map<int, bool> converted_;              // transparent and int8 nodes that work on u8
   std::map<ValueId, ValueId> u8_;              // the u8 twin of a value
+  std::map<ValueId, ValueId> renamed_;         // results of lissome::quantize -> the u8 twins of what it reads
 };
 
 }  // namespace

@@ -51,6 +51,10 @@ int merge_common_subexpressions(Program& program);
 // ---- products
 // ----------------------------------------------------------------------------------------------------------
 
+// Fake quantization, and dequantize(quantize(x)) of quantized exports, to 256 numbers with constant scales -> the ops
+// that have kernels. After constants were folded, of which scales are made.
+int restore_quantization(Program& program);
+
 // reshape, bmm, reshape of the decomposed dialect; bmm with a matrix repeated for the batch; einsum of two operands;
 // baddbmm -> matmul. Before everything that reads products.
 int restore_matmul(Program& program);

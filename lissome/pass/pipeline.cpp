@@ -22,6 +22,7 @@ constexpr Pass kPasses[] = {
     {"move_size_reads", move_size_reads, "read sizes off the inputs"},
     {"simplify_arithmetic", simplify_arithmetic, "divisions to multiplications, small powers to products"},
     {"merge_common_subexpressions", merge_common_subexpressions, "compute equal things once"},
+    {"restore_quantization", restore_quantization, "fake quantization to quantize and dequantize"},
     {"restore_matmul", restore_matmul, "decomposed products and einsum to matmul"},
     {"fuse_matmul_add", fuse_matmul_add, "matmul with constant weights and add to linear"},
     {"move_permutations", move_permutations, "permutations of rows past linears, to where they merge"},

@@ -28,7 +28,7 @@ from lissome.arguments import (
     read_threads,
     refuse_type,
 )
-from lissome.errors import Interrupted, UnsupportedError, UsageError, warn_of_data
+from lissome.errors import Error, Interrupted, UnsupportedError, UsageError, warn_of_data
 from lissome.interrupts import keep_interrupt
 from lissome.model import FastModel, as_tuple, read_memory
 from lissome.own_backward import refuse_hooks, refuse_own_backward
@@ -119,6 +119,10 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     arguments.rounding = read_text("rounding", rounding)
     arguments.only = read_texts("only", only)
     arguments.skip = read_texts("skip", skip)
+    if kind != "qat" and (loss, epochs, lr, batch, seed) != ("cross_entropy", 3, 1e-4, 32, 0):
+        raise UsageError('loss, epochs, lr, batch and seed are for kind="qat"')
+    if kind in ("qat", "weight") and least_signal != 18.0:
+        raise UsageError('least_signal is for kind="static" and kind="dynamic"')
     arguments.least_signal = read_number("least_signal", least_signal)
     arguments.loss = read_text("loss", loss)
     arguments.epochs = read_integer("epochs", epochs, least=1)
@@ -130,11 +134,18 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     program = open_program(model, example_inputs, example_kwargs, many=True)
     of_data = labels if isinstance(labels, str) else None
     dataset = None if data is None else gather_samples(data, of_data, program.input_names)
-    train_set = None if train_data is None else gather_samples(train_data, labels, program.input_names)
+    train_set = None if train_data is None else gather_train_data(train_data, labels, program.input_names)
     for samples in (dataset, train_set):
         if samples is not None:
             warn_of_fit(program, samples)
     return FastModel(_runtime.adopt_model(_lissome.quantize_model(program, dataset, train_set, arguments)))
+
+
+def gather_train_data(data: Any, labels: Any, names: list[str]) -> _lissome.Dataset:
+    try:
+        return gather_samples(data, labels, names)
+    except Error as error:
+        raise type(error)(f"train_data: {error}") from error
 
 
 def finish(

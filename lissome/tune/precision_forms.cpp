@@ -28,39 +28,19 @@ std::string describe_layers(const std::vector<QuantizedLayer>& layers, bool dyna
   return text;
 }
 
+std::string count_samples(int64_t samples) { return std::to_string(samples) + (samples == 1 ? " sample" : " samples"); }
+
 // Empty where there are enough.
 std::string describe_few_rows(const DataSplit& split) {
   constexpr int64_t kFew = 32;
   const int64_t calibration = split.calibration.samples(), judged = split.validation.samples();
   if (calibration >= kFew && judged >= kFew) return {};
-  return "only " + std::to_string(calibration) + " samples calibrate and " + std::to_string(judged) +
-         " judge: the ranges, the signal of the layers and the error say little of others; give " +
+  return count_samples(calibration) + " for calibration and " + std::to_string(judged) +
+         " for judging are few: the ranges, the signal of the layers and the error say little of others; give " +
          std::to_string(2 * kFew) + " or more";
 }
 
 bool is_linear(const QuantizedLayer& layer) { return layer.op.find("linear") != std::string::npos; }
-
-// One line for each layer that stays in float; once for a module that is called several times.
-std::vector<std::string> list_refusals(const std::vector<QuantizedLayer>& layers) {
-  std::vector<std::string> refusals;
-  for (const QuantizedLayer& layer : layers) {
-    if (layer.quantized) continue;
-    std::string refusal = name_layer(layer) + " stays in float: " + layer.reason;
-    if (std::ranges::find(refusals, refusal) == refusals.end()) refusals.push_back(std::move(refusal));
-  }
-  return refusals;
-}
-
-// `what`: "layer of the model can be int8", say, and `kinds` those that can.
-[[noreturn]] void refuse_layers(const std::vector<QuantizedLayer>& layers, const char* what, const char* kinds) {
-  constexpr size_t kShown = 8;
-  if (layers.empty()) throw_error(ErrorKind::unsupported, "no ", what, ": it has no ", kinds);
-  std::vector<std::string> reasons = list_refusals(layers);
-  const size_t more = reasons.size() > kShown ? reasons.size() - kShown : 0;
-  reasons.resize(reasons.size() - more);
-  if (more > 0) reasons.push_back("and " + std::to_string(more) + " more");
-  throw_error(ErrorKind::unsupported, "no ", what, ":\n", join(reasons, "\n"));
-}
 
 [[noreturn]] void refuse_int8(const std::vector<QuantizedLayer>& layers) {
   refuse_layers(layers, "layer of the model can be int8", "linear, convolution, LSTM or GRU");
@@ -80,7 +60,7 @@ std::string describe_error(const PrecisionForm& form) {
   if (form.error) text += "answers differ from f32's by " + format_percent(*form.error) + " (relative error)\n";
   if (form.accuracy)
     text += "top-1 accuracy " + format_percent(form.accuracy->form) + ", in f32 " + format_percent(form.accuracy->f32) +
-            ", on " + std::to_string(form.accuracy->samples) + " samples\n";
+            ", on " + count_samples(form.accuracy->samples) + "\n";
   return text;
 }
 
@@ -304,6 +284,8 @@ void PrecisionMaker::judge(Candidate& made, const Answers& answers) const {
   const OutputRows outputs = collect_outputs(*made.session, answers.rows, kJudgedTogether, batch_);
   made.form.error = judge.measure(outputs);
   if (!has_classes(answers.rows)) return;
+  if (const std::string refusal = refuse_classes(answers.rows, answers.f32); !refusal.empty())
+    return made.form.notes.push_back("there is no top-1 accuracy: " + refusal);
   const QualityJudge classes(Metric::top1, answers.rows, answers.f32);
   made.form.accuracy = PrecisionForm::Accuracy{classes.original(), classes.measure(outputs), answers.rows.samples()};
 }

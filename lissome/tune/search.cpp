@@ -28,11 +28,11 @@ constexpr int64_t kLeastJudged = 16;       // fewest samples that quality is jud
 constexpr int64_t kQualityBatch = 32;      // samples of a run when judging quality
 constexpr int64_t kMostCalibration = 512;  // most samples for calibration
 
-// `width`: numbers of a sample's answer. The cosine of single numbers compares their signs alone.
-Metric choose_metric(const Dataset* data, const std::optional<Metric>& wanted, int64_t width) {
+// `outputs`: of the original. The cosine of single numbers compares their signs alone.
+Metric choose_metric(const Dataset* data, const std::optional<Metric>& wanted, const OutputRows& outputs) {
   if (wanted) return *wanted;
-  if (data != nullptr && has_classes(*data)) return Metric::top1;
-  return width == 1 ? Metric::relative_error : Metric::cosine;
+  if (data != nullptr && has_classes(*data) && outputs.are_scores()) return Metric::top1;
+  return outputs.width == 1 ? Metric::relative_error : Metric::cosine;
 }
 
 LowerOptions reference_lowering(const OptimizeOptions& options) {
@@ -86,7 +86,7 @@ Search::Search(const Program& original, const Dataset* data, const OptimizeOptio
   if (split_) {
     set_up_judge(data);
   } else {
-    record_.metric = std::string(metric_name(choose_metric(data, options.metric, 0)));
+    record_.metric = std::string(metric_name(choose_metric(nullptr, options.metric, {})));
     record_.data_note = "there is no data, so inputs are generated and only exact steps are tried";
   }
   front_.emplace(options.front, options.model_name, is_higher_better(parse_metric(record_.metric)),
@@ -125,7 +125,9 @@ void Search::set_up_judge(const Dataset* data) {
   const auto few = std::max(kLeastJudged, static_cast<int64_t>(kSecondsToJudgeFirst / each));
   held_out.rows.resize(static_cast<size_t>(std::min(few, held_out.samples())));
   OutputRows outputs = collect_outputs(*original_->session, held_out, kQualityBatch, call_.batch(), control_);
-  const Metric metric = choose_metric(data, options_.metric, outputs.width);
+  const Metric metric = choose_metric(data, options_.metric, outputs);
+  if (data != nullptr && has_classes(*data) && !outputs.are_scores())
+    unused_labels_ = "the labels are not used: " + refuse_classes(*data, outputs);
   record_.metric = std::string(metric_name(metric));
   // Where outputs are incomplete, nothing can be judged and nothing will be tried.
   if (!control_.stopped()) judge_by(metric, std::move(outputs));
@@ -137,6 +139,7 @@ void Search::judge_by(Metric metric, OutputRows outputs) {
   record_.data_note = judge_->describe();
   if (split_->validation.samples() < held_out_)
     record_.data_note += ", of " + std::to_string(held_out_) + " held-out samples, as many as --time allows";
+  if (!unused_labels_.empty()) record_.data_note += "; " + unused_labels_;
   record_.data_note += "; " + std::to_string(split_->calibration.samples()) + " other samples are used for calibration";
 }
 

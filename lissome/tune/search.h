@@ -99,8 +99,9 @@ class Search {
   CallSizes call_;
   int64_t batch_;  // samples of one call
   std::optional<DataSplit> split_;
-  Dataset judged_;        // all held-out samples that the time allows
-  int64_t held_out_ = 0;  // before the time was looked at
+  Dataset judged_;             // all held-out samples that the time allows
+  int64_t held_out_ = 0;       // before the time was looked at
+  std::string unused_labels_;  // why the labels judge nothing; empty where they do, or are no classes
   Bench bench_;
   std::optional<QualityJudge> judge_;
   std::shared_ptr<Variant> original_, best_;  // the same object until a step is accepted

@@ -12,6 +12,7 @@ import lissome as lissome_python
 import numpy as np
 import pytest
 import torch
+import torch.ao.quantization.fx._decomposed
 from answer import read_answer
 from torch import nn
 
@@ -313,10 +314,14 @@ def test_people_see_layers_and_the_error(lissome: Lissome, stack: SimpleNamespac
     (("--observer", "max"), 2, "minmax, average, percentile, entropy or mse, not 'max'"),
     (("--rounding", "up"), 2, "nearest or gptq, not 'up'"),
     (("--bits", "3"), 2, "--bits"),
-    (("--only", "encoder.*"), 2, "no layer fits the pattern 'encoder.*'; the layers are first, inner.0, inner.2, last"),
+    (("--only", "encoder.*"), 2, "no layer fits the pattern 'encoder.*'; the modules with layers are first, inner.0,"),
     (("--skip", "x"), 2, "no layer fits the pattern 'x'"),
     (("--least-signal", "-1"), 2, "--least-signal"),
     (("--least-signal", "nan"), 2, "--least-signal"),
+    (("--kind", "weight", "--least-signal", "20"), 2, "--least-signal is for --kind static and dynamic"),
+    (("--epochs", "2"), 2, "--loss, --epochs, --batch, --lr and --seed are for --kind qat"),
+    (("--loss", "mse"), 2, "--loss, --epochs, --batch, --lr and --seed are for --kind qat"),
+    (("--seed", "-1"), 2, "-1 was given; 0 or more is allowed"),
     (("--least-signal", "200"), 4, "no layer of the model can be int8:\nfirst stays in float: keeps only"),
     (("--only", "last", "--skip", "last"), 4, "kept in float by request"),
 ])
@@ -341,6 +346,71 @@ def test_data_that_cannot_calibrate_are_refused(lissome: Lissome, stack: SimpleN
     refuse(np.full((64, 32), np.nan, np.float32), "finite numbers")
     missing = lissome("quantize", stack.model, "-o", "int8.lissome")
     assert missing.returncode == 2 and "--data" in missing.stderr
+
+
+def round_to(x: torch.Tensor, scale: tuple[Any, ...]) -> torch.Tensor:
+    """As exports of PT2E hold it."""
+    ops = torch.ops.quantized_decomposed
+    return ops.dequantize_per_tensor(ops.quantize_per_tensor(x, *scale), *scale)
+
+
+class Rounding(nn.Module):
+    """Rounds and clips what its layers read, and its answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(32, 64), nn.Linear(64, 64)
+        for layer in (self.first, self.second):
+            weight = layer.weight.data
+            scale = weight.abs().amax(1, keepdim=True) / 127
+            layer.weight.data = (weight / scale).round() * scale
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = round_to(x, (0.005, 128, 0, 255, torch.uint8))
+        x = round_to(torch.relu(self.first(x)), (0.001, -128, -128, 127, torch.int8))
+        return round_to(self.second(x), (0.0005, 100, 0, 255, torch.uint8))
+
+
+@pytest.mark.parametrize("words", [(), ("--skip", "first"), ("--skip", "second"), ("--kind", "dynamic"),
+                                   ("--kind", "weight")])
+def test_what_a_model_rounds_stays_rounded(lissome: Lissome, tmp_path: Path, words: tuple[str, ...]):
+    torch.manual_seed(4)
+    made = export(Rounding().eval(), torch.randn(256, 32), tmp_path)
+    result = quantize(lissome, made, *words)
+    assert find_error(lissome, made, tmp_path) < (0.02 if "--kind" in words else 0.002)
+    assert result["relative_error"] < 0.02
+    contents = read_answer(lissome("inspect", "int8.lissome", "--json"))
+    assert not any("quantize_per_tensor" in row["op"] for row in contents.tables["Ops"])
+
+
+class Tokens(nn.Module):
+    """Scores for each of four tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)
+
+
+@pytest.mark.parametrize(("sizes", "label", "text"), [
+    ((4, 16), 1, "first output has the sizes [4, 8] a sample"),
+    ((16,), 8, "a label is 8, the model's output has 8 elements"),
+    ((1, 16), 1, None),
+])
+def test_accuracy_is_said_of_classes_alone(
+    lissome: Lissome, tmp_path: Path, sizes: tuple[int, ...], label: int, text: str | None
+):
+    torch.manual_seed(6)
+    made = export(Tokens().eval(), torch.randn(128, *sizes), tmp_path)
+    np.savez(made.data, x=made.samples.numpy(), y=np.full(128, label))
+    result = quantize(lissome, made, "--labels", "y")
+    if text is None:
+        assert result["accuracy"]["samples"] == 64
+        return
+    assert result["accuracy"] is None
+    assert any("there is no top-1 accuracy" in note and text in note for note in result["notes"]), result["notes"]
 
 
 class Odd(nn.Module):
@@ -426,8 +496,9 @@ def make_uneven(readers: int, folder: Path) -> SimpleNamespace:
     made = export(module.eval(), images[4000:], folder)
     made.labels, made.train, made.train_labels = labels[4000:], images[:4000], labels[:4000]
     made.train_data = made.model.parent / "train.npz"
-    np.savez(made.data, x=images[4000:].numpy(), y=made.labels.numpy())
-    np.savez(made.train_data, x=made.train.numpy(), y=made.train_labels.numpy())
+    ignored = np.full(2000, -100)
+    np.savez(made.data, x=images[4000:].numpy(), y=made.labels.numpy(), ignored=ignored)
+    np.savez(made.train_data, x=made.train.numpy(), y=made.train_labels.numpy(), ignored=np.tile(ignored, 2))
     with torch.no_grad():
         made.accuracy = float((module(made.samples).argmax(1) == made.labels).float().mean())
     return made
@@ -479,6 +550,12 @@ def test_training_makes_up_for_the_rounding(lissome: Lissome, uneven: SimpleName
         (["--train-data", "x.npz"], "--train-data is for --kind qat"),
         (["--kind", "qat", "--train-data", "train.npz", "--labels", "y", "--loss", "word"], "--loss 'word'"),
         (["--kind", "qat", "--train-data", "train.npz"], "label"),
+        (["--kind", "qat", "--train-data", "train.npz", "--labels", "y", "--least-signal", "20"], "--least-signal is for"),
+        (["--kind", "qat", "--train-data", "train.npz", "--labels", "ignored"], "all labels are -100"),
+        (
+            ["--kind", "qat", "--train-data", "train.npz", "--labels", "y", "--skip", "*"],
+            "no layer of the model can be trained for int8:",
+        ),
     ],
 )
 def test_training_that_lacks_something_is_refused(
