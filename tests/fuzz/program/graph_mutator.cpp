@@ -170,25 +170,25 @@ void drop_node(GraphDocument& document, FuzzRandom& random) {
 
 void repeat_node(GraphDocument& document, FuzzRandom& random) {
   Json& graph = pick_graph(document, random);
-  Json& nodes = graph["nodes"];
-  if (nodes.empty() || nodes.size() > 24) return;
-  const size_t position = random.below(nodes.size());
-  Json node = nodes[position];
+  const size_t count = graph["nodes"].size();
+  if (count == 0 || count > 24) return;
+  const size_t position = random.below(count);
+  Json node = graph["nodes"][position];
   std::vector<Json*> made;
   collect_tagged(node["outputs"], "as_tensor", made);
   for (Json* value : made) {
     if (!value->is_object() || !value->contains("name")) return;
     const std::string before = (*value)["name"].get<std::string>();
-    const std::string after = before + "_m" + std::to_string(nodes.size());
+    const std::string after = before + "_m" + std::to_string(count);
     if (graph["tensor_values"].contains(before)) graph["tensor_values"][after] = Json(graph["tensor_values"][before]);
     (*value)["name"] = after;
-    std::vector<Json*> read;  // anew each time: one may lie within another, which goes when it gets a name
+    std::vector<Json*> read;  // anew each time: a name moves what lies beside it
     collect_tagged(node["inputs"], "as_tensor", read);
-    if (!read.empty() && random.once_in(2)) {
-      Json* const changed = random.pick(read);
-      if (changed->is_object()) (*changed)["name"] = before;
-    }
+    if (read.empty() || !random.once_in(2)) continue;
+    Json& changed = *random.pick(read);
+    if (changed.is_object()) changed["name"] = before;
   }
+  Json& nodes = graph["nodes"];  // not before: tensor_values may have joined it in the graph
   nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(position + 1), std::move(node));
 }
 
