@@ -1,7 +1,7 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
-#   make demo | demo-train | test | docs-test | build | bench | format | duplicates | sanitize | sanitize-files | fuzz | clean
+#   make demo | demo-train | test | docs-test | build | bench | format | duplicates | sanitize | sanitize-files | faults | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test docs-test demo demo-train bench bench-full bench-shared bench-field bench-kernels bench-train format duplicates sanitize sanitize-files fuzz clean
+.PHONY: help build test docs-test demo demo-train bench bench-full bench-shared bench-field bench-kernels bench-train format duplicates sanitize sanitize-files faults fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
@@ -97,6 +97,10 @@ sanitize-files: ## the same over what reads files: readers, gates, mutated plans
 	@tests/fuzz/make_quick_seeds $(checked)/seeds
 	@LISSOME_PRESET=sanitize-files tools/build replay_inputs
 	@tests/fuzz/replay $(checked) $(checked)/seeds/inputs 100
+
+faults: ## plant faults in statistics, gate, observers and rounding, one by one; unit tests have to notice each
+	@tools/setup test
+	@$(python) tests/faults/plant_faults.py
 
 fuzz: ## what reads files under libFuzzer, half a minute each; plans, programs and graphs run what they read
 	@tools/setup fuzz

@@ -60,6 +60,10 @@ void verify_program(const Program& program, Stage stage);
 // when the program or a body of it calls an op that is neither on the list of ops that a model file may call
 // (allowed_ops.h), nor ours, nor the user's own and allowed by allow_op(). Nothing of the program may run before.
 void judge_program(const Program& program);
+// The other gate for what comes from files: passes and lowering believe what a program says of its values. Throws
+// invalid_input, naming the node, where an op refuses such operands or gives a result of another dtype, rank or size.
+// Calls no op on the model's data. Ops whose results depend on data are taken at the program's word.
+void check_types(const Program& program);
 
 // ---- effects -------------------------------------------------------------------------------------------------------
 // What a node does beyond computing its results, from schema annotations, tags and a short list of ops whose schema

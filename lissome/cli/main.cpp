@@ -1,5 +1,6 @@
 // The program. It does not use torch: commands that need torch are in liblissome_torch.so, which is loaded on demand.
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -102,6 +103,11 @@ int dispatch_command(const std::vector<std::string>& arguments, Console& console
               nearest.empty() ? std::string() : "; did you mean '" + nearest + "'?", "\nCommands: ", join(known, ", "));
 }
 
+// Threads of libtorch that have nothing to do look for work some 15 ms long by default (300,000 times) before they sleep.
+// Where another process wants the processor, libtorch's own threads wait for those. So often is 0.1 ms, beyond the time
+// between two ops.
+void limit_spinning() { setenv("GOMP_SPINCOUNT", "3000", /*overwrite=*/0); }
+
 // Prints the error to stderr and returns the exit code. A broken mapping is the cause of any other error.
 int report_failure(const Console& console, const std::exception_ptr& failure) {
   const auto report = [&](ErrorKind kind, const std::string& message) {
@@ -129,6 +135,7 @@ int report_failure(const Console& console, const std::exception_ptr& failure) {
 
 int main(int count, char** arguments) {
   lissome::install_signal_handlers();
+  lissome::limit_spinning();
   lissome::Console console;
   int code = 0;
   try {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <unordered_set>
 
 namespace lissome {
 namespace {
@@ -95,6 +96,7 @@ std::vector<std::string> read_header(CsvReader& reader, const std::string& path)
     throw_error(ErrorKind::invalid_input, quote(path),
                 ": the file is empty; a header with the names of the columns is needed.");
   std::vector<std::string> names;
+  std::unordered_set<std::string> known;
   bool is_last = false;
   while (!is_last) {
     const Field field = reader.read();
@@ -103,7 +105,7 @@ std::vector<std::string> read_header(CsvReader& reader, const std::string& path)
     if (names.back().empty())
       throw_error(ErrorKind::invalid_input, quote(path), ", line ", reader.line(), ": column ", names.size(),
                   " has no name.");
-    if (std::find(names.begin(), names.end() - 1, names.back()) != names.end() - 1)
+    if (!known.insert(names.back()).second)
       throw_error(ErrorKind::invalid_input, quote(path), ", line ", reader.line(), ": two columns are named ",
                   quote(names.back()), ".");
   }

@@ -165,6 +165,7 @@ std::optional<ArgumentList> read_permutation(const Node& node, int64_t rank) {
     const auto* target = node.argument("destination").get<int64_t>();
     if (source == nullptr || target == nullptr || rank == 0) return std::nullopt;
     const int64_t from = *source < 0 ? *source + rank : *source, to = *target < 0 ? *target + rank : *target;
+    if (std::min(from, to) < 0 || std::max(from, to) >= rank) return std::nullopt;
     order.erase(order.begin() + from);
     order.insert(order.begin() + to, from);
   } else {

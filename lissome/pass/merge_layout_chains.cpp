@@ -25,7 +25,8 @@ using Permutation = std::vector<int64_t>;
 std::optional<int64_t> read_dimension(const Argument& argument, size_t rank) {
   const auto* dimension = argument.get<int64_t>();
   if (dimension == nullptr) return std::nullopt;
-  return *dimension < 0 ? *dimension + static_cast<int64_t>(rank) : *dimension;
+  const int64_t found = *dimension < 0 ? *dimension + static_cast<int64_t>(rank) : *dimension;
+  return found >= 0 && found < static_cast<int64_t>(rank) ? std::optional(found) : std::nullopt;
 }
 
 // What a transpose or permute does: result dimension i is input dimension p[i].

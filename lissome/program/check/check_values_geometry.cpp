@@ -148,7 +148,8 @@ void check_bool_view(IValueSpan arguments) {
 }  // namespace
 
 std::span<const ValueCheckRow> geometry_check_rows() {
-  static constexpr std::array<ValueCheckRow, 41> kRows = {{
+  static constexpr std::array<ValueCheckRow, 42> kRows = {{
+      {"lissome::conv_act", check_convolution},
       {"aten::convolution", check_convolution},
       {"aten::_convolution", check_convolution},
       {"aten::_convolution.deprecated", check_convolution},

@@ -82,6 +82,7 @@ Program import_pt2(const std::string& path) {
     purify(program);
     judge_program(program);
     verify_program(program, Stage::imported);
+    check_types(program);
     return program;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal || error.message().find(path) != std::string::npos) throw;

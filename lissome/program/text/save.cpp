@@ -362,6 +362,7 @@ Program unpack_program(const ModelFile& file) {
     }
     verify_program(program, Stage::imported);
     judge_program(program);
+    check_types(program);
     return program;
   } catch (const c10::Error& error) {
     refuse_file(error.what_without_backtrace());

@@ -22,6 +22,28 @@ const Argument& parameter(const Node& node, const Layers& layers, int64_t layer,
   return node.argument("params").list()[static_cast<size_t>((layer * layers.directions + direction) * each + which)];
 }
 
+// Of the weights, all of which are constant matrices and vectors; those of the first layer fit the input.
+std::string refuse_sizes(const PlanBuilder& builder, const Node& node) {
+  const ArgumentList& parameters = node.argument("params").list();
+  const auto size = [&](size_t parameter, int64_t dim) {
+    return builder.constant(parameters[parameter].value())->size(dim);
+  };
+  const size_t each = *node.argument("has_biases").get<bool>() ? 4 : 2;
+  const size_t directions = *node.argument("bidirectional").get<bool>() ? 2 : 1;
+  const int64_t states = size(1, 1), rows = (node.is("aten::lstm.input") ? 4 : 3) * states;
+  const std::vector<Dimension>& input = builder.type(node.argument("input").value()).sizes;
+  if (input.empty()) return "its input is a number";
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const size_t which = i % each;
+    const bool first = i / each < directions;
+    bool fits = size(i, 0) == rows && (which != 1 || size(i, 1) == states);
+    if (which == 0 && first) fits = fits && input.back() == Dimension(size(i, 1));
+    if (which == 0 && !first) fits = fits && size(i, 1) == states * static_cast<int64_t>(directions);
+    if (!fits) return "the sizes of its weights do not fit each other";
+  }
+  return {};
+}
+
 std::string refuse_layers(const PlanBuilder& builder, const Node& node) {
   const Argument& parameters = node.argument("params");
   if (!parameters.is_list() || parameters.list().empty()) return "the list of weights is computed";
@@ -39,7 +61,7 @@ std::string refuse_layers(const PlanBuilder& builder, const Node& node) {
     const std::string refusal = refuse_weight(builder, parameters.list()[i], Dtype::f32, which < 2 ? 2 : 1);
     if (!refusal.empty()) return refusal;
   }
-  return {};
+  return refuse_sizes(builder, node);
 }
 
 Layers read_layers(const PlanBuilder& builder, const Node& node) {

@@ -1,0 +1,261 @@
+// See check_types() in the face. Named sizes are bound to numbers, and each op of ATen that has a form for tensors
+// without elements (the meta device) is called with what the program says of its operands. The others are called with a
+// few zeros: those that work element by element, or row by row, for sizes that stand for the real ones, and our own,
+// whose references check their arguments, for the real ones. Nothing is computed of the model's data.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "lissome/program.h"
+#include "lissome/program/convert.h"
+#include "lissome/program/interpret/interpreter.h"
+
+namespace lissome {
+namespace {
+
+// Of one operand or result that is called with zeros: beyond it the call would cost as much as the model.
+constexpr int64_t kMostElements = int64_t{1} << 22;
+
+struct Unknown {};  // thrown where it is left open what an op would do
+
+// Without a form for the meta device, and with the same meaning for any sizes that are equal where these are.
+constexpr std::array kByRow = {"aten::embedding", "aten::index_select", "aten::flip",
+                               "aten::roll",      "aten::batch_norm",   "aten::_native_batch_norm_legit_no_training"};
+constexpr std::array kConvolutions = {"aten::convolution", "aten::_convolution", "aten::conv1d",
+                                      "aten::conv2d",      "aten::conv3d",       "lissome::conv_act"};
+
+template <typename List>
+bool is_among(const List& names, const Op& op) {
+  const std::string_view word = std::string_view(op.name()).substr(0, op.name().find('.'));
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+DimensionBindings bind_dimensions(const Program& program) {
+  // Fits what exports ask of sizes most often, to be even or a multiple of a window, and is rarely a size of its own.
+  constexpr int64_t kSize = 24;
+  DimensionBindings bindings;
+  for (const NamedDimension& dimension : program.dimensions)
+    bindings[dimension.name] = std::min(std::max({kSize, dimension.minimum, int64_t{1}}), dimension.maximum);
+  return bindings;
+}
+
+bool is_autocast(const Node& node) {
+  return std::ranges::any_of(node.arguments, [](const Argument& argument) {
+    const auto* text = argument.get<std::string>();
+    return text != nullptr && text->starts_with("autocast");
+  });
+}
+
+enum class Form : uint8_t {
+  without_elements,
+  zeros,
+  few_zeros,  // of each size that is not small another small one
+};
+
+// What is called in place of one node, in one form.
+class Call {
+ public:
+  Call(const Program& program, const DimensionBindings& bindings, Form form)
+      : program_(program), bindings_(bindings), form_(form) {}
+
+  std::vector<c10::IValue> run(const Node& node) {
+    std::vector<c10::IValue> stack;
+    const auto make = [&](ValueId id) { return make_operand(id); };
+    for (const Argument& argument : node.arguments) stack.push_back(resolve_argument(argument, make));
+    for (const ValueId result : node.results) {
+      if (form_ == Form::zeros && result != ValueId::none) static_cast<void>(find_sizes(program_.value(result).type));
+    }
+    const at::NoGradGuard no_gradients;
+    if (form_ != Form::without_elements) return Interpreter(InterpretOptions()).run_node(node, std::move(stack));
+    const c10::FunctionSchema& schema = node.op.schema();
+    for (size_t i = 0; i < stack.size(); ++i) {
+      if (schema.arguments()[i].name() == "device" || stack[i].isDevice()) stack[i] = c10::Device(at::kMeta);
+      stack[i] = fit_to_schema(std::move(stack[i]), schema.arguments()[i]);
+    }
+    node.op.handle().callBoxed(stack);
+    return stack;
+  }
+
+  // Throws Unknown where they are not known, or would hold too much.
+  Sizes find_sizes(const ValueType& type) {
+    if (type.kind != ValueKind::tensor || !type.sized) throw Unknown();
+    Sizes sizes;
+    for (const Dimension& size : type.sizes) {
+      const std::optional<int64_t> number = size.try_evaluate(bindings_);
+      if (!number || *number < 0) throw Unknown();
+      sizes.push_back(shrink(*number));
+    }
+    const std::optional<int64_t> elements = count_bytes(Dtype::u8, sizes);
+    if (!elements || (form_ != Form::without_elements && *elements > kMostElements)) throw Unknown();
+    return sizes;
+  }
+
+ private:
+  int64_t shrink(int64_t size) {
+    constexpr int64_t kSmall = 4;
+    if (form_ != Form::few_zeros || size < kSmall) return size;
+    return small_.emplace(size, kSmall + static_cast<int64_t>(small_.size())).first->second;
+  }
+
+  c10::IValue make_operand(ValueId id) {
+    const ValueType& type = program_.value(id).type;
+    const Weight* weight = program_.find_weight(id);
+    if (weight != nullptr && (form_ == Form::zeros || weight->tensor.layout() != at::kStrided)) return weight->tensor;
+    if (weight != nullptr && form_ == Form::without_elements) {
+      const at::Tensor& tensor = weight->tensor;
+      return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
+    }
+    if (type.kind == ValueKind::integer && type.sizes.size() == 1 && form_ != Form::few_zeros) {
+      if (const auto number = type.sizes.front().try_evaluate(bindings_)) return *number;
+    }
+    const Sizes sizes = find_sizes(type);
+    const auto options = at::TensorOptions().dtype(scalar_type_of(type.dtype));
+    return form_ == Form::without_elements ? at::empty(sizes, options.device(at::kMeta)) : at::zeros(sizes, options);
+  }
+
+  const Program& program_;
+  const DimensionBindings& bindings_;
+  const Form form_;
+  std::map<int64_t, int64_t> small_;
+};
+
+class TypeChecker {
+ public:
+  TypeChecker(const Program& program, const DimensionBindings& bindings) : program_(program), bindings_(bindings) {}
+
+  void check() {
+    for (const Node& node : program_.nodes) {
+      if (node.op.has_schema()) check_node(node);
+      if (is_autocast(node)) continue;  // its ops cast what they read
+      for (const auto& body : node.bodies) TypeChecker(*body, bindings_).check();
+    }
+  }
+
+ private:
+  void check_node(const Node& node) {
+    if (is_among(kConvolutions, node.op)) check_convolution(node);
+    const bool is_ours = node.op.name().starts_with("lissome::");
+    if (!is_ours && !has_meta_form(node.op)) return;
+    if (is_ours) check_scales(node);
+    const bool called = call(node, is_ours ? Form::zeros : Form::without_elements);
+    const bool by_element = node.op.handle().hasTag(at::Tag::pointwise) || is_among(kByRow, node.op);
+    if (!called && !is_ours && by_element) call(node, Form::few_zeros);
+  }
+
+  // False where there is no such form.
+  bool call(const Node& node, Form form) {
+    Call one(program_, bindings_, form);
+    try {
+      const std::vector<c10::IValue> results = one.run(node);
+      for (size_t i = 0; i < node.results.size() && i < results.size(); ++i) {
+        if (node.results[i] != ValueId::none && results[i].isTensor())
+          check_result(node, node.results[i], results[i].toTensor(), one);
+      }
+      return true;
+    } catch (const Unknown&) {
+    } catch (const c10::NotImplementedError&) {
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+    } catch (const c10::Error& error) {
+      refuse(node, error.what_without_backtrace());
+    }
+    return false;
+  }
+
+  static bool has_meta_form(const Op& op) {
+    const c10::OperatorHandle& handle = op.handle();
+    if (handle.hasTag(at::Tag::data_dependent_output) || handle.hasTag(at::Tag::dynamic_output_shape)) return false;
+    using Key = c10::DispatchKey;
+    return handle.hasKernelForDispatchKey(Key::Meta) ||
+           handle.hasKernelForDispatchKey(Key::CompositeImplicitAutograd) ||
+           handle.hasKernelForDispatchKey(Key::CompositeExplicitAutograd) || handle.hasTag(at::Tag::pointwise) ||
+           is_among(kByRow, op);
+  }
+
+  [[noreturn]] static void refuse(const Node& node, const std::string& why) {
+    throw_error(ErrorKind::invalid_input, describe_node(node), ": ", why);
+  }
+
+  // Of what may be too large to be called: lowering reads one scale, and one number of the bias, for each output.
+  void check_scales(const Node& node) const {
+    const auto find = [&](const char* name) -> const at::Tensor* {
+      const int position = node.op.argument_index(name);
+      if (position < 0 || !node.arguments[static_cast<size_t>(position)].is_value()) return nullptr;
+      const Weight* weight = program_.find_weight(node.arguments[static_cast<size_t>(position)].value());
+      return weight == nullptr ? nullptr : &weight->tensor;
+    };
+    const at::Tensor *weight = find("weight"), *scales = find("weight_scales"), *bias = find("bias");
+    if (weight == nullptr || weight->dim() < 2 || node.is("lissome::linear_group")) return;
+    const bool layer = node.is("lissome::lstm_layer") || node.is("lissome::gru_layer");
+    const bool transposed =
+        node.op.name().find("transposed") != std::string::npos ||
+        (node.op.argument_index("transposed") >= 0 && node.argument("transposed") == Argument(true));
+    if (node.is("lissome::conv_act") && transposed) return;  // outputs times groups
+    const int64_t outputs = layer ? weight->size(0) * weight->size(1) : weight->size(transposed ? 1 : 0);
+    if (scales != nullptr && scales->numel() != outputs)
+      refuse(node,
+             "there are " + std::to_string(scales->numel()) + " scales for " + std::to_string(outputs) + " outputs");
+    if (bias != nullptr && !layer && bias->numel() != outputs)
+      refuse(node,
+             "the bias has " + std::to_string(bias->numel()) + " numbers for " + std::to_string(outputs) + " outputs");
+  }
+
+  // Without a form of its own in libtorch alone.
+  void check_convolution(const Node& node) const {
+    const Argument &input = node.arguments[0], &weight = node.argument("weight");
+    if (!input.is_value() || !weight.is_value()) return;
+    const ValueType &x = program_.value(input.value()).type, &w = program_.value(weight.value()).type,
+                    &y = program_.value(node.result()).type;
+    if (!x.sized || !w.sized || !y.sized) return;
+    const auto* groups = node.argument("groups").get<int64_t>();
+    const bool unbatched = x.sizes.size() + 1 == w.sizes.size();
+    if (y.sizes.size() != x.sizes.size() || (x.sizes.size() != w.sizes.size() && !unbatched) || w.sizes.size() < 3)
+      refuse(node, "input, weight and result have the ranks " + std::to_string(x.sizes.size()) + ", " +
+                       std::to_string(w.sizes.size()) + " and " + std::to_string(y.sizes.size()));
+    if (groups == nullptr) return;
+    const auto channels = x.sizes[unbatched ? 0 : 1].constant(), first = w.sizes[0].constant(),
+               second = w.sizes[1].constant();
+    const bool transposed = node.op.argument_index("transposed") >= 0 && node.argument("transposed") == Argument(true);
+    bool fits = *groups >= 1 && (!first || *first % *groups == 0);
+    if (fits && channels && first && second)
+      fits = transposed ? *channels == *first : *second <= *channels && *second * *groups == *channels;
+    if (!fits) refuse(node, "input and weight do not fit " + std::to_string(*groups) + " groups");
+  }
+
+  void check_result(const Node& node, ValueId id, const at::Tensor& made, Call& one) const {
+    const ValueType& type = program_.value(id).type;
+    if (type.kind != ValueKind::tensor || !made.defined()) return;
+    bool fits = type.dtype == dtype_of(made.scalar_type());
+    if (type.sized) {
+      fits = fits && static_cast<int64_t>(type.sizes.size()) == made.dim();
+      try {
+        fits = fits && made.sizes() == one.find_sizes(type);
+      } catch (const Unknown&) {  // the rank is what is known
+      }
+    }
+    if (fits) return;
+    std::vector<std::string> stated;
+    for (const Dimension& size : type.sizes) stated.push_back(size.print());
+    refuse(node, "the result is " + std::string(dtype_name(dtype_of(made.scalar_type()))) + " of " +
+                     std::to_string(made.dim()) + " dimensions, " + format_sizes(made.sizes()) +
+                     " for sizes like these; the file says " + std::string(dtype_name(type.dtype)) + "[" +
+                     join(stated, ", ") + "]");
+  }
+
+  const Program& program_;
+  const DimensionBindings& bindings_;
+};
+
+}  // namespace
+
+void check_types(const Program& program) { TypeChecker(program, bind_dimensions(program)).check(); }
+
+}  // namespace lissome

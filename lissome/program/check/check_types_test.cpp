@@ -1,0 +1,100 @@
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <doctest/doctest.h>
+
+#include "lissome/program.h"
+#include "tests/expect_error.h"
+
+namespace lissome {
+namespace {
+
+using Weights = std::vector<std::pair<std::string, at::Tensor>>;
+
+void check(const std::string& text, const Weights& weights = {}) { check_types(parse_program(text, weights)); }
+
+TEST_CASE("dimensions that an operand does not have are refused, whichever op names them") {
+  const std::string sound = "1", broken[] = {"100000", "2", "-3"};
+  for (const std::string call : {
+           "aten::transpose.int(%x, 0, DIM)",
+           "aten::movedim.int(%x, DIM, 0)",
+           "aten::softmax.int(%x, DIM)",
+           "aten::amax(%x, [DIM])",
+           "aten::cumsum(%x, DIM)",
+           "aten::squeeze.dim(%x, DIM)",
+           "aten::flip(%x, [DIM])",
+           "aten::index_select(%x, DIM, %i)",
+           "aten::argmax(%x, DIM)",
+           "aten::roll(%x, [1], [DIM])",
+           "aten::cat([%x, %x], DIM)",
+           "aten::slice.Tensor(%x, DIM, 0, 2)",
+           "aten::select.int(%x, DIM, 0)",
+           "aten::mean.dim(%x, [DIM])",
+           "aten::glu(%x, DIM)",
+           "aten::gather(%x, DIM, %j)",
+       }) {
+    CAPTURE(call);
+    const auto write = [&](const std::string& dim) {
+      std::string filled = call;
+      filled.replace(filled.find("DIM"), 3, dim);
+      return "input %x: f32[4, 8]\ninput %i: i64[2]\ninput %j: i64[4, 8]\n%a = " + filled + "\nreturn %a\n";
+    };
+    CHECK_NOTHROW(check(write(sound)));
+    for (const std::string& dim : broken) EXPECT_ERROR(invalid_input, check(write(dim)), "ange");
+  }
+}
+
+TEST_CASE("results are what the ops make of the operands") {
+  const auto with_result = [](const std::string& type, const std::string& call) {
+    return "dim n\ninput %x: f32[n, 8]\nparameter @w: f32[3, 8]\nparameter @k: f32[6, 2, 3, 3]\n%a: " + type + " = " +
+           call + "\nreturn %a\n";
+  };
+  const Weights weights = {{"w", at::ones({3, 8})}, {"k", at::ones({6, 2, 3, 3})}};
+  const auto check_pair = [&](const std::string& call, const std::string& sound,
+                              const std::initializer_list<const char*> broken) {
+    CAPTURE(call);
+    CHECK_NOTHROW(check(with_result(sound, call), weights));
+    for (const char* type : broken) {
+      CAPTURE(type);
+      EXPECT_ERROR(invalid_input, check(with_result(type, call), weights), "the file says");
+    }
+  };
+  check_pair("aten::relu(%x)", "f32[n, 8]", {"f32[]", "f32[8, n]", "f32[n, 8, 1]", "i64[n, 8]", "f32[n, 9]"});
+  check_pair("aten::linear(%x, @w)", "f32[n, 3]", {"f32[]", "f32[n, 8]", "f32[3]", "bf16[n, 3]"});
+  check_pair("aten::flatten.using_ints(%x)", "f32[8*n]", {"f32[n]", "f32[n, 8]"});
+  check_pair("aten::eq.Tensor(%x, %x)", "bool[n, 8]", {"f32[n, 8]", "bool[8]"});
+  check_pair("lissome::quantize(%x, 0.1, 3)", "u8[n, 8]", {"f32[n, 8]", "u8[8]"});
+}
+
+TEST_CASE("convolutions and layers whose weights do not fit are refused before they are packed") {
+  const auto convolve = [](const std::string& groups) {
+    return "input %x: f32[1, 4, 8, 8]\nparameter @k: f32[6, 2, 3, 3]\n%a = aten::conv2d(%x, @k, none, [1, 1], [0, 0], "
+           "[1, "
+           "1], " +
+           groups + ")\nreturn %a\n";
+  };
+  const Weights kernel = {{"k", at::ones({6, 2, 3, 3})}};
+  CHECK_NOTHROW(
+      check("input %x: f32[1, 4, 8, 8]\nparameter @k: f32[6, 2, 3, 3]\n%a: f32[1, 6, 6, 6] = aten::conv2d(%x, "
+            "@k, none, [1, 1], [0, 0], [1, 1], 2)\nreturn %a\n",
+            kernel));
+  for (const char* groups : {"0", "-2", "1", "3", "7"}) {
+    std::string text = convolve(groups);
+    text.replace(text.find("%a ="), 4, "%a: f32[1, 6, 6, 6] =");
+    EXPECT_ERROR(invalid_input, check(text, kernel), "groups");
+  }
+  const std::string transposed =
+      "input %x: u8[1, 1, 8, 8]\nparameter @w: i8[1, 4000000, 1, 1]\nparameter @s: f32[1]\n%y: f32[1, 4000000, 8, 8] = "
+      "lissome::conv_transposed_int8(%x, 0.1, 0, @w, @s, none, \"none\")\nreturn %y\n";
+  EXPECT_ERROR(invalid_input,
+               check(transposed, {{"w", at::zeros({1, 4000000, 1, 1}, at::kChar)}, {"s", at::ones({1})}}),
+               "1 scales for 4000000 outputs");
+}
+
+TEST_CASE("ops whose results depend on data, and sizes that nobody knows, are taken at the program's word") {
+  CHECK_NOTHROW(check("input %x: f32[4, 8]\n%a: i64[u0, 2] = aten::nonzero(%x)\nreturn %a\n"));
+  CHECK_NOTHROW(check("input %x: f32[...]\n%a: f32[3] = aten::relu(%x)\nreturn %a\n"));
+}
+
+}  // namespace
+}  // namespace lissome
