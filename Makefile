@@ -108,7 +108,7 @@ fuzz: ## what reads files under libFuzzer, half a minute each; plans, programs a
 	@tests/fuzz/make_quick_seeds build/fuzz/quick
 	@mkdir -p build/fuzz/seeds && cp -r build/fuzz/quick/inputs/. build/fuzz/seeds
 	@LISSOME_PRESET=fuzz tools/build all
-	@LISSOME_PRESET=fuzz-torch tools/build fuzz_plan fuzz_program fuzz_graph
+	@LISSOME_PRESET=fuzz-torch tools/build fuzz_plan fuzz_program fuzz_graph fuzz_prepare
 	@tests/fuzz/run 30
 
 clean: ## remove what was built (.venv stays)

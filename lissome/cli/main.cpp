@@ -103,9 +103,9 @@ int dispatch_command(const std::vector<std::string>& arguments, Console& console
               nearest.empty() ? std::string() : "; did you mean '" + nearest + "'?", "\nCommands: ", join(known, ", "));
 }
 
-// Threads of libtorch that have nothing to do look for work some 15 ms long by default (300,000 times) before they sleep.
-// Where another process wants the processor, libtorch's own threads wait for those. So often is 0.1 ms, beyond the time
-// between two ops.
+// Threads of libtorch that have nothing to do look for work 300,000 times by default, some 15 ms, before they sleep.
+// Where another process wants the processor, libtorch's own threads wait for them. 3,000 times take 0.1 ms, which is
+// beyond the time between two ops.
 void limit_spinning() { setenv("GOMP_SPINCOUNT", "3000", /*overwrite=*/0); }
 
 // Prints the error to stderr and returns the exit code. A broken mapping is the cause of any other error.

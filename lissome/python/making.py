@@ -119,10 +119,6 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     arguments.rounding = read_text("rounding", rounding)
     arguments.only = read_texts("only", only)
     arguments.skip = read_texts("skip", skip)
-    if kind != "qat" and (loss, epochs, lr, batch, seed) != ("cross_entropy", 3, 1e-4, 32, 0):
-        raise UsageError('loss, epochs, lr, batch and seed are for kind="qat"')
-    if kind in ("qat", "weight") and least_signal != 18.0:
-        raise UsageError('least_signal is for kind="static" and kind="dynamic"')
     arguments.least_signal = read_number("least_signal", least_signal)
     arguments.loss = read_text("loss", loss)
     arguments.epochs = read_integer("epochs", epochs, least=1)
@@ -131,6 +127,10 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     arguments.seed = read_integer("seed", seed)
     arguments.threads = read_threads(threads)
     arguments.keep_original = read_flag("keep_original", keep_original)
+    if kind != "qat" and (loss, epochs, lr, batch, seed) != ("cross_entropy", 3, 1e-4, 32, 0):
+        raise UsageError('loss, epochs, lr, batch and seed are for kind="qat"')
+    if kind in ("qat", "weight") and least_signal != 18.0:
+        raise UsageError('least_signal is for kind="static" and kind="dynamic"')
     program = open_program(model, example_inputs, example_kwargs, many=True)
     of_data = labels if isinstance(labels, str) else None
     dataset = None if data is None else gather_samples(data, of_data, program.input_names)

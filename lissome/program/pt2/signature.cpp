@@ -39,16 +39,6 @@ void read_range(const Json& range, NamedDimension& dimension) {
                 " to ", dimension.maximum);
 }
 
-std::string make_unique_output_name(const Program& program, std::string name) {
-  const auto is_taken = [&](const std::string& candidate) {
-    return std::any_of(program.outputs.begin(), program.outputs.end(),
-                       [&](const ProgramOutput& output) { return output.name == candidate; });
-  };
-  std::string candidate = name;
-  for (int suffix = 1; is_taken(candidate); ++suffix) candidate = name + "_" + std::to_string(suffix);
-  return candidate;
-}
-
 }  // namespace
 
 void read_dimensions(const Pt2Archive& archive, Program& program) {
@@ -192,8 +182,15 @@ void SignatureReader::read_output(const Json& spec, const Json& result) {
               kind.starts_with("gradient") ? ": export the forward pass alone, lissome takes gradients itself" : "");
 }
 
+std::string SignatureReader::make_unique(const std::string& name) {
+  std::string candidate = name;
+  for (int& suffix = suffixes_[name]; !names_.insert(candidate).second;)
+    candidate = name + "_" + std::to_string(++suffix);
+  return candidate;
+}
+
 void SignatureReader::add_output(const Json& argument, std::string name) {
-  name = make_unique_output_name(program_, std::move(name));
+  name = make_unique(std::move(name));
   const auto [kind, value] = json_union(argument, "output");
   // A text is no value of a plan: what the module returns in its place stands in the tree.
   output_leaves_.push_back(kind == "as_string" ? Json{{"fixed", value}} : Json(name));

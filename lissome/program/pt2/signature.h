@@ -2,7 +2,9 @@
 // are for, and in which sizes named dimensions may come.
 #pragma once
 
+#include <map>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "lissome/program/pt2/archive.h"
@@ -28,6 +30,7 @@ class SignatureReader {
   void read_constant_input(const Json& spec);
   void read_output(const Json& spec, const Json& result);
   void add_output(const Json& argument, std::string name);
+  std::string make_unique(const std::string& name);  // of the outputs so far
   void add_write(const Json& spec, std::string_view target_key);
   std::string next_input_name(const std::string& fallback);
 
@@ -37,6 +40,8 @@ class SignatureReader {
   Pt2Tensors& tensors_;
   const Json* call_ = nullptr;  // signature of the root call, null when the archive has none
   std::vector<std::string> input_names_, output_names_;
+  std::unordered_set<std::string> names_;  // of outputs
+  std::map<std::string, int> suffixes_;    // the last one behind a name that outputs share
   size_t next_input_ = 0, next_output_ = 0;
   Json input_leaves_ = Json::array(), output_leaves_ = Json::array();
 };

@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/DefaultDtype.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/fuzz/filled_array.h"
@@ -65,10 +66,14 @@ void prepare_torch() {
   register_ops();
 }
 
-bool run_program(const Program& program, uint64_t data) {
+bool has_large_weights(const Program& program) {
   // A weight may be a few elements that a stride of 0 repeats without end.
-  for (const Weight& weight : program.weights)
-    if (weight.tensor.numel() > kMostElements) return false;
+  return std::any_of(program.weights.begin(), program.weights.end(),
+                     [](const Weight& weight) { return weight.tensor.numel() > kMostElements; });
+}
+
+bool run_program(const Program& program, uint64_t data) {
+  if (has_large_weights(program)) return false;
   std::vector<c10::IValue> inputs;
   for (const ProgramInput& input : program.inputs) {
     std::optional<c10::IValue> made = make_input(program, program.value(input.value).type, data + inputs.size() / 2);

@@ -1,6 +1,6 @@
 // Layer norm (Ba, Kiros, Hinton 2016) written out: (x - mean) / sqrt(variance + eps), with a weight on the numerator or
 // behind, then perhaps a bias. The mean must be over trailing dimensions and the variance the biased one.
-#include "lissome/pass/match_norm.h"
+#include "lissome/pass/norm/match_norm.h"
 #include "lissome/pass/passes.h"
 
 namespace lissome {

@@ -1,5 +1,5 @@
 // RMS norm (Zhang and Sennrich 2019) written out: x * rsqrt(mean(x^2) + eps), then perhaps a weight.
-#include "lissome/pass/match_norm.h"
+#include "lissome/pass/norm/match_norm.h"
 #include "lissome/pass/passes.h"
 
 namespace lissome {

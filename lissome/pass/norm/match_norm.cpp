@@ -1,4 +1,4 @@
-#include "lissome/pass/match_norm.h"
+#include "lissome/pass/norm/match_norm.h"
 
 namespace lissome {
 
