@@ -165,16 +165,18 @@ class TypeChecker {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
     } catch (const c10::Error& error) {
-      refuse(node, error.what_without_backtrace());
+      if (!is_missing_form(error.what_without_backtrace())) refuse(node, error.what_without_backtrace());
     } catch (const std::exception& error) {
       if (!is_missing_form(error.what())) refuse(node, error.what());
     }
     return false;
   }
 
-  // In a Python process torch has forms for the meta device that are written in Python, with errors of their own.
+  // Some operands are read at once, so they have to be on the CPU. In a Python process torch has forms for the meta
+  // device that are written in Python, with errors of their own.
   static bool is_missing_form(std::string_view message) {
-    constexpr std::array kKinds = {"NotImplemented", "DataDependent", "DynamicOutputShape", "UnsupportedOperator"};
+    constexpr std::array kKinds = {"on meta",       "meta tensor",        "NotImplemented",
+                                   "DataDependent", "DynamicOutputShape", "UnsupportedOperator"};
     return std::ranges::any_of(kKinds, [&](const char* kind) { return message.find(kind) != std::string_view::npos; });
   }
 
