@@ -103,6 +103,31 @@ TEST_CASE("entropy takes the whole range of few values that have no tails, zeros
   }
 }
 
+TEST_CASE("what is clipped below counts as what is clipped above") {
+  at::Tensor values = at::rand({100'000}).add(1);
+  values.narrow(0, 0, 10).fill_(100);
+  const double above = observe({values}, RangeMethod::percentile).clipped;
+  CHECK(above > 0);
+  CHECK(observe({values.neg()}, RangeMethod::percentile).clipped == doctest::Approx(above));
+}
+
+TEST_CASE("the zero point is the nearest number") {
+  CHECK(ActivationRange{.low = -2.7, .high = 252.3}.zero_point() == 3);
+  CHECK(ActivationRange{.low = -2.3, .high = 252.7}.zero_point() == 2);
+  CHECK(ActivationRange{.low = -255, .high = 0}.zero_point() == 255);
+}
+
+TEST_CASE("zeros, which every range holds, do not make the other values rare") {
+  const at::Tensor values = at::cat({at::rand({1000}).add(1), at::zeros({999'000})});
+  const ActivationRange range = observe({values}, RangeMethod::percentile);
+  CHECK(range.high > 1.99);
+  CHECK(range.clipped == 0);
+}
+
+TEST_CASE("entropy does not take the chance of a few values for what they say") {
+  for (int i = 0; i < 8; ++i) CHECK(observe({at::rand({1024}).mul(2).sub(1)}, RangeMethod::entropy).high > 0.9);
+}
+
 TEST_CASE("a range says what it clips and how far its outliers reach, zeros apart") {
   at::Tensor values = at::rand({100'000}).add(1);  // 1 to 2
   values.narrow(0, 0, 10).fill_(100);              // 1 of 10,000

@@ -106,6 +106,31 @@ TEST_CASE("Holm keeps many null claims quiet and still finds the true one") {
   CHECK(families_wrong <= kFamilies / 100);
 }
 
+TEST_CASE("each decided claim makes the next one easier") {
+  // Of thirteen pairs: all below 1, twelve, ten. At 99 % the second needs 1/200 where 1/300 would refuse it.
+  const auto claim = [](size_t below) {
+    RatioSample sample{std::vector<double>(13, 2.0), std::vector<double>(13, 1.0)};
+    std::fill_n(sample.numerator.begin(), below, 0.5);
+    return sample;
+  };
+  const std::vector<Ratio> ratios = estimate_simultaneous_ratios(std::vector{claim(10), claim(12), claim(13)}, 0.99);
+  CHECK(ratios[1].p_value == doctest::Approx(2 * 14 / 8192.0));
+  CHECK(ratios[2].below_one());
+  CHECK(ratios[1].below_one());
+  CHECK_FALSE(ratios[0].below_one());
+}
+
+TEST_CASE("a chain of ratios is as wide as both, and less sure than each") {
+  Ratio first, second;
+  first.median = 0.5, first.interval = {0.4, 0.6}, first.confidence = 0.99;
+  second.median = 0.8, second.interval = {0.7, 0.9}, second.confidence = 0.95;
+  const Ratio both = chain_ratios(first, second);
+  CHECK(both.median == doctest::Approx(0.4));
+  CHECK(both.interval.low == doctest::Approx(0.28));
+  CHECK(both.interval.high == doctest::Approx(0.54));
+  CHECK(both.confidence == doctest::Approx(0.94));
+}
+
 TEST_CASE("a claim that is not decided leaves those behind it undecided") {
   // Of twelve pairs: all below 1, eleven, ten. Holm asks the three for 1/300, 1/200 and 1/100 at 99 %.
   const auto claim = [](int below) {

@@ -49,6 +49,17 @@ TEST_CASE("a version stays as long as no other one beats it in everything") {
   CHECK(front.points().front().chosen);
 }
 
+TEST_CASE("time, memory and size each keep a version that is best in it alone") {
+  const Variant none;
+  const std::vector<PointRecord> points = {make_point("fast", 0.5, 100, 100, 1), make_point("lean", 1, 50, 100, 1),
+                                           make_point("small", 1, 100, 50, 1)};
+  for (const auto& order : {std::vector<size_t>{0, 1, 2}, {2, 1, 0}}) {
+    Front front({}, "m", true, 0.005);
+    for (const size_t i : order) front.add(points[i], none);
+    CHECK(front.points().size() == 3);
+  }
+}
+
 TEST_CASE("quality counts by its direction, and is not needed") {
   const Variant none;
   for (const bool higher : {true, false}) {

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "lissome/program.h"
+#include "lissome/program/check/check_values.h"
 #include "lissome/program/convert.h"
 #include "lissome/program/interpret/interpreter.h"
 
@@ -80,6 +81,7 @@ class Call {
       if (schema.arguments()[i].name() == "device" || stack[i].isDevice()) stack[i] = c10::Device(at::kMeta);
       stack[i] = fit_to_schema(std::move(stack[i]), schema.arguments()[i]);
     }
+    if (gives_list(schema)) check_count(node.op, stack);
     node.op.handle().callBoxed(stack);
     return stack;
   }
@@ -99,6 +101,22 @@ class Call {
   }
 
  private:
+  static bool gives_list(const c10::FunctionSchema& schema) {
+    return std::ranges::any_of(
+        schema.returns(), [](const c10::Argument& result) { return result.type()->kind() == c10::TypeKind::ListType; });
+  }
+
+  // A list has elements on the meta device too. Its length is read off sizes, or off an operand that is not there.
+  static void check_count(const Op& op, const std::vector<c10::IValue>& stack) {
+    const ValueCheck check = find_value_check(op);
+    if (check == nullptr) return;
+    try {
+      check(stack);
+    } catch (const c10::Error&) {
+      throw Unknown();
+    }
+  }
+
   int64_t shrink(int64_t size) {
     constexpr int64_t kSmall = 4;
     if (form_ != Form::few_zeros || size < kSmall) return size;

@@ -91,6 +91,12 @@ TEST_CASE("convolutions and layers whose weights do not fit are refused before t
                "1 scales for 4000000 outputs");
 }
 
+TEST_CASE("a list of more tensors than fit is refused, and not made") {
+  const std::string start = "input %x: f32[4, 0]\n%a: list = aten::chunk(%x, ", end = ", 1)\nreturn %a\n";
+  CHECK_NOTHROW(check(start + "3" + end));
+  EXPECT_ERROR(invalid_input, check(start + "1099511627776" + end), "1099511627776 tensors in a list");
+}
+
 TEST_CASE("ops whose results depend on data, and sizes that nobody knows, are taken at the program's word") {
   CHECK_NOTHROW(check("input %x: f32[4, 8]\n%a: i64[u0, 2] = aten::nonzero(%x)\nreturn %a\n"));
   CHECK_NOTHROW(check("input %x: f32[...]\n%a: f32[3] = aten::relu(%x)\nreturn %a\n"));
