@@ -15,7 +15,7 @@
 #include <optional>
 
 #include "lissome/program.h"
-#include "lissome/program/check/check_values.h"
+#include "lissome/program/check/check_values_rows.h"
 #include "lissome/program/convert.h"
 #include "lissome/program/interpret/interpreter.h"
 
@@ -81,7 +81,7 @@ class Call {
       if (schema.arguments()[i].name() == "device" || stack[i].isDevice()) stack[i] = c10::Device(at::kMeta);
       stack[i] = fit_to_schema(std::move(stack[i]), schema.arguments()[i]);
     }
-    if (gives_list(schema)) check_count(node.op, stack);
+    check_count(node.op, stack);
     node.op.handle().callBoxed(stack);
     return stack;
   }
@@ -101,17 +101,14 @@ class Call {
   }
 
  private:
-  static bool gives_list(const c10::FunctionSchema& schema) {
-    return std::ranges::any_of(
-        schema.returns(), [](const c10::Argument& result) { return result.type()->kind() == c10::TypeKind::ListType; });
-  }
-
-  // A list has elements on the meta device too. Its length is read off sizes, or off an operand that is not there.
+  // How often something is made or done counts on the meta device too. Most counts are read off sizes and numbers, the
+  // others off elements that are not there.
   static void check_count(const Op& op, const std::vector<c10::IValue>& stack) {
-    const ValueCheck check = find_value_check(op);
-    if (check == nullptr) return;
+    const auto rows = count_check_rows();
+    const auto found = std::ranges::find(rows, op.name(), &ValueCheckRow::op);
+    if (found == rows.end()) return;
     try {
-      check(stack);
+      found->check(stack);
     } catch (const c10::Error&) {
       throw Unknown();
     }

@@ -91,10 +91,11 @@ TEST_CASE("convolutions and layers whose weights do not fit are refused before t
                "1 scales for 4000000 outputs");
 }
 
-TEST_CASE("a list of more tensors than fit is refused, and not made") {
+TEST_CASE("what would be made or done too often is refused before it is") {
   const std::string start = "input %x: f32[4, 0]\n%a: list = aten::chunk(%x, ", end = ", 1)\nreturn %a\n";
   CHECK_NOTHROW(check(start + "3" + end));
   EXPECT_ERROR(invalid_input, check(start + "1099511627776" + end), "1099511627776 tensors in a list");
+  EXPECT_ERROR(invalid_input, check("input %x: f32[1]\n%a = aten::combinations(%x, 65536)\nreturn %a\n"), "members");
 }
 
 TEST_CASE("ops whose results depend on data, and sizes that nobody knows, are taken at the program's word") {
