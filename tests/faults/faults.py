@@ -100,7 +100,7 @@ FAULTS = (
     Fault(HISTOGRAM, "if (value == 0 || !(value >= low", "if (!(value >= low", "zeros that count as values"),
     Fault(HISTOGRAM, "{.low = std::min(low, 0.0),", "{.low = low,", "ranges without zero"),
     Fault(HISTOGRAM, "center < range.low || center > range.high", "center > range.high",
-          "clipping that is told of one side"),
+          "clipping that is counted on one side"),
     Fault(HISTOGRAM, "std::llround(-low / scale())", "static_cast<int64_t>(-low / scale())",
           "a zero point that is cut off"),
     Fault(HISTOGRAM, "std::isfinite(narrow) && narrow > 0", "std::isfinite(narrow)", "a scale of zero"),

@@ -1,8 +1,6 @@
 // Exported programs (.pt2) from hostile files: through the reader, its gate and the rewrite into pure form, then run.
 #include "lissome/program.h"
-#include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/guard_allocator.h"
-#include "tests/fuzz/program/graph_case.h"
+#include "tests/fuzz/program/graph_input.h"
 #include "tests/fuzz/program/run_program.h"
 
 namespace {
@@ -25,10 +23,6 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string archive = make_graph_archive(as_text(data, size));
-  if (archive.empty()) return -1;
-  counts.add_execution();
-  reset_guard_budget();
-  const std::string path = write_input(reinterpret_cast<const uint8_t*>(archive.data()), archive.size(), ".pt2");
-  return keep_what_runs(counts, [&] { run_graph(path, read_graph_data(as_text(data, size))); });
+  const std::string_view text = as_text(data, size);
+  return run_graph_input(counts, text, [&](const std::string& path) { run_graph(path, read_graph_data(text)); });
 }

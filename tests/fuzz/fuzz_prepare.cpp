@@ -5,9 +5,7 @@
 #include "lissome/lower.h"
 #include "lissome/pass.h"
 #include "lissome/program.h"
-#include "tests/fuzz/fuzz.h"
-#include "tests/fuzz/guard_allocator.h"
-#include "tests/fuzz/program/graph_case.h"
+#include "tests/fuzz/program/graph_input.h"
 #include "tests/fuzz/program/run_program.h"
 
 namespace {
@@ -34,10 +32,5 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string archive = make_graph_archive(as_text(data, size));
-  if (archive.empty()) return -1;
-  counts.add_execution();
-  reset_guard_budget();
-  const std::string path = write_input(reinterpret_cast<const uint8_t*>(archive.data()), archive.size(), ".pt2");
-  return keep_what_runs(counts, [&] { prepare(path); });
+  return run_graph_input(counts, as_text(data, size), prepare);
 }

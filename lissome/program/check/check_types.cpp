@@ -157,12 +157,14 @@ class TypeChecker {
  private:
   void check_node(const Node& node) {
     if (is_among(kConvolutions, node.op)) check_convolution(node);
-    const bool is_ours = node.op.name().starts_with("lissome::");
-    if (!is_ours && !has_meta_form(node.op)) return;
-    if (is_ours) check_scales(node);
-    const bool called = call(node, is_ours ? Form::zeros : Form::without_elements);
+    if (node.op.name().starts_with("lissome::")) {
+      check_scales(node);
+      call(node, Form::zeros);
+      return;
+    }
     const bool by_element = node.op.handle().hasTag(at::Tag::pointwise) || is_among(kByRow, node.op);
-    if (!called && !is_ours && by_element) call(node, Form::few_zeros);
+    if (!by_element && !has_meta_form(node.op)) return;
+    if (!call(node, Form::without_elements) && by_element) call(node, Form::few_zeros);
   }
 
   // False where there is no such form.
@@ -201,8 +203,7 @@ class TypeChecker {
     using Key = c10::DispatchKey;
     return handle.hasKernelForDispatchKey(Key::Meta) ||
            handle.hasKernelForDispatchKey(Key::CompositeImplicitAutograd) ||
-           handle.hasKernelForDispatchKey(Key::CompositeExplicitAutograd) || handle.hasTag(at::Tag::pointwise) ||
-           is_among(kByRow, op);
+           handle.hasKernelForDispatchKey(Key::CompositeExplicitAutograd);
   }
 
   [[noreturn]] static void refuse(const Node& node, const std::string& why) {
