@@ -4,7 +4,8 @@ Seeds are valid calls: those of PyTorch's own samples for its ops (op_db), trace
 schema alone. Each attack changes a few arguments of a seed: indices of -1, 2^31, 1e11 and INT64_MIN, empty and huge
 tensors, sizes of nothing, strides of 0, other dtypes, sparse tensors, paddings and windows out of range, lists of
 another length, NaN and INT64_MIN as numbers. The library's checks of values stand before each call (guard_calls.cpp),
-as they do when it runs a program; --raw leaves them out, to see what they are for.
+as they do when it runs a program; --raw leaves them out, to see what they are for. With --meta the calls are those of
+the check of what a file says of its values: on tensors without elements.
 
     attack_ops.py --seed 1 --trials 200             every op
     attack_ops.py --seed 1 --trials 20 --ops 60     a sample of 60 ops
@@ -279,12 +280,17 @@ def describe(value: Any) -> str:
     return repr(value)
 
 
-def guard_calls() -> bool:
+def guard_calls(on_meta: bool = False) -> bool:
     """Puts the library's own checks of values before every call of this thread; false where it is not built."""
     if not GUARD.is_file():
         return False
-    ctypes.CDLL(str(GUARD)).lissome_guard_calls()
+    ctypes.CDLL(str(GUARD)).lissome_guard_calls(ctypes.c_bool(on_meta))
     return True
+
+
+def take_python_forms_out() -> None:
+    """What torch.library adds to the meta device from Python; a process without Python has libtorch's own forms."""
+    torch._meta_registrations._meta_lib_dont_use_me_use_register_meta._destroy()
 
 
 def enter_child() -> None:
@@ -296,11 +302,11 @@ def enter_child() -> None:
 
 
 def attack(name: str, op: Any, seeds: list[list], seed: int, first: int, trials: int, report: int,
-           guarded: bool) -> None:
+           guarded: bool, on_meta: bool) -> None:
     """In a child: writes the number of each trial before it, so that the parent knows which one ended it."""
     enter_child()
     if guarded:
-        guard_calls()
+        guard_calls(on_meta)
     done = refused = 0
     for trial in range(first, trials):
         r = random.Random(f"{name} {seed} {trial}")
@@ -354,13 +360,13 @@ def run_child(work: Any, limit: float) -> tuple[str, str]:
     return text.decode(), end
 
 
-def attack_op(name: str, seeds: list[list], seed: int, trials: int, guarded: bool,
+def attack_op(name: str, seeds: list[list], seed: int, trials: int, guarded: bool, on_meta: bool,
               most: int) -> tuple[int, int, list[str]]:
     op = find_op(name)
     calls = refused = first = 0
     findings: list[str] = []
     while first < trials and len(findings) < most:
-        text, end = run_child(lambda report: attack(name, op, seeds, seed, first, trials, report, guarded), 10.0)
+        text, end = run_child(lambda report: attack(name, op, seeds, seed, first, trials, report, guarded, on_meta), 10.0)
         lines = text.split("\n")[:-1]
         if lines and lines[-1].startswith("end"):
             _, done, no = lines[-1].split()
@@ -384,6 +390,7 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=3, help="findings an op, after which it is left")
     parser.add_argument("--samples", type=int, default=4, help="samples that are traced for each op and dtype; 0: none")
     parser.add_argument("--raw", action="store_true", help="without the library's own check of values")
+    parser.add_argument("--meta", action="store_true", help="on tensors without elements")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     names = [name for name in allowed_ops() if find_op(name) is not None and re.search(arguments.only, name)]
@@ -392,11 +399,13 @@ def main() -> int:
         names = sorted(names, key=order.__getitem__)[: arguments.ops]
     guarded = not arguments.raw and GUARD.is_file()
     seeds = sample_seeds(set(names), arguments.samples) if arguments.samples else {}
+    if arguments.meta:
+        take_python_forms_out()
     calls = refused = 0
     findings: list[str] = []
     for name in names:
         done, no, found = attack_op(name, seeds.get(name, []), arguments.seed, arguments.trials, guarded,
-                                    arguments.most)
+                                    arguments.meta, arguments.most)
         calls, refused, findings = calls + done, refused + no, findings + found
         for finding in found:
             print(finding, flush=True)

@@ -282,9 +282,12 @@ def test_a_sample_of_ops_leaves_no_memory_unset() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_a_sample_of_attacks() -> None:
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_sample_of_attacks(device: str) -> None:
     """A few ops of the list under hostile arguments; the whole list is attacked by hand (docs/safety.md)."""
     command = [sys.executable, Path(__file__).parent / "attack_ops.py", "--seed", "5", "--ops", "40", "--trials", "30"]
+    if device == "meta":
+        command.append("--meta")
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "values were checked before the call" in result.stdout, result.stdout

@@ -15,7 +15,7 @@
 #include <optional>
 
 #include "lissome/program.h"
-#include "lissome/program/check/check_values_rows.h"
+#include "lissome/program/check/meta_call.h"
 #include "lissome/program/convert.h"
 #include "lissome/program/interpret/interpreter.h"
 
@@ -76,13 +76,7 @@ class Call {
     }
     const at::NoGradGuard no_gradients;
     if (form_ != Form::without_elements) return Interpreter(InterpretOptions()).run_node(node, std::move(stack));
-    const c10::FunctionSchema& schema = node.op.schema();
-    for (size_t i = 0; i < stack.size(); ++i) {
-      if (schema.arguments()[i].name() == "device" || stack[i].isDevice()) stack[i] = c10::Device(at::kMeta);
-      stack[i] = fit_to_schema(std::move(stack[i]), schema.arguments()[i]);
-    }
-    check_count(node.op, stack);
-    node.op.handle().callBoxed(stack);
+    if (!call_without_elements(node.op, stack)) throw Unknown();
     return stack;
   }
 
@@ -101,19 +95,6 @@ class Call {
   }
 
  private:
-  // How often something is made or done counts on the meta device too. Most counts are read off sizes and numbers, the
-  // others off elements that are not there.
-  static void check_count(const Op& op, const std::vector<c10::IValue>& stack) {
-    const auto rows = count_check_rows();
-    const auto found = std::ranges::find(rows, op.name(), &ValueCheckRow::op);
-    if (found == rows.end()) return;
-    try {
-      found->check(stack);
-    } catch (const c10::Error&) {
-      throw Unknown();
-    }
-  }
-
   int64_t shrink(int64_t size) {
     constexpr int64_t kSmall = 4;
     if (form_ != Form::few_zeros || size < kSmall) return size;
@@ -195,15 +176,6 @@ class TypeChecker {
     constexpr std::array kKinds = {"on meta",       "meta tensor",        "NotImplemented",
                                    "DataDependent", "DynamicOutputShape", "UnsupportedOperator"};
     return std::ranges::any_of(kKinds, [&](const char* kind) { return message.find(kind) != std::string_view::npos; });
-  }
-
-  static bool has_meta_form(const Op& op) {
-    const c10::OperatorHandle& handle = op.handle();
-    if (handle.hasTag(at::Tag::data_dependent_output) || handle.hasTag(at::Tag::dynamic_output_shape)) return false;
-    using Key = c10::DispatchKey;
-    return handle.hasKernelForDispatchKey(Key::Meta) ||
-           handle.hasKernelForDispatchKey(Key::CompositeImplicitAutograd) ||
-           handle.hasKernelForDispatchKey(Key::CompositeExplicitAutograd);
   }
 
   [[noreturn]] static void refuse(const Node& node, const std::string& why) {

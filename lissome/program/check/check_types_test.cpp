@@ -98,6 +98,26 @@ TEST_CASE("what would be made or done too often is refused before it is") {
   EXPECT_ERROR(invalid_input, check("input %x: f32[1]\n%a = aten::combinations(%x, 65536)\nreturn %a\n"), "members");
 }
 
+TEST_CASE("words and groups are looked at before ops are called without elements") {
+  const std::string input = "input %x: f32[1, 6, 3]\n";
+  EXPECT_ERROR(invalid_input, check(input + "%a: f32[1, 6, 3] = aten::softmax.int(%x, 1, 127)\nreturn %a\n"), "dtype");
+  const auto norm = [&](const char* groups) {
+    return input + "%a, %m, %r = aten::native_group_norm(%x, none, none, 1, 6, 3, " + groups + ", 1e-05)\nreturn %a\n";
+  };
+  CHECK_NOTHROW(check(norm("2")));
+  for (const char* groups : {"0", "-1", "4"})
+    EXPECT_ERROR(invalid_input, check(norm(groups)), "6 channels do not make");
+}
+
+TEST_CASE("ops that name a device are called without elements too") {
+  const auto zeros = [](const char* size) {
+    return std::string("input %x: f32[2]\n%a: f32[") + size +
+           "] = aten::zeros([3], dtype=f32, device=cpu)\nreturn %a\n";
+  };
+  CHECK_NOTHROW(check(zeros("3")));
+  EXPECT_ERROR(invalid_input, check(zeros("4")), "the file says f32[4]");
+}
+
 TEST_CASE("ops whose results depend on data, and sizes that nobody knows, are taken at the program's word") {
   CHECK_NOTHROW(check("input %x: f32[4, 8]\n%a: i64[u0, 2] = aten::nonzero(%x)\nreturn %a\n"));
   CHECK_NOTHROW(check("input %x: f32[...]\n%a: f32[3] = aten::relu(%x)\nreturn %a\n"));

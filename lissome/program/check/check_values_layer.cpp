@@ -46,6 +46,19 @@ void check_inference_batch_norm(IValueSpan arguments) {
                 "a batch norm outside of training needs its running statistics");
 }
 
+// (input, weight, bias, N, C, HxW, group, eps)
+void check_group_norm(IValueSpan arguments) {
+  const at::Tensor& input = arguments[0].toTensor();
+  const int64_t batch = arguments[3].toInt(), channels = arguments[4].toInt(), positions = arguments[5].toInt(),
+                groups = arguments[6].toInt();
+  require_value(groups >= 1 && channels % groups == 0, channels, " channels do not make ", groups, " groups");
+  const std::array<int64_t, 3> sizes = {batch, channels, positions};
+  require_value(count_bytes(Dtype::u8, sizes) == input.numel(), "the input ", print_sizes(input.sizes()), " is not ",
+                batch, " times ", channels, " channels of ", positions, " numbers");
+  require_channels("weight", arguments[1], channels);
+  require_channels("bias", arguments[2], channels);
+}
+
 // (query, key, value, dropout_p, is_causal, attn_mask, scale)
 void check_flash_attention(IValueSpan arguments) {
   const at::Tensor &query = arguments[0].toTensor(), &key = arguments[1].toTensor(), &value = arguments[2].toTensor();
@@ -164,7 +177,7 @@ void check_cell(IValueSpan arguments) {
 }  // namespace
 
 std::span<const ValueCheckRow> layer_check_rows() {
-  static constexpr std::array<ValueCheckRow, 24> kRows = {{
+  static constexpr std::array<ValueCheckRow, 25> kRows = {{
       {"aten::native_batch_norm", check_native_batch_norm},
       {"aten::_native_batch_norm_legit", check_native_batch_norm},
       {"aten::_native_batch_norm_legit_functional", check_native_batch_norm},
@@ -174,6 +187,7 @@ std::span<const ValueCheckRow> layer_check_rows() {
       {"aten::_batch_norm_with_update_functional", check_batch_norm},
       {"aten::_batch_norm_no_update", check_inference_batch_norm},
       {"aten::_batch_norm_impl_index", check_native_batch_norm},
+      {"aten::native_group_norm", check_group_norm},
       {"aten::_scaled_dot_product_flash_attention_for_cpu", check_flash_attention},
       {"aten::_weight_norm_interface", check_weight_norm},
       {"aten::_weight_norm", check_any_weight_norm},
