@@ -297,6 +297,18 @@ ModelFile read_model_file(const ZipReader& zip, const std::string& path) {
   return model;
 }
 
+void write_members(const ModelFile& model, ZipWriter* zip) {
+  const ArrayWriter arrays(model);
+  const Json head = {
+      {"format", "lissome"}, {"version", kVersion}, {"written_by", "lissome " + std::string(lissome_version())}};
+  zip->add("lissome.json", print_json(head));
+  if (!model.program.empty()) zip->add_text("program.txt", model.program);
+  zip->add_text("metadata.json", model.metadata.empty() ? "{}" : model.metadata);
+  if (!model.plan.empty()) zip->add_text("plan.json", model.plan);
+  zip->add_text("arrays.json", print_json(arrays.describe()));
+  arrays.write(zip);
+}
+
 }  // namespace
 
 ModelFile load_model_file(const std::string& path) { return read_model_file(ZipReader::open(path), path); }
@@ -315,17 +327,15 @@ std::optional<ModelFile> try_load_model_file(const std::string& path) {
 void save_model_file(const std::string& path, const ModelFile& model) { seal_model_file(path, model)->commit(); }
 
 std::unique_ptr<AtomicFile> seal_model_file(const std::string& path, const ModelFile& model) {
-  const ArrayWriter arrays(model);
-  const Json head = {
-      {"format", "lissome"}, {"version", kVersion}, {"written_by", "lissome " + std::string(lissome_version())}};
   ZipWriter zip(path);
-  zip.add("lissome.json", print_json(head));
-  if (!model.program.empty()) zip.add_text("program.txt", model.program);
-  zip.add_text("metadata.json", model.metadata.empty() ? "{}" : model.metadata);
-  if (!model.plan.empty()) zip.add_text("plan.json", model.plan);
-  zip.add_text("arrays.json", print_json(arrays.describe()));
-  arrays.write(&zip);
+  write_members(model, &zip);
   return zip.seal();
+}
+
+int64_t count_model_file(const ModelFile& model) {
+  ZipWriter zip;
+  write_members(model, &zip);
+  return static_cast<int64_t>(zip.finish());
 }
 
 }  // namespace lissome

@@ -31,5 +31,7 @@ std::optional<ModelFile> try_load_model_file(const std::string& path);
 void save_model_file(const std::string& path, const ModelFile& model);
 // Sealed, without its name yet: AtomicFile::publish() takes no longer for a large model than for a small.
 std::unique_ptr<AtomicFile> seal_model_file(const std::string& path, const ModelFile& model);
+// Bytes of the file that save_model_file() would write.
+int64_t count_model_file(const ModelFile& model);
 
 }  // namespace lissome

@@ -54,6 +54,8 @@ class ZipReader {
 class ZipWriter {
  public:
   explicit ZipWriter(const std::string& path, uint32_t alignment = 64);
+  // Writes nothing, and counts what would be written.
+  explicit ZipWriter(uint32_t alignment = 64);
   void add(const std::string& name, std::span<const std::byte> bytes);
   void add(const std::string& name, const std::string& text);
   // Deflated where that halves it; all other members are stored.
@@ -63,6 +65,7 @@ class ZipWriter {
   void commit();  // writes the directory, syncs, renames
   // The same but for the renaming, which is AtomicFile::publish().
   std::unique_ptr<AtomicFile> seal();
+  uint64_t finish();  // writes the directory; the bytes of the archive
 
  private:
   struct Entry {
@@ -72,8 +75,11 @@ class ZipWriter {
     uint16_t method;
   };
   void begin(Entry entry);  // writes its header; its data comes next
+  void write(std::span<const std::byte> bytes);
+  void write(const std::string& text) { write(std::as_bytes(std::span(text))); }
 
-  std::unique_ptr<AtomicFile> file_;
+  std::unique_ptr<AtomicFile> file_;  // null where bytes are counted alone
+  uint64_t position_ = 0;
   uint32_t alignment_;
   std::vector<Entry> entries_;
 };

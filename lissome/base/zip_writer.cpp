@@ -69,8 +69,11 @@ std::string deflate_text(const std::string& text) {
 
 }  // namespace
 
-ZipWriter::ZipWriter(const std::string& path, uint32_t alignment)
-    : file_(std::make_unique<AtomicFile>(path)), alignment_(alignment) {
+ZipWriter::ZipWriter(const std::string& path, uint32_t alignment) : ZipWriter(alignment) {
+  file_ = std::make_unique<AtomicFile>(path);
+}
+
+ZipWriter::ZipWriter(uint32_t alignment) : alignment_(alignment) {
   LISSOME_CHECK(alignment >= 1 && alignment <= 32768 && (alignment & (alignment - 1)) == 0, "alignment ", alignment);
 }
 
@@ -82,7 +85,7 @@ void ZipWriter::add_text(const std::string& name, const std::string& text) {
   const std::string packed = deflate_text(text);
   if (packed.empty()) return add(name, text);
   begin({name, 0, text.size(), packed.size(), libdeflate_crc32(0, text.data(), text.size()), kDeflated});
-  file_->write(packed);
+  write(packed);
 }
 
 void ZipWriter::add_parts(const std::string& name, std::span<const std::span<const std::byte>> parts) {
@@ -94,13 +97,13 @@ void ZipWriter::add_parts(const std::string& name, std::span<const std::span<con
     crc32 = libdeflate_crc32(crc32, part.data(), part.size());
   }
   begin({name, 0, size, size, crc32, kStored});
-  for (const auto& part : parts) file_->write(part);
+  for (const auto& part : parts) write(part);
 }
 
 void ZipWriter::begin(Entry entry) {
   const std::string& name = entry.name;
   LISSOME_CHECK(!name.empty() && name.size() <= 0xFFFF && is_utf8(name), "member name ", quote(name));
-  entry.offset = file_->position();
+  entry.offset = position_;
   const bool large = entry.size >= kNone32;
   Bytes extra;
   if (large) extra.u16(1).u16(16).u64(entry.size).u64(entry.packed_size);
@@ -114,14 +117,19 @@ void ZipWriter::begin(Entry entry) {
   header.u32(0x04034B50).u16(large ? 45 : 20).u16(kUtf8Flag).u16(entry.method).u16(0).u16(kDate).u32(entry.crc32);
   header.u32(large ? kNone32 : entry.packed_size).u32(large ? kNone32 : entry.size);
   header.u16(name.size()).u16(extra.get().size()).text(name).text(extra.get());
-  file_->write(header.get());
+  write(header.get());
   entries_.push_back(std::move(entry));
 }
 
 void ZipWriter::commit() { seal()->commit(); }
 
-std::unique_ptr<AtomicFile> ZipWriter::seal() {
-  const uint64_t start = file_->position();
+void ZipWriter::write(std::span<const std::byte> bytes) {
+  if (file_) file_->write(bytes);
+  position_ += bytes.size();
+}
+
+uint64_t ZipWriter::finish() {
+  const uint64_t start = position_;
   for (const Entry& entry : entries_) {
     Bytes fields;
     const bool large = entry.size >= kNone32;
@@ -135,9 +143,9 @@ std::unique_ptr<AtomicFile> ZipWriter::seal() {
     record.u32(entry.crc32).u32(large ? kNone32 : entry.packed_size).u32(saturate(entry.size));
     record.u16(entry.name.size()).u16(extra.get().size());
     record.u16(0).u16(0).u16(0).u32(0).u32(saturate(entry.offset)).text(entry.name).text(extra.get());
-    file_->write(record.get());
+    write(record.get());
   }
-  const uint64_t end = file_->position();
+  const uint64_t end = position_;
   const uint64_t size = end - start;
   const uint64_t count = entries_.size();
   Bytes tail;
@@ -147,7 +155,12 @@ std::unique_ptr<AtomicFile> ZipWriter::seal() {
   }
   const uint64_t count16 = std::min<uint64_t>(count, 0xFFFF);
   tail.u32(0x06054B50).u16(0).u16(0).u16(count16).u16(count16).u32(saturate(size)).u32(saturate(start)).u16(0);
-  file_->write(tail.get());
+  write(tail.get());
+  return position_;
+}
+
+std::unique_ptr<AtomicFile> ZipWriter::seal() {
+  finish();
   file_->seal();
   return std::move(file_);
 }

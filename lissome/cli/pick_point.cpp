@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -14,34 +15,44 @@ namespace {
 
 constexpr size_t kMostFrontBytes = 1 << 20;  // of front.json
 
+bool is_point(const Json& point) {
+  const auto holds = [&](const char* key, bool (Json::*is)() const noexcept) {
+    return point.contains(key) && (point[key].*is)();
+  };
+  return point.is_object() && holds("name", &Json::is_string) && holds("file", &Json::is_string) &&
+         holds("seconds", &Json::is_number) && holds("memory", &Json::is_number_integer) &&
+         holds("size", &Json::is_number_integer);
+}
+
 Json read_front(const std::string& folder, const std::string& model) {
   const std::string path = folder + "/front.json";
   if (access(path.c_str(), F_OK) != 0)
     throw_error(ErrorKind::usage, quote(path), " is not there\nlissome optimize ", model, " --front ", folder,
                 " writes it");
   Json front = parse_json(read_text_file(path, kMostFrontBytes), path);
-  if (!front.is_object() || !front.value("points", Json()).is_array())
-    throw_error(ErrorKind::invalid_input, quote(path), " is no front that lissome optimize wrote");
-  if (front.value("model", "") != model)
-    throw_error(ErrorKind::usage, "the front in ", quote(folder), " is that of ", quote(front.value("model", "")),
-                ", not of ", quote(model));
+  const bool fits = front.is_object() && front.contains("points") && front["points"].is_array() &&
+                    front.contains("model") && front["model"].is_string() &&
+                    std::ranges::all_of(front["points"], is_point);
+  if (!fits) throw_error(ErrorKind::invalid_input, quote(path), " is no front that lissome optimize wrote");
+  if (const std::string of = front["model"]; of != model)
+    throw_error(ErrorKind::usage, "the front in ", quote(folder), " is that of ", quote(of), ", not of ", quote(model));
   return front;
 }
 
 const Json& find_point(const Json& points, const std::string& name) {
   std::vector<std::string> names;
   for (const Json& point : points) {
-    if (!point.is_object() || !point.value("file", Json()).is_string()) continue;
-    names.push_back(point.value("name", ""));
-    if (names.back() == name) return point;
+    if (point["name"] == name) return point;
+    names.push_back(quote(point["name"].get<std::string>()));
   }
   throw_error(ErrorKind::usage, "the front has no version ", quote(name), "; it has ", join(names, ", "));
 }
 
 // Of the folder itself: a list from elsewhere names no other files.
 std::string find_file(const std::string& folder, const Json& point) {
-  const std::string file = point.at("file").get<std::string>();
-  if (file.find('/') != std::string::npos)
+  const std::string file = point["file"];
+  if (file.empty() || file == "." || file == ".." || file.find('/') != std::string::npos ||
+      file.find('\0') != std::string::npos)
     throw_error(ErrorKind::invalid_input, "front.json names a file outside of its folder: ", quote(file));
   return folder + "/" + file;
 }
@@ -54,9 +65,9 @@ void pick_point(const std::string& folder, const std::string& name, const std::s
   const Json& point = find_point(front.at("points"), name);
   save_model_file(output, load_model_file(find_file(folder, point)));
   if (json) return console.print(print_answer("optimize", {{"picked", point}, {"output", output}}, {}));
-  console.print(name + ": " + format_duration(point.value("seconds", 0.0)) + " a call, " +
-                format_bytes(point.value("memory", int64_t{0})) + " of memory, a file of " +
-                format_bytes(point.value("size", int64_t{0})) + "\nwritten to " + output + "\n");
+  console.print(name + ": " + format_duration(point["seconds"].get<double>()) + " a call, " +
+                format_bytes(point["memory"].get<int64_t>()) + " of memory, a file of " +
+                format_bytes(point["size"].get<int64_t>()) + "\nwritten to " + output + "\n");
 }
 
 }  // namespace lissome

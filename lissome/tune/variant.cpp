@@ -4,7 +4,6 @@
 #include <c10/core/Allocator.h>
 
 #include <algorithm>
-#include <set>
 
 namespace lissome {
 namespace {
@@ -57,15 +56,7 @@ int64_t measure_memory(Variant& variant, const Bench& bench) {
 }
 
 int64_t count_file_bytes(const Variant& variant) {
-  const ModelFile file = pack_prepared(*variant.program, *variant.plan, FileContents::plan);
-  auto bytes = static_cast<int64_t>(file.program.size() + file.plan.size() + file.metadata.size());
-  std::set<const void*> counted;
-  for (const std::vector<NamedArray>* arrays : {&file.weights, &file.plan_arrays}) {
-    for (const NamedArray& named : *arrays) {
-      if (counted.insert(named.array.storage.get()).second) bytes += named.array.bytes();
-    }
-  }
-  return bytes;
+  return count_model_file(pack_prepared(*variant.program, *variant.plan, FileContents::plan));
 }
 
 int64_t count_weight_bytes(const Variant& variant) { return variant.session->memory().weights; }

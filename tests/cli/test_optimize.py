@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -197,6 +198,7 @@ def test_versions_of_the_front_are_kept_and_picked_later(lissome: Lissome, model
     points = record["front"]
     assert points and [point["ratio"]["median"] for point in points] == sorted(p["ratio"]["median"] for p in points)
     assert {path.name for path in (tmp_path / "front").iterdir()} == {p["file"] for p in points} | {"front.json"}
+    assert {p["file"]: (tmp_path / "front" / p["file"]).stat().st_size for p in points} == {p["file"]: p["size"] for p in points}
     for point in points:
         others = [other for other in points if other is not point]
         assert not any(
@@ -219,9 +221,21 @@ def test_versions_of_the_front_are_kept_and_picked_later(lissome: Lissome, model
         done = lissome("optimize", *refused, "-o", "none.lissome")
         assert done.returncode == 2 and text in done.stderr, done.stderr
         assert not (tmp_path / "none.lissome").exists()
-    (tmp_path / "front" / "front.json").write_text('{"model": "%s", "points": [{"name": "x", "file": "../a"}]}' % models.classifier)
-    done = lissome("optimize", models.classifier, "--front", "front", "--pick", "x", "-o", "none.lissome")
-    assert done.returncode == 4 and "outside of its folder" in done.stderr, done.stderr
+    point = {"name": "x", "seconds": 1.0, "memory": 1, "size": 1}
+    for changed, text in (
+        ({"file": "../a"}, "outside of its folder"),
+        ({"file": ".."}, "outside of its folder"),
+        ({"file": "a\0b"}, "outside of its folder"),
+        ({"file": 5}, "is no front"),
+        ({"file": "a", "name": 5}, "is no front"),
+        ({"file": "a", "seconds": "1"}, "is no front"),
+        ({"file": "a", "memory": 1e300}, "is no front"),
+    ):
+        front = {"model": str(models.classifier), "points": [point | changed]}
+        (tmp_path / "front" / "front.json").write_text(json.dumps(front))
+        done = lissome("optimize", models.classifier, "--front", "front", "--pick", "x", "-o", "none.lissome")
+        assert done.returncode == 4 and text in done.stderr, done.stderr
+        assert not (tmp_path / "none.lissome").exists()
 
 
 def test_single_numbers_are_judged_by_their_error(lissome: Lissome, tmp_path: Path):
