@@ -484,6 +484,8 @@ TEST_CASE("int8 images, residuals and transposed convolutions agree") {
     parameter @w3: i8[12, 32, 2, 3]
     parameter @s3: f32[32]
     parameter @b3: f32[32]
+    parameter @s4: f32[32]
+    parameter @b4: f32[32]
     %0: u8[2, 3, 9, 12] = lissome::quantize(%x, 0.02, 120)
     %1: u8[2, 12, 5, 6] =
       lissome::conv_int8_u8(%0, 0.02, 120, @w1, @s1, none, [2, 2], [1, 1], [1, 1], 1, "relu", none, 0.05, 0)
@@ -492,14 +494,17 @@ TEST_CASE("int8 images, residuals and transposed convolutions agree") {
     %3: u8[2, 12, 5, 6] = lissome::max_pool2d_u8(%2, [3, 3], [1, 1], [1, 1])
     %4: f32[2, 32, 10, 18] = lissome::conv_transposed_int8(%3, 0.1, 3, @w3, @s3, @b3, "none")
     %5: u8[2, 32, 10, 18] = lissome::conv_transposed_int8_u8(%3, 0.1, 3, @w3, @s3, none, "relu", 0.2, 7)
-    return %4, %5
+    %6: f32[2, 32, 10, 18] = lissome::conv_transposed_int8(%3, 0.1, 3, @w3, @s4, @b4, "none")
+    return %4, %5, %6
   )",
                 {{"w1", random_i8({12, 3, 3, 3})},
                  {"s1", at::rand({12}).mul(0.01)},
                  {"w2", random_i8({12, 12, 3, 3})},
                  {"w3", random_i8({12, 32, 2, 3})},
                  {"s3", at::rand({32}).mul(0.01)},
-                 {"b3", at::randn({32})}},
+                 {"b3", at::randn({32})},
+                 {"s4", at::rand({32}).mul(0.01)},
+                 {"b4", at::randn({32})}},
                 {at::randn({2, 3, 9, 12})});
 }
 

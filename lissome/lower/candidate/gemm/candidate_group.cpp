@@ -35,22 +35,27 @@ bool has_four_bits(const PlanBuilder& builder, const Node& node) {
 
 PackedGroups pack_groups(PlanBuilder& builder, const Node& node) {
   const Weight& weight = *builder.program().find_weight(node.argument("weight").value());
-  const at::Tensor& scales = *builder.constant(node.argument("scales").value());
+  const Weight& factors = *builder.program().find_weight(node.argument("scales").value());
+  const at::Tensor& scales = factors.tensor;
   PackedGroups made;
   made.form.bits = has_four_bits(builder, node) ? 4 : 8;
   made.outputs = weight.tensor.size(0);
   const int64_t inputs = weight.tensor.size(1) * (made.form.bits == 4 ? 2 : 1), outputs = made.outputs;
   const int bits = static_cast<int>(made.form.bits);
   made.form.scale_inputs = inputs / scales.size(1);
-  const std::string name = weight.name + ".packed", scales_name = weight.name + ".packed_scales";
+  const std::string name = weight.name + ".packed";
   if (!builder.has_packed(name)) {
-    const Array numbers = spread_numbers(weight.tensor), given = share_tensor(scales);
+    const Array numbers = spread_numbers(weight.tensor);
     Array packed = make_array(Dtype::u8, {packed_group_size(outputs, inputs, bits)});
-    Array packed_scales = make_array(Dtype::bf16, {packed_group_scales(outputs, inputs, made.form.scale_inputs)});
     pack_group_weight(numbers.data<int8_t>(), outputs, inputs, bits, packed.data<uint8_t>());
-    pack_group_scales(given.data<uint16_t>(), outputs, inputs, made.form.scale_inputs, packed_scales.data<uint16_t>());
     builder.add_packed(name, std::move(packed));
-    builder.add_packed(scales_name, std::move(packed_scales));
+  }
+  const std::string scales_name = factors.name + ".packed_scales." + std::to_string(made.form.scale_inputs);
+  if (!builder.has_packed(scales_name)) {
+    const Array given = share_tensor(scales);
+    Array packed = make_array(Dtype::bf16, {packed_group_scales(outputs, inputs, made.form.scale_inputs)});
+    pack_group_scales(given.data<uint16_t>(), outputs, inputs, made.form.scale_inputs, packed.data<uint16_t>());
+    builder.add_packed(scales_name, std::move(packed));
   }
   made.weight = builder.find_packed(name), made.scales = builder.find_packed(scales_name);
   return made;

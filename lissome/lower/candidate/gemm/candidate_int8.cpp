@@ -55,8 +55,12 @@ std::string refuse_layer(const PlanBuilder& builder, const Node& node, Dtype x_d
       {refuse_number(node.argument("x_scale"), "x_scale"), refuse_number(node.argument("x_zero"), "x_zero")});
 }
 
+const std::string& constant_name(const PlanBuilder& builder, const Node& node, std::string_view argument) {
+  return builder.program().find_weight(node.argument(argument).value())->name;
+}
+
 const std::string& weight_name(const PlanBuilder& builder, const Node& node) {
-  return builder.program().find_weight(node.argument("weight").value())->name;
+  return constant_name(builder, node, "weight");
 }
 
 std::string format_number(double number) {
@@ -91,8 +95,8 @@ PackedInt8 pack_weight(PlanBuilder& builder, const Node& node, int64_t groups, R
 
 // weight_scales * x_scale in f32.
 PlanValueId add_multiplier(PlanBuilder& builder, const Node& node, float x_scale) {
-  const std::string& scales_name = builder.program().find_weight(node.argument("weight_scales").value())->name;
-  const std::string name = scales_name + ".multiplier." + format_number(static_cast<double>(x_scale));
+  const std::string name =
+      constant_name(builder, node, "weight_scales") + ".multiplier." + format_number(static_cast<double>(x_scale));
   if (builder.has_packed(name)) return builder.find_packed(name);
   const Array scales = share_tensor(*builder.constant(node.argument("weight_scales").value()));
   Array multiplier = make_array(Dtype::f32, scales.sizes);
@@ -352,11 +356,12 @@ void emit_conv_transposed_u8s8(PlanBuilder& builder, const Node& node) {
   std::vector<float> multiplier;
   const Array scales = share_tensor(*builder.constant(node.argument("weight_scales").value()));
   for (int64_t i = 0; i < outputs; ++i) multiplier.push_back(scales.data<float>()[i] * scale);
-  const std::string name = weight_name(builder, node) + ".u8s8.transposed";
+  const std::string times = ".repeated." + std::to_string(places);
   PlanValueId bias = PlanValueId::none;
   if (node.argument("bias").is_value()) {
     const Array numbers = share_tensor(*builder.constant(node.argument("bias").value()));
-    bias = repeat_numbers(builder, name + ".bias", numbers.data<float>(), outputs, places);
+    bias =
+        repeat_numbers(builder, constant_name(builder, node, "bias") + times, numbers.data<float>(), outputs, places);
   }
   ConvTransposedU8S8Step step;
   step.kernel = {weight.size(2), weight.size(3)};
@@ -364,8 +369,9 @@ void emit_conv_transposed_u8s8(PlanBuilder& builder, const Node& node) {
   set_result(step, node);
   step.x = {builder.use_dense(node.argument("x"), node, Format::channels_last)};
   step.weight = {packed.weight};
-  step.multiplier = {repeat_numbers(builder, name + ".multiplier." + format_number(static_cast<double>(scale)),
-                                    multiplier.data(), outputs, places)};
+  const std::string multiplier_name =
+      constant_name(builder, node, "weight_scales") + ".multiplier." + format_number(static_cast<double>(scale));
+  step.multiplier = {repeat_numbers(builder, multiplier_name + times, multiplier.data(), outputs, places)};
   step.weight_sums = {packed.sums};
   step.bias = {bias};
   step.y = {builder.make(node.result(), Storage::arena, Format::channels_last)};

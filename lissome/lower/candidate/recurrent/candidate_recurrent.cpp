@@ -118,14 +118,20 @@ class RecurrentEmitter {
   std::string name(int64_t layer, const char* what) const {
     return builder_.program().value(node_.results[0]).name + "." + std::to_string(layer) + what;
   }
-  std::string weight_name(int64_t layer, int64_t which) const {
-    return builder_.program().find_weight(parameter(node_, layers_, layer, 0, which).value())->name;
+  // Of all directions: what is packed together is named by all that it is made of.
+  std::string weight_names(int64_t layer, int64_t which) const {
+    std::string names;
+    for (int64_t d = 0; d < layers_.directions; ++d) {
+      if (d > 0) names += "+";
+      names += builder_.program().find_weight(parameter(node_, layers_, layer, d, which).value())->name;
+    }
+    return names;
   }
 
   PlanValueId multiply_inputs(int64_t layer, PlanValueId x, std::vector<Dimension> sizes) {
     const int64_t outputs = layers_.directions * layers_.gates * layers_.size;
     const int64_t inputs = builder_.constant(parameter(node_, layers_, layer, 0, 0).value())->size(1);
-    const std::string packed_name = weight_name(layer, 0) + ".recurrent_inputs";
+    const std::string packed_name = weight_names(layer, 0) + ".recurrent_inputs";
     if (!builder_.has_packed(packed_name)) {
       Array packed = make_array(Dtype::f32, {packed_linear_f32_size(outputs, inputs)});
       pack_linear_f32(stack_rows(builder_, node_, layers_, layer, 0).data(), outputs, inputs, inputs, 1,
@@ -137,7 +143,9 @@ class RecurrentEmitter {
       std::vector<float> sums = stack_rows(builder_, node_, layers_, layer, 2);
       const std::vector<float> more = stack_rows(builder_, node_, layers_, layer, 3);
       for (size_t i = 0; layers_.lstm && i < sums.size(); ++i) sums[i] += more[i];
-      bias = keep_array(builder_, weight_name(layer, 2) + (layers_.lstm ? ".summed" : ".stacked"), sums);
+      const std::string names = weight_names(layer, 2);
+      bias = keep_array(builder_, layers_.lstm ? names + "+" + weight_names(layer, 3) + ".summed" : names + ".stacked",
+                        sums);
     }
     sizes.back() = Dimension(outputs);
     LinearF32Step step;
@@ -151,7 +159,7 @@ class RecurrentEmitter {
   }
 
   PlanValueId pack_recurrent(int64_t layer) {
-    const std::string packed_name = weight_name(layer, 1) + ".recurrent";
+    const std::string packed_name = weight_names(layer, 1) + ".recurrent";
     if (builder_.has_packed(packed_name)) return builder_.find_packed(packed_name);
     const int64_t outputs = layers_.gates * layers_.size, each = packed_linear_f32_size(outputs, layers_.size);
     const std::vector<float> rows = stack_rows(builder_, node_, layers_, layer, 1);
@@ -198,7 +206,7 @@ class RecurrentEmitter {
     if constexpr (requires { step.bias; }) {
       if (layers_.has_biases) {
         const std::vector<float> bias = stack_rows(builder_, node_, layers_, layer, 3);
-        step.bias = {keep_array(builder_, weight_name(layer, 3) + ".stacked", bias)};
+        step.bias = {keep_array(builder_, weight_names(layer, 3) + ".stacked", bias)};
       }
     }
     step.h0 = {view_state(layer, 0)};

@@ -43,7 +43,8 @@ PackedS8 pack_s8(PlanBuilder& builder, const std::string& name, const Array& wei
 }
 
 // The scales of all directions in one row.
-PlanValueId flatten_scales(PlanBuilder& builder, const std::string& name, const Argument& weight_scales) {
+PlanValueId flatten_scales(PlanBuilder& builder, const Argument& weight_scales) {
+  const std::string name = builder.program().find_weight(weight_scales.value())->name + ".flat";
   if (builder.has_packed(name)) return builder.find_packed(name);
   const Array scales = share_tensor(*builder.constant(weight_scales.value()));
   Array flat = make_array(Dtype::f32, {scales.elements()});
@@ -112,7 +113,7 @@ void emit_layer(PlanBuilder& builder, const Node& node) {
   step.h0 = {builder.use_dense(node.argument("h0"), node)};
   if constexpr (requires { step.c0; }) step.c0 = {builder.use_dense(node.argument("c0"), node)};
   if constexpr (requires { step.weight_sums; }) {
-    step.scales = {flatten_scales(builder, name + ".scales", node.argument("weight_scales"))};
+    step.scales = {flatten_scales(builder, node.argument("weight_scales"))};
     const PackedS8 packed = pack_s8(builder, name, weight);
     step.weight = {packed.weight}, step.weight_sums = {packed.sums};
   } else {
