@@ -30,8 +30,10 @@ struct Unknown {};  // thrown where it is left open what an op would do
 // Without a form for the meta device, and with the same meaning for any sizes that are equal where these are.
 constexpr std::array kByRow = {"aten::embedding", "aten::index_select", "aten::flip",
                                "aten::roll",      "aten::batch_norm",   "aten::_native_batch_norm_legit_no_training"};
-constexpr std::array kConvolutions = {"aten::convolution", "aten::_convolution", "aten::conv1d",
-                                      "aten::conv2d",      "aten::conv3d",       "lissome::conv_act"};
+constexpr std::array kPools = {"lissome::max_pool2d_u8", "lissome::avg_pool2d_u8"};
+constexpr std::array kConvolutions = {"aten::convolution",  "aten::_convolution",   "aten::conv1d",
+                                      "aten::conv2d",       "aten::conv3d",         "lissome::conv_act",
+                                      "lissome::conv_int8", "lissome::conv_int8_u8"};
 
 template <typename List>
 bool is_among(const List& names, const Op& op) {
@@ -140,6 +142,7 @@ class TypeChecker {
     if (is_among(kConvolutions, node.op)) check_convolution(node);
     if (node.op.name().starts_with("lissome::")) {
       check_scales(node);
+      check_window(node);
       call(node, Form::zeros);
       return;
     }
@@ -204,6 +207,35 @@ class TypeChecker {
     if (bias != nullptr && !layer && bias->numel() != outputs)
       refuse(node,
              "the bias has " + std::to_string(bias->numel()) + " numbers for " + std::to_string(outputs) + " outputs");
+  }
+
+  // Of layers of ours, over two dimensions unless the weight says otherwise.
+  void check_window(const Node& node) const {
+    const bool pool = is_among(kPools, node.op);
+    size_t spatial = 2;
+    if (!pool) {
+      if (!is_among(kConvolutions, node.op) || !node.argument("weight").is_value()) return;
+      const ValueType& weight = program_.value(node.argument("weight").value()).type;
+      if (!weight.sized || weight.sizes.size() < 3) return;  // check_convolution() says so
+      spatial = weight.sizes.size() - 2;
+    }
+    for (const char* name : {"kernel_size", "stride", "padding", "dilation", "output_padding"}) {
+      const int position = node.op.argument_index(name);
+      if (position < 0 || !node.arguments[static_cast<size_t>(position)].is_list()) continue;
+      const ArgumentList& numbers = node.arguments[static_cast<size_t>(position)].list();
+      const std::string_view word = name;
+      const bool by_default = pool && word == "stride" && numbers.empty();  // as large as the kernel
+      const bool both_ends = !pool && word == "padding" && numbers.size() == 2 * spatial;
+      const int64_t least = word == "padding" || word == "output_padding" ? 0 : 1;
+      bool fits = by_default || both_ends || numbers.size() == 1 || numbers.size() == spatial;
+      for (const Argument& number : numbers) {
+        const auto* value = number.get<int64_t>();
+        fits = fits && (value == nullptr || (*value >= least && *value <= INT32_MAX));
+      }
+      if (!fits)
+        refuse(node, "'" + std::string(name) + "' is not a size for each of " + std::to_string(spatial) +
+                         " dimensions, or out of range");
+    }
   }
 
   // Without a form of its own in libtorch alone.

@@ -91,6 +91,29 @@ TEST_CASE("convolutions and layers whose weights do not fit are refused before t
                "1 scales for 4000000 outputs");
 }
 
+TEST_CASE("windows of int8 layers are looked at where tensors are too large to be called with zeros") {
+  const auto convolve = [](const std::string& window) {
+    return "input %x: u8[1, 32, 380, 380]\nparameter @w: i8[32, 32, 3, 3]\nparameter @s: f32[32]\n"
+           "%y: f32[1, 32, 380, 380] = lissome::conv_int8(%x, 0.1, 3, @w, @s, none, " +
+           window + ", \"none\", none)\nreturn %y\n";
+  };
+  const Weights weights = {{"w", at::zeros({32, 32, 3, 3}, at::kChar)}, {"s", at::ones({32})}};
+  CHECK_NOTHROW(check(convolve("[1, 1], [1, 1], [1, 1], 1"), weights));
+  for (const char* window : {"[], [1, 1], [1, 1], 1", "[0, 1], [1, 1], [1, 1], 1", "[1, 1, 1], [1, 1], [1, 1], 1"})
+    EXPECT_ERROR(invalid_input, check(convolve(window), weights), "'stride'");
+  EXPECT_ERROR(invalid_input, check(convolve("[1, 1], [1, -1], [1, 1], 1"), weights), "'padding'");
+  EXPECT_ERROR(invalid_input, check(convolve("[1, 1], [1, 1], [], 1"), weights), "'dilation'");
+  for (const char* groups : {"0", "-1", "3", "4294967296"})
+    EXPECT_ERROR(invalid_input, check(convolve("[1, 1], [1, 1], [1, 1], " + std::string(groups)), weights), "groups");
+  const auto pool = [](const char* kernel) {
+    return "input %x: u8[1, 32, 380, 380]\n%y: u8[1, 32, 380, 380] = lissome::avg_pool2d_u8(%x, 0.1, 3, " +
+           std::string(kernel) + ", [1, 1], [1, 1], false, true, none, 0.1, 3)\nreturn %y\n";
+  };
+  CHECK_NOTHROW(check(pool("[3, 3]")));
+  for (const char* kernel : {"[]", "[0]", "[1, 2, 3]"})
+    EXPECT_ERROR(invalid_input, check(pool(kernel)), "'kernel_size'");
+}
+
 TEST_CASE("what would be made or done too often is refused before it is") {
   const std::string start = "input %x: f32[4, 0]\n%a: list = aten::chunk(%x, ", end = ", 1)\nreturn %a\n";
   CHECK_NOTHROW(check(start + "3" + end));
