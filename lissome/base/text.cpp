@@ -32,6 +32,16 @@ size_t measure_utf8(std::string_view text) {
   return 0;
 }
 
+// C0 and C1 controls, which terminals obey, and the marks that turn the direction of text around.
+bool is_control(std::string_view sequence) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(sequence[i]); };
+  if (sequence.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
+  if (sequence.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;
+  if (sequence.size() != 3 || byte(0) != 0xE2) return false;
+  const bool marks = byte(1) == 0x80 && (byte(2) == 0x8E || byte(2) == 0x8F || (byte(2) >= 0xA8 && byte(2) <= 0xAE));
+  return marks || (byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9);
+}
+
 size_t measure_edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -78,20 +88,24 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string quote(std::string_view text) {
+size_t measure_printable(std::string_view text) {
+  const size_t length = measure_utf8(text);
+  return is_control(text.substr(0, length)) ? 0 : length;
+}
+
+std::string escape_byte(char byte) {
   static constexpr char kHex[] = "0123456789abcdef";
+  const auto number = static_cast<uint8_t>(byte);
+  return {'\\', 'x', kHex[number >> 4], kHex[number & 15]};
+}
+
+std::string quote(std::string_view text) {
   std::string quoted = "'";
   while (!text.empty()) {
     if (quoted.size() > kLongestQuote) return quoted + "...'";
-    const size_t length = measure_utf8(text);
-    const auto first = static_cast<uint8_t>(text[0]);
-    if (length == 0 || first < 0x20 || first == 0x7F) {
-      quoted += {'\\', 'x', kHex[first >> 4], kHex[first & 15]};
-      text.remove_prefix(1);
-    } else {
-      quoted += text.substr(0, length);
-      text.remove_prefix(length);
-    }
+    const size_t length = measure_printable(text);
+    quoted += length == 0 ? escape_byte(text[0]) : std::string(text.substr(0, length));
+    text.remove_prefix(std::max<size_t>(length, 1));
   }
   return quoted + "'";
 }

@@ -20,6 +20,10 @@ std::string print_json(const Json& json);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);
 bool is_utf8(std::string_view text);
+// Bytes of the UTF-8 sequence at the start of `text`, not empty; 0 where it is broken, or would steer a terminal
+// instead of being shown (controls, marks of direction).
+size_t measure_printable(std::string_view text);
+std::string escape_byte(char byte);  // "\x1b"
 // 'text' for messages: in quotes, control and broken bytes as \xNN, at most 120 characters.
 std::string quote(std::string_view text);
 // The known name nearest to `name` (edit distance at most 3), or empty: for "did you mean".

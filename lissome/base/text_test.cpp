@@ -23,6 +23,8 @@ TEST_CASE("UTF-8") {
 TEST_CASE("quote shows what cannot be printed and shortens") {
   CHECK(quote("plain \u00fc") == "'plain \u00fc'");
   CHECK(quote(std::string_view("a\0\n\x7f\xff", 5)) == "'a\\x00\\x0a\\x7f\\xff'");
+  CHECK(quote("\u009b1m\u202e\u200f\u2066") == "'\\xc2\\x9b1m\\xe2\\x80\\xae\\xe2\\x80\\x8f\\xe2\\x81\\xa6'");
+  CHECK(quote("\u00a0\u2013\u2065") == "'\u00a0\u2013\u2065'");
   const std::string cut = quote(std::string(1000, 'x'));
   CHECK(cut.size() < 130);
   CHECK(cut.substr(cut.size() - 4) == "...'");

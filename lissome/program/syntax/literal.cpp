@@ -36,14 +36,13 @@ std::string write_word(std::string_view name) {
 }
 
 std::string write_string(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   const bool holds_double = text.find('"') != std::string_view::npos;
   const bool holds_single = text.find('\'') != std::string_view::npos;
   const char quote = holds_double && !holds_single ? '\'' : '"';
-  const bool is_text = is_utf8(text);
   std::string result(1, quote);
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+  while (!text.empty()) {
+    const char c = text[0];
+    const size_t length = measure_printable(text);
     if (c == quote || c == '\\') {
       result += {'\\', c};
     } else if (c == '\n') {
@@ -52,11 +51,10 @@ std::string write_string(std::string_view text) {
       result += "\\t";
     } else if (c == '\r') {
       result += "\\r";
-    } else if (byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !is_text)) {
-      result += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
     } else {
-      result += c;
+      result += length == 0 ? escape_byte(c) : std::string(text.substr(0, length));
     }
+    text.remove_prefix(std::max<size_t>(length, 1));
   }
   return result + quote;
 }

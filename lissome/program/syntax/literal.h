@@ -16,8 +16,8 @@ std::string write_word(std::string_view name);
 // "encoder.py:88": what stands bare as a source line.
 bool is_bare_source(std::string_view source);
 
-// In double quotes, or in single ones where that saves escapes. Escapes: \n \t \r \\ \" \' and \xNN for control bytes
-// (and, where the whole is not UTF-8, for those beyond ASCII).
+// In double quotes, or in single ones where that saves escapes. Escapes: \n \t \r \\ \" \' and \xNN for each byte of
+// controls, of marks that turn the direction of text, and of what is not UTF-8.
 std::string write_string(std::string_view text);
 
 // The shortest text that reads back to the same bits, never mistaken for an integer: 1.0, 1e-05, -0.0, inf, nan.

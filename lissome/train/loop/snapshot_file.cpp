@@ -122,7 +122,10 @@ int64_t Snapshot::require_count(const std::string& name) const {
   const at::Tensor& tensor = require(name);
   if (tensor.scalar_type() != at::kLong || tensor.numel() != 1)
     throw_error(ErrorKind::invalid_input, "the snapshot's ", quote(name), " is not a count");
-  return *tensor.const_data_ptr<int64_t>();
+  const int64_t count = *tensor.const_data_ptr<int64_t>();
+  if (count < 0 || count > kMostCount)
+    throw_error(ErrorKind::invalid_input, "the snapshot's ", quote(name), " is ", count, ", which is not a count");
+  return count;
 }
 
 NamedTensors Snapshot::read_section(const std::string& section) const {

@@ -32,7 +32,8 @@ struct Snapshot {
   // The entry must have the sizes and the dtype of `model`.
   const at::Tensor& require_like(const std::string& name, const at::Tensor& model) const;
   double require_number(const std::string& name) const;
-  int64_t require_count(const std::string& name) const;
+  int64_t require_count(const std::string& name) const;    // within 0 and kMostCount
+  static constexpr int64_t kMostCount = int64_t{1} << 53;  // beyond it a double would not hold it
   std::vector<double> require_numbers(const std::string& name) const;
   NamedTensors read_section(const std::string& section) const;  // names without the section
 };

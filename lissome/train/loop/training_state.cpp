@@ -25,10 +25,16 @@ void append_step(std::vector<double>& to, const TrainStepRecord& step) {
              step.seconds_update, step.memory, step.skipped ? 1.0 : 0.0});
 }
 
+int64_t read_count(double number) {
+  if (!(number >= 0 && number <= static_cast<double>(Snapshot::kMostCount)))
+    throw_error(ErrorKind::invalid_input, "the snapshot's record counts ", number, " steps, epochs or samples");
+  return static_cast<int64_t>(number);
+}
+
 TrainStepRecord read_step(const double* from) {
-  return {.epoch = static_cast<int64_t>(from[0]),
-          .step = static_cast<int64_t>(from[1]),
-          .samples = static_cast<int64_t>(from[2]),
+  return {.epoch = read_count(from[0]),
+          .step = read_count(from[1]),
+          .samples = read_count(from[2]),
           .loss = from[3],
           .learning_rate = from[4],
           .gradient_norm = from[5],
@@ -73,8 +79,8 @@ TrainRecord read_record(const Snapshot& snapshot) {
   record.history.sum = read_step(&points[points.size() - kStepFields]);
   for (size_t i = 0; i < epochs.size(); i += kEpochFields) {
     const double* row = &epochs[i];
-    EpochRecord epoch{.epoch = static_cast<int64_t>(row[0]),
-                      .step = static_cast<int64_t>(row[1]),
+    EpochRecord epoch{.epoch = read_count(row[0]),
+                      .step = read_count(row[1]),
                       .loss = row[2],
                       .learning_rate = row[3],
                       .seconds = row[4],
@@ -100,6 +106,8 @@ void add_place(Snapshot& snapshot, const TrainingPlace& place) {
 }
 
 TrainingPlace read_place(const Snapshot& snapshot) {
+  if (snapshot.require_count("place/epoch") == 0)
+    throw_error(ErrorKind::invalid_input, "the snapshot's 'place/epoch' is 0; epochs count from 1");
   return {.epoch = snapshot.require_count("place/epoch"),
           .epoch_steps = snapshot.require_count("place/epoch_steps"),
           .losses = snapshot.require_number("place/losses"),
