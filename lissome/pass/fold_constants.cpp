@@ -66,7 +66,7 @@ class ConstantFolder {
   static int64_t count_bytes(const std::vector<c10::IValue>& results) {
     int64_t bytes = 0;
     for (const c10::IValue& result : results) {
-      if (!result.isTensor()) continue;
+      if (!result.isTensor() || result.toTensor().layout() != at::kStrided) continue;  // keep() leaves others alone
       // What is repeated in memory counts once.
       const at::Tensor& tensor = result.toTensor();
       const auto held = tensor.has_storage() ? static_cast<int64_t>(tensor.storage().nbytes()) : INT64_MAX;

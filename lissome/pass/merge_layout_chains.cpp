@@ -192,7 +192,7 @@ class LayoutChain {
     };
     const auto reshape = [&](const std::vector<Dimension>& to) {
       const auto names = name_sizes(sizes = to);
-      if (names) add("aten::reshape", {*names});
+      if (names) add("aten::reshape", {Argument(*names)});
       return names.has_value();
     };
     if (way.split && !reshape(*way.split)) return false;
@@ -204,7 +204,7 @@ class LayoutChain {
       std::vector<Dimension> moved;
       for (const int64_t dim : *way.order) moved.push_back(sizes[static_cast<size_t>(dim)]);
       sizes = std::move(moved);
-      add("aten::permute", {ArgumentList(way.order->begin(), way.order->end())});
+      add("aten::permute", {Argument(ArgumentList(way.order->begin(), way.order->end()))});
     }
     if (way.merge) {
       const bool named = end().is("aten::reshape");

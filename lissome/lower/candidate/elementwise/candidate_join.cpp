@@ -104,13 +104,16 @@ Cut find_cut(const PlanBuilder& builder, const Node& getitem) {
     const auto size = sizes[static_cast<size_t>(cut.dim)].constant();
     const auto* count = how.get<int64_t>();
     if (!size || !count || *count <= 0) return {};
-    cut.start = (*size + *count - 1) / *count * *index;
+    const int64_t each = *size / *count + (*size % *count != 0 ? 1 : 0);
+    if (__builtin_mul_overflow(each, *index, &cut.start)) return {};
   } else if (const auto* each = how.get<int64_t>()) {
-    cut.start = *each * *index;
+    if (__builtin_mul_overflow(*each, *index, &cut.start)) return {};
   } else {
     const auto each_size = read_integers(how);
     if (!each_size || *index >= static_cast<int64_t>(each_size->size())) return {};
-    for (int64_t i = 0; i < *index; ++i) cut.start += (*each_size)[static_cast<size_t>(i)];
+    for (int64_t i = 0; i < *index; ++i) {
+      if (__builtin_add_overflow(cut.start, (*each_size)[static_cast<size_t>(i)], &cut.start)) return {};
+    }
   }
   return cut;
 }
