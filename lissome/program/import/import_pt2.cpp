@@ -6,6 +6,7 @@
 #include <array>
 
 #include "lissome/program.h"
+#include "lissome/program/import/exclude_ones.h"
 #include "lissome/program/pt2/archive.h"
 #include "lissome/program/pt2/graph.h"
 #include "lissome/program/pt2/guards.h"
@@ -80,6 +81,7 @@ Program import_pt2(const std::string& path) {
     check_file_program(program);
     archive.zip.file()->check_unchanged();
     purify(program);
+    exclude_ones(program);
     judge_program(program);
     verify_program(program, Stage::imported);
     check_types(program);
