@@ -487,3 +487,35 @@ def test_an_exported_program_is_a_model(tmp_path: Path):
         torch.testing.assert_close(fast(x), module(x))
     with pytest.raises(lissome.ArgumentTypeError, match="ExportedProgram"):
         lissome.prepare(3)
+
+
+SQUEEZES: dict[str, Any] = {
+    "all": lambda x: x.squeeze(),
+    "first": lambda x: x.squeeze(0),
+    "several": lambda x: x.squeeze((0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", SQUEEZES)
+def test_a_named_size_of_1_that_a_squeeze_would_take_away_is_refused(name: str):
+    class Squeezing(torch.nn.Module):  # type: ignore[misc,unused-ignore]
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = SQUEEZES[name](x)
+            return y.softmax(0) + y.sum(0)
+
+    batch = torch.export.Dim("batch", min=1, max=64)
+    exported = torch.export.export(Squeezing(), (torch.randn(6, 5),), dynamic_shapes=({0: batch},))
+    model = lissome.prepare(exported)
+    with pytest.raises(lissome.InvalidInputError, match="in 2..64"):
+        model(torch.randn(1, 5))
+    for size in (2, 3, 8):
+        x = torch.randn(size, 5)
+        torch.testing.assert_close(model(x), exported.module()(x))
+
+
+def test_a_constant_size_of_1_is_squeezed_at_any_batch():
+    module = torch.nn.Linear(4, 1)
+    batch = torch.export.Dim("batch", min=1, max=64)
+    sequence = torch.nn.Sequential(module, torch.nn.Flatten(0, 1))
+    for model in (lissome.prepare(torch.export.export(sequence, (torch.randn(3, 4),), dynamic_shapes=({0: batch},))),):
+        assert model(torch.randn(1, 4)).shape == (1,)

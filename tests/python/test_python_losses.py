@@ -259,3 +259,29 @@ def test_a_sum_in_parts_is_refused():
     with pytest.raises(lissome.UsageError, match="which is not a sum"):
         lissome.train(nn.Linear(6, 3), x, batch=4, accumulate=3, **words)
     lissome.train(nn.Linear(6, 3), x, batch=12, **words)
+
+
+def add_up(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return (output - target).square().sum()
+
+
+def spread(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Of the whole batch: no mean over samples, but no sum either."""
+    return (output - target).var(0).mean()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("parts", [{"memory": "60KiB"}, {"batch": 50, "accumulate": 4}])
+def test_a_function_that_adds_up_is_refused_where_updates_run_in_parts(parts: dict[str, Any], dropout: float):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(dropout), nn.Linear(32, 5)).train()
+    x, target = torch.randn(200, 16), torch.rand(200, 5)
+    words = {"batch": 200, "labels": target, "example_inputs": (x[:4],), "clip": 0} | parts
+    before = copy.deepcopy(module.state_dict())
+    with pytest.raises(lissome.InvalidInputError, match="the loss adds its samples up"):
+        lissome.train(module, x, loss=add_up, **words)
+    torch.testing.assert_close(module.state_dict(), before, rtol=0, atol=0)
+    noted = lissome.train(copy.deepcopy(module), x, loss=spread, **words).record["notes"]
+    assert any("is no mean over samples" in note for note in noted) == (dropout == 0), noted
+    mean = lissome.train(module, x, loss=lambda output, target: add_up(output, target) / output.numel(), **words)
+    assert not any("is no mean over samples" in note for note in mean.record["notes"]), mean.record["notes"]

@@ -11,6 +11,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "lissome/train/step/precision.h"
@@ -199,9 +200,47 @@ void BatchStep::note_parts(const std::vector<Part>& parts) {
                    "an update, pooled over its parts");
 }
 
+// Without consequences. Empty if memory does not suffice.
+std::optional<double> BatchStep::measure_loss(const std::vector<at::Tensor>& samples) {
+  const std::optional<double> loss = try_parts(samples, {{0, samples.front().size(0)}});
+  state_.restore();
+  gradients_.clear();
+  return loss;
+}
+
+// Samples that come twice leave a mean as it is and double a sum, whatever the loss is made of.
+void BatchStep::check_mean(const std::vector<at::Tensor>& batch, int64_t at_once) {
+  if (loss_.kind != LossKind::output || mean_checked_) return;
+  constexpr int64_t kLeftOver = 4;  // what runs beside the batch has to fit as well
+  const int64_t samples = std::max(range_.first, at_once / kLeftOver);
+  if (2 * samples > std::min(batch.front().size(0), range_.second)) return;
+  RandomKeeper random;
+  const std::vector<at::Tensor> first = cut(batch, 0, samples);
+  const std::optional<double> once = measure_loss(first), twice = measure_loss(grow(first, 2 * samples));
+  const std::optional<double> again = measure_loss(first), other = measure_loss(cut(batch, samples, samples)),
+                              both = measure_loss(cut(batch, 0, 2 * samples));
+  random.restore();
+  if (!once || !twice || !again || !other || !both) return;  // smaller parts will be tried
+  mean_checked_ = true;
+  if (std::abs(*twice - 2 * *once) < std::abs(*twice - *once))
+    throw_error(
+        ErrorKind::invalid_input, "the loss adds its samples up: it is ", *once, " for ", samples, " samples and ",
+        *twice,
+        " if each comes twice.\n      Updates run in parts here, whose losses are averaged. Return the mean over "
+        "the samples, or give a batch that runs at once (more memory, accumulate 1)");
+  const double halves = (*once + *other) / 2;
+  constexpr double kRounding = 1e-3;
+  const bool random_loss = *again != *once;
+  if (random_loss || state_.has_batch_norm() || std::abs(*both - halves) <= kRounding * std::abs(halves)) return;
+  notes_.push_back(
+      "the loss is no mean over samples: an update that runs in parts takes the mean of their losses, which "
+      "is not the loss of the whole batch");
+}
+
 double BatchStep::run(const std::vector<at::Tensor>& batch, const GradientTaker* taker) {
   for (;;) {
     const std::vector<Part> parts = split(batch.front().size(0));
+    if (parts.size() > 1) check_mean(batch, parts.front().count);
     if (const std::optional<double> loss = try_parts(batch, parts, taker)) {
       note_parts(parts);
       reserved_ = at::Tensor();

@@ -35,9 +35,10 @@ class BatchStep {
 
   // Returns the mean loss over the batch. `batch`: the inputs of the program, samples along their first sizes, labels
   // last. State is written once. Sizes of parts differ by one at most. With a fixed size, the batch is a multiple of
-  // it. Throws over_budget if even the smallest part exceeds the memory limit; state and random numbers are then as
-  // before. `taker`: see TrainingStep::run(). A step that gives its gradients away runs a batch as a whole or throws
-  // over_budget, after which weights may have changed.
+  // it. Parts are averaged: throws invalid_input where a loss of the user's adds its samples up, and notes one that is
+  // no mean over samples. Throws over_budget if even the smallest part exceeds the memory limit; state and random
+  // numbers are then as before. `taker`: see TrainingStep::run(). A step that gives its gradients away runs a batch as
+  // a whole or throws over_budget, after which weights may have changed.
   double run(const std::vector<at::Tensor>& batch, const GradientTaker* taker = nullptr);
   // Gradients of the last run, multiplied by loss_scale(); undefined where the loss does not depend on the weight.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
@@ -77,6 +78,8 @@ class BatchStep {
                                   const GradientTaker* taker = nullptr);
   bool try_size(const std::vector<at::Tensor>& batch, int64_t size);
   void note_parts(const std::vector<Part>& parts);
+  std::optional<double> measure_loss(const std::vector<at::Tensor>& samples);
+  void check_mean(const std::vector<at::Tensor>& batch, int64_t at_once);
 
   const Program& program_;
   LossOptions loss_;
@@ -91,7 +94,7 @@ class BatchStep {
   std::string refusal_;  // the last error that a part met
   std::vector<at::Tensor> gradients_, last_inputs_;
   std::vector<std::string> notes_;
-  bool parts_noted_ = false;
+  bool parts_noted_ = false, mean_checked_ = false;
 };
 
 }  // namespace lissome
