@@ -39,7 +39,8 @@ constexpr TorchCommand kTorchCommands[] = {
 };
 
 std::string make_help() {
-  std::string text = "lissome " + std::string(lissome_version()) + ": makes PyTorch models thin, supple, quick\n\n" +
+  std::string text = "lissome " + std::string(lissome_version()) +
+                     ": makes PyTorch models fast, small and cheap to train\n\n" +
                      "  lissome COMMAND MODEL [flags]        lissome COMMAND --help\n\n";
   text += "Every command takes --json, --no-color, --isa LEVEL (use kernels up to it), --cache FOLDER,\n";
   text += "--op-library FILE (load your own ops), --allow-op NAME (let models call this op).\n\n";

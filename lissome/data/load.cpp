@@ -109,7 +109,7 @@ Dataset load_idx_pair(const std::string& source, const IdxPair& pair, const Data
   for (const NamedArray& named : arrays) names.push_back(named.name);
   const std::string nearest = find_nearest(labels, names);
   throw_error(ErrorKind::usage, quote(path), ": there is no array ", quote(labels),
-              " for the labels; the arrays are: ", join(names, ", "),
+              " for the labels; the arrays are: ", names.empty() ? "none" : join(names, ", "),
               nearest.empty() ? "." : ". Did you mean " + nearest + "?");
 }
 

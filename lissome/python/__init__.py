@@ -1,4 +1,4 @@
-"""lissome makes PyTorch models thin, supple and quick: a module and a goal go in, a proven faster model comes out.
+"""lissome makes PyTorch models fast, small and cheap to train: a module and a goal go in, a proven faster model comes out.
 
 fast = lissome.optimize(module, example_inputs, data="data.npz", latency="5ms", max_loss=0.005)
 fast(*example_inputs)      # the module's own arguments, the module's own structure

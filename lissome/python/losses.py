@@ -36,6 +36,8 @@ def find_loss_word(loss: Any) -> tuple[str, dict[str, Any]] | None:
     """The word for a loss, and options that come with it; None for a function that lissome has no word for."""
     if isinstance(loss, str):
         return loss, {}
+    if isinstance(loss, type):
+        raise UsageError(f"loss is the class {loss.__name__}; give one of it, such as loss={loss.__name__}()")
     if not callable(loss):
         refuse_type("loss", loss, "a word, a loss of torch.nn or a function of output and labels")
     if not isinstance(loss, nn.Module):

@@ -548,7 +548,7 @@ def test_training_makes_up_for_the_rounding(lissome: Lissome, uneven: SimpleName
     [
         (["--kind", "qat"], "--kind qat needs --train-data"),
         (["--train-data", "x.npz"], "--train-data is for --kind qat"),
-        (["--kind", "qat", "--train-data", "train.npz", "--labels", "y", "--loss", "word"], "--loss 'word'"),
+        (["--kind", "qat", "--train-data", "train.npz", "--labels", "y", "--loss", "word"], "the loss 'word'"),
         (["--kind", "qat", "--train-data", "train.npz"], "label"),
         (["--kind", "qat", "--train-data", "train.npz", "--labels", "y", "--least-signal", "20"], "--least-signal is for"),
         (["--kind", "qat", "--train-data", "train.npz", "--labels", "ignored"], "all labels are -100"),

@@ -285,3 +285,17 @@ def test_a_function_that_adds_up_is_refused_where_updates_run_in_parts(parts: di
     assert any("is no mean over samples" in note for note in noted) == (dropout == 0), noted
     mean = lissome.train(module, x, loss=lambda output, target: add_up(output, target) / output.numel(), **words)
     assert not any("is no mean over samples" in note for note in mean.record["notes"]), mean.record["notes"]
+
+
+@pytest.mark.parametrize(
+    ("loss", "text"),
+    [
+        (nn.CrossEntropyLoss, r"loss=CrossEntropyLoss\(\)"),
+        ("crossentropy", "Did you mean cross_entropy"),
+        ("word", "the loss 'word' is neither"),
+    ],
+)
+def test_losses_that_are_none_are_refused(loss: Any, text: str):
+    x, labels, _ = make_data()
+    with pytest.raises(lissome.UsageError, match=text):
+        lissome.train(make_module(), x, labels=labels, loss=loss, example_inputs=(x[:4],))

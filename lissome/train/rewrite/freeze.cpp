@@ -17,6 +17,18 @@ bool is_floating_parameter(const Weight& weight) {
   return weight.role == WeightRole::parameter && weight.tensor.is_floating_point();
 }
 
+std::string list_parameters(const Program& program) {
+  constexpr size_t kMostNamed = 8;
+  std::vector<std::string> names;
+  for (const Weight& weight : program.weights) {
+    if (is_floating_parameter(weight)) names.push_back(weight.name);
+  }
+  const size_t more = names.size() - std::min(names.size(), kMostNamed);
+  names.resize(names.size() - more);
+  if (names.empty()) return "none";
+  return join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+}
+
 void check_patterns(const Program& program, const std::vector<ParameterGroup>& groups) {
   for (const ParameterGroup& group : groups) {
     const bool fits = std::any_of(program.weights.begin(), program.weights.end(), [&](const Weight& weight) {
@@ -24,7 +36,7 @@ void check_patterns(const Program& program, const std::vector<ParameterGroup>& g
     });
     if (group.frozen && !fits)
       throw_error(ErrorKind::invalid_input, "no parameter matches the pattern ", quote(group.pattern),
-                  " of frozen parameters");
+                  " of frozen parameters; the model has ", list_parameters(program));
   }
 }
 

@@ -58,6 +58,6 @@ TEST_CASE("the first group that fits counts, and tied parameters go by the first
 
 TEST_CASE("a pattern that fits nothing, and freezing everything, are refused") {
   EXPECT_ERROR(invalid_input, freeze_parameters(make_products(), {{.pattern = "none.*", .frozen = true}}),
-               "no parameter matches the pattern 'none.*'");
+               "no parameter matches the pattern 'none.*'", "the model has ");
   EXPECT_ERROR(invalid_input, list_trained({{.pattern = "*", .frozen = true}}), "no parameters to train");
 }

@@ -4,6 +4,7 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace lissome {
 namespace {
@@ -155,6 +156,10 @@ class LossBuilder {
     if (Dimension(static_cast<int64_t>(weights.size())) != classes)
       throw_error(ErrorKind::invalid_input, "there are ", weights.size(), " class weights for ", classes.print(),
                   " classes");
+    const bool usable = std::ranges::all_of(weights, [](double w) { return w >= 0 && std::isfinite(w); }) &&
+                        std::ranges::any_of(weights, [](double w) { return w > 0; });
+    if (!usable)
+      throw_error(ErrorKind::usage, "class weights must be finite numbers from 0 on, at least one of them above 0");
     return program_.add_weight("loss.class_weights", at::tensor(weights, scalar_type_of(scores().dtype)),
                                WeightRole::constant);
   }
@@ -175,14 +180,15 @@ LossOptions parse_loss(const std::string& word, const Program& program) {
     options.kind = static_cast<LossKind>(known - std::begin(kNames));
     return options;
   }
-  std::string outputs;
+  std::vector<std::string> outputs, all(std::begin(kNames), std::end(kNames));
   for (const ProgramOutput& output : program.outputs) {
     if (output.name == word) return {.kind = LossKind::output, .output = word, .class_weights = {}};
-    outputs += (outputs.empty() ? "" : ", ") + output.name;
+    outputs.push_back(output.name), all.push_back(output.name);
   }
-  throw_error(ErrorKind::usage, "--loss '", word,
-              "' is neither cross_entropy, mse, l1, huber, bce, bce_logits nor one ",
-              "of the model's outputs: ", outputs);
+  const std::string nearest = find_nearest(word, all);
+  throw_error(ErrorKind::usage, "the loss ", quote(word), " is neither cross_entropy, mse, l1, huber, bce, bce_logits ",
+              "nor one of the model's outputs: ", join(outputs, ", "),
+              nearest.empty() ? "" : ". Did you mean " + nearest + "?");
 }
 
 Program attach_loss(const Program& model, const LossOptions& options, Dtype label_dtype, const Sizes& label_sizes) {

@@ -124,6 +124,12 @@ TEST_CASE("what does not fit is refused with the sizes") {
   EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::i64, {4}), "[n, 4]", "the second or the last");
   options.class_weights = {1, 1};
   EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::i64, {}), "2 class weights for 4 classes");
+  const double nan = std::nan("");
+  for (const std::vector<double>& weights :
+       {std::vector<double>{0, 0, 0, 0}, {1, 2, 3, -50}, {nan, 1, 1, 1}, {1, 1, 1, HUGE_VAL}}) {
+    options.class_weights = weights;
+    EXPECT_ERROR(usage, attach_loss(scores, options, Dtype::i64, {}), "finite numbers from 0 on");
+  }
   options = {};
   options.ignored_label = 2;
   EXPECT_ERROR(invalid_input, attach_loss(scores, options, Dtype::f32, {4}), "label 2", "probabilities");

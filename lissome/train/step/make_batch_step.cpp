@@ -45,7 +45,8 @@ StepBudget make_budget(const Program& with_loss, const TrainOptions& options, co
     throw_error(ErrorKind::over_budget, "weights, gradients, optimizer states and ", batch,
                 " samples take more than the ", format_bytes(options.memory),
                 " of memory: ", format_bytes(options.memory - budget.memory),
-                place == WeightPlace::file ? ", though " : "", describe_offloaded(beside));
+                place == WeightPlace::file ? ", though " : "", describe_offloaded(beside),
+                ".\n      Give more memory than that; lissome budget says what fits");
   return budget;
 }
 

@@ -16,7 +16,12 @@ std::string refuse_glu(const PlanBuilder& builder, const Node& node) {
   if (type.sizes.empty() || type.sizes.size() > 5) return "it has no dimension, or more than 5";
   const int64_t dim = read_dim(node.argument("dim"), type.sizes.size());
   if (dim < 0) return "the dimension is computed";
-  return type.sizes[static_cast<size_t>(dim)].constant() ? "" : "the size of a half varies";
+  const auto whole = type.sizes[static_cast<size_t>(dim)].constant();
+  if (!whole) return "the size of a half varies";
+  const std::vector<Dimension>& half = builder.type(node.result()).sizes;
+  return half.size() == type.sizes.size() && half[static_cast<size_t>(dim)] == Dimension(*whole / 2)
+             ? ""
+             : "its result is no half of it";
 }
 
 void emit_glu(PlanBuilder& builder, const Node& node) {

@@ -15,6 +15,9 @@ void add_batch_notices(std::vector<std::string>& notices, const TrainingModel& m
   if (model.fixed && asked != 0 && model.batch != asked)
     notices.push_back("the model has a fixed batch size of " + std::to_string(model.batch) +
                       ", so batches have this size; samples that do not fill a batch are left out of their epoch");
+  if (!model.fixed && asked > all)
+    notices.push_back("batches have " + std::to_string(model.batch) + " of the " + std::to_string(asked) +
+                      " samples that were asked for: the data has " + std::to_string(all));
   const int64_t rest = all % samples;
   if (!model.fixed && rest > 0 && rest < model.least)
     notices.push_back("the model takes batches of " + std::to_string(model.least) + " samples or more, so the last " +
