@@ -30,6 +30,7 @@ struct Unknown {};  // thrown where it is left open what an op would do
 // Without a form for the meta device, and with the same meaning for any sizes that are equal where these are.
 constexpr std::array kByRow = {"aten::embedding", "aten::index_select", "aten::flip",
                                "aten::roll",      "aten::batch_norm",   "aten::_native_batch_norm_legit_no_training"};
+constexpr std::array kSqueezes = {"aten::squeeze"};  // their ranks depend on sizes
 constexpr std::array kPools = {"lissome::max_pool2d_u8", "lissome::avg_pool2d_u8"};
 constexpr std::array kConvolutions = {"aten::convolution",  "aten::_convolution",   "aten::conv1d",
                                       "aten::conv2d",       "aten::conv3d",         "lissome::conv_act",
@@ -41,13 +42,33 @@ bool is_among(const List& names, const Op& op) {
   return std::find(names.begin(), names.end(), word) != names.end();
 }
 
-DimensionBindings bind_dimensions(const Program& program) {
-  // Fits what exports ask of sizes most often, to be even or a multiple of a window, and is rarely a size of its own.
-  constexpr int64_t kSize = 24;
-  DimensionBindings bindings;
+// Fits what exports ask of sizes most often, to be even or a multiple of a window, and is rarely a size of its own.
+constexpr int64_t kSize = 24;
+
+// What names stand for: those that inputs decide, and all. The others depend on data, and what holds between them is
+// not known, so that ranks and dtypes alone follow from a guess.
+struct Sizing {
+  DimensionBindings declared, guessed;
+};
+
+void guess_others(const Program& program, DimensionBindings& bindings) {
+  for (const Value& value : program.values) {
+    for (const Dimension& size : value.type.sizes) {
+      for (const std::string& name : size.names()) bindings.try_emplace(name, kSize);
+    }
+  }
+  for (const Node& node : program.nodes) {
+    for (const auto& body : node.bodies) guess_others(*body, bindings);
+  }
+}
+
+Sizing bind_dimensions(const Program& program) {
+  Sizing sizing;
   for (const NamedDimension& dimension : program.dimensions)
-    bindings[dimension.name] = std::min(std::max({kSize, dimension.minimum, int64_t{1}}), dimension.maximum);
-  return bindings;
+    sizing.declared[dimension.name] = std::min(std::max({kSize, dimension.minimum, int64_t{1}}), dimension.maximum);
+  sizing.guessed = sizing.declared;
+  guess_others(program, sizing.guessed);
+  return sizing;
 }
 
 bool is_autocast(const Node& node) {
@@ -66,8 +87,10 @@ enum class Form : uint8_t {
 // What is called in place of one node, in one form.
 class Call {
  public:
-  Call(const Program& program, const DimensionBindings& bindings, Form form)
-      : program_(program), bindings_(bindings), form_(form) {}
+  Call(const Program& program, const Sizing& sizing, Form form) : program_(program), sizing_(sizing), form_(form) {}
+
+  // Whether sizes that were asked for depend on data.
+  bool is_guess() const { return is_guess_; }
 
   std::vector<c10::IValue> run(const Node& node) {
     std::vector<c10::IValue> stack;
@@ -87,7 +110,7 @@ class Call {
     if (type.kind != ValueKind::tensor || !type.sized) throw Unknown();
     Sizes sizes;
     for (const Dimension& size : type.sizes) {
-      const std::optional<int64_t> number = size.try_evaluate(bindings_);
+      const std::optional<int64_t> number = evaluate(size);
       if (!number || *number < 0) throw Unknown();
       sizes.push_back(shrink(*number));
     }
@@ -97,6 +120,12 @@ class Call {
   }
 
  private:
+  std::optional<int64_t> evaluate(const Dimension& size) {
+    if (const auto number = size.try_evaluate(sizing_.declared)) return number;
+    is_guess_ = true;
+    return size.try_evaluate(sizing_.guessed);
+  }
+
   int64_t shrink(int64_t size) {
     constexpr int64_t kSmall = 4;
     if (form_ != Form::few_zeros || size < kSmall) return size;
@@ -112,7 +141,7 @@ class Call {
       return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
     }
     if (type.kind == ValueKind::integer && type.sizes.size() == 1 && form_ != Form::few_zeros) {
-      if (const auto number = type.sizes.front().try_evaluate(bindings_)) return *number;
+      if (const auto number = evaluate(type.sizes.front())) return *number;
     }
     const Sizes sizes = find_sizes(type);
     const auto options = at::TensorOptions().dtype(scalar_type_of(type.dtype));
@@ -120,20 +149,21 @@ class Call {
   }
 
   const Program& program_;
-  const DimensionBindings& bindings_;
+  const Sizing& sizing_;
   const Form form_;
+  bool is_guess_ = false;
   std::map<int64_t, int64_t> small_;
 };
 
 class TypeChecker {
  public:
-  TypeChecker(const Program& program, const DimensionBindings& bindings) : program_(program), bindings_(bindings) {}
+  TypeChecker(const Program& program, const Sizing& sizing) : program_(program), sizing_(sizing) {}
 
   void check() {
     for (const Node& node : program_.nodes) {
       if (node.op.has_schema()) check_node(node);
       if (is_autocast(node)) continue;  // its ops cast what they read
-      for (const auto& body : node.bodies) TypeChecker(*body, bindings_).check();
+      for (const auto& body : node.bodies) TypeChecker(*body, sizing_).check();
     }
   }
 
@@ -153,24 +183,31 @@ class TypeChecker {
 
   // False where there is no such form.
   bool call(const Node& node, Form form) {
-    Call one(program_, bindings_, form);
+    Call one(program_, sizing_, form);
+    const std::optional<std::vector<c10::IValue>> results = try_to_run(node, one);
+    if (!results) return false;
+    for (size_t i = 0; i < node.results.size() && i < results->size(); ++i) {
+      if (node.results[i] != ValueId::none && (*results)[i].isTensor() && (*results)[i].toTensor().defined())
+        check_result(node, i, (*results)[i].toTensor(), one);
+    }
+    return true;
+  }
+
+  // What is refused for guessed sizes alone may run.
+  static std::optional<std::vector<c10::IValue>> try_to_run(const Node& node, Call& one) {
     try {
-      const std::vector<c10::IValue> results = one.run(node);
-      for (size_t i = 0; i < node.results.size() && i < results.size(); ++i) {
-        if (node.results[i] != ValueId::none && results[i].isTensor())
-          check_result(node, i, results[i].toTensor(), one);
-      }
-      return true;
+      return one.run(node);
     } catch (const Unknown&) {
     } catch (const c10::NotImplementedError&) {
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::unsupported) throw;
+      if (error.kind() != ErrorKind::unsupported && !one.is_guess()) throw;
     } catch (const c10::Error& error) {
-      if (!is_missing_form(error.what_without_backtrace())) refuse(node, error.what_without_backtrace());
+      if (!one.is_guess() && !is_missing_form(error.what_without_backtrace()))
+        refuse(node, error.what_without_backtrace());
     } catch (const std::exception& error) {
-      if (!is_missing_form(error.what())) refuse(node, error.what());
+      if (!one.is_guess() && !is_missing_form(error.what())) refuse(node, error.what());
     }
-    return false;
+    return std::nullopt;
   }
 
   // Some operands are read at once, so they have to be on the CPU. In a Python process torch has forms for the meta
@@ -262,13 +299,14 @@ class TypeChecker {
 
   void check_result(const Node& node, size_t i, const at::Tensor& made, Call& one) const {
     const ValueType& type = program_.value(node.results[i]).type;
-    if (type.kind != ValueKind::tensor || !made.defined()) return;
+    if (type.kind != ValueKind::tensor) return;
     // Of statistics behind a first result in bf16 libtorch's two devices disagree.
-    bool fits = i > 0 || type.dtype == dtype_of(made.scalar_type());
-    if (type.sized) {
+    bool fits = i > 0 || scalar_type_of(type.dtype) == made.scalar_type();
+    if (type.sized && !(one.is_guess() && is_among(kSqueezes, node.op))) {
       fits = fits && static_cast<int64_t>(type.sizes.size()) == made.dim();
       try {
-        fits = fits && made.sizes() == one.find_sizes(type);
+        const Sizes sizes = one.find_sizes(type);
+        fits = fits && (one.is_guess() || made.sizes() == sizes);
       } catch (const Unknown&) {  // the rank is what is known
       }
     }
@@ -282,7 +320,7 @@ class TypeChecker {
   }
 
   const Program& program_;
-  const DimensionBindings& bindings_;
+  const Sizing& sizing_;
 };
 
 }  // namespace

@@ -143,6 +143,14 @@ TEST_CASE("ops that name a device are called without elements too") {
 
 TEST_CASE("ops whose results depend on data, and sizes that nobody knows, are taken at the program's word") {
   CHECK_NOTHROW(check("input %x: f32[4, 8]\n%a: i64[u0, 2] = aten::nonzero(%x)\nreturn %a\n"));
+  // What holds between them is not known either, but ranks and dtypes are.
+  const std::string found = "input %x: f32[4, 8]\n%i: i64[u0, 2] = aten::nonzero(%x)\n";
+  CHECK_NOTHROW(check(found + "%a: i64[3] = aten::select.int(%i, 1, 0)\nreturn %a\n"));
+  CHECK_NOTHROW(check(found + "%a: i64[u1, 7] = aten::view(%i, [-1, 7])\nreturn %a\n"));
+  CHECK_NOTHROW(check(found + "%a: i64[u0//24, 2] = aten::slice.Tensor(%i, 0, 0, 1)\n"
+                              "%b: i64[u0//24, 2] = aten::squeeze(%a)\nreturn %b\n"));
+  EXPECT_ERROR(invalid_input, check(found + "%a: i64[4] = aten::neg(%i)\nreturn %a\n"), "the file says i64[4]");
+  EXPECT_ERROR(invalid_input, check(found + "%a: f32[u0, 2] = aten::neg(%i)\nreturn %a\n"), "the file says f32");
   CHECK_NOTHROW(check("input %x: f32[...]\n%a: f32[3] = aten::relu(%x)\nreturn %a\n"));
 }
 
