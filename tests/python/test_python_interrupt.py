@@ -146,6 +146,34 @@ def test_an_interrupt_that_python_loses(data: tuple[torch.nn.Module, torch.Tenso
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.filterwarnings("ignore:.*Overriding a previously registered kernel")
+def test_an_interrupt_while_types_are_checked(monkeypatch: pytest.MonkeyPatch):
+    """In a Python process the meta device has forms that are written in Python, where a Ctrl-C can arrive."""
+    armed = False
+
+    def size_of_tanh(x: torch.Tensor) -> torch.Tensor:
+        if armed:
+            signal.raise_signal(signal.SIGINT)
+        return torch.empty_like(x)
+
+    save = torch.export.save
+
+    def save_and_arm(*arguments: Any, **keywords: Any) -> None:
+        nonlocal armed
+        save(*arguments, **keywords)
+        armed = True
+
+    library = torch.library.Library("aten", "IMPL", "Meta")
+    library.impl("tanh", size_of_tanh)
+    monkeypatch.setattr(torch.export, "save", save_and_arm)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            lissome.prepare(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()).eval(), (torch.randn(1, 4),))
+    finally:
+        library._destroy()
+    assert armed and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_the_program_behind_python_m(tmp_path: Path):
     # A call takes so long that a million of them last beyond every signal.
     lissome.prepare(torch.nn.Linear(1024, 1024), (torch.randn(1, 1024),)).save(tmp_path / "model.lissome")

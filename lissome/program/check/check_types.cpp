@@ -211,10 +211,11 @@ class TypeChecker {
   }
 
   // Some operands are read at once, so they have to be on the CPU. In a Python process torch has forms for the meta
-  // device that are written in Python, with errors of their own.
+  // device that are written in Python, with errors of their own, and where a Ctrl-C arrives too: who called sees to it.
   static bool is_missing_form(std::string_view message) {
-    constexpr std::array kKinds = {"on meta",       "meta tensor",        "NotImplemented",
-                                   "DataDependent", "DynamicOutputShape", "UnsupportedOperator"};
+    constexpr std::array kKinds = {"on meta",          "meta tensor",        "NotImplemented",
+                                   "DataDependent",    "DynamicOutputShape", "UnsupportedOperator",
+                                   "KeyboardInterrupt"};
     return std::ranges::any_of(kKinds, [&](const char* kind) { return message.find(kind) != std::string_view::npos; });
   }
 
