@@ -96,6 +96,13 @@ TEST_CASE("damaged images are refused, wherever they are cut off") {
   flipped[png.size() / 2] = static_cast<char>(flipped[png.size() / 2] ^ 0x10);
   EXPECT_ERROR(invalid_input, decode(flipped, 3), "PNG file is damaged");
   EXPECT_ERROR(invalid_input, decode("GIF89a", 3), "neither a PNG nor a JPEG");
+  // The head of a scan, repeated; behind the end of the picture nothing counts.
+  const size_t scan = jpeg.find("\xff\xda");
+  const std::string head = jpeg.substr(scan, 2 + static_cast<uint8_t>(jpeg[scan + 3]));
+  std::string heads;
+  for (int i = 0; i < 64; ++i) heads += head;
+  EXPECT_ERROR(invalid_input, decode(jpeg.substr(0, scan) + heads + jpeg.substr(scan), 3), "65 scans; up to 64");
+  CHECK_NOTHROW(decode(jpeg + heads + heads, 3));
   const std::string cmyk = encode_jpeg(8, 8, std::vector<uint8_t>(256, 9), TJPF_CMYK, TJSAMP_444);
   EXPECT_ERROR(unsupported, decode(cmyk, 3), "CMYK");
   // A header that claims a hundred gigabytes.

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kMostPixels = int64_t{1} << 26;
 constexpr uint32_t kLongestSide = 1 << 16;
+constexpr int kMostScans = 64;                       // of a JPEG; encoders make about ten
 constexpr size_t kMostChunkBytes = size_t{1} << 24;  // of text and colour profiles in a PNG
 
 void check_image_sizes(int64_t height, int64_t width, const std::string& source) {
@@ -48,6 +49,26 @@ Pixels decode_png(std::span<const std::byte> bytes, const std::string& source) {
   return pixels;
 }
 
+// Each scan of a progressive JPEG runs over all of the picture.
+int count_scans(std::span<const std::byte> bytes) {
+  const auto byte = [&](size_t at) { return static_cast<uint8_t>(bytes[at]); };
+  int scans = 0;
+  for (size_t at = 2; at + 3 < bytes.size();) {
+    const uint8_t marker = byte(at + 1);
+    if (byte(at) != 0xFF || marker == 0xFF) {
+      ++at;
+    } else if (marker == 0xD9) {  // the end; what follows is not read
+      return scans;
+    } else if (marker <= 0x01 || (marker >= 0xD0 && marker <= 0xD8)) {  // without a segment
+      at += 2;
+    } else {
+      if (marker == 0xDA) ++scans;
+      at += 2 + (size_t{byte(at + 2)} << 8 | byte(at + 3));
+    }
+  }
+  return scans;
+}
+
 Pixels decode_jpeg(std::span<const std::byte> bytes, const std::string& source) {
   const std::unique_ptr<void, int (*)(tjhandle)> decoder(tjInitDecompress(), tjDestroy);
   if (decoder == nullptr) throw_error(ErrorKind::over_budget, "there is no memory to decode ", quote(source), ".");
@@ -63,6 +84,9 @@ Pixels decode_jpeg(std::span<const std::byte> bytes, const std::string& source) 
   if (colors == TJCS_CMYK || colors == TJCS_YCCK)
     throw_error(ErrorKind::unsupported, quote(source),
                 ": the JPEG file is in CMYK; only RGB and grey are read. Convert it.");
+  if (const int scans = count_scans(bytes); scans > kMostScans)
+    throw_error(ErrorKind::invalid_input, quote(source), ": the JPEG file has ", scans, " scans; up to ", kMostScans,
+                " are allowed.");
   Pixels pixels{height, width, std::vector<uint8_t>(static_cast<size_t>(height) * static_cast<size_t>(width) * 3)};
   check(tjDecompress2(decoder.get(), data, bytes.size(), pixels.bytes.data(), width, 0, height, TJPF_RGB,
                       TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS));
