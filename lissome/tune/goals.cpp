@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "lissome/base.h"
 #include "lissome/tune/advice.h"
@@ -93,8 +92,6 @@ double measure_first_answer(const Variant& best, const Bench& bench) {
 
 void measure_goals(OptimizationRecord& record, Variant& best, const Bench& bench, const OptimizeOptions& options,
                    const WorkControl& control) {
-  record.file_bytes =
-      count_model_file(pack_with_record(*best.program, *best.plan, to_json(record), FileContents::plan));
   if (options.goal.throughput)
     measure_throughput(record, best, bench, std::min(kMostSeconds, kShare * options.seconds), control);
   if (options.goal.first_answer) record.first_answer = measure_first_answer(best, bench);

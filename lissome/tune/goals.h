@@ -5,7 +5,7 @@
 
 namespace lissome {
 
-// Measures what only goals ask for: the size of the file, samples a second, the time to a first answer.
+// Measures what only goals ask for: samples a second, the time to a first answer.
 void measure_goals(OptimizationRecord& record, Variant& best, const Bench& bench, const OptimizeOptions& options,
                    const WorkControl& control);
 // Lists the goals with what was measured, and advice where one is missed. Goals that were not measured are left out.

@@ -247,21 +247,33 @@ ModelFile pack_form(const PrecisionForm& form, FileContents contents) {
   return file;
 }
 
+namespace {
+
+void judge_record(OptimizationRecord& record, const OptimizeOptions& options) {
+  judge_goals(record, options);
+  for (const GoalRecord& goal : record.goals) {
+    if (!goal.met && record.blocker.empty()) record.blocker = find_blocker(goal, record);
+  }
+  record.answer = make_answer(record);
+}
+
+}  // namespace
+
 void complete_record(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
                      const OptimizeOptions& options, const WorkControl& control,
                      const std::function<bool()>& out_of_time) {
   measure_totals(record, original, best, bench, options, out_of_time);
   note_gain_times(record);
   measure_goals(record, best, bench, options, control);
-  judge_goals(record, options);
   if (control.stopped()) return;
   record.layers = compare_layers(original, best, bench, out_of_time);
   record.memory_over_time = {trace_memory("before", *original.program, bench),
                              trace_memory("after", *best.program, bench)};
-  for (const GoalRecord& goal : record.goals) {
-    if (!goal.met && record.blocker.empty()) record.blocker = find_blocker(goal, record);
-  }
-  record.answer = make_answer(record);
+  // The file holds its record, with the goals.
+  OptimizationRecord draft = record;
+  judge_record(draft, options);
+  record.file_bytes = count_model_file(pack_with_record(*best.program, *best.plan, to_json(draft), FileContents::plan));
+  judge_record(record, options);
 }
 
 void describe_steps_so_far(OptimizationRecord& record, const Variant& original, const Variant& best,

@@ -345,6 +345,7 @@ Optimized Search::take_best(OptimizationRecord record) const {
 
 Optimized Search::finish() {
   OptimizationRecord record = record_;
+  if (front_) record.front = front_->points();
   complete_record(record, *original_, *best_, bench_, options_, control_,
                   [&] { return control_.stopped() || watch_.seconds() > options_.seconds; });
   return take_best(std::move(record));

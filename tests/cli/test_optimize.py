@@ -195,6 +195,8 @@ def test_goals_of_size_throughput_and_first_answer(lissome: Lissome, models: Sim
 def test_versions_of_the_front_are_kept_and_picked_later(lissome: Lissome, models: SimpleNamespace, tmp_path: Path):
     words = ("--data", models.data, "--labels", "labels")
     record = optimize(lissome, models.classifier, *words, "--front", "front")
+    written = (tmp_path / "out.lissome").stat().st_size
+    assert abs(record["file_bytes"] - written) < 64, (record["file_bytes"], written)  # its own digits, seconds spent
     points = record["front"]
     assert points and [point["ratio"]["median"] for point in points] == sorted(p["ratio"]["median"] for p in points)
     assert {path.name for path in (tmp_path / "front").iterdir()} == {p["file"] for p in points} | {"front.json"}
