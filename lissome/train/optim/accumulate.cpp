@@ -210,7 +210,8 @@ std::optional<double> BatchStep::measure_loss(const std::vector<at::Tensor>& sam
 
 // Samples that come twice leave a mean as it is and double a sum, whatever the loss is made of.
 void BatchStep::check_mean(const std::vector<at::Tensor>& batch, int64_t at_once) {
-  if (loss_.kind != LossKind::output || mean_checked_) return;
+  if (loss_.kind != LossKind::output || at_once >= mean_unchecked_below_) return;
+  mean_unchecked_below_ = at_once;
   constexpr int64_t kLeftOver = 4;  // what runs beside the batch has to fit as well
   const int64_t samples = std::max(range_.first, at_once / kLeftOver);
   if (2 * samples > std::min(batch.front().size(0), range_.second)) return;
@@ -221,7 +222,7 @@ void BatchStep::check_mean(const std::vector<at::Tensor>& batch, int64_t at_once
                               both = measure_loss(cut(batch, 0, 2 * samples));
   random.restore();
   if (!once || !twice || !again || !other || !both) return;  // smaller parts will be tried
-  mean_checked_ = true;
+  mean_unchecked_below_ = 0;
   if (std::abs(*twice - 2 * *once) < std::abs(*twice - *once))
     throw_error(
         ErrorKind::invalid_input, "the loss adds its samples up: it is ", *once, " for ", samples, " samples and ",

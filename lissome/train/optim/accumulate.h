@@ -2,6 +2,7 @@
 // that one update sees the whole batch. If a part does not fit into memory, smaller parts run from then on.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -94,7 +95,9 @@ class BatchStep {
   std::string refusal_;  // the last error that a part met
   std::vector<at::Tensor> gradients_, last_inputs_;
   std::vector<std::string> notes_;
-  bool parts_noted_ = false, mean_checked_ = false;
+  bool parts_noted_ = false;
+  // The loss is still to be looked at in parts of fewer samples than these.
+  int64_t mean_unchecked_below_ = std::numeric_limits<int64_t>::max();
 };
 
 }  // namespace lissome

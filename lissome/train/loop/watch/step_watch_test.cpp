@@ -66,21 +66,16 @@ namespace {
 // A product of the batch with itself: twice the samples, four times the work.
 Program make_quadratic(int64_t width) {
   const std::string wide = std::to_string(width);
-  return parse_program(
-      "dim n in 1..1024\n"
-      "input %x: f32[n, " +
-      wide +
-      "]\n"
-      "parameter @w: f32[1, " +
-      wide +
-      "] = 0.001\n"
-      "parameter @b: f32[1] = 0.0\n"
-      "%s: f32[n, n] = aten::linear(%x, %x, none)\n"
-      "%m: f32[n, " +
-      wide +
-      "] = aten::matmul(%s, %x)\n"
-      "%y: f32[n, 1] = aten::linear(%m, @w, @b)\n"
-      "return %y\n");
+  std::string text = "dim n in 1..1024\ninput %x: f32[n, " + wide + "]\nparameter @w: f32[1, " + wide +
+                     "] = 0.001\nparameter @b: f32[1] = 0.0\n";
+  // Several products, so that a step takes longer than to load its batch on any machine.
+  std::string rows = "x";
+  for (const char* number : {"1", "2", "3"}) {
+    text += std::string("%s") + number + ": f32[n, n] = aten::linear(%" + rows + ", %" + rows + ", none)\n";
+    text += std::string("%m") + number + ": f32[n, " + wide + "] = aten::matmul(%s" + number + ", %x)\n";
+    rows = std::string("m") + number;
+  }
+  return parse_program(text + "%y: f32[n, 1] = aten::linear(%" + rows + ", @w, @b)\nreturn %y\n");
 }
 
 Dataset make_wide(int64_t samples, int64_t width) {
