@@ -68,6 +68,13 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return text;
 }
 
+std::string join_few(std::vector<std::string> parts, size_t most, std::string_view separator) {
+  const size_t more = parts.size() > most ? parts.size() - most : 0;
+  parts.resize(parts.size() - more);
+  if (more > 0) parts.push_back("and " + std::to_string(more) + " more");
+  return join(parts, separator);
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   size_t start = 0;

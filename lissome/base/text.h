@@ -18,6 +18,8 @@ Json parse_json(std::string_view text, std::string_view source, int max_depth = 
 std::string print_json(const Json& json);
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// The first `most` parts and, where there are others, "and N more": "a, b, and 2 more".
+std::string join_few(std::vector<std::string> parts, size_t most, std::string_view separator = ", ");
 std::vector<std::string> split(std::string_view text, char separator);
 bool is_utf8(std::string_view text);
 // Bytes of the UTF-8 sequence at the start of `text`, not empty; 0 where it is broken, or would steer a terminal

@@ -8,6 +8,9 @@ TEST_CASE("join and split") {
   CHECK(join({}, ", ").empty());
   CHECK(join({"a"}, ", ") == "a");
   CHECK(join({"a", "b", ""}, ", ") == "a, b, ");
+  CHECK(join_few({"a", "b"}, 2) == "a, b");
+  CHECK(join_few({"a", "b", "c"}, 1, "\n") == "a\nand 2 more");
+  CHECK(join_few({}, 2).empty());
   CHECK(split("a,b,", ',') == std::vector<std::string>{"a", "b", ""});
   CHECK(split("", ',') == std::vector<std::string>{""});
 }

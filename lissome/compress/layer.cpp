@@ -183,7 +183,6 @@ bool is_kept(const Node& node, const QuantizeOptions& options) {
 bool is_layer(const Node& node) { return is_linear(node) || is_convolution(node) || is_recurrent(node); }
 
 void check_patterns(const Program& program, const QuantizeOptions& options, bool (*is_wanted)(const Node&)) {
-  constexpr size_t kShown = 8;
   std::vector<std::string> modules;
   for (const Node& node : program.nodes) {
     if (!is_wanted(node) || node.origin == nullptr || node.origin->module.empty()) continue;
@@ -194,10 +193,9 @@ void check_patterns(const Program& program, const QuantizeOptions& options, bool
   for (const std::string& pattern : patterns) {
     if (std::any_of(modules.begin(), modules.end(), [&](const auto& name) { return matches_pattern(pattern, name); }))
       continue;
-    if (modules.size() > kShown) modules.resize(kShown), modules.emplace_back("...");
     throw_error(ErrorKind::usage, "no layer fits the pattern ", quote(pattern), "; ",
                 modules.empty() ? "no layer of the model belongs to a module"
-                                : "the modules with layers are " + join(modules, ", "));
+                                : "the modules with layers are " + join_few(std::move(modules), 8));
   }
 }
 

@@ -280,13 +280,8 @@ std::vector<std::string> list_refusals(const std::vector<QuantizedLayer>& layers
 }
 
 void refuse_layers(const std::vector<QuantizedLayer>& layers, const char* what, const char* kinds) {
-  constexpr size_t kShown = 8;
   if (layers.empty()) throw_error(ErrorKind::unsupported, "no ", what, ": it has no ", kinds);
-  std::vector<std::string> reasons = list_refusals(layers);
-  const size_t more = reasons.size() > kShown ? reasons.size() - kShown : 0;
-  reasons.resize(reasons.size() - more);
-  if (more > 0) reasons.push_back("and " + std::to_string(more) + " more");
-  throw_error(ErrorKind::unsupported, "no ", what, ":\n", join(reasons, "\n"));
+  throw_error(ErrorKind::unsupported, "no ", what, ":\n", join_few(list_refusals(layers), 8, "\n"));
 }
 
 std::string name_layer(const QuantizedLayer& layer) {

@@ -50,7 +50,7 @@ class DataWarning(UserWarning):
 def list_names(names: Sequence[str]) -> str:
     """The names for an error: those that a reader can take in, and how many follow."""
     further = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {further} more" if further > 0 else "")
+    return ", ".join([*names[:_MOST_NAMED], *([f"and {further} more"] if further > 0 else [])])
 
 
 def warn_of_data(note: str) -> None:

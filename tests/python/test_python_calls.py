@@ -133,5 +133,5 @@ def test_a_missing_argument_of_many_names_a_few():
             return sum(terms)
 
     model = lissome.prepare(Sum(), tuple(torch.ones(2) for _ in range(50)))
-    with pytest.raises(lissome.InvalidInputError, match="terms_11 and 38 more$"):
+    with pytest.raises(lissome.InvalidInputError, match="terms_11, and 38 more$"):
         model(torch.ones(2))

@@ -15,19 +15,13 @@ namespace {
 
 // "aten::softmax.int (%4, encoder.py:88), ..." of the first few nodes.
 std::string name_nodes(const Plan& plan) {
-  constexpr size_t kShown = 5;
-  std::string text;
-  size_t count = 0;
+  std::vector<std::string> nodes;
   for (const PlanStep& step : plan.steps) {
     if (step.kernel != kReferenceStep) continue;
-    for (const PlanOrigin& origin : step.origins) {
-      if (++count > kShown) continue;
-      if (!text.empty()) text += ", ";
-      text += origin.op + " (%" + origin.node + (origin.source.empty() ? "" : ", " + origin.source) + ")";
-    }
+    for (const PlanOrigin& origin : step.origins)
+      nodes.push_back(origin.op + " (%" + origin.node + (origin.source.empty() ? "" : ", " + origin.source) + ")");
   }
-  if (count > kShown) text += " and " + std::to_string(count - kShown) + " more";
-  return text;
+  return join_few(std::move(nodes), 5);
 }
 
 }  // namespace

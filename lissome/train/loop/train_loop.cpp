@@ -40,6 +40,9 @@ void TrainLoop::resume(const FoundSnapshot& found) {
     return;
   }
   restore_snapshot(found.snapshot, state());
+  if (course_.place.epoch_steps > length().steps_per_epoch)
+    throw_error(ErrorKind::invalid_input, "the snapshot ", quote(found.path), " is ", course_.place.epoch_steps,
+                " steps into an epoch; an epoch of these data has ", length().steps_per_epoch);
   learner_.weights().release();
   course_.first_step = course_.record.steps;
   notices_.add("training continues from " + quote(found.path) + ", after step " + std::to_string(course_.record.steps));

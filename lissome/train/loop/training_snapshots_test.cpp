@@ -32,3 +32,26 @@ TEST_CASE("snapshots are due and saved once a folder is open, and name the preci
   CHECK(found.snapshot.facts == TrainingFacts{{"precision", "bf16"}, {"seed", "1"}});
   CHECK(found.snapshot.require_count("place/epoch") == 2);
 }
+
+TEST_CASE("a place that the record contradicts is refused, and nothing changes") {
+  const at::Tensor weight = at::full({2}, 1.0, at::kFloat);
+  Optimizer optimizer({{"w", weight, {}}}, Sgd{});
+  Schedule schedule(0.1, {{0, ConstantRate{}}});
+  TrainingPlace place;
+  TrainRecord record;
+  record.steps = 4;
+  const TrainingState state{
+      .tensors = {{"w", weight}}, .optimizer = optimizer, .schedule = schedule, .place = place, .record = record};
+  const auto restore_from = [&](int64_t epoch, int64_t epoch_steps) {
+    place = {.epoch = epoch, .epoch_steps = epoch_steps};
+    const Snapshot snapshot = make_snapshot(state, {});
+    place = {};
+    restore_snapshot(snapshot, state);
+    return place.epoch_steps;
+  };
+  CHECK(restore_from(1, 4) == 4);
+  EXPECT_ERROR(invalid_input, restore_from(int64_t{1} << 50, 4),
+               "after the 0 finished epochs of its record it must be 1");
+  EXPECT_ERROR(invalid_input, restore_from(1, 5), "its record 4 in all");
+  CHECK(place.epoch == 1);
+}

@@ -105,15 +105,26 @@ void add_place(Snapshot& snapshot, const TrainingPlace& place) {
   snapshot.add_number("place/seconds", place.seconds);
 }
 
-TrainingPlace read_place(const Snapshot& snapshot) {
-  if (snapshot.require_count("place/epoch") == 0)
-    throw_error(ErrorKind::invalid_input, "the snapshot's 'place/epoch' is 0; epochs count from 1");
-  return {.epoch = snapshot.require_count("place/epoch"),
-          .epoch_steps = snapshot.require_count("place/epoch_steps"),
-          .losses = snapshot.require_number("place/losses"),
-          .samples = snapshot.require_count("place/samples"),
-          .learning_rate = snapshot.require_number("place/learning_rate"),
-          .seconds = snapshot.require_number("place/seconds")};
+// Snapshots are saved inside of an epoch, before its row is added to the record.
+void check_place(const TrainingPlace& place, const TrainRecord& record) {
+  const auto running = static_cast<int64_t>(record.epochs.size()) + 1;
+  if (place.epoch != running)
+    throw_error(ErrorKind::invalid_input, "the snapshot's 'place/epoch' is ", place.epoch, "; after the ", running - 1,
+                " finished epochs of its record it must be ", running);
+  if (place.epoch_steps > record.steps)
+    throw_error(ErrorKind::invalid_input, "the snapshot's epoch counts ", place.epoch_steps, " steps, its record ",
+                record.steps, " in all");
+}
+
+TrainingPlace read_place(const Snapshot& snapshot, const TrainRecord& record) {
+  const TrainingPlace place = {.epoch = snapshot.require_count("place/epoch"),
+                               .epoch_steps = snapshot.require_count("place/epoch_steps"),
+                               .losses = snapshot.require_number("place/losses"),
+                               .samples = snapshot.require_count("place/samples"),
+                               .learning_rate = snapshot.require_number("place/learning_rate"),
+                               .seconds = snapshot.require_number("place/seconds")};
+  check_place(place, record);
+  return place;
 }
 
 void add_plateau(Snapshot& snapshot, const PlateauState& plateau) {
@@ -169,9 +180,9 @@ Snapshot make_snapshot(const TrainingState& state, TrainingFacts facts) {
 
 void restore_snapshot(const Snapshot& snapshot, const TrainingState& state) {
   const at::NoGradGuard no_gradients;
-  const TrainingPlace place = read_place(snapshot);
-  const PlateauState plateau = read_plateau(snapshot);
   TrainRecord record = read_record(snapshot);
+  const TrainingPlace place = read_place(snapshot, record);
+  const PlateauState plateau = read_plateau(snapshot);
   record.notes = state.record.notes;
   at::Generator generator = at::detail::getDefaultCPUGenerator();
   const at::Tensor& random = snapshot.require_like("generator", generator.get_state());

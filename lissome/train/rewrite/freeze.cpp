@@ -18,15 +18,11 @@ bool is_floating_parameter(const Weight& weight) {
 }
 
 std::string list_parameters(const Program& program) {
-  constexpr size_t kMostNamed = 8;
   std::vector<std::string> names;
   for (const Weight& weight : program.weights) {
     if (is_floating_parameter(weight)) names.push_back(weight.name);
   }
-  const size_t more = names.size() - std::min(names.size(), kMostNamed);
-  names.resize(names.size() - more);
-  if (names.empty()) return "none";
-  return join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+  return names.empty() ? "none" : join_few(std::move(names), 8);
 }
 
 void check_patterns(const Program& program, const std::vector<ParameterGroup>& groups) {
@@ -62,12 +58,9 @@ std::string describe_still(const Program& program) {
     }
     return names;
   };
-  const auto describe = [](const std::vector<std::string>& names, const std::string& reason) {
-    constexpr size_t kMostNamed = 3;
-    const std::vector<std::string> few(names.begin(),
-                                       names.begin() + static_cast<int64_t>(std::min(names.size(), kMostNamed)));
+  const auto describe = [](std::vector<std::string> names, const std::string& reason) {
     return (names.size() == 1 ? "1 parameter stays" : std::to_string(names.size()) + " parameters stay") +
-           " as exported, " + reason + ": " + join(few, ", ") + (names.size() > kMostNamed ? ", ..." : "");
+           " as exported, " + reason + ": " + join_few(std::move(names), 3);
   };
   const auto frozen = list([](const Weight& weight) { return !weight.trains; });
   if (!frozen.empty()) return describe(frozen, "with requires_grad off");

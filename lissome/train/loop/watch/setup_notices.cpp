@@ -37,10 +37,8 @@ std::string describe_kept_updates(const Program& judged) {
   if (judged.writes.empty()) return {};
   std::vector<std::string> names;
   for (const StateWrite& write : judged.writes) names.push_back(judged.value(write.target).name);
-  const size_t more = names.size() - std::min<size_t>(names.size(), 3);
-  names.resize(names.size() - more);
   return "the written model will update its state in each call, as its export in train mode does (" +
-         join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "") +
+         join_few(std::move(names), 3) +
          "), where module.eval() may not. For that form, load the trained weights (--weights-out) into the module and "
          "export it in eval mode";
 }

@@ -23,11 +23,12 @@ void StepWatch::observe(const TrainStepRecord& step, TrainingCourse& course, Bat
 
 // A source may become slower than when its workers were chosen, and so may the processor.
 void StepWatch::watch_speed(const TrainStepRecord& step, BatchFeed& feed, CurrentStep& running) {
-  const bool was_starved = monitor_.starved(), was_slow = monitor_.slow();
+  const auto computes_slowly = [&] { return monitor_.slow() && !monitor_.starved(); };
+  const bool was_starved = monitor_.starved(), computed_slowly = computes_slowly();
   for (const std::string& text : monitor_.observe(step)) notices_.add(text);
   if (!was_starved && monitor_.starved() && feed.batches().tune_anew())
     notices_.add("workers and prefetch are tried anew, and the fastest setting is kept");
-  if (!was_slow && monitor_.slow() && !monitor_.starved()) running.look_for_faster(feed.last(), notices_);
+  if (!computed_slowly && computes_slowly()) running.look_for_faster(feed.last(), notices_);
 }
 
 void StepWatch::look_at_memory(TrainRecord& record, const CurrentStep& running) {
