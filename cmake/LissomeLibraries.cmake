@@ -51,7 +51,7 @@ lissome_shared_library(lissome_runtime MODULES base measure kernel runtime data 
 lissome_shared_library(lissome_images MODULES images LINKS lissome_runtime)
 if(LISSOME_TORCH)
   lissome_shared_library(lissome_torch
-    MODULES syntax program pass export lower compress compare train tune flags cli
+    MODULES syntax program pass export lower compress compare distributed train tune flags cli
     LINKS lissome_runtime)
   lissome_shared_library(lissome_reference
     MODULES reference

@@ -28,5 +28,6 @@ int run_quantize(const std::vector<std::string>& arguments, Console& console);
 int run_optimize(const std::vector<std::string>& arguments, Console& console);
 int run_budget(const std::vector<std::string>& arguments, Console& console);
 int run_train(const std::vector<std::string>& arguments, Console& console);
+int run_launch(const std::vector<std::string>& arguments, Console& console);
 
 }  // namespace lissome

@@ -133,8 +133,12 @@ void print_record(const TrainRecord& record, const TrainFlags& flags, Console& c
 int run_train(const std::vector<std::string>& arguments, Console& console) {
   TrainFlags flags;
   if (!read_train_flags(flags, arguments)) return 0;
+  const std::optional<GroupPlace> place = choose_group_place(flags);
+  const double peer_timeout = parse_duration(flags.peer_timeout);
+  // The other ranks compute the same weights, and leave it to the first to write and to say so.
+  const bool leads = !place || place->rank == 0;
   for (const std::string& path : {flags.output, flags.weights_output, flags.report}) {
-    check_writable(path);
+    if (leads) check_writable(path);
     refuse_overwriting(path, flags.model, {flags.data, flags.validation});
   }
   check_offload_folder(flags.offload);
@@ -144,20 +148,37 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   const std::vector<DataSignature> signature = describe_inputs(model);
   const auto load = [&](const std::string& path) {
     Dataset fitted = fit_batches(load_dataset(path, {.labels = flags.labels}), signature, options.batches);
-    for (const std::string& note : fitted.notes) console.say("note: " + note);
+    for (const std::string& note : fitted.notes) {
+      if (leads) console.say("note: " + note);
+    }
     return fitted;
   };
   const Dataset data = load(flags.data);
   std::optional<Dataset> validation;
   if (!flags.validation.empty()) validation = load(flags.validation);
 
+  std::optional<Group> group;
+  if (place) {
+    group.emplace(*place, peer_timeout);
+    options.group = &*group;
+  }
+  const Dataset* judged = validation ? &*validation : nullptr;
+  if (!leads) {
+    // From the first step on, an interrupted rank ends when all have agreed to.
+    std::shared_ptr<void> promise;
+    options.callbacks.on_step = [&](const TrainStepRecord&) {
+      if (!promise) promise = console.promise(kSecondsToSave, {});
+    };
+    const Trained trained = train(model, data, judged, options, {{}, console.control().should_stop});
+    return trained.record.interrupted ? 130 : 0;
+  }
   std::optional<TrainLog> log;
   if (!flags.log.empty() || !flags.events.empty()) log.emplace(flags.log, flags.events);
   TrainPromise promise(flags, options.snapshots.has_value(), console);
   options.callbacks = make_callbacks(log, promise, console);
   if (flags.diff)
     options.callbacks.on_passes = [&](const std::vector<PassResult>& passes) { console.say(describe_diffs(passes)); };
-  const Trained trained = train(model, data, validation ? &*validation : nullptr, options, console.control());
+  const Trained trained = train(model, data, judged, options, console.control());
   const TrainRecord& record = trained.record;
   save_program(trained.program, flags.output);
   promise.note_written();

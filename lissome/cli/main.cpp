@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"profile", "show time, memory and kernel of every node", run_profile},
     {"audit", "show the kernel, dtype and device of every node", run_audit},
     {"peaks", "show the peak performance of this machine", run_peaks},
+    {"launch", "start processes that train one model together", run_launch},
 };
 
 // Commands of the torch library, for the help and to tell a typing error from a command.

@@ -169,6 +169,14 @@ void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--seed", to.seed, kSeedHelp);
 }
 
+void add_group_flags(Flags& flags, TrainFlags& to) {
+  flags.add(
+      "--parallel", to.parallel,
+      "How processes share the work: data (each takes its part of every batch) or none (each trains alone); auto: "
+      "data where a launcher such as lissome launch or torchrun started several.");
+  flags.add("--peer-timeout", to.peer_timeout, "Time after which a rank no longer waits for the others.");
+}
+
 void add_loading_flags(Flags& flags, TrainFlags& to) {
   flags.add("--workers", to.workers,
             "Threads that load batches ahead; auto: chosen by the time that steps wait for data.");
@@ -229,12 +237,25 @@ bool read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments)
   flags.add("--validation,--val", to.validation,
             "Validation data, on which the model is measured in eval form after each epoch.");
   add_training_flags(flags, to);
+  add_group_flags(flags, to);
   add_loading_flags(flags, to);
   add_watching_flags(flags, to);
   flags.require("-o,--output", to.output, kModelOutputHelp);
   flags.add("--weights-out", to.weights_output, "File for the weights, a .safetensors with PyTorch's names.");
   flags.add_json(to.json);
   return flags.parse(arguments);
+}
+
+std::optional<GroupPlace> choose_group_place(const TrainFlags& flags) {
+  if (flags.parallel != "auto" && flags.parallel != "data" && flags.parallel != "none")
+    throw_error(ErrorKind::usage, "--parallel must be auto, data or none, not ", quote(flags.parallel));
+  if (flags.parallel == "none") return std::nullopt;
+  const std::optional<GroupPlace> place = find_group_place();
+  if (!place && flags.parallel == "data")
+    throw_error(ErrorKind::usage,
+                "--parallel data needs a launcher, which starts several processes, for example\n"
+                "  lissome launch --processes 2 -- train MODEL ...");
+  return place && place->ranks == 1 && flags.parallel == "auto" ? std::nullopt : place;
 }
 
 std::string choose_snapshot_folder(const TrainFlags& flags) {

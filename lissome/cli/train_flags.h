@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lissome/distributed.h"
 #include "lissome/train.h"
 
 namespace lissome {
@@ -13,7 +14,7 @@ struct TrainFlags {
       loss = "cross_entropy", class_weights, optimizer = "adamw", schedule = "constant", initializer, output,
       weights_output, snapshots, snapshot_every = "10min", resume, target_step, log, events, report, beside, offload,
       recompute = "auto", workers = "auto", transforms, bad_samples = "fatal", cache, batch = "32", precision = "f32",
-      memory;
+      memory, parallel = "auto", peer_timeout = "60s";
   std::vector<std::string> freeze, groups, disabled;
   double learning_rate = -1, weight_decay = -1, momentum = -1, clip_norm = 1, label_smoothing = 0, average = 0;
   int64_t epochs = 1, max_steps = 0, accumulate = 1, patience = 0, memory_every = 100, keep = 3, ignored_label = -100;
@@ -28,6 +29,9 @@ bool read_train_flags(TrainFlags& to, const std::vector<std::string>& arguments)
 // Makes the options, without callbacks. Throws usage for a word that is not allowed and for a flag that the optimizer
 // does not have.
 TrainOptions make_train_options(const TrainFlags& flags, const Program& model);
+// The place in a group of ranks that --parallel and the environment ask for; empty: this process trains alone. Throws
+// usage for words that are not allowed, and the errors of find_group_place().
+std::optional<GroupPlace> choose_group_place(const TrainFlags& flags);
 // The folder for snapshots: --snapshots, else --resume, else a folder beside the output.
 std::string choose_snapshot_folder(const TrainFlags& flags);
 

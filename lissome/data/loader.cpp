@@ -235,6 +235,7 @@ bool Loader::next(Batch& batch) { return state_->next(batch); }
 LoaderPosition Loader::position() const { return state_->due_; }
 void Loader::restore(const LoaderPosition& position) { state_->restore(position); }
 int64_t Loader::batches() const { return state_->sampler_.batches(); }
+int64_t Loader::count(int64_t index) const { return state_->sampler_.count(index); }
 void Loader::set_workers(int workers, int prefetch) { state_->set_workers(workers, prefetch); }
 const LoaderOptions& Loader::options() const { return state_->options_; }
 LoaderStatistics Loader::statistics() const { return state_->statistics_; }

@@ -63,7 +63,8 @@ class Loader {
   LoaderPosition position() const;
   // Goes on from there, forwards or backwards. Throws usage for a place that no epoch has.
   void restore(const LoaderPosition& position);
-  int64_t batches() const;  // of every epoch
+  int64_t batches() const;             // of every epoch
+  int64_t count(int64_t index) const;  // samples of a batch of every epoch, bad ones counted; see Sampler::count()
 
   // Takes hold at once; no batch is lost or comes twice. Throws usage when out of range.
   void set_workers(int workers, int prefetch);

@@ -98,6 +98,16 @@ void check_subset(const std::vector<int64_t>& subset, int64_t samples) {
       throw_error(ErrorKind::usage, "the subset names sample ", sample, "; the samples are 0 to ", samples - 1, ".");
 }
 
+struct Part {
+  int64_t first, count;
+};
+Part cut_batch(int64_t count, int64_t parts, int64_t part, int64_t least) {
+  const int64_t filled = std::min(parts, std::max<int64_t>(count / least, 1));
+  if (part >= filled) return {count, 0};
+  const int64_t first = count * part / filled;
+  return {first, count * (part + 1) / filled - first};
+}
+
 }  // namespace
 
 int64_t EpochPlan::batches() const {
@@ -107,8 +117,8 @@ int64_t EpochPlan::batches() const {
 std::span<const int64_t> EpochPlan::take(int64_t index) const {
   LISSOME_CHECK(index >= 0 && index < batches(), "batch ", index, " of ", batches());
   const int64_t first = index * batch;
-  const int64_t count = std::min(batch, static_cast<int64_t>(samples.size()) - first);
-  return std::span(samples).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+  const Part cut = cut_batch(std::min(batch, static_cast<int64_t>(samples.size()) - first), parts, part, least);
+  return std::span(samples).subspan(static_cast<size_t>(first + cut.first), static_cast<size_t>(cut.count));
 }
 
 Sampler::Sampler(int64_t samples, SamplerOptions options) : samples_(samples), options_(std::move(options)) {
@@ -128,6 +138,8 @@ Sampler::Sampler(int64_t samples, SamplerOptions options) : samples_(samples), o
     if (bucketed->pool < 1)
       throw_error(ErrorKind::usage, "a pool of ", bucketed->pool, " batches was asked for; at least 1 is needed.");
   }
+  LISSOME_CHECK(options_.part >= 0 && options_.part < options_.parts && options_.least >= 1, "part ", options_.part,
+                " of ", options_.parts);
   if (batches() == 0)
     throw_error(ErrorKind::usage, drawn(), " samples fill no batch of ", options_.batch,
                 ", and batches that are not full are left out (drop_last). Make the batch smaller.");
@@ -142,10 +154,15 @@ int64_t Sampler::batches() const {
   return options_.drop_last ? drawn() / options_.batch : (drawn() - 1) / options_.batch + 1;
 }
 
+int64_t Sampler::count(int64_t index) const {
+  const int64_t whole = std::min(options_.batch, drawn() - index * options_.batch);
+  return cut_batch(whole, options_.parts, options_.part, options_.least).count;
+}
+
 EpochPlan Sampler::plan(int64_t epoch) const {
   // Two rounds of mixing keep (seed 0, epoch 1) and (seed 1, epoch 0) apart.
   Random random(Random(options_.seed).next() + static_cast<uint64_t>(epoch));
-  EpochPlan plan{{}, options_.batch};
+  EpochPlan plan{{}, options_.batch, options_.parts, options_.part, options_.least};
   std::visit(
       [&]<typename Order>(const Order& order) {
         if constexpr (std::is_same_v<Order, WeightedOrder>) {

@@ -34,15 +34,20 @@ struct SamplerOptions {
   int64_t batch = 32;
   bool drop_last = false;  // leave out a last batch that is not full
   uint64_t seed = 0;
+  // For processes that share each batch: it is cut into `parts`, whose sizes differ by one at most, and this one takes
+  // part `part`. A batch that has fewer than `least` samples for each part is cut into fewer, and the last are empty.
+  int64_t parts = 1, part = 0, least = 1;
 };
 
 // The batches of one epoch.
 struct EpochPlan {
-  std::vector<int64_t> samples;  // batch after batch
-  int64_t batch = 1;             // samples in each batch but the last
+  std::vector<int64_t> samples;            // batch after batch
+  int64_t batch = 1;                       // samples in each batch but the last
+  int64_t parts = 1, part = 0, least = 1;  // see SamplerOptions
 
   int64_t batches() const;
-  std::span<const int64_t> take(int64_t index) const;  // the samples of a batch, 0 <= index < batches()
+  // The samples of a batch, 0 <= index < batches(), or of its part.
+  std::span<const int64_t> take(int64_t index) const;
 };
 
 class Sampler {
@@ -53,6 +58,8 @@ class Sampler {
   // Epochs count from 0.
   EpochPlan plan(int64_t epoch) const;
   int64_t batches() const;  // in every epoch
+  // Samples of batch `index` of every epoch, or of its part.
+  int64_t count(int64_t index) const;
 
  private:
   int64_t drawn() const;  // samples in every epoch, before drop_last

@@ -1,6 +1,7 @@
 #include "lissome/train/budget/training_facts.h"
 
 #include <charconv>
+#include <cstring>
 
 namespace lissome {
 namespace {
@@ -15,13 +16,17 @@ std::string print_number(double number) {
 
 std::string print_number(const std::optional<double>& number) { return number ? print_number(*number) : "default"; }
 
+std::string print_hash(uint64_t hash) {
+  char digits[20];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return digits;
+}
+
 // FNV-1a, 64 bits. It distinguishes programs and does not protect against forgery.
 std::string hash_text(const std::string& text) {
   uint64_t hash = 14695981039346656037ULL;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  char digits[20];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
-  return digits;
+  return print_hash(hash);
 }
 
 using Fields = std::vector<std::pair<const char*, double>>;
@@ -97,7 +102,27 @@ std::string print_early_stop(const std::optional<EarlyStopOptions>& options) {
                                      {"higher", options->better == Better::higher ? 1 : 0}});
 }
 
+// FNV-1a over words of 8 bytes, and the rest in one.
+uint64_t hash_bytes(uint64_t hash, const void* data, size_t bytes) {
+  const auto* from = static_cast<const char*>(data);
+  for (size_t first = 0; first < bytes; first += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, from + first, std::min(sizeof word, bytes - first));
+    hash = (hash ^ word) * 1099511628211ULL;
+  }
+  return hash;
+}
+
 }  // namespace
+
+std::string hash_weights(const Program& model) {
+  uint64_t hash = 14695981039346656037ULL;
+  for (const Weight& weight : model.weights) {
+    const at::Tensor dense = weight.tensor.contiguous();
+    hash = hash_bytes(hash, dense.const_data_ptr(), dense.nbytes());
+  }
+  return print_hash(hash);
+}
 
 TrainingFacts list_facts(const Program& model, const Dataset& data, const TrainOptions& options) {
   PrintOptions without_origins;

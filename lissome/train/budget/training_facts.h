@@ -9,4 +9,7 @@ namespace lissome {
 
 TrainingFacts list_facts(const Program& model, const Dataset& data, const TrainOptions& options);
 
+// 16 hexadecimal digits of all weights and state that the program holds.
+std::string hash_weights(const Program& model);
+
 }  // namespace lissome

@@ -1,6 +1,10 @@
 // See epoch_judge.h.
 #include "lissome/train/loop/epoch_judge.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+
+#include "lissome/distributed.h"
 #include "lissome/train/loop/validation.h"
 
 namespace lissome {
@@ -10,6 +14,24 @@ std::vector<at::Tensor> list_without_names(const NamedTensors& named) {
   std::vector<at::Tensor> tensors;
   for (const auto& [name, tensor] : named) tensors.push_back(tensor);
   return tensors;
+}
+
+// Every rank validates, and all go by what rank 0 found: their processors may round differently. Returns false if a
+// rank was interrupted.
+bool share_validation(Group& group, EpochRecord& record, bool done) {
+  const std::string what = "the validation of epoch " + std::to_string(record.epoch);
+  const at::Tensor interrupted = at::tensor({done ? 0.0 : 1.0}, at::kDouble);
+  group.sum(interrupted, what);
+  if (interrupted.item().toDouble() > 0) return false;
+  std::vector<double*> numbers;
+  if (record.validation_loss) numbers.push_back(&*record.validation_loss);
+  for (auto& [name, metric] : record.validation_metrics) numbers.push_back(&metric);
+  at::Tensor shared = at::empty({static_cast<int64_t>(numbers.size())}, at::kDouble);
+  auto* data = shared.mutable_data_ptr<double>();
+  for (size_t i = 0; i < numbers.size(); ++i) data[i] = *numbers[i];
+  group.share(shared, what);
+  for (size_t i = 0; i < numbers.size(); ++i) *numbers[i] = data[i];
+  return true;
 }
 
 }  // namespace
@@ -38,7 +60,9 @@ bool EpochJudge::validate_epoch(EpochRecord& record, int64_t at_once) {
 }
 
 EpochVerdict EpochJudge::judge(EpochRecord& record, Schedule& schedule, int64_t at_once) {
-  if (!validate_epoch(record, at_once)) return EpochVerdict::interrupted;
+  bool done = validate_epoch(record, at_once);
+  if (options_.group != nullptr) done = share_validation(*options_.group, record, done);
+  if (!done) return EpochVerdict::interrupted;
   const double metric = record.validation_loss.value_or(record.loss);
   schedule.observe(metric);
   return results_.observe(metric) ? EpochVerdict::stop_early : EpochVerdict::go_on;

@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 
 #include "lissome/base.h"
+#include "lissome/distributed.h"
 #include "lissome/train/budget/training_facts.h"
 #include "lissome/train/remat/offload_file.h"
 #include "lissome/train/step/fit_model.h"
@@ -23,6 +24,25 @@ void check_update_in_backward(const TrainOptions& options) {
     refuse("so gradients cannot be summed over several batches", "Give a larger batch in place of --accumulate");
   if (options.precision == Dtype::f16)
     refuse("so a step cannot be skipped when the scaled gradients of fp16 overflow", "Use bf16, which needs no scale");
+  if (options.group != nullptr)
+    refuse("so gradients cannot be summed over ranks", "Leave --update-in-backward out, or train in one process");
+}
+
+// One of several processes takes its part of each batch, and rank 0 alone saves.
+void take_part(TrainOptions& options) {
+  options.batches.parts = options.group->ranks(), options.batches.part = options.group->rank();
+  if (options.group->rank() != 0) options.snapshots.reset();
+}
+
+// Throws what Group::check_agreement() throws for ranks that do not train the same from the same place.
+void check_ranks(Group& group, TrainingFacts facts, const Program& model, const TrainOptions& options,
+                 const FoundSnapshot& found) {
+  facts.emplace_back("weights of the model", hash_weights(model));
+  facts.emplace_back("epochs", std::to_string(options.epochs));
+  facts.emplace_back("max steps", options.max_steps ? std::to_string(*options.max_steps) : "none");
+  facts.emplace_back("snapshot",
+                     found.path.empty() ? "none" : std::to_string(found.snapshot.require_count("record/steps")));
+  group.check_agreement(facts);
 }
 
 // Chooses f32 or bf16: the precision of the snapshot to continue from, else the faster one by measurement.
@@ -36,14 +56,23 @@ PrecisionChoice complete_precision(const FoundSnapshot& found, const Program& mo
   return choose_precision(model, data, validation, options);
 }
 
+// The precision that rank 0 measured to be faster.
+void share_precision(Group& group, PrecisionChoice& choice) {
+  const std::string name = group.share_text(std::string(dtype_name(choice.precision)), "the precision of rank 0");
+  choice.precision = name == dtype_name(Dtype::bf16) ? Dtype::bf16 : Dtype::f32;
+  choice.reason = group.share_text(choice.reason, "why rank 0 chose it");
+}
+
 // Makes everything that records gradients. Throws for models whose gradients cannot be recorded.
 std::unique_ptr<StartedTraining> start_fitted(const Program& model, Program fitted, const Program& validated,
                                               const Dataset& data, const Dataset* validation, const TrainOptions& asked,
                                               const FoundSnapshot& found, const WorkControl& control) {
   auto started = std::make_unique<StartedTraining>(StartedTraining{std::move(fitted), asked, {}, {}, nullptr});
   TrainOptions& options = started->options;
+  if (options.group != nullptr) take_part(options);
   if (!options.precision) {
     started->precision = complete_precision(found, started->fitted, data, validation, options);
+    if (options.group != nullptr) share_precision(*options.group, *started->precision);
     options.precision = started->precision->precision;
   }
   const TrainingFacts facts = list_facts(model, data, options);
@@ -51,6 +80,7 @@ std::unique_ptr<StartedTraining> start_fitted(const Program& model, Program fitt
     started->lossy = check_lossy(started->fitted, data, validation, options);
     options.lossy_activations = started->lossy->allowed;
   }
+  if (options.group != nullptr) check_ranks(*options.group, facts, model, options, found);
   refuse_other_training(found, facts);
   if (options.snapshots && options.resume != options.snapshots->folder) refuse_used_folder(options.snapshots->folder);
   at::manual_seed(options.seed);

@@ -89,7 +89,7 @@ void TrainLoop::run_steps(double seconds_before, const Stopwatch& watch) {
       return;
     }
     watch_.observe(*step, course_, feed_, learner_.step());
-    record.interrupted = control_.stopped();
+    record.interrupted = learner_.must_end(control_);
     if (record.interrupted || snapshots_.is_due(record.steps)) save_snapshot();
   }
 }
@@ -99,13 +99,12 @@ std::optional<TrainStepRecord> TrainLoop::run_step() {
   TrainStepRecord step{.epoch = course_.place.epoch, .step = course_.record.steps + 1};
   const Stopwatch watch;
   const std::vector<at::Tensor>& batch = feed_.take(step.epoch, course_.place.epoch_steps);
-  step.samples = batch.front().size(0);
   step.seconds_data = watch.seconds();
   const RatePoint rate = schedule_.at(course_.record.steps);
   const StepOptions rates = {.lr = rate.learning_rate, .momentum = rate.momentum};
-  const std::optional<double> loss = compute_loss(batch, step.step, rates);
-  if (!loss) return std::nullopt;
-  step.loss = *loss;
+  const std::optional<UpdatePart> part = compute_loss(batch, step.step, rates);
+  if (!part) return std::nullopt;
+  step.loss = part->loss, step.samples = part->samples;
   const double seconds_computed = watch.seconds();
   const StepResult result = learner_.update_weights(rates, snapshots_.name_good_state());
   step.seconds_gradients = seconds_computed - step.seconds_data - learner_.seconds_in_gradients();
@@ -120,13 +119,13 @@ std::optional<TrainStepRecord> TrainLoop::run_step() {
 }
 
 // The loss of the batch, which is finite; its gradients are ready. Empty if it was interrupted.
-std::optional<double> TrainLoop::compute_loss(const std::vector<at::Tensor>& batch, int64_t step,
-                                              const StepOptions& rates) {
-  const std::optional<double> loss = learner_.compute_gradients(batch, rates, control_);
-  if (!loss) return std::nullopt;
+std::optional<UpdatePart> TrainLoop::compute_loss(const std::vector<at::Tensor>& batch, int64_t step,
+                                                  const StepOptions& rates) {
+  const std::optional<UpdatePart> part = learner_.compute_gradients(batch, step, rates, control_);
+  if (!part) return std::nullopt;
   for (const std::string& text : learner_.step().list_new_notes()) notices_.add(text);
-  learner_.check_loss(*loss, step, snapshots_.name_good_state());
-  return loss;
+  learner_.check_loss(part->loss, step, snapshots_.name_good_state());
+  return part;
 }
 
 // An interrupted training is saved after the last step of the epoch, and validates the epoch again when it goes on.

@@ -42,7 +42,7 @@ class TrainLoop {
   void run_epoch();
   void run_steps(double seconds_before, const Stopwatch& watch);
   std::optional<TrainStepRecord> run_step();
-  std::optional<double> compute_loss(const std::vector<at::Tensor>& batch, int64_t step, const StepOptions& rates);
+  std::optional<UpdatePart> compute_loss(const std::vector<at::Tensor>& batch, int64_t step, const StepOptions& rates);
   void judge_epoch(EpochRecord& epoch);
   void measure_training_samples();
   TrainingState state();

@@ -39,12 +39,12 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   at::manual_seed(options.seed);  // recording may have drawn random numbers
   malloc_trim(0);                 // returns to the system what recording and planning freed, several times the weights
   if (started->precision) {
-    loop.leave_precision_open();
+    if (options.group == nullptr) loop.leave_precision_open();  // ranks keep to one precision
     loop.notices().add(started->precision->reason);
   }
   if (started->lossy) loop.notices().add(started->lossy->report);
   if (!options.resume.empty()) loop.resume(found);
-  if (options.snapshots) loop.save_to(*options.snapshots);
+  if (started->options.snapshots) loop.save_to(*started->options.snapshots);
   Trained trained;
   try {
     trained.record = loop.run();

@@ -26,6 +26,8 @@
 
 namespace lissome {
 
+class Group;  // lissome/distributed.h
+
 // Called from the training thread between steps. Each may be empty.
 struct TrainCallbacks {
   std::function<void(const TrainStepRecord&)> on_step;
@@ -76,6 +78,9 @@ struct TrainOptions {
   int64_t memory_every = 100;  // steps between memory records; 0: none
   std::optional<SnapshotOptions> snapshots;
   std::string resume;  // a folder of snapshots to continue from; empty: train from the beginning
+  // Processes that train this model together, each with these options: a batch is spread over them, and all end with
+  // the same weights. Must outlive training. Null: this process alone.
+  Group* group = nullptr;
 };
 
 struct Trained {
@@ -90,7 +95,7 @@ struct Trained {
 // an empty dataset, an eval-form model with `initialize`, a loss that became NaN or infinity (naming the step, the node
 // and the last snapshot), and a gradient with NaN or infinity after weights of its step were updated in the backward
 // pass. Throws usage for update_in_backward or lossy_activations with options that exclude them, and the errors of
-// find_snapshot(), refuse_other_training() and SnapshotFolder.
+// find_snapshot(), refuse_other_training(), SnapshotFolder and Group. In a group, rank 0 alone saves snapshots.
 Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
               const WorkControl& control = {});
 

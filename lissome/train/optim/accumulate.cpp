@@ -97,6 +97,7 @@ BatchStep::BatchStep(const Program& program, const std::vector<at::Tensor>& exam
       range_(find_batch_range(program)),
       fixed_(options.fixed),
       gives_gradients_(options.step.give_gradients),
+      shared_(options.shared),
       at_once_(options.fixed.value_or(options.at_once)),
       reserved_(at::empty({options.reserved}, at::kByte)) {
   LISSOME_CHECK(at_once_ > 0, "a part of ", at_once_, " samples");
@@ -241,7 +242,7 @@ void BatchStep::check_mean(const std::vector<at::Tensor>& batch, int64_t at_once
 double BatchStep::run(const std::vector<at::Tensor>& batch, const GradientTaker* taker) {
   for (;;) {
     const std::vector<Part> parts = split(batch.front().size(0));
-    if (parts.size() > 1) check_mean(batch, parts.front().count);
+    if (parts.size() > 1 || shared_) check_mean(batch, parts.front().count);
     if (const std::optional<double> loss = try_parts(batch, parts, taker)) {
       note_parts(parts);
       reserved_ = at::Tensor();

@@ -25,6 +25,7 @@ struct BatchStepOptions {
   int64_t at_once = 32;          // most samples that run together
   std::optional<int64_t> fixed;  // the only number of samples that the model takes
   int64_t reserved = 0;          // bytes that stay free for the first update
+  bool shared = false;           // a batch is a part of an update itself, whose mean somebody else takes
   TrainingStepOptions step;
 };
 
@@ -43,6 +44,8 @@ class BatchStep {
   double run(const std::vector<at::Tensor>& batch, const GradientTaker* taker = nullptr);
   // Gradients of the last run, multiplied by loss_scale(); undefined where the loss does not depend on the weight.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
+  // The divisor of the mean over these inputs, see weigh_labels().
+  double weigh(const std::vector<at::Tensor>& inputs) const;
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
   // Runs without consequences: state and random numbers stay as they were. Returns the loss.
   double rehearse(const std::vector<at::Tensor>& batch, const GradientTaker* taker = nullptr);
@@ -71,7 +74,6 @@ class BatchStep {
     int64_t first, count;
   };
   std::vector<Part> split(int64_t count) const;
-  double weigh(const std::vector<at::Tensor>& inputs) const;
   double run_part(std::vector<at::Tensor> inputs, const GradientTaker* taker);
   double run_parts(const std::vector<at::Tensor>& batch, const std::vector<Part>& parts, const GradientTaker* taker);
   void accumulate(double share);
@@ -89,7 +91,7 @@ class BatchStep {
   PooledStatistics state_;
   std::pair<int64_t, int64_t> range_;  // of batches that the model takes
   std::optional<int64_t> fixed_;
-  const bool gives_gradients_;
+  const bool gives_gradients_, shared_;
   int64_t at_once_;
   at::Tensor reserved_;
   std::string refusal_;  // the last error that a part met

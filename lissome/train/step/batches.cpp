@@ -88,6 +88,7 @@ Batches::Batches(const Dataset& data, int64_t batch, int64_t least, size_t input
   sampler.batch = batch;
   sampler.drop_last = count_samples(data, options) % batch < least;
   sampler.seed = seed;
+  sampler.parts = options.parts, sampler.part = options.part, sampler.least = least;
   LoaderOptions loader;
   loader.workers = options.workers.value_or(0);
   loader.prefetch = options.prefetch;
@@ -103,6 +104,7 @@ Batches::Batches(const Dataset& data, int64_t batch, int64_t least, size_t input
 }
 
 std::vector<at::Tensor> Batches::take(int64_t epoch, int64_t index) {
+  if (loader_->count(index) == 0) return {};
   const LoaderPosition wanted{epoch - 1, index}, at = loader_->position();
   if (at.epoch != wanted.epoch || at.batch != wanted.batch) loader_->restore(wanted);
   LISSOME_CHECK(loader_->next(batch_), "epoch ", epoch, " has no batch ", index);

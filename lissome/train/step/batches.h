@@ -40,6 +40,7 @@ struct BatchOptions {
   int64_t cache_bytes = 0;  // memory for caching samples of the source
   bool pin_memory =
       false;  // load batches into page-locked memory, from which a device copies faster; see can_pin_memory()
+  int64_t parts = 1, part = 0;  // of each batch, for processes that share it; see SamplerOptions
   // Source of batches in place of the dataset, in the form that fit_batches() gives. The dataset then holds the first
   // samples, at least a batch, and only its labels are checked beforehand.
   std::shared_ptr<const BatchSource> source;
@@ -65,7 +66,8 @@ class Batches {
   Batches(const Dataset& data, int64_t batch, int64_t least, size_t inputs, uint64_t seed, const BatchOptions& options);
 
   int64_t per_epoch() const { return loader_->batches(); }
-  // The inputs of batch `index`, from 0, of an epoch, from 1. Loading continues from there.
+  // The inputs of batch `index`, from 0, of an epoch, from 1. Loading continues from there. Empty where this process
+  // has no part of the batch.
   std::vector<at::Tensor> take(int64_t epoch, int64_t index);
   // To be called after each step. Returns once, when tuning has ended, how batches are loaded from now on, and why.
   std::optional<std::string> tune();

@@ -18,6 +18,7 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   step.step.disabled_passes = options.disabled_passes;
   if (find_fixed_batch(model)) step.fixed = batch;
   step.step.give_gradients = options.update_in_backward;
+  step.shared = options.group != nullptr;
   // An update inside the step allocates its states beforehand.
   if (!options.update_in_backward) step.reserved = count_training_bytes(with_loss, options, WeightPlace::memory).states;
   return step;

@@ -4,7 +4,21 @@
 #include <algorithm>
 #include <string>
 
+#include "lissome/distributed.h"
+
 namespace lissome {
+namespace {
+
+// Samples of a batch: of all ranks in a group.
+int64_t count_batch(const TrainingModel& model, const BatchStep& step, const TrainOptions& options) {
+  if (options.group == nullptr) return options.batch == 0 ? step.at_once() : model.batch;
+  if (model.fixed) return model.batch * options.group->ranks();
+  if (options.batch != 0) return model.batch;
+  const std::string of_first = options.group->share_text(std::to_string(step.at_once()), "the batch of rank 0");
+  return std::stoll(of_first) * options.group->ranks();
+}
+
+}  // namespace
 
 int64_t choose_update_samples(const TrainingModel& model, BatchStep& step, const Dataset& data,
                               const TrainOptions& options, NoticeLog& notices) {
@@ -18,9 +32,12 @@ int64_t choose_update_samples(const TrainingModel& model, BatchStep& step, const
   if (options.accumulate > 1 && options.scale_learning_rate)
     notices.add("the learning rate is multiplied by --accumulate, " + std::to_string(options.accumulate) +
                 ", because an update sees so many batches");
+  if (options.group != nullptr && !model.fixed &&
+      count_batch(model, step, options) / model.least < options.group->ranks())
+    notices.add("batches of " + std::to_string(model.batch) + " samples leave some of the " +
+                std::to_string(options.group->ranks()) + " ranks without work; give a larger --batch");
   const int64_t usable = model.fixed ? all / model.batch * model.batch : all;
-  const int64_t asked = options.batch == 0 ? step.at_once() : model.batch;
-  return std::min(asked * options.accumulate, usable);
+  return std::min(count_batch(model, step, options) * options.accumulate, usable);
 }
 
 }  // namespace lissome

@@ -3,11 +3,21 @@
 
 #include <c10/util/Exception.h>
 
+#include "lissome/distributed.h"
 #include "lissome/train/budget/choose_parts.h"
 #include "lissome/train/budget/compare_step_times.h"
 #include "lissome/train/step/make_batch_step.h"
 
 namespace lissome {
+namespace {
+
+// Samples that run at once on each rank of a group, whose batch is spread over them.
+int64_t count_at_once(const TrainingModel& model, const Group* group) {
+  if (group == nullptr || model.fixed) return model.batch;
+  return std::max((model.batch + group->ranks() - 1) / group->ranks(), model.least);
+}
+
+}  // namespace
 
 CurrentStep::CurrentStep(const TrainingModel& model, const Dataset& data, const TrainOptions& options,
                          OffloadedWeights& weights)
@@ -21,8 +31,8 @@ CurrentStep::CurrentStep(const TrainingModel& model, const Dataset& data, const 
 std::unique_ptr<BatchStep> CurrentStep::make(Dtype precision) {
   TrainOptions options = options_;
   options.precision = precision;
-  auto step = std::make_unique<BatchStep>(
-      make_batch_step(model_.model, model_.with_loss, data_, options, model_.batch, model_.examples));
+  auto step = std::make_unique<BatchStep>(make_batch_step(model_.model, model_.with_loss, data_, options,
+                                                          count_at_once(model_, options.group), model_.examples));
   if (options_.callbacks.on_passes) options_.callbacks.on_passes(step->step().passes());
   if (step->step().streams_weights())
     weights_.move(find_offloadable_weights(model_.with_loss, options_.update_in_backward), options_.offload);

@@ -1,6 +1,8 @@
 // See learner.h.
 #include "lissome/train/loop/learn/learner.h"
 
+#include <ATen/Context.h>
+
 #include <cmath>
 #include <unordered_set>
 
@@ -27,6 +29,30 @@ std::vector<Parameter> list_parameters(const TrainingStep& step) {
   return parameters;
 }
 
+// What a step writes: the tensors that no optimizer changes.
+std::vector<at::Tensor> list_state(const NamedTensors& tensors, const std::vector<Parameter>& parameters) {
+  std::vector<at::Tensor> state;
+  for (const auto& [name, tensor] : tensors) {
+    const bool trained = std::any_of(parameters.begin(), parameters.end(),
+                                     [&](const Parameter& parameter) { return parameter.weight.is_alias_of(tensor); });
+    if (!trained) state.push_back(tensor);
+  }
+  return state;
+}
+
+SharedGradients share_gradients(Group& group, const TrainingStep& step, const NamedTensors& tensors) {
+  const std::vector<Parameter> parameters = list_parameters(step);
+  std::vector<at::Tensor> trained;
+  for (const Parameter& parameter : parameters) trained.push_back(parameter.weight);
+  return {group, trained, list_state(tensors, parameters)};
+}
+
+// Ranks draw different random numbers, which a resumed training draws again: they depend on nothing before the step.
+void seed_step(uint64_t seed, int64_t step, int rank) {
+  at::manual_seed(seed + static_cast<uint64_t>(step) * 0x9E3779B97F4A7C15 +
+                  static_cast<uint64_t>(rank) * 0xD1B54A32D192ED03);
+}
+
 }  // namespace
 
 Learner::Learner(TrainingModel model, const Dataset& data, const TrainOptions& options)
@@ -38,16 +64,40 @@ Learner::Learner(TrainingModel model, const Dataset& data, const TrainOptions& o
       optimizer_(list_parameters(step_.batch_step().step()), options.optimizer, list_training_groups(options.groups),
                  options.offload) {
   if (options.update_in_backward) backward_update_.emplace(optimizer_, names_, options.gradient_hooks);
+  if (options.group != nullptr) shared_.emplace(share_gradients(*options.group, step_.batch_step().step(), tensors_));
 }
 
-std::optional<double> Learner::compute_gradients(const std::vector<at::Tensor>& batch, const StepOptions& rates,
-                                                 const WorkControl& control) {
-  if (!backward_update_) return run_until_stopped(batch, control);
-  backward_update_->begin(rates);
-  const GradientTaker taker = [&](size_t index, const at::Tensor& gradient) {
-    backward_update_->take(index, gradient);
-  };
-  return step_.batch_step().run(batch, &taker);
+std::optional<UpdatePart> Learner::compute_gradients(const std::vector<at::Tensor>& batch, int64_t step,
+                                                     const StepOptions& rates, const WorkControl& control) {
+  if (shared_) return compute_shared(batch, step, control);
+  UpdatePart part{.samples = batch.front().size(0)};
+  if (backward_update_) {
+    backward_update_->begin(rates);
+    const GradientTaker taker = [&](size_t index, const at::Tensor& gradient) {
+      backward_update_->take(index, gradient);
+    };
+    part.loss = step_.batch_step().run(batch, &taker);
+    return part;
+  }
+  const std::optional<double> loss = run_until_stopped(batch, control);
+  if (!loss) return std::nullopt;
+  part.loss = *loss;
+  return part;
+}
+
+UpdatePart Learner::compute_shared(const std::vector<at::Tensor>& batch, int64_t step, const WorkControl& control) {
+  BatchStep& batch_step = step_.batch_step();
+  UpdatePart part;
+  if (!batch.empty()) {
+    seed_step(options_.seed, step, options_.group->rank());
+    part.loss = batch_step.run(batch);
+    part.weight = batch_step.weigh(batch);
+    part.samples = batch.front().size(0);
+  }
+  part.interrupted = control.stopped();
+  const UpdatePart all = shared_->sum(batch.empty() ? std::vector<at::Tensor>() : batch_step.gradients(), part, step);
+  shared_->share_state(step);
+  return all;
 }
 
 std::optional<double> Learner::run_until_stopped(const std::vector<at::Tensor>& batch, const WorkControl& control) {
@@ -68,7 +118,7 @@ StepResult Learner::update_weights(StepOptions rates, const std::string& good_st
   if (backward_update_) {
     result = backward_update_->finish(good_state);
   } else {
-    std::vector<at::Tensor> gradients = step.gradients();
+    std::vector<at::Tensor> gradients = shared_ ? shared_->gradients() : step.gradients();
     if (options_.gradient_hooks != nullptr) options_.gradient_hooks->apply(names_, gradients);
     rates.clip_norm = options_.clip_norm;
     rates.loss_scale = step.loss_scale();

@@ -10,6 +10,7 @@
 
 #include "lissome/measure.h"
 #include "lissome/train/loop/learn/current_step.h"
+#include "lissome/train/loop/learn/shared_gradients.h"
 #include "lissome/train/loop/learn/training_model.h"
 #include "lissome/train/optim/optimizer.h"
 #include "lissome/train/remat/offload_weights.h"
@@ -25,13 +26,17 @@ class Learner {
   Learner(const Learner&) = delete;
   Learner& operator=(const Learner&) = delete;
 
-  // Returns the mean loss of the batch. Empty if `control` stopped it; everything is then as before. A step that
-  // updates weights in its backward pass does so here, with `rates`, and cannot be stopped.
-  std::optional<double> compute_gradients(const std::vector<at::Tensor>& batch, const StepOptions& rates,
-                                          const WorkControl& control);
+  // Returns loss and samples of the batch. Empty if `control` stopped it; everything is then as before. A step that
+  // updates weights in its backward pass does so here, with `rates`, and cannot be stopped. In a group, `batch` is this
+  // rank's part, empty if it has none; the result is of all ranks, and it is not stopped, because others wait for it.
+  // `step` counts from 1.
+  std::optional<UpdatePart> compute_gradients(const std::vector<at::Tensor>& batch, int64_t step,
+                                              const StepOptions& rates, const WorkControl& control);
   // Updates weights by the gradients of the last batch, or ends the updates of its backward pass. Throws the errors of
   // BackwardUpdate::finish(), which `good_state` ends.
   StepResult update_weights(StepOptions rates, const std::string& good_state);
+  // Whether training ends after the last step: `control` stopped it, in a group that of any rank before the step's sum.
+  bool must_end(const WorkControl& control) const { return shared_ ? shared_->interrupted() : control.stopped(); }
   // Seconds of updates inside of the last compute_gradients().
   double seconds_in_gradients() const { return backward_update_ ? backward_update_->seconds() : 0; }
 
@@ -50,6 +55,7 @@ class Learner {
 
  private:
   std::optional<double> run_until_stopped(const std::vector<at::Tensor>& batch, const WorkControl& control);
+  UpdatePart compute_shared(const std::vector<at::Tensor>& batch, int64_t step, const WorkControl& control);
 
   OffloadedWeights weights_;  // the first member: weights move back when all other memory is free
   const TrainOptions& options_;
@@ -59,6 +65,7 @@ class Learner {
   const NamedTensors tensors_;
   Optimizer optimizer_;
   std::optional<BackwardUpdate> backward_update_;
+  std::optional<SharedGradients> shared_;  // in a group
 };
 
 }  // namespace lissome

@@ -16,7 +16,8 @@ void StepWatch::observe(const TrainStepRecord& step, TrainingCourse& course, Bat
   if (callbacks_.on_step) callbacks_.on_step(step);
   watch_speed(step, feed, running);
   control_.report(progress_.describe(course, step));
-  if (memory_.is_due(course.record)) look_at_memory(course.record, running);
+  const bool had_samples = !running.batch_step().last_inputs().empty();  // a rank of a group may have none
+  if (had_samples && memory_.is_due(course.record)) look_at_memory(course.record, running);
   for (const std::string& text : feed.batches().list_new_bad_samples()) notices_.add(text);
   if (const std::optional<std::string> settled = feed.batches().tune()) notices_.add(*settled);
 }
@@ -28,7 +29,7 @@ void StepWatch::watch_speed(const TrainStepRecord& step, BatchFeed& feed, Curren
   for (const std::string& text : monitor_.observe(step)) notices_.add(text);
   if (!was_starved && monitor_.starved() && feed.batches().tune_anew())
     notices_.add("workers and prefetch are tried anew, and the fastest setting is kept");
-  if (!computed_slowly && computes_slowly()) running.look_for_faster(feed.last(), notices_);
+  if (!computed_slowly && computes_slowly() && !feed.last().empty()) running.look_for_faster(feed.last(), notices_);
 }
 
 void StepWatch::look_at_memory(TrainRecord& record, const CurrentStep& running) {

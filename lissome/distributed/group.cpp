@@ -1,0 +1,130 @@
+// See group.h.
+#include "lissome/distributed/group.h"
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "lissome/base.h"
+#include "lissome/distributed/join_group.h"
+
+namespace lissome {
+namespace {
+
+std::shared_ptr<gloo::transport::Device> open_device(const GroupPlace& place) {
+  if (const std::optional<std::string> interface = read_environment("GLOO_SOCKET_IFNAME"))
+    return c10d::ProcessGroupGloo::createDeviceForInterface(*interface);
+  if (place.address == "localhost" || place.address.starts_with("127."))
+    return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
+  return c10d::ProcessGroupGloo::createDefaultDevice();
+}
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo> connect(const c10::intrusive_ptr<c10d::Store>& store,
+                                                   const GroupPlace& place, std::chrono::milliseconds timeout) {
+  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+  options->devices = {open_device(place)};
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, place.rank, place.ranks, options);
+}
+
+// The first sentence, without where in Gloo's source it was thrown.
+std::string shorten(const std::string& reason) {
+  const std::string line = split(reason, '\n').front();
+  const size_t source = line.starts_with('[') ? line.find("] ") : std::string::npos;
+  const std::string text = source == std::string::npos ? line : line.substr(source + 2);
+  return text.substr(0, text.find(". "));
+}
+
+}  // namespace
+
+class Group::Connection {
+ public:
+  Connection(const GroupPlace& place, double timeout_seconds) : place_(place) {
+    const std::chrono::milliseconds timeout(static_cast<int64_t>(timeout_seconds * 1e3));
+    const c10::intrusive_ptr<c10d::Store> shared = open_store(place, timeout_seconds);
+    const auto ours = c10::make_intrusive<c10d::PrefixStore>("lissome", shared);
+    name("joining the group", [&] {
+      store_ = c10::make_intrusive<c10d::PrefixStore>(agree_on_name(*ours, place, timeout_seconds), ours);
+      store_->setTimeout(timeout);
+      if (place.ranks > 1) group_ = connect(store_, place, timeout);
+    });
+  }
+
+  c10d::Store& store() { return *store_; }
+  // Empty for a group of one.
+  const c10::intrusive_ptr<c10d::ProcessGroupGloo>& group() const { return group_; }
+
+  // Runs `call`, and names rank and operation in what c10d throws.
+  void name(const std::string& what, const auto& call) const {
+    try {
+      call();
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw_error(ErrorKind::io, "rank ", place_.rank, " of ", place_.ranks, " lost a peer in ", what, ": ",
+                  shorten(error.what()));
+    }
+  }
+
+ private:
+  const GroupPlace place_;
+  c10::intrusive_ptr<c10d::Store> store_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+};
+
+Group::Group(const GroupPlace& place, double timeout_seconds)
+    : place_(place), connection_(std::make_unique<Connection>(place, timeout_seconds)) {}
+Group::~Group() = default;
+
+std::string Group::name_key(const std::string& what) { return std::to_string(keys_++) + "/" + what; }
+
+void Group::check_agreement(const std::vector<std::pair<std::string, std::string>>& facts) {
+  const std::string key = name_key("facts");
+  const auto key_of = [&](int rank) { return key + "/" + std::to_string(rank); };
+  std::vector<Json> of_ranks;
+  connection_->name("comparing what each rank trains", [&] {
+    const std::string text = print_json(Json(facts));
+    connection_->store().set(key_of(place_.rank), std::vector<uint8_t>(text.begin(), text.end()));
+    for (int rank = 0; rank < place_.ranks; ++rank) {
+      const std::vector<uint8_t> bytes = connection_->store().get(key_of(rank));
+      of_ranks.push_back(parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "facts of a rank"));
+    }
+  });
+  for (int rank = 1; rank < place_.ranks; ++rank) {
+    const Json &first = of_ranks[0], &other = of_ranks[static_cast<size_t>(rank)];
+    if (first.size() != other.size())
+      throw_error(ErrorKind::invalid_input, "rank ", rank, " runs another version of lissome than rank 0");
+    for (size_t i = 0; i < first.size(); ++i) {
+      if (first[i] == other[i]) continue;
+      throw_error(ErrorKind::invalid_input, "rank ", rank,
+                  " trains something else than rank 0: ", first[i][0].get<std::string>(), " is ",
+                  quote(other[i][1].get<std::string>()), ", on rank 0 ", quote(first[i][1].get<std::string>()));
+    }
+  }
+}
+
+std::string Group::share_text(const std::string& text, const std::string& what) {
+  const std::string key = name_key(what);
+  std::string shared = text;
+  connection_->name(what, [&] {
+    if (place_.rank == 0) return connection_->store().set(key, std::vector<uint8_t>(text.begin(), text.end()));
+    const std::vector<uint8_t> bytes = connection_->store().get(key);
+    shared.assign(bytes.begin(), bytes.end());
+  });
+  return shared;
+}
+
+void Group::share(const at::Tensor& tensor, const std::string& what) {
+  if (place_.ranks == 1) return;
+  std::vector<at::Tensor> tensors = {tensor};
+  connection_->name(what, [&] { connection_->group()->broadcast(tensors)->wait(); });
+}
+
+void Group::sum(const at::Tensor& tensor, const std::string& what) {
+  if (place_.ranks == 1) return;
+  std::vector<at::Tensor> tensors = {tensor};
+  connection_->name(what, [&] { connection_->group()->allreduce(tensors)->wait(); });
+}
+
+}  // namespace lissome

@@ -1,0 +1,189 @@
+"""Several processes that train one model: as one process does, refused by name where they differ, ended by name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from answer import read_answer
+from safetensors.torch import load_file
+
+Lissome = Callable[..., Any]
+
+SAMPLES, CLASSES, WIDTH = 101, 5, 12
+FLAGS = {"--data": "data.npz", "--labels": "labels", "--epochs": "4", "--batch": "16", "--lr": "0.05", "--optimizer": "sgd"}
+
+
+def words(model: str = "net.pt2", **changes: str) -> tuple[str, ...]:
+    """A training, with flags changed or added: val="data.npz" is --val data.npz."""
+    flags = FLAGS | {"--" + name.replace("_", "-"): value for name, value in changes.items()}
+    return ("train", model, *(word for flag in flags.items() for word in flag), "--json")
+
+
+def make_net() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(WIDTH, 24), torch.nn.Tanh(), torch.nn.Linear(24, CLASSES))
+
+
+def export(net: torch.nn.Module, rows: torch.Tensor, path: Path) -> None:
+    shapes = ({0: torch.export.Dim("batch", min=1, max=512)},)
+    torch.export.save(torch.export.export(net.train(), (rows[:3],), dynamic_shapes=shapes), path)
+
+
+@pytest.fixture()
+def case(tmp_path: Path) -> Path:
+    """net.pt2, a net without state, and data.npz, whose last batch of 16 has 5 samples; in ignored.npz most labels of a
+    few batches do not count."""
+    torch.manual_seed(0)
+    rows = torch.randn(SAMPLES, WIDTH)
+    labels = (rows @ torch.randn(WIDTH, CLASSES)).argmax(1)
+    export(make_net(), rows, tmp_path / "net.pt2")
+    np.savez(tmp_path / "data.npz", rows=rows.numpy(), labels=labels.numpy())
+    ignored = labels.clone()
+    ignored[torch.rand(SAMPLES) < 0.6] = -100
+    np.savez(tmp_path / "ignored.npz", rows=rows.numpy(), labels=ignored.numpy())
+    return tmp_path
+
+
+def train(lissome: Lissome, folder: Path, name: str, launched: tuple[str, ...], command: tuple[str, ...]):
+    """The answer, the losses of the epochs and the weights."""
+    done = lissome(*launched, *command, "-o", f"{name}.lissome", "--weights-out", f"{name}.safetensors")
+    assert done.returncode == 0, done.stderr
+    answer = read_answer(done)
+    return answer, [row["loss"] for row in answer.tables["Epochs"]], load_file(folder / f"{name}.safetensors")
+
+
+def launch(processes: int) -> tuple[str, ...]:
+    return ("launch", "--processes", str(processes), "--")
+
+
+@pytest.mark.parametrize("changes", [
+    {"momentum": "0.9"}, {"data": "ignored.npz"}, {"accumulate": "2"}, {"optimizer": "adamw", "clip": "0.1"},
+    {"average": "0.9", "val": "data.npz"}, {"precision": "fp16"}, {"batch": "2", "max_steps": "30"}])
+def test_several_processes_train_as_one_does(lissome: Lissome, case: Path, changes: dict[str, str]):
+    one, losses, weights = train(lissome, case, "one", (), words(**changes))
+    for processes in (2, 3):
+        several, their_losses, theirs = train(lissome, case, f"of{processes}", launch(processes), words(**changes))
+        assert several["steps"] == one["steps"]
+        # Half precision rounds the sums of gradients, whose order is another.
+        tolerance = 2e-2 if "precision" in changes else 1e-4
+        assert their_losses == pytest.approx(losses, rel=tolerance)
+        for name, weight in weights.items():
+            torch.testing.assert_close(theirs[name], weight, rtol=tolerance, atol=tolerance * 0.1)
+
+
+def test_torchrun_starts_it_too(case: Path, program: Path):
+    torchrun = Path(os.sys.executable).with_name("torchrun")
+    done = subprocess.run(
+        [torchrun, "--no-python", "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", str(free_port()), program,
+         *words(), "-o", "run.lissome", "--weights-out", "run.safetensors"], cwd=case, capture_output=True, text=True, timeout=300,
+        check=False)
+    assert done.returncode == 0, done.stderr
+    one = subprocess.run([program, *words(), "-o", "one.lissome", "--weights-out", "one.safetensors"], cwd=case,
+                         capture_output=True, text=True, timeout=300, check=True)
+    assert one.returncode == 0
+    weights = load_file(case / "one.safetensors")
+    for name, weight in load_file(case / "run.safetensors").items():
+        torch.testing.assert_close(weight, weights[name], rtol=1e-4, atol=1e-5)
+
+
+def free_port() -> int:
+    with socket.socket() as handle:
+        handle.bind(("127.0.0.1", 0))
+        return handle.getsockname()[1]
+
+
+def start(program: Path, folder: Path, rank: int, ranks: int, port: int, command: tuple[str, ...]) -> subprocess.Popen[str]:
+    variables = {"RANK": rank, "WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "NO_COLOR": 1}
+    environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
+    return subprocess.Popen([program, *command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(("changes", "named"), [
+    ({"seed": "1"}, "seed is '1', on rank 0 '0'"), ({"batch": "8"}, "batch is '8', on rank 0 '16'"),
+    ({"lr": "0.1"}, "learning rate is '0.1', on rank 0 '0.05'"), ({"epochs": "5"}, "epochs is '5', on rank 0 '4'"),
+    ({"data": "other.npz"}, "data is"), ({"model": "other.pt2"}, "model is"), ({"model": "again.pt2"}, "weights of the model is")])
+def test_ranks_that_differ_are_refused_by_name(case: Path, program: Path, changes: dict[str, str], named: str):
+    rows = np.load(case / "data.npz")
+    np.savez(case / "other.npz", rows=rows["rows"][:90], labels=rows["labels"][:90])
+    for name, net in (("other", torch.nn.Linear(WIDTH, CLASSES)), ("again", make_net())):
+        export(net, torch.from_numpy(rows["rows"]), case / f"{name}.pt2")
+    port, begin = free_port(), time.monotonic()
+    ranks = [start(program, case, rank, 2, port, words(**(changes if rank else {})) + ("-o", f"r{rank}.lissome"))
+             for rank in range(2)]
+    for rank in ranks:
+        _, errors = rank.communicate(timeout=60)
+        assert rank.returncode == 4 and "rank 1 trains something else than rank 0: " in errors and named in errors, errors
+    assert time.monotonic() - begin < 20
+    assert not list(case.glob("*.lissome"))
+
+
+def test_a_rank_that_is_missing_or_counts_others_is_named(case: Path, program: Path):
+    command = words(peer_timeout="2s") + ("-o", "r.lissome")
+    alone = start(program, case, 0, 2, free_port(), command)
+    assert "rank 1 of 2 did not come" in alone.communicate(timeout=60)[1]
+    assert alone.returncode == 1
+    port = free_port()
+    ranks = [start(program, case, rank, 2 + rank, port, command) for rank in range(2)]
+    errors = [rank.communicate(timeout=60)[1] for rank in ranks]
+    assert "rank 1 counts 3 ranks (WORLD_SIZE), rank 0 counts 2" in errors[1]
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_rank_that_is_killed_is_noticed_and_named(case: Path, program: Path, killed: int):
+    port = free_port()
+    ranks = [start(program, case, rank, 2, port, words(epochs="100000", snapshot_every="never", log="log.jsonl") + ("-o", "r.lissome")) for rank in range(2)]
+    wait_for_steps(case / "log.jsonl")
+    ranks[killed].kill()
+    begin = time.monotonic()
+    _, errors = ranks[1 - killed].communicate(timeout=60)
+    assert time.monotonic() - begin < 2
+    assert ranks[1 - killed].returncode == 1
+    assert f"rank {1 - killed} of 2 lost a peer in the " in errors and "of step " in errors
+    ranks[killed].communicate()
+
+
+def wait_for_steps(log: Path) -> None:
+    end = time.monotonic() + 60
+    while not log.is_file() or log.read_text().count('"step"') < 5:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_group_saves_and_goes_on_with_the_same_bits(lissome: Lissome, case: Path, program: Path, number: int):
+    train(lissome, case, "whole", launch(2), words(epochs="300"))
+    command = [program, *launch(2), *words(epochs="300"), "-o", "part.lissome", "--weights-out", "part.safetensors", "--log", "log.jsonl"]
+    part = subprocess.Popen(command, cwd=case, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for_steps(case / "log.jsonl")
+    part.send_signal(number)
+    begin = time.monotonic()
+    _, errors = part.communicate(timeout=30)
+    assert part.returncode == 130 and time.monotonic() - begin < 1.5, errors
+    assert "continue with --resume part.lissome.snapshots" in errors
+    resumed = subprocess.run([*command, "--resume", "part.lissome.snapshots"], cwd=case, capture_output=True, text=True,
+                             timeout=300, check=False)
+    assert resumed.returncode == 0, resumed.stderr
+    whole = load_file(case / "whole.safetensors")
+    for name, weight in load_file(case / "part.safetensors").items():
+        assert torch.equal(weight, whole[name]), name
+
+
+def test_what_launch_refuses(lissome: Lissome, case: Path):
+    assert "--processes is missing" in lissome("launch", "--", *words(), "-o", "r.lissome").stderr
+    assert lissome("launch", "--processes", "2", *words()).returncode == 2
+    assert "launch needs a training behind --" in lissome("launch", "--processes", "2", "--", "run", "net.pt2").stderr
+    done = lissome(*words(parallel="data"), "-o", "r.lissome")
+    assert done.returncode == 2 and "needs a launcher" in done.stderr
+    done = lissome(*launch(2), *words(clip="0"), "-o", "r.lissome", "--update-in-backward")
+    assert done.returncode == 2 and "gradients cannot be summed over ranks" in done.stderr
+    done = lissome(*launch(2), *words(data="absent.npz"), "-o", "r.lissome")
+    assert done.returncode == 2 and "absent.npz" in done.stderr and "of 2 ended with exit code 2" in done.stderr
