@@ -192,7 +192,10 @@ class TorchTree:
         return list(self._spec.flatten_up_to(value))
 
     def unflatten(self, leaves: list[Any]) -> Any:
-        return self._spec.unflatten(leaves)
+        try:
+            return self._spec.unflatten(leaves)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise InvalidInputError(f"how the model's values nest is none of Python's containers: {error}") from error
 
 
 class InputTree:

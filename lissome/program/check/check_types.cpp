@@ -1,7 +1,8 @@
 // See check_types() in the face. Named sizes are bound to numbers, and each op of ATen that has a form for tensors
 // without elements (the meta device) is called with what the program says of its operands. The others are called with a
 // few zeros: those that work element by element, or row by row, for sizes that stand for the real ones, and our own,
-// whose references check their arguments, for the real ones. Nothing is computed of the model's data.
+// whose references check their arguments, and what is small, for the real ones. Of large layers the sizes follow from
+// their formulas. Numbers that nodes compute of sizes are followed. Nothing is computed of the model's data.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
@@ -16,6 +17,7 @@
 
 #include "lissome/program.h"
 #include "lissome/program/check/meta_call.h"
+#include "lissome/program/check/result_sizes.h"
 #include "lissome/program/convert.h"
 #include "lissome/program/interpret/interpreter.h"
 
@@ -23,7 +25,7 @@ namespace lissome {
 namespace {
 
 // Of one operand or result that is called with zeros: beyond it the call would cost as much as the model.
-constexpr int64_t kMostElements = int64_t{1} << 22;
+constexpr int64_t kMostElements = int64_t{1} << 22, kFewElements = int64_t{1} << 14;
 
 struct Unknown {};  // thrown where it is left open what an op would do
 
@@ -42,8 +44,10 @@ bool is_among(const List& names, const Op& op) {
   return std::find(names.begin(), names.end(), word) != names.end();
 }
 
-// Fits what exports ask of sizes most often, to be even or a multiple of a window, and is rarely a size of its own.
-constexpr int64_t kSize = 24;
+// Fits what exports ask of sizes most often, to be even or a multiple of a window, and is rarely a size of its own. The
+// other is a multiple of 64, 5 and 7: expressions of sizes may be equal for sizes alone that the model takes, such as
+// multiples of 7.
+constexpr int64_t kSize = 24, kOtherSize = 6720;
 
 // What names stand for: those that inputs decide, and all. The others depend on data, and what holds between them is
 // not known, so that ranks and dtypes alone follow from a guess.
@@ -51,24 +55,36 @@ struct Sizing {
   DimensionBindings declared, guessed;
 };
 
-void guess_others(const Program& program, DimensionBindings& bindings) {
+void guess_others(const Program& program, int64_t wanted, DimensionBindings& bindings) {
   for (const Value& value : program.values) {
     for (const Dimension& size : value.type.sizes) {
-      for (const std::string& name : size.names()) bindings.try_emplace(name, kSize);
+      for (const std::string& name : size.names()) bindings.try_emplace(name, wanted);
     }
   }
   for (const Node& node : program.nodes) {
-    for (const auto& body : node.bodies) guess_others(*body, bindings);
+    for (const auto& body : node.bodies) guess_others(*body, wanted, bindings);
   }
 }
 
-Sizing bind_dimensions(const Program& program) {
+Sizing bind_dimensions(const Program& program, int64_t wanted) {
   Sizing sizing;
   for (const NamedDimension& dimension : program.dimensions)
-    sizing.declared[dimension.name] = std::min(std::max({kSize, dimension.minimum, int64_t{1}}), dimension.maximum);
+    sizing.declared[dimension.name] = std::min(std::max({wanted, dimension.minimum, int64_t{1}}), dimension.maximum);
   sizing.guessed = sizing.declared;
-  guess_others(program, sizing.guessed);
+  guess_others(program, wanted, sizing.guessed);
   return sizing;
+}
+
+// A number that a node computed of sizes.
+struct Number {
+  c10::IValue value;
+  bool exact;     // follows from sizes that are numbers in the file; else it holds for the bound sizes
+  bool is_guess;  // follows from sizes that depend on data
+};
+using Numbers = std::map<ValueId, Number>;
+
+bool is_number(const ValueType& type) {
+  return type.kind == ValueKind::integer || type.kind == ValueKind::floating || type.kind == ValueKind::boolean;
 }
 
 bool is_autocast(const Node& node) {
@@ -81,23 +97,31 @@ bool is_autocast(const Node& node) {
 enum class Form : uint8_t {
   without_elements,
   zeros,
+  a_few,      // zeros, of what has few elements
   few_zeros,  // of each size that is not small another small one
 };
 
 // What is called in place of one node, in one form.
 class Call {
  public:
-  Call(const Program& program, const Sizing& sizing, Form form) : program_(program), sizing_(sizing), form_(form) {}
+  Call(const Program& program, const Sizing& sizing, const Numbers& numbers, Form form)
+      : program_(program), sizing_(sizing), numbers_(numbers), form_(form) {}
 
-  // Whether sizes that were asked for depend on data.
+  // Whether sizes or numbers that were asked for depend on data.
   bool is_guess() const { return is_guess_; }
+  Form form() const { return form_; }
+  // Whether all that were asked for are numbers in the file.
+  bool is_exact() const { return is_exact_; }
+  // Whether a number was asked for that holds for the bound sizes alone.
+  bool has_bound_number() const { return has_bound_number_; }
 
   std::vector<c10::IValue> run(const Node& node) {
     std::vector<c10::IValue> stack;
     const auto make = [&](ValueId id) { return make_operand(id); };
     for (const Argument& argument : node.arguments) stack.push_back(resolve_argument(argument, make));
     for (const ValueId result : node.results) {
-      if (form_ == Form::zeros && result != ValueId::none) static_cast<void>(find_sizes(program_.value(result).type));
+      if (result == ValueId::none || is_number(program_.value(result).type)) continue;
+      if (form_ == Form::zeros || form_ == Form::a_few) static_cast<void>(find_sizes(program_.value(result).type));
     }
     const at::NoGradGuard no_gradients;
     if (form_ != Form::without_elements) return Interpreter(InterpretOptions()).run_node(node, std::move(stack));
@@ -115,12 +139,22 @@ class Call {
       sizes.push_back(shrink(*number));
     }
     const std::optional<int64_t> elements = count_bytes(Dtype::u8, sizes);
-    if (!elements || (form_ != Form::without_elements && *elements > kMostElements)) throw Unknown();
+    const int64_t most = form_ == Form::a_few ? kFewElements : kMostElements;
+    if (!elements || (form_ != Form::without_elements && *elements > most)) throw Unknown();
     return sizes;
+  }
+
+  std::optional<Sizes> try_to_find_sizes(ValueId id) {
+    try {
+      return find_sizes(program_.value(id).type);
+    } catch (const Unknown&) {
+      return std::nullopt;
+    }
   }
 
  private:
   std::optional<int64_t> evaluate(const Dimension& size) {
+    if (!size.constant()) is_exact_ = false;
     if (const auto number = size.try_evaluate(sizing_.declared)) return number;
     is_guess_ = true;
     return size.try_evaluate(sizing_.guessed);
@@ -134,8 +168,16 @@ class Call {
 
   c10::IValue make_operand(ValueId id) {
     const ValueType& type = program_.value(id).type;
+    if (const auto number = numbers_.find(id); number != numbers_.end() && form_ != Form::few_zeros) {
+      is_guess_ = is_guess_ || number->second.is_guess;
+      is_exact_ = is_exact_ && number->second.exact;
+      has_bound_number_ = has_bound_number_ || !number->second.exact;
+      return number->second.value;
+    }
     const Weight* weight = program_.find_weight(id);
-    if (weight != nullptr && (form_ == Form::zeros || weight->tensor.layout() != at::kStrided)) return weight->tensor;
+    if (weight != nullptr && form_ == Form::a_few) static_cast<void>(find_sizes(type));
+    if (weight != nullptr && (form_ == Form::zeros || form_ == Form::a_few || weight->tensor.layout() != at::kStrided))
+      return weight->tensor;
     if (weight != nullptr && form_ == Form::without_elements) {
       const at::Tensor& tensor = weight->tensor;
       return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
@@ -150,24 +192,33 @@ class Call {
 
   const Program& program_;
   const Sizing& sizing_;
+  const Numbers& numbers_;
   const Form form_;
-  bool is_guess_ = false;
+  bool is_guess_ = false, is_exact_ = true, has_bound_number_ = false;
   std::map<int64_t, int64_t> small_;
 };
 
 class TypeChecker {
  public:
-  TypeChecker(const Program& program, const Sizing& sizing) : program_(program), sizing_(sizing) {}
+  // `doubt` takes the first refusal that follows from numbers which hold for the bound sizes alone.
+  TypeChecker(const Program& program, const Sizing& sizing, std::string& doubt)
+      : program_(program), sizing_(sizing), doubt_(doubt) {}
 
   void check() {
     for (const Node& node : program_.nodes) {
       if (node.op.has_schema()) check_node(node);
+      if (node.is("lissome::getitem")) check_element(node);
       if (is_autocast(node)) continue;  // its ops cast what they read
-      for (const auto& body : node.bodies) TypeChecker(*body, sizing_).check();
+      for (const auto& body : node.bodies) TypeChecker(*body, sizing_, doubt_).check();
     }
   }
 
  private:
+  struct MadeList {
+    std::vector<c10::IValue> elements;
+    Call call;
+  };
+
   void check_node(const Node& node) {
     if (is_among(kConvolutions, node.op)) check_convolution(node);
     if (node.op.name().starts_with("lissome::")) {
@@ -177,35 +228,80 @@ class TypeChecker {
       return;
     }
     const bool by_element = node.op.handle().hasTag(at::Tag::pointwise) || is_among(kByRow, node.op);
-    if (!by_element && !has_meta_form(node.op)) return;
-    if (!call(node, Form::without_elements) && by_element) call(node, Form::few_zeros);
+    if (has_meta_form(node.op) && call(node, Form::without_elements)) return;
+    if ((by_element && call(node, Form::few_zeros)) || check_formula(node)) return;
+    const bool is_pure = !node.op.schema().is_mutable() && !node.op.handle().hasTag(at::Tag::nondeterministic_seeded);
+    if (is_pure) call(node, Form::a_few);
+  }
+
+  // One tensor of a list that a node made.
+  void check_element(const Node& node) {
+    const auto* index = node.arguments.at(1).get<int64_t>();
+    if (!node.arguments[0].is_value() || index == nullptr) return;
+    const auto found = lists_.find(node.arguments[0].value());
+    if (found == lists_.end()) return;
+    MadeList& list = found->second;
+    const auto count = static_cast<int64_t>(list.elements.size());
+    if (*index >= count || *index < -count) {
+      if (!may_differ(list.call))
+        refuse(node, "element " + std::to_string(*index) + " of a list of " + std::to_string(count));
+      return;
+    }
+    const c10::IValue& made = list.elements[static_cast<size_t>(*index < 0 ? *index + count : *index)];
+    if (made.isTensor() && made.toTensor().defined()) check_result(node, 0, made.toTensor(), list.call);
+  }
+
+  // False for nodes without a formula.
+  bool check_formula(const Node& node) {
+    Call one(program_, sizing_, numbers_, Form::without_elements);
+    const auto sizes = infer_result_sizes(node, [&](ValueId id) { return one.try_to_find_sizes(id); });
+    if (!sizes || node.results.empty() || node.results[0] == ValueId::none) return sizes.has_value();
+    const ValueType& type = program_.value(node.results[0]).type;
+    const std::optional<Sizes> stated = one.try_to_find_sizes(node.results[0]);
+    if (stated && !one.is_guess() && *stated != *sizes) refuse_sizes(node, type, dtype_name(type.dtype), *sizes, one);
+    return true;
   }
 
   // False where there is no such form.
   bool call(const Node& node, Form form) {
-    Call one(program_, sizing_, form);
-    const std::optional<std::vector<c10::IValue>> results = try_to_run(node, one);
+    Call one(program_, sizing_, numbers_, form);
+    std::optional<std::vector<c10::IValue>> results = try_to_run(node, one);
     if (!results) return false;
+    if (results->size() == 1 && (*results)[0].isTensorList()) {
+      const c10::IValue list = (*results)[0];
+      if (node.results.size() == 1) {
+        lists_.emplace(node.results[0], MadeList{list.toListRef().vec(), one});
+        return true;
+      }
+      results->assign(list.toListRef().begin(), list.toListRef().end());
+    }
     for (size_t i = 0; i < node.results.size() && i < results->size(); ++i) {
-      if (node.results[i] != ValueId::none && (*results)[i].isTensor() && (*results)[i].toTensor().defined())
-        check_result(node, i, (*results)[i].toTensor(), one);
+      const c10::IValue& made = (*results)[i];
+      if (node.results[i] == ValueId::none) continue;
+      if (made.isTensor() && made.toTensor().defined()) check_result(node, i, made.toTensor(), one);
+      const bool is_value = made.isInt() || made.isDouble() || made.isBool();
+      if (is_value && form != Form::a_few) numbers_[node.results[i]] = {made, one.is_exact(), one.is_guess()};
     }
     return true;
   }
 
-  // What is refused for guessed sizes alone may run.
+  // Whether other sizes than the bound ones, or other elements than zeros, may be taken where these are refused.
+  static bool may_differ(const Call& one) {
+    return one.is_guess() || one.has_bound_number() || one.form() == Form::a_few;
+  }
+
   static std::optional<std::vector<c10::IValue>> try_to_run(const Node& node, Call& one) {
     try {
       return one.run(node);
     } catch (const Unknown&) {
     } catch (const c10::NotImplementedError&) {
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::unsupported && !one.is_guess()) throw;
+      if (error.kind() != ErrorKind::unsupported && !may_differ(one)) throw;
     } catch (const c10::Error& error) {
-      if (!one.is_guess() && !is_missing_form(error.what_without_backtrace()))
+      if (!may_differ(one) && !is_missing_form(error.what_without_backtrace()))
         refuse(node, error.what_without_backtrace());
     } catch (const std::exception& error) {
-      if (!one.is_guess() && !is_missing_form(error.what())) refuse(node, error.what());
+      if (!may_differ(one) && !is_missing_form(error.what())) refuse(node, error.what());
     }
     return std::nullopt;
   }
@@ -311,21 +407,37 @@ class TypeChecker {
       } catch (const Unknown&) {  // the rank is what is known
       }
     }
-    if (fits) return;
+    if (!fits) refuse_sizes(node, type, dtype_name(dtype_of(made.scalar_type())), made.sizes().vec(), one);
+  }
+
+  void refuse_sizes(const Node& node, const ValueType& type, std::string_view dtype, const Sizes& made,
+                    const Call& one) const {
     std::vector<std::string> stated;
     for (const Dimension& size : type.sizes) stated.push_back(size.print());
-    refuse(node, "the result is " + std::string(dtype_name(dtype_of(made.scalar_type()))) + " of " +
-                     std::to_string(made.dim()) + " dimensions, " + format_sizes(made.sizes()) +
-                     " for sizes like these; the file says " + std::string(dtype_name(type.dtype)) + "[" +
-                     join(stated, ", ") + "]");
+    const std::string why = "the result is " + std::string(dtype) + " of " + std::to_string(made.size()) +
+                            " dimensions, " + format_sizes(made) + " for sizes like these; the file says " +
+                            std::string(dtype_name(type.dtype)) + "[" + join(stated, ", ") + "]";
+    if (!one.has_bound_number()) refuse(node, why);
+    if (doubt_.empty()) doubt_ = describe_node(node) + ": " + why;
   }
 
   const Program& program_;
   const Sizing& sizing_;
+  std::string& doubt_;
+  Numbers numbers_;
+  std::map<ValueId, MadeList> lists_;
 };
 
 }  // namespace
 
-void check_types(const Program& program) { TypeChecker(program, bind_dimensions(program)).check(); }
+void check_types(const Program& program) {
+  for (const int64_t size : {kSize, kOtherSize}) {
+    std::string doubt;
+    const Sizing sizing = bind_dimensions(program, size);
+    TypeChecker(program, sizing, doubt).check();
+    if (doubt.empty()) return;
+    if (size == kOtherSize) throw Error(ErrorKind::invalid_input, doubt);
+  }
+}
 
 }  // namespace lissome

@@ -141,6 +141,53 @@ TEST_CASE("ops that name a device are called without elements too") {
   EXPECT_ERROR(invalid_input, check(zeros("4")), "the file says f32[4]");
 }
 
+TEST_CASE("numbers that nodes compute of sizes are followed") {
+  const auto with_view = [](const std::string& sizes, const std::string& head = "dim n\ninput %x: f32[n, 16]\n") {
+    return head + "%s: int = aten::sym_size.int(%x, 0)\n%a: f32[n, 2, 8] = aten::view(%x, " + sizes + ")\nreturn %a\n";
+  };
+  CHECK_NOTHROW(check(with_view("[%s, -1, 8]")));
+  for (const char* sizes : {"[%s, -1, 4]", "[-1, 8, 2]", "[%s, 8, 2]", "[2, %s, 8]"})
+    EXPECT_ERROR(invalid_input, check(with_view(sizes)), "the file says f32[n, 2, 8]");
+  // Equal for the sizes alone that the model takes.
+  const std::string sevens =
+      "dim n\ninput %x: f32[n, 3]\n%s: int = aten::sym_size.int(%x, 0)\n"
+      "%q: int = lissome::sym_floordiv(%s, 7)\n%p: int = lissome::sym_mul(%q, 7)\n";
+  CHECK_NOTHROW(check(sevens + "%a: f32[n, 3] = aten::slice.Tensor(%x, 0, 0, %p)\nreturn %a\n"));
+  EXPECT_ERROR(invalid_input, check(sevens + "%a: f32[n, 3] = aten::slice.Tensor(%x, 0, 0, %q)\nreturn %a\n"),
+               "the file says f32[n, 3]");
+}
+
+TEST_CASE("elements of lists are what the op makes") {
+  const auto with_chunk = [](const std::string& chunks, const std::string& index) {
+    return "input %x: f32[4, 16]\n%l: list = aten::chunk(%x, " + chunks +
+           ", dim=1)\n%a: f32[4, 8] = lissome::getitem(%l, " + index + ")\nreturn %a\n";
+  };
+  for (const char* index : {"0", "1", "-1"}) CHECK_NOTHROW(check(with_chunk("2", index)));
+  EXPECT_ERROR(invalid_input, check(with_chunk("4", "0")), "the file says f32[4, 8]");
+  for (const char* index : {"2", "-3"}) EXPECT_ERROR(invalid_input, check(with_chunk("2", index)), "of a list of 2");
+}
+
+TEST_CASE("layers without a form for tensors without elements follow their formulas") {
+  const std::string head =
+      "dim n\ninput %x: f32[n, 4, 12, 12]\ninput %q: f32[n, 2, 5, 8]\ninput %v: f32[n, 2, 7, 6]\n"
+      "input %k: f32[n, 2, 7, 8]\nparameter @w: f32[6, 4, 3, 3]\nparameter @u: f32[4, 5, 3, 3]\n"
+      "parameter @g: f32[12]\n";
+  const Weights weights = {{"w", at::ones({6, 4, 3, 3})}, {"u", at::ones({4, 5, 3, 3})}, {"g", at::ones({12})}};
+  const auto check_pair = [&](const std::string& call, const std::string& sound, const std::string& broken) {
+    CAPTURE(call);
+    CHECK_NOTHROW(check(head + "%a: " + sound + " = " + call + "\nreturn %a\n", weights));
+    EXPECT_ERROR(invalid_input, check(head + "%a: " + broken + " = " + call + "\nreturn %a\n", weights),
+                 "the file says");
+  };
+  check_pair("aten::conv2d(%x, @w, none, [2, 2], [1, 1])", "f32[n, 6, 6, 6]", "f32[n, 6, 5, 7]");
+  check_pair("aten::conv2d(%x, @w, none, [1], [0], [2])", "f32[n, 6, 8, 8]", "f32[n, 6, 8, 9]");
+  check_pair("aten::conv_transpose2d.input(%x, @u, none, [2, 2], [1, 1], [1, 0])", "f32[n, 5, 24, 23]",
+             "f32[n, 5, 23, 24]");
+  check_pair("aten::layer_norm(%x, [12], @g)", "f32[n, 4, 12, 12]", "f32[n, 12, 4, 12]");
+  check_pair("aten::scaled_dot_product_attention(%q, %k, %v)", "f32[n, 2, 5, 6]", "f32[n, 2, 5, 8]");
+  check_pair("aten::adaptive_avg_pool2d(%x, [2, 1])", "f32[n, 4, 2, 1]", "f32[n, 4, 1, 2]");
+}
+
 TEST_CASE("ops whose results depend on data, and sizes that nobody knows, are taken at the program's word") {
   CHECK_NOTHROW(check("input %x: f32[4, 8]\n%a: i64[u0, 2] = aten::nonzero(%x)\nreturn %a\n"));
   // What holds between them is not known either, but ranks and dtypes are.
