@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "lissome/base.h"
@@ -105,6 +106,27 @@ void add_place(Snapshot& snapshot, const TrainingPlace& place) {
   snapshot.add_number("place/seconds", place.seconds);
 }
 
+// libtorch takes the state of its generator (Mersenne Twister) at its word, and reads beyond it where the count of
+// numbers left and the place of the next contradict each other. Both are one state of 624 words, which the first draw
+// fills. Offsets as at::CPUGeneratorImpl writes them.
+void check_generator(const at::Tensor& state) {
+  constexpr int kWords = 624;
+  constexpr size_t kLeft = 8, kSeeded = 12, kNext = 16, kState = 24, kNormalIsValid = 5040, kFloatIsValid = 5052;
+  const auto* bytes = state.const_data_ptr<uint8_t>();
+  const auto read = [&]<typename Number>(size_t offset, Number number) {
+    std::memcpy(&number, bytes + offset, sizeof number);
+    return number;
+  };
+  const auto left = read(kLeft, int32_t{}), seeded = read(kSeeded, int32_t{});
+  const auto next = read(kNext, uint64_t{});
+  const bool is_fresh = left == 1 && next == 0;
+  bool fits =
+      seeded == 1 && left >= 1 && left <= kWords && (is_fresh || next == static_cast<uint64_t>(kWords + 1 - left));
+  for (size_t i = 0; i < kWords; ++i) fits = fits && read(kState + i * sizeof(uint64_t), uint64_t{}) <= UINT32_MAX;
+  for (const size_t flag : {kNormalIsValid, kFloatIsValid}) fits = fits && bytes[flag] <= 1;
+  if (!fits) throw_error(ErrorKind::invalid_input, "the snapshot's 'generator' is no state of a random generator");
+}
+
 // Snapshots are saved inside of an epoch, before its row is added to the record.
 void check_place(const TrainingPlace& place, const TrainRecord& record) {
   const auto running = static_cast<int64_t>(record.epochs.size()) + 1;
@@ -114,15 +136,33 @@ void check_place(const TrainingPlace& place, const TrainRecord& record) {
   if (place.epoch_steps > record.steps)
     throw_error(ErrorKind::invalid_input, "the snapshot's epoch counts ", place.epoch_steps, " steps, its record ",
                 record.steps, " in all");
+  if ((place.samples == 0) != (place.epoch_steps == 0) || place.samples < place.epoch_steps)
+    throw_error(ErrorKind::invalid_input, "the snapshot's epoch counts ", place.samples, " samples in ",
+                place.epoch_steps, " steps");
+}
+
+double require_finite(const Snapshot& snapshot, const std::string& name) {
+  const double number = snapshot.require_number(name);
+  if (!std::isfinite(number)) throw_error(ErrorKind::invalid_input, "the snapshot's ", quote(name), " is ", number);
+  return number;
+}
+
+// A rate or a time.
+double require_magnitude(const Snapshot& snapshot, const std::string& name) {
+  const double number = require_finite(snapshot, name);
+  if (number < 0)
+    throw_error(ErrorKind::invalid_input, "the snapshot's ", quote(name), " is ", number,
+                "; it must be a number from 0 on");
+  return number;
 }
 
 TrainingPlace read_place(const Snapshot& snapshot, const TrainRecord& record) {
   const TrainingPlace place = {.epoch = snapshot.require_count("place/epoch"),
                                .epoch_steps = snapshot.require_count("place/epoch_steps"),
-                               .losses = snapshot.require_number("place/losses"),
+                               .losses = require_finite(snapshot, "place/losses"),
                                .samples = snapshot.require_count("place/samples"),
-                               .learning_rate = snapshot.require_number("place/learning_rate"),
-                               .seconds = snapshot.require_number("place/seconds")};
+                               .learning_rate = require_magnitude(snapshot, "place/learning_rate"),
+                               .seconds = require_magnitude(snapshot, "place/seconds")};
   check_place(place, record);
   return place;
 }
@@ -135,7 +175,7 @@ void add_plateau(Snapshot& snapshot, const PlateauState& plateau) {
 }
 
 PlateauState read_plateau(const Snapshot& snapshot) {
-  return {.learning_rate = snapshot.require_number("schedule/learning_rate"),
+  return {.learning_rate = require_magnitude(snapshot, "schedule/learning_rate"),
           .best = present(snapshot.require_number("schedule/best")),
           .bad_metrics = snapshot.require_count("schedule/bad_metrics"),
           .cooldown_left = snapshot.require_count("schedule/cooldown_left")};
@@ -185,7 +225,8 @@ void restore_snapshot(const Snapshot& snapshot, const TrainingState& state) {
   const PlateauState plateau = read_plateau(snapshot);
   record.notes = state.record.notes;
   at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const at::Tensor& random = snapshot.require_like("generator", generator.get_state());
+  const at::Tensor random = snapshot.require_like("generator", generator.get_state()).contiguous();
+  check_generator(random);
   const std::vector<at::Tensor> weights = read_tensors(snapshot, "weight", state.tensors);
   std::vector<at::Tensor> averages, best;
   if (state.average != nullptr) averages = read_tensors(snapshot, "average", state.tensors);
@@ -201,8 +242,8 @@ void restore_snapshot(const Snapshot& snapshot, const TrainingState& state) {
 
   std::vector<at::Tensor> targets;
   for (const auto& [name, tensor] : state.tensors) targets.push_back(tensor);
-  copy_into(weights, targets);
   generator.set_state(random);
+  copy_into(weights, targets);
   state.place = place;
   state.schedule.restore_plateau(plateau);
   state.record = std::move(record);

@@ -54,6 +54,8 @@ void LossScaler::restore_state(const NamedTensors& state) {
   const auto scale = take(state, "loss_scale", at::kFloat).item<float>();
   const auto tracker = take(state, "growth_tracker", at::kLong).item<int64_t>();
   check_scale_option(std::isfinite(scale) && scale > 0, "the saved scale must be above 0", scale);
+  check_scale_option(tracker >= 0 && tracker < options_.interval,
+                     "steps since the scale grew must be below the interval", static_cast<double>(tracker));
   scale_ = scale, tracker_ = tracker;
 }
 

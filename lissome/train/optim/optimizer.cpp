@@ -321,6 +321,9 @@ NamedTensors Optimizer::state() const {
   return state;
 }
 
+// As many steps as a double counts exactly.
+constexpr int64_t kMostSteps = int64_t{1} << 53;
+
 void Optimizer::restore_state(const NamedTensors& state) {
   std::set<std::string> unread;
   for (const auto& [name, tensor] : state) unread.insert(name);
@@ -344,6 +347,9 @@ void Optimizer::restore_state(const NamedTensors& state) {
     trained.steps = 0;
     if (!unread.contains(trained.parameter.name + "/step")) continue;  // the parameter had no gradient yet
     trained.steps = take(trained.parameter.name + "/step", {}, at::kLong).item<int64_t>();
+    if (trained.steps < 0 || trained.steps > kMostSteps)
+      throw_error(ErrorKind::invalid_input, "the optimizer's state ", quote(trained.parameter.name + "/step"), " is ",
+                  trained.steps, ", which is not a count of steps");
     for (const StateForm& form : list_states(options_, weight)) {
       const std::string name = trained.parameter.name + "/" + std::string(form.name);
       trained.states.push_back(take(name, form.sizes, form.dtype));
