@@ -48,6 +48,7 @@ struct Dataset {
   bool is_images = false;           // from IDX or image files: fit_dataset may scale and reshape
   std::vector<std::string> image_files;  // of a folder of images, until fit_dataset knows their sizes and decodes them
   std::vector<std::string> classes;      // their names, where labels were words or folders
+  std::vector<std::string> fields;       // names of a table's columns, which are the elements of the one input
   std::vector<std::string> notes;        // what was converted or left out, for the user
 
   int64_t samples() const { return static_cast<int64_t>(rows.size()); }
@@ -64,6 +65,11 @@ struct DataOptions {
 Dataset load_dataset(const std::string& path, const DataOptions& options = {});
 // The same from arrays in memory, which are shared; `source` names them in errors.
 Dataset make_dataset(std::vector<NamedArray> arrays, const DataOptions& options, const std::string& source);
+
+// Data of the same kind as `first`, such as those that a trained model is measured on: class words get the numbers that
+// they have there, and columns of a table their order. To be called before fit_dataset(). Throws invalid_input for a
+// class or a column that the other data do not have, and words beside numbers.
+Dataset match_dataset(Dataset data, const Dataset& first);
 
 // Puts the columns in the order of the model's inputs, by name, or by type and sizes where these leave one way (see
 // docs/data.md; noted), and settles conversions: f64 -> f32 (noted), narrower integers -> wider, i64 -> i32 where every

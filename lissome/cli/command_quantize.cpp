@@ -184,7 +184,10 @@ int run_quantize(const std::vector<std::string>& arguments, Console& console) {
   const auto program = std::make_shared<const Program>(prepare_inference(original));
   std::optional<Dataset> data;
   if (!flags.data.empty()) {
-    data = fit_dataset(load_dataset(flags.data, {.labels = flags.labels}), describe_inputs(*program));
+    Dataset loaded = load_dataset(flags.data, {.labels = flags.labels});
+    if (!flags.train_data.empty())
+      loaded = match_dataset(std::move(loaded), load_dataset(flags.train_data, {.labels = flags.labels}));
+    data = fit_dataset(std::move(loaded), describe_inputs(*program));
     for (const std::string& note : data->notes) say_note(note);
   }
   if (const std::string slow = explain_int8_without_vnni(); !slow.empty()) say_note(slow);

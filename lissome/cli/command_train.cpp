@@ -146,16 +146,18 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   const Program model = open_program(flags.model);
   TrainOptions options = make_train_options(flags, model);
   const std::vector<DataSignature> signature = describe_inputs(model);
-  const auto load = [&](const std::string& path) {
-    Dataset fitted = fit_batches(load_dataset(path, {.labels = flags.labels}), signature, options.batches);
+  const auto load = [&](const std::string& path, const Dataset* first) {
+    Dataset loaded = load_dataset(path, {.labels = flags.labels});
+    if (first != nullptr) loaded = match_dataset(std::move(loaded), *first);
+    Dataset fitted = fit_batches(std::move(loaded), signature, options.batches);
     for (const std::string& note : fitted.notes) {
       if (leads) console.say("note: " + note);
     }
     return fitted;
   };
-  const Dataset data = load(flags.data);
+  const Dataset data = load(flags.data, nullptr);
   std::optional<Dataset> validation;
-  if (!flags.validation.empty()) validation = load(flags.validation);
+  if (!flags.validation.empty()) validation = load(flags.validation, &data);
 
   std::optional<Group> group;
   if (place) {

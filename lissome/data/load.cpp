@@ -142,6 +142,7 @@ Dataset load_csv_dataset(const std::string& path, const DataOptions& options) {
   dataset.columns.push_back(make_column("features", std::move(table.features)));
   dataset.labels = std::move(table.labels);
   dataset.classes = std::move(table.classes);
+  dataset.fields = std::move(table.columns);
   return dataset;
 }
 

@@ -190,7 +190,7 @@ py::tuple train_program(const Program& model, const Dataset& data, const Dataset
     const auto fit = [&](Dataset dataset) { return fit_batches(std::move(dataset), signature, options.batches); };
     const Dataset fitted = fit(data);
     std::optional<Dataset> fitted_validation;
-    if (validation != nullptr) fitted_validation = fit(*validation);
+    if (validation != nullptr) fitted_validation = fit(match_dataset(*validation, data));
     trained = train(model, fitted, fitted_validation ? &*fitted_validation : nullptr, options, control);
   }
   return py::make_tuple(std::move(trained->program), describe_record(trained->record), list_weights(model));

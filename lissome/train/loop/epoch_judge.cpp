@@ -49,7 +49,7 @@ bool EpochJudge::validate_epoch(EpochRecord& record, int64_t at_once) {
   if (validation_ == nullptr) return true;
   const TrainingModel& model = learner_.model();
   results_.swap_averages();
-  const auto result = validate(model.judged, *validation_, at_once, model.least_judged, options_.metrics, control_);
+  const auto result = validate(model.judged, *validation_, at_once, model.least_judged, options_, control_);
   if (result) {
     record.validation_loss = result->loss;
     record.validation_metrics = result->metrics;

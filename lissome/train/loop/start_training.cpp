@@ -7,6 +7,7 @@
 #include "lissome/distributed.h"
 #include "lissome/train/budget/training_facts.h"
 #include "lissome/train/remat/offload_file.h"
+#include "lissome/train/rewrite/batch_norm_least.h"
 #include "lissome/train/step/fit_model.h"
 
 namespace lissome {
@@ -107,9 +108,11 @@ std::unique_ptr<StartedTraining> start_training(const Program& model, const Data
                                                 const TrainOptions& options, const FoundSnapshot& found,
                                                 const WorkControl& control) {
   const Program validated = *fit_model(model, data, validation, BatchFit::any, 0);
-  const int64_t batch = choose_batch(validated, data, options.batches, options.batch);
+  const int64_t least = find_least_for_batch_norm(validated);
+  const int64_t batch = choose_batch(raise_least_batch(validated, least), data, options.batches, options.batch);
   std::unique_ptr<StartedTraining> started;
   fit_widest(model, data, validation, batch, [&](Program fitted, const std::string& notice) {
+    fitted = raise_least_batch(std::move(fitted), least);
     started = start_fitted(model, std::move(fitted), validated, data, validation, options, found, control);
     if (!notice.empty()) started->loop->notices().add(notice);
   });

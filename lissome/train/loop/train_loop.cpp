@@ -1,6 +1,8 @@
 // See train_loop.h.
 #include "lissome/train/loop/train_loop.h"
 
+#include <cmath>
+
 #include "lissome/base.h"
 #include "lissome/train/loop/learn/make_schedule.h"
 #include "lissome/train/loop/training_metrics.h"
@@ -43,6 +45,9 @@ void TrainLoop::resume(const FoundSnapshot& found) {
   if (course_.place.epoch_steps > length().steps_per_epoch)
     throw_error(ErrorKind::invalid_input, "the snapshot ", quote(found.path), " is ", course_.place.epoch_steps,
                 " steps into an epoch; an epoch of these data has ", length().steps_per_epoch);
+  if (course_.place.samples > course_.place.epoch_steps * feed_.samples())
+    throw_error(ErrorKind::invalid_input, "the snapshot ", quote(found.path), " counts ", course_.place.samples,
+                " samples in ", course_.place.epoch_steps, " steps of ", feed_.samples());
   learner_.weights().release();
   course_.first_step = course_.record.steps;
   notices_.add("training continues from " + quote(found.path) + ", after step " + std::to_string(course_.record.steps));
@@ -132,6 +137,9 @@ std::optional<UpdatePart> TrainLoop::compute_loss(const std::vector<at::Tensor>&
 void TrainLoop::judge_epoch(EpochRecord& epoch) {
   const EpochVerdict verdict = judge_.judge(epoch, schedule_, learner_.step().batch_step().at_once());
   course_.record.stopped_early = verdict == EpochVerdict::stop_early;
+  if (epoch.validation_loss && !std::isfinite(*epoch.validation_loss))
+    notices_.add("the validation loss of epoch " + std::to_string(epoch.epoch) +
+                 " is no number: the model answers NaN or infinity, or no label of the validation data counts");
   if (verdict != EpochVerdict::interrupted) return;
   course_.record.interrupted = true;
   save_snapshot();

@@ -83,6 +83,13 @@ struct TrainOptions {
   Group* group = nullptr;
 };
 
+// The loss of a training; a function of the user's is one that the model computes itself.
+inline LossOptions choose_loss(const TrainOptions& options) {
+  LossOptions loss = options.loss;
+  if (options.loss_function) loss = {.kind = LossKind::output, .class_weights = {}};
+  return loss;
+}
+
 struct Trained {
   Program program;  // eval form
   TrainRecord record;

@@ -34,7 +34,7 @@ TrainingMetrics measure_training(const TrainingModel& model, const Dataset& data
   seen.rows.resize(static_cast<size_t>(std::min({seen.samples(), affordable, kMostSamplesMeasured})));
   std::optional<ValidationResult> result;
   try {
-    result = validate(model.judged, seen, at_once, model.least_judged, options.metrics, control);
+    result = validate(model.judged, seen, at_once, model.least_judged, options, control);
   } catch (const Error& error) {  // for example weights for which a value leaves the range of an op
     return {{}, "the metrics of the trained model on its training samples cannot be measured: " + error.message()};
   }

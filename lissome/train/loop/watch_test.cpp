@@ -122,14 +122,35 @@ TEST_CASE("hooks change the gradients that their pattern names, until they are r
 TEST_CASE("metrics that fit are chosen, and measure") {
   const at::Tensor scores = at::tensor({0.1, 0.9, 0.8, 0.2, 0.3, 0.7}).reshape({3, 2});
   const at::Tensor classes = at::tensor({1, 0, 0}, at::TensorOptions().dtype(at::kLong));
-  const auto accuracy = choose_metrics(scores, classes, true);
+  const auto accuracy = choose_metrics({}, scores, classes);
   REQUIRE(accuracy.size() == 1);
   CHECK(accuracy[0].name == "accuracy");
   CHECK(accuracy[0].measure({scores}, classes) == doctest::Approx(2.0 / 3));
   const at::Tensor soft = at::tensor({0.2, 0.8, 0.6, 0.4, 0.9, 0.1}).reshape({3, 2});
-  CHECK(choose_metrics(scores, soft, true).at(0).measure({scores}, soft) == doctest::Approx(2.0 / 3));
-  const auto error = choose_metrics(scores, at::full({3, 2}, 0.5), false);
+  CHECK(choose_metrics({}, scores, soft).at(0).measure({scores}, soft) == doctest::Approx(2.0 / 3));
+  const auto error = choose_metrics({.kind = LossKind::mse}, scores, at::full({3, 2}, 0.5));
   REQUIRE(error.size() == 1);
   CHECK(error[0].measure({scores}, at::full({3, 2}, 0.5)) == doctest::Approx((0.4 + 0.4 + 0.3 + 0.3 + 0.2 + 0.2) / 6));
-  CHECK(choose_metrics(scores, at::full({3}, 0.5), false).empty());
+  CHECK(choose_metrics({.kind = LossKind::mse}, scores, at::full({3}, 0.5)).empty());
+  const at::Tensor ignored = at::tensor({1, -100, 1}, at::TensorOptions().dtype(at::kLong));
+  CHECK(accuracy[0].measure({scores}, ignored) == 1);
+  CHECK(accuracy[0].weigh(ignored) == 2);
+  CHECK(choose_metrics({}, scores, classes.view({3, 1})).empty());
+}
+
+TEST_CASE("an output of one number has no classes, and is compared with labels of either form") {
+  const at::Tensor logits = at::tensor({-2.0, 3.0, 0.25}).reshape({3, 1});
+  const at::Tensor labels = at::tensor({0, 1, 0}, at::TensorOptions().dtype(at::kLong));
+  for (const at::Tensor& form : {labels, labels.view({3, 1}), labels.to(at::kFloat)}) {
+    const auto of_logits = choose_metrics({.kind = LossKind::bce_logits}, logits, form);
+    REQUIRE(of_logits.size() == 1);
+    CHECK(of_logits[0].name == "accuracy");
+    CHECK(of_logits[0].measure({logits}, form) == doctest::Approx(2.0 / 3));
+    const auto of_probabilities = choose_metrics({.kind = LossKind::bce}, logits, form);
+    CHECK(of_probabilities.at(0).measure({logits}, form) == 1);
+    const auto error = choose_metrics({.kind = LossKind::mse}, logits, form);
+    CHECK(error.at(0).name == "mean_absolute_error");
+    CHECK(error.at(0).measure({logits}, form) == doctest::Approx((2 + 2 + 0.25) / 3));
+  }
+  CHECK(choose_metrics({.kind = LossKind::output}, logits, labels).empty());
 }

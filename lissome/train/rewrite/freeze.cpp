@@ -2,7 +2,7 @@
 #include "lissome/train/rewrite/freeze.h"
 
 #include <algorithm>
-#include <map>
+#include <set>
 
 namespace lissome {
 namespace {
@@ -40,12 +40,14 @@ void check_patterns(const Program& program, const std::vector<ParameterGroup>& g
 
 Program freeze_parameters(Program program, const std::vector<ParameterGroup>& groups) {
   check_patterns(program, groups);
-  std::map<const void*, bool> frozen;  // by storage
+  std::set<const void*> frozen;  // storages: one that has several names is frozen by each of them
+  for (const Weight& weight : program.weights) {
+    if (is_floating_parameter(weight) && (!weight.trains || is_frozen(weight.name, groups)))
+      frozen.insert(weight.tensor.const_data_ptr());
+  }
   for (Weight& weight : program.weights) {
-    if (!is_floating_parameter(weight)) continue;
-    const auto place =
-        frozen.try_emplace(weight.tensor.const_data_ptr(), !weight.trains || is_frozen(weight.name, groups)).first;
-    if (place->second) weight.role = WeightRole::buffer;
+    if (is_floating_parameter(weight) && frozen.contains(weight.tensor.const_data_ptr()))
+      weight.role = WeightRole::buffer;
   }
   return program;
 }
@@ -59,8 +61,9 @@ std::string describe_still(const Program& program) {
     return names;
   };
   const auto describe = [](std::vector<std::string> names, const std::string& reason) {
-    return (names.size() == 1 ? "1 parameter stays" : std::to_string(names.size()) + " parameters stay") +
-           " as exported, " + reason + ": " + join_few(std::move(names), 3);
+    const std::string count =
+        names.size() == 1 ? "1 parameter stays" : std::to_string(names.size()) + " parameters stay";
+    return count + " as exported, " + reason + ": " + join_few(std::move(names), 3);
   };
   const auto frozen = list([](const Weight& weight) { return !weight.trains; });
   if (!frozen.empty()) return describe(frozen, "with requires_grad off");

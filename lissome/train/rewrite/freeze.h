@@ -7,7 +7,7 @@
 namespace lissome {
 
 // Turns the parameters that `groups` or requires_grad freeze into buffers, so that no gradients of them are recorded
-// and kernels may pack them once. Tied parameters go by the first of their names. Throws invalid_input for a frozen
+// and kernels may pack them once. A tied parameter is frozen by each of its names. Throws invalid_input for a frozen
 // group whose pattern matches no parameter.
 Program freeze_parameters(Program program, const std::vector<ParameterGroup>& groups);
 

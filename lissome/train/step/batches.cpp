@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <array>
 
 namespace lissome {
 namespace {
@@ -19,6 +20,13 @@ std::optional<int64_t> evaluate_batch(const Program& model, int64_t NamedDimensi
   DimensionBindings bindings;
   for (const NamedDimension& dimension : model.dimensions) bindings[dimension.name] = dimension.*end;
   return type.sizes[0].try_evaluate(bindings);
+}
+
+// Whether a value has this size in its own right. A batch of as many could not be told from it.
+bool has_size(const Program& model, int64_t size) {
+  return std::ranges::any_of(model.values, [&](const Value& value) {
+    return std::ranges::any_of(value.type.sizes, [&](const Dimension& one) { return one.constant() == size; });
+  });
 }
 
 }  // namespace
@@ -37,8 +45,13 @@ int64_t find_most_batch(const Program& model) {
 }
 
 int64_t choose_examples(const Program& model, int64_t batch) {
-  constexpr int64_t kExampleSamples = 3;
-  return find_fixed_batch(model) ? batch : std::min(std::max(kExampleSamples, find_least_batch(model)), batch);
+  if (find_fixed_batch(model)) return batch;
+  constexpr std::array<int64_t, 5> kExampleSamples = {3, 5, 7, 11, 13};
+  const auto* fewest = std::find_if(kExampleSamples.begin(), kExampleSamples.end(), [&](int64_t samples) {
+    return samples >= find_least_batch(model) && !has_size(model, samples);
+  });
+  const int64_t samples = fewest == kExampleSamples.end() ? kExampleSamples[0] : *fewest;
+  return std::min(std::max(samples, find_least_batch(model)), batch);
 }
 
 int64_t count_samples(const Dataset& data, const BatchOptions& options) {
@@ -78,6 +91,26 @@ std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t 
   std::vector<at::Tensor> tensors;
   for (const NamedArray& column : take_batch(data, first, count)) tensors.push_back(to_tensor(column.array));
   if (tensors.size() < inputs) tensors.push_back(to_tensor(take_labels(data, first, count)));
+  return tensors;
+}
+
+std::vector<at::Tensor> take_validation_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs,
+                                               const std::string& transforms) {
+  std::vector<at::Tensor> tensors = take_inputs(data, first, count, inputs);
+  std::vector<Transform> normalizing = transforms.empty() ? std::vector<Transform>() : parse_transforms(transforms);
+  std::erase_if(normalizing, [](const Transform& one) { return !std::holds_alternative<Normalize>(one.kind); });
+  if (normalizing.empty()) return tensors;
+  const auto images = std::find_if(data.columns.begin(), data.columns.end(), [](const DataColumn& column) {
+    return column.array.sizes.size() == 3 || column.array.sizes.size() == 4;
+  });
+  if (images == data.columns.end()) return tensors;  // the loader refuses them
+  at::Tensor& tensor = tensors[static_cast<size_t>(images - data.columns.begin())];
+  Array array = take_batch(data, first, count)[static_cast<size_t>(images - data.columns.begin())].array, normalized;
+  array.sizes = images->array.sizes;
+  array.sizes[0] = count;
+  const std::vector<int64_t> samples(static_cast<size_t>(count));
+  TransformPipeline(std::move(normalizing)).apply(array, samples, 0, normalized);
+  tensor = to_tensor(normalized).view(tensor.sizes());
   return tensors;
 }
 

@@ -25,11 +25,18 @@ std::optional<int64_t> find_fixed_batch(const Program& model);
 int64_t find_least_batch(const Program& model);
 int64_t find_most_batch(const Program& model);
 
-// The number of samples that gradients are recorded with: a few, or `batch` if the model has a fixed batch.
+// The number of samples that gradients are recorded with: a few, which no size of the model equals, or `batch` if the
+// model has a fixed batch.
 int64_t choose_examples(const Program& model, int64_t batch);
 
 // The samples first .. first + count - 1: the model's inputs, and then the labels if `inputs` counts one more.
 std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs);
+
+// The same as a model is validated with: after what `transforms` (see parse_transforms()) do to every sample alike,
+// which is normalize. Random ones are for training alone, and those that change sizes are not for data that fit the
+// model.
+std::vector<at::Tensor> take_validation_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs,
+                                               const std::string& transforms);
 
 struct BatchOptions {
   // Threads that load batches ahead; 0: none. Empty: chosen while training, by the time that steps wait for data.

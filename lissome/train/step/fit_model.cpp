@@ -140,6 +140,15 @@ std::optional<Program> fit_model(const Program& model, const Dataset& data, cons
   return fitted;
 }
 
+Program raise_least_batch(Program model, int64_t least) {
+  const std::vector<std::string> names = list_batch_names(model);
+  for (NamedDimension& dimension : model.dimensions) {
+    if (std::find(names.begin(), names.end(), dimension.name) != names.end())
+      dimension.minimum = std::max(dimension.minimum, std::min(least, dimension.maximum));
+  }
+  return model;
+}
+
 void fit_widest(const Program& model, const Dataset& data, const Dataset* validation, int64_t batch,
                 const FitTaker& start) {
   std::optional<Error> first;

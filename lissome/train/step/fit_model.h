@@ -23,6 +23,9 @@ enum class BatchFit {
 std::optional<Program> fit_model(const Program& model, const Dataset& data, const Dataset* validation, BatchFit fit,
                                  int64_t batch);
 
+// The model with batches of `least` samples or more, if their number is a named dimension.
+Program raise_least_batch(Program model, int64_t least);
+
 // Calls `start`, which records gradients, with one fit after another until it throws neither unsupported nor
 // invalid_input. `notice`: which batches are excluded, and why; empty if none are. Throws the error of the widest fit
 // if all throw.

@@ -175,10 +175,17 @@ class LossBuilder {
 
 LossOptions parse_loss(const std::string& word, const Program& program) {
   LossOptions options;
-  const auto* known = std::find(std::begin(kNames), std::end(kNames), word);
+  const size_t colon = word.find(':');
+  const auto* known = std::find(std::begin(kNames), std::end(kNames), word.substr(0, colon));
   if (known != std::end(kNames)) {
     options.kind = static_cast<LossKind>(known - std::begin(kNames));
-    return options;
+    if (colon == std::string::npos) return options;
+    options.output = word.substr(colon + 1);
+    std::vector<std::string> names;
+    for (const ProgramOutput& output : program.outputs) names.push_back(output.name);
+    if (std::find(names.begin(), names.end(), options.output) != names.end()) return options;
+    throw_error(ErrorKind::usage, "the loss ", quote(word), " compares the output ", quote(options.output),
+                "; the model's outputs are ", join(names, ", "));
   }
   std::vector<std::string> outputs, all(std::begin(kNames), std::end(kNames));
   for (const ProgramOutput& output : program.outputs) {
@@ -189,6 +196,30 @@ LossOptions parse_loss(const std::string& word, const Program& program) {
   throw_error(ErrorKind::usage, "the loss ", quote(word), " is neither cross_entropy, mse, l1, huber, bce, bce_logits ",
               "nor one of the model's outputs: ", join(outputs, ", "),
               nearest.empty() ? "" : ". Did you mean " + nearest + "?");
+}
+
+std::vector<std::string> describe_comparison(const Program& model, const LossOptions& options,
+                                             const Sizes& label_sizes) {
+  std::vector<std::string> texts, names;
+  if (options.kind == LossKind::output) return texts;
+  const ProgramOutput* compared = nullptr;
+  for (const ProgramOutput& output : model.outputs) {
+    if (!output.value.is_value()) continue;
+    names.push_back(output.name);
+    if (compared == nullptr && (options.output.empty() || options.output == output.name)) compared = &output;
+  }
+  if (compared == nullptr) return texts;
+  const std::string word(kNames[static_cast<size_t>(options.kind)]);
+  if (names.size() > 1 && options.output.empty())
+    texts.push_back("the loss compares output " + quote(compared->name) + ", the first of " + join_few(names, 8) +
+                    "; for another give its name: --loss " + word + ":" + names[1]);
+  const std::vector<Dimension>& sizes = model.value(compared->value.value()).type.sizes;
+  const bool is_open = options.kind == LossKind::cross_entropy && sizes.size() == 3 && label_sizes.size() == 1 &&
+                       sizes[1] == sizes[2] && sizes[1] == Dimension(label_sizes[0]);
+  if (is_open)
+    texts.push_back("the second and the last dimension of output " + quote(compared->name) + " have " +
+                    sizes[1].print() + " elements each; classes are taken to be the second");
+  return texts;
 }
 
 Program attach_loss(const Program& model, const LossOptions& options, Dtype label_dtype, const Sizes& label_sizes) {

@@ -23,7 +23,7 @@ enum class LossKind : uint8_t {
 
 struct LossOptions {
   LossKind kind = LossKind::cross_entropy;
-  std::string output;                 // name of the output for the loss; empty: the first
+  std::string output;                 // name of the output that is the loss, or that it compares; empty: the first
   double label_smoothing = 0;         // cross_entropy: 0 to 1
   int64_t ignored_label = -100;       // cross_entropy: samples with this label are ignored
   std::vector<double> class_weights;  // cross_entropy: one for each class, or empty
@@ -31,9 +31,15 @@ struct LossOptions {
   bool operator==(const LossOptions&) const = default;
 };
 
-// Reads "cross_entropy", "mse", "l1", "huber", "bce", "bce_logits", or the name of an output. Throws usage for another
-// word.
+// Reads "cross_entropy", "mse", "l1", "huber", "bce", "bce_logits", each also with the name of the output that it
+// compares
+// ("mse:depth"), or the name of an output that is the loss. Throws usage for another word.
 LossOptions parse_loss(const std::string& word, const Program& program);
+
+// What a user might not expect of how `program`, with its loss, compares: which of several outputs, and which of two
+// dimensions holds classes where both may. One sentence each.
+std::vector<std::string> describe_comparison(const Program& model, const LossOptions& options,
+                                             const Sizes& label_sizes);
 
 // Adds an input "labels" of the dtype and sizes (without the batch) of the data, and the mean loss over the batch as
 // the first output, before the model's own. Integer labels are compared as numbers if the loss takes targets. Throws

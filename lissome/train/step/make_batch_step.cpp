@@ -9,8 +9,7 @@ namespace {
 BatchStepOptions make_step_options(const Program& model, const Program& with_loss, const TrainOptions& options,
                                    int64_t batch) {
   BatchStepOptions step;
-  step.loss = options.loss;
-  if (options.loss_function) step.loss.kind = LossKind::output;
+  step.loss = choose_loss(options);
   step.precision = options.precision.value();
   step.step.threads = options.threads;
   step.at_once = batch;

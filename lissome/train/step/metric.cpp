@@ -1,25 +1,67 @@
+// See metric.h.
 #include "lissome/train/step/metric.h"
 
 namespace lissome {
+namespace {
 
-TrainMetric make_accuracy() {
-  return {"accuracy", [](const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
-            const at::Tensor classes = labels.is_floating_point() ? labels.argmax(1) : labels;
-            return outputs.at(0).argmax(1).eq(classes).to(at::kDouble).mean().item().toDouble();
+TrainMetric make_class_accuracy(int64_t ignored) {
+  const auto find_classes = [](const at::Tensor& labels) {
+    return labels.is_floating_point() ? labels.argmax(1) : labels;
+  };
+  return {"accuracy",
+          [=](const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
+            const at::Tensor classes = find_classes(labels), counted = classes.ne(ignored);
+            const at::Tensor right = outputs.at(0).argmax(1).eq(classes).logical_and(counted);
+            return right.sum().item().toDouble() / counted.sum().item().toDouble();
+          },
+          [=](const at::Tensor& labels) { return find_classes(labels).ne(ignored).sum().item().toDouble(); }};
+}
+
+// Labels [n] are those of outputs [n, 1] too.
+at::Tensor fit(const at::Tensor& labels, const at::Tensor& output) {
+  return labels.sizes() == output.sizes() ? labels : labels.unsqueeze(-1);
+}
+
+TrainMetric make_binary_accuracy(double threshold) {
+  return {"accuracy", [=](const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
+            const at::Tensor &output = outputs.at(0), expected = fit(labels, output);
+            return output.gt(threshold).eq(expected.gt(0.5)).to(at::kDouble).mean().item().toDouble();
           }};
 }
 
 TrainMetric make_mean_absolute_error() {
   return {"mean_absolute_error", [](const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
-            return outputs.at(0).to(at::kDouble).sub(labels).abs().mean().item().toDouble();
+            const at::Tensor& output = outputs.at(0);
+            return output.to(at::kDouble).sub(fit(labels, output)).abs().mean().item().toDouble();
           }};
 }
 
-std::vector<TrainMetric> choose_metrics(const at::Tensor& output, const at::Tensor& labels, bool compares_classes) {
-  if (labels.scalar_type() == at::kLong && output.dim() == 2 && labels.dim() == 1) return {make_accuracy()};
-  if (output.sizes() == labels.sizes() && output.dim() == 2 && compares_classes) return {make_accuracy()};
-  if (output.sizes() == labels.sizes() && !compares_classes) return {make_mean_absolute_error()};
-  return {};
+}  // namespace
+
+std::vector<TrainMetric> choose_metrics(const LossOptions& loss, const at::Tensor& output, const at::Tensor& labels) {
+  const bool has_classes = labels.scalar_type() == at::kLong;
+  const bool of_samples = has_classes && output.dim() == 2 && output.size(1) > 1 && labels.dim() == 1;
+  const bool same = output.sizes() == labels.sizes();
+  const bool same_but_last =
+      output.dim() > 0 && output.size(-1) == 1 && output.sizes().slice(0, output.dim() - 1) == labels.sizes();
+  switch (loss.kind) {
+    case LossKind::cross_entropy: {
+      const bool soft = labels.is_floating_point() && same && output.dim() == 2;
+      if (of_samples || soft) return {make_class_accuracy(loss.ignored_label)};
+      return {};
+    }
+    case LossKind::bce:
+    case LossKind::bce_logits:
+      if (same || same_but_last) return {make_binary_accuracy(loss.kind == LossKind::bce ? 0.5 : 0)};
+      return {};
+    case LossKind::output:
+      if (of_samples) return {make_class_accuracy(loss.ignored_label)};
+      if (same && !has_classes) return {make_mean_absolute_error()};
+      return {};
+    default:
+      if (same || same_but_last) return {make_mean_absolute_error()};
+      return {};
+  }
 }
 
 }  // namespace lissome

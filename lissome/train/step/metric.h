@@ -7,23 +7,25 @@
 #include <string>
 #include <vector>
 
+#include "lissome/train/step/loss.h"
+
 namespace lissome {
 
-// A metric: its name, and a function that gives its mean over the samples of a batch. Batches are weighted by their
-// number of samples.
+// A metric: its name, and a function that gives its mean over the samples of a batch.
 struct TrainMetric {
   std::string name;
   std::function<double(const std::vector<at::Tensor>& outputs, const at::Tensor& labels)> measure;
+  // How much a batch counts; empty: its number of samples. A batch of weight 0 is not measured.
+  std::function<double(const at::Tensor& labels)> weigh = {};
 };
 
-// The fraction of samples whose largest score in the first output is that of the label: scores [n, classes], labels i64
-// [n], or floats [n, classes], of which the largest counts.
-TrainMetric make_accuracy();
-// The mean of |first output - label|, over elements; both of the same sizes.
-TrainMetric make_mean_absolute_error();
-
-// The built-in metrics that fit the first output and the labels; they are always measured. `compares_classes`: the loss
-// is cross entropy, whose outputs are scores.
-std::vector<TrainMetric> choose_metrics(const at::Tensor& output, const at::Tensor& labels, bool compares_classes);
+// The built-in metrics that fit the loss, the output that it compares (the first of the outputs that a metric is given)
+// and the labels; they are always measured. At most one of:
+//   accuracy             cross entropy, or a loss of the model's own: the fraction of samples whose largest score
+//                        [n, classes] is that of the label, i64 [n], or floats [n, classes], of which the largest
+//                        counts; ignored labels do not count. bce and bce_logits: the fraction of elements on the
+//                        label's side of a probability of 0.5
+//   mean_absolute_error  mse, l1, huber, or a loss of the model's own: over elements
+std::vector<TrainMetric> choose_metrics(const LossOptions& loss, const at::Tensor& output, const at::Tensor& labels);
 
 }  // namespace lissome

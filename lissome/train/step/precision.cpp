@@ -6,9 +6,11 @@
 namespace lissome {
 namespace {
 
-// Weights become inputs, writes become outputs; outputs that are literals stay outside.
+// Weights become inputs, writes become outputs; outputs that are literals stay outside. What torch.export asserts of
+// dtypes before a cast held without autocast.
 Program make_body(const Program& program) {
   Program body = program;
+  std::erase_if(body.nodes, [](const Node& node) { return node.is("aten::_assert_tensor_metadata"); });
   for (const Weight& weight : program.weights) body.inputs.push_back({weight.value, weight.name});
   body.weights.clear();
   std::erase_if(body.outputs, [](const ProgramOutput& output) { return !output.value.is_value(); });

@@ -62,6 +62,11 @@ std::vector<std::string> list_setup_notices(const TrainingModel& model, const Cu
     notices.emplace_back(
         "--pin-memory has no effect: page-locked memory is for copies to a device, and libtorch finds no device");
   add_model_notices(notices, model.model);
+  if (data.labels && !options.loss_function) {
+    const Sizes of_sample(data.labels->sizes.begin() + 1, data.labels->sizes.end());
+    for (std::string& text : describe_comparison(model.model, options.loss, of_sample))
+      notices.push_back(std::move(text));
+  }
   if (const std::string kept = describe_kept_updates(model.judged); !kept.empty()) notices.push_back(kept);
   return notices;
 }

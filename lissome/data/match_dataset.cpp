@@ -1,0 +1,63 @@
+// Class words and columns of a table have the numbers and the order of the data that a model was trained on.
+#include <algorithm>
+
+#include "lissome/data.h"
+
+namespace lissome {
+namespace {
+
+// For each of `names` its place in `known`; `what` names one in errors.
+std::vector<int64_t> find_places(const std::vector<std::string>& names, const std::vector<std::string>& known,
+                                 const Dataset& data, const Dataset& first, const char* what) {
+  std::vector<int64_t> places;
+  for (const std::string& name : names) {
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end())
+      throw_error(ErrorKind::invalid_input, quote(data.source), " has the ", what, " ", quote(name), ", which ",
+                  quote(first.source), " does not have: ", known.empty() ? "it has none" : join_few(known, 12));
+    places.push_back(found - known.begin());
+  }
+  return places;
+}
+
+void number_classes(Dataset& data, const Dataset& first) {
+  if (data.classes == first.classes || !data.labels) return;
+  if (data.classes.empty())
+    throw_error(ErrorKind::invalid_input, quote(data.source), ": its labels are numbers, those of ",
+                quote(first.source), " are words");
+  const std::vector<int64_t> places = find_places(data.classes, first.classes, data, first, "class");
+  Array numbered = cast_array(data.labels->view(), Dtype::i64);
+  auto* labels = numbered.data<int64_t>();
+  for (int64_t i = 0; i < numbered.elements(); ++i) labels[i] = places[static_cast<size_t>(labels[i])];
+  data.labels = std::move(numbered);
+  data.classes = first.classes;
+}
+
+void order_fields(Dataset& data, const Dataset& first) {
+  if (data.fields == first.fields || data.fields.empty() || first.fields.empty()) return;
+  const std::vector<int64_t> places = find_places(first.fields, data.fields, first, data, "column");
+  Array& table = data.columns.at(0).array;
+  const auto rows = table.sizes.at(0), columns = table.sizes.at(1);
+  const auto wanted = static_cast<int64_t>(places.size());
+  Array ordered = make_array(Dtype::f32, {rows, wanted});
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < wanted; ++i)
+      ordered.data<float>()[row * wanted + i] = table.data<float>()[row * columns + places[static_cast<size_t>(i)]];
+  }
+  if (wanted < columns)
+    data.notes.push_back(quote(data.source) + ": " + std::to_string(columns - wanted) + " columns that " +
+                         quote(first.source) + " does not have are left out");
+  table = std::move(ordered);
+  data.columns[0].sample_sizes = {wanted};
+  data.fields = first.fields;
+}
+
+}  // namespace
+
+Dataset match_dataset(Dataset data, const Dataset& first) {
+  number_classes(data, first);
+  order_fields(data, first);
+  return data;
+}
+
+}  // namespace lissome
