@@ -83,6 +83,7 @@ TEST_CASE("headers that are not NumPy's are refused") {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': [1]}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1 2)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (05, 3)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x", "__import__('os').system('true')",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,",

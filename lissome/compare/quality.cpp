@@ -73,14 +73,12 @@ std::vector<int64_t> read_classes(const Array& labels) {
   return classes;
 }
 
+// `labels`: f32 [samples, ...].
 OutputRows read_targets(const Array& labels) {
   OutputRows rows;
   rows.samples = labels.sizes.empty() ? 0 : labels.sizes.front();
   rows.width = rows.samples == 0 ? 0 : labels.elements() / rows.samples;
-  for (int64_t i = 0; i < labels.elements(); ++i) {
-    rows.values.push_back(labels.dtype == Dtype::f64 ? static_cast<float>(labels.data<double>()[i])
-                                                     : labels.data<float>()[i]);
-  }
+  rows.values.assign(labels.data<float>(), labels.data<float>() + labels.elements());
   return rows;
 }
 
@@ -104,6 +102,20 @@ std::string refuse_classes(const Dataset& dataset, const OutputRows& outputs) {
            " elements a sample: 0 to " + std::to_string(outputs.width - 1) + " are classes";
   }
   return {};
+}
+
+std::string explain_unused_labels(const Dataset& dataset, const OutputRows& outputs) {
+  if (!dataset.labels || dataset.labels->dtype != Dtype::i64) return {};
+  if (!has_classes(dataset))
+    return "labels have the sizes " + format_sizes(dataset.labels->sizes) +
+           "; top1 takes one integer for each sample, its class";
+  if (!outputs.are_scores()) return refuse_classes(dataset, outputs);
+  constexpr int64_t kIgnored = -100;  // PyTorch's
+  const std::vector<int64_t> classes = read_classes(take_labels(dataset, 0, dataset.samples()));
+  const auto ignored = std::ranges::count(classes, kIgnored);
+  if (ignored == 0) return {};
+  return std::to_string(ignored) + " of " + std::to_string(classes.size()) +
+         " labels are -100, which marks samples that do not count; top1 takes a class for each";
 }
 
 Metric parse_metric(std::string_view name) {
@@ -132,12 +144,8 @@ QualityJudge::QualityJudge(Metric metric, const Dataset& dataset, OutputRows ori
     } else if (metric == Metric::top1) {
       throw_error(ErrorKind::usage, dataset.source, ": labels are ", dtype_name(labels.dtype),
                   format_sizes(labels.sizes), "; top1 takes one integer for each sample, its class");
-    } else if (!classes) {
-      if (labels.dtype != Dtype::f32 && labels.dtype != Dtype::f64) {
-        throw_error(ErrorKind::invalid_input, dataset.source, ": labels are ", dtype_name(labels.dtype),
-                    format_sizes(labels.sizes), "; integers are classes, one for each sample, and floats are targets");
-      }
-      targets_ = read_targets(labels);
+    } else if (is_floating(labels.dtype)) {
+      targets_ = read_targets(cast_array(labels.view(), Dtype::f32));
       labelled_ = targets_.width == original.width;
       if (!labelled_) {
         throw_error(ErrorKind::invalid_input, dataset.source, ": labels have ", targets_.width,

@@ -35,7 +35,12 @@ class CsvReader {
     line_ = next_line_;
     Field field;
     field.text = !at_end() && text_[at_] == '"' ? read_quoted() : read_plain();
-    if (!at_end() && text_[at_] == '\r') ++at_;
+    if (!at_end() && text_[at_] == '\r') {
+      ++at_;
+      if (!at_end() && text_[at_] != '\n')
+        throw_error(ErrorKind::invalid_input, quote(path_), ", line ", line_,
+                    ": a carriage return stands alone; lines end with a line feed, or with both.");
+    }
     field.is_last = at_end() || text_[at_] == '\n';
     if (!field.is_last && text_[at_] != ',')
       throw_error(ErrorKind::invalid_input, quote(path_), ", line ", line_,

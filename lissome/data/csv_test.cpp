@@ -55,6 +55,7 @@ TEST_CASE("tables that are wrong are refused with the line") {
   refuses("a\n1e300\n", "line 2", "finite");
   refuses("a\n\"1\n", "line 2", "quote opens");
   refuses("a\n\"1\"2\n", "line 2", "behind a closing quote");
+  refuses("a,b\r1,2\r", "line 1", "a carriage return stands alone");
   refuses("a,a\n1,2\n", "line 1", "two columns");
   refuses("a,\n1,2\n", "line 1", "column 2 has no name");
   refuses("1,2\n3,4\n", "line 1", "header");

@@ -57,6 +57,16 @@ def warn_of_fit(program: _lissome.Program, dataset: _lissome.Dataset) -> None:
         warn_of_data(note)
 
 
+def warn_of_batches(data: Any, batch: int | None) -> None:
+    """A DataWarning where a DataLoader makes batches of another size than an update sees."""
+    size = getattr(data, "batch_size", None) if isinstance(data, torch.utils.data.DataLoader) else None
+    if size is not None and batch is not None and size != batch:
+        warn_of_data(
+            f"the DataLoader makes batches of {size} samples, which are joined and shuffled anew: an update sees "
+            f"batch={batch}; give batch={size} for as many as the loader's"
+        )
+
+
 def _check_data_path(data: str | PathLike[str]) -> str:
     """"DIR:train" names a part of a folder."""
     path = fspath(data)

@@ -16,7 +16,7 @@ from lissome.errors import UsageError
 from lissome.losses import PREFIX, WithLoss, find_loss_word
 from lissome.making import Model, Progress, explain_interrupt, finish, keep_best, open_program
 from lissome.model import FastModel, as_tuple
-from lissome.samples import gather_columns, gather_samples, warn_of_fit
+from lissome.samples import gather_columns, gather_samples, warn_of_batches, warn_of_fit
 from lissome.train_options import read_train_options
 from lissome.workers import SampleWorkers, has_numbered_samples
 
@@ -171,6 +171,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
                 first = source.read_first(max(batch or 0, _FIRST_SAMPLES), bad_samples == "skip")
                 made = _lissome.train(task.program, first, held_out, options | {"source": source}, progress)
         else:
+            warn_of_batches(data, batch)
             dataset = task.gather(data, labels)
             warn_of_fit(task.program, dataset)
             made = _lissome.train(task.program, dataset, held_out, task.complete(options), progress)

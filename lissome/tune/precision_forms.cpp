@@ -283,9 +283,10 @@ void PrecisionMaker::judge(Candidate& made, const Answers& answers) const {
   const QualityJudge judge(Metric::relative_error, answers.rows, answers.f32);
   const OutputRows outputs = collect_outputs(*made.session, answers.rows, kJudgedTogether, batch_);
   made.form.error = judge.measure(outputs);
-  if (!has_classes(answers.rows)) return;
-  if (const std::string refusal = refuse_classes(answers.rows, answers.f32); !refusal.empty())
-    return made.form.notes.push_back("there is no top-1 accuracy: " + refusal);
+  const std::string unused = explain_unused_labels(answers.rows, answers.f32);
+  if (unused.empty() && !has_classes(answers.rows)) return;
+  const std::string refusal = unused.empty() ? refuse_classes(answers.rows, answers.f32) : unused;
+  if (!refusal.empty()) return made.form.notes.push_back("there is no top-1 accuracy: " + refusal);
   const QualityJudge classes(Metric::top1, answers.rows, answers.f32);
   made.form.accuracy = PrecisionForm::Accuracy{classes.original(), classes.measure(outputs), answers.rows.samples()};
 }

@@ -31,7 +31,7 @@ constexpr int64_t kMostCalibration = 512;  // most samples for calibration
 // `outputs`: of the original. The cosine of single numbers compares their signs alone.
 Metric choose_metric(const Dataset* data, const std::optional<Metric>& wanted, const OutputRows& outputs) {
   if (wanted) return *wanted;
-  if (data != nullptr && has_classes(*data) && outputs.are_scores()) return Metric::top1;
+  if (data != nullptr && has_classes(*data) && explain_unused_labels(*data, outputs).empty()) return Metric::top1;
   return outputs.width == 1 ? Metric::relative_error : Metric::cosine;
 }
 
@@ -126,8 +126,8 @@ void Search::set_up_judge(const Dataset* data) {
   held_out.rows.resize(static_cast<size_t>(std::min(few, held_out.samples())));
   OutputRows outputs = collect_outputs(*original_->session, held_out, kQualityBatch, call_.batch(), control_);
   const Metric metric = choose_metric(data, options_.metric, outputs);
-  if (data != nullptr && has_classes(*data) && !outputs.are_scores())
-    unused_labels_ = "the labels are not used: " + refuse_classes(*data, outputs);
+  const std::string unused = data == nullptr || options_.metric ? "" : explain_unused_labels(*data, outputs);
+  if (!unused.empty()) unused_labels_ = "the labels are not used: " + unused;
   record_.metric = std::string(metric_name(metric));
   // Where outputs are incomplete, nothing can be judged and nothing will be tried.
   if (!control_.stopped()) judge_by(metric, std::move(outputs));
@@ -336,7 +336,6 @@ void Search::keep_step(const Variant& before, const Variant& after) {
 }
 
 Optimized Search::take_best(OptimizationRecord record) const {
-  record.spent_seconds = spent_seconds();
   if (front_) record.front = front_->points();
   Optimized result{*best_->program, *best_->plan, std::move(record)};
   for (const GoalRecord& goal : result.record.goals) result.met = result.met && goal.met;
@@ -348,12 +347,15 @@ Optimized Search::finish() {
   if (front_) record.front = front_->points();
   complete_record(record, *original_, *best_, bench_, options_, control_,
                   [&] { return control_.stopped() || watch_.seconds() > options_.seconds; });
+  record.spent_seconds = spent_seconds();
+  if (!control_.stopped()) judge_with_file(record, *best_, options_);
   return take_best(std::move(record));
 }
 
 Optimized Search::describe_so_far() const {
   OptimizationRecord record = record_;
   record.interrupted = true;
+  record.spent_seconds = spent_seconds();
   describe_steps_so_far(record, *original_, *best_, options_);
   return take_best(std::move(record));
 }

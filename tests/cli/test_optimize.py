@@ -88,6 +88,22 @@ def test_without_labels_judges_agreement(lissome: Lissome, models: SimpleNamespa
     assert "against the original model" in record["data"]
 
 
+@pytest.mark.parametrize("form", ["several a sample", "ignored"])
+def test_integer_labels_that_are_no_classes_are_left_aside(
+    lissome: Lissome, models: SimpleNamespace, tmp_path: Path, form: str
+):
+    labels = np.asarray(models.labels).copy()
+    labels[::3] = -100
+    stored = np.stack([labels, labels], 1) if form == "several a sample" else labels
+    np.savez(tmp_path / "d.npz", input=models.samples.numpy(), labels=stored)
+    record = optimize(lissome, models.classifier, "--data", "d.npz", "--labels", "labels")
+    assert record["metric"] == "cosine" and "the labels are not used: " in record["data"], record["data"]
+    done = lissome("quantize", models.classifier, "--data", "d.npz", "--labels", "labels", "--json", "-o", "q.lissome")
+    assert done.returncode == 0 and any("no top-1 accuracy" in note for note in read_answer(done)["notes"]), done.stderr
+    asked = lissome("optimize", models.classifier, "--data", "d.npz", "--labels", "labels", "--metric", "top1", *QUICK, "-o", "o.lissome")
+    assert asked.returncode in (2, 4), asked.stderr
+
+
 def test_a_processor_without_vnni_is_warned_what_int8_can_win(lissome: Lissome, models: SimpleNamespace):
     words = ("optimize", models.classifier, "--data", models.data, "--labels", "labels", *QUICK, "--json", "-o", "o.lissome")
     done = lissome(*words, env={**os.environ, "NO_COLOR": "1", "LISSOME_ISA": "avx512"})
