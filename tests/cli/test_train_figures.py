@@ -76,6 +76,37 @@ def test_outputs_of_one_number(lissome: Lissome, tmp_path: Path, loss: str, form
         assert rows_shown[-1]["accuracy"] > 0.9 and "mean_absolute_error" not in rows_shown[-1]
 
 
+@pytest.mark.parametrize("loss", ["mse", "bce_logits"])
+@pytest.mark.parametrize(("inner", "labels"), [
+    ((), (1,)), ((1,), ()), ((1, 6, 6), (6, 6)), ((6, 6), (1, 6, 6)), ((5, 1), (5,)), ((1, 5, 1), (5, 1, 1)), ((1, 1), ())])
+def test_labels_that_differ_by_dimensions_of_1(
+    lissome: Lissome, tmp_path: Path, loss: str, inner: tuple[int, ...], labels: tuple[int, ...]
+):
+    torch.manual_seed(0)
+    elements = int(np.prod(inner))
+    net = nn.Sequential(nn.Linear(3, elements), nn.Unflatten(1, inner) if inner else nn.Flatten(0))
+    rows, targets = torch.randn(24, 3), (torch.rand(24, *labels) > 0.5).float()
+    export(net, rows[:4], tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", rows=rows, labels=targets)
+    shown, _ = train(lissome, "net.pt2", "--data", "d.npz", "--labels", "labels", "--loss", loss, "--lr", 0, "--val", "d.npz")
+    with torch.no_grad():
+        answers = net(rows)
+    expected = targets.reshape(answers.shape)
+    of_torch = functional.mse_loss if loss == "mse" else functional.binary_cross_entropy_with_logits
+    assert shown[-1]["validation loss"] == pytest.approx(of_torch(answers, expected).item(), rel=1e-5)
+    if loss == "mse":
+        assert shown[-1]["mean_absolute_error"] == pytest.approx((answers - expected).abs().mean().item(), rel=1e-5)
+    else:
+        assert shown[-1]["accuracy"] == pytest.approx(((answers > 0) == (expected > 0.5)).double().mean().item())
+
+
+def test_scores_for_a_loss_of_probabilities_are_named(lissome: Lissome, tmp_path: Path):
+    export(nn.Linear(3, 1), torch.randn(4, 3), tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", rows=torch.randn(24, 3) * 10, labels=torch.ones(24))
+    done = lissome("train", "net.pt2", "--data", "d.npz", "--labels", "labels", "--loss", "bce", "-o", "t.lissome")
+    assert done.returncode == 4 and "take bce_logits" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("batch", [7, 32, 100])
 @pytest.mark.parametrize("weights", ["", "1,2,0.5"])
 def test_labels_that_do_not_count(lissome: Lissome, tmp_path: Path, batch: int, weights: str):

@@ -24,10 +24,8 @@ class KeptRandomState {
   at::Tensor state_;
 };
 
-}  // namespace
-
-Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
-              const WorkControl& control) {
+Trained run_training(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
+                     const WorkControl& control) {
   check_train_options(model, options);
   const TorchThreads threads(options.threads);
   const KeptRandomState random;
@@ -54,6 +52,23 @@ Trained train(const Program& model, const Dataset& data, const Dataset* validati
   weights.copy_back();
   trained.program = make_eval_form(model);
   return trained;
+}
+
+}  // namespace
+
+Trained train(const Program& model, const Dataset& data, const Dataset* validation, const TrainOptions& options,
+              const WorkControl& control) {
+  try {
+    return run_training(model, data, validation, options, control);
+  } catch (const Error& error) {
+    const bool has_scores = options.loss.kind == LossKind::bce &&
+                            error.message().find("input should be between 0 and 1") != std::string::npos;
+    if (!has_scores) throw;
+    throw Error(error.kind(),
+                error.message() +
+                    ".\n      The loss bce compares probabilities; for a model that gives scores, without a "
+                    "sigmoid at its end, take bce_logits");
+  }
 }
 
 }  // namespace lissome

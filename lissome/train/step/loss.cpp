@@ -71,8 +71,7 @@ class LossBuilder {
   ValueId add_loss() {
     if (options_.kind == LossKind::cross_entropy)
       return is_floating(label_dtype_) ? add_soft_cross_entropy() : add_cross_entropy();
-    const bool fits = label_sizes_ == scores().sizes || lacks_last_one();
-    if (!fits)
+    if (drop_ones(label_sizes_) != drop_ones(scores().sizes))
       throw_error(ErrorKind::invalid_input, "the labels have the sizes ", print_sizes(label_sizes_), ", the output ",
                   print_sizes(scores().sizes), "; this loss needs equal sizes",
                   is_floating(label_dtype_) ? "" : ". Class numbers are for cross_entropy");
@@ -86,11 +85,10 @@ class LossBuilder {
     }
   }
 
-  // A model that gives one number for a sample, [N, 1], and a label for each, [N].
-  bool lacks_last_one() const {
-    std::vector<Dimension> wider = label_sizes_;
-    wider.emplace_back(1);
-    return wider == scores().sizes;
+  // Labels [N] are those of outputs [N, 1], and labels [N, H, W] those of [N, 1, H, W], and the other way round.
+  static std::vector<Dimension> drop_ones(std::vector<Dimension> sizes) {
+    if (sizes.size() > 1) sizes.erase(std::remove(sizes.begin() + 1, sizes.end(), Dimension(1)), sizes.end());
+    return sizes;
   }
 
   // Targets that are stored as integers are compared as numbers.
@@ -98,8 +96,22 @@ class LossBuilder {
     ValueId labels = add_labels();
     if (!is_floating(label_dtype_)) labels = add("aten::_to_copy", {labels, scores().dtype}, label_sizes_);
     if (label_sizes_ == scores().sizes) return labels;
-    labels = add("aten::unsqueeze", {labels, int64_t{-1}}, scores().sizes);
-    program_.value(labels).type.dtype = is_floating(label_dtype_) ? label_dtype_ : scores().dtype;
+    const Dtype dtype = is_floating(label_dtype_) ? label_dtype_ : scores().dtype;
+    std::vector<Dimension> sizes = label_sizes_;
+    const auto reshape = [&](std::string_view op, size_t dim) {
+      labels = add(op, {labels, static_cast<int64_t>(dim)}, sizes);
+      program_.value(labels).type.dtype = dtype;
+    };
+    for (size_t dim = sizes.size(); dim-- > 1;) {
+      if (sizes[dim] != Dimension(1)) continue;
+      sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(dim));
+      reshape("aten::squeeze.dim", dim);
+    }
+    for (size_t dim = 1; dim < scores().sizes.size(); ++dim) {
+      if (scores().sizes[dim] != Dimension(1)) continue;
+      sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(dim), Dimension(1));
+      reshape("aten::unsqueeze", dim);
+    }
     return labels;
   }
 

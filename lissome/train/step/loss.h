@@ -42,7 +42,8 @@ std::vector<std::string> describe_comparison(const Program& model, const LossOpt
                                              const Sizes& label_sizes);
 
 // Adds an input "labels" of the dtype and sizes (without the batch) of the data, and the mean loss over the batch as
-// the first output, before the model's own. Integer labels are compared as numbers if the loss takes targets. Throws
+// the first output, before the model's own. Integer labels are compared as numbers if the loss takes targets, which may
+// differ from the output by dimensions of 1. Throws
 // invalid_input, with the sizes seen and expected, if output and labels do not fit.
 Program attach_loss(const Program& model, const LossOptions& options, Dtype label_dtype, const Sizes& label_sizes);
 

@@ -1,6 +1,8 @@
 // See metric.h.
 #include "lissome/train/step/metric.h"
 
+#include <algorithm>
+
 namespace lissome {
 namespace {
 
@@ -17,9 +19,13 @@ TrainMetric make_class_accuracy(int64_t ignored) {
           [=](const at::Tensor& labels) { return find_classes(labels).ne(ignored).sum().item().toDouble(); }};
 }
 
-// Labels [n] are those of outputs [n, 1] too.
-at::Tensor fit(const at::Tensor& labels, const at::Tensor& output) {
-  return labels.sizes() == output.sizes() ? labels : labels.unsqueeze(-1);
+// Labels [n] are those of outputs [n, 1], and so on: see attach_loss().
+at::Tensor fit(const at::Tensor& labels, const at::Tensor& output) { return labels.reshape(output.sizes()); }
+
+std::vector<int64_t> drop_ones(at::IntArrayRef sizes) {
+  std::vector<int64_t> left = sizes.vec();
+  if (left.size() > 1) left.erase(std::remove(left.begin() + 1, left.end(), 1), left.end());
+  return left;
 }
 
 TrainMetric make_binary_accuracy(double threshold) {
@@ -42,8 +48,7 @@ std::vector<TrainMetric> choose_metrics(const LossOptions& loss, const at::Tenso
   const bool has_classes = labels.scalar_type() == at::kLong;
   const bool of_samples = has_classes && output.dim() == 2 && output.size(1) > 1 && labels.dim() == 1;
   const bool same = output.sizes() == labels.sizes();
-  const bool same_but_last =
-      output.dim() > 0 && output.size(-1) == 1 && output.sizes().slice(0, output.dim() - 1) == labels.sizes();
+  const bool same_but_ones = drop_ones(output.sizes()) == drop_ones(labels.sizes());
   switch (loss.kind) {
     case LossKind::cross_entropy: {
       const bool soft = labels.is_floating_point() && same && output.dim() == 2;
@@ -52,14 +57,14 @@ std::vector<TrainMetric> choose_metrics(const LossOptions& loss, const at::Tenso
     }
     case LossKind::bce:
     case LossKind::bce_logits:
-      if (same || same_but_last) return {make_binary_accuracy(loss.kind == LossKind::bce ? 0.5 : 0)};
+      if (same_but_ones) return {make_binary_accuracy(loss.kind == LossKind::bce ? 0.5 : 0)};
       return {};
     case LossKind::output:
       if (of_samples) return {make_class_accuracy(loss.ignored_label)};
       if (same && !has_classes) return {make_mean_absolute_error()};
       return {};
     default:
-      if (same || same_but_last) return {make_mean_absolute_error()};
+      if (same_but_ones) return {make_mean_absolute_error()};
       return {};
   }
 }
