@@ -287,3 +287,40 @@ def test_casts_behind_products_train_as_under_autocast(lissome: Lissome, tmp_pat
     trained = load_file(tmp_path / "t.safetensors")["stem.weight"]
     moved = (net.stem.weight - before).norm()
     assert (trained - net.stem.weight).norm() < 0.05 * moved
+
+
+class Rotary(nn.Module):
+    """Positions as factors of complex numbers, as Llama's reference code has them; the factors are used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.joined, self.head = nn.Linear(16, 48, bias=False), nn.Linear(16, 3)
+        angles = torch.outer(torch.arange(8.0), 0.1 ** torch.arange(4.0))
+        self.register_buffer("factors", torch.polar(torch.ones_like(angles), angles))
+
+    def rotate(self, heads: torch.Tensor) -> torch.Tensor:
+        pairs = torch.view_as_complex(heads.float().reshape(*heads.shape[:-1], -1, 2))
+        factors = self.factors[: heads.shape[1]].view(1, heads.shape[1], 1, -1)
+        return torch.view_as_real(pairs * factors).flatten(3).type_as(heads)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        query, key, value = (part.unflatten(2, (2, 8)) for part in self.joined(rows).split(16, -1))
+        heads = (part.transpose(1, 2) for part in (self.rotate(query), self.rotate(key), value))
+        return self.head(functional.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2).mean(1))
+
+
+def test_rotations_by_complex_factors_train(lissome: Lissome, tmp_path: Path):
+    torch.manual_seed(0)
+    net, rows, labels = Rotary(), torch.randn(24, 6, 16), torch.arange(24) % 3
+    export(net, rows[:4], tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", rows=rows, labels=labels)
+    train(lissome, "net.pt2", "--data", "d.npz", "--labels", "labels", "--batch", 24, "--epochs", 5, "--optimizer", "sgd",
+          "--lr", 0.5, "--clip", 0)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+    for _ in range(5):
+        optimizer.zero_grad()
+        functional.cross_entropy(net(rows), labels).backward()
+        optimizer.step()
+    trained = load_file(tmp_path / "t.safetensors")
+    for name, weight in net.named_parameters():
+        torch.testing.assert_close(trained[name], weight, rtol=1e-4, atol=1e-6)

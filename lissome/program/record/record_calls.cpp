@@ -101,6 +101,7 @@ class TensorTable {
     at::ScalarType dtype = at::kFloat;
     std::vector<int64_t> sizes, strides;
     int64_t offset = 0;
+    bool conjugate = false, negative = false;  // views that read the same elements as others
     bool operator==(const Look&) const = default;
   };
 
@@ -109,8 +110,9 @@ class TensorTable {
   }
 
   static Look read_look(const at::Tensor& tensor) {
-    if (!tensor.has_storage()) return {tensor.scalar_type(), tensor.sizes().vec(), {}, 0};
-    return {tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec(), tensor.storage_offset()};
+    Look look{tensor.scalar_type(), tensor.sizes().vec(), {}, 0, tensor.is_conj(), tensor.is_neg()};
+    if (tensor.has_storage()) look.strides = tensor.strides().vec(), look.offset = tensor.storage_offset();
+    return look;
   }
 
   Recording& recording_;
