@@ -46,8 +46,8 @@ bool has_classes(const Dataset& dataset);
 // Why the classes that a dataset has cannot be compared with these outputs; empty if they can: a sample's output is a
 // row of scores, one for each class.
 std::string refuse_classes(const Dataset& dataset, const OutputRows& outputs);
-// Why integer labels say nothing of these outputs, where no metric was asked for: several a sample, no scores, or samples
-// that are marked not to count (-100). Empty if they can be compared, or are wrong.
+// Why integer labels say nothing of these outputs, where no metric was asked for: several a sample, no scores, or
+// samples that are marked not to count (-100). Empty if they can be compared, or are wrong.
 std::string explain_unused_labels(const Dataset& dataset, const OutputRows& outputs);
 
 // `targets` are labels where the dataset has them and the metric can use them, else the original model's outputs: then

@@ -120,7 +120,8 @@ class HeaderParser {
       skip_spaces();
       int64_t size = 0;
       const auto [end, code] = std::from_chars(text_.data(), text_.data() + text_.size(), size);
-      const bool is_padded = text_.size() > 1 && text_[0] == '0' && end - text_.data() > 1;  // 05 is no number of Python's
+      const bool is_padded =
+          text_.size() > 1 && text_[0] == '0' && end - text_.data() > 1;  // 05 is no number of Python's
       if (code != std::errc() || size < 0 || is_padded) refuse("a size expected before " + quote(text_.substr(0, 20)));
       text_.remove_prefix(static_cast<size_t>(end - text_.data()));
       sizes.push_back(size);

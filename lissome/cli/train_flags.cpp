@@ -126,6 +126,13 @@ std::optional<SnapshotOptions> make_snapshots(const TrainFlags& flags) {
   return options;
 }
 
+Dtype parse_compression(const std::string& word) {
+  if (word == "none") return Dtype::f32;
+  const std::optional<Dtype> dtype = word == "bf16" || word == "fp16" ? parse_precision(word) : std::nullopt;
+  if (!dtype) throw_error(ErrorKind::usage, "--compress must be none, bf16 or fp16, not ", quote(word));
+  return *dtype;
+}
+
 void add_training_flags(Flags& flags, TrainFlags& to) {
   flags.add("--loss", to.loss, kLossHelp);
   flags.add("--label-smoothing", to.label_smoothing, "Label smoothing of cross_entropy, at most 1.", 0);
@@ -174,6 +181,8 @@ void add_group_flags(Flags& flags, TrainFlags& to) {
       "--parallel", to.parallel,
       "How processes share the work: data (each takes its part of every batch) or none (each trains alone); auto: "
       "data where a launcher such as lissome launch or torchrun started several.");
+  flags.add("--compress", to.compress,
+            "How gradients travel between processes: as they are (none), in bf16 or in fp16.");
   flags.add("--peer-timeout", to.peer_timeout, "Time after which a rank no longer waits for the others.");
 }
 
@@ -299,6 +308,7 @@ TrainOptions make_train_options(const TrainFlags& flags, const Program& model) {
   if (!flags.target_step.empty()) options.monitor.target_step_seconds = parse_duration(flags.target_step);
   options.snapshots = make_snapshots(flags);
   options.resume = flags.resume;
+  options.gradient_dtype = parse_compression(flags.compress);
   return options;
 }
 

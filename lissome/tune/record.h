@@ -9,7 +9,8 @@ namespace lissome {
 // The reason of a step that was left out or cut short. The answer counts such steps.
 inline constexpr std::string_view kNoTimeLeft = "no time left";
 
-// Completes the record by measurements, but for the goals. Measures less if the work is stopped, and fewer calls if `out_of_time` is true.
+// Completes the record by measurements, but for the goals. Measures less if the work is stopped, and fewer calls if
+// `out_of_time` is true.
 void complete_record(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,
                      const OptimizeOptions& options, const WorkControl& control,
                      const std::function<bool()>& out_of_time);

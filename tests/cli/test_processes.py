@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from answer import read_answer
+from kill_ranks import train_while_killing
 from safetensors.torch import load_file
 
 Lissome = Callable[..., Any]
@@ -78,6 +80,15 @@ def test_several_processes_train_as_one_does(lissome: Lissome, case: Path, chang
         assert their_losses == pytest.approx(losses, rel=tolerance)
         for name, weight in weights.items():
             torch.testing.assert_close(theirs[name], weight, rtol=tolerance, atol=tolerance * 0.1)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+def test_gradients_that_travel_in_half_the_bytes(lissome: Lissome, case: Path, dtype: str):
+    _, losses, _ = train(lissome, case, "one", (), words(epochs="20"))
+    _, theirs, _ = train(lissome, case, "half", launch(2), words(epochs="20", compress=dtype))
+    assert theirs[-1] == pytest.approx(losses[-1], rel=0.05) and theirs != losses
+    done = lissome(*launch(2), *words(compress="zip"), "-o", "r.lissome")
+    assert done.returncode == 2 and "--compress must be none, bf16 or fp16" in done.stderr
 
 
 def test_torchrun_starts_it_too(case: Path, program: Path):
@@ -175,6 +186,29 @@ def test_an_interrupted_group_saves_and_goes_on_with_the_same_bits(lissome: Liss
     whole = load_file(case / "whole.safetensors")
     for name, weight in load_file(case / "part.safetensors").items():
         assert torch.equal(weight, whole[name]), name
+
+
+def test_killed_ranks_are_started_again_and_end_with_the_same_bits(lissome: Lissome, case: Path):
+    flags = words(epochs="300", snapshot_every="50")
+    _, _, whole = train(lissome, case, "whole", launch(2), flags)
+    kills, waits, errors = train_while_killing(case, list(flags), 2, 2)
+    assert kills == 2 and errors.count("signal 9 (Killed)") == 2 and errors.count("all ranks are started again") == 2, errors
+    assert max(waits) < 10
+    for name, weight in load_file(case / "killed.safetensors").items():
+        assert torch.equal(weight, whole[name]), name
+
+
+def test_example_files_name_what_there_is(lissome: Lissome, root: Path):
+    """The job of Slurm is a script of bash; both files call train with flags that it has."""
+    folder, known = root / "examples" / "processes", lissome("train", "--help").stdout
+    subprocess.run(["bash", "-n", folder / "train.slurm"], check=True)
+    for name in ("train.slurm", "train-job.yaml"):
+        text = (folder / name).read_text(encoding="utf-8")
+        called = text.partition("exec lissome train")[2].partition("env:" if name.endswith("yaml") else "\n\n")[0]
+        flags = re.findall(r"(?<=\s)--[a-z-]+", called)
+        assert len(flags) > 3 and all(flag in known for flag in flags), flags
+        for variable in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+            assert variable in text, (name, variable)
 
 
 def test_what_launch_refuses(lissome: Lissome, case: Path):

@@ -39,6 +39,7 @@ void take_part(TrainOptions& options) {
 void check_ranks(Group& group, TrainingFacts facts, const Program& model, const TrainOptions& options,
                  const FoundSnapshot& found) {
   facts.emplace_back("weights of the model", hash_weights(model));
+  facts.emplace_back("compression", std::string(dtype_name(options.gradient_dtype)));
   facts.emplace_back("epochs", std::to_string(options.epochs));
   facts.emplace_back("max steps", options.max_steps ? std::to_string(*options.max_steps) : "none");
   facts.emplace_back("snapshot",

@@ -81,6 +81,7 @@ struct TrainOptions {
   // Processes that train this model together, each with these options: a batch is spread over them, and all end with
   // the same weights. Must outlive training. Null: this process alone.
   Group* group = nullptr;
+  Dtype gradient_dtype = Dtype::f32;  // in which gradients travel between them: f32, bf16 or f16
 };
 
 // The loss of a training; a function of the user's is one that the model computes itself.

@@ -40,11 +40,11 @@ std::vector<at::Tensor> list_state(const NamedTensors& tensors, const std::vecto
   return state;
 }
 
-SharedGradients share_gradients(Group& group, const TrainingStep& step, const NamedTensors& tensors) {
+SharedGradients share_gradients(const TrainOptions& options, const TrainingStep& step, const NamedTensors& tensors) {
   const std::vector<Parameter> parameters = list_parameters(step);
   std::vector<at::Tensor> trained;
   for (const Parameter& parameter : parameters) trained.push_back(parameter.weight);
-  return {group, trained, list_state(tensors, parameters)};
+  return {*options.group, options.gradient_dtype, trained, list_state(tensors, parameters)};
 }
 
 // Ranks draw different random numbers, which a resumed training draws again: they depend on nothing before the step.
@@ -64,7 +64,7 @@ Learner::Learner(TrainingModel model, const Dataset& data, const TrainOptions& o
       optimizer_(list_parameters(step_.batch_step().step()), options.optimizer, list_training_groups(options.groups),
                  options.offload) {
   if (options.update_in_backward) backward_update_.emplace(optimizer_, names_, options.gradient_hooks);
-  if (options.group != nullptr) shared_.emplace(share_gradients(*options.group, step_.batch_step().step(), tensors_));
+  if (options.group != nullptr) shared_.emplace(share_gradients(options, step_.batch_step().step(), tensors_));
 }
 
 std::optional<UpdatePart> Learner::compute_gradients(const std::vector<at::Tensor>& batch, int64_t step,

@@ -7,10 +7,13 @@
 
 #include <string>
 
+#include "lissome/program.h"
+
 namespace lissome {
 
-SharedGradients::SharedGradients(Group& group, const std::vector<at::Tensor>& parameters, std::vector<at::Tensor> state)
-    : group_(group), state_(std::move(state)) {
+SharedGradients::SharedGradients(Group& group, Dtype dtype, const std::vector<at::Tensor>& parameters,
+                                 std::vector<at::Tensor> state)
+    : group_(group), dtype_(dtype), state_(std::move(state)) {
   int64_t elements = 0;
   for (const at::Tensor& parameter : parameters) elements += parameter.numel();
   const auto count = static_cast<int64_t>(parameters.size());
@@ -45,12 +48,19 @@ UpdatePart SharedGradients::sum(const std::vector<at::Tensor>& gradients, const 
     views_[i].copy_(gradients[i]).mul_(part.weight / all.weight);
     has_gradient[static_cast<int64_t>(i)] = 1;
   }
-  group_.sum(flat_, "the gradients" + what);
+  sum_flat("the gradients" + what);
   gradients_.assign(views_.begin(), views_.end() - 1);
   for (size_t i = 0; i < gradients_.size(); ++i) {
     if (has_gradient.const_data_ptr<float>()[i] == 0) gradients_[i] = at::Tensor();
   }
   return all;
+}
+
+void SharedGradients::sum_flat(const std::string& what) {
+  if (dtype_ == Dtype::f32) return group_.sum(flat_, what);
+  const at::Tensor narrow = flat_.to(scalar_type_of(dtype_));
+  group_.sum(narrow, what);
+  flat_.copy_(narrow);
 }
 
 void SharedGradients::share_state(int64_t step) {

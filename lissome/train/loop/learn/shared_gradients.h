@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lissome/base.h"
 #include "lissome/distributed.h"
 
 namespace lissome {
@@ -23,7 +24,8 @@ class SharedGradients {
  public:
   // `parameters`: gradients have their sizes. `state`: what a step writes, such as running statistics. Both in an order
   // that is the same on all ranks. `group` must outlive this.
-  SharedGradients(Group& group, const std::vector<at::Tensor>& parameters, std::vector<at::Tensor> state);
+  // Gradients travel, and are summed, in `dtype`: f32, bf16 or f16.
+  SharedGradients(Group& group, Dtype dtype, const std::vector<at::Tensor>& parameters, std::vector<at::Tensor> state);
 
   // `gradients`: means over the part, undefined where the loss does not depend on the parameter, empty for a part of no
   // samples. Afterwards gradients() are the means over the samples of all ranks.
@@ -34,7 +36,10 @@ class SharedGradients {
   void share_state(int64_t step);
 
  private:
+  void sum_flat(const std::string& what);
+
   Group& group_;
+  const Dtype dtype_;
   at::Tensor flat_;                // f32: the gradients of all parameters, and for each whether it has one
   std::vector<at::Tensor> views_;  // of flat_
   std::vector<at::Tensor> state_, gradients_;
