@@ -10,50 +10,16 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <functional>
 #include <thread>
 #include <vector>
 
 #include "lissome/measure.h"
 #include "tests/expect_error.h"
+#include "tests/run_ranks.h"
 
 using namespace lissome;
 
 namespace {
-
-uint16_t find_free_port() {
-  const int handle = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(bind(handle, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(getsockname(handle, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  close(handle);
-  return ntohs(address.sin_port);
-}
-
-// Runs `work` as each rank. Returns what each threw, empty for none.
-std::vector<std::string> run_ranks(int ranks, double timeout_seconds, const std::function<void(Group&)>& work,
-                                   const std::function<void(GroupPlace&)>& change = {}) {
-  std::vector<std::string> errors(static_cast<size_t>(ranks));
-  std::vector<std::thread> threads;
-  const uint16_t port = find_free_port();
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      GroupPlace place{.rank = rank, .ranks = ranks, .port = port};
-      if (change) change(place);
-      try {
-        Group group(place, timeout_seconds);
-        work(group);
-      } catch (const std::exception& error) {
-        errors[static_cast<size_t>(rank)] = error.what();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return errors;
-}
 
 class Variable {
  public:
