@@ -67,8 +67,8 @@ Dataset load_dataset(const std::string& path, const DataOptions& options = {});
 Dataset make_dataset(std::vector<NamedArray> arrays, const DataOptions& options, const std::string& source);
 
 // Data of the same kind as `first`, such as those that a trained model is measured on: class words get the numbers that
-// they have there, and columns of a table their order. To be called before fit_dataset(). Throws invalid_input for a
-// class or a column that the other data do not have, and words beside numbers.
+// they have there, columns of a table their order, and targets their type. To be called before fit_dataset(). Throws
+// invalid_input for a class or a column that the other data do not have, words beside numbers, floats beside integers.
 Dataset match_dataset(Dataset data, const Dataset& first);
 
 // Puts the columns in the order of the model's inputs, by name, or by type and sizes where these leave one way (see

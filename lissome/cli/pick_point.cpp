@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -63,7 +64,13 @@ void pick_point(const std::string& folder, const std::string& name, const std::s
                 bool json, const Console& console) {
   const Json front = read_front(folder, model);
   const Json& point = find_point(front.at("points"), name);
-  save_model_file(output, load_model_file(find_file(folder, point)));
+  const std::string file = find_file(folder, point);
+  const ModelFile picked = load_model_file(file);
+  std::error_code unknown;
+  if (const auto bytes = std::filesystem::file_size(file, unknown); bytes != point["size"].get<uint64_t>())
+    throw_error(ErrorKind::invalid_input, quote(file), " has ", bytes, " bytes, the version ", quote(name),
+                " of the front has ", point["size"].get<int64_t>(), ": it is another file than the search wrote");
+  save_model_file(output, picked);
   if (json) return console.print(print_answer("optimize", {{"picked", point}, {"output", output}}, {}));
   console.print(name + ": " + format_duration(point["seconds"].get<double>()) + " a call, " +
                 format_bytes(point["memory"].get<int64_t>()) + " of memory, a file of " +

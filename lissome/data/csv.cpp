@@ -159,7 +159,7 @@ size_t find_label(const std::vector<std::string>& names, const std::string& labe
   if (found == names.end()) {
     const std::string nearest = find_nearest(label_column, names);
     throw_error(ErrorKind::usage, quote(path), ": there is no column ", quote(label_column),
-                " for the labels; the columns are: ", join(names, ", "),
+                " for the labels; the columns are: ", join_few(names, 12),
                 nearest.empty() ? "." : ". Did you mean " + nearest + "?");
   }
   return static_cast<size_t>(found - names.begin());

@@ -36,8 +36,10 @@ std::vector<std::string> list_folders(const std::string& path) {
 }
 
 std::vector<std::string> list_images(const std::string& path) {
-  return list_entries<files::recursive_directory_iterator>(
-      path, [](const files::directory_entry& entry) { return has_image_name(entry.path().string()); });
+  return list_entries<files::recursive_directory_iterator>(path, [](const files::directory_entry& entry) {
+    std::error_code unknown;  // what cannot be looked at, such as a link to itself, is no image
+    return has_image_name(entry.path().string()) && entry.is_regular_file(unknown);
+  });
 }
 
 class ImageFolderSource : public BatchSource {

@@ -20,8 +20,22 @@ std::vector<int64_t> find_places(const std::vector<std::string>& names, const st
   return places;
 }
 
+// Words that happen to be whole numbers in all rows of these data are words where others are.
+void name_numbers(Dataset& data) {
+  Array numbered = cast_array(data.labels->view(), Dtype::i64);
+  auto* labels = numbered.data<int64_t>();
+  for (int64_t i = 0; i < numbered.elements(); ++i) {
+    const std::string word = std::to_string(labels[i]);
+    const auto found = std::find(data.classes.begin(), data.classes.end(), word);
+    labels[i] = found - data.classes.begin();
+    if (found == data.classes.end()) data.classes.push_back(word);
+  }
+  data.labels = std::move(numbered);
+}
+
 void number_classes(Dataset& data, const Dataset& first) {
   if (data.classes == first.classes || !data.labels) return;
+  if (data.classes.empty() && data.labels->dtype == Dtype::i64) name_numbers(data);
   if (data.classes.empty())
     throw_error(ErrorKind::invalid_input, quote(data.source), ": its labels are numbers, those of ",
                 quote(first.source), " are words");
@@ -31,6 +45,15 @@ void number_classes(Dataset& data, const Dataset& first) {
   for (int64_t i = 0; i < numbered.elements(); ++i) labels[i] = places[static_cast<size_t>(labels[i])];
   data.labels = std::move(numbered);
   data.classes = first.classes;
+}
+
+// Targets that are all whole numbers here, or of another width, are what they are there.
+void convert_labels(Dataset& data, const Dataset& first) {
+  if (!data.labels || !first.labels || data.labels->dtype == first.labels->dtype) return;
+  if (!is_floating(first.labels->dtype))
+    throw_error(ErrorKind::invalid_input, quote(data.source), ": its labels hold ", dtype_name(data.labels->dtype),
+                ", those of ", quote(first.source), " ", dtype_name(first.labels->dtype));
+  data.labels = cast_array(data.labels->view(), first.labels->dtype);
 }
 
 void order_fields(Dataset& data, const Dataset& first) {
@@ -56,6 +79,7 @@ void order_fields(Dataset& data, const Dataset& first) {
 
 Dataset match_dataset(Dataset data, const Dataset& first) {
   number_classes(data, first);
+  convert_labels(data, first);
   order_fields(data, first);
   return data;
 }

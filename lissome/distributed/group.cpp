@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lissome/base.h"
+#include "lissome/distributed/call_within.h"
 #include "lissome/distributed/join_group.h"
 
 namespace lissome {
@@ -40,18 +41,33 @@ std::string shorten(const std::string& reason) {
 
 class Group::Connection {
  public:
-  Connection(const GroupPlace& place, double timeout_seconds) : place_(place) {
+  Connection(const GroupPlace& place, double timeout_seconds) : place_(place), timeout_seconds_(timeout_seconds) {
     const std::chrono::milliseconds timeout(static_cast<int64_t>(timeout_seconds * 1e3));
     const c10::intrusive_ptr<c10d::Store> shared = open_store(place, timeout_seconds);
     const auto ours = c10::make_intrusive<c10d::PrefixStore>("lissome", shared);
     name("joining the group", [&] {
-      store_ = c10::make_intrusive<c10d::PrefixStore>(agree_on_name(*ours, place, timeout_seconds), ours);
+      store_ = c10::make_intrusive<c10d::PrefixStore>(agree_on_name(ours, place, timeout_seconds), ours);
       store_->setTimeout(timeout);
       if (place.ranks > 1) group_ = connect(store_, place, timeout);
     });
   }
 
-  c10d::Store& store() { return *store_; }
+  void put(const std::string& key, const std::string& text, const std::string& what) const {
+    name(what, [&] {
+      call_within(timeout_seconds_, describe(what),
+                  [store = store_, key, text] { store->set(key, std::vector<uint8_t>(text.begin(), text.end())); });
+    });
+  }
+  std::string wait_for(const std::string& key, const std::string& what) const {
+    std::string text;
+    name(what, [&] {
+      text = call_within(timeout_seconds_ + 1, describe(what), [store = store_, key] {
+        const std::vector<uint8_t> bytes = store->get(key);
+        return std::string(bytes.begin(), bytes.end());
+      });
+    });
+    return text;
+  }
   // Empty for a group of one.
   const c10::intrusive_ptr<c10d::ProcessGroupGloo>& group() const { return group_; }
 
@@ -68,7 +84,12 @@ class Group::Connection {
   }
 
  private:
+  std::string describe(const std::string& what) const {
+    return "rank " + std::to_string(place_.rank) + " of " + std::to_string(place_.ranks) + " (" + what + ")";
+  }
+
   const GroupPlace place_;
+  const double timeout_seconds_;
   c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
 };
@@ -83,14 +104,10 @@ void Group::check_agreement(const std::vector<std::pair<std::string, std::string
   const std::string key = name_key("facts");
   const auto key_of = [&](int rank) { return key + "/" + std::to_string(rank); };
   std::vector<Json> of_ranks;
-  connection_->name("comparing what each rank trains", [&] {
-    const std::string text = print_json(Json(facts));
-    connection_->store().set(key_of(place_.rank), std::vector<uint8_t>(text.begin(), text.end()));
-    for (int rank = 0; rank < place_.ranks; ++rank) {
-      const std::vector<uint8_t> bytes = connection_->store().get(key_of(rank));
-      of_ranks.push_back(parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "facts of a rank"));
-    }
-  });
+  const std::string what = "comparing what each rank trains";
+  connection_->put(key_of(place_.rank), print_json(Json(facts)), what);
+  for (int rank = 0; rank < place_.ranks; ++rank)
+    of_ranks.push_back(parse_json(connection_->wait_for(key_of(rank), what), "facts of a rank"));
   for (int rank = 1; rank < place_.ranks; ++rank) {
     const Json &first = of_ranks[0], &other = of_ranks[static_cast<size_t>(rank)];
     if (first.size() != other.size())
@@ -106,13 +123,9 @@ void Group::check_agreement(const std::vector<std::pair<std::string, std::string
 
 std::string Group::share_text(const std::string& text, const std::string& what) {
   const std::string key = name_key(what);
-  std::string shared = text;
-  connection_->name(what, [&] {
-    if (place_.rank == 0) return connection_->store().set(key, std::vector<uint8_t>(text.begin(), text.end()));
-    const std::vector<uint8_t> bytes = connection_->store().get(key);
-    shared.assign(bytes.begin(), bytes.end());
-  });
-  return shared;
+  if (place_.rank != 0) return connection_->wait_for(key, what);
+  connection_->put(key, text, what);
+  return text;
 }
 
 void Group::share(const at::Tensor& tensor, const std::string& what) {

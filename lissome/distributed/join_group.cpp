@@ -10,10 +10,13 @@
 #include <thread>
 
 #include "lissome/base.h"
+#include "lissome/distributed/call_within.h"
 #include "lissome/measure.h"
 
 namespace lissome {
 namespace {
+
+constexpr double kGrace = 0.5;  // seconds that a call has for its own error, beyond the timeout
 
 // c10d writes what it throws to stderr as well, with stack traces.
 class QuietLog {
@@ -102,8 +105,15 @@ c10::intrusive_ptr<c10d::Store> open_store(const GroupPlace& place, double timeo
   options.waitWorkers = false;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1e3));
   const QuietLog quiet;
+  const std::string what =
+      "rank " + std::to_string(place.rank) + ", which asks the store at " + place_text(place) + ",";
   try {
-    return c10::make_intrusive<c10d::TCPStore>(place.address, options);
+    // libtorch waits for the first answer of a store without a limit.
+    return call_within(timeout_seconds + kGrace, what, [address = place.address, options] {
+      return c10::intrusive_ptr<c10d::Store>(c10::make_intrusive<c10d::TCPStore>(address, options));
+    });
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& error) {
     const std::string reason = split(error.what(), '\n').front();
     throw_error(ErrorKind::io, "rank ", place.rank, options.isServer ? " cannot host" : " does not reach",
@@ -111,8 +121,12 @@ c10::intrusive_ptr<c10d::Store> open_store(const GroupPlace& place, double timeo
   }
 }
 
-std::string agree_on_name(c10d::Store& store, const GroupPlace& place, double timeout_seconds) {
-  return place.rank == 0 ? give_name(store, place, timeout_seconds) : ask_for_name(store, place, timeout_seconds);
+std::string agree_on_name(const c10::intrusive_ptr<c10d::Store>& store, const GroupPlace& place,
+                          double timeout_seconds) {
+  const std::string what = "rank " + std::to_string(place.rank) + ", which joins the group,";
+  return call_within(timeout_seconds + kGrace, what, [store, place, timeout_seconds] {
+    return place.rank == 0 ? give_name(*store, place, timeout_seconds) : ask_for_name(*store, place, timeout_seconds);
+  });
 }
 
 }  // namespace lissome

@@ -198,6 +198,8 @@ py::tuple train_program(const Program& model, const Dataset& data, const Dataset
 
 py::dict budget_program(const Program& model, const Dataset& data, const py::dict& given) {
   const TrainOptions options = read_options(model, given);
+  if (!options.precision)
+    throw_error(ErrorKind::usage, "precision is 'auto', which train measures; a budget is for f32, bf16 or fp16");
   BudgetTrial trial;
   {
     const py::gil_scoped_release released;

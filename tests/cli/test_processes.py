@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from answer import read_answer
-from kill_ranks import train_while_killing
+from kill_ranks import list_ranks, train_while_killing
 from safetensors.torch import load_file
 
 Lissome = Callable[..., Any]
@@ -169,13 +169,20 @@ def wait_for_steps(log: Path) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_group_saves_and_goes_on_with_the_same_bits(lissome: Lissome, case: Path, program: Path, number: int):
+@pytest.mark.parametrize(("number", "to"), [(signal.SIGINT, "group"), (signal.SIGTERM, "group"), (signal.SIGTERM, "launcher"),
+                                            (signal.SIGINT, "0"), (signal.SIGTERM, "1")])
+def test_an_interrupted_group_saves_and_goes_on_with_the_same_bits(
+    lissome: Lissome, case: Path, program: Path, number: int, to: str
+):
     train(lissome, case, "whole", launch(2), words(epochs="300"))
     command = [program, *launch(2), *words(epochs="300"), "-o", "part.lissome", "--weights-out", "part.safetensors", "--log", "log.jsonl"]
-    part = subprocess.Popen(command, cwd=case, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    part = subprocess.Popen(command, cwd=case, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            start_new_session=True)
     wait_for_steps(case / "log.jsonl")
-    part.send_signal(number)
+    if to == "group":  # as a terminal does
+        os.killpg(part.pid, number)
+    else:
+        os.kill(part.pid if to == "launcher" else list_ranks(part.pid)[int(to)], number)
     begin = time.monotonic()
     _, errors = part.communicate(timeout=30)
     assert part.returncode == 130 and time.monotonic() - begin < 1.5, errors
@@ -196,6 +203,23 @@ def test_killed_ranks_are_started_again_and_end_with_the_same_bits(lissome: Liss
     assert max(waits) < 10
     for name, weight in load_file(case / "killed.safetensors").items():
         assert torch.equal(weight, whole[name]), name
+
+
+@pytest.mark.parametrize("kind", ["silent", "garbage", "closing"])
+def test_a_store_that_does_not_answer_is_given_up(case: Path, program: Path, kind: str):
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(8)
+        command = words(peer_timeout="2s") + ("-o", "r.lissome")
+        begin = time.monotonic()
+        rank = start(program, case, 1, 2, listener.getsockname()[1], command)
+        if kind != "silent":
+            connection, _ = listener.accept()
+            if kind == "garbage":
+                connection.sendall(b"garbage" * 1000)
+            connection.close()
+        _, errors = rank.communicate(timeout=30)
+        assert rank.returncode == 1 and "rank 1" in errors and time.monotonic() - begin < 12, errors
 
 
 def test_example_files_name_what_there_is(lissome: Lissome, root: Path):

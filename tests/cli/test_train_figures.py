@@ -158,9 +158,17 @@ def test_validation_tables_have_the_classes_and_columns_of_the_training_data(lis
     (tmp_path / "other.csv").write_text("x1,x2,kind\n1,2,horse\n3,4,cat\n")
     (tmp_path / "numbers.csv").write_text("x1,x2,kind\n1,2,0\n3,4,1\n")
     (tmp_path / "narrow.csv").write_text("x1,kind\n1,cat\n3,dog\n")
-    for name, part in (("other", "the class 'horse'"), ("numbers", "are words"), ("narrow", "the column 'x2'")):
+    for name, part in (("other", "the class 'horse'"), ("numbers", "the class '0'"), ("narrow", "the column 'x2'")):
         done = lissome("train", *words, "--val", f"{name}.csv", "-o", "t.lissome")
         assert done.returncode == 4 and part in done.stderr, done.stderr
+
+
+def test_words_that_are_numbers_in_all_rows_of_a_table_are_words(lissome: Lissome, tmp_path: Path):
+    export(nn.Linear(1, 3), torch.randn(4, 1), tmp_path / "net.pt2")
+    (tmp_path / "d.csv").write_text("x,kind\n" + "-9,7\n0,a\n9,12\n" * 8)
+    (tmp_path / "v.csv").write_text("x,kind\n" + "9,12\n-9,7\n" * 4)
+    shown, _ = train(lissome, "net.pt2", "--data", "d.csv", "--labels", "kind", "--val", "v.csv", "--epochs", 60, "--lr", 0.1)
+    assert shown[-1]["accuracy"] == 1
 
 
 class Heads(nn.Module):
@@ -324,3 +332,42 @@ def test_rotations_by_complex_factors_train(lissome: Lissome, tmp_path: Path):
     trained = load_file(tmp_path / "t.safetensors")
     for name, weight in net.named_parameters():
         torch.testing.assert_close(trained[name], weight, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("flags", [(), ("--update-in-backward", "--clip", 0), ("--accumulate", 2), ("--optimizer", "sgd")])
+def test_a_batch_without_labels_that_count_changes_nothing(lissome: Lissome, tmp_path: Path, flags: tuple[object, ...]):
+    """As in PyTorch, where its loss is NaN and its gradients are 0."""
+    torch.manual_seed(0)
+    net, rows = nn.Linear(4, 3), torch.randn(9, 4)
+    labels = torch.full((9,), -100)
+    labels[3] = 1
+    export(net, rows[:4], tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", rows=rows, labels=labels)
+    _, answer = train(lissome, "net.pt2", "--data", "d.npz", "--labels", "labels", "--batch", 2, "--epochs", 3, *flags)
+    assert any("no label of the batch" in note for note in answer["notes"])
+    assert all(torch.isfinite(weight).all() for weight in load_file(tmp_path / "t.safetensors").values())
+
+
+@pytest.mark.parametrize("loss", ["huber", "bce", "mse", "l1", "bce_logits"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int64, np.bool_])
+def test_labels_of_any_type_are_targets(lissome: Lissome, tmp_path: Path, loss: str, dtype: type):
+    torch.manual_seed(0)
+    net, rows = nn.Sequential(nn.Linear(3, 2), nn.Sigmoid()), torch.randn(16, 3)
+    export(net, rows[:4], tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", rows=rows, labels=(torch.rand(16, 2) > 0.5).numpy().astype(dtype))
+    train(lissome, "net.pt2", "--data", "d.npz", "--labels", "labels", "--loss", loss, "--val", "d.npz")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_validation_labels_of_another_type_are_converted_or_refused(lissome: Lissome, tmp_path: Path, dtype: type):
+    rows = torch.randn(16, 3)
+    export(nn.Linear(3, 2), rows[:4], tmp_path / "net.pt2")
+    np.savez(tmp_path / "classes.npz", rows=rows, labels=np.arange(16) % 2)
+    np.savez(tmp_path / "floats.npz", rows=rows, labels=(np.arange(16) % 2).astype(dtype))
+    words = ("train", "net.pt2", "--labels", "labels", "-o", "t.lissome")
+    done = lissome(*words, "--data", "classes.npz", "--val", "floats.npz")
+    assert done.returncode == 4 and "its labels hold f" in done.stderr, done.stderr
+    export(nn.Linear(3, 1), rows[:4], tmp_path / "net.pt2")
+    for data, validation in (("floats.npz", "classes.npz"), ("classes.npz", "floats.npz")):
+        done = lissome(*words, "--data", data, "--val", validation, "--loss", "mse")
+        assert done.returncode == (0 if data == "floats.npz" else 4), done.stderr

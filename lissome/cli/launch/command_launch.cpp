@@ -14,6 +14,7 @@ namespace lissome {
 namespace {
 
 constexpr int kMostProcesses = 1024;
+constexpr int kInterrupted = 130;  // exit code
 
 struct LaunchFlags {
   int processes = 0;
@@ -31,7 +32,6 @@ std::optional<RankEnd> run_once(const LaunchFlags& flags, const std::vector<std:
                                 const Console& console) {
   const auto port = flags.port == 0 ? find_free_port() : static_cast<uint16_t>(flags.port);
   RankProcesses ranks(flags.processes, port, command);
-  // A terminal's Ctrl-C reaches the ranks by itself; another sender may know this process alone.
   const std::shared_ptr<void> promise = console.promise(0, [&] {
     ranks.send(SIGTERM);
     while (ranks.any_left()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -63,6 +63,7 @@ int run_launch(const std::vector<std::string>& arguments, Console& console) {
     if (!failed->error.empty()) console.say(failed->error);
     console.say("rank " + std::to_string(failed->rank) + " of " + std::to_string(to.processes) + " ended with " +
                 failed->end);
+    if (failed->exit_code == kInterrupted) return kInterrupted;
     if (left == 0 || is_lasting(failed->exit_code) || Console::interrupted())
       return failed->exit_code < 128 ? failed->exit_code : exit_code(ErrorKind::io);
     console.say("all ranks are started again, " + std::to_string(left) + " times at most");

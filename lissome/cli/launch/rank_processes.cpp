@@ -102,6 +102,7 @@ void RankProcesses::start(int rank, int count, uint16_t port, const std::vector<
   process.id = fork();
   if (process.id < 0) throw_error(ErrorKind::io, "the process of rank ", rank, " cannot be started: ", strerror(errno));
   if (process.id > 0) return;
+  setpgid(0, 0);  // a terminal's Ctrl-C reaches the launcher alone, which passes it on once
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);
   sched_setaffinity(0, sizeof cores, &cores);

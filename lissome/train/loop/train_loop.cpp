@@ -58,7 +58,8 @@ TrainRecord TrainLoop::run() {
   judge_.results().choose();
   TrainRecord& record = course_.record;
   learner_.check_weights(record.steps, snapshots_.name_good_state());
-  record.batch = learner_.step().batch_step().at_once();
+  record.batch =
+      options_.group == nullptr ? learner_.step().batch_step().at_once() : feed_.samples() / options_.accumulate;
   record.peak_memory = limit_.peak();  // of steps, without the measurements below
   if (!judge_.has_validation() && !record.interrupted) measure_training_samples();
   record.notes = notices_.texts();
@@ -129,6 +130,12 @@ std::optional<UpdatePart> TrainLoop::compute_loss(const std::vector<at::Tensor>&
   const std::optional<UpdatePart> part = learner_.compute_gradients(batch, step, rates, control_);
   if (!part) return std::nullopt;
   for (const std::string& text : learner_.step().list_new_notes()) notices_.add(text);
+  if (part->weight == 0 && std::isnan(part->loss)) {  // a mean over nothing; its gradients are 0
+    notices_.add("no label of the batch of step " + std::to_string(step) + " counts, so its loss is taken as 0");
+    UpdatePart nothing = *part;
+    nothing.loss = 0;
+    return nothing;
+  }
   learner_.check_loss(part->loss, step, snapshots_.name_good_state());
   return part;
 }

@@ -50,6 +50,9 @@ void check_labels(const Dataset& data, const LossOptions& loss, std::optional<in
   if (!classes) return;
   if (!data.labels) refuse_missing_labels(data);
   const Array labels = take_labels(data, 0, data.samples());
+  if (labels.dtype != Dtype::i64)
+    throw_error(ErrorKind::invalid_input, data.source, ": the labels hold ", dtype_name(labels.dtype),
+                "; this loss compares class numbers, i64, as the other labels are");
   const auto* numbers = labels.data<int64_t>();
   const int64_t each = labels.elements() / std::max<int64_t>(data.samples(), 1);
   if (labels.elements() > 0 &&

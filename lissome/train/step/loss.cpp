@@ -94,9 +94,12 @@ class LossBuilder {
   // Targets that are stored as integers are compared as numbers.
   ValueId add_targets() {
     ValueId labels = add_labels();
-    if (!is_floating(label_dtype_)) labels = add("aten::_to_copy", {labels, scores().dtype}, label_sizes_);
+    // ATen promotes types in some of these losses alone.
+    const bool promotes = options_.kind != LossKind::huber && options_.kind != LossKind::bce;
+    const bool is_cast = !is_floating(label_dtype_) || (!promotes && label_dtype_ != scores().dtype);
+    if (is_cast) labels = add("aten::_to_copy", {labels, scores().dtype}, label_sizes_);
     if (label_sizes_ == scores().sizes) return labels;
-    const Dtype dtype = is_floating(label_dtype_) ? label_dtype_ : scores().dtype;
+    const Dtype dtype = is_cast ? scores().dtype : label_dtype_;
     std::vector<Dimension> sizes = label_sizes_;
     const auto reshape = [&](std::string_view op, size_t dim) {
       labels = add(op, {labels, static_cast<int64_t>(dim)}, sizes);

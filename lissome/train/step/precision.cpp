@@ -6,11 +6,22 @@
 namespace lissome {
 namespace {
 
-// Weights become inputs, writes become outputs; outputs that are literals stay outside. What torch.export asserts of
-// dtypes before a cast held without autocast.
+// What torch.export asserts of dtypes before a cast held without autocast.
+void drop_assertions(Program& program) {
+  std::erase_if(program.nodes, [](const Node& node) { return node.is("aten::_assert_tensor_metadata"); });
+  for (Node& node : program.nodes) {
+    for (auto& body : node.bodies) {
+      auto changed = std::make_shared<Program>(*body);
+      drop_assertions(*changed);
+      body = std::move(changed);
+    }
+  }
+}
+
+// Weights become inputs, writes become outputs; outputs that are literals stay outside.
 Program make_body(const Program& program) {
   Program body = program;
-  std::erase_if(body.nodes, [](const Node& node) { return node.is("aten::_assert_tensor_metadata"); });
+  drop_assertions(body);
   for (const Weight& weight : program.weights) body.inputs.push_back({weight.value, weight.name});
   body.weights.clear();
   std::erase_if(body.outputs, [](const ProgramOutput& output) { return !output.value.is_value(); });

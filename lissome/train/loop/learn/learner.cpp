@@ -77,11 +77,13 @@ std::optional<UpdatePart> Learner::compute_gradients(const std::vector<at::Tenso
       backward_update_->take(index, gradient);
     };
     part.loss = step_.batch_step().run(batch, &taker);
+    part.weight = step_.batch_step().weigh(batch);
     return part;
   }
   const std::optional<double> loss = run_until_stopped(batch, control);
   if (!loss) return std::nullopt;
   part.loss = *loss;
+  part.weight = step_.batch_step().weigh(batch);
   return part;
 }
 
