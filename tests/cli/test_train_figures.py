@@ -371,3 +371,28 @@ def test_validation_labels_of_another_type_are_converted_or_refused(lissome: Lis
     for data, validation in (("floats.npz", "classes.npz"), ("classes.npz", "floats.npz")):
         done = lissome(*words, "--data", data, "--val", validation, "--loss", "mse")
         assert done.returncode == (0 if data == "floats.npz" else 4), done.stderr
+
+
+@pytest.mark.parametrize("flags", [("--class-weights", "1,2,0.5,1"), ("--label-smoothing", 0.1), ("--ignore-label", 1)])
+@pytest.mark.parametrize("norm", [True, False])
+def test_pixels_with_weights_and_smoothing(lissome: Lissome, tmp_path: Path, flags: tuple[object, ...], norm: bool):
+    """Kernels here keep images in the order of channels, which PyTorch's gradient of this loss does not take."""
+    torch.manual_seed(0)
+    middle = (nn.BatchNorm2d(8),) if norm else ()
+    net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), *middle, nn.ReLU(), nn.Conv2d(8, 4, 1))
+    images, labels = torch.randn(12, 3, 6, 6), torch.randint(0, 4, (12, 6, 6))
+    export(net, images[:4], tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", images=images, labels=labels)
+    train(lissome, "net.pt2", "--data", "d.npz", "--labels", "labels", "--batch", 12, "--epochs", 3, "--optimizer", "sgd",
+          "--lr", 0.5, "--clip", 0, *flags)
+    weights = torch.tensor([float(word) for word in str(flags[1]).split(",")]) if "--class-weights" in flags else None
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+    for _ in range(3):
+        optimizer.zero_grad()
+        functional.cross_entropy(net(images), labels, weight=weights,
+                                 label_smoothing=0.1 if "--label-smoothing" in flags else 0,
+                                 ignore_index=1 if "--ignore-label" in flags else -100).backward()
+        optimizer.step()
+    trained = load_file(tmp_path / "t.safetensors")
+    for name, weight in net.named_parameters():
+        torch.testing.assert_close(trained[name], weight, rtol=1e-3, atol=1e-5)

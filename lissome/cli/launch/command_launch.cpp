@@ -56,7 +56,7 @@ int run_launch(const std::vector<std::string>& arguments, Console& console) {
   if (to.processes == 0) throw_error(ErrorKind::usage, "--processes is missing: how many ranks train together");
   if (command.empty() || command[0] != "train")
     throw_error(ErrorKind::usage, "launch needs a training behind --, for example\n  lissome launch --processes 2 -- ",
-                "train model.pt2 --data train.npz -o trained.pt2");
+                "train model.pt2 --data train.npz -o trained.lissome");
   for (int left = to.restarts;; --left) {
     const std::optional<RankEnd> failed = run_once(to, command, console);
     if (!failed) return 0;

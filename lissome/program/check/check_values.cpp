@@ -73,7 +73,8 @@ constexpr std::string_view kLeavesMemoryUnset[] = {
 };
 
 // Kernels that read all their tensors in one order of memory; autograd's formulas see to that before they call them.
-constexpr std::string_view kTakesRows[] = {"aten::native_group_norm", "aten::native_group_norm_backward"};
+constexpr std::string_view kTakesRows[] = {"aten::native_group_norm", "aten::native_group_norm_backward",
+                                           "aten::nll_loss2d_backward"};
 
 CallFacts read_facts(const Op& op) {
   CallFacts facts;
