@@ -25,6 +25,9 @@ bool is_among(const auto& names, const Op& op) {
   return std::find(names.begin(), names.end(), word) != names.end();
 }
 
+// Small enough that no formula here overflows.
+bool is_small(int64_t number) { return number >= 0 && number <= INT32_MAX; }
+
 std::optional<Sizes> find_operand(const Node& node, const char* name, const FindSizes& find_sizes) {
   const int position = node.op.argument_index(name);
   if (position < 0 || !node.arguments[static_cast<size_t>(position)].is_value()) return std::nullopt;
@@ -37,12 +40,11 @@ std::optional<Sizes> read_numbers(const Node& node, const char* name, size_t spa
   const int position = node.op.argument_index(name);
   if (position < 0) return Sizes(spatial, absent);
   const Argument& argument = node.arguments[static_cast<size_t>(position)];
-  if (const auto* number = argument.get<int64_t>()) return Sizes(spatial, *number);
-  if (!argument.is_list()) return std::nullopt;
+  const ArgumentList alone = {argument};
   Sizes numbers;
-  for (const Argument& one : argument.list()) {
+  for (const Argument& one : argument.is_list() ? argument.list() : alone) {
     const auto* number = one.get<int64_t>();
-    if (number == nullptr) return std::nullopt;
+    if (number == nullptr || !is_small(*number)) return std::nullopt;
     numbers.push_back(*number);
   }
   if (numbers.size() == 1) numbers.assign(spatial, numbers[0]);
@@ -62,7 +64,8 @@ std::optional<Sizes> infer_convolution(const Node& node, const FindSizes& find_s
              dilation = read_numbers(node, "dilation", spatial, 1),
              further = read_numbers(node, "output_padding", spatial, 0);
   const auto* groups = node.argument("groups").get<int64_t>();
-  if (!stride || !padding || !dilation || !further || groups == nullptr) return std::nullopt;
+  if (!stride || !padding || !dilation || !further || groups == nullptr || !is_small(*groups)) return std::nullopt;
+  if (!std::ranges::all_of(*x, is_small) || !std::ranges::all_of(*w, is_small)) return std::nullopt;
   const bool transposed = is_transposed(node);
   Sizes sizes = *x;
   sizes[first - 1] = transposed ? (*w)[1] * *groups : (*w)[0];
