@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -271,21 +272,25 @@ void complete_record(OptimizationRecord& record, Variant& original, Variant& bes
                              trace_memory("after", *best.program, bench)};
 }
 
-// The file says in its record how large it is, in as many digits as that has: settled by the second count or the third.
+// The file says in its record how large it is. The record is compressed, so another number may take another byte, and
+// two sizes may each lead to the other; then the time of the search is told in fewer digits, and the sizes are others.
 void judge_with_file(OptimizationRecord& record, const Variant& best, const OptimizeOptions& options) {
-  constexpr int kMostCounts = 4;
-  const OptimizationRecord unjudged = record;
+  constexpr int kMostCounts = 3;
+  OptimizationRecord unjudged = record;
   const auto judge_as = [&](int64_t bytes) {
     record = unjudged;
     record.file_bytes = bytes;
     judge_record(record, options);
   };
-  judge_as(0);
-  for (int i = 0; i < kMostCounts; ++i) {
-    const ModelFile file = pack_with_record(*best.program, *best.plan, to_json(record), FileContents::plan);
-    const int64_t counted = count_model_file(file);
-    if (counted == record.file_bytes) return;
-    judge_as(counted);
+  for (const double digits : {1e6, 1e5, 1e4, 1e3, 1e2}) {
+    unjudged.spent_seconds = std::round(unjudged.spent_seconds * digits) / digits;
+    judge_as(record.file_bytes);
+    for (int i = 0; i < kMostCounts; ++i) {
+      const ModelFile file = pack_with_record(*best.program, *best.plan, to_json(record), FileContents::plan);
+      const int64_t counted = count_model_file(file);
+      if (counted == record.file_bytes) return;
+      judge_as(counted);
+    }
   }
 }
 

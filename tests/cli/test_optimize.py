@@ -212,7 +212,7 @@ def test_versions_of_the_front_are_kept_and_picked_later(lissome: Lissome, model
     words = ("--data", models.data, "--labels", "labels")
     record = optimize(lissome, models.classifier, *words, "--front", "front")
     written = (tmp_path / "out.lissome").stat().st_size
-    assert abs(record["file_bytes"] - written) < 64, (record["file_bytes"], written)  # its own digits, seconds spent
+    assert record["file_bytes"] == written
     points = record["front"]
     assert points and [point["ratio"]["median"] for point in points] == sorted(p["ratio"]["median"] for p in points)
     assert {path.name for path in (tmp_path / "front").iterdir()} == {p["file"] for p in points} | {"front.json"}
