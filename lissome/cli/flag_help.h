@@ -35,8 +35,7 @@ inline constexpr const char* kRunsHelp = "Timed calls of each model.";
 // Training.
 inline constexpr const char* kLossHelp =
     "Loss: cross_entropy, mse, l1, huber, bce, bce_logits, of the first output or of the one that is named behind a "
-    "colon "
-    "(mse:depth), or the name of an output that is the loss.";
+    "colon (mse:depth), or the name of an output that is the loss.";
 inline constexpr const char* kOptimizerHelp = "Optimizer: adamw, adam, sgd, lion or adafactor.";
 inline constexpr const char* kTrainPrecisionHelp =
     "Precision: f32, or mixed precision in bf16 or fp16, where weights stay f32. auto (train only) measures f32 and "

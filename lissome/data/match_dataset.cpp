@@ -6,18 +6,18 @@
 namespace lissome {
 namespace {
 
-// For each of `names` its place in `known`; `what` names one in errors.
-std::vector<int64_t> find_places(const std::vector<std::string>& names, const std::vector<std::string>& known,
-                                 const Dataset& data, const Dataset& first, const char* what) {
-  std::vector<int64_t> places;
+// For each of `names` its index in `known`; `what` names one in errors.
+std::vector<int64_t> find_indices(const std::vector<std::string>& names, const std::vector<std::string>& known,
+                                  const Dataset& data, const Dataset& first, const char* what) {
+  std::vector<int64_t> indices;
   for (const std::string& name : names) {
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end())
       throw_error(ErrorKind::invalid_input, quote(data.source), " has the ", what, " ", quote(name), ", which ",
                   quote(first.source), " does not have: ", known.empty() ? "it has none" : join_few(known, 12));
-    places.push_back(found - known.begin());
+    indices.push_back(found - known.begin());
   }
-  return places;
+  return indices;
 }
 
 // Words that happen to be whole numbers in all rows of these data are words where others are.
@@ -39,10 +39,10 @@ void number_classes(Dataset& data, const Dataset& first) {
   if (data.classes.empty())
     throw_error(ErrorKind::invalid_input, quote(data.source), ": its labels are numbers, those of ",
                 quote(first.source), " are words");
-  const std::vector<int64_t> places = find_places(data.classes, first.classes, data, first, "class");
+  const std::vector<int64_t> indices = find_indices(data.classes, first.classes, data, first, "class");
   Array numbered = cast_array(data.labels->view(), Dtype::i64);
   auto* labels = numbered.data<int64_t>();
-  for (int64_t i = 0; i < numbered.elements(); ++i) labels[i] = places[static_cast<size_t>(labels[i])];
+  for (int64_t i = 0; i < numbered.elements(); ++i) labels[i] = indices[static_cast<size_t>(labels[i])];
   data.labels = std::move(numbered);
   data.classes = first.classes;
 }
@@ -58,14 +58,14 @@ void convert_labels(Dataset& data, const Dataset& first) {
 
 void order_fields(Dataset& data, const Dataset& first) {
   if (data.fields == first.fields || data.fields.empty() || first.fields.empty()) return;
-  const std::vector<int64_t> places = find_places(first.fields, data.fields, first, data, "column");
+  const std::vector<int64_t> indices = find_indices(first.fields, data.fields, first, data, "column");
   Array& table = data.columns.at(0).array;
   const auto rows = table.sizes.at(0), columns = table.sizes.at(1);
-  const auto wanted = static_cast<int64_t>(places.size());
+  const auto wanted = static_cast<int64_t>(indices.size());
   Array ordered = make_array(Dtype::f32, {rows, wanted});
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t i = 0; i < wanted; ++i)
-      ordered.data<float>()[row * wanted + i] = table.data<float>()[row * columns + places[static_cast<size_t>(i)]];
+      ordered.data<float>()[row * wanted + i] = table.data<float>()[row * columns + indices[static_cast<size_t>(i)]];
   }
   if (wanted < columns)
     data.notes.push_back(quote(data.source) + ": " + std::to_string(columns - wanted) + " columns that " +

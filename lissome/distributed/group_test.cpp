@@ -5,9 +5,6 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <thread>
@@ -75,16 +72,8 @@ TEST_CASE("a rank that does not come, another count of ranks and a port that is 
       run_ranks(2, 2, [](Group&) {}, [](GroupPlace& place) { place.ranks += place.rank; });
   CHECK(errors[1] == "usage: rank 1 counts 3 ranks (WORLD_SIZE), rank 0 counts 2");
   CHECK(errors[0].find("rank 1 of 2 did not come") != std::string::npos);
-  const int handle = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  REQUIRE(bind(handle, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  REQUIRE(listen(handle, 1) == 0);
-  REQUIRE(getsockname(handle, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  EXPECT_ERROR(io, Group({.rank = 0, .ranks = 2, .port = ntohs(address.sin_port)}, 1), "rank 0 cannot host the store");
-  close(handle);
+  const TakenPort taken;
+  EXPECT_ERROR(io, Group({.rank = 0, .ranks = 2, .port = taken.number()}, 1), "rank 0 cannot host the store");
   CHECK(watch.seconds() < 15);
 }
 

@@ -273,7 +273,7 @@ void complete_record(OptimizationRecord& record, Variant& original, Variant& bes
 }
 
 // The file says in its record how large it is. The record is compressed, so another number may take another byte, and
-// two sizes may each lead to the other; then the time of the search is told in fewer digits, and the sizes are others.
+// two sizes may each lead to the other; then the time of the search has fewer digits, and the sizes are others.
 void judge_with_file(OptimizationRecord& record, const Variant& best, const OptimizeOptions& options) {
   constexpr int kMostCounts = 3;
   OptimizationRecord unjudged = record;

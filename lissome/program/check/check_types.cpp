@@ -17,6 +17,7 @@
 
 #include "lissome/program.h"
 #include "lissome/program/check/meta_call.h"
+#include "lissome/program/check/op_among.h"
 #include "lissome/program/check/result_sizes.h"
 #include "lissome/program/convert.h"
 #include "lissome/program/interpret/interpreter.h"
@@ -37,12 +38,6 @@ constexpr std::array kPools = {"lissome::max_pool2d_u8", "lissome::avg_pool2d_u8
 constexpr std::array kConvolutions = {"aten::convolution",  "aten::_convolution",   "aten::conv1d",
                                       "aten::conv2d",       "aten::conv3d",         "lissome::conv_act",
                                       "lissome::conv_int8", "lissome::conv_int8_u8"};
-
-template <typename List>
-bool is_among(const List& names, const Op& op) {
-  const std::string_view word = std::string_view(op.name()).substr(0, op.name().find('.'));
-  return std::find(names.begin(), names.end(), word) != names.end();
-}
 
 // Fits what exports ask of sizes most often, to be even or a multiple of a window, and is rarely a size of its own. The
 // other is a multiple of 64, 5 and 7: expressions of sizes may be equal for sizes alone that the model takes, such as

@@ -5,6 +5,8 @@
 #include <array>
 #include <string>
 
+#include "lissome/program/check/op_among.h"
+
 namespace lissome {
 namespace {
 
@@ -19,11 +21,6 @@ constexpr std::array kConvolutions = {
     "aten::conv1d",       "aten::conv2d",           "aten::conv3d",           "aten::convolution",
     "aten::_convolution", "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",
 };
-
-bool is_among(const auto& names, const Op& op) {
-  const std::string_view word = std::string_view(op.name()).substr(0, op.name().find('.'));
-  return std::find(names.begin(), names.end(), word) != names.end();
-}
 
 // Small enough that no formula here overflows.
 bool is_small(int64_t number) { return number >= 0 && number <= INT32_MAX; }

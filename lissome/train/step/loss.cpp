@@ -85,12 +85,6 @@ class LossBuilder {
     }
   }
 
-  // Labels [N] are those of outputs [N, 1], and labels [N, H, W] those of [N, 1, H, W], and the other way round.
-  static std::vector<Dimension> drop_ones(std::vector<Dimension> sizes) {
-    if (sizes.size() > 1) sizes.erase(std::remove(sizes.begin() + 1, sizes.end(), Dimension(1)), sizes.end());
-    return sizes;
-  }
-
   // Targets that are stored as integers are compared as numbers.
   ValueId add_targets() {
     ValueId labels = add_labels();

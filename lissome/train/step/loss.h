@@ -1,6 +1,7 @@
 // Attaches the loss that training minimizes to a model, as nodes of its program.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,9 +33,15 @@ struct LossOptions {
 };
 
 // Reads "cross_entropy", "mse", "l1", "huber", "bce", "bce_logits", each also with the name of the output that it
-// compares
-// ("mse:depth"), or the name of an output that is the loss. Throws usage for another word.
+// compares ("mse:depth"), or the name of an output that is the loss. Throws usage for another word.
 LossOptions parse_loss(const std::string& word, const Program& program);
+
+// Sizes without inner dimensions of 1: labels and outputs that agree in these fit each other, as [N] and [N, 1] do.
+template <typename Size>
+std::vector<Size> drop_ones(std::vector<Size> sizes) {
+  if (sizes.size() > 1) sizes.erase(std::remove(sizes.begin() + 1, sizes.end(), Size(1)), sizes.end());
+  return sizes;
+}
 
 // What a user might not expect of how `program`, with its loss, compares: which of several outputs, and which of two
 // dimensions holds classes where both may. One sentence each.

@@ -1,8 +1,6 @@
 // See metric.h.
 #include "lissome/train/step/metric.h"
 
-#include <algorithm>
-
 namespace lissome {
 namespace {
 
@@ -21,12 +19,6 @@ TrainMetric make_class_accuracy(int64_t ignored) {
 
 // Labels [n] are those of outputs [n, 1], and so on: see attach_loss().
 at::Tensor fit(const at::Tensor& labels, const at::Tensor& output) { return labels.reshape(output.sizes()); }
-
-std::vector<int64_t> drop_ones(at::IntArrayRef sizes) {
-  std::vector<int64_t> left = sizes.vec();
-  if (left.size() > 1) left.erase(std::remove(left.begin() + 1, left.end(), 1), left.end());
-  return left;
-}
 
 TrainMetric make_binary_accuracy(double threshold) {
   return {"accuracy", [=](const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
@@ -48,7 +40,7 @@ std::vector<TrainMetric> choose_metrics(const LossOptions& loss, const at::Tenso
   const bool has_classes = labels.scalar_type() == at::kLong;
   const bool of_samples = has_classes && output.dim() == 2 && output.size(1) > 1 && labels.dim() == 1;
   const bool same = output.sizes() == labels.sizes();
-  const bool same_but_ones = drop_ones(output.sizes()) == drop_ones(labels.sizes());
+  const bool same_but_ones = drop_ones(output.sizes().vec()) == drop_ones(labels.sizes().vec());
   switch (loss.kind) {
     case LossKind::cross_entropy: {
       const bool soft = labels.is_floating_point() && same && output.dim() == 2;

@@ -32,12 +32,12 @@ int64_t choose_update_samples(const TrainingModel& model, BatchStep& step, const
   if (options.accumulate > 1 && options.scale_learning_rate)
     notices.add("the learning rate is multiplied by --accumulate, " + std::to_string(options.accumulate) +
                 ", because an update sees so many batches");
-  if (options.group != nullptr && !model.fixed &&
-      count_batch(model, step, options) / model.least < options.group->ranks())
-    notices.add("batches of " + std::to_string(model.batch) + " samples leave some of the " +
+  const int64_t batch = count_batch(model, step, options);
+  if (options.group != nullptr && !model.fixed && batch / model.least < options.group->ranks())
+    notices.add("batches of " + std::to_string(batch) + " samples leave some of the " +
                 std::to_string(options.group->ranks()) + " ranks without work; give a larger --batch");
   const int64_t usable = model.fixed ? all / model.batch * model.batch : all;
-  return std::min(count_batch(model, step, options) * options.accumulate, usable);
+  return std::min(batch * options.accumulate, usable);
 }
 
 }  // namespace lissome
