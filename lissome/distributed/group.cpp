@@ -108,6 +108,7 @@ void Group::check_agreement(const std::vector<std::pair<std::string, std::string
   connection_->put(key_of(place_.rank), print_json(Json(facts)), what);
   for (int rank = 0; rank < place_.ranks; ++rank)
     of_ranks.push_back(parse_json(connection_->wait_for(key_of(rank), what), "facts of a rank"));
+  wait_for_readers(key, what);
   for (int rank = 1; rank < place_.ranks; ++rank) {
     const Json &first = of_ranks[0], &other = of_ranks[static_cast<size_t>(rank)];
     if (first.size() != other.size())
@@ -123,9 +124,16 @@ void Group::check_agreement(const std::vector<std::pair<std::string, std::string
 
 std::string Group::share_text(const std::string& text, const std::string& what) {
   const std::string key = name_key(what);
-  if (place_.rank != 0) return connection_->wait_for(key, what);
-  connection_->put(key, text, what);
-  return text;
+  if (place_.rank == 0) connection_->put(key, text, what);
+  const std::string of_first = connection_->wait_for(key, what);
+  wait_for_readers(key, what);
+  return of_first;
+}
+
+void Group::wait_for_readers(const std::string& key, const std::string& what) {
+  if (place_.rank != 0) connection_->put(key + "/read/" + std::to_string(place_.rank), "1", what);
+  for (int rank = 1; place_.rank == 0 && rank < place_.ranks; ++rank)
+    connection_->wait_for(key + "/read/" + std::to_string(rank), what);
 }
 
 void Group::share(const at::Tensor& tensor, const std::string& what) {

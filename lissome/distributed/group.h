@@ -38,6 +38,8 @@ class Group {
  private:
   class Connection;
   std::string name_key(const std::string& what);
+  // On rank 0, whose process may hold the store, and which would take it along where an error ends it.
+  void wait_for_readers(const std::string& key, const std::string& what);
 
   GroupPlace place_;
   int64_t keys_ = 0;  // used in the store so far

@@ -104,20 +104,19 @@ c10::intrusive_ptr<c10d::Store> open_store(const GroupPlace& place, double timeo
   options.isServer = place.rank == 0 && !place.has_store;
   options.waitWorkers = false;
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(timeout_seconds * 1e3));
-  const QuietLog quiet;
-  const std::string what =
-      "rank " + std::to_string(place.rank) + ", which asks the store at " + place_text(place) + ",";
+  const std::string failure = "rank " + std::to_string(place.rank) +
+                              (options.isServer ? " cannot host" : " does not reach") + " the store of the group at " +
+                              place_text(place) + " (MASTER_ADDR, MASTER_PORT): ";
   try {
-    // libtorch waits for the first answer of a store without a limit.
-    return call_within(timeout_seconds + kGrace, what, [address = place.address, options] {
+    // libtorch waits for the first answer of a store without a limit, and where none listens until after the timeout.
+    return call_within(timeout_seconds + kGrace, failure + "the connection", [address = place.address, options] {
+      const QuietLog quiet;
       return c10::intrusive_ptr<c10d::Store>(c10::make_intrusive<c10d::TCPStore>(address, options));
     });
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    const std::string reason = split(error.what(), '\n').front();
-    throw_error(ErrorKind::io, "rank ", place.rank, options.isServer ? " cannot host" : " does not reach",
-                " the store of the group at ", place_text(place), " (MASTER_ADDR, MASTER_PORT): ", reason);
+    throw_error(ErrorKind::io, failure, split(error.what(), '\n').front());
   }
 }
 
