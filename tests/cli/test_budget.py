@@ -198,14 +198,50 @@ def test_out_of_reach(lissome: Lissome, tower: Path):
     assert "--recompute must be" in done.stderr
 
 
-def test_a_refusal_names_a_limit_that_is_enough(lissome: Lissome, tower: Path):
-    words = ("budget", "tower.pt2", "--data", "data.npz", "--labels", "labels", "--batch", str(SAMPLES))
-    weights = sum(p.numel() for p in Tower().parameters()) * 4
-    refused = lissome(*words, "--memory", str(4 * weights + 900_000))
+def export_mlp(folder: Path, width: int, depth: int) -> list[str]:
+    """Writes an MLP and data. Returns the first arguments of `budget` and `train`."""
+    torch.manual_seed(width + depth)
+    layers = [torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.GELU()) for _ in range(depth)]
+    net = torch.nn.Sequential(torch.nn.Linear(64, width), *layers, torch.nn.Linear(width, 5))
+    x, labels = torch.randn(256, 64), torch.arange(256) % 5
+    exported = torch.export.export(net.train(), (x[:4],), dynamic_shapes=({0: torch.export.Dim("n")},))
+    torch.export.save(exported, folder / "tower.pt2")
+    np.savez(folder / "data.npz", x=x.numpy(), labels=labels.numpy())
+    return ["tower.pt2", "--data", "data.npz", "--labels", "labels"]
+
+
+# (width, depth, batch, optimizer): searches go by measured times, so each of these found another least amount per run.
+REFUSED = [(128, 8, 256, "adamw"), (512, 4, 64, "adafactor"), (256, 8, 64, "sgd"), (128, 4, 256, "lion")]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(("width", "depth", "batch", "optimizer"), REFUSED)
+def test_a_refusal_names_a_limit_that_is_enough(
+    lissome: Lissome, tmp_path: Path, width: int, depth: int, batch: int, optimizer: str, inside: bool
+):
+    words = [*export_mlp(tmp_path, width, depth), "--batch", str(batch), "--optimizer", optimizer]
+    words += ["--update-in-backward"] * inside
+    memory = read_answer(lissome("budget", *words, "--memory", "4GiB", "--json")).tables["Memory"]
+    activations, everything = memory[-2]["predicted"], memory[-1]["predicted"]
+    refused = lissome("budget", *words, "--memory", str(int(everything - 0.9 * activations)))
     assert refused.returncode == 3
     (wanted,) = re.findall(r"Give --memory (\d+[KM]iB) or a smaller", refused.stderr)
-    granted = lissome(*words, "--memory", wanted)
-    assert granted.returncode == 0, granted.stderr
+    assert int(everything - activations) < int(wanted[:-3]) * 1024 < everything
+    for _ in range(3):
+        granted = lissome("budget", *words, "--memory", wanted)
+        assert granted.returncode == 0, granted.stderr
+    clip = ["--clip", "0"] * inside
+    trained = lissome("train", *words, *clip, "--memory", wanted, "-o", "t.lissome", "--json")
+    assert trained.returncode == 0, trained.stderr
+    assert read_answer(trained)["peak_memory"] <= int(wanted[:-3]) * 1024
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw", "adam", "lion", "adafactor"])
+def test_training_takes_what_was_predicted(lissome: Lissome, tmp_path: Path, optimizer: str):
+    words = [*export_mlp(tmp_path, 512, 2), "--batch", "64", "--optimizer", optimizer]
+    predicted = total(read_answer(lissome("budget", *words, "--memory", "4GiB", "--json")))[1]
+    trained = read_answer(lissome("train", *words, "-o", "t.lissome", "--json"))
+    assert trained["peak_memory"] == pytest.approx(predicted, rel=0.01)
 
 
 def test_without_data_a_budget_has_the_sizes_of_the_export(lissome: Lissome, tower: Path):

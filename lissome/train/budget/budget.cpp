@@ -70,12 +70,13 @@ std::string suggest_memory(int64_t bytes) {
   return std::to_string((bytes + kib - 1) / kib) + "KiB";
 }
 
-[[noreturn]] void refuse_budget(const StepForecast& least, const StepBudget& budget) {
+// `enough`: bytes for activations and scratch with which a plan is found in each run.
+[[noreturn]] void refuse_budget(const StepForecast& least, int64_t enough, const StepBudget& budget) {
   throw_error(ErrorKind::over_budget, "a training step at these sizes takes ", format_bytes(least.plain.total()),
               " for activations and scratch, ", format_bytes(least.chosen.total()),
               " at the least found by recomputing", budget.offload_folder.empty() ? "" : " and offloading",
               "; the budget leaves ", format_bytes(budget.memory), " for them.\n      Give --memory ",
-              suggest_memory(budget.beside + least.chosen.total()), " or a smaller --batch.");
+              suggest_memory(budget.beside + enough), " or a smaller --batch.");
 }
 
 // The inputs of a step, weights included: on which times are measured, and the whole batch.
@@ -87,7 +88,7 @@ struct PlanningInputs {
 BudgetedPlan finish_plan(const PlanningTask& task, BestStep best, const PlanningTask& whole, StepForecast forecast,
                          const PlanningInputs& inputs) {
   use_times(time_chosen(task, best.get(), whole, inputs.measured, inputs.all), forecast);
-  if (!best.fits()) refuse_budget(forecast, task.budget);
+  if (!best.fits()) refuse_budget(forecast, best.sure_bytes(), task.budget);
   return {best.release().plan, std::move(forecast)};
 }
 

@@ -1,6 +1,7 @@
 // See training_bytes.h.
 #include "lissome/train/budget/training_bytes.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "lissome/train/loop/trainer.h"
@@ -24,6 +25,7 @@ TrainingBytes count_training_bytes(const Program& program, const TrainOptions& o
     if (weight.role != WeightRole::parameter || !weight.tensor.is_floating_point()) continue;
     if (!options.update_in_backward) bytes.gradients += bytes_of(weight.tensor);
     if (options.offload.empty()) bytes.states += count_state_bytes(options.optimizer, weight.tensor);
+    bytes.update = std::max(bytes.update, count_update_bytes(options.optimizer, weight.tensor));
   }
   if (place == WeightPlace::memory) return bytes;
   const OffloadableWeights found = find_offloadable_weights(program, options.update_in_backward);

@@ -29,7 +29,8 @@ StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& 
     throw_error(ErrorKind::over_budget, "a training step does not fit into ", format_bytes(trial.memory),
                 ": weights, gradients, optimizer states and a batch take ", format_bytes(trial.beside()),
                 " before any activation", trial.fixed.offloaded > 0 ? ", though " : "", describe_offloaded(trial.fixed),
-                ".", "\n      Take a smaller batch, or an optimizer with fewer states (sgd).");
+                ".", "\n      Take a smaller batch",
+                trial.fixed.states > 0 ? ", or an optimizer with fewer states (sgd)." : " or a smaller model.");
   }
   budget.beside = trial.memory - budget.memory;
   for (const at::Tensor& input : inputs) budget.sizes.push_back(input.sizes().vec());

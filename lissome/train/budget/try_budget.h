@@ -10,7 +10,7 @@
 namespace lissome {
 
 struct BudgetTrial {
-  TrainingBytes fixed;      // weights, gradients, states
+  TrainingBytes fixed;      // weights, gradients, states, updates
   int64_t batch_bytes = 0;  // inputs of the step
   int64_t memory = 0;       // the limit that was asked for
   StepForecast predicted;   // activations and scratch

@@ -34,7 +34,7 @@ void update_adafactor(const Adafactor& options, const UpdateMoment& moment, cons
       std::max(options.eps2, root_mean_square(tensors.weight)) * std::min(moment.lr, 1 / std::sqrt(step));
   if (moment.weight_decay != 0) tensors.weight.mul_(1 - moment.lr * moment.weight_decay);
   const at::Tensor variance = estimate_variance(tensors, g, std::pow(step, options.beta2_decay), options.eps1);
-  at::Tensor update = variance.clamp_min(options.eps1 * options.eps1).rsqrt_().mul_(g);
+  const at::Tensor update = variance.clamp_min_(options.eps1 * options.eps1).rsqrt_().mul_(g);
   tensors.weight.sub_(update, rate / std::max(1.0, root_mean_square(update) / options.d));
   if (tensors.bf16_copy.defined()) tensors.bf16_copy.copy_(tensors.weight);
 }

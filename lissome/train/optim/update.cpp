@@ -143,6 +143,14 @@ int64_t count_state_bytes(const OptimizerOptions& options, const at::Tensor& wei
   return bytes;
 }
 
+int64_t count_update_bytes(const OptimizerOptions& options, const at::Tensor& weight) {
+  const bool factors = std::holds_alternative<Adafactor>(options);
+  if (!factors && fits_kernels(weight)) return 0;
+  // The scaled gradient and the update; Adafactor has the means of this step beside its factors, too.
+  const auto bytes = static_cast<int64_t>(weight.numel() * weight.element_size());
+  return 2 * bytes + (factors ? 2 * count_state_bytes(options, weight) : 0);
+}
+
 UpdateCall make_update(const OptimizerOptions& options, const UpdateMoment& moment, bool states_8bit) {
   const UpdateCall call = std::visit([&](const auto& own) { return make(own, moment); }, options);
   if (!states_8bit) return call;

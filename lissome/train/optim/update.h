@@ -32,6 +32,8 @@ struct StateForm {
 };
 std::vector<StateForm> list_states(const OptimizerOptions& options, const at::Tensor& weight);
 int64_t count_state_bytes(const OptimizerOptions& options, const at::Tensor& weight);
+// Of temporary tensors while this weight is updated; 0 where kernels update it in place.
+int64_t count_update_bytes(const OptimizerOptions& options, const at::Tensor& weight);
 bool has_8bit_states(const OptimizerOptions& options, const at::Tensor& weight);
 
 // Computes the factors; pointers stay null. Adafactor has no call.

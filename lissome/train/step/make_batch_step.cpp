@@ -19,7 +19,10 @@ BatchStepOptions make_step_options(const Program& model, const Program& with_los
   step.step.give_gradients = options.update_in_backward;
   step.shared = options.group != nullptr;
   // An update inside the step allocates its states beforehand.
-  if (!options.update_in_backward) step.reserved = count_training_bytes(with_loss, options, WeightPlace::memory).states;
+  if (!options.update_in_backward) {
+    const TrainingBytes bytes = count_training_bytes(with_loss, options, WeightPlace::memory);
+    step.reserved = bytes.states + bytes.update;
+  }
   return step;
 }
 

@@ -1,6 +1,8 @@
 // See best_step.h.
 #include "lissome/train/budget/search/best_step.h"
 
+#include <algorithm>
+
 #include "lissome/train/remat/recompute.h"
 
 namespace lissome {
@@ -26,6 +28,11 @@ StepMemory BestStep::take(const std::string& method, const RunOrder& schedule) {
   }
   keep_better(std::move(exact));
   return memory;
+}
+
+void BestStep::take_surely(const std::string& method, const RunOrder& schedule) {
+  const int64_t bytes = take(method, schedule).total();
+  sure_bytes_ = std::min(bytes, sure_bytes_.value_or(bytes));
 }
 
 void BestStep::keep_better(PlannedStep step) {
