@@ -41,6 +41,17 @@ class _Padding(NamedTuple):
     example: list[Any]
 
 
+def _read_metadata(text: str, key: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+        part = found.get(key, {}) if isinstance(found, dict) else None
+    except (ValueError, RecursionError):
+        part = None
+    if not isinstance(part, dict):
+        raise InvalidInputError(f"metadata.json of the model is no JSON object, or its {key} is none")
+    return part
+
+
 class FastModel:
     """A finished model: takes the module's own arguments, returns the module's own structure.
 
@@ -61,10 +72,9 @@ class FastModel:
         self._outputs = OutputTree(model.output_tree, len(model.outputs))
         self.report = report
         """The HTML page of the optimization; empty where there was none."""
-        metadata = json.loads(model.metadata or "{}")
-        self.record: dict[str, Any] = metadata.get("optimization", {})
+        self.record = _read_metadata(model.metadata, "optimization")
         """Every step with its figures, as in the result of `lissome optimize --json`."""
-        self.precision: dict[str, Any] = metadata.get("precision", {})
+        self.precision = _read_metadata(model.metadata, "precision")
         """Of a prepared model: `how` it computes, its `relative_error` to f32 where data measured it, and `notes`."""
         for name in model.written_inputs if padding is None else ():
             warn_of_data(f"the module writes to its argument {name}; this model leaves the caller's {name} as it is")

@@ -15,6 +15,26 @@ _KINDS: dict[str, type] = {
 }
 
 
+def read_json(text: str) -> Any:
+    """ValueError where it is broken, nests too deeply or names a key twice. Of two values of one key a reader with hooks,
+    as torch has, sees both, and a dictionary the last."""
+
+    def refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError(f"a key is named twice in {_quote_start(text)}")
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=refuse_repeated)
+    except RecursionError as error:
+        raise ValueError(f"{_quote_start(text)} nests too deeply") from error
+
+
+def _quote_start(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:40] + "...")
+
+
 def list_leaves(value: Any) -> list[Any]:
     """Depth first, as torch flattens: dictionaries in their own order."""
     if isinstance(value, dict):
@@ -94,7 +114,7 @@ def read_plain_tree(spec: Any) -> PlainTree | None:
         parts.append(part)
     if not issubclass(kind, dict):
         return PlainTree(kind, None, parts)
-    keys = json.loads(spec["context"]) if isinstance(spec.get("context"), str) else None
+    keys = read_json(spec["context"]) if isinstance(spec.get("context"), str) else None
     if not isinstance(keys, list) or len(keys) != len(parts):
         raise ValueError("a dictionary of the tree does not name its keys")
     if not all(isinstance(key, str | int) for key in keys):

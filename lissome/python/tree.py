@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from lissome.errors import InvalidInputError, UnsupportedError, list_names
-from lissome.plain_tree import PlainTree, list_leaves, read_plain_tree
+from lissome.plain_tree import PlainTree, list_leaves, read_json, read_plain_tree
 
 
 # What a default dictionary of a model may be made with.
@@ -56,12 +56,17 @@ def _check_spec(spec: Any) -> None:
             waiting.extend(node.values())
         elif isinstance(node, list):
             waiting.extend(node)
-        elif isinstance(node, str) and node.lstrip()[:1] in ("[", "{"):
-            # A context is JSON inside of JSON.
-            try:
-                waiting.append(json.loads(node))
-            except ValueError:
-                continue
+        elif isinstance(node, str) and node.lstrip()[:1] in ("[", "{", '"'):
+            waiting.append(_read_context(node))
+
+
+def _read_context(text: str) -> Any:
+    """A context is JSON inside of JSON. A text that only looks like it is the key of a dictionary, which no reader parses."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return None
+    return read_json(text)
 
 
 def _read_spec(tree: dict[str, Any]) -> PlainTree | TorchTree | None:
@@ -76,7 +81,10 @@ def _read_spec(tree: dict[str, Any]) -> PlainTree | TorchTree | None:
 
 def _read_torch_tree(spec: Any) -> TorchTree:
     """Types that are registered with torch: named tuples, data classes, those of transformers."""
-    _check_spec(spec)
+    try:
+        _check_spec(spec)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"how the model's arguments or results nest is broken: {error}") from error
     try:
         from torch.utils import _pytree as pytree  # noqa: PLC0415  models without such types need no torch
     except ImportError as error:
@@ -95,8 +103,8 @@ def _read_torch_tree(spec: Any) -> TorchTree:
 
 def _read_tree(text: str) -> dict[str, Any]:
     try:
-        tree = json.loads(text) if text else {}
-    except (ValueError, RecursionError) as error:
+        tree = read_json(text) if text else {}
+    except ValueError as error:
         raise InvalidInputError(f"the description of how the model's arguments nest is not JSON: {error}") from error
     if not isinstance(tree, dict) or not all(isinstance(tree.get(key, []), list) for key in ("leaves", "parameters")):
         raise InvalidInputError("the description of how the model's arguments nest is not an object with lists of leaves and parameters")
@@ -189,7 +197,10 @@ class TorchTree:
         return [TorchTree(child) for child in self._spec.children()]
 
     def flatten_up_to(self, value: Any) -> list[Any]:
-        return list(self._spec.flatten_up_to(value))
+        try:
+            return list(self._spec.flatten_up_to(value))
+        except (AttributeError, TypeError) as error:
+            raise ValueError(str(error)) from error
 
     def unflatten(self, leaves: list[Any]) -> Any:
         try:
@@ -217,8 +228,8 @@ class InputTree:
             if self.spec.num_children != 2:
                 raise InvalidInputError("how the model's arguments nest is not positional ones and keywords")
             arguments, keywords = self.spec.children()
-            self._keys = list(keywords.context or [])
-            if len(self._keys) != keywords.num_children:
+            self._keys = keywords.context or []
+            if not isinstance(self._keys, list) or len(self._keys) != keywords.num_children:
                 raise InvalidInputError("how the model's arguments nest has keywords without names")
             self._parameters = self._list_parameters(arguments)
             self._fixed = self._find_fixed()

@@ -143,3 +143,44 @@ def test_keywords_without_names_are_refused():
     tree = write_tree(((1,), (2,))) | {"leaves": ["x", "y"]}
     with pytest.raises(lissome.InvalidInputError, match="keywords without names"):
         InputTree(json.dumps(tree), ["x", "y"])
+
+
+# Texts of a context in which a reader with hooks meets an enum that the dictionary of Python does not hold in the end.
+HIDDEN = [
+    '[{{"a": {0}, "a": 1}}]',
+    '[{{"a": [{0}], "b": 2, "a": "a"}}]',
+    ' {{"keys": {0}, "keys": ["a"]}}',
+    '[[[{{"x": {{"y": {0}, "y": 0}}}}]]]',
+    '[{{"__enum__": true, "fqn": "planted_hidden:A", "name": "B", "fqn": "tests:A", "__enum__": 1, "__enum__": 0}}]',
+]
+
+
+@pytest.mark.parametrize("kind", ["builtins.dict", "collections.OrderedDict", "collections.deque", "torch.Size"])
+@pytest.mark.parametrize("text", HIDDEN)
+def test_an_enum_behind_a_repeated_key_is_refused(tmp_path, monkeypatch, kind, text):
+    (tmp_path / "planted_hidden.py").write_text(f"open({str(tmp_path / 'touched')!r}, 'w')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    tree = write_tree({"a": 1})
+    tree["spec"]["type"] = kind
+    tree["spec"]["context"] = text.format('{"__enum__": true, "fqn": "planted_hidden:A", "name": "B"}')
+    for outer in (tree, {"spec": tree["spec"] | {"type": "builtins.tuple", "children_spec": [tree["spec"]]}}):
+        with pytest.raises(lissome.Error):
+            OutputTree(json.dumps(outer))
+    assert not (tmp_path / "touched").exists()
+    assert "planted_hidden" not in sys.modules
+
+
+def test_a_repeated_key_of_the_tree_itself_is_refused():
+    text = json.dumps(write_tree([1, 2]))
+    with pytest.raises(lissome.InvalidInputError, match="named twice"):
+        OutputTree(text[:-1] + ', "leaves": ["a"], "leaves": []}')
+
+
+@pytest.mark.parametrize("context", ["[" * 5000, 5.5, "5.5", '{"a": 1}', None, "null", '"a"'])
+def test_a_broken_context_is_an_error_of_lissome(context):
+    inner = write_tree((1, 2))["spec"]
+    for kind in ("builtins.dict", "collections.OrderedDict", "collections.deque", "collections.namedtuple"):
+        keywords = {"type": kind, "context": context, "children_spec": [inner]}
+        spec = {"type": "builtins.tuple", "context": "null", "children_spec": [inner, keywords]}
+        with pytest.raises(lissome.Error):
+            InputTree(json.dumps({"spec": spec, "leaves": list("abcd")}), list("abcd")).flatten((1, 2), {"a": (3, 4)})
