@@ -81,8 +81,11 @@ Dataset match_dataset(Dataset data, const Dataset& first);
 // memory.
 Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs);
 
-// The same for one set of inputs (`lissome run --input`): every size of the signature counts. Conversions are added to
-// `notes`. `source` names the file in errors.
+// Without the samples that hold NaN or infinity, which a note names. Throws invalid_input where none is left.
+Dataset leave_out_nonfinite(Dataset dataset);
+
+// The same as fit_dataset() for one set of inputs (`lissome run --input`): every size of the signature counts.
+// Conversions are added to `notes`. `source` names the file in errors.
 std::vector<NamedArray> fit_inputs(const std::vector<NamedArray>& arrays, std::span<const DataSignature> inputs,
                                    const std::string& source, std::vector<std::string>* notes);
 

@@ -96,6 +96,7 @@ Table make_memory_table(const BudgetTrial& found) {
   add_same("optimizer states", found.fixed.states);
   if (found.fixed.update > 0) add_same("update of the largest weight", found.fixed.update);
   add_same("batch", found.batch_bytes);
+  add_same("rounding", found.fixed.rounding);
   add("activations and scratch", found.predicted.plain.total(), found.predicted.chosen.total(), found.measured.total());
   add("all", found.keeping_all(), found.all_predicted(), found.all_measured());
   return table;

@@ -86,6 +86,19 @@ double find_largest(Dtype dtype) {
 }
 
 // The first element that `accepts` refuses ends everything.
+// Marks the rows of an array that hold no finite number somewhere.
+void mark_nonfinite(const Array& array, std::vector<bool>& marks) {
+  if (!is_floating(array.dtype) || array.elements() == 0) return;
+  const int64_t each = array.elements() / array.sizes[0];
+  dispatch(array.dtype, [&]<typename T>() {
+    if constexpr (is_float_like<T>) {
+      const T* data = array.data<T>();
+      for (int64_t i = 0; i < array.elements(); ++i)
+        if (!std::isfinite(static_cast<double>(data[i]))) marks[static_cast<size_t>(i / each)] = true;
+    }
+  });
+}
+
 template <typename T, typename Accepts>
 void check_elements(const Array& array, const DataSignature& input, const std::string& entry,
                     const std::string& allowed, Accepts accepts) {
@@ -181,6 +194,25 @@ DataColumn fit_column(DataColumn column, const DataSignature& input, bool is_ima
 }
 
 }  // namespace
+
+Dataset leave_out_nonfinite(Dataset dataset) {
+  if (!dataset.image_files.empty() || dataset.columns.empty()) return dataset;
+  std::vector<bool> marks(static_cast<size_t>(dataset.columns[0].array.sizes[0]));
+  for (const DataColumn& column : dataset.columns) mark_nonfinite(column.array, marks);
+  std::vector<std::string> left_out;
+  std::erase_if(dataset.rows, [&](int64_t row) {
+    if (!marks[static_cast<size_t>(row)]) return false;
+    left_out.push_back(std::to_string(row));
+    return true;
+  });
+  if (left_out.empty()) return dataset;
+  if (dataset.rows.empty())
+    throw_error(ErrorKind::invalid_input, quote(dataset.source), ": every sample holds NaN or infinity");
+  const size_t count = left_out.size();
+  dataset.notes.push_back(std::to_string(count) + (count == 1 ? " sample is" : " samples are") +
+                          " left out, which hold NaN or infinity: " + join_few(std::move(left_out), 12));
+  return dataset;
+}
 
 Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs) {
   if (!dataset.image_files.empty()) decode_images(&dataset, inputs);

@@ -121,7 +121,11 @@ Dataset gather(std::vector<NamedArray> arrays, const DataOptions& options, const
         std::find_if(arrays.begin(), arrays.end(), [&](const auto& a) { return a.name == options.labels; });
     if (found == arrays.end()) fail_labels(source, options.labels, arrays);
     dataset.labels = found->array;
-    arrays.erase(found);
+    if (arrays.size() > 1) {
+      arrays.erase(found);
+    } else {
+      dataset.notes.push_back(quote(options.labels) + ", the only array, is both the input and the labels");
+    }
   }
   for (NamedArray& named : arrays) {
     if (named.array.sizes.empty())

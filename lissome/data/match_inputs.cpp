@@ -143,7 +143,7 @@ std::string list_items(const Items& items) {
               arrays.size(), arrays.size() == 1 ? " array (" : " arrays (", list_items(arrays), ") feeds which of ",
               inputs.size(), inputs.size() == 1 ? " input (" : " inputs (", list_items(inputs),
               ").\nName the arrays after the inputs, "
-              "and say which one holds labels.");
+              "and leave the others out, or say which one holds labels where a command takes --labels.");
 }
 
 }  // namespace

@@ -179,11 +179,13 @@ Dataset gather_data(const std::vector<std::pair<std::string, at::Tensor>>& tenso
 }
 
 // What is done to data before the model sees them: which array feeds which input, what is rounded. Nothing for image
-// files, which are decoded for it, and for data that do not fit: what reads them next says so.
-std::vector<std::string> describe_fit(const Program& program, const Dataset& data) {
+// files, which are decoded for it, and for data that do not fit: what reads them next says so. `skip_bad`: samples that
+// hold NaN are left out.
+std::vector<std::string> describe_fit(const Program& program, const Dataset& data, bool skip_bad) {
   if (!data.image_files.empty()) return {};
   try {
-    return fit_dataset(data, describe_inputs(program)).notes;
+    const BadSamples bad_samples = skip_bad ? BadSamples::skip : BadSamples::fatal;
+    return fit_batches(data, describe_inputs(program), {.bad_samples = bad_samples}).notes;
   } catch (const Error&) {
     return {};
   }

@@ -131,6 +131,8 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
         raise UsageError('loss, epochs, lr, batch and seed are for kind="qat"')
     if kind in ("qat", "weight") and least_signal != 18.0:
         raise UsageError('least_signal is for kind="static" and kind="dynamic"')
+    if labels is not None and not isinstance(labels, str) and train_data is None:
+        raise UsageError("labels: with data alone, labels are the name of an array in it; give data={..., name: array}")
     program = open_program(model, example_inputs, example_kwargs, many=True)
     of_data = labels if isinstance(labels, str) else None
     dataset = None if data is None else gather_samples(data, of_data, program.input_names)
@@ -280,6 +282,11 @@ def open_program(
     if not isinstance(example_kwargs, dict | None):
         refuse_type("example_kwargs", example_kwargs, "a dictionary")
     arguments = () if example_inputs is None else as_tuple(example_inputs)
+    if torch.is_autocast_enabled("cpu"):
+        raise UsageError(
+            "model: torch.autocast is on, and an export would not hold its casts\n"
+            '      Leave the autocast block; precision="bf16" is what computes in bf16'
+        )
     if training:
         refuse_hooks(model)
     arguments, keywords = _separate((arguments, example_kwargs or {}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
@@ -32,6 +33,11 @@ def read_optimizer(optimizer: Any, module: Any) -> tuple[str, dict[str, Any], li
     own = dict(module.named_parameters()) if isinstance(module, torch.nn.Module) else {}
     if own and not any(id(parameter) in held for parameter in own.values()):
         raise UsageError("optimizer: it holds no parameter of the model")
+    if optimizer.state:
+        warnings.warn(
+            "optimizer: its states of earlier steps (momenta, counts) are not taken over; the training begins with new ones",
+            stacklevel=4,
+        )
     return *_read_settings(optimizer), [name for name, parameter in own.items() if id(parameter) not in held]
 
 

@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+import numpy
 import torch
 from torch.utils import _pytree as pytree
 
@@ -16,6 +17,7 @@ from lissome.errors import InvalidInputError, UsageError, warn_of_data
 from lissome.interrupts import keep_interrupt
 
 LABELS = "labels"
+_ONE_BY_ONE = "\n      Samples one by one are joined by torch.utils.data.DataLoader(data, batch_size=64)"
 
 
 def _is_array(value: Any) -> bool:
@@ -31,6 +33,9 @@ def _is_whole(data: Any, names: list[str]) -> bool:
 
 def to_tensor(name: str, value: Any) -> torch.Tensor:
     try:
+        if isinstance(value, numpy.ndarray):
+            # torch takes neither negative strides nor the other order of bytes.
+            value = value.astype(value.dtype.newbyteorder("="), copy=any(stride < 0 for stride in value.strides))
         return torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInputError(f"data: {name} is not an array of numbers: {error}") from error
@@ -51,9 +56,9 @@ def gather_samples(data: Any, labels: Any, names: list[str]) -> _lissome.Dataset
     return _lissome.make_dataset(list(columns.items()), name)
 
 
-def warn_of_fit(program: _lissome.Program, dataset: _lissome.Dataset) -> None:
+def warn_of_fit(program: _lissome.Program, dataset: _lissome.Dataset, *, skip_bad: bool = False) -> None:
     """A DataWarning for each thing that is done to the data."""
-    for note in _lissome.describe_fit(program, dataset):
+    for note in _lissome.describe_fit(program, dataset, skip_bad):
         warn_of_data(note)
 
 
@@ -65,6 +70,22 @@ def warn_of_batches(data: Any, batch: int | None) -> None:
             f"the DataLoader makes batches of {size} samples, which are joined and shuffled anew: an update sees "
             f"batch={batch}; give batch={size} for as many as the loader's"
         )
+
+
+def read_good_samples(data: Any) -> list[Any]:
+    """The samples of a torch Dataset that can be had; a DataWarning names the others."""
+    samples, errors = [], {}
+    for number in range(len(data)):
+        try:
+            samples.append(data[number])
+        except Exception as error:  # noqa: BLE001  any error of the user's code
+            errors[number] = error
+    if not samples:
+        raise InvalidInputError("data: there is no sample that can be had") from next(iter(errors.values()), None)
+    if errors:
+        number, error = next(iter(errors.items()))
+        warn_of_data(f"{len(errors)} samples cannot be read and are left out; sample {number}: {error!r}")
+    return samples
 
 
 def _check_data_path(data: str | PathLike[str]) -> str:
@@ -160,4 +181,5 @@ def _join_batches(batches: Iterable[Any], names: list[str], labels: str) -> dict
     try:
         return {name: torch.cat(tensors) for name, tensors in parts.items()}
     except RuntimeError as error:
-        raise InvalidInputError(f"data: the batches do not fit together: {error}") from error
+        hint = "" if any(tensor.dim() for tensors in parts.values() for tensor in tensors) else _ONE_BY_ONE
+        raise InvalidInputError(f"data: the batches do not fit together: {error}{hint}") from error

@@ -16,7 +16,7 @@ from lissome.errors import UsageError
 from lissome.losses import PREFIX, WithLoss, find_loss_word
 from lissome.making import Model, Progress, explain_interrupt, finish, keep_best, open_program
 from lissome.model import FastModel, as_tuple
-from lissome.samples import gather_columns, gather_samples, warn_of_batches, warn_of_fit
+from lissome.samples import gather_columns, gather_samples, read_good_samples, warn_of_batches, warn_of_fit
 from lissome.train_options import read_train_options
 from lissome.workers import SampleWorkers, has_numbered_samples
 
@@ -172,8 +172,11 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
                 made = _lissome.train(task.program, first, held_out, options | {"source": source}, progress)
         else:
             warn_of_batches(data, batch)
+            skip_bad = options["bad_samples"] == "skip"
+            if skip_bad and has_numbered_samples(data):
+                data = torch.utils.data.DataLoader(read_good_samples(data), batch_size=_FIRST_SAMPLES)
             dataset = task.gather(data, labels)
-            warn_of_fit(task.program, dataset)
+            warn_of_fit(task.program, dataset, skip_bad=skip_bad)
             made = _lissome.train(task.program, dataset, held_out, task.complete(options), progress)
         trained = best.value = task.take_back(*made)
     if trained.record["interrupted"]:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <stdexcept>
 
 #include "lissome/reference/device.h"
 
@@ -127,6 +128,8 @@ IValues PreparedProgram::run_node(const PreparedNode& prepared, IValues& environ
     throw_error(ErrorKind::over_budget, describe_node(node), ": ", error.what_without_backtrace());
   } catch (const c10::Error& error) {
     throw_error(ErrorKind::invalid_input, describe_node(node), ": ", error.what_without_backtrace());
+  } catch (const std::runtime_error& error) {  // numbers that do not fit their dtype
+    throw_error(ErrorKind::invalid_input, describe_node(node), ": ", error.what());
   }
   return arguments;
 }

@@ -90,6 +90,11 @@ double measure_first_answer(const Variant& best, const Bench& bench) {
 
 }  // namespace
 
+bool is_allowed_loss(double loss, double most) {
+  constexpr double kRounding = 1e-9;
+  return loss <= most + kRounding;
+}
+
 void measure_goals(OptimizationRecord& record, Variant& best, const Bench& bench, const OptimizeOptions& options,
                    const WorkControl& control) {
   if (options.goal.throughput)
@@ -116,7 +121,8 @@ void judge_goals(OptimizationRecord& record, const OptimizeOptions& options) {
     const bool higher = is_higher_better(parse_metric(record.metric));
     const double loss =
         higher ? *record.quality_original - *record.quality_final : *record.quality_final - *record.quality_original;
-    add("loss", "fraction", options.goal.max_loss, std::max(loss, 0.0));
+    const double rounded = is_allowed_loss(loss, options.goal.max_loss) ? std::min(loss, options.goal.max_loss) : loss;
+    add("loss", "fraction", options.goal.max_loss, std::max(rounded, 0.0));
   }
   for (GoalRecord& goal : record.goals) {
     if (!goal.met) goal.advice = advise(goal, record);

@@ -8,6 +8,7 @@
 
 #include "lissome/pass.h"
 #include "lissome/tune/calibration.h"
+#include "lissome/tune/goals.h"
 #include "lissome/tune/record.h"
 
 namespace lissome {
@@ -198,10 +199,7 @@ void Search::report(const std::string& stage, const std::string& message) {
   control_.report(progress);
 }
 
-bool Search::is_allowed(double loss) const {
-  constexpr double kRounding = 1e-9;  // 1 - 0.99 is more than 0.01
-  return loss <= options_.goal.max_loss + kRounding;
-}
+bool Search::is_allowed(double loss) const { return is_allowed_loss(loss, options_.goal.max_loss); }
 
 bool Search::judge_quality(Variant& variant, StepRecord& step, const WorkControl& control) {
   last_loss_.reset();

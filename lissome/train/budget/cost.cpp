@@ -86,6 +86,19 @@ void hold_early_outputs(const LoweredStep& step, StepModel& model) {
   }
 }
 
+// Memory into which a node writes, and the views that it writes through, are made once: a second run of the maker would
+// lack what was written.
+void keep_written_memory(StepModel& model) {
+  for (const StepNode& node : model.nodes) {
+    for (const int value : node.repeatable ? std::vector<int>() : node.results) {
+      const int owner = model.owner[static_cast<size_t>(value)];
+      if (owner < 0 || owner == value) continue;
+      const int maker = model.producer[static_cast<size_t>(owner)];
+      if (maker >= 0) model.nodes[static_cast<size_t>(maker)].repeatable = false;
+    }
+  }
+}
+
 StepFacts make_facts(const StepSource& source, const Footprint& footprint, const SizePrediction& sizes) {
   const LoweredStep step(source);
   ValuePlacement placed = place_values(step, footprint, sizes);
@@ -98,6 +111,7 @@ StepFacts make_facts(const StepSource& source, const Footprint& footprint, const
   model.bytes = std::move(placed.bytes);
   model.owner = std::move(placed.owner);
   facts.held = std::move(placed.held);
+  keep_written_memory(model);
   return facts;
 }
 

@@ -12,12 +12,19 @@
 namespace lissome {
 namespace {
 
+// Each weight, its gradients and its states fill whole lines of the cache; of sessions and losses 5 KiB were measured.
+int64_t count_rounding(const Program& program) {
+  constexpr int64_t kLine = 64, kTensors = 6, kOwn = 8 << 10;
+  return static_cast<int64_t>(program.weights.size()) * kTensors * kLine + kOwn;
+}
+
 int64_t bytes_of(const at::Tensor& tensor) { return tensor.numel() * static_cast<int64_t>(tensor.element_size()); }
 
 }  // namespace
 
 TrainingBytes count_training_bytes(const Program& program, const TrainOptions& options, WeightPlace place) {
   TrainingBytes bytes;
+  bytes.rounding = count_rounding(program);
   std::unordered_set<const void*> seen;
   for (const Weight& weight : program.weights) {
     if (!seen.insert(weight.tensor.const_data_ptr()).second) continue;

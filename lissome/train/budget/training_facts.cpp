@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "lissome/train/step/batches.h"
+
 namespace lissome {
 namespace {
 
@@ -22,11 +24,24 @@ std::string print_hash(uint64_t hash) {
   return digits;
 }
 
-// FNV-1a, 64 bits. It distinguishes programs and does not protect against forgery.
+// FNV-1a, 64 bits. It distinguishes programs and data, and does not protect against forgery.
+constexpr uint64_t kFirstHash = 14695981039346656037ULL, kHashFactor = 1099511628211ULL;
+
 std::string hash_text(const std::string& text) {
-  uint64_t hash = 14695981039346656037ULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  uint64_t hash = kFirstHash;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kHashFactor;
   return print_hash(hash);
+}
+
+// FNV-1a over words of 8 bytes, and the rest in one.
+uint64_t hash_bytes(uint64_t hash, const void* data, size_t bytes) {
+  const auto* from = static_cast<const char*>(data);
+  for (size_t first = 0; first < bytes; first += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    std::memcpy(&word, from + first, std::min(sizeof word, bytes - first));
+    hash = (hash ^ word) * kHashFactor;
+  }
+  return hash;
 }
 
 using Fields = std::vector<std::pair<const char*, double>>;
@@ -95,6 +110,18 @@ std::string print_data(const Dataset& data, const BatchOptions& options) {
   return text;
 }
 
+// Of samples that are spread over the data.
+std::string hash_samples(const Dataset& data, size_t inputs) {
+  constexpr int64_t kMost = 64;
+  uint64_t hash = kFirstHash;
+  const int64_t all = data.samples(), count = std::min(all, kMost);
+  for (int64_t i = 0; i < count; ++i) {
+    for (const at::Tensor& part : take_inputs(data, count > 1 ? i * (all - 1) / (count - 1) : 0, 1, inputs))
+      hash = hash_bytes(hash, part.const_data_ptr(), part.nbytes());
+  }
+  return print_hash(hash);
+}
+
 std::string print_early_stop(const std::optional<EarlyStopOptions>& options) {
   if (!options) return "none";
   return print_fields("early_stop", {{"patience", static_cast<double>(options->patience)},
@@ -102,21 +129,10 @@ std::string print_early_stop(const std::optional<EarlyStopOptions>& options) {
                                      {"higher", options->better == Better::higher ? 1 : 0}});
 }
 
-// FNV-1a over words of 8 bytes, and the rest in one.
-uint64_t hash_bytes(uint64_t hash, const void* data, size_t bytes) {
-  const auto* from = static_cast<const char*>(data);
-  for (size_t first = 0; first < bytes; first += sizeof(uint64_t)) {
-    uint64_t word = 0;
-    std::memcpy(&word, from + first, std::min(sizeof word, bytes - first));
-    hash = (hash ^ word) * 1099511628211ULL;
-  }
-  return hash;
-}
-
 }  // namespace
 
 std::string hash_weights(const Program& model) {
-  uint64_t hash = 14695981039346656037ULL;
+  uint64_t hash = kFirstHash;
   for (const Weight& weight : model.weights) {
     const at::Tensor dense = weight.tensor.contiguous();
     hash = hash_bytes(hash, dense.const_data_ptr(), dense.nbytes());
@@ -124,11 +140,18 @@ std::string hash_weights(const Program& model) {
   return print_hash(hash);
 }
 
-TrainingFacts list_facts(const Program& model, const Dataset& data, const TrainOptions& options) {
+TrainingFacts list_facts(const Program& model, const Dataset& data, const Dataset* validation,
+                         const TrainOptions& options) {
+  const size_t inputs = model.inputs.size();
+  const auto hash_data = [&](const Dataset& of) { return hash_samples(of, inputs + (of.labels ? 1 : 0)); };
+  // A source may give other values each time.
+  const std::string values = options.batches.source ? "of a source" : hash_data(data);
   PrintOptions without_origins;
   without_origins.origins = false;
   return {{"model", hash_text(print_program(model, without_origins))},
           {"data", print_data(data, options.batches)},
+          {"values of the data", values},
+          {"values of the validation data", validation == nullptr ? "none" : hash_data(*validation)},
           {"loss", print_loss(options)},
           {"optimizer", std::visit([](const auto& own) { return print_kind(own); }, options.optimizer)},
           {"groups", print_groups(options.groups)},

@@ -7,7 +7,9 @@
 
 namespace lissome {
 
-TrainingFacts list_facts(const Program& model, const Dataset& data, const TrainOptions& options);
+// Values are compared by hashes of at most 64 samples that are spread over the data.
+TrainingFacts list_facts(const Program& model, const Dataset& data, const Dataset* validation,
+                         const TrainOptions& options);
 
 // 16 hexadecimal digits of all weights and state that the program holds.
 std::string hash_weights(const Program& model);

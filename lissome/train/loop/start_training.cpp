@@ -77,7 +77,7 @@ std::unique_ptr<StartedTraining> start_fitted(const Program& model, Program fitt
     if (options.group != nullptr) share_precision(*options.group, *started->precision);
     options.precision = started->precision->precision;
   }
-  const TrainingFacts facts = list_facts(model, data, options);
+  const TrainingFacts facts = list_facts(model, data, validation, options);
   if (options.lossy_activations) {
     started->lossy = check_lossy(started->fitted, data, validation, options);
     options.lossy_activations = started->lossy->allowed;

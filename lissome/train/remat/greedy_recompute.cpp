@@ -35,6 +35,7 @@ class GreedySearch {
       if (!improve()) break;
       if (cost_.peak < best.cost.peak) best = snapshot();
     }
+    best.visits = visits_;
     if (cost_.peak > limit_) return best;
     take_back();
     return snapshot();
@@ -44,7 +45,11 @@ class GreedySearch {
   // The least time that an entry is taken to cost: that of a call that does nothing.
   static constexpr double kLeastSeconds = 1e-7;
 
-  ScheduleCost judge(const RecomputeSet& recomputed) const { return judge_.judge(judge_.make(recomputed)); }
+  ScheduleCost judge(const RecomputeSet& recomputed) const {
+    const RecomputeSchedule made = judge_.make(recomputed);
+    visits_ += static_cast<int64_t>(made.schedule.size());
+    return judge_.judge(made);
+  }
 
   void accept(RecomputeSet recomputed) {
     recomputed_ = std::move(recomputed);
@@ -52,7 +57,7 @@ class GreedySearch {
     cost_ = judge_.judge(made_);
   }
 
-  FittedSchedule snapshot() const { return {made_.schedule, cost_, cost_.peak <= limit_}; }
+  FittedSchedule snapshot() const { return {made_.schedule, cost_, cost_.peak <= limit_, visits_}; }
 
   double score(const RecomputeEntry& entry) const {
     RecomputeSet recomputed = recomputed_;
@@ -115,6 +120,7 @@ class GreedySearch {
   RecomputeSet recomputed_;
   RecomputeSchedule made_;
   ScheduleCost cost_;
+  mutable int64_t visits_ = 0;
 };
 
 }  // namespace
@@ -127,10 +133,13 @@ bool is_better_fit(const FittedSchedule& one, const FittedSchedule& other) {
 FittedSchedule fit_by_recompute(const StepModel& model, const RunOrder& base, int64_t limit,
                                 const RecomputeSet& recomputed) {
   FittedSchedule best;
+  int64_t visits = 0;
   for (const Greed& greed : kGreeds) {
     FittedSchedule fitted = GreedySearch(model, base, limit, recomputed, greed).run();
+    visits += fitted.visits;
     if (best.schedule.empty() || is_better_fit(fitted, best)) best = std::move(fitted);
   }
+  best.visits = visits;
   return best;
 }
 

@@ -8,7 +8,8 @@ namespace lissome {
 struct FittedSchedule {
   RunOrder schedule;
   ScheduleCost cost;
-  bool fits = false;  // cost.peak <= limit; false: the search found nothing smaller
+  bool fits = false;   // cost.peak <= limit; false: the search found nothing smaller
+  int64_t visits = 0;  // nodes that the search judged, which says how long it took
 };
 
 // A schedule that fits is better than one that does not. Of two that fit, the faster is better; of two that do not, the

@@ -26,44 +26,40 @@ class RecomputeLookup {
 class RecomputeWalk {
  public:
   RecomputeWalk(const StepModel& model, const RunOrder& base, const RecomputeJudge& judge,
-                const RecomputeLookup& recomputed, std::vector<int>& held_until)
+                const RecomputeLookup& recomputed)
       : model_(model),
         base_(base),
         judge_(judge),
         recomputed_(recomputed),
-        held_until_(held_until),
         available_(model.owner.size(), 0),
         runs_(model.owner.size(), 0) {}
 
-  // False when the result of an unrepeatable node has to be held longer than it was; the caller then walks again.
-  bool run(RecomputeSchedule& made) {
-    made_ = &made;
+  RecomputeSchedule run() {
+    made_.schedule.reserve(2 * base_.size());
+    made_.purpose.reserve(2 * base_.size());
     for (size_t at = 0; at < base_.size(); ++at) {
       purpose_ = static_cast<int>(at);
       touched_.clear();
       run_node(base_[at]);
-      if (blocked_) return false;
       for (const int owner : touched_) available_[static_cast<size_t>(owner)] = stays(owner) ? 1 : 0;
     }
-    return true;
+    return std::move(made_);
   }
 
  private:
   int& runs(int value) { return runs_[static_cast<size_t>(value)]; }
 
   bool stays(int owner) const {
-    if (held_until_[static_cast<size_t>(owner)] > purpose_) return true;
+    // What cannot be made anew stays; its memory is free after the last reader of the schedule all the same.
+    if (!model_.nodes[static_cast<size_t>(model_.producer[static_cast<size_t>(owner)])].repeatable) return true;
     return !recomputed_.contains(owner, purpose_) && judge_.is_read_next(owner, purpose_);
   }
 
   void run_node(int position) {
     const StepNode& node = model_.nodes[static_cast<size_t>(position)];
-    for (const int value : node.reads) {
-      provide(value);
-      if (blocked_) return;
-    }
-    made_->schedule.push_back(position);
-    made_->purpose.push_back(purpose_);
+    for (const int value : node.reads) provide(value);
+    made_.schedule.push_back(position);
+    made_.purpose.push_back(purpose_);
     for (const int value : node.results) {
       const int owner = model_.owner[static_cast<size_t>(value)];
       if (owner < 0) continue;
@@ -77,31 +73,20 @@ class RecomputeWalk {
     const int owner = model_.owner[static_cast<size_t>(value)];
     if (owner < 0) return;
     touched_.push_back(owner);
-    if (available_[static_cast<size_t>(owner)] == 0) {
-      const int maker = model_.producer[static_cast<size_t>(owner)];
-      if (!model_.nodes[static_cast<size_t>(maker)].repeatable) {
-        held_until_[static_cast<size_t>(owner)] = purpose_;
-        blocked_ = true;
-        return;
-      }
-      run_node(maker);
-    }
+    if (available_[static_cast<size_t>(owner)] == 0) run_node(model_.producer[static_cast<size_t>(owner)]);
     // A view of recomputed memory is taken anew.
-    if (!blocked_ && owner != value && runs(value) != runs(owner))
-      run_node(model_.producer[static_cast<size_t>(value)]);
+    if (owner != value && runs(value) != runs(owner)) run_node(model_.producer[static_cast<size_t>(value)]);
   }
 
   const StepModel& model_;
   const RunOrder& base_;
   const RecomputeJudge& judge_;
   const RecomputeLookup& recomputed_;
-  std::vector<int>& held_until_;  // by owning value
-  std::vector<char> available_;   // by owning value
+  std::vector<char> available_;  // by owning value
   std::vector<int> runs_;  // by value: runs of the node that makes the memory; of a view: the runs when it was taken
-  RecomputeSchedule* made_ = nullptr;
+  RecomputeSchedule made_;
   int purpose_ = 0;
   std::vector<int> touched_;  // owners that the present node and its recomputations touched
-  bool blocked_ = false;
 };
 
 }  // namespace
@@ -130,14 +115,7 @@ bool RecomputeJudge::is_read_next(int owner, int position) const {
 }
 
 RecomputeSchedule RecomputeJudge::make(const RecomputeSet& recomputed) const {
-  const RecomputeLookup lookup(model_, recomputed);
-  std::vector<int> held_until(model_.owner.size(), -1);
-  for (;;) {
-    RecomputeSchedule made;
-    made.schedule.reserve(2 * base_.size());
-    made.purpose.reserve(2 * base_.size());
-    if (RecomputeWalk(model_, base_, *this, lookup, held_until).run(made)) return made;
-  }
+  return RecomputeWalk(model_, base_, *this, RecomputeLookup(model_, recomputed)).run();
 }
 
 ScheduleCost RecomputeJudge::judge(const RecomputeSchedule& made) const {

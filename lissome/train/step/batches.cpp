@@ -84,7 +84,10 @@ bool can_pin_memory() { return at::hasCUDA(); }
 
 Dataset fit_batches(Dataset dataset, std::span<const DataSignature> inputs, const BatchOptions& options) {
   dataset.is_images |= makes_floats(options.transforms);
-  return fit_dataset(std::move(dataset), inputs);
+  if (options.bad_samples == BadSamples::fatal) return fit_dataset(std::move(dataset), inputs);
+  std::vector<DataSignature> any(inputs.begin(), inputs.end());
+  for (DataSignature& input : any) input.allow_nonfinite = true;
+  return fit_dataset(leave_out_nonfinite(std::move(dataset)), any);
 }
 
 std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs) {

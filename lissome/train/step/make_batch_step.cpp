@@ -31,16 +31,18 @@ bool is_planned(const TrainOptions& options) {
   return options.memory > 0 && options.batch != 0 && may_fit;
 }
 
-// The budget of a step on so many samples: the memory that inputs, weights and states leave.
+// The budget of a step on `at_once` samples of a batch: the memory that the batch, weights and states leave. Where the
+// gradients of several steps are added up, they are in memory twice.
 StepBudget make_budget(const Program& with_loss, const TrainOptions& options, const std::vector<at::Tensor>& examples,
-                       int64_t batch, WeightPlace place) {
+                       int64_t batch, int64_t at_once, WeightPlace place) {
   StepBudget budget = open_budget(with_loss, options, place);
   const TrainingBytes beside = count_training_bytes(with_loss, options, place);
-  budget.memory -= beside.total();
+  budget.memory -= beside.total() + (at_once < batch || options.accumulate > 1 ? beside.gradients : 0);
   for (const at::Tensor& example : examples) {
     Sizes sizes = example.sizes().vec();
     sizes.at(0) = batch;
     budget.memory -= count_elements(sizes) * static_cast<int64_t>(example.element_size());
+    sizes.at(0) = at_once;
     budget.sizes.push_back(std::move(sizes));
   }
   budget.beside = options.memory - budget.memory;
@@ -65,7 +67,7 @@ BatchStep make_batch_step(const Program& model, const Program& with_loss, const 
     const bool smallest = step.fixed || step.at_once == 1 || options.update_in_backward;
     for (const WeightPlace place : places) {
       try {
-        step.step.budget = make_budget(with_loss, options, samples, step.at_once, place);
+        step.step.budget = make_budget(with_loss, options, samples, batch, step.at_once, place);
         return BatchStep(with_loss, samples, step);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::over_budget || (smallest && place == places.back())) throw;

@@ -4,17 +4,25 @@
 namespace lissome {
 namespace {
 
+// Of scores [n, classes, ...], along dimension 1.
 TrainMetric make_class_accuracy(int64_t ignored) {
   const auto find_classes = [](const at::Tensor& labels) {
     return labels.is_floating_point() ? labels.argmax(1) : labels;
   };
   return {"accuracy",
           [=](const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
-            const at::Tensor classes = find_classes(labels), counted = classes.ne(ignored);
-            const at::Tensor right = outputs.at(0).argmax(1).eq(classes).logical_and(counted);
+            const at::Tensor found = outputs.at(0).argmax(1), classes = find_classes(labels).reshape(found.sizes());
+            const at::Tensor counted = classes.ne(ignored), right = found.eq(classes).logical_and(counted);
             return right.sum().item().toDouble() / counted.sum().item().toDouble();
           },
           [=](const at::Tensor& labels) { return find_classes(labels).ne(ignored).sum().item().toDouble(); }};
+}
+
+// The sizes of scores without their classes.
+Sizes list_places(const at::Tensor& scores) {
+  Sizes sizes = scores.sizes().vec();
+  sizes.erase(sizes.begin() + 1);
+  return sizes;
 }
 
 // Labels [n] are those of outputs [n, 1], and so on: see attach_loss().
@@ -43,8 +51,9 @@ std::vector<TrainMetric> choose_metrics(const LossOptions& loss, const at::Tenso
   const bool same_but_ones = drop_ones(output.sizes().vec()) == drop_ones(labels.sizes().vec());
   switch (loss.kind) {
     case LossKind::cross_entropy: {
-      const bool soft = labels.is_floating_point() && same && output.dim() == 2;
-      if (of_samples || soft) return {make_class_accuracy(loss.ignored_label)};
+      const bool scores = output.dim() >= 2 && output.size(1) > 1, soft = labels.is_floating_point() && same;
+      if (scores && (soft || (has_classes && drop_ones(list_places(output)) == drop_ones(labels.sizes().vec()))))
+        return {make_class_accuracy(loss.ignored_label)};
       return {};
     }
     case LossKind::bce:

@@ -21,10 +21,10 @@ struct TrainMetric {
 
 // The built-in metrics that fit the loss, the output that it compares (the first of the outputs that a metric is given)
 // and the labels; they are always measured. At most one of:
-//   accuracy             cross entropy, or a loss of the model's own: the fraction of samples whose largest score
-//                        [n, classes] is that of the label, i64 [n], or floats [n, classes], of which the largest
-//                        counts; ignored labels do not count. bce and bce_logits: the fraction of elements on the
-//                        label's side of a probability of 0.5
+//   accuracy             cross entropy: the fraction of labels, i64 [n, ...], that are the class of the largest score
+//                        [n, classes, ...]; of floats [n, classes, ...] the largest counts; ignored labels do not. A
+//                        loss of the model's own: the same for labels [n]. bce and bce_logits: the fraction of
+//                        elements on the label's side of a probability of 0.5
 //   mean_absolute_error  mse, l1, huber, or a loss of the model's own: over elements
 std::vector<TrainMetric> choose_metrics(const LossOptions& loss, const at::Tensor& output, const at::Tensor& labels);
 

@@ -6,6 +6,7 @@
 #include <ATen/ops/random.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "lissome/differentiate.h"
@@ -45,6 +46,17 @@ Plan lower_step(const Program& program, int threads) {
   return lower_program(program, lower);
 }
 
+// Of a program with gradients. PyTorch refuses such a backward pass too.
+void require_gradients(const Program& program, size_t parameters) {
+  LISSOME_CHECK(program.outputs.size() >= parameters, "fewer outputs than gradients");
+  const auto first = program.outputs.end() - static_cast<std::ptrdiff_t>(parameters);
+  if (std::all_of(first, program.outputs.end(), [](const ProgramOutput& output) { return output.value.is_none(); }))
+    throw_error(
+        ErrorKind::invalid_input,
+        "the loss has no gradient for any parameter, so nothing would be learned: it does not depend on them, or "
+        "only through what has no gradient (argmax, comparisons, detach(), torch.no_grad())");
+}
+
 Program keep_loss(Program program) {
   program.outputs.erase(program.outputs.begin() + 1, program.outputs.end());
   return program;
@@ -77,6 +89,7 @@ TrainingStep::TrainingStep(const Program& program, const std::vector<at::Tensor>
   Program recorded = options.outputs ? program : keep_loss(program);
   run_stage(TrainingStage::recorded, recorded);
   program_ = differentiate_program(recorded, names_, examples);
+  require_gradients(program_, names_.size());
   Lifted lifted = lift_weights(program_);
   lent_ = std::move(lifted.weights);
   written_ = std::move(lifted.written);

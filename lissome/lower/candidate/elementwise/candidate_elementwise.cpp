@@ -179,6 +179,25 @@ std::string refuse_operand(const PlanBuilder& builder, const Argument& operand, 
   return refuse_tensor(builder, operand, dtype);
 }
 
+// ATen casts a number to the dtype of the integers that it meets, where -1 is the 255 of bytes.
+std::string refuse_wrapped(const PlanBuilder& builder, const Request& request) {
+  for (const Argument* operand : request.operands) {
+    if (!operand->is_value()) continue;
+    const Dtype dtype = builder.type(operand->value()).dtype;
+    if (!is_integer_dtype(dtype) || dtype == Dtype::boolean || dtype == Dtype::i64) continue;
+    for (const Argument* other : request.operands) {
+      if (!is_number(*other)) continue;
+      const auto number = static_cast<int64_t>(read_literal(*other));
+      bool fits = true;
+      dispatch(dtype, [&]<typename T>() {
+        if constexpr (std::is_integral_v<T>) fits = static_cast<int64_t>(static_cast<T>(number)) == number;
+      });
+      if (!fits) return "a number is beyond " + std::string(dtype_name(dtype));
+    }
+  }
+  return {};
+}
+
 // The literals of arange that are not in the result's sizes.
 std::string refuse_position(const Node& node) {
   for (const char* name : {"start", "step"}) {
@@ -233,7 +252,17 @@ std::string refuse_form(const PlanBuilder& builder, const Node& node, const Requ
     const int index = composes_numbers(request.operation) ? node.op.argument_index(name) : -1;
     if (index >= 0 && !is_number(node.arguments[static_cast<size_t>(index)])) return std::string(name) + " is computed";
   }
-  if (node.is("aten::leaky_relu") && !is_number(node.argument("negative_slope"))) return "the slope is computed";
+  if (node.is("aten::leaky_relu")) {
+    if (!is_number(node.argument("negative_slope"))) return "the slope is computed";
+    if (!std::isfinite(read_literal(node.argument("negative_slope")))) return "the slope is not finite";
+  }
+  if (request.operation == "celu") {
+    const double alpha = read_optional_number(node, "alpha", 1);
+    if (!(alpha > 0) || !std::isfinite(alpha)) return "alpha is not above 0";  // the curve is composed with 1 / alpha
+  }
+  if (integers) {
+    if (const std::string refusal = refuse_wrapped(builder, request); !refusal.empty()) return refusal;
+  }
   const Dtype result = builder.type(node.result()).dtype;
   const bool logical = request.operation.starts_with("logical_");
   if (logical && !node.op.name().starts_with("aten::logical") && result != Dtype::boolean) return "it works on bits";

@@ -5,6 +5,7 @@
 
 #include "lissome/train/rewrite/freeze.h"
 #include "lissome/train/rewrite/mode_dependence.h"
+#include "lissome/train/step/labels.h"
 #include "lissome/train/step/make_batch_step.h"
 
 namespace lissome {
@@ -66,6 +67,7 @@ std::vector<std::string> list_setup_notices(const TrainingModel& model, const Cu
     const Sizes of_sample(data.labels->sizes.begin() + 1, data.labels->sizes.end());
     for (std::string& text : describe_comparison(model.model, options.loss, of_sample))
       notices.push_back(std::move(text));
+    if (std::string sums = describe_label_sums(data, options.loss); !sums.empty()) notices.push_back(std::move(sums));
   }
   if (const std::string kept = describe_kept_updates(model.judged); !kept.empty()) notices.push_back(kept);
   return notices;
