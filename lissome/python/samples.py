@@ -83,8 +83,8 @@ def read_good_samples(data: Any) -> list[Any]:
     if not samples:
         raise InvalidInputError("data: there is no sample that can be had") from next(iter(errors.values()), None)
     if errors:
-        number, error = next(iter(errors.items()))
-        warn_of_data(f"{len(errors)} samples cannot be read and are left out; sample {number}: {error!r}")
+        number, reason = next(iter(errors.items()))
+        warn_of_data(f"{len(errors)} samples cannot be read and are left out; sample {number}: {reason!r}")
     return samples
 
 

@@ -61,11 +61,21 @@ std::vector<std::string> advise_memory(const OptimizationRecord& record) {
   return advice;
 }
 
+// Advice on getting weights of 4 bits, by the reason why they were not kept; empty if they were, or were not tried.
+std::string advise_int4(const OptimizationRecord& record) {
+  if (was_accepted(record, "int4")) return {};
+  const auto step = std::find_if(record.steps.begin(), record.steps.end(), [](const StepRecord& one) {
+    return one.name.find("int4") != std::string::npos;
+  });
+  if (step == record.steps.end()) return {};
+  const bool loses = step->reason.find("is allowed") != std::string::npos;
+  return "stronger quantization: weights of 4 bits were not kept: " + step->reason +
+         (loses ? "; allow more loss (--max-loss)" : "");
+}
+
 std::vector<std::string> advise_size(const OptimizationRecord& record) {
   std::vector<std::string> advice;
-  if (!was_accepted(record, "int4"))
-    advice.push_back(
-        "stronger quantization: weights of 4 bits were not kept (see the step); allow more loss (--max-loss)");
+  if (const std::string int4 = advise_int4(record); !int4.empty()) advice.push_back(int4);
   advice.push_back("compression: weights are " + format_bytes(record.size_final) + " of the " +
                    format_bytes(record.file_bytes) + " of the file; prune or distil the model, then optimize again");
   return advice;

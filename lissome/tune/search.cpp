@@ -199,6 +199,12 @@ void Search::report(const std::string& stage, const std::string& message) {
   control_.report(progress);
 }
 
+int64_t Search::count_record_bytes() const {
+  constexpr int64_t kLater = 2 << 10;  // of figures that are measured at the end
+  const ModelFile file = pack_with_record(*best_->program, *best_->plan, to_json(record_), FileContents::plan);
+  return count_model_file(file) - count_file_bytes(*best_) + kLater;
+}
+
 bool Search::is_allowed(double loss) const { return is_allowed_loss(loss, options_.goal.max_loss); }
 
 bool Search::judge_quality(Variant& variant, StepRecord& step, const WorkControl& control) {
@@ -254,7 +260,12 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
     return false;
   }
   if (stop_step(stage, name, control)) return false;
-  const Rivals rivals = open_rivals(*best_, *variant, bench_, options_.goal);
+  Rivals rivals = open_rivals(*best_, *variant, bench_, options_.goal);
+  const Need without_record = rivals.size;
+  if (options_.goal.size) {
+    const int64_t record = count_record_bytes();
+    rivals.size.before += record, rivals.size.after += record;
+  }
   const Verdict verdict = judge_speed(
       rivals,
       {.seconds = measuring_seconds(), .confirm = keep == Keep::when_it_pays, .should_stop = work_.should_stop});
@@ -271,14 +282,14 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
   if (!step.accepted && keep == Keep::without_libtorch) keep_without_libtorch(*variant->plan, verdict, step);
   const Ratio to_original = chain_ratios(best_ratio_, verdict.ratio);
   step.accepted = step.accepted && judge_quality(*variant, step, control);
-  add_to_front(*variant, step, to_original, rivals.size);
+  add_to_front(*variant, step, to_original, without_record);
   step.spent_seconds = watch.seconds();
   step.finished_seconds = watch_.seconds();
   ++tried_;
   if (step.accepted) {
     keep_step(*best_, *variant);
     best_ratio_ = to_original;
-    record_.file_bytes = rivals.size.after;
+    record_.file_bytes = without_record.after;
     best_ = std::move(variant);
   }
   record_.steps.push_back(step);

@@ -81,6 +81,8 @@ class Search {
   int64_t count_affordable_samples(double share, double seconds_each) const;
   void shorten_data(double seconds_each);  // to what the time allows
   bool is_allowed(double loss) const;
+  // About how many bytes of the file the record will take.
+  int64_t count_record_bytes() const;
   bool judge_quality(Variant& variant, StepRecord& step, const WorkControl& control);
   // Puts a version that was measured on the front; one that did not pay is judged for it, where time is left.
   void add_to_front(Variant& variant, StepRecord& step, const Ratio& ratio, const Need& size);
