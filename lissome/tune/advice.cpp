@@ -64,9 +64,8 @@ std::vector<std::string> advise_memory(const OptimizationRecord& record) {
 // Advice on getting weights of 4 bits, by the reason why they were not kept; empty if they were, or were not tried.
 std::string advise_int4(const OptimizationRecord& record) {
   if (was_accepted(record, "int4")) return {};
-  const auto step = std::find_if(record.steps.begin(), record.steps.end(), [](const StepRecord& one) {
-    return one.name.find("int4") != std::string::npos;
-  });
+  const auto step = std::find_if(record.steps.begin(), record.steps.end(),
+                                 [](const StepRecord& one) { return one.name.find("int4") != std::string::npos; });
   if (step == record.steps.end()) return {};
   const bool loses = step->reason.find("is allowed") != std::string::npos;
   return "stronger quantization: weights of 4 bits were not kept: " + step->reason +

@@ -170,6 +170,7 @@ def test_a_training_goes_on_with_the_same_data_alone(lissome: Lissome, tmp_path:
     np.savez(tmp_path / "d.npz", x=x, y=y)
     np.savez(tmp_path / "v.npz", x=x[:30], y=y[:30])
     words = ("--labels", "y", "--validation", "v.npz", "--snapshots", "s", "--snapshot-every", 3)
+    words += ("--early-stop", 9) if change == "validation" else ()
     train(lissome, *words, "--epochs", 2)
     shutil.copytree(tmp_path / "s", tmp_path / "r")
     if change == "x":
@@ -180,7 +181,7 @@ def test_a_training_goes_on_with_the_same_data_alone(lissome: Lissome, tmp_path:
         np.savez(tmp_path / "d.npz", x=x[::-1].copy(), y=y[::-1].copy())
     elif change == "validation":
         np.savez(tmp_path / "v.npz", x=x[:30] * 2, y=y[:30])
-    done = lissome("train", "net.pt2", "--data", "d.npz", *words[:4], "--resume", "r", "--epochs", 3, "-o", "u.lissome")
+    done = lissome("train", "net.pt2", "--data", "d.npz", *words[:4], *words[8:], "--resume", "r", "--epochs", 3, "-o", "u.lissome")
     assert done.returncode == (0 if change == "nothing" else 4), done.stderr
     if change != "nothing":
         assert f"values of the {'validation ' if change == 'validation' else ''}data" in done.stderr

@@ -146,12 +146,15 @@ TrainingFacts list_facts(const Program& model, const Dataset& data, const Datase
   const auto hash_data = [&](const Dataset& of) { return hash_samples(of, inputs + (of.labels ? 1 : 0)); };
   // A source may give other values each time.
   const std::string values = options.batches.source ? "of a source" : hash_data(data);
+  // Otherwise validation data only inform, and others may be given on the way.
+  const bool judges =
+      validation != nullptr && (options.early_stop || options.schedule.find("plateau") != std::string::npos);
   PrintOptions without_origins;
   without_origins.origins = false;
   return {{"model", hash_text(print_program(model, without_origins))},
           {"data", print_data(data, options.batches)},
           {"values of the data", values},
-          {"values of the validation data", validation == nullptr ? "none" : hash_data(*validation)},
+          {"values of the validation data", judges ? hash_data(*validation) : "not compared"},
           {"loss", print_loss(options)},
           {"optimizer", std::visit([](const auto& own) { return print_kind(own); }, options.optimizer)},
           {"groups", print_groups(options.groups)},

@@ -186,8 +186,9 @@ std::string refuse_wrapped(const PlanBuilder& builder, const Request& request) {
     const Dtype dtype = builder.type(operand->value()).dtype;
     if (!is_integer_dtype(dtype) || dtype == Dtype::boolean || dtype == Dtype::i64) continue;
     for (const Argument* other : request.operands) {
-      if (!is_number(*other)) continue;
-      const auto number = static_cast<int64_t>(read_literal(*other));
+      const double literal = is_number(*other) ? read_literal(*other) : 0;
+      if (!(std::fabs(literal) <= 1 << 24)) continue;  // refused as an operand
+      const auto number = static_cast<int64_t>(literal);
       bool fits = true;
       dispatch(dtype, [&]<typename T>() {
         if constexpr (std::is_integral_v<T>) fits = static_cast<int64_t>(static_cast<T>(number)) == number;
