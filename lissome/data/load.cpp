@@ -196,8 +196,8 @@ void number_rows(Dataset* dataset, int64_t samples) {
 void settle(Dataset* dataset) {
   if (!dataset->image_files.empty()) return number_rows(dataset, static_cast<int64_t>(dataset->image_files.size()));
   if (dataset->columns.empty())
-    throw_error(ErrorKind::invalid_input, quote(dataset->source), ": there are no arrays",
-                dataset->labels ? " besides the labels" : "", "; at least one array [samples, ...] is needed.");
+    throw_error(ErrorKind::invalid_input, quote(dataset->source),
+                ": there are no arrays; at least one array [samples, ...] is needed.");
   const DataColumn& first = dataset->columns[0];
   const int64_t samples = first.array.sizes[0];
   for (const DataColumn& column : dataset->columns)

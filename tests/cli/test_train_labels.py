@@ -1,4 +1,4 @@
-"""Labels that are not what a loss compares though it would take them, accuracies of every place, samples that cannot be
+"""Labels that are not what a loss compares though it would take them, accuracies of positions, samples that cannot be
 learned from, and data that a training does not go on with."""
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def test_one_class_is_refused(lissome: Lissome, tmp_path: Path):
     train(lissome, "--labels", "y", "--loss", "bce_logits")
 
 
-class Places(nn.Module):
-    """Scores [n, 3, ...] for each place of x [n, 4, ...]."""
+class Positions(nn.Module):
+    """Scores [n, 3, ...] for each position of x [n, 4, ...]."""
 
     def __init__(self, rank: int):
         super().__init__()
@@ -78,9 +78,9 @@ class Places(nn.Module):
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("form", ["classes", "ignored", "one more", "soft"])
-def test_accuracy_of_places(lissome: Lissome, tmp_path: Path, rank: int, form: str):
+def test_accuracy_of_positions(lissome: Lissome, tmp_path: Path, rank: int, form: str):
     torch.manual_seed(rank)
-    net, sizes = Places(rank), [6, 5, 4][:rank]
+    net, sizes = Positions(rank), [6, 5, 4][:rank]
     x, labels = torch.randn(50, 4, *sizes), torch.randint(0, 3, (50, *sizes))
     export(net, x[:4], tmp_path / "net.pt2")
     if form == "ignored":

@@ -106,12 +106,12 @@ std::string describe_label_sums(const Dataset& data, const LossOptions& loss) {
   constexpr double kRounding = 1e-2;  // labels may be f16, or sums of many
   const Array labels = cast_array(take_labels(data, 0, data.samples()).view(), Dtype::f64);
   if (labels.sizes.size() < 2 || labels.elements() == 0) return {};
-  const int64_t classes = labels.sizes[1], all = labels.elements() / classes, places = all / labels.sizes[0];
+  const int64_t classes = labels.sizes[1], all = labels.elements() / classes, positions = all / labels.sizes[0];
   int64_t wrong = 0;
   for (int64_t i = 0; i < all; ++i) {
     double sum = 0;
     for (int64_t c = 0; c < classes; ++c)
-      sum += labels.data<double>()[(i / places * classes + c) * places + i % places];
+      sum += labels.data<double>()[(i / positions * classes + c) * positions + i % positions];
     wrong += std::abs(sum - 1) > kRounding;
   }
   if (wrong == 0) return {};

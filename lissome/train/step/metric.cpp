@@ -19,7 +19,7 @@ TrainMetric make_class_accuracy(int64_t ignored) {
 }
 
 // The sizes of scores without their classes.
-Sizes list_places(const at::Tensor& scores) {
+Sizes list_positions(const at::Tensor& scores) {
   Sizes sizes = scores.sizes().vec();
   sizes.erase(sizes.begin() + 1);
   return sizes;
@@ -52,7 +52,7 @@ std::vector<TrainMetric> choose_metrics(const LossOptions& loss, const at::Tenso
   switch (loss.kind) {
     case LossKind::cross_entropy: {
       const bool scores = output.dim() >= 2 && output.size(1) > 1, soft = labels.is_floating_point() && same;
-      if (scores && (soft || (has_classes && drop_ones(list_places(output)) == drop_ones(labels.sizes().vec()))))
+      if (scores && (soft || (has_classes && drop_ones(list_positions(output)) == drop_ones(labels.sizes().vec()))))
         return {make_class_accuracy(loss.ignored_label)};
       return {};
     }
