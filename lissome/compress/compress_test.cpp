@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -631,6 +632,46 @@ TEST_CASE("the scales of a quantized export are taken") {
   CHECK(quantized.layers[0].range.scale() == doctest::Approx(0.05));
   CHECK(quantized.layers[0].range.zero_point() == 100);
   CHECK(measure_difference(quantized.program, *exported, at::randn({32, 16}).mul(3)) < 1e-5);
+}
+
+// Asks to stop at the `polls`-th look and ever after; `looks` counts them.
+WorkControl stop_at(int polls, int& looks) {
+  WorkControl control;
+  control.should_stop = [&looks, polls] { return ++looks > polls; };
+  return control;
+}
+
+TEST_CASE("a calibration that is stopped at any of its looks gives a valid program or a refusal") {
+  const Program mlp = make_mlp(), net = make_net();
+  const CalibrationBatches rows = make_batches({20, 32}, 3), images = make_batches({2, 3, 16, 16}, 3);
+  const std::vector<std::pair<const char*, std::function<Program(const WorkControl&)>>> forms = {
+      {"4 bits", [&](const WorkControl& control) { return quantize_weights(mlp, 4, rows, {}, control).program; }},
+      {"linears",
+       [&](const WorkControl& control) {
+         return Int8Calibration(std::make_shared<const Program>(mlp), rows, {}, control).quantize(0).program;
+       }},
+      {"convolutions",
+       [&](const WorkControl& control) {
+         return Int8Calibration(std::make_shared<const Program>(net), images, {}, control).quantize(0).program;
+       }},
+      {"fake", [&](const WorkControl& control) { return insert_fake_quantization(net, images, {}, control); }},
+  };
+  for (const auto& [name, form] : forms) {
+    CAPTURE(name);
+    int all = 0;
+    form(stop_at(std::numeric_limits<int>::max(), all));
+    CHECK(all > 5);
+    for (int polls = 0; polls < all; ++polls) {
+      CAPTURE(polls);
+      int looks = 0;
+      try {
+        verify_program(form(stop_at(polls, looks)), Stage::compressed);
+      } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::unsupported);
+      }
+      CHECK(looks > polls);
+    }
+  }
 }
 
 }  // namespace

@@ -199,6 +199,7 @@ Quantized quantize_weights(const Program& program, int bits, const CalibrationBa
   for (const std::vector<Layer*>& part : divide_linears(divided, layers)) {
     std::map<ValueId, InputProducts> products;
     if (has_data) products = measure_products(divided, part, batches, control);
+    if (control.stopped()) products.clear();  // some of them are sums over no batch
     for (Layer* layer : part) {
       const auto found = products.find(layer->input);
       packer.pack(*layer, found == products.end() ? nullptr : &found->second);

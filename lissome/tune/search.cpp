@@ -1,6 +1,7 @@
 #include "lissome/tune/search.h"
 
 #include <ATen/core/ivalue.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -257,6 +258,10 @@ bool Search::try_step(const std::string& stage, const std::string& name, const s
     if (stop_step(stage, name, control)) return false;  // what was cut short refuses for other reasons
     const char* what = error.kind() == ErrorKind::internal ? "this step failed: " : "this step is not possible here: ";
     skip_step(stage, name, what + error.message());
+    return false;
+  } catch (const c10::Error& error) {  // what no op of a program explains; the best so far stands all the same
+    if (!stop_step(stage, name, control))
+      skip_step(stage, name, std::string("this step failed: libtorch reports: ") + error.what_without_backtrace());
     return false;
   }
   if (stop_step(stage, name, control)) return false;
