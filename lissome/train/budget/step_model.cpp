@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace lissome {
 namespace {
@@ -59,6 +60,27 @@ bool takes_over(const StepModel& model, const RunOrder& schedule, const Life& li
          });
 }
 
+bool is_repeatable(const StepModel& model, int value) {
+  return model.nodes[static_cast<size_t>(model.producer[static_cast<size_t>(value)])].repeatable;
+}
+
+// Bytes that a node needs while it runs, beside the results of unrepeatable nodes.
+int64_t count_repeatable_bytes(const StepModel& model, const StepNode& node) {
+  std::set<int> touched;
+  int64_t bytes = node.scratch;
+  for (const auto* values : {&node.reads, &node.results}) {
+    for (const int value : *values) {
+      const int owner = model.owner[static_cast<size_t>(value)];
+      if (owner < 0 || !touched.insert(owner).second) continue;
+      if (is_repeatable(model, owner)) bytes += model.bytes[static_cast<size_t>(owner)];
+    }
+  }
+  int64_t taken_over = 0;  // by the only result, which has the size of what it takes over
+  for (const int value : node.in_place)
+    taken_over = std::max(taken_over, model.bytes[static_cast<size_t>(model.owner[static_cast<size_t>(value)])]);
+  return bytes - taken_over;
+}
+
 }  // namespace
 
 RunOrder make_plain_schedule(const StepModel& model) {
@@ -96,6 +118,23 @@ ScheduleCost judge_schedule(const StepModel& model, const RunOrder& schedule, in
     if (live != nullptr) live->push_back(bytes);
   }
   return cost;
+}
+
+int64_t find_least_peak(const StepModel& model) {
+  const RunOrder plain = make_plain_schedule(model);
+  // By position: bytes that change what must be kept there.
+  std::vector<int64_t> change(plain.size() + 2, 0);
+  for (const Life& life : find_lives(model, plain, true)) {
+    if (is_repeatable(model, life.value)) continue;
+    change[static_cast<size_t>(life.first)] += model.bytes[static_cast<size_t>(life.value)];
+    change[static_cast<size_t>(life.last) + 1] -= model.bytes[static_cast<size_t>(life.value)];
+  }
+  int64_t peak = 0, kept = 0;
+  for (size_t at = 0; at < plain.size(); ++at) {
+    kept += change[at];
+    peak = std::max(peak, kept + count_repeatable_bytes(model, model.nodes[at]));
+  }
+  return peak;
 }
 
 std::vector<IdleValue> list_idle_values(const StepModel& model, const RunOrder& schedule, int position) {

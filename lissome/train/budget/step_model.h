@@ -48,6 +48,9 @@ RunOrder make_plain_schedule(const StepModel& model);
 // bytes alive at each position, scratch included.
 ScheduleCost judge_schedule(const StepModel& model, const RunOrder& schedule, int64_t limit,
                             std::vector<int64_t>* live = nullptr);
+// A lower bound of the peaks of all schedules whose first runs have the order of the program: what a node touches,
+// beside results of unrepeatable nodes that are read later.
+int64_t find_least_peak(const StepModel& model);
 // A value that is idle at `position` of the schedule: alive and read later, but neither computed nor read there.
 struct IdleValue {
   int value = 0;    // the value that owns the memory

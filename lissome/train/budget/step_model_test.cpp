@@ -47,3 +47,16 @@ TEST_CASE("memory that is read later is not taken over") {
   // Unless it was made again for that reader.
   CHECK(judge_schedule(model, {0, 1, 2, 0, 3}, 0).peak == 170);
 }
+
+TEST_CASE("no schedule needs less than what a node touches beside what must be kept") {
+  StepModel model = make_chain({100, 100, 60, 10});
+  model.nodes[3].reads.push_back(0);
+  CHECK(find_least_peak(model) == 200);  // node 1 with its operand
+  CHECK(judge_schedule(model, {0, 1, 2, 0, 3}, 0).peak == 200);
+  model.nodes[1].in_place = {0};
+  CHECK(find_least_peak(model) == 170);  // node 3 with its two operands
+  CHECK(judge_schedule(model, {0, 1, 2, 0, 3}, 0).peak == 170);
+  model.nodes[0].repeatable = false;
+  CHECK(find_least_peak(model) == 260);  // what node 0 made stays for node 3
+  CHECK(judge_schedule(model, {0, 1, 2, 3}, 0).peak == 260);
+}

@@ -167,6 +167,22 @@ TEST_CASE("random nodes run once, and recomputed values free their memory") {
   CHECK(runs == random);
 }
 
+TEST_CASE("no search ends below the least peak, and the quick ways come close to it") {
+  const RecomputedStep step = make_tower_step();
+  const RunOrder plain = make_plain_schedule(step.model);
+  const int64_t least = find_least_peak(step.model);
+  CHECK(least > 0);
+  for (const int64_t limit : {int64_t{1}, least, 2 * least}) {
+    CAPTURE(limit);
+    const FittedSchedule quick = fit_quickly(step.model, plain, limit),
+                         fitted = fit_by_recompute(step.model, plain, limit);
+    CHECK(quick.cost.peak >= least);
+    CHECK(fitted.cost.peak >= least);
+    CHECK(fitted.cost.peak <= quick.cost.peak);
+    CHECK(check_schedule(step.model, quick.schedule).empty());
+  }
+}
+
 TEST_CASE("a training step inside a budget: the same bits, and less memory, as predicted") {
   const std::vector<at::Tensor> inputs = make_tower_inputs(kLargeBatch);
   const auto run = [&](std::optional<StepBudget> budget, StepMemory* measured, StepForecast* predicted) {

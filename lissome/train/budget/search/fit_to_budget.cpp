@@ -47,6 +47,12 @@ void fit_with_spills(const PlanningTask& task, double reached, double plain_peak
   }
 }
 
+// Whether recomputation could fit it. `plain_peak`: as above; a plan may take a little less than the judge counts.
+bool is_within_reach(const PlanningTask& task, int64_t wanted, double plain_peak) {
+  const double spared = std::max(plain_peak - static_cast<double>(task.plain_memory.total()), 0.0);
+  return static_cast<double>(find_least_peak(task.facts.model)) - spared <= static_cast<double>(wanted);
+}
+
 // The least memory of plans whose search looks at bytes alone, neither at measured times nor at the budget: each run
 // finds the same, so advice to give that much holds.
 void fit_surely(const PlanningTask& task, double plain_peak, BestStep& best) {
@@ -54,7 +60,7 @@ void fit_surely(const PlanningTask& task, double plain_peak, BestStep& best) {
   for (StepNode& node : model.nodes) node.seconds = 1;
   for (int i = 0; i < kSureTries; ++i) {
     const auto limit = static_cast<int64_t>(plain_peak * i / kSureTries);
-    const FittedSchedule found = fit_by_recompute(model, task.plain, std::max<int64_t>(limit, 1));
+    const FittedSchedule found = fit_quickly(model, task.plain, std::max<int64_t>(limit, 1));
     best.take_surely("recompute", remove_unread_runs(model, found.schedule));
   }
 }
@@ -68,13 +74,16 @@ void fit_to_budget(const PlanningTask& task, double share, BestStep& best) {
   // A smaller share asks for recomputation though the plain step may fit the whole budget, where it would be fastest.
   if (!spills) best.forget();
   const auto plain_peak = static_cast<double>(judge_schedule(task.facts.model, task.plain, INT64_MAX).peak);
-  const double reached = fit_exactly(task, wanted, plain_peak, best);
   if (spills) {
-    fit_with_spills(task, reached, plain_peak, best);
-  } else {
-    anneal_to_fit(task, wanted, best);
-    if (!best.fits()) fit_surely(task, plain_peak, best);
+    fit_with_spills(task, fit_exactly(task, wanted, plain_peak, best), plain_peak, best);
+    return;
   }
+  const bool within_reach = is_within_reach(task, wanted, plain_peak);
+  if (within_reach) {
+    fit_exactly(task, wanted, plain_peak, best);
+    anneal_to_fit(task, wanted, best);
+  }
+  if (!within_reach || !best.fits()) fit_surely(task, plain_peak, best);
 }
 
 }  // namespace lissome
