@@ -161,6 +161,10 @@ int run_budget(const std::vector<std::string>& arguments, Console& console) {
   const BudgetTrial trial = try_budget(model, data, options);
   if (!trial.notice.empty()) console.say("note: " + trial.notice);
   print(trial, flags, console);
+  if (trial.memory > 0 && trial.all_measured() > trial.memory) {
+    console.say("note: the step was measured to take " + format_bytes(trial.all_measured()) + ", more than the " +
+                format_bytes(trial.memory) + " of --memory; give that much where the limit must hold");
+  }
   return 0;
 }
 

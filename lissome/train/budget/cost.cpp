@@ -33,7 +33,9 @@ void mark_forward(const Program& program, StepModel& model) {
     node.forward = std::any_of(node.results.begin(), node.results.end(),
                                [&](int value) { return needed[static_cast<size_t>(value)]; });
     if (!node.forward) continue;
-    for (const int value : node.reads) needed[static_cast<size_t>(value)] = true;
+    for (const auto* values : {&node.reads, &node.names}) {
+      for (const int value : *values) needed[static_cast<size_t>(value)] = true;
+    }
   }
 }
 

@@ -76,6 +76,23 @@ TEST_CASE("what is alive at most in the model of a step is what its plan lays ou
   CHECK(predict_memory(facts, make_plain_schedule(facts.model), plan, sizes, 2).held == 0);
 }
 
+TEST_CASE("what a node of the forward pass only names belongs to the forward pass, for it must have run") {
+  Program program = parse_program(R"(
+    input %x: f32[4, 8]
+    %e: f32[4, 8] = aten::exp(%x)
+    %z: f32[4, 8] = aten::zeros_like(%e)
+    %y: f32[4, 8] = aten::add.Tensor(%x, %z)
+    return %y, %e
+  )");
+  program.outputs[1].name = "gradient.x";
+  LowerOptions options;
+  options.effort = Effort::fast;
+  const Plan plan = lower_program(program, options);
+  const StepFacts facts = describe_step({&program, &plan, 1}, {at::randn({4, 8})}, {{4, 8}});
+  REQUIRE(facts.model.nodes[1].names.size() == 1);
+  for (const StepNode& node : facts.model.nodes) CHECK(node.forward);
+}
+
 TEST_CASE("a node reads what its kernels read: sizes alone, and masks that are made anew, keep nothing") {
   const Program program = parse_program(R"(
     dim n in 2..64

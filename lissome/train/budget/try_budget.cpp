@@ -27,10 +27,10 @@ StepBudget make_budget(const BudgetTrial& trial, const std::vector<at::Tensor>& 
   budget.memory -= trial.beside();
   if (budget.memory <= 0) {
     throw_error(ErrorKind::over_budget, "a training step does not fit into ", format_bytes(trial.memory),
-                ": weights, gradients, optimizer states and a batch take ", format_bytes(trial.beside()),
+                ": weights, gradients, optimizer states, a batch and rounding take ", format_bytes(trial.beside()),
                 " before any activation", trial.fixed.offloaded > 0 ? ", though " : "", describe_offloaded(trial.fixed),
-                ".", "\n      Take a smaller batch",
-                trial.fixed.states > 0 ? ", or an optimizer with fewer states (sgd)." : " or a smaller model.");
+                ".", "\n      Give more memory than that, or take a smaller batch",
+                trial.fixed.states > 0 ? " or an optimizer with fewer states (sgd)." : " or a smaller model.");
   }
   budget.beside = trial.memory - budget.memory;
   for (const at::Tensor& input : inputs) budget.sizes.push_back(input.sizes().vec());
