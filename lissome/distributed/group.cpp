@@ -37,6 +37,21 @@ std::string shorten(const std::string& reason) {
   return text.substr(0, text.find(". "));
 }
 
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+// Another rank wrote the text.
+Facts read_facts(const std::string& text, int rank) {
+  const Json rows = parse_json(text, "facts of a rank");
+  Facts facts;
+  for (const Json& row : rows) {
+    if (!rows.is_array() || !row.is_array() || row.size() != 2 || !row[0].is_string() || !row[1].is_string()) break;
+    facts.emplace_back(row[0].get<std::string>(), row[1].get<std::string>());
+  }
+  if (facts.empty() || facts.size() != rows.size())
+    throw_error(ErrorKind::invalid_input, "rank ", rank, " does not say what it trains: it is no rank of lissome");
+  return facts;
+}
+
 }  // namespace
 
 class Group::Connection {
@@ -103,21 +118,20 @@ std::string Group::name_key(const std::string& what) { return std::to_string(key
 void Group::check_agreement(const std::vector<std::pair<std::string, std::string>>& facts) {
   const std::string key = name_key("facts");
   const auto key_of = [&](int rank) { return key + "/" + std::to_string(rank); };
-  std::vector<Json> of_ranks;
+  std::vector<Facts> of_ranks;
   const std::string what = "comparing what each rank trains";
   connection_->put(key_of(place_.rank), print_json(Json(facts)), what);
   for (int rank = 0; rank < place_.ranks; ++rank)
-    of_ranks.push_back(parse_json(connection_->wait_for(key_of(rank), what), "facts of a rank"));
+    of_ranks.push_back(read_facts(connection_->wait_for(key_of(rank), what), rank));
   wait_for_readers(key, what);
   for (int rank = 1; rank < place_.ranks; ++rank) {
-    const Json &first = of_ranks[0], &other = of_ranks[static_cast<size_t>(rank)];
+    const Facts &first = of_ranks[0], &other = of_ranks[static_cast<size_t>(rank)];
     if (first.size() != other.size())
       throw_error(ErrorKind::invalid_input, "rank ", rank, " runs another version of lissome than rank 0");
     for (size_t i = 0; i < first.size(); ++i) {
       if (first[i] == other[i]) continue;
-      throw_error(ErrorKind::invalid_input, "rank ", rank,
-                  " trains something else than rank 0: ", first[i][0].get<std::string>(), " is ",
-                  quote(other[i][1].get<std::string>()), ", on rank 0 ", quote(first[i][1].get<std::string>()));
+      throw_error(ErrorKind::invalid_input, "rank ", rank, " trains something else than rank 0: ", first[i].first,
+                  " is ", quote(other[i].second), ", on rank 0 ", quote(first[i].second));
     }
   }
 }

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import signal
 import socket
+import struct
 import subprocess
 import time
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,6 +140,67 @@ def test_ranks_that_differ_are_refused_by_name(case: Path, program: Path, change
         assert rank.returncode == 4 and "rank 1 trains something else than rank 0: " in errors and named in errors, errors
     assert time.monotonic() - begin < 20
     assert not list(case.glob("*.lissome"))
+
+
+STRANGER = """
+import datetime, json, sys, time
+import torch.distributed as dist
+port, text = int(sys.argv[1]), sys.argv[2]
+store = dist.TCPStore("127.0.0.1", port, 2, False, timeout=datetime.timedelta(seconds=30), wait_for_workers=False)
+store.set("lissome/join/1", "stranger")
+name, _ = store.get("lissome/name/stranger").decode().split()
+store.set("lissome/taken/stranger", name)
+group = dist.ProcessGroupGloo(
+    dist.PrefixStore(name, dist.PrefixStore("lissome", store)), 1, 2, datetime.timedelta(seconds=10))
+facts = json.loads(store.get(f"lissome/{name}/0/facts/0"))
+store.set(f"lissome/{name}/0/facts/1", eval(text)(facts))
+store.set(f"lissome/{name}/0/facts/read/1", "1")
+time.sleep(20)
+"""
+
+
+@pytest.mark.parametrize("text", [
+    "lambda facts: json.dumps([[]] * len(facts))", "lambda facts: json.dumps([[1, 2]] * len(facts))",
+    "lambda facts: json.dumps(['x'] * len(facts))", "lambda facts: json.dumps({str(i): [1, 2] for i in range(len(facts))})",
+    "lambda facts: '[' * 200_000", "lambda facts: '5'", "lambda facts: json.dumps([[a, b, a] for a, b in facts])"])
+def test_a_stranger_that_joins_as_a_rank_is_refused(case: Path, program: Path, text: str):
+    port = free_port()
+    rank = start(program, case, 0, 2, port, words(peer_timeout="5s") + ("-o", "r.lissome"))
+    stranger = subprocess.Popen([os.sys.executable, "-c", STRANGER, str(port), text], stderr=subprocess.DEVNULL)
+    try:
+        errors = rank.communicate(timeout=60)[1]
+    finally:
+        stranger.kill()
+        stranger.wait()
+    assert rank.returncode == 4, errors
+    assert "internal" not in errors and not list(case.glob("*.lissome"))
+
+
+def change_weight(path: Path) -> None:
+    """One number of the first weight becomes another; the checksums stay right."""
+    with zipfile.ZipFile(path) as file:
+        names = [entry["name"] for entry in json.loads(file.read("snapshot.json"))["entries"]]
+        member = file.getinfo(f"entry/{next(i for i, name in enumerate(names) if name.startswith('weight/'))}")
+        data = file.read(member)
+    changed = bytes([data[0] ^ 1]) + data[1:]
+    content = path.read_bytes().replace(data, changed)
+    path.write_bytes(content.replace(struct.pack("<I", member.CRC), struct.pack("<I", zlib.crc32(changed))))
+
+
+def test_ranks_that_resume_from_other_contents_are_refused(lissome: Lissome, case: Path, program: Path):
+    done = lissome(*words(epochs="2", snapshots="a", snapshot_every="7"), "-o", "part.lissome")
+    assert done.returncode == 0, done.stderr
+    (case / "part.lissome").unlink()
+    shutil.copytree(case / "a", case / "b")
+    change_weight(sorted((case / "b").glob("*"))[-1])
+    for folders, code in (("aa", 0), ("ab", 4)):
+        port = free_port()
+        ranks = [start(program, case, rank, 2, port, words() + ("--resume", folder, "-o", "r.lissome"))
+                 for rank, folder in enumerate(folders)]
+        for rank in ranks:
+            errors = rank.communicate(timeout=60)[1]
+            assert rank.returncode == code, errors
+            assert ("contents of the snapshot is" in errors) == (code == 4)
 
 
 def test_a_rank_that_is_missing_or_counts_others_is_named(case: Path, program: Path):

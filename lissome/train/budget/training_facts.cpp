@@ -140,6 +140,15 @@ std::string hash_weights(const Program& model) {
   return print_hash(hash);
 }
 
+std::string hash_snapshot(const Snapshot& snapshot) {
+  uint64_t hash = kFirstHash;
+  for (const auto& [name, tensor] : snapshot.entries) {
+    const at::Tensor dense = tensor.contiguous();
+    hash = hash_bytes(hash_bytes(hash, name.data(), name.size()), dense.const_data_ptr(), dense.nbytes());
+  }
+  return print_hash(hash);
+}
+
 TrainingFacts list_facts(const Program& model, const Dataset& data, const Dataset* validation,
                          const TrainOptions& options) {
   const size_t inputs = model.inputs.size();

@@ -13,5 +13,7 @@ TrainingFacts list_facts(const Program& model, const Dataset& data, const Datase
 
 // 16 hexadecimal digits of all weights and state that the program holds.
 std::string hash_weights(const Program& model);
+// 16 hexadecimal digits of all names and numbers in a snapshot.
+std::string hash_snapshot(const Snapshot& snapshot);
 
 }  // namespace lissome

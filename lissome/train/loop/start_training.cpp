@@ -35,16 +35,22 @@ void take_part(TrainOptions& options) {
   if (options.group->rank() != 0) options.snapshots.reset();
 }
 
-// Throws what Group::check_agreement() throws for ranks that do not train the same from the same place.
-void check_ranks(Group& group, TrainingFacts facts, const Program& model, const TrainOptions& options,
-                 const FoundSnapshot& found) {
+// What Group::check_agreement() throws for ranks that do not train the same from the same place; nothing if they do.
+std::optional<Error> compare_ranks(Group& group, TrainingFacts facts, const Program& model, const TrainOptions& options,
+                                   const FoundSnapshot& found) {
   facts.emplace_back("weights of the model", hash_weights(model));
   facts.emplace_back("compression", std::string(dtype_name(options.gradient_dtype)));
   facts.emplace_back("epochs", std::to_string(options.epochs));
   facts.emplace_back("max steps", options.max_steps ? std::to_string(*options.max_steps) : "none");
   facts.emplace_back("snapshot",
                      found.path.empty() ? "none" : std::to_string(found.snapshot.require_count("record/steps")));
-  group.check_agreement(facts);
+  if (!found.path.empty()) facts.emplace_back("contents of the snapshot", hash_snapshot(found.snapshot));
+  try {
+    group.check_agreement(facts);
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
 }
 
 // Chooses f32 or bf16: the precision of the snapshot to continue from, else the faster one by measurement.
@@ -65,10 +71,12 @@ void share_precision(Group& group, PrecisionChoice& choice) {
   choice.reason = group.share_text(choice.reason, "why rank 0 chose it");
 }
 
-// Makes everything that records gradients. Throws for models whose gradients cannot be recorded.
+// Makes everything that records gradients. Throws for models whose gradients cannot be recorded. Null, with `differ`
+// set, where ranks differ, for which no other fit of the model helps.
 std::unique_ptr<StartedTraining> start_fitted(const Program& model, Program fitted, const Program& validated,
                                               const Dataset& data, const Dataset* validation, const TrainOptions& asked,
-                                              const FoundSnapshot& found, const WorkControl& control) {
+                                              const FoundSnapshot& found, const WorkControl& control,
+                                              std::optional<Error>& differ) {
   auto started = std::make_unique<StartedTraining>(StartedTraining{std::move(fitted), asked, {}, {}, nullptr});
   TrainOptions& options = started->options;
   if (options.group != nullptr) take_part(options);
@@ -82,7 +90,8 @@ std::unique_ptr<StartedTraining> start_fitted(const Program& model, Program fitt
     started->lossy = check_lossy(started->fitted, data, validation, options);
     options.lossy_activations = started->lossy->allowed;
   }
-  if (options.group != nullptr) check_ranks(*options.group, facts, model, options, found);
+  if (options.group != nullptr) differ = compare_ranks(*options.group, facts, model, options, found);
+  if (differ) return nullptr;
   refuse_other_training(found, facts);
   if (options.snapshots && options.resume != options.snapshots->folder) refuse_used_folder(options.snapshots->folder);
   at::manual_seed(options.seed);
@@ -112,11 +121,13 @@ std::unique_ptr<StartedTraining> start_training(const Program& model, const Data
   const int64_t least = find_least_for_batch_norm(validated);
   const int64_t batch = choose_batch(raise_least_batch(validated, least), data, options.batches, options.batch);
   std::unique_ptr<StartedTraining> started;
+  std::optional<Error> differ;
   fit_widest(model, data, validation, batch, [&](Program fitted, const std::string& notice) {
     fitted = raise_least_batch(std::move(fitted), least);
-    started = start_fitted(model, std::move(fitted), validated, data, validation, options, found, control);
-    if (!notice.empty()) started->loop->notices().add(notice);
+    started = start_fitted(model, std::move(fitted), validated, data, validation, options, found, control, differ);
+    if (started && !notice.empty()) started->loop->notices().add(notice);
   });
+  if (differ) throw *differ;
   return started;
 }
 
