@@ -45,7 +45,9 @@ std::string refuse_op(const Op& op, bool is_rewritten) {
   if (!op.has_schema() || is_listed(name) || name.starts_with("lissome::")) return {};
   if (is_rewritten && is_rewritten_by_import(name)) return {};
   if (!is_own_namespace(name) && is_op_allowed(name)) return {};
-  return "is not on the list of ops that a model file may call; an op of your own is allowed by --allow-op NAME";
+  const std::string refusal = "is not on the list of ops that a model file may call";
+  if (is_own_namespace(name)) return refusal + "; none of PyTorch's ops can be added to it";
+  return refusal + "; an op of your own is allowed by --allow-op NAME, in Python lissome.allow_op(NAME)";
 }
 
 namespace {

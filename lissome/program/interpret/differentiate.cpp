@@ -104,22 +104,40 @@ at::Tensor to_tensor(const c10::IValue& value) {
   throw_error(ErrorKind::unsupported, "the program gives a number beside its tensors, which training cannot do");
 }
 
-bool is_mask(const Program& program, const Argument& index) {
-  return index.is_value() && program.value(index.value()).type.kind == ValueKind::tensor &&
-         program.value(index.value()).type.dtype == Dtype::boolean;
+// Whether the data of a call decide how many elements the node gives; what follows from weights alone is fixed.
+bool gives_data_sizes(const Program& program, const Node& node) {
+  if (!find_effects(program, node).shape_from_data) return false;
+  bool of_data = false;
+  for (const Argument& argument : node.arguments)
+    for_each_value(argument, [&](ValueId id) { of_data = of_data || program.find_weight(id) == nullptr; });
+  return of_data;
+}
+
+// By value: whether its sizes follow from the data.
+std::vector<bool> find_data_sized(const Program& program) {
+  std::vector<bool> found(program.values.size(), false);
+  for (const Node& node : program.nodes) {
+    bool any = gives_data_sizes(program, node);
+    for (const Argument& argument : node.arguments)
+      for_each_value(argument, [&](ValueId id) { any = any || found[static_cast<size_t>(id)]; });
+    for (const ValueId id : node.results) {
+      if (id == ValueId::none) continue;
+      const ValueType& type = program.value(id).type;
+      found[static_cast<size_t>(id)] = any && type.kind == ValueKind::tensor && !type.sized;
+    }
+  }
+  return found;
 }
 
 // What is recorded holds for all data of the same sizes: a number of rows that follows from the data has no place in
 // it.
-void refuse_data_sizes(const Program& program, const Node& node, std::span<const c10::IValue> results) {
-  bool by_data = node.is("aten::masked_select");
-  if (node.is("aten::index.Tensor")) {
-    const ArgumentList& indices = node.argument("indices").list();
-    by_data =
-        std::any_of(indices.begin(), indices.end(), [&](const Argument& index) { return is_mask(program, index); });
+void refuse_data_sizes(const std::vector<bool>& data_sized, const Node& node, std::span<const c10::IValue> results) {
+  for (size_t k = 0; k < results.size(); ++k) {
+    const ValueId id = node.results[k];
+    if (id == ValueId::none || !data_sized[static_cast<size_t>(id)] || !results[k].isTensor()) continue;
+    if (results[k].toTensor().requires_grad())
+      throw_error(ErrorKind::unsupported, "how many elements it gives depends on the data");
   }
-  if (by_data && results[0].isTensor() && results[0].toTensor().requires_grad())
-    throw_error(ErrorKind::unsupported, "how many elements it gives depends on the data");
 }
 
 // Outputs, gradients, then what is written.
@@ -129,8 +147,9 @@ std::vector<at::Tensor> run_with_gradients(const Program& program, const std::ve
   InterpretOptions options;
   options.gradients = true;
   options.written = &written;
+  const std::vector<bool> data_sized = find_data_sized(program);
   options.observe = [&](const Node& node, std::span<const c10::IValue> values) {
-    refuse_data_sizes(program, node, values);
+    refuse_data_sizes(data_sized, node, values);
   };
   for (const c10::IValue& output : interpret(program, {inputs.begin(), inputs.end()}, options)) {
     results.push_back(to_tensor(output));

@@ -331,6 +331,21 @@ TEST_CASE("a gradient over elements whose number follows from the data is refuse
       "return %loss\n");
   EXPECT_ERROR(unsupported, differentiate_program(program, {"w"}, {at::ones({2, 4})}),
                "cannot train through Pick pick (net.py:9), aten::index.Tensor", "depends on the data");
+  // So is what is computed of rows that were chosen by the data.
+  const Program routed = parse_with_random_weights(
+      "input %x: f32[2, 4]\n"
+      "parameter @w: f32[4, 4]\n"
+      "%mask: bool[2, 4] = aten::gt.Scalar(%x, 0)\n"
+      "%places: i64[...] = aten::nonzero(%mask)\n"
+      "%rows: i64[...] = aten::select.int(%places, 1, 0)\n"
+      "%chosen: f32[...] = aten::index.Tensor(%x, [%rows])\n"
+      "%h: f32[...] = aten::linear(%chosen, @w)  # net.py:7 in expert (Linear): \"self.expert(x[rows])\"\n"
+      "%zeros: f32[2, 4] = aten::zeros_like(%x)\n"
+      "%sum: f32[2, 4] = aten::index_add(%zeros, 0, %rows, %h)\n"
+      "%loss: f32[] = aten::mean(%sum)\n"
+      "return %loss\n");
+  EXPECT_ERROR(unsupported, differentiate_program(routed, {"w"}, {at::ones({2, 4})}),
+               "cannot train through Linear expert (net.py:7)", "depends on the data");
   // Without a gradient they may come and go.
   const Program beside = parse_with_random_weights(
       "input %x: f32[2, 4]\n"

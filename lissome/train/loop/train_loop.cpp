@@ -28,6 +28,7 @@ TrainLoop::TrainLoop(TrainingModel model, const Dataset& data, const Dataset* va
       snapshots_(facts) {
   for (const std::string& text : list_setup_notices(learner_.model(), learner_.step(), data, feed_.samples(), options))
     notices_.add(text);
+  if (const std::string text = describe_average(options, length().total_steps()); !text.empty()) notices_.add(text);
 }
 
 TrainLength TrainLoop::length() const {

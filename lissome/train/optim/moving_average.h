@@ -1,5 +1,6 @@
-// An exponential moving average of weights, which often generalizes better than the last weights. It equals
-// torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn.
+// An exponential moving average of weights, which often generalizes better than the last weights. The updates are those
+// of get_ema_multi_avg_fn in torch.optim.swa_utils; the average begins with the weights before the first step, where
+// AveragedModel begins with those after it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -38,8 +38,9 @@ void check_shape(const StepRate& shape) {
   require(shape.size > 0, "step", "size must be at least 1", static_cast<double>(shape.size));
 }
 void check_shape(const MultiStepRate& shape) {
-  require(std::is_sorted(shape.milestones.begin(), shape.milestones.end()), "multistep", "milestones must rise",
-          static_cast<double>(shape.milestones.size()));
+  const auto falls = std::is_sorted_until(shape.milestones.begin(), shape.milestones.end());
+  require(falls == shape.milestones.end(), "multistep", "each milestone must be at least the one before",
+          falls == shape.milestones.end() ? 0 : static_cast<double>(*falls));
 }
 void check_shape(const ExponentialRate& shape) {
   require(shape.gamma > 0, "exponential", "gamma must be above 0", shape.gamma);

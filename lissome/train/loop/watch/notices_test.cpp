@@ -73,3 +73,13 @@ TEST_CASE("memory is looked at after the first step and every so many, and stead
   REQUIRE(heard.size() == 1);
   CHECK(heard[0].find("more than 500 steps ago") != std::string::npos);
 }
+
+TEST_CASE("an average that is mostly made of the first weights is in a notice") {
+  TrainOptions options;
+  CHECK(describe_average(options, 1).empty());
+  options.average_decay = 0.999;
+  CHECK(describe_average(options, 9)
+            .find("after 9 steps the moving average still consists of the first weights by 99 %") == 0);
+  CHECK(describe_average(options, 2300).find("by 10 %") != std::string::npos);
+  CHECK(describe_average(options, 2400).empty());
+}

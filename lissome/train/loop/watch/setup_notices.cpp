@@ -2,6 +2,8 @@
 #include "lissome/train/loop/watch/setup_notices.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 
 #include "lissome/train/rewrite/freeze.h"
 #include "lissome/train/rewrite/mode_dependence.h"
@@ -44,6 +46,13 @@ std::string describe_kept_updates(const Program& judged) {
          "export it in eval mode";
 }
 
+bool has_convolution(const Program& model) {
+  return std::ranges::any_of(model.nodes, [](const Node& node) {
+    return node.op.is("aten::convolution") || node.op.is("aten::conv1d") || node.op.is("aten::conv2d") ||
+           node.op.is("aten::conv3d") || node.op.is("aten::conv_transpose2d");
+  });
+}
+
 void add_model_notices(std::vector<std::string>& notices, const Program& model) {
   if (const std::string still = describe_still(model); !still.empty()) notices.push_back(still);
   if (!model.training && depends_on_mode(model))
@@ -63,6 +72,11 @@ std::vector<std::string> list_setup_notices(const TrainingModel& model, const Cu
     notices.emplace_back(
         "--pin-memory has no effect: page-locked memory is for copies to a device, and libtorch finds no device");
   add_model_notices(notices, model.model);
+  if (options.precision == Dtype::f16 && has_convolution(model.model))
+    notices.emplace_back(
+        "libtorch computes gradients of convolution weights in fp16 by a reference kernel, up to a hundred times as "
+        "slow "
+        "as in bf16; take --precision bf16");
   if (data.labels && !options.loss_function) {
     const Sizes of_sample(data.labels->sizes.begin() + 1, data.labels->sizes.end());
     for (std::string& text : describe_comparison(model.model, options.loss, of_sample))
@@ -71,6 +85,18 @@ std::vector<std::string> list_setup_notices(const TrainingModel& model, const Cu
   }
   if (const std::string kept = describe_kept_updates(model.judged); !kept.empty()) notices.push_back(kept);
   return notices;
+}
+
+std::string describe_average(const TrainOptions& options, int64_t steps) {
+  constexpr double kMuch = 0.1;
+  const double first = options.average_decay ? std::pow(*options.average_decay, static_cast<double>(steps)) : 0;
+  if (!(first > kMuch)) return {};
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "after %lld steps the moving average still consists of the first weights by %.0f %%; take a smaller "
+                "--average, or train longer",
+                static_cast<long long>(steps), 100 * first);
+  return text;
 }
 
 }  // namespace lissome

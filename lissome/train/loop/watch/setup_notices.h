@@ -13,5 +13,7 @@ namespace lissome {
 // not train. `samples`: of an update.
 std::vector<std::string> list_setup_notices(const TrainingModel& model, const CurrentStep& step, const Dataset& data,
                                             int64_t samples, const TrainOptions& options);
+// What the moving average of weights consists of after so many steps, if that is much of the first weights; else empty.
+std::string describe_average(const TrainOptions& options, int64_t steps);
 
 }  // namespace lissome
