@@ -131,7 +131,7 @@ int run_optimize(const std::vector<std::string>& arguments, Console& console) {
   }
   if (!flags.keep_steps.empty()) mkdir(flags.keep_steps.c_str(), 0777);
   const Program program = open_program(flags.model);
-  if (program.training) console.say(kEvalFormNote);
+  for (const std::string& note : describe_eval_form(program)) console.say("note: " + note);
   std::optional<Dataset> data;
   if (!flags.data.empty()) {
     data = fit_dataset(load_dataset(flags.data, {.labels = flags.labels}), describe_inputs(program));

@@ -59,7 +59,7 @@ class Preparation {
     check_writable(flags_.output);
     refuse_overwriting(flags_.output, flags_.model, {flags_.input, flags_.data});
     const Program original = open_program(flags_.model);
-    if (original.training) console_.say(kEvalFormNote);
+    for (const std::string& note : describe_eval_form(original)) say_note(note);
     PipelineOptions pipeline;
     pipeline.disabled = flags_.disabled;
     program_ = std::make_shared<const Program>(prepare_inference(original, pipeline, &passes_));

@@ -180,7 +180,7 @@ int run_quantize(const std::vector<std::string>& arguments, Console& console) {
     notes.push_back(note);
   };
   const Program original = open_program(flags.model);
-  if (original.training) console.say(kEvalFormNote);
+  for (const std::string& note : describe_eval_form(original)) say_note(note);
   const auto program = std::make_shared<const Program>(prepare_inference(original));
   std::optional<Dataset> data;
   if (!flags.data.empty()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lissome/program.h"
 
@@ -11,10 +12,7 @@ namespace lissome {
 // export it.
 Program open_program(const std::string& path);
 
-// Note on a program in train form, before its eval form is made.
-inline constexpr const char* kEvalFormNote =
-    "note: the model is in train form (with dropout or batch statistics), so it is converted to its eval form: dropout "
-    "is "
-    "left out, and running statistics are used";
+// Notes on a program before its eval form is made: that it is in train form, and that each call updates its state.
+std::vector<std::string> describe_eval_form(const Program& original);
 
 }  // namespace lissome

@@ -57,13 +57,6 @@ Plan make_plan(const std::string& path, int threads, const std::string& device) 
 
 }  // namespace
 
-Program open_program(const std::string& path) {
-  const ModelKind kind = detect_model_kind(path);
-  if (kind == ModelKind::pt2) return import_pt2(path);
-  if (kind == ModelKind::lissome) return load_program(path);
-  refuse_model_kind(path, kind);
-}
-
 }  // namespace lissome
 
 extern "C" const lissome::TorchEntry* lissome_torch_entry() {

@@ -138,3 +138,20 @@ def test_another_machine_is_named_and_the_answers_are_the_same(
     succeed("prepare", made, "-o", again, "--isa", "none", "--threads", "1")
     assert read_json("inspect", again, "--isa", "none")["other_machine"] is None
     assert np.abs(run(succeed, tmp_path, again, attention.input, "--isa", "none") - attention.output).max() < 1e-5
+
+
+@pytest.mark.parametrize("command", ["prepare", "quantize", "optimize"])
+def test_state_that_a_train_form_goes_on_updating_is_said(lissome: Lissome, tmp_path: Path, command: str):
+    """Batch norm stops in eval form; the power iteration of a spectral norm is the module's own code."""
+    np.savez(tmp_path / "x.npz", input=np.random.default_rng(0).standard_normal((64, 32), np.float32))
+    flags = {"prepare": (), "quantize": ("--data", "x.npz"), "optimize": ("--data", "x.npz", "--time", "1s")}[command]
+    for name, layer in (("normed", torch.nn.BatchNorm1d(32)),
+                        ("spectral", torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(32, 32)))):
+        module = torch.nn.Sequential(torch.nn.Linear(32, 32), layer).train()
+        shapes = ({0: torch.export.Dim("batch", min=2, max=64)},)
+        torch.export.save(torch.export.export(module, (torch.randn(4, 32),), dynamic_shapes=shapes), tmp_path / f"{name}.pt2")
+        done = lissome(command, f"{name}.pt2", *flags, "-o", "out.lissome")
+        assert done.returncode == 0, done.stderr
+        assert ("converted to its eval form" in done.stderr) == (name == "normed")
+        said = "note: each call updates the state of the result" in done.stderr
+        assert said == (name == "spectral") and ("_u" in done.stderr) == said
