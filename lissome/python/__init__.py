@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lissome import _runtime
-from lissome._runtime import StreamFacts, allow_op
+from lissome._runtime import allow_op
 from lissome.errors import (
     ArgumentTypeError,
     DataWarning,
@@ -33,7 +33,7 @@ from lissome.errors import (
 if TYPE_CHECKING:
     from lissome.making import optimize, prepare, quantize
     from lissome.memory import MemoryUse, memory_probe
-    from lissome.model import FastModel, Value, load
+    from lissome.model import FastModel, StreamFacts, Value, load
     from lissome.training import Trained, budget, train
 
 version = __version__ = _runtime.version
@@ -71,6 +71,7 @@ __all__ = [
 _LAZY = {
     "FastModel": "model",
     "MemoryUse": "memory",
+    "StreamFacts": "model",
     "Trained": "training",
     "Value": "model",
     "budget": "training",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ from typing import Any
 # Of the names of a model's inputs in an error.
 _MOST_NAMED = 12
 
-_OWN_FILES = str(Path(__file__).parent)
+# contextlib's frames stand between those of ours.
+_OWN_FILES = (str(Path(__file__).parent), contextlib.__file__)
 
 
 class Error(Exception):
@@ -53,12 +55,12 @@ def list_names(names: Sequence[str]) -> str:
     return ", ".join([*names[:_MOST_NAMED], *([f"and {further} more"] if further > 0 else [])])
 
 
-def warn_of_data(note: str) -> None:
+def warn_of_data(note: str, kind: type[Warning] = DataWarning) -> None:
     """At the line of whoever called lissome."""
     level, frame = 2, sys._getframe(1)  # noqa: SLF001  the module `inspect` reads sources for it
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN_FILES):
         level, frame = level + 1, frame.f_back
-    warnings.warn(note, DataWarning, stacklevel=level)
+    warnings.warn(note, kind, stacklevel=level)
 
 
 class Interrupted(KeyboardInterrupt):

@@ -87,7 +87,13 @@ class WithLoss(nn.Module):  # type: ignore[misc,unused-ignore]
 
         def forward(*arguments: Any, **keywords: Any) -> torch.Tensor:
             labels = keywords.pop(label_name)
-            return self.loss(self.model(*arguments, **keywords), labels)
+            result = self.loss(self.model(*arguments, **keywords), labels)
+            if not isinstance(result, torch.Tensor):
+                raise UsageError(
+                    f"loss: the function returns {type(result).__name__}; a tensor that depends on the model's outputs "
+                    "is allowed"
+                )
+            return result
 
         # torch.export names the inputs after these.
         forward.__signature__ = inspect.Signature([*named, label, *rest])  # type: ignore[attr-defined]

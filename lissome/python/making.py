@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch  # its libraries first: the binding finds them loaded
 from torch.utils import _pytree as pytree
@@ -67,7 +68,7 @@ def prepare(
     threads = read_threads(threads)
     precision = read_text("precision", precision)
     keep_original = read_flag("keep_original", keep_original)
-    program = open_program(model, example_inputs, example_kwargs, many=True)
+    program = open_program(model, example_inputs, example_kwargs)
     dataset = None if data is None else gather_samples(data, None, program.input_names)
     if dataset is not None:
         warn_of_fit(program, dataset)
@@ -133,7 +134,7 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
         raise UsageError('least_signal is for kind="static" and kind="dynamic"')
     if labels is not None and not isinstance(labels, str) and train_data is None:
         raise UsageError("labels: with data alone, labels are the name of an array in it; give data={..., name: array}")
-    program = open_program(model, example_inputs, example_kwargs, many=True)
+    program = open_program(model, example_inputs, example_kwargs)
     of_data = labels if isinstance(labels, str) else None
     dataset = None if data is None else gather_samples(data, of_data, program.input_names)
     train_set = None if train_data is None else gather_train_data(train_data, labels, program.input_names)
@@ -246,7 +247,7 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     paths = [None if path is None else read_path(name, path) for name, path in (("output", output), ("report", report))]
     progress = None if progress is None else read_callable("progress", progress)
     with keep_best("lissome.optimize") as best:
-        program = open_program(model, example_inputs, example_kwargs, many=data is not None)
+        program = open_program(model, example_inputs, example_kwargs)
         dataset = None if data is None else gather_samples(data, labels, program.input_names)
         if dataset is not None:
             warn_of_fit(program, dataset)
@@ -263,10 +264,10 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
 
 @keep_interrupt()
 def open_program(
-    model: Model, example_inputs: Any, example_kwargs: Any, *, many: bool, training: bool = False
+    model: Model, example_inputs: Any, example_kwargs: Any, *, training: bool = False
 ) -> _lissome.Program:
-    """A file as it is, or a module by way of torch.export: in eval form, or `training`: in the form in which it is.
-    `many`: with a batch of any size where the export allows."""
+    """A file as it is, or a module by way of torch.export, with a batch of any size where the export allows: in eval
+    form, or `training`: in the form in which it is."""
     trained = getattr(model, "program", None)  # of Trained
     if isinstance(trained, _lissome.Program):
         return trained
@@ -291,7 +292,9 @@ def open_program(
         refuse_hooks(model)
     arguments, keywords = _separate((arguments, example_kwargs or {}))
     with refuse_own_backward() if training else nullcontext():
-        exported = _export(model, arguments, keywords, many=many, training=training)
+        exported = _export(model, arguments, keywords, training=training)
+    if not training:
+        _leave_out_dropout(exported)
     program = _open_exported(exported)
     program.input_tree = add_parameters(program.input_tree, model.forward)
     return program
@@ -305,6 +308,23 @@ def _open_exported(exported: torch.export.ExportedProgram) -> _lissome.Program:
         except NotImplementedError as error:  # a type of arguments or results that torch does not know to store
             raise UnsupportedError(f"torch.export.save refuses the module: {error}") from error
         return _lissome.open_program(str(path))  # what is mapped stays when the file is gone
+
+
+_WITHOUT_DROPOUT = {"train": False, "dropout_p": 0.0}  # arguments of dropouts, recurrent layers and attention
+
+
+def _leave_out_dropout(exported: torch.export.ExportedProgram) -> None:
+    """Dropout that a module's code asks for in eval form too, as `dropout(x)` of torch.nn.functional does."""
+    parts = [part for part in exported.graph_module.modules() if isinstance(part, torch.fx.GraphModule)]
+    for node in [node for part in parts for node in part.graph.nodes]:
+        schema = getattr(node.target, "_schema", None)  # of an op of torch
+        for place, argument in enumerate(schema.arguments if schema is not None else ()):
+            if argument.name not in _WITHOUT_DROPOUT:
+                continue
+            if place < len(node.args):
+                node.update_arg(place, _WITHOUT_DROPOUT[argument.name])
+            elif argument.name in node.kwargs:
+                node.update_kwarg(argument.name, _WITHOUT_DROPOUT[argument.name])
 
 
 def _separate(call: Any) -> Any:
@@ -333,33 +353,89 @@ def _in_eval_form(module: torch.nn.Module) -> Iterator[None]:
 
 
 def _export(
-    module: torch.nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any], *, many: bool, training: bool
+    module: torch.nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any], *, training: bool
 ) -> torch.export.ExportedProgram:
     # Where gradients are off already, an export does not note what the module takes none of.
     with nullcontext() if training else _in_eval_form(module), torch.set_grad_enabled(training):
-        if many and (call := _widen_batch(arguments, keywords)) is not None:
-            wide, shapes = call
-            try:
-                named = _by_name(module, shapes)
-                return torch.export.export(module, *wide, dynamic_shapes=named, strict=False)
-            except Exception as error:  # noqa: BLE001  whatever torch has against it: the sizes stay as given
-                reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-                warn_of_data(f"the batch stays as in example_inputs, for torch.export refuses one of any size: {reason}")
+        wide = _widen_batch(arguments, keywords)
+        found = "" if wide is None else _export_open(module, wide)
+        if not isinstance(found, str):
+            return found
         try:
-            return torch.export.export(module, arguments, keywords, strict=False)
+            exported = torch.export.export(module, arguments, keywords, strict=False)
+        except Error:  # ours, raised by what the module calls
+            raise
         except Exception as error:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            raise UnsupportedError(f"torch.export refuses the module: {lines[0]}") from error
+            raise UnsupportedError(f"torch.export refuses the module: {_read_first_line(error)}") from error
+    if found:
+        warn_of_data(f"the batch stays as in example_inputs, for {found}")
+    return exported
 
 
-def _widen_batch(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, Any] | None:
-    """The same call with a batch of at least two (torch.export freezes a size of one), and its first sizes named."""
-    flat = pytree.tree_leaves((arguments, keywords))
-    leaves = [leaf for leaf in flat if isinstance(leaf, torch.Tensor) and leaf.dim()]
+class _WideCall(NamedTuple):
+    arguments: tuple[tuple[Any, ...], dict[str, Any]]
+    is_batched: Any
+    """Nested as the arguments: whether the first size of each is the batch."""
+    size: int
+    """The batch of the example."""
+
+
+def _export_open(module: torch.nn.Module, call: _WideCall) -> torch.export.ExportedProgram | str:
+    """With a batch of any size; else, with a warning, of the sizes for which the module's code takes the branches of
+    the example. Why not, where that is the example's alone."""
+    try:
+        return _export_sized(module, call, 1, None)
+    except Error:
+        raise
+    except Exception as error:  # noqa: BLE001  whatever torch has against it
+        text, first_line = str(error), _read_first_line(error)
+    found = _LIMITS.search(text)
+    if found is not None:
+        least, most = int(found["least"] or 2), int(found["most"] or 0) or None
+        exported = _try_limits(module, call, least, most)
+        if exported is not None:
+            sizes = f"{least} or more" if most is None else f"{least} to {most}"
+            warn_of_data(f"the model takes a batch of {sizes} alone, for the module's code asks for its size")
+            return exported
+    if "Constraints violated" in text:
+        return "the module's code asks for its size"
+    return f"torch.export refuses one of any size: {first_line}"
+
+
+# The least and the largest batch that torch.export suggests where it refuses one of any size.
+_LIMITS = re.compile(r"^ *batch = Dim\('batch'(, min=(?P<least>\d+))?(, max=(?P<most>\d+))?\)$", re.MULTILINE)
+
+
+def _try_limits(
+    module: torch.nn.Module, call: _WideCall, least: int, most: int | None
+) -> torch.export.ExportedProgram | None:
+    if not least <= call.size <= (most or call.size):
+        return None
+    try:
+        return _export_sized(module, call, least, most)
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _export_sized(
+    module: torch.nn.Module, call: _WideCall, least: int, most: int | None
+) -> torch.export.ExportedProgram:
+    batch = torch.export.Dim("batch", min=least, max=most)
+    shapes = pytree.tree_map(lambda is_batched: {0: batch} if is_batched else None, call.is_batched)
+    return torch.export.export(module, *call.arguments, dynamic_shapes=_by_name(module, shapes), strict=False)
+
+
+def _read_first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _widen_batch(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> _WideCall | None:
+    """The same call with a batch of at least two: torch.export freezes a size of one."""
+    call = (arguments, keywords)
+    leaves = [leaf for leaf in pytree.tree_leaves(call) if isinstance(leaf, torch.Tensor) and leaf.dim()]
     if not leaves:
         return None
     size = leaves[0].shape[0]
-    batch = torch.export.Dim("batch", min=1)
 
     def is_batched(leaf: Any) -> bool:
         return isinstance(leaf, torch.Tensor) and leaf.dim() > 0 and leaf.shape[0] == size
@@ -367,9 +443,7 @@ def _widen_batch(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[
     def widen(leaf: Any) -> Any:
         return torch.cat([leaf, leaf]) if is_batched(leaf) and size == 1 else leaf
 
-    wide = pytree.tree_map(widen, (arguments, keywords))
-    shapes = pytree.tree_map(lambda leaf: {0: batch} if is_batched(leaf) else None, (arguments, keywords))
-    return wide, shapes
+    return _WideCall(pytree.tree_map(widen, call), pytree.tree_map(is_batched, call), size)
 
 
 def _by_name(module: torch.nn.Module, shapes: tuple[tuple[Any, ...], dict[str, Any]]) -> dict[str, Any]:

@@ -29,7 +29,18 @@ class Value(NamedTuple):
 
     def __str__(self) -> str:
         sizes = "" if self.shape is None else f"[{', '.join(map(str, self.shape))}]"
-        return f"{self.name}: {self.dtype or 'unknown'}{sizes if self.dtype not in ('int', 'float', 'bool') else ''}"
+        return f"{self.name}: {self.dtype or 'unknown'}{sizes if self.shape or self.dtype not in _NUMBERS else ''}"
+
+
+_NUMBERS = ("int", "float", "bool")  # of Python; "bool" is a type of elements too
+
+
+class StreamFacts(NamedTuple):
+    """The cost of a limit on memory, see FastModel.stream."""
+
+    weights: int
+    streamed: int
+    bytes_per_second: float
 
 
 class _Padding(NamedTuple):
@@ -115,11 +126,12 @@ class FastModel:
         return self._model.threads
 
     @property
-    def stream(self) -> _runtime.StreamFacts:
+    def stream(self) -> StreamFacts:
         """The cost of a limit on memory: bytes of all `weights`, bytes of them that are `streamed` from the file with
         every call, and the `bytes_per_second` of the file. All are 0 without a limit, and until the first call if the
         model has dynamic sizes."""
-        return self._model.stream
+        facts = self._model.stream
+        return StreamFacts(facts.weights, facts.streamed, facts.bytes_per_second)
 
     def pad_to(
         self,
@@ -131,8 +143,8 @@ class FastModel:
         pads: Mapping[str, float],
     ) -> FastModel:
         """The same model with `dimension` ("sequence", or "ids.1": dimension 1 of input ids) padded up to the next of
-        `sizes` and outputs cut back, so that few sizes are planned. pads: the number that pads each input with that
-        dimension.
+        `sizes` and outputs cut back, so that few sizes are planned. pads: the number (True or False for an input of
+        bool) that pads each input with that dimension.
 
         Only right where the model takes no notice of what is padded, which the example proves: fewer of the dimension
         than the largest size, run as it is and in every size above it. UnsupportedError, with the figure, where answers
@@ -149,10 +161,15 @@ class FastModel:
         padding = _Padding(
             dimension,
             [read_integer("a size", size) for size in sizes],
-            {str(name): read_number(f"pads[{name!r}]", pad) for name, pad in pads.items()},
+            {str(name): self._read_pad(str(name), pad) for name, pad in pads.items()},
             example,
         )
         return self._pad(self._model, padding)
+
+    def _read_pad(self, name: str, pad: Any) -> float:
+        if isinstance(pad, bool) and any(value.name == name and value.dtype == "bool" for value in self.inputs):
+            return float(pad)
+        return read_number(f"pads[{name!r}]", pad)
 
     def _pad(self, model: _runtime.Model, padding: _Padding) -> FastModel:
         return FastModel(model.pad_to(*padding), self.report, padding, self._as_numpy)
@@ -229,8 +246,9 @@ def read_memory(memory: Any, name: str = "memory") -> int:
         return 0
     quantity = read_quantity(name, memory)
     count = _runtime.parse_bytes(quantity) if isinstance(quantity, str) else quantity
-    if not 1 <= count < 9e18:
-        raise UsageError(f"{name} is {count:g} bytes; 1 or more is allowed")
+    if not 1 <= count < 9e18 or count % 1:
+        allowed = "a whole number" if count % 1 else "1 or more"
+        raise UsageError(f"{name} is {count:.12g} bytes; {allowed} is allowed")
     return int(count)
 
 

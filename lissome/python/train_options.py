@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from lissome.arguments import (
@@ -16,7 +18,7 @@ from lissome.arguments import (
     read_threads,
     refuse_type,
 )
-from lissome.errors import UsageError
+from lissome.errors import Error, UsageError
 from lissome.losses import check_parts, find_loss_word
 from lissome.model import read_memory
 from lissome.optimizers import read_optimizer
@@ -85,6 +87,11 @@ def read_train_options(  # noqa: PLR0913  what has a reading of its own; the res
     options = {name: read(name, given.get(name, default)) for name, (default, read) in _OPTIONS.items()}
     word, of_loss = find_loss_word(loss) or ("", {})
     check_parts(loss, options["accumulate"])
+    if options["update_in_backward"] and "clip" in given and options["clip"]:
+        raise UsageError(
+            "update_in_backward changes weights before all gradients are computed, so they cannot be clipped to a "
+            "global norm\n      Give clip=0"
+        )
     if "label_smoothing" in of_loss and options["label_smoothing"]:
         raise UsageError("label_smoothing is given twice: by the loss and by itself")
     name, of_optimizer, left_alone = read_optimizer(optimizer, model)
@@ -112,3 +119,29 @@ def _read_optimizer_options(optimizer: str, given: Any) -> dict[str, Any]:
             raise UsageError(f"optimizer_options: {optimizer} has no {name!r}; it has {', '.join(known)}")
         options[name] = (read_flag if name in _FLAGS else read_number)(f"optimizer_options[{name!r}]", value)
     return options
+
+
+_NO_KEYWORDS = {"source", "ignored_label", "class_weights"}
+_KEYWORDS = {*_OPTIONS, "labels", "loss", "lr", "optimizer", "validation"} - _NO_KEYWORDS
+_FLAG = re.compile(r"--([a-z]+(?:-[a-z0-9]+)*)")
+
+
+def name_keywords(text: str) -> str:
+    """A text of the library with keywords in the place of the shell's flags, unless it says both already."""
+
+    def name(flag: re.Match[str]) -> str:
+        keyword = flag[1].replace("-", "_")
+        return keyword if keyword in _KEYWORDS else flag[0]
+
+    return text if "in Python" in text else _FLAG.sub(name, text)
+
+
+@contextmanager
+def explain_in_keywords() -> Iterator[None]:
+    try:
+        yield
+    except Error as error:
+        text = name_keywords(str(error))
+        if text == str(error):
+            raise
+        raise type(error)(text) from None

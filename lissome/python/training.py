@@ -12,12 +12,12 @@ import torch
 
 from lissome import _lissome
 from lissome.arguments import read_callable, read_integer, read_path, refuse_type
-from lissome.errors import UsageError
+from lissome.errors import Error, UsageError, warn_of_data
 from lissome.losses import PREFIX, WithLoss, find_loss_word
 from lissome.making import Model, Progress, explain_interrupt, finish, keep_best, open_program
 from lissome.model import FastModel, as_tuple
 from lissome.samples import gather_columns, gather_samples, read_good_samples, warn_of_batches, warn_of_fit
-from lissome.train_options import read_train_options
+from lissome.train_options import explain_in_keywords, name_keywords, read_train_options
 from lissome.workers import SampleWorkers, has_numbered_samples
 
 Loss: TypeAlias = "str | torch.nn.Module | Callable[[Any, Any], torch.Tensor]"
@@ -67,6 +67,7 @@ class Trained:
 
 
 _FIRST_SAMPLES = 32  # the fewest samples that are read before training
+_UPDATES_STATE = "the written model will update its state"  # a note about train form
 
 
 def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
@@ -160,9 +161,11 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
         threads=threads,
         seed=seed,
     )
+    if validation is None and validation_labels is not None:
+        raise UsageError("validation_labels: there are no samples for them; give validation")
     if validation_labels is None and isinstance(labels, str):
         validation_labels = labels
-    with keep_best("lissome.train") as best:
+    with keep_best("lissome.train") as best, explain_in_keywords():
         task = _Task(model, example_inputs, example_kwargs, loss)
         held_out = None if validation is None else task.gather(validation, validation_labels)
         if workers and has_numbered_samples(data):
@@ -179,6 +182,7 @@ def train(  # noqa: PLR0913  one keyword for each flag of `lissome train`
             warn_of_fit(task.program, dataset, skip_bad=skip_bad)
             made = _lissome.train(task.program, dataset, held_out, task.complete(options), progress)
         trained = best.value = task.take_back(*made)
+        task.give_eval_form(trained)
     if trained.record["interrupted"]:
         raise explain_interrupt("lissome.train", trained)
     return trained
@@ -214,11 +218,13 @@ def budget(
     made_again hold the same values; they go with the next version. Raises OverBudgetError, naming the smallest budget
     that is enough, if nothing fits. The module stays as it is.
     """
+    if memory is None:
+        refuse_type("memory", memory, "a number or text with a unit")
     options = read_train_options(
         model,
         loss=loss,
         optimizer=optimizer,
-        batch=batch,
+        batch=read_integer("batch", batch, least=1),
         precision=precision,
         memory=memory,
         recompute=recompute,
@@ -232,7 +238,8 @@ def budget(
     task = _Task(model, example_inputs, example_kwargs, loss)
     dataset = task.gather(data, labels)
     warn_of_fit(task.program, dataset)
-    return _lissome.budget(task.program, dataset, task.complete(options))
+    with explain_in_keywords():
+        return _lissome.budget(task.program, dataset, task.complete(options))
 
 
 class _Task:
@@ -249,7 +256,7 @@ class _Task:
         self.program = self._open(model)
 
     def _open(self, model: Model, training: bool = True) -> _lissome.Program:
-        return open_program(model, *self._example, many=True, training=training)
+        return open_program(model, *self._example, training=training)
 
     def refuse_function(self, what: str) -> None:
         if self._loss is not None:
@@ -277,7 +284,7 @@ class _Task:
         assert isinstance(self._model, torch.nn.Module)
         self._trained = WithLoss(self._model, self._loss, label_name)
         keywords = {**(keywords or {}), label_name: labels[:count]}
-        self.program = open_program(self._trained, arguments, keywords, many=True, training=True)
+        self.program = open_program(self._trained, arguments, keywords, training=True)
 
     def complete(self, options: dict[str, Any]) -> dict[str, Any]:
         """With a function as loss, the loss is the only output, and the model's parameters have a prefix."""
@@ -290,6 +297,7 @@ class _Task:
         self, program: _lissome.Program, record: dict[str, Any], weights: list[tuple[str, torch.Tensor]]
     ) -> Trained:
         """Copies the weights into the caller's module."""
+        record["notes"] = [name_keywords(note) for note in record["notes"]]
         if self._trained is not None:
             _put_back(self._trained, dict(weights))
         if self._loss is None:
@@ -297,9 +305,27 @@ class _Task:
         own = {name.removeprefix(PREFIX): tensor for name, tensor in weights if name.startswith(PREFIX)}
         return Trained(self._open(self._model, training=False), record, own)
 
+    def give_eval_form(self, trained: Trained) -> None:
+        """Exports the module again in eval form, with its weights as trained. What training returns has eval forms of
+        layers, but the branches that the module's own code takes while self.training is set."""
+        module = self._trained
+        if self._loss is not None or module is None or not any(part.training for part in module.modules()):
+            return
+        try:
+            trained.program = self._open(module, training=False)
+        except Error as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            note = "the trained model keeps the branches of the module's train form, for its eval form is refused"
+            warn_of_data(f"{note}: {reason}", UserWarning)
+            return
+        except NotImplementedError:  # by eval() of a module that torch.export made, which has no code of its own
+            return
+        notes = trained.record["notes"]
+        trained.record["notes"] = [note for note in notes if not note.startswith(_UPDATES_STATE)]
+
 
 def _put_back(module: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
     with torch.no_grad():
-        for name, tensor in module.state_dict().items():
+        for name, tensor in [*module.state_dict().items(), *module.named_buffers(remove_duplicate=False)]:
             if name in weights:
                 tensor.copy_(weights[name])

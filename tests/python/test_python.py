@@ -129,6 +129,8 @@ def test_load_within_a_limit(tmp_path: Path):
         limited = lissome.load(tmp_path / "wide.lissome", threads=1, memory=memory)
         for _ in range(3):
             assert torch.equal(limited(x), expected)
+        assert isinstance(limited.stream, lissome.StreamFacts)
+        assert repr(limited.stream).startswith("StreamFacts(weights=")
         assert limited.stream.weights >= 8 << 20 and limited.stream.bytes_per_second > 0
         assert limited.stream.weights - (4 << 20) <= limited.stream.streamed < limited.stream.weights
     with pytest.raises(lissome.OverBudgetError, match="at least"):
@@ -284,6 +286,24 @@ def test_padding_up_to_buckets(tmp_path: Path):
         plain.pad_to("ids.1", [8, 32], example, pads={"ids": 0})
     padded.save(tmp_path / "m.lissome")
     assert lissome.load(tmp_path / "m.lissome").seen_difference is None
+
+
+class Chosen(torch.nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return (x * mask.unsqueeze(-1)).sum(1)
+
+
+def test_an_input_of_truth_values_is_padded_with_one():
+    words = torch.export.Dim("words", min=1, max=64)
+    example = (torch.randn(2, 7, 3), torch.rand(2, 7) > 0.5)
+    plain = lissome.prepare(torch.export.export(Chosen(), example, dynamic_shapes=({1: words}, {1: words})))
+    padded = plain.pad_to("mask.1", [8, 32], example, pads={"x": 0, "mask": False})
+    x, mask = torch.randn(2, 20, 3), torch.rand(2, 20) > 0.5
+    torch.testing.assert_close(padded(x, mask), Chosen()(x, mask), rtol=1e-4, atol=1e-5)
+    assert plain.pad_to("mask.1", [8, 32], example, pads={"x": 0, "mask": True}).seen_difference <= 1e-3
+    with pytest.raises(lissome.ArgumentTypeError, match="of type bool; a number is allowed"):
+        plain.pad_to("mask.1", [8, 32], example, pads={"x": False, "mask": False})
+    assert "mask: bool[2, " in repr(plain)
 
 
 def test_strided_inputs_and_gradients(fast: lissome.FastModel, samples: torch.Tensor):
@@ -449,6 +469,48 @@ def test_the_batch_is_free_where_forward_takes_any_number_of_arguments():
     fast = lissome.prepare(module, tuple(part[:1] for part in parts[:3]), example_kwargs={"last": parts[3][:1]})
     wanted = module(*parts[:3], last=parts[3])
     torch.testing.assert_close(fast(*parts[:3], last=parts[3]), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_the_batch_is_free_without_data():
+    module, x = torch.nn.Linear(6, 3).eval(), torch.randn(9, 6)
+    fast = lissome.optimize(module, (x[:4],), time="1s")
+    torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
+
+
+class Sized(torch.nn.Module):
+    """Takes another branch at some sizes of the batch."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        if self.kind == "distances":
+            return torch.cdist(a, b)  # by another formula above 25 rows
+        if self.kind == "least":
+            return a + b if a.shape[0] >= 3 else a * b
+        return a + b if a.shape[0] % 2 == 0 else a * b
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "said", "sizes"),
+    [
+        ("distances", 4, "takes a batch of 2 to 25 alone", (2, 7, 25)),
+        ("distances", 1, "stays as in example_inputs", (1,)),
+        ("least", 4, "takes a batch of 3 or more alone", (3, 4, 30)),
+        ("even", 4, "stays as in example_inputs", (4,)),
+    ],
+)
+def test_code_that_asks_for_the_batch_narrows_it_as_little_as_it_must(
+    kind: str, rows: int, said: str, sizes: tuple[int, ...]
+):
+    module = Sized(kind)
+    with pytest.warns(lissome.DataWarning, match="for the module's code asks for its size$") as seen:
+        fast = lissome.prepare(module, (torch.randn(rows, 6), torch.randn(rows, 6)))
+    assert len(seen) == 1 and said in str(seen[0].message) and seen[0].filename == __file__
+    for size in sizes:
+        inputs = torch.randn(size, 6), torch.randn(size, 6)
+        torch.testing.assert_close(fast(*inputs), module(*inputs), rtol=1e-4, atol=1e-5)
 
 
 def test_labels_without_data_are_refused():

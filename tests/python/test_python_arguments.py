@@ -105,3 +105,15 @@ def test_more_threads_than_a_process_can_have_are_refused(monkeypatch: pytest.Mo
     monkeypatch.chdir(folder)
     with pytest.raises(lissome.UsageError, match="threads is 2000000000; 0 to 1024 is allowed"):
         call(function, "threads", 2_000_000_000)
+
+
+@pytest.mark.parametrize("name", ["batch", "memory"])
+def test_a_budget_needs_a_batch_and_a_memory(name: str):
+    with pytest.raises(lissome.ArgumentTypeError, match=f"{name} is of type NoneType"):
+        call("budget", name, None)
+
+
+@pytest.mark.parametrize("name", ["memory", "size"])
+def test_parts_of_a_byte_are_refused(name: str):
+    with pytest.raises(lissome.UsageError, match=f"{name} is 1000000000.5 bytes; a whole number is allowed"):
+        call("optimize", name, 1e9 + 0.5)

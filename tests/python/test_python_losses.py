@@ -293,6 +293,8 @@ def test_a_function_that_adds_up_is_refused_where_updates_run_in_parts(parts: di
         (nn.CrossEntropyLoss, r"loss=CrossEntropyLoss\(\)"),
         ("crossentropy", "Did you mean cross_entropy"),
         ("word", "the loss 'word' is neither"),
+        (lambda output, labels: 1.0, "returns float; a tensor that depends on the model's outputs"),  # noqa: ARG005
+        (lambda output, labels: None, "returns NoneType"),  # noqa: ARG005
     ],
 )
 def test_losses_that_are_none_are_refused(loss: Any, text: str):

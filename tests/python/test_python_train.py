@@ -103,12 +103,12 @@ def test_updates_in_the_backward_pass_give_the_same_weights():
         train(module, clip=0, update_in_backward=update_in_backward, epochs=2)
         states.append(copy_state(module))
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
-    with pytest.raises(lissome.UsageError, match="clip_norm = 0"):
+    with pytest.raises(lissome.UsageError, match="Give clip=0"):
         train(make_classifier(), update_in_backward=True)
 
 
 def test_lossy_activations_are_for_a_budget_and_reported():
-    with pytest.raises(lissome.UsageError, match="give --memory"):
+    with pytest.raises(lissome.UsageError, match="give memory, recompute auto and a number for batch"):
         train(make_classifier().train(), lossy_activations=True)
     trained = train(make_classifier().train(), lossy_activations=True, memory="1GiB")
     assert any("no activations are stored in bf16" in note for note in trained.record["notes"])
@@ -374,12 +374,15 @@ def test_code_of_the_backward_pass_that_no_export_holds_is_refused(kind: str, me
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"recompute": "foo"}, "'foo'"),
+        ({"recompute": "foo"}, "^recompute must be .*'foo'"),
         ({"recompute": "every:0"}, "'every:0'"),
         ({"label_smoothing": -0.1}, "label_smoothing is -0.1; 0 to 1 is allowed"),
         ({"clip": -1.0}, "clip is -1; a finite number"),
         ({"clip": float("nan")}, "clip is nan"),
         ({"memory": 0}, "memory is 0 bytes; 1 or more"),
+        ({"memory": 1.5}, "memory is 1.5 bytes; a whole number"),
+        ({"update_in_backward": True, "clip": 0, "accumulate": 2}, "in place of accumulate"),
+        ({"validation_labels": torch.arange(3)}, "validation_labels: there are no samples for them"),
     ],
 )
 def test_values_out_of_range_are_refused(keywords: dict[str, Any], message: str):
@@ -403,3 +406,91 @@ def test_a_table_with_sparse_gradients_trains():
     wanted = module.weight.grad.to_dense()
     lissome.train(module, x, labels=y, loss="mse", optimizer="sgd", lr=1.0, clip=0.0, batch=8, example_inputs=(x[:4],))
     torch.testing.assert_close(before - module.weight.detach(), wanted, rtol=1e-4, atol=1e-6)
+
+
+class TwoForms(torch.nn.Module):
+    """Does something else while self.training is set."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.linear = kind, torch.nn.Linear(6, 3)
+        self.register_buffer("mean", torch.zeros(3), persistent=kind != "unsaved mean")
+        if kind == "spectral norm":
+            torch.nn.utils.parametrizations.spectral_norm(self.linear)
+        if kind == "spectral norm by hooks":
+            torch.nn.utils.spectral_norm(self.linear)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(x)
+        if self.training and self.kind == "noise":
+            y = y + torch.randn_like(y)
+        if self.training and self.kind.endswith("mean"):
+            self.mean.lerp_(y.detach().mean(0), 0.1)
+        return y - self.mean
+
+
+@pytest.mark.parametrize("kind", ["noise", "mean", "unsaved mean", "spectral norm", "spectral norm by hooks"])
+def test_the_result_is_the_modules_own_eval_form(tmp_path: Path, kind: str):
+    module, x = TwoForms(kind).train(), make_data()[0]
+    trained = train(module, epochs=2)
+    assert module.training and not any("will update its state" in note for note in trained.record["notes"])
+    trained.save(tmp_path / "trained.lissome")
+    with torch.no_grad():
+        wanted = module.eval()(x)
+    for model in (trained, lissome.load(tmp_path / "trained.lissome"), lissome.optimize(trained, data=x, time="1s")):
+        for _ in range(3):
+            torch.testing.assert_close(model(x), wanted, rtol=1e-4, atol=1e-5)
+
+
+class NoEvalForm(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(x)
+        return y if self.training or y.sum() > 0 else -y
+
+
+def test_a_module_whose_eval_form_cannot_be_exported_keeps_its_train_form():
+    module, x = NoEvalForm().train(), make_data()[0]
+    with pytest.warns(UserWarning, match="for its eval form is refused") as seen:
+        trained = train(module)
+    assert [str(warning.category.__name__) for warning in seen] == ["UserWarning"] and seen[0].filename == __file__
+    torch.testing.assert_close(trained(x), module(x), rtol=1e-4, atol=1e-5)
+
+
+class LossInTrain(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Any:
+        scores = self.linear(x)
+        return {"loss": torch.nn.functional.cross_entropy(scores, y), "scores": scores} if self.training else scores
+
+
+def test_a_loss_that_train_form_alone_returns():
+    module, (x, labels) = LossInTrain().train(), make_data()
+    trained = lissome.train(module, {"x": x, "y": labels}, loss="loss", example_inputs=(x[:4], labels[:4]))
+    torch.testing.assert_close(trained(x, labels), module.eval()(x, labels), rtol=1e-4, atol=1e-5)
+
+
+class AlwaysDropout(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.nn.functional.dropout(self.linear(x), 0.1).unsqueeze(1)
+        return torch.nn.functional.scaled_dot_product_attention(y, y, y, dropout_p=0.1).squeeze(1)
+
+
+def test_dropout_that_never_ends_is_left_out_of_what_is_saved(tmp_path: Path):
+    module, x = AlwaysDropout().train(), make_data()[0]
+    trained = train(module)
+    trained.save(tmp_path / "trained.lissome")
+    again = lissome.load(tmp_path / "trained.lissome")
+    assert torch.equal(again(x), again(x))
+    for model in (trained, again):
+        torch.testing.assert_close(model(x), module.linear(x), rtol=1e-4, atol=1e-5)
