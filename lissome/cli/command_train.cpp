@@ -3,6 +3,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -161,6 +162,7 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
 
   std::optional<Group> group;
   if (place) {
+    std::signal(SIGPIPE, SIG_IGN);  // Gloo writes to sockets of peers that may be gone
     group.emplace(*place, peer_timeout);
     options.group = &*group;
   }

@@ -15,7 +15,8 @@ namespace lissome {
 class Group {
  public:
   // Waits until all ranks have joined. Throws io: no store at that address, a port that is taken, a rank that does not
-  // come within the timeout; and usage for ranks that count each other differently.
+  // come within the timeout; and usage for ranks that count each other differently. The program must ignore SIGPIPE:
+  // Gloo writes to sockets of peers that may be gone.
   Group(const GroupPlace& place, double timeout_seconds);
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;

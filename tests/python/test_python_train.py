@@ -437,7 +437,7 @@ def test_the_result_is_the_modules_own_eval_form(tmp_path: Path, kind: str):
     trained.save(tmp_path / "trained.lissome")
     with torch.no_grad():
         wanted = module.eval()(x)
-    for model in (trained, lissome.load(tmp_path / "trained.lissome"), lissome.optimize(trained, data=x, time="1s")):
+    for model in (trained, lissome.load(tmp_path / "trained.lissome"), lissome.optimize(trained, time="1s")):
         for _ in range(3):
             torch.testing.assert_close(model(x), wanted, rtol=1e-4, atol=1e-5)
 

@@ -23,8 +23,8 @@ struct Greed {
 // One entry at a time takes about ten times as long.
 constexpr Greed kQuickGreeds[] = {{0.7, 1}, {0.7, 0.5}};
 constexpr Greed kSlowGreeds[] = {{1, 1}, {1, 0.5}};
-constexpr double kFarAbove =
-    1.5;  // times the limit: where the quick ways end above that, the slow ones end above it too
+// Times the limit: where the quick ways end above that, the slow ones would end above the limit too.
+constexpr double kFarAbove = 1.5;
 
 class GreedySearch {
  public:

@@ -74,9 +74,8 @@ std::vector<std::string> list_setup_notices(const TrainingModel& model, const Cu
   add_model_notices(notices, model.model);
   if (options.precision == Dtype::f16 && has_convolution(model.model))
     notices.emplace_back(
-        "libtorch computes gradients of convolution weights in fp16 by a reference kernel, up to a hundred times as "
-        "slow "
-        "as in bf16; take --precision bf16");
+        "libtorch computes gradients of convolution weights in fp16 by a reference kernel, up to a hundred times "
+        "slower than in bf16; take --precision bf16");
   if (data.labels && !options.loss_function) {
     const Sizes of_sample(data.labels->sizes.begin() + 1, data.labels->sizes.end());
     for (std::string& text : describe_comparison(model.model, options.loss, of_sample))
