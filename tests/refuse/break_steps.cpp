@@ -26,6 +26,7 @@ enum class Fit : uint8_t {
   rounds,      // a packed weight is rounded up to whole blocks: one number more may fit it, 64 never do
   slides,      // a window may leave some lines over: one line more or fewer may fit, not eight, not a single one
   broadcasts,  // 1 fits too
+  holds,       // it must only be large enough: one of size 1 is not
   any,         // what is reduced, indexed by data or resampled
 };
 
@@ -85,6 +86,7 @@ std::vector<int64_t> list_changes(Fit fit, int64_t size) {
     case Fit::rounds: return {64};
     case Fit::slides: return size >= 5 ? std::vector<int64_t>{8, 1 - size} : std::vector<int64_t>{8};
     case Fit::broadcasts: return size == 2 ? std::vector<int64_t>{1} : std::vector<int64_t>{1, -1};
+    case Fit::holds: return size > 1 ? std::vector<int64_t>{1 - size} : std::vector<int64_t>{};
     case Fit::any: return {};
   }
   return {};
@@ -116,6 +118,13 @@ class StepBreaker {
   }
 
  private:
+  Fit find_fit_here(std::string_view value, size_t dim) const {
+    const bool slices = step_.kernel == "view" && step_.attributes.text("form", "") == "slice" &&
+                        step_.attributes.integer("dim", -1) == static_cast<int64_t>(dim);
+    if (slices) return value == "x" ? Fit::holds : Fit::any;
+    return find_fit(step_.kernel, value, dim);
+  }
+
   // A fault that the plan's own check tells, which need not name the kernel.
   Twin make_plain(const std::string& rule, std::vector<std::string> words) const {
     return {step_.kernel + ": " + rule, std::move(words), seed_.json, {}, false};
@@ -227,7 +236,7 @@ class StepBreaker {
     const bool is_alone = step_.kernel == "channel_sums" && rule.name == "dy" && !is_value(step_.operands[0]);
     const std::string_view name = is_alone ? "x" : rule.name;
     for (size_t d = 0; d < sizes.size(); ++d) {
-      for (const int64_t by : list_changes(find_fit(step_.kernel, name, d), sizes[d])) {
+      for (const int64_t by : list_changes(find_fit_here(name, d), sizes[d])) {
         Sizes other = sizes;
         other[d] += by;
         replace("size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), other, false);
@@ -292,7 +301,7 @@ class StepBreaker {
   void break_result_sizes(PlanValueId value, const ValueRule& rule, const std::string& what) const {
     const Sizes sizes = seed_.sizes_of(value);
     for (size_t d = 0; d < sizes.size(); ++d) {
-      for (const int64_t by : list_changes(find_fit(step_.kernel, rule.name, d), sizes[d])) {
+      for (const int64_t by : list_changes(find_fit_here(rule.name, d), sizes[d])) {
         Twin twin = make(what + ": size " + std::to_string(d) + (by > 0 ? " larger" : " smaller"), {});
         Json& size = twin.plan["values"][static_cast<size_t>(value)]["sizes"][d];
         if (size.is_string()) {
