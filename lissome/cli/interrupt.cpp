@@ -98,6 +98,7 @@ void wait_and_deliver() {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
   }
+  flockfile(stderr);  // the command still works and prints; nothing of it comes behind the last line
   tell_interrupted();
   end_at_once(0);
 }
