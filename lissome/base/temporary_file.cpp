@@ -112,8 +112,11 @@ void UnfinishedPath::forget() {
 void remove_unfinished_files() noexcept {
   for (ListedPath& listed : listed_paths) {
     PathState expected = PathState::listed;
-    if (!listed.state.compare_exchange_strong(expected, PathState::removing)) continue;
-    if (unlink(listed.path.data()) != 0) rmdir(listed.path.data());
+    if (listed.state.compare_exchange_strong(expected, PathState::removing)) unlink(listed.path.data());
+  }
+  // Folders come last: those that held nothing else are empty now. A file that is gone is no folder.
+  for (const ListedPath& listed : listed_paths) {
+    if (listed.state.load() == PathState::removing) rmdir(listed.path.data());
   }
 }
 

@@ -140,7 +140,10 @@ TEST_CASE("a process that ends at a signal takes its unfinished files and empty 
           std::filesystem::create_directory(folder.file("empty"));
           std::filesystem::create_directory(folder.file("full"));
           folder.write("full/snapshot", "whole");
-          const UnfinishedPath empty(folder.file("empty")), full(folder.file("full"));
+          std::filesystem::create_directory(folder.file("begun"));
+          const UnfinishedPath empty(folder.file("empty")), full(folder.file("full")), begun(folder.file("begun"));
+          AtomicFile inside(folder.file("begun/snapshot"));
+          inside.write("half");
           UnfinishedPath forgotten(folder.file("committed"));
           forgotten.forget();
           remove_unfinished_files();

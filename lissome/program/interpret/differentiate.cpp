@@ -107,6 +107,7 @@ at::Tensor to_tensor(const c10::IValue& value) {
 // Whether the data of a call decide how many elements the node gives; what follows from weights alone is fixed.
 bool gives_data_sizes(const Program& program, const Node& node) {
   if (!find_effects(program, node).shape_from_data) return false;
+  if (node.is("aten::combinations")) return false;  // it chooses by a mask that follows from sizes
   bool of_data = false;
   for (const Argument& argument : node.arguments)
     for_each_value(argument, [&](ValueId id) { of_data = of_data || program.find_weight(id) == nullptr; });
