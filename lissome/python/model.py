@@ -181,7 +181,8 @@ class FastModel:
         return self._model.seen_difference
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes a .lissome file: plan, weights and record; the program too where keep_original was asked for."""
+        """Writes a .lissome file: plan, weights and record; the program too where keep_original was asked for. What
+        pad_to() adds stays with the object."""
         self._model.save(read_path("path", path))
 
     def __deepcopy__(self, memory: dict[int, Any]) -> FastModel:

@@ -87,6 +87,8 @@ def read_train_options(  # noqa: PLR0913  what has a reading of its own; the res
     options = {name: read(name, given.get(name, default)) for name, (default, read) in _OPTIONS.items()}
     word, of_loss = find_loss_word(loss) or ("", {})
     check_parts(loss, options["accumulate"])
+    if options["recompute"].startswith(("every:", "modules:")) and options["memory"] is None:
+        raise UsageError(f"recompute={options['recompute']!r} needs memory, the limit to fit")
     if options["update_in_backward"] and "clip" in given and options["clip"]:
         raise UsageError(
             "update_in_backward changes weights before all gradients are computed, so they cannot be clipped to a "

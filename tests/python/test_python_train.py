@@ -381,6 +381,7 @@ def test_code_of_the_backward_pass_that_no_export_holds_is_refused(kind: str, me
         ({"clip": float("nan")}, "clip is nan"),
         ({"memory": 0}, "memory is 0 bytes; 1 or more"),
         ({"memory": 1.5}, "memory is 1.5 bytes; a whole number"),
+        ({"recompute": "modules:zzz"}, "recompute='modules:zzz' needs memory"),
         ({"update_in_backward": True, "clip": 0, "accumulate": 2}, "in place of accumulate"),
         ({"validation_labels": torch.arange(3)}, "validation_labels: there are no samples for them"),
     ],
