@@ -202,7 +202,8 @@ def test_goals_of_size_throughput_and_first_answer(lissome: Lissome, models: Sim
     (size,) = (goal for goal in smaller["goals"] if goal["name"] == "size")
     assert size["advice"] and "weights take" in smaller["blocker"]
     assert any("comes closer to the size goal" in step["reason"] for step in smaller["steps"])
-    assert smaller["file_bytes"] <= record["file_bytes"]
+    # Of files as small as these, the records of the two searches differ by more than the weights do.
+    assert smaller["size_final"] <= record["size_final"]
     for words in (("--throughput", "0"), ("--throughput", "fast"), ("--size", "none"), ("--first-answer", "-1s")):
         done = lissome("optimize", models.classifier, "-o", "none.lissome", *words)
         assert done.returncode == 2 and not (tmp_path / "none.lissome").exists(), done.stderr
