@@ -19,6 +19,7 @@ std::vector<std::string> describe_eval_form(const Program& original) {
     notes.emplace_back(
         "the model is in train form (with dropout or batch statistics), so it is converted to its eval form: dropout "
         "is left out, and running statistics are used");
+  if (original.writes.empty()) return notes;
   Program eval = original;
   convert_to_inference(eval);
   if (eval.writes.empty()) return notes;

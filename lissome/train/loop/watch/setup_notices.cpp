@@ -47,10 +47,7 @@ std::string describe_kept_updates(const Program& judged) {
 }
 
 bool has_convolution(const Program& model) {
-  return std::ranges::any_of(model.nodes, [](const Node& node) {
-    return node.op.is("aten::convolution") || node.op.is("aten::conv1d") || node.op.is("aten::conv2d") ||
-           node.op.is("aten::conv3d") || node.op.is("aten::conv_transpose2d");
-  });
+  return std::ranges::any_of(model.nodes, [](const Node& node) { return node.op.name().starts_with("aten::conv"); });
 }
 
 void add_model_notices(std::vector<std::string>& notices, const Program& model) {
