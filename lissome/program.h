@@ -40,6 +40,10 @@ std::string describe_place(std::string name, const Origin* origin);
 // without `return` the values that nothing reads leave. Throws invalid_input with line and column, unsupported for an
 // unknown op.
 Program parse_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights = {});
+// The same, but every weight must be there.
+Program parse_complete_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights);
+// The weights of a program and of its bodies, by the names under which they are taken here.
+std::vector<std::pair<std::string, at::Tensor>> list_weights_by_scope(const Program& program);
 // The same for text that came out of a file: every weight must be there, the program is verified (invalid_input) and
 // judged (judge_program).
 Program parse_judged_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights);
@@ -150,6 +154,7 @@ Bound bind_program(const Program& program, const std::vector<c10::IValue>& input
 // Sizes of the named dimensions that these inputs imply; invalid_input when they contradict or leave the range.
 DimensionBindings bind_dimensions(const Program& program, std::span<const c10::IValue> inputs);
 // Throws invalid_input where the sizes do not meet a requirement of the program.
+std::vector<std::string> list_written_names(const Program& program);  // of weights and inputs that each call updates
 void check_requirements(const Program& program, const DimensionBindings& sizes);
 // Fills unknown types and keeps named sizes where the inputs agree; used after passes that add values.
 void infer_types(Program& program, const std::vector<c10::IValue>& inputs);

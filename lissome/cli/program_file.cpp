@@ -23,9 +23,7 @@ std::vector<std::string> describe_eval_form(const Program& original) {
   Program eval = original;
   convert_to_inference(eval);
   if (eval.writes.empty()) return notes;
-  std::vector<std::string> names;
-  for (const StateWrite& write : eval.writes) names.push_back(eval.value(write.target).name);
-  notes.push_back("each call updates the state of the result: " + join_few(std::move(names), 3) +
+  notes.push_back("each call updates the state of the result: " + join_few(list_written_names(eval), 3) +
                   ". Where the module does so in train mode alone, as a spectral norm does, export it in eval mode");
   return notes;
 }

@@ -183,6 +183,28 @@ DimensionBindings bind_dimensions(const Program& program, std::span<const c10::I
   return bindings;
 }
 
+namespace {
+
+// " (dimension 0 of 'x')", of the first input that has this size; else empty.
+std::string find_place(const Program& program, const std::string& dimension) {
+  for (const ProgramInput& input : program.inputs) {
+    const std::vector<Dimension>& sizes = program.value(input.value).type.sizes;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i].operation() == Dimension::Operation::name && sizes[i].name() == dimension)
+        return " (dimension " + std::to_string(i) + " of " + quote(input.name) + ")";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> list_written_names(const Program& program) {
+  std::vector<std::string> names;
+  for (const StateWrite& write : program.writes) names.push_back(program.value(write.target).name);
+  return names;
+}
+
 void check_requirements(const Program& program, const DimensionBindings& sizes) {
   for (const SizeRequirement& requirement : program.requirements) {
     const std::optional<int64_t> slack = requirement.slack.try_evaluate(sizes);
@@ -190,7 +212,8 @@ void check_requirements(const Program& program, const DimensionBindings& sizes) 
     std::vector<std::string> seen;
     for (const std::string& name : requirement.slack.names()) {
       const auto bound = sizes.find(name);
-      seen.push_back(name + " = " + (bound == sizes.end() ? "unknown" : std::to_string(bound->second)));
+      seen.push_back(name + " = " + (bound == sizes.end() ? "unknown" : std::to_string(bound->second)) +
+                     find_place(program, name));
     }
     throw_error(ErrorKind::invalid_input, "the model was exported for sizes where ", requirement.text, ", not for ",
                 join(seen, ", "), ".\n      Export it at such sizes too, or give others.");

@@ -148,7 +148,8 @@ JudgedSteps judge_steps(const Plan& plan, const std::vector<std::pair<std::strin
       lenders.follow_view(step);
       continue;
     }
-    program = plan.made_here ? parse_program(step.program, weights) : parse_judged_program(step.program, weights);
+    program =
+        plan.made_here ? parse_complete_program(step.program, weights) : parse_judged_program(step.program, weights);
     check_step(step, i, *program);
     const AliasFacts facts(*program);
     judged.copies_inputs = judged.copies_inputs || facts.has_writes();

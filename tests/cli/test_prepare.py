@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import lissome as lissome_python
 import numpy as np
 import pytest
 import torch
@@ -155,3 +156,37 @@ def test_state_that_a_train_form_goes_on_updating_is_said(lissome: Lissome, tmp_
         assert ("converted to its eval form" in done.stderr) == (name == "normed")
         said = "note: each call updates the state of the result" in done.stderr
         assert said == (name == "spectral") and ("_u" in done.stderr) == said
+
+
+class Branches(torch.nn.Module):
+    """What each branch computes of constants alone becomes a weight of the branch."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def inner(y: torch.Tensor) -> torch.Tensor:
+            return torch.cond(y.sum() > 20, lambda z: z * (torch.arange(3) / 7), lambda z: z - torch.full((3,), 0.5), (y,))
+
+        once = torch.cond(x.sum() > 0, inner, lambda y: y + torch.ones(3), (x,))
+        return torch.cond(x.sum() > 0, lambda y: y + torch.ones(3) * 3, lambda y: y * torch.arange(3), (once,))
+
+
+class Conjugates(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.view_as_real(torch.fft.fft(x).conj().resolve_conj())
+
+
+@pytest.mark.parametrize("net", [Branches(), Conjugates()], ids=["branches", "conjugates"])
+def test_finished_models_hold_what_was_computed_beforehand(lissome: Lissome, tmp_path: Path, net: torch.nn.Module):
+    torch.manual_seed(1)
+    x = torch.randn(4, 3)
+    torch.export.save(torch.export.export(net.eval(), (x,)), tmp_path / "net.pt2")
+    assert lissome("prepare", "net.pt2", "-o", "net.lissome").returncode == 0
+    finished = lissome_python.prepare(net, (x,))
+    for shift in (-3, 1, 5):
+        shifted = x + shift
+        np.save(tmp_path / "x.npy", shifted.numpy())
+        for model in ("net.pt2", "net.lissome"):
+            done = lissome("run", model, "--input", "x.npy", "-o", "y.npz")
+            assert done.returncode == 0, done.stderr
+            with np.load(tmp_path / "y.npz") as outputs:
+                np.testing.assert_allclose(next(iter(outputs.values())), net(shifted).numpy(), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(torch.as_tensor(finished(shifted)), net(shifted))

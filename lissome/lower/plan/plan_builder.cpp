@@ -417,6 +417,8 @@ Plan PlanBuilder::finish() {
     step.program = std::move(group.program);
     step.origins = std::move(group.origins);
     step.keeps_operands = group.keeps_operands;
+    for (const auto& [name, tensor] : group.body_weights)
+      plan_.arrays.push_back({name, false, share_tensor(tensor.contiguous())});
     plan_.steps.push_back(std::move(step));
     for (const KeptNode& kept : nodes) {
       for (const Argument& argument : kept.node.arguments) {

@@ -148,6 +148,7 @@ struct ReferenceGroup {
   std::string program;
   std::vector<PlanOrigin> origins;
   bool keeps_operands = false;
+  std::vector<std::pair<std::string, at::Tensor>> body_weights;  // of bodies of control ops, by the names to find them
 };
 // `leaves` tells which results later steps, outputs or writes need; `is_constant` which weights the group may own.
 ReferenceGroup make_reference_group(const Program& program, std::span<const KeptNode> nodes,

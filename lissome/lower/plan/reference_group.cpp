@@ -28,6 +28,9 @@ class GroupMaker {
       group_.origins.push_back(PlanBuilder::describe_origin(from_, node, program_node));
     }
     group_.program = print_program(to_);
+    for (auto& [name, tensor] : list_weights_by_scope(to_)) {
+      if (to_.find_weight(name) == nullptr) group_.body_weights.emplace_back(name, tensor);
+    }
     return std::move(group_);
   }
 
@@ -61,7 +64,26 @@ class GroupMaker {
       ids_[id] = to_.add_value(value.type, value.name);
       id = ids_[id];
     }
+    for (auto& body : copied.bodies) body = rename_weights(*body, name_control(node) + ".");
     to_.nodes.push_back(std::move(copied));
+  }
+
+  // Unique in the program, as names of values are.
+  std::string name_control(const Node& node) const {
+    for (const ValueId id : node.results) {
+      if (id != ValueId::none) return from_.value(id).name;
+    }
+    return {};
+  }
+
+  // The plan names weights of all its groups, and those of bodies by places that count from the group's first node.
+  static std::shared_ptr<const Program> rename_weights(const Program& body, const std::string& prefix) {
+    auto renamed = std::make_shared<Program>(body);
+    for (Weight& weight : renamed->weights) weight.name = prefix + weight.name;
+    for (Node& node : renamed->nodes) {
+      for (auto& inner : node.bodies) inner = rename_weights(*inner, prefix);
+    }
+    return renamed;
   }
 
   const Program& from_;

@@ -282,11 +282,15 @@ Program parse_program_with(std::string_view text, const GivenTensors& given) {
   return ProgramResolver(read_program_text(text), given, "").resolve();
 }
 
-Program parse_judged_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights) {
+Program parse_complete_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights) {
   GivenTensors given;
   given.complete = true;
   for (const auto& [name, tensor] : weights) given.by_name.insert_or_assign(name, tensor);
-  Program program = parse_program_with(text, given);
+  return parse_program_with(text, given);
+}
+
+Program parse_judged_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights) {
+  Program program = parse_complete_program(text, weights);
   try {
     verify_program(program, Stage::imported);
   } catch (const Error& error) {

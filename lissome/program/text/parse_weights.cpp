@@ -6,6 +6,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include "lissome/program.h"
 #include "lissome/program/syntax/literal.h"
 #include "lissome/program/syntax/program_lexer.h"
 #include "lissome/program/text/text_words.h"
@@ -88,6 +89,25 @@ void check_given(const WeightText& weight, const Sizes& sizes, const at::Tensor&
 
 std::string body_scope(const std::string& scope, size_t node, size_t body) {
   return scope + std::to_string(node) + "." + std::to_string(body) + "/";
+}
+
+namespace {
+
+void list_weights(const Program& program, const std::string& scope,
+                  std::vector<std::pair<std::string, at::Tensor>>& weights) {
+  for (const Weight& weight : program.weights) weights.emplace_back(scope + weight.name, weight.tensor);
+  for (size_t i = 0; i < program.nodes.size(); ++i) {
+    const auto& bodies = program.nodes[i].bodies;
+    for (size_t j = 0; j < bodies.size(); ++j) list_weights(*bodies[j], body_scope(scope, i, j), weights);
+  }
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, at::Tensor>> list_weights_by_scope(const Program& program) {
+  std::vector<std::pair<std::string, at::Tensor>> weights;
+  list_weights(program, "", weights);
+  return weights;
 }
 
 std::vector<at::Tensor> make_weights(const std::vector<WeightText>& weights, const GivenTensors& given,

@@ -38,15 +38,13 @@ struct ScopedWeight {
   at::Tensor tensor;
 };
 
-void collect_weights(const Program& program, const std::string& scope, std::vector<ScopedWeight>& weights) {
-  for (const Weight& weight : program.weights) {
-    LISSOME_CHECK(weight.tensor.defined(), "weight ", weight.name, " has no tensor");
-    weights.push_back({scope + weight.name, weight.tensor.detach().cpu().resolve_conj().resolve_neg()});
+std::vector<ScopedWeight> collect_weights(const Program& program) {
+  std::vector<ScopedWeight> weights;
+  for (const auto& [name, tensor] : list_weights_by_scope(program)) {
+    LISSOME_CHECK(tensor.defined(), "weight ", name, " has no tensor");
+    weights.push_back({name, tensor.detach().cpu().resolve_conj().resolve_neg()});
   }
-  for (size_t i = 0; i < program.nodes.size(); ++i) {
-    const auto& bodies = program.nodes[i].bodies;
-    for (size_t j = 0; j < bodies.size(); ++j) collect_weights(*bodies[j], body_scope(scope, i, j), weights);
-  }
+  return weights;
 }
 
 struct ByteExtent {  // of bytes in a storage
@@ -340,9 +338,7 @@ size_t count_weights(const Program& program) {
 ModelFile pack_program(const Program& program) {
   ModelFile file;
   file.program = print_program(program);
-  std::vector<ScopedWeight> weights;
-  collect_weights(program, "", weights);
-  Packer(std::move(weights)).pack(file);
+  Packer(collect_weights(program)).pack(file);
   return file;
 }
 

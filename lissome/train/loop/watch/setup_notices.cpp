@@ -38,10 +38,8 @@ void add_step_notices(std::vector<std::string>& notices, const CurrentStep& step
 // code updates in train mode stays in its export.
 std::string describe_kept_updates(const Program& judged) {
   if (judged.writes.empty()) return {};
-  std::vector<std::string> names;
-  for (const StateWrite& write : judged.writes) names.push_back(judged.value(write.target).name);
   return "the written model will update its state in each call, as its export in train mode does (" +
-         join_few(std::move(names), 3) +
+         join_few(list_written_names(judged), 3) +
          "), where module.eval() may not. For that form, load the trained weights (--weights-out) into the module and "
          "export it in eval mode";
 }
