@@ -12,6 +12,7 @@
 #include "lissome/program/convert.h"
 #include "lissome/program/op/register.h"
 #include "lissome/program/op/scalar.h"
+#include "lissome/program/pt2/default_dtype.h"
 #include "lissome/program/pt2/mend_types.h"
 #include "lissome/program/pt2/tensors.h"
 
@@ -268,6 +269,7 @@ void GraphReader::finish_node(Node made, const Json& node) {
     throw_error(ErrorKind::invalid_input, made.op.name(), " has ", made.op.schema().returns().size(),
                 " results, the file names ", outputs.size());
   for (const Json& output : outputs) made.results.push_back(define_output(output));
+  write_default_dtype(program(), made);
   const std::shared_ptr<const Origin> origin = made.origin;
   const std::vector<ValueId> results = made.results;
   program().nodes.push_back(std::move(made));
