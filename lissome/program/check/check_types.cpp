@@ -48,6 +48,7 @@ constexpr int64_t kSize = 24, kOtherSize = 6720;
 // not known, so that ranks and dtypes alone follow from a guess.
 struct Sizing {
   DimensionBindings declared, guessed;
+  bool fits = true;  // the model takes inputs of these sizes; else all that follows from them is a guess
 };
 
 void guess_others(const Program& program, int64_t wanted, DimensionBindings& bindings) {
@@ -61,10 +62,43 @@ void guess_others(const Program& program, int64_t wanted, DimensionBindings& bin
   }
 }
 
+size_t count_unmet(const Program& program, const DimensionBindings& sizes, size_t enough) {
+  size_t unmet = 0;
+  for (const SizeRequirement& requirement : program.requirements) {
+    if (requirement.slack.try_evaluate(sizes).value_or(-1) < 0 && ++unmet >= enough) break;
+  }
+  return unmet;
+}
+
+// Moves one size after the other to what meets more requirements, as near as there is. Returns whether all are met.
+bool meet_requirements(const Program& program, DimensionBindings& sizes) {
+  constexpr int64_t kMostLooks = 400'000, kFarthest = 4096;  // the first bounds the time: a tenth of a second
+  const auto looks = static_cast<int64_t>(program.requirements.size() * program.dimensions.size());
+  const int64_t farthest = std::clamp<int64_t>(kMostLooks / std::max<int64_t>(looks, 1), 1, kFarthest);
+  size_t unmet = count_unmet(program, sizes, SIZE_MAX);
+  for (const NamedDimension& dimension : program.dimensions) {
+    if (unmet == 0) break;
+    int64_t& size = sizes[dimension.name];
+    const int64_t usual = size;
+    int64_t best = usual;
+    for (int64_t more = 1; more <= farthest && unmet > 0; ++more) {
+      for (const int64_t other : {usual + more, usual - more}) {
+        if (other < std::max<int64_t>(dimension.minimum, 1) || other > dimension.maximum) continue;
+        size = other;
+        const size_t left = count_unmet(program, sizes, unmet);
+        if (left < unmet) unmet = left, best = other;
+      }
+    }
+    size = best;
+  }
+  return unmet == 0;
+}
+
 Sizing bind_dimensions(const Program& program, int64_t wanted) {
   Sizing sizing;
   for (const NamedDimension& dimension : program.dimensions)
     sizing.declared[dimension.name] = std::min(std::max({wanted, dimension.minimum, int64_t{1}}), dimension.maximum);
+  sizing.fits = meet_requirements(program, sizing.declared);
   sizing.guessed = sizing.declared;
   guess_others(program, wanted, sizing.guessed);
   return sizing;
@@ -149,7 +183,7 @@ class Call {
 
  private:
   std::optional<int64_t> evaluate(const Dimension& size) {
-    if (!size.constant()) is_exact_ = false;
+    if (!size.constant()) is_exact_ = false, is_guess_ = is_guess_ || !sizing_.fits;
     if (const auto number = size.try_evaluate(sizing_.declared)) return number;
     is_guess_ = true;
     return size.try_evaluate(sizing_.guessed);

@@ -157,6 +157,19 @@ TEST_CASE("numbers that nodes compute of sizes are followed") {
                "the file says f32[n, 3]");
 }
 
+TEST_CASE("ops are looked at with sizes that the model takes") {
+  // As torch.export writes a model whose code fixed one length of those that it was told to take.
+  const auto fixed = [](const char* asked, const char* stated) {
+    return std::string("dim n\nrequire \"") + asked + "\"\ninput %x: f32[2, n]\n%a: f32[2, " + stated +
+           "] = aten::slice.Tensor(%x, 1, 0, 9223372036854775807, 2)\nreturn %a\n";
+  };
+  CHECK_NOTHROW(check(fixed("1 + (n - 1) // 2 == 311", "311")));
+  EXPECT_ERROR(invalid_input, check(fixed("1 + (n - 1) // 2 == 311", "310")), "the file says f32[2, 310]");
+  // No size is found: what follows from sizes stays open, dtypes and ranks do not.
+  CHECK_NOTHROW(check(fixed("n == 2 * n + 1", "311")));
+  EXPECT_ERROR(invalid_input, check(fixed("n == 2 * n + 1", "311, 1")), "the file says f32[2, 311, 1]");
+}
+
 TEST_CASE("elements of lists are what the op makes") {
   const auto with_chunk = [](const std::string& chunks, const std::string& index) {
     return "input %x: f32[4, 16]\n%l: list = aten::chunk(%x, " + chunks +
