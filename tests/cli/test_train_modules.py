@@ -136,3 +136,36 @@ def test_a_transformer_layer_trains_with_its_own_dropout(lissome: Callable[..., 
     assert done.returncode == 0, done.stderr
     weights = load_file(tmp_path / "w.safetensors")
     assert all(not torch.equal(weights[name], weight) for name, weight in net.named_parameters() if "in_proj" not in name)
+
+
+class Spectral(nn.Module):
+    """A Fourier layer: low modes mixed by complex weights and written into zeros, as Fourier neural operators are written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Parameter(torch.randn(3, 3, 2, 2) * 0.2)
+        self.lift = nn.Linear(1, 3)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        modes = torch.fft.rfft(self.lift(x[..., None]).transpose(1, 2))
+        low = torch.einsum("bim,iom->bom", modes[..., :2], torch.view_as_complex(self.mix))
+        mixed = torch.zeros_like(modes)
+        mixed[..., :2] = low
+        mixed[:, :, -1] = low[..., 0]
+        return {"loss": torch.fft.irfft(mixed, n=x.shape[1]).square().mean()}
+
+
+def test_parts_of_complex_tensors_that_are_written_train(lissome: Lissome, tmp_path: Path):
+    torch.manual_seed(1)
+    net, x = Spectral(), torch.randn(6, 9)
+    shapes = {"x": {0: torch.export.Dim("batch", min=1, max=64)}}
+    torch.export.save(torch.export.export(net, (x,), dynamic_shapes=shapes), tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", x=x.numpy())
+    words = ["--optimizer", "sgd", "--momentum", 0, "--lr", 1, "--clip", 0, "--batch", 6]
+    done = lissome("train", "net.pt2", "--data", "d.npz", "--loss", "loss", *words, "-o", "t.lissome", "--weights-out",
+                   "w.safetensors")
+    assert done.returncode == 0, done.stderr
+    net(x)["loss"].backward()
+    seen = load_file(tmp_path / "w.safetensors")
+    for name, weight in net.named_parameters():
+        torch.testing.assert_close(weight.detach() - seen[name], weight.grad, rtol=1e-4, atol=1e-6)

@@ -17,8 +17,11 @@ class Replacement {
     type_ = {.kind = ValueKind::tensor, .dtype = type.dtype, .sized = false, .sizes = {}};
   }
 
-  ValueId add(std::string_view op, ArgumentList arguments) {
-    return program_.add_node(Op::find(op), std::move(arguments), {type_}, node_.origin).result();
+  ValueId add(std::string_view op, ArgumentList arguments) { return add_as(type_.dtype, op, std::move(arguments)); }
+  ValueId add_as(Dtype dtype, std::string_view op, ArgumentList arguments) {
+    ValueType type = type_;
+    type.dtype = dtype;
+    return program_.add_node(Op::find(op), std::move(arguments), {std::move(type)}, node_.origin).result();
   }
   // The node itself, of `x` in place of its first argument.
   ValueId repeat(ValueId x) {
@@ -33,6 +36,8 @@ class Replacement {
   }
   const Argument& argument(std::string_view name) const { return node_.argument(name); }
   bool is(std::string_view op) const { return node_.is(op); }
+  const Node& node() const { return node_; }
+  Dtype dtype() const { return type_.dtype; }  // of the node's result
 
  private:
   Program& program_;
@@ -94,6 +99,31 @@ void replace_one_hot(Replacement& to, ValueId x) {
   to.finish("aten::scatter.value", {zeros, -1, places, 1});
 }
 
+bool is_complex_scatter(const Program& program, const Node& node) {
+  const bool scatter =
+      node.is("aten::slice_scatter") || node.is("aten::select_scatter") || node.is("aten::diagonal_scatter");
+  if (!scatter || !node.arguments.at(0).is_value() || !node.arguments.at(1).is_value()) return false;
+  const ValueType &type = program.value(node.arguments[0].value()).type,
+                  &part = program.value(node.arguments[1].value()).type;
+  return type.kind == ValueKind::tensor && part.kind == ValueKind::tensor && type.dtype == part.dtype &&
+         (type.dtype == Dtype::c64 || type.dtype == Dtype::c128);
+}
+
+// The pairs are one dimension more, the last.
+void replace_complex_scatter(Replacement& to) {
+  const Node& node = to.node();
+  const Dtype dtype = to.dtype() == Dtype::c64 ? Dtype::f32 : Dtype::f64;
+  ArgumentList arguments = node.arguments;
+  for (size_t i = 0; i < 2; ++i) arguments[i] = to.add_as(dtype, "aten::view_as_real", {arguments[i]});
+  for (const char* name : {"dim", "dim1", "dim2"}) {
+    const int place = node.op.argument_index(name);
+    if (place < 0) continue;
+    Argument& dim = arguments[static_cast<size_t>(place)];
+    if (const auto* number = dim.get<int64_t>(); number != nullptr && *number < 0) dim = *number - 1;
+  }
+  to.finish("aten::view_as_complex", {to.add_as(dtype, node.op.name(), std::move(arguments))});
+}
+
 // Integers and casts on the way have derivatives of their own.
 bool is_plain(const Program& program, const Node& node) {
   const ValueType& type = program.value(node.arguments.at(0).value()).type;
@@ -103,6 +133,11 @@ bool is_plain(const Program& program, const Node& node) {
 }
 
 bool replace(Program& program, Node& node) {
+  if (is_complex_scatter(program, node)) {
+    Replacement to(program, node);
+    replace_complex_scatter(to);
+    return true;
+  }
   const bool median = node.is("aten::median") || node.is("aten::nanmedian");
   const bool product = node.is("aten::prod") || node.is("aten::prod.dim_int"), cumulated = node.is("aten::cumprod");
   const bool one_hot = node.is("aten::one_hot") && node.argument("num_classes") != Argument(-1);
