@@ -315,7 +315,16 @@ std::vector<NamedArray> load_arrays(const std::string& path) {
   return arrays;
 }
 
+void check_array_name(const std::string& name) {
+  constexpr size_t kMost = 1000;
+  const std::string fault = name.size() > kMost ? "has a name of " + std::to_string(name.size()) + " bytes; " +
+                                                      std::to_string(kMost) + " are allowed."
+                                                : find_name_fault(name + ".npy");
+  if (!fault.empty()) throw_error(ErrorKind::invalid_input, "an .npz cannot hold ", quote(name), ", which ", fault);
+}
+
 void save_arrays(const std::string& path, const std::vector<NamedArray>& arrays) {
+  for (const NamedArray& named : arrays) check_array_name(named.name);
   ZipWriter zip(path);
   for (const NamedArray& named : arrays) {
     const Array array = make_numpy_array(named.array);

@@ -23,7 +23,13 @@ std::vector<NamedArray> load_arrays(const std::string& path);
 // keeps `owner` alive; without an owner it is always a copy.
 Array parse_npy(std::span<const std::byte> bytes, const std::string& source, std::shared_ptr<const void> owner);
 
-// One .npz (stored members), readable by numpy.load. bf16 has no NumPy type and is written as f32.
+// Throws invalid_input for a name that no array of an .npz may have: with '..', a control character or a backslash in
+// it, absolute, or longer than 1,000 bytes. Names of outputs come with the model, and some archivers write where they
+// say.
+void check_array_name(const std::string& name);
+
+// One .npz (stored members), readable by numpy.load. bf16 has no NumPy type and is written as f32. Throws the errors of
+// check_array_name() before anything is written.
 void save_arrays(const std::string& path, const std::vector<NamedArray>& arrays);
 
 }  // namespace lissome

@@ -152,6 +152,18 @@ TEST_CASE("arrays of every dtype survive an .npz") {
   }
 }
 
+TEST_CASE("an archive is not written with names that its reader refuses") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.npz");
+  for (const std::string name : {"../x", "/etc/x", "a\\b", "a\x1b]0;b", "a//b", "\xff"}) {
+    const auto named = make_named<float>(name, Dtype::f32, {1}, {1});
+    EXPECT_ERROR(invalid_input, save_arrays(path, {named}), "an .npz cannot hold", "name");
+  }
+  EXPECT_ERROR(invalid_input, save_arrays(path, {make_named<float>(std::string(1001, 'a'), Dtype::f32, {1}, {1})}),
+               "1001 bytes");
+  CHECK_THROWS(load_arrays(path));  // no file is there
+}
+
 TEST_CASE("what NumPy has no type for is written wider") {
   const TemporaryFolder folder;
   const auto brain = make_named<uint16_t>("b", Dtype::bf16, {2}, {0x3F80, 0x4000});

@@ -22,6 +22,9 @@ struct ZipMember {
   bool stored = true;  // else deflated
 };
 
+// Why a reader refuses a member of this name ("has an absolute name."); empty for a name that is taken.
+std::string find_name_fault(const std::string& name);
+
 // Opening checks the whole directory and refuses (invalid_input, naming file, member, what was seen and allowed):
 // duplicate names, local and central headers that disagree, members that overlap or lie outside the file, encryption,
 // unknown flags or methods, absolute names, "..", backslash, NUL, names that are not UTF-8, more than 100,000 members,

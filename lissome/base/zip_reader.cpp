@@ -181,20 +181,11 @@ std::optional<Zip64Field> DirectoryReader::find_zip64(const DirectoryEntry& entr
 
 void DirectoryReader::check_name(const DirectoryEntry& entry) const {
   const std::string& name = entry.member.name;
-  const auto is_control = [](char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7F; };
   if (name.empty()) refuse("a member has an empty name.");
-  if (!is_utf8(name)) refuse_member(entry, "has a name that is not UTF-8.");
-  if (std::any_of(name.begin(), name.end(), is_control))
-    refuse_member(entry, "has a control character (such as NUL) in its name.");
+  if (const std::string fault = find_name_fault(name); !fault.empty()) refuse_member(entry, fault);
   const bool is_ascii = std::all_of(name.begin(), name.end(), [](char c) { return static_cast<uint8_t>(c) < 0x80; });
   if (!is_ascii && (entry.flags & kUtf8) == 0)
     refuse_member(entry, "has a name that is not marked as UTF-8 (flag bit 11).");
-  if (name.find('\\') != std::string::npos) refuse_member(entry, "has a backslash in its name; '/' is allowed.");
-  if (name[0] == '/' || (name.size() > 1 && name[1] == ':')) refuse_member(entry, "has an absolute name.");
-  const std::string_view inner = name.back() == '/' ? std::string_view(name).substr(0, name.size() - 1) : name;
-  for (const std::string& part : split(inner, '/'))
-    if (part.empty() || part == "." || part == "..")
-      refuse_member(entry, "has ", quote(part), " as a part of its name; only plain folders and names are allowed.");
   if (name.back() == '/' && entry.member.size != 0)
     refuse_member(entry, "is a folder with ", entry.member.size, " bytes; 0 are allowed.");
 }
@@ -490,6 +481,21 @@ std::vector<std::byte> ZipReader::read_bytes(const ZipMember& member, uint64_t l
 void ZipReader::read_into(const ZipMember& member, std::span<std::byte> out) const {
   LISSOME_CHECK(out.size() == member.size, out.size(), " bytes for ", member.size);
   unpack(*file_, member, out);
+}
+
+std::string find_name_fault(const std::string& name) {
+  const auto is_control = [](char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7F; };
+  if (name.empty()) return "has an empty name.";
+  if (!is_utf8(name)) return "has a name that is not UTF-8.";
+  if (std::any_of(name.begin(), name.end(), is_control)) return "has a control character (such as NUL) in its name.";
+  if (name.find('\\') != std::string::npos) return "has a backslash in its name; '/' is allowed.";
+  if (name[0] == '/' || (name.size() > 1 && name[1] == ':')) return "has an absolute name.";
+  const std::string_view inner = name.back() == '/' ? std::string_view(name).substr(0, name.size() - 1) : name;
+  for (const std::string& part : split(inner, '/')) {
+    if (part.empty() || part == "." || part == "..")
+      return "has " + quote(part) + " as a part of its name; only plain folders and names are allowed.";
+  }
+  return {};
 }
 
 }  // namespace lissome

@@ -191,7 +191,7 @@ int run_audit(const std::vector<std::string>& arguments, Console& console) {
       console.print("no node loses more than half a percent of a call\n");
     else
       console.print(render_table(tables.back(), console.terminal()) + "\n");
-    for (const std::string& breach : breaches) console.print("not as expected: " + breach + "\n");
+    for (const std::string& breach : breaches) console.print("not as expected: " + clean_text(breach) + "\n");
     if (!wanted.empty() && breaches.empty()) console.print("as expected: " + expect + "\n");
   }
   return breaches.empty() ? 0 : exit_code(ErrorKind::over_budget);

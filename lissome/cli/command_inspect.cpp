@@ -44,8 +44,8 @@ std::string find_other_machine(const PlanMachine& made) {
 
 std::string describe_machine(const PlanMachine& made) {
   const std::string other = find_other_machine(made);
-  return "Made for " + made.processor + ", " + std::to_string(made.threads) + " threads" +
-         (other.empty() ? ", which is this machine.\n" : ".\nOther machine: " + other + ".\n");
+  return "Made for " + clean_text(made.processor) + ", " + std::to_string(made.threads) + " threads" +
+         (other.empty() ? ", which is this machine.\n" : ".\nOther machine: " + clean_text(other) + ".\n");
 }
 
 Json list_facts(const std::string& path, const Inspected& model) {

@@ -122,8 +122,8 @@ int run_optimize(const std::vector<std::string>& arguments, Console& console) {
   if (!read_flags(flags, arguments)) return 0;
   OptimizeOptions options = make_options(flags, arguments);
   check_writable(flags.output);
-  refuse_overwriting(flags.output, flags.model, {flags.data});
   check_writable(flags.report);
+  refuse_overwriting({flags.output, flags.report}, flags.model, {flags.data});
   if (!flags.pick.empty()) {
     if (flags.front.empty()) throw_error(ErrorKind::usage, "--pick needs --front, the folder of an earlier search");
     pick_point(flags.front, flags.pick, flags.model, flags.output, flags.json, console);

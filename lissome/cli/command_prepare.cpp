@@ -57,7 +57,7 @@ class Preparation {
     if (precision == Dtype::i8 && flags_.data.empty())
       throw_error(ErrorKind::usage, "--precision int8 needs --data: the ranges of activations are read off its rows");
     check_writable(flags_.output);
-    refuse_overwriting(flags_.output, flags_.model, {flags_.input, flags_.data});
+    refuse_overwriting({flags_.output}, flags_.model, {flags_.input, flags_.data});
     const Program original = open_program(flags_.model);
     for (const std::string& note : describe_eval_form(original)) say_note(note);
     PipelineOptions pipeline;

@@ -10,6 +10,7 @@
 #include "lissome/cli/json_answer.h"
 #include "lissome/cli/model.h"
 #include "lissome/cli/profile/profile.h"
+#include "lissome/cli/writable.h"
 
 namespace lissome {
 namespace {
@@ -99,7 +100,8 @@ Json list_facts(const Session& session, const Profile& profile, double sum) {
 int run_profile(const std::vector<std::string>& arguments, Console& console) {
   ProfileFlags flags;
   if (!read_profile_flags(flags, arguments)) return 0;
-  if (!flags.trace.empty()) sweep_temporary_files_beside(flags.trace);
+  check_writable(flags.trace);
+  refuse_overwriting({flags.trace}, flags.model, {flags.call.input});
   Session session(open_plan(flags.model, flags.call.threads, flags.call.device), {.threads = flags.call.threads});
   const std::vector<NamedArray> inputs =
       choose_inputs(session.plan(), flags.call.input, flags.call.batch, flags.call.seed, say_notes(console));

@@ -173,7 +173,7 @@ int run_quantize(const std::vector<std::string>& arguments, Console& console) {
   const QuantizeKind kind = parse_quantize_kind(flags.kind);
   const QuantizeOptions options = make_options(flags, kind);
   check_writable(flags.output);
-  refuse_overwriting(flags.output, flags.model, {flags.data, flags.train_data});
+  refuse_overwriting({flags.output}, flags.model, {flags.data, flags.train_data});
   std::vector<std::string> notes;
   const auto say_note = [&](const std::string& note) {
     console.say("note: " + note);

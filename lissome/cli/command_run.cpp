@@ -66,6 +66,13 @@ std::string make_output_path(const std::string& folder, const std::string& input
   return (fs::path(folder) / fs::path(input).stem()).string() + ".npz";
 }
 
+std::vector<std::string> list_outputs(const std::string& output, const std::vector<std::string>& inputs, bool stream) {
+  if (!stream) return {output};
+  std::vector<std::string> outputs;
+  for (const std::string& input : inputs) outputs.push_back(make_output_path(output, input));
+  return outputs;
+}
+
 // Checks before anything runs that no two inputs write to one file, and creates the folder.
 void prepare_output_folder(const std::string& folder, const std::vector<std::string>& inputs) {
   std::set<std::string> paths;
@@ -167,11 +174,14 @@ int run_run(const std::vector<std::string>& arguments, Console& console) {
   }
   const bool stream = files.size() > 1 || files != flags.inputs;
   if (!flags.output.empty()) {
-    refuse_overwriting(flags.output, flags.model, files);
+    refuse_overwriting(list_outputs(flags.output, files, stream), flags.model, files);
     stream ? prepare_output_folder(flags.output, files) : prepare_output_file(flags.output);
   }
 
   const std::shared_ptr<const Plan> plan = open_plan(flags.model, flags.threads, flags.device);
+  for (const PlanOutput& output : plan->outputs) {
+    if (!flags.output.empty()) check_array_name(output.name);
+  }
   const NoteSink tell = say_notes_once(console, files);
   std::vector<NamedArray> inputs = choose_inputs(*plan, files.front(), 1, 0, tell);
   const std::string other = describe_other_machine(plan->machine, std::min(plan->machine.threads, usable_threads()));

@@ -140,8 +140,9 @@ int run_train(const std::vector<std::string>& arguments, Console& console) {
   const bool leads = !place || place->rank == 0;
   for (const std::string& path : {flags.output, flags.weights_output, flags.report}) {
     if (leads) check_writable(path);
-    refuse_overwriting(path, flags.model, {flags.data, flags.validation});
   }
+  refuse_overwriting({flags.output, flags.weights_output, flags.report, flags.log}, flags.model,
+                     {flags.data, flags.validation, flags.beside});
   check_offload_folder(flags.offload);
   const std::optional<TrainBeside> beside = read_beside(flags);
   const Program model = open_program(flags.model);

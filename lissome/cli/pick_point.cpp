@@ -9,6 +9,7 @@
 
 #include "lissome/base.h"
 #include "lissome/cli/json_answer.h"
+#include "lissome/cli/writable.h"
 #include "lissome/report.h"
 
 namespace lissome {
@@ -65,6 +66,7 @@ void pick_point(const std::string& folder, const std::string& name, const std::s
   const Json front = read_front(folder, model);
   const Json& point = find_point(front.at("points"), name);
   const std::string file = find_file(folder, point);
+  refuse_overwriting({output}, model, {file});
   const ModelFile picked = load_model_file(file);
   std::error_code unknown;
   if (const auto bytes = std::filesystem::file_size(file, unknown); bytes != point["size"].get<uint64_t>())

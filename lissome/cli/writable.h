@@ -10,7 +10,9 @@ namespace lissome {
 // Removes temporary files of killed processes beside the path.
 void check_writable(const std::string& path);
 
-// Throws usage if the output is one of the inputs: the model, or a file of data.
-void refuse_overwriting(const std::string& output, const std::string& model, const std::vector<std::string>& data);
+// Throws usage if two of the files that a command writes are one, or if one of them is the model or a file of data that
+// the command reads. Empty paths pass, and what is no regular file: /dev/null.
+void refuse_overwriting(const std::vector<std::string>& outputs, const std::string& model,
+                        const std::vector<std::string>& data);
 
 }  // namespace lissome

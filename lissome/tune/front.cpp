@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -27,6 +28,12 @@ Front::Front(std::string folder, std::string model, bool higher_quality_is_bette
   mkdir(folder_.c_str(), 0777);  // what it fails for, the first file says
   if (access((folder_ + "/front.json").c_str(), F_OK) == 0)
     throw_error(ErrorKind::usage, quote(folder_), " holds the front of an earlier search\nName another folder");
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, none)) {
+    if (entry.path().extension() == ".lissome")
+      throw_error(ErrorKind::usage, quote(folder_), " holds ", quote(entry.path().filename().string()),
+                  ", and a front's versions might overwrite such files\nName another folder");
+  }
   write_list();
 }
 
