@@ -149,7 +149,8 @@ int run_budget(const std::vector<std::string>& arguments, Console& console) {
   if (!read_flags(flags, arguments)) return 0;
   check_offload_folder(flags.offload);
   const Program model = open_program(flags.model);
-  const TrainOptions options = make_options(flags, model);
+  TrainOptions options = make_options(flags, model);
+  options.callbacks.on_planning = console.control().on_progress;
   if (flags.data.empty())
     console.say(
         "note: without --data, inputs are generated; dynamic sizes are 16, or the nearest size that the model takes");

@@ -91,7 +91,8 @@ TrainCallbacks make_callbacks(std::optional<TrainLog>& log, TrainPromise& promis
             console.say("note: " + text);
             write_log(log, console, [&](TrainLog& to) { to.add_notice(text); });
           },
-      .on_passes = {}};
+      .on_passes = {},
+      .on_planning = console.control().on_progress};
 }
 
 std::optional<TrainBeside> read_beside(const TrainFlags& flags) {

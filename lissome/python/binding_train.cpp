@@ -181,6 +181,7 @@ py::tuple train_program(const Program& model, const Dataset& data, const Dataset
                         const py::object& progress) {
   TrainOptions options = read_options(model, given);
   const WorkControl control = make_control(progress);
+  options.callbacks.on_planning = control.on_progress;
   const py::object source = given["source"];
   std::optional<Trained> trained;
   {

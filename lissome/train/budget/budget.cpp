@@ -70,13 +70,16 @@ std::string suggest_memory(int64_t bytes) {
   return std::to_string((bytes + kib - 1) / kib) + "KiB";
 }
 
-// `enough`: bytes for activations and scratch with which a plan is found in each run.
+// `enough`: bytes for activations and scratch with which a plan is found in each run. A little more is asked for: what
+// a kernel of libtorch takes for itself need not be what it took on the measured batch.
 [[noreturn]] void refuse_budget(const StepForecast& least, int64_t enough, const StepBudget& budget) {
+  constexpr int64_t kShare = 50, kLeast = 32 << 10;
+  const int64_t more = std::max(enough / kShare, kLeast);
   throw_error(ErrorKind::over_budget, "a training step at these sizes takes ", format_bytes(least.plain.total()),
               " for activations and scratch, ", format_bytes(least.chosen.total()),
               " at the least found by recomputing", budget.offload_folder.empty() ? "" : " and offloading",
               "; the budget leaves ", format_bytes(budget.memory), " for them.\n      Give --memory ",
-              suggest_memory(budget.beside + enough), " or a smaller --batch.");
+              suggest_memory(budget.beside + enough + more), " or a smaller --batch.");
 }
 
 // The inputs of a step, weights included: on which times are measured, and the whole batch.

@@ -104,7 +104,7 @@ void keep_written_memory(StepModel& model) {
 StepFacts make_facts(const StepSource& source, const Footprint& footprint, const SizePrediction& sizes) {
   const LoweredStep step(source);
   ValuePlacement placed = place_values(step, footprint, sizes);
-  StepFacts facts{list_node_reads(step, placed.joined), {}, {}};
+  StepFacts facts{list_node_reads(step, placed.joined), {}, {}, {}};
   StepModel& model = facts.model;
   model.leaving = list_leaving(step);
   mark_forward(step.program(), model);
@@ -127,6 +127,10 @@ int64_t count_held(const Node& node, const std::vector<bool>& held, const SizePr
   return bytes;
 }
 
+// What a step of ours reads of libtorch may be copied: at::Tensor::copy_() of a transposed matrix goes through a block
+// of this size from 60 times 60 elements on, which a run on a small batch need not show.
+constexpr int64_t kBlock = 60 * 60 * sizeof(float);
+
 }  // namespace
 
 StepFacts describe_step(const StepSource& source, const std::vector<at::Tensor>& examples,
@@ -147,8 +151,12 @@ StepFacts measure_step(const StepSource& source, const std::vector<at::Tensor>& 
     const Node& node = source.program->nodes[i];
     const double scale = facts.scales.emplace_back(prediction.scale(node));
     facts.model.nodes[i].seconds = costs.seconds[i] * scale;
-    const int64_t extra = std::max<int64_t>(costs.rises[i] - count_held(node, facts.held, prediction), 0);
-    facts.model.nodes[i].scratch += static_cast<int64_t>(static_cast<double>(extra) * scale);
+    const int64_t held = count_held(node, facts.held, prediction);
+    const int64_t extra = std::max<int64_t>(costs.rises[i] - held, 0);
+    const auto scaled =
+        static_cast<int64_t>(static_cast<double>(extra) * scale) + (held == 0 && extra > 0 ? kBlock : 0);
+    facts.held_scratch.push_back(scaled);
+    facts.model.nodes[i].scratch += scaled;
   }
   return facts;
 }

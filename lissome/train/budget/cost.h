@@ -13,6 +13,9 @@ namespace lissome {
 struct StepFacts {
   StepModel model;         // at the sizes asked for
   std::vector<bool> held;  // by value: libtorch holds its memory, not the arena
+  // By node: what libtorch takes while it runs, beside its results; of a step of ours for copies that it reads. Empty
+  // if nothing was measured.
+  std::vector<int64_t> held_scratch;
   // By node: its predicted time at those sizes over its time at the measured sizes. Empty if nothing was measured.
   std::vector<double> scales;
 };

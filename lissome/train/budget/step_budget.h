@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "lissome/base.h"
+#include "lissome/measure.h"
 #include "lissome/train/budget/recompute_choice.h"
 
 namespace lissome {
@@ -25,6 +27,7 @@ struct StepBudget {
   StreamedWeights weights = {};  // beside `memory`; 0 bytes: all weights are in memory
   int64_t beside = 0;            // bytes that the user's limit holds beside `memory`, for messages
   bool split_scores = true;      // the scores of many classes may be computed in blocks; see split_scores.h
+  std::function<void(const Progress&)> on_progress = {};  // may be empty; where the search for a schedule is
 };
 
 }  // namespace lissome

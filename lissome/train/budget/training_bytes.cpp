@@ -62,7 +62,8 @@ StepBudget open_budget(const Program& program, const TrainOptions& options, Weig
           .lossy = options.lossy_activations,
           .offload_folder = options.offload,
           .weights = find_streamed_weights(program, options, place),
-          .split_scores = !is_disabled(options.disabled_passes, "split_scores")};
+          .split_scores = !is_disabled(options.disabled_passes, "split_scores"),
+          .on_progress = options.callbacks.on_planning};
 }
 
 std::string describe_offloaded(const TrainingBytes& bytes) {

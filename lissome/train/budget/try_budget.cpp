@@ -67,7 +67,7 @@ BudgetTrial try_with_weights(const Program& program, const std::vector<at::Tenso
   trial.predicted = *step.step().forecast();
   trial.passes = step.step().passes();
   step.run(inputs);
-  trial.measured = measure_memory(step.step().session(), [&] { step.run(inputs); });
+  trial.measured = measure_memory(step.step().session(), [&] { step.step().run(step.last_inputs()); });
   trial.weights_measured = trial.fixed.weights;
   if (place == WeightPlace::file)
     trial.weights_measured += measure_resident(step, weights) - trial.fixed.offloaded_at_once;

@@ -35,6 +35,7 @@ struct TrainCallbacks {
   std::function<void(const MemoryRecord&)> on_memory;             // every `memory_every` steps, and after the first
   std::function<void(const std::string&)> on_notice;              // each text of TrainRecord::notes, when it is added
   std::function<void(const std::vector<PassResult>&)> on_passes;  // the changes of the training passes
+  std::function<void(const Progress&)> on_planning;               // where the search for a step within `memory` is
 };
 
 struct TrainOptions {

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <random>
 
+#include "lissome/measure.h"
 #include "lissome/train/remat/chain_schedule.h"
 
 namespace lissome {
@@ -46,7 +47,9 @@ class Annealing {
   }
 
   FittedSchedule run() {
+    const Stopwatch watch;
     for (int64_t visited = 0; visited < options_.visits && !candidates_.empty();) {
+      if (watch.seconds() > options_.seconds) break;
       const double done = static_cast<double>(visited) / static_cast<double>(options_.visits);
       weight_ = options_.weight * kFirstWeight * std::pow(kLastWeight / kFirstWeight, done);
       const double heat = kFirstHeat * std::pow(kLastHeat / kFirstHeat, done);
@@ -179,11 +182,14 @@ std::vector<Annealed> anneal_at_once(const StepModel& model, const std::vector<R
   return annealed;
 }
 
-std::vector<RunOrder> list_annealing_starts(const StepModel& model, const RunOrder& schedule, int64_t limit) {
+std::vector<RunOrder> list_annealing_starts(const StepModel& model, const RunOrder& schedule, int64_t limit,
+                                            double seconds) {
   std::vector<RunOrder> starts = {schedule};
+  const Stopwatch watch;
   for (const double share : kStartShares) {
     for (const RunOrder& base : fit_by_chain(model, static_cast<int64_t>(share * static_cast<double>(limit)))) {
-      RunOrder found = fit_by_recompute(model, base, limit).schedule;
+      if (watch.seconds() > seconds) break;
+      RunOrder found = fit_by_recompute(model, base, limit, {}, seconds - watch.seconds()).schedule;
       if (std::find(starts.begin(), starts.end(), found) == starts.end()) starts.push_back(std::move(found));
     }
   }

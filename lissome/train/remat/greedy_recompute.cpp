@@ -5,6 +5,8 @@
 #include <cmath>
 #include <span>
 
+#include "lissome/measure.h"
+
 namespace lissome {
 namespace {
 
@@ -25,19 +27,21 @@ constexpr Greed kQuickGreeds[] = {{0.7, 1}, {0.7, 0.5}};
 constexpr Greed kSlowGreeds[] = {{1, 1}, {1, 0.5}};
 // Times the limit: where the quick ways end above that, the slow ones would end above the limit too.
 constexpr double kFarAbove = 1.5;
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 class GreedySearch {
  public:
   GreedySearch(const StepModel& model, const RunOrder& base, int64_t limit, const RecomputeSet& recomputed,
-               const Greed& greed)
-      : model_(model), judge_(model, base, limit), limit_(limit), greed_(greed) {
+               const Greed& greed, double seconds)
+      : model_(model), judge_(model, base, limit), limit_(limit), greed_(greed), seconds_(seconds) {
     accept(recomputed);
   }
 
   FittedSchedule run() {
     FittedSchedule best = snapshot();
+    const Stopwatch watch;
     while (cost_.peak > limit_) {
-      if (!improve()) break;
+      if (watch.seconds() > seconds_ || !improve()) break;
       if (cost_.peak < best.cost.peak) best = snapshot();
     }
     best.visits = visits_;
@@ -122,6 +126,7 @@ class GreedySearch {
   const RecomputeJudge judge_;
   const int64_t limit_;
   const Greed greed_;
+  const double seconds_;
   RecomputeSet recomputed_;
   RecomputeSchedule made_;
   ScheduleCost cost_;
@@ -129,11 +134,11 @@ class GreedySearch {
 };
 
 FittedSchedule search_greedily(const StepModel& model, const RunOrder& base, int64_t limit,
-                               const RecomputeSet& recomputed, std::span<const Greed> greeds) {
+                               const RecomputeSet& recomputed, std::span<const Greed> greeds, double seconds) {
   FittedSchedule best;
   int64_t visits = 0;
   for (const Greed& greed : greeds) {
-    FittedSchedule fitted = GreedySearch(model, base, limit, recomputed, greed).run();
+    FittedSchedule fitted = GreedySearch(model, base, limit, recomputed, greed, seconds).run();
     visits += fitted.visits;
     if (best.schedule.empty() || is_better_fit(fitted, best)) best = std::move(fitted);
   }
@@ -149,10 +154,10 @@ bool is_better_fit(const FittedSchedule& one, const FittedSchedule& other) {
 }
 
 FittedSchedule fit_by_recompute(const StepModel& model, const RunOrder& base, int64_t limit,
-                                const RecomputeSet& recomputed) {
-  FittedSchedule best = search_greedily(model, base, limit, recomputed, kQuickGreeds);
+                                const RecomputeSet& recomputed, double seconds) {
+  FittedSchedule best = search_greedily(model, base, limit, recomputed, kQuickGreeds, kUnlimited);
   if (static_cast<double>(best.cost.peak) > kFarAbove * static_cast<double>(limit)) return best;
-  FittedSchedule slow = search_greedily(model, base, limit, recomputed, kSlowGreeds);
+  FittedSchedule slow = search_greedily(model, base, limit, recomputed, kSlowGreeds, seconds);
   const int64_t visits = best.visits + slow.visits;
   if (is_better_fit(slow, best)) best = std::move(slow);
   best.visits = visits;
@@ -160,7 +165,7 @@ FittedSchedule fit_by_recompute(const StepModel& model, const RunOrder& base, in
 }
 
 FittedSchedule fit_quickly(const StepModel& model, const RunOrder& base, int64_t limit) {
-  return search_greedily(model, base, limit, {}, kQuickGreeds);
+  return search_greedily(model, base, limit, {}, kQuickGreeds, kUnlimited);
 }
 
 }  // namespace lissome

@@ -1,6 +1,8 @@
 // A greedy search for the values that a step recomputes, so that the step fits into memory.
 #pragma once
 
+#include <limits>
+
 #include "lissome/train/remat/recompute_set.h"
 
 namespace lissome {
@@ -18,9 +20,11 @@ bool is_better_fit(const FittedSchedule& one, const FittedSchedule& other);
 
 // Searches greedily in several ways: at the peak, the value that frees most bytes above the limit for a second of
 // recomputation goes first. At the end every entry that others made needless is removed. The search starts from `base`,
-// which may recompute already, and from the entries `recomputed` of it. A limit that is far out of reach ends it early.
+// which may recompute already, and from the entries `recomputed` of it. A limit that is far out of reach ends it early,
+// and after `seconds` the slower ways end.
 FittedSchedule fit_by_recompute(const StepModel& model, const RunOrder& base, int64_t limit,
-                                const RecomputeSet& recomputed = {});
+                                const RecomputeSet& recomputed = {},
+                                double seconds = std::numeric_limits<double>::infinity());
 // The quicker of these ways alone, about ten times as fast; what it finds may be larger or slower.
 FittedSchedule fit_quickly(const StepModel& model, const RunOrder& base, int64_t limit);
 

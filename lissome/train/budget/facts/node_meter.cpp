@@ -44,8 +44,8 @@ class NodeMeter {
     const int node = native ? find_last_node(step) : timing.origin->program_node;
     if (node >= 0) {
       times_.at(static_cast<size_t>(node)).back() += seconds;  // summed over its steps
-      int64_t& rise = rises_[static_cast<size_t>(node)];
-      if (!native) rise = std::max(rise, counter_.peak() - live_);
+      int64_t& rise = rises_[static_cast<size_t>(node)];       // of a step of ours: copies of what libtorch holds
+      rise = std::max(rise, counter_.peak() - live_);
     }
     live_ = counter_.live();
     counter_.reset_peak();

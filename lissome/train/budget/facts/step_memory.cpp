@@ -1,8 +1,6 @@
 // See step_memory.h.
 #include "lissome/train/budget/facts/step_memory.h"
 
-#include <algorithm>
-
 #include "lissome/footprint.h"
 #include "lissome/train/budget/facts/thread_allocations.h"
 
@@ -13,11 +11,8 @@ int64_t predict_held(const StepFacts& facts, const RunOrder& schedule) {
   for (size_t i = 0; i < held.bytes.size(); ++i) {
     if (!facts.held[i]) held.bytes[i] = 0;
   }
-  for (StepNode& node : held.nodes) {
-    const bool native = std::none_of(node.results.begin(), node.results.end(),
-                                     [&](int value) { return facts.held[static_cast<size_t>(value)]; });
-    if (native) node.scratch = 0;
-  }
+  for (size_t i = 0; i < held.nodes.size(); ++i)
+    held.nodes[i].scratch = facts.held_scratch.empty() ? 0 : facts.held_scratch[i];
   return judge_schedule(held, schedule, INT64_MAX).peak;
 }
 

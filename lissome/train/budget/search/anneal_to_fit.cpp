@@ -13,6 +13,7 @@ namespace {
 // Tuned. Longer annealing trades the time of planning, up to a minute for a U-Net, for the time of the step.
 // bench/compare_budget.py measures both; docs/benchmarks.md holds its figures.
 constexpr double kWorthAnnealing = 1.1;  // times the seconds of the step that keeps everything
+constexpr double kForStarts = 0.2;       // of the time
 constexpr double kFarBelow = 0.75;       // of the bytes found: annealing does not reach below that
 constexpr int kMostAnnealingsAtOnce = 4;
 constexpr int kAnnealingRounds = 9;          // until a plan fits
@@ -45,18 +46,34 @@ AnnealingLimit find_first_limit(const PlanningTask& task, int64_t wanted, const 
   return limit;
 }
 
+// `seconds`: since the first round began, of at most `most`.
+void report_round(const PlanningTask& task, int64_t wanted, int round, double seconds, double most) {
+  if (!task.budget.on_progress) return;
+  const double part = static_cast<double>(round) / kAnnealingRounds;
+  const double left = std::min(most - seconds, round > 0 ? seconds / part * (1 - part) : most);
+  task.budget.on_progress({"planning",
+                           "recomputation for " + format_bytes(wanted) + " of activations and scratch, round " +
+                               std::to_string(round + 1) + " of at most " + std::to_string(kAnnealingRounds),
+                           part, left});
+}
+
 }  // namespace
 
 void anneal_to_fit(const PlanningTask& task, int64_t wanted, BestStep& best) {
   if (!is_worth_annealing(task, wanted, best.get())) return;
   const StepModel& model = task.facts.model;
   AnnealingLimit limit = find_first_limit(task, wanted, best.get());
-  std::vector<RunOrder> starts = list_annealing_starts(model, best.get().schedule, limit.most());
+  const Stopwatch watch;
+  const double most = choose_search_seconds(task);
+  report_round(task, wanted, 0, 0, most);
+  std::vector<RunOrder> starts = list_annealing_starts(model, best.get().schedule, limit.most(), kForStarts * most);
   const auto nodes = static_cast<int64_t>(model.nodes.size());
   AnnealingOptions options{.visits = std::min(kMostVisits, kVisits * nodes * nodes)};
   const int at_once = std::clamp(task.source.threads, 1, kMostAnnealingsAtOnce);
   bool fitted = false;
-  for (int left = kAnnealingRounds, round = 0; left > 0; --left, ++round) {
+  for (int left = kAnnealingRounds, round = 0; left > 0 && watch.seconds() < most; --left, ++round) {
+    report_round(task, wanted, round, watch.seconds(), most);
+    options.seconds = most - watch.seconds();
     const int64_t bytes = round % 2 == 0 ? limit.most() : limit.careful();
     std::vector<Annealed> annealed = anneal_at_once(model, starts, bytes, options, at_once);
     options.seed += static_cast<uint32_t>(at_once);

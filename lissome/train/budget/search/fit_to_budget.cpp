@@ -18,8 +18,12 @@ constexpr int kLimitTries = 6;
 constexpr int kSpillTries = 4;
 constexpr int kSureTries = 4;
 
-FoundSchedule search_within(const PlanningTask& task, double limit) {
-  return search_quickly(task.facts.model, task.plain, std::max<int64_t>(static_cast<int64_t>(limit), 1));
+// Beside annealing, for all tries together.
+constexpr double kForQuickSearches = 0.5;
+
+FoundSchedule search_within(const PlanningTask& task, double limit, int tries) {
+  const double seconds = kForQuickSearches * choose_search_seconds(task) / tries;
+  return search_quickly(task.facts.model, task.plain, std::max<int64_t>(static_cast<int64_t>(limit), 1), seconds);
 }
 
 // Moves the limit of the quick searches until a plan takes nearly `wanted` bytes. Returns the last limit that was
@@ -28,8 +32,13 @@ double fit_exactly(const PlanningTask& task, int64_t wanted, double plain_peak, 
   FittingLimit limit(plain_peak * static_cast<double>(wanted) / static_cast<double>(task.plain_memory.total()));
   double tried = limit.limit();
   for (int i = 0; i < kLimitTries; ++i) {
+    if (task.budget.on_progress)
+      task.budget.on_progress({"planning",
+                               "recomputation for " + format_bytes(wanted) + " of activations and scratch, try " +
+                                   std::to_string(i + 1) + " of at most " + std::to_string(kLimitTries),
+                               static_cast<double>(i) / kLimitTries, -1});
     tried = limit.limit();
-    const FoundSchedule found = search_within(task, tried);
+    const FoundSchedule found = search_within(task, tried, kLimitTries);
     const StepMemory memory = best.take(found.method, found.fitted.schedule);
     const double room = static_cast<double>(wanted) / static_cast<double>(memory.total());
     if (!limit.move(room, found.fitted.cost.peak, found.fitted.fits)) break;
@@ -42,7 +51,7 @@ double fit_exactly(const PlanningTask& task, int64_t wanted, double plain_peak, 
 void fit_with_spills(const PlanningTask& task, double reached, double plain_peak, BestStep& best) {
   for (int i = 1; i <= kSpillTries; ++i) {
     const double limit = reached * std::pow(plain_peak / reached, i / (kSpillTries + 1.0));
-    const FoundSchedule found = search_within(task, limit);
+    const FoundSchedule found = search_within(task, limit, kSpillTries);
     best.take(found.method, found.fitted.schedule);
   }
 }

@@ -1,6 +1,8 @@
 // See planning_task.h.
 #include "lissome/train/budget/search/planning_task.h"
 
+#include <algorithm>
+
 namespace lissome {
 
 PlanningTask measure_task(const StepSource& source, const std::vector<at::Tensor>& measured, std::vector<Sizes> sizes,
@@ -11,6 +13,11 @@ PlanningTask measure_task(const StepSource& source, const std::vector<at::Tensor
   task.plain_memory = predict_memory(task.facts, task.plain, *source.plan, task.sizes, source.threads);
   task.plain_seconds = judge_schedule(task.facts.model, task.plain, INT64_MAX).seconds;
   return task;
+}
+
+double choose_search_seconds(const PlanningTask& task) {
+  constexpr double kForStepSecond = 100, kLeast = 10, kMost = 60;
+  return std::clamp(kForStepSecond * task.plain_seconds, kLeast, kMost);
 }
 
 int64_t count_leaving_bytes(const StepModel& model) {

@@ -28,6 +28,9 @@ struct PlanningTask {
 PlanningTask measure_task(const StepSource& source, const std::vector<at::Tensor>& measured, std::vector<Sizes> sizes,
                           const StepBudget& budget, const LowerStep& lower);
 
+// The time that a search for schedules may take: more where the step, whose memory it spares, takes long.
+double choose_search_seconds(const PlanningTask& task);
+
 // Bytes of outputs and gradients, which no schedule frees.
 int64_t count_leaving_bytes(const StepModel& model);
 

@@ -14,7 +14,8 @@ struct FoundSchedule {
 };
 
 // The fastest schedule with a peak of at most `limit` bytes, or the smallest where none is, of greedy searches from the
-// schedule `plain`, from chains of stages, and from everything inside stages recomputed.
-FoundSchedule search_quickly(const StepModel& model, const RunOrder& plain, int64_t limit);
+// schedule `plain`, from chains of stages, and from everything inside stages recomputed. After `seconds` only the
+// quickest of these ways go on.
+FoundSchedule search_quickly(const StepModel& model, const RunOrder& plain, int64_t limit, double seconds);
 
 }  // namespace lissome
