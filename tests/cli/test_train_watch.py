@@ -284,3 +284,32 @@ def test_wrong_words_are_usage_errors(train: Callable[..., Any], tmp_path: Path,
 def test_what_the_model_does_not_have_is_refused(train: Callable[..., Any], words: list[object], message: str):
     done = train(*words)
     assert done.returncode == 4 and message in done.stderr, done.stderr
+
+
+class Entropy(torch.nn.Module):
+    """The entropy of allowed actions by xlogy, whose derivative is NaN where an action is forbidden: a finite loss."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.policy = torch.nn.Linear(5, 4)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> dict[str, torch.Tensor]:
+        shares = self.policy(x).masked_fill(~mask, -1e9).softmax(-1)
+        return {"loss": shares[:, 0].square().mean() + 0.01 * torch.xlogy(shares, shares).sum(-1).mean()}
+
+
+@pytest.mark.parametrize("forbidden", ["everywhere", "in one sample"])
+def test_steps_that_change_nothing_are_not_passed_over(lissome: Lissome, tmp_path: Path, forbidden: str):
+    torch.manual_seed(1)
+    x, mask = torch.randn(32, 5), torch.ones(32, 4, dtype=torch.bool)
+    mask[slice(None) if forbidden == "everywhere" else slice(3, 4), 1] = False
+    shapes = {name: {0: torch.export.Dim("batch", min=2, max=64)} for name in ("x", "mask")}
+    torch.export.save(torch.export.export(Entropy(), (x[:4], mask[:4]), dynamic_shapes=shapes), tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", x=x.numpy(), mask=mask.numpy())
+    done = lissome("train", "net.pt2", "--data", "d.npz", "--loss", "loss", "--batch", 8, "--epochs", 2, "-o", "t.lissome")
+    assert "changed nothing, though its loss is finite: the gradient of 'policy.weight'" in done.stderr, done.stderr
+    if forbidden == "everywhere":
+        assert done.returncode == 4 and "nothing was trained, and nothing is written: in each of the 8 steps" in done.stderr
+        assert not (tmp_path / "t.lissome").exists()
+    else:
+        assert done.returncode == 0 and "2 of 8 steps changed nothing" in done.stderr, done.stderr

@@ -59,6 +59,7 @@ TrainRecord TrainLoop::run() {
   judge_.results().choose();
   TrainRecord& record = course_.record;
   learner_.check_weights(record.steps, snapshots_.name_good_state());
+  judge_skipped();
   record.batch =
       options_.group == nullptr ? learner_.step().batch_step().at_once() : feed_.samples() / options_.accumulate;
   record.peak_memory = limit_.peak();  // of steps, without the measurements below
@@ -117,12 +118,41 @@ std::optional<TrainStepRecord> TrainLoop::run_step() {
   step.seconds_gradients = seconds_computed - step.seconds_data - learner_.seconds_in_gradients();
   step.seconds_update = watch.seconds() - seconds_computed + learner_.seconds_in_gradients();
   if (!result.skipped) judge_.results().follow_update();
+  if (result.skipped && course_.record.skipped_steps == 0) report_skipped(step.step);
   step.learning_rate = rate.learning_rate;
   step.gradient_norm = result.gradient_norm;
   step.skipped = result.skipped;
   step.memory = watch_.read_memory();
   course_.add(step);
   return step;
+}
+
+// Steps in fp16 are skipped until the scale of the loss fits.
+void TrainLoop::report_skipped(int64_t step) {
+  if (learner_.step().batch_step().scaler() != nullptr) return;
+  const std::string weight = learner_.find_nonfinite_gradient();
+  notices_.add("step " + std::to_string(step) + " changed nothing, though its loss is finite: " +
+               (weight.empty() ? "a gradient" : "the gradient of " + quote(weight)) +
+               " holds NaN or infinity. Further such steps are counted, not named");
+}
+
+void TrainLoop::judge_skipped() {
+  const TrainRecord& record = course_.record;
+  const bool scaled = learner_.step().batch_step().scaler() != nullptr;
+  if (record.skipped_steps == record.steps && record.steps > 0 && !scaled && !record.interrupted) {
+    const std::string weight = learner_.find_nonfinite_gradient();
+    throw_error(
+        ErrorKind::invalid_input, "nothing was trained, and nothing is written: in each of the ", record.steps,
+        " steps ", weight.empty() ? "a gradient" : "the gradient of " + quote(weight),
+        " was NaN or infinity, though the loss was finite. Look for a function in the model whose derivative has "
+        "no value there, such as sqrt, log or xlogy at 0.\n",
+        snapshots_.name_good_state());
+  }
+  constexpr int64_t kUsualInFp16 = 10;  // at most one in so many
+  if (record.skipped_steps > (scaled ? record.steps / kUsualInFp16 : 1))
+    notices_.add(std::to_string(record.skipped_steps) + " of " + std::to_string(record.steps) +
+                 " steps changed nothing, because a gradient was NaN or infinity" +
+                 (scaled ? " in fp16 with that scale of the loss" : ""));
 }
 
 // The loss of the batch, which is finite; its gradients are ready. Empty if it was interrupted.

@@ -43,6 +43,10 @@ class TrainLoop {
   void run_steps(double seconds_before, const Stopwatch& watch);
   std::optional<TrainStepRecord> run_step();
   std::optional<UpdatePart> compute_loss(const std::vector<at::Tensor>& batch, int64_t step, const StepOptions& rates);
+  // Of steps whose gradients are not finite: tells of the first, and of all at the end. Throws invalid_input if all
+  // were.
+  void report_skipped(int64_t step);
+  void judge_skipped();
   void judge_epoch(EpochRecord& epoch);
   void measure_training_samples();
   TrainingState state();

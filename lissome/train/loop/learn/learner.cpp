@@ -150,4 +150,13 @@ void Learner::check_weights(int64_t step, const std::string& good_state) const {
   }
 }
 
+std::string Learner::find_nonfinite_gradient() const {
+  if (backward_update_) return {};
+  const std::vector<at::Tensor>& gradients = shared_ ? shared_->gradients() : step_.batch_step().gradients();
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i].defined() && !gradients[i].is_sparse() && !is_all_finite(gradients[i])) return names_[i];
+  }
+  return {};
+}
+
 }  // namespace lissome

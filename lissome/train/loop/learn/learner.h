@@ -45,6 +45,9 @@ class Learner {
   // cannot show an error of the last update; check_weights() does.
   void check_loss(double loss, int64_t step, const std::string& good_state) const;
   void check_weights(int64_t step, const std::string& good_state) const;
+  // The weight whose gradient of the last batch is the first with NaN or infinity; empty where hooks made it so, or
+  // where gradients are gone, as after updates in the backward pass.
+  std::string find_nonfinite_gradient() const;
 
   const TrainingModel& model() const { return model_; }
   CurrentStep& step() { return step_; }
