@@ -52,7 +52,14 @@ def test_no_text_of_a_file_moves_the_cursor(program: Path, data: Path) -> None:
     plan["values"][2]["storage"] = "arena"
     broken = run_plan(program, plan, data)
     assert broken.returncode == 4 and "gone" in broken.stderr, broken.stderr
-    for text in (result.stdout, result.stderr, broken.stderr):
+    plan = make_plan(program_of("%y: f32[4] = aten::relu(%x)"),
+                     machine={"processor": hostile, "features": hostile, "threads": 1})
+    plan["steps"][0]["origins"][0][0] = hostile
+    model = write_plan(data.parent / "model.lissome", plan)
+    shown = run(program, "inspect", model, folder=data.parent)
+    audited = run(program, "audit", model, "--expect", "dtype=int8", folder=data.parent)
+    assert "gone" in shown.stdout and "gone" in audited.stdout, shown.stderr + audited.stderr
+    for text in (result.stdout, result.stderr, broken.stderr, shown.stdout, audited.stdout):
         assert not any(ord(letter) < 32 and letter != "\n" for letter in text), repr(text)
 
 
@@ -291,3 +298,35 @@ def test_a_sample_of_attacks(device: str) -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "values were checked before the call" in result.stdout, result.stdout
+
+
+def make_chain(length: int) -> dict:
+    """Steps of libtorch that each may give a part of what the step before gave, or of one more value."""
+    text = program_of("%y: f32[4] = aten::relu(%x)", "input %x: f32[4]\ninput %i: f32[4]\n")
+    plan = make_plan(text)
+    plan["inputs"] = [{"name": "x", "value": 0}]
+    plan["values"] = [{"name": "x", "storage": "input", "dtype": "f32", "sizes": [4]}]
+    plan["steps"] = []
+    held = 0
+    for i in range(length):
+        other = len(plan["values"])
+        for storage in ("arena", "held"):
+            plan["values"].append({"name": f"{storage}{i}", "storage": storage, "dtype": "f32", "sizes": [4]})
+        plan["steps"].append({"kernel": "copy", "operands": [0], "results": [other]})
+        origins = [["y", "aten::relu", "", "", "", ""]]
+        plan["steps"].append({"kernel": "reference", "operands": [held, other], "results": [other + 1],
+                              "program": text, "origins": origins, "keeps_operands": True})
+        held = other + 1
+    plan["outputs"] = [{"name": "y", "value": held}]
+    return plan
+
+
+def test_long_chains_of_aliases_take_no_memory_of_their_square(program: Path, tmp_path: Path) -> None:
+    import numpy as np
+
+    np.savez(tmp_path / "x.npz", x=np.ones(4, np.float32))
+    plan = make_chain(6000)
+    model = write_plan(tmp_path / "model.lissome", plan)
+    words = ["prlimit", "--as=2000000000", str(program), "run", str(model), "--input", "x.npz"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr

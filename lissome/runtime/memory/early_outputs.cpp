@@ -2,12 +2,11 @@
 #include "lissome/runtime/memory/early_outputs.h"
 
 #include <algorithm>
-#include <set>
 
 namespace lissome {
 namespace {
 
-// By value: the step that makes it, -1 for none, and the last step that reads its memory when it is an input.
+// By value: the step that makes it, -1 for none, and the last step that reads its memory, -1 for none.
 struct StepUses {
   std::vector<int> made, read;
 };
@@ -15,20 +14,19 @@ struct StepUses {
 StepUses find_uses(const Plan& plan) {
   const size_t count = plan.values.size();
   StepUses uses{std::vector<int>(count, -1), std::vector<int>(count, -1)};
-  std::vector<std::set<PlanValueId>> inputs(count);  // in whose memory each value may lie
-  for (const PlanInput& input : plan.inputs) inputs[static_cast<size_t>(input.value)] = {input.value};
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const PlanStep& step = plan.steps[i];
-    std::set<PlanValueId> touched;
-    for (const PlanValueId operand : step.operands) {
-      if (is_value(operand))
-        touched.insert(inputs[static_cast<size_t>(operand)].begin(), inputs[static_cast<size_t>(operand)].end());
-    }
-    for (const PlanValueId input : touched) uses.read[static_cast<size_t>(input)] = static_cast<int>(i);
+  // From the last step to the first: what is read from an alias is read from the memory that it may lie in.
+  for (int i = static_cast<int>(plan.steps.size()) - 1; i >= 0; --i) {
+    const PlanStep& step = plan.steps[static_cast<size_t>(i)];
+    int read = i;
     for (const PlanValueId result : step.results) {
       const auto at = static_cast<size_t>(result);
-      uses.made[at] = static_cast<int>(i);
-      if (plan.values[at].storage == Storage::view || step.keeps_operands) inputs[at] = touched;
+      uses.made[at] = i;
+      if (plan.values[at].storage == Storage::view || step.keeps_operands) read = std::max(read, uses.read[at]);
+    }
+    for (const PlanValueId operand : step.operands) {
+      if (!is_value(operand)) continue;
+      int& last = uses.read[static_cast<size_t>(operand)];
+      last = std::max(last, read);
     }
   }
   return uses;

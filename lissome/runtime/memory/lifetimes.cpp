@@ -1,6 +1,6 @@
 // Liveness over roots: a view keeps the memory that it lies in, and so does a tensor of libtorch that may alias it.
 #include <algorithm>
-#include <set>
+#include <ranges>
 
 #include "lissome/runtime/session/binding.h"
 #include "lissome/runtime/step/move/view_steps.h"
@@ -19,49 +19,60 @@ std::vector<bool> find_direct_outputs(const Plan& plan) {
   return direct;
 }
 
+namespace {
+
+// Whatever is last read from a value is last read from those whose memory it may lie in: from what a view views, and
+// from all operands of a step of libtorch whose results may be aliases. Steps from the last to the first, so that a
+// chain of aliases takes one pass however long it is.
+void pass_to_roots(const Plan& plan, std::vector<int>& last) {
+  const auto pass = [&](PlanValueId from, PlanValueId to) {
+    if (is_value(to))
+      last[static_cast<size_t>(to)] = std::max(last[static_cast<size_t>(to)], last[static_cast<size_t>(from)]);
+  };
+  for (const PlanStep& step : std::views::reverse(plan.steps)) {
+    for (const PlanValueId result : step.results) {
+      const Storage storage = plan.value(result).storage;
+      if (storage == Storage::view) pass(result, find_viewed(step));
+      if (storage != Storage::held || !step.keeps_operands) continue;
+      for (const PlanValueId operand : step.operands) pass(result, operand);
+    }
+  }
+  for (size_t i = 0; i < last.size(); ++i) {
+    if (plan.values[i].storage != Storage::arena) last[i] = -1;
+  }
+}
+
+}  // namespace
+
 Lifetimes find_lifetimes(const Plan& plan) {
   const size_t count = plan.values.size();
   Lifetimes lifetimes{std::vector<int>(count, -1), std::vector<int>(count, -1), std::vector<int>(count, -1)};
-  // The arena values whose memory each value may lie in.
-  std::vector<std::set<PlanValueId>> roots(count);
   const auto touch = [&](PlanValueId value, int step) {
-    for (const PlanValueId root : roots[static_cast<size_t>(value)]) {
-      lifetimes.last[static_cast<size_t>(root)] = std::max(lifetimes.last[static_cast<size_t>(root)], step);
-    }
+    int& last = lifetimes.last[static_cast<size_t>(value)];
+    last = std::max(last, step);
   };
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
     const int now = static_cast<int>(i);
-    std::set<PlanValueId> kept;
     for (const PlanValueId operand : step.operands) {
-      if (!is_value(operand)) continue;
-      touch(operand, now);
-      const std::set<PlanValueId>& more = roots[static_cast<size_t>(operand)];
-      kept.insert(more.begin(), more.end());
+      if (is_value(operand)) touch(operand, now);
     }
     for (const PlanValueId result : step.results) {
-      const Storage storage = plan.value(result).storage;
-      if (storage == Storage::arena) {
-        roots[static_cast<size_t>(result)] = {result};
-        lifetimes.first[static_cast<size_t>(result)] = now;
-        lifetimes.last[static_cast<size_t>(result)] = now;
-      } else if (storage == Storage::view) {
-        roots[static_cast<size_t>(result)] = roots[static_cast<size_t>(find_viewed(step))];
-      } else if (step.keeps_operands) {
-        roots[static_cast<size_t>(result)] = kept;
-      }
+      if (plan.value(result).storage != Storage::arena) continue;
+      lifetimes.first[static_cast<size_t>(result)] = now;
+      touch(result, now);
     }
   }
   const int end = static_cast<int>(plan.steps.size());
   for (const PlanOutput& output : plan.outputs) {
     if (!is_value(output.value)) continue;
     touch(output.value, output.leaves_after >= 0 ? output.leaves_after : end);
-    for (const PlanValueId root : roots[static_cast<size_t>(output.value)]) {
-      int& given = lifetimes.given[static_cast<size_t>(root)];
-      given = std::max(given, output.leaves_after);
-    }
+    int& given = lifetimes.given[static_cast<size_t>(output.value)];
+    given = std::max(given, output.leaves_after);
   }
   for (const PlanWrite& write : plan.writes) touch(write.value, end);
+  pass_to_roots(plan, lifetimes.last);
+  pass_to_roots(plan, lifetimes.given);
   return lifetimes;
 }
 

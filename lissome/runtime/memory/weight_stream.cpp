@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "lissome/measure.h"
 #include "lissome/runtime/step/move/gather_steps.h"
@@ -90,7 +91,10 @@ std::vector<Pages> list_others(const std::vector<Pages>& list, const std::vector
 
 // By step: the constants and inputs whose memory it reads, through views and what libtorch may alias.
 std::vector<std::vector<PlanValueId>> list_reads(const Plan& plan) {
+  constexpr size_t kMost = size_t{1} << 22;  // of all steps; long chains of aliases would list the same again and again
   std::vector<std::vector<PlanValueId>> lies_in(plan.values.size()), reads(plan.steps.size());
+  std::vector<size_t> seen(plan.values.size(), SIZE_MAX);  // the last step that lists the value
+  size_t listed = 0;
   for (const PlanValueId id : plan.value_ids()) {
     const Storage storage = plan.value(id).storage;
     if (storage == Storage::constant || storage == Storage::input) lies_in[static_cast<size_t>(id)] = {id};
@@ -100,9 +104,13 @@ std::vector<std::vector<PlanValueId>> list_reads(const Plan& plan) {
     for (const PlanValueId operand : step.operands) {
       if (!is_value(operand)) continue;
       for (const PlanValueId value : lies_in[static_cast<size_t>(operand)]) {
-        if (std::find(reads[i].begin(), reads[i].end(), value) == reads[i].end()) reads[i].push_back(value);
+        if (std::exchange(seen[static_cast<size_t>(value)], i) != i) reads[i].push_back(value);
       }
     }
+    listed += reads[i].size();
+    if (listed > kMost)
+      throw_error(ErrorKind::invalid_input, "the first ", i + 1, " steps of the plan may read ", listed,
+                  " weights and inputs through results of libtorch that share memory; at most ", kMost, " are taken");
     bool is_view = false;
     for (const PlanValueId result : step.results) {
       is_view = plan.value(result).storage == Storage::view;

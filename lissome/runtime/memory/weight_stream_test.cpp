@@ -22,6 +22,32 @@ using namespace lissome;
 
 namespace {
 
+// Steps of libtorch, each with a weight of its own, whose results may share memory with all weights before.
+Plan make_chain_of_aliases(int steps) {
+  Plan plan;
+  const auto add = [&](Storage storage, int array) {
+    return plan.add_value({"v" + std::to_string(plan.values.size()),
+                           storage,
+                           PlanKind::tensor,
+                           Dtype::f32,
+                           true,
+                           {},
+                           Format::row_major,
+                           array});
+  };
+  PlanValueId held = add(Storage::held, -1);
+  for (int i = 0; i < steps; ++i) {
+    PlanStep step;
+    step.kernel = kReferenceStep;
+    step.keeps_operands = true;
+    step.operands = {held, add(Storage::constant, 0)};
+    step.results = {held = add(Storage::held, -1)};
+    plan.steps.push_back(step);
+  }
+  plan.arrays.push_back({"w", true, make_array(Dtype::f32, {1})});
+  return plan;
+}
+
 constexpr int64_t kWide = 512, kLayers = 24;
 constexpr int64_t kLayerBytes = kWide * kWide * 4;  // 1 MiB
 
@@ -319,4 +345,14 @@ TEST_CASE("inputs that lie elsewhere in the next run are left alone where they l
   const Array seen = session.run(second.list_inputs(x))[0];
   CHECK(first.resident() == touched);
   CHECK(std::memcmp(seen.storage.get(), wanted.storage.get(), static_cast<size_t>(wanted.bytes())) == 0);
+}
+
+TEST_CASE("what steps read through aliases is bounded, not listed by the square of the steps") {
+  const auto open = [](int steps) {
+    const Plan plan = make_chain_of_aliases(steps);
+    const std::vector<Array> arrays = {plan.arrays[0].array};
+    WeightStream stream(plan, arrays);
+  };
+  CHECK_NOTHROW(open(1000));
+  EXPECT_ERROR(invalid_input, open(5000), "share memory", "4194304");
 }
