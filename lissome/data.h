@@ -31,6 +31,9 @@ struct DataSignature {
   bool allow_nonfinite = false;  // NaN and infinity are data here
 };
 
+// Whether a model that calls this op on an input asks where it holds NaN or infinity ("aten::isnan").
+bool asks_for_nonfinite(std::string_view op);
+
 // One named array of samples. The file's elements are kept as they are; dtype, sizes and scale say what batches give.
 struct DataColumn {
   std::string name;

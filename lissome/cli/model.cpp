@@ -44,6 +44,18 @@ std::shared_ptr<const Plan> open_plan(const std::string& path, int threads, cons
   return std::make_shared<const Plan>(load_torch().make_plan(path, threads, device));
 }
 
+namespace {
+
+bool asks_for_nonfinite(const Plan& plan, PlanValueId value) {
+  return std::ranges::any_of(plan.steps, [&](const PlanStep& step) {
+    return std::ranges::find(step.operands, value) != step.operands.end() &&
+           std::ranges::any_of(step.origins,
+                               [](const PlanOrigin& origin) { return lissome::asks_for_nonfinite(origin.op); });
+  });
+}
+
+}  // namespace
+
 std::vector<DataSignature> describe_inputs(const Plan& plan) {
   std::vector<DataSignature> signature;
   for (const PlanInput& input : plan.inputs) {
@@ -53,6 +65,7 @@ std::vector<DataSignature> describe_inputs(const Plan& plan) {
       const PlanValue& value = plan.value(input.value);
       entry.dtype = value.dtype;
       for (const SizeExpression& size : value.sizes) entry.sizes.push_back(size.constant().value_or(-1));
+      entry.allow_nonfinite = asks_for_nonfinite(plan, input.value);
     }
     signature.push_back(std::move(entry));
   }

@@ -1,3 +1,4 @@
+#include <algorithm>
 
 #include "lissome/compare.h"
 
@@ -31,6 +32,13 @@ std::optional<int64_t> find_index_range(const Program& program, ValueId value, i
   return least;
 }
 
+bool asks_for_nonfinite(const Program& program, ValueId value) {
+  return std::ranges::any_of(program.nodes, [&](const Node& node) {
+    return node.op.has_schema() && !node.arguments.empty() && node.arguments.front() == Argument(value) &&
+           lissome::asks_for_nonfinite(node.op.name());
+  });
+}
+
 }  // namespace
 
 std::vector<DataSignature> describe_inputs(const Program& program) {
@@ -47,6 +55,7 @@ std::vector<DataSignature> describe_inputs(const Program& program) {
     if (is_integral(type.dtype)) {
       if (const std::optional<int64_t> rows = find_index_range(program, input.value)) entry.range = {{0, *rows - 1}};
     }
+    entry.allow_nonfinite = asks_for_nonfinite(program, input.value);
     signature.push_back(std::move(entry));
   }
   return signature;

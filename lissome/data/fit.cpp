@@ -1,6 +1,7 @@
 // fit_dataset and fit_inputs: what arrays become as inputs: whether type and sizes may, and whether values are
 // sound. Everything that a later run could stumble over is refused here, with file, entry and position.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -194,6 +195,13 @@ DataColumn fit_column(DataColumn column, const DataSignature& input, bool is_ima
 }
 
 }  // namespace
+
+bool asks_for_nonfinite(std::string_view op) {
+  static constexpr std::array kAsking = {"aten::isnan",      "aten::isfinite",      "aten::isinf",
+                                         "aten::nan_to_num", "aten::nanmean",       "aten::nansum",
+                                         "aten::nanmedian",  "aten::nanmedian.dim", "aten::nanquantile"};
+  return std::ranges::find(kAsking, op) != kAsking.end();
+}
 
 Dataset leave_out_nonfinite(Dataset dataset) {
   if (!dataset.image_files.empty() || dataset.columns.empty()) return dataset;

@@ -266,3 +266,33 @@ def test_a_folder_of_inputs_of_each_kind(lissome: Lissome, models: SimpleNamespa
     assert lissome("run", prepared, "--input", "files", "-o", "answers").returncode == 0
     seen = [next(iter(np.load(tmp_path / "answers" / f"{name}.npz").values())) for name in "abc"]
     assert np.array_equal(seen[0], seen[1]) and np.array_equal(seen[0], seen[2])
+
+
+class Masking(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        missing = torch.isnan(x)
+        return torch.cat([torch.nan_to_num(x, 0.0), missing.float()], 1), y @ torch.ones(2, 2)
+
+
+def test_a_model_that_looks_for_nan_is_given_nan(lissome: Lissome, tmp_path: Path):
+    shapes = {name: {0: torch.export.Dim("batch", min=1, max=64)} for name in ("x", "y")}
+    x, y = torch.randn(5, 3), torch.randn(5, 2)
+    torch.export.save(torch.export.export(Masking(), (x, y), dynamic_shapes=shapes), tmp_path / "net.pt2")
+    assert lissome("prepare", "net.pt2", "-o", "net.lissome").returncode == 0
+    x[1, 2] = float("nan")
+    np.savez(tmp_path / "good.npz", x=x.numpy(), y=y.numpy())
+    for model in ("net.pt2", "net.lissome"):
+        done = lissome("run", model, "--input", "good.npz", "-o", "y.npz")
+        assert done.returncode == 0, done.stderr
+        with np.load(tmp_path / "y.npz") as outputs:
+            seen = outputs["output.0"]
+        np.testing.assert_array_equal(seen[1], np.float32([x[1, 0], x[1, 1], 0, 0, 0, 1]))
+
+
+def test_inputs_of_different_batches_are_refused_with_what_gave_the_size(lissome: Lissome, tmp_path: Path):
+    shapes = {name: {0: torch.export.Dim("batch", min=1, max=64)} for name in ("x", "y")}
+    torch.export.save(torch.export.export(Masking(), (torch.randn(5, 3), torch.randn(5, 2)), dynamic_shapes=shapes),
+                      tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", x=np.zeros((9, 3), np.float32), y=np.zeros((4, 2), np.float32))
+    done = lissome("run", "net.pt2", "--input", "d.npz")
+    assert done.returncode == 4 and "is 9 by input 'x', f32[9, 3]" in done.stderr, done.stderr

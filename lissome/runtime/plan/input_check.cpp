@@ -10,7 +10,7 @@ const PlanValue& value_of(const Plan& plan, const PlanInput& input) { return pla
 class InputMatcher {
  public:
   InputMatcher(const Plan& plan, std::span<const TensorView> inputs)
-      : plan_(plan), inputs_(inputs), bound_(plan.dimensions.size(), -1) {}
+      : plan_(plan), inputs_(inputs), bound_(plan.dimensions.size(), -1), bound_by_(plan.dimensions.size()) {}
 
   DimensionValues match() {
     if (inputs_.size() != plan_.inputs.size()) {
@@ -36,12 +36,13 @@ class InputMatcher {
     }
     return text;
   }
-  [[noreturn]] void refuse(size_t i) const {
+  // `why`: "; n is 9 by input 'x'", or empty.
+  [[noreturn]] void refuse(size_t i, const std::string& why = {}) const {
     const TensorView& seen = inputs_[i];
     const bool converts = seen.dtype != value(i).dtype && seen.sizes.size() == value(i).sizes.size();
     throw_error(ErrorKind::invalid_input, "input ", quote(plan_.inputs[i].name), " is ", dtype_name(seen.dtype),
                 format_sizes(seen.sizes), ", must be ", describe_input(plan_, plan_.inputs[i]),
-                converts ? "; convert its elements to " + std::string(dtype_name(value(i).dtype)) : std::string());
+                converts ? "; convert its elements to " + std::string(dtype_name(value(i).dtype)) : why);
   }
   const PlanValue& value(size_t i) const { return value_of(plan_, plan_.inputs[i]); }
 
@@ -65,6 +66,7 @@ class InputMatcher {
       const auto solved = plain ? inputs_[i].sizes[k] : solve(size, dimension, inputs_[i].sizes[k]);
       if (solved < named.minimum || solved > named.maximum) refuse(i);
       bound_[static_cast<size_t>(dimension)] = solved;
+      bound_by_[static_cast<size_t>(dimension)] = {i, k};
     }
   }
 
@@ -88,8 +90,20 @@ class InputMatcher {
   void check_sizes(size_t i) const {
     for (size_t k = 0; k < value(i).sizes.size(); ++k) {
       const auto wanted = value(i).sizes[k].evaluate(bound_);
-      if (wanted && *wanted != inputs_[i].sizes[k]) refuse(i);
+      if (wanted && *wanted != inputs_[i].sizes[k]) refuse(i, explain(i, value(i).sizes[k]));
     }
+  }
+
+  // Which other input gave the dimension that a size follows from.
+  std::string explain(size_t i, const SizeExpression& size) const {
+    const int dimension = size.single_dimension();
+    if (dimension < 0) return {};
+    const auto at = static_cast<size_t>(dimension);
+    const size_t other = bound_by_[at].input;
+    if (bound_[at] < 0 || other == i) return {};
+    return "; " + plan_.dimensions[at].name + " is " + std::to_string(bound_[at]) + " by input " +
+           quote(plan_.inputs[other].name) + ", " + std::string(dtype_name(inputs_[other].dtype)) +
+           format_sizes(inputs_[other].sizes);
   }
 
   void check_requirement(const PlanRequirement& requirement) const {
@@ -97,7 +111,13 @@ class InputMatcher {
     if (slack && *slack >= 0) return;
     std::vector<std::string> seen;
     for (size_t i = 0; i < bound_.size(); ++i) {
-      seen.push_back(plan_.dimensions[i].name + " = " + (bound_[i] < 0 ? "unknown" : std::to_string(bound_[i])));
+      if (bound_[i] < 0) {
+        seen.push_back(plan_.dimensions[i].name + " = unknown");
+      } else {
+        const auto [input, place] = bound_by_[i];
+        seen.push_back(plan_.dimensions[i].name + " = " + std::to_string(bound_[i]) + " (dimension " +
+                       std::to_string(place) + " of " + quote(plan_.inputs[input].name) + ")");
+      }
     }
     throw_error(ErrorKind::invalid_input, "the model was exported for sizes where ", requirement.text, ", not for ",
                 join(seen, ", "), ".\n      Export it at such sizes too, or give others.");
@@ -106,6 +126,10 @@ class InputMatcher {
   const Plan& plan_;
   std::span<const TensorView> inputs_;
   DimensionValues bound_;
+  struct Place {
+    size_t input = 0, size = 0;
+  };
+  std::vector<Place> bound_by_;  // by dimension: the input's size that it was read from
 };
 
 }  // namespace

@@ -27,11 +27,16 @@ void stamp_stage(void* argument, int stage) {
   static_cast<const NativeRegion*>(argument)->stamps[stage] = now_nanoseconds();
 }
 
-// "; input 'ids' holds 3 to 30522", for operands that are inputs: of other values the memory may be another's by now.
+// "; input 'ids' holds 3 to 30522", for operands that are inputs, else for all inputs of integers: of other values the
+// memory may be another's by now.
 std::string describe_indices(const Plan& plan, const PlanStep& step, const Binding& binding, const RunMemory& memory) {
   std::string text;
+  const auto is_operand = [&](const PlanInput& input) {
+    return std::find(step.operands.begin(), step.operands.end(), input.value) != step.operands.end();
+  };
+  const bool any = std::any_of(plan.inputs.begin(), plan.inputs.end(), is_operand);
   for (const PlanInput& input : plan.inputs) {
-    if (std::find(step.operands.begin(), step.operands.end(), input.value) == step.operands.end()) continue;
+    if (any && !is_operand(input)) continue;
     const TensorView view = memory.view_of(binding, input.value);
     const auto describe = [&](const auto* first) {
       const auto [least, most] = std::minmax_element(first, first + view.elements());
