@@ -168,6 +168,8 @@ struct Bf16Options {
   std::vector<std::string> keep_float;  // patterns over module paths
 };
 Program convert_bf16(const Program& program, const Bf16Options& options = {});
+// Whether a node gives bf16. None does where no product is f32: in a model of f64, or one of elementwise ops alone.
+bool computes_in_bf16(const Program& program);
 
 // "23.4 dB"
 std::string format_decibels(double value);

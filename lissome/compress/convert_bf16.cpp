@@ -186,4 +186,13 @@ Program convert_bf16(const Program& program, const Bf16Options& options) {
   return Bf16Converter(split, options).run();
 }
 
+bool computes_in_bf16(const Program& program) {
+  return std::ranges::any_of(program.nodes, [&](const Node& node) {
+    return std::ranges::any_of(node.results, [&](ValueId id) {
+      return id != ValueId::none && program.value(id).type.kind == ValueKind::tensor &&
+             program.value(id).type.dtype == Dtype::bf16;
+    });
+  });
+}
+
 }  // namespace lissome

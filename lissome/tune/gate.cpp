@@ -129,8 +129,9 @@ Verdict judge_speed(const Rivals& rivals, const GateOptions& options) {
   const bool not_slower = verdict.ratio.interval.high <= 1;
   const std::string figures = format_ratio(verdict.ratio);
   if (verdict.over_goal) {
-    verdict.reason = rivals.memory.exceeds() ? describe_excess("memory", rivals.memory)
-                                             : "its file " + describe_excess("size", rivals.size);
+    verdict.reason = rivals.memory.exceeds()
+                         ? describe_excess("memory", rivals.memory)
+                         : "its file, with the record of the search, " + describe_excess("size", rivals.size);
   } else if (!approach.empty()) {
     verdict.accepted = true;
     verdict.reason = approach + "; " + figures;

@@ -87,8 +87,14 @@ PrecisionForm PrecisionMaker::make_f32() { return lower("f32", program_).form; }
 
 PrecisionForm PrecisionMaker::make_bf16() {
   report("bf16");
-  Candidate made = lower("bf16", std::make_shared<const Program>(convert_bf16(*program_)));
-  if (!has(Feature::avx512_bf16))
+  const auto converted = std::make_shared<const Program>(convert_bf16(*program_));
+  const bool changes = computes_in_bf16(*converted);
+  Candidate made = lower(changes ? "bf16" : "f32", converted);
+  if (!changes)
+    made.form.notes.emplace_back(
+        "nothing is computed in bf16, because the model has no product or convolution in f32: this is its form without "
+        "--precision");
+  if (changes && !has(Feature::avx512_bf16))
     made.form.notes.push_back("this processor has no bf16 products: bf16 saves memory, and takes longer than f32");
   if (data_) judge(made, collect_answers(cut_rows(*data_)));
   return std::move(made.form);
@@ -277,10 +283,13 @@ void PrecisionMaker::note_infinite(Answers& answers) {
 }
 
 void PrecisionMaker::judge(Candidate& made, const Answers& answers) const {
-  if (!few_rows_.empty()) made.form.notes.push_back(few_rows_);
+  if (!few_rows_.empty() && std::ranges::find(made.form.notes, few_rows_) == made.form.notes.end())
+    made.form.notes.push_back(few_rows_);
   if (!answers.unjudged.empty()) return made.form.notes.push_back(answers.unjudged);
   if (!answers.left_out.empty()) made.form.notes.push_back(answers.left_out);
-  const QualityJudge judge(Metric::relative_error, answers.rows, answers.f32);
+  Dataset rows = answers.rows;
+  rows.labels.reset();  // else the error would be that of the answers beside the labels
+  const QualityJudge judge(Metric::relative_error, rows, answers.f32);
   const OutputRows outputs = collect_outputs(*made.session, answers.rows, kJudgedTogether, batch_);
   made.form.error = judge.measure(outputs);
   const std::string unused = explain_unused_labels(answers.rows, answers.f32);

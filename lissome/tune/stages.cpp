@@ -67,6 +67,8 @@ class PrecisionTrials {
       note_layers(proposal.notes);
     }
     if (precision_.bf16) program = convert_bf16(program);
+    if (!precision_.int8 && precision_.bf16 && !computes_in_bf16(program))
+      throw_error(ErrorKind::unsupported, "it has no product or convolution in f32 that bf16 would make faster");
     proposal.program = std::make_shared<const Program>(std::move(program));
     return proposal;
   }

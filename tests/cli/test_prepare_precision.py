@@ -116,3 +116,10 @@ def test_answers_without_samples_are_made_unmeasured(lissome: Lissome, tmp_path:
     done = lissome("prepare", tmp_path / "whole.pt2", "-o", tmp_path / "m.lissome", *words)
     assert done.returncode == 0, done.stderr
     assert "was not measured" in done.stderr and json.loads(done.stdout)["result"]["relative_error"] is None
+
+
+def test_a_model_without_products_in_f32_is_not_called_bf16(read_json: Lissome, tmp_path: Path):
+    net = torch.nn.Linear(4, 3).double().eval()
+    torch.export.save(torch.export.export(net, (torch.randn(2, 4, dtype=torch.float64),)), tmp_path / "net.pt2")
+    done = read_json("prepare", tmp_path / "net.pt2", "-o", tmp_path / "net.lissome", "--precision", "bf16")
+    assert done["precision"] == "f32" and any("nothing is computed in bf16" in note for note in done["notes"])

@@ -583,3 +583,12 @@ def test_training_from_python_leaves_the_module_alone(uneven: SimpleNamespace):
     right = (model(uneven.samples).argmax(1) == uneven.labels).float().mean()
     assert right > uneven.accuracy - 0.003
     assert model.precision["how"] == "int8, 3 of 3 layers, trained"
+
+
+def test_the_error_is_that_beside_f32_whatever_labels_are(lissome: Lissome, stack: SimpleNamespace, tmp_path: Path):
+    np.savez(tmp_path / "d.npz", x=stack.samples.numpy(), target=np.ones((256, 8), np.float32))
+    plain = read_answer(lissome("quantize", stack.model, "--data", stack.data, "-o", "q.lissome", "--json"))
+    labelled = read_answer(
+        lissome("quantize", stack.model, "--data", "d.npz", "--labels", "target", "-o", "q.lissome", "--json"))
+    assert labelled["relative_error"] == pytest.approx(plain["relative_error"], rel=0.5)
+    assert labelled["relative_error"] < 0.1
