@@ -1,7 +1,7 @@
 # The front door. Every target does its own set-up (tools/setup) and can be repeated.
-#   make demo | demo-train | test | docs-test | build | bench | format | duplicates | sanitize | sanitize-files | faults | fuzz | clean
+#   make demo | demo-train | demo-processes | test | docs-test | build | bench | format | duplicates | sanitize | sanitize-files | faults | fuzz | clean
 .DEFAULT_GOAL := help
-.PHONY: help build test docs-test demo demo-train bench bench-full bench-shared bench-field bench-kernels bench-train format duplicates sanitize sanitize-files faults fuzz clean
+.PHONY: help build test docs-test demo demo-train demo-processes bench bench-full bench-shared bench-field bench-kernels bench-train format duplicates sanitize sanitize-files faults fuzz clean
 
 jobs := $(shell nproc 2>/dev/null || echo 2)
 python := .venv/bin/python
@@ -41,6 +41,11 @@ demo-train: ## train a real model beside plain PyTorch: throughput, memory, accu
 	@tools/setup demo
 	@tools/build
 	@examples/run_demo_train
+
+demo-processes: ## train the same model by two processes, under two launchers, one of them killed on the way
+	@tools/setup demo
+	@tools/build
+	@examples/run_demo_processes
 
 bench: ## compare with PyTorch, Inductor, ONNX Runtime and OpenVINO, rounds interleaved
 	@tools/setup demo
