@@ -2,6 +2,7 @@
 #include "lissome/program/pt2/default_dtype.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/DefaultDtype.h>
 
 #include <algorithm>
 
@@ -42,7 +43,8 @@ void write_default_dtype(Program& program, Node& node) {
   if (!node.op.has_schema() || node.results.empty() || node.results[0] == ValueId::none) return;
   const ValueType type = program.value(node.results[0]).type;
   const Dtype dtype = type.dtype;
-  if (type.kind != ValueKind::tensor || !is_floating(dtype) || dtype == Dtype::f32) return;
+  const Dtype here = dtype_of(c10::get_default_dtype_as_scalartype());  // Python's torch.set_default_dtype() changes it
+  if (type.kind != ValueKind::tensor || !is_floating(dtype) || dtype == here) return;
   if (has_floating_operand(program, node)) return;
   if (node.op.argument_index("dtype") >= 0) {
     Argument& given = node.argument("dtype");

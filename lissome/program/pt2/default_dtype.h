@@ -1,5 +1,5 @@
 // Exports made under torch.set_default_dtype(): the file does not say so, but for its results' dtypes. An op without a
-// floating operand gives the default dtype, which is f32 wherever the program runs.
+// floating operand gives the default dtype of the process, which is f32 unless Python says otherwise.
 #pragma once
 
 #include "lissome/program/program.h"
