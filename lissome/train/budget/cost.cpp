@@ -153,10 +153,10 @@ StepFacts measure_step(const StepSource& source, const std::vector<at::Tensor>& 
     facts.model.nodes[i].seconds = costs.seconds[i] * scale;
     const int64_t held = count_held(node, facts.held, prediction);
     const int64_t extra = std::max<int64_t>(costs.rises[i] - held, 0);
-    const auto scaled =
-        static_cast<int64_t>(static_cast<double>(extra) * scale) + (held == 0 && extra > 0 ? kBlock : 0);
-    facts.held_scratch.push_back(scaled);
-    facts.model.nodes[i].scratch += scaled;
+    auto scratch = static_cast<int64_t>(static_cast<double>(extra) * scale);
+    if (held == 0 && scratch >= kBlock) scratch += kBlock;
+    facts.held_scratch.push_back(scratch);
+    facts.model.nodes[i].scratch += scratch;
   }
   return facts;
 }
