@@ -150,7 +150,7 @@ def test_no_reader_goes_round_the_gate() -> None:
         if path.name.endswith("_test.cpp"):
             continue
         text = path.read_text()
-        if re.search(r"\b(parse_program|parse_program_with|(?<!const )GraphReader graph|import_recorded)\(", text):
+        if re.search(r"\b(parse_program|parse_complete_program|parse_program_with|(?<!const )GraphReader graph|import_recorded)\(", text):
             readers.append(path.relative_to(ROOT / "lissome").as_posix())
             if path.name not in ("import_recorded.cpp", "differentiate.cpp"):  # in memory: a model that was judged
                 assert re.search(r"\b(judge_program|parse_judged_program)\(", text), path
