@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include "lissome/base.h"
 
@@ -29,37 +31,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Errors are ignored: what cannot be found out about is not there yet, and its name decides.
-bool is_one_file(const std::string& path, const std::string& other) {
-  std::error_code failed;
-  const fs::file_type type = fs::status(path, failed).type();
-  if (type != fs::file_type::not_found && type != fs::file_type::none && type != fs::file_type::regular) return false;
-  if (fs::equivalent(path, other, failed) && !failed) return true;
-  const auto find_place = [&](const std::string& name) {
-    return fs::weakly_canonical(fs::absolute(name, failed), failed);
-  };
-  const fs::path place = find_place(path);
-  return !place.empty() && place == find_place(other);
+// What tells files apart: the file itself where it is there, links followed, else the place that its name leads to.
+// Nothing for an empty path and for what is no regular file.
+std::optional<std::string> identify(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  struct stat facts{};
+  if (stat(path.c_str(), &facts) == 0) {
+    if (!S_ISREG(facts.st_mode)) return std::nullopt;
+    return std::to_string(facts.st_dev) + ":" + std::to_string(facts.st_ino);
+  }
+  std::error_code failed;  // then the name stands for itself
+  const fs::path place = fs::weakly_canonical(fs::absolute(path, failed), failed);
+  return place.empty() ? path : place.string();
 }
 
 }  // namespace
 
 void refuse_overwriting(const std::vector<std::string>& outputs, const std::string& model,
                         const std::vector<std::string>& data) {
-  std::vector<std::string> read = data;
-  read.push_back(model);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].empty()) continue;
-    for (const std::string& path : read) {
-      if (!path.empty() && is_one_file(outputs[i], path))
-        throw_error(ErrorKind::usage, "the output ", quote(outputs[i]), " is ",
-                    path == model ? "the model" : "an input", ", which would be overwritten. Give another file");
-    }
-    for (size_t k = 0; k < i; ++k) {
-      if (!outputs[k].empty() && is_one_file(outputs[i], outputs[k]))
-        throw_error(ErrorKind::usage, "the outputs ", quote(outputs[k]), " and ", quote(outputs[i]),
-                    " are one file, and the later would overwrite the earlier. Give another file");
-    }
+  std::map<std::string, std::string> taken;  // what a file is, for the message
+  for (const std::string& path : data) {
+    if (const auto file = identify(path)) taken.emplace(*file, "an input");
+  }
+  if (const auto file = identify(model)) taken.insert_or_assign(*file, "the model");
+  for (const std::string& output : outputs) {
+    const auto file = identify(output);
+    if (!file) continue;
+    const auto [found, is_new] = taken.emplace(*file, quote(output));
+    if (is_new) continue;
+    if (found->second == "an input" || found->second == "the model")
+      throw_error(ErrorKind::usage, "the output ", quote(output), " is ", found->second,
+                  ", which would be overwritten. Give another file");
+    throw_error(ErrorKind::usage, "the outputs ", found->second, " and ", quote(output),
+                " are one file, and the later would overwrite the earlier. Give another file");
   }
 }
 
