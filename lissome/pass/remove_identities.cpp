@@ -9,8 +9,8 @@
 namespace lissome {
 namespace {
 
-constexpr std::array kAlways = {"aten::detach",          "aten::alias", "aten::lift_fresh",
-                                "aten::lift_fresh_copy", "aten::lift",  "aten::positive"};
+constexpr std::array kAlways = {"aten::detach", "aten::alias",    "aten::lift_fresh", "aten::lift_fresh_copy",
+                                "aten::lift",   "aten::positive", "aten::detach_copy"};
 constexpr std::array kDropouts = {"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout",
                                   "aten::feature_alpha_dropout"};
 // Views and casts: identities where the type stays.
@@ -68,6 +68,10 @@ bool all_are(const Argument& list, int64_t number) {
 std::optional<Argument> find_same(Rewriter& rewriter, const Node& node) {
   const Argument& input = node.arguments.front();
   if (is_one_of(node, kAlways)) return input;
+  if (node.is("aten::copy") && node.arguments[1].is_value()) {
+    const Argument source = rewriter.resolve(node.arguments[1]);
+    return keeps_type(rewriter, node, source) ? std::optional(source) : std::nullopt;
+  }
   // Only complex tensors put a conjugate off until its elements are read; view_as_real() refuses to.
   if (node.is("aten::resolve_conj")) {
     const ValueType& type = rewriter.type_of(rewriter.resolve(input));

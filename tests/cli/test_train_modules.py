@@ -169,3 +169,38 @@ def test_parts_of_complex_tensors_that_are_written_train(lissome: Lissome, tmp_p
     seen = load_file(tmp_path / "w.safetensors")
     for name, weight in net.named_parameters():
         torch.testing.assert_close(weight.detach() - seen[name], weight.grad, rtol=1e-4, atol=1e-6)
+
+
+class WrittenApart(nn.Module):
+    """Values are replaced through detach(), which autograd does not see: the gradient passes as if they had come from x."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([1.1]))
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        y = x * self.weight
+        value = y.clone()
+        value.detach()[:, 0] = 4
+        return {"loss": (value.sin() + y * 0.1).mean()}
+
+
+def test_what_is_written_through_detach_leaves_the_gradient(lissome: Lissome, tmp_path: Path):
+    torch.manual_seed(1)
+    net, x = WrittenApart(), torch.randn(4, 3)
+    shapes = {"x": {0: torch.export.Dim("batch", min=1, max=64)}}
+    torch.export.save(torch.export.export(net, (x,), dynamic_shapes=shapes), tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", x=x.numpy())
+    words = ["--optimizer", "sgd", "--momentum", 0, "--lr", 1, "--clip", 0, "--batch", 4]
+    done = lissome("train", "net.pt2", "--data", "d.npz", "--loss", "loss", *words, "-o", "t.lissome", "--weights-out",
+                   "w.safetensors")
+    assert done.returncode == 0, done.stderr
+    loss = net(x)["loss"]
+    loss.backward()
+    seen = load_file(tmp_path / "w.safetensors")
+    torch.testing.assert_close(net.weight.detach() - seen["weight"], net.weight.grad, rtol=1e-4, atol=1e-6)
+    assert lissome("prepare", "net.pt2", "-o", "net.lissome").returncode == 0
+    for model in ("net.pt2", "net.lissome"):
+        assert lissome("run", model, "--input", "d.npz", "-o", "y.npz").returncode == 0
+        with np.load(tmp_path / "y.npz") as outputs:
+            np.testing.assert_allclose(next(iter(outputs.values())), loss.item(), rtol=1e-5)

@@ -286,6 +286,13 @@ std::optional<ValueId> write_through_view(Program& program, const Node& view, st
                             !is_complex(program.value(base).type.dtype);
   const bool full = (name == "aten::expand" || name == "aten::expand_as" || name == "aten::broadcast_to") &&
                     same_sizes(program, base, changed);
+  if (name == "aten::detach" && is_floating(program.value(base).type.dtype)) {
+    // The value is what was written, and the gradient passes as if nothing had been: use_recordable_forms() sees to
+    // that.
+    const ValueType& type = program.value(base).type;
+    const ValueId apart = program.add_node(Op::find("aten::detach_copy"), {changed}, {type}, view.origin).result();
+    return program.add_node(Op::find("aten::copy"), {base, apart}, {program.value(base).type}, view.origin).result();
+  }
   if (kSame.contains(name) || kDropouts.contains(name) || name == "aten::contiguous" || name == "aten::type_as" ||
       name.starts_with("aten::to.") || real_of_real || full) {
     return changed;

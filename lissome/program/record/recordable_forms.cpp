@@ -2,6 +2,7 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -124,6 +125,20 @@ void replace_complex_scatter(Replacement& to) {
   to.finish("aten::view_as_complex", {to.add_as(dtype, node.op.name(), std::move(arguments))});
 }
 
+// As purity writes it, see write_through_view().
+bool is_written_apart(const Program& program, const std::vector<Node>& made, const Node& node) {
+  if (!node.is("aten::copy") || !node.arguments.at(0).is_value() || !node.arguments.at(1).is_value()) return false;
+  const ValueType& type = program.value(node.arguments[0].value()).type;
+  return type.kind == ValueKind::tensor && is_floating(type.dtype) && std::ranges::any_of(made, [&](const Node& other) {
+           return other.is("aten::detach_copy") && other.result() == node.arguments[1].value();
+         });
+}
+
+void replace_written_apart(Replacement& to, ValueId x, ValueId written) {
+  const ValueId zeros = subtract_values(to, x, to.add("aten::detach", {x}));
+  to.finish("aten::add.Tensor", {zeros, to.add("aten::detach", {written})});
+}
+
 // Integers and casts on the way have derivatives of their own.
 bool is_plain(const Program& program, const Node& node) {
   const ValueType& type = program.value(node.arguments.at(0).value()).type;
@@ -132,7 +147,12 @@ bool is_plain(const Program& program, const Node& node) {
          !(type.sized && type.sizes.empty());
 }
 
-bool replace(Program& program, Node& node) {
+bool replace(Program& program, const std::vector<Node>& made, Node& node) {
+  if (is_written_apart(program, made, node)) {
+    Replacement to(program, node);
+    replace_written_apart(to, node.arguments[0].value(), node.arguments[1].value());
+    return true;
+  }
   if (is_complex_scatter(program, node)) {
     Replacement to(program, node);
     replace_complex_scatter(to);
@@ -208,7 +228,7 @@ void use_recordable_forms(Program& program) {
       clear_flag(node, "sparse");
     if (node.is("aten::dropout") || node.is("aten::alpha_dropout")) put_in_row_order(program, node);
     if (const auto times = find_shared_heads(program, node)) repeat_heads(program, node, *times);
-    const bool replaced = replace(program, node);
+    const bool replaced = replace(program, nodes, node);
     for (Node& made : std::exchange(program.nodes, {})) nodes.push_back(std::move(made));
     if (!replaced) nodes.push_back(std::move(node));
   }

@@ -9,6 +9,7 @@ namespace lissome {
 //   max, min: amax, amin
 //   median, nanmedian, prod, cumprod, whose derivatives read numbers out of tensors: their values y, and to those
 //     sum(J * (x - x')), where x' has the elements of x and no gradient: zeros whose gradient is J
+//   what was written through detach() into x, copy(x, detach_copy(y)): x - x' + y, whose gradient is all of x
 //   slices, selected parts and diagonals written into complex tensors: the same of pairs of numbers
 //   one_hot of a number of classes: ones scattered into zeros
 //   attention with fewer heads of keys than of queries (enable_gqa): with the heads repeated
