@@ -174,8 +174,9 @@ int run_run(const std::vector<std::string>& arguments, Console& console) {
   }
   const bool stream = files.size() > 1 || files != flags.inputs;
   if (!flags.output.empty()) {
+    if (stream) prepare_output_folder(flags.output, files);
     refuse_overwriting(list_outputs(flags.output, files, stream), flags.model, files);
-    stream ? prepare_output_folder(flags.output, files) : prepare_output_file(flags.output);
+    if (!stream) prepare_output_file(flags.output);
   }
 
   const std::shared_ptr<const Plan> plan = open_plan(flags.model, flags.threads, flags.device);
