@@ -44,7 +44,7 @@ class Case:
 
 def list_cases(folder: pathlib.Path) -> list[Case]:
     launch = [LISSOME, "launch", "--processes", 2]
-    torchrun = [TORCHRUN, "--no-python", "--nproc-per-node", 2, "--master-port", 29517, LISSOME]
+    torchrun = [TORCHRUN, "--no-python", "--nproc-per-node", 2, "--master-port", 29517, "--", LISSOME]
     return [Case("1 process", folder / "one", [LISSOME]),
             Case("2, lissome launch", folder / "launch", [*launch, "--"]),
             Case("2, torchrun", folder / "torchrun", torchrun),
