@@ -42,11 +42,11 @@ std::string describe_place(std::string name, const Origin* origin);
 Program parse_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights = {});
 // The same, but every weight must be there.
 Program parse_complete_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights);
-// The weights of a program and of its bodies, by the names under which they are taken here.
-std::vector<std::pair<std::string, at::Tensor>> list_weights_by_scope(const Program& program);
 // The same for text that came out of a file: every weight must be there, the program is verified (invalid_input) and
 // judged (judge_program).
 Program parse_judged_program(std::string_view text, const std::vector<std::pair<std::string, at::Tensor>>& weights);
+// The weights of a program and of its bodies, by the names under which they are taken above.
+std::vector<std::pair<std::string, at::Tensor>> list_weights_by_scope(const Program& program);
 // Same structure, names, types and literals (tensors of weights by identity of dtype and sizes, not by content).
 bool same_program(const Program& left, const Program& right);
 // Line-wise, unified: what a pass did. Empty when equal but for the numbers of anonymous values.
@@ -153,8 +153,9 @@ struct Bound {
 Bound bind_program(const Program& program, const std::vector<c10::IValue>& inputs);
 // Sizes of the named dimensions that these inputs imply; invalid_input when they contradict or leave the range.
 DimensionBindings bind_dimensions(const Program& program, std::span<const c10::IValue> inputs);
+// Names of the weights and inputs that each call updates.
+std::vector<std::string> list_written_names(const Program& program);
 // Throws invalid_input where the sizes do not meet a requirement of the program.
-std::vector<std::string> list_written_names(const Program& program);  // of weights and inputs that each call updates
 void check_requirements(const Program& program, const DimensionBindings& sizes);
 // Fills unknown types and keeps named sizes where the inputs agree; used after passes that add values.
 void infer_types(Program& program, const std::vector<c10::IValue>& inputs);

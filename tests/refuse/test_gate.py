@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from plan_files import check_refused, make_plan, program_of, run, run_plan, write_file, write_plan
 
@@ -322,8 +323,6 @@ def make_chain(length: int) -> dict:
 
 
 def test_long_chains_of_aliases_take_no_memory_of_their_square(program: Path, tmp_path: Path) -> None:
-    import numpy as np
-
     np.savez(tmp_path / "x.npz", x=np.ones(4, np.float32))
     plan = make_chain(6000)
     model = write_plan(tmp_path / "model.lissome", plan)

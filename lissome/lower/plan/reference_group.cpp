@@ -76,7 +76,7 @@ class GroupMaker {
     return {};
   }
 
-  // The plan names weights of all its groups, and those of bodies by places that count from the group's first node.
+  // The plan names weights of all its groups, and those of bodies by indices that count from the group's first node.
   static std::shared_ptr<const Program> rename_weights(const Program& body, const std::string& prefix) {
     auto renamed = std::make_shared<Program>(body);
     for (Weight& weight : renamed->weights) weight.name = prefix + weight.name;

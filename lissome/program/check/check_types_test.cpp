@@ -158,7 +158,7 @@ TEST_CASE("numbers that nodes compute of sizes are followed") {
 }
 
 TEST_CASE("ops are looked at with sizes that the model takes") {
-  // As torch.export writes a model whose code fixed one length of those that it was told to take.
+  // As torch.export writes a model whose code fixed one length of those that it should take.
   const auto fixed = [](const char* asked, const char* stated) {
     return std::string("dim n\nrequire \"") + asked + "\"\ninput %x: f32[2, n]\n%a: f32[2, " + stated +
            "] = aten::slice.Tensor(%x, 1, 0, 9223372036854775807, 2)\nreturn %a\n";

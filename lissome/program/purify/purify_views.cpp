@@ -289,9 +289,9 @@ std::optional<ValueId> write_through_view(Program& program, const Node& view, st
   if (name == "aten::detach" && is_floating(program.value(base).type.dtype)) {
     // The value is what was written, and the gradient passes as if nothing had been: use_recordable_forms() sees to
     // that.
-    const ValueType& type = program.value(base).type;
+    const ValueType type = program.value(base).type;
     const ValueId apart = program.add_node(Op::find("aten::detach_copy"), {changed}, {type}, view.origin).result();
-    return program.add_node(Op::find("aten::copy"), {base, apart}, {program.value(base).type}, view.origin).result();
+    return program.add_node(Op::find("aten::copy"), {base, apart}, {type}, view.origin).result();
   }
   if (kSame.contains(name) || kDropouts.contains(name) || name == "aten::contiguous" || name == "aten::type_as" ||
       name.starts_with("aten::to.") || real_of_real || full) {
