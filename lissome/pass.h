@@ -53,6 +53,9 @@ std::vector<PassResult> run_pipeline(Program& program, const PipelineOptions& op
 
 // The eval form: dropout is identity, batch norm reads its running statistics, training counters are gone.
 void convert_to_inference(Program& program);
+// Notes for the user on a program before its eval form is made: that it is in train form, and that each call will go on
+// updating state. Empty for most.
+std::vector<std::string> describe_eval_form(const Program& original);
 
 // Eval form, folded and fused: everything that needs neither data nor search. `original` is left alone.
 Program prepare_inference(const Program& original);  // with the defaults

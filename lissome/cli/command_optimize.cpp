@@ -15,6 +15,7 @@
 #include "lissome/cli/program_file.h"
 #include "lissome/cli/writable.h"
 #include "lissome/measure.h"
+#include "lissome/pass.h"
 #include "lissome/runtime.h"
 #include "lissome/tune.h"
 

@@ -9,6 +9,7 @@
 #include <map>
 #include <string_view>
 
+#include "lissome/base.h"
 #include "lissome/pass.h"
 #include "lissome/pass/inline_regions.h"
 #include "lissome/pass/rewrite.h"
@@ -186,6 +187,21 @@ void convert_program(Program& program) {
 void convert_to_inference(Program& program) {
   inline_regions(program);
   convert_program(program);
+}
+
+std::vector<std::string> describe_eval_form(const Program& original) {
+  std::vector<std::string> notes;
+  if (original.training)
+    notes.emplace_back(
+        "the model is in train form (with dropout or batch statistics), so it is converted to its eval form: dropout "
+        "is left out, and running statistics are used");
+  if (original.writes.empty()) return notes;
+  Program eval = original;
+  convert_to_inference(eval);
+  if (eval.writes.empty()) return notes;
+  notes.push_back("each call updates the state of the result: " + join_few(list_written_names(eval), 3) +
+                  ". Where the module does so in train mode alone, as a spectral norm does, export it in eval mode");
+  return notes;
 }
 
 }  // namespace lissome

@@ -311,6 +311,7 @@ PYBIND11_MODULE(_lissome, module) {
   const py::call_guard<py::gil_scoped_release> unlocked;
   module.def("open_program", &open_model_file, unlocked);
   module.def("load_model", &load_model);
+  module.def("describe_eval_form", &describe_eval_form);
   module.def("prepare_model", &prepare_model);
   module.def("quantize_model", &quantize_model);
   module.def(

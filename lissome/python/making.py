@@ -69,6 +69,7 @@ def prepare(
     precision = read_text("precision", precision)
     keep_original = read_flag("keep_original", keep_original)
     program = open_program(model, example_inputs, example_kwargs)
+    warn_of_eval_form(program)
     dataset = None if data is None else gather_samples(data, None, program.input_names)
     if dataset is not None:
         warn_of_fit(program, dataset)
@@ -135,6 +136,7 @@ def quantize(  # noqa: PLR0913  one keyword for each flag of `lissome quantize`
     if labels is not None and not isinstance(labels, str) and train_data is None:
         raise UsageError("labels: with data alone, labels are the name of an array in it; give data={..., name: array}")
     program = open_program(model, example_inputs, example_kwargs)
+    warn_of_eval_form(program)
     of_data = labels if isinstance(labels, str) else None
     dataset = None if data is None else gather_samples(data, of_data, program.input_names)
     train_set = None if train_data is None else gather_train_data(train_data, labels, program.input_names)
@@ -149,6 +151,12 @@ def gather_train_data(data: Any, labels: Any, names: list[str]) -> _lissome.Data
         return gather_samples(data, labels, names)
     except Error as error:
         raise type(error)(f"train_data: {error}") from error
+
+
+def warn_of_eval_form(program: _lissome.Program) -> None:
+    """What the notes of the shell say of a model in train form, and of one whose calls update its state."""
+    for note in _lissome.describe_eval_form(program):
+        warn_of_data(note, UserWarning)
 
 
 def finish(
@@ -248,6 +256,7 @@ def optimize(  # noqa: PLR0913  one keyword for each flag of `lissome optimize`
     progress = None if progress is None else read_callable("progress", progress)
     with keep_best("lissome.optimize") as best:
         program = open_program(model, example_inputs, example_kwargs)
+        warn_of_eval_form(program)
         dataset = None if data is None else gather_samples(data, labels, program.input_names)
         if dataset is not None:
             warn_of_fit(program, dataset)

@@ -117,6 +117,31 @@ def test_prepare_in_a_lower_precision(samples: torch.Tensor, tmp_path: Path, pre
         lissome.prepare(module, (samples[:2],), precision="int4")
 
 
+class BatchStatistics(torch.nn.Module):
+    """Normalizes as in training, whatever its mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 4)
+        self.register_buffer("mean", torch.arange(4) / 4)
+        self.register_buffer("variance", torch.arange(4) + 1.0)
+
+    def forward(self, x, training: bool = True):
+        return torch.nn.functional.batch_norm(self.linear(x), self.mean, self.variance, training=training, momentum=0.0)
+
+
+def test_what_behaves_as_in_training_after_eval_is_said():
+    module, x = BatchStatistics().eval(), torch.randn(6, 8)
+    with pytest.warns(UserWarning, match="converted to its eval form.*running statistics are used") as warned:
+        fast = lissome.prepare(module, (x[:2],))
+    assert [warning.filename for warning in warned] == [__file__]
+    torch.testing.assert_close(fast(x), module(x, training=False), rtol=1e-5, atol=1e-5)
+    with pytest.warns(UserWarning, match="converted to its eval form"):
+        lissome.quantize(module, (x[:2],), data=(torch.randn(32, 8),))
+    with pytest.warns(UserWarning, match="converted to its eval form"):
+        lissome.optimize(module, (x[:2],), time="1s", threads=1)
+
+
 def test_load_within_a_limit(tmp_path: Path):
     torch.manual_seed(0)
     module = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(8))).eval()
