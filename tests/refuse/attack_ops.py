@@ -105,6 +105,12 @@ def flatten_call(call: tuple[Any, tuple, dict]) -> list:
     return flat
 
 
+def call_op(op: Any, call: list) -> Any:
+    """By the schema: arguments behind the star go by their names."""
+    named = {argument.name: value for argument, value in zip(op._schema.arguments, call) if argument.kwarg_only}
+    return op(*call[: len(call) - len(named)], **named)
+
+
 def sample_seeds(wanted: set[str], most: int) -> dict[str, list[list]]:
     seeds: dict[str, list[list]] = {}
     for info in load_samples():
@@ -315,7 +321,7 @@ def attack(name: str, op: Any, seeds: list[list], seed: int, first: int, trials:
         try:
             call = make_call(r, op, seeds)
             with torch.no_grad():
-                result = op(*call)
+                result = call_op(op, call)
             del result, call
             done += 1
         except Exception:  # noqa: BLE001 - any error is a refusal

@@ -17,7 +17,7 @@ import sys
 from typing import Any
 
 import torch
-from attack_ops import (GUARD, allowed_ops, describe, enter_child, find_op, guard_calls, make_call, run_child,
+from attack_ops import (GUARD, allowed_ops, call_op, describe, enter_child, find_op, guard_calls, make_call, run_child,
                         sample_seeds)
 
 M_PERTURB = -6  # malloc.h: fresh memory is filled with the complement of this byte
@@ -54,7 +54,7 @@ def call_filled(op: Any, call: list, fill: int, seed: int) -> list[bytes | str]:
     ctypes.CDLL(None).mallopt(M_PERTURB, fill)
     try:
         torch.manual_seed(seed)
-        return read_bytes(op(*arguments))
+        return read_bytes(call_op(op, arguments))
     finally:
         ctypes.CDLL(None).mallopt(M_PERTURB, 0)
 

@@ -290,6 +290,16 @@ def test_a_sample_of_ops_leaves_no_memory_unset() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_no_op_reads_beside_an_expanded_operand() -> None:
+    """The whole list is compared by hand (docs/safety.md)."""
+    command = [sys.executable, Path(__file__).parent / "compare_strides.py", "--samples", "2", "--only",
+               r"bag|ctc|flash|weight_norm|_int_mm|(lstm|gru|rnn_tanh|rnn_relu)\.data|pack|segment|mkldnn|_norm|pool|loss"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert result.returncode == 0, result.stdout + result.stderr[-2000:]
+    calls = int(result.stdout.split(" calls compared")[0].split()[-1])
+    assert calls > 500, result.stdout
+
+
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_a_sample_of_attacks(device: str) -> None:
     """A few ops of the list under hostile arguments; the whole list is attacked by hand (docs/safety.md)."""

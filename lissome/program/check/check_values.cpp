@@ -19,6 +19,7 @@
 
 #include "lissome/program.h"
 #include "lissome/program/check/check_values_rows.h"
+#include "lissome/program/check/operand_strides.h"
 #include "lissome/program/record/record_calls.h"
 
 namespace lissome {
@@ -46,9 +47,9 @@ struct CallFacts {
   };
   Op op;
   ValueCheck check = nullptr;
-  bool leaves_memory_unset = false;   // of its result
-  bool may_grow = false;              // its first argument, by memory that is not set
-  bool takes_rows = false;            // tensors in the order of rows alone
+  bool leaves_memory_unset = false;  // of its result
+  bool may_grow = false;             // its first argument, by memory that is not set
+  StrideNeed strides = StrideNeed::any;
   bool takes_opaque_tensors = false;  // whose contents only oneDNN's own ops understand
   ResultFinish finish = nullptr;
   std::vector<bool> may_be_absent;  // by argument: a tensor that is not given
@@ -72,10 +73,6 @@ constexpr std::string_view kLeavesMemoryUnset[] = {
     "aten::empty_strided",       "aten::new_empty",  "aten::new_empty_strided",
 };
 
-// Kernels that read all their tensors in one order of memory; autograd's formulas see to that before they call them.
-constexpr std::string_view kTakesRows[] = {"aten::native_group_norm", "aten::native_group_norm_backward",
-                                           "aten::nll_loss2d_backward"};
-
 CallFacts read_facts(const Op& op) {
   CallFacts facts;
   facts.op = op;
@@ -84,7 +81,7 @@ CallFacts read_facts(const Op& op) {
   facts.finish = find_result_finish(op);
   facts.leaves_memory_unset = std::find(std::begin(kLeavesMemoryUnset), std::end(kLeavesMemoryUnset), op.name()) !=
                               std::end(kLeavesMemoryUnset);
-  facts.takes_rows = std::find(std::begin(kTakesRows), std::end(kTakesRows), op.name()) != std::end(kTakesRows);
+  facts.strides = find_stride_need(op);
   facts.may_grow = op.is("aten::resize") || op.is("aten::resize_as");
   facts.takes_opaque_tensors = op.name().starts_with("mkldnn::") || op.name().starts_with("onednn::");
   const auto& arguments = op.schema().arguments();
@@ -206,10 +203,7 @@ void CheckedCall::check(std::span<const c10::IValue> arguments) const {
 
 void CheckedCall::operator()(std::vector<c10::IValue>& stack) const {
   check(stack);
-  if (facts_->takes_rows) {
-    for (c10::IValue& argument : stack)
-      if (argument.isTensor() && argument.toTensor().defined()) argument = argument.toTensor().contiguous();
-  }
+  fit_strides(facts_->op, facts_->strides, stack);
   const int64_t before = facts_->may_grow ? stack[0].toTensor().numel() : 0;
   const std::vector<c10::IValue> arguments = facts_->finish != nullptr ? stack : std::vector<c10::IValue>();
   facts_->op.handle().callBoxed(stack);

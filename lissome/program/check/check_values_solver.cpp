@@ -28,9 +28,23 @@ void check_pivots(IValueSpan arguments) { require_pivots(arguments[0].toTensor()
 void check_pivots_behind(IValueSpan arguments) {
   require_pivots(arguments[1].toTensor(), arguments[2].toTensor(), false);
 }
-// Negative ones mark blocks of two rows.
+// Negative ones mark blocks of two rows, which LAPACK looks for from both ends.
 void check_block_pivots(IValueSpan arguments) {
-  require_pivots(arguments[0].toTensor(), arguments[1].toTensor(), true);
+  const at::Tensor& pivots = arguments[1].toTensor();
+  require_pivots(arguments[0].toTensor(), pivots, true);
+  if (pivots.numel() == 0) return;
+  const at::Tensor lines = read_integers("pivots", pivots).reshape({-1, pivots.size(-1)});
+  const auto* const numbers = lines.const_data_ptr<int64_t>();
+  const int64_t length = lines.size(1);
+  for (int64_t line = 0; line < lines.size(0); ++line) {
+    int64_t negative = 0;  // one behind the other
+    for (int64_t i = 0; i <= length; ++i) {
+      const bool is_block = i < length && numbers[line * length + i] < 0;
+      require_value(is_block || negative % 2 == 0, "'pivots' holds a run of negative numbers of length ", negative,
+                    "; allowed are pairs, which mark blocks of two rows");
+      negative = is_block ? negative + 1 : 0;
+    }
+  }
 }
 
 // (self, ...)
@@ -75,10 +89,17 @@ void check_exponent(IValueSpan arguments) {
   require_value(arguments[1].toInt() != INT64_MIN, "'n' is ", INT64_MIN, ", which has no positive counterpart");
 }
 
+// (self, from, to, generator): a loop of libtorch's ends for no wider one.
+void check_draw(IValueSpan arguments) {
+  require_value(arguments[1].toInt() != INT64_MAX, "'from' is ", INT64_MAX, "; numbers from there on do not exist");
+}
+
 }  // namespace
 
 std::span<const ValueCheckRow> solver_check_rows() {
-  static constexpr std::array<ValueCheckRow, 17> kRows = {{
+  static constexpr std::array<ValueCheckRow, 19> kRows = {{
+      {"aten::random.from", check_draw},
+      {"aten::random_.from", check_draw},
       {"aten::matrix_power", check_exponent},
       {"aten::linalg_matrix_power", check_exponent},
       {"aten::linalg_lu_solve", check_pivots},

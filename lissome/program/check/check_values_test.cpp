@@ -233,6 +233,45 @@ TEST_CASE("channels of batch norms and sizes of attention") {
   check_pair(attention, {four, four, four}, {four, four, at::ones({1, 2, 1, 8})}, "do not fit together");
 }
 
+TEST_CASE("blocks of two pivots") {
+  const std::string text =
+      "input %a: f32[3, 3]\ninput %p: i32[3]\ninput %b: f32[3, 1]\n"
+      "%y = aten::linalg_ldl_solve(%a, %p, %b)\nreturn %y\n";
+  const auto call = [](int a, int b, int c) {
+    return Inputs{at::eye(3), at::tensor({a, b, c}, at::kInt), at::ones({3, 1})};
+  };
+  check_pair(text, call(1, -2, -2), call(-1, 2, 3), "a run of negative numbers of length 1");
+  check_pair(text, call(-1, -1, 3), call(-1, -2, -3), "of length 3");
+}
+
+TEST_CASE("operands whose elements share memory are copied where a kernel takes them for dense, and not written to") {
+  // Behind the one element that the tensor has lies another number.
+  const at::Tensor one = at::tensor({1.0F, 7.0F}).narrow(0, 0, 1);
+  const auto equals = [](const Inputs& outputs, double number) {
+    return outputs.at(0).toTensor().eq(number).all().item<bool>();
+  };
+  const std::string attention =
+      "input %q: f32[1, 1, 8, 8]\ninput %v: f32[1, 1, 8, 8]\n"
+      "%y, %l = aten::_scaled_dot_product_flash_attention_for_cpu(%q, %q, %v)\nreturn %y\n";
+  CHECK(equals(run(attention, {at::ones({1, 1, 8, 8}), one.view({1, 1, 1, 1}).expand({1, 1, 8, 8})}), 1));
+  const std::string norm =
+      "input %v: f32[4, 4]\ninput %g: f32[4, 1]\n%y, %n = aten::_weight_norm_interface(%v, %g)\nreturn %y\n";
+  CHECK(equals(run(norm, {one.view({1, 1}).expand({4, 4}), at::ones({4, 1})}), 0.5));
+  CHECK(equals(run(norm, {at::ones({4, 4}), one.view({1, 1}).expand({4, 1})}), 0.5));
+  const std::string product = "input %a: i8[32, 32]\ninput %b: i8[32, 32]\n%y = aten::_int_mm(%a, %b)\nreturn %y\n";
+  const at::Tensor byte = one.to(at::kChar);
+  CHECK(equals(run(product, {byte.view({1, 1}).expand({32, 32}), at::ones({32, 32}, at::kChar)}), 32));
+  const std::string bag =
+      "input %w: f32[4, 2]\ninput %i: i64[6]\ninput %o: i64[1]\n"
+      "%y, %a, %b, %c = aten::_embedding_bag_forward_only(%w, %i, %o)\nreturn %y\n";
+  CHECK(equals(run(bag, {at::ones({4, 2}), integers({1, 1 << 30}).narrow(0, 0, 1).expand({6}), integers({0})}), 6));
+  const CheckedCall draw(Op::find("aten::rrelu_with_noise"));
+  Inputs call = {at::ones({4, 4}), at::ones({4, 4}), 0.1, 0.3, true, c10::IValue()};
+  CHECK_NOTHROW(draw(call));
+  call = {at::ones({4, 4}), one.view({1, 1}).expand({4, 4}), 0.1, 0.3, true, c10::IValue()};
+  EXPECT_ERROR(invalid_input, draw(call), "'noise' is written to");
+}
+
 TEST_CASE("pivots") {
   const std::string text =
       "input %a: f32[2, 2]\ninput %p: i32[2]\ninput %b: f32[2, 1]\n"
@@ -295,6 +334,13 @@ TEST_CASE("powers of matrices") {
   CHECK_NOTHROW(run(text + "-3)\nreturn %y\n", {at::eye(2)}));
   EXPECT_ERROR(invalid_input, run(text + "-9223372036854775808)\nreturn %y\n", {at::eye(2)}),
                "no positive counterpart");
+}
+
+TEST_CASE("the range of what is drawn holds a number") {
+  const std::string text = "input %x: f16[2]\n%y = aten::random.from(%x, ";
+  CHECK_NOTHROW(run(text + "3, 5)\nreturn %y\n", {at::ones({2}, at::kHalf)}));
+  EXPECT_ERROR(invalid_input, run(text + "9223372036854775807, none)\nreturn %y\n", {at::ones({2}, at::kHalf)}),
+               "do not exist");
 }
 
 TEST_CASE("degrees of polynomials") {
