@@ -204,3 +204,99 @@ def test_what_is_written_through_detach_leaves_the_gradient(lissome: Lissome, tm
         assert lissome("run", model, "--input", "d.npz", "-o", "y.npz").returncode == 0
         with np.load(tmp_path / "y.npz") as outputs:
             np.testing.assert_allclose(next(iter(outputs.values())), loss.item(), rtol=1e-5)
+
+
+class OfWeights(nn.Module):
+    """A recurrent layer over learned queries: all that it computes follows from weights, which change in each step."""
+
+    def __init__(self, layer: type[nn.Module]) -> None:
+        super().__init__()
+        self.layer, self.queries = layer(3, 4, batch_first=True), nn.Parameter(torch.randn(2, 5, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        states = self.layer(self.queries + x.mean() * 0)[0]
+        return states.sin().mean() + x.mean() * 0
+
+
+@pytest.mark.parametrize("layer", [nn.GRU, nn.LSTM, nn.RNN])
+def test_what_follows_from_weights_follows_them(lissome: Lissome, tmp_path: Path, layer: type[nn.Module]):
+    torch.manual_seed(3)
+    net, x = OfWeights(layer), torch.zeros(2, 1)
+    torch.export.save(torch.export.export(net, (x,)), tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", x=x.numpy())
+    done = lissome("train", "net.pt2", "--data", "d.npz", "--loss", "output", "--optimizer", "sgd", "--momentum", 0, "--lr", 0.5,
+                   "--clip", 0, "--batch", 2, "--epochs", 4, "-o", "t.lissome", "--weights-out", "w.safetensors")
+    assert done.returncode == 0, done.stderr
+    optimizer = torch.optim.SGD(net.parameters(), 0.5)
+    for _ in range(4):
+        optimizer.zero_grad()
+        net(x).backward()
+        optimizer.step()
+    seen = load_file(tmp_path / "w.safetensors")
+    for name, weight in net.named_parameters():
+        torch.testing.assert_close(seen[name], weight.detach(), rtol=1e-5, atol=1e-6)
+
+
+class FrozenBehind(nn.Module):
+    """A recurrent layer that does not train, behind one that does: what it overwrites has no gradient at first."""
+
+    def __init__(self, layer: type[nn.Module]) -> None:
+        super().__init__()
+        self.first, self.layer, self.last = nn.Linear(3, 3), layer(3, 4, batch_first=True), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.layer(self.first(x))[0][:, -1])
+
+
+@pytest.mark.parametrize("layer", [nn.GRU, nn.LSTM, nn.RNN])
+def test_a_frozen_recurrent_layer_leaves_the_batch_open(lissome: Lissome, tmp_path: Path, layer: type[nn.Module]):
+    torch.manual_seed(3)
+    net, x, labels = FrozenBehind(layer), torch.randn(7, 5, 3), torch.randn(7, 2)
+    shapes = ({0: torch.export.Dim("batch", min=1, max=64)},)
+    torch.export.save(torch.export.export(net, (x[:3],), dynamic_shapes=shapes), tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", x=x.numpy(), y=labels.numpy())
+    done = lissome("train", "net.pt2", "--data", "d.npz", "--labels", "y", "--loss", "mse", "--optimizer", "sgd", "--momentum", 0,
+                   "--lr", 1, "--no-scale-lr", "--clip", 0, "--batch", 3, "--accumulate", 7, "--freeze", "layer.*", "-o", "t.lissome",
+                   "--weights-out", "w.safetensors")
+    assert done.returncode == 0 and "left out" not in done.stderr, done.stderr
+    nn.functional.mse_loss(net(x), labels).backward()
+    seen = load_file(tmp_path / "w.safetensors")
+    for name, weight in net.named_parameters():
+        expected = weight.detach() - (0 if name.startswith("layer.") else weight.grad)
+        torch.testing.assert_close(seen[name], expected, rtol=1e-5, atol=1e-5)
+
+
+class MaskedAttention(nn.Module):
+    """Attention written out by hand, over samples whose padding is filled with, or lowered by, a number."""
+
+    def __init__(self, number: float, *, adds: bool) -> None:
+        super().__init__()
+        self.project, self.back = nn.Linear(8, 24), nn.Linear(8, 3)
+        self.number, self.adds = number, adds
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        query, key, value = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in self.project(x).chunk(3, -1))
+        scores = query @ key.transpose(-1, -2) / 2
+        padding = mask[:, None, None, :]
+        scores = scores + padding.float() * self.number if self.adds else scores.masked_fill(padding, self.number)
+        return self.back((scores.softmax(-1) @ value).transpose(1, 2).flatten(2)).mean(1)
+
+
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("number", [-1e4, -1e9, torch.finfo(torch.float32).min])
+def test_samples_that_are_all_padding(lissome: Lissome, tmp_path: Path, number: float, adds: bool):
+    torch.manual_seed(1)
+    net, x, labels = MaskedAttention(number, adds=adds), torch.randn(8, 6, 8), torch.arange(8) % 3
+    mask = torch.zeros(8, 6, dtype=torch.bool)
+    mask[1], mask[2, 3:] = True, True
+    batch = torch.export.Dim("batch", min=1, max=64)
+    exported = torch.export.export(net, (x[:4], mask[:4]), dynamic_shapes={"x": {0: batch}, "mask": {0: batch}})
+    torch.export.save(exported, tmp_path / "net.pt2")
+    np.savez(tmp_path / "d.npz", x=x.numpy(), mask=mask.numpy(), y=labels.numpy())
+    done = lissome("train", "net.pt2", "--data", "d.npz", "--labels", "y", "--optimizer", "sgd", "--momentum", 0, "--lr", 1,
+                   "--weight-decay", 0, "--clip", 0, "--batch", 8, "-o", "t.lissome", "--weights-out", "w.safetensors")
+    assert done.returncode == 0, done.stderr
+    nn.functional.cross_entropy(net(x, mask), labels).backward()
+    seen = load_file(tmp_path / "w.safetensors")
+    for name, weight in net.named_parameters():
+        torch.testing.assert_close(weight.detach() - seen[name], weight.grad, rtol=1e-4, atol=2e-6)

@@ -125,6 +125,19 @@ void check_runs(const Program& program, const ModuleRuns& runs, ModuleRunner& ru
   }
 }
 
+// Of tensors that no op made, those that follow from data or sizes differ between runs; those that follow from weights,
+// which training changes, differ where the weights do.
+void check_constants(const Program& program, const RecordedModule& module, const ModuleRuns& runs,
+                     ModuleRunner& runner) {
+  const bool has_constants = std::any_of(program.weights.begin(), program.weights.end(), [&](const Weight& weight) {
+    return std::none_of(module.state.begin(), module.state.end(),
+                        [&](const StateTensor& state) { return state.name == weight.name; });
+  });
+  if (!records_gradients(module.level) || !has_constants) return;
+  runner.move_parameters();
+  check_run(program, runs.recorded.front(), runner);
+}
+
 // Where a size is 1, PyTorch's formulas skip what changes nothing there (sums over that dimension, expands, copies), so
 // that the calls are others. Moves such runs to those that are compared by their results alone. False where too few
 // sizes are left to tell expressions over them apart.
@@ -167,6 +180,7 @@ Program import_recorded(const RecordedModule& module, const std::vector<TracedIn
   ModuleRunner runner(module, inputs, forward);
   ModuleRuns runs = runner.record();
   Program program = find_program(module, inputs, runs, runner);
+  check_constants(program, module, runs, runner);
   std::vector<c10::IValue> examples;
   for (const at::Tensor& input : runs.recorded.front().inputs) examples.emplace_back(input);
   infer_types(program, examples);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 #include "lissome/program/op/register.h"
@@ -300,9 +301,12 @@ std::optional<c10::OperatorHandle> find_form_to_copy(const c10::OperatorHandle& 
   const std::string& name = schema.name();
   if (!name.ends_with('_') || name.ends_with("copy_") || schema.arguments().empty()) return std::nullopt;
   const auto* alias = schema.arguments()[0].alias_info();
-  const c10::IValue& written = stack.at(stack.size() - schema.arguments().size());
-  if (alias == nullptr || !alias->isWrite() || !written.isTensor() || !written.toTensor().requires_grad())
-    return std::nullopt;
+  const std::span<const c10::IValue> arguments(stack.end() - static_cast<int64_t>(schema.arguments().size()),
+                                               stack.end());
+  const bool has_gradient = std::ranges::any_of(arguments, [](const c10::IValue& argument) {
+    return argument.isTensor() && argument.toTensor().requires_grad();
+  });
+  if (alias == nullptr || !alias->isWrite() || !arguments[0].isTensor() || !has_gradient) return std::nullopt;
   auto functional = c10::Dispatcher::singleton().findSchema({name.substr(0, name.size() - 1), schema.overload_name()});
   if (!functional || functional->schema().arguments().size() != schema.arguments().size() ||
       functional->schema().returns().size() != 1)

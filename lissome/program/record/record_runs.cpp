@@ -22,14 +22,29 @@ class StateKeeper {
  public:
   explicit StateKeeper(const RecordedModule& module) : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
     for (const StateTensor& state : module.state) {
-      kept_.push_back({state.name, state.tensor, state.tensor.detach().clone()});
+      kept_.push_back({state.name, state.tensor, state.tensor.detach().clone(), {}});
     }
     const std::lock_guard<std::mutex> lock(generator_.mutex());
     random_ = generator_.get_state();
   }
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
-  ~StateKeeper() { restore(); }
+  ~StateKeeper() {
+    for (Kept& kept : kept_) {
+      if (kept.original.defined()) kept.before = kept.original;
+    }
+    restore();
+  }
+
+  // From now on until the end, what has a gradient holds other numbers near its own.
+  void move_parameters() {
+    for (Kept& kept : kept_) {
+      if (!kept.tensor.requires_grad()) continue;
+      kept.original = kept.before;
+      kept.before = kept.original.mul(1.0625).add_(0.015625);
+    }
+    restore();
+  }
 
   // What has changed since, as it is now.
   std::map<std::string, at::Tensor> list_changes() const {
@@ -52,7 +67,7 @@ class StateKeeper {
  private:
   struct Kept {
     std::string name;
-    at::Tensor tensor, before;
+    at::Tensor tensor, before, original;  // the last where it was moved
   };
   std::vector<Kept> kept_;
   at::Generator generator_;
@@ -224,6 +239,7 @@ ModuleRunner::ModuleRunner(const RecordedModule& module, const std::vector<Trace
 ModuleRunner::~ModuleRunner() = default;
 
 void ModuleRunner::restore() { keeper_->restore(); }
+void ModuleRunner::move_parameters() { keeper_->move_parameters(); }
 
 void ModuleRunner::refuse(const DimensionBindings& sizes, const std::string& reason) const {
   if (sizes == example_sizes_) throw_error(ErrorKind::invalid_input, "the module cannot run on its examples: ", reason);

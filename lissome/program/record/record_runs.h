@@ -64,6 +64,9 @@ class ModuleRunner {
   // To be called after other code has run that changes the random state or the module's.
   void restore();
 
+  // Gives parameters that have gradients other numbers near their own for all further runs, until this goes.
+  void move_parameters();
+
  private:
   ModuleRun record_run(const DimensionBindings& sizes, const std::vector<at::Tensor>& examples);
   [[noreturn]] void refuse(const DimensionBindings& sizes, const std::string& reason) const;
