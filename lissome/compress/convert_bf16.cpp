@@ -4,6 +4,7 @@
 // and GRU are split into layers first: their weights become bf16, their gates and states stay f32.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -30,6 +31,8 @@ constexpr std::array kFollowers = {"aten::relu",        "aten::gelu",          "
 constexpr std::array kCuts = {"aten::chunk", "aten::split.Tensor", "aten::split_with_sizes", "aten::unbind.int"};
 
 constexpr int64_t kFewQueries = 4;
+constexpr double kLowestBf16 = -3.3895313892515355e38;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::string_view kDynamicLinear = "lissome::linear_dynamic_int8";
 constexpr std::array kRecurrentLayers = {"lissome::lstm_layer", "lissome::gru_layer"};
 
@@ -158,12 +161,42 @@ class Bf16Converter {
     return index == node.op.argument_index("x") || index == node.op.argument_index("residual") ? dtype : Dtype::f32;
   }
 
+  // A mask that goes to attention in bf16: finite numbers below all of bf16 would round to -inf, which takes keys away
+  // even where a mask lowers all of a row alike.
+  ValueId read_mask(ValueId mask) {
+    if (!is_f32(mask) || only_bf16_.count(mask) > 0) return read(mask, Dtype::bf16);
+    if (const auto known = masks_.find(mask); known != masks_.end()) return known->second;
+    if (const Weight* weight = source_.find_weight(mask); weight != nullptr && !is_written(mask)) {
+      const at::Tensor low =
+          weight->tensor.clamp_min(kLowestBf16).masked_fill(weight->tensor.eq(-kInfinity), -kInfinity);
+      return masks_
+          .emplace(mask, result_.add_weight(weight->name + ".mask.bf16", low.to(at::kBFloat16).contiguous(),
+                                            WeightRole::constant))
+          .first->second;
+    }
+    const ValueType type = source_.value(mask).type;
+    ValueType seen = type, narrow = type;
+    seen.dtype = Dtype::boolean;
+    narrow.dtype = Dtype::bf16;
+    const ValueId low = result_.add_node(Op::find("aten::clamp_min"), {mask, kLowestBf16}, {type}).result();
+    const ValueId gone = result_.add_node(Op::find("aten::eq.Scalar"), {mask, -kInfinity}, {std::move(seen)}).result();
+    const ValueId kept =
+        result_.add_node(Op::find("aten::masked_fill.Scalar"), {low, gone, -kInfinity}, {type}).result();
+    const ValueId twin =
+        result_.add_node(Op::find("aten::to.dtype"), {kept, Dtype::bf16}, {std::move(narrow)}).result();
+    masks_.emplace(mask, twin);
+    return twin;
+  }
+
   void emit(const Node& node) {
     const Dtype dtype = goes_bf16(node) ? Dtype::bf16 : Dtype::f32;
     Node copy = node;
     for (size_t i = 0; i < copy.arguments.size(); ++i) {
       const Dtype wanted = choose_dtype(node, i, dtype);
-      copy.arguments[i] = map_values(copy.arguments[i], [&](ValueId value) { return read(value, wanted); });
+      const bool masks = wanted == Dtype::bf16 && node.is("aten::scaled_dot_product_attention") &&
+                         static_cast<int>(i) == node.op.argument_index("attn_mask");
+      copy.arguments[i] =
+          map_values(copy.arguments[i], [&](ValueId value) { return masks ? read_mask(value) : read(value, wanted); });
     }
     result_.nodes.push_back(std::move(copy));
     if (dtype != Dtype::bf16) return;
@@ -176,6 +209,7 @@ class Bf16Converter {
   Program result_;
   std::set<ValueId> only_bf16_;            // values of the source that are bf16 in the result
   std::map<ValueId, ValueId> bf16_, f32_;  // converted twins
+  std::map<ValueId, ValueId> masks_;       // those of attention in bf16
 };
 
 }  // namespace

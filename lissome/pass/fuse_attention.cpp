@@ -18,6 +18,11 @@ namespace {
 // Added to a score, a number from here on down gives itself in f32: |score| is lost in rounding. So a fill is a sum.
 constexpr double kFillThreshold = -1e9;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// The lowest number of bf16: what is lower would round to -inf there, and a fill with this gives the same.
+constexpr double kLowestFill = -3.3895313892515355e38;
+// The derivative of attention finds the weights of a row again as exp(score - logarithm of their sum). Where a mask
+// lowers a whole row by more than this, f32 does not hold that difference to 1e-5.
+constexpr double kLargeForDerivative = 64;
 
 // Ops that hand on the elements of an operand, or add to them.
 constexpr std::array<std::string_view, 19> kHandingOn = {"aten::add.Tensor",
@@ -42,7 +47,8 @@ constexpr std::array<std::string_view, 19> kHandingOn = {"aten::add.Tensor",
 
 class AttentionFuser {
  public:
-  AttentionFuser(Rewriter& rewriter, int position) : rewriter_(rewriter), position_(position) {}
+  AttentionFuser(Rewriter& rewriter, int position, bool with_derivative)
+      : rewriter_(rewriter), position_(position), with_derivative_(with_derivative) {}
 
   bool fuse() {
     const Node product = rewriter_.node(position_);
@@ -56,6 +62,7 @@ class AttentionFuser {
     if (softmax == nullptr || value == ValueId::none || !rewriter_.has_one_use(weights.value())) return false;
     if (!is_over_keys(*softmax) || !match_scores(rewriter_.resolve(softmax->argument("self")).value())) return false;
     if (!shapes_agree(value, product.result())) return false;
+    if (with_derivative_ && may_lower_rows()) return false;
     origin_ = softmax->origin;
     Argument mask;
     if (!make_mask(mask)) return false;
@@ -150,7 +157,7 @@ class AttentionFuser {
     if (!rewriter_.has_one_use(value) || rewriter_.type_of(scores) != type || type.dtype != Dtype::f32) return false;
     if (!rewriter_.type_of(mask).sized || rewriter_.type_of(mask).dtype != Dtype::boolean) return false;
     if (!leads_to_product(scores.value())) return false;
-    terms_.push_back({mask.value(), number, fills});
+    terms_.push_back({mask.value(), *number == -kInfinity ? *number : std::max(*number, kLowestFill), fills});
     value = scores.value();
     return true;
   }
@@ -211,25 +218,44 @@ class AttentionFuser {
     return true;
   }
 
-  // Whether elements of -inf may reach this value, as far as its producers are followed.
-  bool may_hold_infinity(const Argument& argument, int steps = 12) const {
-    if (const auto number = constant_number(rewriter_, argument)) return *number == -kInfinity;
+  // Whether elements that `is_sought` names may reach this value, as far as its producers are followed. Weights are
+  // asked as a whole.
+  template <typename Sought>
+  bool may_hold(const Argument& argument, const Sought& is_sought, int steps = 12) const {
+    if (const auto number = constant_number(rewriter_, argument)) return is_sought(at::Tensor(), *number);
     if (!argument.is_value() || steps == 0) return argument.is_value();
     const ValueId value = argument.value();
-    if (rewriter_.is_constant(value)) return !is_finite_weight(rewriter_.program().find_weight(value)->tensor);
+    if (rewriter_.is_constant(value)) return is_sought(rewriter_.program().find_weight(value)->tensor, 0.0);
     const Node* node = rewriter_.producer(value);
     if (node == nullptr) return true;  // an input, or state
     if (std::ranges::none_of(kHandingOn, [&](std::string_view op) { return node->is(op); })) return false;
     bool may = false;
     for (const Argument& operand : node->arguments) {
-      if (const auto* number = operand.get<double>()) may = may || *number == -kInfinity;
+      if (const auto* number = operand.get<double>()) may = may || is_sought(at::Tensor(), *number);
       for_each_value(operand, [&](ValueId id) {
         const ValueType& type = rewriter_.type_of(id);
         if (type.dtype == Dtype::boolean) return;
-        may = may || may_hold_infinity(rewriter_.resolve(Argument(id)), steps - 1);
+        may = may || may_hold(rewriter_.resolve(Argument(id)), is_sought, steps - 1);
       });
     }
     return may;
+  }
+
+  bool may_hold_infinity(const Argument& argument) const {
+    return may_hold(argument, [](const at::Tensor& weight, double number) {
+      return weight.defined() ? !is_finite_weight(weight) : number == -kInfinity;
+    });
+  }
+
+  // Whether a mask may lower a whole row by finite numbers that are large. -inf makes such a row NaN either way.
+  bool may_lower_rows() const {
+    const auto is_large = [](const at::Tensor& weight, double number) {
+      if (weight.defined()) return has_large_number(weight, kLargeForDerivative);
+      return std::isfinite(number) && std::abs(number) > kLargeForDerivative;
+    };
+    return std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) {
+      return term.number ? std::isfinite(*term.number) : may_hold(rewriter_.resolve(Argument(term.value)), is_large);
+    });
   }
 
   // Fills whose sum is beyond f32 make -inf too.
@@ -258,18 +284,24 @@ class AttentionFuser {
 
   Rewriter& rewriter_;
   int position_;
+  bool with_derivative_;
   std::shared_ptr<const Origin> origin_;
   ValueId query_ = ValueId::none, transposed_key_ = ValueId::none;  // the latter [..., E, S]
   double scale_ = 1;
   std::vector<Term> terms_;
 };
 
-}  // namespace
-
-int fuse_attention(Program& program) {
+int fuse(Program& program, bool with_derivative) {
   Rewriter rewriter(program);
-  for (int position = 0; position < rewriter.node_count(); ++position) AttentionFuser(rewriter, position).fuse();
+  for (int position = 0; position < rewriter.node_count(); ++position)
+    AttentionFuser(rewriter, position, with_derivative).fuse();
   return rewriter.finish();
 }
+
+}  // namespace
+
+int fuse_attention(Program& program) { return fuse(program, false); }
+
+int fuse_differentiable_attention(Program& program) { return fuse(program, true); }
 
 }  // namespace lissome
