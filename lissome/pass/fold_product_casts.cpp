@@ -111,7 +111,10 @@ void move_views(Rewriter& rewriter, const Node& node, const Product& product, co
     const Node view = rewriter.node(reader.views[i]);
     ArgumentList arguments = view.arguments;
     arguments.front() = value;
-    if (i + 1 == reader.views.size()) return rewriter.replace_node(reader.position, view.op, std::move(arguments));
+    if (i + 1 == reader.views.size()) {
+      rewriter.replace_node(reader.position, view.op, std::move(arguments));
+      return;
+    }
     const ValueType wide = tensor_type(Dtype::f32, rewriter.type_of(view.result()).sizes);
     value = rewriter.insert_before(reader.position, view.op, std::move(arguments), {wide}, view.origin);
   }

@@ -67,22 +67,15 @@ bool merge_permutations(Rewriter& rewriter, int position) {
   const std::optional<Permutation> second = read_permutation(rewriter, outer);
   if (!second) return false;
   const Argument self = rewriter.resolve(outer.argument("self"));
-  if (is_identity(*second)) {
-    rewriter.replace_value(outer.result(), self);
-    return true;
-  }
+  if (is_identity(*second)) return rewriter.replace_value(outer.result(), self);
   const Node* inner = rewriter.producer(self.value());
   const std::optional<Permutation> first = inner == nullptr ? std::nullopt : read_permutation(rewriter, *inner);
   if (!first) return false;
   Permutation both(first->size());
   for (size_t i = 0; i < both.size(); ++i) both[i] = (*first)[static_cast<size_t>((*second)[i])];
   const Argument source = rewriter.resolve(inner->argument("self"));
-  if (is_identity(both)) {
-    rewriter.replace_value(outer.result(), source);
-  } else {
-    rewriter.replace_node(position, Op::find("aten::permute"), {source, ArgumentList(both.begin(), both.end())});
-  }
-  return true;
+  if (is_identity(both)) return rewriter.replace_value(outer.result(), source);
+  return rewriter.replace_node(position, Op::find("aten::permute"), {source, ArgumentList(both.begin(), both.end())});
 }
 
 // The sizes that a reshape asks for do not depend on the shape of its input: both ends hold the same number of
@@ -96,12 +89,8 @@ bool merge_reshapes(Rewriter& rewriter, int position) {
   const Argument source = rewriter.resolve(inner->arguments.front());
   const ValueType& before = rewriter.type_of(source);
   const ValueType& after = rewriter.type_of(outer.result());
-  if (before.sized && before == after) {
-    rewriter.replace_value(outer.result(), source);
-  } else {
-    rewriter.replace_node(position, outer.op, {source, outer.argument("shape")});
-  }
-  return true;
+  if (before.sized && before == after) return rewriter.replace_value(outer.result(), source);
+  return rewriter.replace_node(position, outer.op, {source, outer.argument("shape")});
 }
 
 // A chain of single steps that ends in one node.

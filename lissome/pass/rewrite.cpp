@@ -150,12 +150,12 @@ bool Rewriter::touches_written(const Node& node) const {
                      [&](ValueId result) { return result != ValueId::none && is_written(Argument(result)); });
 }
 
-void Rewriter::replace_node(int position, Op op, ArgumentList arguments) {
+bool Rewriter::replace_node(int position, Op op, ArgumentList arguments) {
   Node& changed = node(position);
   arguments = complete_arguments(op, std::move(arguments));
   if (touches_written(changed) ||
       std::any_of(arguments.begin(), arguments.end(), [&](const Argument& one) { return is_written(one); })) {
-    return;
+    return false;
   }
   for (const Argument& argument : arguments) {
     count_uses(argument, 1);
@@ -166,6 +166,7 @@ void Rewriter::replace_node(int position, Op op, ArgumentList arguments) {
   changed.arguments = std::move(arguments);
   changed.bodies.clear();
   ++rewrites_;
+  return true;
 }
 
 ValueId Rewriter::insert_before(int position, Op op, ArgumentList arguments, std::vector<ValueType> types,
@@ -193,13 +194,13 @@ Node& Rewriter::inserted(ValueId result) {
   return *node;
 }
 
-void Rewriter::replace_value(ValueId old_value, Argument replacement) {
+bool Rewriter::replace_value(ValueId old_value, Argument replacement) {
   replacement = resolve(replacement);
   LISSOME_CHECK(!(replacement == Argument(old_value)), "a value cannot replace itself");
   grow();
   const Node* const made_by = producer_[index_of(old_value)];
   if (is_written(Argument(old_value)) || is_written(replacement) || (made_by != nullptr && touches_written(*made_by)))
-    return;
+    return false;
   const size_t old_index = index_of(old_value);
   const int uses = use_count_[old_index];
   for_each_value(replacement, [&](ValueId value) {
@@ -210,6 +211,7 @@ void Rewriter::replace_value(ValueId old_value, Argument replacement) {
   replacement_[old_index] = std::move(replacement);
   if (uses > 0) change_use_count(old_value, -uses);
   ++rewrites_;
+  return true;
 }
 
 void Rewriter::remove_node(int position) {

@@ -45,16 +45,16 @@ class Rewriter {
   // A weight that nothing writes: its tensor may be computed with ahead of time.
   bool is_constant(ValueId value) const;
 
-  // Turns the node at `position` into another op; its results, and so its readers, stay. Not done where it would move
-  // what reads, or replace what makes, written values.
-  void replace_node(int position, Op op, ArgumentList arguments);
+  // Turns the node at `position` into another op; its results, and so its readers, stay. Not done, and false, where it
+  // would move what reads, or replace what makes, written values.
+  bool replace_node(int position, Op op, ArgumentList arguments);
   // A new node before `position`; returns its first result.
   ValueId insert_before(int position, Op op, ArgumentList arguments, std::vector<ValueType> types,
                         std::shared_ptr<const Origin> origin);
   Node& inserted(ValueId result);  // the whole inserted node, for its further results
-  // Every reader of `old_value` reads `replacement` instead; the producer dies unless something else keeps it. Not done
-  // where written values are involved, as above.
-  void replace_value(ValueId old_value, Argument replacement);
+  // Every reader of `old_value` reads `replacement` instead; the producer dies unless something else keeps it. Not
+  // done, and false, where written values are involved, as above.
+  bool replace_value(ValueId old_value, Argument replacement);
 
   // Takes away a node that makes nothing.
   void remove_node(int position);

@@ -260,7 +260,16 @@ class TypeChecker {
     if (has_meta_form(node.op) && call(node, Form::without_elements)) return;
     if ((by_element && call(node, Form::few_zeros)) || check_formula(node)) return;
     const bool is_pure = !node.op.schema().is_mutable() && !node.op.handle().hasTag(at::Tag::nondeterministic_seeded);
-    if (is_pure) call(node, Form::a_few);
+    if (is_pure && !depends_on_data(node)) call(node, Form::a_few);
+  }
+
+  // Whether its sizes follow from elements that are computed, for which zeros say nothing.
+  bool depends_on_data(const Node& node) const {
+    if (!find_effects(program_, node).shape_from_data) return false;
+    bool computed = false;
+    for (const Argument& argument : node.arguments)
+      for_each_value(argument, [&](ValueId id) { computed = computed || program_.find_weight(id) == nullptr; });
+    return computed;
   }
 
   // One tensor of a list that a node made.

@@ -77,6 +77,8 @@ std::string refuse_attention_form(const PlanBuilder& builder, const Node& node) 
   }
   if (!node.argument("is_causal").get<bool>()) return "causality is computed";
   if (!scale.is_none() && !refuse_number(scale, "scale").empty()) return "the scale is computed";
+  const auto* factor = scale.get<double>();  // of 0: whether a mask of -inf comes before or behind it, shows
+  if (factor != nullptr && *factor == 0) return "the scale is 0";
   if (scale.is_none() && !builder.type(q.value()).sizes.back().constant()) return "the size of a head varies";
   const auto heads = sizes[1].constant(), key_heads = builder.type(k.value()).sizes[1].constant();
   if (!(builder.type(k.value()).sizes[1] == sizes[1]) &&
