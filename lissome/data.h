@@ -84,8 +84,9 @@ Dataset match_dataset(Dataset data, const Dataset& first);
 // memory.
 Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs);
 
-// Without the samples that hold NaN or infinity, which a note names. Throws invalid_input where none is left.
-Dataset leave_out_nonfinite(Dataset dataset);
+// Without the samples that hold NaN or infinity and the images that cannot be read, which a note names. Image files are
+// decoded for `inputs`. Throws invalid_input where none is left.
+Dataset leave_out_bad(Dataset dataset, std::span<const DataSignature> inputs);
 
 // The same as fit_dataset() for one set of inputs (`lissome run --input`): every size of the signature counts.
 // Conversions are added to `notes`. `source` names the file in errors.

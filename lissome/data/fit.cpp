@@ -203,8 +203,12 @@ bool asks_for_nonfinite(std::string_view op) {
   return std::ranges::find(kAsking, op) != kAsking.end();
 }
 
-Dataset leave_out_nonfinite(Dataset dataset) {
-  if (!dataset.image_files.empty() || dataset.columns.empty()) return dataset;
+Dataset leave_out_bad(Dataset dataset, std::span<const DataSignature> inputs) {
+  if (!dataset.image_files.empty()) {
+    decode_images(&dataset, inputs, true);
+    return dataset;
+  }
+  if (dataset.columns.empty()) return dataset;
   std::vector<bool> marks(static_cast<size_t>(dataset.columns[0].array.sizes[0]));
   for (const DataColumn& column : dataset.columns) mark_nonfinite(column.array, marks);
   std::vector<std::string> left_out;
@@ -223,7 +227,7 @@ Dataset leave_out_nonfinite(Dataset dataset) {
 }
 
 Dataset fit_dataset(Dataset dataset, std::span<const DataSignature> inputs) {
-  if (!dataset.image_files.empty()) decode_images(&dataset, inputs);
+  if (!dataset.image_files.empty()) decode_images(&dataset, inputs, false);
   std::vector<NamedSizes> arrays;
   for (const DataColumn& column : dataset.columns)
     arrays.push_back({column.name, column.array.dtype, column.array.sizes});

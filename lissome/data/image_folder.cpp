@@ -42,6 +42,15 @@ std::vector<std::string> list_images(const std::string& path) {
   });
 }
 
+// But for hidden ones, which systems leave in folders.
+std::vector<std::string> list_other_files(const std::string& path, const std::vector<std::string>& known) {
+  return list_entries<files::recursive_directory_iterator>(path, [&](const files::directory_entry& entry) {
+    std::error_code unknown;
+    return entry.is_regular_file(unknown) && !entry.path().filename().string().starts_with('.') &&
+           !std::ranges::binary_search(known, entry.path().string());
+  });
+}
+
 class ImageFolderSource : public BatchSource {
  public:
   ImageFolderSource(ImageFolder folder, ImageFolderOptions options)
@@ -100,6 +109,9 @@ ImageFolder list_image_folder(const std::string& path) {
     throw_error(ErrorKind::invalid_input, quote(path),
                 ": the folder holds no folders with images; one folder for each class is needed, such as ", path,
                 "/cat/1.png.");
+  std::vector<std::string> known = folder.files;
+  std::ranges::sort(known);
+  folder.others = list_other_files(path, known);
   return folder;
 }
 

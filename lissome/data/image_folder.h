@@ -14,6 +14,7 @@ struct ImageFolder {
   std::vector<std::string> files;    // class after class, by name within each
   std::vector<int64_t> labels;       // of each file, its class
   std::vector<std::string> classes;  // the folders' names in alphabetical order
+  std::vector<std::string> others;   // files that are left out: of other kinds, or beside the folders
 };
 
 // Whether there are folders below `path`, and in one of them a .png or .jpg.

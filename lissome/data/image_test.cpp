@@ -153,8 +153,10 @@ TEST_CASE("a folder of images is a source and a dataset; its folders are the cla
   const auto taken = take_batch(fitted, 0, 3);
   CHECK(taken[0].array.sizes == Sizes{3, 3, 5, 7});
   CHECK(taken[0].array.data<float>()[0] == static_cast<float>(200.0 / 255));
-  REQUIRE(fitted.notes.size() == 1);
-  CHECK(fitted.notes[0].find("not normalized") != std::string::npos);
+  REQUIRE(fitted.notes.size() == 2);
+  CHECK(fitted.notes[0].find("left out; .png, .jpg and .jpeg in the folders of the classes are read") !=
+        std::string::npos);
+  CHECK(fitted.notes[1].find("not normalized") != std::string::npos);
   input.sizes = {-1, 3, -1, -1};
   EXPECT_ERROR(invalid_input, fit_dataset(dataset, {&input, 1}), "fixed height and width");
   EXPECT_ERROR(usage, load_dataset(folder.path(), {.labels = "species"}), "folders for labels");

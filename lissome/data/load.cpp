@@ -162,6 +162,10 @@ Dataset load_image_dataset(const std::string& path, const DataOptions& options) 
   std::copy(folder.labels.begin(), folder.labels.end(), dataset.labels->data<int64_t>());
   dataset.image_files = std::move(folder.files);
   dataset.classes = std::move(folder.classes);
+  if (const size_t count = folder.others.size(); count > 0)
+    dataset.notes.push_back(quote(path) + ": " + std::to_string(count) + (count == 1 ? " file is" : " files are") +
+                            " left out; .png, .jpg and .jpeg in the folders of the classes are read: " +
+                            join_few(std::move(folder.others), 3));
   return dataset;
 }
 

@@ -8,9 +8,7 @@ leave one assignment, and where none of the names fits. Right means PyTorch's ow
 from __future__ import annotations
 
 import itertools
-import struct
 import warnings
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ import lissome as binding
 import numpy as np
 import pytest
 import torch
+from pictures import write_png
 from safetensors.numpy import load_file, save_file
 
 Lissome = Callable[..., Any]
@@ -260,19 +259,6 @@ def test_training_keeps_the_rule(
     wanted = net.weights.detach() - 1e-5 * net.weights.grad
     assert not torch.allclose(wanted, net.weights, rtol=1e-4)
     np.testing.assert_allclose(load_file(tmp_path / "w.safetensors")["weights"], wanted.numpy(), rtol=1e-5)
-
-
-def write_png(path: Path, levels: np.ndarray) -> None:
-    """Grey, 8 bits, rows without a filter."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = struct.pack(">IIBBBBB", levels.shape[1], levels.shape[0], 8, 0, 0, 0, 0)
-    rows = b"".join(b"\0" + row.tobytes() for row in levels)
-    path.write_bytes(
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-    )
 
 
 def write_labelled(folder: Path, kind: str, levels: np.ndarray, labels: np.ndarray) -> list[str]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from answer import Answer, read_answer
+from pictures import write_png
 from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
@@ -161,6 +162,70 @@ def test_samples_that_hold_nan_are_left_out(lissome: Lissome, tmp_path: Path, ba
     assert all(torch.equal(tensor, weights[name]) for name, tensor in load_file(tmp_path / "t.safetensors").items())
     np.savez(tmp_path / "d.npz", input=np.full_like(x, bad), y=y)
     assert "every sample" in lissome("train", "net.pt2", "--data", "d.npz", "--labels", "y", "--bad-samples", "skip", "-o", "u.lissome").stderr
+
+
+def test_images_that_cannot_be_read_are_left_out(lissome: Lissome, tmp_path: Path):
+    torch.manual_seed(0)
+    export(nn.Sequential(nn.Flatten(), nn.Linear(36, 2)), torch.randn(4, 1, 6, 6), tmp_path / "net.pt2")
+    images = np.random.default_rng(0).integers(0, 255, (12, 6, 6), np.uint8)
+    for folder, left_out in (("good", {3, 10}), ("damaged", set())):
+        for name in ("class0", "class1"):
+            (tmp_path / folder / name).mkdir(parents=True)
+        for i in range(12):
+            if i not in left_out:
+                write_png(tmp_path / folder / f"class{i % 2}" / f"{i:02}.png", images[i])
+    whole = (tmp_path / "damaged" / "class1" / "03.png").read_bytes()
+    (tmp_path / "damaged" / "class1" / "03.png").write_bytes(whole[:45])
+    (tmp_path / "damaged" / "class0" / "10.png").write_bytes(b"no image")
+    words = ("train", "net.pt2", "--batch", 5, "--threads", 1, "-o", "t.lissome", "--weights-out")
+    refused = lissome(*words, "u.safetensors", "--data", "damaged")
+    assert refused.returncode == 4 and "10.png" in refused.stderr
+    done = lissome(*words, "t.safetensors", "--data", "damaged", "--bad-samples", "skip")
+    assert done.returncode == 0, done.stderr
+    assert "2 images are left out" in done.stderr and "03.png" in done.stderr and "10.png" in done.stderr
+    assert lissome(*words, "e.safetensors", "--data", "good").returncode == 0
+    found, expected = load_file(tmp_path / "t.safetensors"), load_file(tmp_path / "e.safetensors")
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in found.items())
+    shutil.rmtree(tmp_path / "damaged" / "class1")
+    for path in (tmp_path / "damaged" / "class0").iterdir():
+        path.write_bytes(b"no image")
+    done = lissome(*words, "t.safetensors", "--data", "damaged", "--bad-samples", "skip")
+    assert done.returncode == 4 and "no image can be read" in done.stderr
+
+
+def test_files_of_a_folder_that_are_not_read_are_named(lissome: Lissome, tmp_path: Path):
+    export(nn.Sequential(nn.Flatten(), nn.Linear(36, 2)), torch.randn(4, 1, 6, 6), tmp_path / "net.pt2")
+    for name in ("cat/1.png", "dog/1.png", "loose.png"):
+        (tmp_path / "pets" / name).parent.mkdir(parents=True, exist_ok=True)
+        write_png(tmp_path / "pets" / name, np.zeros((6, 6), np.uint8))
+    (tmp_path / "pets" / "cat" / "2.webp").write_bytes(b"RIFF")
+    (tmp_path / "pets" / ".hidden").write_bytes(b"")
+    done = lissome("train", "net.pt2", "--data", "pets", "-o", "t.lissome")
+    assert done.returncode == 0, done.stderr
+    assert "2 files are left out" in done.stderr and "loose.png" in done.stderr and "2.webp" in done.stderr
+
+
+def test_a_word_too_many_among_labels_is_named(lissome: Lissome, tmp_path: Path):
+    export(nn.Linear(2, 2), torch.randn(4, 2), tmp_path / "net.pt2")
+    rows = [f"{i},{i + 1},{('red', 'blue', 'RED')[i % 3]}" for i in range(9)]
+    (tmp_path / "d.csv").write_text("\n".join(["a,b,color", *rows]) + "\n")
+    done = lissome("train", "net.pt2", "--data", "d.csv", "--labels", "color", "-o", "t.lissome")
+    assert done.returncode == 4, done.stderr
+    assert "'RED'" in done.stderr or "'red'" in done.stderr
+    assert "the data have" in done.stderr and "RED" in done.stderr and "blue" in done.stderr
+
+
+def test_accuracy_is_measured_on_all_classes_of_sorted_data(lissome: Lissome, tmp_path: Path):
+    """A net that answers the first class to everything is right for a third of the samples, not for the first of them."""
+    net = nn.Linear(4, 3)
+    with torch.no_grad():
+        net.weight.zero_()
+        net.bias.copy_(torch.tensor([9.0, 0.0, 0.0]))
+    export(net, torch.randn(4, 4), tmp_path / "net.pt2")
+    x = np.random.default_rng(0).standard_normal((300, 4)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=x, y=np.arange(300) // 100)
+    metrics = train(lissome, "--labels", "y", "--batch", 32, "--lr", 1e-9)["training_metrics"]
+    assert abs(metrics["accuracy"] - 1 / 3) < 0.05, metrics
 
 
 @pytest.mark.parametrize("change", ["x", "labels", "validation", "order", "nothing"])

@@ -13,6 +13,14 @@ namespace {
 
 constexpr int64_t kMostSamplesMeasured = 1000;
 
+// So many samples at equal distances: files often have one class behind the other.
+Dataset spread_samples(const Dataset& data, int64_t count) {
+  Dataset spread = data;
+  spread.rows.clear();
+  for (int64_t i = 0; i < count; ++i) spread.rows.push_back(data.rows[static_cast<size_t>(i * data.samples() / count)]);
+  return spread;
+}
+
 }  // namespace
 
 std::string describe_training_metrics(const std::vector<std::pair<std::string, double>>& metrics, int64_t samples) {
@@ -29,9 +37,8 @@ std::string describe_training_metrics(const std::vector<std::pair<std::string, d
 TrainingMetrics measure_training(const TrainingModel& model, const Dataset& data, int64_t trained, int64_t at_once,
                                  const TrainOptions& options, const WorkControl& control) {
   if (options.memory > 0 || options.batches.source) return {};
-  Dataset seen = data;
   const int64_t affordable = std::max(trained / 10, at_once);
-  seen.rows.resize(static_cast<size_t>(std::min({seen.samples(), affordable, kMostSamplesMeasured})));
+  const Dataset seen = spread_samples(data, std::min({data.samples(), affordable, kMostSamplesMeasured}));
   std::optional<ValidationResult> result;
   try {
     result = validate(model.judged, seen, at_once, model.least_judged, options, control);

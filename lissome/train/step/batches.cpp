@@ -87,7 +87,7 @@ Dataset fit_batches(Dataset dataset, std::span<const DataSignature> inputs, cons
   if (options.bad_samples == BadSamples::fatal) return fit_dataset(std::move(dataset), inputs);
   std::vector<DataSignature> any(inputs.begin(), inputs.end());
   for (DataSignature& input : any) input.allow_nonfinite = true;
-  return fit_dataset(leave_out_nonfinite(std::move(dataset)), any);
+  return fit_dataset(leave_out_bad(std::move(dataset), inputs), any);
 }
 
 std::vector<at::Tensor> take_inputs(const Dataset& data, int64_t first, int64_t count, size_t inputs) {

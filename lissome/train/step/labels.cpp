@@ -94,8 +94,11 @@ void check_labels(const Dataset& data, const LossOptions& loss, std::optional<in
     const auto sample = static_cast<size_t>(i / each);
     if (numbers[i] == loss.ignored_label) refuse_ignored(data, loss, sample);
     if ((numbers[i] >= 0 && numbers[i] < *classes) || numbers[i] == loss.ignored_label) continue;
+    const bool has_word = numbers[i] >= 0 && std::cmp_less(numbers[i], data.classes.size());
+    const std::string word = has_word ? ", '" + data.classes[static_cast<size_t>(numbers[i])] + "'" : "";
+    const std::string words = data.classes.empty() ? "" : ", and the data have " + join_few(data.classes, 12);
     throw_error(ErrorKind::invalid_input, data.source, ": sample ", data.rows[sample], " has the label ", numbers[i],
-                "; the model's classes are 0 to ", *classes - 1);
+                word, "; the model's classes are 0 to ", *classes - 1, words);
   }
 }
 
