@@ -153,7 +153,8 @@ int run_budget(const std::vector<std::string>& arguments, Console& console) {
   options.callbacks.on_planning = console.control().on_progress;
   if (flags.data.empty())
     console.say(
-        "note: without --data, inputs are generated; dynamic sizes are 16, or the nearest size that the model takes");
+        "note: without --data, inputs are generated; dynamic sizes that no flag sets are 16, or the nearest size that "
+        "the model takes");
   const Dataset found =
       flags.data.empty() ? make_example_data(model, options.loss) : load_dataset(flags.data, {.labels = flags.labels});
   const Dataset data = fit_batches(found, describe_inputs(model), options.batches);

@@ -118,21 +118,25 @@ std::string tell_left_out_for_time(const OptimizationRecord& record) {
          " steps";
 }
 
+}  // namespace
+
 std::string make_answer(const OptimizationRecord& record) {
   if (record.seconds_original <= 0) return "interrupted before a step was measured: this is the original";
   char text[256];
-  const bool faster = record.speedup.interval.low > 1;
-  if (faster) {
+  const bool faster = record.speedup.interval.low > 1, slower = record.speedup.interval.high < 1;
+  if (faster || slower) {
     // The factor is the median over pairs of calls. It may differ from the quotient of the two medians beside it.
-    std::snprintf(text, sizeof text, "%.2f times faster (median of pairs; %.2f to %.2f): %s instead of %s, ",
-                  record.speedup.median, record.speedup.interval.low, record.speedup.interval.high,
+    const auto factor = [&](double speedup) { return faster ? speedup : 1 / speedup; };
+    const auto [low, high] = std::minmax({factor(record.speedup.interval.low), factor(record.speedup.interval.high)});
+    std::snprintf(text, sizeof text, "%.2f times %s (median of pairs; %.2f to %.2f): %s instead of %s, ",
+                  factor(record.speedup.median), faster ? "faster" : "slower", low, high,
                   format_duration(record.seconds_final).c_str(), format_duration(record.seconds_original).c_str());
   } else {
     std::snprintf(text, sizeof text, "not faster beyond noise: %s against %s, ",
                   format_duration(record.seconds_final).c_str(), format_duration(record.seconds_original).c_str());
   }
   std::string answer = text;
-  answer += format_bytes(record.memory_final) + " instead of " + format_bytes(record.memory_original);
+  answer += format_bytes(record.memory_final) + " of memory instead of " + format_bytes(record.memory_original);
   if (record.quality_final) {
     std::snprintf(text, sizeof text, ", %s %.4f (was %.4f)", record.metric.c_str(), *record.quality_final,
                   *record.quality_original);
@@ -156,6 +160,8 @@ std::string make_answer(const OptimizationRecord& record) {
   answer += tell_left_out_for_time(record);
   return missed > 0 ? answer + "; goal not met: " + names : answer;
 }
+
+namespace {
 
 Json goal_to_json(const GoalRecord& goal) {
   return {{"name", goal.name}, {"unit", goal.unit},         {"target", goal.target}, {"measured", goal.measured},

@@ -9,6 +9,10 @@ namespace lissome {
 // The reason of a step that was left out or cut short. The answer counts such steps.
 inline constexpr std::string_view kNoTimeLeft = "no time left";
 
+// "2.00 times faster (...): 2.00 ms instead of 4.00 ms, 20.0 MiB of memory instead of ...", of a record whose figures
+// are complete, with the goals that were missed.
+std::string make_answer(const OptimizationRecord& record);
+
 // Completes the record by measurements, but for the goals. Measures less if the work is stopped, and fewer calls if
 // `out_of_time` is true.
 void complete_record(OptimizationRecord& record, Variant& original, Variant& best, const Bench& bench,

@@ -71,6 +71,18 @@ TEST_CASE("a missed memory goal names the weights, and a smaller batch where the
   CHECK_FALSE(mentions(advise(goal, record), "smaller batch"));
 }
 
+TEST_CASE("the answer says whether the result is faster, slower or neither") {
+  OptimizationRecord record = make_record();
+  record.speedup = {2.0, {1.5, 2.5}};
+  CHECK(make_answer(record).starts_with(
+      "2.00 times faster (median of pairs; 1.50 to 2.50): 2.00 ms instead of 4.00 ms, "));
+  record.speedup = {0.25, {0.125, 0.5}};
+  CHECK(make_answer(record).starts_with("4.00 times slower (median of pairs; 2.00 to 8.00): "));
+  record.speedup = {0.9, {0.5, 1.5}};
+  CHECK(make_answer(record).starts_with("not faster beyond noise: "));
+  CHECK(make_answer(record).find("20.0 MiB of memory instead of ") != std::string::npos);
+}
+
 TEST_CASE("a record as JSON holds every figure") {
   OptimizationRecord record = make_record();
   StepRecord step;
