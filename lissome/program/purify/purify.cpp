@@ -12,6 +12,7 @@
 #include "lissome/program/purify/alias_sets.h"
 #include "lissome/program/purify/purify_views.h"
 #include "lissome/program/purify/purify_writes.h"
+#include "lissome/program/purify/unsafe_splits.h"
 
 namespace lissome {
 namespace {
@@ -23,10 +24,12 @@ struct Refusal {
 
 class Purifier {
  public:
-  Purifier(const Program& original, const AliasSets& sets, const std::set<int>& excluded)
+  Purifier(const Program& original, const AliasSets& sets, const std::set<int>& excluded,
+           const std::set<ValueId>& parted)
       : original_(original),
         sets_(sets),
         excluded_(excluded),
+        parted_(parted),
         contiguity_(original),
         last_use_(find_last_uses(original)),
         program_(original),
@@ -81,6 +84,7 @@ class Purifier {
   const Program& original_;
   const AliasSets& sets_;
   const std::set<int>& excluded_;
+  const std::set<ValueId>& parted_;  // lists whose parts are memory of their own
   const Contiguity contiguity_;
   const std::vector<int> last_use_;
   Program program_;
@@ -234,6 +238,8 @@ void Purifier::write(ValueId id, ValueId contents, size_t position) {
 }
 
 void Purifier::add_results(const Node& node) {
+  if (node.is("lissome::getitem") && parted_.contains(node.arguments[0].value()) && !is_kept(node.results[0]))
+    return add_root(node.results[0], false);
   const Effects effects = find_effects(original_, node);
   const bool first = effects.aliases == std::vector<int>{0} && node.arguments[0].is_value() && node.results.size() == 1;
   const Sharing sharing = effects.aliases.empty()         ? Sharing::copy
@@ -442,13 +448,14 @@ bool has_writing_body(const Program& program) {
 
 void purify(Program& program) {
   register_ops();
+  if (!AliasSets(program).has_writes() && !has_writing_body(program)) return;
+  const std::set<ValueId> parted = part_unsafe_splits(program);
   const AliasSets sets(program);
-  if (!sets.has_writes() && !has_writing_body(program)) return;
   std::set<int> excluded;
   for (;;) {
     try {
-      program = Purifier(program, sets, excluded).run();
-      return;
+      program = Purifier(program, sets, excluded, parted).run();
+      return join_unsafe_splits(program, parted);
     } catch (const Refusal& refusal) {
       LISSOME_CHECK(excluded.insert(refusal.alias_class).second, "class ", refusal.alias_class, " given up twice");
     }

@@ -11,6 +11,7 @@
 
 #include "lissome/program.h"
 #include "lissome/program/purify/purify.h"
+#include "tests/program_helpers.h"
 
 namespace lissome {
 namespace {
@@ -232,6 +233,23 @@ TEST_CASE("writes through views reach the base and its other views") {
         type + " = aten::neg_(%v)\nreturn %a, %v, %w, %sum, %other\n");
     CHECK(pure.writes.empty());
   }
+}
+
+TEST_CASE("parts of a tensor that nobody else sees are written apart, as ATen's recurrent layers write them") {
+  const auto write = [](const std::string& before, const std::string& after, int kept) {
+    return check_purity("input %x: f32[4, 6]\n%a: f32[4, 6] = aten::mul.Tensor(%x, 2)\n" + before +
+                            "%l: list = aten::unsafe_split.Tensor(%a, 3, 1)\n%p: f32[4, 3] = lissome::getitem(%l, 0)\n"
+                            "%q: f32[4, 3] = lissome::getitem(%l, 1)\n%c: f32[4, 3] = aten::clone(%p)\n"
+                            "%w: f32[4, 3] = aten::add_.Tensor(%p, %q)\n%v: f32[4, 3] = aten::sigmoid_(%w)\n" +
+                            after,
+                        kept);
+  };
+  const Program apart = write("", "return %c, %p, %q, %v\n", 0);
+  CHECK(count_ops(apart, "aten::unsafe_split.Tensor") == 1);
+  // Where the tensor is read again, or a part is taken out twice, the writes show.
+  write("", "%s: f32[4] = aten::sum.dim_IntList(%a, [1])\nreturn %c, %s, %v\n", 2);
+  write("%t: f32[6, 4] = aten::t(%a)\n", "return %c, %t, %v\n", 2);
+  write("", "%again: f32[4, 3] = lissome::getitem(%l, 0)\nreturn %c, %again, %v\n", 2);
 }
 
 TEST_CASE("views of views and items of lists are written through") {

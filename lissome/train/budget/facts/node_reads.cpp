@@ -32,10 +32,22 @@ std::set<int> list_named(const Node& node, const StepModel& model, const std::ve
   return named;
 }
 
-void add_step_node(const LoweredStep& step, size_t position, const std::vector<bool>& joined, StepModel& model) {
+// Whether a second run finds what the first one found: not where a node writes in place to what it reads.
+bool is_repeatable(const Program& program, const Node& node, const std::vector<bool>& written) {
+  bool reads_written = false;
+  for (const Argument& argument : node.arguments) {
+    for_each_value(argument, [&](ValueId id) {
+      reads_written = reads_written || (!written.empty() && written[static_cast<size_t>(id)]);
+    });
+  }
+  return !reads_written && is_pure(program, node);
+}
+
+void add_step_node(const LoweredStep& step, size_t position, const std::vector<bool>& joined,
+                   const std::vector<bool>& written, StepModel& model) {
   const Node& node = step.program().nodes[position];
   StepNode made;
-  made.repeatable = is_pure(step.program(), node);
+  made.repeatable = is_repeatable(step.program(), node, written);
   for (const int value : list_named(node, model, joined)) {
     const bool reads = reads_memory(step, step.steps(position), static_cast<ValueId>(value));
     (reads ? made.reads : made.names).push_back(value);
@@ -79,7 +91,8 @@ void relax_joined(const LoweredStep& step, const std::vector<bool>& joined, Step
 StepModel list_node_reads(const LoweredStep& step, const std::vector<bool>& joined) {
   StepModel model;
   model.producer.assign(step.program().values.size(), -1);
-  for (size_t i = 0; i < step.program().nodes.size(); ++i) add_step_node(step, i, joined, model);
+  const std::vector<bool> written = find_written_values(step.program());
+  for (size_t i = 0; i < step.program().nodes.size(); ++i) add_step_node(step, i, joined, written, model);
   relax_joined(step, joined, model);
   return model;
 }
