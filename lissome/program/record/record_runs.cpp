@@ -22,7 +22,7 @@ class StateKeeper {
  public:
   explicit StateKeeper(const RecordedModule& module) : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
     for (const StateTensor& state : module.state) {
-      kept_.push_back({state.name, state.tensor, state.tensor.detach().clone(), {}});
+      kept_.push_back({state.name, state.tensor, state.tensor.detach().clone()});
     }
     const std::lock_guard<std::mutex> lock(generator_.mutex());
     random_ = generator_.get_state();
@@ -30,27 +30,26 @@ class StateKeeper {
   StateKeeper(const StateKeeper&) = delete;
   StateKeeper& operator=(const StateKeeper&) = delete;
   ~StateKeeper() {
-    for (Kept& kept : kept_) {
-      if (kept.original.defined()) kept.before = kept.original;
-    }
+    for (Kept& kept : kept_) kept.moved = false;
     restore();
   }
 
-  // From now on until the end, what has a gradient holds other numbers near its own.
+  // From now on until the end, what has a gradient holds other numbers near its own. No run writes to it.
   void move_parameters() {
+    const at::NoGradGuard no_grad;
     for (Kept& kept : kept_) {
       if (!kept.tensor.requires_grad()) continue;
-      kept.original = kept.before;
-      kept.before = kept.original.mul(1.0625).add_(0.015625);
+      kept.tensor.detach().copy_(kept.before).mul_(1.0625).add_(0.015625);  // tied ones once
+      kept.moved = true;
     }
-    restore();
   }
 
   // What has changed since, as it is now.
   std::map<std::string, at::Tensor> list_changes() const {
     std::map<std::string, at::Tensor> changes;
     for (const Kept& kept : kept_) {
-      if (!same_contents(kept.tensor, kept.before)) changes.emplace(kept.name, kept.tensor.detach().clone());
+      if (!kept.moved && !same_contents(kept.tensor, kept.before))
+        changes.emplace(kept.name, kept.tensor.detach().clone());
     }
     return changes;
   }
@@ -58,7 +57,7 @@ class StateKeeper {
   void restore() {
     const at::NoGradGuard no_grad;
     for (const Kept& kept : kept_) {
-      if (!same_contents(kept.tensor, kept.before)) kept.tensor.detach().copy_(kept.before);
+      if (!kept.moved && !same_contents(kept.tensor, kept.before)) kept.tensor.detach().copy_(kept.before);
     }
     const std::lock_guard<std::mutex> lock(generator_.mutex());
     generator_.set_state(random_);
@@ -67,7 +66,8 @@ class StateKeeper {
  private:
   struct Kept {
     std::string name;
-    at::Tensor tensor, before, original;  // the last where it was moved
+    at::Tensor tensor, before;
+    bool moved = false;
   };
   std::vector<Kept> kept_;
   at::Generator generator_;
